@@ -1,0 +1,49 @@
+import type { Json } from './json.js';
+import { isRecord } from './json.js';
+import { clampText, plainMarker } from './clamp.js';
+import { utf8Bytes } from './text.js';
+
+/** Why a call gave no result. Source: contracts 3. `internal` messages are redacted; the full one goes to the log file. */
+export type ErrorCode =
+  | 'unknown_tool' | 'invalid_args' | 'not_found' | 'permission_denied' | 'denied_by_user' | 'timeout' | 'rate_limited'
+  | 'cancelled' | 'interrupted' | 'execution_failed' | 'limit_reached' | 'internal';
+
+/** A failed call: one sentence for the model, a code for programs. */
+export interface ErrorEnvelope { readonly error: string; readonly code: ErrorCode; readonly details?: Json; readonly [extra: string]: Json | undefined }
+/** A call that gave a result. */
+export interface OutputEnvelope { readonly output: string; readonly [extra: string]: Json | undefined }
+/** What a model reads as the result of a call: one JSON object. */
+export type Envelope = OutputEnvelope | ErrorEnvelope;
+
+export function errorEnvelope(code: ErrorCode, error: string, details?: Json): ErrorEnvelope {
+  return details === undefined ? { error, code } : { error, code, details };
+}
+
+export function isError(envelope: Envelope): envelope is ErrorEnvelope {
+  return 'error' in envelope;
+}
+
+/** The envelope as it is stored: `output` cut to `maxBytes`, and where it was cut `truncated` and `total_bytes`.
+ *  An output its tool has cut already (it carries `truncated` and `total_bytes`) is left as it is when it fits. */
+export function clampEnvelope(envelope: Envelope, maxBytes: number): Envelope {
+  if (isError(envelope)) return clampDetails(envelope, maxBytes);
+  const known = typeof envelope.total_bytes === 'number' ? envelope.total_bytes : undefined;
+  const { text, omittedBytes } = clampText(envelope.output, maxBytes, plainMarker, known);
+  if (omittedBytes === 0) return envelope;
+  return { ...envelope, output: text, truncated: true, total_bytes: known ?? utf8Bytes(envelope.output) };
+}
+
+function clampDetails(envelope: ErrorEnvelope, maxBytes: number): ErrorEnvelope {
+  const details = envelope.details;
+  if (!isRecord(details) || typeof details.output !== 'string') return envelope;
+  return { ...envelope, details: { ...(details as Record<string, Json>), output: clampText(details.output, maxBytes).text } };
+}
+
+/** Reads a stored envelope. A text that is not a JSON object comes back as an output, so that no log can break a reader. */
+export function parseEnvelope(text: string): Envelope {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isRecord(value) && (typeof value.output === 'string' || typeof value.error === 'string')) return value as Envelope;
+  } catch { /* not JSON: shown as it is */ }
+  return { output: text };
+}

@@ -1,0 +1,29 @@
+/** Any JSON value. */
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+/** A JSON object. */
+export interface JsonObject { readonly [key: string]: Json }
+/** A JSON Schema document, draft 2020-12 unless it names another. */
+export type JsonSchema = JsonObject;
+
+/** True for an object that is neither null nor an array. */
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The nesting depth of a JSON text (`[]` and `{}` are 1), counted on the raw text so that nothing is built from it.
+ *  Stops counting at `limit + 1`. Brackets inside strings do not count. */
+export function jsonDepth(text: string, limit: number): number {
+  let depth = 0;
+  let deepest = 0;
+  let inString = false;
+  for (let i = 0; i < text.length && deepest <= limit; i++) {
+    const code = text.charCodeAt(i);
+    if (inString) {
+      if (code === 0x5c) i++;
+      else if (code === 0x22) inString = false;
+    } else if (code === 0x22) inString = true;
+    else if (code === 0x5b || code === 0x7b) deepest = Math.max(deepest, ++depth);
+    else if (code === 0x5d || code === 0x7d) depth--;
+  }
+  return deepest;
+}

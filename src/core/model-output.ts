@@ -1,0 +1,69 @@
+import { clampText } from './clamp.js';
+import { isError, parseEnvelope, type OutputEnvelope } from './envelope.js';
+import type { ToolResultData } from './event.js';
+import { isRecord, type Json } from './json.js';
+import { headBytes, tailBytes, utf8Bytes } from './text.js';
+
+/** The stored envelope as a model is sent it: `output` (and an error's `details.output`) cut to `maxBytes`, the marker line saying how to
+ *  read the rest. A pure function of the stored result, its `seq` and the call's arguments. Source: contracts 3, "Size". */
+export function modelOutput(result: ToolResultData, seq: number, args: string, maxBytes: number): string {
+  if (result.output.length * 3 <= maxBytes) return result.output;
+  const envelope = parseEnvelope(result.output);
+  if (isError(envelope)) {
+    const details = envelope.details;
+    if (!isRecord(details) || typeof details.output !== 'string' || utf8Bytes(details.output) <= maxBytes) return result.output;
+    return JSON.stringify({ ...envelope, details: { ...(details as Record<string, Json>), output: cut(details.output, seq, maxBytes) } });
+  }
+  if (utf8Bytes(envelope.output) <= maxBytes) return result.output;
+  if (result.name === 'file_read') return JSON.stringify(cutLines(envelope, args, maxBytes));
+  const total = totalBytes(envelope);
+  return JSON.stringify({ ...envelope, output: cut(envelope.output, seq, maxBytes, total), truncated: true, total_bytes: total });
+}
+
+function totalBytes(envelope: OutputEnvelope): number {
+  return typeof envelope.total_bytes === 'number' ? envelope.total_bytes : utf8Bytes(envelope.output);
+}
+
+function cut(output: string, seq: number, maxBytes: number, total?: number): string {
+  return clampText(output, maxBytes, (omitted) => `[… ${omitted} bytes omitted; file_read path="event:${seq}"]`, total).text;
+}
+
+/** A file's text loses whole lines from its middle, and the marker names them and the `offset` to read on from. */
+function cutLines(envelope: OutputEnvelope, args: string, maxBytes: number): OutputEnvelope {
+  const first = offsetOf(args);
+  const lines = envelope.output.split('\n');
+  const room = maxBytes - utf8Bytes(lineMarker(first + lines.length, first + lines.length)) - 2;
+  const head = wholeLines(headBytes(envelope.output, Math.ceil(room / 2)), 'head');
+  const tail = wholeLines(tailBytes(envelope.output, Math.floor(room / 2)), 'tail');
+  const headLines = head === '' ? 0 : head.split('\n').length;
+  const tailLines = tail === '' ? 0 : tail.split('\n').length;
+  if (headLines === 0) return cutLongLine(envelope, first, maxBytes);
+  const output = [head, lineMarker(first + headLines, first + lines.length - tailLines - 1), ...(tail === '' ? [] : [tail])].join('\n');
+  return { ...envelope, output, truncated: true, total_bytes: totalBytes(envelope) };
+}
+
+/** A first line longer than the budget: cut by bytes, since no offset could show more of it. */
+function cutLongLine(envelope: OutputEnvelope, first: number, maxBytes: number): OutputEnvelope {
+  const total = totalBytes(envelope);
+  const { text } = clampText(envelope.output, maxBytes, (omitted) => `[… ${omitted} bytes omitted from line ${first} on; offset=${first + 1}]`, total);
+  return { ...envelope, output: text, truncated: true, total_bytes: total };
+}
+
+function lineMarker(from: number, to: number): string {
+  return `[… lines ${from}-${to} omitted; file_read offset=${from}]`;
+}
+
+function wholeLines(text: string, side: 'head' | 'tail'): string {
+  const at = side === 'head' ? text.lastIndexOf('\n') : text.indexOf('\n');
+  if (at < 0) return '';
+  return side === 'head' ? text.slice(0, at) : text.slice(at + 1);
+}
+
+function offsetOf(args: string): number {
+  try {
+    const value: unknown = JSON.parse(args);
+    return isRecord(value) && typeof value.offset === 'number' ? value.offset : 1;
+  } catch {
+    return 1;
+  }
+}

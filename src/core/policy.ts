@@ -1,0 +1,31 @@
+import type { BoundCall, Sandbox } from './tool.js';
+
+export type Risk = 'read-only' | 'mutating' | 'dangerous';
+export type ApprovalMode = 'never' | 'dangerous' | 'mutating' | 'always';
+
+/** What policy says of a call, before anything runs. */
+export interface Verdict {
+  readonly risk: Risk;
+  readonly decision: 'allow' | 'ask' | 'deny';
+  /** Sentences, most important first; empty for an allowed reader. */
+  readonly reasons: readonly string[];
+  readonly sandbox: Sandbox;
+  /** Absolute paths the call would touch, as the kernel resolves them, for the question. */
+  readonly targets?: readonly string[];
+}
+
+/** The one place that decides. */
+export interface Policy { assess(call: BoundCall, cwd: string): Promise<Verdict> }
+
+/** Asks a person. Rejects never; an aborted signal answers `deny`. */
+export interface Approver { ask(question: Question, signal: AbortSignal): Promise<Answer> }
+
+export interface Question { readonly callId: string; readonly title: string; readonly call: BoundCall; readonly argumentsText: string; readonly verdict: Verdict }
+
+export type Answer =
+  | { readonly answer: 'once' }
+  /** This exact call (same tool, same argument bytes) for the rest of the session. */
+  | { readonly answer: 'session' }
+  | { readonly answer: 'deny'; readonly message?: string }
+  /** Nobody could be asked. */
+  | { readonly answer: 'unavailable' };

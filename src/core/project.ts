@@ -1,0 +1,147 @@
+import type { AnsweredCall, AssistantMessage, Conversation, UserMessage } from './conversation.js';
+import { errorEnvelope } from './envelope.js';
+import { knownEvent, type AssistantData, type Event, type RequestSettings, type ToolCallData, type ToolResultData, type ToolsData, type ToolSpec } from './event.js';
+import { modelOutput } from './model-output.js';
+
+/** A conversation kept up to date while events are appended: adding one costs what that one costs, and a finished message keeps its
+ *  identity, so that a wire may cache what it made of it. */
+export interface Projection {
+  add(event: Event): void;
+  conversation(): Conversation;
+  /** The calls that have no result yet, in order, and whether each was started. */
+  openCalls(): readonly OpenCall[];
+}
+
+export interface OpenCall { readonly call: ToolCallData; readonly started: boolean }
+
+export const interruptedRunning = errorEnvelope('interrupted',
+  'Interrupted: the program ended while this call was running. It may or may not have taken effect; check before repeating it.');
+export const interruptedBefore = errorEnvelope('interrupted', 'Interrupted before it was run.');
+
+const defaultSettings: RequestSettings = { model_output_size: 32_768 };
+
+interface Response {
+  readonly role: 'assistant'; readonly seq: number; readonly id: string; readonly slots: Slot[];
+  text: string; data: AssistantData | null; built: AssistantMessage | null;
+}
+interface Slot {
+  readonly owner: Response; readonly call: ToolCallData; readonly wireId: string;
+  started: boolean; result: { readonly data: ToolResultData; readonly seq: number } | null;
+}
+
+/** Events as a conversation. Pure: any prefix of any log gives a request that every provider accepts. Source: contracts 2. */
+export function project(events: readonly Event[]): Conversation {
+  const projection = createProjection();
+  for (const event of events) projection.add(event);
+  return projection.conversation();
+}
+
+export function createProjection(): Projection {
+  return new Fold();
+}
+
+class Fold implements Projection {
+  #system = '';
+  #tools: readonly ToolSpec[] = [];
+  #settings = defaultSettings;
+  readonly #items: (UserMessage | Response)[] = [];
+  readonly #open = new Map<string, Slot>();
+  readonly #wireIds = new Set<string>();
+
+  add(raw: Event): void {
+    const event = knownEvent(raw);
+    if (event === null) return;
+    switch (event.kind) {
+      case 'system': this.#system = event.content; break;
+      case 'tools': this.#catalogue(event.data); break;
+      case 'user': this.#items.push({ role: 'user', seq: event.seq, content: event.content }); break;
+      case 'assistant': this.#assistant(event.seq, event.content, event.data); break;
+      case 'tool_call': this.#call(event.seq, event.data); break;
+      case 'tool_started': this.#started(event.data.tool_call_id); break;
+      case 'tool_result': this.#result(event.seq, event.data); break;
+      case 'usage':
+      case 'approval':
+      case 'model':
+      case 'error': break;
+      default: event satisfies never;
+    }
+  }
+
+  conversation(): Conversation {
+    const messages = this.#items.map((item) => (item.role === 'user' ? item : this.#build(item)));
+    return { system: this.#system, tools: this.#tools, settings: this.#settings, messages };
+  }
+
+  openCalls(): readonly OpenCall[] {
+    return [...this.#open.values()].map(({ call, started }) => ({ call, started }));
+  }
+
+  #catalogue(data: ToolsData): void {
+    this.#tools = data.tools;
+    this.#settings = data.settings;
+    for (const item of this.#items) if (item.role === 'assistant') item.built = null;
+  }
+
+  #assistant(seq: number, text: string, data: AssistantData): void {
+    const response = this.#response(seq, data.response_id);
+    response.text += text;
+    response.data = data;
+  }
+
+  #call(seq: number, call: ToolCallData): void {
+    const owner = this.#response(seq, call.response_id);
+    const slot: Slot = { owner, call, wireId: this.#uniqueId(call.id), started: false, result: null };
+    owner.slots.push(slot);
+    this.#open.set(call.id, slot);
+  }
+
+  #started(id: string): void {
+    const slot = this.#open.get(id);
+    if (!slot) return;
+    slot.started = true;
+    slot.owner.built = null;
+  }
+
+  #result(seq: number, data: ToolResultData): void {
+    const slot = this.#open.get(data.tool_call_id);
+    if (!slot) return;
+    slot.result = { data, seq };
+    slot.owner.built = null;
+    this.#open.delete(data.tool_call_id);
+  }
+
+  /** The response that `id` names when it is the last item, else a new one; what was built of it no longer holds. */
+  #response(seq: number, id: string): Response {
+    const last = this.#items.at(-1);
+    if (last?.role === 'assistant' && last.id === id) {
+      last.built = null;
+      return last;
+    }
+    const made: Response = { role: 'assistant', seq, id, text: '', data: null, slots: [], built: null };
+    this.#items.push(made);
+    return made;
+  }
+
+  #uniqueId(id: string): string {
+    let wireId = id;
+    for (let n = 2; this.#wireIds.has(wireId); n++) wireId = `${id}_${n}`;
+    this.#wireIds.add(wireId);
+    return wireId;
+  }
+
+  #build(response: Response): AssistantMessage {
+    if (response.built) return response.built;
+    const calls = response.slots.map((slot) => answered(slot, this.#settings.model_output_size));
+    const message: AssistantMessage = { role: 'assistant', seq: response.seq, text: response.text, data: response.data, calls };
+    response.built = message;
+    return message;
+  }
+}
+
+function answered(slot: Slot, maxBytes: number): AnsweredCall {
+  const { call, result, wireId } = slot;
+  const { name, arguments: args } = call.function;
+  if (result) return { id: wireId, name, arguments: args, result: { output: modelOutput(result.data, result.seq, args, maxBytes), success: result.data.success } };
+  const envelope = slot.started ? interruptedRunning : interruptedBefore;
+  return { id: wireId, name, arguments: args, result: { output: JSON.stringify(envelope), success: false } };
+}

@@ -1,0 +1,42 @@
+import type { Json } from './json.js';
+import type { Conversation, ModelRef } from './conversation.js';
+import type { Stop, Usage } from './event.js';
+
+/** What went wrong at a provider. Source: contracts 8, `error.code`. */
+export type FaultCode =
+  | 'auth' | 'quota' | 'rate_limited' | 'bad_request' | 'context_overflow' | 'network' | 'protocol' | 'stream_incomplete' | 'max_cost' | 'internal';
+
+export interface Fault {
+  readonly code: FaultCode;
+  /** One sentence for the reader: what, with which value. Keys are masked in it. */
+  readonly message: string;
+  /** What the reader can do about it. */
+  readonly hint?: string;
+  /** HTTP status, where there was one. */
+  readonly status?: number;
+}
+
+export interface ModelRequest {
+  readonly conversation: Conversation;
+  readonly ref: ModelRef;
+  /** `none`: the tools are sent (the cached prefix stays), calling them is forbidden. */
+  readonly toolChoice: 'auto' | 'none';
+  readonly signal: AbortSignal;
+}
+
+/** What a stream yields. It ends with exactly one `end` or `fault` and never throws; an abort ends it without either.
+ *  Calls arrive whole and only after the provider said that the response is complete; fragments stay inside the provider. */
+export type ModelChunk =
+  | { readonly type: 'text' | 'reasoning'; readonly text: string }
+  | { readonly type: 'tool_call'; readonly call: ReceivedCall }
+  | { readonly type: 'usage'; readonly usage: Usage; readonly costUsd: number | null }
+  /** The request failed and is sent again after `delayMs`; `attempt` counts from 1. All text of this request so far is void. */
+  | { readonly type: 'retry'; readonly attempt: number; readonly maxRetries: number; readonly delayMs: number; readonly reason: string }
+  | { readonly type: 'notice'; readonly code: string; readonly message: string }
+  | { readonly type: 'end'; readonly stop: Exclude<Stop, 'interrupted'>; readonly reasoning?: readonly Json[] }
+  | { readonly type: 'fault'; readonly fault: Fault };
+
+/** A call as the provider sent it. `id` may be empty or repeated; the loop makes it unique. */
+export interface ReceivedCall { readonly id: string; readonly name: string; readonly arguments: string }
+
+export interface Provider { stream(request: ModelRequest): AsyncIterable<ModelChunk> }

@@ -1,0 +1,48 @@
+import type { Event } from './event.js';
+
+export interface SessionRow {
+  readonly id: string;
+  readonly parentId: string | null;
+  /** Absolute. */
+  readonly cwd: string;
+  readonly title: string | null;
+  readonly provider: string | null;
+  readonly model: string | null;
+  /** Unix milliseconds. */
+  readonly createdAt: number;
+  readonly updatedAt: number;
+}
+
+/** A session in a listing. `prompt` is the first line of its first user message. */
+export interface SessionSummary extends SessionRow { readonly prompt: string | null; readonly events: number; readonly costUsd: number | null }
+
+/** Who writes a session. `host` differs where the store is shared between machines. */
+export interface LeaseHolder { readonly pid: number; readonly host: string; /** Unix ms. */ readonly since: number }
+
+export type Lease = { readonly held: true; release(): Promise<void> } | { readonly held: false; readonly holder: LeaseHolder };
+
+export type SessionMatch =
+  | { readonly found: 'one'; readonly session: SessionRow }
+  | { readonly found: 'none'; /** The nearest ids or titles. */ readonly nearest: readonly string[] }
+  | { readonly found: 'many'; readonly sessions: readonly SessionRow[] };
+
+/** The durable log. Methods may reject (disk full, busy, damaged); the session reports once and goes on in memory. */
+export interface Store {
+  createSession(row: SessionRow): Promise<void>;
+  /** One event, one commit. Rejects where `seq` is taken. */
+  append(sessionId: string, event: Event): Promise<void>;
+  /** All events in order of `seq`. */
+  load(sessionId: string): Promise<readonly Event[]>;
+  session(id: string): Promise<SessionRow | null>;
+  /** By id, unique id prefix, or title. An id wins over a prefix, a prefix over a title. */
+  find(text: string): Promise<SessionMatch>;
+  /** The session of this directory that was written to last. */
+  newest(cwd: string): Promise<SessionRow | null>;
+  list(limit: number, cwd?: string): Promise<readonly SessionSummary[]>;
+  update(id: string, change: { readonly title?: string; readonly provider?: string; readonly model?: string }): Promise<void>;
+  remove(id: string): Promise<void>;
+  /** A new session whose events are copies of the first `uptoSeq` (default: all) of `parentId`'s. */
+  fork(parentId: string, row: SessionRow, uptoSeq?: number): Promise<void>;
+  acquire(sessionId: string): Promise<Lease>;
+  close(): Promise<void>;
+}

@@ -1,0 +1,77 @@
+import type { ToolSpec, FileState, ToolCallData } from './event.js';
+import type { Envelope, ErrorEnvelope } from './envelope.js';
+
+/** What a tool does to the world; all that policy needs to know of one it has never heard of. */
+export type Effect = 'read' | 'write' | 'execute' | 'network';
+/** The configuration switch a tool stands under (`tools.fs`, `tools.exec`). */
+export type Toolset = 'fs' | 'exec' | 'web';
+/** What the operating system holds a process to. */
+export type Sandbox = 'off' | 'workspace' | 'read-only';
+
+export interface Tool extends ToolSpec {
+  readonly effect: Effect;
+  readonly toolset: Toolset;
+  /** `glob(pattern="*.ts")`: the content of the `tool_call` event. `args` have passed the schema. */
+  describe(args: ToolArgs): string;
+  /** May throw; the dispatcher turns that into an `internal` envelope and logs it. Never rejects because of `ctx.signal`: it returns. */
+  run(args: ToolArgs, ctx: ToolContext): Promise<ToolOutcome>;
+}
+
+/** Arguments that have passed the tool's schema. A tool narrows them to its own interface at its entry. */
+export type ToolArgs = Readonly<Record<string, unknown>>;
+
+export interface ToolOutcome {
+  readonly envelope: Envelope;
+  /** One line: `3 files found`; the content of the `tool_result` event. */
+  readonly summary: string;
+  /** Files the call read whole or wrote, absolute paths. */
+  readonly files?: readonly FileState[];
+  /** Unified diff of what was written. */
+  readonly diff?: string;
+  /** Bytes before and after, for undo; `before` is null for a file that is new. */
+  readonly changes?: readonly FileChange[];
+}
+
+export interface FileChange { readonly path: string; readonly before: Uint8Array | null; readonly after: Uint8Array | null }
+
+export interface ToolContext {
+  /** Absolute; relative paths start here. */
+  readonly cwd: string;
+  readonly signal: AbortSignal;
+  readonly sandbox: Sandbox;
+  /** Where a tool must stop. `maxOutputBytes` bounds what it collects. */
+  readonly limits: { readonly timeoutMs: number | null; readonly maxOutputBytes: number };
+  /** What the session knows of files it has read or written: sha256 (hex) by absolute path; null for a file that did not exist then. */
+  readonly knownFiles: ReadonlyMap<string, string | null>;
+  /** The stored output of an event, for `event:SEQ`; null where there is none. */
+  eventOutput(seq: number): string | null;
+  /** Live output for the screen; a slow reader may lose chunks. */
+  progress(chunk: string): void;
+}
+
+/** A call whose tool exists and whose arguments passed the schema. */
+export interface BoundCall {
+  readonly tool: Tool;
+  readonly args: ToolArgs;
+  /** Limits of `tools.limits.<name>` applied. */
+  readonly limits: ToolContext['limits'];
+}
+
+export type Binding = { readonly ok: true; readonly bound: BoundCall } | { readonly ok: false; readonly error: ErrorEnvelope };
+
+/** The catalogue of one session. Names are matched exactly. */
+export interface Registry {
+  /** Throws on a name that is taken, on a bad name and on a schema that does not compile. */
+  register(tool: Tool, limits?: ToolLimits): void;
+  /** False where there was no such tool. */
+  unregister(name: string): boolean;
+  list(): readonly Tool[];
+  get(name: string): Tool | undefined;
+  /** Exists → arguments are JSON (depth ≤ 64, size ≤ 8 MiB) → schema. Never throws. */
+  bind(call: ToolCallData['function']): Binding;
+  /** Takes one unit of the tool's `rate_per_min`; the error envelope where none is left. */
+  admit(name: string): ErrorEnvelope | null;
+}
+
+/** `tools.limits.<name>` in the configuration. */
+export interface ToolLimits { readonly timeout_ms?: number; readonly rate_per_min?: number; readonly max_output_bytes?: number }

@@ -1,0 +1,136 @@
+import { mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect, test } from 'vitest';
+
+/** Which folders a folder may import, and which packages (`node:` stands for all of Node's own). The table is the documentation. */
+const layers: Readonly<Record<string, { readonly folders: readonly string[]; readonly packages: readonly string[] }>> = {
+  core: { folders: [], packages: [] },
+  agent: { folders: ['core'], packages: [] },
+  policy: { folders: ['core'], packages: ['unbash'] },
+  providers: { folders: ['core'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
+  tools: { folders: ['core'], packages: ['node:', 'ajv', 'execa', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'] },
+  store: { folders: ['core'], packages: ['node:', 'better-sqlite3'] },
+  config: { folders: ['core'], packages: ['node:', 'ajv', 'jsonc-parser'] },
+  ui: { folders: ['core'], packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'string-width', 'wrap-ansi'] },
+  cli: { folders: ['core', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui'], packages: ['*'] },
+};
+const maxLines = 300;
+const importPattern = /(?:\bfrom\s*|\bimport\s*\(\s*|\bimport\s+|\brequire\s*\(\s*)(['"])([^'"]+)\1/g;
+
+interface Source { readonly path: string; readonly folder: string; readonly text: string; readonly imports: readonly string[] }
+
+function readSources(root: string): Source[] {
+  return readdirSync(root, { recursive: true, encoding: 'utf8' })
+    .filter((name) => /\.tsx?$/.test(name))
+    .map((name) => {
+      const text = readFileSync(join(root, name), 'utf8');
+      const imports = [...text.matchAll(importPattern)].map((match) => match[2] ?? '');
+      return { path: join(root, name), folder: name.split('/')[0] ?? '', text, imports };
+    });
+}
+
+function target(source: Source, specifier: string): string {
+  return resolve(dirname(source.path), specifier).replace(/\.js$/, '');
+}
+
+function forbiddenImports(root: string, sources: readonly Source[]): string[] {
+  return sources.flatMap((source) => {
+    const layer = layers[source.folder];
+    if (!layer) return [`${relative(root, source.path)}: no layer called ${source.folder}`];
+    return source.imports.filter((specifier) => !allowed(root, source, specifier, layer)).map((specifier) => `${relative(root, source.path)} imports ${specifier}`);
+  });
+}
+
+function allowed(root: string, source: Source, specifier: string, layer: (typeof layers)[string]): boolean {
+  if (specifier.startsWith('.')) {
+    const inside = relative(root, target(source, specifier));
+    if (inside.startsWith('../config/') && inside.endsWith('.json')) return true;
+    const folder = inside.split('/')[0] ?? '';
+    return folder === source.folder || layer.folders.includes(folder);
+  }
+  return layer.packages.some((name) => name === '*' || (name === 'node:' ? specifier.startsWith('node:') : specifier === name || specifier.startsWith(`${name}/`)));
+}
+
+function cycles(root: string, sources: readonly Source[]): string[] {
+  const byPath = new Map(sources.map((source) => [source.path.replace(/\.tsx?$/, ''), source]));
+  const found: string[] = [];
+  const done = new Set<Source>();
+  const visit = (source: Source, trail: readonly Source[]): void => {
+    if (trail.includes(source)) { found.push([...trail.slice(trail.indexOf(source)), source].map((item) => relative(root, item.path)).join(' -> ')); return; }
+    if (done.has(source)) return;
+    for (const specifier of source.imports.filter((item) => item.startsWith('.'))) {
+      const next = byPath.get(target(source, specifier));
+      if (next) visit(next, [...trail, source]);
+    }
+    done.add(source);
+  };
+  for (const source of sources) visit(source, []);
+  return found;
+}
+
+function tooLong(root: string, sources: readonly Source[]): string[] {
+  return sources.filter((source) => source.text.split('\n').length - 1 > maxLines).map((source) => relative(root, source.path));
+}
+
+/** A second place that drives a model would be a second loop. */
+function streamCallers(root: string, sources: readonly Source[]): string[] {
+  return sources.filter((source) => source.folder !== 'providers' && /\bprovider\.stream\(/.test(source.text)).map((source) => relative(root, source.path));
+}
+
+/** Everything that starts a process goes through one module of `tools`. */
+function processStarters(root: string, sources: readonly Source[]): string[] {
+  return sources.filter((source) => source.imports.some((item) => item === 'execa' || item === 'node:child_process')).map((source) => relative(root, source.path));
+}
+
+const root = fileURLToPath(new URL('../src', import.meta.url));
+const sources = readSources(root);
+const planted = mkdtempSync(join(tmpdir(), 'agent-architecture-'));
+afterAll(() => { rmSync(planted, { recursive: true, force: true }); });
+
+function plant(files: Readonly<Record<string, string>>): Source[] {
+  rmSync(planted, { recursive: true, force: true });
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(planted, name)), { recursive: true });
+    writeFileSync(join(planted, name), text);
+  }
+  return readSources(planted);
+}
+
+test('the check sees the whole source tree', () => {
+  expect(sources.length).toBeGreaterThan(10);
+});
+
+test('no folder imports what its layer forbids', () => {
+  expect(forbiddenImports(root, sources)).toEqual([]);
+});
+
+test('no imports form a cycle', () => {
+  expect(cycles(root, sources)).toEqual([]);
+});
+
+test('no source file is over the size limit', () => {
+  expect(tooLong(root, sources)).toEqual([]);
+});
+
+test('only the loop asks a provider for a stream', () => {
+  expect(streamCallers(root, sources).filter((path) => path !== 'agent/request.ts')).toEqual([]);
+});
+
+test('only one module starts processes', () => {
+  expect(processStarters(root, sources).filter((path) => path !== 'tools/process.ts')).toEqual([]);
+});
+
+test('a planted forbidden import, cycle and long file are each found', () => {
+  const bad = plant({
+    'ui/screen.ts': "import { open } from '../store/sqlite.js';\nimport fs from 'node:fs';\nconst late = () => import('better-sqlite3');\n",
+    'store/sqlite.ts': 'export const open = 1;\n',
+    'core/a.ts': "import type { B } from './b.js';\n",
+    'core/b.ts': "export * from './a.js';\n",
+    'agent/long.ts': 'export {};\n'.repeat(maxLines + 1),
+  });
+  expect(forbiddenImports(planted, bad)).toEqual(['ui/screen.ts imports ../store/sqlite.js', 'ui/screen.ts imports node:fs', 'ui/screen.ts imports better-sqlite3']);
+  expect(cycles(planted, bad)).toHaveLength(1);
+  expect(tooLong(planted, bad)).toEqual(['agent/long.ts']);
+});
