@@ -10,6 +10,8 @@ export interface Projection {
   conversation(): Conversation;
   /** The calls that have no result yet, in order, and whether each was started. */
   openCalls(): readonly OpenCall[];
+  /** True where a call with this id was added. */
+  hasCall(id: string): boolean;
 }
 
 export interface OpenCall { readonly call: ToolCallData; readonly started: boolean }
@@ -74,6 +76,10 @@ class Fold implements Projection {
 
   openCalls(): readonly OpenCall[] {
     return [...this.#open.values()].map(({ call, started }) => ({ call, started }));
+  }
+
+  hasCall(id: string): boolean {
+    return this.#wireIds.has(id);
   }
 
   #catalogue(data: ToolsData): void {

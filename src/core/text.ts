@@ -23,7 +23,8 @@ export function wellFormed(text: string): string {
 export function wellFormedDeep<T>(value: T): T {
   const text = JSON.stringify(value);
   if (text === undefined || !/\\ud[89a-f]/i.test(text)) return value;
-  return JSON.parse(text, (_key, item: unknown) => (typeof item === 'string' ? wellFormed(item) : item)) as T;
+  // JSON.stringify escapes exactly the lone surrogates; `\\\\` is matched first so that the text "\\ud800" stays what it is.
+  return JSON.parse(text.replace(/\\(?:(ud[89a-f][0-9a-f]{2})|[^])/gi, (escape, surrogate: string | undefined) => (surrogate ? '\\ufffd' : escape))) as T;
 }
 
 /** The first line of `text`, cut to `max` characters with `…` where something was left out. */

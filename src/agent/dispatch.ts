@@ -1,0 +1,102 @@
+import { clampEnvelope, errorEnvelope, isError, parseEnvelope, type ErrorEnvelope } from '../core/envelope.js';
+import type { ToolCallData } from '../core/event.js';
+import { isRecord } from '../core/json.js';
+import type { Answer, Verdict } from '../core/policy.js';
+import type { Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
+import type { TurnDeps } from './turn.js';
+
+/** What became of one call. `denied`: policy wanted a yes and nobody could be asked. */
+export interface Dispatched { readonly outcome: ToolOutcome; readonly denied: boolean; readonly durationMs: number }
+
+/** A recorded call and what the registry made of it. */
+export interface PreparedCall { readonly call: ToolCallData; readonly binding: Binding }
+
+/** Exists → schema → policy → run → clamp. Never throws; whatever happens, there is an outcome. Source: contracts 3, seed 000. */
+export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, signal: AbortSignal): Promise<Dispatched> {
+  if (signal.aborted) return refused(errorEnvelope('cancelled', 'Cancelled by the user before it was run.'));
+  if (!binding.ok) return refused(binding.error);
+  const { bound } = binding;
+  const permission = await permit(d, call, bound, signal);
+  if (permission.error) return { ...refused(permission.error), denied: permission.unavailable };
+  const limited = d.registry.admit(bound.tool.name);
+  if (limited) return refused(limited);
+  await d.append({ kind: 'tool_started', content: null, data: { tool_call_id: call.id } });
+  const startedAt = d.now();
+  const outcome = await run(d, call.id, bound, permission.verdict, signal);
+  const envelope = clampEnvelope(outcome.envelope, bound.limits.maxOutputBytes);
+  return { outcome: { ...outcome, envelope }, denied: false, durationMs: Math.max(0, Math.round(d.now() - startedAt)) };
+}
+
+function refused(error: ErrorEnvelope): Dispatched {
+  return { outcome: { envelope: error, summary: error.error }, denied: false, durationMs: 0 };
+}
+
+type Permission = { readonly error: null; readonly verdict: Verdict } | { readonly error: ErrorEnvelope; readonly unavailable: boolean };
+
+async function permit(d: TurnDeps, call: ToolCallData, bound: BoundCall, signal: AbortSignal): Promise<Permission> {
+  const verdict = await d.policy.assess(bound, d.cwd);
+  if (verdict.decision === 'allow') return { error: null, verdict };
+  const reasons = verdict.reasons.join('; ');
+  if (verdict.decision === 'deny') return { error: errorEnvelope('permission_denied', `Denied by policy: ${reasons}`), unavailable: false };
+  const hash = d.sha256(`${call.function.name}\0${call.function.arguments}`);
+  const granted = d.grants.has(hash);
+  const answer: Answer = granted
+    ? { answer: 'once' }
+    : await d.approver.ask({ callId: call.id, title: call.function.name, call: bound, argumentsText: call.function.arguments, verdict }, signal);
+  if (answer.answer === 'session') d.grants.add(hash);
+  const error = denial(answer, reasons, signal);
+  await d.append({ kind: 'approval', content: error ? `denied: ${reasons}` : `allowed: ${reasons}`, data: {
+    tool_call_id: call.id, decision: error ? 'deny' : 'allow', by: granted ? 'session_grant' : answer.answer === 'unavailable' ? 'headless' : 'user',
+    risk: verdict.risk, reasons: verdict.reasons, call_sha256: hash,
+  } });
+  return error ? { error, unavailable: answer.answer === 'unavailable' } : { error: null, verdict };
+}
+
+function denial(answer: Answer, reasons: string, signal: AbortSignal): ErrorEnvelope | null {
+  switch (answer.answer) {
+    case 'once': case 'session': return null;
+    case 'unavailable':
+      return errorEnvelope('permission_denied', `Not run, because it needs a yes and nobody can be asked here: ${reasons}. The user can allow such calls with --approval never, or run agent in a terminal.`);
+    case 'deny':
+      if (signal.aborted) return errorEnvelope('cancelled', 'Cancelled by the user before it was run.');
+      return errorEnvelope('denied_by_user', answer.message ? `The user said no: ${answer.message}` : 'The user said no.');
+    default: return answer satisfies never;
+  }
+}
+
+async function run(d: TurnDeps, callId: string, bound: BoundCall, verdict: Verdict, signal: AbortSignal): Promise<ToolOutcome> {
+  const deadline = new AbortController();
+  const { timeoutMs } = bound.limits;
+  const timer = timeoutMs === null ? null : setTimeout(() => { deadline.abort(); }, timeoutMs);
+  const ctx: ToolContext = {
+    cwd: d.cwd, sandbox: verdict.sandbox, limits: bound.limits, knownFiles: d.knownFiles,
+    signal: timer === null ? signal : AbortSignal.any([signal, deadline.signal]),
+    eventOutput: (seq) => storedOutput(d, seq),
+    progress: (chunk) => { d.emit({ type: 'tool_output', callId, chunk }); },
+  };
+  try {
+    const outcome = await bound.tool.run(bound.args, ctx);
+    return deadline.signal.aborted && !signal.aborted ? timedOut(outcome, timeoutMs ?? 0) : outcome;
+  } catch (error) {
+    d.log({ at: 'tool', message: 'a tool threw', tool: bound.tool.name, error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+    const envelope = errorEnvelope('internal', `${bound.tool.name} failed inside the program; the log file has the details.`);
+    return { envelope, summary: envelope.error };
+  } finally {
+    if (timer !== null) clearTimeout(timer);
+  }
+}
+
+/** A tool that came back because its deadline cancelled it has timed out; one that had finished all the same keeps its result. */
+function timedOut(outcome: ToolOutcome, timeoutMs: number): ToolOutcome {
+  if (!isError(outcome.envelope) || outcome.envelope.code !== 'cancelled') return outcome;
+  const envelope = errorEnvelope('timeout', `Stopped after ${timeoutMs} ms, the limit for this tool.`, outcome.envelope.details);
+  return { ...outcome, envelope, summary: envelope.error };
+}
+
+function storedOutput(d: TurnDeps, seq: number): string | null {
+  const event = d.events()[seq - 1];
+  if (event?.kind !== 'tool_result' || !isRecord(event.data) || typeof event.data.output !== 'string') return null;
+  const envelope = parseEnvelope(event.data.output);
+  if (!isError(envelope)) return envelope.output;
+  return isRecord(envelope.details) && typeof envelope.details.output === 'string' ? envelope.details.output : envelope.error;
+}

@@ -1,0 +1,129 @@
+import type { TurnEnd } from '../core/agent-event.js';
+import { errorEnvelope, isError, type Envelope } from '../core/envelope.js';
+import type { ToolCallData } from '../core/event.js';
+import { firstLine } from '../core/text.js';
+import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
+import { request, type Reply } from './request.js';
+import type { TurnDeps } from './turn.js';
+
+/** Responses in a row whose every call failed, after which the model is asked for an answer instead. */
+const maxFailedResponses = 3;
+
+interface Count { turns: number; toolCalls: number; denied: number; failedInRow: number }
+type Status = TurnEnd['status'];
+
+/** One user turn: request, run what was asked for, one call at a time and in order, and request again, until a response asks for nothing.
+ *  Front ends and tests alike run this and nothing else. Source: contracts 5. */
+export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd> {
+  const count: Count = { turns: 0, toolCalls: 0, denied: 0, failedInRow: 0 };
+  for (;;) {
+    const refusal = d.refuseRequest();
+    if (refusal) return end('failed', '', count, { fault: refusal });
+    const reply = await request(d, 'auto', signal);
+    const status = ended(reply, signal);
+    if (status) return end(status, reply.text, count, reply);
+    if (reply.calls.length === 0) return end('completed', reply.text, count);
+    await runCalls(d, reply, count, signal);
+    if (signal.aborted) return end('interrupted', reply.text, count);
+    for (const text of d.takeSteering()) await d.append({ kind: 'user', content: text, data: null });
+    if (count.turns >= d.limits.maxToolTurns) return await lastAnswer(d, 'limit_reached', count, signal);
+    if (count.failedInRow >= maxFailedResponses) return await lastAnswer(d, 'completed', count, signal);
+  }
+}
+
+/** How a reply ends the turn by itself, or null where it does not. */
+function ended(reply: Reply, signal: AbortSignal): Status | null {
+  if (signal.aborted) return 'interrupted';
+  if (reply.fault || reply.stop === 'refusal' || reply.stop === 'content_filter') return 'failed';
+  return null;
+}
+
+function end(status: Status, text: string, count: Count, reply: Pick<Reply, 'fault'> & Partial<Reply> = {}): TurnEnd {
+  const { turns, toolCalls, denied } = count;
+  const fault = reply.fault ?? (status === 'failed' ? refusalFault(reply.stop) : undefined);
+  return { status, text, turns, toolCalls, denied, ...(fault ? { fault } : {}) };
+}
+
+function refusalFault(stop: Reply['stop'] | undefined): NonNullable<TurnEnd['fault']> {
+  const message = stop === 'content_filter' ? "The provider's content filter stopped the answer." : 'The model refused to answer.';
+  return { code: 'bad_request', message, hint: 'Rephrase the request or use another model.' };
+}
+
+/** One request in which calling tools is forbidden. Calls that come back all the same are answered and not run. */
+async function lastAnswer(d: TurnDeps, status: 'limit_reached' | 'completed', count: Count, signal: AbortSignal): Promise<TurnEnd> {
+  const refusal = d.refuseRequest();
+  if (refusal) return end('failed', '', count, { fault: refusal });
+  const reply = await request(d, 'none', signal);
+  const calls = await recordCalls(d, reply);
+  for (const { call } of calls) await answer(d, call, fixed(errorEnvelope('limit_reached', limitMessage(d, status))));
+  return end(ended(reply, signal) ?? status, reply.text, count, reply);
+}
+
+function limitMessage(d: TurnDeps, status: 'limit_reached' | 'completed'): string {
+  return status === 'limit_reached'
+    ? `Tool call limit reached (${d.limits.maxToolTurns}). Stopping tool loop.`
+    : `Every call of the last ${maxFailedResponses} responses failed. Answer without tools.`;
+}
+
+/** All calls of a response are stored before any runs; then each is run, or refused, and answered. */
+async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSignal): Promise<void> {
+  const calls = await recordCalls(d, reply);
+  count.turns += 1;
+  let failed = 0;
+  for (const [index, prepared] of calls.entries()) {
+    const { call } = prepared;
+    const done = await runCall(d, prepared, index, reply, signal);
+    const last = index === calls.length - 1 && count.turns >= d.limits.maxToolTurns;
+    await answer(d, call, last ? withLimit(d, done) : done);
+    count.toolCalls += 1;
+    if (done.denied) count.denied += 1;
+    if (isError(done.outcome.envelope)) failed += 1;
+  }
+  count.failedInRow = failed === calls.length ? count.failedInRow + 1 : 0;
+}
+
+async function runCall(d: TurnDeps, prepared: PreparedCall, index: number, reply: Reply, signal: AbortSignal): Promise<Dispatched> {
+  if (reply.stop === 'length') {
+    return fixed(errorEnvelope('invalid_args', 'Not run: the response was cut at the output limit, so its arguments may be incomplete. Send less at once.', { reason: 'output_limit' }));
+  }
+  if (index >= d.limits.maxToolCalls) return fixed(errorEnvelope('limit_reached', `Not run: a response may make at most ${d.limits.maxToolCalls} calls.`));
+  return await dispatch(d, prepared, signal);
+}
+
+/** Makes ids present and unique within the session, binds each call, and records it. */
+async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly PreparedCall[]> {
+  const prepared: PreparedCall[] = [];
+  for (const [index, received] of reply.calls.entries()) {
+    const id = uniqueId(d, received.id === '' ? `call_${reply.responseId}_${index + 1}` : received.id);
+    const call: ToolCallData = { id, type: 'function', function: { name: received.name, arguments: received.arguments }, response_id: reply.responseId };
+    const binding = d.registry.bind(call.function);
+    const content = binding.ok ? binding.bound.tool.describe(binding.bound.args) : `${firstLine(received.name, 64)}(${firstLine(received.arguments, 160)})`;
+    await d.append({ kind: 'tool_call', content, data: call });
+    prepared.push({ call, binding });
+  }
+  return prepared;
+}
+
+function uniqueId(d: TurnDeps, id: string): string {
+  let unique = id;
+  for (let n = 2; d.projection.hasCall(unique); n++) unique = `${id}_${n}`;
+  return unique;
+}
+
+function fixed(envelope: ReturnType<typeof errorEnvelope>): Dispatched {
+  return { outcome: { envelope, summary: envelope.error }, denied: false, durationMs: 0 };
+}
+
+function withLimit(d: TurnDeps, done: Dispatched): Dispatched {
+  const envelope: Envelope = { ...done.outcome.envelope, limit_reached: true, limit_message: limitMessage(d, 'limit_reached') };
+  return { ...done, outcome: { ...done.outcome, envelope } };
+}
+
+async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promise<void> {
+  const { envelope, summary: content, files, diff } = done.outcome;
+  for (const file of files ?? []) d.knownFiles.set(file.path, file.sha256);
+  await d.append({ kind: 'tool_result', content, data: {
+    tool_call_id: call.id, name: call.function.name, output: JSON.stringify(envelope), success: !isError(envelope), duration_ms: done.durationMs,
+    ...(files && files.length > 0 ? { files } : {}), ...(diff ? { diff } : {}),
+  } });
+}

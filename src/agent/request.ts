@@ -1,0 +1,79 @@
+import type { AssistantData, Stop, Usage } from '../core/event.js';
+import type { Json } from '../core/json.js';
+import type { Fault, ModelChunk, ReceivedCall } from '../core/provider.js';
+import type { TurnDeps } from './turn.js';
+
+/** One answer of a model, recorded. `fault` and `interrupted` leave `calls` empty: nothing of an unfinished answer may run. */
+export interface Reply {
+  readonly responseId: string;
+  readonly text: string;
+  readonly calls: readonly ReceivedCall[];
+  readonly stop: Stop;
+  readonly fault?: Fault;
+}
+
+interface Draft { text: string; calls: ReceivedCall[]; usage: Usage | null; costUsd: number | null; stop: Stop; reasoning: readonly Json[]; fault: Fault | null }
+
+/** Sends the conversation, shows the answer as it comes, and records usage and text. The only caller of a provider. */
+export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
+  const { provider, ref } = d.model();
+  const responseId = `r${d.events().length + 1}`;
+  const draft = newDraft();
+  d.emit({ type: 'request_started' });
+  for await (const chunk of provider.stream({ conversation: d.projection.conversation(), ref, toolChoice, signal })) {
+    if (signal.aborted) break;
+    receive(d, draft, chunk);
+  }
+  const stop: Stop = signal.aborted || draft.fault ? 'interrupted' : draft.stop;
+  const calls = stop === 'interrupted' ? [] : draft.calls;
+  if (draft.usage) {
+    const { input, output, cacheRead, cacheWrite } = draft.usage;
+    await d.append({ kind: 'usage', content: null, data: {
+      response_id: responseId, provider: ref.provider, model: ref.model,
+      input_tokens: input, output_tokens: output, cache_read_tokens: cacheRead, cache_write_tokens: cacheWrite, cost_usd: draft.costUsd,
+    } });
+  }
+  const data: AssistantData = {
+    response_id: responseId, provider: ref.provider, api: ref.api, model: ref.model, stop,
+    ...(stop === 'interrupted' ? { interrupted: true } : {}),
+    ...(draft.reasoning.length > 0 && stop !== 'interrupted' ? { reasoning: draft.reasoning } : {}),
+  };
+  if (worthKeeping(draft, calls, stop)) await d.append({ kind: 'assistant', content: draft.text, data });
+  return { responseId, text: draft.text, calls, stop, ...(draft.fault ? { fault: draft.fault } : {}) };
+}
+
+/** An answer with calls alone needs no row of its own, and neither does one that broke off before its first word. */
+function worthKeeping(draft: Draft, calls: readonly ReceivedCall[], stop: Stop): boolean {
+  if (draft.text !== '') return true;
+  return stop !== 'interrupted' && (calls.length === 0 || draft.reasoning.length > 0);
+}
+
+function newDraft(): Draft {
+  return { text: '', calls: [], usage: null, costUsd: null, stop: 'stop', reasoning: [], fault: null };
+}
+
+function receive(d: TurnDeps, draft: Draft, chunk: ModelChunk): void {
+  switch (chunk.type) {
+    case 'text':
+      draft.text += chunk.text;
+      d.emit({ type: 'text_delta', text: chunk.text });
+      break;
+    case 'reasoning': d.emit({ type: 'reasoning_delta', text: chunk.text }); break;
+    case 'tool_call': draft.calls.push(chunk.call); break;
+    case 'usage':
+      draft.usage = chunk.usage;
+      draft.costUsd = chunk.costUsd;
+      break;
+    case 'retry':
+      Object.assign(draft, newDraft());
+      d.emit({ ...chunk, type: 'retry_scheduled' });
+      break;
+    case 'notice': d.emit({ type: 'notice', level: 'info', code: chunk.code, message: chunk.message }); break;
+    case 'end':
+      draft.stop = chunk.stop;
+      draft.reasoning = chunk.reasoning ?? [];
+      break;
+    case 'fault': draft.fault = chunk.fault; break;
+    default: chunk satisfies never;
+  }
+}

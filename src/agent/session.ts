@@ -1,0 +1,198 @@
+import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/agent-event.js';
+import type { ModelRef } from '../core/conversation.js';
+import { isError, parseEnvelope } from '../core/envelope.js';
+import { knownEvent, type Event, type EventDraft } from '../core/event.js';
+import type { Answer, Approver, Question } from '../core/policy.js';
+import { interruptedBefore, interruptedRunning } from '../core/project.js';
+import type { Fault, Provider } from '../core/provider.js';
+import type { SessionPort } from '../core/session-port.js';
+import type { SessionRow, Store } from '../core/store.js';
+import { firstLine } from '../core/text.js';
+import { createRecorder, type Recorder } from './recorder.js';
+import { runTurn } from './loop.js';
+import type { TurnDeps } from './turn.js';
+
+export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | 'limits' | 'sha256' | 'now' | 'log'> {
+  readonly store: Store;
+  readonly row: SessionRow;
+  /** Events of a session that is resumed; empty for a new one. */
+  readonly restored: readonly Event[];
+  /** The first events of a new session (`system`, `tools`); saved with its first user message. */
+  readonly opening: readonly EventDraft[];
+  readonly model: { readonly provider: Provider; readonly ref: ModelRef };
+  /** Opens the provider of another model. */
+  readonly connect: (ref: ModelRef) => Promise<Provider>;
+  /** Absent: nobody can be asked. */
+  readonly interactive: boolean;
+  readonly refuseRequest?: (events: readonly Event[]) => Fault | null;
+}
+
+/** A session as its front end holds it, and what its owner does with it besides. */
+export interface Session extends SessionPort {
+  /** Answers calls that the program's end left open, in the log. Call once, before the first turn of a resumed session. */
+  repair(): Promise<number>;
+  append(draft: EventDraft): Promise<Event>;
+  unsaved(): number;
+  flush(): Promise<void>;
+}
+
+export function createSession(options: SessionOptions): Session {
+  return new LiveSession(options);
+}
+
+class LiveSession implements Session {
+  readonly id: string;
+  readonly cwd: string;
+  readonly #options: SessionOptions;
+  readonly #recorder: Recorder;
+  readonly #listeners = new Set<(event: AgentEvent) => void>();
+  readonly #questions = new Map<string, (answer: Answer) => void>();
+  readonly #grants = new Set<string>();
+  readonly #knownFiles: Map<string, string | null>;
+  #model: { readonly provider: Provider; readonly ref: ModelRef };
+  #queue: readonly QueuedMessage[] = [];
+  #turn: AbortController | null = null;
+
+  constructor(options: SessionOptions) {
+    this.#options = options;
+    this.id = options.row.id;
+    this.cwd = options.row.cwd;
+    this.#model = options.model;
+    const { store, now, restored } = options;
+    this.#recorder = createRecorder({
+      store, sessionId: this.id, now, restored, emit: (event) => { this.#emit(event); },
+      ...(restored.length > 0 ? {} : { begin: () => store.createSession({ ...options.row, updatedAt: now() }) }),
+    });
+    this.#knownFiles = knownFiles(restored);
+  }
+
+  ref(): ModelRef { return this.#model.ref; }
+  busy(): boolean { return this.#turn !== null; }
+  events(): readonly Event[] { return this.#recorder.events(); }
+  unsaved(): number { return this.#recorder.unsaved(); }
+  flush(): Promise<void> { return this.#recorder.flush(); }
+  append(draft: EventDraft): Promise<Event> { return this.#recorder.append(draft); }
+
+  subscribe(listener: (event: AgentEvent) => void): () => void {
+    this.#listeners.add(listener);
+    return () => { this.#listeners.delete(listener); };
+  }
+
+  async submit(text: string): Promise<TurnEnd> {
+    if (this.#turn) throw new Error('a turn is running: queue the message instead');
+    const turn = new AbortController();
+    this.#turn = turn;
+    this.#emit({ type: 'turn_started' });
+    if (this.events().length === 0) for (const draft of this.#options.opening) await this.append(draft);
+    await this.append({ kind: 'user', content: text, data: null });
+    let end: TurnEnd;
+    try {
+      end = await runTurn(this.#deps(), turn.signal);
+    } catch (error) {
+      this.#options.log({ at: 'turn', message: 'the loop threw', error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+      end = { status: 'failed', text: '', turns: 0, toolCalls: 0, denied: 0, fault: { code: 'internal', message: 'The turn failed inside the program; the log file has the details.' } };
+    }
+    await this.repair();
+    if (end.fault) await this.append({ kind: 'error', content: end.fault.message, data: { code: end.fault.code, message: end.fault.message } });
+    this.#turn = null;
+    this.#emit({ type: 'turn_ended', end });
+    return end;
+  }
+
+  interrupt(): void {
+    this.#turn?.abort();
+  }
+
+  enqueue(message: QueuedMessage): void {
+    this.#setQueue([...this.#queue, message]);
+  }
+
+  takeQueue(): readonly QueuedMessage[] {
+    const queue = this.#queue;
+    if (queue.length > 0) this.#setQueue([]);
+    return queue;
+  }
+
+  answer(callId: string, answer: Answer): void {
+    this.#questions.get(callId)?.(answer);
+  }
+
+  async switchModel(ref: ModelRef): Promise<void> {
+    this.#model = { provider: await this.#options.connect(ref), ref };
+    if (this.events().length === 0) return;
+    await this.append({ kind: 'model', content: `${ref.provider}/${ref.model}`, data: { provider: ref.provider, model: ref.model } });
+    await this.#options.store.update(this.id, { provider: ref.provider, model: ref.model }).catch((error: unknown) => {
+      this.#options.log({ at: 'store', message: 'the model of the session row was not updated', error: String(error) });
+    });
+  }
+
+  async repair(): Promise<number> {
+    const open = this.#recorder.projection.openCalls();
+    for (const { call, started } of open) {
+      const envelope = started ? interruptedRunning : interruptedBefore;
+      await this.append({ kind: 'tool_result', content: firstLine(envelope.error, 120), data: {
+        tool_call_id: call.id, name: call.function.name, output: JSON.stringify(envelope), success: false, duration_ms: 0, synthetic: true,
+      } });
+    }
+    return open.length;
+  }
+
+  #deps(): TurnDeps {
+    const { registry, policy, limits, sha256, now, log, refuseRequest } = this.#options;
+    return {
+      registry, policy, limits, sha256, now, log, cwd: this.cwd,
+      append: (draft) => this.append(draft),
+      emit: (event) => { this.#emit(event); },
+      projection: this.#recorder.projection,
+      events: () => this.events(),
+      model: () => this.#model,
+      approver: this.#approver(),
+      grants: this.#grants,
+      knownFiles: this.#knownFiles,
+      takeSteering: () => this.#takeSteering(),
+      refuseRequest: () => refuseRequest?.(this.events()) ?? null,
+    };
+  }
+
+  #approver(): Approver {
+    if (!this.#options.interactive) return { ask: () => Promise.resolve({ answer: 'unavailable' }) };
+    return { ask: (question, signal) => this.#ask(question, signal) };
+  }
+
+  async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
+    const answer = await new Promise<Answer>((resolve) => {
+      this.#questions.set(question.callId, resolve);
+      signal.addEventListener('abort', () => { resolve({ answer: 'deny' }); }, { once: true });
+      this.#emit({ type: 'approval_requested', question });
+    });
+    this.#questions.delete(question.callId);
+    this.#emit({ type: 'approval_resolved', callId: question.callId, answer: answer.answer });
+    return answer;
+  }
+
+  #takeSteering(): readonly string[] {
+    const now = this.#queue.filter((message) => message.when === 'steer');
+    if (now.length > 0) this.#setQueue(this.#queue.filter((message) => message.when !== 'steer'));
+    return now.map((message) => message.text);
+  }
+
+  #setQueue(queue: readonly QueuedMessage[]): void {
+    this.#queue = queue;
+    this.#emit({ type: 'queue_changed', queue });
+  }
+
+  #emit(event: AgentEvent): void {
+    for (const listener of this.#listeners) listener(event);
+  }
+}
+
+/** What a session knows of files, from its own log: the last state each result recorded. */
+function knownFiles(events: readonly Event[]): Map<string, string | null> {
+  const files = new Map<string, string | null>();
+  for (const raw of events) {
+    const event = knownEvent(raw);
+    if (event?.kind !== 'tool_result' || isError(parseEnvelope(event.data.output))) continue;
+    for (const file of event.data.files ?? []) files.set(file.path, file.sha256);
+  }
+  return files;
+}

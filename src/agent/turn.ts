@@ -1,0 +1,40 @@
+import type { AgentEvent } from '../core/agent-event.js';
+import type { ModelRef } from '../core/conversation.js';
+import type { Event, EventDraft } from '../core/event.js';
+import type { Log } from '../core/log.js';
+import type { Approver, Policy } from '../core/policy.js';
+import type { Projection } from '../core/project.js';
+import type { Fault, Provider } from '../core/provider.js';
+import type { Registry } from '../core/tool.js';
+
+/** Limits of one user turn. Source: contracts 5 and 6. */
+export interface TurnLimits {
+  readonly maxToolTurns: number;
+  readonly maxToolCalls: number;
+  /** Most bytes of one stored output. */
+  readonly maxOutputBytes: number;
+}
+
+/** Everything a turn needs. Two verbs carry the design: `append` (durable) and `emit` (ephemeral). */
+export interface TurnDeps {
+  readonly append: (draft: EventDraft) => Promise<Event>;
+  readonly emit: (event: AgentEvent) => void;
+  readonly projection: Projection;
+  readonly events: () => readonly Event[];
+  readonly model: () => { readonly provider: Provider; readonly ref: ModelRef };
+  readonly registry: Registry;
+  readonly policy: Policy;
+  readonly approver: Approver;
+  /** Calls the person allowed for the rest of the session, by `call_sha256`. */
+  readonly grants: Set<string>;
+  readonly knownFiles: Map<string, string | null>;
+  readonly limits: TurnLimits;
+  readonly cwd: string;
+  /** Messages the person sent meanwhile, for delivery now. */
+  readonly takeSteering: () => readonly string[];
+  /** Why the next request must not be sent, or null. */
+  readonly refuseRequest: () => Fault | null;
+  readonly sha256: (text: string) => string;
+  readonly now: () => number;
+  readonly log: Log;
+}

@@ -1,0 +1,24 @@
+/** Standard output as a program that may be piped into `head` needs it. */
+export interface Output {
+  write(text: string): void;
+  /** Resolves when all of it was taken by the reader. */
+  drained(): Promise<void>;
+}
+
+/** `onClosed` is called once when the reader has gone; later writes go nowhere. */
+export function createOutput(stream: NodeJS.WriteStream, onClosed: () => void): Output {
+  let closed = false;
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    if (closed) return;
+    closed = true;
+    if (error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED') onClosed();
+    else throw error;
+  });
+  return {
+    write: (text) => { if (!closed) stream.write(text); },
+    drained: () => new Promise((resolve) => {
+      if (closed || stream.writableLength === 0) resolve();
+      else stream.write('', () => { resolve(); });
+    }),
+  };
+}

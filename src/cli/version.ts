@@ -1,0 +1,4 @@
+declare const AGENT_VERSION: string;
+
+/** The version of the package; the bundle carries it, sources run as `dev`. */
+export const version: string = typeof AGENT_VERSION === 'string' ? AGENT_VERSION : 'dev';

@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { uuidv7 } from '../../src/core/ids.js';
+import { jsonDepth } from '../../src/core/json.js';
+import { didYouMean, nearest } from '../../src/core/nearest.js';
+import { firstLine, wellFormedDeep } from '../../src/core/text.js';
+
+test('ids sort by the time they were made and carry version and variant', () => {
+  const random = new Uint8Array(10).fill(255);
+  const ids = [0, 1, 1_700_000_000_000, 2 ** 47].map((ms) => uuidv7(ms, random));
+  expect(ids[2]).toBe('018bcfe5-6800-7fff-bfff-ffffffffffff');
+  expect([...ids].sort()).toEqual(ids);
+});
+
+test('depth is counted on the raw text, strings left out', () => {
+  expect(['1', '[]', '{"a":[{}]}', '"[[["', '["\\"[[",[]]', '['.repeat(100_000)].map((text) => jsonDepth(text, 64))).toEqual([0, 1, 3, 0, 2, 65]);
+});
+
+test('a slip is answered with the nearest names', () => {
+  expect(nearest('sesions', ['sessions', 'stats', 'tools'])).toEqual(['sessions']);
+  expect(didYouMean('max_tool_turn', ['max_tool_turns', 'max_tool_calls', 'model'])).toBe('Did you mean max_tool_turns?');
+  expect(didYouMean('zzz', ['model'])).toBe('');
+});
+
+test('lone surrogates are replaced wherever they are', () => {
+  expect(wellFormedDeep({ a: ['x\ud800y', '😀'], '\udc00': 1, b: '\\ud800' })).toEqual({ a: ['x\ufffdy', '😀'], b: '\\ud800', '\ufffd': 1 });
+});
+
+test('a first line is cut with a mark', () => {
+  expect([firstLine('one\ntwo', 10), firstLine('abcdef', 4), firstLine('abc', 4)]).toEqual(['one…', 'abc…', 'abc']);
+});
