@@ -1,0 +1,54 @@
+/** Which SGR attributes are on, each under the slot that its opposite clears. */
+export type SgrState = Map<string, string>;
+
+export const sgrPattern = /\x1b\[([0-9;:]*)m/;
+export const sgrReset = '\x1b[m';
+
+const simpleSlots: Readonly<Record<string, string>> = { 1: 'weight', 2: 'dim', 3: 'italic', 4: 'underline', 5: 'blink', 6: 'blink', 7: 'inverse', 9: 'strike' };
+const clears: Readonly<Record<string, readonly string[]>> = {
+  22: ['weight', 'dim'], 23: ['italic'], 24: ['underline'], 25: ['blink'], 27: ['inverse'], 29: ['strike'], 39: ['foreground'], 49: ['background'],
+};
+
+/** Changes `state` by the parameters of one SGR sequence; unknown ones are passed over. */
+export function applySgr(state: SgrState, parameters: string): void {
+  const codes = parameters === '' ? ['0'] : parameters.split(';');
+  for (let i = 0; i < codes.length; i++) {
+    const code = codes[i] ?? '';
+    if (code === '38' || code === '48') {
+      const length = codes[i + 1] === '5' ? 3 : codes[i + 1] === '2' ? 5 : 1;
+      state.set(code === '38' ? 'foreground' : 'background', codes.slice(i, i + length).join(';'));
+      i += length - 1;
+    } else applyCode(state, code);
+  }
+}
+
+function applyCode(state: SgrState, code: string): void {
+  const number = Number(code.split(':')[0]);
+  if (code === '' || number === 0) { state.clear(); return; }
+  const slot = simpleSlots[number] ?? colorSlot(number);
+  if (slot) state.set(slot, code);
+  else for (const name of clears[number] ?? []) state.delete(name);
+}
+
+function colorSlot(number: number): string | undefined {
+  if ((number >= 30 && number <= 38) || (number >= 90 && number <= 97)) return 'foreground';
+  if ((number >= 40 && number <= 48) || (number >= 100 && number <= 107)) return 'background';
+  return undefined;
+}
+
+/** The sequence that switches on what `state` holds; empty where that is nothing. */
+export function openSgr(state: SgrState): string {
+  return state.size === 0 ? '' : `\x1b[${[...state.values()].join(';')}m`;
+}
+
+/** Lines of a styled text, each standing for itself: what was on at a line end is switched on again in the next line. */
+export function splitStyledLines(text: string): string[] {
+  const lines = text.split('\n');
+  if (!text.includes('\x1b')) return lines;
+  const state: SgrState = new Map();
+  return lines.map((line) => {
+    const open = openSgr(state);
+    for (const match of line.matchAll(/\x1b\[([0-9;:]*)m/g)) applySgr(state, match[1] ?? '');
+    return open + line + (state.size > 0 ? sgrReset : '');
+  });
+}
