@@ -8,16 +8,19 @@ import type { TurnDeps } from './turn.js';
 /** What became of one call. `denied`: policy wanted a yes and nobody could be asked. */
 export interface Dispatched { readonly outcome: ToolOutcome; readonly denied: boolean; readonly durationMs: number }
 
+const cancelledBefore = errorEnvelope('cancelled', 'Cancelled by the user before it was run.');
+
 /** A recorded call and what the registry made of it. */
 export interface PreparedCall { readonly call: ToolCallData; readonly binding: Binding }
 
 /** Exists → schema → policy → run → clamp. Never throws; whatever happens, there is an outcome. Source: contracts 3, seed 000. */
 export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, signal: AbortSignal): Promise<Dispatched> {
-  if (signal.aborted) return refused(errorEnvelope('cancelled', 'Cancelled by the user before it was run.'));
+  if (signal.aborted) return refused(cancelledBefore);
   if (!binding.ok) return refused(binding.error);
   const { bound } = binding;
   const permission = await permit(d, call, bound, signal);
   if (permission.error) return { ...refused(permission.error), denied: permission.unavailable };
+  if (signal.aborted) return refused(cancelledBefore);
   const limited = d.registry.admit(bound.tool.name);
   if (limited) return refused(limited);
   await d.append({ kind: 'tool_started', content: null, data: { tool_call_id: call.id } });
@@ -58,7 +61,7 @@ function denial(answer: Answer, reasons: string, signal: AbortSignal): ErrorEnve
     case 'unavailable':
       return errorEnvelope('permission_denied', `Not run, because it needs a yes and nobody can be asked here: ${reasons}. The user can allow such calls with --approval never, or run agent in a terminal.`);
     case 'deny':
-      if (signal.aborted) return errorEnvelope('cancelled', 'Cancelled by the user before it was run.');
+      if (signal.aborted) return cancelledBefore;
       return errorEnvelope('denied_by_user', answer.message ? `The user said no: ${answer.message}` : 'The user said no.');
     default: return answer satisfies never;
   }
