@@ -1,0 +1,55 @@
+import type { Api } from '../core/conversation.js';
+import type { JsonObject } from '../core/json.js';
+import type { Quirks } from './quirks.js';
+import builtIn from '../../config/providers.json' with { type: 'json' };
+
+/** One entry of `config/providers.json`, or of `providers` in the user's configuration. */
+export interface Preset {
+  readonly label?: string;
+  readonly api: Api;
+  /** Spoken where the base URL is not the preset's own host. */
+  readonly other_host_api?: Api;
+  readonly other_host_quirks?: Quirks;
+  readonly base_url: string;
+  /** Variables that hold a base URL, first one set wins. Default: `<NAME>_BASE_URL`. */
+  readonly base_url_env?: readonly string[];
+  /** Port of a base URL given without one (`OLLAMA_HOST=myhost`). */
+  readonly default_port?: number;
+  /** Variables that hold the key, first one set wins. */
+  readonly key_env: string | readonly string[];
+  /** False: requests without a key are fine. Default true. */
+  readonly key_required?: boolean;
+  /** A server on this machine, found by asking its port. */
+  readonly local?: boolean;
+  /** Null: the first model the server lists. */
+  readonly default_model: string | null;
+  /** Appended to the base URL for the list of models. Default `/models`. */
+  readonly models_path?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly quirks?: Quirks;
+  /** Merged into every request body (`provider` routing and the like). */
+  readonly extra_body?: JsonObject;
+}
+
+export type Presets = Readonly<Record<string, Preset>>;
+
+/** The presets that come with the program, in the order in which a provider is chosen when nothing is configured. */
+export const builtInPresets: Presets = builtIn as Presets;
+
+/** The built-in presets with the user's entries merged over them, field by field; new names come last. */
+export function mergePresets(presets: Presets, user: Readonly<Record<string, Partial<Preset>>>): Presets {
+  const merged: Record<string, Preset> = { ...presets };
+  for (const [name, entry] of Object.entries(user)) {
+    const base: Preset = merged[name] ?? { api: 'openai-chat', base_url: '', key_env: [], default_model: null };
+    merged[name] = { ...base, ...entry, quirks: { ...base.quirks, ...entry.quirks }, headers: { ...base.headers, ...entry.headers } };
+  }
+  return merged;
+}
+
+export function keyNames(preset: Preset): readonly string[] {
+  return typeof preset.key_env === 'string' ? [preset.key_env] : preset.key_env;
+}
+
+export function baseUrlNames(name: string, preset: Preset): readonly string[] {
+  return preset.base_url_env ?? [`${name.toUpperCase().replaceAll(/[^A-Z0-9]/g, '_')}_BASE_URL`];
+}

@@ -1,0 +1,136 @@
+import type { Api, ModelRef } from '../core/conversation.js';
+import type { JsonObject } from '../core/json.js';
+import { nearestName } from '../core/nearest.js';
+import { readBaseUrl, isLoopback } from './catalog-base-url.js';
+import { baseUrlNames, keyNames, mergePresets, type Preset, type Presets } from './catalog-presets.js';
+import type { Quirks } from './quirks.js';
+
+/** Where requests go and what they carry. `key` goes to the host of `baseUrl` and nowhere else. */
+export interface Endpoint {
+  readonly provider: string;
+  readonly label: string;
+  readonly api: Api;
+  /** Without trailing slash; empty for the embedded provider. */
+  readonly baseUrl: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly keyEnv: readonly string[];
+  readonly key: string | null;
+  readonly quirks: Quirks;
+  readonly modelsPath: string;
+  readonly local: boolean;
+  readonly extraBody?: JsonObject;
+}
+
+export interface ProviderChoice {
+  /** From `--provider` or the configuration; then the whole of `model` is the id. */
+  readonly name?: string;
+  /** `[provider/]model`. */
+  readonly model?: string;
+  /** For the provider that is resolved, whichever that is. Wins over the environment. */
+  readonly baseUrl?: string;
+  readonly api?: Exclude<Api, 'offline'>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly presets: Presets;
+  readonly userProviders?: Readonly<Record<string, Partial<Preset>>>;
+  /** Used where neither `name` nor `model` names a provider: see `chooseProvider`. */
+  readonly fallback?: { readonly provider: string; readonly model: string | null };
+  /** Accept `http:` to other machines. */
+  readonly allowInsecure?: boolean;
+}
+
+export interface ProviderProblem {
+  readonly kind: 'unknown_provider' | 'key_missing' | 'bad_url' | 'insecure_url' | 'model_missing' | 'bad_api';
+  readonly message: string;
+  readonly hint: string;
+}
+
+export type Resolution = { readonly ok: true; readonly ref: ModelRef; readonly endpoint: Endpoint } | { readonly ok: false; readonly problem: ProviderProblem };
+
+/** The provider and model that a choice means. Pure: reads `env` as given, asks no network. */
+export function resolveProvider(choice: ProviderChoice): Resolution {
+  const presets = mergePresets(choice.presets, choice.userProviders ?? {});
+  const { name, model } = splitModel(choice, presets);
+  const preset = Object.hasOwn(presets, name) ? presets[name] : undefined;
+  if (preset === undefined) return problem('unknown_provider', `unknown provider \`${name}\``, unknownHint(name, Object.keys(presets)));
+  if (preset.api === 'offline') return offline(name, preset, model);
+  const base = baseUrl(name, preset, choice);
+  if (!base.ok) return problem(base.problem, base.message, base.problem === 'insecure_url' ? 'use https, or allow it with `--set http.allow_insecure=true`' : 'give it as `https://host/path`');
+  const endpoint = buildEndpoint(name, preset, base.url, choice);
+  const wrong = keyProblem(endpoint, preset);
+  if (wrong !== null) return wrong;
+  const id = model ?? preset.default_model;
+  if (id === null) return problem('model_missing', `no model chosen for ${endpoint.label}`, `name one with \`--model ${name}/<model>\`; \`agent models --provider ${name}\` lists them`);
+  return { ok: true, ref: { provider: name, api: endpoint.api, model: id }, endpoint };
+}
+
+function keyProblem(endpoint: Endpoint, preset: Preset): Resolution | null {
+  const names = endpoint.keyEnv.join(' or ');
+  if (endpoint.key === null) return keyNeeded(preset, endpoint.baseUrl) ? problem('key_missing', `no key for ${endpoint.label}`, `set ${names}`) : null;
+  return /[^\u0021-\u007e]/.test(endpoint.key) ? problem('key_missing', `the key for ${endpoint.label} holds a character that no key has`, `set ${names} again`) : null;
+}
+
+/** A model string's provider: what `name` says, else the first segment where it names a known provider, else the fallback. */
+function splitModel(choice: ProviderChoice, presets: Presets): { readonly name: string; readonly model: string | null } {
+  const given = choice.model || null;
+  if (choice.name) return { name: choice.name, model: given };
+  const [first = '', ...rest] = (given ?? '').split('/');
+  if (Object.hasOwn(presets, first)) return { name: first, model: rest.join('/') || null };
+  if (choice.baseUrl !== undefined) return { name: 'openai', model: given };
+  const fallback = choice.fallback ?? { provider: firstWithKey(presets, choice.env) ?? 'offline', model: null };
+  return { name: fallback.provider, model: given ?? fallback.model };
+}
+
+/** The first provider, in the order of the presets, whose key is set; null where none is. */
+export function firstWithKey(presets: Presets, env: ProviderChoice['env']): string | null {
+  return Object.entries(presets).find(([, preset]) => readKey(preset, env) !== null)?.[0] ?? null;
+}
+
+function readKey(preset: Preset, env: ProviderChoice['env']): string | null {
+  for (const variable of keyNames(preset)) {
+    const value = env[variable]?.trim();
+    if (value !== undefined && value !== '') return value;
+  }
+  return null;
+}
+
+function keyNeeded(preset: Preset, baseUrl: string): boolean {
+  return preset.key_required !== false && !isLoopback(new URL(baseUrl).hostname);
+}
+
+function baseUrl(name: string, preset: Preset, choice: ProviderChoice): ReturnType<typeof readBaseUrl> {
+  const fromEnv = baseUrlNames(name, preset).map((variable) => choice.env[variable]).find((value) => value !== undefined && value.trim() !== '');
+  const value = choice.baseUrl ?? fromEnv ?? preset.base_url;
+  const short = preset.default_port === undefined ? {} : { defaultPort: preset.default_port, defaultPath: '/v1' };
+  return readBaseUrl(value, { ...short, allowInsecure: choice.allowInsecure === true });
+}
+
+function buildEndpoint(provider: string, preset: Preset, url: string, choice: ProviderChoice): Endpoint {
+  const own = preset.base_url !== '' && new URL(url).host === new URL(preset.base_url).host;
+  const otherHost = !own && preset.other_host_api !== undefined;
+  const api = choice.api ?? (otherHost ? preset.other_host_api : preset.api) ?? preset.api;
+  return {
+    provider, label: preset.label ?? provider, api, baseUrl: url,
+    headers: preset.headers ?? {},
+    keyEnv: keyNames(preset),
+    key: readKey(preset, choice.env),
+    quirks: (otherHost ? preset.other_host_quirks : preset.quirks) ?? {},
+    modelsPath: preset.models_path ?? '/models',
+    local: preset.local === true,
+    ...(preset.extra_body === undefined ? {} : { extraBody: preset.extra_body }),
+  };
+}
+
+function offline(provider: string, preset: Preset, model: string | null): Resolution {
+  const endpoint: Endpoint = {
+    provider, label: preset.label ?? provider, api: 'offline', baseUrl: '', headers: {}, keyEnv: [], key: null, quirks: {}, modelsPath: '', local: true,
+  };
+  return { ok: true, ref: { provider, api: 'offline', model: model ?? preset.default_model ?? 'offline' }, endpoint };
+}
+
+function unknownHint(name: string, names: readonly string[]): string {
+  return `${didYouMean(name, names)} Known: ${names.join(', ')}`.trim();
+}
+
+function problem(kind: ProviderProblem['kind'], message: string, hint: string): Resolution {
+  return { ok: false, problem: { kind, message, hint } };
+}

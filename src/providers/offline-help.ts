@@ -1,0 +1,18 @@
+/** What the embedded provider is, what it understands, and how to connect a model. */
+export const offlineHelp = `I am the offline provider built into this program: no language model and no network, only a few fixed phrases. I understand
+
+- \`list **/*.ts\`, \`find *.md in docs\`, \`list python files\`
+- \`read README.md\`, \`show me package.json\`
+- \`grep TODO in src\`, \`search for "main" in src\`
+- \`run npm test\`
+- \`write hello to notes.txt\`, \`replace hello with goodbye in notes.txt\`
+
+and several of them joined with \`then\`. To connect a model, set a key and start again:
+
+    export OPENROUTER_API_KEY=…    # or OPENAI_API_KEY, ANTHROPIC_API_KEY, DEEPSEEK_API_KEY, MOONSHOT_API_KEY, GEMINI_API_KEY, XAI_API_KEY, MISTRAL_API_KEY, GROQ_API_KEY
+    agent
+
+or start Ollama or LM Studio on this machine: \`agent --model ollama/<model>\`. \`agent providers\` shows what is set.`;
+
+/** Said after the first answer of a session that did something, so that nobody takes this for a model. */
+export const offlineNote = 'This was the built-in offline provider, not a language model; set OPENROUTER_API_KEY (or the key of another provider) to connect one.';
