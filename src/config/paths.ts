@@ -1,0 +1,34 @@
+import { mkdirSync } from 'node:fs';
+import { isAbsolute, join, resolve } from 'node:path';
+
+/** Where the program's own files are; absolute. Nothing exists until it is needed. Source: contracts 2, "Where files live". */
+export interface AgentPaths {
+  readonly config: string;
+  readonly database: string;
+  readonly log: string;
+  readonly history: string;
+  /** Directory of `database`. */
+  readonly data: string;
+}
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** `$AGENT_HOME` for everything, else the XDG base directories (a relative one is ignored, as their specification asks). */
+export function agentPaths(env: Environment, home: string): AgentPaths {
+  const own = env.AGENT_HOME;
+  if (own) return paths(resolve(own), resolve(own), resolve(own));
+  const base = (name: string, fallback: string): string => {
+    const value = env[name];
+    return join(value && isAbsolute(value) ? value : join(home, fallback), 'agent');
+  };
+  return paths(base('XDG_CONFIG_HOME', '.config'), base('XDG_DATA_HOME', '.local/share'), base('XDG_STATE_HOME', '.local/state'));
+}
+
+/** Makes a directory and its parents, 0700 whatever the umask; one that is there stays as it is. Throws what the system reports. */
+export function ensurePrivateDirectory(path: string): void {
+  mkdirSync(path, { recursive: true, mode: 0o700 });
+}
+
+function paths(config: string, data: string, state: string): AgentPaths {
+  return { config: join(config, 'config.json'), database: join(data, 'agent.db'), log: join(state, 'agent.log'), history: join(state, 'history'), data };
+}

@@ -1,0 +1,163 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { expect, test } from 'vitest';
+import { makePlace, projectPath, userPath } from './fixture.js';
+
+test('without any file every default of the contract holds and nothing is written', async () => {
+  const place = makePlace();
+  const { config, problems, notices, project } = await place.load();
+  expect({ ...config, files: null, fs: { ...config.fs, deny: config.fs.deny.includes('/etc/shadow') } }).toEqual({
+    provider: { model: null, provider: null, baseUrl: null, api: null, toolProtocol: 'auto', custom: {}, models: {} },
+    request: { systemPrompt: null, effort: null, maxOutputTokens: null, extraBody: {} },
+    limits: { maxToolTurns: 50, maxToolCalls: 100, maxOutputBytes: 1_048_576, modelOutputBytes: 32_768, maxCostUsd: null },
+    policy: { approval: 'dangerous', sandbox: 'off', rules: { allow: [], ask: [], deny: [] } },
+    tools: { toolsets: ['fs', 'exec'], limits: {} },
+    exec: { timeoutS: 120, maxTimeoutS: 600 },
+    http: { firstByteTimeoutMs: 60_000, idleTimeoutMs: 90_000, turnTimeoutMs: 900_000, maxRetries: 5, retryBaseMs: 500, maxRetryAfterMs: 60_000, allowInsecure: false },
+    fs: { maxBytes: 1_048_576, deny: true },
+    ui: { toolOutput: 'full', toolOutputRows: 20, theme: 'auto' },
+    files: null,
+  });
+  expect({ problems, notices, project, left: readdirSync(place.root) }).toEqual({ problems: [], notices: [], project: null, left: ['repo'] });
+});
+
+test('a flag wins over --set, over the environment, over a trusted project, over the user file, over the default', async () => {
+  const place = makePlace();
+  place.write(userPath, { max_tool_turns: 1, max_tool_calls: 1, max_output_size: 1, model_output_size: 1, fs: { max_size: 1 } });
+  place.write(projectPath, { max_tool_turns: 2, max_tool_calls: 2, max_output_size: 2, model_output_size: 2 });
+  const { config, origins } = await place.load({
+    projectTrusted: true,
+    env: { AGENT_MAX_TOOL_TURNS: '3', AGENT_MAX_TOOL_CALLS: '3', AGENT_MAX_OUTPUT_SIZE: '3' },
+    set: ['max_tool_turns=9', 'max_tool_turns=4', 'max_tool_calls=4'],
+    flags: { max_tool_turns: 5, model: undefined },
+  });
+  expect({ ...config.limits, fileBytes: config.fs.maxBytes, seconds: config.exec.timeoutS })
+    .toEqual({ maxToolTurns: 5, maxToolCalls: 4, maxOutputBytes: 3, modelOutputBytes: 2, maxCostUsd: null, fileBytes: 1, seconds: 120 });
+  expect([origins.max_tool_turns, origins.max_tool_calls, origins.max_output_size, origins.model_output_size, origins['fs.max_size'], origins['exec.timeout_s']]).toEqual([
+    { kind: 'flag' }, { kind: 'set' }, { kind: 'environment', variable: 'AGENT_MAX_OUTPUT_SIZE' }, { kind: 'project', file: place.projectFile }, { kind: 'user', file: place.userFile }, { kind: 'default' },
+  ]);
+});
+
+test('every kind of key has its variable, typed', async () => {
+  const place = makePlace();
+  const { config, problems } = await place.load({ env: {
+    AGENT_MODEL: 'openai/gpt-5.2', AGENT_TOOLS_FS: 'false', AGENT_TOOLS_EXEC: '0', AGENT_HTTP_FIRST_BYTE_TIMEOUT_MS: '10', AGENT_MAX_COST_USD: '0.5', AGENT_PROVIDER_API: 'openai-chat',
+    AGENT_TOOLS_LIMITS_FILE_READ: '{"rate_per_min": 7}', AGENT_TOOLS_LIMITS_BASH_TIMEOUT_MS: '5', AGENT_FS_DENY: '["**/x"]', AGENT_EXTRA_BODY: '{"a": [1]}',
+    AGENT_PROVIDERS_LAB_BASE_URL: 'http://127.0.0.1:9/v1', AGENT_EXEC_MAX_TIMEOUT_S: '60', AGENT_SYSTEM_PROMPT: '', AGENT_HOME: '', AGENT_DEBUG: '1', AGENT_SOMETHING_ELSE: 'x', OTHER: 'y',
+  } });
+  expect(problems).toEqual([]);
+  expect([config.provider.model, config.provider.api, config.tools, config.http.firstByteTimeoutMs, config.limits.maxCostUsd, config.fs.deny, config.request.extraBody, config.provider.custom, config.exec, config.request.systemPrompt]).toEqual([
+    'openai/gpt-5.2', 'openai-chat', { toolsets: [], limits: { file_read: { rate_per_min: 7 }, bash: { timeout_ms: 5 } } }, 10, 0.5, ['**/x'], { a: [1] }, { lab: { base_url: 'http://127.0.0.1:9/v1' } },
+    { timeoutS: 60, maxTimeoutS: 60 }, null,
+  ]);
+});
+
+test('names with dots are found behind --set', async () => {
+  const { config, problems } = await makePlace().load({ set: ['models.openai/gpt-5.2.context_window=1000', 'tools.limits.bash.timeout_ms=7', 'tools.limits={"grep":{"rate_per_min":2}}', 'system_prompt=a=b'] });
+  expect([problems, config.provider.models, config.tools.limits, config.request.systemPrompt])
+    .toEqual([[], { 'openai/gpt-5.2': { context_window: 1000 } }, { bash: { timeout_ms: 7 }, grep: { rate_per_min: 2 } }, 'a=b']);
+});
+
+test('wrong texts name their variable or option, and what was expected', async () => {
+  const { problems, config } = await makePlace().load({
+    env: { AGENT_MAX_TOOL_TURNS: 'many', AGENT_TOOLS_FS: 'maybe', AGENT_FS_DENY: 'x', AGENT_APPROVAL: 'dangerus' },
+    set: ['max_tool_turn=1', 'tools.limit.bash=1', 'novalue', 'max_tool_calls=0', 'max_tool_calls=1.5', 'tools.limits={"a":{"b":1}}'],
+    flags: { max_tool_turns: 0, max_cost_usd: 'x' },
+  });
+  expect(problems.map((problem) => problem.message)).toEqual([
+    'AGENT_APPROVAL must be one of never, dangerous, mutating, always (did you mean "dangerous"?), not "dangerus"',
+    'AGENT_FS_DENY must be a list in JSON, not "x"',
+    'AGENT_MAX_TOOL_TURNS must be an integer of at least 1, not "many"',
+    'AGENT_TOOLS_FS must be true or false, not "maybe"',
+    '--set: unknown key "max_tool_turn" (did you mean "max_tool_turns"?)',
+    '--set: unknown key "tools.limit.bash" (did you mean "tools.limits"?)',
+    '--set "novalue" is not key=value',
+    '--set max_tool_calls must be an integer of at least 1, not 0',
+    '--set max_tool_calls must be an integer of at least 1, not 1.5',
+    '--set tools.limits: a.b is not a setting',
+    '--max-tool-turns must be an integer of at least 1, not 0',
+    '--max-cost must be a number of at least 0, not "x"',
+  ]);
+  expect(config.limits.maxToolTurns).toBe(50);
+});
+
+test('a variable one slip away from a setting is pointed out, others are not', async () => {
+  const { notices } = await makePlace().load({ env: { AGENT_MAX_TOOL_TURN: '3', AGENT_TOKEN_FILE: 'x', AGENT_APROVAL: 'always' } });
+  expect(notices.map((notice) => notice.message)).toEqual([
+    'The variable AGENT_APROVAL sets nothing; did you mean AGENT_APPROVAL?',
+    'The variable AGENT_MAX_TOOL_TURN sets nothing; did you mean AGENT_MAX_TOOL_TURNS?',
+  ]);
+});
+
+test('comments, trailing commas, a byte order mark and an empty file are all fine', async () => {
+  const place = makePlace();
+  place.write(userPath, '\uFEFF// mine\n{\n  "$schema": "x",\n  /* few */ "max_tool_turns": 7,\n}\n');
+  const commented = await place.load();
+  place.write(userPath, '');
+  const empty = await place.load();
+  expect([commented.problems, commented.config.limits.maxToolTurns, empty.problems]).toEqual([[], 7, []]);
+});
+
+test('what is wrong in the user file is named with file, key, line, column and the nearest key; the rest of it holds', async () => {
+  const place = makePlace();
+  place.write(userPath, '{\n  // turns\n  "max_tool_turn": 3,\n  "tools": { "fs": "yes",\n    "limits": { "bash": { "timeout": 5 } } },\n  "timeout_s": 3,\n  "fs": { "deny": ["a", 5] },\n  "colour": 1,\n  "max_tool_calls": 9\n}\n');
+  const { problems, config } = await place.load();
+  expect(problems.map(({ message, line, column, key, nearest }) => [message.replace(place.userFile, 'F'), line, column, key, nearest])).toEqual([
+    ['F:3:3: unknown key "max_tool_turn" (did you mean "max_tool_turns"?)', 3, 3, 'max_tool_turn', 'max_tool_turns'],
+    ['F:4:20: "tools.fs" must be true or false, not "yes"', 4, 20, 'tools.fs', undefined],
+    ['F:5:27: unknown key "tools.limits.bash.timeout" (did you mean "tools.limits.bash.timeout_ms"?)', 5, 27, 'tools.limits.bash.timeout', 'tools.limits.bash.timeout_ms'],
+    ['F:6:3: unknown key "timeout_s" (did you mean "exec.timeout_s"?)', 6, 3, 'timeout_s', 'exec.timeout_s'],
+    ['F:7:25: "fs.deny.1" must be a text that is not empty, not 5', 7, 25, 'fs.deny.1', undefined],
+    ['F:8:3: unknown key "colour"', 8, 3, 'colour', undefined],
+  ]);
+  expect([config.limits.maxToolCalls, config.tools.toolsets]).toEqual([9, ['fs', 'exec']]);
+});
+
+test('a file that is not JSON, not an object, nested without end, too large or not a file is one problem, never a crash or a wait', async () => {
+  const place = makePlace();
+  const messages: string[] = [];
+  for (const text of ['{\n  "max_tool_turns": 3\n  "model": "x"\n}', '[1]', `{"extra_body": ${'['.repeat(200_000)}`, ' '.repeat(1_048_577)]) {
+    place.write(userPath, text);
+    const { problems } = await place.load();
+    messages.push(...problems.map((problem) => problem.message.replace(place.userFile, 'F')));
+  }
+  const home = (name: string) => ({ env: { AGENT_HOME: join(place.root, name) } });
+  mkdirSync(join(place.root, 'directory', 'config.json'), { recursive: true });
+  mkdirSync(join(place.root, 'pipe'));
+  execFileSync('mkfifo', [join(place.root, 'pipe', 'config.json')]);
+  for (const name of ['directory', 'pipe']) messages.push(...(await place.load(home(name))).problems.map((problem) => problem.message.replace(place.root, 'R')));
+  expect(messages).toEqual([
+    'F:3:3: not valid JSON: comma expected',
+    'F:1:1: not valid JSON: it must hold one object: { … }',
+    'F:1:1: not valid JSON: it is nested too deeply',
+    'F: it has 1048577 bytes, over 1048576',
+    'R/directory/config.json: it is not a regular file',
+    'R/pipe/config.json: it is not a regular file',
+  ]);
+});
+
+test('a key pasted where it does not belong is not repeated in the message', async () => {
+  const place = makePlace();
+  place.write(userPath, { providers: { lab: { key_env: 'sk-abcdefghijklmnopqrstuv' } } });
+  const { problems } = await place.load({ env: { AGENT_MAX_TOOL_TURNS: 'sk-abcdefghijklmnopqrstuv' } });
+  expect(problems.map((problem) => problem.message.replace(place.userFile, 'F'))).toEqual([
+    'F:4:18: "providers.lab.key_env" must be a text that matches ^[A-Za-z_][A-Za-z0-9_]*$, not "***"',
+    'AGENT_MAX_TOOL_TURNS must be an integer of at least 1, not "***"',
+  ]);
+});
+
+test('tools.confirm false means never ask, unless approval was set by something that wins over it', async () => {
+  const place = makePlace();
+  place.write(userPath, { tools: { confirm: false } });
+  const approvals = [await place.load(), await place.load({ flags: { approval: 'mutating' } }), await place.load({ env: { AGENT_TOOLS_CONFIRM: 'true' } })].map(({ config }) => config.policy.approval);
+  expect(approvals).toEqual(['never', 'mutating', 'dangerous']);
+});
+
+test("the user's own file is not taken for a project's", async () => {
+  const place = makePlace();
+  place.write(projectPath, { base_url: 'http://127.0.0.1:1' });
+  symlinkSync(dirname(place.projectFile), join(place.root, 'own'));
+  const { project, config } = await place.load({ env: { AGENT_HOME: join(place.root, 'own') } });
+  expect([project, config.provider.baseUrl]).toEqual([null, 'http://127.0.0.1:1']);
+});
