@@ -4,20 +4,24 @@ export interface Quirks {
   readonly max_tokens_field?: 'max_tokens' | 'max_completion_tokens';
   /** False: `stream_options` is not sent (the server rejects it). Default true. */
   readonly stream_usage?: boolean;
-  /** True: `parallel_tool_calls` may be sent. Default false: the field is left out. */
+  /** True: `parallel_tool_calls` is sent. Default false: the field is left out. */
   readonly parallel_tool_calls?: boolean;
   /** False: `tool_choice` is never sent (the server rejects or ignores it). Default true. */
   readonly tool_choice?: boolean;
-  /** Field in which an assistant message returns its own reasoning on Chat Completions. */
+  /** Field in which an assistant message returns its own reasoning on Chat Completions. `reasoning_content` is then on every assistant message, a blank
+   *  where there is no own reasoning, because such servers refuse a history without it. Default `none`. */
   readonly reasoning_return?: 'reasoning_content' | 'reasoning_details' | 'none';
   /** `cache_control` marks: on Anthropic's wire always, on Chat Completions for models whose id matches this expression. */
   readonly cache_control_models?: string;
-  /** How an effort setting is sent; absent: it is not sent. */
-  readonly effort?: 'reasoning_effort' | 'reasoning.effort' | 'thinking';
+  /** How an effort setting is sent; absent: it is not sent. `thinking` is `thinking: {type}` on Chat Completions and a token budget on Messages,
+   *  `adaptive` is Messages' `thinking: {type: "adaptive"}` with `output_config.effort`. */
+  readonly effort?: 'reasoning_effort' | 'reasoning.effort' | 'thinking' | 'adaptive';
   /** Output tokens sent where a wire demands the field and none is configured. */
   readonly default_max_output_tokens?: number;
   /** True: an assistant message with calls needs `content: ""` instead of null. */
   readonly empty_content_as_text?: boolean;
+  /** `nine`: every tool call id is nine letters and digits (Mistral); others are replaced by a digest of that form. */
+  readonly call_id_form?: 'nine';
   /** `text`: no native tool calls, tools are described in the system prompt. */
   readonly tool_protocol?: 'native' | 'text';
 }

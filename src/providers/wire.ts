@@ -9,7 +9,10 @@ export interface Wire {
   readonly api: Api;
   /** Appended to the base URL, for example `/chat/completions`. */
   readonly path: string;
-  /** The body of the next request; the same input gives the same bytes. */
+  /** The body of the next request as JSON text; the same input gives the same bytes. What was made of a message is kept for as long as that
+   *  message object lives, so that a long conversation costs a join and not a serialisation. */
+  requestText(conversation: Conversation, options: WireOptions): string;
+  /** The same body as an object, to show it. Always `JSON.parse` of `requestText`. */
   request(conversation: Conversation, options: WireOptions): JsonObject;
   /** Reads one streamed answer. */
   decoder(): StreamDecoder;
@@ -24,7 +27,7 @@ export interface WireOptions {
   readonly model: string;
   readonly toolChoice: 'auto' | 'none';
   readonly quirks: Quirks;
-  /** Merged into the body last (`extra_body` in the configuration). */
+  /** Its fields replace those of the body (`extra_body` in the configuration). */
   readonly extraBody?: JsonObject;
 }
 
@@ -32,14 +35,15 @@ export interface WireOptions {
 export interface ServerEvent { readonly event: string; readonly data: string }
 
 export interface StreamDecoder {
-  /** What this event means. Broken JSON and unknown events never throw. */
+  /** What this event means. Unknown events mean nothing; broken JSON before the answer is complete is a `stream_incomplete` fault. Never throws. */
   push(event: ServerEvent): readonly WireChunk[];
   /** The connection has ended. Yields calls, usage and `end` where the answer was complete, else a `stream_incomplete` fault. Yields nothing when an
    *  `end` or `fault` was already given. */
   end(): readonly WireChunk[];
 }
 
-/** Calls are given only right before `end`, whole. `retryable` faults may be tried again by the caller. */
+/** Text is well-formed in every chunk: a surrogate pair that a server split is given whole. Calls are given only right before `end`, whole, and never
+ *  with a refusal. `retryable` faults may be tried again by the caller. */
 export type WireChunk =
   | { readonly type: 'text' | 'reasoning'; readonly text: string }
   | { readonly type: 'tool_call'; readonly call: ReceivedCall }

@@ -1,0 +1,7 @@
+import { responsesRequest } from './responses-request.js';
+import { responsesBody, responsesDecoder } from './responses-stream.js';
+import { buildWire } from './wire-build.js';
+import type { Wire } from './wire.js';
+
+/** OpenAI's Responses. */
+export const responsesWire: Wire = buildWire({ api: 'openai-responses', path: '/responses', requestText: responsesRequest(), decoder: responsesDecoder, decodeBody: responsesBody });
