@@ -1,6 +1,6 @@
 import type { Api, ModelRef } from '../core/conversation.js';
 import type { JsonObject } from '../core/json.js';
-import { nearestName } from '../core/nearest.js';
+import { didYouMean } from '../core/nearest.js';
 import { readBaseUrl, isLoopback } from './catalog-base-url.js';
 import { baseUrlNames, keyNames, mergePresets, type Preset, type Presets } from './catalog-presets.js';
 import type { Quirks } from './quirks.js';

@@ -1,0 +1,51 @@
+/** Runs `run` once after `delayMs`; the result takes it back. */
+export type Schedule = (delayMs: number, run: () => void) => () => void;
+
+export const realSchedule: Schedule = (delayMs, run) => {
+  const timer = setTimeout(run, delayMs);
+  return () => { clearTimeout(timer); };
+};
+
+/** Which limit a request ran into. */
+export type Expired = 'first_byte' | 'idle' | 'turn';
+
+export interface Watch {
+  /** A byte has come, a comment or a ping included. */
+  alive(): void;
+  /** The limit that was passed, if one was. */
+  expired(): Expired | null;
+  stop(): void;
+}
+
+export interface WatchLimits { readonly firstByteMs: number; readonly idleMs: number; /** Unix ms. */ readonly turnEndsAt: number }
+
+/** Watches one request: calls `onExpired` once when the first byte, the next byte or the end of the turn is overdue. Cheap per byte: a timer that
+ *  fires early looks at when the last byte came and sets itself again. */
+export function createWatch(limits: WatchLimits, now: () => number, schedule: Schedule, onExpired: (limit: Expired) => void): Watch {
+  const startedAt = now();
+  let lastAt: number | null = null;
+  let expired: Expired | null = null;
+  let cancel = (): void => { /* nothing is scheduled yet */ };
+  const due = (): { readonly at: number; readonly limit: Expired } => {
+    const quiet = lastAt === null
+      ? { at: startedAt + limits.firstByteMs, limit: 'first_byte' as const }
+      : { at: lastAt + limits.idleMs, limit: 'idle' as const };
+    return quiet.at <= limits.turnEndsAt ? quiet : { at: limits.turnEndsAt, limit: 'turn' };
+  };
+  const arm = (): void => {
+    const next = due();
+    const leftMs = next.at - now();
+    if (leftMs <= 0) { expired = next.limit; onExpired(next.limit); return; }
+    cancel = schedule(Math.min(leftMs, 2_147_483_647), arm);
+  };
+  arm();
+  return {
+    alive() {
+      const first = lastAt === null;
+      lastAt = now();
+      if (first && expired === null) { cancel(); arm(); }
+    },
+    expired: () => expired,
+    stop() { cancel(); },
+  };
+}
