@@ -13,9 +13,14 @@ export interface Tool extends ToolSpec {
   readonly toolset: Toolset;
   /** `glob(pattern="*.ts")`: the content of the `tool_call` event. `args` have passed the schema. */
   describe(args: ToolArgs): string;
+  /** What is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part of `bind`. */
+  check?(args: ToolArgs): ArgumentProblem | null;
   /** May throw; the dispatcher turns that into an `internal` envelope and logs it. Never rejects because of `ctx.signal`: it returns. */
   run(args: ToolArgs, ctx: ToolContext): Promise<ToolOutcome>;
 }
+
+/** One bad argument, for `details` of `invalid_args`. `argument` is its name, a path such as `list/0`, or '' for the whole. */
+export interface ArgumentProblem { readonly argument: string; readonly problem: string; readonly expected: string }
 
 /** Arguments that have passed the tool's schema. A tool narrows them to its own interface at its entry. */
 export type ToolArgs = Readonly<Record<string, unknown>>;

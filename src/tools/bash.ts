@@ -1,0 +1,106 @@
+import { statSync } from 'node:fs';
+import type { Json } from '../core/json.js';
+import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
+import { describeCall } from './describe-call.js';
+import { fileFailure, FileRefusal } from './file-error.js';
+import { createOutputCollector, type CollectedOutput } from './output-collector.js';
+import { failed, succeeded } from './outcome.js';
+import { createProgressStream } from './progress-stream.js';
+import type { ProcessResult, ProcessRunner } from './process.js';
+import { shellEnvironment } from './shell-environment.js';
+import { absolutePath, pathProblem } from './tool-path.js';
+
+export interface BashOptions {
+  readonly processes: ProcessRunner;
+  /** The shell's file name: `bash`, or `sh` where there is no bash. */
+  readonly shell: string;
+  /** Seconds, when a call does not say. */
+  readonly timeoutS: number;
+  /** Most seconds that a call may ask for. */
+  readonly maxTimeoutS: number;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Names that no child process gets to see. */
+  readonly protectedEnv: readonly string[];
+}
+
+interface BashArgs { readonly command: string; readonly timeout_seconds?: number; readonly workdir?: string }
+
+const maxTotalBytes = 256 * 1024 * 1024;
+/** The kernel takes at most 128 KiB for one argument; longer commands go in through a descriptor. */
+const maxArgumentBytes = 120 * 1024;
+
+export function bashTool(options: BashOptions): Tool {
+  return {
+    name: 'bash', effect: 'execute', toolset: 'exec',
+    description: 'Run a shell command. No terminal, stdin is empty; cd and variables do not carry over.',
+    input_schema: {
+      type: 'object',
+      properties: {
+        command: { type: 'string' },
+        timeout_seconds: { type: 'integer', minimum: 1, maximum: options.maxTimeoutS, description: `default ${options.timeoutS}` },
+        workdir: { type: 'string' },
+      },
+      required: ['command'],
+      additionalProperties: false,
+    },
+    describe: (args) => describeCall('bash', args),
+    check(args: ToolArgs) {
+      const { command, workdir } = args as unknown as BashArgs;
+      if (command.trim() === '') return { argument: 'command', problem: 'blank', expected: 'a shell command' };
+      if (command.includes('\0')) return { argument: 'command', problem: 'holds a NUL character', expected: 'a command without it' };
+      return pathProblem('workdir', workdir);
+    },
+    run: (args, ctx) => runCommand(args as unknown as BashArgs, ctx, options),
+  };
+}
+
+async function runCommand(args: BashArgs, ctx: ToolContext, options: BashOptions): Promise<ToolOutcome> {
+  const workdir = args.workdir === undefined ? ctx.cwd : absolutePath(ctx.cwd, args.workdir);
+  try {
+    if (!statSync(workdir).isDirectory()) throw new FileRefusal('execution_failed', `${args.workdir ?? workdir} is not a directory.`);
+  } catch (error) {
+    return fileFailure(error, args.workdir ?? workdir, workdir);
+  }
+  const timeoutMs = Math.min((args.timeout_seconds ?? options.timeoutS) * 1000, ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY);
+  const collector = createOutputCollector(ctx.limits.maxOutputBytes);
+  const progress = createProgressStream((chunk) => { ctx.progress(chunk); });
+  const result = await options.processes.run({
+    ...shellCommand(args.command, options.shell), cwd: workdir, env: shellEnvironment(options.env, options.protectedEnv),
+    sandbox: ctx.sandbox, signal: ctx.signal, timeoutMs, maxTotalBytes,
+    onOutput(chunk) { collector.add(chunk); progress.add(chunk); },
+  });
+  progress.end();
+  return outcome(result, collector.collected(), timeoutMs);
+}
+
+/** Standard output and error share one pipe, so that what they say comes in the order in which it was written. */
+function shellCommand(command: string, shell: string): { file: string; args: readonly string[]; input?: Uint8Array } {
+  const joined = ['-c', 'exec "$@" 2>&1', 'sh', shell];
+  if (Buffer.byteLength(command) <= maxArgumentBytes) return { file: 'sh', args: [...joined, '-c', command] };
+  return { file: 'sh', args: [...joined, '-c', 'eval "$(cat <&3)" 3<&-'], input: Buffer.from(command) };
+}
+
+function outcome(result: ProcessResult, collected: CollectedOutput, timeoutMs: number): ToolOutcome {
+  if (result.ended === 'not_started') return failed('execution_failed', `The shell could not be started: ${result.error}.`);
+  const { text, truncated, totalBytes } = collected;
+  const size: { [key: string]: Json } = truncated ? { truncated: true, total_bytes: totalBytes } : {};
+  switch (result.ended) {
+    case 'exit': {
+      const signal: { [key: string]: Json } = result.signal === null ? {} : { signal: result.signal };
+      const background: { [key: string]: Json } = result.background === 0 ? {} : { background: result.background };
+      return succeeded(summary(result), { output: text, exit_code: result.exitCode, ...signal, ...background, ...size });
+    }
+    case 'timeout':
+      return failed('timeout', `The command was still running after ${timeoutMs / 1000} s and was ended with all it had started; give it a longer timeout_seconds or less to do.`, { output: text, ...size });
+    case 'cancelled':
+      return failed('cancelled', 'The command was cancelled and ended with all it had started.', { output: text, ...size });
+    case 'output_limit':
+      return failed('execution_failed', 'The command printed more than 256 MiB and was ended; send its output to a file or filter it.', { output: text, ...size });
+    default: return result satisfies never;
+  }
+}
+
+function summary(result: Extract<ProcessResult, { background: number }>): string {
+  const background = result.background === 0 ? '' : `, ${result.background} in the background`;
+  return `exit ${result.exitCode}${result.signal === null ? '' : ` (${result.signal})`}${background}`;
+}

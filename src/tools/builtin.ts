@@ -1,0 +1,24 @@
+import type { Tool } from '../core/tool.js';
+import { bashTool } from './bash.js';
+import { globTool } from './glob.js';
+import type { ProcessRunner } from './process.js';
+
+export interface BuiltinOptions {
+  readonly processes: ProcessRunner;
+  /** `bash`, or `sh` where there is no bash. */
+  readonly shell: string;
+  /** `fs.max_size`: most bytes of one file_read. */
+  readonly maxReadBytes: number;
+  /** `exec.timeout_s` and `exec.max_timeout_s`. */
+  readonly timeoutS: number;
+  readonly maxTimeoutS: number;
+  /** Our own environment. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Names of variables that no child process gets (provider keys). */
+  readonly protectedEnv: readonly string[];
+}
+
+/** The tools of the program, in the order in which a model is shown them. */
+export function builtinTools(options: BuiltinOptions): readonly Tool[] {
+  return [globTool(options), bashTool(options)];
+}

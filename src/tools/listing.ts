@@ -1,0 +1,36 @@
+import { clampText, plainMarker } from '../core/clamp.js';
+import type { OutputEnvelope } from '../core/envelope.js';
+import { utf8Bytes } from '../core/text.js';
+import { createSortedSample, type ResultLine } from './byte-order.js';
+
+/** Collects result lines into the envelope of `glob` and `grep`: sorted, cut to the budget, with true count and size. */
+export interface Listing {
+  add(line: ResultLine, counts: boolean): void;
+  readonly count: number;
+  envelope(): OutputEnvelope;
+}
+
+const separator = '--';
+
+/** `groups` puts `--` between groups of lines. */
+export function createListing(maxBytes: number, groups: boolean): Listing {
+  const sample = createSortedSample(maxBytes);
+  let count = 0;
+  let totalBytes = 0;
+  let groupCount = 0;
+  return {
+    add(line, counts) {
+      sample.add(line);
+      if (counts) count++;
+      if (groups && line.startsGroup) groupCount++;
+      totalBytes += utf8Bytes(line.text) + 1;
+    },
+    get count() { return count; },
+    envelope() {
+      const texts = sample.sorted().flatMap((line, index) => (groups && line.startsGroup && index > 0 ? [separator, line.text] : [line.text]));
+      const total = Math.max(0, totalBytes - 1) + Math.max(0, groupCount - 1) * (separator.length + 1);
+      const { text, omittedBytes } = clampText(texts.join('\n'), maxBytes, plainMarker, total);
+      return omittedBytes === 0 ? { output: text, count } : { output: text, count, truncated: true, total_bytes: total };
+    },
+  };
+}

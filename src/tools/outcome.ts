@@ -1,0 +1,32 @@
+import { errorEnvelope, type ErrorCode, type OutputEnvelope } from '../core/envelope.js';
+import type { Json } from '../core/json.js';
+import { firstLine } from '../core/text.js';
+import type { ToolContext, ToolOutcome } from '../core/tool.js';
+
+/** What a call left behind besides its envelope. */
+export type Effects = Pick<ToolOutcome, 'files' | 'diff' | 'changes'>;
+
+export function succeeded(summary: string, envelope: OutputEnvelope, effects: Effects = {}): ToolOutcome {
+  return { envelope, summary, ...effects };
+}
+
+/** `error` is one sentence for the model: what, with which value, what to try. */
+export function failed(code: ErrorCode, error: string, details?: Json): ToolOutcome {
+  return { envelope: errorEnvelope(code, error, details), summary: firstLine(error, 120) };
+}
+
+/** One signal for "stop now": the caller's cancel or the tool's own time limit, whichever comes first. */
+export function stopSignal(ctx: ToolContext, defaultMs: number): AbortSignal {
+  return AbortSignal.any([ctx.signal, AbortSignal.timeout(ctx.limits.timeoutMs ?? defaultMs)]);
+}
+
+/** The outcome of a call that its stop signal ended. */
+export function stopped(ctx: ToolContext, what: string): ToolOutcome {
+  if (ctx.signal.aborted) return failed('cancelled', `${what} was cancelled before it finished.`);
+  return failed('timeout', `${what} took too long and was stopped; narrow it down (a folder in path, a more exact pattern).`);
+}
+
+/** `1 file`, `2 files`. */
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : plural}`;
+}

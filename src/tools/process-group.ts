@@ -1,0 +1,52 @@
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** Signals a whole process group. False where there is none any more. */
+export function signalGroup(groupId: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(-groupId, signal);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}
+
+/** How many live processes a group has; zombies do not count. Where there is no /proc, 1 for a group that can be signalled. */
+export function groupSize(groupId: number): number {
+  if (!signalGroup(groupId, 0)) return 0;
+  if (process.platform !== 'linux') return 1;
+  return processIds().filter((id) => {
+    const fields = statFields(id);
+    return fields !== null && fields.state !== 'Z' && fields.groupId === groupId;
+  }).length;
+}
+
+/** Processes that carry `marker` in the environment they were started with: also those that left their group. Linux only. */
+export function processesMarked(marker: string): readonly number[] {
+  if (process.platform !== 'linux') return [];
+  return processIds().filter((id) => {
+    try {
+      return readFileSync(`/proc/${id}/environ`, 'latin1').split('\0').includes(marker);
+    } catch {
+      return false; // ended meanwhile, or another user's
+    }
+  });
+}
+
+function processIds(): readonly number[] {
+  try {
+    return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/** Source: proc(5), /proc/PID/stat; the command in parentheses may hold anything. */
+function statFields(id: number): { readonly state: string; readonly groupId: number } | null {
+  try {
+    const text = readFileSync(`/proc/${id}/stat`, 'latin1');
+    const [state = '', , group = ''] = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    return { state, groupId: Number(group) };
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,123 @@
+import { expect, test } from 'vitest';
+import { processesMarked } from '../../src/tools/process-group.js';
+import { createProcessRunner } from '../../src/tools/process.js';
+import { call, context, envelopeOf, registry, tree } from './workbench.js';
+
+const bash = (command: string, more: object = {}, cwd = tree()) => envelopeOf('bash', { command, ...more }, context(cwd));
+
+test('stdout and stderr come in the order in which they were written, with the exit code', async () => {
+  const outcome = await call('bash', { command: 'echo 1; echo 2 >&2; echo 3; echo 4 >&2; exit 3' }, context(tree()));
+  expect(outcome).toEqual({ envelope: { output: '1\n2\n3\n4\n', exit_code: 3 }, summary: 'exit 3' });
+});
+
+test('a command that is no shell program answers what the shell says', async () => {
+  expect(await bash('if')).toMatchObject({ exit_code: 2, output: expect.stringContaining('syntax error') });
+});
+
+test('death by a signal is 128 and its number, with the name', async () => {
+  expect(await bash('kill -9 $$')).toEqual({ output: '', exit_code: 137, signal: 'SIGKILL' });
+  expect(await bash("sh -c 'kill -TERM $$'")).toEqual({ output: '', exit_code: 143, signal: 'SIGTERM' });
+});
+
+test('standard input is empty and there is no terminal, pager or prompt', async () => {
+  expect(await bash('cat; echo "[$TERM $PAGER $GIT_TERMINAL_PROMPT]"; tty; (: < /dev/tty) 2>/dev/null || echo no terminal')).toEqual({
+    output: '[dumb cat 0]\nnot a tty\nno terminal\n', exit_code: 0,
+  });
+});
+
+test('protected names are not in the environment of a child', async () => {
+  const tools = registry({ env: { PATH: process.env.PATH, MY_KEY: 'secret', OTHER: 'kept' }, protectedEnv: ['MY_KEY'] });
+  expect(await envelopeOf('bash', { command: 'echo "$OTHER[$MY_KEY]"' }, context(tree()), tools)).toMatchObject({ output: 'kept[]\n' });
+});
+
+test('workdir is relative to the working directory, and nothing carries over', async () => {
+  const cwd = tree({ 'sub/': '' });
+  expect(await bash('pwd; cd /; X=1', { workdir: 'sub' }, cwd)).toMatchObject({ output: `${cwd}/sub\n` });
+  expect(await bash('pwd; echo "[$X]"', {}, cwd)).toMatchObject({ output: `${cwd}\n[]\n` });
+});
+
+test('a missing workdir is not_found with a near name, a file as workdir fails', async () => {
+  const cwd = tree({ 'source/': '', file: '' });
+  expect(await bash('pwd', { workdir: 'sources' }, cwd)).toMatchObject({ code: 'not_found', details: { nearest: ['source'] } });
+  expect(await bash('pwd', { workdir: 'file' }, cwd)).toMatchObject({ code: 'execution_failed' });
+});
+
+test('a timeout ends the whole group and keeps the output so far', async () => {
+  const envelope = await bash('echo before; sleep 60 & sleep 61', { timeout_seconds: 1 });
+  expect(envelope).toMatchObject({ code: 'timeout', details: { output: 'before\n' } });
+});
+
+test('what ignores TERM is killed after two seconds, also behind a shell that obeys', async () => {
+  const started = performance.now();
+  expect(await bash(`bash -c 'trap "" TERM; echo up; while :; do sleep 0.1; done'; true`, { timeout_seconds: 1 })).toMatchObject({ code: 'timeout', details: { output: 'up\n' } });
+  expect(performance.now() - started).toBeLessThan(6000);
+});
+
+test('a cancel ends the command and answers cancelled', async () => {
+  const controller = new AbortController();
+  const outcome = call('bash', { command: 'echo up; sleep 60' }, context(tree(), { signal: controller.signal, progress: () => { controller.abort(); } }));
+  expect((await outcome).envelope).toMatchObject({ code: 'cancelled', details: { output: 'up\n' } });
+});
+
+test('a background process does not hold the call open, is counted, and ends with the agent', async () => {
+  const marker = { name: '_BACKGROUND_TEST', value: String(process.pid) };
+  const processes = createProcessRunner({ marker });
+  const tools = registry({ processes });
+  expect(await envelopeOf('bash', { command: 'sleep 100 & echo hi' }, context(tree()), tools)).toEqual({ output: 'hi\n', exit_code: 0, background: 1 });
+  await envelopeOf('bash', { command: 'setsid sleep 101 >/dev/null 2>&1 & echo away' }, context(tree()), tools);
+  await expect.poll(() => processesMarked(`${marker.name}=${marker.value}`).length).toBe(2);
+  await processes.killBackground();
+  expect(processesMarked(`${marker.name}=${marker.value}`)).toEqual([]);
+});
+
+test('a background process that goes on printing is not blocked or killed by it', async () => {
+  const cwd = tree();
+  await bash('(for i in $(seq 200); do head -c 4096 /dev/zero | tr "\\0" x; done; echo done > finished) & echo hi', {}, cwd);
+  await expect.poll(() => call('glob', { pattern: 'finished' }, context(cwd)), { timeout: 10_000 }).toMatchObject({ envelope: { count: 1 } });
+});
+
+test('long output keeps head and tail around one marker line, and the true size', async () => {
+  const ctx = context(tree(), { limits: { timeoutMs: null, maxOutputBytes: 1000 } });
+  const envelope = await envelopeOf('bash', { command: 'echo start; seq 100000; echo end' }, ctx);
+  expect(envelope).toMatchObject({ truncated: true, total_bytes: 588_905, exit_code: 0 });
+  const { output } = envelope as { output: string };
+  expect(Buffer.byteLength(output)).toBeLessThanOrEqual(1000);
+  expect(output).toMatch(/^start\n1\n[^]*\n\[… \d+ bytes omitted …\]\n[^]*100000\nend\n$/);
+  expect(Buffer.byteLength(output) - Buffer.byteLength(/\n\[…[^\]]*\]\n/.exec(output)?.[0] ?? '') + Number(/\[… (\d+)/.exec(output)?.[1])).toBe(588_905);
+});
+
+test('a flood ends at 256 MiB without filling memory', async () => {
+  const before = process.memoryUsage().rss;
+  expect(await bash('yes')).toMatchObject({ code: 'execution_failed', details: { output: expect.stringContaining('y\ny\n'), truncated: true } });
+  expect(process.memoryUsage().rss - before).toBeLessThan(100 * 1024 * 1024);
+});
+
+test('bytes that are not UTF-8 become U+FFFD, a NUL is shown, binary output is one line', async () => {
+  expect(await bash(String.raw`printf 'caf\xc3\xa9 \xff'`)).toEqual({ output: 'café \uFFFD', exit_code: 0 });
+  expect(await bash(String.raw`seq 100; printf 'a\0b'`)).toMatchObject({ output: expect.stringMatching(/100\na\\0b$/) });
+  expect(await bash('head -c 5000 /dev/zero')).toEqual({ output: 'binary, 5000 bytes', exit_code: 0 });
+});
+
+test('a command longer than the kernel takes as an argument runs all the same', async () => {
+  expect(await bash(`x='${'a'.repeat(300_000)}'; echo \${#x}; exit 4`)).toEqual({ output: '300000\n', exit_code: 4 });
+});
+
+test('output is streamed while the command runs, in bounded chunks that join to the text', async () => {
+  const chunks: string[] = [];
+  await call('bash', { command: 'echo één; sleep 0.2; echo zwei' }, context(tree(), { progress: (chunk) => { chunks.push(chunk); } }));
+  expect(chunks.length).toBeGreaterThan(1);
+  expect(chunks.join('')).toBe('één\nzwei\n');
+});
+
+test('without a sandbox to hold it, a command that must be confined is not run', async () => {
+  const cwd = tree();
+  expect(await envelopeOf('bash', { command: 'touch made' }, context(cwd, { sandbox: 'workspace' }))).toMatchObject({ code: 'execution_failed' });
+  expect(await envelopeOf('glob', { pattern: '*' }, context(cwd))).toMatchObject({ count: 0 });
+});
+
+test.each([
+  [{ command: '  ' }, 'command'], [{ command: 'a\0b' }, 'command'], [{ command: 'true', timeout_seconds: 601 }, 'timeout_seconds'],
+  [{ command: 'true', timeout_seconds: 1.5 }, 'timeout_seconds'], [{ command: 'true', workdir: '' }, 'workdir'], [{ command: 'true', cwd: '/' }, 'cwd'],
+])('bad arguments %j name the argument', async (args, argument) => {
+  expect(await envelopeOf('bash', args, context(tree()))).toMatchObject({ code: 'invalid_args', details: { argument } });
+});

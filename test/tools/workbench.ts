@@ -1,0 +1,61 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll } from 'vitest';
+import type { Envelope } from '../../src/core/envelope.js';
+import type { Registry, ToolContext, ToolOutcome } from '../../src/core/tool.js';
+import { builtinTools, type BuiltinOptions } from '../../src/tools/builtin.js';
+import { createProcessRunner } from '../../src/tools/process.js';
+import { createRegistry } from '../../src/tools/registry.js';
+import { loadSchemaCompiler } from '../../src/tools/schema-compiler.js';
+
+const made: string[] = [];
+afterAll(() => { for (const folder of made) rmSync(folder, { recursive: true, force: true }); });
+
+/** A fresh folder holding `files` (a path that ends with `/` is a folder); gone after the file's tests. */
+export function tree(files: Readonly<Record<string, string | Uint8Array>> = {}): string {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'agent-tools-')));
+  made.push(root);
+  for (const [path, content] of Object.entries(files)) {
+    if (path.endsWith('/')) { mkdirSync(join(root, path), { recursive: true }); continue; }
+    mkdirSync(dirname(join(root, path)), { recursive: true });
+    writeFileSync(join(root, path), content);
+  }
+  return root;
+}
+
+export function context(cwd: string, changed: Partial<ToolContext> = {}): ToolContext {
+  return {
+    cwd, signal: new AbortController().signal, sandbox: 'off', limits: { timeoutMs: null, maxOutputBytes: 1_048_576 },
+    knownFiles: new Map(), eventOutput: () => null, progress: () => {}, ...changed,
+  };
+}
+
+export const processes = createProcessRunner({ marker: { name: '_TOOLS_TEST', value: String(process.pid) } });
+afterAll(() => { processes.killNow(); });
+
+const compile = await loadSchemaCompiler();
+
+export function toolOptions(changed: Partial<BuiltinOptions> = {}): BuiltinOptions {
+  return {
+    processes, shell: 'bash', maxReadBytes: 1_048_576, timeoutS: 120, maxTimeoutS: 600, env: process.env, protectedEnv: [], ...changed,
+  };
+}
+
+export function registry(changed: Partial<BuiltinOptions> = {}): Registry {
+  const made = createRegistry({ compile, compileAt: 'first_use', maxOutputBytes: 1_048_576, now: () => performance.now() });
+  for (const tool of builtinTools(toolOptions(changed))) made.register(tool);
+  return made;
+}
+
+/** Binds and runs one call, as the dispatcher would. */
+export async function call(name: string, args: unknown, ctx: ToolContext, tools = registry()): Promise<ToolOutcome> {
+  const text = typeof args === 'string' ? args : JSON.stringify(args);
+  const binding = tools.bind({ name, arguments: text });
+  if (!binding.ok) return { envelope: binding.error, summary: 'not bound' };
+  return binding.bound.tool.run(binding.bound.args, ctx);
+}
+
+export async function envelopeOf(name: string, args: unknown, ctx: ToolContext, tools?: Registry): Promise<Envelope> {
+  return (await call(name, args, ctx, tools)).envelope;
+}
