@@ -1,0 +1,40 @@
+import type { AgentEvent } from '../core/agent-event.js';
+import type { Clock, Schedule } from './ports.js';
+import { emptyView, reduce, type Item, type Totals, type View } from './view.js';
+
+/** Folds events as they come and tells of it at most once a frame. */
+export interface ViewStore {
+  view(): View;
+  apply(event: AgentEvent): void;
+  /** Finished items since the last call; each is given out once. */
+  takeItems(): readonly Item[];
+  /** Starts over for another session, its past totals given. */
+  reset(totals: Totals): void;
+  close(): void;
+}
+
+/** `frameMs` is the least time between two calls of `onFrame`; the first change after a pause is told of without waiting. */
+export function createViewStore(d: { readonly clock: Clock; readonly schedule: Schedule; readonly frameMs: number; readonly onFrame: () => void }): ViewStore {
+  let view: View = emptyView;
+  let cancel: (() => void) | null = null;
+  let lastFrameMs = Number.NEGATIVE_INFINITY;
+  const fire = (): void => {
+    cancel = null;
+    lastFrameMs = d.clock();
+    d.onFrame();
+  };
+  return {
+    view: () => view,
+    apply: (event) => {
+      view = reduce(view, event, d.clock());
+      cancel ??= d.schedule(fire, Math.max(0, lastFrameMs + d.frameMs - d.clock()));
+    },
+    takeItems: () => {
+      const items = view.items;
+      if (items.length > 0) view = { ...view, items: [] };
+      return items;
+    },
+    reset: (totals) => { view = { ...emptyView, totals }; },
+    close: () => { cancel?.(); cancel = null; },
+  };
+}

@@ -1,0 +1,113 @@
+import { expect, test } from 'vitest';
+import { createMarkdownStream, renderMarkdown } from '../../src/ui/markdown-stream.js';
+import type { MarkdownStyle } from '../../src/ui/markdown-render.js';
+import { createTheme } from '../../src/ui/theme.js';
+
+const plain: MarkdownStyle = { theme: createTheme({ unicode: true, colors: 0, theme: 'dark' }), columns: 40, highlight: () => null };
+const colored: MarkdownStyle = { ...plain, theme: createTheme({ unicode: true, colors: 16, theme: 'dark' }) };
+
+const sample = `# Title
+
+A paragraph with **bold**, *italic*, \`code\`, ~~gone~~ and a [link](https://example.org/a).
+Second line <b>html</b> &amp; more.
+
+- one
+- two
+  - nested
+    deeper
+- [x] done
+
+1. first
+2. second
+
+> quoted
+> text
+
+| name | size | note |
+|:-----|-----:|:----:|
+| 日本 | 12 | a long note that has to be wrapped |
+| b | 3 | x |
+
+\`\`\`ts
+const a = 1;
+\`\`\`
+
+---
+https://example.org ![pic](https://evil.example/p)
+`;
+
+test('each kind of block without colours', () => {
+  expect(renderMarkdown(sample, plain)).toEqual([
+    '# Title', '',
+    'A paragraph with bold, italic, code, gone and a link (https://example.org/a).', 'Second line <b>html</b> & more.', '',
+    '• one', '• two', '  • nested', '    deeper', '• [x] done', '',
+    '1. first', '2. second', '',
+    '> quoted', '> text', '',
+    'name  size              note',
+    '────  ────  ────────────────────────────',
+    '日本    12   a long note that has to be',
+    '                      wrapped',
+    'b        3               x', '',
+    '```ts', 'const a = 1;', '```', '',
+    '────────────────────────────────────────', '',
+    'https://example.org pic (https://evil.example/p)',
+  ]);
+});
+
+test('cut anywhere while it streams, the lines are the same in the end, and none is given out twice', () => {
+  for (const style of [plain, colored]) {
+    const whole = renderMarkdown(sample, style);
+    for (let step = 1; step < 40; step += 3) {
+      const stream = createMarkdownStream(style);
+      const lines: string[] = [];
+      for (let end = step; end < sample.length; end += step) lines.push(...stream.update(sample.slice(0, end)).done);
+      lines.push(...stream.finish(sample));
+      expect(lines).toEqual(whole);
+    }
+  }
+});
+
+test('a finished block is given out while the next one streams', () => {
+  const stream = createMarkdownStream(plain);
+  expect(stream.update('First para')).toEqual({ done: [], open: ['First para'] });
+  expect(stream.update('First paragraph.\n\nSec')).toEqual({ done: ['First paragraph.'], open: ['', 'Sec'] });
+});
+
+test('a long code block is given out in parts and loses nothing', () => {
+  const code = Array.from({ length: 500 }, (_, i) => `const line${i} = ${i};`);
+  const text = `before\n\n\`\`\`ts\n${code.join('\n')}\n\`\`\`\n\nafter`;
+  const stream = createMarkdownStream(colored);
+  const lines: string[] = [];
+  let widest = 0;
+  for (let end = 7; end < text.length; end += 37) {
+    const frame = stream.update(text.slice(0, end));
+    lines.push(...frame.done);
+    widest = Math.max(widest, frame.open.length);
+  }
+  lines.push(...stream.finish(text));
+  expect(lines).toEqual(['before', '', ...code, '', 'after']);
+  expect(widest).toBeLessThan(60);
+});
+
+test('a long list and a long paragraph are given out in parts and lose nothing', () => {
+  const items = Array.from({ length: 300 }, (_, i) => `${i + 1}. item number ${i + 1}`);
+  const words = Array.from({ length: 3_000 }, (_, i) => `word${i}`);
+  const text = `${items.join('\n')}\n\n${words.join(' ')}`;
+  const stream = createMarkdownStream(plain);
+  const lines: string[] = [];
+  for (let end = 50; end < text.length; end += 50) lines.push(...stream.update(text.slice(0, end)).done);
+  lines.push(...stream.finish(text));
+  expect(lines.slice(0, 301)).toEqual([...items, '']);
+  expect(lines.slice(301).join(' ').split(/\s+/).filter((word) => word !== '')).toEqual(words);
+});
+
+test('a table never is wider than the terminal', () => {
+  const table = `| ${'a'.repeat(50)} | b | ${'c '.repeat(40)} |\n|-|-|-|\n| 1 | 2 | 3 |`;
+  for (const columns of [20, 40, 80]) {
+    for (const line of renderMarkdown(table, { ...plain, columns })) expect(line.length).toBeLessThanOrEqual(columns);
+  }
+});
+
+test('escape sequences in a model text do not pass', () => {
+  expect(renderMarkdown('a\x1b]0;t\x07b \x1b[31mred\x1b[2J', plain)).toEqual(['ab red']);
+});
