@@ -25,9 +25,17 @@ export function createTransport(): Transport {
 
 function sendOn(warm: WarmAgent, url: URL, request: HttpRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
+    const { signal } = request;
+    if (signal.aborted) { reject(new Error('aborted')); return; }
     const open = url.protocol === 'https:' ? httpsRequest : httpRequest;
-    const sent = open(url, { agent: warm.agent, method: request.method, headers: request.headers, signal: request.signal });
+    const sent = open(url, { agent: warm.agent, method: request.method, headers: request.headers });
+    // Not the `signal` option: on an answer that is complete it destroys the connection with an error that nobody can catch.
+    let stop = (): void => { sent.destroy(new Error('aborted')); };
+    const abort = (): void => { stop(); };
+    signal.addEventListener('abort', abort, { once: true });
+    sent.on('close', () => { signal.removeEventListener('abort', abort); });
     sent.on('response', (message) => {
+      stop = () => { message.destroy(); };
       try {
         resolve(answer(message, url.host));
       } catch (error) {
@@ -35,7 +43,7 @@ function sendOn(warm: WarmAgent, url: URL, request: HttpRequest): Promise<Answer
       }
     });
     sent.on('error', (error) => {
-      if (isStale(sent, error) && !request.signal.aborted) resolve(sendOn(warm, url, request));
+      if (isStale(sent, error) && !signal.aborted) resolve(sendOn(warm, url, request));
       else reject(networkFailure(error, url.host, 'connect'));
     });
     sent.end(request.body);

@@ -1,7 +1,7 @@
 /** Runs `run` once after `delayMs`; the result takes it back. */
-export type Schedule = (delayMs: number, run: () => void) => () => void;
+export type Schedule = (run: () => void, delayMs: number) => () => void;
 
-export const realSchedule: Schedule = (delayMs, run) => {
+export const realSchedule: Schedule = (run, delayMs) => {
   const timer = setTimeout(run, delayMs);
   return () => { clearTimeout(timer); };
 };
@@ -36,7 +36,7 @@ export function createWatch(limits: WatchLimits, now: () => number, schedule: Sc
     const next = due();
     const leftMs = next.at - now();
     if (leftMs <= 0) { expired = next.limit; onExpired(next.limit); return; }
-    cancel = schedule(Math.min(leftMs, 2_147_483_647), arm);
+    cancel = schedule(arm, Math.min(leftMs, 2_147_483_647));
   };
   arm();
   return {

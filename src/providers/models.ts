@@ -1,0 +1,76 @@
+import builtIn from '../../config/models.json' with { type: 'json' };
+import type { Price } from './pricing.js';
+
+/** One entry of `config/models.json`, or of `models` in the user's configuration. Tokens, and USD per million tokens. */
+export interface ModelEntry {
+  readonly context_window?: number;
+  readonly max_output_tokens?: number;
+  readonly input_usd?: number;
+  readonly cache_read_usd?: number;
+  readonly cache_write_usd?: number;
+  readonly output_usd?: number;
+  /** What a whole request costs whose prompt is longer than `above_tokens`. */
+  readonly long_prompt?: { readonly above_tokens: number; readonly input_usd: number; readonly cache_read_usd?: number; readonly output_usd: number };
+}
+
+export type ModelTable = Readonly<Record<string, ModelEntry>>;
+
+/** What is known of a model; null for what is not. */
+export interface ModelFacts { readonly contextWindow: number | null; readonly maxOutputTokens: number | null; readonly price: Price | null }
+
+/** The models this program comes with knowledge of, by `provider/model`. */
+export const knownModels: ModelTable = builtIn;
+
+/** What is known of `model` at `provider`, the user's `own` table first; null where neither table has it. Nothing is guessed: an entry is found under
+ *  its exact name, without a date or `-latest` at the end, and for OpenRouter and its like (`vendor/model`) under the vendor's own name. */
+export function findModel(provider: string, model: string, own: ModelTable = {}): ModelFacts | null {
+  const names = namesOf(provider, model);
+  const mine = pick(own, names);
+  const known = pick(knownModels, names);
+  return mine === null && known === null ? null : facts({ ...known, ...mine });
+}
+
+function pick(table: ModelTable, names: readonly string[]): ModelEntry | null {
+  const name = names.find((candidate) => Object.hasOwn(table, candidate));
+  return name === undefined ? null : table[name] ?? null;
+}
+
+/** Names an entry may stand under, best first. */
+function namesOf(provider: string, model: string): readonly string[] {
+  const id = model.replace(/:(?:free|beta|extended|nitro|floor|thinking)$/, '').replace(/^models\//, '');
+  const variant = id !== model && model.endsWith(':free');
+  const undated = id.replace(/(?:[-@]\d{4}-\d{2}-\d{2}|[-@]\d{8}|-latest)$/, '');
+  const forms = [...new Set([id, undated])];
+  const direct = [`${provider}/${model}`, model, ...forms.flatMap((form) => [`${provider}/${form}`, form])];
+  return variant ? direct.slice(0, 2) : [...direct, ...forms.map(vendorName).filter((name) => name !== null)];
+}
+
+const vendors: Readonly<Record<string, string>> = {
+  openai: 'openai', anthropic: 'anthropic', google: 'google', deepseek: 'deepseek', moonshotai: 'moonshot', 'x-ai': 'xai', mistralai: 'mistral',
+};
+
+/** `anthropic/claude-sonnet-4.5` as its vendor names it: `anthropic/claude-sonnet-4-5`. */
+function vendorName(model: string): string | null {
+  const [vendor = '', ...rest] = model.split('/');
+  const name = vendors[vendor];
+  if (name === undefined || rest.length === 0) return null;
+  const id = rest.join('/');
+  return `${name}/${name === 'anthropic' ? id.replaceAll('.', '-') : id}`;
+}
+
+function facts(entry: ModelEntry): ModelFacts {
+  return { contextWindow: entry.context_window ?? null, maxOutputTokens: entry.max_output_tokens ?? null, price: priceOf(entry) };
+}
+
+function priceOf(entry: ModelEntry): Price | null {
+  const { input_usd: input, output_usd: output, cache_read_usd: read, cache_write_usd: write, long_prompt: long } = entry;
+  if (input === undefined || output === undefined) return null;
+  return {
+    input, output,
+    ...(read === undefined ? {} : { cacheRead: read }),
+    ...(write === undefined ? {} : { cacheWrite: write }),
+    ...(long === undefined ? {} : {
+      long: { aboveTokens: long.above_tokens, input: long.input_usd, output: long.output_usd, ...(long.cache_read_usd === undefined ? {} : { cacheRead: long.cache_read_usd }) },
+    }),
+  };
+}
