@@ -63,7 +63,8 @@ function inBounds(value: unknown, node: SchemaNode): boolean {
   if (typeof value === 'number') return value >= (node.minimum ?? -Infinity);
   if (typeof value === 'string') return value.length >= (node.minLength ?? 0) && (node.pattern === undefined || new RegExp(node.pattern, 'u').test(value));
   if (Array.isArray(value)) return value.length >= (node.minItems ?? 0);
-  return !isRecord(value) || Object.keys(value).length >= (node.minProperties ?? 0);
+  if (!isRecord(value)) return true;
+  return Object.keys(value).length >= (node.minProperties ?? 0) && (node.required ?? []).every((key) => Object.hasOwn(value, key));
 }
 
 /** What a node takes, in words. */
@@ -77,9 +78,14 @@ export function expected(node: SchemaNode, value?: unknown): string {
     case 'number': return `${node.type === 'integer' ? 'an integer' : 'a number'}${node.minimum === undefined ? '' : ` of at least ${node.minimum}`}`;
     case 'boolean': return 'true or false';
     case 'array': return 'a list';
-    case 'object': return node.minProperties === undefined ? 'an object' : 'an object with at least one key';
+    case 'object': return object(node);
     default: return text(node);
   }
+}
+
+function object(node: SchemaNode): string {
+  if (node.required) return `an object with ${node.required.join(', ')}`;
+  return node.minProperties === undefined ? 'an object' : 'an object with at least one key';
 }
 
 function text(node: SchemaNode): string {

@@ -53,6 +53,8 @@ export interface ModelEntry {
   readonly output_usd?: number;
   readonly cache_read_usd?: number;
   readonly cache_write_usd?: number;
+  /** What a whole request costs whose prompt is longer than `above_tokens`. */
+  readonly long_prompt?: { readonly above_tokens: number; readonly input_usd: number; readonly output_usd: number; readonly cache_read_usd?: number };
 }
 
 /** What shapes a request beside the conversation. */

@@ -10,6 +10,7 @@ export interface SchemaNode {
   readonly minLength?: number;
   readonly minItems?: number;
   readonly minProperties?: number;
+  readonly required?: readonly string[];
   readonly pattern?: string;
   readonly properties?: Readonly<Record<string, SchemaNode>>;
   readonly additionalProperties?: boolean | SchemaNode;
@@ -36,8 +37,9 @@ function follow(node: SchemaNode): SchemaNode {
   return node.$ref === undefined ? node : (definitions[node.$ref.slice('#/definitions/'.length)] ?? {});
 }
 
-/** True for a node whose keys are settings of their own; everything else (values, lists, open objects) is replaced whole. */
+/** True for a node whose keys are settings of their own; everything else (values, lists, objects that are open or have required keys) is replaced whole. */
 export function isSection(node: SchemaNode): boolean {
+  if (node.required !== undefined) return false;
   return node.properties !== undefined || typeof node.additionalProperties === 'object';
 }
 

@@ -161,3 +161,14 @@ test("the user's own file is not taken for a project's", async () => {
   const { project, config } = await place.load({ env: { AGENT_HOME: join(place.root, 'own') } });
   expect([project, config.provider.baseUrl]).toEqual([null, 'http://127.0.0.1:1']);
 });
+
+test('an object that needs some of its keys is one value', async () => {
+  const place = makePlace();
+  const long = { above_tokens: 200_000, input_usd: 6, output_usd: 22 };
+  place.write(userPath, { models: { a: { long_prompt: long }, b: { long_prompt: { above_tokens: 1 } } } });
+  const { config, problems } = await place.load({ set: ['models.a.input_usd=3'] });
+  expect([config.provider.models, problems.map((problem) => problem.message.replace(place.userFile, 'F'))]).toEqual([
+    { a: { long_prompt: long, input_usd: 3 } },
+    ['F:11:22: "models.b.long_prompt" must be an object with above_tokens, input_usd, output_usd, not {"above_tokens":1}'],
+  ]);
+});

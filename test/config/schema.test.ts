@@ -16,7 +16,7 @@ test('the defaults pass the schema', () => {
   expect(validate(defaults)).toBe(true);
 });
 
-const scalar = fc.oneof(fc.constantFrom<unknown>('', 'x', 'always', 'dark', 'native', 0, 1, -1, 1.5, 50, true, false, null), fc.constantFrom<unknown>([], ['a'], [1], [''], {}, { a: 1 }, [{}], [{ tool: 'x' }], [{ argv: [] }], [{ tol: 1 }]));
+const scalar = fc.oneof(fc.constantFrom<unknown>('', 'x', 'always', 'dark', 'native', 0, 1, -1, 1.5, 50, true, false, null), fc.constantFrom<unknown>([], ['a'], [1], [''], {}, { a: 1 }, [{}], [{ tool: 'x' }], [{ argv: [] }], [{ tol: 1 }], { above_tokens: 1, input_usd: 1, output_usd: 1 }, { above_tokens: 1, input_usd: 1, output_usd: 1, cache: 1 })).map((value) => structuredClone(value));
 
 /** A tree with some of the schema's keys, some misspelt ones, and values of all kinds. */
 const tree: fc.Arbitrary<Record<string, unknown>> = fc
