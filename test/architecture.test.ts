@@ -17,7 +17,8 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
   cli: { folders: ['core', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui'], packages: ['*'] },
 };
 const maxLines = 300;
-const importPattern = /(?:\bfrom\s*|\bimport\s*\(\s*|\bimport\s+|\brequire\s*\(\s*)(['"])([^'"]+)\1/g;
+/** Statements at the start of a line, and dynamic imports anywhere; texts that merely look alike are not. */
+const importPattern = /^(?:import|export)\b(?:[^;'"`]*?\bfrom\s*)?\s*(['"])([^'"\n]+)\1|\b(?:import|require)\s*\(\s*(['"])([^'"\n]+)\3/gm;
 
 interface Source { readonly path: string; readonly folder: string; readonly text: string; readonly imports: readonly string[] }
 
@@ -26,7 +27,7 @@ function readSources(root: string): Source[] {
     .filter((name) => /\.tsx?$/.test(name))
     .map((name) => {
       const text = readFileSync(join(root, name), 'utf8');
-      const imports = [...text.matchAll(importPattern)].map((match) => match[2] ?? '');
+      const imports = [...text.matchAll(importPattern)].map((match) => match[2] ?? match[4] ?? '');
       return { path: join(root, name), folder: name.split('/')[0] ?? '', text, imports };
     });
 }

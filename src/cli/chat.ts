@@ -1,0 +1,37 @@
+import { didYouMean } from '../core/nearest.js';
+import { assemble } from './assembly.js';
+import { CliError, exit } from './cli-error.js';
+import { runHeadless, type OutputFormat } from './headless.js';
+import type { RootOptions } from './options.js';
+import type { SessionWish } from './session-files.js';
+import { setUp } from './setup.js';
+import { joinPrompt, readStdin } from './stdin.js';
+
+const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
+
+/** `agent` itself: the REPL on a terminal, one turn without one. Gives the exit code. */
+export async function runChat(words: readonly string[], options: RootOptions): Promise<number> {
+  const headless = options.print === true || !process.stdin.isTTY || !process.stdout.isTTY;
+  const format = options.outputFormat;
+  if (!formats.includes(format)) throw new CliError(exit.usage, `--output-format: \`${format}\` is not a format`, `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim());
+  if (!headless) return await (await import('./repl.js')).runRepl(words, options);
+  const setup = await setUp(options);
+  const wish = sessionWish(options);
+  const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, (text) => { process.stderr.write(text); });
+  const prompt = joinPrompt(words, piped);
+  if (prompt === '') throw new CliError(exit.usage, 'there is no prompt', 'Give one as words or on standard input: agent -p "explain this".');
+  const { session, registry, notices, close } = await assemble(setup, { options, wish, interactive: false });
+  try {
+    return await runHeadless({
+      session, prompt, format: format as OutputFormat, verbose: options.verbose === true, notices,
+      toolNames: registry.list().map((tool) => tool.name), now: () => performance.now(),
+    });
+  } finally {
+    await close();
+  }
+}
+
+function sessionWish(options: RootOptions): SessionWish {
+  if (options.resume === true) throw new CliError(exit.usage, '-r needs a session here, where none can be picked', 'Give an id, a unique prefix of one, or a title: agent sessions list shows them.');
+  return { continueNewest: options.continue === true, resume: options.resume ?? null, fork: options.fork === true };
+}

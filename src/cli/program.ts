@@ -1,0 +1,110 @@
+import { Command } from 'commander';
+import { addRootOptions, type RootOptions } from './options.js';
+import { version } from './version.js';
+
+export interface ProgramOptions {
+  /** Prompt words from behind `--`. */
+  readonly rest: readonly string[];
+  readonly finish: (exitCode: number) => void;
+}
+
+const rootExamples = `
+Examples:
+  agent                                   open the REPL
+  agent -p "explain src/main.ts"          one answer, printed
+  git diff | agent -p "review this"       piped input is appended to the prompt
+  agent -c                                go on with the newest session here
+  agent -m openrouter/moonshotai/kimi-k2  use this model`;
+
+/** The command line. Each action loads what it needs and nothing else. */
+export function buildProgram({ rest, finish }: ProgramOptions): Command {
+  const program = addRootOptions(new Command('agent'))
+    .description('An interactive terminal agent shell: everything a model does on your machine is on screen and on record.')
+    .argument('[prompt...]', 'what to do; in the REPL it is submitted first')
+    .version(version, '-V, --version')
+    .helpOption('-h, --help')
+    .addHelpText('after', rootExamples)
+    .showSuggestionAfterError(true)
+    .exitOverride()
+    .configureOutput({ writeErr: () => { /* errors are printed once, by run */ } })
+    .action(async (words: string[], options: RootOptions) => {
+      finish(await (await import('./chat.js')).runChat([...words, ...rest], options));
+    });
+  addSessions(program, finish);
+  addTools(program, finish);
+  addConfig(program, finish);
+  addRest(program, finish);
+  return program;
+}
+
+type Finish = ProgramOptions['finish'];
+
+function group(program: Command, name: string, description: string, example: string): Command {
+  return inherit(program.command(name).description(description).addHelpText('after', `\nExample:\n  ${example}`), program);
+}
+
+function leaf(parent: Command, usage: string, description: string, example: string): Command {
+  return inherit(parent.command(usage).description(description).addHelpText('after', `\nExample:\n  ${example}`), parent);
+}
+
+function inherit(command: Command, parent: Command): Command {
+  return command.copyInheritedSettings(parent);
+}
+
+function addSessions(program: Command, finish: Finish): void {
+  const sessions = group(program, 'sessions', 'list, show, rename and remove sessions', 'agent sessions list');
+  const load = () => import('./sessions-command.js');
+  leaf(sessions, 'list', 'newest first', 'agent sessions list --all --json')
+    .option('--all', 'of every directory, not only this one').option('--limit <n>', 'at most so many', '50').option('--json', 'one JSON array')
+    .action(async (_options: unknown, command: Command) => { finish(await (await load()).listSessions(command.optsWithGlobals())); });
+  leaf(sessions, 'show <session>', 'its events, or the request its next turn would send', 'agent sessions show 0198 --as openai-chat')
+    .option('--as <wire>', 'the request body: openai-chat, openai-responses or anthropic-messages')
+    .option('--prompt <text>', 'with --as: add this user turn').option('--json', 'one JSON array of events')
+    .action(async (id: string, _options: unknown, command: Command) => { finish(await (await load()).showSession(id, command.optsWithGlobals())); });
+  leaf(sessions, 'rename <session> <title...>', 'give it a title', 'agent sessions rename 0198 "parser rewrite"')
+    .action(async (id: string, title: string[], _options: unknown, command: Command) => { finish(await (await load()).renameSession(id, title.join(' '), command.optsWithGlobals())); });
+  leaf(sessions, 'rm <session...>', 'delete sessions and all their events', 'agent sessions rm 0198')
+    .action(async (ids: string[], _options: unknown, command: Command) => { finish(await (await load()).removeSessions(ids, command.optsWithGlobals())); });
+}
+
+function addTools(program: Command, finish: Finish): void {
+  const tools = group(program, 'tools', 'list, show, call and check tools', "agent tools call glob '{\"pattern\":\"**/*.md\"}'");
+  const load = () => import('./tools-command.js');
+  leaf(tools, 'list', 'the catalogue', 'agent tools list --json').option('--json', 'one JSON array')
+    .action(async (_options: unknown, command: Command) => { finish(await (await load()).listTools(command.optsWithGlobals())); });
+  leaf(tools, 'show <name>', 'its description and schema', 'agent tools show grep').option('--json', 'the schema as JSON')
+    .action(async (name: string, _options: unknown, command: Command) => { finish(await (await load()).showTool(name, command.optsWithGlobals())); });
+  leaf(tools, 'call <name> [json]', 'run one tool through the whole path and print its envelope', "agent tools call bash '{\"command\":\"date\"}'")
+    .action(async (name: string, json: string | undefined, _options: unknown, command: Command) => { finish(await (await load()).callTool(name, json ?? '', command.optsWithGlobals())); });
+  leaf(tools, 'check <name> [json]', 'what policy says of that call, without running it', "agent tools check bash '{\"command\":\"rm -rf /\"}'")
+    .action(async (name: string, json: string | undefined, _options: unknown, command: Command) => { finish(await (await load()).checkTool(name, json ?? '', command.optsWithGlobals())); });
+}
+
+function addConfig(program: Command, finish: Finish): void {
+  const config = group(program, 'config', 'path, show, get, set and check the configuration', 'agent config set model openai/gpt-5.2');
+  const load = () => import('./config-action.js');
+  for (const [usage, description, example] of [
+    ['path', 'where the files are', 'agent config path'],
+    ['show', 'every value and where it came from', 'agent config show --json'],
+    ['get <key>', 'one value', 'agent config get max_tool_turns'],
+    ['set <key> <value>', 'change the user file, comments kept', 'agent config set ui.theme light'],
+    ['check', 'read every file and say what is wrong', 'agent config check'],
+  ] as const) {
+    const [name = ''] = usage.split(' ');
+    leaf(config, usage, description, example).option('--json', 'JSON output').action(async (...given: unknown[]) => {
+      const command = given.at(-1) as Command;
+      finish(await (await load()).configAction([name, ...command.args], command.optsWithGlobals()));
+    });
+  }
+}
+
+function addRest(program: Command, finish: Finish): void {
+  const providers = leaf(program, 'providers', 'the providers known here and whether their keys are set', 'agent providers --json').option('--json', 'one JSON array');
+  providers.action(async (_options: unknown, command: Command) => { finish(await (await import('./providers-command.js')).listProviders(command.optsWithGlobals())); });
+  leaf(program, 'models', 'the models known here, local servers included', 'agent models --provider ollama').option('--json', 'one JSON array')
+    .action(async (_options: unknown, command: Command) => { finish(await (await import('./models-command.js')).listModels(command.optsWithGlobals())); });
+  leaf(program, 'doctor', 'checks this machine and says what to do about what is missing', 'agent doctor').option('--json', 'one JSON array')
+    .action(async (_options: unknown, command: Command) => { finish(await (await import('./doctor-action.js')).doctorAction(command.optsWithGlobals())); });
+  leaf(program, 'completion <shell>', 'a completion script for bash, zsh or fish', 'agent completion bash >> ~/.bashrc')
+    .action(async (shell: string) => { finish((await import('./completion-action.js')).completionAction(shell, program)); });
+}

@@ -1,0 +1,42 @@
+import { CommanderError } from 'commander';
+import { CliError, describeFailure, exit } from './cli-error.js';
+import { buildProgram } from './program.js';
+
+/** Runs one command line and ends the process with its exit code. */
+export async function run(argv: readonly string[]): Promise<void> {
+  let exitCode: number;
+  try {
+    exitCode = await parse(argv);
+  } catch (error) {
+    const failure = describeFailure(error, argv.includes('--debug'));
+    process.stderr.write(failure.text);
+    exitCode = failure.exitCode;
+  }
+  process.exit(exitCode);
+}
+
+async function parse(argv: readonly string[]): Promise<number> {
+  const { words, rest } = splitPrompt(argv);
+  let exitCode: number = exit.done;
+  const program = buildProgram({ rest, finish: (code) => { exitCode = code; } });
+  try {
+    await program.parseAsync(words, { from: 'user' });
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0) return exit.done;
+    throw usageError(error);
+  }
+  return exitCode;
+}
+
+/** What stands behind `--` is prompt, whatever it looks like; commander is not shown it. */
+function splitPrompt(argv: readonly string[]): { readonly words: readonly string[]; readonly rest: readonly string[] } {
+  const at = argv.indexOf('--');
+  return at < 0 ? { words: argv, rest: [] } : { words: argv.slice(0, at), rest: argv.slice(at + 1) };
+}
+
+function usageError(error: CommanderError): CliError {
+  const [message = '', ...more] = error.message.replace(/^error: /, '').split('\n');
+  const hint = more.join(' ').replace(/^\(|\)$/g, '').trim();
+  return new CliError(exit.usage, message.replace(/\.$/, ''), hint === '' ? 'Run agent --help for the options and commands.' : hint);
+}

@@ -1,0 +1,58 @@
+import { randomBytes } from 'node:crypto';
+import type { Event } from '../core/event.js';
+import { uuidv7 } from '../core/ids.js';
+import type { SessionRow, Store } from '../core/store.js';
+import { CliError, exit } from './cli-error.js';
+
+/** What a command line asks for: a new session, or an old one, as it is or as a fork. */
+export interface SessionWish { readonly continueNewest: boolean; readonly resume: string | null; readonly fork: boolean }
+
+export interface OpenedSession { readonly row: SessionRow; readonly restored: readonly Event[]; readonly release: () => Promise<void> }
+
+export function newSessionId(now: () => number): string {
+  return uuidv7(now(), randomBytes(10));
+}
+
+/** Finds, forks or makes the session and takes its lease. Throws a `CliError` with exit code 7 where that cannot be. */
+export async function openSession(store: Store, wish: SessionWish, fresh: SessionRow): Promise<OpenedSession> {
+  const found = await wanted(store, wish, fresh.cwd);
+  if (found === null) {
+    if (wish.fork) throw new CliError(exit.usage, '--fork needs a session to fork', 'Use it with -c or -r <session>.');
+    return { row: fresh, restored: [], release: await lease(store, fresh.id) };
+  }
+  if (wish.fork) {
+    const row: SessionRow = { ...found, id: fresh.id, parentId: found.id, createdAt: fresh.createdAt, updatedAt: fresh.createdAt, cwd: fresh.cwd };
+    await store.fork(found.id, row);
+    return { row, restored: await store.load(row.id), release: await lease(store, row.id) };
+  }
+  const release = await lease(store, found.id);
+  return { row: found, restored: await store.load(found.id), release };
+}
+
+async function wanted(store: Store, wish: SessionWish, cwd: string): Promise<SessionRow | null> {
+  if (wish.resume !== null) return await findSession(store, wish.resume);
+  if (!wish.continueNewest) return null;
+  const newest = await store.newest(cwd);
+  if (newest) return newest;
+  throw new CliError(exit.session, `there is no session of ${cwd} to continue`, 'agent sessions list --all shows those of other directories; -r <id> resumes any.');
+}
+
+/** By id, unique prefix or title; a `CliError` with exit code 7 otherwise. */
+export async function findSession(store: Store, text: string): Promise<SessionRow> {
+  const match = await store.find(text);
+  switch (match.found) {
+    case 'one': return match.session;
+    case 'many':
+      throw new CliError(exit.session, `${match.sessions.length} sessions match \`${text}\``, `Give more of the id: ${match.sessions.slice(0, 5).map((row) => row.id).join(', ')}`);
+    case 'none':
+      throw new CliError(exit.session, `there is no session \`${text}\``, match.nearest.length > 0 ? `Nearest: ${match.nearest.join(', ')}` : 'agent sessions list --all shows them.');
+    default: return match satisfies never;
+  }
+}
+
+async function lease(store: Store, id: string): Promise<() => Promise<void>> {
+  const taken = await store.acquire(id);
+  if (taken.held) return () => taken.release();
+  const { pid, host, since } = taken.holder;
+  throw new CliError(exit.session, `session ${id} is in use by process ${pid} on ${host} since ${new Date(since).toISOString()}`, 'Use --fork to go on in a copy of it.');
+}

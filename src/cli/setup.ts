@@ -1,0 +1,71 @@
+import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { resolve } from 'node:path';
+import { loadConfig, type LoadedConfig } from '../config/load.js';
+import type { Log } from '../core/log.js';
+import { CliError, exit } from './cli-error.js';
+import type { Notice } from './headless.js';
+import { createLogFile } from './log-file.js';
+import type { RootOptions } from './options.js';
+import { keySecrets } from './secrets.js';
+
+/** What every command starts from: where it works, what is configured, where it logs. */
+export interface Setup {
+  /** Absolute, links resolved. */
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly home: string;
+  readonly loaded: LoadedConfig;
+  readonly config: LoadedConfig['config'];
+  readonly notices: readonly Notice[];
+  readonly log: Log;
+  /** Values that must never be shown: the keys in the environment. */
+  readonly secrets: readonly string[];
+  /** `--test` without `TEST_ALLOW=1`. */
+  readonly testMode: boolean;
+}
+
+/** Settles directory and configuration. Throws a `CliError` with exit code 2 that names what is wrong. */
+export async function setUp(options: Partial<RootOptions>): Promise<Setup> {
+  const cwd = workingDirectory(options.cwd);
+  const env = process.env;
+  const home = env.HOME && env.HOME !== '' ? env.HOME : homedir();
+  const loaded = await loadConfig({ env, cwd, home, flags: settingFlags(options, cwd), set: options.set ?? [] });
+  const [problem] = loaded.problems;
+  if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
+  const secrets = keySecrets(env);
+  const log = createLogFile(loaded.config.files.log, secrets, options.debug ? (line) => { process.stderr.write(`${line}\n`); } : null);
+  const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
+  return { cwd, env, home, loaded, config: loaded.config, notices, log, secrets, testMode: options.test === true && env.TEST_ALLOW !== '1' };
+}
+
+function workingDirectory(given: string | undefined): string {
+  const path = resolve(given ?? '.');
+  if (!existsSync(path)) throw new CliError(exit.usage, `there is no directory ${path}`, 'Give an existing one to -C.');
+  if (!statSync(path).isDirectory()) throw new CliError(exit.usage, `${path} is not a directory`, 'Give a directory to -C.');
+  return realpathSync(path);
+}
+
+/** Options as settings, by key. Numbers are given as numbers where they are, so that the schema judges them. */
+export function settingFlags(options: Partial<RootOptions>, cwd: string): Readonly<Record<string, unknown>> {
+  const flags: Record<string, unknown> = {
+    model: options.model, provider: options.provider, base_url: options.baseUrl, approval: options.approval,
+    max_tool_turns: numeric(options.maxToolTurns), max_cost_usd: numeric(options.maxCost),
+    system_prompt: options.systemPrompt === undefined ? undefined : promptText(options.systemPrompt, cwd),
+  };
+  return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
+}
+
+function numeric(text: string | undefined): number | string | undefined {
+  return text === undefined || text.trim() === '' || Number.isNaN(Number(text)) ? text : Number(text);
+}
+
+function promptText(given: string, cwd: string): string {
+  if (!given.startsWith('@')) return given;
+  const path = resolve(cwd, given.slice(1));
+  try {
+    return readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new CliError(exit.usage, `--system-prompt: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, 'Name a readable file after the @.');
+  }
+}

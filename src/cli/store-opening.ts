@@ -1,0 +1,22 @@
+import type { Store } from '../core/store.js';
+import { openMemoryStore } from '../store/memory-store.js';
+import { openSqliteStore } from '../store/sqlite-store.js';
+import type { Notice } from './headless.js';
+import type { Setup } from './setup.js';
+
+export interface StoreOpening { readonly store: Store; readonly notices: readonly Notice[]; readonly durable: boolean }
+
+/** The session store, or one in memory: asked for with `--ephemeral`, else with one warning where there can be no file. */
+export async function openStore(setup: Setup, ephemeral: boolean): Promise<StoreOpening> {
+  const now = Date.now;
+  if (ephemeral) return { store: openMemoryStore({ now }), notices: [], durable: false };
+  try {
+    const { store, notices } = await openSqliteStore({ file: setup.config.files.database, now });
+    return { store, durable: true, notices: notices.map((message) => ({ level: 'warn', code: 'store_repaired', message })) };
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    setup.log({ at: 'store', message: 'no store', reason });
+    const message = `Sessions cannot be saved: ${reason} This one is kept in memory and ends with the program.`;
+    return { store: openMemoryStore({ now }), durable: false, notices: [{ level: 'warn', code: 'store_unavailable', message }] };
+  }
+}

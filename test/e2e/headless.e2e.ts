@@ -1,0 +1,193 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { agent, lines, place, script } from './program.js';
+
+const call = (name: string, args: unknown) => ({ name, arguments: args });
+
+function rows(home: string): readonly { seq: number; kind: string; content: string | null; data_json: string | null }[] {
+  const db = new Database(join(home, '.agent/agent.db'), { readonly: true });
+  try {
+    return db.prepare('select seq, kind, content, data_json from events order by session_id, seq').all() as never;
+  } finally {
+    db.close();
+  }
+}
+
+test('a plain request is answered by the embedded provider, through the real tools, and says what it is', async () => {
+  const at = place({ 'README.md': '# Hello\nworld\n' });
+  const { code, stdout, stderr } = await agent(at, ['-p', 'read README.md']);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toMatch(/offline/i);
+});
+
+test('stream-json gives the lines of the contract, in the order of the rows', async () => {
+  const at = place({ 'README.md': '# Hello\n' });
+  const { code, stdout } = await agent(at, ['-p', '--output-format', 'stream-json', 'read README.md']);
+  const seen = lines(stdout);
+  expect(code).toBe(0);
+  expect(seen[0]).toMatchObject({ type: 'session', provider: 'offline', cwd: at.work, tools: ['glob', 'file_read', 'grep', 'file_write', 'file_edit', 'bash'] });
+  expect(seen.map((line) => line.type).filter((type) => type !== 'text_delta')).toEqual(['session', 'usage', 'tool_call', 'tool_result', 'usage', 'assistant', 'result']);
+  expect(seen.find((line) => line.type === 'tool_result')).toMatchObject({ name: 'file_read', output: '{"output":"# Hello\\n"}', success: true });
+  expect(seen.at(-1)).toMatchObject({ type: 'result', status: 'completed', turns: 1, tool_calls: 1 });
+  expect(rows(at.home).map((row) => `${row.seq} ${row.kind}`)).toEqual([
+    '1 system', '2 tools', '3 user', '4 usage', '5 tool_call', '6 tool_started', '7 tool_result', '8 usage', '9 assistant',
+  ]);
+});
+
+test('json is one result object, and piped input stands below the prompt', async () => {
+  const at = place();
+  const model = script(at, [{ text: 'Seen.' }]);
+  const { code, stdout } = await agent(at, ['-p', '-m', model, '--output-format', 'json', 'explain', 'this'], { stdin: 'piped\ntext\n' });
+  expect(code).toBe(0);
+  expect(JSON.parse(stdout)).toMatchObject({ type: 'result', status: 'completed', text: 'Seen.', turns: 0, tool_calls: 0 });
+  expect(rows(at.home)[2]?.content).toBe('explain this\n\npiped\ntext');
+});
+
+test('the turn limit ends with three turns, the limit fields, one answer and exit code 3', async () => {
+  const at = place();
+  const model = script(at, [
+    ...Array.from({ length: 3 }, (_, n) => ({ calls: [call('glob', { pattern: `*.${n}` })] })), { text: 'That is how far I got.' },
+  ]);
+  const { code, stdout } = await agent(at, ['-p', '-m', model, '--max-tool-turns', '3', '--output-format', 'json', 'go']);
+  expect(code).toBe(3);
+  expect(JSON.parse(stdout)).toMatchObject({ status: 'limit_reached', turns: 3, tool_calls: 3, text: 'That is how far I got.' });
+  const results = rows(at.home).filter((row) => row.kind === 'tool_result').map((row) => JSON.parse((JSON.parse(row.data_json ?? '') as { output: string }).output) as unknown);
+  expect(results[2]).toEqual({ output: '', count: 0, limit_reached: true, limit_message: 'Tool call limit reached (3). Stopping tool loop.' });
+  expect(results.slice(0, 2)).toEqual([{ output: '', count: 0 }, { output: '', count: 0 }]);
+});
+
+test.each([
+  [['-p', '--max-tool-turns', '0', 'x'], 2, 'max_tool_turns'],
+  [['-p', '--max-tool-turns', 'many', 'x'], 2, 'max_tool_turns'],
+  [['-p', '--foo', 'x'], 2, '--foo'],
+  [['-p', '--forkk', 'x'], 2, '--fork'],
+  [['-p', '-C', '/no/such/place', 'x'], 2, '/no/such/place'],
+  [['-p', '--output-format', 'jsn', 'x'], 2, 'json'],
+  [['-p', '--tools', 'glop', 'x'], 2, 'glob'],
+  [['-p'], 2, 'prompt'],
+  [['-p', '-c', 'x'], 7, 'continue'],
+  [['-p', '-r', 'nope', 'x'], 7, 'nope'],
+  [['-p', '-m', 'anthropic/claude-sonnet-5', 'x'], 4, 'ANTHROPIC_API_KEY'],
+  [['-p', '--provider', 'openrooter', 'x'], 2, 'openrouter'],
+  [['-p', '--set', 'max_tool_turn=3', 'x'], 2, 'max_tool_turns'],
+  [['sessions', 'show', 'nope'], 7, 'nope'],
+  [['tools', 'show', 'gerp'], 2, 'grep'],
+  [['sesions', 'list', '-p', '--nonsense'], 2, '--nonsense'],
+] as const)('%j ends with %i and names %s', async (args, expected, named) => {
+  const { code, stderr, stdout } = await agent(place(), args);
+  expect({ code, stdout }).toEqual({ code: expected, stdout: '' });
+  expect(stderr).toMatch(/^agent: .+\n.+\n$/);
+  expect(stderr).toContain(named);
+  expect(stderr).not.toContain('    at ');
+});
+
+test('a broken configuration file is named with line and column', async () => {
+  const at = place();
+  const { code: made } = await agent(at, ['config', 'set', 'max_tool_turns', '7']);
+  expect(made).toBe(0);
+  writeFileSync(join(at.home, '.agent/config.json'), '{\n  "model": "x",\n  oops\n}\n');
+  const { code, stderr } = await agent(at, ['-p', 'x']);
+  expect(code).toBe(2);
+  expect(stderr).toContain(`${join(at.home, '.agent/config.json')}:3:3`);
+});
+
+test('a dangerous command is denied where nobody can be asked: exit code 6, and the message names the option', async () => {
+  const at = place({ 'keep.txt': 'x' });
+  const model = script(at, [{ calls: [call('bash', { command: 'rm -rf keep.txt' })] }, { text: 'I was not allowed.' }]);
+  const denied = await agent(at, ['-p', '-m', model, '--output-format', 'stream-json', 'go']);
+  expect(denied.code).toBe(6);
+  expect(existsSync(join(at.work, 'keep.txt'))).toBe(true);
+  expect(lines(denied.stdout).find((line) => line.type === 'tool_result')).toMatchObject({ success: false, output: expect.stringContaining('--approval') as unknown });
+  const allowed = await agent(at, ['-p', '-m', model, '--approval', 'never', 'go']);
+  expect(allowed.code).toBe(0);
+  expect(existsSync(join(at.work, 'keep.txt'))).toBe(false);
+});
+
+test('a program killed during a command resumes, and the request that goes out answers the orphan', async () => {
+  const at = place();
+  const turns = [{ calls: [call('bash', { command: 'echo started; sleep 60' })] }, { text: 'Going on.' }];
+  const killed = await agent(at, ['-p', '-m', script(at, turns), '--output-format', 'stream-json', 'go'], {
+    onStdout: (text, child) => { if (text.includes('"tool_call"')) waitForStart(at.home, () => child.kill('SIGKILL')); },
+  });
+  expect(killed.signal).toBe('SIGKILL');
+  const resumed = await agent(at, ['-c', '-p', 'go on']);
+  expect(resumed).toMatchObject({ code: 0, stdout: 'Going on.\n' });
+  const body = JSON.parse((await agent(at, ['sessions', 'show', await newest(at), '--as', 'openai-chat'])).stdout) as { messages: { role: string; content: string; tool_call_id?: string }[] };
+  const answer = body.messages.find((message) => message.role === 'tool');
+  expect(answer?.content).toContain('Interrupted: the program ended while this call was running.');
+});
+
+/** Calls back once the log says that the command was started. */
+function waitForStart(home: string, then: () => void): void {
+  const timer = setInterval(() => {
+    if (!rows(home).some((row) => row.kind === 'tool_started')) return;
+    clearInterval(timer);
+    then();
+  }, 20);
+}
+
+async function newest(at: ReturnType<typeof place>): Promise<string> {
+  const listed = await agent(at, ['sessions', 'list', '--json']);
+  return (JSON.parse(listed.stdout) as { id: string }[])[0]?.id ?? '';
+}
+
+test('a reader that goes away ends the program quietly', async () => {
+  const at = place();
+  const model = script(at, [{ text: 'word '.repeat(20_000) }]);
+  const { code, stderr } = await agent(at, ['-p', '-m', model, '--output-format', 'stream-json', 'go'], { onStart: (child) => { child.stdout?.destroy(); } });
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+});
+
+test('an interrupt ends the turn, its command and the program: 130', async () => {
+  const at = place();
+  const model = script(at, [{ calls: [call('bash', { command: 'sleep 60' })] }]);
+  const { code, stdout } = await agent(at, ['-p', '-m', model, '--output-format', 'json', 'go'], {
+    onStart: (child) => { waitForStartOrEnd(at.home, child, () => child.kill('SIGINT')); },
+  });
+  expect(code).toBe(130);
+  expect(JSON.parse(stdout)).toMatchObject({ status: 'interrupted' });
+});
+
+function waitForStartOrEnd(home: string, child: { once(event: 'close', listener: () => void): unknown }, then: () => void): void {
+  const timer = setInterval(() => {
+    if (!existsSync(join(home, '.agent/agent.db')) || !rows(home).some((row) => row.kind === 'tool_started')) return;
+    clearInterval(timer);
+    then();
+  }, 20);
+  child.once('close', () => { clearInterval(timer); });
+}
+
+test('a home that cannot be written costs one warning, not the answer', async () => {
+  const at = place();
+  const { code, stdout, stderr } = await agent(at, ['-p', '-m', script(at, [{ text: 'Fine.' }]), 'go'], { env: { AGENT_HOME: '/proc/nowhere' } });
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'Fine.\n' });
+  expect(stderr.match(/cannot be saved/g)).toHaveLength(1);
+});
+
+test('nothing is kept on disk with --ephemeral', async () => {
+  const at = place();
+  const { code } = await agent(at, ['-p', '--ephemeral', '-m', script(at, [{ text: 'Fine.' }]), 'go']);
+  expect(code).toBe(0);
+  expect(existsSync(join(at.home, '.agent/agent.db'))).toBe(false);
+});
+
+test('a fork goes on in a new session, and the old one stays as it was', async () => {
+  const at = place();
+  await agent(at, ['-p', '-m', script(at, [{ text: 'One.' }]), 'first']);
+  const id = await newest(at);
+  const forked = await agent(at, ['-p', '-r', id.slice(0, 13), '--fork', '-m', script(at, [{ text: '' }, { text: 'Two.' }]), 'second']);
+  expect(forked).toMatchObject({ code: 0, stdout: 'Two.\n' });
+  const listed = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as { id: string; parent_id: string | null }[];
+  expect(listed.map((row) => row.parent_id)).toEqual([id, null]);
+  expect(JSON.parse((await agent(at, ['sessions', 'show', id, '--json'])).stdout)).toHaveLength(5);
+});
+
+test('the log holds no key, and no tool is given one', async () => {
+  const at = place();
+  const key = 'sk-test-0123456789abcdef';
+  const model = script(at, [{ calls: [call('bash', { command: 'env; cat /proc/self/environ' })] }, { text: 'ok' }]);
+  await agent(at, ['-p', '-m', model, '--approval', 'never', '--debug', 'go'], { env: { OPENAI_API_KEY: key } });
+  expect(readFileSync(join(at.home, '.agent/agent.db')).includes(key)).toBe(false);
+});
