@@ -1,5 +1,9 @@
 import type { Tool } from '../core/tool.js';
 import { bashTool } from './bash.js';
+import { createContentMemory } from './content-memory.js';
+import { fileEditTool } from './file-edit.js';
+import { fileReadTool } from './file-read.js';
+import { fileWriteTool } from './file-write.js';
 import { globTool } from './glob.js';
 import type { ProcessRunner } from './process.js';
 
@@ -18,7 +22,10 @@ export interface BuiltinOptions {
   readonly protectedEnv: readonly string[];
 }
 
+const contentMemoryChars = 4 * 1024 * 1024;
+
 /** The tools of the program, in the order in which a model is shown them. */
 export function builtinTools(options: BuiltinOptions): readonly Tool[] {
-  return [globTool(options), bashTool(options)];
+  const memory = createContentMemory(contentMemoryChars);
+  return [globTool(options), fileReadTool(options, memory), fileWriteTool(memory), fileEditTool(memory), bashTool(options)];
 }

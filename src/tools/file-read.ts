@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FileState } from '../core/event.js';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
 import { binaryKind } from './binary-kind.js';
+import type { ContentMemory } from './content-memory.js';
 import { describeCall } from './describe-call.js';
 import { fileFailure, FileRefusal } from './file-error.js';
 import { createLineCollector, lineWindow, type LineWindow } from './line-window.js';
@@ -21,7 +22,7 @@ const defaultTimeoutMs = 60_000;
 const chunkBytes = 256 * 1024;
 const sniffBytes = 8192;
 
-export function fileReadTool(options: FileReadOptions): Tool {
+export function fileReadTool(options: FileReadOptions, memory: ContentMemory): Tool {
   return {
     name: 'file_read', effect: 'read', toolset: 'fs',
     description: 'Read a text file, or lines of it.',
@@ -42,11 +43,11 @@ export function fileReadTool(options: FileReadOptions): Tool {
       }
       return pathProblem('path', args.path);
     },
-    run: (args, ctx) => read(args as unknown as FileReadArgs, ctx, options),
+    run: (args, ctx) => read(args as unknown as FileReadArgs, ctx, options, memory),
   };
 }
 
-async function read(args: FileReadArgs, ctx: ToolContext, options: FileReadOptions): Promise<ToolOutcome> {
+async function read(args: FileReadArgs, ctx: ToolContext, options: FileReadOptions, memory: ContentMemory): Promise<ToolOutcome> {
   const maxBytes = Math.min(options.maxReadBytes, ctx.limits.maxOutputBytes);
   const event = /^event:(\d{1,15})$/.exec(args.path);
   if (event) return readEvent(Number(event[1]), args, ctx, maxBytes);
@@ -56,6 +57,7 @@ async function read(args: FileReadArgs, ctx: ToolContext, options: FileReadOptio
   try {
     file = await openRegular(absolute, args.path);
     const { window, sha256 } = await scan(file, args, maxBytes, signal);
+    if ((args.offset ?? 1) === 1 && window.nextOffset === null) memory.remember(sha256, window.text);
     return signal.aborted ? stopped(ctx, 'file_read') : shown(args, window, [{ path: file.path, sha256 }]);
   } catch (error) {
     return fileFailure(error, args.path, absolute);
@@ -101,7 +103,8 @@ function shown(args: FileReadArgs, window: LineWindow, files: readonly FileState
   if (offset > 1 && offset > window.totalLines) {
     return failed('execution_failed', `${shownPath(args.path)} has ${counted(window.totalLines, 'line')}; offset ${offset} is past its end.`, { total_lines: window.totalLines });
   }
-  if (window.nextOffset === null) return succeeded(counted(window.totalLines - offset + 1, 'line'), { output: window.text }, { files });
-  const envelope = { output: window.text, truncated: true, total_lines: window.totalLines, next_offset: window.nextOffset };
-  return succeeded(`lines ${offset}-${window.nextOffset - 1} of ${window.totalLines}`, envelope, { files });
+  if (window.nextOffset === null && !window.cutInside) return succeeded(counted(window.totalLines - Math.min(offset - 1, window.totalLines), 'line'), { output: window.text }, { files });
+  const next = window.nextOffset === null ? {} : { next_offset: window.nextOffset };
+  const last = window.nextOffset === null ? window.totalLines : window.nextOffset - 1;
+  return succeeded(`lines ${offset}-${last} of ${window.totalLines}`, { output: window.text, truncated: true, total_lines: window.totalLines, ...next }, { files });
 }
