@@ -8,6 +8,7 @@ const smallBytes = 8192;
 
 type Fields = Readonly<Record<string, unknown>>;
 const records = (value: unknown): readonly Fields[] => (Array.isArray(value) ? value as readonly Fields[] : []);
+const word = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 const stopOf: Readonly<Record<string, string>> = {
   stop: 'stop', tool_calls: 'tool', length: 'length', end_turn: 'stop', tool_use: 'tool', max_tokens: 'length', refusal: 'refusal',
@@ -22,15 +23,15 @@ function wanted({ fold: chat, sdk }: Expected): Partial<Record<keyof Decoded, un
   if (sdk?.content) {
     const calls = records(sdk.content).filter(({ type }) => type === 'tool_use');
     return {
-      text: records(sdk.content).map(({ text }) => text ?? '').join(''), calls: calls.map(({ id, name }) => ({ id, name })),
-      reasoning: records(sdk.content).map(({ thinking }) => thinking ?? '').join(''), stop: stopOf[sdk.stop_reason ?? ''],
+      text: records(sdk.content).map(({ text }) => word(text)).join(''), calls: calls.map(({ id, name }) => ({ id, name })),
+      reasoning: records(sdk.content).map(({ thinking }) => word(thinking)).join(''), stop: stopOf[sdk.stop_reason ?? ''],
       kept: records(sdk.content).filter(({ type }) => type !== 'text' && type !== 'tool_use').map(({ type }) => type),
     };
   }
   const output = records(sdk?.output);
   const calls = output.filter(({ type }) => type === 'function_call').map((call) => ({ id: call.call_id, name: call.name, arguments: call.arguments }));
   return {
-    text: output.flatMap(({ type, content }) => (type === 'message' ? records(content) : [])).map(({ text }) => text ?? '').join(''),
+    text: output.flatMap(({ type, content }) => (type === 'message' ? records(content) : [])).map(({ text }) => word(text)).join(''),
     calls, stop: calls.length > 0 ? 'tool' : 'stop',
     kept: output.map(({ type }) => type).filter((type) => !['message', 'function_call', 'apply_patch_call', 'local_shell_call'].includes(String(type))),
   };
@@ -123,15 +124,15 @@ test.skipIf(!all)('a stream means the same wherever its bytes are split', () => 
 function plainReading(api: string, body: Fields): { readonly text: string; readonly names: readonly unknown[] } {
   if (api === 'chat') {
     const message = records(body.choices)[0]?.message as Fields;
-    return { text: String(message.content ?? ''), names: records(message.tool_calls).map((call) => (call.function as Fields).name) };
+    return { text: word(message.content), names: records(message.tool_calls).map((call) => (call.function as Fields).name) };
   }
   if (api === 'messages') {
     const blocks = records(body.content);
-    return { text: blocks.map(({ text }) => text ?? '').join(''), names: blocks.filter(({ type }) => type === 'tool_use').map(({ name }) => name) };
+    return { text: blocks.map(({ text }) => word(text)).join(''), names: blocks.filter(({ type }) => type === 'tool_use').map(({ name }) => name) };
   }
   const output = records(body.output);
   return {
-    text: output.filter(({ type }) => type === 'message').flatMap(({ content }) => records(content)).map(({ text }) => text ?? '').join(''),
+    text: output.filter(({ type }) => type === 'message').flatMap(({ content }) => records(content)).map(({ text }) => word(text)).join(''),
     names: output.filter(({ type }) => type === 'function_call').map(({ name }) => name),
   };
 }
