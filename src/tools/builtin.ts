@@ -5,6 +5,7 @@ import { fileEditTool } from './file-edit.js';
 import { fileReadTool } from './file-read.js';
 import { fileWriteTool } from './file-write.js';
 import { globTool } from './glob.js';
+import { grepTool } from './grep.js';
 import type { ProcessRunner } from './process.js';
 
 export interface BuiltinOptions {
@@ -18,6 +19,8 @@ export interface BuiltinOptions {
   readonly maxTimeoutS: number;
   /** Our own environment. */
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Where ripgrep is: the bundled one, then one on PATH, unless given. */
+  readonly findRipgrep?: () => Promise<string | null>;
   /** Names of variables that no child process gets (provider keys). */
   readonly protectedEnv: readonly string[];
 }
@@ -27,5 +30,5 @@ const contentMemoryChars = 4 * 1024 * 1024;
 /** The tools of the program, in the order in which a model is shown them. */
 export function builtinTools(options: BuiltinOptions): readonly Tool[] {
   const memory = createContentMemory(contentMemoryChars);
-  return [globTool(options), fileReadTool(options, memory), fileWriteTool(memory), fileEditTool(memory), bashTool(options)];
+  return [globTool(options), fileReadTool(options, memory), grepTool(options), fileWriteTool(memory), fileEditTool(memory), bashTool(options)];
 }

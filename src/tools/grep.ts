@@ -1,0 +1,142 @@
+import { realpathSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { utf8Bytes, wellFormed } from '../core/text.js';
+import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
+import { binaryKind } from './binary-kind.js';
+import { describeCall } from './describe-call.js';
+import { fileFailure, FileRefusal } from './file-error.js';
+import { inRepository } from './ignore-rules.js';
+import { createListing, type Listing } from './listing.js';
+import { openRegular } from './open-file.js';
+import { counted, failed, stopped, stopSignal, succeeded } from './outcome.js';
+import { searchPlainly } from './plain-search.js';
+import type { ProcessRunner } from './process.js';
+import { findRipgrep, searchWithRipgrep, type FoundLine, type SearchEnd, type SearchRequest } from './ripgrep.js';
+import { absolutePath, isKernelPath, pathProblem, relativePath, shownPath } from './tool-path.js';
+
+export interface GrepOptions {
+  readonly processes: ProcessRunner;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Where ripgrep is; null for none. Asked at the first search. */
+  readonly findRipgrep?: () => Promise<string | null>;
+}
+
+interface GrepArgs {
+  readonly pattern: string;
+  readonly path?: string;
+  readonly glob?: string;
+  readonly ignore_case?: boolean;
+  readonly context?: number;
+  readonly include_ignored?: boolean;
+}
+
+const defaultTimeoutMs = 60_000;
+const maxLineChars = 1000;
+const maxContext = 100;
+
+export function grepTool(options: GrepOptions): Tool {
+  return {
+    name: 'grep', effect: 'read', toolset: 'fs',
+    description: 'Search file contents by regular expression (ripgrep). Skips what .gitignore names.',
+    input_schema: {
+      type: 'object',
+      properties: {
+        pattern: { type: 'string', minLength: 1 },
+        path: { type: 'string', description: 'folder or file' },
+        glob: { type: 'string', description: 'only such files, e.g. *.ts' },
+        ignore_case: { type: 'boolean' },
+        context: { type: 'integer', minimum: 0, maximum: maxContext, description: 'lines around' },
+        include_ignored: { type: 'boolean' },
+      },
+      required: ['pattern'],
+      additionalProperties: false,
+    },
+    describe: (args) => describeCall('grep', args),
+    check(args: ToolArgs) {
+      const { pattern } = args as unknown as GrepArgs;
+      if (/[\n\0]/.test(pattern)) return { argument: 'pattern', problem: 'holds a line end or NUL', expected: 'an expression for one line' };
+      return pathProblem('path', args.path) ?? pathProblem('glob', args.glob);
+    },
+    run: (args, ctx) => search(args as unknown as GrepArgs, ctx, options),
+  };
+}
+
+async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): Promise<ToolOutcome> {
+  const requested = args.path ?? '.';
+  const absolute = absolutePath(ctx.cwd, requested);
+  const listing = createListing(ctx.limits.maxOutputBytes, (args.context ?? 0) > 0);
+  const signal = stopSignal(ctx, defaultTimeoutMs);
+  let request: SearchRequest;
+  try {
+    if (await isBinaryFile(absolute, requested)) return finished(listing);
+    const root = realpathSync(absolute);
+    const start = statSync(root).isDirectory() ? root : dirname(root);
+    request = {
+      pattern: args.pattern, cwd: ctx.cwd, target: relativePath(ctx.cwd, absolute), glob: args.glob ?? null, ignoreCase: args.ignore_case === true, context: args.context ?? 0,
+      includeIgnored: args.include_ignored === true, outsideRepository: !inRepository(start), sandbox: ctx.sandbox, signal, env: options.env,
+    };
+  } catch (error) {
+    return fileFailure(error, requested, absolute);
+  }
+  const end = await searched(request, options, lineAdder(listing));
+  switch (end.ended) {
+    case 'done': return finished(listing);
+    case 'stopped': return stopped(ctx, 'grep');
+    case 'bad_argument': {
+      const expected = end.argument === 'pattern' ? 'a regular expression' : 'a glob pattern';
+      return failed('invalid_args', `grep: "${end.argument}" is not ${expected}: ${cut(end.message, 300)}`, { argument: end.argument, problem: cut(end.message, 200), expected });
+    }
+    case 'failed': return failed('execution_failed', `The search failed: ${cut(end.message, 300)}`);
+    default: return end satisfies never;
+  }
+}
+
+async function searched(request: SearchRequest, options: GrepOptions, found: (line: FoundLine) => void): Promise<SearchEnd> {
+  const program = options.processes.canConfine(request.sandbox) ? await (options.findRipgrep ?? (() => findRipgrep(options.env)))() : null;
+  return program === null ? searchPlainly(request, found) : searchWithRipgrep(program, options.processes, request, found);
+}
+
+/** True for a single binary file, which is passed over like those in a folder. Throws for what is neither file nor folder. */
+async function isBinaryFile(absolute: string, requested: string): Promise<boolean> {
+  if (statSync(absolute).isDirectory()) {
+    if (isKernelPath(realpathSync(absolute))) throw new FileRefusal('execution_failed', `${shownPath(requested)} is made up by the kernel; the file tools do not search it.`);
+    return false;
+  }
+  const file = await openRegular(absolute, requested);
+  try {
+    const start = Buffer.alloc(8192);
+    const { bytesRead } = await file.handle.read(start, 0, start.length, 0);
+    return start.subarray(0, bytesRead).includes(0) && binaryKind(start.subarray(0, bytesRead)) !== null;
+  } finally {
+    await file.handle.close();
+  }
+}
+
+/** Lines of one file come in order: a gap between their numbers starts a group. */
+function lineAdder(listing: Listing): (line: FoundLine) => void {
+  let lastPath: string | undefined;
+  let lastLine = 0;
+  return ({ path, line, text, matched }) => {
+    const own = path.replace(/^\.\//, '');
+    const mark = matched ? ':' : '-';
+    listing.add({ path: own, line, text: `${shownPath(own)}${mark}${line}${mark} ${shortened(text)}`, startsGroup: own !== lastPath || line !== lastLine + 1 }, matched);
+    lastPath = own;
+    lastLine = line;
+  };
+}
+
+function finished(listing: Listing): ToolOutcome {
+  const summary = listing.count === 0 ? 'no matches' : counted(listing.count, 'matching line');
+  return succeeded(summary, listing.envelope());
+}
+
+function shortened(text: string): string {
+  if (text.length <= maxLineChars) return wellFormed(text);
+  const start = wellFormed(text.slice(0, maxLineChars).replace(/[\ud800-\udbff]$/, ''));
+  return `${start} [… more: ${text.length > 60_000 ? 'a very long line' : `${utf8Bytes(text) - utf8Bytes(start)} bytes`}]`;
+}
+
+function cut(text: string, max: number): string {
+  const line = text.replace(/\s+/g, ' ');
+  return line.length > max ? `${wellFormed(line.slice(0, max - 1))}…` : line;
+}

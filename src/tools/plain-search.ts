@@ -1,0 +1,80 @@
+import { readFile, realpath, stat } from 'node:fs/promises';
+import { isAbsolute, join } from 'node:path';
+import { compileExpression, createRegexWorker, type RegexWorker } from './regex-worker.js';
+import { walkFiles } from './file-walk.js';
+import type { FoundLine, SearchEnd, SearchRequest } from './ripgrep.js';
+import { sniffEncoding } from './text-encoding.js';
+
+const maxFileBytes = 128 * 1024 * 1024;
+/** ripgrep reads in buffers of this size and searches none that holds a NUL, nor what follows it. */
+const bufferBytes = 64 * 1024;
+
+/** What `searchWithRipgrep` does, without ripgrep: slower, same answers, JavaScript's dialect of expressions. */
+export async function searchPlainly(request: SearchRequest, found: (line: FoundLine) => void): Promise<SearchEnd> {
+  const expression = compileExpression(request.pattern, request.ignoreCase);
+  if (typeof expression === 'string') return { ended: 'bad_argument', argument: 'pattern', message: expression };
+  const paths = await pathsToSearch(request);
+  const worker = createRegexWorker(expression, request.signal);
+  try {
+    for (const path of paths) {
+      if (request.signal.aborted) return { ended: 'stopped' };
+      const text = await readSearchable(isAbsolute(path) ? path : join(request.cwd, path));
+      if (text !== null && !(await searchText(path, text, request.context, worker, found))) return { ended: 'stopped' };
+    }
+    return { ended: request.signal.aborted ? 'stopped' : 'done' };
+  } finally {
+    worker.end();
+  }
+}
+
+async function pathsToSearch(request: SearchRequest): Promise<readonly string[]> {
+  const absolute = isAbsolute(request.target) ? request.target : join(request.cwd, request.target);
+  if (!(await stat(absolute)).isDirectory()) return [request.target];
+  const passes = await globFilter(request.glob);
+  const prefix = request.target === '.' ? '' : request.target.endsWith('/') ? request.target : `${request.target}/`;
+  const paths: string[] = [];
+  await walkFiles({ root: await realpath(absolute), pattern: '**', includeIgnored: request.includeIgnored, signal: request.signal, env: request.env }, (path) => {
+    const full = prefix + path;
+    if (passes(full.replace(/^(?:\.\.\/)+|^\//, ''))) paths.push(full);
+  });
+  return paths;
+}
+
+/** ripgrep's `--glob`: a gitignore pattern that says what is searched, or with `!` what is not. */
+async function globFilter(glob: string | null): Promise<(path: string) => boolean> {
+  if (glob === null) return () => true;
+  const { default: ignore } = await import('ignore');
+  const negative = glob.startsWith('!');
+  const rules = ignore({ ignorecase: false }).add(negative ? glob.slice(1) : glob);
+  return (path) => rules.ignores(path) !== negative;
+}
+
+/** The file's text, or null where ripgrep would leave it out. */
+async function readSearchable(path: string): Promise<string | null> {
+  try {
+    const stats = await stat(path);
+    if (!stats.isFile() || stats.size > maxFileBytes) return null;
+    const bytes = await readFile(path);
+    const { encoding } = sniffEncoding(bytes);
+    if (encoding !== 'utf-8') return new TextDecoder(encoding).decode(bytes);
+    const nul = bytes.indexOf(0);
+    if (nul < 0) return new TextDecoder('utf-8').decode(bytes);
+    const searched = bytes.subarray(0, nul - (nul % bufferBytes));
+    return new TextDecoder('utf-8').decode(searched.subarray(0, searched.lastIndexOf(10) + 1));
+  } catch {
+    return null; // gone or not readable: ripgrep passes over it too
+  }
+}
+
+async function searchText(path: string, text: string, context: number, worker: RegexWorker, found: (line: FoundLine) => void): Promise<boolean> {
+  const lines = text.split('\n').map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line));
+  if (lines.at(-1) === '') lines.pop();
+  const hits = await worker.matching(lines);
+  if (hits === null) return false;
+  const matched = new Set(hits);
+  const shown = new Set(hits.flatMap((hit) => Array.from({ length: context * 2 + 1 }, (_, i) => hit - context + i)));
+  for (const index of [...shown].filter((at) => at >= 0 && at < lines.length).sort((a, b) => a - b)) {
+    found({ path, line: index + 1, text: lines[index] ?? '', matched: matched.has(index) });
+  }
+  return true;
+}

@@ -1,0 +1,55 @@
+import { Worker } from 'node:worker_threads';
+
+/** Tests lines against an expression in a thread of its own, so that one that backtracks without end can be stopped. */
+export interface RegexWorker {
+  /** Indexes of the lines that match; null where the worker was ended. */
+  matching(lines: readonly string[]): Promise<readonly number[] | null>;
+  end(): void;
+}
+
+const source = `
+const { parentPort, workerData } = require('node:worker_threads');
+const expression = new RegExp(workerData.source, workerData.flags);
+parentPort.on('message', (lines) => {
+  const hits = [];
+  for (let i = 0; i < lines.length; i++) if (expression.test(lines[i])) hits.push(i);
+  parentPort.postMessage(hits);
+});`;
+
+/** The expression as JavaScript reads it, or what is wrong with it. A leading `(?i)` is understood. */
+export function compileExpression(pattern: string, ignoreCase: boolean): RegExp | string {
+  const inline = /^\(\?i\)/.test(pattern);
+  const body = inline ? pattern.slice(4) : pattern;
+  const flags = ignoreCase || inline ? 'i' : '';
+  try {
+    return new RegExp(body, `${flags}u`);
+  } catch {
+    try {
+      return new RegExp(body, flags);
+    } catch (error) {
+      return error instanceof Error ? error.message : 'unreadable expression';
+    }
+  }
+}
+
+export function createRegexWorker(expression: RegExp, signal: AbortSignal): RegexWorker {
+  const worker = new Worker(source, { eval: true, workerData: { source: expression.source, flags: expression.flags } });
+  let answer: ((hits: readonly number[] | null) => void) | undefined;
+  const settle = (hits: readonly number[] | null): void => { answer?.(hits); answer = undefined; };
+  worker.on('message', (hits: readonly number[]) => { settle(hits); });
+  worker.on('error', () => { settle(null); });
+  worker.on('exit', () => { settle(null); });
+  const end = (): void => { void worker.terminate(); };
+  signal.addEventListener('abort', end, { once: true });
+  return {
+    matching: (lines) => new Promise((resolve) => {
+      if (signal.aborted) { resolve(null); return; }
+      answer = resolve;
+      worker.postMessage(lines);
+    }),
+    end() {
+      signal.removeEventListener('abort', end);
+      end();
+    },
+  };
+}
