@@ -1,0 +1,88 @@
+import { accessSync, constants, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Statement } from 'better-sqlite3';
+import { makeFilesPrivate, unwritable } from './database-file.js';
+import { checkSqliteVersion, type Database, type Driver } from './driver.js';
+import { migrate, refuseNewer, schemaVersion, userVersion } from './migrations.js';
+import { asStoreError, isBusy, isDamage } from './store-error.js';
+
+/** SQLite waits this long for a lock with the thread blocked; the longer wait is ours and is awaited. */
+const blockingWaitMs = 50;
+const maxJournalBytes = 4 * 1024 * 1024;
+
+/** An open database and its prepared statements. */
+export interface Connection {
+  readonly db: Database;
+  /** Which file is open: after a repair the name leads to another one. */
+  readonly inode: number;
+  /** The statement of this text, prepared once. */
+  readonly sql: <Row = unknown>(text: string) => Statement<unknown[], Row>;
+}
+
+/** Opens an existing database, migrates it, and reads enough of it to notice a truncated file or a lost page.
+ *  Throws a StoreError, SQLite's own error where the file is damaged (`isDamage`) or locked (`isBusy`). */
+export function connect(driver: Driver, file: string): Connection {
+  assertWritable(file);
+  refuseNewerLog(driver, file);
+  const db = open(driver, file);
+  try {
+    const { inode } = prepare(db, file);
+    return { db, inode, sql: statementCache(db) };
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+function prepare(db: Database, file: string): { readonly inode: number } {
+  const version = userVersion(db);
+  refuseNewer(version, file);
+  db.pragma('journal_mode = WAL');
+  db.pragma('synchronous = FULL');
+  db.pragma('foreign_keys = ON');
+  db.pragma(`journal_size_limit = ${maxJournalBytes}`);
+  checkSqliteVersion(db.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '');
+  if (version !== schemaVersion) migrate(db, file);
+  db.prepare('SELECT (SELECT max(id) FROM events), (SELECT max(rowid) FROM sessions)').get();
+  makeFilesPrivate(file);
+  return { inode: statSync(file).ino };
+}
+
+function open(driver: Driver, file: string): Database {
+  try {
+    return new driver(file, { timeout: blockingWaitMs, fileMustExist: true });
+  } catch (error) {
+    throw isBusy(error) || isDamage(error) ? error : asStoreError(error, file);
+  }
+}
+
+/** SQLite opens a file it may not write as read-only without a word. */
+function assertWritable(file: string): void {
+  for (const path of [file, dirname(resolve(file))]) {
+    try {
+      accessSync(path, constants.W_OK);
+    } catch (error) {
+      throw unwritable(file, `${path === file ? 'it' : 'its folder'} is not writable`, error);
+    }
+  }
+}
+
+/** A newer program's schema may stand in the log only. A read-only look leaves log and database as they are, where closing a writer would merge them. */
+function refuseNewerLog(driver: Driver, file: string): void {
+  if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
+  const db = new driver(file, { readonly: true, timeout: blockingWaitMs });
+  try {
+    refuseNewer(userVersion(db), file);
+  } finally {
+    db.close();
+  }
+}
+
+function statementCache(db: Database): Connection['sql'] {
+  const statements = new Map<string, Statement>();
+  return <Row>(text: string) => {
+    const statement = statements.get(text) ?? db.prepare(text);
+    statements.set(text, statement);
+    return statement as Statement<unknown[], Row>;
+  };
+}

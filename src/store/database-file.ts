@@ -1,0 +1,124 @@
+import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import type { Driver } from './driver.js';
+import { migrate } from './migrations.js';
+import { StoreError } from './store-error.js';
+
+/** What a file is before SQLite sees it (which would take an empty one for a new database). */
+export type FileCondition = { readonly is: 'missing' | 'present' } | { readonly is: 'damaged'; readonly reason: string };
+
+const ourFiles = /^(agent\.(db|log)|config\.json|trust|history)/;
+
+/** Looks at the file's entry only: opening and closing a database beside SQLite would drop the locks this process holds on it.
+ *  Throws a StoreError `unwritable` for what is not a file. Source: sqlite.org/howtocorrupt.html, 2.2. */
+export function inspectFile(file: string): FileCondition {
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (!stats) return { is: 'missing' };
+  if (!stats.isFile()) throw unwritable(file, 'it is not a regular file');
+  return stats.size === 0 ? { is: 'damaged', reason: 'it is empty (0 bytes)' } : { is: 'present' };
+}
+
+export function unwritable(file: string, reason: string, cause?: unknown): StoreError {
+  return new StoreError('unwritable', `The session database ${file} cannot be used: ${reason}`, 'Check the owner and the mode of the file and its folder, or use --ephemeral.', cause);
+}
+
+/** Makes the folder (0700, and its parents) where it is missing; an existing one that holds only our files is made private too. */
+export function ensureFolder(folder: string): void {
+  if (existsSync(folder)) {
+    if (readdirSync(folder).every((name) => ourFiles.test(name))) makePrivate(folder, 0o700);
+    return;
+  }
+  makeFolder(folder);
+}
+
+/** One level at a time: Node's own recursion never ends where the kernel refuses with ENOENT, as under /proc. */
+function makeFolder(folder: string): void {
+  const parent = dirname(folder);
+  if (!existsSync(parent)) makeFolder(parent);
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch (error) {
+    if (existsSync(folder)) return;
+    throw error;
+  }
+  chmodSync(folder, 0o700);
+  syncFolder(parent);
+}
+
+/** Takes every right of group and others from a path of ours; a path that is missing or someone else's is left alone. */
+export function makePrivate(path: string, mode: number): void {
+  const stats = statSync(path, { throwIfNoEntry: false });
+  if (!stats || (stats.mode & 0o077) === 0 || (process.getuid && stats.uid !== process.getuid())) return;
+  chmodSync(path, mode);
+}
+
+/** Makes the database and the two files beside it private, whatever the umask was. */
+export function makeFilesPrivate(file: string): void {
+  for (const suffix of ['', '-wal', '-shm']) makePrivate(file + suffix, 0o600);
+}
+
+/** Makes a new file's name durable. Does nothing where the platform cannot open a folder. */
+export function syncFolder(folder: string): void {
+  if (process.platform === 'win32') return;
+  const descriptor = openSync(folder, 'r');
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** Makes an empty database under its final name in one step: no other process ever sees a half-made one.
+ *  Where another process was first, its database stays. */
+export function createDatabase(driver: Driver, file: string): void {
+  ensureFolder(dirname(resolve(file)));
+  const draft = draftName(file);
+  try {
+    buildDraft(driver, draft);
+    publishNew(draft, file);
+    syncFolder(dirname(resolve(file)));
+  } finally {
+    removeDatabase(draft);
+  }
+}
+
+/** A name beside `file` that no other process uses. */
+export function draftName(file: string): string {
+  return `${file}.new-${process.pid}-${process.hrtime.bigint().toString(36)}`;
+}
+
+/** A database of the present schema, complete in one file of mode 0600; `fill` may write into it. Throws where it cannot be written. */
+export function buildDraft(driver: Driver, draft: string, fill?: (db: InstanceType<Driver>) => void): void {
+  closeSync(openSync(draft, 'wx', 0o600));
+  chmodSync(draft, 0o600);
+  const db = new driver(draft);
+  try {
+    db.pragma('journal_mode = WAL');
+    db.pragma('synchronous = FULL');
+    migrate(db, draft);
+    fill?.(db);
+  } finally {
+    db.close();
+  }
+}
+
+/** Removes a database of ours that nobody else knows of. */
+export function removeDatabase(draft: string): void {
+  for (const suffix of ['', '-wal', '-shm', '-journal']) rmSync(draft + suffix, { force: true });
+}
+
+/** A link fails where the name is taken; only file systems without links fall back to a rename. */
+function publishNew(draft: string, file: string): void {
+  try {
+    linkSync(draft, file);
+  } catch (error) {
+    if (existsSync(file)) return;
+    if (isMissingLinkSupport(error)) renameSync(draft, file);
+    else throw error;
+  }
+}
+
+export function isMissingLinkSupport(error: unknown): boolean {
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  return code === 'EPERM' || code === 'ENOTSUP' || code === 'EOPNOTSUPP' || code === 'ENOSYS' || code === 'EMLINK';
+}

@@ -1,0 +1,79 @@
+import type { Event } from '../core/event.js';
+import { wellFormed, wellFormedDeep } from '../core/text.js';
+import type { Connection } from './connection.js';
+import { sqliteCode, StoreError } from './store-error.js';
+
+interface EventRow { readonly seq: number; readonly kind: string; readonly content: string | null; readonly data_json: string | null; readonly created_at: number }
+
+/** Stores one event and the time of the session's last one in one commit.
+ *  An event that is stored already, byte for byte, counts as stored (a commit may succeed and its answer be lost).
+ *  Throws a StoreError `seq_taken` where another event has this `seq`, `no_session` where the session has no row. */
+export function insertEvent({ db, sql }: Connection, sessionId: string, event: Event): void {
+  const row = rowOfEvent(event);
+  const insert = db.transaction(() => {
+    sql('INSERT INTO events (session_id, seq, kind, content, data_json, created_at) VALUES (?, ?, ?, ?, ?, ?)')
+      .run(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at);
+    sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.created_at, sessionId);
+  });
+  try {
+    insert.immediate();
+  } catch (error) {
+    const code = sqliteCode(error);
+    if (code === 'SQLITE_CONSTRAINT_FOREIGNKEY') throw noSession(sessionId, error);
+    if (code !== 'SQLITE_CONSTRAINT_UNIQUE') throw error;
+    if (!isStored({ sql }, sessionId, row)) throw seqTaken(sessionId, row.seq, error);
+  }
+}
+
+/** All events of a session in order of `seq`. */
+export function readEvents({ sql }: Connection, sessionId: string): readonly Event[] {
+  const rows = sql<EventRow>('SELECT seq, kind, content, data_json, created_at FROM events WHERE session_id = ? ORDER BY seq').all(sessionId);
+  return rows.map((row) => ({
+    seq: row.seq,
+    kind: row.kind,
+    content: row.content,
+    data: parseData(row.data_json),
+    createdAt: row.created_at,
+  }));
+}
+
+function parseData(text: string | null): unknown {
+  if (text === null) return null;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new StoreError('damaged', 'An event holds data that is not JSON', 'Start the program again: it moves the file aside and saves what can be read.', error);
+  }
+}
+
+/** `data` as it is stored: JSON text without lone surrogates, or null. */
+export function dataJson(data: unknown): string | null {
+  if (data === null || data === undefined) return null;
+  return JSON.stringify(wellFormedDeep(data));
+}
+
+/** Another event has this place in the session. */
+export function seqTaken(sessionId: string, seq: number, cause?: unknown): StoreError {
+  return new StoreError('seq_taken', `Another process has written event ${seq} of session ${sessionId}`, 'Resume the session with --fork to go on from here in a session of its own.', cause);
+}
+
+/** The session has no row. */
+export function noSession(sessionId: string, cause?: unknown): StoreError {
+  return new StoreError('no_session', `There is no session ${sessionId}`, 'Run: agent sessions list', cause);
+}
+
+function rowOfEvent(event: Event): EventRow {
+  return {
+    seq: event.seq,
+    kind: wellFormed(event.kind),
+    content: event.content === null ? null : wellFormed(event.content),
+    data_json: dataJson(event.data),
+    created_at: event.createdAt,
+  };
+}
+
+function isStored({ sql }: Pick<Connection, 'sql'>, sessionId: string, row: EventRow): boolean {
+  const same = sql('SELECT 1 FROM events WHERE session_id = ? AND seq = ? AND kind = ? AND content IS ? AND data_json IS ? AND created_at = ?')
+    .get(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at);
+  return same !== undefined;
+}

@@ -1,0 +1,100 @@
+import { closeSync, existsSync, openSync, statSync } from 'node:fs';
+import { connect, type Connection } from './connection.js';
+import { createDatabase, inspectFile, unwritable } from './database-file.js';
+import type { Database, Driver } from './driver.js';
+import { moveStrayLogAside, repairDatabase } from './repair.js';
+import { retryWhileBusy } from './retry.js';
+import { asStoreError, isDamage, sqliteCode, StoreError } from './store-error.js';
+
+export interface OpenOptions {
+  readonly driver: Driver;
+  readonly file: string;
+  readonly now: () => number;
+  readonly maxBusyMs: number;
+  /** What the reader must be told. */
+  readonly notify: (message: string) => void;
+}
+
+const pathReasons: Readonly<Record<string, string>> = {
+  ENOENT: 'its folder cannot be made', EACCES: 'permission denied', EPERM: 'permission denied', EROFS: 'the file system is read-only',
+  ENOTDIR: 'part of its path is not a folder', EEXIST: 'part of its path is not a folder',
+  ENAMETOOLONG: 'its path is too long', ELOOP: 'its path is a loop of links',
+};
+
+/** Opens the database of `file`, making it where there is none and repairing it where it is damaged. Throws a StoreError. */
+export async function openDatabase(options: OpenOptions): Promise<Connection> {
+  const { driver, file, maxBusyMs } = options;
+  try {
+    const condition = inspectFile(file);
+    if (condition.is === 'damaged') return await reopenRepaired(options, condition.reason, null);
+    if (condition.is === 'missing') {
+      if (existsSync(`${file}-wal`)) await clearStrayLog(options);
+      createDatabase(driver, file);
+    }
+    return await retryWhileBusy(() => connect(driver, file), maxBusyMs);
+  } catch (error) {
+    if (isDamage(error) && !(error instanceof StoreError)) return await reopenRepaired(options, damageReason(error), null);
+    throw openError(error, file);
+  }
+}
+
+/** Repairs the database whose file has `inode` (null: whatever stands there), unless another process has done so meanwhile, and opens it. */
+export async function reopenRepaired(options: OpenOptions, reason: string, inode: number | null): Promise<Connection> {
+  const { driver, file, now, notify } = options;
+  try {
+    return await withRepairLock(options, () => {
+      const sound = reopenSound(driver, file, inode);
+      if (sound) return sound;
+      notify(repairDatabase({ driver, file, reason, nowMs: now() }));
+      return connect(driver, file);
+    });
+  } catch (error) {
+    throw asStoreError(error, file);
+  }
+}
+
+/** What is damaged, for a sentence in brackets. */
+export function damageReason(error: unknown): string {
+  return sqliteCode(error) === 'SQLITE_NOTADB' ? 'it is not an SQLite database' : 'some of its pages cannot be read';
+}
+
+/** The database, where it is no longer the damaged one. */
+function reopenSound(driver: Driver, file: string, inode: number | null): Connection | null {
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (!stats || stats.size === 0 || stats.ino === inode) return null;
+  try {
+    return connect(driver, file);
+  } catch (error) {
+    if (isDamage(error) && !(error instanceof StoreError)) return null;
+    throw error;
+  }
+}
+
+async function clearStrayLog(options: OpenOptions): Promise<void> {
+  const { file, now, notify } = options;
+  await withRepairLock(options, () => {
+    if (existsSync(file) || !existsSync(`${file}-wal`)) return;
+    notify(moveStrayLogAside(file, now()));
+  });
+}
+
+/** Runs `work` in one process at a time. The lock is SQLite's own on an empty file beside the database: it ends with its holder.
+ *  That file stays, for removing it could let two processes hold two locks. */
+async function withRepairLock<T>({ driver, file, maxBusyMs }: OpenOptions, work: () => T): Promise<T> {
+  const lockFile = `${file}.lock`;
+  if (!existsSync(lockFile)) closeSync(openSync(lockFile, 'a', 0o600));
+  const lock: Database = new driver(lockFile, { timeout: 0 });
+  try {
+    await retryWhileBusy(() => lock.exec('BEGIN EXCLUSIVE'), maxBusyMs);
+    return work();
+  } finally {
+    lock.close();
+  }
+}
+
+function openError(error: unknown, file: string): StoreError {
+  const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
+  if (typeof code === 'string' && Object.hasOwn(pathReasons, code)) return unwritable(file, pathReasons[code] ?? code, error);
+  if (code === 'ENOSPC' || code === 'EDQUOT') return new StoreError('disk_full', `The disk is full: ${file} cannot be made`, 'Free some space, or use --ephemeral.', error);
+  return asStoreError(error, file);
+}

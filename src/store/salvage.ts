@@ -1,0 +1,128 @@
+import { removeDatabase } from './database-file.js';
+import type { Database, Driver } from './driver.js';
+import { openMended } from './mended-copy.js';
+
+export interface Salvaged { readonly sessions: number; readonly events: number }
+
+type Row = Readonly<Record<string, unknown>>;
+
+/** So many ids without a row are tried after the last one found; the highest id read from a bad page may be anything. */
+const maxGap = 50_000;
+const batch = 500;
+const sessionColumns = ['id', 'parent_id', 'cwd', 'title', 'provider', 'model', 'created_at', 'updated_at'];
+const eventColumns = ['id', 'session_id', 'seq', 'kind', 'content', 'data_json', 'created_at'];
+
+/** Copies every session and event that can be read from `damagedFile` into `target` (empty, of the present schema), with their ids.
+ *  Where a range of rows cannot be read at once, each row is looked up alone, so that a bad page costs only the rows on it.
+ *  Events whose session's row is lost get one made up. Reads a copy named `copy`, which is removed; `damagedFile` is not touched. */
+export function salvage(driver: Driver, damagedFile: string, copy: string, target: Database, nowMs: number): Salvaged {
+  try {
+    const source = openMended(driver, damagedFile, copy, target.serialize());
+    if (!source) return { sessions: 0, events: 0 };
+    try {
+      target.transaction(() => {
+        copySessions(source, target);
+        copyEvents(source, target, nowMs);
+      })();
+    } finally {
+      source.close();
+    }
+  } finally {
+    removeDatabase(copy);
+  }
+  return { sessions: countRows(target, 'sessions'), events: countRows(target, 'events') };
+}
+
+function copySessions(source: Database, target: Database): void {
+  const insert = target.prepare(`INSERT OR IGNORE INTO sessions (${sessionColumns.join(', ')}) VALUES (${sessionColumns.map(() => '?').join(', ')})`);
+  for (const row of readableRows(source, 'sessions', sessionColumns)) {
+    if (typeof row['id'] === 'string' && typeof row['cwd'] === 'string' && isTime(row['created_at']) && isTime(row['updated_at'])) {
+      insert.run(sessionColumns.map((name) => row[name]));
+    }
+  }
+}
+
+function copyEvents(source: Database, target: Database, nowMs: number): void {
+  const insert = target.prepare(`INSERT OR IGNORE INTO events (${eventColumns.join(', ')}) VALUES (${eventColumns.map(() => '?').join(', ')})`);
+  const owner = target.prepare<[unknown]>('SELECT 1 FROM sessions WHERE id = ?');
+  const adopt = target.prepare("INSERT INTO sessions (id, cwd, title, created_at, updated_at) VALUES (?, '/', 'Recovered session', ?, ?)");
+  for (const row of readableRows(source, 'events', eventColumns)) {
+    if (!isEvent(row)) continue;
+    if (owner.get(row['session_id']) === undefined) adopt.run(row['session_id'], row['created_at'], nowMs);
+    insert.run(eventColumns.map((name) => row[name]));
+  }
+}
+
+/** A row read from a bad page may hold anything. */
+function isEvent(row: Row): boolean {
+  const text = row['data_json'];
+  return typeof row['session_id'] === 'string' && Number.isInteger(row['seq']) && typeof row['kind'] === 'string' && isTime(row['created_at'])
+    && isTextOrNull(row['content']) && isTextOrNull(text) && (text === null || isJson(text));
+}
+
+function isTextOrNull(value: unknown): value is string | null {
+  return value === null || typeof value === 'string';
+}
+
+function isTime(value: unknown): boolean {
+  return Number.isInteger(value);
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Rows in order of their rowid: in batches as long as that works, then one at a time. */
+function* readableRows(source: Database, table: 'sessions' | 'events', columns: readonly string[]): Generator<Row> {
+  const select = `SELECT rowid AS row_number, ${columns.join(', ')} FROM ${table} WHERE rowid`;
+  const highest = attempt(() => source.prepare<[], number>(`SELECT coalesce(max(rowid), 0) FROM ${table}`).pluck().get());
+  const last = yield* rowsInBatches(source, select);
+  if (highest === null || last < highest) yield* rowsAlone(source, select, last, highest);
+}
+
+/** Ends at the first batch that cannot be read, or that is out of order; returns the last rowid before it. */
+function* rowsInBatches(source: Database, select: string): Generator<Row, number> {
+  const next = attempt(() => source.prepare<[number], Row>(`${select} > ? ORDER BY rowid LIMIT ${batch}`));
+  for (let last = 0; ;) {
+    const rows = attempt(() => next?.all(last)) ?? [];
+    const end = rowNumber(rows.at(-1));
+    if (end <= last) return last;
+    yield* rows;
+    last = end;
+  }
+}
+
+function* rowsAlone(source: Database, select: string, last: number, highest: number | null): Generator<Row> {
+  const one = attempt(() => source.prepare<[number], Row>(`${select} = ?`));
+  if (!one) return;
+  const limit = highest ?? Number.MAX_SAFE_INTEGER;
+  let end = Math.min(limit, last + maxGap);
+  for (let id = last + 1; id <= end; id++) {
+    const row = attempt(() => one.get(id));
+    if (!row || rowNumber(row) !== id) continue;
+    end = Math.min(limit, id + maxGap);
+    yield row;
+  }
+}
+
+function rowNumber(row: Row | undefined): number {
+  return Number(row?.['row_number'] ?? 0);
+}
+
+/** Null where SQLite cannot read it; that is what is being found out. */
+function attempt<T>(read: () => T | undefined): T | null {
+  try {
+    return read() ?? null;
+  } catch {
+    return null;
+  }
+}
+
+function countRows(db: Database, table: 'sessions' | 'events'): number {
+  return db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
+}

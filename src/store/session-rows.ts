@@ -1,0 +1,118 @@
+import type { SessionRow, SessionSummary } from '../core/store.js';
+import { firstLine, wellFormed } from '../core/text.js';
+import type { Connection } from './connection.js';
+import { noSession } from './event-rows.js';
+import { sqliteCode, StoreError } from './store-error.js';
+
+interface StoredSession {
+  readonly id: string; readonly parent_id: string | null; readonly cwd: string; readonly title: string | null;
+  readonly provider: string | null; readonly model: string | null; readonly created_at: number; readonly updated_at: number;
+}
+interface StoredSummary extends StoredSession { readonly prompt: string | null; readonly events: number; readonly cost_usd: number | null }
+
+/** Longest `prompt` of a summary, in UTF-16 units. */
+const maxPrompt = 200;
+
+const columns = 'id, parent_id, cwd, title, provider, model, created_at, updated_at';
+/** Which session was written to last is read off the event ids: the clock may have been set back meanwhile. */
+const lastEvent = '(SELECT e.id FROM events e WHERE e.session_id = s.id ORDER BY e.seq DESC LIMIT 1)';
+const newestFirst = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DESC';
+
+/** Throws a StoreError `exists` where the id is taken by a different session. */
+export function insertSession({ sql }: Connection, row: SessionRow): void {
+  try {
+    sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(...sessionValues(row));
+  } catch (error) {
+    if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw error;
+    const same = sql('SELECT 1 FROM sessions WHERE id = ? AND parent_id IS ? AND cwd = ? AND title IS ? AND provider IS ? AND model IS ? AND created_at = ? AND updated_at = ?').get(...sessionValues(row));
+    if (same === undefined) throw sessionExists(row.id, error);
+  }
+}
+
+export function sessionExists(id: string, cause?: unknown): StoreError {
+  return new StoreError('exists', `A session ${id} exists already`, 'Run: agent sessions list', cause);
+}
+
+export function readSession({ sql }: Connection, id: string): SessionRow | null {
+  const row = sql<StoredSession>(`SELECT ${columns} FROM sessions WHERE id = ?`).get(id);
+  return row ? sessionOfRow(row) : null;
+}
+
+/** Sessions whose id starts with `prefix`, at most `max`. */
+export function sessionsByPrefix({ sql }: Connection, prefix: string, max: number): readonly SessionRow[] {
+  const rows = sql<StoredSession>(`SELECT ${columns} FROM sessions WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?`).all(prefix, `${prefix}\u{10ffff}`, max);
+  return rows.map(sessionOfRow);
+}
+
+/** Sessions whose title is `title`, capital letters aside. */
+export function sessionsByTitle({ sql }: Connection, title: string): readonly SessionRow[] {
+  return sql<StoredSession>(`SELECT ${columns} FROM sessions WHERE title = ? COLLATE NOCASE ORDER BY id DESC`).all(title).map(sessionOfRow);
+}
+
+/** The sessions that were written to last, newest first, of `cwd` where it is given. */
+export function recentSessions({ sql }: Connection, limit: number, cwd?: string): readonly SessionRow[] {
+  const where = cwd === undefined ? '' : 'WHERE s.cwd = ?';
+  const rows = sql<StoredSession>(`SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${where} ${newestFirst} LIMIT ?`);
+  return (cwd === undefined ? rows.all(rowLimit(limit)) : rows.all(cwd, rowLimit(limit))).map(sessionOfRow);
+}
+
+/** Newest first. Reads per session: two index look-ups, its number of events and its costs from indexes alone. */
+export function listSessions({ sql }: Connection, limit: number, cwd?: string): readonly SessionSummary[] {
+  const where = cwd === undefined ? '' : 'WHERE s.cwd = ?';
+  const statement = sql<StoredSummary>(
+    `WITH recent AS MATERIALIZED (SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${where} ${newestFirst} LIMIT ?)
+     SELECT recent.*,
+       (SELECT substr(content, 1, ${maxPrompt * 2}) FROM events WHERE session_id = recent.id AND kind = 'user' ORDER BY seq LIMIT 1) AS prompt,
+       (SELECT count(*) FROM events WHERE session_id = recent.id) AS events,
+       (SELECT sum(json_extract(data_json, '$.cost_usd')) FROM events WHERE session_id = recent.id AND kind = 'usage') AS cost_usd
+     FROM recent ${newestFirst}`,
+  );
+  const rows = cwd === undefined ? statement.all(rowLimit(limit)) : statement.all(cwd, rowLimit(limit));
+  return rows.map((row) => ({ ...sessionOfRow(row), prompt: promptLine(row.prompt), events: row.events, costUsd: row.cost_usd }));
+}
+
+/** The first line of a session's first prompt, as a listing shows it. */
+export function promptLine(prompt: string | null): string | null {
+  return prompt === null ? null : firstLine(prompt, maxPrompt);
+}
+
+export type SessionChange = { readonly title?: string; readonly provider?: string; readonly model?: string };
+
+/** Throws a StoreError `no_session`. */
+export function updateSession({ sql }: Connection, id: string, change: SessionChange): void {
+  const { title = null, provider = null, model = null } = change;
+  const { changes } = sql('UPDATE sessions SET title = coalesce(?, title), provider = coalesce(?, provider), model = coalesce(?, model) WHERE id = ?')
+    .run(title === null ? null : wellFormed(title), provider, model, id);
+  if (changes === 0) throw noSession(id);
+}
+
+/** A session of its own that starts with copies of the first `uptoSeq` events of `parentId`; one transaction. */
+export function forkSession(connection: Connection, parentId: string, row: SessionRow, uptoSeq?: number): void {
+  const { db, sql } = connection;
+  db.transaction(() => {
+    if (readSession(connection, parentId) === null) throw noSession(parentId);
+    if (readSession(connection, row.id) !== null) throw sessionExists(row.id);
+    insertSession(connection, { ...row, parentId });
+    sql(`INSERT INTO events (session_id, seq, kind, content, data_json, created_at)
+         SELECT ?, seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq <= ? ORDER BY seq`)
+      .run(row.id, parentId, uptoSeq ?? Number.MAX_SAFE_INTEGER);
+  }).immediate();
+}
+
+/** `row` in the order of the table's columns. */
+export function sessionValues(row: SessionRow): readonly (string | number | null)[] {
+  const texts = [row.id, row.parentId, row.cwd, row.title, row.provider, row.model].map((text) => (text === null ? null : wellFormed(text)));
+  return [...texts, row.createdAt, row.updatedAt];
+}
+
+function sessionOfRow(row: StoredSession): SessionRow {
+  return {
+    id: row.id, parentId: row.parent_id, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
+    createdAt: row.created_at, updatedAt: row.updated_at,
+  };
+}
+
+/** SQLite takes no fraction and no infinity as a LIMIT. */
+function rowLimit(limit: number): number {
+  return Math.max(0, Math.min(Math.floor(limit), 0x7fffffff));
+}

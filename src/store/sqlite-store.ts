@@ -1,0 +1,164 @@
+import type { Lease, LeaseHolder, Store } from '../core/store.js';
+import type { Connection } from './connection.js';
+import { loadDriver } from './driver.js';
+import { insertEvent, readEvents } from './event-rows.js';
+import { findSession } from './find-session.js';
+import { leaseHolder, releaseLease, takeLease } from './lease.js';
+import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './open-database.js';
+import { ownIdentity, type ProcessIdentity } from './process-identity.js';
+import { retryWhileBusy } from './retry.js';
+import { forkSession, insertSession, listSessions, readSession, recentSessions, sessionsByPrefix, sessionsByTitle, updateSession } from './session-rows.js';
+import { asStoreError, isDamage, sqliteCode, StoreError } from './store-error.js';
+
+export interface SqliteStoreOptions {
+  /** Absolute path of the database. */
+  readonly file: string;
+  /** Unix ms. */
+  readonly now: () => number;
+  /** How long another process's lock is waited for, without blocking the thread; default 5000. */
+  readonly maxBusyMs?: number;
+  /** Told what happens to the database after it was opened (damage found at a later read). */
+  readonly notify?: (message: string) => void;
+}
+
+export interface OpenedStore {
+  readonly store: Store;
+  /** What the reader must be told of the opening: damage found and repaired. Usually empty. */
+  readonly notices: readonly string[];
+}
+
+const defaultBusyMs = 5000;
+
+/** Opens the session database, making it (0600, in a folder of 0700) where there is none. A damaged one is moved aside and what can be
+ *  read of it is saved into a new one. Throws a StoreError where there can be no store: the native module is missing (`driver`), the
+ *  place is not writable (`unwritable`), the schema is newer (`newer`). All methods of the store reject with a StoreError. */
+export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedStore> {
+  const notices: string[] = [];
+  const driver = await loadDriver();
+  let tell = (message: string): void => { notices.push(message); };
+  const open: OpenOptions = { driver, file: options.file, now: options.now, maxBusyMs: options.maxBusyMs ?? defaultBusyMs, notify: (message) => { tell(message); } };
+  const store = new SqliteStore(await openDatabase(open), open);
+  tell = options.notify ?? tell;
+  return { store, notices };
+}
+
+class SqliteStore implements Store {
+  #connection: Connection | null;
+  readonly #open: OpenOptions;
+  readonly #tokens = new Map<string, string>();
+  #identity: ProcessIdentity | null = null;
+  /** Changes are made one after the other, in the order they were asked for, also while one waits for a lock. */
+  #last: Promise<unknown> = Promise.resolve();
+  #syncFailed = false;
+
+  constructor(connection: Connection, open: OpenOptions) {
+    this.#connection = connection;
+    this.#open = open;
+  }
+
+  createSession: Store['createSession'] = (row) => this.#write((connection) => { insertSession(connection, row); });
+  append: Store['append'] = (sessionId, event) => this.#write((connection) => { insertEvent(connection, sessionId, event); });
+  load: Store['load'] = (sessionId) => this.#read((connection) => readEvents(connection, sessionId));
+  session: Store['session'] = (id) => this.#read((connection) => readSession(connection, id));
+  newest: Store['newest'] = (cwd) => this.#read((connection) => recentSessions(connection, 1, cwd)[0] ?? null);
+  list: Store['list'] = (limit, cwd) => this.#read((connection) => listSessions(connection, limit, cwd));
+  update: Store['update'] = (id, change) => this.#write((connection) => { updateSession(connection, id, change); });
+  fork: Store['fork'] = (parentId, row, uptoSeq) => this.#write((connection) => { forkSession(connection, parentId, row, uptoSeq); });
+
+  find: Store['find'] = (text) => this.#read((connection) => findSession({
+    byId: (id) => readSession(connection, id),
+    byPrefix: (prefix, max) => sessionsByPrefix(connection, prefix, max),
+    byTitle: (title) => sessionsByTitle(connection, title),
+    recent: (max) => recentSessions(connection, max),
+  }, text));
+
+  /** Refused with `in_use` while another process writes the session. */
+  remove: Store['remove'] = (id) => this.#write((connection) => {
+    connection.db.transaction(() => {
+      const holder = leaseHolder(connection, id, this.#tokens.get(id), this.#me(), this.#open.now());
+      if (holder) throw inUse(id, holder);
+      connection.sql('DELETE FROM sessions WHERE id = ?').run(id);
+    }).immediate();
+  });
+
+  acquire: Store['acquire'] = async (sessionId): Promise<Lease> => {
+    const taken = await this.#write((connection) => takeLease(connection, sessionId, this.#me(), this.#open.now()));
+    if ('holder' in taken) return { held: false, holder: taken.holder };
+    this.#tokens.set(sessionId, taken.token);
+    return { held: true, release: () => this.#release(sessionId, taken.token) };
+  };
+
+  /** Gives back every lease and closes the file. Does nothing the second time. */
+  close: Store['close'] = async () => {
+    if (!this.#connection) return;
+    const leases = [...this.#tokens];
+    try {
+      await this.#write((connection) => {
+        for (const [sessionId, token] of leases) releaseLease(connection, sessionId, token);
+      });
+    } finally {
+      this.#connection?.db.close();
+      this.#connection = null;
+    }
+  };
+
+  async #release(sessionId: string, token: string): Promise<void> {
+    if (!this.#connection || this.#tokens.get(sessionId) !== token) return;
+    this.#tokens.delete(sessionId);
+    await this.#write((connection) => { releaseLease(connection, sessionId, token); });
+  }
+
+  #me(): ProcessIdentity {
+    this.#identity ??= ownIdentity();
+    return this.#identity;
+  }
+
+  #write<T>(work: (connection: Connection) => T): Promise<T> {
+    const done = this.#last.then(() => this.#attempt(work));
+    this.#last = done.catch(() => null);
+    return done;
+  }
+
+  #read<T>(work: (connection: Connection) => T): Promise<T> {
+    return this.#attempt(work);
+  }
+
+  /** Waits where the database is locked, and repairs it once where it turns out to be damaged. */
+  async #attempt<T>(work: (connection: Connection) => T): Promise<T> {
+    try {
+      return await this.#try(work);
+    } catch (error) {
+      if (!isDamage(error) || !this.#connection) throw this.#failure(error);
+      await this.#repair(damageReason(error));
+      return this.#try(work).catch((again: unknown) => { throw this.#failure(again); });
+    }
+  }
+
+  #try<T>(work: (connection: Connection) => T): Promise<T> {
+    return retryWhileBusy(() => work(this.#usable()), this.#open.maxBusyMs);
+  }
+
+  #usable(): Connection {
+    if (!this.#connection) throw new StoreError('closed', 'The session database is closed', 'This is a bug in the program; run again with --debug.');
+    if (this.#syncFailed) throw new StoreError('io', `The disk could not keep what was written to ${this.#open.file}`, 'Check the disk and the system log, then start the program again.');
+    return this.#connection;
+  }
+
+  async #repair(reason: string): Promise<void> {
+    const damaged = this.#connection;
+    if (!damaged) return;
+    damaged.db.close();
+    this.#connection = null;
+    this.#connection = await reopenRepaired(this.#open, reason, damaged.inode);
+  }
+
+  /** After a failed sync the kernel may have dropped the pages: a second one would report a success that is none. */
+  #failure(error: unknown): StoreError {
+    if (sqliteCode(error) === 'SQLITE_IOERR_FSYNC') this.#syncFailed = true;
+    return asStoreError(error, this.#open.file);
+  }
+}
+
+function inUse(id: string, holder: LeaseHolder): StoreError {
+  return new StoreError('in_use', `Session ${id} is in use by process ${holder.pid} on ${holder.host}`, 'End that program first.');
+}

@@ -1,0 +1,103 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { checkSqliteVersion, driverError, sqliteVersion } from '../../src/store/driver.js';
+import { openSqliteStore } from '../../src/store/sqlite-store.js';
+import { clock, event, sessionRow, temporaryFolder } from './samples.js';
+
+const folder = temporaryFolder();
+
+function mode(path: string): string {
+  return (statSync(path).mode & 0o777).toString(8);
+}
+
+test('the tables, the journal and the modes are the published ones, whatever the umask', async () => {
+  const before = process.umask(0);
+  const file = join(folder, 'deep/er/agent.db');
+  try {
+    const { store, notices } = await openSqliteStore({ file, now: clock });
+    const row = sessionRow();
+    await store.createSession(row);
+    await store.append(row.id, event(1, { data: { a: 1 } }));
+    expect(notices).toEqual([]);
+    expect([file, `${file}-wal`, `${file}-shm`, join(folder, 'deep'), join(folder, 'deep/er')].map(mode)).toEqual(['600', '600', '600', '700', '700']);
+    const db = new Database(file, { readonly: true });
+    const columns = (table: string): unknown => db.prepare('SELECT name, type, "notnull" AS required, pk FROM pragma_table_info(?)').raw().all(table);
+    expect([db.pragma('journal_mode', { simple: true }), db.pragma('user_version', { simple: true })]).toEqual(['wal', 1]);
+    expect(columns('sessions')).toEqual([
+      ['id', 'TEXT', 0, 1], ['parent_id', 'TEXT', 0, 0], ['cwd', 'TEXT', 1, 0], ['title', 'TEXT', 0, 0], ['provider', 'TEXT', 0, 0],
+      ['model', 'TEXT', 0, 0], ['created_at', 'INTEGER', 1, 0], ['updated_at', 'INTEGER', 1, 0]]);
+    expect(columns('events')).toEqual([
+      ['id', 'INTEGER', 0, 1], ['session_id', 'TEXT', 1, 0], ['seq', 'INTEGER', 1, 0], ['kind', 'TEXT', 1, 0], ['content', 'TEXT', 0, 0],
+      ['data_json', 'TEXT', 0, 0], ['created_at', 'INTEGER', 1, 0]]);
+    expect(db.prepare('SELECT seq, kind, content, data_json, typeof(created_at) FROM events').raw().all()).toEqual([[1, 'user', 'prompt 1', '{"a":1}', 'integer']]);
+    db.close();
+    await store.close();
+    expect(readdirSync(join(folder, 'deep/er'))).toEqual(['agent.db']);
+  } finally {
+    process.umask(before);
+  }
+});
+
+test('modes that were loosened are tightened again; a folder with other things in it is left alone', async () => {
+  const shared = join(folder, 'shared');
+  mkdirSync(shared, { mode: 0o755 });
+  chmodSync(shared, 0o755);
+  writeFileSync(join(shared, 'notes.txt'), '');
+  const file = join(shared, 'agent.db');
+  await (await openSqliteStore({ file, now: clock })).store.close();
+  chmodSync(file, 0o644);
+  await (await openSqliteStore({ file, now: clock })).store.close();
+  expect([mode(file), mode(shared)]).toEqual(['600', '755']);
+});
+
+test('a newer database is refused and not one byte of it changes, also where the newer schema stands in the log only', async () => {
+  const file = join(folder, 'newer.db');
+  await (await openSqliteStore({ file, now: clock })).store.close();
+  const newer = new Database(file);
+  newer.pragma('user_version = 99');
+  const bytes = (): Buffer[] => [readFileSync(file), existsSync(`${file}-wal`) ? readFileSync(`${file}-wal`) : Buffer.alloc(0)];
+  const inLog = bytes();
+  await expect(openSqliteStore({ file, now: clock })).rejects.toMatchObject({ code: 'newer', message: expect.stringContaining('schema 99'), hint: expect.stringMatching(/^Update/) });
+  expect(bytes()).toEqual(inLog);
+  newer.close();
+  const merged = bytes();
+  await expect(openSqliteStore({ file, now: clock })).rejects.toMatchObject({ code: 'newer' });
+  expect(bytes()).toEqual(merged);
+});
+
+test('a database of another program is refused and left as it is', async () => {
+  const file = join(folder, 'foreign.db');
+  const db = new Database(file);
+  db.exec('CREATE TABLE bookmarks(url TEXT)');
+  db.close();
+  await expect(openSqliteStore({ file, now: clock })).rejects.toMatchObject({ code: 'foreign' });
+  const after = new Database(file, { readonly: true });
+  expect(after.prepare('SELECT name FROM sqlite_schema').pluck().all()).toEqual(['bookmarks']);
+  after.close();
+});
+
+test('a place that cannot hold a database is named in a sentence', async () => {
+  const plainFile = join(folder, 'file');
+  writeFileSync(plainFile, '');
+  mkdirSync(join(folder, 'directory.db'));
+  const cases = [join(plainFile, 'agent.db'), join(folder, 'directory.db'), '/proc/agent-store/agent.db'];
+  for (const file of cases) await expect(openSqliteStore({ file, now: clock })).rejects.toMatchObject({ name: 'StoreError', hint: expect.stringContaining('--ephemeral') });
+});
+
+test('a missing or wrongly built native module is explained with the command that mends it', () => {
+  const wrongAbi = Object.assign(new Error('was compiled against a different Node.js version using\nNODE_MODULE_VERSION 115.'), { code: 'ERR_DLOPEN_FAILED' });
+  const cases = [wrongAbi, new Error('Could not locate the bindings file. Tried:\n → /x'), Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })];
+  expect(cases.map((error) => driverError(error)).map(({ code, hint }) => [code, hint.replace(/npm_config_nodedir=\S+ /, '')])).toEqual([
+    ['driver', 'Run: npm rebuild better-sqlite3'], ['driver', 'Run: npm rebuild better-sqlite3'], ['driver', 'Run: npm install']]);
+});
+
+test('a SQLite with the WAL-reset bug is refused', async () => {
+  const refused = (version: string): boolean => {
+    try { checkSqliteVersion(version); return false; } catch { return true; }
+  };
+  expect(['3.44.5', '3.44.6', '3.45.0', '3.50.6', '3.50.7', '3.51.2', '3.51.3', '3.53.2', '4.0.0', '2.8.17', ''].map((version) => [version, refused(version)])).toEqual([
+    ['3.44.5', true], ['3.44.6', false], ['3.45.0', true], ['3.50.6', true], ['3.50.7', false], ['3.51.2', true], ['3.51.3', false], ['3.53.2', false], ['4.0.0', false], ['2.8.17', true], ['', true]]);
+  expect(refused(await sqliteVersion())).toBe(false);
+});

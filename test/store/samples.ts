@@ -1,0 +1,38 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+import type { Event } from '../../src/core/event.js';
+import { uuidv7 } from '../../src/core/ids.js';
+import type { SessionRow } from '../../src/core/store.js';
+
+/** A clock that moves one millisecond with every look. */
+export function tickingClock(start = 1_800_000_000_000): () => number {
+  let time = start;
+  return () => time++;
+}
+
+export const clock = tickingClock();
+
+export function sessionRow(change: Partial<SessionRow> = {}): SessionRow {
+  const createdAt = change.createdAt ?? clock();
+  return {
+    id: uuidv7(createdAt, crypto.getRandomValues(new Uint8Array(10))),
+    parentId: null, cwd: '/work/project', title: null, provider: 'offline', model: 'offline', createdAt, updatedAt: createdAt, ...change,
+  };
+}
+
+export function event(seq: number, change: Partial<Event> = {}): Event {
+  return { seq, kind: 'user', content: `prompt ${seq}`, data: null, createdAt: clock(), ...change };
+}
+
+export function usage(seq: number, costUsd: number | null): Event {
+  return event(seq, { kind: 'usage', content: null, data: { response_id: 'r', input_tokens: 1, output_tokens: 1, cost_usd: costUsd } });
+}
+
+/** A folder that is removed after the file's tests. */
+export function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'agent-store-'));
+  afterAll(() => { rmSync(folder, { recursive: true, force: true }); });
+  return folder;
+}
