@@ -19,8 +19,9 @@ export interface Answer {
 
 /** Decoded bytes in order. Reading rejects with an `HttpFailure`. Exactly one of reading to the end, `release` and `destroy` must happen. */
 export interface AnswerBody extends AsyncIterable<Uint8Array> {
-  /** Reads what is left in the background, so that the connection can serve the next request; gives up on an answer that does not end. */
-  release(): void;
+  /** Reads what is left in the background, so that the connection can serve the next request; gives up on an answer that does not end.
+   *  Resolves at once, never waiting for the server. */
+  release(): Promise<void>;
   destroy(): void;
 }
 

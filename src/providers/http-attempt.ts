@@ -34,7 +34,7 @@ export async function* readAnswer(answer: Answer, reader: AnswerReader): AsyncGe
       if (shown !== null) yield shown;
       if (gate.failed !== null) { answer.body.destroy(); return { complete: false, failed: gate.failed }; }
       if (!gate.complete) continue;
-      answer.body.release();
+      await answer.body.release();
       yield* gate.held;
       return { complete: true };
     }

@@ -23,11 +23,13 @@ export function createBody(stream: Readable, encoding: string | undefined, host:
         throw networkFailure(error, host, 'body');
       }
     },
-    release() {
+    async release() {
       if (decoded.readableEnded || decoded.destroyed) return;
       const timer = setTimeout(destroy, releaseMs);
       timer.unref();
       decoded.on('close', () => { clearTimeout(timer); }).resume();
+      // The end is mostly here already and needs one turn of the event loop to be seen; the next request then finds the connection free.
+      await new Promise((resolve) => { setImmediate(resolve); });
     },
     destroy,
   };

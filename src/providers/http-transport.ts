@@ -31,11 +31,13 @@ function sendOn(warm: WarmAgent, url: URL, request: HttpRequest): Promise<Answer
     const sent = open(url, { agent: warm.agent, method: request.method, headers: request.headers });
     // Not the `signal` option: on an answer that is complete it destroys the connection with an error that nobody can catch.
     let stop = (): void => { sent.destroy(new Error('aborted')); };
+    let answered = false;
     const abort = (): void => { stop(); };
     signal.addEventListener('abort', abort, { once: true });
     sent.on('close', () => { signal.removeEventListener('abort', abort); });
     sent.on('response', (message) => {
       stop = () => { message.destroy(); };
+      answered = true;
       try {
         resolve(answer(message, url.host));
       } catch (error) {
@@ -43,7 +45,7 @@ function sendOn(warm: WarmAgent, url: URL, request: HttpRequest): Promise<Answer
       }
     });
     sent.on('error', (error) => {
-      if (isStale(sent, error) && !signal.aborted) resolve(sendOn(warm, url, request));
+      if (!answered && isStale(sent, error) && !signal.aborted) resolve(sendOn(warm, url, request));
       else reject(networkFailure(error, url.host, 'connect'));
     });
     sent.end(request.body);

@@ -26,14 +26,18 @@ const rules: readonly Rule[] = [
   { form: /^find\s+(?<pattern>"[^"]+"|'[^']+'|`[^`]+`|.+?)\s+in\s+(?:the\s+)?(?<path>\S+?)(?:\s+(?:folder|directory|file))?$/i,
     calls: (g) => (isGlob(plain(g.pattern)) ? [glob(g)] : [grep(g, false)]) },
   { form: /^(?:list|find|ls|glob|show|what are)\s+(?:me\s+)?(?:all\s+)?(?:of\s+)?(?:the\s+)?(?:files?\s+)?(?:matching\s+|named\s+|called\s+)?(?<pattern>\S*[*?{[]\S*)(?:\s+files?)?(?:\s+(?:in|under)\s+(?:the\s+)?(?<path>\S+))?$/i, calls: (g) => [glob(g)] },
-  { form: /^(?:list|find|show|count)\s+(?:me\s+)?(?:all\s+)?(?:the\s+)?\.?(?<extension>[a-z0-9]{1,8})\s+files(?:\s+(?:in|under)\s+(?:the\s+)?(?<path>\S+?))?$/i,
+  { form: /^(?:list|find|show|count)\s+(?:me\s+)?(?:all\s+)?(?:the\s+)?\.?(?!the\b|my\b|all\b|of\b|these\b|your\b)(?<extension>[a-z0-9]{1,10})\s+files(?:\s+(?:in|under)\s+(?:the\s+)?(?<path>\S+?))?$/i,
     calls: (g) => [glob({ pattern: `**/*.${extensionOf(g.extension)}`, path: g.path })] },
-  { form: /^(?:list|ls|show|what)(?:\s+me)?(?:\s+(?:all|the|my|files|folder|directory|everything|is|are|here|there|in))*(?:\s+(?<path>[^\s?]*[/.][^\s?]*))?(?:\s+(?:folder|directory))?\??$/i,
-    calls: (g) => [{ name: 'glob', args: { pattern: '*', ...pathArg(g.path) } }] },
+  { form: /^(?:list|ls)(?:\s+me)?(?:\s+(?:all|the|my|files|folder|directory|everything|here|in|of))*(?:\s+(?<path>\S*[/.]\S*))?(?:\s+(?:folder|directory))?\??$/i, calls: listing },
+  { form: /^(?:show|what|which)(?:\s+me)?(?:\s+(?:all|the|my|files|folder|directory|everything|is|are|here|there|in))+(?:\s+(?<path>\S+\/))?\??$/i, calls: listing },
   { form: /^(?:read|show|open|cat|print|view|display|head)\s+(?:me\s+)?(?:the\s+)?(?:contents?\s+of\s+)?(?:the\s+)?(?:files?\s+)?(?<paths>\S+(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)\S+)*)(?:\s+file)?$/i,
     calls: (g) => (g.paths ?? '').split(/\s*,\s*(?:and\s+)?|\s+and\s+/i).map((path) => ({ name: 'file_read', args: { path: word(path) } })) },
   { form: /^what(?:'s| is)\s+in\s+(?:the\s+)?(?:file\s+)?(?<path>\S+?)\??$/i, calls: (g) => [{ name: 'file_read', args: { path: word(g.path) } }] },
 ];
+
+function listing(groups: Groups): readonly OfflineCall[] {
+  return [{ name: 'glob', args: { pattern: '*', ...pathArg(groups.path) } }];
+}
 
 /** What a user's text asks for: one step per request joined by `then`, each with the calls of one response. Null where it is not understood.
  *  Deterministic: the same text gives the same calls. */

@@ -1,0 +1,176 @@
+import { afterEach, expect, test } from 'vitest';
+import type { ModelChunk } from '../../src/core/provider.js';
+import type { Schedule } from '../../src/providers/http-watch.js';
+import { startFaultServer, type Attempt, type FaultServer } from './http-fault-server.js';
+import { hello, listen, testEndpoint, testKey, testProvider } from './http-harness.js';
+
+const servers: FaultServer[] = [];
+afterEach(async () => {
+  for (const server of servers.splice(0)) await server.close();
+  delete process.env.OPENAI_CUSTOM_HEADERS;
+  delete process.env.OPENAI_ORG_ID;
+});
+
+async function serve(...attempts: readonly Attempt[]): Promise<FaultServer> {
+  const server = await startFaultServer(attempts);
+  servers.push(server);
+  return server;
+}
+
+function event(delta: unknown, finish: string | null = null): string {
+  return `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
+}
+const eventStream = { 'content-type': 'text/event-stream' };
+const said: Attempt = { status: 200, headers: eventStream, stream: [{ data: event({ content: 'Hello' }) }, { data: event({}, 'stop') }, { data: 'data: [DONE]\n\n' }] };
+
+/** A clock that moves only when it is told to; `expire` runs what is due next. */
+function handClock(): { now: () => number; schedule: Schedule; expire: () => void } {
+  let at = 1_000_000;
+  let next: { readonly due: number; readonly run: () => void } | null = null;
+  return {
+    now: () => at,
+    schedule: (run, delayMs) => {
+      const mine = { due: at + delayMs, run };
+      next = mine;
+      return () => { if (next === mine) next = null; };
+    },
+    expire() {
+      const due = next;
+      next = null;
+      if (due !== null) { at = due.due; due.run(); }
+    },
+  };
+}
+
+test('a redirect to another host is reported and the key goes nowhere else', async () => {
+  const other = await serve(said);
+  const server = await serve({ status: 307, headers: { location: `${other.url}/v1/chat/completions?token=abc` } });
+  const heard = await listen(testProvider(testEndpoint('openai-chat', `${server.url}/v1`)), hello, 'openai-chat');
+  expect(heard.fault).toMatchObject({ code: 'protocol', status: 307, hint: 'set the base URL to where the server really is' });
+  expect(heard.fault?.message).toContain(`to ${other.url};`);
+  expect([server.requests.length, other.requests.length]).toEqual([1, 0]);
+});
+
+test('nothing but the endpoint\'s own headers leaves, whatever the environment holds for the vendor', async () => {
+  process.env.OPENAI_CUSTOM_HEADERS = 'x-secret: for-openai-only';
+  process.env.OPENAI_ORG_ID = 'org-private';
+  const server = await serve(said);
+  await listen(testProvider(testEndpoint('openai-chat', `${server.url}/v1`, { headers: { 'HTTP-Referer': 'https://here.example', 'X-Title': 'agent-shell' } })), hello, 'openai-chat');
+  const { host: _host, connection: _connection, 'content-length': _length, ...headers } = server.requests[0]?.headers ?? {};
+  expect(headers).toEqual({
+    accept: 'text/event-stream, application/json', authorization: `Bearer ${testKey}`, 'content-type': 'application/json',
+    'http-referer': 'https://here.example', 'user-agent': 'agent-shell', 'x-title': 'agent-shell',
+  });
+});
+
+test('Messages requests carry the key and the version that the preset asks for', async () => {
+  const server = await serve({ status: 400, headers: { 'content-type': 'application/json' }, body: '{"type":"error","error":{"type":"invalid_request_error","message":"no"}}' });
+  await listen(testProvider(testEndpoint('anthropic-messages', server.url, { headers: { 'anthropic-version': '2023-06-01' } })), hello, 'anthropic-messages');
+  const [request] = server.requests;
+  expect([request?.path, request?.headers['x-api-key'], request?.headers['anthropic-version'], request?.headers.authorization]).toEqual(['/v1/messages', testKey, '2023-06-01', undefined]);
+});
+
+test('a server without a key is sent none', async () => {
+  const server = await serve(said);
+  await listen(testProvider(testEndpoint('openai-chat', `${server.url}/v1`, { key: null })), hello, 'openai-chat');
+  expect(server.requests[0]?.headers.authorization).toBeUndefined();
+});
+
+test('requests after each other use one connection', async () => {
+  const server = await serve({ status: 200, headers: eventStream, body: `${event({ content: 'Hello' })}${event({}, 'stop')}data: [DONE]\n\n` });
+  const provider = testProvider(testEndpoint('openai-chat', `${server.url}/v1`));
+  for (let n = 0; n < 3; n++) expect((await listen(provider, hello, 'openai-chat')).text).toBe('Hello');
+  expect(server.requests.map((request) => request.connection)).toEqual([1, 1, 1]);
+  provider.close();
+});
+
+test('a connection opened ahead serves the first request', async () => {
+  const server = await serve(said);
+  const provider = testProvider(testEndpoint('openai-chat', `${server.url}/v1`));
+  provider.warm();
+  const heard = await listen(provider, hello, 'openai-chat');
+  expect([heard.text, server.requests.map((request) => request.connection)]).toEqual(['Hello', [1]]);
+  provider.close();
+});
+
+test('the text of an answer that broke is void, and the retry says why and for how long', async () => {
+  const server = await serve({ status: 200, headers: eventStream, stream: [{ data: event({ content: 'Hel' }) }], end: 'rst' }, said);
+  const { chunks } = await listen(testProvider(testEndpoint('openai-chat', `${server.url}/v1`)), hello, 'openai-chat');
+  expect(chunks.map((chunk) => chunk.type)).toEqual(['text', 'retry', 'text', 'end']);
+  expect(chunks[1]).toMatchObject({ attempt: 1, maxRetries: 5, delayMs: 250, reason: expect.stringContaining('broke in the middle') as string });
+});
+
+test('calls of an unfinished answer are never given', async () => {
+  const call = { tool_calls: [{ index: 0, id: 'c1', type: 'function', function: { name: 'bash', arguments: '{"command":"true"}' } }] };
+  const server = await serve({ status: 200, headers: eventStream, stream: [{ data: event(call) }], end: 'fin' });
+  const heard = await listen(testProvider(testEndpoint('openai-chat', `${server.url}/v1`), { maxRetries: 1 }), hello, 'openai-chat');
+  expect([heard.chunks.map((chunk) => chunk.type), heard.fault?.code, server.requests.length]).toEqual([['retry', 'fault'], 'stream_incomplete', 2]);
+});
+
+test('silence before the first byte is a network fault', async () => {
+  const server = await serve({ raw_head: '', end: 'hang' });
+  const clock = handClock();
+  const provider = testProvider(testEndpoint('openai-chat', `${server.url}/v1`), { maxRetries: 0, firstByteTimeoutMs: 60_000, turnTimeoutMs: 900_000 }, { ...clock, sleep: () => Promise.resolve() });
+  const heard = listen(provider, hello, 'openai-chat');
+  while (server.requests.length === 0) await new Promise((resolve) => { setImmediate(resolve); });
+  clock.expire();
+  expect((await heard).fault).toMatchObject({ code: 'network', message: expect.stringMatching(/sent nothing for 60 s/) as string });
+});
+
+test('silence in the middle is an incomplete stream; the end of the turn is not tried again', async () => {
+  const hang: Attempt = { status: 200, headers: eventStream, stream: [{ data: event({ content: 'Hel' }) }], end: 'hang' };
+  for (const [limits, code, requests] of [[{ maxRetries: 1 }, 'stream_incomplete', 2], [{ turnTimeoutMs: 1000 }, 'network', 1]] as const) {
+    const server = await serve(hang);
+    const clock = handClock();
+    const provider = testProvider(testEndpoint('openai-chat', `${server.url}/v1`), limits, { ...clock, sleep: () => Promise.resolve() });
+    const heard = await listen(provider, hello, 'openai-chat', undefined, (chunk) => { if (chunk.type === 'text') setImmediate(clock.expire); });
+    expect([heard.fault?.code, server.requests.length]).toEqual([code, requests]);
+  }
+});
+
+test('an abort ends the stream at once without an end or a fault, in a request, in an answer and in a wait', async () => {
+  const hang: Attempt = { status: 200, headers: eventStream, stream: [{ data: event({ content: 'Hel' }) }], end: 'hang' };
+  const cases: readonly (readonly [Attempt, ModelChunk['type'] | null])[] = [[{ raw_head: '', end: 'hang' }, null], [hang, 'text'], [{ status: 503, body: '' }, 'retry']];
+  for (const [attempt, on] of cases) {
+    const server = await serve(attempt);
+    const abort = new AbortController();
+    const waiting = testProvider(testEndpoint('openai-chat', `${server.url}/v1`), {}, { sleep: (_delayMs, signal) => new Promise((resolve) => { signal.addEventListener('abort', () => { resolve(); }); }) });
+    const heard = listen(waiting, hello, 'openai-chat', abort.signal, (chunk) => { if (chunk.type === on) setImmediate(() => { abort.abort(); }); });
+    while (on === null && server.requests.length === 0) await new Promise((resolve) => { setImmediate(resolve); });
+    if (on === null) abort.abort();
+    expect((await heard).chunks.map((chunk) => chunk.type)).toEqual(on === null ? [] : [on]);
+  }
+});
+
+test('a reader that stops listening closes the connection', async () => {
+  const server = await serve({ status: 200, headers: eventStream, stream: [{ data: event({ content: 'a' }), repeat: -1, every_ms: 0 }], end: 'hang' });
+  const provider = testProvider(testEndpoint('openai-chat', `${server.url}/v1`));
+  const request = { conversation: hello, ref: { provider: 'test', api: 'openai-chat', model: 'm' }, toolChoice: 'auto', signal: new AbortController().signal } as const;
+  for await (const chunk of provider.stream(request)) if (chunk.type === 'text') break;
+  await server.close();
+  expect(server.requests.length).toBe(1);
+});
+
+test('compressed streams are read', async () => {
+  const { gzipSync } = await import('node:zlib');
+  const body = gzipSync(Buffer.from(`${event({ content: 'Hello' })}${event({}, 'stop')}data: [DONE]\n\n`));
+  const server = await serve({ status: 200, headers: { ...eventStream, 'content-encoding': 'gzip' }, stream: [{ base64: body.toString('base64') }] });
+  expect((await listen(testProvider(testEndpoint('openai-chat', `${server.url}/v1`)), hello, 'openai-chat')).text).toBe('Hello');
+});
+
+test('a key that a server echoes is masked, and the hint names its variable', async () => {
+  const server = await serve({ status: 401, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ error: { message: `Incorrect key ${testKey} \u001b[31m` } }) });
+  const { fault } = await listen(testProvider(testEndpoint('openai-chat', `${server.url}/v1`)), hello, 'openai-chat');
+  expect(fault).toMatchObject({ code: 'auth', status: 401, hint: 'check TEST_API_KEY' });
+  expect(fault?.message).not.toMatch(new RegExp(`${testKey}|\u001b`));
+});
+
+test('what a provider says a request costs wins over the table', async () => {
+  const usage = { prompt_tokens: 1_000_000, completion_tokens: 0, total_tokens: 1_000_000 };
+  const answer = (extra: object): Attempt => ({ status: 200, headers: eventStream, stream: [{ data: event({ content: 'x' }) }, { data: event({}, 'stop') },
+    { data: `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [], usage: { ...usage, ...extra } })}\n\ndata: [DONE]\n\n` }] });
+  const server = await serve(answer({}), answer({ cost: 0.25 }));
+  const provider = testProvider(testEndpoint('openai-chat', `${server.url}/v1`), {}, { price: () => ({ input: 3, output: 15 }) });
+  const costs = [await listen(provider, hello, 'openai-chat'), await listen(provider, hello, 'openai-chat')].map(({ chunks }) => chunks.find((chunk) => chunk.type === 'usage')?.costUsd);
+  expect(costs).toEqual([3, 0.25]);
+});
