@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import type { ResultPromise } from 'execa';
 import type { Sandbox } from '../core/tool.js';
 import { groupSize, processesMarked, signalGroup } from './process-group.js';
@@ -49,10 +50,6 @@ type EndReason = 'exit' | 'timeout' | 'cancelled' | 'output_limit';
 const killAfterMs = 2000;
 const drainMs = 200;
 const pollMs = 10;
-const signalNumbers: Readonly<Partial<Record<NodeJS.Signals, number>>> = {
-  SIGHUP: 1, SIGINT: 2, SIGQUIT: 3, SIGILL: 4, SIGTRAP: 5, SIGABRT: 6, SIGBUS: 7, SIGFPE: 8, SIGKILL: 9, SIGUSR1: 10, SIGSEGV: 11,
-  SIGUSR2: 12, SIGPIPE: 13, SIGALRM: 14, SIGTERM: 15, SIGXCPU: 24, SIGXFSZ: 25, SIGSYS: 31,
-};
 
 /** Each process is the leader of its own group and session, without a terminal and with empty standard input. */
 export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunner {
@@ -145,7 +142,7 @@ async function supervised(child: Child, pid: number, request: ProcessRequest): P
   open = false;
   letGo(child);
   const background = reason === 'exit' ? groupSize(pid) : 0;
-  return { ended: reason, exitCode: exit.code ?? 128 + (signalNumbers[exit.signal ?? 'SIGKILL'] ?? 0), signal: exit.signal, background };
+  return { ended: reason, exitCode: exit.code ?? 128 + constants.signals[exit.signal ?? 'SIGKILL'], signal: exit.signal, background };
 }
 
 /** What still holds the pipes may go on, and does not keep our own process alive. */

@@ -1,11 +1,10 @@
 import { createHash } from 'node:crypto';
-import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, symlinkSync, writeSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createLineCollector } from '../../src/tools/line-window.js';
-import { call, context, envelopeOf, registry, tree } from './workbench.js';
+import { call, context, envelopeOf, makeFifo, registry, tree } from './workbench.js';
 
 const read = (cwd: string, path: string, more: object = {}) => envelopeOf('file_read', { path, ...more }, context(cwd));
 const utf16 = (text: string, big: boolean): Buffer => { const bytes = Buffer.from(`\uFEFF${text}`, 'utf16le'); return big ? bytes.swap16() : bytes; };
@@ -89,7 +88,7 @@ test('binary files are refused with their kind and size', async () => {
 
 test('FIFOs, sockets, devices and what the kernel makes up are refused at once', async () => {
   const cwd = tree();
-  execFileSync('mkfifo', [join(cwd, 'fifo')]);
+  makeFifo(join(cwd, 'fifo'));
   const server = createServer().listen(join(cwd, 'socket'));
   await new Promise((resolve) => { server.once('listening', resolve); });
   symlinkSync('/dev/zero', join(cwd, 'zero'));

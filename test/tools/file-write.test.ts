@@ -1,10 +1,10 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, linkSync, readdirSync, readFileSync, readlinkSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { FileState } from '../../src/core/event.js';
-import { call, context, envelopeOf, registry, tree } from './workbench.js';
+import { call, context, envelopeOf, makeFifo, registry, tree } from './workbench.js';
 
 const sha = (bytes: string | Buffer): string => createHash('sha256').update(bytes).digest('hex');
 const write = (cwd: string, path: string, content: string) => envelopeOf('file_write', { path, content }, context(cwd));
@@ -69,25 +69,43 @@ test('what the session wrote itself, never saw, or saw and is gone may be writte
 
 test('a directory, a FIFO, a device, a path through a file and a name too long are refused', async () => {
   const cwd = tree({ 'd/': '', f: '' });
-  execFileSync('mkfifo', [join(cwd, 'fifo')]);
+  makeFifo(join(cwd, 'fifo'));
   for (const path of ['d', '.', 'd/', 'new/', 'fifo', '/dev/null', '/proc/self/comm', 'f/x', 'n'.repeat(300)]) expect({ path, ...(await write(cwd, path, 'x')) }).toMatchObject({ path, code: 'execution_failed' });
   expect(readdirSync(cwd).sort()).toEqual(['d', 'f', 'fifo']);
 });
 
-test('a full disk leaves the old file and no rest behind', async () => {
-  const cwd = tree({ f: 'old' });
+/** A program of its own that writes with the tool; `body` sees `write(content)`. */
+async function writerProgram(cwd: string, body: string): Promise<string> {
   const script = `
     import { builtinTools } from ${JSON.stringify(new URL('../../src/tools/builtin.ts', import.meta.url).pathname)};
     const tool = builtinTools({ processes: null, shell: 'bash', maxReadBytes: 1, timeoutS: 1, maxTimeoutS: 1, env: {}, protectedEnv: [] }).find((one) => one.name === 'file_write');
-    process.on('SIGXFSZ', () => {});
     const ctx = { cwd: ${JSON.stringify(cwd)}, signal: new AbortController().signal, sandbox: 'off', limits: { timeoutMs: null, maxOutputBytes: 1000 }, knownFiles: new Map() };
-    console.log(JSON.stringify((await tool.run({ path: 'f', content: 'x'.repeat(100_000) }, ctx)).envelope));`;
+    const write = async (content) => (await tool.run({ path: 'f', content }, ctx)).envelope;
+    ${body}`;
   const { buildSync } = await import('esbuild');
-  const bundled = buildSync({ stdin: { contents: script, resolveDir: process.cwd(), loader: 'ts' }, bundle: true, platform: 'node', format: 'esm', target: 'node20', write: false, external: ['execa', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'] });
-  const out = tree({ 'run.mjs': bundled.outputFiles[0]?.text ?? '' });
-  const printed = execFileSync('bash', ['-c', `ulimit -f 8; exec ${process.execPath} ${join(out, 'run.mjs')}`], { encoding: 'utf8' });
+  const bundled = buildSync({ stdin: { contents: script, resolveDir: process.cwd(), loader: 'ts' }, bundle: true, platform: 'node', format: 'esm', target: 'node20', write: false, external: ['execa', 'fast-glob', 'ignore', '@vscode/ripgrep'] });
+  return join(tree({ 'run.mjs': bundled.outputFiles[0]?.text ?? '' }), 'run.mjs');
+}
+
+test('a full disk leaves the old file and no rest behind', async () => {
+  const cwd = tree({ f: 'old' });
+  const program = await writerProgram(cwd, "process.on('SIGXFSZ', () => {}); console.log(JSON.stringify(await write('x'.repeat(100_000))));");
+  const printed = execFileSync('bash', ['-c', `ulimit -f 8; exec ${process.execPath} ${program}`], { encoding: 'utf8' });
   expect(JSON.parse(printed)).toMatchObject({ code: 'execution_failed', error: expect.stringContaining('old content is untouched') });
   expect([readdirSync(cwd), readFileSync(join(cwd, 'f'), 'utf8')]).toEqual([['f'], 'old']);
+});
+
+test('after a kill at any instant the file is the old or the new one', async () => {
+  const cwd = tree({ f: 'a'.repeat(500_000) });
+  const program = await writerProgram(cwd, "console.log('up'); for (let i = 0; ; i++) await write((i % 2 ? 'a' : 'b').repeat(500_000));");
+  for (let kill = 0; kill < 12; kill++) {
+    const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'ignore'] });
+    await new Promise((resolve) => { child.stdout.once('data', resolve); });
+    await new Promise((resolve) => { setTimeout(resolve, 3 + kill * 5); }); // the instant of the kill is what varies
+    child.kill('SIGKILL');
+    await new Promise((resolve) => { child.once('exit', resolve); });
+    expect(readFileSync(join(cwd, 'f'), 'utf8')).toMatch(/^(?:a{500000}|b{500000})$/);
+  }
 });
 
 test('edit replaces one exact occurrence and keeps everything else byte for byte', async () => {

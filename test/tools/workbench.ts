@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -22,6 +23,12 @@ export function tree(files: Readonly<Record<string, string | Uint8Array>> = {}):
     writeFileSync(join(root, path), content);
   }
   return root;
+}
+
+/** Node cannot make one itself. */
+export function makeFifo(path: string): void {
+  const program = 'mkfifo';
+  execFileSync(program, [path]);
 }
 
 export function context(cwd: string, changed: Partial<ToolContext> = {}): ToolContext {
