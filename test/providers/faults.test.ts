@@ -35,10 +35,12 @@ const idleMs = 600;
 const folder = mkdtempSync(join(tmpdir(), 'agent-faults-'));
 afterAll(() => { rmSync(folder, { recursive: true, force: true }); });
 
+const certificateTool = 'openssl';
+
 /** A certificate nobody trusts; null where no tool makes one. */
 function badCertificate(): { readonly key: string; readonly cert: string } | null {
   try {
-    execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1', '-subj', '/CN=localhost',
+    execFileSync(certificateTool, ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1', '-subj', '/CN=localhost',
       '-keyout', join(folder, 'key.pem'), '-out', join(folder, 'cert.pem')], { stdio: 'ignore' });
     return { key: readFileSync(join(folder, 'key.pem'), 'utf8'), cert: readFileSync(join(folder, 'cert.pem'), 'utf8') };
   } catch {
