@@ -22,6 +22,7 @@ export function messagesRequest(): (conversation: Conversation, options: WireOpt
     const variant = JSON.stringify([options.provider, options.model]);
     const sides = mergeSides(conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options))));
     if (sides[0]?.side !== 'user') sides.unshift({ side: 'user', items: [nothingToAnswer] });
+    trimEnd(sides.at(-1));
     markSides(sides, markBlock);
     const system = conversation.system.trim() === '' ? undefined : `[${markBlock(textBlock(conversation.system))}]`;
     const maxTokens = conversation.settings.max_output_tokens ?? options.quirks.default_max_output_tokens ?? defaultMaxTokens;
@@ -33,10 +34,18 @@ export function messagesRequest(): (conversation: Conversation, options: WireOpt
       ['tools', hasTools ? `[${markTools(tools(conversation.tools, () => toolTexts(conversation.tools)), system === undefined)}]` : undefined],
       ['system', system],
       ['messages', `[${sides.map(messageText).join(',')}]`],
-      ...effortFields(conversation, options, maxTokens),
+      ...effortFields(conversation, options, maxTokens, sides.at(-1)),
       ['tool_choice', hasTools && options.toolChoice === 'none' ? '{"type":"none"}' : undefined],
     ], options.extraBody);
   };
+}
+
+/** A list that ends with the assistant's text may not end with white space. */
+function trimEnd(last: Side | undefined): void {
+  const item = last?.side === 'assistant' ? last.items.pop() : undefined;
+  if (!last || item === undefined) return;
+  const written = JSON.parse(item) as JsonObject;
+  last.items.push(written.type === 'text' && typeof written.text === 'string' ? textBlock(written.text.trimEnd()) : item);
 }
 
 function toolTexts(tools: readonly ToolSpec[]): string {
@@ -58,20 +67,20 @@ function markBlock(block: string): string {
 
 const budgets: ReadonlyMap<string, number> = new Map([['minimal', 1024], ['low', 4096], ['medium', 12_288], ['high', 24_576], ['xhigh', 32_768], ['max', 49_152]]);
 
-function effortFields(conversation: Conversation, options: WireOptions, maxTokens: number): (readonly [string, string])[] {
+function effortFields(conversation: Conversation, options: WireOptions, maxTokens: number, last: Side | undefined): (readonly [string, string])[] {
   const { effort } = conversation.settings;
   if (effort === undefined || effort === 'none') return [];
   if (options.quirks.effort === 'adaptive') return [['thinking', '{"type":"adaptive"}'], ['output_config', jsonText({ effort })]];
   const budget = Math.min(budgets.get(effort) ?? 12_288, maxTokens - 1024);
-  if (options.quirks.effort !== 'thinking' || budget < 1024 || continuesWithoutThinking(conversation, options)) return [];
+  if (options.quirks.effort !== 'thinking' || budget < 1024 || refusesBudget(conversation, options, last)) return [];
   return [['thinking', jsonText({ type: 'enabled', budget_tokens: budget })]];
 }
 
-/** With a thinking budget, a response whose results are being sent must start with its thinking; a foreign one cannot. */
-function continuesWithoutThinking(conversation: Conversation, options: WireOptions): boolean {
-  const last = conversation.messages.at(-1);
-  if (last?.role !== 'assistant' || last.calls.length === 0) return false;
-  return !thinks(layOut(last, ownReasoning(last, api, options))[0]);
+/** With a thinking budget, a last response with calls must start with its thinking, which a foreign one cannot; and no text may be continued. */
+function refusesBudget(conversation: Conversation, options: WireOptions, last: Side | undefined): boolean {
+  if (last?.side === 'assistant') return true;
+  const answer = conversation.messages.findLast((message) => message.role === 'assistant');
+  return answer !== undefined && answer.calls.length > 0 && !thinks(layOut(answer, ownReasoning(answer, api, options))[0]);
 }
 
 function serialise(message: Message, options: WireOptions): Pieces {
@@ -114,9 +123,11 @@ function textBlock(text: string): string {
   return `{"type":"text","text":${JSON.stringify(wellFormed(text))}}`;
 }
 
-/** The arguments go in as they were received: they are the text of a JSON object. */
+/** The arguments go in as they were received, for they are the text of a JSON object; only escaped surrogate pairs are written out. */
 function callBlock(call: AnsweredCall): string {
-  return `{"type":"tool_use","id":"${blockId(call.id)}","name":"${toolName(call.name)}","input":${argumentsText(call.arguments)}}`;
+  const received = argumentsText(call.arguments);
+  const input = /\\ud[89a-f]/i.test(received) ? JSON.stringify(JSON.parse(received)) : received;
+  return `{"type":"tool_use","id":"${blockId(call.id)}","name":"${toolName(call.name)}","input":${input}}`;
 }
 
 function resultBlock({ id, result }: AnsweredCall): string {

@@ -1,5 +1,5 @@
 import type { Stop, Usage } from '../core/event.js';
-import type { Json } from '../core/json.js';
+import { jsonDepth, type Json } from '../core/json.js';
 import type { FaultCode, ReceivedCall } from '../core/provider.js';
 import { wellFormed } from '../core/text.js';
 import { fault, streamFault } from './wire-fault.js';
@@ -106,10 +106,13 @@ function settle(stop: Finish['stop'], calls: number): Exclude<Stop, 'interrupted
   return stop;
 }
 
-/** The JSON value of an event's data; undefined where it is not JSON. */
+const maxDepth = 512;
+
+/** The JSON value of an event's data; undefined where it is not JSON, or nested so deep that it could not be written again. */
 export function parseData(data: string): unknown {
   try {
-    return JSON.parse(data) as unknown;
+    // Only a long text can be deep, so the short events of a stream are not searched.
+    return data.length > 4096 && jsonDepth(data, maxDepth) > maxDepth ? undefined : JSON.parse(data) as unknown;
   } catch {
     return undefined;
   }

@@ -44,10 +44,6 @@ export function decode(wire: Wire, pieces: readonly Uint8Array[]): readonly Wire
   return chunks;
 }
 
-export function decodeText(wire: Wire, text: string): Decoded {
-  return fold(decode(wire, [Buffer.from(text)]));
-}
-
 export interface Entry { readonly file: string; readonly api: string; readonly status: number; readonly features: readonly string[] }
 
 /** The recordings beside the repository, or null where they are absent. */

@@ -183,7 +183,27 @@ test('a thinking budget is left out while a call is answered that was made witho
   const messages = [user('x'), answer('openai-chat', '', [call('a')])];
   const effort = { settings: { ...settings, effort: 'low', max_output_tokens: 9000 } };
   expect(body('messages', talk(messages, effort), { effort: 'thinking' }).thinking).toBeUndefined();
-  expect(body('messages', talk([...messages, user('y', 9)], effort), { effort: 'thinking' }).thinking).toBeDefined();
+  expect(body('messages', talk([...messages, user('y', 9)], effort), { effort: 'thinking' }).thinking).toBeUndefined();
+  expect(body('messages', talk([...messages, answer('openai-chat', 'ok', []), user('y', 9)], effort), { effort: 'thinking' }).thinking).toBeDefined();
+  const own = answer('anthropic-messages', '', [call('a')], [{ type: 'thinking', thinking: 'Hm.', signature: 'S' }]);
+  expect(body('messages', talk([user('x'), own], effort), { effort: 'thinking' }).thinking).toBeDefined();
+});
+
+test('a list that ends with the assistant is trimmed, because Messages refuses it otherwise', () => {
+  const sent = body('messages', talk([user('x'), answer('anthropic-messages', 'so far \n', [])]));
+  expect(sent.messages).toMatchObject([{ role: 'user' }, { role: 'assistant', content: [{ type: 'text', text: 'so far' }] }]);
+});
+
+test('arguments go back as they came; what is no object, or too deep, goes back as {}', () => {
+  const rows: readonly (readonly [received: string, sent: string])[] = [
+    ['{"a": 1.0, "b":"\\n"}', '{"a": 1.0, "b":"\\n"}'], ['', '{}'], ['null', '{}'], ['[1]', '{}'], ['{"a":', '{}'], ['{}{}', '{}'],
+    ['{"a":"\\ud83d"}', '{"a":"\ufffd"}'], [`${'{"a":'.repeat(70)}1${'}'.repeat(70)}`, '{}'],
+  ];
+  const messages = [user('x'), answer('openai-chat', '', rows.map(([received], index) => call(`c${index}`, received)))];
+  const sent = body('chat', talk(messages)).messages as { tool_calls?: { function: { arguments: string } }[] }[];
+  expect(sent[2]?.tool_calls?.map((item) => item.function.arguments)).toEqual(rows.map(([, args]) => args));
+  const blocks = (body('messages', talk(messages)).messages as { content: { input?: unknown }[] }[])[1]?.content;
+  expect(blocks?.map(({ input }) => input)).toEqual(rows.map(([, args]) => JSON.parse(args) as unknown));
 });
 
 test('ids take the form their vendor demands, alike in call and result', () => {

@@ -96,6 +96,9 @@ function messages(body: Fields): readonly string[] {
     if (String(blocks.at(-1)?.type).endsWith('thinking')) broken.push('thinking at the end');
   });
   if (open.length > 0) broken.push('calls not answered at the end');
+  const last = list(body.messages).at(-1);
+  const text = last?.role === 'assistant' ? list(last.content).at(-1)?.text : undefined;
+  if (typeof text === 'string' && (/\s$/.test(text) || (body.thinking as Fields | undefined)?.type === 'enabled')) broken.push('a prefill that is not taken');
   if ((JSON.stringify(body).match(/"cache_control":\{/g) ?? []).length > 4) broken.push('more than four cache marks');
   return broken;
 }
