@@ -1,5 +1,5 @@
 import { accessSync, constants, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import type { Statement } from 'better-sqlite3';
 import { makeFilesPrivate, unwritable } from './database-file.js';
 import { checkSqliteVersion, type Database, type Driver } from './driver.js';
@@ -58,7 +58,7 @@ function open(driver: Driver, file: string): Database {
 
 /** SQLite opens a file it may not write as read-only without a word. */
 function assertWritable(file: string): void {
-  for (const path of [file, dirname(resolve(file))]) {
+  for (const path of [file, dirname(file)]) {
     try {
       accessSync(path, constants.W_OK);
     } catch (error) {

@@ -1,5 +1,5 @@
 import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import type { Driver } from './driver.js';
 import { migrate } from './migrations.js';
 import { StoreError } from './store-error.js';
@@ -71,12 +71,12 @@ export function syncFolder(folder: string): void {
 /** Makes an empty database under its final name in one step: no other process ever sees a half-made one.
  *  Where another process was first, its database stays. */
 export function createDatabase(driver: Driver, file: string): void {
-  ensureFolder(dirname(resolve(file)));
+  ensureFolder(dirname(file));
   const draft = draftName(file);
   try {
     buildDraft(driver, draft);
     publishNew(draft, file);
-    syncFolder(dirname(resolve(file)));
+    syncFolder(dirname(file));
   } finally {
     removeDatabase(draft);
   }

@@ -19,11 +19,17 @@ export function takeLease({ db, sql }: Connection, sessionId: string, me: Proces
     const row = sql<LeaseRow>('SELECT * FROM leases WHERE session_id = ?').get(sessionId);
     if (row && holds(row, me, lastSignMs({ sql }, row), nowMs)) return { holder: { pid: row.pid, host: row.host, since: row.since } };
     const token = randomUUID();
-    sql('INSERT OR REPLACE INTO leases (session_id, token, pid, host, machine, started, since) VALUES (?, ?, ?, ?, ?, ?, ?)')
-      .run(sessionId, token, me.pid, me.host, me.machine, me.started, nowMs);
+    sql('DELETE FROM leases WHERE session_id = ?').run(sessionId);
+    enterLease({ sql }, sessionId, token, me, nowMs);
     return { token };
   });
   return take.immediate();
+}
+
+/** Enters a lease under its token, as after a repair, which carries none over; one that another process has meanwhile stays. */
+export function enterLease({ sql }: Pick<Connection, 'sql'>, sessionId: string, token: string, me: ProcessIdentity, nowMs: number): void {
+  sql('INSERT OR IGNORE INTO leases (session_id, token, pid, host, machine, started, since) VALUES (?, ?, ?, ?, ?, ?, ?)')
+    .run(sessionId, token, me.pid, me.host, me.machine, me.started, nowMs);
 }
 
 /** Gives a lease back; one that was taken over meanwhile stays with its new holder. */

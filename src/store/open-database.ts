@@ -8,6 +8,7 @@ import { asStoreError, isDamage, sqliteCode, StoreError } from './store-error.js
 
 export interface OpenOptions {
   readonly driver: Driver;
+  /** Absolute. */
   readonly file: string;
   readonly now: () => number;
   readonly maxBusyMs: number;

@@ -1,5 +1,5 @@
 import { existsSync, linkSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { buildDraft, draftName, isMissingLinkSupport, removeDatabase, syncFolder } from './database-file.js';
 import type { Driver } from './driver.js';
 import { salvage, type Salvaged } from './salvage.js';
@@ -54,12 +54,12 @@ function exchange(file: string, draft: string, aside: string): void {
     renameSync(file, aside);
   }
   renameSync(draft, file);
-  syncFolder(dirname(resolve(file)));
+  syncFolder(dirname(file));
 }
 
 function refuseTooMany(file: string, reason: string): void {
   const start = `${basename(file)}.corrupt-`;
-  const kept = readdirSync(dirname(resolve(file))).filter((name) => name.startsWith(start) && !/-(wal|shm)$/.test(name));
+  const kept = readdirSync(dirname(file)).filter((name) => name.startsWith(start) && !/-(wal|shm)$/.test(name));
   if (kept.length < maxKept) return;
   const names = kept.map((name) => join(dirname(file), name)).join(', ');
   throw new StoreError('damaged', `The session database ${file} is damaged (${reason}), and ${kept.length} damaged ones are kept already`, `Look at ${names}; remove or move those you do not need, and start again.`);

@@ -1,5 +1,5 @@
 import type { SessionRow, SessionSummary } from '../core/store.js';
-import { firstLine, wellFormed } from '../core/text.js';
+import { firstLine, utf8Bytes, wellFormed } from '../core/text.js';
 import type { Connection } from './connection.js';
 import { noSession } from './event-rows.js';
 import { sqliteCode, StoreError } from './store-error.js';
@@ -44,9 +44,12 @@ export function sessionsByPrefix({ sql }: Connection, prefix: string, max: numbe
   return rows.map(sessionOfRow);
 }
 
-/** Sessions whose title is `title`, capital letters aside. */
+/** Sessions whose title is `title`, capital letters aside. SQLite knows the capitals of ASCII only. */
 export function sessionsByTitle({ sql }: Connection, title: string): readonly SessionRow[] {
-  return sql<StoredSession>(`SELECT ${columns} FROM sessions WHERE title = ? COLLATE NOCASE ORDER BY id DESC`).all(title).map(sessionOfRow);
+  const isAscii = utf8Bytes(title) === title.length;
+  const statement = sql<StoredSession>(`SELECT ${columns} FROM sessions WHERE ${isAscii ? 'title = ? COLLATE NOCASE' : 'title IS NOT NULL'} ORDER BY id DESC`);
+  const rows = isAscii ? statement.all(title) : statement.all().filter((row) => row.title?.toLowerCase() === title.toLowerCase());
+  return rows.map(sessionOfRow);
 }
 
 /** The sessions that were written to last, newest first, of `cwd` where it is given. */

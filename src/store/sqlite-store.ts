@@ -1,17 +1,19 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { Lease, LeaseHolder, Store } from '../core/store.js';
 import type { Connection } from './connection.js';
 import { loadDriver } from './driver.js';
 import { insertEvent, readEvents } from './event-rows.js';
 import { findSession } from './find-session.js';
-import { leaseHolder, releaseLease, takeLease } from './lease.js';
+import { enterLease, leaseHolder, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './open-database.js';
 import { ownIdentity, type ProcessIdentity } from './process-identity.js';
 import { retryWhileBusy } from './retry.js';
 import { forkSession, insertSession, listSessions, readSession, recentSessions, sessionsByPrefix, sessionsByTitle, updateSession } from './session-rows.js';
-import { asStoreError, isDamage, sqliteCode, StoreError } from './store-error.js';
+import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './store-error.js';
 
 export interface SqliteStoreOptions {
-  /** Absolute path of the database. */
+  /** Path of the database; a link is followed, so that a repair replaces the file and not the link. */
   readonly file: string;
   /** Unix ms. */
   readonly now: () => number;
@@ -28,6 +30,7 @@ export interface OpenedStore {
 }
 
 const defaultBusyMs = 5000;
+const closingBusyMs = 500;
 
 /** Opens the session database, making it (0600, in a folder of 0700) where there is none. A damaged one is moved aside and what can be
  *  read of it is saved into a new one. Throws a StoreError where there can be no store: the native module is missing (`driver`), the
@@ -36,7 +39,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   const notices: string[] = [];
   const driver = await loadDriver();
   let tell = (message: string): void => { notices.push(message); };
-  const open: OpenOptions = { driver, file: options.file, now: options.now, maxBusyMs: options.maxBusyMs ?? defaultBusyMs, notify: (message) => { tell(message); } };
+  const file = existsSync(options.file) ? realpathSync(options.file) : resolve(options.file);
+  const open: OpenOptions = { driver, file, now: options.now, maxBusyMs: options.maxBusyMs ?? defaultBusyMs, notify: (message) => { tell(message); } };
   const store = new SqliteStore(await openDatabase(open), open);
   tell = options.notify ?? tell;
   return { store, notices };
@@ -49,7 +53,10 @@ class SqliteStore implements Store {
   #identity: ProcessIdentity | null = null;
   /** Changes are made one after the other, in the order they were asked for, also while one waits for a lock. */
   #last: Promise<unknown> = Promise.resolve();
-  #syncFailed = false;
+  /** Everything waits for a repair that is under way. */
+  #repairing: Promise<void> | null = null;
+  /** Why nothing more can be done until the next start. */
+  #broken: StoreError | null = null;
 
   constructor(connection: Connection, open: OpenOptions) {
     this.#connection = connection;
@@ -88,17 +95,22 @@ class SqliteStore implements Store {
     return { held: true, release: () => this.#release(sessionId, taken.token) };
   };
 
-  /** Gives back every lease and closes the file. Does nothing the second time. */
+  /** Waits for what was asked for before, gives back every lease and closes the file. Does nothing the second time.
+   *  A lease that cannot be given back because the database is locked ends with the process. */
   close: Store['close'] = async () => {
-    if (!this.#connection) return;
-    const leases = [...this.#tokens];
+    await this.#last;
+    const connection = this.#connection;
+    this.#connection = null;
+    if (!connection) return;
+    const giveBack = connection.db.transaction(() => {
+      for (const [sessionId, token] of this.#tokens) releaseLease(connection, sessionId, token);
+    });
     try {
-      await this.#write((connection) => {
-        for (const [sessionId, token] of leases) releaseLease(connection, sessionId, token);
-      });
+      if (this.#tokens.size > 0) await retryWhileBusy(() => { giveBack.immediate(); }, closingBusyMs);
+    } catch (error) {
+      if (!isBusy(error)) throw this.#failure(error);
     } finally {
-      this.#connection?.db.close();
-      this.#connection = null;
+      connection.db.close();
     }
   };
 
@@ -125,11 +137,14 @@ class SqliteStore implements Store {
 
   /** Waits where the database is locked, and repairs it once where it turns out to be damaged. */
   async #attempt<T>(work: (connection: Connection) => T): Promise<T> {
+    await this.#repairing;
+    const used = this.#connection;
     try {
       return await this.#try(work);
     } catch (error) {
-      if (!isDamage(error) || !this.#connection) throw this.#failure(error);
-      await this.#repair(damageReason(error));
+      if (!isDamage(error) || !used || this.#broken) throw this.#failure(error);
+      if (this.#connection === used) this.#repairing = this.#repair(used, damageReason(error)).finally(() => { this.#repairing = null; });
+      await this.#repairing;
       return this.#try(work).catch((again: unknown) => { throw this.#failure(again); });
     }
   }
@@ -139,23 +154,29 @@ class SqliteStore implements Store {
   }
 
   #usable(): Connection {
+    if (this.#broken) throw this.#broken;
     if (!this.#connection) throw new StoreError('closed', 'The session database is closed', 'This is a bug in the program; run again with --debug.');
-    if (this.#syncFailed) throw new StoreError('io', `The disk could not keep what was written to ${this.#open.file}`, 'Check the disk and the system log, then start the program again.');
     return this.#connection;
   }
 
-  async #repair(reason: string): Promise<void> {
-    const damaged = this.#connection;
-    if (!damaged) return;
+  async #repair(damaged: Connection, reason: string): Promise<void> {
     damaged.db.close();
     this.#connection = null;
-    this.#connection = await reopenRepaired(this.#open, reason, damaged.inode);
+    try {
+      const repaired = await reopenRepaired(this.#open, reason, damaged.inode);
+      for (const [sessionId, token] of this.#tokens) enterLease(repaired, sessionId, token, this.#me(), this.#open.now());
+      this.#connection = repaired;
+    } catch (error) {
+      this.#broken = asStoreError(error, this.#open.file);
+      throw this.#broken;
+    }
   }
 
   /** After a failed sync the kernel may have dropped the pages: a second one would report a success that is none. */
   #failure(error: unknown): StoreError {
-    if (sqliteCode(error) === 'SQLITE_IOERR_FSYNC') this.#syncFailed = true;
-    return asStoreError(error, this.#open.file);
+    const failure = asStoreError(error, this.#open.file);
+    if (sqliteCode(error) === 'SQLITE_IOERR_FSYNC') this.#broken = failure;
+    return failure;
   }
 }
 

@@ -81,6 +81,7 @@ describe.each(stores)('the %s store', (_name, open) => {
       sessionRow({ id: '0199cccc', title: 'Only one' }),
       sessionRow({ id: '0199cccc-0000-7000-8000-000000000004', title: 'two words' }),
       sessionRow({ id: '0199dddd-0000-7000-8000-000000000005', title: 'two words' }),
+      sessionRow({ id: '0199eeee-0000-7000-8000-000000000006', title: 'Über alles' }),
     ];
     for (const row of rows) await store.createSession(row);
     const found = async (text: string): Promise<readonly string[]> => {
@@ -102,6 +103,7 @@ describe.each(stores)('the %s store', (_name, open) => {
       ['only ONE', [rows[3]!.id]],
       ['FIX THE BUILD', [rows[1]!.id, rows[0]!.id]],
       ['two words', [rows[5]!.id, rows[4]!.id]],
+      ['üBER ALLES', [rows[6]!.id]],
       ['Onyl one', ['none', 'Only one']],
       ['words', ['none', 'two words']],
       ['0199bbbc', ['none', rows[2]!.id]],

@@ -4,6 +4,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
+import { storeProcesses } from './child.js';
 import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
@@ -87,7 +88,9 @@ test('damage that only a later read meets is repaired there, and the reader is t
   const told: string[] = [];
   const { store, notices } = await openSqliteStore({ file, now: clock, notify: (message) => { told.push(message); } });
   expect(notices).toEqual([]);
-  const events = await store.load(row.id);
+  const lease = await store.acquire(row.id);
+  const [events, again] = await Promise.all([store.load(row.id), store.load(row.id)]);
+  expect([again, lease.held, (await store.acquire(row.id)).held]).toEqual([events, true, false]);
   expect(told).toEqual([expect.stringMatching(/^The session database was damaged .* is kept as .*corrupt-.*; \d+ events of 1 session /)]);
   expect(events.length).toBeGreaterThan(rowCount * 0.95);
   expect(events.length).toBeLessThan(rowCount);
@@ -117,6 +120,22 @@ test('a log whose database is gone is kept, not replayed into the next database'
   const { store, notices } = await openSqliteStore({ file, now: clock });
   expect(notices).toEqual([expect.stringMatching(/is gone; .* kept as .*corrupt-.*-wal/)]);
   expect(await store.list(5)).toEqual([]);
+  await store.close();
+});
+
+test('of several processes that find the same damage one repairs it, and all go on in the new database', async () => {
+  const start = await storeProcesses();
+  const file = await filledDatabase('together');
+  truncateSync(file, Math.floor(statSync(file).size / 2));
+  const processes = await Promise.all([1, 2, 3].map(() => start(file)));
+  const rows = processes.map(() => sessionRow());
+  for (const [index, one] of processes.entries()) {
+    expect([await one.ask('createSession', rows[index]), await one.ask('append', rows[index]?.id, event(1))]).toEqual([null, null]);
+  }
+  expect(kept(file)).toHaveLength(1);
+  const { store } = await openSqliteStore({ file, now: clock });
+  expect((await store.list(3)).map((session) => session.id).sort()).toEqual(rows.map((session) => session.id).sort());
+  expect((await store.load(row.id)).length).toBeGreaterThan(0);
   await store.close();
 });
 
