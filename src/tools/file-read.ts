@@ -7,7 +7,7 @@ import { describeCall } from './describe-call.js';
 import { fileFailure, FileRefusal } from './file-error.js';
 import { createLineCollector, lineWindow, type LineWindow } from './line-window.js';
 import { openRegular, type OpenFile } from './open-file.js';
-import { counted, failed, stopped, stopSignal, succeeded } from './outcome.js';
+import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
 import { sniffEncoding } from './text-encoding.js';
 import { absolutePath, pathProblem, shownPath } from './tool-path.js';
 
@@ -52,13 +52,14 @@ async function read(args: FileReadArgs, ctx: ToolContext, options: FileReadOptio
   const event = /^event:(\d{1,15})$/.exec(args.path);
   if (event) return readEvent(Number(event[1]), args, ctx, maxBytes);
   const absolute = absolutePath(ctx.cwd, args.path);
-  const signal = stopSignal(ctx, defaultTimeoutMs);
   let file: OpenFile | undefined;
   try {
-    file = await openRegular(absolute, args.path);
-    const { window, sha256 } = await scan(file, args, maxBytes, signal);
+    const opened = await openRegular(absolute, args.path);
+    file = opened;
+    const { window, sha256, whole } = await withStop(ctx, defaultTimeoutMs, (signal) => scan(opened, args, maxBytes, signal));
+    if (!whole) return stopped(ctx, 'file_read');
     if ((args.offset ?? 1) === 1 && window.nextOffset === null) memory.remember(sha256, window.text);
-    return signal.aborted ? stopped(ctx, 'file_read') : shown(args, window, [{ path: file.path, sha256 }]);
+    return shown(args, window, [{ path: file.path, sha256 }]);
   } catch (error) {
     return fileFailure(error, args.path, absolute);
   } finally {
@@ -73,7 +74,7 @@ function readEvent(seq: number, args: FileReadArgs, ctx: ToolContext, maxBytes: 
 }
 
 /** One pass over the file: hash, line count and the asked-for lines, however long the file or a line of it is. */
-async function scan(file: OpenFile, args: FileReadArgs, maxBytes: number, signal: AbortSignal): Promise<{ window: LineWindow; sha256: string }> {
+async function scan(file: OpenFile, args: FileReadArgs, maxBytes: number, signal: AbortSignal): Promise<{ window: LineWindow; sha256: string; whole: boolean }> {
   const lines = createLineCollector(args.offset ?? 1, args.limit ?? Number.POSITIVE_INFINITY, maxBytes);
   const hash = createHash('sha256');
   const buffer = Buffer.allocUnsafe(Math.max(sniffBytes, Math.min(chunkBytes, file.stats.size + 1)));
@@ -90,7 +91,7 @@ async function scan(file: OpenFile, args: FileReadArgs, maxBytes: number, signal
     lines.add(decoder.decode(chunk, { stream: true }));
   }
   if (decoder) lines.add(decoder.decode());
-  return { window: lines.finish(), sha256: hash.digest('hex') };
+  return { window: lines.finish(), sha256: hash.digest('hex'), whole: !signal.aborted };
 }
 
 function refuseBinary(start: Buffer, requested: string, sizeBytes: number): void {

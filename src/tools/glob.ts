@@ -5,7 +5,7 @@ import { fileFailure, FileRefusal } from './file-error.js';
 import { walkFiles } from './file-walk.js';
 import { globProblem, patternInside } from './glob-pattern.js';
 import { createListing } from './listing.js';
-import { counted, failed, stopped, stopSignal, succeeded } from './outcome.js';
+import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
 import { absolutePath, pathProblem, relativePath, shownPath } from './tool-path.js';
 
 export interface SearchOptions { readonly env: Readonly<Record<string, string | undefined>> }
@@ -42,14 +42,16 @@ async function listMatches(args: GlobArgs, ctx: ToolContext, options: SearchOpti
   }
   const pattern = patternInside(root, args.pattern);
   if (pattern === null) return failed('invalid_args', 'The pattern is absolute; give the folder in path and a pattern below it.', { argument: 'pattern', problem: 'absolute', expected: 'a pattern below path' });
-  const signal = stopSignal(ctx, defaultTimeoutMs);
   const prefix = prefixOf(relativePath(ctx.cwd, args.path === undefined ? ctx.cwd : absolute));
   const listing = createListing(ctx.limits.maxOutputBytes, false);
-  await walkFiles({ root, pattern, includeIgnored: args.include_ignored === true, signal, env: options.env }, (path) => {
-    const full = prefix + path;
-    listing.add({ path: full, line: 0, text: shownPath(full), startsGroup: false }, true);
+  const ended = await withStop(ctx, defaultTimeoutMs, async (signal) => {
+    await walkFiles({ root, pattern, includeIgnored: args.include_ignored === true, signal, env: options.env }, (path) => {
+      const full = prefix + path;
+      listing.add({ path: full, line: 0, text: shownPath(full), startsGroup: false }, true);
+    });
+    return !signal.aborted;
   });
-  if (signal.aborted) return stopped(ctx, 'glob');
+  if (!ended) return stopped(ctx, 'glob');
   return succeeded(`${counted(listing.count, 'file')} found`, listing.envelope());
 }
 

@@ -8,7 +8,7 @@ import { fileFailure, FileRefusal } from './file-error.js';
 import { inRepository } from './ignore-rules.js';
 import { createListing, type Listing } from './listing.js';
 import { openRegular } from './open-file.js';
-import { counted, failed, stopped, stopSignal, succeeded } from './outcome.js';
+import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
 import { searchPlainly } from './plain-search.js';
 import type { ProcessRunner } from './process.js';
 import { findRipgrep, searchWithRipgrep, type FoundLine, type SearchEnd, type SearchRequest } from './ripgrep.js';
@@ -65,20 +65,19 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
   const requested = args.path ?? '.';
   const absolute = absolutePath(ctx.cwd, requested);
   const listing = createListing(ctx.limits.maxOutputBytes, (args.context ?? 0) > 0);
-  const signal = stopSignal(ctx, defaultTimeoutMs);
-  let request: SearchRequest;
+  let request: Omit<SearchRequest, 'signal'>;
   try {
     if (await isBinaryFile(absolute, requested)) return finished(listing);
     const root = realpathSync(absolute);
     const start = statSync(root).isDirectory() ? root : dirname(root);
     request = {
       pattern: args.pattern, cwd: ctx.cwd, target: relativePath(ctx.cwd, absolute), glob: args.glob ?? null, ignoreCase: args.ignore_case === true, context: args.context ?? 0,
-      includeIgnored: args.include_ignored === true, outsideRepository: !inRepository(start), sandbox: ctx.sandbox, signal, env: options.env,
+      includeIgnored: args.include_ignored === true, outsideRepository: !inRepository(start), sandbox: ctx.sandbox, env: options.env,
     };
   } catch (error) {
     return fileFailure(error, requested, absolute);
   }
-  const end = await searched(request, options, lineAdder(listing));
+  const end = await withStop(ctx, defaultTimeoutMs, (signal) => searched({ ...request, signal }, options, lineAdder(listing)));
   switch (end.ended) {
     case 'done': return finished(listing);
     case 'stopped': return stopped(ctx, 'grep');

@@ -15,9 +15,20 @@ export function failed(code: ErrorCode, error: string, details?: Json): ToolOutc
   return { envelope: errorEnvelope(code, error, details), summary: firstLine(error, 120) };
 }
 
-/** One signal for "stop now": the caller's cancel or the tool's own time limit, whichever comes first. */
-export function stopSignal(ctx: ToolContext, defaultMs: number): AbortSignal {
-  return AbortSignal.any([ctx.signal, AbortSignal.timeout(ctx.limits.timeoutMs ?? defaultMs)]);
+/** Runs `work` with one signal for "stop now": the caller's cancel or the tool's own time limit, whichever comes first.
+ *  The controller is ours and held: in Node 20 a signal of `AbortSignal.any` can be collected before it fires. */
+export async function withStop<T>(ctx: ToolContext, defaultMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController();
+  const stop = (): void => { controller.abort(); };
+  const timer = setTimeout(stop, ctx.limits.timeoutMs ?? defaultMs);
+  ctx.signal.addEventListener('abort', stop, { once: true });
+  if (ctx.signal.aborted) stop();
+  try {
+    return await work(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    ctx.signal.removeEventListener('abort', stop);
+  }
 }
 
 /** The outcome of a call that its stop signal ended. */
