@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { afterAll } from 'vitest';
+import { afterAll, beforeAll } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -44,17 +44,22 @@ export interface StoreProcess {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** Compiles the program once; the result starts it on a database. Processes left over are killed after the file's tests. */
-export async function storeProcesses(): Promise<(file: string, options?: object) => Promise<StoreProcess>> {
+/** Called at the top of a test file: compiles the program before its tests, and after them kills what still runs and removes it.
+ *  The result starts the program on a database. */
+export function storeProcesses(): (file: string, options?: object) => Promise<StoreProcess> {
   const cache = join(root, 'node_modules/.cache');
-  mkdirSync(cache, { recursive: true });
-  const folder = mkdtempSync(join(cache, 'store-test-'));
-  const script = join(folder, 'child.mjs');
-  await build({
-    stdin: { contents: program, resolveDir: root, loader: 'ts', sourcefile: 'child.ts' },
-    absWorkingDir: root, outfile: script, bundle: true, format: 'esm', platform: 'node', target: 'node20', external: ['better-sqlite3'], logLevel: 'error',
-  });
   const started: ChildProcess[] = [];
+  let folder = '';
+  let script = '';
+  beforeAll(async () => {
+    mkdirSync(cache, { recursive: true });
+    folder = mkdtempSync(join(cache, 'store-test-'));
+    script = join(folder, 'child.mjs');
+    await build({
+      stdin: { contents: program, resolveDir: root, loader: 'ts', sourcefile: 'child.ts' },
+      absWorkingDir: root, outfile: script, bundle: true, format: 'esm', platform: 'node', target: 'node20', external: ['better-sqlite3'], logLevel: 'error',
+    });
+  });
   afterAll(() => {
     for (const child of started) child.kill('SIGKILL');
     rmSync(folder, { recursive: true, force: true });

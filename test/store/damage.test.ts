@@ -8,6 +8,7 @@ import { storeProcesses } from './child.js';
 import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
+const start = storeProcesses();
 const pageBytes = 4096;
 const rowCount = 600;
 const row = sessionRow({ title: 'The one' });
@@ -124,7 +125,6 @@ test('a log whose database is gone is kept, not replayed into the next database'
 });
 
 test('of several processes that find the same damage one repairs it, and all go on in the new database', async () => {
-  const start = await storeProcesses();
   const file = await filledDatabase('together');
   truncateSync(file, Math.floor(statSync(file).size / 2));
   const processes = await Promise.all([1, 2, 3].map(() => start(file)));

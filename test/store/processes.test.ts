@@ -1,12 +1,11 @@
 import { join } from 'node:path';
-import { beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
-import { storeProcesses, type StoreProcess } from './child.js';
+import { storeProcesses } from './child.js';
 import { event, sessionRow, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
-let start: (file: string, options?: object) => Promise<StoreProcess>;
-beforeAll(async () => { start = await storeProcesses(); });
+const start = storeProcesses();
 
 test('after kill -9 every acknowledged event is there, without a gap, and the session can be written again', async () => {
   for (let round = 0; round < 6; round++) {
