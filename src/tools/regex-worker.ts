@@ -18,7 +18,7 @@ parentPort.on('message', (lines) => {
 
 /** The expression as JavaScript reads it, or what is wrong with it. A leading `(?i)` is understood. */
 export function compileExpression(pattern: string, ignoreCase: boolean): RegExp | string {
-  const inline = /^\(\?i\)/.test(pattern);
+  const inline = pattern.startsWith('(?i)');
   const body = inline ? pattern.slice(4) : pattern;
   const flags = ignoreCase || inline ? 'i' : '';
   try {
@@ -45,7 +45,7 @@ export function createRegexWorker(expression: RegExp, signal: AbortSignal): Rege
     matching: (lines) => new Promise((resolve) => {
       if (signal.aborted) { resolve(null); return; }
       answer = resolve;
-      worker.postMessage(lines);
+      worker.postMessage(lines, []);
     }),
     end() {
       signal.removeEventListener('abort', end);

@@ -145,7 +145,8 @@ test('bad calls as models send them get the class the fixtures name, and nothing
     const name = typeof sent?.name === 'string' ? sent.name : '';
     const text = (typeof sent?.arguments === 'string' ? sent.arguments : '').replace('timeout_ms', 'timeout_seconds');
     const envelope = await envelopeOf(renamed[name] ?? name, text, context(cwd), tools);
-    const got = envelope.code === undefined ? 'ok' : ['unknown_tool', 'invalid_args'].includes(String(envelope.code)) ? String(envelope.code) : 'tool_error';
+    const code = typeof envelope.code === 'string' ? envelope.code : 'ok';
+    const got = ['unknown_tool', 'invalid_args', 'ok'].includes(code) ? code : 'tool_error';
     if (![one.expected, ...(one.accept ?? [])].some((codes) => codes[0] === got)) wrong.push(`${one.id}: ${got}`);
   }
   console.log(`bad-tool-args: ${cases.length - skipped} run, ${skipped} skipped`);
