@@ -35,35 +35,55 @@ export function ss3Key(letter: string): readonly Key[] {
  *  Source: xterm ctlseqs "PC-Style Function Keys", modifyOtherKeys; kitty keyboard protocol, "disambiguate escape codes". */
 export function csiKey(body: string): readonly KeyOrText[] {
   const final = body.at(-1) ?? '';
-  const parameters = body.slice(0, -1);
-  if (!/^[0-9;:]*$/.test(parameters)) return [];
-  const [first = '', second = '', third = ''] = parameters.split(';');
+  if (!/^[0-9;:]*$/.test(body.slice(0, -1))) return [];
+  const [first, second, third] = threeParameters(body.slice(0, -1));
   if (final === 'u') return kittyKey(first, second, third);
   if (final === 'Z') return [{ type: 'key', name: 'tab', ...plain, shift: true }];
   if (final === '~' && first === '27') return kittyKey(third, second, '');
-  if (isRelease(second)) return [];
-  const name = final === '~' ? numbers[first] : letters[final];
-  if (!name || (final === 'R' && first !== '' && first !== '1')) return [];
-  return [{ type: 'key', name, ...modifiers(second) }];
+  const name = final === '~' ? numbers[first] : letterKey(final, first);
+  return name === undefined || isRelease(second) ? [] : [{ type: 'key', name, ...modifiers(second) }];
+}
+
+function threeParameters(text: string): readonly [string, string, string] {
+  const [first = '', second = '', third = ''] = text.split(';');
+  return [first, second, third];
+}
+
+/** `CSI R` is F3 only without a row: a cursor position report looks like it. */
+function letterKey(final: string, first: string): string | undefined {
+  return final === 'R' && first !== '' && first !== '1' ? undefined : letters[final];
 }
 
 function kittyKey(codeText: string, modifierText: string, text: string): readonly KeyOrText[] {
-  if (isRelease(modifierText)) return [];
   const code = Number(codeText.split(':')[0]);
+  const name = keyOf(code);
+  if (name === undefined || isRelease(modifierText)) return [];
   const held = modifiers(modifierText);
-  const keypad = code >= 57399 && code <= 57408 ? String(code - 57399) : undefined;
-  const name = keypad ?? codes[code] ?? (code >= 0x20 && code < 0x110000 && !(code >= 57344 && code <= 63743) ? String.fromCodePoint(code) : undefined);
-  if (name === undefined) return [];
-  const typed = text === '' ? undefined : String.fromCodePoint(...text.split(':').map(Number).filter((point) => point >= 0x20 && point < 0x110000));
-  const single = codes[code] === undefined || code === 32;
-  if (single && !held.ctrl && !held.alt) return [{ type: 'text', text: typed ?? shifted(code === 32 ? ' ' : name, codeText, held.shift) }];
-  return [{ type: 'key', name: name.toLowerCase(), ...held }];
+  const types = codes[code] === undefined || code === 32;
+  if (!types || held.ctrl || held.alt) return [{ type: 'key', name: name.toLowerCase(), ...held }];
+  return [{ type: 'text', text: typedText(text) || shifted(code === 32 ? ' ' : name, codeText, held.shift) }];
+}
+
+/** The name of a kitty key code: a word, a keypad digit, or the character itself; keys that type nothing have none. */
+function keyOf(code: number): string | undefined {
+  if (code >= 57399 && code <= 57408) return String(code - 57399);
+  if (codes[code] !== undefined) return codes[code];
+  const special = code >= 57344 && code <= 63743;
+  return isPrintable(code) && !special ? String.fromCodePoint(code) : undefined;
+}
+
+function typedText(points: string): string {
+  return String.fromCodePoint(...points.split(':').map(Number).filter(isPrintable));
+}
+
+function isPrintable(code: number): boolean {
+  return code >= 0x20 && code < 0x110000 && code !== 0x7f;
 }
 
 function shifted(name: string, codeText: string, shift: boolean): string {
   const alternate = Number(codeText.split(':')[1] ?? '');
   if (!shift) return name;
-  return alternate >= 0x20 && alternate < 0x110000 ? String.fromCodePoint(alternate) : name.toUpperCase();
+  return isPrintable(alternate) ? String.fromCodePoint(alternate) : name.toUpperCase();
 }
 
 function modifiers(text: string): { readonly ctrl: boolean; readonly alt: boolean; readonly shift: boolean } {

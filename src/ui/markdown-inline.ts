@@ -15,9 +15,9 @@ export function renderInline(tokens: readonly Token[] | undefined, paint: Paint)
 
 function renderToken(token: Token, paint: Paint): string {
   switch (token.type) {
-    case 'strong': return styled('bold', token as Tokens.Strong, paint);
-    case 'em': return styled('italic', token as Tokens.Em, paint);
-    case 'del': return styled('strike', token as Tokens.Del, paint);
+    case 'strong': return styled('bold', token, paint);
+    case 'em': return styled('italic', token, paint);
+    case 'del': return styled('strike', token, paint);
     case 'codespan': return byLine(decode((token as Tokens.Codespan).text), (line) => paint('code', line));
     case 'br': return '\n';
     case 'link': return link(token as Tokens.Link, paint);

@@ -21,7 +21,7 @@ export function renderBlock(token: Token, style: MarkdownStyle): string[] {
     case 'table': return renderTable(token as Tokens.Table, theme, style.columns);
     case 'hr': return [theme.paint('dim', theme.glyphs.rule.repeat(Math.min(style.columns, 40)))];
     case 'html': return token.raw.trimEnd().split('\n');
-    default: return text(token as Tokens.Paragraph, theme);
+    default: return text(token, theme);
   }
 }
 

@@ -102,38 +102,39 @@ class Filter implements Sanitizer {
 
 /** The colour parameters of one SGR sequence (0-7, 22-29, 30-49, 90-107, 38/48;2/5); conceal and fonts are dropped. */
 function allowedSgr(parameters: string): string {
-  if (!/^[0-9;:]*$/.test(parameters)) return '';
-  const codes = parameters.split(';');
-  const kept: string[] = [];
+  if (!/^[0-9;]*$/.test(parameters)) return '';
+  const codes = parameters.split(';').map(Number);
+  const kept: number[] = [];
   for (let i = 0; i < codes.length; i++) {
-    const code = codes[i] ?? '';
-    const number = Number(code === '' ? 0 : code.split(':')[0]);
-    if ((number === 38 || number === 48) && !code.includes(':')) {
-      const length = codes[i + 1] === '5' ? 3 : codes[i + 1] === '2' ? 5 : 1;
-      if (length > 1 && codes.length >= i + length) kept.push(...codes.slice(i, i + length).map((part) => String(Number(part.split(':')[0]) & 255)));
-      i += length - 1;
-    } else if (isColor(number) && !code.includes(':')) kept.push(String(number));
+    const code = codes[i] ?? 0;
+    if (code !== 38 && code !== 48) { if (isColor(code)) kept.push(code); continue; }
+    const length = codes[i + 1] === 5 ? 3 : codes[i + 1] === 2 ? 5 : 1;
+    if (length > 1 && codes.length >= i + length) kept.push(...codes.slice(i, i + length).map((part) => part & 255));
+    i += length - 1;
   }
   return kept.length > 0 ? `\x1b[${kept.join(';')}m` : '';
 }
 
-function isColor(number: number): boolean {
-  return number <= 7 || (number >= 22 && number <= 29 && number !== 28) || (number >= 30 && number <= 49) || (number >= 90 && number <= 107);
+const colorRanges: readonly (readonly [number, number])[] = [[0, 7], [22, 27], [29, 49], [90, 107]];
+
+function isColor(code: number): boolean {
+  return colorRanges.some(([from, to]) => code >= from && code <= to);
 }
+
+/** Invisible without a meaning on a screen: soft hyphen, zero-width space, word joiner, byte order mark. */
+const dropped: ReadonlySet<number> = new Set([0xad, 0x180e, 0x200b, 0x2060, 0xfeff]);
+/** Next line; bidi marks and controls, Unicode line ends, invisible operators, interlinear and tag characters: shown as escapes. */
+const deceptive: readonly (readonly [number, number])[] = [
+  [0x85, 0x85], [0x61c, 0x61c], [0x200e, 0x200f], [0x2028, 0x202e], [0x2061, 0x206f], [0xfff9, 0xfffb], [0xe0000, 0xe007f],
+];
 
 function visible(char: string, code: number): string {
+  if (code >= 0x20 && code < 0x7f) return char;
   if (code === 0) return '\\0';
   if (code === 0x09) return char;
-  if (code < 0x20 || (code >= 0x7f && code <= 0xa0 && code !== 0xa0 && code !== 0x85)) return '';
-  if (code === 0xad || code === 0x180e || code === 0x200b || code === 0x2060 || code === 0xfeff) return '';
-  if (code >= 0xd800 && code <= 0xdfff) return '�';
-  return isDeceptive(code) ? escapeCode(code) : char;
-}
-
-/** Bidi controls and marks, Unicode line ends, invisible operators, interlinear and tag characters. */
-function isDeceptive(code: number): boolean {
-  return code === 0x85 || code === 0x061c || code === 0x200e || code === 0x200f || (code >= 0x2028 && code <= 0x202e)
-    || (code >= 0x2061 && code <= 0x206f) || (code >= 0xfff9 && code <= 0xfffb) || (code >= 0xe0000 && code <= 0xe007f);
+  if (deceptive.some(([from, to]) => code >= from && code <= to)) return escapeCode(code);
+  if (code < 0xa0 || dropped.has(code)) return '';
+  return code >= 0xd800 && code <= 0xdfff ? '\ufffd' : char;
 }
 
 export function escapeCode(code: number): string {

@@ -78,6 +78,8 @@ class Writer implements Screen {
   commit(lines: readonly string[], partial = false): void {
     if (lines.length === 0) return;
     const first = lines[0] ?? '';
+    const open = this.#pending.length > 0 ? this.#pendingPartial : this.#headColumns > 0;
+    if (open && first === '' && this.#pending.length === 0) { this.#closeHead(lines.slice(1), partial); return; }
     if (this.#pendingPartial && this.#pending.length > 0) this.#pending.push((this.#pending.pop() ?? '') + first, ...lines.slice(1));
     else this.#pending.push(...lines);
     this.#pendingPartial = partial;
@@ -122,6 +124,12 @@ class Writer implements Screen {
 
   close(): void {
     this.draw({ lines: [''], cursor: { line: 0, column: 0 } });
+  }
+
+  /** The open line turned out to be complete: what follows begins on a row of its own. */
+  #closeHead(lines: readonly string[], partial: boolean): void {
+    this.#headColumns = 0;
+    this.commit(lines, partial);
   }
 
   restart(): void {
@@ -187,7 +195,7 @@ class Writer implements Screen {
   #wrap(line: string, continues: boolean): readonly Row[] {
     const rows = this.#wrapped.get(line) ?? wrapLine(line, this.#size.columns);
     const first = rows[0];
-    if (!first || first.soft === continues) return rows;
+    if (!first || first.soft === continues || line === '') return rows;
     return [{ ...first, soft: continues }, ...rows.slice(1)];
   }
 

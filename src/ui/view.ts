@@ -81,7 +81,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
   const event = knownEvent(raw);
   if (event === null) return view;
   switch (event.kind) {
-    case 'user': return withItem(view, { type: 'user', seq: event.seq, text: event.content });
+    case 'user': return withItem(view, event.data?.note === true ? { type: 'notice', level: 'info', message: event.content } : { type: 'user', seq: event.seq, text: event.content });
     case 'assistant': return withItem({ ...view, text: '', reasoning: '', waiting: false, retry: null }, { type: 'assistant', seq: event.seq, text: event.content, interrupted: event.data.interrupted === true });
     case 'tool_call': return { ...view, text: '', reasoning: '', waiting: false, calls: [...view.calls, { callId: event.data.id, seq: event.seq, title: event.content, startedAtMs: null, output: '' }] };
     case 'tool_started': return started(view, event.data.tool_call_id, nowMs);
@@ -90,6 +90,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'system':
     case 'tools':
     case 'approval':
+    case 'shell':
     case 'model':
     case 'error': return view;
     default: return event satisfies never;

@@ -2,15 +2,18 @@ import stringWidth from 'string-width';
 
 const segmenter = new Intl.Segmenter();
 
+/** Code units from..to whose width every terminal agrees on: Latin, Greek, Cyrillic, punctuation, boxes and our own signs; kana, Han, Hangul. */
+const narrow: readonly (readonly [number, number])[] = [
+  [0x20, 0x7e], [0xa1, 0xac], [0xae, 0x2ff], [0x370, 0x482], [0x2010, 0x2027], [0x2190, 0x2193], [0x21aa, 0x21aa], [0x21bb, 0x21bb], [0x2500, 0x259f], [0x2714, 0x2714], [0x2718, 0x2718],
+  [0x276f, 0x276f],
+];
+const wide: readonly (readonly [number, number])[] = [[0x3041, 0x3096], [0x30a1, 0x30fa], [0x4e00, 0x9fff], [0xac00, 0xd7a3]];
+
 /** Columns of one code unit where every terminal agrees on them; -1 where clusters, emoji or tables may differ. */
 export function certainWidth(code: number): 1 | 2 | -1 {
   if (code >= 0x20 && code < 0x7f) return 1;
-  if (code >= 0xa1 && code < 0x300 && code !== 0xad) return 1;
-  if (code >= 0x370 && code < 0x483) return 1;
-  if ((code >= 0x2010 && code <= 0x2027) || (code >= 0x2190 && code <= 0x2193) || (code >= 0x2500 && code <= 0x259f)) return 1;
-  if (code === 0x276f || code === 0x2714 || code === 0x2718 || code === 0x21aa || code === 0x21bb) return 1;
-  if ((code >= 0x3041 && code <= 0x3096) || (code >= 0x30a1 && code <= 0x30fa) || (code >= 0x4e00 && code <= 0x9fff) || (code >= 0xac00 && code <= 0xd7a3)) return 2;
-  return -1;
+  if (narrow.some(([from, to]) => code >= from && code <= to)) return 1;
+  return wide.some(([from, to]) => code >= from && code <= to) ? 2 : -1;
 }
 
 /** True where the width of every character of `text` is the same on every terminal. */

@@ -1,0 +1,136 @@
+import { isRecord } from '../core/json.js';
+import type { Answer, Question } from '../core/policy.js';
+import { decisionText } from './decision-text.js';
+import { editorText, emptyEditor, paste, type, type Editor } from './editor.js';
+import { editKey } from './editor-keys.js';
+import type { InputEvent } from './key-decoder.js';
+import { keyName } from './key-tables.js';
+import type { Overlay, Panel } from './panel.js';
+import type { Clock } from './ports.js';
+import { wrapLine } from './rows.js';
+import type { ScreenSize } from './screen.js';
+
+/** Keys typed this soon after the question came were meant for something else. */
+const deafMs = 300;
+const choices = ['Yes, once', 'Yes, and this exact call again in this session', 'No', 'No, and tell the model why'] as const;
+const no = 2;
+
+/** The question of a call that waits for a yes. Default is no; what is not on the screen yet cannot be agreed to. */
+export function createApproval(question: Question, clock: Clock, onAnswer: (answer: Answer) => void, onChange: () => void): Overlay {
+  return new Approval(question, clock, onAnswer, onChange);
+}
+
+class Approval implements Overlay {
+  readonly #question: Question;
+  readonly #clock: Clock;
+  readonly #onAnswer: (answer: Answer) => void;
+  readonly #onChange: () => void;
+  readonly #shownAtMs: number;
+  readonly #lines: readonly string[];
+  #selected = no;
+  #top = 0;
+  #height = 1;
+  #bodyRows: readonly string[] = [];
+  #seen = 0;
+  #message: Editor | null = null;
+  #hint = '';
+
+  constructor(question: Question, clock: Clock, onAnswer: (answer: Answer) => void, onChange: () => void) {
+    this.#question = question;
+    this.#clock = clock;
+    this.#onAnswer = onAnswer;
+    this.#onChange = onChange;
+    this.#shownAtMs = clock();
+    this.#lines = questionLines(question);
+  }
+
+  panel(size: ScreenSize): Panel {
+    const { verdict } = this.#question;
+    const reasons = verdict.reasons.map((reason) => decisionText(reason, { lines: false }));
+    const targets = (verdict.targets ?? []).slice(0, 6).map((target) => decisionText(target, { lines: false }));
+    this.#bodyRows = this.#lines.flatMap((line) => wrapLine(line, Math.max(10, size.columns - 4)).map((row) => row.text));
+    const reasonRows = reasons.reduce((sum, reason) => sum + wrapLine(`! ${reason}`, Math.max(10, size.columns - 2)).length + 1, 0);
+    this.#height = Math.max(3, size.rows - 5 - choices.length - reasonRows - targets.length - 3);
+    this.#top = Math.max(0, Math.min(this.#top, this.#bodyRows.length - this.#height));
+    const end = Math.min(this.#bodyRows.length, this.#top + this.#height);
+    this.#seen = Math.max(this.#seen, end);
+    return {
+      type: 'approval', title: decisionText(this.#question.call.tool.name, { lines: false }), risk: verdict.risk, body: this.#bodyRows.slice(this.#top, end),
+      above: this.#top, below: this.#bodyRows.length - end, reasons, targets, choices, selected: this.#selected,
+      message: this.#message ? decisionText(editorText(this.#message), { lines: false }) : null, hint: this.#hint,
+    };
+  }
+
+  take(event: InputEvent): void {
+    if (this.#clock() - this.#shownAtMs < deafMs) return;
+    this.#hint = '';
+    if (this.#message) this.#takeMessage(this.#message, event);
+    else if (event.type === 'key') this.#takeKey(keyName(event));
+    else if (event.type === 'text' && event.text.length === 1) this.#takeLetter(event.text);
+    this.#onChange();
+  }
+
+  #takeKey(name: string): void {
+    switch (name) {
+      case 'up': this.#selected = Math.max(0, this.#selected - 1); break;
+      case 'down': case 'tab': this.#selected = Math.min(choices.length - 1, this.#selected + 1); break;
+      case 'pagedown': case 'ctrl-v': this.#top += this.#height; break;
+      case 'pageup': case 'alt-v': this.#top -= this.#height; break;
+      case 'escape': case 'ctrl-c': case 'ctrl-d': this.#onAnswer({ answer: 'deny' }); break;
+      case 'enter': this.#choose(this.#selected); break;
+      default: break;
+    }
+  }
+
+  #takeLetter(letter: string): void {
+    const index = { y: 0, 1: 0, a: 1, 2: 1, n: 2, 3: 2, t: 3, 4: 3 }[letter.toLowerCase()];
+    if (letter === ' ') this.#top += this.#height;
+    else if (index !== undefined) this.#choose(index);
+  }
+
+  #choose(index: number): void {
+    this.#selected = index;
+    if (index < no && this.#seen < this.#bodyRows.length) {
+      this.#hint = 'There is more to see: page down first.';
+      this.#top += this.#height;
+      return;
+    }
+    if (index === 0) this.#onAnswer({ answer: 'once' });
+    else if (index === 1) this.#onAnswer({ answer: 'session' });
+    else if (index === no) this.#onAnswer({ answer: 'deny' });
+    else this.#message = emptyEditor;
+  }
+
+  #takeMessage(message: Editor, event: InputEvent): void {
+    if (event.type === 'text') { this.#message = type(message, event.text); return; }
+    if (event.type === 'paste') { this.#message = paste(message, event.text); return; }
+    const name = keyName(event);
+    if (name === 'escape' || name === 'ctrl-c') { this.#message = null; return; }
+    if (name !== 'enter') { this.#message = editKey(message, event) ?? message; return; }
+    const text = editorText(message).trim();
+    this.#onAnswer(text === '' ? { answer: 'deny' } : { answer: 'deny', message: text });
+  }
+}
+
+/** All that the call would do, escaped, nothing left out: each argument under its name, an edit as what goes and what comes. */
+export function questionLines(question: Question): readonly string[] {
+  const { args } = question.call;
+  const names = Object.keys(args);
+  const single = names.length === 1 ? args[names[0] ?? ''] : undefined;
+  if (typeof single === 'string') return decisionText(single, { lines: true }).split('\n');
+  if (typeof args.old_string === 'string' && typeof args.new_string === 'string') return editLines(args);
+  return names.flatMap((name) => argumentLines(name, args[name]));
+}
+
+function argumentLines(name: string, value: unknown): string[] {
+  const text = typeof value === 'string' ? decisionText(value, { lines: true }) : decisionText(JSON.stringify(value) ?? 'undefined', { lines: false });
+  const key = decisionText(name, { lines: false });
+  const lines = text.split('\n');
+  return lines.length === 1 && !isRecord(value) ? [`${key}: ${text}`] : [`${key}:`, ...lines];
+}
+
+function editLines(args: Readonly<Record<string, unknown>>): string[] {
+  const { old_string: oldString, new_string: newString, ...rest } = args;
+  const lines = (value: unknown, sign: string): string[] => decisionText(String(value), { lines: true }).split('\n').map((line) => sign + line);
+  return [...Object.keys(rest).flatMap((name) => argumentLines(name, rest[name])), ...lines(oldString, '- '), ...lines(newString, '+ ')];
+}

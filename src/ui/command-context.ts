@@ -1,0 +1,32 @@
+import type { SessionPort } from '../core/session-port.js';
+import type { CommandContext } from './command.js';
+import type { Dialogs } from './dialogs.js';
+import type { Display } from './display.js';
+import type { PromptInput } from './prompt-input.js';
+import type { ReplHandle } from './repl-options.js';
+
+interface Parts {
+  readonly display: Display;
+  readonly dialogs: Dialogs;
+  readonly input: PromptInput;
+  readonly session: () => SessionPort;
+  /** Something was printed that a frame is to show. */
+  readonly onPrinted: () => void;
+}
+
+/** What the commands of the REPL on a screen may do. */
+export function commandContext(repl: ReplHandle, { display, dialogs, input, session, onPrinted }: Parts): CommandContext {
+  return {
+    session,
+    print: (text) => { display.print(text); onPrinted(); },
+    printMarkdown: (text) => { display.printMarkdown(text); onPrinted(); },
+    notice: (level, message) => { repl.notice(level, message); },
+    pick: ({ title, items }) => dialogs.pick(title, items),
+    page: (title, text) => dialogs.page(title, text),
+    setDraft: (text) => { input.setText(text); repl.refresh(); },
+    submit: (text) => { repl.submit(text); },
+    attach: (next) => { repl.attach(next); },
+    refresh: () => { repl.refresh(); },
+    exit: () => { repl.exit(); },
+  };
+}

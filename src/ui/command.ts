@@ -1,0 +1,47 @@
+import { nearestName } from '../core/nearest.js';
+import type { SessionPort } from '../core/session-port.js';
+import type { PickItem } from './picker.js';
+
+/** A slash command. The table of them comes from outside. */
+export interface Command {
+  /** Without the slash. */
+  readonly name: string;
+  readonly aliases?: readonly string[];
+  /** One line, for `/help` and the completion menu. */
+  readonly description: string;
+  /** What may follow the name, e.g. `[model]`. */
+  readonly argument?: string;
+  /** May run while a turn does. A rejection is shown as an error; it does not end the program. */
+  run(argument: string, context: CommandContext): Promise<void>;
+}
+
+/** What a command may do with the screen. All texts are sanitised on the way. */
+export interface CommandContext {
+  session(): SessionPort;
+  /** Text as it is, line by line. */
+  print(text: string): void;
+  printMarkdown(text: string): void;
+  notice(level: 'info' | 'warn' | 'error', message: string): void;
+  /** The value of the chosen item, or null. */
+  pick<T>(options: { readonly title: string; readonly items: readonly PickItem<T>[] }): Promise<T | null>;
+  /** A long text to scroll through; it does not go to the scrollback. */
+  page(title: string, text: string): Promise<void>;
+  setDraft(text: string): void;
+  /** As if the user had sent it; queued where a turn runs. */
+  submit(text: string): void;
+  /** Goes on with another session; its last exchange is shown. A turn of the old one is interrupted. */
+  attach(session: SessionPort): void;
+  /** Draws the status line anew after its facts have changed. */
+  refresh(): void;
+  exit(): void;
+}
+
+/** The command of a name or alias. */
+export function findCommand(commands: readonly Command[], name: string): Command | undefined {
+  return commands.find((command) => command.name === name) ?? commands.find((command) => command.aliases?.includes(name) === true);
+}
+
+/** The name or alias that `name` most probably meant. */
+export function nearestCommand(commands: readonly Command[], name: string): string | null {
+  return nearestName(name, commands.flatMap((command) => [command.name, ...(command.aliases ?? [])]));
+}

@@ -1,0 +1,82 @@
+import type { QueuedMessage } from '../core/agent-event.js';
+import { displayText } from './editor.js';
+import { layoutEditor } from './editor-layout.js';
+import type { Panel } from './panel.js';
+import { panelCursor } from './panel.js';
+import type { Panels } from './panels.js';
+import type { PromptInput } from './prompt-input.js';
+import { sanitize } from './sanitize.js';
+import type { Live, ScreenSize } from './screen.js';
+import type { Theme } from './theme.js';
+import { fitWidth, textWidth } from './width.js';
+
+/** Everything below the open text. */
+export interface LiveParts {
+  readonly size: ScreenSize;
+  readonly theme: Theme;
+  readonly panels: Panels;
+  /** Apart from the others, so that each keeps its last rows. */
+  readonly runningPanels: Panels;
+  readonly input: PromptInput;
+  /** Stands in the place of the input. */
+  readonly overlay: Panel | null;
+  readonly running: Panel | null;
+  readonly queue: readonly QueuedMessage[];
+  /** Empty for none. */
+  readonly status: string;
+  /** Whether anything stands above, so that an empty row sets the input apart. */
+  readonly apart: boolean;
+}
+
+const mostQueued = 4;
+
+/** The rows below the open text, and where the cursor stands in them. Never higher than the terminal less two rows. */
+export function layoutBelow(parts: LiveParts): Live {
+  const { size } = parts;
+  const room = Math.max(1, size.rows - 2);
+  const status = parts.status === '' || room < 3 ? [] : [parts.status];
+  const gap = parts.apart && room > 6 ? [''] : [];
+  if (parts.overlay) {
+    const rows = (parts.panels.rows(parts.overlay, size.columns) ?? ['']).slice(0, room - status.length - gap.length);
+    const cursor = panelCursor(parts.overlay, rows.length);
+    const column = Math.min(size.columns - 1, textWidth(cursor.columnsOf));
+    return { lines: [...gap, ...rows, ...status], cursor: { line: gap.length + Math.min(cursor.line, rows.length - 1), column } };
+  }
+  const menu = parts.input.panel();
+  const menuRows = menu ? (parts.panels.rows(menu, size.columns) ?? []).slice(0, Math.max(0, room - 6)) : [];
+  const above = [...runningRows(parts, room), ...queueRows(parts)].slice(0, Math.max(0, room - status.length - gap.length - menuRows.length - 1));
+  const left = room - status.length - gap.length - menuRows.length - above.length;
+  const input = inputRows(parts, Math.max(1, Math.min(left, Math.floor(room / 2) + 1)));
+  const before = [...above, ...gap];
+  return {
+    lines: [...before, ...input.lines, ...menuRows, ...status],
+    cursor: { line: before.length + input.cursor.line, column: input.cursor.column },
+  };
+}
+
+function inputRows({ input, theme, size }: LiveParts, maxRows: number): Live {
+  const searching = input.searching();
+  if (searching !== null) {
+    const lead = fitWidth(`${searching}: `, size.columns - 4);
+    const text = fitWidth(displayText(input.editor()).replaceAll('\n', ' '), size.columns - textWidth(lead) - 1);
+    return { lines: [theme.paint('dim', lead) + text], cursor: { line: 0, column: textWidth(lead) + textWidth(text) } };
+  }
+  const layout = layoutEditor(input.editor(), theme.glyphs.prompt, size.columns, maxRows);
+  const [first = '', ...rest] = layout.lines;
+  return { ...layout, lines: [theme.paint('prompt', theme.glyphs.prompt) + first.slice(theme.glyphs.prompt.length), ...rest] };
+}
+
+function runningRows(parts: LiveParts, room: number): readonly string[] {
+  if (!parts.running) return [];
+  return (parts.runningPanels.rows(parts.running, parts.size.columns) ?? []).slice(-Math.max(1, room - 4));
+}
+
+function queueRows(parts: LiveParts): readonly string[] {
+  const { theme, size } = parts;
+  const shown = parts.queue.slice(0, mostQueued).map((message) => {
+    const when = message.when === 'steer' ? 'next' : 'after this turn';
+    return theme.paint('dim', fitWidth(`${theme.glyphs.arrow} ${when}: ${sanitize(message.text).replace(/\s+/g, ' ')}`, size.columns - 1));
+  });
+  const more = parts.queue.length - shown.length;
+  return more > 0 ? [...shown, theme.paint('dim', `${theme.glyphs.arrow} ${more} more queued`)] : shown;
+}

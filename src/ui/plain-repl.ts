@@ -1,0 +1,182 @@
+import type { AgentEvent } from '../core/agent-event.js';
+import type { Question } from '../core/policy.js';
+import type { SessionPort } from '../core/session-port.js';
+import { questionLines } from './approval.js';
+import { withBuiltins } from './builtin-commands.js';
+import { runCommand } from './command-runner.js';
+import type { Command, CommandContext } from './command.js';
+import { decisionText } from './decision-text.js';
+import { lastExchange } from './history-items.js';
+import { itemLines, noticeLines, type ItemStyle } from './item-lines.js';
+import type { PickItem } from './picker.js';
+import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
+import { createSanitizer, sanitize, type Sanitizer } from './sanitize.js';
+import { shellLine } from './shell-line.js';
+import { createTheme } from './theme.js';
+import { createTurns, type Turns } from './turns.js';
+import { emptyView, reduce, type Item, type View } from './view.js';
+
+/** The REPL line by line: for screen readers and terminals without escape sequences. Writes no escape byte; the terminal edits the line. */
+export function startPlainRepl(options: ReplOptions): ReplHandle {
+  return new PlainRepl(options);
+}
+
+class PlainRepl implements ReplHandle {
+  readonly #options: ReplOptions;
+  readonly #commands: readonly Command[];
+  readonly #style: ItemStyle;
+  readonly #decoder = new TextDecoder();
+  #session: SessionPort;
+  #turns: Turns;
+  #unsubscribe: () => void;
+  #view: View = emptyView;
+  #line = '';
+  #sanitizer: Sanitizer | null = null;
+  #waiting: ((line: string) => void)[] = [];
+  #closed = false;
+
+  constructor(options: ReplOptions) {
+    this.#options = options;
+    this.#commands = withBuiltins(options.commands);
+    this.#style = { theme: createTheme({ ...options.facts, colors: 0 }), columns: 1_000_000, detail: options.detail ?? defaultDetail };
+    options.input.on('data', this.#take);
+    options.input.resume();
+    this.#session = options.session;
+    this.#turns = this.#turnsOf();
+    this.#unsubscribe = this.#session.subscribe(this.#onEvent);
+    if (options.greeting !== undefined) this.#write(`${sanitize(options.greeting)}\n`);
+    this.#replay();
+    this.#prompt();
+    if (options.prompt !== undefined) this.submit(options.prompt);
+  }
+
+  attach(session: SessionPort): void {
+    if (this.#turns.busy()) this.#turns.interrupt();
+    this.#unsubscribe();
+    this.#session = session;
+    this.#turns = this.#turnsOf();
+    this.#unsubscribe = session.subscribe(this.#onEvent);
+    this.#replay();
+  }
+
+  notice(level: 'info' | 'warn' | 'error', message: string): void { this.#lines(noticeLines(level, message, this.#style.theme)); }
+  submit(text: string): void { this.#turns.send(text, 'steer'); }
+  refresh(): void { /* There is no status line. */ }
+  pause(): void { this.#options.input.pause(); }
+  resume(): void { this.#options.input.resume(); }
+
+  exit(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    if (this.#turns.busy()) this.#turns.interrupt();
+    this.#unsubscribe();
+    this.#options.input.off('data', this.#take);
+    this.#options.input.pause();
+    this.#options.onExit();
+  }
+
+  #turnsOf(): Turns {
+    return createTurns(this.#session, { onFailure: (message) => { this.notice('error', message); }, onIdle: () => { this.#prompt(); } });
+  }
+
+  #replay(): void {
+    for (const item of lastExchange(this.#session.events()).items) this.#item(item);
+  }
+
+  readonly #onEvent = (event: AgentEvent): void => {
+    if (event.type === 'text_delta') { this.#stream(event.text); return; }
+    const before = this.#view.questions;
+    this.#view = reduce(this.#view, event, this.#options.clock());
+    for (const item of this.#view.items) this.#item(item);
+    this.#view = { ...this.#view, items: [] };
+    for (const question of this.#view.questions) if (!before.includes(question)) void this.#ask(question);
+  };
+
+  #stream(text: string): void {
+    this.#sanitizer ??= createSanitizer({ colors: false });
+    this.#write(this.#sanitizer.write(text));
+  }
+
+  #item(item: Item): void {
+    if (item.type === 'user') return;
+    if (item.type !== 'assistant') { this.#lines(itemLines(item, this.#style)); return; }
+    this.#write(this.#sanitizer ? '\n' : item.text === '' ? '' : `${sanitize(item.text)}\n`);
+    this.#sanitizer = null;
+  }
+
+  #lines(lines: readonly string[]): void {
+    this.#write(`${this.#sanitizer ? '\n' : ''}${lines.map((line) => `${line}\n`).join('')}`);
+    this.#sanitizer = null;
+  }
+
+  #write(text: string): void {
+    if (text !== '') this.#options.output.write(text);
+  }
+
+  #prompt(): void {
+    if (!this.#closed) this.#write(this.#style.theme.glyphs.prompt);
+  }
+
+  readonly #take = (chunk: Uint8Array | string): void => {
+    const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
+    if (text.includes('\x03')) { if (this.#turns.busy()) this.#turns.interrupt(); else this.exit(); return; }
+    if (text === '\x04') { this.exit(); return; }
+    const lines = (this.#line + text).split(/\r\n|\r|\n/);
+    this.#line = lines.pop() ?? '';
+    for (const line of lines) this.#takeLine(line);
+  };
+
+  #takeLine(line: string): void {
+    const waiting = this.#waiting.shift();
+    if (waiting) { waiting(line); return; }
+    const text = sanitize(line);
+    if (text.trim() === '') { this.#prompt(); return; }
+    void this.#options.history.append(text);
+    if (runCommand(text, this.#commands, this.#context())) { this.#prompt(); return; }
+    const own = shellLine(text);
+    if (own) void this.#shell(own);
+    else this.submit(text);
+  }
+
+  #read(question: string): Promise<string> {
+    this.#write(question);
+    return new Promise((resolve) => { this.#waiting.push(resolve); });
+  }
+
+  async #ask(question: Question): Promise<void> {
+    const reasons = question.verdict.reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`);
+    this.#lines([`Allow ${decisionText(question.call.tool.name, { lines: false })}?`, ...questionLines(question).map((line) => `  ${line}`), ...reasons]);
+    const answer = (await this.#read('yes, session, or no (and why): ')).trim();
+    if (/^y(es)?$/i.test(answer)) this.#session.answer(question.callId, { answer: 'once' });
+    else if (/^s(ession)?$/i.test(answer)) this.#session.answer(question.callId, { answer: 'session' });
+    else this.#session.answer(question.callId, answer === '' || /^no?$/i.test(answer) ? { answer: 'deny' } : { answer: 'deny', message: answer });
+  }
+
+  async #shell({ command, sendToModel }: { readonly command: string; readonly sendToModel: boolean }): Promise<void> {
+    const sanitizer = createSanitizer({ colors: false });
+    const { exitCode } = await this.#options.runShell(command, { sendToModel, onOutput: (chunk) => { this.#write(sanitizer.write(chunk)); } });
+    if (exitCode !== 0) this.#lines([`[exit ${exitCode ?? 'unknown'}]`]);
+    this.#prompt();
+  }
+
+  #context(): CommandContext {
+    const print = (text: string): void => { this.#lines(sanitize(text).split('\n')); };
+    return {
+      session: () => this.#session, print, printMarkdown: print,
+      notice: (level, message) => { this.notice(level, message); },
+      pick: (pick) => this.#pick(pick.title, pick.items),
+      page: async (title, text) => { print(`${title}\n${text}`); },
+      setDraft: () => { /* The terminal owns the line that is being written. */ },
+      submit: (text) => { this.submit(text); },
+      attach: (session) => { this.attach(session); },
+      refresh: () => { this.refresh(); },
+      exit: () => { this.exit(); },
+    };
+  }
+
+  async #pick<T>(title: string, items: readonly PickItem<T>[]): Promise<T | null> {
+    this.#lines([sanitize(title), ...items.map((item, index) => `${index + 1}. ${sanitize(item.label)}  ${sanitize(item.detail ?? '')}`.trimEnd())]);
+    const answer = Number((await this.#read('number: ')).trim());
+    return items[answer - 1]?.value ?? null;
+  }
+}

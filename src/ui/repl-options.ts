@@ -1,0 +1,64 @@
+import type { SessionPort } from '../core/session-port.js';
+import type { Command } from './command.js';
+import type { FirstFrame } from './first-frame.js';
+import type { Clock, InputPort, OutputPort, Schedule, TerminalFacts } from './ports.js';
+import type { StatusFacts } from './status-line.js';
+import type { ResultDetail } from './tool-lines.js';
+
+/** Past inputs, over sessions, and the draft that survives a crash. Failures are the port's own to report: neither may reject. */
+export interface HistoryPort {
+  /** Oldest first. */
+  load(): Promise<readonly string[]>;
+  append(text: string): Promise<void>;
+  loadDraft?(): Promise<string>;
+  saveDraft?(text: string): Promise<void>;
+}
+
+/** What the REPL needs from outside. Nothing in `ui` touches a file, a process or a real timer. */
+export interface ReplOptions {
+  readonly input: InputPort;
+  readonly output: OutputPort;
+  readonly facts: TerminalFacts;
+  readonly clock: Clock;
+  readonly schedule: Schedule;
+  readonly session: SessionPort;
+  readonly commands: readonly Command[];
+  readonly history: HistoryPort;
+  /** Paths for `@`, relative to the working directory, ignore files respected. */
+  readonly files: () => Promise<readonly string[]>;
+  /** What the status line shows; asked anew at each frame, so it must be cheap. */
+  readonly status: () => StatusFacts;
+  /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended. */
+  readonly runShell: (command: string, options: { readonly sendToModel: boolean; readonly onOutput: (chunk: string) => void }) => Promise<{ readonly exitCode: number | null }>;
+  /** The terminal is given back; what is left is to close the rest and end. */
+  readonly onExit: () => void;
+  /** What stands on the terminal already. */
+  readonly firstFrame?: FirstFrame;
+  /** Shown above the prompt at the start, Markdown. */
+  readonly greeting?: string;
+  /** Submitted at once. */
+  readonly prompt?: string;
+  readonly detail?: ResultDetail;
+  /** Ctrl-G: edits a text in the user's editor while the terminal is given back; null where nothing is to change. */
+  readonly editExternally?: (text: string) => Promise<string | null>;
+  /** Ctrl-Z: stops the process group. Returns once it goes on. */
+  readonly suspend?: () => void;
+  /** A sign for a long turn that ended or asks, while the window may be elsewhere. */
+  readonly notify?: 'bell' | 'osc9' | 'off';
+}
+
+export interface ReplHandle {
+  /** Goes on with another session. */
+  attach(session: SessionPort): void;
+  notice(level: 'info' | 'warn' | 'error', message: string): void;
+  submit(text: string): void;
+  /** Draws the status line anew. */
+  refresh(): void;
+  /** Gives the terminal back without ending (before another program takes it); `resume` takes it again. */
+  pause(): void;
+  resume(): void;
+  /** Ends the REPL: live lines gone, terminal restored, `onExit` called. Does nothing the second time. */
+  exit(): void;
+}
+
+export const defaultDetail: ResultDetail = { show: 'head', maxRows: 16 };

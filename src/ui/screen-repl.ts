@@ -1,0 +1,299 @@
+import type { AgentEvent } from '../core/agent-event.js';
+import type { SessionPort } from '../core/session-port.js';
+import { eventText, pickEvent, withBuiltins } from './builtin-commands.js';
+import { runCommand } from './command-runner.js';
+import { commandContext } from './command-context.js';
+import type { Command, CommandContext } from './command.js';
+import { createDialogs, type Dialogs } from './dialogs.js';
+import { createDisplay, sizeOf, type Display } from './display.js';
+import { lastExchange } from './history-items.js';
+import { noticeLines } from './item-lines.js';
+import type { InputEvent } from './key-decoder.js';
+import { readKeys } from './key-reader.js';
+import { createPromptInput, type InputAction, type PromptInput } from './prompt-input.js';
+import { createRank } from './rank.js';
+import type { ReplHandle, ReplOptions } from './repl-options.js';
+import { patienceMs } from './running-panel.js';
+import { runShellLine, shellLine } from './shell-line.js';
+import { enterTerminal, leaveTerminal } from './terminal-modes.js';
+import { createTimers, type Timers } from './timers.js';
+import { createTurns, type Turns } from './turns.js';
+import { createViewStore, type ViewStore } from './view-store.js';
+import { totalsOf } from './view.js';
+
+const frameMs = 34;
+const leaveWindowMs = 2_000;
+const draftDelayMs = 400;
+const longTurnMs = 15_000;
+
+/** The REPL on a terminal that understands escape sequences. */
+export function startScreenRepl(options: ReplOptions): ReplHandle {
+  return new ScreenRepl(options);
+}
+
+class ScreenRepl implements ReplHandle {
+  readonly #options: ReplOptions;
+  readonly #commands: readonly Command[];
+  readonly #input: PromptInput;
+  readonly #display: Display;
+  readonly #store: ViewStore;
+  readonly #dialogs: Dialogs;
+  #session: SessionPort;
+  #turns: Turns;
+  #unsubscribe: () => void;
+  #stopKeys: () => void;
+  readonly #context: CommandContext;
+  #busySinceMs: number | null = null;
+  #hint: string | null = null;
+  #leaveUntilMs = 0;
+  readonly #timers: Timers;
+  #closed = false;
+  #paused = false;
+
+  constructor(options: ReplOptions) {
+    this.#options = options;
+    const rank = createRank();
+    this.#timers = createTimers(options.schedule);
+    this.#commands = withBuiltins(options.commands);
+    this.#dialogs = createDialogs({ clock: options.clock, rank, onAnswer: (callId, answer) => { this.#session.answer(callId, answer); }, onChange: () => { this.#echo(); } });
+    this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
+    this.#display = createDisplay(options, () => { this.#echo(); });
+    this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); } });
+    this.#context = commandContext(this, { display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session, onPrinted: () => { this.#frame(); } });
+    const early = options.firstFrame?.takeKeys() ?? [];
+    if (!options.firstFrame) enterTerminal(options.input, options.output);
+    options.output.on('resize', this.#resized);
+    this.#session = options.session;
+    this.#turns = this.#turnsOf(options.session);
+    this.#unsubscribe = options.session.subscribe(this.#onEvent);
+    if (options.greeting !== undefined) this.#display.printMarkdown(options.greeting);
+    this.#replay(options.session);
+    this.#frame();
+    this.#stopKeys = readKeys(options.input, options.schedule, (events) => { this.#take(events); }, early);
+    void this.#loadHistory();
+    if (options.prompt !== undefined) this.submit(options.prompt);
+  }
+
+  attach(session: SessionPort): void {
+    if (this.#turns.busy()) this.#turns.interrupt();
+    this.#unsubscribe();
+    this.#dialogs.clear();
+    this.#session = session;
+    this.#turns = this.#turnsOf(session);
+    this.#unsubscribe = session.subscribe(this.#onEvent);
+    this.#replay(session);
+    this.#frame();
+  }
+
+  notice(level: 'info' | 'warn' | 'error', message: string): void {
+    this.#display.printLines(noticeLines(level, message, this.#display.theme));
+    this.#frame();
+  }
+
+  submit(text: string): void { this.#send(text, 'steer'); }
+  refresh(): void { this.#echo(); }
+
+  pause(): void {
+    if (this.#paused || this.#closed) return;
+    this.#frame();
+    this.#paused = true;
+    this.#display.close();
+    leaveTerminal(this.#options.input, this.#options.output);
+  }
+
+  resume(): void {
+    if (!this.#paused || this.#closed) return;
+    this.#paused = false;
+    enterTerminal(this.#options.input, this.#options.output);
+    this.#display.restart();
+    this.#frame();
+  }
+
+  exit(): void {
+    if (this.#closed) return;
+    if (this.#turns.busy()) this.#turns.interrupt();
+    this.#dialogs.clear();
+    this.#frame();
+    this.#closed = true;
+    this.#stopKeys();
+    this.#unsubscribe();
+    this.#store.close();
+    this.#timers.clear();
+    this.#options.output.off('resize', this.#resized);
+    if (!this.#paused) {
+      this.#display.close();
+      leaveTerminal(this.#options.input, this.#options.output);
+    }
+    this.#options.onExit();
+  }
+
+  #turnsOf(session: SessionPort): Turns {
+    return createTurns(session, { onFailure: (message) => { this.notice('error', message); }, onIdle: () => { this.#frame(); } });
+  }
+
+  readonly #onEvent = (event: AgentEvent): void => {
+    if (event.type === 'turn_started') this.#busySinceMs ??= this.#options.clock();
+    if (event.type === 'turn_ended') this.#turnEnded();
+    if (event.type === 'approval_requested') this.#notify();
+    this.#store.apply(event);
+  };
+
+  #turnEnded(): void {
+    const long = this.#busySinceMs !== null && this.#options.clock() - this.#busySinceMs >= longTurnMs;
+    this.#busySinceMs = null;
+    if (long) this.#notify();
+  }
+
+  /** The terminal's own signs: nothing of the conversation goes into them. */
+  #notify(): void {
+    const { notify = 'off', output } = this.#options;
+    if (notify === 'bell') output.write('\x07');
+    else if (notify === 'osc9') output.write('\x1b]9;agent waits for you\x07');
+  }
+
+  #replay(session: SessionPort): void {
+    const { items, earlier } = lastExchange(session.events());
+    this.#store.reset(totalsOf(session.events()));
+    if (items.length === 0) return;
+    if (earlier > 0) this.#display.printLines([this.#display.theme.paint('dim', `${earlier} earlier messages and calls; /show N shows an event`)]);
+    this.#display.frame(items, this.#state());
+  }
+
+  #state(): Parameters<Display['frame']>[1] {
+    return { view: this.#store.view(), input: this.#input, overlay: this.#dialogs.top(), busySinceMs: this.#busySinceMs, hint: this.#hint };
+  }
+
+  #frame(): void {
+    if (this.#closed || this.#paused) return;
+    this.#dialogs.sync(this.#store.view().questions);
+    this.#display.frame(this.#store.takeItems(), this.#state());
+    this.#wake();
+  }
+
+  #echo(): void {
+    if (!this.#closed && !this.#paused) this.#display.echo(this.#state());
+  }
+
+  /** While something runs, elapsed times move on once a second. Nothing is scheduled when idle. */
+  #wake(): void {
+    const view = this.#store.view();
+    const nowMs = this.#options.clock();
+    const young = view.calls.some((call) => call.startedAtMs !== null && nowMs - call.startedAtMs < patienceMs);
+    if (this.#timers.has('wake') || (!young && this.#busySinceMs === null && view.retry === null)) return;
+    this.#timers.set('wake', young ? patienceMs : 1_000, () => { this.#frame(); });
+  }
+
+  readonly #resized = (): void => {
+    if (this.#closed || this.#paused) return;
+    this.#display.resize(sizeOf(this.#options.output));
+    this.#frame();
+  };
+
+  #take(events: readonly InputEvent[]): void {
+    for (const event of events) {
+      if (this.#closed) return;
+      const overlay = this.#dialogs.top();
+      if (overlay) overlay.take(event);
+      else this.#act(this.#input.take(event));
+    }
+    this.#echo();
+    this.#saveDraft();
+  }
+
+  #act(action: InputAction): void {
+    if (action.type !== 'none' && action.type !== 'cancel') this.#unhint();
+    switch (action.type) {
+      case 'none': break;
+      case 'submit': this.#submitted(action.text, action.when); break;
+      case 'escape': if (this.#turns.busy()) this.#interrupt(); break;
+      case 'cancel': this.#cancel(); break;
+      case 'end': this.exit(); break;
+      case 'suspend': this.#suspend(); break;
+      case 'page': this.#page(); break;
+      case 'edit': void this.#edit(); break;
+      case 'take-back': this.#takeBack(); break;
+      default: action satisfies never;
+    }
+  }
+
+  #submitted(text: string, when: 'steer' | 'after'): void {
+    void this.#options.history.append(text);
+    if (runCommand(text, this.#commands, this.#context)) return;
+    const line = shellLine(text);
+    if (line) void runShellLine(line, this.#options.runShell, this.#display, () => { this.#frame(); });
+    else this.#send(text, when);
+  }
+
+  #send(text: string, when: 'steer' | 'after'): void {
+    this.#busySinceMs ??= this.#options.clock();
+    this.#turns.send(text, when);
+    if (!this.#turns.busy()) this.#busySinceMs = null;
+  }
+
+  /** Ctrl-C: ends the turn; when idle it clears the draft. Twice within two seconds leaves. */
+  #cancel(): void {
+    const nowMs = this.#options.clock();
+    if (nowMs < this.#leaveUntilMs) { this.exit(); return; }
+    this.#leaveUntilMs = nowMs + leaveWindowMs;
+    if (this.#turns.busy()) this.#interrupt();
+    else if (this.#input.text() !== '') this.#input.setText('');
+    this.#hint = 'Ctrl-C again leaves';
+    this.#timers.set('hint', leaveWindowMs, () => { this.#unhint(); this.#echo(); });
+  }
+
+  #unhint(): void {
+    this.#hint = null;
+    this.#leaveUntilMs = 0;
+  }
+
+  /** What was queued comes back into the input: it was written for a turn that is no more. */
+  #interrupt(): void {
+    this.#takeBack();
+    this.#turns.interrupt();
+  }
+
+  #takeBack(): void {
+    const queued = this.#turns.takeBack();
+    if (queued === '') return;
+    const draft = this.#turns.busy() && this.#input.text() !== '' ? `\n\n${this.#input.text()}` : '';
+    this.#input.setText(queued + draft);
+  }
+
+  #suspend(): void {
+    if (!this.#options.suspend) return;
+    this.pause();
+    this.#options.suspend();
+    this.resume();
+  }
+
+  #page(): void {
+    const event = pickEvent(this.#session.events(), '');
+    if (event) void this.#dialogs.page(event.content ?? '', eventText(event));
+  }
+
+  async #edit(): Promise<void> {
+    if (!this.#options.editExternally) return;
+    this.pause();
+    const text = await this.#options.editExternally(this.#input.text());
+    this.resume();
+    if (text !== null) this.#input.setText(text.replace(/\n$/, ''));
+    this.#echo();
+  }
+
+  async #loadFiles(): Promise<void> {
+    this.#input.setFiles(await this.#options.files());
+    this.#echo();
+  }
+
+  async #loadHistory(): Promise<void> {
+    this.#input.setHistory(await this.#options.history.load());
+    const draft = await this.#options.history.loadDraft?.();
+    if (draft === undefined || draft === '' || this.#input.text() !== '') return;
+    this.#input.setText(draft);
+    this.#echo();
+  }
+
+  #saveDraft(): void {
+    if (this.#options.history.saveDraft && !this.#closed) this.#timers.set('draft', draftDelayMs, () => void this.#options.history.saveDraft?.(this.#input.text()));
+  }
+}

@@ -1,0 +1,168 @@
+import { itemLines, type ItemStyle } from './item-lines.js';
+import { createMarkdownStream, type MarkdownStream } from './markdown-stream.js';
+import type { Highlight } from './highlight.js';
+import { dropColumns, wrapLine } from './rows.js';
+import type { Lost } from './screen.js';
+import type { Item } from './view.js';
+
+/** What a frame adds to the scrollback. `partial`: the last line goes on in the open ones. */
+export interface Printed { readonly lines: readonly string[]; readonly partial: boolean }
+
+/** Turns finished items and the streaming text into lines, each given out once. Keeps the part of the text that is still open small. */
+export interface Transcript {
+  /** `items` in order, then `text`, which is what streams now. `maxRows` bounds the open lines; what is beyond is given out. */
+  advance(items: readonly Item[], text: string, maxRows: number): Printed;
+  /** Lines of other origin, set apart by an empty line. */
+  print(lines: readonly string[]): void;
+  open(): readonly string[];
+  /** The open block is to be rendered anew (colours loaded). */
+  refresh(): void;
+  /** The terminal has another width; `lost` of the open lines went to the scrollback on the way. */
+  resize(columns: number, lost: Lost): void;
+}
+
+export function createTranscript(style: ItemStyle, highlight: Highlight): Transcript {
+  return new Lines(style, highlight);
+}
+
+class Lines implements Transcript {
+  #style: ItemStyle;
+  readonly #highlight: Highlight;
+  #stream: MarkdownStream | null = null;
+  #text = '';
+  #open: readonly string[] = [];
+  /** How much of the open block is in the scrollback already. */
+  #printed = { lines: 0, columns: 0 };
+  #out: string[] = [];
+  #partial = false;
+  #last: Item['type'] | 'other' | null = null;
+
+  constructor(style: ItemStyle, highlight: Highlight) {
+    this.#style = style;
+    this.#highlight = highlight;
+  }
+
+  advance(items: readonly Item[], text: string, maxRows: number): Printed {
+    for (const item of items) this.#take(item);
+    if (text !== '' || this.#stream) this.#streamTo(text);
+    this.#bound(maxRows);
+    const printed = { lines: this.#out, partial: this.#partial };
+    this.#out = [];
+    this.#partial = false;
+    return printed;
+  }
+
+  print(lines: readonly string[]): void {
+    this.#begin('other');
+    this.#out.push(...lines);
+  }
+
+  open(): readonly string[] {
+    return this.#unprinted(this.#open);
+  }
+
+  refresh(): void {
+    this.#stream?.restyle({ ...this.#style, highlight: this.#highlight });
+  }
+
+  resize(columns: number, lost: Lost): void {
+    const count = this.#open.length - this.#printed.lines;
+    if (lost.lines >= count) this.#printed = { lines: this.#open.length, columns: 0 };
+    else if (lost.lines > 0) this.#printed = { lines: this.#printed.lines + lost.lines, columns: lost.columns };
+    else this.#printed = { ...this.#printed, columns: this.#printed.columns + lost.columns };
+    this.#style = { ...this.#style, columns };
+    this.refresh();
+  }
+
+  #take(item: Item): void {
+    if (item.type === 'assistant') { this.#finish(item.text, item.interrupted); return; }
+    if (item.type === 'void') {
+      const shown = this.#last === 'assistant' && this.#stream !== null && (this.#printed.lines > 0 || this.#given);
+      this.#drop();
+      if (!shown) return;
+    } else if (this.#stream) this.#finish(this.#text, false);
+    const lines = itemLines(item, this.#style);
+    if (lines.length === 0) return;
+    this.#begin(item.type);
+    this.#out.push(...lines);
+  }
+
+  /** True once lines of the running stream were given out. */
+  #given = false;
+
+  /** An empty line before what does not belong to the item before it: a result stands right below its call. */
+  #begin(type: Item['type'] | 'other'): void {
+    const attached = this.#last === 'call' && (type === 'result' || type === 'call');
+    if (this.#last !== null && !attached) this.#out.push('');
+    this.#last = type;
+  }
+
+  #streamTo(text: string): void {
+    if (text === '' || (this.#stream && !text.startsWith(this.#text.slice(0, 64)))) { this.#drop(); if (text === '') return; }
+    this.#stream ??= this.#begun();
+    this.#text = text;
+    const { done, open } = this.#stream.update(text);
+    this.#give(done);
+    this.#open = open;
+  }
+
+  #begun(): MarkdownStream {
+    this.#begin('assistant');
+    this.#given = false;
+    return createMarkdownStream({ ...this.#style, highlight: this.#highlight });
+  }
+
+  #finish(text: string, interrupted: boolean): void {
+    if (text.trim() === '') { this.#drop(); return; }
+    this.#stream ??= this.#begun();
+    if (!text.startsWith(this.#text)) { this.#drop(); this.#stream = this.#begun(); }
+    this.#give(this.#stream.finish(text));
+    if (interrupted) this.#out.push(this.#style.theme.paint('dim', `[${this.#style.theme.glyphs.ellipsis} interrupted]`));
+    this.#drop();
+  }
+
+  #give(done: readonly string[]): void {
+    if (done.length === 0) return;
+    this.#out.push(...this.#unprinted(done));
+    this.#printed = this.#printed.lines < done.length ? { lines: 0, columns: 0 } : { lines: this.#printed.lines - done.length, columns: this.#printed.columns };
+    this.#given = true;
+    this.#partial = false;
+  }
+
+  #drop(): void {
+    this.#stream = null;
+    this.#text = '';
+    this.#open = [];
+    this.#printed = { lines: 0, columns: 0 };
+    this.#given = false;
+  }
+
+  #unprinted(lines: readonly string[]): readonly string[] {
+    const { lines: count, columns } = this.#printed;
+    if (count === 0 && columns === 0) return lines;
+    const rest = lines.slice(count);
+    return columns > 0 && rest[0] !== undefined ? [dropColumns(rest[0], columns), ...rest.slice(1)] : rest;
+  }
+
+  /** Gives out rows from the top of the open block until the rest fits: whole lines, then whole rows of a line. */
+  #bound(maxRows: number): void {
+    const open = this.#unprinted(this.#open);
+    const heights = open.map((line) => wrapLine(line, this.#style.columns));
+    let excess = heights.reduce((sum, rows) => sum + rows.length, 0) - Math.max(1, maxRows);
+    for (const [index, rows] of heights.entries()) {
+      if (excess <= 0) return;
+      if (rows.length <= excess && index < heights.length - 1) {
+        this.#out.push(open[index] ?? '');
+        this.#printed = { lines: this.#printed.lines + 1, columns: 0 };
+        excess -= rows.length;
+        continue;
+      }
+      const cut = rows.slice(0, Math.min(excess, rows.length - 1));
+      if (cut.length === 0) return;
+      this.#out.push(cut.map((row) => row.text).join(''));
+      this.#printed = { lines: this.#printed.lines, columns: this.#printed.columns + cut.reduce((sum, row) => sum + row.width, 0) };
+      this.#partial = true;
+      return;
+    }
+  }
+}

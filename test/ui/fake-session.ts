@@ -1,0 +1,89 @@
+import type { AgentEvent, QueuedMessage, TurnEnd } from '../../src/core/agent-event.js';
+import type { Event, EventDraft } from '../../src/core/event.js';
+import type { Answer, Question } from '../../src/core/policy.js';
+import type { SessionPort } from '../../src/core/session-port.js';
+import type { Tool } from '../../src/core/tool.js';
+
+/** A session that does what the test says: a turn runs until `end` is called. */
+export interface FakeSession extends SessionPort {
+  emit(event: AgentEvent): void;
+  append(draft: EventDraft): void;
+  stream(text: string, chunk?: number): void;
+  call(id: string, title: string, args?: string): void;
+  start(id: string): void;
+  result(id: string, summary: string, output: Readonly<Record<string, unknown>>, extra?: { readonly durationMs?: number; readonly diff?: string }): void;
+  end(status?: TurnEnd['status'], fault?: TurnEnd['fault']): Promise<void>;
+  readonly submitted: string[];
+  readonly answers: [string, Answer][];
+  readonly interrupts: () => number;
+}
+
+export function createFakeSession(past: readonly Event[] = []): FakeSession {
+  const events: Event[] = [...past];
+  const listeners = new Set<(event: AgentEvent) => void>();
+  const submitted: string[] = [];
+  const answers: [string, Answer][] = [];
+  let queue: readonly QueuedMessage[] = [];
+  let finish: ((end: TurnEnd) => void) | null = null;
+  let interrupts = 0;
+  const emit = (event: AgentEvent): void => { for (const listener of listeners) listener(event); };
+  const append = (draft: EventDraft): void => {
+    const event: Event = { ...draft, seq: events.length + 1, createdAt: 0 };
+    events.push(event);
+    emit({ type: 'event', event });
+  };
+  const setQueue = (next: readonly QueuedMessage[]): void => { queue = next; emit({ type: 'queue_changed', queue }); };
+  const session: FakeSession = {
+    id: 's1', cwd: '/work', submitted, answers, emit, append,
+    ref: () => ({ provider: 'offline', api: 'offline', model: 'offline' }),
+    submit: (text) => {
+      submitted.push(text);
+      emit({ type: 'turn_started' });
+      append({ kind: 'user', content: text, data: null });
+      return new Promise((resolve) => { finish = resolve; });
+    },
+    interrupt: () => { interrupts++; if (finish) void session.end('interrupted'); },
+    interrupts: () => interrupts,
+    busy: () => finish !== null,
+    enqueue: (message) => { setQueue([...queue, message]); },
+    takeQueue: () => { const taken = queue; if (taken.length > 0) setQueue([]); return taken; },
+    answer: (callId, answer) => { answers.push([callId, answer]); emit({ type: 'approval_resolved', callId, answer: answer.answer }); },
+    switchModel: async () => { /* the test has one model */ },
+    subscribe: (listener) => { listeners.add(listener); return () => { listeners.delete(listener); }; },
+    events: () => events,
+    stream: (text, chunk = 7) => { for (let at = 0; at < text.length; at += chunk) emit({ type: 'text_delta', text: text.slice(at, at + chunk) }); },
+    call: (id, title, args = '{}') => { append({ kind: 'tool_call', content: title, data: { id, type: 'function', function: { name: title.split('(')[0] ?? '', arguments: args }, response_id: 'r1' } }); },
+    start: (id) => { append({ kind: 'tool_started', content: null, data: { tool_call_id: id } }); },
+    result: (id, summary, output, extra = {}) => {
+      append({
+        kind: 'tool_result', content: summary,
+        data: { tool_call_id: id, name: 'tool', output: JSON.stringify(output), success: !('error' in output), duration_ms: extra.durationMs ?? 34, ...(extra.diff === undefined ? {} : { diff: extra.diff }) },
+      });
+    },
+    end: async (status = 'completed', fault) => {
+      const done = finish;
+      finish = null;
+      const end: TurnEnd = { status, text: '', turns: 0, toolCalls: 0, denied: 0, ...(fault ? { fault } : {}) };
+      emit({ type: 'turn_ended', end });
+      done?.(end);
+      await Promise.resolve();
+      await Promise.resolve();
+    },
+  };
+  return session;
+}
+
+export function assistant(content: string, interrupted = false): EventDraft {
+  return { kind: 'assistant', content, data: { response_id: 'r1', provider: 'offline', api: 'offline', model: 'offline', stop: 'stop', ...(interrupted ? { interrupted: true as const } : {}) } };
+}
+
+export function question(callId: string, name: string, args: Readonly<Record<string, unknown>>, reasons: readonly string[] = [], targets: readonly string[] = []): Question {
+  const tool: Tool = {
+    name, description: '', input_schema: {}, effect: 'execute', toolset: 'exec', describe: () => name,
+    run: async () => ({ envelope: { output: '' }, summary: '' }),
+  };
+  return {
+    callId, title: `${name}(…)`, argumentsText: JSON.stringify(args), call: { tool, args, limits: { timeoutMs: null, maxOutputBytes: 1 } },
+    verdict: { risk: 'dangerous', decision: 'ask', reasons, sandbox: 'off', targets },
+  };
+}

@@ -1,0 +1,96 @@
+import type { Command } from '../../src/ui/command.js';
+import type { InputPort, TerminalFacts } from '../../src/ui/ports.js';
+import { startRepl } from '../../src/ui/repl.js';
+import type { ReplHandle, ReplOptions } from '../../src/ui/repl-options.js';
+import type { FirstFrame } from '../../src/ui/first-frame.js';
+import { createEmulator, type Emulator } from './terminal-emulator.js';
+import { createFakeSession, type FakeSession } from './fake-session.js';
+
+/** A REPL on an emulated terminal, with a clock and a schedule turned by hand. */
+export interface Harness {
+  readonly terminal: Emulator;
+  readonly session: FakeSession;
+  readonly repl: ReplHandle;
+  readonly exits: () => number;
+  readonly raw: () => boolean;
+  readonly history: string[];
+  type(bytes: string): void;
+  /** Moves the clock on, running what was scheduled on the way, in order. */
+  tick(milliseconds: number): void;
+  /** Lets promises and lazily loaded parts come in, then a frame pass. */
+  settle(): Promise<void>;
+  resize(columns: number, rows: number): Promise<void>;
+  scheduled(): number;
+}
+
+export const facts: TerminalFacts = { unicode: true, colors: 0, theme: 'dark', synchronized: true, reflows: true, plain: false };
+
+export function openRepl(options: Partial<ReplOptions> & { readonly columns?: number; readonly rows?: number; readonly terminal?: Emulator; readonly frame?: FirstFrame } = {}): Harness {
+  const columns = options.columns ?? 80;
+  const rows = options.rows ?? 24;
+  const terminal = options.terminal ?? createEmulator(columns, rows);
+  const size = { columns, rows };
+  let nowMs = 1_000;
+  let timers: { readonly atMs: number; readonly callback: () => void }[] = [];
+  let onData: ((chunk: string) => void) | null = null;
+  let onResize: (() => void) | null = null;
+  let exits = 0;
+  let raw = false;
+  const history: string[] = [];
+  const input: InputPort = {
+    on: (_event, listener) => { onData = listener; }, off: () => { onData = null; },
+    setRawMode: (on) => { raw = on; }, resume: () => undefined, pause: () => undefined,
+  };
+  const session = (options.session as FakeSession | undefined) ?? createFakeSession();
+  const commands: readonly Command[] = options.commands ?? [];
+  const repl = startRepl({
+    input,
+    output: { write: terminal.write, get columns() { return size.columns; }, get rows() { return size.rows; }, on: (_event, listener) => { onResize = listener; }, off: () => { onResize = null; } },
+    facts, clock: () => nowMs,
+    schedule: (callback, delayMs) => {
+      const timer = { atMs: nowMs + delayMs, callback };
+      timers.push(timer);
+      return () => { timers = timers.filter((item) => item !== timer); };
+    },
+    session, commands,
+    history: { load: async () => ['older', 'newest'], append: async (text) => { history.push(text); } },
+    files: async () => ['src/a.ts', 'src/b.ts', 'docs/my file.md'],
+    status: () => ({ model: 'offline', approval: 'dangerous', sandbox: 'off', directory: '~/thing', branch: 'main', contextWindow: 100_000 }),
+    runShell: async (command, { onOutput }) => { onOutput(`ran ${command}\n`); return { exitCode: 0 }; },
+    onExit: () => { exits++; },
+    ...options,
+  });
+  const tick = (milliseconds: number): void => {
+    const end = nowMs + milliseconds;
+    for (;;) {
+      const next = timers.filter((timer) => timer.atMs <= end).sort((a, b) => a.atMs - b.atMs)[0];
+      if (!next) break;
+      timers = timers.filter((timer) => timer !== next);
+      nowMs = Math.max(nowMs, next.atMs);
+      next.callback();
+    }
+    nowMs = end;
+  };
+  return {
+    terminal, session, repl, history, exits: () => exits, raw: () => raw, tick,
+    type: (bytes) => { onData?.(bytes); },
+    settle: async () => {
+      for (let i = 0; i < 20; i++) await new Promise((done) => { setImmediate(done); });
+      tick(40);
+      await terminal.settle();
+    },
+    resize: async (c, r) => {
+      await terminal.resize(c, r);
+      size.columns = c;
+      size.rows = r;
+      onResize?.();
+    },
+    scheduled: () => timers.length,
+  };
+}
+
+/** The screen without empty rows at its end. */
+export function shown(terminal: Emulator): string[] {
+  const rows = terminal.screen().map((row) => row.trimEnd());
+  return rows.slice(0, rows.findLastIndex((row) => row !== '') + 1);
+}
