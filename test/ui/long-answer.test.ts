@@ -1,0 +1,62 @@
+import { expect, test } from 'vitest';
+import { renderMarkdown } from '../../src/ui/markdown-stream.js';
+import { createTheme } from '../../src/ui/theme.js';
+import { assistant } from './fake-session.js';
+import { generateTokens } from './generated-text.js';
+import { facts, openRepl, type Harness } from './repl-harness.js';
+
+const expected = (text: string, columns: number): string => renderMarkdown(text, { theme: createTheme({ ...facts, colors: 16 }), columns, highlight: () => null })
+  .join('\n').replace(/\x1b\[[0-9;]*m/g, '');
+
+/** Streams a long answer, `between` being called now and then with a number that counts up. */
+async function streamLong(harness: Harness, tokens: readonly string[], between: (step: number) => Promise<void>): Promise<void> {
+  harness.type('go\r');
+  for (const [index, token] of tokens.entries()) {
+    harness.session.emit({ type: 'text_delta', text: token });
+    if (index % 60 === 0) harness.tick(34);
+    if (index % 400 === 399) await between(Math.floor(index / 400));
+  }
+  harness.session.append(assistant(tokens.join('')));
+  await harness.session.end();
+  harness.tick(100);
+  await harness.terminal.settle();
+}
+
+function squeezed(text: string): string {
+  return text.replace(/\s+/g, '');
+}
+
+/** What stands between the echoed request and the prompt. */
+function answer(lines: readonly string[]): string[] {
+  const start = lines.indexOf('❯ go');
+  const end = lines.lastIndexOf('❯');
+  return lines.slice(start + 2, end - 1);
+}
+
+test.each([[80, 24], [200, 50], [40, 12]])('20,000 tokens at %i×%i: every line once, in order, nothing cleared', async (columns, rows) => {
+  const tokens = generateTokens(20_000);
+  const harness = openRepl({ columns, rows, facts: { ...facts, colors: 16 } });
+  await streamLong(harness, tokens, async () => { await harness.terminal.settle(); });
+  expect(harness.terminal.sent()).not.toMatch(/\x1b\[[23]J/);
+  expect(harness.terminal.sent()).not.toContain('\x1b[?1049');
+  expect(answer(harness.terminal.lines())).toEqual(expected(tokens.join(''), columns).split('\n').map((line) => line.trimEnd()));
+});
+
+test('with ten resizes on the way, every word is in the scrollback once, in order', async () => {
+  const sizes: readonly (readonly [number, number])[] = [[100, 30], [60, 15], [120, 40], [40, 12], [80, 24], [81, 10], [200, 50], [79, 50], [50, 20], [80, 24]];
+  const tokens = generateTokens(6_000);
+  const harness = openRepl({ columns: 80, rows: 24, facts: { ...facts, colors: 16 } });
+  await streamLong(harness, tokens, async (step) => {
+    const size = sizes[step];
+    if (size) await harness.resize(size[0], size[1]);
+  });
+  expect(harness.terminal.sent()).not.toMatch(/\x1b\[[23]J/);
+  expect(squeezed(answer(harness.terminal.lines()).join('\n'))).toBe(squeezed(expected(tokens.join(''), 80)));
+});
+
+test('a fast stream costs little more than its text', async () => {
+  const tokens = generateTokens(5_000);
+  const harness = openRepl({ columns: 200, rows: 50 });
+  await streamLong(harness, tokens, async () => { /* at one size */ });
+  expect(harness.terminal.sent().length).toBeLessThan(tokens.join('').length * 1.5);
+});

@@ -1,0 +1,193 @@
+import { expect, test } from 'vitest';
+import type { Command } from '../../src/ui/command.js';
+import { question } from './fake-session.js';
+import { facts, openRepl, shown, type Harness } from './repl-harness.js';
+
+async function ask(harness: Harness, args: Readonly<Record<string, unknown>>, reasons: readonly string[] = ['deletes files'], name = 'bash', targets: readonly string[] = []): Promise<void> {
+  harness.type('go\r');
+  harness.session.emit({ type: 'approval_requested', question: question('c1', name, args, reasons, targets) });
+  harness.tick(40);
+  await harness.settle();
+}
+
+const dialog = [
+  'Allow this call? bash (dangerous)', '  rm -rf build', '! deletes files', '  Yes, once', '  Yes, and this exact call again in this session', '❯ No', '  No, and tell the model why',
+];
+
+test('the question shows the whole command and its reason; no is chosen; early keys are dropped', async () => {
+  const harness = openRepl();
+  await ask(harness, { command: 'rm -rf build' });
+  harness.type('y');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(2, 9)).toEqual(dialog);
+  expect(harness.session.answers).toEqual([]);
+  harness.tick(300);
+  harness.type('\r');
+  expect(harness.session.answers).toEqual([['c1', { answer: 'deny' }]]);
+  harness.tick(40);
+  await harness.settle();
+  expect(shown(harness.terminal).at(-2)).toBe('❯');
+});
+
+test.each([
+  ['y', { answer: 'once' }],
+  ['a', { answer: 'session' }],
+  ['n', { answer: 'deny' }],
+  ['\x03', { answer: 'deny' }],
+  ['\x1b[A\x1b[A\r', { answer: 'once' }],
+  ['tuse the other folder\r', { answer: 'deny', message: 'use the other folder' }],
+])('%j answers %j', async (keys, answer) => {
+  const harness = openRepl();
+  await ask(harness, { command: 'rm -rf build' });
+  harness.tick(300);
+  for (const key of keys.startsWith('\x1b') ? [keys] : keys) harness.type(key);
+  expect(harness.session.answers).toEqual([['c1', answer]]);
+});
+
+test('the draft is still there after the question', async () => {
+  const harness = openRepl();
+  await ask(harness, { command: 'ls' });
+  harness.session.answer('c1', { answer: 'deny' });
+  harness.tick(40);
+  harness.type('half a thou');
+  harness.session.emit({ type: 'approval_requested', question: question('c2', 'bash', { command: 'id' }) });
+  harness.tick(40);
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).not.toContain('half a thou');
+  harness.tick(300);
+  harness.type('n');
+  harness.tick(40);
+  await harness.settle();
+  expect(shown(harness.terminal).at(-2)).toBe('❯ half a thou');
+});
+
+test('nothing hidden gets into the question, and no attribute', async () => {
+  const harness = openRepl({ facts: { ...facts, colors: 16 } });
+  await ask(harness, { command: 'ls \x1b[30;40m; rm -rf ~\x1b[0m\rls\u202e \u200b' + ' '.repeat(200) + 'end' }, ['writes \x1b[2J\u202eoutside'], 'bash', ['/etc/pa\u200esswd']);
+  const rows = shown(harness.terminal).join('\n');
+  expect(rows).toContain('ls \\x1b[30;40m; rm -rf ~\\x1b[0m\\rls\\u202e \\u200b⟨200 spaces⟩end');
+  expect(rows).toContain('! writes \\x1b[2J\\u202eoutside');
+  expect(rows).toContain('→ /etc/pa\\u200esswd');
+});
+
+test('a command that does not fit can be agreed to only once its end was on the screen', async () => {
+  const harness = openRepl({ rows: 20 });
+  await ask(harness, { command: Array.from({ length: 30 }, (_, i) => `echo step ${i}`).join('\n') });
+  harness.tick(300);
+  expect(shown(harness.terminal).join('\n')).toMatch(/… \d+ more lines; page down to see them before you can say yes/);
+  harness.type('y');
+  expect(harness.session.answers).toEqual([]);
+  for (let i = 0; i < 8; i++) harness.type('\x1b[6~');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('echo step 29');
+  harness.type('y');
+  expect(harness.session.answers).toEqual([['c1', { answer: 'once' }]]);
+});
+
+test('an edit is shown as what goes and what comes', async () => {
+  const harness = openRepl();
+  await ask(harness, { path: 'a.ts', old_string: 'one\ntwo', new_string: 'three' }, [], 'file_edit');
+  expect(shown(harness.terminal).slice(2, 7)).toEqual(['Allow this call? file_edit (dangerous)', '  path: a.ts', '  - one', '  - two', '  + three']);
+});
+
+const ran: string[] = [];
+const commands: readonly Command[] = [
+  { name: 'model', argument: '[model]', description: 'choose a model', run: async (argument, context) => {
+    ran.push(`model ${argument}`);
+    const chosen = await context.pick({ title: 'Model', items: ['alpha', 'beta', 'gamma'].map((label) => ({ label, detail: `the ${label} model`, value: label })) });
+    context.notice('info', `chose ${chosen ?? 'nothing'}`);
+  } },
+  { name: 'clear', aliases: ['new'], description: 'a new session', run: async () => { ran.push('clear'); } },
+  { name: 'broken', description: 'fails', run: async () => { throw new Error('it broke'); } },
+];
+
+test('a slash opens the menu, tab completes, escape closes it', async () => {
+  const harness = openRepl({ commands });
+  harness.type('/');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(0, 4)).toEqual(['❯ /', '❯ /model [model]  choose a model', '  /clear          a new session', '  /broken         fails']);
+  harness.type('m\t');
+  await harness.settle();
+  expect(shown(harness.terminal)[0]).toBe('❯ /model');
+  expect(harness.terminal.cursor()).toEqual({ row: 0, column: 9 });
+});
+
+test('a command typed in one go runs; a picker filters by typing', async () => {
+  ran.length = 0;
+  const harness = openRepl({ commands });
+  harness.type('/model\r');
+  await harness.settle();
+  expect(ran).toEqual(['model ']);
+  expect(shown(harness.terminal)[0]).toBe('Model:');
+  harness.type('bet');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(0, 2)).toEqual(['Model: bet', '❯ beta  the beta model']);
+  harness.type('\r');
+  await harness.settle();
+  expect(shown(harness.terminal)).toContain('· chose beta');
+  expect(harness.session.submitted).toEqual([]);
+});
+
+test('an unknown command names the nearest; a failing one says so; a path is no command', async () => {
+  const harness = openRepl({ commands });
+  harness.type('/modle x\r');
+  harness.type('/broken\r');
+  harness.type('/etc/hosts is what?\r');
+  await harness.settle();
+  expect(shown(harness.terminal)).toContain('✘ There is no command /modle. The nearest is /model.');
+  expect(shown(harness.terminal)).toContain('✘ /broken failed: it broke');
+  expect(harness.session.submitted).toEqual(['/etc/hosts is what?']);
+});
+
+test('@ completes paths', async () => {
+  const harness = openRepl();
+  harness.type('read @');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(1, 4)).toEqual(['❯ src/a.ts', '  src/b.ts', '  docs/my file.md']);
+  harness.type('my');
+  await harness.settle();
+  harness.type('\r');
+  await harness.settle();
+  expect(shown(harness.terminal)[0]).toBe('❯ read @"docs/my file.md"');
+});
+
+test('ctrl-o pages through the last result, q leaves it', async () => {
+  const harness = openRepl({ rows: 12, detail: { show: 'line', maxRows: 1 } });
+  harness.type('go\r');
+  harness.session.call('c1', 'bash(command="seq 50")');
+  harness.session.start('c1');
+  harness.session.result('c1', 'exit 0', { output: Array.from({ length: 50 }, (_, i) => `row ${i}`).join('\n'), exit_code: 0 });
+  await harness.session.end();
+  await harness.settle();
+  harness.type('\x0f');
+  harness.type('G');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('row 49');
+  harness.type('q');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).not.toContain('row 49');
+  expect(shown(harness.terminal).at(-2)).toBe('❯');
+});
+
+test('! runs a command of the user; nothing is submitted', async () => {
+  const calls: unknown[] = [];
+  const harness = openRepl({ runShell: async (command, { sendToModel, onOutput }) => { calls.push([command, sendToModel]); onOutput('out\n'); return { exitCode: 2 }; } });
+  harness.type('!ls -la\r');
+  harness.type('!!id\r');
+  await harness.settle();
+  expect(calls).toEqual([['ls -la', true], ['id', false]]);
+  expect(shown(harness.terminal)).toContain('[exit 2]');
+  expect(harness.session.submitted).toEqual([]);
+});
+
+test('ctrl-r searches the history', async () => {
+  const harness = openRepl();
+  await harness.settle();
+  harness.type('\x12');
+  harness.type('old');
+  await harness.settle();
+  expect(shown(harness.terminal)[0]).toBe('search "old": older');
+  harness.type('\r');
+  harness.type('\r');
+  expect(harness.session.submitted).toEqual(['older']);
+});
