@@ -22,9 +22,11 @@ export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | '
   readonly model: { readonly provider: Provider; readonly ref: ModelRef };
   /** Opens the provider of another model. */
   readonly connect: (ref: ModelRef) => Promise<Provider>;
-  /** Absent: nobody can be asked. */
+  /** What has changed around a resumed session; told to the model before its next message. */
+  readonly notes?: readonly string[];
+  /** False: nobody can be asked. */
   readonly interactive: boolean;
-  readonly refuseRequest?: (events: readonly Event[]) => Fault | null;
+  readonly refuseRequest?: (events: readonly Event[], ref: ModelRef) => Fault | null;
 }
 
 /** A session as its front end holds it, and what its owner does with it besides. */
@@ -48,6 +50,9 @@ class LiveSession implements Session {
   readonly #listeners = new Set<(event: AgentEvent) => void>();
   readonly #questions = new Map<string, (answer: Answer) => void>();
   readonly #grants = new Set<string>();
+  /** What a new session starts with, until its first event is appended. */
+  readonly #opening: EventDraft[];
+  readonly #notes: string[];
   readonly #knownFiles: Map<string, string | null>;
   #model: { readonly provider: Provider; readonly ref: ModelRef };
   #queue: readonly QueuedMessage[] = [];
@@ -64,6 +69,8 @@ class LiveSession implements Session {
       ...(restored.length > 0 ? {} : { begin: () => store.createSession({ ...options.row, updatedAt: now() }) }),
     });
     this.#knownFiles = knownFiles(restored);
+    this.#opening = restored.length > 0 ? [] : [...options.opening];
+    this.#notes = [...options.notes ?? []];
   }
 
   ref(): ModelRef { return this.#model.ref; }
@@ -71,7 +78,11 @@ class LiveSession implements Session {
   events(): readonly Event[] { return this.#recorder.events(); }
   unsaved(): number { return this.#recorder.unsaved(); }
   flush(): Promise<void> { return this.#recorder.flush(); }
-  append(draft: EventDraft): Promise<Event> { return this.#recorder.append(draft); }
+
+  async append(draft: EventDraft): Promise<Event> {
+    for (const first of this.#opening.splice(0)) await this.#recorder.append(first);
+    return await this.#recorder.append(draft);
+  }
 
   subscribe(listener: (event: AgentEvent) => void): () => void {
     this.#listeners.add(listener);
@@ -83,7 +94,7 @@ class LiveSession implements Session {
     const turn = new AbortController();
     this.#turn = turn;
     this.#emit({ type: 'turn_started' });
-    if (this.events().length === 0) for (const draft of this.#options.opening) await this.append(draft);
+    for (const note of this.#notes.splice(0)) await this.append({ kind: 'user', content: note, data: { note: true } });
     await this.append({ kind: 'user', content: text, data: null });
     let end: TurnEnd;
     try {
@@ -150,7 +161,7 @@ class LiveSession implements Session {
       grants: this.#grants,
       knownFiles: this.#knownFiles,
       takeSteering: () => this.#takeSteering(),
-      refuseRequest: () => refuseRequest?.(this.events()) ?? null,
+      refuseRequest: () => refuseRequest?.(this.events(), this.ref()) ?? null,
     };
   }
 

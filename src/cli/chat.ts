@@ -1,33 +1,40 @@
 import { didYouMean } from '../core/nearest.js';
 import { assemble } from './assembly.js';
 import { CliError, exit } from './cli-error.js';
+import type { EarlyFrame } from './early-frame.js';
 import { runHeadless, type OutputFormat } from './headless.js';
 import type { RootOptions } from './options.js';
 import type { SessionWish } from './session-files.js';
 import { setUp } from './setup.js';
 import { joinPrompt, readStdin } from './stdin.js';
+import { openWorkbench } from './workbench.js';
 
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
 
 /** `agent` itself: the REPL on a terminal, one turn without one. Gives the exit code. */
-export async function runChat(words: readonly string[], options: RootOptions): Promise<number> {
+export async function runChat(words: readonly string[], options: RootOptions, early: EarlyFrame | null): Promise<number> {
   const headless = options.print === true || !process.stdin.isTTY || !process.stdout.isTTY;
   const format = options.outputFormat;
   if (!formats.includes(format)) throw new CliError(exit.usage, `--output-format: \`${format}\` is not a format`, `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim());
-  if (!headless) return await (await import('./repl.js')).runRepl(words, options);
+  if (!headless) return await (await import('./repl.js')).runRepl(words, options, early);
   const setup = await setUp(options);
   const wish = sessionWish(options);
   const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, (text) => { process.stderr.write(text); });
   const prompt = joinPrompt(words, piped);
   if (prompt === '') throw new CliError(exit.usage, 'there is no prompt', 'Give one as words or on standard input: agent -p "explain this".');
-  const { session, registry, notices, close } = await assemble(setup, { options, wish, interactive: false });
+  const bench = await openWorkbench(setup, options);
   try {
-    return await runHeadless({
-      session, prompt, format: format as OutputFormat, verbose: options.verbose === true, notices,
-      toolNames: registry.list().map((tool) => tool.name), now: () => performance.now(),
-    });
+    const chat = await assemble(bench, wish, false);
+    try {
+      return await runHeadless({
+        session: chat.session, prompt, format: format as OutputFormat, verbose: options.verbose === true, notices: [...bench.notices, ...chat.notices],
+        toolNames: bench.registry.list().map((tool) => tool.name), now: () => performance.now(),
+      });
+    } finally {
+      await chat.close();
+    }
   } finally {
-    await close();
+    await bench.close();
   }
 }
 

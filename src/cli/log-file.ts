@@ -1,5 +1,6 @@
-import { appendFileSync, chmodSync, mkdirSync } from 'node:fs';
+import { appendFileSync, chmodSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { ensurePrivateDirectory } from '../config/paths.js';
 import type { Log } from '../core/log.js';
 
 /** Appends JSON lines to the log file (0600, its folder 0700), made with its first entry. A log that cannot be written never stops the program. */
@@ -10,7 +11,7 @@ export function createLogFile(path: string, secrets: readonly string[], mirror: 
     mirror?.(line);
     try {
       if (!ready) {
-        mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+        ensurePrivateDirectory(dirname(path));
         appendFileSync(path, '', { mode: 0o600 });
         chmodSync(path, 0o600);
         ready = true;

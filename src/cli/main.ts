@@ -1,6 +1,10 @@
-// The start path: `--version` answers before anything else is loaded, everything else is loaded when it is known to be needed.
+// The start path: `--version` answers before anything else is loaded, a prompt stands before the rest is, and everything else is loaded when it is
+// known to be needed.
 import { version } from './version.js';
 
-const [first] = process.argv.slice(2);
-if (first === '--version' || first === '-V') process.stdout.write(`${version}\n`);
-else await (await import('./run.js')).run(process.argv.slice(2));
+const argv = process.argv.slice(2);
+if (argv[0] === '--version' || argv[0] === '-V') process.stdout.write(`${version}\n`);
+else {
+  const early = process.stdin.isTTY && process.stdout.isTTY ? (await import('./early-frame.js')).paintEarly(argv, process.env) : null;
+  await (await import('./run.js')).run(argv, early);
+}

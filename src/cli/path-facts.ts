@@ -11,7 +11,7 @@ export function createPathFacts(places: Pick<PathFacts, 'home' | 'workspace' | '
 
 async function landing(path: string): Promise<string | null> {
   if (!isAbsolute(path)) return null;
-  const left = path.split('/').filter((part) => part !== '' && part !== '.').reverse();
+  const left = path.split('/').filter((part) => part !== '' && part !== '.').toReversed();
   let at = '/';
   let missing = false;
   for (let links = 0; left.length > 0;) {
@@ -27,7 +27,7 @@ async function landing(path: string): Promise<string | null> {
     if (link.kind === 'link') {
       if (++links > maxLinks) return null;
       if (isAbsolute(link.target)) at = '/';
-      left.push(...link.target.split('/').filter((item) => item !== '' && item !== '.').reverse());
+      left.push(...link.target.split('/').filter((item) => item !== '' && item !== '.').toReversed());
     } else at = next;
   }
   return at;

@@ -1,10 +1,12 @@
 import { Command } from 'commander';
+import type { EarlyFrame } from './early-frame.js';
 import { addRootOptions, type RootOptions } from './options.js';
 import { version } from './version.js';
 
 export interface ProgramOptions {
   /** Prompt words from behind `--`. */
   readonly rest: readonly string[];
+  readonly early: EarlyFrame | null;
   readonly finish: (exitCode: number) => void;
 }
 
@@ -17,7 +19,7 @@ Examples:
   agent -m openrouter/moonshotai/kimi-k2  use this model`;
 
 /** The command line. Each action loads what it needs and nothing else. */
-export function buildProgram({ rest, finish }: ProgramOptions): Command {
+export function buildProgram({ rest, early, finish }: ProgramOptions): Command {
   const program = addRootOptions(new Command('agent'))
     .description('An interactive terminal agent shell: everything a model does on your machine is on screen and on record.')
     .argument('[prompt...]', 'what to do; in the REPL it is submitted first')
@@ -28,7 +30,7 @@ export function buildProgram({ rest, finish }: ProgramOptions): Command {
     .exitOverride()
     .configureOutput({ writeErr: () => { /* errors are printed once, by run */ } })
     .action(async (words: string[], options: RootOptions) => {
-      finish(await (await import('./chat.js')).runChat([...words, ...rest], options));
+      finish(await (await import('./chat.js')).runChat([...words, ...rest], options, early));
     });
   addSessions(program, finish);
   addTools(program, finish);

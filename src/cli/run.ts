@@ -1,13 +1,15 @@
 import { CommanderError } from 'commander';
 import { CliError, describeFailure, exit } from './cli-error.js';
+import type { EarlyFrame } from './early-frame.js';
 import { buildProgram } from './program.js';
 
 /** Runs one command line and ends the process with its exit code. */
-export async function run(argv: readonly string[]): Promise<void> {
+export async function run(argv: readonly string[], early: EarlyFrame | null): Promise<void> {
   let exitCode: number;
   try {
-    exitCode = await parse(argv);
+    exitCode = await parse(argv, early);
   } catch (error) {
+    early?.withdraw();
     const failure = describeFailure(error, argv.includes('--debug'));
     process.stderr.write(failure.text);
     exitCode = failure.exitCode;
@@ -15,10 +17,10 @@ export async function run(argv: readonly string[]): Promise<void> {
   process.exit(exitCode);
 }
 
-async function parse(argv: readonly string[]): Promise<number> {
+async function parse(argv: readonly string[], early: EarlyFrame | null): Promise<number> {
   const { words, rest } = splitPrompt(argv);
   let exitCode: number = exit.done;
-  const program = buildProgram({ rest, finish: (code) => { exitCode = code; } });
+  const program = buildProgram({ rest, early, finish: (code) => { exitCode = code; } });
   try {
     await program.parseAsync(words, { from: 'user' });
   } catch (error) {

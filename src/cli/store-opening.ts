@@ -1,6 +1,7 @@
 import type { Store } from '../core/store.js';
 import { openMemoryStore } from '../store/memory-store.js';
 import { openSqliteStore } from '../store/sqlite-store.js';
+import { StoreError } from '../store/store-error.js';
 import type { Notice } from './headless.js';
 import type { Setup } from './setup.js';
 
@@ -15,8 +16,9 @@ export async function openStore(setup: Setup, ephemeral: boolean): Promise<Store
     return { store, durable: true, notices: notices.map((message) => ({ level: 'warn', code: 'store_repaired', message })) };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
+    const hint = error instanceof StoreError && error.hint !== '' ? `${error.hint} ` : '';
     setup.log({ at: 'store', message: 'no store', reason });
-    const message = `Sessions cannot be saved: ${reason} This one is kept in memory and ends with the program.`;
+    const message = `Sessions cannot be saved: ${reason}. ${hint}This one is kept in memory and ends with the program.`;
     return { store: openMemoryStore({ now }), durable: false, notices: [{ level: 'warn', code: 'store_unavailable', message }] };
   }
 }

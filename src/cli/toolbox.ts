@@ -19,7 +19,7 @@ export interface Toolbox { readonly registry: Registry; readonly processes: Proc
  *  with this process at the latest. */
 export async function openToolbox(setup: Setup, chosen: string | boolean | undefined): Promise<Toolbox> {
   const { config } = setup;
-  const processes = createProcessRunner({ marker: { name: 'AGENT_RUN', value: randomUUID() } });
+  const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: randomUUID() } });
   process.once('exit', () => { processes.killNow(); });
   const registry = createRegistry({
     compile: await loadSchemaCompiler(), compileAt: 'first_use', maxOutputBytes: config.limits.maxOutputBytes, now: () => performance.now(),

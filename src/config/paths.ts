@@ -1,5 +1,5 @@
-import { mkdirSync } from 'node:fs';
-import { isAbsolute, join, resolve } from 'node:path';
+import { existsSync, mkdirSync } from 'node:fs';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 
 /** Where the program's own files are; absolute. Nothing exists until it is needed. Source: contracts 2, "Where files live". */
 export interface AgentPaths {
@@ -24,9 +24,16 @@ export function agentPaths(env: Environment, home: string): AgentPaths {
   return paths(base('XDG_CONFIG_HOME', '.config'), base('XDG_DATA_HOME', '.local/share'), base('XDG_STATE_HOME', '.local/state'));
 }
 
-/** Makes a directory and its parents, 0700 whatever the umask; one that is there stays as it is. Throws what the system reports. */
+/** Makes a directory and its parents, 0700 whatever the umask; one that is there stays as it is. Throws what the system reports. Not `mkdir`'s own
+ *  `recursive`: Node 20 never returns from that where a parent refuses new names with ENOENT (`/proc`). */
 export function ensurePrivateDirectory(path: string): void {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (existsSync(path)) return;
+  if (dirname(path) !== path) ensurePrivateDirectory(dirname(path));
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if (!existsSync(path)) throw error;
+  }
 }
 
 function paths(config: string, data: string, state: string): AgentPaths {

@@ -23,6 +23,9 @@ export interface RequestSettings {
   readonly effort?: string;
 }
 
+/** `note`: not typed by the person; the program tells the model what has changed around it. */
+export interface UserData { readonly note: true }
+
 export interface ToolsData { readonly tools: readonly ToolSpec[]; readonly settings: RequestSettings }
 
 /** How a response ended. `interrupted` is ours, the others are the provider's, named alike for all of them. */
@@ -94,17 +97,21 @@ export interface ApprovalData {
 
 export interface ErrorData { readonly code: string; readonly message: string }
 
+/** A command the person ran themselves (`!!command`): on record, not sent to the model. `content` is its output. */
+export interface ShellData { readonly command: string; readonly exit_code: number | null }
+
 /** What may be appended: the kinds this program writes. */
 export type EventDraft =
   | { readonly kind: 'system'; readonly content: string; readonly data: null }
   | { readonly kind: 'tools'; readonly content: string; readonly data: ToolsData }
-  | { readonly kind: 'user'; readonly content: string; readonly data: null }
+  | { readonly kind: 'user'; readonly content: string; readonly data: UserData | null }
   | { readonly kind: 'assistant'; readonly content: string; readonly data: AssistantData }
   | { readonly kind: 'tool_call'; readonly content: string; readonly data: ToolCallData }
   | { readonly kind: 'tool_started'; readonly content: null; readonly data: { readonly tool_call_id: string } }
   | { readonly kind: 'tool_result'; readonly content: string; readonly data: ToolResultData }
   | { readonly kind: 'usage'; readonly content: null; readonly data: UsageData }
   | { readonly kind: 'approval'; readonly content: string; readonly data: ApprovalData }
+  | { readonly kind: 'shell'; readonly content: string; readonly data: ShellData }
   | { readonly kind: 'model'; readonly content: string; readonly data: { readonly provider: string; readonly model: string } }
   | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData };
 
@@ -120,6 +127,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   tool_result: ['tool_call_id', 'name', 'output'],
   usage: ['input_tokens', 'output_tokens'],
   approval: ['tool_call_id', 'decision'],
+  shell: ['command'],
   model: ['provider', 'model'],
   error: ['code', 'message'],
 };

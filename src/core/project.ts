@@ -63,6 +63,7 @@ class Fold implements Projection {
       case 'tool_result': this.#result(event.seq, event.data); break;
       case 'usage':
       case 'approval':
+      case 'shell':
       case 'model':
       case 'error': break;
       default: event satisfies never;

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
-import { mkdir, open, readlink, realpath, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
+import { lstat, mkdir, open, readlink, realpath, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { FileRefusal } from './file-error.js';
 import { openRegular, refuseSpecial } from './open-file.js';
@@ -42,7 +42,7 @@ export async function beforeWrite(absolute: string, requested: string): Promise<
  *  Throws the system's error, or a FileRefusal where the file is no longer what `before` saw. */
 export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
   const folder = dirname(before.path);
-  await mkdir(folder, { recursive: true });
+  await makeFolders(folder);
   const held = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     const landed = landedPath(held.fd, folder);
@@ -116,4 +116,14 @@ async function existingFolder(folder: string): Promise<string> {
     if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT') || dirname(folder) === folder) throw error;
     return join(await existingFolder(dirname(folder)), basename(folder));
   }
+}
+
+/** Makes a folder and those above it. Not `mkdir`'s own `recursive`: Node 20 never returns from that where a parent refuses new names with ENOENT
+ *  (`/proc`). */
+async function makeFolders(folder: string): Promise<void> {
+  if (await lstat(folder).then(() => true, () => false)) return;
+  if (dirname(folder) !== folder) await makeFolders(dirname(folder));
+  await mkdir(folder).catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  });
 }

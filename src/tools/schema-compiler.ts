@@ -16,7 +16,7 @@ interface SchemaError {
 
 /** Loads ajv (draft 2020-12; no coercion, no defaults) and returns its compiler. Ajv costs tens of milliseconds, hence not at start-up. */
 export async function loadSchemaCompiler(): Promise<CompileSchema> {
-  const { Ajv2020 } = await import('ajv/dist/2020.js');
+  const { Ajv2020 } = await import('./ajv.js');
   const ajv = new Ajv2020({ strict: false, allErrors: false, coerceTypes: false, useDefaults: false, verbose: true, logger: false, addUsedSchema: false });
   return (schema) => {
     const validate = ajv.compile(schema);

@@ -1,0 +1,93 @@
+import { walkFiles } from '../tools/file-walk.js';
+import type { EarlyFrame } from './early-frame.js';
+import { startRepl } from '../ui/repl.js';
+import type { ReplHandle } from '../ui/repl-options.js';
+import { exit } from './cli-error.js';
+import { editExternally } from './external-editor.js';
+import { greeting } from './greeting.js';
+import { createHistoryFile } from './history-file.js';
+import type { RootOptions } from './options.js';
+import { replCommands } from './repl-commands.js';
+import { createStatus } from './repl-status.js';
+import { openDesk, type SessionDesk } from './session-desk.js';
+import { setUp } from './setup.js';
+import { terminalFacts } from './terminal-opening.js';
+import { runUserShell } from './user-shell.js';
+import { openWorkbench, type Workbench } from './workbench.js';
+
+const maxCompletionFiles = 200_000;
+
+/** The REPL from its start to its end; gives the exit code. */
+export async function runRepl(words: readonly string[], options: RootOptions, early: EarlyFrame | null): Promise<number> {
+  const setup = await setUp(options);
+  const bench = await openWorkbench(setup, options);
+  try {
+    const resume = typeof options.resume === 'string' ? options.resume : null;
+    const desk = await openDesk(bench, { continueNewest: options.continue === true, resume, fork: options.fork === true });
+    try {
+      return await converse(bench, desk, words.join(' ').trim(), early);
+    } finally {
+      await desk.close();
+    }
+  } finally {
+    await bench.close();
+  }
+}
+
+/** Shows the screen and waits for its end. */
+async function converse(bench: Workbench, desk: SessionDesk, prompt: string, early: EarlyFrame | null): Promise<number> {
+  const { setup, options } = bench;
+  const firstFrame = early?.take() ?? null;
+  let signalCode: number = exit.done;
+  await new Promise<void>((resolve) => {
+    const handle = startRepl({
+      input: process.stdin, output: process.stdout, facts: terminalFacts(setup.env, setup.config.ui),
+      clock: () => performance.now(),
+      schedule: (callback, delayMs) => {
+        const timer = setTimeout(callback, delayMs);
+        return () => { clearTimeout(timer); };
+      },
+      session: desk.current().session,
+      commands: replCommands(bench, desk),
+      history: createHistoryFile(setup.config.files.history, setup.log),
+      files: () => listFiles(bench),
+      status: createStatus(bench, desk),
+      runShell: (command, shellOptions) => runUserShell(bench, desk, command, shellOptions),
+      editExternally: (text) => editExternally(setup, text),
+      suspend: () => { process.kill(0, 'SIGSTOP'); },
+      detail: { show: setup.config.ui.toolOutput, maxRows: setup.config.ui.toolOutputRows },
+      ...(firstFrame ? { firstFrame } : {}),
+      ...(desk.current().session.events().length === 0 ? { greeting: greeting(bench, desk) } : {}),
+      ...(prompt === '' ? {} : { prompt }),
+      onExit: resolve,
+    });
+    onSignals(handle, (code) => { signalCode = code; });
+    for (const notice of [...bench.notices, ...desk.current().notices]) handle.notice(notice.level, notice.message);
+    if (options.resume === true) handle.submit('/sessions');
+    desk.current().model.warm();
+  });
+  desk.current().session.interrupt();
+  return signalCode;
+}
+
+/** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store closed. */
+function onSignals(handle: ReplHandle, ended: (exitCode: number) => void): void {
+  for (const [name, code] of [['SIGTERM', exit.terminated], ['SIGHUP', 129], ['SIGINT', exit.interrupted]] as const) {
+    process.on(name, () => {
+      ended(code);
+      handle.exit();
+    });
+  }
+  process.stdin.once('end', () => { handle.exit(); });
+}
+
+/** The files that `@` completes, as the search tools see them. */
+async function listFiles(bench: Workbench): Promise<readonly string[]> {
+  const files: string[] = [];
+  const stop = new AbortController();
+  await walkFiles({ root: bench.setup.cwd, pattern: '**/*', includeIgnored: false, signal: stop.signal, env: bench.setup.env }, (path) => {
+    files.push(path);
+    if (files.length >= maxCompletionFiles) stop.abort();
+  });
+  return files;
+}
