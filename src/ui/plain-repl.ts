@@ -60,7 +60,7 @@ class PlainRepl implements ReplHandle {
   }
 
   notice(level: 'info' | 'warn' | 'error', message: string): void { this.#lines(noticeLines(level, message, this.#style.theme)); }
-  submit(text: string): void { this.#turns.send(text, 'steer'); }
+  submit(text: string): void { if (!runCommand(text, this.#commands, this.#context())) this.#turns.send(text, 'steer'); }
   refresh(): void { /* There is no status line. */ }
   pause(): void { this.#options.input.pause(); }
   resume(): void { this.#options.input.resume(); }

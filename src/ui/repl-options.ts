@@ -51,6 +51,7 @@ export interface ReplHandle {
   /** Goes on with another session. */
   attach(session: SessionPort): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
+  /** As if the user had sent it: a command runs, anything else goes to the model. */
   submit(text: string): void;
   /** Draws the status line anew. */
   refresh(): void;

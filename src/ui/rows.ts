@@ -7,11 +7,11 @@ export interface Row {
   readonly width: number;
   /** It continues the row above: the terminal wrapped, nobody wrote a line break. */
   readonly soft: boolean;
-  /** No SGR, and every character's width is beyond doubt: a difference may start inside the row. */
-  readonly plain: boolean;
+  /** Every character's width is beyond doubt: a difference may start inside the row. */
+  readonly certain: boolean;
 }
 
-export const emptyRow: Row = { text: '', width: 0, soft: false, plain: true };
+export const emptyRow: Row = { text: '', width: 0, soft: false, certain: true };
 
 /** The rows that a terminal of `columns` makes of one line by wrapping it. No tabs, no line breaks in `line`. */
 export function wrapLine(line: string, columns: number): readonly Row[] {
@@ -25,7 +25,7 @@ function sliceRows(line: string, columns: number): Row[] {
   const rows: Row[] = [];
   for (let at = 0; at < line.length; at += columns) {
     const text = line.slice(at, at + columns);
-    rows.push({ text, width: text.length, soft: at > 0, plain: true });
+    rows.push({ text, width: text.length, soft: at > 0, certain: true });
   }
   return rows;
 }
@@ -35,23 +35,20 @@ function wrapStyled(line: string, columns: number): Row[] {
   const state: SgrState = new Map();
   let text = '';
   let width = 0;
-  let plain = true;
+  const certain = isCertain(line.replace(/\x1b\[[0-9;:]*m/g, ''));
   const close = (): void => {
-    rows.push({ text: state.size > 0 ? text + sgrReset : text, width, soft: rows.length > 0, plain });
+    rows.push({ text: state.size > 0 ? text + sgrReset : text, width, soft: rows.length > 0, certain });
     text = openSgr(state);
-    plain = text === '';
     width = 0;
   };
   for (const part of line.split(/(\x1b\[[0-9;:]*m)/)) {
     if (part.startsWith('\x1b[')) {
       applySgr(state, part.slice(2, -1));
       text += part;
-      plain = false;
       continue;
     }
-    if (!isCertain(part)) plain = false;
     for (const cluster of clusters(part)) {
-      if (width + cluster.width > columns && width > 0) { close(); plain &&= isCertain(part); }
+      if (width + cluster.width > columns && width > 0) close();
       text += cluster.text;
       width += cluster.width;
     }
@@ -79,14 +76,24 @@ export function dropColumns(line: string, count: number): string {
   return rest;
 }
 
-/** Length of the part of two plain rows that is the same, in code units and in columns. */
-export function commonPrefix(left: string, right: string): { readonly length: number; readonly columns: number } {
+/** What two certain rows begin with alike: its length in code units and in columns, and the attributes that are on at its end. */
+export interface CommonPrefix { readonly length: number; readonly columns: number; readonly open: string }
+
+export const noPrefix: CommonPrefix = { length: 0, columns: 0, open: '' };
+
+export function commonPrefix(left: string, right: string): CommonPrefix {
   const end = Math.min(left.length, right.length);
-  let length = 0;
+  let same = 0;
+  while (same < end && left.charCodeAt(same) === right.charCodeAt(same)) same++;
+  const state: SgrState = new Map();
   let columns = 0;
-  while (length < end && left.charCodeAt(length) === right.charCodeAt(length)) {
-    columns += Math.max(0, certainWidth(left.charCodeAt(length)));
-    length++;
+  let at = 0;
+  while (at < same) {
+    if (right.charCodeAt(at) !== 0x1b) { columns += certainWidth(right.charCodeAt(at)); at++; continue; }
+    const close = right.indexOf('m', at);
+    if (close < 0 || close >= same) break;
+    applySgr(state, right.slice(at + 2, close));
+    at = close + 1;
   }
-  return { length, columns };
+  return { length: at, columns, open: openSgr(state) };
 }

@@ -90,7 +90,7 @@ class ScreenRepl implements ReplHandle {
     this.#frame();
   }
 
-  submit(text: string): void { this.#send(text, 'steer'); }
+  submit(text: string): void { if (!runCommand(text, this.#commands, this.#context)) this.#send(text, 'steer'); }
   refresh(): void { this.#echo(); }
 
   pause(): void {

@@ -1,4 +1,4 @@
-import { commonPrefix, emptyRow, wrapLine, type Row } from './rows.js';
+import { commonPrefix, emptyRow, noPrefix, wrapLine, type Row } from './rows.js';
 
 /** What stands below the scrollback. `cursor.line` indexes `lines`; `column` is the column in that line, which must not be wrapped. */
 export interface Live {
@@ -231,8 +231,8 @@ class Writer implements Screen {
     if (row.soft && !old?.soft && index > 0) return this.#paintContinuation(target, index, row, old);
     if (!old) return this.#newRow(index) + this.#put(row, 0, false);
     if (old.soft && !row.soft) return `${this.#moveTo(index, 0)}\x1b[K${this.#put(row, 0, false)}`;
-    const same = old.plain && row.plain ? commonPrefix(old.text, row.text) : { length: 0, columns: 0 };
-    return this.#moveTo(index, same.columns) + this.#put(row, same.length, old.width > row.width);
+    const same = old.certain && row.certain ? commonPrefix(old.text, row.text) : noPrefix;
+    return this.#moveTo(index, same.columns) + same.open + this.#put(row, same.length, old.width > row.width);
   }
 
   /** A row that the terminal itself must wrap into, so that it knows the two as one line. */

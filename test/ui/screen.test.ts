@@ -128,3 +128,18 @@ test('whatever happens, each committed line is in the scrollback once and no cle
     expect(visible.slice(-last.lines.length)).toEqual(last.lines.map((line) => line.trimEnd()));
   }), { numRuns: 150 });
 });
+
+test('a typed character behind a coloured prompt costs one byte, and attributes are taken up again in the middle', async () => {
+  const { screen, terminal } = open(80, 24);
+  const row = (text: string): { lines: string[]; cursor: { line: number; column: number } } => ({ lines: [`\x1b[36m> \x1b[39m${text}`], cursor: { line: 0, column: 2 + text.length } });
+  screen.draw(row(''));
+  let before = terminal.sent().length;
+  screen.draw(row('h'));
+  expect(terminal.sent().slice(before)).toBe('h');
+  screen.draw({ lines: ['\x1b[36m> \x1b[39mh \x1b[1;31mbold\x1b[m'], cursor: { line: 0, column: 8 } });
+  before = terminal.sent().length;
+  screen.draw({ lines: ['\x1b[36m> \x1b[39mh \x1b[1;31mbolder\x1b[m'], cursor: { line: 0, column: 10 } });
+  expect(terminal.sent().slice(before)).toBe('\x1b[1;31mer\x1b[m');
+  await terminal.settle();
+  expect(terminal.screen()[0]).toBe('> h bolder');
+});
