@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import { loadConfig } from '../config/load.js';
@@ -6,12 +7,14 @@ import { sqliteVersion } from '../store/driver.js';
 import { runDoctor } from './doctor-command.js';
 import { findRipgrep, freeBytes, reachesServer, storeFacts, terminalFacts } from './doctor-probes.js';
 import type { RootOptions } from './options.js';
+import { checkSandbox } from './sandbox-opening.js';
+import { trustFlags } from './setup.js';
 
 /** `agent doctor`: a broken configuration is one of its findings, so it is read here and not before. */
 export async function doctorAction(options: RootOptions & { readonly json?: boolean }): Promise<number> {
   const { env } = process;
   const home = env.HOME ?? homedir();
-  const loaded = await loadConfig({ env, cwd: options.cwd ?? process.cwd(), home, set: options.set });
+  const loaded = await loadConfig({ env, cwd: options.cwd ?? process.cwd(), home, set: options.set, flags: trustFlags(options) });
   const { files } = loaded.config;
   return await runDoctor({ stdout: process.stdout, json: options.json === true }, {
     nodeVersion: process.version,
@@ -28,5 +31,6 @@ export async function doctorAction(options: RootOptions & { readonly json?: bool
     store: () => storeFacts(files.database),
     freeBytes: () => freeBytes(dirname(files.database)),
     reaches: (server) => reachesServer(server),
+    more: async () => [await checkSandbox({ cwd: realpathSync(options.cwd ?? '.'), env, home, config: loaded.config })],
   });
 }

@@ -12,6 +12,8 @@ export interface RootOptions {
   readonly fork?: boolean;
   readonly maxToolTurns?: string;
   readonly approval?: string;
+  readonly safe?: boolean;
+  readonly sandbox?: string;
   /** false: `--no-tools`. */
   readonly tools?: string | boolean;
   readonly systemPrompt?: string;
@@ -38,6 +40,8 @@ export function addRootOptions(program: Command): Command {
     .option('--fork', 'with -c or -r: go on in a new session, the old one stays as it was')
     .option('--max-tool-turns <n>', 'most responses with tool calls in one user turn (default 50)')
     .option('--approval <never|dangerous|mutating|always>', 'which tool calls wait for a yes (default dangerous)')
+    .option('--safe', 'safe mode: --approval mutating with --sandbox workspace')
+    .option('--sandbox <off|workspace|read-only>', 'what the operating system holds commands to (Linux; default off)')
     .option('--tools <a,b,…>', 'only these tools or toolsets (fs, exec)')
     .option('--no-tools', 'send no tools at all')
     .option('--system-prompt <text|@file>', 'your own system prompt, after the default one')

@@ -49,11 +49,17 @@ function workingDirectory(given: string | undefined): string {
 /** Options as settings, by key. Numbers are given as numbers where they are, so that the schema judges them. */
 export function settingFlags(options: Partial<RootOptions>, cwd: string): Readonly<Record<string, unknown>> {
   const flags: Record<string, unknown> = {
-    model: options.model, provider: options.provider, base_url: options.baseUrl, approval: options.approval,
+    model: options.model, provider: options.provider, base_url: options.baseUrl, ...trustFlags(options),
     max_tool_turns: numeric(options.maxToolTurns), max_cost_usd: numeric(options.maxCost),
     system_prompt: options.systemPrompt === undefined ? undefined : promptText(options.systemPrompt, cwd),
   };
   return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
+}
+
+/** `--safe` stands for two settings; one that is given by itself wins over it. */
+export function trustFlags({ approval, sandbox, safe, set = [] }: Partial<RootOptions>): Readonly<Record<'approval' | 'sandbox', string | undefined>> {
+  const meant = (key: string, value: string): string | undefined => safe && !set.some((item) => item.startsWith(`${key}=`)) ? value : undefined;
+  return { approval: approval ?? meant('approval', 'mutating'), sandbox: sandbox ?? meant('sandbox', 'workspace') };
 }
 
 function numeric(text: string | undefined): number | string | undefined {

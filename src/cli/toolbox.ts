@@ -4,7 +4,7 @@ import type { ToolSpec } from '../core/event.js';
 import { didYouMean } from '../core/nearest.js';
 import type { Registry, Tool } from '../core/tool.js';
 import { builtinTools } from '../tools/builtin.js';
-import { createProcessRunner, type ProcessRunner } from '../tools/process.js';
+import { createProcessRunner, type Confine, type ProcessRunner } from '../tools/process.js';
 import { createRegistry } from '../tools/registry.js';
 import { loadSchemaCompiler } from '../tools/schema-compiler.js';
 import { inTestMode } from '../tools/test-mode.js';
@@ -15,11 +15,11 @@ import type { Setup } from './setup.js';
 /** The catalogue of this run, and what its tools have started. */
 export interface Toolbox { readonly registry: Registry; readonly processes: ProcessRunner }
 
-/** The tools of this run, in catalogue order. `chosen`: `--tools` (names or toolsets) or false for `--no-tools`. Whatever a tool started ends
- *  with this process at the latest. */
-export async function openToolbox(setup: Setup, chosen: string | boolean | undefined): Promise<Toolbox> {
+/** The tools of this run, in catalogue order. `chosen`: `--tools` (names or toolsets) or false for `--no-tools`. `confine`: of the sandbox, where tools
+ *  are to run and one is wanted. Whatever a tool started ends with this process at the latest. */
+export async function openToolbox(setup: Setup, chosen: string | boolean | undefined, confine?: Confine): Promise<Toolbox> {
   const { config } = setup;
-  const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: randomUUID() } });
+  const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: randomUUID() }, ...(confine ? { confine } : {}) });
   process.once('exit', () => { processes.killNow(); });
   const registry = createRegistry({
     compile: await loadSchemaCompiler(), compileAt: 'first_use', maxOutputBytes: config.limits.maxOutputBytes, now: () => performance.now(),

@@ -11,6 +11,7 @@ import { CliError, exit } from './cli-error.js';
 import { columns, printListing } from './json-output.js';
 import type { RootOptions } from './options.js';
 import { openPolicy } from './policy-opening.js';
+import { openSandbox } from './sandbox-opening.js';
 import { setUp, type Setup } from './setup.js';
 import { openToolbox } from './toolbox.js';
 
@@ -52,7 +53,7 @@ export async function checkTool(name: string, json: string, options: Options): P
 /** One call through the whole path, without a session. */
 export async function callTool(name: string, json: string, options: Options): Promise<number> {
   const setup = await setUp(options);
-  const { registry, processes } = await openToolbox(setup, options.tools);
+  const { registry, processes } = await openToolbox(setup, options.tools, await openSandbox(setup));
   const binding = registry.bind({ name, arguments: json });
   const stop = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => { stop.abort(); });

@@ -5,6 +5,7 @@ import type { ProcessRunner } from '../tools/process.js';
 import type { Notice } from './headless.js';
 import type { RootOptions } from './options.js';
 import { openPolicy } from './policy-opening.js';
+import { openSandbox } from './sandbox-opening.js';
 import type { Setup } from './setup.js';
 import { openStore } from './store-opening.js';
 import { openToolbox } from './toolbox.js';
@@ -23,7 +24,8 @@ export interface Workbench {
 }
 
 export async function openWorkbench(setup: Setup, options: RootOptions): Promise<Workbench> {
-  const [{ store, durable, notices }, { registry, processes }] = await Promise.all([openStore(setup, options.ephemeral === true), openToolbox(setup, options.tools)]);
+  const confine = await openSandbox(setup);
+  const [{ store, durable, notices }, { registry, processes }] = await Promise.all([openStore(setup, options.ephemeral === true), openToolbox(setup, options.tools, confine)]);
   return {
     setup, options, store, durable, registry, processes, policy: openPolicy(setup), notices: [...setup.notices, ...notices],
     close: async () => {

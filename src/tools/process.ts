@@ -2,9 +2,19 @@ import { constants } from 'node:os';
 import type { ResultPromise } from 'execa';
 import type { Sandbox } from '../core/tool.js';
 import { groupSize, processesMarked, signalGroup } from './process-group.js';
+import { signalConfined } from './sandbox-processes.js';
 
 /** A program to start, without a shell. */
-export interface Command { readonly file: string; readonly args: readonly string[]; readonly cwd: string; readonly env: Readonly<Record<string, string>> }
+export interface Command {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string>>;
+  /** Absolute paths that it has to read; a sandbox shows them read-only where it would hide them. Never a model's word alone: policy has judged them. */
+  readonly shows?: readonly string[];
+  /** Bytes to be read from descriptor 4: a sandbox's system call filter. */
+  readonly filter?: Uint8Array;
+}
 
 export interface ProcessRequest extends Command {
   readonly sandbox: Sandbox;
@@ -57,10 +67,10 @@ export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunne
   let started = false;
   const marker = `${options.marker.name}=${options.marker.value}`;
   const confined = (request: ProcessRequest): Command => {
-    const command = { ...request, env: { ...request.env, [options.marker.name]: options.marker.value } };
-    if (request.sandbox === 'off') return command;
+    const marked = (command: Command): Command => ({ ...command, env: { ...command.env, [options.marker.name]: options.marker.value } });
+    if (request.sandbox === 'off') return marked(request);
     if (!options.confine) throw new Error(`no ${request.sandbox} sandbox is available here`);
-    return options.confine(command, request.sandbox);
+    return marked(options.confine(request, request.sandbox));
   };
   const killAll = (signal: NodeJS.Signals): void => {
     for (const group of groups) signalGroup(group, signal);
@@ -79,7 +89,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunne
         started = true;
         child = execa(command.file, command.args, {
           cwd: command.cwd, env: command.env, extendEnv: false, detached: true, cleanup: false, buffer: false, reject: false, stripFinalNewline: false,
-          stdio: ['ignore', 'pipe', 'pipe', ...(request.input ? [request.input] : [])],
+          stdio: ['ignore', 'pipe', 'pipe', ...descriptors(request.input, command.filter)],
         }) as Child;
       } catch (error) {
         return { ended: 'not_started', error: error instanceof Error ? error.message : String(error) };
@@ -112,7 +122,7 @@ async function supervised(child: Child, pid: number, request: ProcessRequest): P
   const end = (why: EndReason): void => {
     if (reason !== 'exit') return;
     reason = why;
-    signalGroup(pid, 'SIGTERM');
+    askToEnd(pid, request.sandbox);
     kill = setTimeout(() => { signalGroup(pid, 'SIGKILL'); }, killAfterMs);
   };
   const onData = (stream: 'stdout' | 'stderr') => (chunk: Buffer): void => {
@@ -142,7 +152,24 @@ async function supervised(child: Child, pid: number, request: ProcessRequest): P
   open = false;
   letGo(child);
   const background = reason === 'exit' ? groupSize(pid) : 0;
-  return { ended: reason, exitCode: exit.code ?? 128 + constants.signals[exit.signal ?? 'SIGKILL'], signal: exit.signal, background };
+  return { ended: reason, ...deathOf(exit, request.sandbox), background };
+}
+
+/** A sandbox's keeper exits with 128 and the number where what it kept died by a signal. */
+function deathOf(exit: { readonly code: number | null; readonly signal: NodeJS.Signals | null }, sandbox: Sandbox): { readonly exitCode: number; readonly signal: NodeJS.Signals | null } {
+  if (exit.code === null) return { exitCode: 128 + constants.signals[exit.signal ?? 'SIGKILL'], signal: exit.signal };
+  const death = sandbox === 'off' ? undefined : Object.entries(constants.signals).find(([, number]) => exit.code === 128 + number);
+  return { exitCode: exit.code, signal: death ? (death[0] as NodeJS.Signals) : null };
+}
+
+function askToEnd(pid: number, sandbox: Sandbox): void {
+  if (sandbox === 'off') signalGroup(pid, 'SIGTERM');
+  else signalConfined(pid, 'SIGTERM');
+}
+
+function descriptors(input: Uint8Array | undefined, filter: Uint8Array | undefined): readonly (Uint8Array | 'ignore')[] {
+  if (filter) return [input ?? 'ignore', filter];
+  return input ? [input] : [];
 }
 
 /** What still holds the pipes may go on, and does not keep our own process alive. */

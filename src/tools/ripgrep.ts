@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { delimiter, join, resolve } from 'node:path';
 import type { Sandbox } from '../core/tool.js';
 import type { ProcessRunner } from './process.js';
 
@@ -48,7 +48,7 @@ export async function searchWithRipgrep(program: string, processes: ProcessRunne
   let complaint = '';
   const run = (args: readonly string[], onOutput: (chunk: Buffer, stream: 'stdout' | 'stderr') => void): ReturnType<ProcessRunner['run']> => processes.run({
     file: program, args: ['--no-config', ...args], cwd: request.cwd, env: ownEnvironment(request.env), sandbox: request.sandbox, signal: request.signal,
-    timeoutMs: maxTimeoutMs, maxTotalBytes: Number.POSITIVE_INFINITY, onOutput,
+    shows: [resolve(request.cwd, request.target)], timeoutMs: maxTimeoutMs, maxTotalBytes: Number.POSITIVE_INFINITY, onOutput,
   });
   const result = await run(searchArguments(request), (chunk, stream) => {
     if (stream === 'stdout') records.add(chunk);
