@@ -46,10 +46,8 @@ class ScreenRepl implements ReplHandle {
   #busySinceMs: number | null = null;
   #hint: string | null = null;
   #leaveUntilMs = 0;
-  readonly #timers: Timers;
-  #closed = false;
+  readonly #timers: Timers; #closed = false;
   #paused = false;
-
   constructor(options: ReplOptions) {
     this.#options = options;
     const rank = createRank();
@@ -69,7 +67,10 @@ class ScreenRepl implements ReplHandle {
     if (options.greeting !== undefined) this.#display.printMarkdown(options.greeting);
     this.#replay(options.session);
     this.#frame();
+    let left = false; // what was typed before there was a reader may end it at once
+    this.#stopKeys = () => { left = true; };
     this.#stopKeys = readKeys(options.input, options.schedule, (events) => { this.#take(events); }, early);
+    if (left) { this.#stopKeys(); return; }
     void this.#loadHistory();
     if (options.prompt !== undefined) this.submit(options.prompt);
   }
@@ -86,11 +87,12 @@ class ScreenRepl implements ReplHandle {
   }
 
   notice(level: 'info' | 'warn' | 'error', message: string): void {
+    if (this.#closed) return;
     this.#display.printLines(noticeLines(level, message, this.#display.theme));
     this.#frame();
   }
 
-  submit(text: string): void { if (!runCommand(text, this.#commands, this.#context)) this.#send(text, 'steer'); }
+  submit(text: string): void { if (!this.#closed && !runCommand(text, this.#commands, this.#context)) this.#send(text, 'steer'); }
   refresh(): void { this.#echo(); }
 
   pause(): void {
@@ -102,8 +104,7 @@ class ScreenRepl implements ReplHandle {
   }
 
   resume(): void {
-    if (!this.#paused || this.#closed) return;
-    this.#paused = false;
+    if (!this.#paused || this.#closed) return; this.#paused = false;
     enterTerminal(this.#options.input, this.#options.output);
     this.#display.restart();
     this.#frame();

@@ -1,0 +1,68 @@
+import { execFileSync } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { place, script } from './program.js';
+import { openScreen } from './terminal.js';
+
+test('on a fresh machine the prompt opens, the tools work, and the session comes back', async () => {
+  const at = place({ 'README.md': '# Title\n', 'docs/a.md': 'x\n' });
+  const first = openScreen(at);
+  await first.until(/No model is connected[\s\S]*❯/);
+  first.type('list **/*.md\r');
+  const listed = await first.until(/2 files match/);
+  expect(listed).toContain('↪ glob(pattern="**/*.md")');
+  expect(listed).toMatch(/✔ 2 files found \(\d+ms\)\nREADME\.md\ndocs\/a\.md/);
+  first.type('run ls -a\r');
+  await first.until(/ls -a succeeded/);
+  first.type('/exit\r');
+  expect(await first.exited).toBe(0);
+
+  const second = openScreen(at, ['-c']);
+  await second.until(/ls -a succeeded[\s\S]*❯/);
+  second.type('read README.md\r');
+  await second.until(/↪ file_read\(path="README\.md"\)[\s\S]*# Title/);
+  second.type('/exit\r');
+  expect(await second.exited).toBe(0);
+});
+
+test('the terminal is never wiped, and what stood on it stays', async () => {
+  const at = place();
+  const screen = openScreen(at, ['-m', script(at, [{ text: Array.from({ length: 120 }, (_, n) => `line ${n} of the answer\n\n`).join('') }]), 'go'], { columns: 80, rows: 24 });
+  const text = await screen.until(/line 119 of the answer[\s\S]*❯/);
+  for (let n = 0; n < 120; n++) expect(text.split(`line ${n} of the answer`)).toHaveLength(2);
+  expect(screen.raw()).not.toMatch(/\x1b\[[23]J/);
+});
+
+test('an interrupt stops a running command and gives the prompt back', async () => {
+  const at = place();
+  const screen = openScreen(at, ['-m', script(at, [{ calls: [{ name: 'bash', arguments: { command: 'echo begun; sleep 300' } }] }, { text: 'Second.' }]), 'go']);
+  await screen.until(/begun/);
+  screen.type('\x1b');
+  await screen.until(/Interrupted/);
+  screen.type('go on\r');
+  await screen.until(/Second\./);
+  expect(execFileSync('ps', ['-eo', 'args']).toString()).not.toContain('sleep 300');
+});
+
+test('a dangerous command waits for a yes, and no is the default', async () => {
+  const at = place({ 'keep/file': 'x' });
+  const model = script(at, [{ calls: [{ name: 'bash', arguments: { command: 'rm -rf keep' } }] }, { text: 'Then not.' }, { calls: [{ name: 'bash', arguments: { command: 'rm -rf keep' } }] }, { text: 'Gone.' }]);
+  const screen = openScreen(at, ['-m', model, 'go']);
+  const asked = await screen.until(/Allow this call/);
+  expect(asked).toContain('rm -rf keep');
+  expect(asked).toMatch(/❯ No/);
+  const answering = setInterval(() => { screen.type('n'); }, 100); // keys of the first 300 ms do not count
+  await screen.until(/Then not\./);
+  clearInterval(answering);
+  expect(screen.text()).toContain('The user said no.');
+  screen.type('\x03');
+});
+
+test('a second Ctrl-C leaves, and the terminal is given back as it was', async () => {
+  const at = place();
+  const screen = openScreen(at, ['-m', script(at, [{ text: 'Hello.' }])]);
+  await screen.until(/❯/);
+  screen.type('\x03');
+  screen.type('\x03');
+  expect(await screen.exited, screen.raw()).toBe(0);
+  expect(screen.raw().endsWith('\x1b[?25h')).toBe(true);
+});
