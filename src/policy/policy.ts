@@ -1,0 +1,98 @@
+import type { ApprovalMode, Policy, Verdict } from '../core/policy.js';
+import type { BoundCall, Sandbox } from '../core/tool.js';
+import type { PathFacts } from './facts.js';
+import { judgeFile } from './file-judgement.js';
+import type { Judgement } from './judgement.js';
+import { resolvePath } from './paths.js';
+import { createProtectedPaths } from './protected-paths.js';
+import { compileRules, refusedAllow, type Rules, type Subject } from './rules.js';
+import { createSecretPaths, type SecretPaths } from './secret-paths.js';
+import { judgeShell, type ShellRules } from './shell-judgement.js';
+
+export interface PolicyOptions {
+  /** `tools.confirm: false` is given as `never`. */
+  readonly approval: ApprovalMode;
+  readonly sandbox: Sandbox;
+  readonly facts: PathFacts;
+  /** Globs of secret files (`fs.deny`). */
+  readonly fsDeny: readonly string[];
+  /** Allow rules for interpreters, wrappers and the like are left out; `refusedAllow` says which and why. */
+  readonly rules?: Rules;
+}
+
+/** The policy of a session. `assess` rejects never; its `cwd` is absolute. */
+export function createPolicy(options: PolicyOptions): Policy {
+  const { approval, sandbox, facts } = options;
+  const rules: Rules = options.rules ?? { allow: [], ask: [], deny: [] };
+  const shared: ShellRules = {
+    facts, sandbox, secrets: createSecretPaths(options.fsDeny, facts.home), isProtected: createProtectedPaths(facts),
+    allow: compileRules(rules.allow.filter((rule) => refusedAllow(rule) === null), facts.home), ask: compileRules(rules.ask, facts.home), deny: compileRules(rules.deny, facts.home),
+  };
+  return {
+    async assess(call, cwd): Promise<Verdict> {
+      const judgement = await judgeCall(call, cwd, shared);
+      const decision = decide(judgement, approval, sandbox);
+      const { risk, reasons, targets } = judgement;
+      return { risk, decision, reasons: decision === 'ask' && reasons.length === 0 ? ['every call is asked about'] : reasons, sandbox, ...(targets.length > 0 ? { targets } : {}) };
+    },
+  };
+}
+
+/** What a call may do, by its tool: a command line, a path, or no more than the tool's effect says. */
+async function judgeCall(call: BoundCall, cwd: string, rules: ShellRules): Promise<Judgement> {
+  const { tool, args } = call;
+  if (tool.effect === 'execute' && typeof args['command'] === 'string') {
+    const workdir = typeof args['workdir'] === 'string' ? resolvePath(cwd, args['workdir'], rules.facts.home) : cwd;
+    return judgeShell(args['command'], workdir, tool.name, rules);
+  }
+  if (tool.effect === 'read' || tool.effect === 'write') return judgeFileCall(call, cwd, rules);
+  const ruling = rulingOf({ tool: tool.name, paths: [] }, rules);
+  return { risk: 'mutating', reasons: [tool.effect === 'network' ? `${tool.name} uses the network` : `${tool.name} runs a program`], targets: [], guarded: false, confined: false, ruling };
+}
+
+async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): Promise<Judgement> {
+  const { tool, args } = call;
+  const writes = tool.effect === 'write';
+  const judged = await Promise.all(namedPaths(call).map((text) => judgeFile(text, cwd, writes, rules)));
+  const paths = judged.map(({ path }) => path);
+  const guards = [...judged.flatMap(({ guard }) => guard ?? []), ...secretFilter(args['glob'], tool.name, rules.secrets)];
+  const outside = judged.filter(({ inside }) => !inside).map(({ path }) => `${path} is outside the workspace`);
+  const held = rules.sandbox === 'off' ? [] : outside;
+  const guarded = guards.length + held.length > 0;
+  const shared = { guarded, confined: outside.length === 0 && judged.length > 0, targets: writes || guarded ? paths : [] };
+  const risk = guards.length > 0 ? 'dangerous' : writes ? 'mutating' : 'read-only';
+  if (writes && rules.sandbox === 'read-only') return { ...shared, risk, reasons: [`${tool.name} writes, and the sandbox is read-only`, ...guards], ruling: 'deny' };
+  const reasons = [...guards, ...(writes ? [...outside, `${tool.name} writes ${paths.join(', ')}`] : held)];
+  return { ...shared, risk, reasons, ruling: rulingOf({ tool: tool.name, paths }, rules) };
+}
+
+/** The paths a file tool was given; a reader without one looks at where it stands. Stored outputs (`event:7`) are no files. */
+function namedPaths({ tool, args }: BoundCall): readonly string[] {
+  const given = [args['path'], args['file_path'], args['destination']].filter((value) => typeof value === 'string');
+  if (given.length === 0) return tool.effect === 'write' ? [] : ['.'];
+  return given.filter((value) => !/^event:\d+$/.test(value));
+}
+
+function rulingOf(subject: Subject, rules: ShellRules): Judgement['ruling'] {
+  if (rules.deny(subject)) return 'deny';
+  if (rules.ask(subject)) return 'ask';
+  return rules.allow(subject) ? 'allow' : null;
+}
+
+/** A filter that singles out secret files reads them as much as naming one does. */
+function secretFilter(glob: unknown, tool: string, secrets: SecretPaths): readonly string[] {
+  if (typeof glob !== 'string' || tool === 'glob' || glob.startsWith('!')) return [];
+  const named = glob.replace(/^(?:\*\*\/)+/, '');
+  return secrets.matches(`/${named}`) || (/^[.\w]/.test(named) && secrets.mayMatch(`/${named}`)) ? [`the filter ${glob} singles out files with secrets`] : [];
+}
+
+/** The one rule from risk to decision. Contracts 1 (approval modes) and 8 (secrets). */
+function decide(judgement: Judgement, approval: ApprovalMode, sandbox: Sandbox): Verdict['decision'] {
+  const { risk, guarded, confined, ruling } = judgement;
+  if (ruling === 'deny') return 'deny';
+  if (guarded || approval === 'always') return 'ask';
+  if (approval === 'never') return 'allow';
+  if (ruling !== null) return ruling;
+  if (risk !== 'mutating') return risk === 'dangerous' ? 'ask' : 'allow';
+  return approval === 'mutating' && !(sandbox !== 'off' && confined) ? 'ask' : 'allow';
+}

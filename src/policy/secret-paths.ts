@@ -1,0 +1,39 @@
+import { compileGlobs, shellGlob } from './globs.js';
+import { lastName } from './paths.js';
+
+/** Paths that stand for what `fs.deny` names when a word with wildcards is tried against it. */
+const examples = [
+  '.env', '.env.local', '.env.production', '.netrc', '.npmrc', '.pgpass', '.git-credentials', 'id_rsa', 'id_ed25519', 'server.pem', 'private.key', 'credentials.json', 'secrets.yml', 'service-account.json',
+];
+const homeExamples = [
+  '.ssh/id_rsa', '.ssh/id_ed25519', '.ssh/config', '.ssh/authorized_keys', '.aws/credentials', '.aws/config', '.netrc', '.npmrc', '.pgpass', '.git-credentials', '.gnupg/secring.gpg', '.kube/config',
+  '.docker/config.json', '.config/gh/hosts.yml', '.config/gcloud/credentials.db', '.bash_history', '.zsh_history', '.env', '.azure/accessTokens.json',
+];
+const systemExamples = ['/etc/shadow', '/etc/gshadow', '/etc/sudoers', '/proc/1/environ', '/proc/self/environ', '/proc/12345/environ', '/etc/ssh/ssh_host_rsa_key', '/run/secrets/token'];
+
+export interface SecretPaths {
+  /** True for an absolute path of a file that holds a secret. */
+  matches(path: string): boolean;
+  /** True where an absolute path with wildcards may name such a file; a bare `*` names nothing in particular and does not count. */
+  mayMatch(glob: string): boolean;
+}
+
+/** Tests over secret files for one list of globs (`fs.deny`). `home` is absolute. */
+export function createSecretPaths(globs: readonly string[], home: string): SecretPaths {
+  const matches = compileGlobs(globs, home);
+  const absolute = [...homeExamples.map((name) => `${home}/${name}`), ...systemExamples].filter(matches);
+  const names = examples.filter((name) => matches(`/${name}`));
+  return {
+    matches,
+    mayMatch(glob) {
+      if (matches(glob)) return true;
+      const test = shellGlob(glob);
+      if (absolute.some(test)) return true;
+      const last = lastName(glob);
+      if (/^[*?[\]\u0000]*$/.test(last)) return false;
+      const directory = glob.slice(0, glob.length - last.length);
+      const byName = shellGlob(last);
+      return !/^\*\.\w+$/.test(last) ? names.some(byName) : matches(`${directory}x${last.slice(1)}`);
+    },
+  };
+}

@@ -1,0 +1,65 @@
+import { change, danger, writeTo } from './shell-findings.js';
+import { has, parseOptions, valuesOf } from './shell-options.js';
+import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
+
+export const archiveHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['tar', tar], ['bsdtar', tar], ['gtar', tar], ['unzip', unzip], ['zip', zip], ['7z', sevenZip], ['7za', sevenZip], ['unrar', sevenZip], ['cpio', cpio], ['pax', cpio], ['ar', ar],
+]);
+
+const tarTakes = '-f -C -T -X -I -F -b -g -H -K -L -N -V -W --file --directory --files-from --exclude --exclude-from --strip-components --transform --xform --wildcards-match --use-compress-program --to-command --checkpoint-action --info-script --new-volume-script --rsh-command --rmt-command --owner --group --mode --mtime';
+const tarDeadly = ['-I', '-F', '--use-compress-program', '--to-command', '--checkpoint-action', '--info-script', '--new-volume-script', '--rsh-command', '--rmt-command', '-P', '--absolute-names', '--absolute-paths', '--recursive-unlink', '--unlink-first', '--remove-files'];
+
+/** The first word of tar may be a cluster without a dash. */
+function undashed(args: readonly Arg[]): readonly Arg[] {
+  const [first, ...rest] = args;
+  if (!first || first.text.startsWith('-') || !/^[a-zA-Z]+$/.test(first.text)) return args;
+  const letters = first.text;
+  const taking = [...letters].filter((letter) => tarTakes.split(' ').includes(`-${letter}`));
+  const values = rest.slice(0, taking.length);
+  const flags = [...letters].map((letter): Arg => ({ ...first, text: `-${letter}`, values: [`-${letter}`] }));
+  const ordered = flags.flatMap((flag) => { const at = taking.indexOf(flag.text.slice(1)); const value = values[at]; return value ? [flag, value] : [flag]; });
+  return [...ordered, ...rest.slice(taking.length)];
+}
+
+function tar(call: Invocation): readonly Finding[] {
+  const options = parseOptions(undashed(call.args), tarTakes);
+  const deadly = tarDeadly.find((name) => has(options, name));
+  if (deadly !== undefined) return danger(call, `${deadly} runs another program or leaves the folder`);
+  if (valuesOf(options, '-f', '--file').some(({ text }) => text.includes(':') && !has(options, '--force-local'))) return danger(call, 'reaches another machine');
+  if (call.args.some((arg) => arg.dynamic || arg.glob && /^\*$/.test(arg.text))) return [...change(call, 'takes words that are known only when it runs')];
+  if (has(options, '-t', '--list') && !has(options, '-x', '-c', '-r', '-u', '--extract', '--create', '--delete')) return [];
+  const { home } = call.scan.context;
+  const wide = options.operands.find(({ text }) => text.replace(/\/+$/, '') === home || text === '/' || text === '/etc');
+  if (wide && !has(options, '-x', '--extract')) return danger(call, `packs everything below ${wide.text}, secrets among it`);
+  const where = has(options, '-x', '--extract', '--get') ? valuesOf(options, '-C', '--directory') : valuesOf(options, '-f', '--file').filter(({ text }) => text !== '-');
+  return [...where.flatMap((arg) => writeTo(arg, call)), ...change(call, 'packs or unpacks files')];
+}
+
+function unzip(call: Invocation): readonly Finding[] {
+  const options = parseOptions(call.args, '-d -x -P');
+  if (has(options, '-:')) return danger(call, 'may write outside the folder');
+  if (has(options, '-l', '-v', '-Z', '-t', '-p', '-z') && !has(options, '-d')) return [];
+  return [...valuesOf(options, '-d').flatMap((arg) => writeTo(arg, call)), ...change(call, 'unpacks files')];
+}
+
+function zip(call: Invocation): readonly Finding[] {
+  const options = parseOptions(call.args, '-b -n -P -t -TT -i -x');
+  if (call.args.some(({ text }) => /^-(?:T|TT|m)$|^--(?:test|unzip-command|move)/.test(text) || /^-[a-zA-Z]*[Tm]/.test(text))) return danger(call, 'runs a test command or removes what it packed');
+  const archive = options.operands[0];
+  return [...(archive ? writeTo(archive, call) : []), ...change(call, 'packs files')];
+}
+
+function sevenZip(call: Invocation): readonly Finding[] {
+  const verb = call.args[0]?.text ?? '';
+  if (verb === 'l' || verb === 't') return [];
+  const where = call.args.filter(({ text }) => text.startsWith('-o')).map((arg): Arg => ({ ...arg, text: arg.text.slice(2), values: arg.values.map((value) => value.slice(2)) }));
+  return [...where.flatMap((arg) => writeTo(arg, call)), ...(verb === 'd' || call.args.some(({ text }) => text === '-sdel') ? danger(call, 'deletes') : change(call, 'packs or unpacks files'))];
+}
+
+function cpio(call: Invocation): readonly Finding[] {
+  return call.args.some(({ text }) => /rsh-command|absolute-filenames|^-[a-z]*[FIO]/.test(text)) ? danger(call, 'runs a program or leaves the folder') : change(call, 'packs or unpacks files');
+}
+
+function ar(call: Invocation): readonly Finding[] {
+  return /^-?[tp]/.test(call.args[0]?.text ?? '') && !call.args.some(({ text }) => text.startsWith('--')) ? [] : change(call, 'changes an archive');
+}

@@ -1,0 +1,154 @@
+import { change, danger, pathsOf, quoted, unanalysable } from './shell-findings.js';
+import { setFindings } from './shell-environment.js';
+import { isInside } from './paths.js';
+import { printsNamesOnly, shellText } from './shell-wrappers.js';
+import { namesSecret } from './shell-words.js';
+import type { Arg, Finding, Handler, Invocation, Scan } from './shell-types.js';
+
+export const builtinHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['eval', evaluate], ['trap', trap], ['alias', alias], ['enable', (call) => (call.args.length === 0 ? [] : danger(call, 'changes what builtin commands are'))],
+  ['source', source], ['.', source], ['cd', changeFolder], ['pushd', changeFolder], ['printenv', printenv],
+  ['export', declare], ['declare', declare], ['typeset', declare], ['local', declare], ['readonly', declare], ['let', arithmetic], ['set', set], ['shopt', shopt],
+  ['unset', unset], ['printf', printf], ['read', read], ['mapfile', read], ['readarray', read], ['test', bracket], ['[', bracket],
+  ['hash', (call) => (call.args.some(({ text }) => text.startsWith('-p')) ? danger(call, 'changes which program a name runs') : [])],
+  ['bind', (call) => danger(call, 'binds keys to commands')], ['complete', (call) => danger(call, 'installs a completion command')], ['compgen', compgen], ['fc', (call) => danger(call, 'runs commands again')],
+  ['history', (call) => (call.args.some(({ text }) => /^-[cdw]/.test(text)) ? danger(call, 'changes the history') : change(call, 'prints the history'))],
+  ['kill', kill], ['ulimit', (call) => (call.args.some(({ text }) => /^\d+$|^unlimited$/.test(text)) ? change(call, 'changes limits') : [])], ['umask', (call) => (call.args.length === 0 || call.args[0]?.text === '-S' ? [] : change(call, 'changes the mode of new files'))],
+  ['disown', (call) => change(call, 'lets a process outlive the call')], ['yes', yes], ['unalias', () => []], ['bg', (call) => change(call, 'moves a job')], ['fg', (call) => change(call, 'moves a job')], ['suspend', (call) => danger(call, 'stops the shell')],
+  ['logout', () => []],
+]);
+
+const maxFolders = 12;
+
+function evaluate(call: Invocation): readonly Finding[] {
+  if (call.args.length === 0) return [];
+  return [...shellText(call.args, call), ...change(call, 'runs a text')];
+}
+
+function trap(call: Invocation): readonly Finding[] {
+  const action = call.args.find(({ text }) => !/^-[lpP]?$|^--$/.test(text));
+  if (!action || action.text === '' || call.args[0]?.text === '-' || call.args[0]?.text === '-l' || call.args[0]?.text === '-p') return [];
+  return [...shellText([action], call), ...change(call, 'runs a text later')];
+}
+
+function alias(call: Invocation): readonly Finding[] {
+  return call.args.some(({ text }) => text.includes('=')) ? danger(call, 'changes what a command name runs') : [];
+}
+
+function source(call: Invocation): readonly Finding[] {
+  const file = call.args.find(({ text }) => text !== '--');
+  if (!file) return [];
+  if (file.dynamic || file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text)) return unanalysable(`${call.name} runs what is known only when it runs`);
+  if (pathsOf(file.text, call.scan).some((path) => call.scan.fetched.has(path))) return danger(call, 'runs what was fetched from the network');
+  return change(call, 'runs a script');
+}
+
+/** Relative paths after it may start in either folder: the command may fail, and may stand in a branch. */
+function changeFolder(call: Invocation): readonly Finding[] {
+  const { scan } = call;
+  const target = call.args.find(({ text }) => !/^-[LPe@n]+$|^--$/.test(text));
+  if (!target) { enter(scan.context.home, scan); return []; }
+  if (target.dynamic || target.glob || /^(?:-|[+-]\d+)$/.test(target.text)) scan.lostCwd = true;
+  for (const value of target.values) if (!value.includes('\0') && value !== '-') enter(value, scan);
+  return target.dynamic && target.substitution !== 'names' ? change(call, 'goes to a folder that is known only when it runs') : [];
+}
+
+function enter(folder: string, scan: Scan): void {
+  for (const path of pathsOf(folder, scan)) if (!scan.cwds.includes(path) && scan.cwds.length < maxFolders) scan.cwds.push(path);
+}
+
+function printenv(call: Invocation): readonly Finding[] {
+  const names = call.args.map(({ text }) => text).filter((text) => !text.startsWith('-'));
+  if (names.length === 0) return printsNamesOnly(call.place.next) ? change(call, 'prints the names of the environment') : danger(call, 'prints the environment, which holds keys');
+  const secret = names.find(namesSecret);
+  if (secret !== undefined) return danger(call, `prints the secret variable ${secret}`);
+  return call.args.some((arg) => arg.dynamic) ? danger(call, 'prints a variable that is known only when it runs') : [];
+}
+
+function declare(call: Invocation): readonly Finding[] {
+  const flags = call.args.map(({ text }) => text).filter((text) => /^[-+][A-Za-z]/.test(text)).join('');
+  const words = call.args.filter(({ text }) => !/^[-+]/.test(text));
+  const exports = call.name === 'export' || flags.includes('x');
+  if (/[in]/.test(flags) && call.name !== 'export') return unanalysable(`${call.name} ${flags} evaluates what it assigns`);
+  if (words.length === 0 && !/[fF]/.test(flags) && call.name !== 'local') return dump(call);
+  if (flags.includes('p')) return printed(words, call);
+  if (words.some(({ text }) => /^\w+\[.*[$`]/s.test(text) || /^\w*\0/.test(text))) return unanalysable('an assignment whose name is evaluated');
+  const steering = words.flatMap((word) => assigned(word, call));
+  return steering.length === 0 && words.length > 0 && exports ? change(call, 'changes the environment of later commands') : steering;
+}
+
+function printed(words: readonly Arg[], call: Invocation): readonly Finding[] {
+  return words.some(({ text }) => namesSecret(text)) ? danger(call, 'prints a secret variable') : [];
+}
+
+function assigned({ text }: Arg, call: Invocation): readonly Finding[] {
+  const at = text.indexOf('=');
+  return at < 0 ? setFindings(text, '', call.scan) : setFindings(text.slice(0, at), text.slice(at + 1), call.scan);
+}
+
+function dump(call: Invocation): readonly Finding[] {
+  return printsNamesOnly(call.place.next) ? change(call, 'prints the names of variables') : danger(call, 'prints every variable, keys among them');
+}
+
+function set(call: Invocation): readonly Finding[] {
+  return call.args.length === 0 ? dump(call) : [];
+}
+
+function shopt(call: Invocation): readonly Finding[] {
+  const names = call.args.filter(({ text }) => !text.startsWith('-'));
+  if (names.some(({ text }) => text === 'expand_aliases')) return danger(call, 'lets aliases change what commands run');
+  return names.length > 0 && call.args[0]?.text.startsWith('-s') === true ? change(call, 'changes how the shell reads') : [];
+}
+
+function arithmetic(call: Invocation): readonly Finding[] {
+  return call.args.every((arg) => !arg.dynamic && /^(?:\w+=)?[\d\s+*/%()-]+$|^\w+(?:\+\+|--)$/.test(arg.text)) ? [] : unanalysable('let evaluates what it is given');
+}
+
+function unset(call: Invocation): readonly Finding[] {
+  return call.args.some((arg) => arg.text.includes('[') && !/^\w+\[\d+\]$/.test(arg.text)) ? unanalysable('unset evaluates an index') : [];
+}
+
+function printf(call: Invocation): readonly Finding[] {
+  const at = call.args.findIndex(({ text }) => text.startsWith('-v'));
+  const name = at === 0 ? call.args[0]?.text.slice(2) || call.args[1]?.text || '' : 'x';
+  if (!/^\w+$/.test(name)) return unanalysable('printf -v evaluates an index');
+  return at === 0 ? setFindings(name, '', call.scan) : [];
+}
+
+function read(call: Invocation): readonly Finding[] {
+  if (call.name !== 'read' && call.args.some(({ text }) => /^-[^-]*C/.test(text))) return unanalysable(`${call.name} -C runs a command`);
+  const names = call.args.filter(({ text }) => !text.startsWith('-'));
+  if (names.some(({ text }) => text.includes('[') || text.includes('\0'))) return unanalysable(`${call.name} evaluates an index`);
+  return names.flatMap(({ text }) => setFindings(text, '', call.scan));
+}
+
+function bracket(call: Invocation): readonly Finding[] {
+  const at = call.args.findIndex(({ text }) => text === '-v' || text === '-R');
+  const name = call.args[at + 1]?.text ?? '';
+  return at >= 0 && call.args.length - (call.name === '[' ? 1 : 0) <= 3 && !/^\w+$/.test(name) ? unanalysable(`${call.name} -v evaluates an index`) : [];
+}
+
+function compgen(call: Invocation): readonly Finding[] {
+  const flags = call.args.map(({ text }) => text).join(' ');
+  if (/(?:^| )-[A-Za-z]*[CFW]/.test(flags)) return unanalysable('compgen runs a command');
+  return [];
+}
+
+function kill(call: Invocation): readonly Finding[] {
+  const words = call.args.map(({ text }) => text);
+  if (words.some((text) => /^-[lL]$/.test(text))) return [];
+  if (words[0] === '-0' && words.length === 2) return change(call, 'asks whether a process lives');
+  const own = call.args.filter((arg) => !arg.text.startsWith('-') || /^-\d{2,}$/.test(arg.text)).every(({ text }) => /^%[\w+%-]*$/.test(text));
+  return own && words.some((text) => text.startsWith('%')) && !words.includes('-1') ? change(call, 'ends a job of this shell') : danger(call, 'ends processes');
+}
+
+function yes(call: Invocation): readonly Finding[] {
+  const head = call.place.next?.[0]?.text;
+  if (head === 'head') return [];
+  return call.place.next === null ? danger(call, 'prints without end') : change(call, `answers every question of ${quoted(head ?? '')} with yes`);
+}
+
+/** True for a folder that nobody should lose: the workspace itself, what it lies in, home, a system folder. */
+export function isPrecious(path: string, call: Invocation): boolean {
+  return isInside(call.scan.context.workspace, path) || isInside(call.scan.context.home, path);
+}

@@ -1,0 +1,68 @@
+import { change, danger, secretIn, writeTo } from './shell-findings.js';
+import { literalArg, unknownArg } from './shell-words.js';
+import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
+
+export const findHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([['find', find], ['gfind', find], ['fd', fd], ['fdfind', fd], ['locate', () => []], ['updatedb', (call) => change(call, 'rebuilds an index')]]);
+
+const writes = /^-f(?:print|print0|printf|ls)$/;
+const valued = /^-(?:i?name|i?path|i?wholename|i?regex|perm|newer\w*|size|[acm]time|[acm]min|user|group|printf)$/;
+const runs = /^-(?:exec|execdir|ok|okdir)$/;
+/** What find may say without doing anything. Whatever else begins with a dash is not known. */
+const tests = /^-(?:H|L|P|O[0-3]|D|a|and|o|or|not|name|iname|path|ipath|wholename|iwholename|regex|iregex|regextype|type|xtype|size|empty|newer\w*|[acm]time|[acm]min|perm|user|group|uid|gid|nouser|nogroup|links|inum|samefile|lname|ilname|maxdepth|mindepth|depth|d|mount|xdev|x|follow|prune|print|print0|printf|ls|quit|true|false|readable|writable|executable|daystart|ignore_readdir_race|noignore_readdir_race|warn|nowarn|noleaf|used|fstype|context|s|E|X)$/;
+
+function find(call: Invocation): readonly Finding[] {
+  const findings: Finding[] = [];
+  for (let at = 0; at < call.args.length; at++) {
+    const end = runs.test(call.args[at]?.text ?? '') ? commandEnd(call.args, at + 1) : at;
+    findings.push(...(end > at ? [...executed(call.args.slice(at + 1, end), call), ...secretTarget(call)] : primary(at, call)));
+    at = end;
+  }
+  return findings;
+}
+
+/** One word of find that starts no command. */
+function primary(at: number, call: Invocation): readonly Finding[] {
+  const [before, arg] = [call.args[at - 1]?.text ?? '', call.args[at] ?? unknownArg];
+  if (valued.test(before)) return [];
+  if (arg.text === '-delete') return danger(call, 'deletes what it finds');
+  if (writes.test(arg.text)) return writeTo(call.args[at + 1] ?? unknownArg, call);
+  if (arg.text === '-files0-from') return change(call, 'takes its folders from a file');
+  if (/^-[A-Za-z]/.test(arg.text) && !tests.test(arg.text)) return change(call, `${arg.text} is not known to only look`);
+  return unknownWord(arg, call);
+}
+
+function unknownWord(arg: Arg, call: Invocation): readonly Finding[] {
+  return arg.dynamic && arg.substitution !== 'names' ? change(call, 'takes words that are known only when it runs') : [];
+}
+
+function commandEnd(args: readonly Arg[], from: number): number {
+  const end = args.findIndex((arg, index) => index >= from && (arg.text === ';' || (arg.text === '+' && args[index - 1]?.text === '{}')));
+  return end < 0 ? args.length : end;
+}
+
+function executed(words: readonly Arg[], call: Invocation): readonly Finding[] {
+  const from = call.args[0]?.text ?? '.';
+  const { home } = call.scan.context;
+  const broad = from === '/' || from.replace(/\/+$/, '') === home || from === '/etc' || from === '/root';
+  const filled = words.map((arg) => (arg.text.includes('{}') ? { ...arg, text: arg.text.replaceAll('{}', '\0'), values: [arg.text.replaceAll('{}', '\0')], dynamic: true, substitution: 'names' as const } : arg));
+  const inner = call.argv(filled, { captured: true, piped: false });
+  return broad && inner.length === 0 ? [...inner, ...danger(call, 'reads files all over the system')] : inner;
+}
+
+function secretTarget(call: Invocation): readonly Finding[] {
+  for (const arg of call.args) {
+    const secret = arg.text.startsWith('-') ? null : secretIn({ ...literalArg(arg.text), glob: /[*?[]/.test(arg.text) }, call.scan);
+    if (secret !== null) return danger(call, `acts on the secret file ${secret}`, [secret]);
+  }
+  return [];
+}
+
+function fd(call: Invocation): readonly Finding[] {
+  const at = call.args.findIndex(({ text }) => /^(?:-[a-zA-Z]*[xX]|--exec|--exec-batch)$/.test(text));
+  const attached = call.args.find(({ text }) => /^--exec(?:-batch)?=/.test(text));
+  if (attached) return danger(call, 'runs a command on what it finds');
+  if (at < 0) return call.args.some((arg) => arg.dynamic && arg.substitution !== 'names') ? change(call, 'takes words that are known only when it runs') : [];
+  const words = call.args.slice(at + 1);
+  const filled = words.map((arg) => (arg.text.includes('{') ? { ...unknownArg, substitution: 'names' as const } : arg));
+  return [...call.argv(words.some(({ text }) => text.includes('{')) ? filled : [...filled, { ...unknownArg, substitution: 'names' }], { captured: true, piped: false }), ...secretTarget(call)];
+}

@@ -1,0 +1,146 @@
+import { change, danger, pathsOf, secretIn, unanalysable } from './shell-findings.js';
+import { isPlainCode } from './shell-plain-code.js';
+import { literalArg } from './shell-words.js';
+import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
+
+/** How an interpreter takes a program as a word, and which of its options take a value. */
+interface Interpreter { readonly inline: RegExp; readonly takes: string; readonly preload?: RegExp; readonly language?: 'python' | 'javascript' }
+
+const python: Interpreter = { inline: /^-[a-zA-Z]*c/, takes: '-m -W -X --check-hash-based-pycs', language: 'python' };
+const interpreters: Readonly<Record<string, Interpreter>> = {
+  'python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 python3.13 python3.14 pypy pypy3 ipython': python,
+  'node nodejs iojs': { inline: /^(?:-[pie]*[ep]|--eval|--print)/, takes: '--loader --experimental-loader -C --conditions', preload: /^(?:-r|--require|--import|--inspect|--loader|--experimental-loader|--env-file)/, language: 'javascript' },
+  'bun': { inline: /^(?:-e|--eval|-p|--print)/, takes: '', preload: /^(?:-r|--preload)/, language: 'javascript' },
+  'tsx ts-node esno': { inline: /^(?:-e|--eval|-p|--print)/, takes: '', preload: /^(?:-r|--require|--import)/, language: 'javascript' },
+  'perl perl5 raku': { inline: /^-[a-zA-Z0]*[eE]/, takes: '-I', preload: /^-[mM]/ },
+  'ruby jruby irb': { inline: /^-[a-z]*e/, takes: '-I -r -C', preload: /^-r/ },
+  'php': { inline: /^(?:-r|-R|-B|-E|--run|--process-)/, takes: '-d -c -f -S', preload: /^-d/ },
+  'lua luajit lua5.3 lua5.4': { inline: /^-e/, takes: '-l', preload: /^-l/ }, 'osascript': { inline: /^-/, takes: '-l' }, 'tclsh wish expect': { inline: /^-c/, takes: '' }, 'R Rscript littler': { inline: /^(?:-e|--eval)/, takes: '' },
+  'julia': { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' }, 'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' }, 'erl': { inline: /^-eval/, takes: '' }, 'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' }, 'ghc ghci runghc': { inline: /^-e/, takes: '' }, 'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' }, 'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' }, 'swift ocaml': { inline: /^-e/, takes: '' }, 'gdb lldb': { inline: /^-/, takes: '' }, 'xonsh nu fish elvish csh tcsh': { inline: /^-[a-z]*c/, takes: '' },
+};
+
+const shells = ['sh', 'bash', 'dash', 'zsh', 'ksh', 'mksh', 'ash', 'rbash'];
+
+export const interpreterHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ...Object.entries(interpreters).flatMap(([names, how]) => names.split(' ').map((name): [string, Handler] => [name, (call) => interpreter(how, call)])),
+  ...shells.map((name): [string, Handler] => [name, shell]), ['deno', deno], ['bc', calculator], ['dc', calculator], ['make', make], ['gmake', make], ['ninja', make], ['just', make], ['task', make], ['rake', make],
+]);
+
+function interpreter(how: Interpreter, call: Invocation): readonly Finding[] {
+  const { args } = call;
+  const at = args.findIndex(({ text }) => how.inline.test(text));
+  const script = scriptAt(args, how.takes);
+  const own = script < 0 ? args : args.slice(0, script + 1);
+  if (own.some(({ text }) => how.preload?.test(text) === true)) return danger(call, 'loads code before the program');
+  if (at >= 0 && (script < 0 || at <= script)) return inlineCode(args, at, how, call);
+  const module = moduleOf(args);
+  if (module !== null) return moduleFindings(module, args, call);
+  const file = args[script];
+  return file && !isInput(file) ? runsFile(file, call) : fromInput(how, call);
+}
+
+function isInput(file: Arg): boolean {
+  return file.text === '-' || file.text === '/dev/stdin';
+}
+
+function isFed({ piped, input }: Invocation['place']): boolean {
+  return piped || input.trim() !== '';
+}
+
+function scriptAt(args: readonly Arg[], takes: string): number {
+  const list = takes.split(' ');
+  for (let i = 0; i < args.length; i++) {
+    const text = args[i]?.text ?? '';
+    if (list.includes(text)) i++;
+    else if (text === '-' || !text.startsWith('-')) return i;
+  }
+  return -1;
+}
+
+function moduleOf(args: readonly Arg[]): string | null {
+  const at = args.findIndex(({ text }) => text === '-m');
+  return at < 0 || args.slice(0, at).some(({ text }) => !text.startsWith('-')) ? null : args[at + 1]?.text ?? '';
+}
+
+function inlineCode(args: readonly Arg[], at: number, how: Interpreter, call: Invocation): readonly Finding[] {
+  const option = args[at] ?? literalArg('');
+  const attached = /^(?:--?[a-z]+=|-c(?=.))(.+)$/s.exec(option.text)?.[1];
+  const next = args[at + 1] ?? literalArg('');
+  const known = !option.dynamic && !next.dynamic && next.substitution === 'none';
+  return known && how.language && isPlainCode(attached ?? next.text, how.language) ? change(call, 'runs code') : danger(call, 'runs code that is not analysed');
+}
+
+function fromInput(how: Interpreter, call: Invocation): readonly Finding[] {
+  const { input, next } = call.place;
+  if (!isFed(call.place)) return change(call, 'waits for a program on its input');
+  const literal = next === null && /^\s*\S/.test(input) && how.language && isPlainCode(input, how.language);
+  return literal ? change(call, 'runs code') : danger(call, 'runs what it is sent as a program');
+}
+
+function runsFile(file: Arg, call: Invocation): readonly Finding[] {
+  if (file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text)) return danger(call, 'runs what is known only when it runs');
+  if (/^https?:|^data:/.test(file.text)) return danger(call, 'runs a program from the network');
+  if (pathsOf(file.text, call.scan).some((path) => call.scan.fetched.has(path))) return danger(call, 'runs what was fetched from the network');
+  if (file.dynamic) return danger(call, 'runs a file that is known only when it runs');
+  if (/^\/(?:tmp|var\/tmp|dev\/shm)\//.test(file.text)) return danger(call, 'runs a file from a temporary folder');
+  return change(call, 'runs a program of the workspace');
+}
+
+const quietModules = /^(?:pytest|unittest|mypy|ruff|black|isort|flake8|pylint|coverage|build|venv|json\.tool|compileall|py_compile|doctest|timeit|sphinx|tox|nox|pyright|pydoc|ensurepip|pip|twine|http\.server|site|this|calendar)$/;
+
+function moduleFindings(module: string, args: readonly Arg[], call: Invocation): readonly Finding[] {
+  const at = args.findIndex(({ text }) => text === module);
+  if (module === 'pip' || module === 'twine') return call.argv([literalArg(module), ...args.slice(at + 1)]);
+  if (/^(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver)$/.test(module)) return danger(call, 'serves the folder to the network');
+  if (/^(?:smtplib|ftplib|telnetlib|webbrowser|pty|code|pdb|trace|runpy|zipapp)$/.test(module)) return danger(call, 'reaches more than the workspace');
+  return change(call, quietModules.test(module) ? 'runs a tool' : 'runs a module');
+}
+
+function shell(call: Invocation): readonly Finding[] {
+  const { args } = call;
+  const at = args.findIndex(({ text }) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(text));
+  const first = args.findIndex(({ text }) => !/^[-+]/.test(text));
+  const file = args[first];
+  if (args.some(({ text }) => /^--(?:rcfile|init-file)/.test(text))) return danger(call, 'runs a start-up file of choice');
+  if (at >= 0 && (first < 0 || at < first)) return inlineShell(args, at, call);
+  if (!file || args.some(({ text }) => /^-[a-z]*s/.test(text))) return shellInput(call);
+  return isInput(file) ? danger(call, 'runs what it is sent as a program') : runsFile(file, call);
+}
+
+function shellInput(call: Invocation): readonly Finding[] {
+  if (isFed(call.place)) return danger(call, 'runs what it is sent as a program');
+  return call.args.some(({ text }) => /^-[a-z]*[il]/.test(text)) ? danger(call, 'starts an interactive shell') : change(call, 'waits for commands on its input');
+}
+
+function inlineShell(args: readonly Arg[], at: number, call: Invocation): readonly Finding[] {
+  const code = args.slice(at + 1).find(({ text }) => !/^[-+][a-zA-Z]+$|^--$/.test(text)) ?? args[at + 1];
+  if (!code || code.dynamic || code.substitution !== 'none') return unanalysable(`${call.name} -c runs a text that is known only when it runs`);
+  const login = args.some(({ text }) => /^-[a-z]*[il]/.test(text)) ? change(call, 'reads the start-up files') : [];
+  return [...code.values.flatMap((text) => call.script(text, { next: null })), ...login];
+}
+
+function deno(call: Invocation): readonly Finding[] {
+  const [verb, ...rest] = call.args;
+  if (/^(?:eval|repl|install|upgrade|jupyter|x|publish|serve|deploy|compile)$/.test(verb?.text ?? '')) return danger(call, 'runs or installs code that is not analysed');
+  const remote = rest.some(({ text }) => /^(?:https?:|npm:|jsr:|data:|-$)/.test(text));
+  return remote ? danger(call, 'runs a program from the network') : change(call, 'runs a program of the workspace');
+}
+
+/** bc and dc calculate; dc has `!` to run a command. */
+function calculator(call: Invocation): readonly Finding[] {
+  const text = `${call.place.input} ${call.args.map((arg) => arg.text).join(' ')}`;
+  if (call.name === 'dc' && text.includes('!')) return danger(call, 'runs a command');
+  const files = call.args.some((arg) => !arg.text.startsWith('-'));
+  return files || call.args.some((arg) => arg.dynamic) ? change(call, 'runs a program of its own') : [];
+}
+
+/** Build tools run the workspace's recipes; a recipe from elsewhere or from a word is code that nobody has seen. */
+function make(call: Invocation): readonly Finding[] {
+  const words = call.args.map(({ text }) => text);
+  const elsewhere = words.some((text, index) => /^(?:-f|--file|--makefile|--justfile|-t|--taskfile|--rakefile)$/.test(words[index - 1] ?? '') ? /^-$|^\/dev\/|^\/proc\/|\0/.test(text) : /^(?:-f|--file=|--makefile=)(?:-$|\/dev\/|\/proc\/)/.test(text));
+  if (elsewhere || (call.args.some((arg) => arg.substitution === 'any'))) return danger(call, 'runs recipes that are not in the workspace');
+  if (words.some((text) => /^(?:--eval|-E|--execute|-e$)|^(?:SHELL|\.SHELLFLAGS|MAKEFLAGS|MAKEFILES)[:+?]?=/.test(text) && call.name !== 'ninja')) return danger(call, 'runs code given as a word');
+  if (words.some((text) => /^(?:install|uninstall|publish|deploy|release|db:(?:drop|reset|purge|setup|schema:load).*)$/.test(text))) return danger(call, 'installs, publishes or drops');
+  const secret = call.args.map((arg) => secretIn(arg, call.scan)).find((found) => found !== null);
+  return secret ? danger(call, `names the secret file ${secret}`) : change(call, "runs the project's recipes");
+}

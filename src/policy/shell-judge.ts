@@ -1,0 +1,111 @@
+import { commandHandlers } from './shell-commands.js';
+import { candidates, change, danger, pathsOf, quoted, secretIn, shown, unanalysable } from './shell-findings.js';
+import { judgeReader, namesOnly, readers, searchText } from './shell-readers.js';
+import type { Arg, Finding, Invocation, Place, Scan } from './shell-types.js';
+
+const systemFolder = /^\/(?:usr\/(?:local\/)?)?s?bin\/|^\/opt\/homebrew\/bin\//;
+const plainName = /^[\w./+:@%=,~[\]-]+$/;
+const systemPath = /^\/(?:etc|usr|bin|sbin|lib\w*|opt|proc|sys|dev|run|var|boot|System|Library|Applications)(?:\/|$)/;
+
+/** Judges one simple command: its words, then what its program does with them. `prefixed` says that assignments stand before it. */
+export function judge(argv: readonly Arg[], place: Place, scan: Scan, prefixed = false): readonly Finding[] {
+  const head = argv[0];
+  if (!head) return [];
+  const findings = judgeNamed(head, argv.slice(1), place, scan, prefixed);
+  scan.commands.push({ argv: argv.map(({ text }) => text), findings, exact: argv.every((arg) => !arg.dynamic && !arg.glob) });
+  return findings;
+}
+
+function judgeNamed(head: Arg, args: readonly Arg[], place: Place, scan: Scan, prefixed: boolean): readonly Finding[] {
+  const unclear = nameProblem(head);
+  if (unclear !== null) return unanalysable(unclear);
+  const inSystem = systemFolder.test(head.text);
+  const name = inSystem ? head.text.replace(/^.*\//, '') : head.text;
+  const call = invocation(name, args, place, scan);
+  const general = generalFindings(call);
+  const special = specialFindings(call);
+  const planted = special.length > 0 && !name.startsWith('git') ? plantedFindings(call) : [];
+  const beside = prefixed && general.length + special.length === 0 && !readers.has(name) ? change(call, 'runs with changed variables') : [];
+  return [...general, ...planted, ...special, ...beside];
+}
+
+function nameProblem(head: Arg): string | null {
+  if (head.dynamic || head.glob || head.values.length > 1 || head.substitution !== 'none') return `the command name ${quoted(head.text)} is known only when it runs`;
+  if (head.text === '') return 'a command without a name';
+  return plainName.test(head.text) ? null : `the command name ${quoted(head.text)}`;
+}
+
+function invocation(name: string, args: readonly Arg[], place: Place, scan: Scan): Invocation {
+  const deeper = (change: Partial<Place> = {}): Place => ({ ...place, ...change, depth: place.depth + 1 });
+  return {
+    name, args, place, scan,
+    argv: (inner, changed) => (place.depth > 60 ? unanalysable('it is nested too deeply') : judge(inner, deeper(changed), scan)),
+    script: (text, changed) => {
+      if (place.depth > 60) return unanalysable('it is nested too deeply');
+      scan.script(text, deeper(changed));
+      return [];
+    },
+  };
+}
+
+const inspectors = new Set(['[', 'test', '[[', 'unset', 'export']);
+
+function generalFindings(call: Invocation): readonly Finding[] {
+  const { name, args, scan } = call;
+  const leaking = inspectors.has(name) ? undefined : args.find((arg) => arg.secretVariable !== null);
+  if (leaking) return [{ risk: 'dangerous', reason: `${shown(call)} uses the secret variable $${leaking.secretVariable}`, fixed: true }];
+  if (namesOnly(call)) return [];
+  const text = searchText(call);
+  for (const arg of args) {
+    if (text.has(arg)) continue;
+    const secret = secretIn(arg, scan);
+    if (secret !== null) return [{ risk: 'dangerous', reason: `${shown(call)} names the secret file ${secret.replaceAll('\0', '…')}`, fixed: true, targets: [secret] }];
+  }
+  return [];
+}
+
+function specialFindings(call: Invocation): readonly Finding[] {
+  const { name, args, scan } = call;
+  const handler = commandHandlers.get(name);
+  if (scan.functions.has(name) && !handler && !readers.has(name)) return [];
+  if (isVersionQuestion(call)) return [];
+  if (handler) return handler(call);
+  const reader = readers.get(name);
+  if (reader) return judgeReader(reader, call);
+  if (name.includes('/')) return program(call);
+  return args.length === 1 && args[0]?.text === '--help' ? change(call, 'runs an unknown program') : change(call, 'is not known to only read');
+}
+
+const versioned = new Set(['node', 'npm', 'pnpm', 'yarn', 'npx', 'bun', 'deno', 'python', 'python3', 'python2', 'pip', 'pip3', 'ruby', 'gem', 'bundle', 'perl', 'php', 'composer', 'java', 'javac', 'mvn', 'gradle', 'go', 'cargo', 'rustc', 'rustup', 'gcc', 'g++', 'cc', 'clang', 'make', 'cmake', 'ninja', 'git', 'gh', 'docker', 'kubectl', 'helm', 'terraform', 'tsc', 'bash', 'zsh', 'sh', 'curl', 'wget', 'tar', 'sed', 'gawk', 'vim', 'nvim', 'tmux', 'ssh', 'psql', 'mysql', 'sqlite3', 'redis-cli', 'ffmpeg', 'openssl', 'dotnet', 'swift', 'uv', 'poetry', 'ruff', 'black', 'eslint', 'prettier', 'jq', 'rg', 'fd', 'lua', 'R', 'julia', 'ghc', 'elixir', 'nginx', 'brew', 'aws', 'gcloud', 'code']);
+
+function isVersionQuestion({ name, args }: Invocation): boolean {
+  if (args.length !== 1 || !versioned.has(name)) return false;
+  const word = args[0]?.text ?? '';
+  if (word === '--version') return true;
+  if (word === '-v') return /^(?:node|npm|pnpm|yarn|ruby|php|gcc|gem|composer)$/.test(name);
+  if (word === '-V') return /^(?:python\d?|ssh|tmux|rg|fd|perl|ruby|curl|wget|cargo|rustc)$/.test(name);
+  if (word === 'version') return /^(?:go|git|terraform|openssl)$/.test(name);
+  return word === '-version' && /^javac?$/.test(name);
+}
+
+/** A program named by its path: of the workspace, or fetched by this very script. */
+function program(call: Invocation): readonly Finding[] {
+  if (/^ld-(?:linux|musl)|^ld\.so/.test(call.name.replace(/^.*\//, ''))) return danger(call, 'starts a program through the loader');
+  if (pathsOf(call.name, call.scan).some((path) => call.scan.fetched.has(path))) return danger(call, 'runs what was fetched from the network');
+  if (pathsOf(call.name, call.scan).some((path) => /^\/(?:tmp|var\/tmp|dev\/shm)\//.test(path))) return danger(call, 'runs a program from a temporary folder');
+  const base = call.name.replace(/^.*\//, '');
+  if (/^(?:sudo|su|rm|dd|sh|bash|curl|wget|nc)$/.test(base)) return danger(call, `runs a program called ${base} from an unusual place`);
+  return change(call, 'runs a program of the workspace');
+}
+
+/** Anything but a reader that names a file which some program obeys. */
+function plantedFindings(call: Invocation): readonly Finding[] {
+  const { scan } = call;
+  for (const arg of call.args) {
+    for (const text of arg.values.flatMap(candidates)) {
+      const found = pathsOf(text, scan).find((path) => path.length < 4096 && !systemPath.test(path) && scan.context.isProtected(path));
+      if (found !== undefined) return [{ risk: 'dangerous', reason: `${shown(call)} may change the protected file ${found}`, fixed: true, targets: [found] }];
+    }
+  }
+  return [];
+}

@@ -1,0 +1,106 @@
+import { change, danger } from './shell-findings.js';
+import { has, valuesOf, type Options } from './shell-options.js';
+import type { Finding, Invocation } from './shell-types.js';
+
+/** What a program that reads may do beside, by its options. */
+export interface Reader {
+  /** Options that take a value. */
+  readonly takes?: string;
+  /** Options that make it change something. */
+  readonly unsafe?: string;
+  /** Options that make it run or load something. */
+  readonly deadly?: string;
+  /** Options whose value is a file that is written. */
+  readonly output?: string;
+  /** Options that carry a pattern; without one the first operand is the pattern. */
+  readonly pattern?: string;
+  /** Prints what is in files. */
+  readonly content?: boolean;
+  readonly recursive?: boolean;
+  /** Words known only at run time cannot make it do anything else. */
+  readonly open?: boolean;
+  readonly extra?: (call: Invocation, options: Options) => readonly Finding[];
+}
+
+const plain: Reader = { open: true };
+const content: Reader = { content: true };
+
+/** Words between the given number: an operand more is a file that is written. */
+function atMost(count: number) {
+  return (call: Invocation, options: Options): readonly Finding[] => (options.operands.length > count ? change(call, 'writes its last operand') : []);
+}
+
+const listOnly: NonNullable<Reader['extra']> = (call, options) => (options.operands.length > 0 ? danger(call, 'changes a setting of the system') : []);
+
+function onlyFirst(...words: readonly string[]): NonNullable<Reader['extra']> {
+  return (call, options) => (words.includes(options.operands[0]?.text ?? '') ? [] : change(call, 'is not known to only read'));
+}
+
+/** Programs that only read, several names to a row. */
+export const readerTable: Readonly<Record<string, Reader>> = {
+  'ls dir vdir eza exa lsd stat basename dirname realpath readlink du df namei': plain,
+  'pwd whoami id groups logname uname arch nproc free uptime tty who w users locale getconf sleep true false : seq expr factor wait jobs times dirs break continue return exit shift caller numfmt tsort cal ncal echo hostid': plain,
+  'which whereis type whatis apropos pgrep pidof pstree lscpu lsblk lsusb lspci lsmod lsns vmstat iostat mpstat sar nvidia-smi sensors lsb_release sw_vers getfacl getfattr lsattr ulimit cd pushd popd local readonly getopts finger last lastlog': plain,
+  'wc': { deadly: '--no-such', content: true, open: true },
+  'md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum crc32 shasum md5': content,
+  'cat tac nl head rev fold fmt expand unexpand tr cut paste join comm cmp od hexdump strings look colrm column ': { ...content, takes: '-n -c -d -f -s -w -t -j -1 -2 -o -e --lines --bytes --delimiter --fields --width --output-delimiter -N -A -v -S' },
+  'tail': { ...content, takes: '-n -c --lines --bytes --pid -s --sleep-interval', unsafe: '-f -F --follow --retry --pid' },
+  'more most pg': { ...content, extra: (call) => (call.args.some(({ text }) => text.startsWith('+') && /!/.test(text)) ? danger(call, 'runs a command of the pager') : []) },
+  'less': { ...content, takes: '-b -h -j -p -P -t -T -x -y -z --pattern --prompt', output: '-o -O --log-file --LOG-FILE', deadly: '-k --lesskey-file --lesskey-src --lesskey-content',
+    extra: (call) => (call.args.some(({ text }) => text.startsWith('+')) ? danger(call, 'gives commands to the pager') : []) },
+  'bat batcat': { ...content, takes: '-l -r -H --language --line-range --theme --style --paging --color', deadly: '--pager -P --config-file', unsafe: '--diagnostic',
+    extra: (call, options) => (options.operands[0]?.text === 'cache' ? change(call, 'changes its cache') : []) },
+  'xxd': { ...content, takes: '-l -s -c -g -o -n -len -seek -cols', unsafe: '-r -revert', extra: (call, options) => (options.operands.length > 1 ? change(call, 'writes its last operand') : []) },
+  'base64 base32 basenc': { ...content, takes: '-w --wrap -i', output: '-o --output' },
+  'grep egrep fgrep': { ...content, takes: '-e -f -A -B -C -m -d -D --regexp --file --context --after-context --before-context --max-count --include --exclude --exclude-dir --exclude-from --color --label --binary-files', pattern: '-e --regexp' },
+  'rg ripgrep': { ...content, recursive: true, takes: '-e -f -g -t -T -A -B -C -m -r -E -d -M -j --regexp --file --glob --iglob --type --type-not --context --after-context --before-context --max-count --replace --encoding --max-depth --max-columns --sort --sortr --color --colors --threads --max-filesize',
+    pattern: '-e --regexp', deadly: '--pre --hostname-bin', unsafe: '-z --search-zip --type-add' },
+  'ag ack': { ...content, recursive: true, takes: '-A -B -C -m -g -G', pattern: '--match', deadly: '--pager --ackrc', unsafe: '-z --search-zip' },
+  'fd fdfind': { takes: '-e -E -t -d -g -S --extension --exclude --type --max-depth --min-depth --size --changed-within --changed-before -c --color --base-directory --search-path --owner --threads -j', pattern: '--glob-pattern' },
+  'tree': { takes: '-L -P -I --filelimit --charset --gitfile', output: '-o', unsafe: '-R', open: true },
+  'sort': { ...content, takes: '-k -t -S -T --key --field-separator --buffer-size --parallel --batch-size --files0-from --temporary-directory --sort', output: '-o --output', deadly: '--compress-program' },
+  'shuf': { ...content, takes: '-n -i -e --head-count --input-range --random-source', output: '-o --output' },
+  'uniq': { ...content, takes: '-f -s -w --skip-fields --skip-chars --check-chars', extra: atMost(1) },
+  'diff colordiff': { ...content, takes: '-U -C -I -x -X -W --unified --context --exclude --exclude-from --label -F --color --width --ignore-matching-lines', unsafe: '-l --paginate', recursive: false, output: '--output' },
+  'diff3 sdiff vimdiff': { content: true, deadly: '--diff-program', output: '-o --output' },
+  'pr': content,
+  'jq gojq jaq': { ...content, takes: '-f -L --from-file --indent', pattern: '--never', extra: envFilter },
+  'yq xq dasel': { ...content, takes: '-f -o -p -s', pattern: '--never', unsafe: '-i --inplace --in-place -s --split-exp', extra: envFilter },
+  'date': { takes: '-d -r -f --date --reference --file --iso-8601 --rfc-3339', deadly: '--no-such', extra: dateSets },
+  'file': { ...content, takes: '-F -P -e --separator --exclude', deadly: '-m --magic-file', unsafe: '-C --compile -z -Z --uncompress -f --files-from' },
+  'hostname dnsdomainname domainname': { takes: '-F --file', deadly: '-F --file -b --boot', extra: listOnly },
+  'man': { takes: '-s -S --section --sections', deadly: '-P --pager -H --html -C --config-file -M --manpath -l --local-file -T --troff-device -X --gxditview -t --troff --preprocessor -p -B --browser', extra: (call, options) => (options.operands.some(({ text }) => text.includes('/')) ? change(call, 'formats a file of your choice') : []) },
+  'info': { deadly: '--init-file --dribble --restore', output: '-o --output' },
+  'ps': { takes: '-o -p -u -U -C -g -t --sort --format --pid --user -O', extra: psEnvironment },
+  'lsof': { unsafe: '-r +r' },
+  'ss netstat': { unsafe: '-c --continuous', deadly: '-K --kill -F --filter -D --diag', open: true },
+  'zcat gzcat bzcat xzcat lzcat zstdcat': content,
+  'zipinfo': content,
+  'gzip gunzip bzip2 xz zstd': { content: true, extra: (call, options) => (has(options, '-l', '--list', '-t', '--test', '-c', '--stdout', '--to-stdout') && !has(options, '-r', '--recursive') ? [] : change(call, 'replaces files')) },
+  'nm size readelf objdump c++filt addr2line otool': { ...content, deadly: '--plugin --disassembler-options-file', takes: '-j -M' },
+  'dpkg-query apt-cache': { extra: onlyFirst('show', 'search', 'policy', 'depends', 'rdepends', 'showpkg', 'madison'), },
+  'journalctl': { takes: '-u -n -p -S -U -o --since --until --unit --lines', unsafe: '-f --follow', deadly: '--vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --setup-keys --relinquish-var --update-catalog' },
+  'dmesg': { deadly: '-C --clear -c --read-clear -D -E -n', unsafe: '-w --follow' },
+  'cloc tokei scc sloccount': { takes: '--include-lang --exclude-dir -e', unsafe: '--write-lang-def --config --git', output: '--out --report-file -o --output' },
+  'pygmentize highlight': { takes: '-l -f -O', output: '-o', unsafe: '-x' },
+  'cowsay figlet toilet lolcat': { ...content, unsafe: '-f' },
+};
+
+function envFilter(call: Invocation, options: Options): readonly Finding[] {
+  const program = options.operands[0]?.text ?? '';
+  const reads = /\$ENV\b|\benv\b|\bstrenv\b|\benvsubst\b|\bload(?:_\w+)?\b|\binput_filename\b.*\bsystem\b/.test(program.replace(/\.env\b|"(?:[^"\\]|\\[^(])*"/g, ''));
+  if (reads) return danger(call, 'reads the environment, which holds keys');
+  return valuesOf(options, '-L').length > 0 ? change(call, 'loads modules') : [];
+}
+
+function dateSets(call: Invocation, options: Options): readonly Finding[] {
+  if (has(options, '-s', '--set')) return danger(call, 'sets the clock');
+  return options.operands.some(({ text }) => !text.startsWith('+')) ? danger(call, 'sets the clock') : [];
+}
+
+/** `ps auxe` and `ps eww` print the environment of every process. */
+function psEnvironment(call: Invocation): readonly Finding[] {
+  const first = call.args[0]?.text ?? '';
+  const shows = (/^[a-zA-Z]+$/.test(first) && first.includes('e')) || call.args.some(({ text }) => text === '-E' || /^-?o?.*\benviron\b/.test(text));
+  return shows || call.args.slice(1).some(({ text }) => /^[a-z]*e[a-z]*$/.test(text) && /^(?:e|ww?e|eww?|auxe\w*)$/.test(text)) ? danger(call, 'prints the environment of processes') : [];
+}

@@ -1,0 +1,69 @@
+import { change, danger, writeTo } from './shell-findings.js';
+import { has, parseOptions, valuesOf, type Options } from './shell-options.js';
+import { readerTable, type Reader } from './shell-reader-table.js';
+import type { Arg, Finding, Invocation } from './shell-types.js';
+
+export const readers: ReadonlyMap<string, Reader> = new Map(Object.entries(readerTable).flatMap(([names, reader]) => names.split(' ').map((name) => [name, reader] as const)));
+
+/** Only prints names, words or sizes: a secret path among its words gives nothing away, unless its output goes on to what acts on it. */
+const namers = new Set(['ls', 'eza', 'exa', 'lsd', 'stat', 'test', '[', 'echo', 'printf', 'basename', 'dirname', 'realpath', 'readlink', 'du', 'which', 'find', 'fd', 'tree', 'pwd', 'cd', 'pushd', 'true', 'false', ':', 'mkdir', 'export', 'unset', 'chmod', 'type', 'command', 'namei', 'locate']);
+
+export function namesOnly(call: Invocation): boolean {
+  const { name, args, place } = call;
+  if (!namers.has(name)) return name === 'git' && /^(?:check-ignore|ls-files|status|log|commit|branch|checkout|switch|tag|rm)$/.test(args.find(({ text }) => !text.startsWith('-'))?.text ?? '');
+  if (name === 'find' || name === 'fd') return !place.captured && !args.some(({ text }) => /^-(?:exec|ok|x|X|delete|-exec|fprint|fls)/.test(text));
+  if (name === 'echo' || name === 'printf' || name === 'command') return !place.piped || name !== 'command';
+  return !place.captured;
+}
+
+/** The words of a search that are a pattern or a program, not a path. */
+export function searchText(call: Invocation): ReadonlySet<Arg> {
+  const reader = readers.get(call.name);
+  if (!reader?.pattern || (call.name === 'find' && !call.place.captured)) return new Set();
+  const options = parseOptions(call.args, reader.takes);
+  const given = valuesOf(options, ...reader.pattern.split(' '));
+  const first = given.length === 0 && !has(options, '-f', '--file', '--files', '--from-file') ? options.operands.slice(0, 1) : [];
+  const filters = options.flags.flatMap(({ name, value }) => (value && filter.test(name) ? [value] : []));
+  return new Set([...given, ...first, ...filters, ...call.args.filter(({ text }) => attachedFilter.test(text))]);
+}
+
+/** Options of searches whose value is a number, a type or a glob that narrows the search. */
+const filter = /^-(?:g|A|B|C|m|t|T|r|-glob|-iglob|-include|-exclude|-exclude-dir|-type|-replace|-arg|-argjson|d|s|n|w|b|N|S|a)$/;
+const attachedFilter = /^--(?:exclude|exclude-dir|include|regexp)=|^(?:--?(?:glob|iglob|replace)=|-g.).*!/;
+
+/** Judges a program that reads, by the table of what its options may do beside. */
+export function judgeReader(reader: Reader, call: Invocation): readonly Finding[] {
+  const options = parseOptions(call.args, [reader.takes, reader.output].filter(Boolean).join(' '));
+  const deadly = given(reader.deadly, options);
+  if (deadly !== undefined) return danger(call, `${deadly} runs or loads another program`);
+  const output = reader.output ? valuesOf(options, ...reader.output.split(' ')) : [];
+  const written = output.flatMap((arg) => writeTo(arg, call));
+  if (written.length > 0) return written;
+  const unsafe = given(reader.unsafe, options);
+  if (unsafe !== undefined) return change(call, `${unsafe} does more than read`);
+  const extra = reader.extra?.(call, options) ?? [];
+  if (extra.length > 0) return extra;
+  const wide = reader.content === true ? wideFindings(call, options.operands, reader.recursive === true || has(options, '-r', '-R', '--recursive')) : [];
+  return wide.length > 0 ? wide : unknownWords(reader, call);
+}
+
+function given(names: string | undefined, options: Options): string | undefined {
+  return names?.split(' ').find((name) => has(options, name));
+}
+
+/** Reading a whole home or system folder reads its secrets too. */
+function wideFindings(call: Invocation, operands: readonly Arg[], recursive: boolean): readonly Finding[] {
+  const { home, workspace } = call.scan.context;
+  const broad = operands.find(({ text }) => recursive && (text === '/' || text === '/etc' || text === '/etc/' || text === '/root' || text === '/home' || text === '/home/' || (text.replace(/\/+$/, '') === home && home !== workspace)));
+  if (broad) return danger(call, `reads everything below ${broad.text}, secrets among it`, [broad.text]);
+  const device = operands.find(({ text }) => /^\/dev\/(?!null$|stdin$|zero$|fd\/|urandom$|random$|tty$)/.test(text));
+  return device ? danger(call, `reads the device ${device.text}`, [device.text]) : [];
+}
+
+function unknownWords(reader: Reader, call: Invocation): readonly Finding[] {
+  const unknown = call.args.find((arg) => arg.dynamic || arg.substitution === 'any');
+  if (!unknown || reader.open === true) return [];
+  if (unknown.dynamic && unknown.substitution === 'names' && reader.deadly === undefined && reader.output === undefined) return [];
+  if (unknown.text.startsWith('/dev/fd/')) return [];
+  return change(call, 'takes words that are known only when it runs');
+}

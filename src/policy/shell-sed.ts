@@ -1,0 +1,129 @@
+import { change, danger, pathsOf, secretIn, unanalysable, writeTo } from './shell-findings.js';
+import { has, parseOptions, valuesOf } from './shell-options.js';
+import { literalArg } from './shell-words.js';
+import type { Finding, Handler, Invocation } from './shell-types.js';
+
+export const sedHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([['sed', sed], ['gsed', sed]]);
+
+function sed(call: Invocation): readonly Finding[] {
+  const inPlace = call.args.some(({ text }) => /^-[nEruszb]*i/.test(text) || /^--i(?:n(?:-.*)?)?/.test(text));
+  const options = parseOptions(call.args.map((arg) => (/^-[nErusz]*i/.test(arg.text) ? { ...arg, text: '-i', values: ['-i'] } : arg)), '-e -f -l --expression --file --line-length');
+  if (has(options, '-f', '--file')) return change(call, 'runs a script of sed');
+  const scripts = valuesOf(options, '-e', '--expression');
+  const code = scripts.length > 0 ? scripts : options.operands.slice(0, 1);
+  const files = scripts.length > 0 ? options.operands : options.operands.slice(1);
+  if (code.some((arg) => arg.dynamic && arg.substitution !== 'none')) return danger(call, 'runs a script that is known only when it runs');
+  const findings = code.some((arg) => arg.dynamic) ? unanalysable('a script of sed with unknown text') : scriptFindings(code.map(({ text }) => text).join('\n'), call, has(options, '--sandbox'));
+  const written = inPlace ? [...files.flatMap((arg) => writeTo(arg, call)), ...change(call, 'edits files')] : [];
+  const unknown = files.some((arg) => arg.dynamic && arg.substitution !== 'names') ? change(call, 'takes words that are known only when it runs') : [];
+  return [...findings, ...written, ...unknown];
+}
+
+/** Reads a script of sed command by command; one that it cannot follow counts as dangerous. */
+function scriptFindings(script: string, call: Invocation, sandboxed: boolean): readonly Finding[] {
+  const reader = { text: script, at: 0 };
+  const findings: Finding[] = [];
+  while (reader.at < script.length) {
+    skip(reader, /[\s;]*/y);
+    if (reader.at >= script.length) break;
+    if (!address(reader)) return unanalysable('a script of sed');
+    const command = script[reader.at++] ?? '';
+    const found = one(command, reader, call);
+    if (!found) return unanalysable(`the command ${command} of sed`);
+    findings.push(...found);
+  }
+  return sandboxed ? [] : findings;
+}
+
+interface Reader { readonly text: string; at: number }
+
+function skip(reader: Reader, pattern: RegExp): string {
+  pattern.lastIndex = reader.at;
+  const match = pattern.exec(reader.text)?.[0] ?? '';
+  reader.at += match.length;
+  return match;
+}
+
+function address(reader: Reader): boolean {
+  for (let count = 0; count < 2; count++) {
+    const char = reader.text[reader.at];
+    if (char === '/' || char === '\\') {
+      if (char === '\\') reader.at++;
+      const end = reader.text[reader.at] ?? '';
+      reader.at++;
+      if (!until(reader, end)) return false;
+      skip(reader, /[IM]*/y);
+    } else skip(reader, /\$|[+~]?\d+(?:~\d+)?/y);
+    skip(reader, /\s*/y);
+    if (reader.text[reader.at] !== ',') break;
+    reader.at++;
+    skip(reader, /\s*/y);
+  }
+  skip(reader, /[\s!]*/y);
+  return true;
+}
+
+/** Past the next `end` that is neither escaped nor inside brackets. */
+function until(reader: Reader, end: string): boolean {
+  let brackets = false;
+  for (; reader.at < reader.text.length; reader.at++) {
+    const char = reader.text[reader.at];
+    if (char === '\\') reader.at++;
+    else if (!brackets && char === end) { reader.at++; return true; }
+    else if (!brackets && char === '[' && reader.text.indexOf(']', reader.at + 2) > 0) {
+      brackets = true;
+      skip(reader, /\[\^?\]?/y);
+      reader.at--;
+    } else if (brackets && char === ']') brackets = false;
+  }
+  return false;
+}
+
+function one(command: string, reader: Reader, call: Invocation): readonly Finding[] | null {
+  switch (command) {
+    case '{': case '}': case '=': case 'd': case 'D': case 'g': case 'G': case 'h': case 'H': case 'n': case 'N': case 'p': case 'P': case 'x': case 'z': case 'F': return [];
+    case 'l': case 'L': case 'q': case 'Q': skip(reader, /\s*\d*/y); return [];
+    case '#': skip(reader, /[^\n]*/y); return [];
+    case ':': case 'b': case 't': case 'T': case 'v': skip(reader, /[^;\n}]*/y); return [];
+    case 'a': case 'i': case 'c': skip(reader, /(?:\\\n|[^\n])*/y); return [];
+    case 'r': case 'R': return reads(skip(reader, /[^\n]*/y).trim(), call);
+    case 'w': case 'W': return writes(skip(reader, /[^\n]*/y).trim(), call);
+    case 'e': return danger(call, 'runs a shell command from sed');
+    case 'y': return transliterate(reader) ? [] : null;
+    case 's': return substitute(reader, call);
+    default: return null;
+  }
+}
+
+function reads(file: string, call: Invocation): readonly Finding[] {
+  const secret = secretIn(literalArg(file), call.scan);
+  for (const path of pathsOf(file, call.scan)) call.scan.reads.add(path);
+  return secret === null ? [] : danger(call, `reads the secret file ${secret}`, [secret]);
+}
+
+function writes(file: string, call: Invocation): readonly Finding[] {
+  return file === '/dev/stdout' || file === '/dev/stderr' ? [] : writeTo(literalArg(file), call);
+}
+
+function transliterate(reader: Reader): boolean {
+  const end = reader.text[reader.at++] ?? '';
+  return plainUntil(reader, end) && plainUntil(reader, end);
+}
+
+function plainUntil(reader: Reader, end: string): boolean {
+  for (; reader.at < reader.text.length; reader.at++) {
+    if (reader.text[reader.at] === '\\') reader.at++;
+    else if (reader.text[reader.at] === end) { reader.at++; return true; }
+  }
+  return false;
+}
+
+function substitute(reader: Reader, call: Invocation): readonly Finding[] | null {
+  const end = reader.text[reader.at++] ?? '';
+  if (end === '' || end === '\n' || end === '\\' || !until(reader, end) || !plainUntil(reader, end)) return null;
+  const flags = skip(reader, /[gpiImM\d]*e?[gpiImM\d]*/y);
+  if (flags.includes('e')) return danger(call, 'runs a shell command from sed');
+  if (reader.text[reader.at] !== 'w') return [];
+  reader.at++;
+  return writes(skip(reader, /[^\n]*/y).trim(), call);
+}

@@ -1,0 +1,154 @@
+import { forEachChild, type ArithmeticFor, type Command, type Function as FunctionNode, type HereDoc, type ParsedScript, type Pipeline, type Redirection, type Script, type SyntaxNode, type While } from 'unbash';
+import { judge } from './shell-judge.js';
+import { arithmeticFindings, expansionFindings, testFindings } from './shell-expansions.js';
+import { assignmentFindings } from './shell-environment.js';
+import { quoted, unanalysable } from './shell-findings.js';
+import { redirectFindings } from './shell-redirects.js';
+import { literalArg, resolveWord } from './shell-words.js';
+import type { Arg, Finding, Place, Scan } from './shell-types.js';
+
+/** More simple commands than this are not looked through. Source: security 5.1. */
+export const maxParts = 200;
+const maxDepth = 40;
+
+/** Visits everything in a script that can run, read or write; findings go to `scan`. */
+export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
+  if (place.depth > maxDepth) { report(scan, unanalysable('it is nested too deeply')); return; }
+  const inner: Place = { ...place, depth: place.depth + 1 };
+  switch (node.type) {
+    case 'Script': walkScript(node, scan, place); return;
+    case 'Command': walkCommand(node, scan, inner); return;
+    case 'Pipeline': walkPipeline(node, scan, inner); return;
+    case 'Function': walkFunction(node, scan, inner); return;
+    case 'While':
+    case 'ArithmeticFor': report(scan, endless(node)); break;
+    case 'Redirected': {
+      const input = inputOf(node.redirects, scan);
+      for (const redirect of node.redirects) walk(redirect, scan, inner);
+      walk(node.command, scan, { ...inner, piped: place.piped || feeds(node.redirects), input: `${place.input}${input}` });
+      return;
+    }
+    case 'Redirect': report(scan, redirectFindings(node, scan)); break;
+    case 'TestCommand': report(scan, testFindings(node.expression, scan)); break;
+    case 'ArithmeticCommand': report(scan, arithmeticFindings(node.expression, node.body, scan)); break;
+    case 'ArithmeticExpansion': report(scan, arithmeticFindings(node.expression, node.text, scan)); break;
+    case 'ParameterExpansion': report(scan, expansionFindings(node, scan)); break;
+    case 'CommandExpansion':
+    case 'ArithmeticCommandExpansion':
+    case 'ProcessSubstitution': walkSubstitution(node.script, node, scan, inner); return;
+    case 'Assignment': report(scan, assignmentFindings(node, scan)); break;
+    default: break;
+  }
+  forEachChild(node, (child) => walk(child, scan, inner));
+}
+
+function report(scan: Scan, findings: readonly Finding[]): void {
+  scan.findings.push(...findings);
+}
+
+function walkScript(script: Script | ParsedScript, scan: Scan, place: Place): void {
+  if ('errors' in script && script.errors && script.errors.length > 0) report(scan, unanalysable(script.errors[0]?.message ?? 'it is not valid shell'));
+  for (const statement of script.commands) walk(statement, scan, { ...place, depth: place.depth + 1 });
+}
+
+function walkSubstitution(script: ParsedScript | undefined, node: SyntaxNode & { readonly text?: string }, scan: Scan, place: Place): void {
+  if (!script) { report(scan, unanalysable(quoted(node.text ?? 'a substitution'))); return; }
+  const output = node.type === 'ProcessSubstitution' && node.operator === '>';
+  walk(script, scan, { piped: output, captured: true, input: '', next: null, depth: place.depth });
+}
+
+function walkFunction(node: FunctionNode, scan: Scan, place: Place): void {
+  const name = node.name.value;
+  if (callsItself(node.body, name)) report(scan, [{ risk: 'dangerous', reason: `the function ${quoted(name)} starts itself again`, fixed: true }]);
+  walk(node.body, scan, place);
+}
+
+function callsItself(node: SyntaxNode, name: string): boolean {
+  let found = false;
+  const visit = (child: SyntaxNode): void => {
+    if (child.type === 'Command' && child.name?.value === name) found = true;
+    if (!found) forEachChild(child, visit);
+  };
+  visit(node);
+  return found;
+}
+
+/** `while true` that changes something for ever, or starts processes in the background. */
+function endless(node: While | ArithmeticFor): readonly Finding[] {
+  const forever = node.type === 'ArithmeticFor' ? !node.test : alwaysTrue(node);
+  if (!forever) return [];
+  const pieces: string[] = [];
+  const visit = (child: SyntaxNode): void => {
+    if (child.type === 'Command') pieces.push(child.name?.value ?? '');
+    if (child.type === 'Statement' && child.background === true) pieces.push('&');
+    if (child.type === 'Redirect' && child.operator.includes('>') && child.target?.value !== '/dev/null') pieces.push('&');
+    forEachChild(child, visit);
+  };
+  forEachChild(node.body, visit);
+  if (pieces.includes('break') || pieces.includes('exit') || pieces.includes('return')) return [{ risk: 'mutating', reason: 'the loop ends only from inside' }];
+  return [{ risk: pieces.includes('&') || !pieces.includes('sleep') ? 'dangerous' : 'mutating', reason: 'the loop never ends' }];
+}
+
+function alwaysTrue(node: While): boolean {
+  const only = node.clause.commands.length === 1 ? node.clause.commands[0]?.command : undefined;
+  if (only?.type === 'ArithmeticCommand') return node.kind === 'while' && /^\s*[1-9]\d*\s*$/.test(only.body);
+  if (only?.type !== 'Command') return false;
+  const name = only.name?.value ?? '';
+  return node.kind === 'while' ? name === 'true' || name === ':' : name === 'false';
+}
+
+const consumers = /^(?:xargs|parallel|while|read|mapfile|readarray|sh|bash|zsh|dash|ksh|cpio|rsync|tar|zip|curl|nc|ncat|socat|ssh|entr)$/;
+
+function walkPipeline(node: Pipeline, scan: Scan, place: Place): void {
+  const heads = node.commands.map((command) => (command.type === 'Command' ? command.name?.value ?? '' : command.type.toLowerCase()));
+  let input = place.input;
+  node.commands.forEach((command, index) => {
+    const following = node.commands[index + 1];
+    const next = following?.type === 'Command' ? argvOf(following, scan) : null;
+    const captured = place.captured || heads.slice(index + 1).some((head) => consumers.test(head));
+    walk(command, scan, { ...place, piped: index > 0 || place.piped, captured, input, next });
+    input += textOf(command, scan);
+  });
+}
+
+function textOf(node: SyntaxNode, scan: Scan): string {
+  if (node.type === 'Redirected') return inputOf(node.redirects, scan);
+  if (node.type !== 'Command') return '';
+  return ` ${argvOf(node, scan).map(({ text }) => text).join(' ')} ${inputOf(node.redirects, scan)}`;
+}
+
+function argvOf(node: Command, scan: Scan): readonly Arg[] {
+  const head = node.name ? resolveWord(node.name, scan) : [];
+  return [...head, ...node.args.flatMap((arg) => (arg.type === 'Word' ? resolveWord(arg, scan) : assignmentArg(arg, scan)))];
+}
+
+function assignmentArg(node: Extract<Command['args'][number], { type: 'Assignment' }>, scan: Scan): readonly Arg[] {
+  if (node.value.type === 'ArrayValue') return [literalArg(node.text)];
+  const lead = node.text.slice(0, node.text.indexOf('=') + 1);
+  return resolveWord(node.value, scan).map((arg) => ({ ...arg, text: lead + arg.text, values: arg.values.map((value) => lead + value) }));
+}
+
+function feeds(redirects: readonly Redirection[]): boolean {
+  return redirects.some((redirect) => redirect.type !== 'Redirect' || (redirect.operator === '<' && redirect.target?.parts?.some((part) => part.type === 'ProcessSubstitution') === true));
+}
+
+function inputOf(redirects: readonly Redirection[], scan: Scan): string {
+  return redirects.map((redirect) => {
+    if (redirect.type === 'HereDoc') return bodyOf(redirect);
+    return redirect.type === 'HereString' && redirect.target ? resolveWord(redirect.target, scan).map(({ text }) => text).join(' ') : '';
+  }).join('\n');
+}
+
+function bodyOf(node: HereDoc): string {
+  return node.body.text;
+}
+
+function walkCommand(node: Command, scan: Scan, place: Place): void {
+  scan.parts++;
+  if (scan.parts === maxParts + 1) report(scan, unanalysable(`it has more than ${maxParts} parts`));
+  if (scan.parts > maxParts) return;
+  forEachChild(node, (child) => walk(child, scan, { ...place, piped: false, input: '', next: null }));
+  if (!node.name) return;
+  const own: Place = { ...place, piped: place.piped || feeds(node.redirects), input: `${place.input}${inputOf(node.redirects, scan)}` };
+  report(scan, judge(argvOf(node, scan), own, scan, node.prefix.length > 0));
+}

@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import { parse } from 'unbash';
+import fsDefaults from '../../config/defaults.json' with { type: 'json' };
+import { createProtectedPaths } from '../../src/policy/protected-paths.js';
+import { createSecretPaths } from '../../src/policy/secret-paths.js';
+import { classifyShell, type ShellAnalysis } from '../../src/policy/shell-classify.js';
+import type { ShellContext } from '../../src/policy/shell-types.js';
+
+const home = '/home/user';
+const workspace = '/home/user/project';
+
+/** The globs that the program starts with. */
+export const defaultDeny: readonly string[] = fsDefaults.fs.deny;
+
+/** A context without a machine behind it: nothing in these tests runs or reads a file. */
+export const context: ShellContext = {
+  home, cwd: workspace, workspace, plainGit: true,
+  secrets: createSecretPaths(defaultDeny, home),
+  isProtected: createProtectedPaths({ home, workspace, ownPaths: ['/home/user/.config/agent', '/home/user/.local/share/agent', '/home/user/.local/state/agent'] }),
+};
+
+export type Risk = ShellAnalysis['risk'];
+
+export function riskOf(command: string): Risk {
+  return classifyShell(command, context, parse).risk;
+}
+
+/** How many of `commands` are called what, and those not called `wanted`, for the message of a failed test. */
+export function tally(commands: readonly string[], wanted: Risk): { readonly counts: Readonly<Record<Risk, number>>; readonly others: readonly string[] } {
+  const counts: Record<Risk, number> = { 'read-only': 0, mutating: 0, dangerous: 0 };
+  const others: string[] = [];
+  for (const command of commands) {
+    const risk = riskOf(command);
+    counts[risk]++;
+    if (risk !== wanted) others.push(`${risk}: ${command}`);
+  }
+  return { counts, others };
+}
+
+/** A fixture beside the repository, or null where there is none. */
+export function readFixture(name: string): unknown {
+  try {
+    return JSON.parse(readFileSync(new URL(`../../../shared/fixtures/security/${name}`, import.meta.url), 'utf8'));
+  } catch {
+    return null;
+  }
+}
