@@ -17,9 +17,9 @@ export async function modelServer(turns: readonly Turn[]): Promise<ModelServer> 
   const server = createServer((request, response) => {
     void readBody(request).then((body) => {
       const kind: Kind = request.url?.endsWith('/messages') ? 'messages' : request.url?.endsWith('/responses') ? 'responses' : 'chat';
-      if (request.method !== 'POST') return void response.writeHead(404).end();
-      requests.push({ kind, body, headers: request.headers });
-      play(kind, turns[requests.length - 1] ?? { text: 'End of script.' }, requests.length, response);
+      if (request.method === 'POST') requests.push({ kind, body, headers: request.headers });
+      if (request.method !== 'POST') response.writeHead(404).end();
+      else play(kind, turns[requests.length - 1] ?? { text: 'End of script.' }, requests.length, response);
     });
   });
   await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
