@@ -1,6 +1,7 @@
 import type { Event } from '../core/event.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import type { Connection } from './connection.js';
+import { chainLink, eventChecksum, eventDigests } from './event-hash.js';
 import { sqliteCode, StoreError } from './store-error.js';
 
 interface EventRow { readonly seq: number; readonly kind: string; readonly content: string | null; readonly data_json: string | null; readonly created_at: number }
@@ -10,9 +11,11 @@ interface EventRow { readonly seq: number; readonly kind: string; readonly conte
  *  Throws a StoreError `seq_taken` where another event has this `seq`, `no_session` where the session has no row. */
 export function insertEvent({ db, sql }: Connection, sessionId: string, event: Event): void {
   const row = rowOfEvent(event);
+  const digests = eventDigests(row);
   const insert = db.transaction(() => {
-    sql('INSERT INTO events (session_id, seq, kind, content, data_json, created_at) VALUES (?, ?, ?, ?, ?, ?)')
-      .run(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at);
+    const before = sql<{ readonly hash: Buffer | null }>('SELECT hash FROM events WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT 1').get(sessionId, row.seq);
+    sql('INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
+      .run(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at, eventChecksum(row), chainLink(before?.hash ?? null, row, digests));
     sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.created_at, sessionId);
   });
   try {

@@ -2,8 +2,9 @@ import { chmodSync, closeSync, constants, copyFileSync, existsSync, fstatSync, o
 import type { Database, Driver } from './driver.js';
 
 const magic = 'SQLite format 3\0';
+const walMode = 2;
 /** Offsets in the header. Source: sqlite.org/fileformat2.html, 1.3 "The Database Header". */
-const at = { pageSize: 16, changeCounter: 24, pageCount: 28, versionValidFor: 92 } as const;
+const at = { pageSize: 16, writeVersion: 18, changeCounter: 24, pageCount: 28, versionValidFor: 92 } as const;
 
 /** Opens a copy of a damaged database in which the first page is made to make sense, so that SQLite reads on behind it: its number of
  *  pages is that of the file (which may be cut), and where it is lost it is taken from `fresh`, an empty database of the same schema.
@@ -48,6 +49,7 @@ function graftFirstPage(file: string, fresh: Buffer): void {
     const pages = Math.floor(fileBytes / pageBytes);
     if (pages < 2) return null;
     const page = Buffer.from(fresh.subarray(0, pageBytes));
+    page.fill(walMode, at.writeVersion, at.writeVersion + 2);
     setPageCount(page, pages);
     return page;
   });

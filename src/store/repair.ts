@@ -24,10 +24,10 @@ export function repairDatabase({ driver, file, reason, nowMs }: Damage): string 
   const aside = asideName(file, nowMs);
   const draft = draftName(file);
   try {
-    let saved: Salvaged = { sessions: 0, events: 0 };
+    let saved: Salvaged = { sessions: 0, events: 0, altered: 0 };
     buildDraft(driver, draft, (db) => { saved = salvage(driver, file, draftName(file), db, nowMs); });
     exchange(file, draft, aside);
-    return `The session database was damaged (${reason}). It is kept as ${aside}; ${count(saved.events, 'event')} of ${count(saved.sessions, 'session')} could be read and were saved into a new one.`;
+    return `The session database was damaged (${reason}). It is kept as ${aside}; ${count(saved.events, 'event')} of ${count(saved.sessions, 'session')} could be read and were saved into a new one${left(saved.altered)}.`;
   } finally {
     removeDatabase(draft);
   }
@@ -70,6 +70,10 @@ function asideName(file: string, nowMs: number): string {
   let name = `${file}.corrupt-${time}`;
   for (let n = 2; existsSync(name) || statSync(`${name}-wal`, { throwIfNoEntry: false }); n++) name = `${file}.corrupt-${time}-${n}`;
   return name;
+}
+
+function left(altered: number): string {
+  return altered === 0 ? '' : `; ${count(altered, 'event')} did not match ${altered === 1 ? 'its' : 'their'} checksum and ${altered === 1 ? 'was' : 'were'} left out`;
 }
 
 function count(n: number, noun: string): string {

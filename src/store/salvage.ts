@@ -1,8 +1,11 @@
 import { removeDatabase } from './database-file.js';
 import type { Database, Driver } from './driver.js';
+import { eventChecksum, type HashedRow } from './event-hash.js';
 import { openMended } from './mended-copy.js';
+import { firstPageSource } from './migrations.js';
 
-export interface Salvaged { readonly sessions: number; readonly events: number }
+/** `altered`: events left out because they no longer match their checksum. */
+export interface Salvaged { readonly sessions: number; readonly events: number; readonly altered: number }
 
 type Row = Readonly<Record<string, unknown>>;
 
@@ -11,18 +14,21 @@ const maxGap = 50_000;
 const batch = 500;
 const sessionColumns = ['id', 'parent_id', 'cwd', 'title', 'provider', 'model', 'created_at', 'updated_at'];
 const eventColumns = ['id', 'session_id', 'seq', 'kind', 'content', 'data_json', 'created_at'];
+/** Columns a database of the first version does not have. */
+const laterColumns = ['crc32', 'hash', 'redacted'];
 
 /** Copies every session and event that can be read from `damagedFile` into `target` (empty, of the present schema), with their ids.
  *  Where a range of rows cannot be read at once, each row is looked up alone, so that a bad page costs only the rows on it.
- *  Events whose session's row is lost get one made up. Reads a copy named `copy`, which is removed; `damagedFile` is not touched. */
+ *  Events whose session's row is lost get one made up; events that do not match their checksum are left out. Reads a copy named `copy`, which is removed; `damagedFile` is not touched. */
 export function salvage(driver: Driver, damagedFile: string, copy: string, target: Database, nowMs: number): Salvaged {
+  let altered = 0;
   try {
-    const source = openMended(driver, damagedFile, copy, target.serialize());
-    if (!source) return { sessions: 0, events: 0 };
+    const source = openMended(driver, damagedFile, copy, firstPageSource(driver));
+    if (!source) return { sessions: 0, events: 0, altered };
     try {
       target.transaction(() => {
         copySessions(source, target);
-        copyEvents(source, target, nowMs);
+        altered = copyEvents(source, target, nowMs);
       })();
     } finally {
       source.close();
@@ -30,7 +36,7 @@ export function salvage(driver: Driver, damagedFile: string, copy: string, targe
   } finally {
     removeDatabase(copy);
   }
-  return { sessions: countRows(target, 'sessions'), events: countRows(target, 'events') };
+  return { sessions: countRows(target, 'sessions'), events: countRows(target, 'events'), altered };
 }
 
 function copySessions(source: Database, target: Database): void {
@@ -42,15 +48,26 @@ function copySessions(source: Database, target: Database): void {
   }
 }
 
-function copyEvents(source: Database, target: Database, nowMs: number): void {
-  const insert = target.prepare(`INSERT OR IGNORE INTO events (${eventColumns.join(', ')}) VALUES (${eventColumns.map(() => '?').join(', ')})`);
+/** Gives the number of events left out because of their checksum. */
+function copyEvents(source: Database, target: Database, nowMs: number): number {
+  const present = attempt(() => source.prepare<[], string>("SELECT name FROM pragma_table_info('events')").pluck().all()) ?? [];
+  const columns = [...eventColumns, ...laterColumns.filter((name) => present.includes(name))];
+  const insert = target.prepare(`INSERT OR IGNORE INTO events (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`);
   const owner = target.prepare<[unknown]>('SELECT 1 FROM sessions WHERE id = ?');
   const adopt = target.prepare("INSERT INTO sessions (id, cwd, title, created_at, updated_at) VALUES (?, '/', 'Recovered session', ?, ?)");
-  for (const row of readableRows(source, 'events', eventColumns)) {
+  let altered = 0;
+  for (const row of readableRows(source, 'events', columns)) {
     if (!isEvent(row)) continue;
+    if (!isUnaltered(row)) { altered++; continue; }
     if (owner.get(row['session_id']) === undefined) adopt.run(row['session_id'], row['created_at'], nowMs);
-    insert.run(eventColumns.map((name) => row[name]));
+    insert.run(columns.map((name) => row[name]));
   }
+  return altered;
+}
+
+function isUnaltered(row: Row): boolean {
+  const sum = row['crc32'] ?? null;
+  return sum === null || (row['redacted'] ?? null) !== null || sum === eventChecksum(row as Row & HashedRow);
 }
 
 /** A row read from a bad page may hold anything. */

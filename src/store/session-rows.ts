@@ -96,8 +96,8 @@ export function forkSession(connection: Connection, parentId: string, row: Sessi
     if (readSession(connection, parentId) === null) throw noSession(parentId);
     if (readSession(connection, row.id) !== null) throw sessionExists(row.id);
     insertSession(connection, { ...row, parentId });
-    sql(`INSERT INTO events (session_id, seq, kind, content, data_json, created_at)
-         SELECT ?, seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq <= ? ORDER BY seq`)
+    sql(`INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash, redacted)
+         SELECT ?, seq, kind, content, data_json, created_at, crc32, hash, redacted FROM events WHERE session_id = ? AND seq <= ? ORDER BY seq`)
       .run(row.id, parentId, uptoSeq ?? Number.MAX_SAFE_INTEGER);
   }).immediate();
 }

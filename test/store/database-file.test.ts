@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { checkSqliteVersion, driverError, sqliteVersion } from '../../src/store/driver.js';
+import { schemaVersion } from '../../src/store/migrations.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 
@@ -24,13 +25,13 @@ test('the tables, the journal and the modes are the published ones, whatever the
     expect([file, `${file}-wal`, `${file}-shm`, join(folder, 'deep'), join(folder, 'deep/er')].map(mode)).toEqual(['600', '600', '600', '700', '700']);
     const db = new Database(file, { readonly: true });
     const columns = (table: string): unknown => db.prepare('SELECT name, type, "notnull" AS required, pk FROM pragma_table_info(?)').raw().all(table);
-    expect([db.pragma('journal_mode', { simple: true }), db.pragma('user_version', { simple: true })]).toEqual(['wal', 1]);
+    expect([db.pragma('journal_mode', { simple: true }), db.pragma('user_version', { simple: true })]).toEqual(['wal', schemaVersion]);
     expect(columns('sessions')).toEqual([
       ['id', 'TEXT', 0, 1], ['parent_id', 'TEXT', 0, 0], ['cwd', 'TEXT', 1, 0], ['title', 'TEXT', 0, 0], ['provider', 'TEXT', 0, 0],
       ['model', 'TEXT', 0, 0], ['created_at', 'INTEGER', 1, 0], ['updated_at', 'INTEGER', 1, 0]]);
     expect(columns('events')).toEqual([
       ['id', 'INTEGER', 0, 1], ['session_id', 'TEXT', 1, 0], ['seq', 'INTEGER', 1, 0], ['kind', 'TEXT', 1, 0], ['content', 'TEXT', 0, 0],
-      ['data_json', 'TEXT', 0, 0], ['created_at', 'INTEGER', 1, 0]]);
+      ['data_json', 'TEXT', 0, 0], ['created_at', 'INTEGER', 1, 0], ['crc32', 'INTEGER', 0, 0], ['hash', 'BLOB', 0, 0], ['redacted', 'TEXT', 0, 0]]);
     expect(db.prepare('SELECT seq, kind, content, data_json, typeof(created_at) FROM events').raw().all()).toEqual([[1, 'user', 'prompt 1', '{"a":1}', 'integer']]);
     db.close();
     await store.close();
