@@ -1,5 +1,5 @@
 // Bundles src/ into dist/: one entry, split at every dynamic import, so that a path loads only what it uses.
-import { rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -15,6 +15,34 @@ const withoutDevtools = {
     plugin.onLoad({ filter: /.*/, namespace: 'empty' }, () => ({ contents: 'export default {};' }));
   },
 };
+
+/** The schemas of the built-in tools, compiled now, so that a start loads no schema compiler. Source: ajv, "Standalone validation code". */
+const withPrecompiledSchemas = {
+  name: 'precompiled-schemas',
+  setup(plugin) {
+    plugin.onResolve({ filter: /precompiled-schemas\.js$/ }, () => ({ path: 'precompiled-schemas', namespace: 'compiled' }));
+    plugin.onLoad({ filter: /.*/, namespace: 'compiled' }, async () => ({ contents: await precompiledSchemas(), resolveDir: root }));
+  },
+};
+
+async function precompiledSchemas() {
+  const folder = await mkdtemp(`${root}/node_modules/.agent-build-`);
+  try {
+    const names = { builtin: 'src/tools/builtin.ts', ajv: 'src/tools/ajv.ts' };
+    await build({ absWorkingDir: root, entryPoints: names, outdir: folder, outExtension: { '.js': '.mjs' }, bundle: true, packages: 'external', format: 'esm', platform: 'node', logLevel: 'warning' });
+    const { builtinTools } = await import(`${folder}/builtin.mjs`);
+    const { Ajv2020, ajvOptions } = await import(`${folder}/ajv.mjs`);
+    const { default: standaloneCode } = await import('ajv/dist/standalone/index.js');
+    const ajv = new Ajv2020({ ...ajvOptions, code: { source: true, esm: true } });
+    const schemas = builtinTools({ timeoutS: 120, maxTimeoutS: 600, maxReadBytes: 1, env: {}, protectedEnv: [], shell: 'sh' }).map((tool) => tool.input_schema);
+    schemas.forEach((schema, index) => ajv.addSchema(schema, `s${index}`));
+    const code = (standaloneCode.default ?? standaloneCode)(ajv, Object.fromEntries(schemas.map((_, index) => [`v${index}`, `s${index}`])));
+    const entries = schemas.map((schema, index) => `[${JSON.stringify(JSON.stringify(schema))}, v${index}]`);
+    return `${code}\nexport const precompiled = new Map([${entries.join(', ')}]);\n`;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
 
 await rm(`${root}/dist`, { recursive: true, force: true });
 await build({
@@ -32,7 +60,7 @@ await build({
   external: ['better-sqlite3', '@vscode/ripgrep'],
   define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"', AGENT_VERSION: JSON.stringify(version) },
   banner: { js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);" },
-  plugins: [withoutDevtools],
+  plugins: [withoutDevtools, withPrecompiledSchemas],
   minifySyntax: true,
   minifyWhitespace: true,
   legalComments: 'none',

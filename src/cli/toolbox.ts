@@ -21,10 +21,11 @@ export async function openToolbox(setup: Setup, chosen: string | boolean | undef
   const { config } = setup;
   const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: randomUUID() }, ...(confine ? { confine } : {}) });
   process.once('exit', () => { processes.killNow(); });
+  const tools = selectTools(allTools(setup, processes), chosen);
   const registry = createRegistry({
-    compile: await loadSchemaCompiler(), compileAt: 'first_use', maxOutputBytes: config.limits.maxOutputBytes, now: () => performance.now(),
+    compile: await loadSchemaCompiler(tools.map((tool) => tool.input_schema)), compileAt: 'first_use', maxOutputBytes: config.limits.maxOutputBytes, now: () => performance.now(),
   });
-  for (const tool of selectTools(allTools(setup, processes), chosen)) registry.register(tool, config.tools.limits[tool.name]);
+  for (const tool of tools) registry.register(tool, config.tools.limits[tool.name]);
   return { registry, processes };
 }
 

@@ -1,5 +1,6 @@
 import type { ArgumentProblem, ToolArgs } from '../core/tool.js';
 import { isRecord, type JsonSchema } from '../core/json.js';
+import { precompiled, type SchemaValidator } from './precompiled-schemas.js';
 
 /** What is wrong with the arguments, or null. */
 export type Validate = (args: ToolArgs) => ArgumentProblem | null;
@@ -14,14 +15,27 @@ interface SchemaError {
   readonly parentSchema?: unknown;
 }
 
-/** Loads ajv (draft 2020-12; no coercion, no defaults) and returns its compiler. Ajv costs tens of milliseconds, hence not at start-up. */
-export async function loadSchemaCompiler(): Promise<CompileSchema> {
-  const { Ajv2020 } = await import('./ajv.js');
-  const ajv = new Ajv2020({ strict: false, allErrors: false, coerceTypes: false, useDefaults: false, verbose: true, logger: false, addUsedSchema: false });
+/** Gives a compiler for draft 2020-12 (no coercion, no defaults). Ajv costs tens of milliseconds to load: where every schema of `known` was compiled
+ *  when the program was built, it is not loaded, and the compiler throws for any other schema. */
+export async function loadSchemaCompiler(known: readonly JsonSchema[] = []): Promise<CompileSchema> {
+  const ready = known.length > 0 && known.every((schema) => precompiled.has(JSON.stringify(schema)));
+  const compile = ready ? builtValidator : await ajvCompiler();
   return (schema) => {
-    const validate = ajv.compile(schema);
+    const validate = compile(schema);
     return (args) => (validate(args) ? null : explained(validate.errors?.[0]));
   };
+}
+
+function builtValidator(schema: JsonSchema): SchemaValidator {
+  const validate = precompiled.get(JSON.stringify(schema));
+  if (!validate) throw new Error('a schema that was not compiled when the program was built');
+  return validate;
+}
+
+async function ajvCompiler(): Promise<(schema: JsonSchema) => SchemaValidator> {
+  const { Ajv2020, ajvOptions } = await import('./ajv.js');
+  const ajv = new Ajv2020(ajvOptions);
+  return (schema) => ajv.compile(schema);
 }
 
 /** Names the argument, what was wrong with it and what was expected, from ajv's first error. */
