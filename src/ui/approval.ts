@@ -14,6 +14,8 @@ import type { ScreenSize } from './screen.js';
 const deafMs = 300;
 const choices = ['Yes, once', 'Yes, and this exact call again in this session', 'No', 'No, and tell the model why'] as const;
 const no = 2;
+/** Rows of the terminal that are neither body nor choices: two kept free, gap, status, title, what is above and below, hint. */
+const rowsAround = 8;
 
 /** The question of a call that waits for a yes. Default is no; what is not on the screen yet cannot be agreed to. */
 export function createApproval(question: Question, clock: Clock, onAnswer: (answer: Answer) => void, onChange: () => void): Overlay {
@@ -46,11 +48,12 @@ class Approval implements Overlay {
 
   panel(size: ScreenSize): Panel {
     const { verdict } = this.#question;
-    const reasons = verdict.reasons.map((reason) => decisionText(reason, { lines: false }));
-    const targets = (verdict.targets ?? []).slice(0, 6).map((target) => decisionText(target, { lines: false }));
-    this.#bodyRows = this.#lines.flatMap((line) => wrapLine(line, Math.max(10, size.columns - 4)).map((row) => row.text));
-    const reasonRows = reasons.reduce((sum, reason) => sum + wrapLine(`! ${reason}`, Math.max(10, size.columns - 2)).length + 1, 0);
-    this.#height = Math.max(3, size.rows - 5 - choices.length - reasonRows - targets.length - 3);
+    const columns = Math.max(10, size.columns - 4);
+    this.#bodyRows = this.#lines.flatMap((line) => wrapLine(line, columns).map((row) => row.text));
+    const room = Math.max(2, size.rows - rowsAround - choices.length);
+    const reasons = rowsOf(verdict.reasons, columns, Math.max(1, Math.floor(room / 2)));
+    const targets = rowsOf(verdict.targets ?? [], columns, Math.max(0, Math.min(6, Math.floor((room - reasons.length) / 3))));
+    this.#height = Math.max(1, room - reasons.length - targets.length);
     this.#top = Math.max(0, Math.min(this.#top, this.#bodyRows.length - this.#height));
     const end = Math.min(this.#bodyRows.length, this.#top + this.#height);
     this.#seen = Math.max(this.#seen, end);
@@ -110,6 +113,12 @@ class Approval implements Overlay {
     const text = editorText(message).trim();
     this.#onAnswer(text === '' ? { answer: 'deny' } : { answer: 'deny', message: text });
   }
+}
+
+/** Texts as rows, at most `most` of them; the last one then says how many are left out. */
+function rowsOf(texts: readonly string[], columns: number, most: number): readonly string[] {
+  const rows = texts.flatMap((text) => wrapLine(decisionText(text, { lines: false }), columns).map((row) => row.text));
+  return rows.length <= most ? rows : [...rows.slice(0, Math.max(0, most - 1)), ...(most > 0 ? [`and ${rows.length - most + 1} more`] : [])];
 }
 
 /** All that the call would do, escaped, nothing left out: each argument under its name, an edit as what goes and what comes. */

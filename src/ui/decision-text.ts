@@ -22,13 +22,9 @@ export function decisionText(text: string, options: { readonly lines: boolean })
 }
 
 function nameHosts(text: string): string {
-  return text.replace(/\b[a-z][a-z0-9+.-]*:\/\/([^\s/"'`<>|;&()]+)/gi, (whole: string, authority: string) => {
+  return text.replace(/\b[a-z][a-z0-9+.-]*:\/\/([^\s/"'`<>|;&()]+)[^\s"'`<>|;&()]*/gi, (whole: string, authority: string) => {
     if (/^[\x21-\x7e]*$/.test(authority)) return whole;
-    const host = URL.parse?.(`http://${authority}`)?.hostname ?? hostOf(authority);
-    return `${whole} ⟨${host}⟩`;
+    const address = `http://${authority}`;
+    return `${whole} ⟨${URL.canParse(address) ? new URL(address).hostname : 'not a host name'}⟩`;
   });
-}
-
-function hostOf(authority: string): string {
-  return URL.canParse(`http://${authority}`) ? new URL(`http://${authority}`).hostname : 'not a host name';
 }

@@ -8,7 +8,7 @@ export interface FirstFrame {
   takeKeys(): readonly (Uint8Array | string)[];
 }
 
-/** Paints the prompt in plain escape codes. Depends on nothing, so that it stands within the first milliseconds; the screen takes over
+/** Paints the prompt, an empty row above it for the status, in plain escape codes. Depends on nothing, so that it stands within the first milliseconds; the screen takes over
  *  what is painted without writing it again. Not for plain mode. */
 export function paintFirstFrame(input: InputPort, output: Pick<OutputPort, 'write'>, looks: { readonly unicode: boolean; readonly promptCodes?: readonly [open: string, close: string] }): FirstFrame {
   const keys: (Uint8Array | string)[] = [];
@@ -18,9 +18,9 @@ export function paintFirstFrame(input: InputPort, output: Pick<OutputPort, 'writ
   const prompt = open + sign + close;
   input.on('data', collect);
   enterTerminal(input, output);
-  output.write(prompt);
+  output.write(`\r\n${prompt}`);
   return {
-    painted: { lines: [prompt], line: 0, column: 2 },
+    painted: { lines: ['', prompt], line: 1, column: 2 },
     takeKeys: () => { input.off('data', collect); return keys; },
   };
 }

@@ -1,10 +1,24 @@
 import type { Event } from '../core/event.js';
 import { emptyView, reduce, type Item } from './view.js';
 
-/** The last exchange of a session as finished items, and how many events came before it. */
+/** No more events than this are shown of a long exchange, besides the request it began with. */
+const mostEvents = 60;
+
+/** The last exchange of a session as finished items, the middle of a long one left out, and how many messages and calls are not shown. */
 export function lastExchange(events: readonly Event[]): { readonly items: readonly Item[]; readonly earlier: number } {
-  const start = Math.max(0, events.findLastIndex((event) => event.kind === 'user'));
-  const view = events.slice(start).reduce((before, event) => reduce(before, { type: 'event', event }, 0), emptyView);
-  const earlier = events.slice(0, start).filter((event) => event.kind === 'user' || event.kind === 'assistant' || event.kind === 'tool_call').length;
-  return { items: events.some((event) => event.kind === 'user') ? view.items : [], earlier };
+  const start = events.findLastIndex((event) => event.kind === 'user');
+  if (start < 0) return { items: [], earlier: 0 };
+  const from = tailStart(events, start);
+  const shown = [events.slice(start, start + 1), events.slice(from)].flat();
+  const view = shown.reduce((before, event) => reduce(before, { type: 'event', event }, 0), emptyView);
+  const hidden = [...events.slice(0, start), ...events.slice(start + 1, from)];
+  return { items: view.items, earlier: hidden.filter((event) => event.kind === 'user' || event.kind === 'assistant' || event.kind === 'tool_call').length };
+}
+
+/** Where the end of the exchange begins, at the start of a response. */
+function tailStart(events: readonly Event[], start: number): number {
+  if (events.length - start - 1 <= mostEvents) return start + 1;
+  const earliest = events.length - mostEvents;
+  const at = events.findIndex((event, index) => index >= earliest && (event.kind === 'assistant' || event.kind === 'tool_call'));
+  return at < 0 ? earliest : at;
 }

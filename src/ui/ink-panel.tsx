@@ -16,7 +16,7 @@ function Choices({ rows, selected, theme }: { readonly rows: readonly PanelRow[]
       {rows.map((row, index) => (
         <Box key={`${index} ${row.label}`}>
           <Box flexShrink={0} width={2}><Text>{index === selected ? theme.paint('prompt', theme.glyphs.prompt) : '  '}</Text></Box>
-          <Box flexShrink={0} width={labelWidth + 2}><Row>{index === selected ? theme.paint('bold', row.label) : row.label}</Row></Box>
+          <Box flexShrink={0} width={labelWidth} marginRight={2}><Row>{index === selected ? theme.paint('bold', row.label) : row.label}</Row></Box>
           <Box flexShrink={1}><Row>{theme.paint('dim', row.detail)}</Row></Box>
         </Box>
       ))}
@@ -51,7 +51,7 @@ function Approval({ panel, theme }: { readonly panel: Extract<Panel, { type: 'ap
       {panel.above > 0 ? <Row>{paint('dim', `${theme.glyphs.up} ${panel.above} lines above`)}</Row> : null}
       <Box flexDirection="column" paddingLeft={2}>{panel.body.map((line, index) => <Row key={`${index}`}>{line}</Row>)}</Box>
       {panel.below > 0 ? <Row>{paint('warn', `${theme.glyphs.ellipsis} ${panel.below} more lines; page down to see them before you can say yes`)}</Row> : null}
-      {panel.reasons.map((reason) => <Text key={`r${reason}`} wrap="wrap">{paint('warn', '! ')}{reason}</Text>)}
+      {panel.reasons.map((reason) => <Row key={`r${reason}`}>{paint('warn', '! ') + reason}</Row>)}
       {panel.targets.map((target) => <Row key={`t${target}`}>{`${paint('dim', theme.glyphs.arrow)} ${target}`}</Row>)}
       {panel.hint === '' ? null : <Row>{paint('dim', panel.hint)}</Row>}
       {panel.message === null

@@ -22,7 +22,6 @@ export interface LiveParts {
   readonly overlay: Panel | null;
   readonly running: Panel | null;
   readonly queue: readonly QueuedMessage[];
-  /** Empty for none. */
   readonly status: string;
   /** Whether anything stands above, so that an empty row sets the input apart. */
   readonly apart: boolean;
@@ -30,26 +29,29 @@ export interface LiveParts {
 
 const mostQueued = 4;
 
-/** The rows below the open text, and where the cursor stands in them. Never higher than the terminal less two rows. */
+/** The rows below the open text, and where the cursor stands in them. Never higher than the terminal less two rows. The status stands
+ *  above the input: some terminals (xterm.js) lose track of the cursor when a row below it is rewrapped by a resize, so as little as
+ *  possible stands there. */
 export function layoutBelow(parts: LiveParts): Live {
   const { size } = parts;
   const room = Math.max(1, size.rows - 2);
-  const status = parts.status === '' || room < 3 ? [] : [parts.status];
+  const status = room < 3 ? [] : [parts.status];
   const gap = parts.apart && room > 6 ? [''] : [];
   if (parts.overlay) {
-    const rows = (parts.panels.rows(parts.overlay, size.columns) ?? ['']).slice(0, room - status.length - gap.length);
+    const rows = (parts.panels.rows(parts.overlay, size.columns) ?? ['']).slice(-Math.max(1, room - status.length - gap.length));
     const cursor = panelCursor(parts.overlay, rows.length);
     const column = Math.min(size.columns - 1, textWidth(cursor.columnsOf));
-    return { lines: [...gap, ...rows, ...status], cursor: { line: gap.length + Math.min(cursor.line, rows.length - 1), column } };
+    const before = [...gap, ...status];
+    return { lines: [...before, ...rows], cursor: { line: before.length + Math.min(cursor.line, rows.length - 1), column } };
   }
   const menu = parts.input.panel();
   const menuRows = menu ? (parts.panels.rows(menu, size.columns) ?? []).slice(0, Math.max(0, room - 6)) : [];
   const above = [...runningRows(parts, room), ...queueRows(parts)].slice(0, Math.max(0, room - status.length - gap.length - menuRows.length - 1));
   const left = room - status.length - gap.length - menuRows.length - above.length;
   const input = inputRows(parts, Math.max(1, Math.min(left, Math.floor(room / 2) + 1)));
-  const before = [...above, ...gap];
+  const before = [...above, ...gap, ...status];
   return {
-    lines: [...before, ...input.lines, ...menuRows, ...status],
+    lines: [...before, ...input.lines, ...menuRows],
     cursor: { line: before.length + input.cursor.line, column: input.cursor.column },
   };
 }

@@ -92,7 +92,8 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'approval':
     case 'shell':
     case 'model':
-    case 'error': return view;
+    case 'error': case 'rewind': case 'compaction': case 'compaction_undone': return view;
+    case 'undo': case 'redo': case 'restore': return withItem(view, { type: 'notice', level: 'info', message: event.content });
     default: return event satisfies never;
   }
 }

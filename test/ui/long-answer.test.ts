@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { renderMarkdown } from '../../src/ui/markdown-stream.js';
 import { createTheme } from '../../src/ui/theme.js';
@@ -26,11 +27,11 @@ function squeezed(text: string): string {
   return text.replace(/\s+/g, '');
 }
 
-/** What stands between the echoed request and the prompt. */
+/** What stands between the echoed request and the status above the prompt. */
 function answer(lines: readonly string[]): string[] {
   const start = lines.indexOf('❯ go');
-  const end = lines.lastIndexOf('❯');
-  return lines.slice(start + 2, end - 1);
+  const end = lines.findLastIndex((line) => line.startsWith('offline') || line.startsWith('working'));
+  return lines.slice(start + 2, lines[end - 1] === '' ? end - 1 : end);
 }
 
 test.each([[80, 24], [200, 50], [40, 12]])('20,000 tokens at %i×%i: every line once, in order, nothing cleared', async (columns, rows) => {
@@ -59,4 +60,42 @@ test('a fast stream costs little more than its text', async () => {
   const harness = openRepl({ columns: 200, rows: 50 });
   await streamLong(harness, tokens, async () => { /* at one size */ });
   expect(harness.terminal.sent().length).toBeLessThan(tokens.join('').length * 1.5);
+});
+
+test('whatever the sizes on the way, no word is lost or doubled', async () => {
+  const tokens = generateTokens(900);
+  const sizes = fc.array(fc.tuple(fc.integer({ min: 20, max: 160 }), fc.integer({ min: 8, max: 50 })), { minLength: 1, maxLength: 12 });
+  await fc.assert(fc.asyncProperty(sizes, async (list) => {
+    const harness = openRepl({ columns: 80, rows: 24, facts: { ...facts, colors: 16 } });
+    harness.type('go\r');
+    const every = Math.floor(tokens.length / (list.length + 1));
+    for (const [index, token] of tokens.entries()) {
+      harness.session.emit({ type: 'text_delta', text: token });
+      if (index % 11 === 0) harness.tick(34);
+      const size = index % every === every - 1 ? list[Math.floor(index / every)] : undefined;
+      if (size) await harness.resize(size[0], size[1]);
+    }
+    harness.session.append(assistant(tokens.join('')));
+    await harness.session.end();
+    harness.tick(100);
+    await harness.terminal.settle();
+    expect(squeezed(answer(harness.terminal.lines()).join('\n'))).toBe(squeezed(expected(tokens.join(''), 80)));
+  }), { numRuns: 60 });
+});
+
+test('a storm of sizes, down to one cell, breaks nothing', async () => {
+  const harness = openRepl({ facts: { ...facts, colors: 16 } });
+  harness.type('go\r');
+  for (let i = 0; i < 300; i++) {
+    harness.session.stream(`word${i} `);
+    await harness.resize(1 + ((i * 7919) % 500), 1 + ((i * 104_729) % 200));
+    harness.type('k');
+    harness.tick(17);
+  }
+  await harness.resize(80, 24);
+  harness.type('\x15');
+  await harness.terminal.settle();
+  expect(harness.terminal.sent()).not.toMatch(/\x1b\[[23]J/);
+  expect(squeezed(harness.terminal.lines().join(''))).toContain('word299');
+  expect(harness.terminal.screen().map((row) => row.trimEnd()).filter((row) => row !== '').at(-1)).toBe('❯');
 });

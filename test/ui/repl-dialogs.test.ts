@@ -19,14 +19,14 @@ test('the question shows the whole command and its reason; no is chosen; early k
   await ask(harness, { command: 'rm -rf build' });
   harness.type('y');
   await harness.settle();
-  expect(shown(harness.terminal).slice(2, 9)).toEqual(dialog);
+  expect(shown(harness.terminal).slice(3, 10)).toEqual(dialog);
   expect(harness.session.answers).toEqual([]);
   harness.tick(300);
   harness.type('\r');
   expect(harness.session.answers).toEqual([['c1', { answer: 'deny' }]]);
   harness.tick(40);
   await harness.settle();
-  expect(shown(harness.terminal).at(-2)).toBe('❯');
+  expect(shown(harness.terminal).at(-1)).toBe('❯');
 });
 
 test.each([
@@ -58,7 +58,7 @@ test('the draft is still there after the question', async () => {
   harness.type('n');
   harness.tick(40);
   await harness.settle();
-  expect(shown(harness.terminal).at(-2)).toBe('❯ half a thou');
+  expect(shown(harness.terminal).at(-1)).toBe('❯ half a thou');
 });
 
 test('nothing hidden gets into the question, and no attribute', async () => {
@@ -87,7 +87,7 @@ test('a command that does not fit can be agreed to only once its end was on the 
 test('an edit is shown as what goes and what comes', async () => {
   const harness = openRepl();
   await ask(harness, { path: 'a.ts', old_string: 'one\ntwo', new_string: 'three' }, [], 'file_edit');
-  expect(shown(harness.terminal).slice(2, 7)).toEqual(['Allow this call? file_edit (dangerous)', '  path: a.ts', '  - one', '  - two', '  + three']);
+  expect(shown(harness.terminal).slice(3, 8)).toEqual(['Allow this call? file_edit (dangerous)', '  path: a.ts', '  - one', '  - two', '  + three']);
 });
 
 const ran: string[] = [];
@@ -105,11 +105,11 @@ test('a slash opens the menu, tab completes, escape closes it', async () => {
   const harness = openRepl({ commands });
   harness.type('/');
   await harness.settle();
-  expect(shown(harness.terminal).slice(0, 4)).toEqual(['❯ /', '❯ /model [model]  choose a model', '  /clear          a new session', '  /broken         fails']);
+  expect(shown(harness.terminal).slice(1, 5)).toEqual(['❯ /', '❯ /model [model]  choose a model', '  /clear          a new session', '  /broken         fails']);
   harness.type('m\t');
   await harness.settle();
-  expect(shown(harness.terminal)[0]).toBe('❯ /model');
-  expect(harness.terminal.cursor()).toEqual({ row: 0, column: 9 });
+  expect(shown(harness.terminal)[1]).toBe('❯ /model');
+  expect(harness.terminal.cursor()).toEqual({ row: 1, column: 9 });
 });
 
 test('a command typed in one go runs; a picker filters by typing', async () => {
@@ -118,10 +118,10 @@ test('a command typed in one go runs; a picker filters by typing', async () => {
   harness.type('/model\r');
   await harness.settle();
   expect(ran).toEqual(['model ']);
-  expect(shown(harness.terminal)[0]).toBe('Model:');
+  expect(shown(harness.terminal)[1]).toBe('Model:');
   harness.type('bet');
   await harness.settle();
-  expect(shown(harness.terminal).slice(0, 2)).toEqual(['Model: bet', '❯ beta  the beta model']);
+  expect(shown(harness.terminal).slice(1, 3)).toEqual(['Model: bet', '❯ beta  the beta model']);
   harness.type('\r');
   await harness.settle();
   expect(shown(harness.terminal)).toContain('· chose beta');
@@ -143,12 +143,12 @@ test('@ completes paths', async () => {
   const harness = openRepl();
   harness.type('read @');
   await harness.settle();
-  expect(shown(harness.terminal).slice(1, 4)).toEqual(['❯ src/a.ts', '  src/b.ts', '  docs/my file.md']);
+  expect(shown(harness.terminal).slice(2, 5)).toEqual(['❯ src/a.ts', '  src/b.ts', '  docs/my file.md']);
   harness.type('my');
   await harness.settle();
   harness.type('\r');
   await harness.settle();
-  expect(shown(harness.terminal)[0]).toBe('❯ read @"docs/my file.md"');
+  expect(shown(harness.terminal)[1]).toBe('❯ read @"docs/my file.md"');
 });
 
 test('ctrl-o pages through the last result, q leaves it', async () => {
@@ -166,7 +166,7 @@ test('ctrl-o pages through the last result, q leaves it', async () => {
   harness.type('q');
   await harness.settle();
   expect(shown(harness.terminal).join('\n')).not.toContain('row 49');
-  expect(shown(harness.terminal).at(-2)).toBe('❯');
+  expect(shown(harness.terminal).at(-1)).toBe('❯');
 });
 
 test('! runs a command of the user; nothing is submitted', async () => {
@@ -186,7 +186,7 @@ test('ctrl-r searches the history', async () => {
   harness.type('\x12');
   harness.type('old');
   await harness.settle();
-  expect(shown(harness.terminal)[0]).toBe('search "old": older');
+  expect(shown(harness.terminal)[1]).toBe('search "old": older');
   harness.type('\r');
   harness.type('\r');
   expect(harness.session.submitted).toEqual(['older']);

@@ -7,11 +7,11 @@ import { createEmulator } from './terminal-emulator.js';
 
 const status = 'offline · ~/thing (main) · approval dangerous';
 
-test('the prompt stands at once, the status below it, and idle writes nothing', async () => {
+test('the prompt stands at once, the status above it, and idle writes nothing', async () => {
   const harness = openRepl();
   await harness.settle();
-  expect(shown(harness.terminal)).toEqual(['❯', status]);
-  expect(harness.terminal.cursor()).toEqual({ row: 0, column: 2 });
+  expect(shown(harness.terminal)).toEqual([status, '❯']);
+  expect(harness.terminal.cursor()).toEqual({ row: 1, column: 2 });
   const before = harness.terminal.sent();
   harness.tick(60_000);
   expect(harness.terminal.sent()).toBe(before);
@@ -29,7 +29,7 @@ test('the screen takes a first frame over without writing it again, and keeps th
   const harness = openRepl({ terminal, firstFrame });
   await harness.settle();
   expect(terminal.sent().slice(before.length)).not.toContain('❯');
-  expect(shown(terminal)).toEqual(['❯ early', status]);
+  expect(shown(terminal)).toEqual([status, '❯ early']);
 });
 
 test('typing echoes at one byte a key', () => {
@@ -66,7 +66,7 @@ test('a turn: text, call, live result, answer', async () => {
   await session.end();
   await harness.settle();
   expect(shown(harness.terminal)).toEqual([
-    '❯ list files', '', 'I look around.', '', '↪ glob(pattern="**/*.ts")', '✔ 2 files found (34ms)', 'a.ts', 'b/c.ts', '', 'There are two.', '', '❯', status,
+    '❯ list files', '', 'I look around.', '', '↪ glob(pattern="**/*.ts")', '✔ 2 files found (34ms)', 'a.ts', 'b/c.ts', '', 'There are two.', '', status, '❯',
   ]);
   expect(session.submitted).toEqual(['list files']);
   expect(harness.history).toEqual(['list files']);
@@ -111,11 +111,11 @@ test('a running command shows the end of its output and how long it has taken, t
   harness.session.emit({ type: 'tool_output', callId: 'c1', chunk: 'compiling a\ncompiling b\n' });
   harness.tick(3_000);
   await harness.settle();
-  expect(shown(harness.terminal).slice(2)).toEqual(['↪ bash(command="make")', 'compiling a', 'compiling b', '… running 3s', '', '❯', 'working 3s, esc interrupts · offline · ~/thing (main) · approval dangerous']);
+  expect(shown(harness.terminal).slice(2)).toEqual(['↪ bash(command="make")', 'compiling a', 'compiling b', '… running 3s', '', 'working 3s, esc interrupts · offline · ~/thing (main) · approval dangerous', '❯']);
   harness.session.result('c1', 'exit 1', { output: 'compiling a\ncompiling b\nfailed\n', exit_code: 1 }, { durationMs: 3_100 });
   await harness.session.end();
   await harness.settle();
-  expect(shown(harness.terminal).slice(2)).toEqual(['↪ bash(command="make")', '✘ exit 1 (3.1s)', 'compiling a', 'compiling b', 'failed', '', '❯', status]);
+  expect(shown(harness.terminal).slice(2)).toEqual(['↪ bash(command="make")', '✘ exit 1 (3.1s)', 'compiling a', 'compiling b', 'failed', '', status, '❯']);
 });
 
 test('esc interrupts; what was queued comes back into the input', async () => {
@@ -130,7 +130,7 @@ test('esc interrupts; what was queued comes back into the input', async () => {
   await harness.settle();
   expect(harness.session.interrupts()).toBe(1);
   expect(harness.session.submitted).toEqual(['go']);
-  expect(shown(harness.terminal).slice(-4)).toEqual(['✘ Interrupted.', '', '❯ next thing', status]);
+  expect(shown(harness.terminal).slice(-4)).toEqual(['✘ Interrupted.', '', status, '❯ next thing']);
 });
 
 test('what is queued when a turn ends becomes the next turn', async () => {
@@ -159,7 +159,7 @@ test('ctrl-c clears the draft when idle, a second one within two seconds leaves,
   harness.type('draft');
   harness.type('\x03');
   await harness.settle();
-  expect(shown(harness.terminal)).toEqual(['❯', 'Ctrl-C again leaves']);
+  expect(shown(harness.terminal)).toEqual(['Ctrl-C again leaves', '❯']);
   harness.tick(2_100);
   harness.type('\x03');
   expect(harness.exits()).toBe(0);
@@ -190,7 +190,7 @@ test('a retry voids what was streamed, says so, and counts down', async () => {
   await harness.settle();
   const rows = shown(harness.terminal);
   expect(rows.slice(2, 5)).toEqual(['First paragraph.', '', '↻ The answer above broke off (the connection broke); it is void and asked for again, try 1 of 5.'.slice(0, 80)]);
-  expect(rows.at(-1)).toContain('retry 1/5 in 3s: the connection broke');
+  expect(rows.at(-2)).toContain('retry 1/5 in 3s: the connection broke');
   harness.session.stream('Anew.');
   harness.session.append(assistant('Anew.'));
   await harness.session.end();
@@ -215,7 +215,7 @@ test('a resumed session shows its last exchange and how to see more', async () =
   past.append(assistant('two'));
   const harness = openRepl({ session: createFakeSession(past.events()) });
   await harness.settle();
-  expect(shown(harness.terminal)).toEqual(['2 earlier messages and calls; /show N shows an event', '', '❯ second', '', 'two', '', '❯', status]);
+  expect(shown(harness.terminal)).toEqual(['2 earlier messages and calls; /show N shows an event', '', '❯ second', '', 'two', '', status, '❯']);
 });
 
 test('escape sequences in a tool\'s output do not reach the terminal', async () => {
