@@ -54,6 +54,25 @@ export interface ToolCallData {
 /** A file as the session knows it after a call: `sha256` of its bytes (hex), or null where it did not exist. */
 export interface FileState { readonly path: string; readonly sha256: string | null }
 
+/** What became of one file, as the log keeps it. `before` and `after` are the SHA-256 (hex) of the contents, of a link's target for a link; null
+ *  where there was no file, or where the contents were not looked at (`what` tells the two apart). */
+export interface ChangeData {
+  /** Absolute. */
+  readonly path: string;
+  readonly what: 'created' | 'changed' | 'deleted';
+  readonly before: string | null;
+  readonly after: string | null;
+  /** True where the store holds what it takes to undo this. */
+  readonly captured: boolean;
+  /** Why it was not captured. */
+  readonly reason?: string;
+  /** `st_mode`, file type included, where it is known. */
+  readonly before_mode?: number;
+  readonly after_mode?: number;
+  /** The topmost folder that was made for this file. */
+  readonly made_folder?: string;
+}
+
 export interface ToolResultData {
   readonly tool_call_id: string;
   readonly name: string;
@@ -65,6 +84,10 @@ export interface ToolResultData {
   readonly files?: readonly FileState[];
   /** A unified diff of what the call changed, for the screen. */
   readonly diff?: string;
+  /** What the call did to files: reported by its tool, or found by looking at the working tree before and after. */
+  readonly changes?: readonly ChangeData[];
+  /** Why there may be changes that are not listed. */
+  readonly unwatched?: string;
   /** True where the result was made up on restore, because the program ended before there was one. */
   readonly synthetic?: true;
 }
@@ -82,6 +105,29 @@ export interface UsageData {
   readonly cache_write_tokens: number;
   /** Null where the price is not known. */
   readonly cost_usd: number | null;
+  /** The request was not part of the conversation: it asked for a summary of it. */
+  readonly purpose?: 'compaction';
+}
+
+/** The conversation is again what it was right after event `to_seq`; what came between stays in the log. */
+export interface RewindData { readonly to_seq: number }
+
+/** `content` stands for the events `from_seq` to `to_seq`, which stay in the log. */
+export interface CompactionData {
+  readonly from_seq: number;
+  readonly to_seq: number;
+  readonly trigger: 'manual' | 'auto' | 'overflow';
+  /** Estimated tokens of the next request. */
+  readonly tokens_before: number;
+  readonly tokens_after: number;
+}
+
+/** What was done to files by `undo`, `redo` or `restore`, told to the model by `content`. */
+export interface RevertData {
+  /** The `tool_result` that was undone or redone; for `restore` the event whose state was wanted. */
+  readonly of_seq: number;
+  readonly changes: readonly ChangeData[];
+  readonly skipped: readonly { readonly path: string; readonly reason: string }[];
 }
 
 export interface ApprovalData {
@@ -113,7 +159,12 @@ export type EventDraft =
   | { readonly kind: 'approval'; readonly content: string; readonly data: ApprovalData }
   | { readonly kind: 'shell'; readonly content: string; readonly data: ShellData }
   | { readonly kind: 'model'; readonly content: string; readonly data: { readonly provider: string; readonly model: string } }
-  | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData };
+  | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData }
+  | { readonly kind: 'rewind'; readonly content: string; readonly data: RewindData }
+  | { readonly kind: 'compaction'; readonly content: string; readonly data: CompactionData }
+  /** The compaction of that `seq` no longer stands for anything. */
+  | { readonly kind: 'compaction_undone'; readonly content: null; readonly data: { readonly compaction_seq: number } }
+  | { readonly kind: 'undo' | 'redo' | 'restore'; readonly content: string; readonly data: RevertData };
 
 /** An event of a kind this program knows. */
 export type KnownEvent = EventDraft & { readonly seq: number; readonly createdAt: number };
@@ -130,6 +181,10 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   shell: ['command'],
   model: ['provider', 'model'],
   error: ['code', 'message'],
+  rewind: ['to_seq'],
+  compaction: ['from_seq', 'to_seq'],
+  compaction_undone: ['compaction_seq'],
+  undo: ['of_seq', 'changes'], redo: ['of_seq', 'changes'], restore: ['of_seq', 'changes'],
 };
 
 /** The event as a kind we know, or null for an unknown kind and for one whose data lacks what that kind needs. */

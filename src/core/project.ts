@@ -1,7 +1,8 @@
 import type { AnsweredCall, AssistantMessage, Conversation, UserMessage } from './conversation.js';
 import { errorEnvelope } from './envelope.js';
-import { knownEvent, type AssistantData, type Event, type RequestSettings, type ToolCallData, type ToolResultData, type ToolsData, type ToolSpec } from './event.js';
+import { knownEvent, type AssistantData, type CompactionData, type Event, type KnownEvent, type RequestSettings, type ToolCallData, type ToolResultData, type ToolsData, type ToolSpec } from './event.js';
 import { modelOutput } from './model-output.js';
+import { createTimeline } from './timeline.js';
 
 /** A conversation kept up to date while events are appended: adding one costs what that one costs, and a finished message keeps its
  *  identity, so that a wire may cache what it made of it. */
@@ -46,27 +47,47 @@ class Fold implements Projection {
   #system = '';
   #tools: readonly ToolSpec[] = [];
   #settings = defaultSettings;
-  readonly #items: (UserMessage | Response)[] = [];
+  #items: (UserMessage | Response)[] = [];
+  readonly #timeline = createTimeline();
   readonly #open = new Map<string, Slot>();
   readonly #wireIds = new Set<string>();
+  /** Of the whole log, what was rewound included. */
+  readonly #callIds = new Set<string>();
+  readonly #started = new Set<string>();
+  readonly #results = new Map<string, { readonly data: ToolResultData; readonly seq: number }>();
 
   add(raw: Event): void {
     const event = knownEvent(raw);
     if (event === null) return;
+    if (this.#timeline.add(event)) this.#foldAgain();
+    else this.#fold(event);
+  }
+
+  #fold(event: KnownEvent): void {
     switch (event.kind) {
       case 'system': this.#system = event.content; break;
       case 'tools': this.#catalogue(event.data); break;
-      case 'user': this.#items.push({ role: 'user', seq: event.seq, content: event.content }); break;
+      case 'user': case 'undo': case 'redo': case 'restore': this.#items.push({ role: 'user', seq: event.seq, content: event.content }); break;
       case 'assistant': this.#assistant(event.seq, event.content, event.data); break;
       case 'tool_call': this.#call(event.seq, event.data); break;
-      case 'tool_started': this.#started(event.data.tool_call_id); break;
+      case 'tool_started': this.#start(event.data.tool_call_id); break;
       case 'tool_result': this.#result(event.seq, event.data); break;
-      case 'usage':
-      case 'approval':
-      case 'shell':
-      case 'model':
-      case 'error': break;
+      case 'compaction': this.#compact(event.seq, event.content, event.data); break;
+      case 'usage': case 'approval': case 'shell': case 'model': case 'error': case 'rewind': case 'compaction_undone': break;
       default: event satisfies never;
+    }
+  }
+
+  /** Prompt and catalogue stay what they are now. Calls that count again keep the results they were given. */
+  #foldAgain(): void {
+    this.#items = [];
+    this.#open.clear();
+    this.#wireIds.clear();
+    for (const event of this.#timeline.events()) if (event.kind !== 'system' && event.kind !== 'tools') this.#fold(event);
+    for (const [id, slot] of this.#open) {
+      slot.started ||= this.#started.has(id);
+      slot.result = this.#results.get(id) ?? null;
+      if (slot.result) this.#open.delete(id);
     }
   }
 
@@ -80,7 +101,16 @@ class Fold implements Projection {
   }
 
   hasCall(id: string): boolean {
-    return this.#wireIds.has(id);
+    return this.#callIds.has(id) || this.#wireIds.has(id);
+  }
+
+  /** What lies in the range gives way to the summary, which takes the place of the first of it. */
+  #compact(seq: number, summary: string, { from_seq, to_seq }: CompactionData): void {
+    const isCovered = (item: UserMessage | Response): boolean => item.seq >= from_seq && item.seq <= to_seq;
+    const first = this.#items.findIndex(isCovered);
+    if (first < 0) return;
+    const stands: UserMessage = { role: 'user', seq, content: summary };
+    this.#items = this.#items.flatMap((item, index) => (index === first ? [stands] : isCovered(item) ? [] : [item]));
   }
 
   #catalogue(data: ToolsData): void {
@@ -99,10 +129,12 @@ class Fold implements Projection {
     const owner = this.#response(seq, call.response_id);
     const slot: Slot = { owner, call, wireId: this.#uniqueId(call.id), started: false, result: null };
     owner.slots.push(slot);
+    this.#callIds.add(call.id);
     this.#open.set(call.id, slot);
   }
 
-  #started(id: string): void {
+  #start(id: string): void {
+    this.#started.add(id);
     const slot = this.#open.get(id);
     if (!slot) return;
     slot.started = true;
@@ -110,6 +142,7 @@ class Fold implements Projection {
   }
 
   #result(seq: number, data: ToolResultData): void {
+    if (!this.#results.has(data.tool_call_id)) this.#results.set(data.tool_call_id, { data, seq });
     const slot = this.#open.get(data.tool_call_id);
     if (!slot) return;
     slot.result = { data, seq };

@@ -26,11 +26,16 @@ export type SessionMatch =
   | { readonly found: 'none'; /** The nearest ids or titles. */ readonly nearest: readonly string[] }
   | { readonly found: 'many'; readonly sessions: readonly SessionRow[] };
 
+/** The contents of a file at some moment, by their SHA-256 (hex). */
+export interface Blob { readonly sha256: string; readonly bytes: Uint8Array }
+
 /** The durable log. Methods may reject (disk full, busy, damaged); the session reports once and goes on in memory. */
 export interface Store {
   createSession(row: SessionRow): Promise<void>;
-  /** One event, one commit. Rejects where `seq` is taken. */
-  append(sessionId: string, event: Event): Promise<void>;
+  /** One event, one commit, with the contents its `data.changes` refers to. Rejects where `seq` is taken. */
+  append(sessionId: string, event: Event, blobs?: readonly Blob[]): Promise<void>;
+  /** Contents that an event of any session refers to, or null. They go when the last session that refers to them is removed. */
+  blob(sha256: string): Promise<Uint8Array | null>;
   /** All events in order of `seq`. */
   load(sessionId: string): Promise<readonly Event[]>;
   session(id: string): Promise<SessionRow | null>;

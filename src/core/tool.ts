@@ -37,7 +37,17 @@ export interface ToolOutcome {
   readonly changes?: readonly FileChange[];
 }
 
-export interface FileChange { readonly path: string; readonly before: Uint8Array | null; readonly after: Uint8Array | null }
+/** Contents of a link are its target. `null`: there was no file. */
+export interface FileChange {
+  readonly path: string;
+  readonly before: Uint8Array | null;
+  readonly after: Uint8Array | null;
+  /** `st_mode`, file type included, where it is known. */
+  readonly beforeMode?: number;
+  readonly afterMode?: number;
+  /** The topmost folder that was made for the file. */
+  readonly madeFolder?: string;
+}
 
 export interface ToolContext {
   /** Absolute; relative paths start here. */

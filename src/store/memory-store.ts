@@ -12,6 +12,7 @@ interface Kept { row: SessionRow; readonly events: Event[]; /** Grows with every
 export function openMemoryStore({ now }: { readonly now: () => number }): Store {
   const sessions = new Map<string, Kept>();
   const leases = new Map<string, { readonly since: number }>();
+  const contents = new Map<string, Uint8Array>();
   let writes = 0;
 
   const kept = (id: string): Kept => {
@@ -33,8 +34,9 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
       const same = sessions.get(row.id);
       if (!same || same.events.length > 0 || JSON.stringify(same.row) !== JSON.stringify(row)) add(row, []);
     },
-    append: async (sessionId, event) => {
+    append: async (sessionId, event, blobs = []) => {
       const item = kept(sessionId);
+      for (const { sha256, bytes } of blobs) contents.set(sha256, bytes);
       const clean = cleanEvent(event);
       const isNext = event.seq > (item.events.at(-1)?.seq ?? 0);
       const taken = isNext ? undefined : item.events.find((other) => other.seq === event.seq);
@@ -45,6 +47,7 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
       item.lastWrite = ++writes;
       item.row = { ...item.row, updatedAt: event.createdAt };
     },
+    blob: async (sha256) => contents.get(sha256) ?? null,
     load: async (sessionId) => [...(sessions.get(sessionId)?.events ?? [])],
     session: async (id) => sessions.get(id)?.row ?? null,
     find: async (text) => findSession(sessionIndex(newestFirst().map((item) => item.row)), text),

@@ -1,9 +1,10 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Lease, LeaseHolder, Store } from '../core/store.js';
+import { insertEventWithBlobs, readBlob } from './blob-rows.js';
 import type { Connection } from './connection.js';
 import { loadDriver } from './driver.js';
-import { insertEvent, readEvents } from './event-rows.js';
+import { readEvents } from './event-rows.js';
 import { findSession } from './find-session.js';
 import { enterLease, leaseHolder, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './open-database.js';
@@ -64,7 +65,8 @@ class SqliteStore implements Store {
   }
 
   createSession: Store['createSession'] = (row) => this.#write((connection) => { insertSession(connection, row); });
-  append: Store['append'] = (sessionId, event) => this.#write((connection) => { insertEvent(connection, sessionId, event); });
+  append: Store['append'] = (sessionId, event, blobs = []) => this.#write((connection) => { insertEventWithBlobs(connection, sessionId, event, blobs); });
+  blob: Store['blob'] = (sha256) => this.#read((connection) => readBlob(connection, sha256));
   load: Store['load'] = (sessionId) => this.#read((connection) => readEvents(connection, sessionId));
   session: Store['session'] = (id) => this.#read((connection) => readSession(connection, id));
   newest: Store['newest'] = (cwd) => this.#read((connection) => recentSessions(connection, 1, cwd)[0] ?? null);

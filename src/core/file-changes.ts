@@ -1,0 +1,32 @@
+import type { Verdict } from './policy.js';
+import type { FileChange } from './tool.js';
+
+/** What was seen to have become of a file; `bytes` were not kept where it is `detected`. Hashes are hex SHA-256. */
+export type WatchedChange =
+  | ({ readonly captured: true } & FileChange)
+  | {
+    readonly captured: false; readonly path: string; readonly what: 'created' | 'changed' | 'deleted'; readonly reason: string;
+    readonly before: string | null; readonly after: string | null; readonly afterBytes?: Uint8Array; readonly beforeMode?: number; readonly afterMode?: number;
+  };
+
+export interface WatchReport {
+  readonly changes: readonly WatchedChange[];
+  /** Why there may be changes that are not listed. */
+  readonly unwatched?: string;
+}
+
+/** Finds out what a call does to files beside what its tool reports. Neither method rejects. */
+export interface ChangeWatch {
+  /** Looks before a call that `verdict` was given on; `knownPaths` are files the session knows, worth more than others.
+   *  What it returns looks again, once the call has ended. */
+  begin(look: { readonly cwd: string; readonly verdict: Verdict; readonly commandText: string; readonly knownPaths: Iterable<string> }): Promise<() => Promise<WatchReport>>;
+}
+
+/** How the session keeps what calls do to files. */
+export interface ChangeKeeping {
+  /** SHA-256, hex. */
+  readonly hash: (bytes: Uint8Array) => string;
+  /** Larger contents are not kept. */
+  readonly maxBlobBytes: number;
+  readonly watch: ChangeWatch | null;
+}
