@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { assistant, question } from './fake-session.js';
+import { facts, openRepl, type Harness } from './repl-harness.js';
+
+function openPlain(options: Parameters<typeof openRepl>[0] = {}): Harness {
+  return openRepl({ ...options, facts: { ...facts, plain: true, unicode: false } });
+}
+
+test('a turn line by line, without one escape byte', async () => {
+  const harness = openPlain({ greeting: 'hello' });
+  harness.type('list files\n');
+  const { session } = harness;
+  session.stream('I look \x1b[31maround.');
+  session.append(assistant('I look around.'));
+  session.call('c1', 'glob(pattern="*")');
+  session.start('c1');
+  session.result('c1', '1 file found', { output: 'a.ts', count: 1 });
+  await session.end();
+  harness.type('/exit\n');
+  expect(harness.terminal.sent()).toBe('hello\n> I look around.\n-> glob(pattern="*")\nok 1 file found (34ms)\na.ts\n> ');
+  expect(harness.exits()).toBe(1);
+});
+
+test('a question is asked in words; anything but a yes denies, and says why', async () => {
+  for (const [typed, answer] of [['yes', { answer: 'once' }], ['s', { answer: 'session' }], ['', { answer: 'deny' }], ['not there', { answer: 'deny', message: 'not there' }]] as const) {
+    const harness = openPlain();
+    harness.type('go\n');
+    harness.session.emit({ type: 'approval_requested', question: question('c1', 'bash', { command: 'rm -rf \u202ebuild' }, ['deletes files']) });
+    harness.type(`${typed}\n`);
+    await harness.settle();
+    expect(harness.session.answers).toEqual([['c1', answer]]);
+    expect(harness.terminal.sent()).toContain('Allow bash?\n  rm -rf \\u202ebuild\n! deletes files\n');
+  }
+});
+
+test('a list is chosen from by number', async () => {
+  const chosen: unknown[] = [];
+  const harness = openPlain({ commands: [{ name: 'pick', description: '', run: async (_argument, context) => { chosen.push(await context.pick({ title: 'Which', items: [{ label: 'a', value: 'A' }, { label: 'b', detail: 'second', value: 'B' }] })); } }] });
+  harness.type('/pick\n');
+  harness.type('2\n');
+  await harness.settle();
+  expect(chosen).toEqual(['B']);
+  expect(harness.terminal.sent()).toContain('1. a\n2. b  second\nnumber: ');
+});
+
+test('ctrl-c interrupts a turn and leaves when idle', async () => {
+  const harness = openPlain();
+  harness.type('go\n');
+  harness.type('\x03');
+  await harness.settle();
+  expect(harness.session.interrupts()).toBe(1);
+  expect(harness.exits()).toBe(0);
+  harness.type('\x03');
+  expect(harness.exits()).toBe(1);
+});

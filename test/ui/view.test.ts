@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest';
+import type { AgentEvent } from '../../src/core/agent-event.js';
+import { createViewStore } from '../../src/ui/view-store.js';
+import { emptyView, reduce, totalsOf, type View } from '../../src/ui/view.js';
+import { lastExchange } from '../../src/ui/history-items.js';
+import { assistant, createFakeSession } from './fake-session.js';
+
+function fold(events: readonly AgentEvent[], nowMs = 0): View {
+  return events.reduce((view, event) => reduce(view, event, nowMs), emptyView);
+}
+
+const usage = (input: number, cost: number | null): AgentEvent => ({
+  type: 'event',
+  event: { seq: 1, kind: 'usage', content: null, createdAt: 0, data: { response_id: 'r', provider: 'p', model: 'm', input_tokens: input, output_tokens: 10, cache_read_tokens: 5, cache_write_tokens: 1, cost_usd: cost } },
+});
+
+test('usage adds up; one unknown price makes the sum unknown; the context is the last request\'s', () => {
+  expect(fold([usage(100, 0.5), usage(200, 0.25)]).totals).toEqual({ input: 300, output: 20, cacheRead: 10, cacheWrite: 2, costUsd: 0.75, costKnown: true, context: 216 });
+  expect(fold([usage(100, 0.5), usage(200, null)]).totals.costKnown).toBe(false);
+});
+
+test('events of unknown kinds and with damaged data change nothing', () => {
+  const event = (kind: string, data: unknown): AgentEvent => ({ type: 'event', event: { seq: 1, kind, content: null, data, createdAt: 0 } });
+  expect(fold([event('later_kind', {}), event('tool_call', null), event('usage', { input_tokens: 1 })])).toEqual(emptyView);
+});
+
+test('a retry voids the text and says so only where some was streamed', () => {
+  const retry: AgentEvent = { type: 'retry_scheduled', attempt: 1, maxRetries: 5, delayMs: 500, reason: 'busy' };
+  expect(fold([retry], 1_000)).toMatchObject({ text: '', items: [], retry: { atMs: 1_500 } });
+  expect(fold([{ type: 'text_delta', text: 'half' }, retry])).toMatchObject({ text: '', items: [{ type: 'void' }] });
+});
+
+test('the live output of a call is bounded', () => {
+  const session = createFakeSession();
+  let view = emptyView;
+  session.subscribe((event) => { view = reduce(view, event, 0); });
+  session.call('c1', 'bash(command="yes")');
+  session.start('c1');
+  for (let i = 0; i < 100; i++) session.emit({ type: 'tool_output', callId: 'c1', chunk: 'y\n'.repeat(1_000) });
+  expect(view.calls[0]?.output.length).toBe(8_192);
+});
+
+test('the store tells at most once a frame, at once after a pause, and gives each item out once', () => {
+  let nowMs = 0;
+  let frames = 0;
+  const timers: { readonly atMs: number; readonly callback: () => void }[] = [];
+  const turn = (to: number): void => {
+    nowMs = to;
+    for (const timer of timers.splice(0).filter((item) => item.atMs <= to || (timers.push(item), false))) timer.callback();
+  };
+  const store = createViewStore({ clock: () => nowMs, schedule: (callback, delayMs) => { timers.push({ atMs: nowMs + delayMs, callback }); return () => undefined; }, frameMs: 34, onFrame: () => { frames++; } });
+  for (let i = 0; i < 50; i++) store.apply({ type: 'text_delta', text: 'x' });
+  turn(0);
+  expect(frames).toBe(1);
+  for (let i = 0; i < 50; i++) store.apply({ type: 'text_delta', text: 'x' });
+  turn(33);
+  expect(frames).toBe(1);
+  turn(34);
+  expect(frames).toBe(2);
+  expect(store.view().text).toHaveLength(100);
+  store.apply({ type: 'notice', level: 'info', code: 'n', message: 'm' });
+  expect(store.takeItems()).toEqual([{ type: 'notice', level: 'info', message: 'm' }]);
+  expect(store.takeItems()).toEqual([]);
+});
+
+test('of a long exchange only the request and the end are shown, and the rest is counted', () => {
+  const session = createFakeSession();
+  session.append({ kind: 'user', content: 'before', data: null });
+  session.append(assistant('answer'));
+  session.append({ kind: 'user', content: 'do much', data: null });
+  for (let i = 0; i < 500; i++) {
+    session.call(`c${i}`, `bash(command="${i}")`);
+    session.start(`c${i}`);
+    session.result(`c${i}`, 'exit 0', { output: '', exit_code: 0 });
+  }
+  session.append(assistant('done'));
+  const { items, earlier } = lastExchange(session.events());
+  expect(items[0]).toEqual({ type: 'user', seq: 3, text: 'do much' });
+  expect(items[1]).toMatchObject({ type: 'call' });
+  expect(items.at(-1)).toMatchObject({ type: 'assistant', text: 'done' });
+  expect(items.length).toBeLessThan(60);
+  expect(earlier).toBe(2 + 500 - items.filter((item) => item.type === 'call').length);
+  expect(totalsOf(session.events()).input).toBe(0);
+});
