@@ -27,10 +27,9 @@ interface Response {
   readonly role: 'assistant'; readonly seq: number; readonly id: string; readonly slots: Slot[];
   text: string; data: AssistantData | null; built: AssistantMessage | null;
 }
-interface Slot {
-  readonly owner: Response; readonly call: ToolCallData; readonly wireId: string;
-  started: boolean; result: { readonly data: ToolResultData; readonly seq: number } | null;
-}
+interface Slot { readonly owner: Response; readonly call: ToolCallData; readonly wireId: string; readonly fate: Fate }
+/** What became of a call. */
+interface Fate { started: boolean; result: { readonly data: ToolResultData; readonly seq: number } | null }
 
 /** Events as a conversation. Pure: any prefix of any log gives a request that every provider accepts. Source: contracts 2. */
 export function project(events: readonly Event[]): Conversation {
@@ -53,8 +52,8 @@ class Fold implements Projection {
   readonly #wireIds = new Set<string>();
   /** Of the whole log, what was rewound included. */
   readonly #callIds = new Set<string>();
-  readonly #started = new Set<string>();
-  readonly #results = new Map<string, { readonly data: ToolResultData; readonly seq: number }>();
+  /** By the call's own data, so that a call keeps its fate where a rewind leaves the call and drops its result. */
+  readonly #fates = new Map<ToolCallData, Fate>();
 
   add(raw: Event): void {
     const event = knownEvent(raw);
@@ -84,11 +83,6 @@ class Fold implements Projection {
     this.#open.clear();
     this.#wireIds.clear();
     for (const event of this.#timeline.events()) if (event.kind !== 'system' && event.kind !== 'tools') this.#fold(event);
-    for (const [id, slot] of this.#open) {
-      slot.started ||= this.#started.has(id);
-      slot.result = this.#results.get(id) ?? null;
-      if (slot.result) this.#open.delete(id);
-    }
   }
 
   conversation(): Conversation {
@@ -97,7 +91,7 @@ class Fold implements Projection {
   }
 
   openCalls(): readonly OpenCall[] {
-    return [...this.#open.values()].map(({ call, started }) => ({ call, started }));
+    return [...this.#open.values()].map(({ call, fate }) => ({ call, started: fate.started }));
   }
 
   hasCall(id: string): boolean {
@@ -127,25 +121,26 @@ class Fold implements Projection {
 
   #call(seq: number, call: ToolCallData): void {
     const owner = this.#response(seq, call.response_id);
-    const slot: Slot = { owner, call, wireId: this.#uniqueId(call.id), started: false, result: null };
+    const fate = this.#fates.get(call) ?? { started: false, result: null };
+    const slot: Slot = { owner, call, wireId: this.#uniqueId(call.id), fate };
     owner.slots.push(slot);
     this.#callIds.add(call.id);
-    this.#open.set(call.id, slot);
+    this.#fates.set(call, fate);
+    if (fate.result === null) this.#open.set(call.id, slot);
+    else this.#open.delete(call.id);
   }
 
   #start(id: string): void {
-    this.#started.add(id);
     const slot = this.#open.get(id);
     if (!slot) return;
-    slot.started = true;
+    slot.fate.started = true;
     slot.owner.built = null;
   }
 
   #result(seq: number, data: ToolResultData): void {
-    if (!this.#results.has(data.tool_call_id)) this.#results.set(data.tool_call_id, { data, seq });
     const slot = this.#open.get(data.tool_call_id);
     if (!slot) return;
-    slot.result = { data, seq };
+    slot.fate.result = { data, seq };
     slot.owner.built = null;
     this.#open.delete(data.tool_call_id);
   }
@@ -179,9 +174,9 @@ class Fold implements Projection {
 }
 
 function answered(slot: Slot, maxBytes: number): AnsweredCall {
-  const { call, result, wireId } = slot;
+  const { call, fate: { started, result }, wireId } = slot;
   const { name, arguments: args } = call.function;
   if (result) return { id: wireId, name, arguments: args, result: { output: modelOutput(result.data, result.seq, args, maxBytes), success: result.data.success } };
-  const envelope = slot.started ? interruptedRunning : interruptedBefore;
+  const envelope = started ? interruptedRunning : interruptedBefore;
   return { id: wireId, name, arguments: args, result: { output: JSON.stringify(envelope), success: false } };
 }

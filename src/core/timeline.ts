@@ -41,7 +41,7 @@ export function createTimeline(): Timeline {
         if (event && event.kind !== 'rewind') chain.push(event);
       }
       const undone = new Set(chain.flatMap((event) => (event.kind === 'compaction_undone' ? [event.data.compaction_seq] : [])));
-      return chain.reverse().filter((event) => event.kind !== 'compaction' || !undone.has(event.seq));
+      return chain.toReversed().filter((event) => event.kind !== 'compaction' || !undone.has(event.seq));
     },
   };
 }
