@@ -3,7 +3,7 @@ import type { ItemStyle } from './item-lines.js';
 import { layoutBelow } from './live-region.js';
 import { renderMarkdown } from './markdown-stream.js';
 import type { MarkdownStyle } from './markdown-render.js';
-import type { Overlay } from './panel.js';
+import type { Overlay, Panel } from './panel.js';
 import { createPanels, type Panels } from './panels.js';
 import type { PromptInput } from './prompt-input.js';
 import type { ReplOptions } from './repl-options.js';
@@ -52,6 +52,8 @@ export function sizeOf(output: ReplOptions['output']): ScreenSize {
   return { columns: Math.max(2, output.columns || 80), rows: Math.max(2, output.rows || 24) };
 }
 
+const runningMs = 100;
+
 class Frames implements Display {
   readonly theme: Theme;
   readonly #options: ReplOptions;
@@ -60,6 +62,7 @@ class Frames implements Display {
   readonly #panels: { readonly running: Panels; readonly other: Panels };
   readonly #highlight: MarkdownStyle['highlight'];
   #printed = false;
+  #running: { readonly atMs: number; readonly calls: string; readonly panel: Panel | null } | null = null;
 
   constructor(options: ReplOptions, onChange: () => void) {
     const { output, facts, firstFrame } = options;
@@ -95,7 +98,7 @@ class Frames implements Display {
   }
 
   printMarkdown(text: string): void {
-    this.printLines(renderMarkdown(text, { theme: this.theme, columns: this.#screen.size.columns, highlight: this.#highlight }));
+    this.printLines(renderMarkdown(text, { theme: this.theme, columns: this.#screen.size.columns, highlight: this.#highlight, wrap: this.#options.wrap }));
   }
 
   printLines(lines: readonly string[]): void {
@@ -115,8 +118,17 @@ class Frames implements Display {
     this.#screen.close();
   }
 
+  /** Output may come at every frame; the panel moves on ten times a second. */
+  #runningPanel(view: View, nowMs: number): Panel | null {
+    const calls = view.calls.map((call) => call.callId).join(' ');
+    if (this.#running?.calls === calls && this.#running.panel && nowMs - this.#running.atMs < runningMs) return this.#running.panel;
+    const panel = runningPanel(view.calls, nowMs, this.theme.colors);
+    this.#running = { atMs: nowMs, calls, panel };
+    return panel;
+  }
+
   #style(): ItemStyle {
-    return { theme: this.theme, columns: this.#screen.size.columns, detail: this.#options.detail ?? defaultDetail };
+    return { theme: this.theme, columns: this.#screen.size.columns, detail: this.#options.detail ?? defaultDetail, wrap: this.#options.wrap };
   }
 
   #draw(state: DisplayState): void {
@@ -128,7 +140,7 @@ class Frames implements Display {
   #below(state: DisplayState, apart: boolean): ReturnType<typeof layoutBelow> {
     const nowMs = this.#options.clock();
     const { size } = this.#screen;
-    const running = state.overlay ? null : runningPanel(state.view.calls, nowMs, this.theme.colors);
+    const running = state.overlay ? null : this.#runningPanel(state.view, nowMs);
     return layoutBelow({
       size, theme: this.theme, panels: this.#panels.other, runningPanels: this.#panels.running, input: state.input, overlay: state.overlay?.panel(size) ?? null, running, queue: state.view.queue, apart,
       status: statusLine(this.#options.status(), state.view, { nowMs, busySinceMs: state.busySinceMs, hint: state.hint }, this.theme, size.columns),

@@ -1,10 +1,11 @@
 import type { TurnEnd } from '../core/agent-event.js';
+import type { WrapMode } from './markdown-render.js';
 import { sanitize } from './sanitize.js';
 import type { Theme } from './theme.js';
 import { callLine, headRows, resultLines, type ResultDetail } from './tool-lines.js';
 import type { Item } from './view.js';
 
-export interface ItemStyle { readonly theme: Theme; readonly columns: number; readonly detail: ResultDetail }
+export interface ItemStyle { readonly theme: Theme; readonly columns: number; readonly detail: ResultDetail; readonly wrap?: WrapMode | undefined }
 
 /** A finished item as lines; an assistant's text is not among them, it streams. */
 export function itemLines(item: Exclude<Item, { readonly type: 'assistant' }>, style: ItemStyle): string[] {

@@ -1,4 +1,5 @@
 import type { Token, Tokens } from 'marked';
+import wrapAnsi from 'wrap-ansi';
 import { paintDiff } from './diff-lines.js';
 import type { Highlight } from './highlight.js';
 import { renderInline } from './markdown-inline.js';
@@ -6,7 +7,15 @@ import { renderTable } from './markdown-table.js';
 import type { Theme } from './theme.js';
 import { expandTabs } from './width.js';
 
-export interface MarkdownStyle { readonly theme: Theme; readonly columns: number; readonly highlight: Highlight }
+export interface MarkdownStyle {
+  readonly theme: Theme;
+  readonly columns: number;
+  readonly highlight: Highlight;
+  /** Who breaks long lines of prose: the terminal (one copies them whole, it rewraps them), or we at words. Code is never broken. */
+  readonly wrap?: WrapMode | undefined;
+}
+
+export type WrapMode = 'terminal' | 'words';
 
 /** A block as lines that the terminal wraps. Text that one would copy has no gutter, border or hard break in it. */
 export function renderBlock(token: Token, style: MarkdownStyle): string[] {
@@ -21,7 +30,7 @@ export function renderBlock(token: Token, style: MarkdownStyle): string[] {
     case 'table': return renderTable(token as Tokens.Table, theme, style.columns);
     case 'hr': return [theme.paint('dim', theme.glyphs.rule.repeat(Math.min(style.columns, 40)))];
     case 'html': return token.raw.trimEnd().split('\n');
-    default: return text(token, theme);
+    default: return text(token, style);
   }
 }
 
@@ -31,9 +40,10 @@ export function blocks(tokens: readonly Token[], style: MarkdownStyle): string[]
   return parts.flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]));
 }
 
-function text(token: { readonly tokens?: Token[] | undefined; readonly raw: string }, theme: Theme): string[] {
+function text(token: { readonly tokens?: Token[] | undefined; readonly raw: string }, { theme, columns, wrap }: MarkdownStyle): string[] {
   const line = token.tokens ? renderInline(token.tokens, theme.paint) : token.raw;
-  return line.split('\n').map((part) => expandTabs(part));
+  const lines = line.split('\n').map((part) => expandTabs(part));
+  return wrap === 'words' ? lines.flatMap((part) => wrapAnsi(part, Math.max(8, columns), { trim: true }).split('\n')) : lines;
 }
 
 function heading(token: Tokens.Heading, theme: Theme): string {

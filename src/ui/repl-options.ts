@@ -1,6 +1,7 @@
 import type { SessionPort } from '../core/session-port.js';
 import type { Command } from './command.js';
 import type { FirstFrame } from './first-frame.js';
+import type { WrapMode } from './markdown-render.js';
 import type { Clock, InputPort, OutputPort, Schedule, TerminalFacts } from './ports.js';
 import type { StatusFacts } from './status-line.js';
 import type { ResultDetail } from './tool-lines.js';
@@ -39,6 +40,8 @@ export interface ReplOptions {
   /** Submitted at once. */
   readonly prompt?: string;
   readonly detail?: ResultDetail;
+  /** Long lines of prose: broken by the terminal (the default), or by us at words. */
+  readonly wrap?: WrapMode;
   /** Ctrl-G: edits a text in the user's editor while the terminal is given back; null where nothing is to change. */
   readonly editExternally?: (text: string) => Promise<string | null>;
   /** Ctrl-Z: stops the process group. Returns once it goes on. */

@@ -39,7 +39,8 @@ function activity(view: View, state: { readonly nowMs: number; readonly busySinc
     return `retry ${view.retry.attempt}/${view.retry.maxRetries} in ${seconds}s: ${view.retry.reason}`;
   }
   if (!view.busy || state.busySinceMs === null) return '';
-  return `working ${formatElapsed(state.nowMs - state.busySinceMs)}, esc interrupts`;
+  const doing = view.reasoning !== '' && view.text === '' ? 'thinking' : 'working';
+  return `${doing} ${formatElapsed(state.nowMs - state.busySinceMs)}, esc interrupts`;
 }
 
 function factParts(facts: StatusFacts, view: View): string[] {

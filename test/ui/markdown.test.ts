@@ -111,3 +111,12 @@ test('a table never is wider than the terminal', () => {
 test('escape sequences in a model text do not pass', () => {
   expect(renderMarkdown('a\x1b]0;t\x07b \x1b[31mred\x1b[2J', plain)).toEqual(['ab red']);
 });
+
+test('prose is broken at words where that is wished, code never', () => {
+  const text = `${'word '.repeat(20).trimEnd()}\n\n- ${'item '.repeat(12).trimEnd()}\n\n\`\`\`\n${'x'.repeat(60)}\n\`\`\``;
+  const lines = renderMarkdown(text, { ...colored, wrap: 'words' });
+  expect(lines.map((line) => line.replace(/\x1b\[[0-9;]*m/g, ''))).toEqual([
+    'word word word word word word word word', 'word word word word word word word word', 'word word word word', '',
+    '• item item item item item item item', '  item item item item item', '', 'x'.repeat(60),
+  ]);
+});
