@@ -3,6 +3,7 @@ import type { Command, Confine } from './process.js';
 import { sandboxEnvironment } from './sandbox-environment.js';
 import { isWithin, systemFolders, toolFolders } from './sandbox-folders.js';
 import { createGuardScan } from './sandbox-guards.js';
+import { processLimitFile } from './sandbox-process-limit.js';
 import { filterDescriptor, fixedArguments, homeInside, workspaceArguments, type ProfilePlaces } from './sandbox-profile.js';
 
 export interface SandboxOptions {
@@ -31,18 +32,21 @@ export function createConfine(options: SandboxOptions): Confine {
   const home = homeInside(options.home);
   const places: ProfilePlaces = { workspace: options.workspace, home, tools: toolFolders(options.path, options.home, options.workspace) };
   const fixed = fixedArguments(places, options.forbidsNested);
-  const shown = [...systemFolders, ...places.tools, places.workspace, '/tmp', home];
+  const shown = [...systemFolders, ...places.tools, places.workspace];
+  const isShown = (path: string): boolean => shown.some((folder) => isWithin(path, folder));
   const scan = createGuardScan({ workspace: places.workspace, isSecret: options.isSecret });
   const limits = limitScript();
+  const limitFile = process.getuid?.() === 0 ? processLimitFile(maxProcesses) : null;
+  const [file, ...before] = limitFile === null ? [options.program] as const : ['/bin/sh', '-c', 'echo 0 2>/dev/null >"$0"; exec "$@"', limitFile, options.program] as const;
   return (command, sandbox): Command => {
     const needed = [...(command.file.startsWith('/') ? [command.file] : []), ...(command.shows ?? [])];
-    if (!shown.some((folder) => isWithin(command.cwd, folder))) throw new Error(`${command.cwd} is hidden in the sandbox, which shows the workspace ${places.workspace}`);
+    if (!isShown(command.cwd) && command.cwd !== '/tmp' && command.cwd !== home) throw new Error(`${command.cwd} is hidden in the sandbox, which shows the workspace ${places.workspace}`);
     const guards = scan();
-    const extra = needed.filter((path) => guards.hidden.includes(path) || !shown.some((folder) => isWithin(path, folder)));
+    const extra = needed.filter((path) => guards.hidden.includes(path) || !isShown(path));
     return {
-      file: options.program, cwd: '/', env: sandboxEnvironment(command.env, home),
+      file, cwd: '/', env: sandboxEnvironment(command.env, home),
       args: [
-        ...fixed, ...workspaceArguments(places, sandbox, guards), ...extra.flatMap((path) => ['--ro-bind-try', path, path]), '--remount-ro', '/',
+        ...before, ...fixed, ...workspaceArguments(places, sandbox, guards), ...extra.flatMap((path) => ['--ro-bind-try', path, path]), '--remount-ro', '/',
         ...(options.filter ? ['--seccomp', String(filterDescriptor)] : []), '--chdir', command.cwd, '--', '/bin/sh', '-c', limits, 'sh', command.file, ...command.args,
       ],
       ...(options.filter ? { filter: options.filter } : {}),

@@ -16,6 +16,8 @@ export interface SandboxRequest {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Whether a file of the workspace is to be hidden; `.env*` always is. */
   readonly isSecret: (path: string) => boolean;
+  /** Where bubblewrap is, null for nowhere; looked for where this is left out. */
+  readonly program?: string | null;
 }
 
 export interface OpenedSandbox {
@@ -36,7 +38,7 @@ export async function openSandbox(request: SandboxRequest): Promise<OpenedSandbo
   if (process.platform !== 'linux') return missingSystem(process.platform);
   const misplaced = workspaceProblem(request.workspace, resolved(request.home));
   if (misplaced !== null) return { ok: false, problem: misplaced, fix: 'Start in the directory of a project, or name one with -C.' };
-  const program = findProgram(request.env.PATH ?? '', request.workspace);
+  const program = request.program === undefined ? findProgram(request.env.PATH ?? '', request.workspace) : request.program;
   if (program === null) return missingProgram();
   try {
     return await openWith(program, request);
