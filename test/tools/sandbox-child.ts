@@ -32,9 +32,9 @@ export interface StepResult { readonly command: string; readonly text: string; r
 export interface Account { readonly name: string; readonly uid: number; readonly gid: number }
 export interface Request { readonly workspace: string; readonly home: string; readonly commands: readonly Step[]; readonly env?: Readonly<Record<string, string>> }
 
-const program: string = 'bwrap';
+const bubblewrap: string = 'bwrap';
 /** Whether there is a bubblewrap here that can be tried. */
-export const bubblewrapWorks = spawnSync(program, ['--ro-bind', '/', '/', '--unshare-user', '--unshare-net', 'true']).status === 0;
+export const bubblewrapWorks = spawnSync(bubblewrap, ['--ro-bind', '/', '/', '--unshare-user', '--unshare-net', 'true']).status === 0;
 
 /** Who the probes are run as: ourselves, and as root also somebody ordinary. */
 export const accounts: readonly Account[] = process.getuid?.() === 0
