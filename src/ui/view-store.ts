@@ -16,6 +16,7 @@ export interface ViewStore {
 /** `frameMs` is the least time between two calls of `onFrame`; the first change after a pause is told of without waiting. */
 export function createViewStore(d: { readonly clock: Clock; readonly schedule: Schedule; readonly frameMs: number; readonly onFrame: () => void }): ViewStore {
   let view: View = emptyView;
+  let deltas: string[] = [];
   let cancel: (() => void) | null = null;
   let lastFrameMs = Number.NEGATIVE_INFINITY;
   const fire = (): void => {
@@ -23,18 +24,35 @@ export function createViewStore(d: { readonly clock: Clock; readonly schedule: S
     lastFrameMs = d.clock();
     d.onFrame();
   };
+  /** Deltas of text come by the thousand: they are put together until somebody looks. */
+  const settle = (): void => {
+    if (deltas.length === 0) return;
+    view = reduce(view, { type: 'text_delta', text: deltas.join('') }, d.clock());
+    deltas = [];
+  };
   return {
-    view: () => view,
+    view: () => {
+      settle();
+      return view;
+    },
     apply: (event) => {
-      view = reduce(view, event, d.clock());
+      if (event.type === 'text_delta') deltas.push(event.text);
+      else {
+        settle();
+        view = reduce(view, event, d.clock());
+      }
       cancel ??= d.schedule(fire, Math.max(0, lastFrameMs + d.frameMs - d.clock()));
     },
     takeItems: () => {
+      settle();
       const items = view.items;
       if (items.length > 0) view = { ...view, items: [] };
       return items;
     },
-    reset: (totals) => { view = { ...emptyView, totals }; },
+    reset: (totals) => {
+      deltas = [];
+      view = { ...emptyView, totals };
+    },
     close: () => { cancel?.(); cancel = null; },
   };
 }
