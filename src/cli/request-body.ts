@@ -3,6 +3,7 @@ import type { Event } from '../core/event.js';
 import { project } from '../core/project.js';
 import type { SessionRow } from '../core/store.js';
 import type { Setup } from './setup.js';
+import { createTextProtocol } from '../providers/text-protocol.js';
 import { endpointFor, wireOf } from './model-opening.js';
 
 export const wireNames: readonly string[] = ['openai-chat', 'openai-responses', 'anthropic-messages'];
@@ -15,8 +16,9 @@ export async function requestBody(setup: Setup, { row, events, wire, prompt }: B
   const turn: readonly Event[] = prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
   const api = wire as Exclude<Api, 'offline'>;
   const endpoint = endpointFor(setup, row.provider, api);
-  const chosen = await wireOf(api);
-  return JSON.stringify(chosen.request(project([...events, ...turn]), {
+  const conversation = project([...events, ...turn]);
+  const chosen = createTextProtocol().wire(await wireOf(api), conversation, endpoint.quirks);
+  return JSON.stringify(chosen.request(conversation, {
     provider: row.provider ?? '', model: row.model ?? '', toolChoice: 'auto', quirks: endpoint.quirks, ...(endpoint.extraBody ? { extraBody: endpoint.extraBody } : {}),
   }), null, 2);
 }

@@ -11,6 +11,7 @@ import { createWatch, type Expired, type Schedule } from './http-watch.js';
 import { maskKeys } from './keys.js';
 import { costUsd, type Price } from './pricing.js';
 import { planRetry, type RetryRules } from './retry.js';
+import { createTextProtocol } from './text-protocol.js';
 import type { Wire } from './wire.js';
 
 /** `http.*` of the configuration. */
@@ -40,9 +41,10 @@ export interface HttpProvider extends Provider { warm(): void; close(): void }
  *  Keys are masked in every message. Source: contracts 5, "Provider failures". */
 export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpLimits, d: HttpDependencies): HttpProvider {
   let client: Promise<Client> | null = null;
+  const protocol = createTextProtocol();
   const open = (): Promise<Client> => (client ??= openClient(endpoint, d.env));
   return {
-    stream: (request) => stream(request, { endpoint, wire, limits, d, open }),
+    stream: (request) => stream(request, { endpoint, wire: protocol.wire(wire, request.conversation, endpoint.quirks), limits, d, open }),
     warm() {
       void open().then(({ transport }) => {
         transport.warm(endpoint.baseUrl);

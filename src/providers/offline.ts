@@ -6,6 +6,7 @@ import { readRequest, type OfflineCall } from './offline-request.js';
 import { summarise } from './offline-summary.js';
 import { playTurn } from './script.js';
 import { readScript } from './script-file.js';
+import { createTextStep, schemasOf, usesText } from './text-protocol.js';
 
 export interface OfflineDependencies {
   /** Absolute; script paths start here. */
@@ -21,8 +22,10 @@ export function createOfflineProvider(d: OfflineDependencies): Provider {
     async *stream(request) {
       if (!request.ref.model.endsWith('.json')) { yield* answer(request); return; }
       const script = await readScript(request.ref.model, d.cwd);
-      if (!script.ok) yield { type: 'fault', fault: script.fault };
-      else yield* playTurn(script.script, request, d.sleep);
+      if (!script.ok) { yield { type: 'fault', fault: script.fault }; return; }
+      // A script may write its calls as text, like the models that it stands for.
+      const step = usesText(request.conversation, {}) ? createTextStep(schemasOf(request.conversation)) : null;
+      for await (const chunk of playTurn(script.script, request, d.sleep)) yield* step === null ? [chunk] : step(chunk);
     },
   };
 }
