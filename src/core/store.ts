@@ -1,4 +1,5 @@
 import type { Event } from './event.js';
+import type { SearchHit } from './search.js';
 
 export interface SessionRow {
   readonly id: string;
@@ -44,6 +45,8 @@ export interface Store {
   /** The session of this directory that was written to last. */
   newest(cwd: string): Promise<SessionRow | null>;
   list(limit: number, cwd?: string): Promise<readonly SessionSummary[]>;
+  /** The newest events that hold all words of `text` (also "phrases" and beginnings*), of the sessions of `cwd` where it is given. */
+  search(text: string, limit: number, cwd?: string): Promise<readonly SearchHit[]>;
   update(id: string, change: { readonly title?: string; readonly provider?: string; readonly model?: string }): Promise<void>;
   remove(id: string): Promise<void>;
   /** A new session whose events are copies of the first `uptoSeq` (default: all) of `parentId`'s. */

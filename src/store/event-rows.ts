@@ -28,27 +28,6 @@ export function insertEvent({ db, sql }: Connection, sessionId: string, event: E
   }
 }
 
-/** All events of a session in order of `seq`. */
-export function readEvents({ sql }: Connection, sessionId: string): readonly Event[] {
-  const rows = sql<EventRow>('SELECT seq, kind, content, data_json, created_at FROM events WHERE session_id = ? ORDER BY seq').all(sessionId);
-  return rows.map((row) => ({
-    seq: row.seq,
-    kind: row.kind,
-    content: row.content,
-    data: parseData(row.data_json),
-    createdAt: row.created_at,
-  }));
-}
-
-function parseData(text: string | null): unknown {
-  if (text === null) return null;
-  try {
-    return JSON.parse(text) as unknown;
-  } catch (error) {
-    throw new StoreError('damaged', 'An event holds data that is not JSON', 'Start the program again: it moves the file aside and saves what can be read.', error);
-  }
-}
-
 /** `data` as it is stored: JSON text without lone surrogates, or null. */
 export function dataJson(data: unknown): string | null {
   if (data === null || data === undefined) return null;

@@ -1,9 +1,11 @@
 import { hostname } from 'node:os';
 import type { Event } from '../core/event.js';
-import type { SessionRow, SessionSummary, Store } from '../core/store.js';
+import type { SearchHit } from '../core/search.js';
+import type { Lease, SessionRow, SessionSummary, Store } from '../core/store.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import { dataJson, noSession, seqTaken } from './event-rows.js';
 import { findSession, type SessionIndex } from './find-session.js';
+import { matchesSearch, parseSearch, snippetOf, type SearchQuery } from './search-query.js';
 import { promptLine, sessionExists } from './session-rows.js';
 
 interface Kept { row: SessionRow; readonly events: Event[]; /** Grows with every event of the store; 0 where there is none. */ lastWrite: number }
@@ -53,6 +55,7 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
     find: async (text) => findSession(sessionIndex(newestFirst().map((item) => item.row)), text),
     newest: async (cwd) => newestFirst(cwd)[0]?.row ?? null,
     list: async (limit, cwd) => newestFirst(cwd).slice(0, limit).map(summary),
+    search: async (text, limit, cwd) => searchKept(newestFirst(cwd), text).slice(0, limit),
     update: async (id, change) => {
       const item = kept(id);
       item.row = { ...item.row, ...change, ...(change.title === undefined ? {} : { title: wellFormed(change.title) }) };
@@ -61,15 +64,17 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
     fork: async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
       add({ ...row, parentId }, kept(parentId).events.filter((event) => event.seq <= uptoSeq));
     },
-    acquire: async (sessionId) => {
-      const other = leases.get(sessionId);
-      if (other) return { held: false, holder: { pid: process.pid, host: hostname(), since: other.since } };
-      const mine = { since: now() };
-      leases.set(sessionId, mine);
-      return { held: true, release: async () => { if (leases.get(sessionId) === mine) leases.delete(sessionId); } };
-    },
+    acquire: async (sessionId) => acquireIn(leases, sessionId, now()),
     close: async () => { leases.clear(); },
   };
+}
+
+function acquireIn(leases: Map<string, { readonly since: number }>, sessionId: string, since: number): Lease {
+  const other = leases.get(sessionId);
+  if (other) return { held: false, holder: { pid: process.pid, host: hostname(), since: other.since } };
+  const mine = { since };
+  leases.set(sessionId, mine);
+  return { held: true, release: async () => { if (leases.get(sessionId) === mine) leases.delete(sessionId); } };
 }
 
 function sessionIndex(recent: readonly SessionRow[]): SessionIndex {
@@ -86,6 +91,20 @@ function sessionIndex(recent: readonly SessionRow[]): SessionIndex {
 function cleanEvent(event: Event): Event {
   const text = dataJson(event.data);
   return { ...wellFormedDeep({ seq: event.seq, kind: event.kind, content: event.content }), data: text === null ? null : (JSON.parse(text) as unknown), createdAt: event.createdAt };
+}
+
+function searchKept(kept: readonly Kept[], text: string): readonly SearchHit[] {
+  const query = parseSearch(text);
+  return query === null ? [] : kept.flatMap((item) => hitsIn(item, query));
+}
+
+/** Newest first. What a call or its result holds is looked at as the JSON text that it is. */
+function hitsIn({ row, events }: Kept, query: SearchQuery): readonly SearchHit[] {
+  return events.filter((event) => ['user', 'assistant', 'tool_call', 'tool_result', 'shell'].includes(event.kind)).toReversed().flatMap((event) => {
+    const text = `${event.content ?? ''} ${event.kind === 'user' || event.kind === 'assistant' ? '' : (dataJson(event.data) ?? '')}`;
+    if (!matchesSearch(query, text)) return [];
+    return [{ sessionId: row.id, seq: event.seq, kind: event.kind, createdAt: event.createdAt, cwd: row.cwd, title: row.title, ...snippetOf(query, text) }];
+  });
 }
 
 function summary({ row, events }: Kept): SessionSummary {

@@ -1,3 +1,4 @@
+import { blobSchema } from './blob-schema.js';
 import type { Database, Driver } from './driver.js';
 import { chainOldEvents, recordSchema } from './migration-record.js';
 import { StoreError } from './store-error.js';
@@ -23,6 +24,7 @@ const migrations: readonly Migration[] = [
      session_id TEXT PRIMARY KEY, token TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL,
      machine TEXT, started TEXT, since INTEGER NOT NULL);` },
   { sql: recordSchema, after: chainOldEvents },
+  { sql: blobSchema },
 ];
 
 /** The schema this program writes. */

@@ -116,6 +116,6 @@ function sessionOfRow(row: StoredSession): SessionRow {
 }
 
 /** SQLite takes no fraction and no infinity as a LIMIT. */
-function rowLimit(limit: number): number {
+export function rowLimit(limit: number): number {
   return Math.max(0, Math.min(Math.floor(limit), 0x7fffffff));
 }

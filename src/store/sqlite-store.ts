@@ -1,16 +1,19 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { SearchHit } from '../core/search.js';
 import type { Lease, LeaseHolder, Store } from '../core/store.js';
 import { insertEventWithBlobs, readBlob } from './blob-rows.js';
 import type { Connection } from './connection.js';
 import { loadDriver } from './driver.js';
-import { readEvents } from './event-rows.js';
+import { alteredNotice, checkRest, readEvents } from './event-reader.js';
 import { findSession } from './find-session.js';
 import { enterLease, leaseHolder, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './open-database.js';
 import { ownIdentity, type ProcessIdentity } from './process-identity.js';
 import { retryWhileBusy } from './retry.js';
-import { forkSession, insertSession, listSessions, readSession, recentSessions, sessionsByPrefix, sessionsByTitle, updateSession } from './session-rows.js';
+import { forkSession, insertSession, listSessions, readSession, recentSessions, rowLimit, sessionsByPrefix, sessionsByTitle, updateSession } from './session-rows.js';
+import { indexPending, searchEvents } from './search-index.js';
+import { parseSearch } from './search-query.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './store-error.js';
 
 export interface SqliteStoreOptions {
@@ -32,6 +35,10 @@ export interface OpenedStore {
 
 const defaultBusyMs = 5000;
 const closingBusyMs = 500;
+/** So many events are indexed at once, so that nobody notices. */
+const indexedAtOnce = 64;
+const indexedAtClose = 512;
+const indexedBeforeSearch = 2000;
 
 /** Opens the session database, making it (0600, in a folder of 0700) where there is none. A damaged one is moved aside and what can be
  *  read of it is saved into a new one. Throws a StoreError where there can be no store: the native module is missing (`driver`), the
@@ -48,6 +55,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
 }
 
 class SqliteStore implements Store {
+  /** Events that are not in the full-text index yet, of those written here. */
+  #unindexed = 0;
   #connection: Connection | null;
   readonly #open: OpenOptions;
   readonly #tokens = new Map<string, string>();
@@ -65,14 +74,33 @@ class SqliteStore implements Store {
   }
 
   createSession: Store['createSession'] = (row) => this.#write((connection) => { insertSession(connection, row); });
-  append: Store['append'] = (sessionId, event, blobs = []) => this.#write((connection) => { insertEventWithBlobs(connection, sessionId, event, blobs); });
+  append: Store['append'] = (sessionId, event, blobs = []) => this.#write((connection) => { insertEventWithBlobs(connection, sessionId, event, blobs);
+    if (++this.#unindexed >= indexedAtOnce) this.#indexSoon();
+  });
   blob: Store['blob'] = (sha256) => this.#read((connection) => readBlob(connection, sha256));
-  load: Store['load'] = (sessionId) => this.#read((connection) => readEvents(connection, sessionId));
+  load: Store['load'] = async (sessionId) => {
+    const { events, altered, checkedTo } = await this.#read((connection) => readEvents(connection, sessionId));
+    this.#tellAltered(sessionId, altered);
+    if (checkedTo !== null) void checkRest(() => this.#connection, sessionId, checkedTo).then((found) => { this.#tellAltered(sessionId, found); }, () => null);
+    return events;
+  };
+
   session: Store['session'] = (id) => this.#read((connection) => readSession(connection, id));
   newest: Store['newest'] = (cwd) => this.#read((connection) => recentSessions(connection, 1, cwd)[0] ?? null);
   list: Store['list'] = (limit, cwd) => this.#read((connection) => listSessions(connection, limit, cwd));
   update: Store['update'] = (id, change) => this.#write((connection) => { updateSession(connection, id, change); });
   fork: Store['fork'] = (parentId, row, uptoSeq) => this.#write((connection) => { forkSession(connection, parentId, row, uptoSeq); });
+
+  search: Store['search'] = async (text, limit, cwd) => {
+    const query = parseSearch(text);
+    if (query === null) return [];
+    let hits: readonly SearchHit[] | null = null;
+    while (hits === null) {
+      for (let more = true; more;) more = await this.#write((connection) => indexPending(connection, indexedBeforeSearch));
+      hits = await this.#write((connection) => searchEvents(connection, query, rowLimit(limit), cwd));
+    }
+    return hits;
+  };
 
   find: Store['find'] = (text) => this.#read((connection) => findSession({
     byId: (id) => readSession(connection, id),
@@ -104,6 +132,7 @@ class SqliteStore implements Store {
     const connection = this.#connection;
     this.#connection = null;
     if (!connection) return;
+    this.#indexLast(connection);
     const giveBack = connection.db.transaction(() => {
       for (const [sessionId, token] of this.#tokens) releaseLease(connection, sessionId, token);
     });
@@ -115,6 +144,23 @@ class SqliteStore implements Store {
       connection.db.close();
     }
   };
+
+  #tellAltered(sessionId: string, altered: readonly number[]): void {
+    if (altered.length > 0) this.#open.notify(alteredNotice(sessionId, altered));
+  }
+
+  /** Behind the changes that wait already. A failure costs nothing: what is left out is taken up by the next run. */
+  #indexSoon(): void {
+    this.#unindexed = 0;
+    this.#last = this.#last.then(() => { if (this.#connection) indexPending(this.#connection, indexedAtOnce); }).catch(() => null);
+  }
+
+  #indexLast(connection: Connection): void {
+    if (this.#unindexed === 0) return;
+    try {
+      indexPending(connection, indexedAtClose);
+    } catch { /* the next search does it */ }
+  }
 
   async #release(sessionId: string, token: string): Promise<void> {
     if (!this.#connection || this.#tokens.get(sessionId) !== token) return;

@@ -22,11 +22,11 @@ export function sqliteCode(error: unknown): string | null {
   return typeof code === 'string' ? code : null;
 }
 
-/** True where the file, not the request, is at fault. */
+/** True where the file, not the request, is at fault. Damage of the search index alone (`SQLITE_CORRUPT_VTAB`) does not count. */
 export function isDamage(error: unknown): boolean {
   if (error instanceof StoreError) return error.code === 'damaged';
   const code = sqliteCode(error);
-  return code !== null && /^SQLITE_(CORRUPT|NOTADB)/.test(code);
+  return code !== null && /^SQLITE_(CORRUPT(?!_VTAB)|NOTADB)/.test(code);
 }
 
 /** True where another process holds the lock that was needed. */
