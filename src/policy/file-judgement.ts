@@ -25,7 +25,7 @@ export async function judgeFile(text: string, cwd: string, writes: boolean, rule
 }
 
 function guardOf(paths: readonly string[], writes: boolean, rules: FileRules): string | null {
-  const secret = paths.find((path) => rules.secrets.matches(path) || rules.secrets.matches(`${path}/.`));
+  const secret = paths.find((path) => rules.secrets.matches(path));
   if (secret !== undefined) return `${secret} holds secrets`;
   const guarded = writes ? paths.find((path) => rules.isProtected(path)) : undefined;
   return guarded === undefined ? null : `${guarded} decides what other programs run`;

@@ -18,12 +18,13 @@ export interface Subject {
 /** One list of rules as a test. */
 export type RuleTest = (subject: Subject) => Rule | null;
 
-export function compileRules(rules: readonly Rule[], home: string): RuleTest {
+/** `paths` says whether a glob must hold for some path of a call or for every one: to stop a call one is enough, to allow it is not. */
+export function compileRules(rules: readonly Rule[], home: string, paths: 'some' | 'every' = 'some'): RuleTest {
   const compiled = rules.map((rule) => ({ rule, matchesPath: rule.path === undefined ? null : compileGlobs([rule.path], home) }));
   return (subject) => compiled.find(({ rule, matchesPath }) => {
     if (rule.tool !== undefined && rule.tool !== subject.tool) return false;
     if (rule.argv && !(subject.argv && rule.argv.every((word, index) => subject.argv?.[index] === word))) return false;
-    return matchesPath === null || subject.paths.some(matchesPath);
+    return matchesPath === null || (paths === 'some' ? subject.paths.some(matchesPath) : subject.paths.length > 0 && subject.paths.every(matchesPath));
   })?.rule ?? null;
 }
 

@@ -1,5 +1,5 @@
-import { change, danger, secretIn, unanalysable, writeTo } from './shell-findings.js';
-import { has, parseOptions } from './shell-options.js';
+import { change, danger, fromFile, secretIn, unanalysable, writeTo } from './shell-findings.js';
+import { has, parseOptions, valuesOf } from './shell-options.js';
 import { literalArg } from './shell-words.js';
 import type { Finding, Handler, Invocation } from './shell-types.js';
 
@@ -9,7 +9,7 @@ function awk(call: Invocation): readonly Finding[] {
   const options = parseOptions(call.args, '-F -v -f -i -l -E -e --field-separator --assign --file --include --load --exec --source');
   if (has(options, '-l', '--load', '-E', '--exec', '-D', '--debug', '-o', '--pretty-print', '-p', '--profile', '-d', '--dump-variables')) return danger(call, 'loads or writes more than the program given');
   if (has(options, '-i', '--include')) return danger(call, 'loads another program or edits files in place');
-  if (has(options, '-f', '--file')) return change(call, 'runs a program from a file');
+  if (has(options, '-f', '--file')) return fromFile(valuesOf(options, '-f', '--file'), call);
   const given = options.flags.flatMap((flag) => (flag.value && (flag.name === '-e' || flag.name === '--source') ? [flag.value] : []));
   const program = given.length > 0 ? given : options.operands.slice(0, 1);
   const files = given.length > 0 ? options.operands : options.operands.slice(1);

@@ -119,6 +119,7 @@ function mktemp(call: Invocation): readonly Finding[] {
 
 function tee(call: Invocation): readonly Finding[] {
   const { operands } = parseOptions(call.args);
+  if (/(?:^|\s)(?:curl|wget)\s/.test(call.place.input)) for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.fetched.add(path);
   const shell = operands.some((arg) => arg.substitution === 'any') ? change(call, 'writes to a command') : [];
   return [...operands.filter((arg) => !arg.text.startsWith('/dev/fd/')).flatMap((arg) => writeTo(arg, call)), ...shell];
 }

@@ -27,6 +27,12 @@ export function unanalysable(what: string): readonly Finding[] {
   return [{ risk: 'dangerous', reason: `cannot be analysed: ${what}`, fixed: true }];
 }
 
+/** A program of awk or sed in a file of the workspace is a script like any other; one that is made as it runs is not. */
+export function fromFile(files: readonly Arg[], call: Pick<Invocation, 'name' | 'args'>): readonly Finding[] {
+  const made = files.some((arg) => arg.dynamic || arg.substitution !== 'none' || /^-$|^\/dev\/|^\/proc\//.test(arg.text));
+  return made ? danger(call, 'runs a program that is known only when it runs') : change(call, 'runs a program from a file');
+}
+
 /** Every absolute path that `text` may mean, one for each directory the command may start in. */
 export function pathsOf(text: string, scan: Scan): readonly string[] {
   const { home } = scan.context;

@@ -14,7 +14,7 @@ const interpreters: Readonly<Record<string, Interpreter>> = {
   'tsx ts-node esno': { inline: /^(?:-e|--eval|-p|--print)/, takes: '', preload: /^(?:-r|--require|--import)/, language: 'javascript' },
   'perl perl5 raku': { inline: /^-[a-zA-Z0]*[eE]/, takes: '-I', preload: /^-[mM]/ },
   'ruby jruby irb': { inline: /^-[a-z]*e/, takes: '-I -r -C', preload: /^-r/ },
-  'php': { inline: /^(?:-r|-R|-B|-E|--run|--process-)/, takes: '-d -c -f -S', preload: /^-d/ },
+  'php': { inline: /^(?:-r|-R|-B|-E|--run|--process-)/, takes: '-d -c -f -S', preload: /^-[dS]/ },
   'lua luajit lua5.3 lua5.4': { inline: /^-e/, takes: '-l', preload: /^-l/ }, 'osascript': { inline: /^-/, takes: '-l' }, 'tclsh wish expect': { inline: /^-c/, takes: '' }, 'R Rscript littler': { inline: /^(?:-e|--eval)/, takes: '' },
   'julia': { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' }, 'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' }, 'erl': { inline: /^-eval/, takes: '' }, 'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' }, 'ghc ghci runghc': { inline: /^-e/, takes: '' }, 'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' }, 'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' }, 'swift ocaml': { inline: /^-e/, takes: '' }, 'gdb lldb': { inline: /^-/, takes: '' }, 'xonsh nu fish elvish csh tcsh': { inline: /^-[a-z]*c/, takes: '' },
 };
@@ -97,7 +97,7 @@ function moduleFindings(module: string, args: readonly Arg[], call: Invocation):
 }
 
 function shell(call: Invocation): readonly Finding[] {
-  const { args } = call;
+  const args = call.args.filter((_arg, index) => !/^[-+][oO]$/.test(call.args[index - 1]?.text ?? ''));
   const at = args.findIndex(({ text }) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(text));
   const first = args.findIndex(({ text }) => !/^[-+]/.test(text));
   const file = args[first];

@@ -7,12 +7,13 @@ const systemFolder = /^\/(?:usr\/(?:local\/)?)?s?bin\/|^\/opt\/homebrew\/bin\//;
 const plainName = /^[\w./+:@%=,~[\]-]+$/;
 const systemPath = /^\/(?:etc|usr|bin|sbin|lib\w*|opt|proc|sys|dev|run|var|boot|System|Library|Applications)(?:\/|$)/;
 
-/** Judges one simple command: its words, then what its program does with them. `prefixed` says that assignments stand before it. */
+/** Judges one simple command: its words, then what its program does with them. `prefixed` says that assignments stand before it which
+ *  may change what it does. */
 export function judge(argv: readonly Arg[], place: Place, scan: Scan, prefixed = false): readonly Finding[] {
   const head = argv[0];
   if (!head) return [];
   const findings = judgeNamed(head, argv.slice(1), place, scan, prefixed);
-  scan.commands.push({ argv: argv.map(({ text }) => text), findings, exact: argv.every((arg) => !arg.dynamic && !arg.glob) });
+  scan.commands.push({ argv: argv.map(({ text }) => text), findings, exact: !prefixed && argv.every((arg) => !arg.dynamic && !arg.glob) });
   return findings;
 }
 
@@ -58,6 +59,7 @@ function generalFindings(call: Invocation): readonly Finding[] {
   const text = searchText(call);
   for (const arg of args) {
     if (text.has(arg)) continue;
+    if (!arg.dynamic) for (const path of arg.values.flatMap((value) => pathsOf(value, scan))) if (path.length < 4096) scan.reads.add(path);
     const secret = secretIn(arg, scan);
     if (secret !== null) return [{ risk: 'dangerous', reason: `${shown(call)} names the secret file ${secret.replaceAll('\0', '…')}`, fixed: true, targets: [secret] }];
   }

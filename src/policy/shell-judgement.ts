@@ -58,5 +58,5 @@ function ruling(analysis: ShellAnalysis, linked: readonly Finding[], tool: strin
   if (subjects.some((subject) => rules.ask(subject) !== null)) return 'ask';
   if (linked.length > 0 || analysis.loose.length > 0 || analysis.findings.some((finding) => finding.fixed === true)) return null;
   const active = analysis.commands.filter((command) => command.findings.length > 0);
-  return active.length > 0 && active.every((command) => command.exact && rules.allow({ tool, argv: command.argv, paths }) !== null) ? 'allow' : null;
+  return active.length > 0 && active.every((command) => command.exact && rules.allow({ tool, argv: command.argv, paths })?.argv !== undefined) ? 'allow' : null;
 }

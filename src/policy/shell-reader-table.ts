@@ -1,4 +1,4 @@
-import { change, danger } from './shell-findings.js';
+import { change, danger, writeTo } from './shell-findings.js';
 import { has, valuesOf, type Options } from './shell-options.js';
 import type { Finding, Invocation } from './shell-types.js';
 
@@ -25,9 +25,9 @@ export interface Reader {
 const plain: Reader = { open: true };
 const content: Reader = { content: true };
 
-/** Words between the given number: an operand more is a file that is written. */
+/** An operand more than that is a file that is written. */
 function atMost(count: number) {
-  return (call: Invocation, options: Options): readonly Finding[] => (options.operands.length > count ? change(call, 'writes its last operand') : []);
+  return (call: Invocation, options: Options): readonly Finding[] => options.operands.slice(count).flatMap((arg) => writeTo(arg, call));
 }
 
 const listOnly: NonNullable<Reader['extra']> = (call, options) => (options.operands.length > 0 ? danger(call, 'changes a setting of the system') : []);
@@ -50,7 +50,7 @@ export const readerTable: Readonly<Record<string, Reader>> = {
     extra: (call) => (call.args.some(({ text }) => text.startsWith('+')) ? danger(call, 'gives commands to the pager') : []) },
   'bat batcat': { ...content, takes: '-l -r -H --language --line-range --theme --style --paging --color', deadly: '--pager -P --config-file', unsafe: '--diagnostic',
     extra: (call, options) => (options.operands[0]?.text === 'cache' ? change(call, 'changes its cache') : []) },
-  'xxd': { ...content, takes: '-l -s -c -g -o -n -len -seek -cols', unsafe: '-r -revert', extra: (call, options) => (options.operands.length > 1 ? change(call, 'writes its last operand') : []) },
+  'xxd': { ...content, takes: '-l -s -c -g -o -n -len -seek -cols', extra: (call, options) => [...atMost(1)(call, options), ...(has(options, '-r', '-revert') ? change(call, 'makes binary data') : [])] },
   'base64 base32 basenc': { ...content, takes: '-w --wrap -i', output: '-o --output' },
   'grep egrep fgrep': { ...content, takes: '-e -f -A -B -C -m -d -D --regexp --file --context --after-context --before-context --max-count --include --exclude --exclude-dir --exclude-from --color --label --binary-files', pattern: '-e --regexp' },
   'rg ripgrep': { ...content, recursive: true, takes: '-e -f -g -t -T -A -B -C -m -r -E -d -M -j --regexp --file --glob --iglob --type --type-not --context --after-context --before-context --max-count --replace --encoding --max-depth --max-columns --sort --sortr --color --colors --threads --max-filesize',
@@ -76,7 +76,7 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'ss netstat': { unsafe: '-c --continuous', deadly: '-K --kill -F --filter -D --diag', open: true },
   'zcat gzcat bzcat xzcat lzcat zstdcat': content,
   'zipinfo': content,
-  'gzip gunzip bzip2 xz zstd': { content: true, extra: (call, options) => (has(options, '-l', '--list', '-t', '--test', '-c', '--stdout', '--to-stdout') && !has(options, '-r', '--recursive') ? [] : change(call, 'replaces files')) },
+  'gzip gunzip bzip2 xz zstd': { content: true, extra: (call, options) => (has(options, '-l', '--list', '-t', '--test', '-c', '--stdout', '--to-stdout') && !has(options, '-r', '--recursive') ? [] : [...options.operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'replaces files')]) },
   'nm size readelf objdump c++filt addr2line otool': { ...content, deadly: '--plugin --disassembler-options-file', takes: '-j -M' },
   'dpkg-query apt-cache': { extra: onlyFirst('show', 'search', 'policy', 'depends', 'rdepends', 'showpkg', 'madison'), },
   'journalctl': { takes: '-u -n -p -S -U -o --since --until --unit --lines', unsafe: '-f --follow', deadly: '--vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --setup-keys --relinquish-var --update-catalog' },

@@ -57,7 +57,9 @@ function wideFindings(call: Invocation, operands: readonly Arg[], recursive: boo
   const broad = operands.find(({ text }) => recursive && (text === '/' || text === '/etc' || text === '/etc/' || text === '/root' || text === '/home' || text === '/home/' || (text.replace(/\/+$/, '') === home && home !== workspace)));
   if (broad) return danger(call, `reads everything below ${broad.text}, secrets among it`, [broad.text]);
   const device = operands.find(({ text }) => /^\/dev\/(?!null$|stdin$|zero$|fd\/|urandom$|random$|tty$)/.test(text));
-  return device ? danger(call, `reads the device ${device.text}`, [device.text]) : [];
+  if (device) return danger(call, `reads the device ${device.text}`, [device.text]);
+  const endless = operands.some(({ text }) => /^\/dev\/(?:zero|u?random)$/.test(text)) && !/^(?:head|od|xxd|hexdump)$/.test(call.name) && call.place.next?.[0]?.text !== 'head';
+  return endless ? danger(call, 'reads without end') : [];
 }
 
 function unknownWords(reader: Reader, call: Invocation): readonly Finding[] {

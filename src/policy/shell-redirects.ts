@@ -1,6 +1,6 @@
-import type { Redirect } from 'unbash';
+import type { Redirect, WordPart } from 'unbash';
 import { pathsOf, quoted, secretIn, writeTo } from './shell-findings.js';
-import { resolveWord } from './shell-words.js';
+import { resolveWord, secretVariableIn } from './shell-words.js';
 import type { Arg, Finding, Scan } from './shell-types.js';
 
 /** What a redirect reads, overwrites or connects to. */
@@ -8,6 +8,12 @@ export function redirectFindings(node: Redirect, scan: Scan): readonly Finding[]
   if (!node.target) return [];
   const args = resolveWord(node.target, scan);
   return args.flatMap((arg) => oneTarget(node.operator, arg, node, scan));
+}
+
+/** Text of the script that a command reads: a variable in it is printed or sent like one among its words. */
+export function hereFindings(parts: readonly WordPart[], scan: Scan): readonly Finding[] {
+  const secret = secretVariableIn(parts, scan);
+  return secret === null ? [] : [{ risk: 'dangerous', reason: `passes on the secret variable $${secret}`, fixed: true }];
 }
 
 function oneTarget(operator: Redirect['operator'], arg: Arg, node: Redirect, scan: Scan): readonly Finding[] {

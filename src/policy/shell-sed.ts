@@ -1,4 +1,4 @@
-import { change, danger, pathsOf, secretIn, unanalysable, writeTo } from './shell-findings.js';
+import { change, danger, fromFile, pathsOf, secretIn, unanalysable, writeTo } from './shell-findings.js';
 import { has, parseOptions, valuesOf } from './shell-options.js';
 import { literalArg } from './shell-words.js';
 import type { Finding, Handler, Invocation } from './shell-types.js';
@@ -8,7 +8,7 @@ export const sedHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler
 function sed(call: Invocation): readonly Finding[] {
   const inPlace = call.args.some(({ text }) => /^-[nEruszb]*i/.test(text) || /^--i(?:n(?:-.*)?)?/.test(text));
   const options = parseOptions(call.args.map((arg) => (/^-[nErusz]*i/.test(arg.text) ? { ...arg, text: '-i', values: ['-i'] } : arg)), '-e -f -l --expression --file --line-length');
-  if (has(options, '-f', '--file')) return change(call, 'runs a script of sed');
+  if (has(options, '-f', '--file')) return fromFile(valuesOf(options, '-f', '--file'), call);
   const scripts = valuesOf(options, '-e', '--expression');
   const code = scripts.length > 0 ? scripts : options.operands.slice(0, 1);
   const files = scripts.length > 0 ? options.operands : options.operands.slice(1);

@@ -15,7 +15,7 @@ const always: Readonly<Record<string, string>> = {
   'at batch anacron': 'runs something later',
   'tmux screen dtach abduco byobu zellij daemonize daemon start-stop-daemon': 'starts what outlives the call',
   'pkill killall killall5 xkill skill slay': 'ends processes',
-  'gdbserver gcore reptyr ptrace bpftrace perf-trace sysdig frida dtrace': 'reaches into other processes',
+  'ld.so ld-linux.so.2': 'starts a program through the loader', 'gdbserver gcore reptyr ptrace bpftrace perf-trace sysdig frida dtrace': 'reaches into other processes',
   'xclip xsel pbpaste wl-paste xdotool ydotool scrot screencapture grim maim gnome-screenshot spectacle dbus-send gdbus busctl xinput xev': 'reaches the desktop of the user',
   'stress stress-ng forkbomb bonnie++ iozone hping3 slowloris ab wrk siege': 'uses up the machine',
   'update-alternatives alternatives ldconfig dpkg-reconfigure pam-auth-update authconfig setenforce semanage restorecon setsebool aa-disable aa-complain apparmor_parser auditctl timedatectl localectl hwclock ntpdate chronyc tzselect defaults csrutil spctl tccutil nvram scutil': 'changes the settings of the machine',

@@ -1,9 +1,9 @@
 import { forEachChild, type ArithmeticFor, type Command, type Function as FunctionNode, type HereDoc, type ParsedScript, type Pipeline, type Redirection, type Script, type SyntaxNode, type While } from 'unbash';
 import { judge } from './shell-judge.js';
 import { arithmeticFindings, expansionFindings, testFindings } from './shell-expansions.js';
-import { assignmentFindings } from './shell-environment.js';
-import { quoted, unanalysable } from './shell-findings.js';
-import { redirectFindings } from './shell-redirects.js';
+import { assignmentFindings, isBenignVariable } from './shell-environment.js';
+import { pathsOf, quoted, unanalysable } from './shell-findings.js';
+import { hereFindings, redirectFindings } from './shell-redirects.js';
 import { literalArg, resolveWord } from './shell-words.js';
 import type { Arg, Finding, Place, Scan } from './shell-types.js';
 
@@ -29,6 +29,8 @@ export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
       return;
     }
     case 'Redirect': report(scan, redirectFindings(node, scan)); break;
+    case 'HereString': report(scan, hereFindings(node.target?.parts ?? [], scan)); break;
+    case 'HereDoc': report(scan, hereFindings(node.body.parts ?? [], scan)); break;
     case 'TestCommand': report(scan, testFindings(node.expression, scan)); break;
     case 'ArithmeticCommand': report(scan, arithmeticFindings(node.expression, node.body, scan)); break;
     case 'ArithmeticExpansion': report(scan, arithmeticFindings(node.expression, node.text, scan)); break;
@@ -150,5 +152,14 @@ function walkCommand(node: Command, scan: Scan, place: Place): void {
   forEachChild(node, (child) => walk(child, scan, { ...place, piped: false, input: '', next: null }));
   if (!node.name) return;
   const own: Place = { ...place, piped: place.piped || feeds(node.redirects), input: `${place.input}${inputOf(node.redirects, scan)}` };
-  report(scan, judge(argvOf(node, scan), own, scan, node.prefix.length > 0));
+  report(scan, judge(argvOf(node, scan), own, scan, node.prefix.some((part) => part.type === 'Assignment' && !isBenignVariable(part.name))));
+  if (fetchers.test(`${place.input} ${node.name.value}`)) for (const redirect of node.redirects) keepFetched(redirect, scan);
+}
+
+const fetchers = /(?:^|\s)(?:curl|wget|http|https|xh|aria2c)\s*(?:\s|$)/;
+
+/** A file that a redirect fills from the network, so that running it later in the same script is seen. */
+function keepFetched(redirect: Redirection, scan: Scan): void {
+  if (redirect.type !== 'Redirect' || !redirect.operator.includes('>') || !redirect.target) return;
+  for (const arg of resolveWord(redirect.target, scan)) for (const path of pathsOf(arg.text, scan)) scan.fetched.add(path);
 }

@@ -28,6 +28,11 @@ export function namesSecret(name: string): boolean {
   return secretName.test(name);
 }
 
+/** The first variable among the parts whose name says that it holds a secret. */
+export function secretVariableIn(parts: readonly WordPart[], scan: Scan): string | null {
+  return combine(parts.map((part) => resolvePart(part, scan, false))).secretVariable;
+}
+
 function tilde(raw: string, value: string, scan: Scan): string {
   const { home } = scan.context;
   if (!raw.startsWith('~')) return value;
@@ -72,7 +77,7 @@ function resolvePart(part: WordPart, scan: Scan, first: boolean): Piece {
     case 'LocaleString': return asPiece(combine(part.parts.map((inner) => resolvePart(inner, scan, false))));
     case 'SimpleExpansion': return variable(part.text.slice(1), scan);
     case 'ParameterExpansion': return parameter(part, scan);
-    case 'CommandExpansion': return unknown(substitutionKind(part.script));
+    case 'CommandExpansion': return { ...unknown(substitutionKind(part.script)), texts: [unknownText, ...echoed(part.script, scan)] };
     case 'ProcessSubstitution': return { ...fixed('/dev/fd/63'), substitution: 'any' };
     case 'ArithmeticExpansion': return fixed('0');
     case 'BraceExpansion': return unknown();
@@ -82,6 +87,15 @@ function resolvePart(part: WordPart, scan: Scan, first: boolean): Piece {
 
 function asPiece(arg: Arg): Piece {
   return { texts: arg.values, dynamic: arg.dynamic, glob: false, substitution: arg.substitution, secret: arg.secretVariable };
+}
+
+/** What `$(echo …)` and `$(printf %s …)` give where the words are known: one more value that the word may have. */
+function echoed(script: ParsedScript | undefined, scan: Scan): readonly string[] {
+  const only = script?.commands.length === 1 ? script.commands[0]?.command : undefined;
+  if (only?.type !== 'Command' || !/^(?:echo|printf)$/.test(only.name?.text ?? '')) return [];
+  const words = only.args.flatMap((arg) => (arg.type === 'Word' ? resolveWord(arg, scan) : []));
+  const texts = words.map(({ text }) => text);
+  return words.some((word) => word.dynamic) ? [] : [texts.join(' '), ...texts.slice(-1)];
 }
 
 function substitutionKind(script: ParsedScript | undefined): 'names' | 'any' {

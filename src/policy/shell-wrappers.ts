@@ -121,7 +121,8 @@ function xargs(call: Invocation): readonly Finding[] {
 
 /** The words that reach xargs are names printed by a lister. */
 function lister(call: Invocation): boolean {
-  return /^\s*(?:find|fd|ls|git ls-files|git diff --name-only|rg (?:-\S*l|--files)|grep -\S*[lL])\b/.test(call.place.input);
+  const { input } = call.place;
+  return /^\s*(?:find|fd|ls|git ls-files|git diff --name-only|rg (?:-\S*l|--files)|grep -\S*[lL])\b/.test(input) && !/^\s*(?:ls\s+(?:-\S+\s+)*-\w*[aA]|(?:fd|rg)\s.*(?:-H\b|--hidden|-u|--no-ignore))/.test(input);
 }
 
 function secretNamed(call: Invocation): readonly Finding[] {

@@ -142,7 +142,7 @@ export const readerLineCommands: readonly string[] = [
   'cat <<\'EOF\'\n$(rm -rf ~)\nEOF',
   'cat <<EOF\n$(date)\nEOF',
   'wc -l <<< "abc"',
-  'echo "$(rm -rf ~)"',
+  'echo "\\$(rm -rf ~)"',
   'echo \'$(rm -rf ~)\'',
   'cat résumé.txt',
   'echo "日本語"',

@@ -1,0 +1,151 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { createPathFacts } from '../../src/cli/path-facts.js';
+import type { ApprovalMode, Verdict } from '../../src/core/policy.js';
+import type { Effect, Sandbox } from '../../src/core/tool.js';
+import { createPolicy, type PolicyOptions } from '../../src/policy/policy.js';
+import { toolCall } from './calls.js';
+import { defaultDeny } from './judging.js';
+
+let root = '';
+let workspace = '';
+let home = '';
+
+beforeEach(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), 'policy-')));
+  workspace = join(root, 'work');
+  home = join(root, 'home');
+  for (const folder of [workspace, join(workspace, 'src'), join(workspace, '.git', 'hooks'), join(home, '.ssh'), join(home, '.config', 'agent')]) mkdirSync(folder, { recursive: true });
+  writeFileSync(join(workspace, 'a.txt'), 'a');
+  writeFileSync(join(workspace, '.git', 'config'), '[core]\n\tbare = false\n');
+  writeFileSync(join(home, '.ssh', 'id_ed25519'), 'key');
+});
+
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function assess(name: string, effect: Effect, args: Readonly<Record<string, unknown>>, options: Partial<PolicyOptions> = {}): Promise<Verdict> {
+  const facts = createPathFacts({ home, workspace, ownPaths: [join(home, '.config', 'agent')] });
+  return createPolicy({ approval: 'dangerous', sandbox: 'off', facts, fsDeny: defaultDeny, ...options }).assess(toolCall(name, effect, args), workspace);
+}
+
+async function decisions(name: string, effect: Effect, args: Readonly<Record<string, unknown>>, sandbox: Sandbox): Promise<readonly string[]> {
+  const modes: readonly ApprovalMode[] = ['never', 'dangerous', 'mutating', 'always'];
+  const verdicts = await Promise.all(modes.map((approval) => assess(name, effect, args, { approval, sandbox })));
+  return verdicts.map(({ decision }) => decision);
+}
+
+describe('decisions of never, dangerous, mutating and always', () => {
+  const rows: readonly (readonly [string, Effect, string, Sandbox, string])[] = [
+    ['bash', 'execute', 'ls', 'off', 'allow allow allow ask'],
+    ['bash', 'execute', 'ls', 'workspace', 'allow allow allow ask'],
+    ['bash', 'execute', 'touch b.txt', 'off', 'allow allow ask ask'],
+    ['bash', 'execute', 'touch b.txt', 'workspace', 'allow allow allow ask'],
+    ['bash', 'execute', 'touch b.txt', 'read-only', 'allow allow allow ask'],
+    ['bash', 'execute', 'npm test', 'off', 'allow allow ask ask'],
+    ['bash', 'execute', 'git reset --hard', 'off', 'allow ask ask ask'],
+    ['bash', 'execute', 'git reset --hard', 'workspace', 'allow ask ask ask'],
+    ['bash', 'execute', 'git reset --hard', 'read-only', 'allow ask ask ask'],
+    ['file_read', 'read', 'a.txt', 'off', 'allow allow allow ask'],
+    ['file_read', 'read', 'a.txt', 'workspace', 'allow allow allow ask'],
+    ['file_read', 'read', '/etc/hostname', 'off', 'allow allow allow ask'],
+    ['file_read', 'read', '/etc/hostname', 'workspace', 'ask ask ask ask'],
+    ['file_write', 'write', 'b.txt', 'off', 'allow allow ask ask'],
+    ['file_write', 'write', 'b.txt', 'workspace', 'allow allow allow ask'],
+    ['file_write', 'write', 'b.txt', 'read-only', 'deny deny deny deny'],
+    ['file_write', 'write', '../b.txt', 'off', 'allow allow ask ask'],
+    ['file_write', 'write', '../b.txt', 'workspace', 'ask ask ask ask'],
+    ['file_write', 'write', '../b.txt', 'read-only', 'deny deny deny deny'],
+    ['file_write', 'write', '.git/hooks/pre-commit', 'off', 'ask ask ask ask'],
+    ['file_write', 'write', '.git/hooks/pre-commit', 'workspace', 'ask ask ask ask'],
+    ['file_read', 'read', '.env', 'off', 'ask ask ask ask'],
+    ['file_read', 'read', '.env', 'workspace', 'ask ask ask ask'],
+    ['web_fetch', 'network', 'https://example.com', 'off', 'allow allow ask ask'],
+  ];
+
+  test.each(rows)('%s (%s) %s, sandbox %s: %s', async (name, effect, subject, sandbox, wanted) => {
+    const args = name === 'bash' ? { command: subject } : { path: subject };
+    expect((await decisions(name, effect, args, sandbox)).join(' ')).toBe(wanted);
+  });
+});
+
+test('what is asked about or refused says why, and an allowed reader says nothing', async () => {
+  expect(await assess('bash', 'execute', { command: 'ls' })).toEqual({ risk: 'read-only', decision: 'allow', reasons: [], sandbox: 'off' });
+  expect(await assess('bash', 'execute', { command: 'ls' }, { approval: 'always' })).toMatchObject({ decision: 'ask', reasons: ['every call is asked about'] });
+  const removal = await assess('bash', 'execute', { command: 'rm -rf src' });
+  expect(removal).toMatchObject({ risk: 'dangerous', decision: 'ask', targets: [join(workspace, 'src')] });
+  expect(removal.reasons.join()).toContain('deletes recursively');
+  expect((await assess('file_write', 'write', { path: 'b.txt' }, { sandbox: 'read-only' })).reasons[0]).toContain('the sandbox is read-only');
+  expect((await assess('file_write', 'write', { path: '../b.txt' }, { sandbox: 'workspace' })).reasons[0]).toContain('outside the workspace');
+});
+
+test('secret files are asked about under never, whatever the spelling', async () => {
+  const spellings = ['.env', './.env', 'src/../.env', '.ENV', '.env.local', `${home}/.ssh/id_ed25519`, '../home/.ssh/id_ed25519', `${home}/.ssh/ID_ED25519`, '/etc/shadow', '/proc/self/environ', 'src/server.pem', `${home}/.aws/credentials`];
+  for (const path of spellings) {
+    for (const effect of ['read', 'write'] as const) expect(await assess('file_read', effect, { path }, { approval: 'never' }), path).toMatchObject({ risk: 'dangerous', decision: 'ask' });
+  }
+  expect((await assess('glob', 'read', { pattern: '*', path: `${home}/.ssh` }, { approval: 'never' })).decision).toBe('ask');
+  for (const path of ['.env.example', 'README.md', 'src/environment.ts', `${home}/.ssh/id_ed25519.pub`]) expect((await assess('file_read', 'read', { path }, { approval: 'never' })).decision, path).toBe('allow');
+});
+
+test('protected files may be read, and are asked about before a write, in every case of letters', async () => {
+  const paths = ['.git/config', '.GIT/CONFIG', '.git/hooks/post-checkout', '.github/workflows/ci.yml', '.vscode/tasks.json', '.claude/settings.json', '.envrc', '.husky/pre-commit', `${home}/.bashrc`, `${home}/.config/agent/config.json`, '/etc/hosts', `${home}/.config/autostart/x.desktop`];
+  for (const path of paths) {
+    expect(await assess('file_write', 'write', { path }, { approval: 'never' }), path).toMatchObject({ risk: 'dangerous', decision: 'ask' });
+    expect((await assess('file_read', 'read', { path }, { approval: 'never' })).decision, path).toBe('allow');
+  }
+  for (const path of ['a.txt', 'src/git/config', '.gitignore', 'docs/workflows/ci.yml']) expect((await assess('file_write', 'write', { path })).decision, path).toBe('allow');
+});
+
+describe('links are judged by where they lead', () => {
+  beforeEach(() => {
+    symlinkSync(join(home, '.ssh', 'id_ed25519'), join(workspace, 'notes.txt'));
+    symlinkSync(join(home, '.ssh'), join(workspace, 'docs'));
+    symlinkSync('.git', join(workspace, 'assets'));
+    symlinkSync(root, join(workspace, 'up'));
+    symlinkSync('loop', join(workspace, 'loop'));
+  });
+
+  test('a link to a secret file, or below a linked folder, is a secret file', async () => {
+    for (const path of ['notes.txt', 'docs/id_ed25519', 'up/home/.ssh/id_ed25519', 'docs/../.ssh/id_ed25519', 'src/../notes.txt']) {
+      expect(await assess('file_read', 'read', { path }, { approval: 'never' }), path).toMatchObject({ decision: 'ask', targets: [join(home, '.ssh', 'id_ed25519')] });
+    }
+    for (const command of ['cat notes.txt', 'cat < notes.txt', 'head docs/id_ed25519', 'cp notes.txt b.txt', 'f=notes.txt; base64 "$f"']) expect((await assess('bash', 'execute', { command })).risk, command).toBe('dangerous');
+  });
+
+  test('a link into a protected folder is protected', async () => {
+    expect(await assess('file_write', 'write', { path: 'assets/hooks/pre-commit' }, { approval: 'never' })).toMatchObject({ decision: 'ask', targets: [join(workspace, '.git', 'hooks', 'pre-commit')] });
+    for (const command of ['echo x > assets/config', 'cp a.txt assets/hooks/pre-push', 'tee assets/config']) expect((await assess('bash', 'execute', { command })).risk, command).toBe('dangerous');
+  });
+
+  test('a link out of the workspace is outside, and so is what cannot be followed', async () => {
+    for (const path of ['up/b.txt', 'up/home/b.txt', 'loop', 'loop/x']) expect((await assess('file_write', 'write', { path }, { sandbox: 'workspace' })).decision, path).toBe('ask');
+  });
+});
+
+test('a filter that singles out secrets is asked about, one that does not is not', async () => {
+  for (const glob of ['.env', '.env*', '**/.env', 'id_rsa', '**/*.pem']) expect((await assess('grep', 'read', { pattern: 'x', glob }, { approval: 'never' })).decision, glob).toBe('ask');
+  for (const glob of ['*.ts', '**/*', '!.env', 'src/**']) expect((await assess('grep', 'read', { pattern: 'x', glob })).decision, glob).toBe('allow');
+  expect((await assess('file_read', 'read', { path: 'event:7' }, { sandbox: 'workspace' })).decision).toBe('allow');
+});
+
+test('a repository whose settings name programs makes git more than a reader', async () => {
+  expect((await assess('bash', 'execute', { command: 'git status' })).risk).toBe('read-only');
+  for (const setting of ['[core]\n\tfsmonitor = ./x', '[core]\n\tsshCommand = x', '[alias]\n\tst = !x', '[diff "x"]\n\ttextconv = x', '[include]\n\tpath = x', '[CORE]\nHooksPath=x']) {
+    writeFileSync(join(workspace, '.git', 'config'), setting);
+    expect((await assess('bash', 'execute', { command: 'git status' })).risk, setting).toBe('mutating');
+    expect((await assess('bash', 'execute', { command: 'git status', workdir: 'src' })).risk, setting).toBe('mutating');
+  }
+});
+
+test('a worktree is judged by the settings of its repository', async () => {
+  const tree = join(root, 'tree');
+  mkdirSync(tree);
+  mkdirSync(join(workspace, '.git', 'worktrees', 'tree'), { recursive: true });
+  writeFileSync(join(tree, '.git'), `gitdir: ${join(workspace, '.git', 'worktrees', 'tree')}\n`);
+  writeFileSync(join(workspace, '.git', 'worktrees', 'tree', 'commondir'), '../..\n');
+  expect((await assess('bash', 'execute', { command: 'git log', workdir: tree })).risk).toBe('read-only');
+  writeFileSync(join(workspace, '.git', 'config'), '[core]\n\tfsmonitor = ./x\n');
+  expect((await assess('bash', 'execute', { command: 'git log', workdir: tree })).risk).toBe('mutating');
+});
