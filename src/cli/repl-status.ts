@@ -27,7 +27,7 @@ export function createStatus(bench: Workbench, desk: SessionDesk): () => StatusF
     const contextWindow = known === undefined ? findModel(provider, model, setup.config.provider.models)?.contextWindow ?? null : known;
     windows.set(name, contextWindow);
     return {
-      model: name, approval: setup.config.policy.approval, sandbox: setup.config.policy.sandbox, branch, contextWindow,
+      model: name, approval: bench.policy.mode(), sandbox: setup.config.policy.sandbox, branch, contextWindow,
       directory: setup.cwd === setup.home || setup.cwd.startsWith(`${setup.home}/`) ? `~${setup.cwd.slice(setup.home.length)}` : setup.cwd,
     };
   };

@@ -1,10 +1,9 @@
-import type { Policy } from '../core/policy.js';
 import type { Store } from '../core/store.js';
 import type { Registry } from '../core/tool.js';
 import type { ProcessRunner } from '../tools/process.js';
 import type { Notice } from './headless.js';
 import type { RootOptions } from './options.js';
-import { openPolicy } from './policy-opening.js';
+import { openPolicy, type SwitchablePolicy } from './policy-opening.js';
 import { openSandbox } from './sandbox-opening.js';
 import type { Setup } from './setup.js';
 import { openStore } from './store-opening.js';
@@ -18,7 +17,7 @@ export interface Workbench {
   readonly durable: boolean;
   readonly registry: Registry;
   readonly processes: ProcessRunner;
-  readonly policy: Policy;
+  readonly policy: SwitchablePolicy;
   readonly notices: readonly Notice[];
   close(): Promise<void>;
 }
