@@ -34,7 +34,8 @@ export interface Display {
   frame(items: readonly Item[], state: DisplayState): void;
   /** Only what keys change; the streaming text stays as it is. */
   echo(state: DisplayState): void;
-  print(text: string): void;
+  /** `attached`: right below what was printed before. */
+  print(text: string, options?: { readonly attached: boolean }): void;
   printMarkdown(text: string): void;
   printLines(lines: readonly string[]): void;
   resize(size: ScreenSize): void;
@@ -93,8 +94,8 @@ class Frames implements Display {
     else this.#screen.draw({ lines: [...open, ...below.lines], cursor: { line: open.length + below.cursor.line, column: below.cursor.column } });
   }
 
-  print(text: string): void {
-    this.printLines(splitStyledLines(sanitize(text, { colors: this.theme.colors })).map((line) => expandTabs(line)));
+  print(text: string, options: { readonly attached: boolean } = { attached: false }): void {
+    this.#transcript.print(splitStyledLines(sanitize(text, { colors: this.theme.colors })).map((line) => expandTabs(line)), options.attached);
   }
 
   printMarkdown(text: string): void {

@@ -1,4 +1,5 @@
 import type { Event } from '../core/event.js';
+import { isRecord } from '../core/json.js';
 import { emptyView, reduce, type Item } from './view.js';
 
 /** No more events than this are shown of a long exchange, besides the request it began with. */
@@ -6,13 +7,18 @@ const mostEvents = 60;
 
 /** The last exchange of a session as finished items, the middle of a long one left out, and how many messages and calls are not shown. */
 export function lastExchange(events: readonly Event[]): { readonly items: readonly Item[]; readonly earlier: number } {
-  const start = events.findLastIndex((event) => event.kind === 'user');
+  const start = events.findLastIndex((event) => event.kind === 'user' && !isNote(event));
   if (start < 0) return { items: [], earlier: 0 };
   const from = tailStart(events, start);
   const shown = [events.slice(start, start + 1), events.slice(from)].flat();
   const view = shown.reduce((before, event) => reduce(before, { type: 'event', event }, 0), emptyView);
   const hidden = [...events.slice(0, start), ...events.slice(start + 1, from)];
   return { items: view.items, earlier: hidden.filter((event) => event.kind === 'user' || event.kind === 'assistant' || event.kind === 'tool_call').length };
+}
+
+/** True for a user-side event that the program wrote, not the person. */
+export function isNote(event: Event): boolean {
+  return event.kind === 'user' && isRecord(event.data) && event.data.note === true;
 }
 
 /** Where the end of the exchange begins, at the start of a response. */

@@ -6,15 +6,17 @@ import { commandContext } from './command-context.js';
 import type { Command, CommandContext } from './command.js';
 import { createDialogs, type Dialogs } from './dialogs.js';
 import { createDisplay, sizeOf, type Display } from './display.js';
-import { lastExchange } from './history-items.js';
+import { isNote, lastExchange } from './history-items.js';
 import { noticeLines } from './item-lines.js';
 import type { InputEvent } from './key-decoder.js';
 import { readKeys } from './key-reader.js';
+import { notify } from './notify.js';
+import { createPastInputs, type PastInputs } from './past-inputs.js';
 import { createPromptInput, type InputAction, type PromptInput } from './prompt-input.js';
 import { createRank } from './rank.js';
 import type { ReplHandle, ReplOptions } from './repl-options.js';
 import { patienceMs } from './running-panel.js';
-import { runShellLine, shellLine } from './shell-line.js';
+import { runShellLine, shellLine, type ShellLine } from './shell-line.js';
 import { enterTerminal, leaveTerminal } from './terminal-modes.js';
 import { createTimers, type Timers } from './timers.js';
 import { createTurns, type Turns } from './turns.js';
@@ -23,7 +25,6 @@ import { totalsOf } from './view.js';
 
 const frameMs = 34;
 const leaveWindowMs = 2_000;
-const draftDelayMs = 400;
 const longTurnMs = 15_000;
 
 /** The REPL on a terminal that understands escape sequences. */
@@ -46,6 +47,7 @@ class ScreenRepl implements ReplHandle {
   #busySinceMs: number | null = null;
   #hint: string | null = null;
   #leaveUntilMs = 0;
+  #ownCommands = 0;
   readonly #timers: Timers; #closed = false;
   #paused = false;
   constructor(options: ReplOptions) {
@@ -55,6 +57,7 @@ class ScreenRepl implements ReplHandle {
     this.#commands = withBuiltins(options.commands);
     this.#dialogs = createDialogs({ clock: options.clock, rank, onAnswer: (callId, answer) => { this.#session.answer(callId, answer); }, onChange: () => { this.#echo(); } });
     this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
+    this.#past = createPastInputs(options.history, this.#input, this.#timers);
     this.#display = createDisplay(options, () => { this.#echo(); });
     this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); } });
     this.#context = commandContext(this, { display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session, onPrinted: () => { this.#frame(); } });
@@ -71,7 +74,7 @@ class ScreenRepl implements ReplHandle {
     this.#stopKeys = () => { left = true; };
     this.#stopKeys = readKeys(options.input, options.schedule, (events) => { this.#take(events); }, early);
     if (left) { this.#stopKeys(); return; }
-    void this.#loadHistory();
+    void this.#past.load().then(() => { this.#echo(); });
     if (options.prompt !== undefined) this.submit(options.prompt);
   }
 
@@ -135,21 +138,16 @@ class ScreenRepl implements ReplHandle {
   readonly #onEvent = (event: AgentEvent): void => {
     if (event.type === 'turn_started') this.#busySinceMs ??= this.#options.clock();
     if (event.type === 'turn_ended') this.#turnEnded();
-    if (event.type === 'approval_requested') this.#notify();
+    if (event.type === 'approval_requested') notify(this.#options.output, this.#options.notify);
+    // What the model is told of the user's own command stands on the screen already.
+    if (this.#ownCommands > 0 && event.type === 'event' && isNote(event.event)) return;
     this.#store.apply(event);
   };
 
   #turnEnded(): void {
     const long = this.#busySinceMs !== null && this.#options.clock() - this.#busySinceMs >= longTurnMs;
     this.#busySinceMs = null;
-    if (long) this.#notify();
-  }
-
-  /** The terminal's own signs: nothing of the conversation goes into them. */
-  #notify(): void {
-    const { notify = 'off', output } = this.#options;
-    if (notify === 'bell') output.write('\x07');
-    else if (notify === 'osc9') output.write('\x1b]9;agent waits for you\x07');
+    if (long) notify(this.#options.output, this.#options.notify);
   }
 
   #replay(session: SessionPort): void {
@@ -171,9 +169,7 @@ class ScreenRepl implements ReplHandle {
     this.#wake();
   }
 
-  #echo(): void {
-    if (!this.#closed && !this.#paused) this.#display.echo(this.#state());
-  }
+  #echo(): void { if (!this.#closed && !this.#paused) this.#display.echo(this.#state()); }
 
   /** While something runs, elapsed times move on once a second. Nothing is scheduled when idle. */
   #wake(): void {
@@ -198,7 +194,7 @@ class ScreenRepl implements ReplHandle {
       else this.#act(this.#input.take(event));
     }
     this.#echo();
-    this.#saveDraft();
+    if (!this.#closed) this.#past.keepDraft();
   }
 
   #act(action: InputAction): void {
@@ -221,7 +217,7 @@ class ScreenRepl implements ReplHandle {
     void this.#options.history.append(text);
     if (runCommand(text, this.#commands, this.#context)) return;
     const line = shellLine(text);
-    if (line) void runShellLine(line, this.#options.runShell, this.#display, () => { this.#frame(); });
+    if (line) void this.#shell(line);
     else this.#send(text, when);
   }
 
@@ -281,20 +277,15 @@ class ScreenRepl implements ReplHandle {
     this.#echo();
   }
 
+  async #shell(line: ShellLine): Promise<void> {
+    this.#ownCommands++;
+    await runShellLine(line, this.#options.runShell, this.#display, () => { if (!this.#timers.has('shell')) this.#timers.set('shell', frameMs, () => { this.#frame(); }); });
+    this.#ownCommands--;
+    this.#frame();
+  }
+
   async #loadFiles(): Promise<void> {
     this.#input.setFiles(await this.#options.files());
     this.#echo();
-  }
-
-  async #loadHistory(): Promise<void> {
-    this.#input.setHistory(await this.#options.history.load());
-    const draft = await this.#options.history.loadDraft?.();
-    if (draft === undefined || draft === '' || this.#input.text() !== '') return;
-    this.#input.setText(draft);
-    this.#echo();
-  }
-
-  #saveDraft(): void {
-    if (this.#options.history.saveDraft && !this.#closed) this.#timers.set('draft', draftDelayMs, () => void this.#options.history.saveDraft?.(this.#input.text()));
   }
 }

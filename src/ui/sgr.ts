@@ -1,7 +1,6 @@
 /** Which SGR attributes are on, each under the slot that its opposite clears. */
 export type SgrState = Map<string, string>;
 
-export const sgrPattern = /\x1b\[([0-9;:]*)m/;
 export const sgrReset = '\x1b[m';
 
 const simpleSlots: Readonly<Record<string, string>> = { 1: 'weight', 2: 'dim', 3: 'italic', 4: 'underline', 5: 'blink', 6: 'blink', 7: 'inverse', 9: 'strike' };

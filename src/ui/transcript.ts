@@ -13,8 +13,8 @@ export interface Printed { readonly lines: readonly string[]; readonly partial: 
 export interface Transcript {
   /** `items` in order, then `text`, which is what streams now. `maxRows` bounds the open lines; what is beyond is given out. */
   advance(items: readonly Item[], text: string, maxRows: number): Printed;
-  /** Lines of other origin, set apart by an empty line. */
-  print(lines: readonly string[]): void;
+  /** Lines of other origin, set apart by an empty line unless `attached` to those before. */
+  print(lines: readonly string[], attached?: boolean): void;
   open(): readonly string[];
   /** The open block is to be rendered anew (colours loaded). */
   refresh(): void;
@@ -53,8 +53,8 @@ class Lines implements Transcript {
     return printed;
   }
 
-  print(lines: readonly string[]): void {
-    this.#begin('other');
+  print(lines: readonly string[], attached = false): void {
+    if (!attached || this.#last !== 'other') this.#begin('other');
     this.#out.push(...lines);
   }
 

@@ -191,3 +191,18 @@ test('ctrl-r searches the history', async () => {
   harness.type('\r');
   expect(harness.session.submitted).toEqual(['older']);
 });
+
+test('what the model is told of the user\'s own command is not shown twice, and its output comes as it is printed', async () => {
+  let end: ((value: { exitCode: number }) => void) | null = null;
+  let print: ((chunk: string) => void) | null = null;
+  const harness = openRepl({ runShell: (_command, { onOutput }) => { print = onOutput; return new Promise((resolve) => { end = resolve; }); } });
+  harness.type('!make\r');
+  (print as ((chunk: string) => void) | null)?.('one\nsecond li');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(0, 2)).toEqual(['! make', 'one']);
+  (print as ((chunk: string) => void) | null)?.('ne\x1b[2J\n');
+  harness.session.append({ kind: 'user', content: '[The user ran a command]', data: { note: true } });
+  (end as ((value: { exitCode: number }) => void) | null)?.({ exitCode: 0 });
+  await harness.settle();
+  expect(shown(harness.terminal)).toEqual(['! make', 'one', 'second line', '', 'offline · ~/thing (main) · approval dangerous', '❯']);
+});
