@@ -48,8 +48,11 @@ class ScreenRepl implements ReplHandle {
   #hint: string | null = null;
   #leaveUntilMs = 0;
   #ownCommands = 0;
-  readonly #timers: Timers; #closed = false;
+  readonly #timers: Timers;
+  readonly #past: PastInputs;
+  #closed = false;
   #paused = false;
+
   constructor(options: ReplOptions) {
     this.#options = options;
     const rank = createRank();
@@ -70,7 +73,8 @@ class ScreenRepl implements ReplHandle {
     if (options.greeting !== undefined) this.#display.printMarkdown(options.greeting);
     this.#replay(options.session);
     this.#frame();
-    let left = false; // what was typed before there was a reader may end it at once
+    // What was typed before there was a reader may end it at once.
+    let left = false;
     this.#stopKeys = () => { left = true; };
     this.#stopKeys = readKeys(options.input, options.schedule, (events) => { this.#take(events); }, early);
     if (left) { this.#stopKeys(); return; }
