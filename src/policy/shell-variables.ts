@@ -3,7 +3,7 @@ import { resolveWord } from './shell-words.js';
 import type { Scan, Variable } from './shell-types.js';
 
 const maxValues = 16;
-const numericValue = /^-?\d+$|^\$\(\(.*\)\)$|^\$\{#\w+\}$|^\$[?#]$/s;
+const numericValue = /^-?\d+$|^\{-?\d+\.\.-?\d+(?:\.\.-?\d+)?\}$|^\$\(\(.*\)\)$|^\$\{#\w+\}$|^\$[?#]$/s;
 
 /** Records what a script assigns and which functions it defines, before it is judged: a value counts wherever it was assigned, so that
  *  neither order nor branches matter. A second value is one more possibility; what is read from input is unknown. */

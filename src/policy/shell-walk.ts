@@ -102,6 +102,7 @@ function alwaysTrue(node: While): boolean {
 const consumers = /^(?:xargs|parallel|while|read|mapfile|readarray|sh|bash|zsh|dash|ksh|cpio|rsync|tar|zip|curl|nc|ncat|socat|ssh|entr)$/;
 
 function walkPipeline(node: Pipeline, scan: Scan, place: Place): void {
+  if (node.commands.length > maxParts) { report(scan, unanalysable(`it has more than ${maxParts} parts`)); return; }
   const heads = node.commands.map((command) => (command.type === 'Command' ? command.name?.value ?? '' : command.type.toLowerCase()));
   let input = place.input;
   node.commands.forEach((command, index) => {

@@ -1,9 +1,11 @@
 import type { ParsedScript, ParameterExpansionPart, Word, WordPart } from 'unbash';
+import { unanalysable } from './shell-findings.js';
 import { unknownText, type Arg, type Scan } from './shell-types.js';
 
 interface Piece { readonly texts: readonly string[]; readonly dynamic: boolean; readonly glob: boolean; readonly substitution: Arg['substitution']; readonly secret: string | null }
 
 const maxValues = 32;
+const maxWords = 256;
 const secretName = /^(?!SSH_AUTH_SOCK$|.*_FILE$|.*_PATH$|XAUTHORITY$)(?:.*_)?(?:API_?KEY|KEY|TOKEN|SECRET|SECRETS|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|CREDENTIALS|AUTH|COOKIE|PAT|DSN|(?:DATABASE|MONGO|REDIS)_UR[IL]|PGPASSWORD|MYSQL_PWD)(?:_.*)?$/;
 const namePrinters = new Set(['find', 'fd', 'ls', 'which', 'type', 'command', 'git', 'pwd', 'dirname', 'basename', 'realpath', 'readlink', 'date', 'whoami', 'hostname', 'uname', 'nproc', 'seq', 'id', 'wc']);
 
@@ -140,24 +142,38 @@ function parameter(part: ParameterExpansionPart, scan: Scan): Piece {
   return unknown('none', namesSecret(part.parameter) && !scan.variables.has(part.parameter) ? part.parameter : null);
 }
 
-/** `{a,b}` as the words it becomes. A range stands for its ends. */
+/** `{a,b}` as the words it becomes. A range of numbers stands for its ends. More words than are looked at make the line dangerous. */
 function resolveBraces(parts: readonly WordPart[], scan: Scan): readonly Arg[] {
   let words: Piece[][] = [[]];
-  parts.forEach((part, index) => {
-    const pieces = part.type === 'BraceExpansion' ? alternatives(part.text).map((text) => (/[$`]/.test(text) ? unknown() : fixed(text, /[*?[]/.test(text)))) : [resolvePart(part, scan, index === 0)];
-    words = words.flatMap((word) => pieces.map((piece) => [...word, piece])).slice(0, maxValues);
-  });
+  for (const [index, part] of parts.entries()) {
+    const pieces = part.type === 'BraceExpansion' ? alternatives(part.text).map(alternative) : [resolvePart(part, scan, index === 0)];
+    words = words.flatMap((word) => pieces.map((piece) => [...word, piece]));
+    if (words.length > maxWords || parts.length > maxWords) {
+      scan.findings.push(...unanalysable(`a word of more than ${maxWords} alternatives`));
+      return [unknownArg];
+    }
+  }
   return words.map((word) => {
     const arg = combine(word);
     return /^~(?=\/|$)/.test(arg.text) ? { ...arg, values: arg.values.map((text) => tilde(text, text, scan)), text: tilde(arg.text, arg.text, scan) } : arg;
   });
 }
 
+function alternative(text: string): Piece {
+  return /[$`]/.test(text) ? unknown() : fixed(text, /[*?[]/.test(text));
+}
+
 function alternatives(braces: string): readonly string[] {
   const inner = braces.slice(1, -1);
   const range = /^([^,{}]+)\.\.([^,{}]+?)(?:\.\.[^,{}]+)?$/.exec(inner);
-  if (range) return [range[1] ?? '', range[2] ?? ''];
+  if (range) return rangeOf(range[1] ?? '', range[2] ?? '');
   return splitTop(inner).flatMap((text) => expandNested(text)).map((text) => text.replace(/^(['"])(.*)\1$/s, '$2').replace(/\\(.)/gs, '$1'));
+}
+
+function rangeOf(from: string, to: string): readonly string[] {
+  if (from.length !== 1 || to.length !== 1 || /\d/.test(from + to)) return [from, to];
+  const [low = 0, high = 0] = [from.charCodeAt(0), to.charCodeAt(0)].toSorted((a, b) => a - b);
+  return Array.from({ length: Math.min(high - low + 1, maxWords + 1) }, (_item, index) => String.fromCharCode(low + index));
 }
 
 function splitTop(text: string): string[] {
@@ -177,5 +193,5 @@ function expandNested(text: string): readonly string[] {
   const open = text.indexOf('{');
   const close = text.lastIndexOf('}');
   if (open < 0 || close < open) return [text];
-  return alternatives(text.slice(open, close + 1)).map((inner) => text.slice(0, open) + inner + text.slice(close + 1)).slice(0, maxValues);
+  return alternatives(text.slice(open, close + 1)).map((inner) => text.slice(0, open) + inner + text.slice(close + 1)).slice(0, maxWords + 1);
 }
