@@ -1,12 +1,14 @@
 import { clampEnvelope, errorEnvelope, isError, parseEnvelope, type ErrorEnvelope } from '../core/envelope.js';
 import type { ToolCallData } from '../core/event.js';
+import type { WatchReport } from '../core/file-changes.js';
 import { isRecord } from '../core/json.js';
 import type { Answer, Verdict } from '../core/policy.js';
 import type { Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
+import { keepChanges, type KeptChanges } from './kept-changes.js';
 import type { TurnDeps } from './turn.js';
 
 /** What became of one call. `denied`: policy wanted a yes and nobody could be asked. */
-export interface Dispatched { readonly outcome: ToolOutcome; readonly denied: boolean; readonly durationMs: number }
+export interface Dispatched { readonly outcome: ToolOutcome; readonly denied: boolean; readonly durationMs: number; readonly kept?: KeptChanges }
 
 const cancelledBefore = errorEnvelope('cancelled', 'Cancelled by the user before it was run.');
 
@@ -24,10 +26,23 @@ export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, sig
   const limited = d.registry.admit(bound.tool.name);
   if (limited) return refused(limited);
   await d.append({ kind: 'tool_started', content: null, data: { tool_call_id: call.id } });
+  const lookAgain = await watched(d, call, bound, permission.verdict);
   const startedAt = d.now();
   const outcome = await run(d, call.id, bound, permission.verdict, signal);
+  const durationMs = Math.max(0, Math.round(d.now() - startedAt));
+  const seen = await lookAgain();
   const envelope = clampEnvelope(outcome.envelope, bound.limits.maxOutputBytes);
-  return { outcome: { ...outcome, envelope }, denied: false, durationMs: Math.max(0, Math.round(d.now() - startedAt)) };
+  const kept = d.keeping ? keepChanges(d.keeping, outcome.changes ?? [], seen) : undefined;
+  return { outcome: { ...outcome, envelope }, denied: false, durationMs, ...(kept ? { kept } : {}) };
+}
+
+const nothingSeen: WatchReport = { changes: [], madeFolders: [] };
+
+/** Looks at what a call may change beside what its tool reports; a call that only reads costs nothing. */
+async function watched(d: TurnDeps, call: ToolCallData, bound: BoundCall, verdict: Verdict): Promise<() => Promise<WatchReport>> {
+  const watch = d.keeping?.watch;
+  if (!watch || verdict.risk === 'read-only') return () => Promise.resolve(nothingSeen);
+  return await watch.begin({ effect: bound.tool.effect, cwd: d.cwd, verdict, commandText: call.function.arguments, knownPaths: d.knownFiles.keys() });
 }
 
 function refused(error: ErrorEnvelope): Dispatched {
@@ -98,6 +113,7 @@ function timedOut(outcome: ToolOutcome, timeoutMs: number): ToolOutcome {
 
 function storedOutput(d: TurnDeps, seq: number): string | null {
   const event = d.events()[seq - 1];
+  if (event?.kind === 'user' || event?.kind === 'assistant') return event.content;
   if (event?.kind !== 'tool_result' || !isRecord(event.data) || typeof event.data.output !== 'string') return null;
   const envelope = parseEnvelope(event.data.output);
   if (!isError(envelope)) return envelope.output;

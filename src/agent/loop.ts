@@ -120,10 +120,10 @@ function withLimit(d: TurnDeps, done: Dispatched): Dispatched {
 }
 
 async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promise<void> {
-  const { envelope, summary: content, files, diff } = done.outcome;
-  for (const file of files ?? []) d.knownFiles.set(file.path, file.sha256);
+  const { outcome: { envelope, summary: content, files, diff }, kept } = done;
   await d.append({ kind: 'tool_result', content, data: {
     tool_call_id: call.id, name: call.function.name, output: JSON.stringify(envelope), success: !isError(envelope), duration_ms: done.durationMs,
-    ...(files && files.length > 0 ? { files } : {}), ...(diff ? { diff } : {}),
-  } });
+    ...(files && files.length > 0 ? { files } : {}), ...(diff ? { diff } : {}), ...(kept && kept.changes.length > 0 ? { changes: kept.changes } : {}),
+    ...(kept?.unwatched === undefined ? {} : { unwatched: kept.unwatched }),
+  } }, kept?.blobs);
 }

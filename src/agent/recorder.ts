@@ -1,14 +1,16 @@
 import type { AgentEvent } from '../core/agent-event.js';
 import type { Event, EventDraft } from '../core/event.js';
 import { createProjection, type Projection } from '../core/project.js';
-import type { Store } from '../core/store.js';
+import type { Blob, Store } from '../core/store.js';
 import { wellFormedDeep } from '../core/text.js';
 
 /** The events of one session: memory first, then the store, then the listeners. */
 export interface Recorder {
   /** Durable when it resolves, unless the store fails: then the session goes on in memory, the reader is warned once, and what is unsaved
    *  is tried again, in order, with every later event. Never rejects. */
-  append(draft: EventDraft): Promise<Event>;
+  append(draft: EventDraft, blobs?: readonly Blob[]): Promise<Event>;
+  /** Contents that an event refers to, also where the store could not take them yet. */
+  blob(sha256: string): Promise<Uint8Array | null>;
   events(): readonly Event[];
   readonly projection: Projection;
   /** Events that are in memory only. */
@@ -33,7 +35,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   const events: Event[] = [...options.restored];
   const projection = createProjection();
   for (const event of events) projection.add(event);
-  const pending: Event[] = [];
+  const pending: { readonly event: Event; readonly blobs: readonly Blob[] }[] = [];
   let begun = options.begin === undefined;
   let warned = false;
   /** Appends are saved one after the other, in the order they were made. */
@@ -46,7 +48,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
         begun = true;
       }
       for (let next = pending[0]; next !== undefined; next = pending[0]) {
-        await store.append(sessionId, next);
+        await store.append(sessionId, next.event, next.blobs);
         pending.shift();
       }
     } catch (error) {
@@ -67,11 +69,15 @@ export function createRecorder(options: RecorderOptions): Recorder {
     events: () => events,
     unsaved: () => pending.length,
     flush,
-    append: async (draft) => {
+    blob: async (sha256) => {
+      const unsaved = pending.flatMap((item) => item.blobs).find((item) => item.sha256 === sha256);
+      return unsaved?.bytes ?? await store.blob(sha256);
+    },
+    append: async (draft, blobs = []) => {
       const event: Event = wellFormedDeep({ seq: events.length + 1, kind: draft.kind, content: draft.content, data: draft.data, createdAt: now() });
       events.push(event);
       projection.add(event);
-      pending.push(event);
+      pending.push({ event, blobs });
       await flush();
       emit({ type: 'event', event });
       return event;

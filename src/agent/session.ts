@@ -1,18 +1,18 @@
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/agent-event.js';
 import type { ModelRef } from '../core/conversation.js';
-import { isError, parseEnvelope } from '../core/envelope.js';
-import { knownEvent, type Event, type EventDraft } from '../core/event.js';
+import type { Event, EventDraft } from '../core/event.js';
 import type { Answer, Approver, Question } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning } from '../core/project.js';
 import type { Fault, Provider } from '../core/provider.js';
 import type { SessionPort } from '../core/session-port.js';
-import type { SessionRow, Store } from '../core/store.js';
+import type { Blob, SessionRow, Store } from '../core/store.js';
 import { firstLine } from '../core/text.js';
+import { noteFiles } from './known-files.js';
 import { createRecorder, type Recorder } from './recorder.js';
 import { runTurn } from './loop.js';
 import type { TurnDeps } from './turn.js';
 
-export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | 'limits' | 'sha256' | 'now' | 'log'> {
+export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | 'limits' | 'sha256' | 'now' | 'log' | 'keeping'> {
   readonly store: Store;
   readonly row: SessionRow;
   /** Events of a session that is resumed; empty for a new one. */
@@ -34,6 +34,8 @@ export interface Session extends SessionPort {
   /** Answers calls that the program's end left open, in the log. Call once, before the first turn of a resumed session. */
   repair(): Promise<number>;
   append(draft: EventDraft): Promise<Event>;
+  /** Contents that an event of this session refers to, or null. */
+  blob(sha256: string): Promise<Uint8Array | null>;
   unsaved(): number;
   flush(): Promise<void>;
 }
@@ -53,7 +55,7 @@ class LiveSession implements Session {
   /** What a new session starts with, until its first event is appended. */
   readonly #opening: EventDraft[];
   readonly #notes: string[];
-  readonly #knownFiles: Map<string, string | null>;
+  readonly #knownFiles = new Map<string, string | null>();
   #model: { readonly provider: Provider; readonly ref: ModelRef };
   #queue: readonly QueuedMessage[] = [];
   #turn: AbortController | null = null;
@@ -68,7 +70,7 @@ class LiveSession implements Session {
       store, sessionId: this.id, now, restored, emit: (event) => { this.#emit(event); },
       ...(restored.length > 0 ? {} : { begin: () => store.createSession({ ...options.row, updatedAt: now() }) }),
     });
-    this.#knownFiles = knownFiles(restored);
+    for (const event of restored) noteFiles(this.#knownFiles, event);
     this.#opening = restored.length > 0 ? [] : [...options.opening];
     this.#notes = [...options.notes ?? []];
   }
@@ -79,10 +81,14 @@ class LiveSession implements Session {
   unsaved(): number { return this.#recorder.unsaved(); }
   flush(): Promise<void> { return this.#recorder.flush(); }
 
-  async append(draft: EventDraft): Promise<Event> {
+  async append(draft: EventDraft, blobs?: readonly Blob[]): Promise<Event> {
     for (const first of this.#opening.splice(0)) await this.#recorder.append(first);
-    return await this.#recorder.append(draft);
+    const event = await this.#recorder.append(draft, blobs);
+    noteFiles(this.#knownFiles, event);
+    return event;
   }
+
+  blob(sha256: string): Promise<Uint8Array | null> { return this.#recorder.blob(sha256); }
 
   subscribe(listener: (event: AgentEvent) => void): () => void {
     this.#listeners.add(listener);
@@ -149,10 +155,10 @@ class LiveSession implements Session {
   }
 
   #deps(): TurnDeps {
-    const { registry, policy, limits, sha256, now, log, refuseRequest } = this.#options;
+    const { registry, policy, limits, sha256, now, log, keeping, refuseRequest } = this.#options;
     return {
-      registry, policy, limits, sha256, now, log, cwd: this.cwd,
-      append: (draft) => this.append(draft),
+      registry, policy, limits, sha256, now, log, cwd: this.cwd, ...(keeping ? { keeping } : {}),
+      append: (draft, blobs) => this.append(draft, blobs),
       emit: (event) => { this.#emit(event); },
       projection: this.#recorder.projection,
       events: () => this.events(),
@@ -195,15 +201,4 @@ class LiveSession implements Session {
   #emit(event: AgentEvent): void {
     for (const listener of this.#listeners) listener(event);
   }
-}
-
-/** What a session knows of files, from its own log: the last state each result recorded. */
-function knownFiles(events: readonly Event[]): Map<string, string | null> {
-  const files = new Map<string, string | null>();
-  for (const raw of events) {
-    const event = knownEvent(raw);
-    if (event?.kind !== 'tool_result' || isError(parseEnvelope(event.data.output))) continue;
-    for (const file of event.data.files ?? []) files.set(file.path, file.sha256);
-  }
-  return files;
 }

@@ -1,10 +1,12 @@
 import type { AgentEvent } from '../core/agent-event.js';
 import type { ModelRef } from '../core/conversation.js';
 import type { Event, EventDraft } from '../core/event.js';
+import type { ChangeKeeping } from '../core/file-changes.js';
 import type { Log } from '../core/log.js';
 import type { Approver, Policy } from '../core/policy.js';
 import type { Projection } from '../core/project.js';
 import type { Fault, Provider } from '../core/provider.js';
+import type { Blob } from '../core/store.js';
 import type { Registry } from '../core/tool.js';
 
 /** Limits of one user turn. Source: contracts 5 and 6. */
@@ -17,7 +19,7 @@ export interface TurnLimits {
 
 /** Everything a turn needs. Two verbs carry the design: `append` (durable) and `emit` (ephemeral). */
 export interface TurnDeps {
-  readonly append: (draft: EventDraft) => Promise<Event>;
+  readonly append: (draft: EventDraft, blobs?: readonly Blob[]) => Promise<Event>;
   readonly emit: (event: AgentEvent) => void;
   readonly projection: Projection;
   readonly events: () => readonly Event[];
@@ -28,6 +30,8 @@ export interface TurnDeps {
   /** Calls the person allowed for the rest of the session, by `call_sha256`. */
   readonly grants: Set<string>;
   readonly knownFiles: Map<string, string | null>;
+  /** Absent: what calls do to files is not kept. */
+  readonly keeping?: ChangeKeeping;
   readonly limits: TurnLimits;
   readonly cwd: string;
   /** Messages the person sent meanwhile, for delivery now. */

@@ -7,6 +7,7 @@ import { lastTools, openingEvents, readContext, toolsEvent } from './opening-eve
 import { newSessionId, openSession, type OpenedSession, type SessionWish } from './session-files.js';
 import { spendCheck } from './spend-limit.js';
 import type { Setup } from './setup.js';
+import { openKeeping } from './undo-keeping.js';
 import type { Workbench } from './workbench.js';
 
 /** A session with all its parts, ready for its next turn. */
@@ -37,7 +38,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     opening: opened.restored.length > 0 ? [] : openingEvents(setup, registry, context.files),
     connect: async (ref) => (await openModel(setup, { provider: ref.provider, model: ref.model })).provider,
     refuseRequest: spendCheck(setup, model.ref),
-    limits: setup.config.limits,
+    limits: setup.config.limits, keeping: openKeeping(setup),
     sha256: (text) => createHash('sha256').update(text).digest('hex'),
     now: Date.now, log: setup.log,
   });

@@ -35,6 +35,7 @@ export function buildProgram({ rest, early, finish }: ProgramOptions): Command {
   addSessions(program, finish);
   addTools(program, finish);
   addConfig(program, finish);
+  addUndo(program, finish);
   addRest(program, finish);
   return program;
 }
@@ -98,6 +99,17 @@ function addConfig(program: Command, finish: Finish): void {
       finish(await (await load()).configAction([name, ...command.args], command.optsWithGlobals()));
     });
   }
+}
+
+function addUndo(program: Command, finish: Finish): void {
+  const load = () => import('./undo-action.js');
+  const withOptions = (command: Command): Command => command.option('-r, --resume <session>', 'of this session; the newest of this directory without it').option('-y, --yes', 'do it without asking');
+  for (const [kind, description] of [['undo', 'take back what the last call, or the one of an event, did to files'], ['redo', 'do again to files what was undone last']] as const) {
+    withOptions(leaf(program, `${kind} [event]`, `${description}; \`all\` for every call`, `agent ${kind} 17 --yes`))
+      .action(async (event: string | undefined, _options: unknown, command: Command) => { finish(await (await load()).undoAction(kind, event ?? '', command.optsWithGlobals())); });
+  }
+  withOptions(leaf(program, 'restore <file@event>', 'bring a file back to what it was right after an event', 'agent restore src/main.ts@17'))
+    .action(async (target: string, _options: unknown, command: Command) => { finish(await (await load()).restoreAction(target, command.optsWithGlobals())); });
 }
 
 function addRest(program: Command, finish: Finish): void {

@@ -6,13 +6,14 @@ import { modelCommand } from './repl-model-command.js';
 import { contextCommand, costCommand, toolsCommand } from './repl-report-commands.js';
 import { settingsCommands } from './repl-settings-commands.js';
 import type { SessionDesk } from './session-desk.js';
+import { undoCommands } from './undo-commands.js';
 import type { Workbench } from './workbench.js';
 
 const fresh = { continueNewest: false, resume: null, fork: false } as const;
 
 /** The slash commands of the REPL beside those that the screen has itself. */
 export function replCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {
-  return [modelCommand(bench, desk), ...sessionCommands(bench, desk), toolsCommand(bench), contextCommand(bench, desk), costCommand(desk), ...settingsCommands(bench, desk)];
+  return [modelCommand(bench, desk), ...sessionCommands(bench, desk), ...undoCommands(desk), toolsCommand(bench), contextCommand(bench, desk), costCommand(desk), ...settingsCommands(bench, desk)];
 }
 
 function sessionCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {

@@ -1,16 +1,18 @@
 import type { Verdict } from './policy.js';
-import type { FileChange } from './tool.js';
+import type { Effect, FileChange } from './tool.js';
 
 /** What was seen to have become of a file; `bytes` were not kept where it is `detected`. Hashes are hex SHA-256. */
 export type WatchedChange =
   | ({ readonly captured: true } & FileChange)
   | {
     readonly captured: false; readonly path: string; readonly what: 'created' | 'changed' | 'deleted'; readonly reason: string;
-    readonly before: string | null; readonly after: string | null; readonly afterBytes?: Uint8Array; readonly beforeMode?: number; readonly afterMode?: number;
+    readonly beforeMode?: number; readonly afterMode?: number;
   };
 
 export interface WatchReport {
   readonly changes: readonly WatchedChange[];
+  /** The topmost folders that are new, absolute. */
+  readonly madeFolders: readonly string[];
   /** Why there may be changes that are not listed. */
   readonly unwatched?: string;
 }
@@ -19,7 +21,7 @@ export interface WatchReport {
 export interface ChangeWatch {
   /** Looks before a call that `verdict` was given on; `knownPaths` are files the session knows, worth more than others.
    *  What it returns looks again, once the call has ended. */
-  begin(look: { readonly cwd: string; readonly verdict: Verdict; readonly commandText: string; readonly knownPaths: Iterable<string> }): Promise<() => Promise<WatchReport>>;
+  begin(look: { readonly effect: Effect; readonly cwd: string; readonly verdict: Verdict; readonly commandText: string; readonly knownPaths: Iterable<string> }): Promise<() => Promise<WatchReport>>;
 }
 
 /** How the session keeps what calls do to files. */

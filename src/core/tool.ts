@@ -45,8 +45,6 @@ export interface FileChange {
   /** `st_mode`, file type included, where it is known. */
   readonly beforeMode?: number;
   readonly afterMode?: number;
-  /** The topmost folder that was made for the file. */
-  readonly madeFolder?: string;
 }
 
 export interface ToolContext {

@@ -1,0 +1,53 @@
+import type { ChangeData } from '../core/event.js';
+import type { ChangeKeeping, WatchedChange, WatchReport } from '../core/file-changes.js';
+import type { Blob } from '../core/store.js';
+import type { FileChange } from '../core/tool.js';
+
+/** Most changes that one result lists; a command may touch a whole tree. */
+const maxListed = 500;
+
+/** What a `tool_result` says of files, and the contents that go to the store with it. */
+export interface KeptChanges { readonly changes: readonly ChangeData[]; readonly blobs: readonly Blob[]; readonly unwatched?: string }
+
+/** What a call did to files, as its tool reported it and as it was seen, made ready for the log. What was seen wins over nothing only. */
+export function keepChanges(keeping: ChangeKeeping, reported: readonly FileChange[], seen: WatchReport): KeptChanges {
+  const known = new Set(reported.map((change) => change.path));
+  const all: readonly WatchedChange[] = [...reported.map((change) => ({ captured: true, ...change }) as const), ...seen.changes.filter((change) => !known.has(change.path))];
+  const listed = all.slice(0, maxListed);
+  const blobs = new Map<string, Blob>();
+  const changes = listed.map((change) => (change.captured ? captured(keeping, change, blobs, seen.madeFolders) : detected(change)));
+  const left = all.length - listed.length;
+  const unwatched = left > 0 ? `${left} more files changed and are not listed` : seen.unwatched;
+  return { changes: changes.filter((change) => change !== null), blobs: [...blobs.values()], ...(unwatched === undefined ? {} : { unwatched }) };
+}
+
+function captured(keeping: ChangeKeeping, change: FileChange, blobs: Map<string, Blob>, madeFolders: readonly string[]): ChangeData | null {
+  const { path, beforeMode, afterMode } = change;
+  const before = change.before === null ? null : keeping.hash(change.before);
+  const after = change.after === null ? null : keeping.hash(change.after);
+  if (before === after && beforeMode === afterMode) return null;
+  if (before !== after) for (const bytes of [change.before, change.after]) keep(keeping, bytes, blobs);
+  const what = before === null ? 'created' : after === null ? 'deleted' : 'changed';
+  const madeFolder = what === 'created' ? madeFolders.find((folder) => path.startsWith(`${folder}/`)) : undefined;
+  const folder = madeFolder === undefined ? {} : { made_folder: madeFolder };
+  return { path, what, before, after, ...capture(change.before, keeping.maxBlobBytes), ...modes(beforeMode, afterMode), ...folder };
+}
+
+function capture(before: Uint8Array | null, maxBytes: number): Pick<ChangeData, 'captured' | 'reason'> {
+  return before !== null && before.byteLength > maxBytes ? { captured: false, reason: `it had more than ${maxBytes} bytes` } : { captured: true };
+}
+
+function keep(keeping: ChangeKeeping, bytes: Uint8Array | null, blobs: Map<string, Blob>): void {
+  if (bytes === null || bytes.byteLength > keeping.maxBlobBytes) return;
+  const sha256 = keeping.hash(bytes);
+  blobs.set(sha256, { sha256, bytes });
+}
+
+function detected(change: Extract<WatchedChange, { captured: false }>): ChangeData {
+  const { path, what, reason, beforeMode, afterMode } = change;
+  return { path, what, before: null, after: null, captured: false, reason, ...modes(beforeMode, afterMode) };
+}
+
+function modes(before: number | undefined, after: number | undefined): Pick<ChangeData, 'before_mode' | 'after_mode'> {
+  return { ...(before === undefined ? {} : { before_mode: before }), ...(after === undefined ? {} : { after_mode: after }) };
+}

@@ -1,0 +1,24 @@
+import type { ChangeSet } from '../agent/change-sets.js';
+import { firstLine } from '../core/text.js';
+import { planOf, type Revert, type RevertDesk } from './undo-act.js';
+import { planLines } from './undo-plan.js';
+
+export interface Listing { readonly lines: readonly string[]; /** Files that would be touched. */ readonly files: number }
+
+/** What would be done, before anything is: per call its files, those that stay with the reason. */
+export async function listReverts(desk: RevertDesk, reverts: readonly Revert[], passed: readonly ChangeSet[]): Promise<Listing> {
+  const lines = passed.map((set) => `Event ${set.seq}, ${printable(set.title)}: what it changed was seen but not captured; it stays.`);
+  let files = 0;
+  for (const revert of reverts) {
+    const plan = await planOf(desk, revert);
+    files += plan.actions.length;
+    lines.push(`${verbs[revert.kind]} event ${revert.ofSeq}, ${printable(revert.title)}:`, ...planLines(plan, desk.cwd));
+  }
+  return { lines, files };
+}
+
+const verbs = { undo: 'Undo', redo: 'Redo', restore: 'Restore as of' } as const;
+
+function printable(title: string): string {
+  return firstLine(title, 100).replace(/\p{Cc}/gu, '\u00b7');
+}

@@ -1,0 +1,85 @@
+import { readFileSync, readlinkSync } from 'node:fs';
+import { basename, dirname, relative } from 'node:path';
+import type { ManifestEntry } from './tree-manifest.js';
+
+/** The contents of small files as they were when last looked at, bounded in bytes; the oldest go first. */
+export interface ContentShelf {
+  /** Reads what is worth most until the time is up: what `first` names, what the command names, what was changed last. */
+  fill(files: ReadonlyMap<string, ManifestEntry>, wanted: Wanted): void;
+  put(path: string, entry: ManifestEntry, bytes: Buffer): void;
+  /** The contents the file had when its entry was `entry`, or null. */
+  take(path: string, entry: ManifestEntry): Buffer | null;
+}
+
+export interface Wanted { readonly first: ReadonlySet<string>; readonly commandText: string; readonly root: string; readonly isSecret: (path: string) => boolean }
+export interface ShelfLimits { readonly maxFileBytes: number; readonly maxReadMs: number; readonly maxShelfBytes: number }
+
+interface Kept { readonly entry: ManifestEntry; readonly bytes: Buffer }
+
+const linkType = 0o120000;
+const typeMask = 0o170000;
+
+export function createContentShelf(limits: ShelfLimits): ContentShelf {
+  const kept = new Map<string, Kept>();
+  let total = 0;
+  const drop = (path: string): void => {
+    total -= kept.get(path)?.bytes.byteLength ?? 0;
+    kept.delete(path);
+  };
+  const put: ContentShelf['put'] = (path, entry, bytes) => {
+    drop(path);
+    if (bytes.byteLength > limits.maxFileBytes) return;
+    kept.set(path, { entry, bytes });
+    total += bytes.byteLength;
+    for (const oldest of kept.keys()) {
+      if (total <= limits.maxShelfBytes) break;
+      drop(oldest);
+    }
+  };
+  const take: ContentShelf['take'] = (path, entry) => {
+    const found = kept.get(path);
+    return found && sameEntry(found.entry, entry) ? found.bytes : null;
+  };
+  return {
+    put, take,
+    fill(files, wanted) {
+      const endsAt = performance.now() + limits.maxReadMs;
+      const missing = [...files].filter(([path, entry]) => entry.size <= limits.maxFileBytes && take(path, entry) === null);
+      let read = 0;
+      for (const [path, entry] of ranked(missing, wanted)) {
+        if (performance.now() > endsAt || read > limits.maxShelfBytes) break;
+        const bytes = wanted.isSecret(path) ? null : readContents(path, entry);
+        if (bytes === null) continue;
+        read += bytes.byteLength;
+        put(path, entry, bytes);
+      }
+    },
+  };
+}
+
+/** A link's target, a file's bytes; null where they cannot be had or are not of the size the entry says. */
+export function readContents(path: string, entry: ManifestEntry): Buffer | null {
+  try {
+    if ((entry.mode & typeMask) === linkType) return readlinkSync(path, { encoding: 'buffer' });
+    const bytes = readFileSync(path);
+    return bytes.byteLength === entry.size ? bytes : null;
+  } catch {
+    return null;
+  }
+}
+
+function sameEntry(a: ManifestEntry, b: ManifestEntry): boolean {
+  return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino;
+}
+
+function ranked(files: readonly (readonly [string, ManifestEntry])[], { first, commandText, root }: Wanted): readonly (readonly [string, ManifestEntry])[] {
+  const mentioned = new Map<string, boolean>();
+  const inNamedFolder = (path: string): boolean => {
+    const folder = relative(root, dirname(path));
+    let named = mentioned.get(folder);
+    if (named === undefined) mentioned.set(folder, named = folder !== '' && commandText.includes(folder));
+    return named;
+  };
+  const rank = (path: string): number => (first.has(path) ? 0 : commandText.includes(basename(path)) ? 1 : inNamedFolder(path) ? 2 : 3);
+  return files.map((file) => ({ file, rank: rank(file[0]) })).sort((a, b) => a.rank - b.rank || b.file[1].mtimeMs - a.file[1].mtimeMs).map(({ file }) => file);
+}
