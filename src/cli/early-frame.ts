@@ -16,18 +16,27 @@ const bare = new Set(['-c', '--continue', '--fork', '--no-tools', '--ephemeral',
 export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): EarlyFrame | null {
   const { stdin, stdout } = process;
   if (!stdin.isTTY || !stdout.isTTY || isPlainTerminal(env) || !opensRepl(argv)) return null;
+  const stop = (code: number) => (): void => {
+    leaveTerminal(stdin, stdout);
+    process.exit(code);
+  };
+  const signals = [['SIGTERM', stop(143)], ['SIGHUP', stop(129)]] as const;
+  for (const [name, end] of signals) process.on(name, end);
+  const released = (): void => { for (const [name, end] of signals) process.off(name, end); };
   let frame: FirstFrame | null = paintFirstFrame(stdin, stdout, { unicode: hasUnicode(env), ...(hasColors(env) ? { promptCodes: ['\x1b[36m', '\x1b[39m'] } : {}) });
   return {
     take: () => {
       const taken = frame;
       frame = null;
+      released();
       return taken;
     },
     withdraw: () => {
       if (!frame) return;
       frame.takeKeys();
       frame = null;
-      stdout.write('\r\x1b[K');
+      released();
+      stdout.write('\r\x1b[K\x1b[A\r');
       leaveTerminal(stdin, stdout);
     },
   };

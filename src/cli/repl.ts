@@ -1,7 +1,9 @@
 import { walkFiles } from '../tools/file-walk.js';
 import type { EarlyFrame } from './early-frame.js';
 import { startRepl } from '../ui/repl.js';
+import type { UiSection } from '../config/config.js';
 import type { ReplHandle } from '../ui/repl-options.js';
+import type { ResultDetail } from '../ui/tool-lines.js';
 import { exit } from './cli-error.js';
 import { editExternally } from './external-editor.js';
 import { greeting } from './greeting.js';
@@ -15,6 +17,7 @@ import { terminalFacts } from './terminal-opening.js';
 import { runUserShell } from './user-shell.js';
 import { openWorkbench, type Workbench } from './workbench.js';
 
+const headRows = 10;
 const maxCompletionFiles = 200_000;
 
 /** The REPL from its start to its end; gives the exit code. */
@@ -55,7 +58,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       runShell: (command, shellOptions) => runUserShell(bench, desk, command, shellOptions),
       editExternally: (text) => editExternally(setup, text),
       suspend: () => { process.kill(0, 'SIGSTOP'); },
-      detail: { show: setup.config.ui.toolOutput, maxRows: setup.config.ui.toolOutputRows },
+      detail: resultDetail(setup.config.ui), wrap: setup.config.ui.wrap, notify: setup.config.ui.notify,
       ...(firstFrame ? { firstFrame } : {}),
       ...(desk.current().session.events().length === 0 ? { greeting: greeting(bench, desk) } : {}),
       ...(prompt === '' ? {} : { prompt }),
@@ -68,6 +71,12 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
   });
   desk.current().session.interrupt();
   return signalCode;
+}
+
+/** `full` is full up to a row limit: what a flood of output would push out of the scrollback is one key away. */
+function resultDetail(ui: UiSection): ResultDetail {
+  if (ui.toolOutput === 'line') return { show: 'line', maxRows: 1 };
+  return { show: 'head', maxRows: ui.toolOutput === 'full' ? ui.toolOutputRows : Math.min(headRows, ui.toolOutputRows) };
 }
 
 /** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store closed. */

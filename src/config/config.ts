@@ -104,6 +104,8 @@ export interface UiSection {
   readonly toolOutput: 'full' | 'head' | 'line';
   readonly toolOutputRows: number;
   readonly theme: 'auto' | 'dark' | 'light' | 'none';
+  readonly wrap: 'terminal' | 'words';
+  readonly notify: 'bell' | 'osc9' | 'off';
 }
 
 /** The settings as they stand in a file, all layers merged; `config.schema.json` in TypeScript. */
@@ -121,7 +123,7 @@ interface Merged {
     readonly max_retries: number; readonly retry_base_ms: number; readonly max_retry_after_ms: number; readonly allow_insecure: boolean;
   };
   readonly fs: { readonly max_size: number; readonly deny: readonly string[] };
-  readonly ui: { readonly tool_output: UiSection['toolOutput']; readonly tool_output_rows: number; readonly theme: UiSection['theme'] };
+  readonly ui: { readonly tool_output: UiSection['toolOutput']; readonly tool_output_rows: number; readonly theme: UiSection['theme']; readonly wrap: UiSection['wrap']; readonly notify: UiSection['notify'] };
   readonly providers?: Readonly<Record<string, ProviderEntry>>;
   readonly models?: Readonly<Record<string, ModelEntry>>;
 }
@@ -148,7 +150,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
       maxRetries: http.max_retries, retryBaseMs: http.retry_base_ms, maxRetryAfterMs: http.max_retry_after_ms, allowInsecure: http.allow_insecure,
     },
     fs: { maxBytes: all.fs.max_size, deny: all.fs.deny },
-    ui: { toolOutput: ui.tool_output, toolOutputRows: ui.tool_output_rows, theme: ui.theme },
+    ui: { toolOutput: ui.tool_output, toolOutputRows: ui.tool_output_rows, theme: ui.theme, wrap: ui.wrap, notify: ui.notify },
     files,
   };
 }

@@ -28,6 +28,8 @@ export interface LoadedConfig {
   readonly values: Values;
   /** By key; a key without a value has none. */
   readonly origins: Readonly<Record<string, Origin>>;
+  /** Every setting of every layer, the ones that win later. */
+  readonly leaves: readonly Leaf[];
   readonly notices: readonly ConfigNotice[];
   /** Not empty: the caller ends with exit code 2. */
   readonly problems: readonly ConfigProblem[];
@@ -50,11 +52,13 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const file = findProjectFile(cwd, files.config);
   const project = file ? await projectLayer(file, typeof projectTrusted === 'function' ? projectTrusted(file) : projectTrusted, below) : { ...emptyLayer, project: null };
   const layers = [user, project, environmentLayer(env), setLayer(set), flagLayer(flags)];
-  const { values, origins } = mergeLeaves([...below, ...layers.slice(1).flatMap((layer) => layer.leaves)]);
+  const leaves = [...below, ...layers.slice(1).flatMap((layer) => layer.leaves)];
+  const { values, origins } = mergeLeaves(leaves);
   return {
     config: toConfig(values, origins, files),
     values,
     origins,
+    leaves,
     notices: layers.flatMap((layer) => layer.notices),
     problems: layers.flatMap((layer) => layer.problems),
     project: project.project,
