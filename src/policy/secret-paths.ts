@@ -3,7 +3,7 @@ import { lastName } from './paths.js';
 
 /** Paths that stand for what `fs.deny` names when a word with wildcards is tried against it. */
 const examples = [
-  '.env', '.env.local', '.env.production', '.netrc', '.npmrc', '.pgpass', '.git-credentials', 'id_rsa', 'id_ed25519', 'server.pem', 'private.key', 'credentials.json', 'secrets.yml', 'service-account.json',
+  '.env', '.env.local', '.env.production', 'prod.env', '.netrc', '.npmrc', '.pgpass', '.git-credentials', 'id_rsa', 'id_ed25519', 'server.pem', 'private.key', 'credentials.json', 'secrets.yml', 'service-account.json',
 ];
 const homeExamples = [
   '.ssh/id_rsa', '.ssh/id_ed25519', '.ssh/config', '.ssh/authorized_keys', '.aws/credentials', '.aws/config', '.netrc', '.npmrc', '.pgpass', '.git-credentials', '.gnupg/secring.gpg', '.kube/config',

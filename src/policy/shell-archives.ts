@@ -6,7 +6,7 @@ export const archiveHandlers: ReadonlyMap<string, Handler> = new Map<string, Han
   ['tar', tar], ['bsdtar', tar], ['gtar', tar], ['unzip', unzip], ['zip', zip], ['7z', sevenZip], ['7za', sevenZip], ['unrar', sevenZip], ['cpio', cpio], ['pax', cpio], ['ar', ar],
 ]);
 
-const tarTakes = '-f -C -T -X -I -F -b -g -H -K -L -N -V -W --file --directory --files-from --exclude --exclude-from --strip-components --transform --xform --wildcards-match --use-compress-program --to-command --checkpoint-action --info-script --new-volume-script --rsh-command --rmt-command --owner --group --mode --mtime';
+const tarTakes = '-f -C -T -X -I -F -b -g -H -K -L -N -V -W --file --directory --files-from --exclude --exclude-from --strip-components --transform --xform --wildcards-match --use-compress-program --to-command --checkpoint-action --info-script --new-volume-script --rsh-command --rmt-command --owner --group --mode --mtime --one-top-level';
 const tarDeadly = ['-I', '-F', '--use-compress-program', '--to-command', '--checkpoint-action', '--info-script', '--new-volume-script', '--rsh-command', '--rmt-command', '-P', '--absolute-names', '--absolute-paths', '--recursive-unlink', '--unlink-first', '--remove-files'];
 
 /** The first word of tar may be a cluster without a dash. */
@@ -31,7 +31,7 @@ function tar(call: Invocation): readonly Finding[] {
   const { home } = call.scan.context;
   const wide = options.operands.find(({ text }) => text.replace(/\/+$/, '') === home || text === '/' || text === '/etc');
   if (wide && !has(options, '-x', '--extract')) return danger(call, `packs everything below ${wide.text}, secrets among it`);
-  const where = has(options, '-x', '--extract', '--get') ? valuesOf(options, '-C', '--directory') : valuesOf(options, '-f', '--file').filter(({ text }) => text !== '-');
+  const where = has(options, '-x', '--extract', '--get') ? valuesOf(options, '-C', '--directory', '--one-top-level') : valuesOf(options, '-f', '--file').filter(({ text }) => text !== '-');
   return [...where.flatMap((arg) => writeTo(arg, call)), ...change(call, 'packs or unpacks files')];
 }
 

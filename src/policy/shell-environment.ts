@@ -15,7 +15,7 @@ const steering = new RegExp(`^(?:${[
   'GCONV_PATH', 'LOCPATH', 'NLSPATH', 'LOCALDOMAIN', 'MALLOC_\\w+', 'GLIBC_TUNABLES', 'TERMINFO\\w*', 'TERMCAP', 'TERMPATH', 'COLORTERM_\\w+', 'GTK_MODULES', 'QT_PLUGIN_PATH', 'GIO_\\w+', 'DBUS_\\w+', 'DISPLAY', 'WAYLAND_\\w+',
   'KUBECONFIG', 'DOCKER_\\w+', 'AWS_\\w+', 'GOOGLE_\\w+', 'AZURE_\\w+', 'TF_\\w+', 'ANSIBLE_\\w+', 'VAULT_\\w+', 'PGSERVICEFILE', 'PSQLRC', 'PSQL_EDITOR', 'GNUPGHOME', 'PASSWORD_STORE_\\w+', 'PKCS11_\\w+', 'OPENSSL_CONF', 'KRB5_\\w+',
 ].join('|')})$`);
-const benign = /^(?:NODE_ENV|CI|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|CLICOLOR\w*|DEBUG|RUST_BACKTRACE|RUST_LOG|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|GIT_(?:AUTHOR|COMMITTER)_\w+|GIT_TERMINAL_PROMPT|GIT_OPTIONAL_LOCKS|VERBOSE|LOG_LEVEL)$/;
+const benign = /^(?:NODE_ENV|IFS|CI|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|CLICOLOR\w*|DEBUG|RUST_BACKTRACE|RUST_LOG|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|GIT_(?:AUTHOR|COMMITTER)_\w+|GIT_TERMINAL_PROMPT|GIT_OPTIONAL_LOCKS|VERBOSE|LOG_LEVEL)$/;
 /** Values that switch a program off instead of choosing one. */
 const disarmed = new Map([['PAGER', /^(?:cat)?$/], ['GIT_PAGER', /^(?:cat)?$/], ['MANPAGER', /^cat$/], ['GIT_EDITOR', /^(?:true|:)$/], ['EDITOR', /^(?:true|:)$/], ['GIT_CONFIG_NOSYSTEM', /^1$/], ['DISPLAY', /^$/], ['LESS', /^-?[A-Za-z]*$/], ['IFS', /^(?:\$'\\[nt]'|[,:;|\s]?)$/], ['NO_PROXY', /./]]);
 

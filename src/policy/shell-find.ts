@@ -46,7 +46,7 @@ function executed(words: readonly Arg[], call: Invocation): readonly Finding[] {
   const broad = from === '/' || from.replace(/\/+$/, '') === home || from === '/etc' || from === '/root';
   const filled = words.map((arg) => (arg.text.includes('{}') ? { ...arg, text: arg.text.replaceAll('{}', '\0'), values: [arg.text.replaceAll('{}', '\0')], dynamic: true, substitution: 'names' as const } : arg));
   const inner = call.argv(filled, { captured: true, piped: false });
-  return broad && inner.length === 0 ? [...inner, ...danger(call, 'reads files all over the system')] : inner;
+  return broad ? [...inner, ...danger(call, 'acts on files all over the system')] : inner;
 }
 
 function secretTarget(call: Invocation): readonly Finding[] {

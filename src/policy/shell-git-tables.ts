@@ -16,7 +16,7 @@ export const disarming = /^(?:core\.pager=(?:cat)?|pager\.\w+=(?:false|cat|0)|co
 /** Subcommands that send, rewrite or throw away what cannot be got back, whatever follows. */
 export const gitDangerous: Readonly<Record<string, string>> = {
   'filter-branch': 'rewrites history', 'filter-repo': 'rewrites history', 'send-email': 'sends mail', 'daemon': 'serves the repository', 'instaweb': 'serves the repository', 'http-backend': 'serves the repository', 'shell': 'is a login shell',
-  'credential': 'prints credentials', 'credential-store': 'prints credentials', 'credential-cache': 'keeps credentials', 'upload-pack': 'serves the repository', 'receive-pack': 'serves the repository', 'upload-archive': 'serves the repository', 'update-server-info': 'serves the repository',
+  'upload-pack': 'serves the repository', 'receive-pack': 'serves the repository', 'upload-archive': 'serves the repository', 'update-server-info': 'serves the repository',
   'prune': 'drops objects', 'update-ref': 'moves references', 'symbolic-ref': 'moves references', 'replace': 'replaces objects', 'http-push': 'pushes', 'imap-send': 'sends mail', 'request-pull': 'runs a pager', 'p4': 'talks to a server', 'svn': 'talks to a server', 'cvsserver': 'serves the repository',
   'gui': 'opens a program', 'citool': 'opens a program', 'difftool': 'runs another program', 'mergetool': 'runs another program', 'web--browse': 'opens a program', 'remote-ext': 'runs a program', 'remote-fd': 'runs a program', 'sh-i18n': 'is part of a shell', 'maintenance': 'schedules work', 'fast-import': 'rewrites history', 'scalar': 'schedules work',
 };

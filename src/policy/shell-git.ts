@@ -30,7 +30,7 @@ function globalOptions(call: Invocation): Split {
 
 function globalOption(text: string, value: Arg | undefined, call: Invocation): readonly Finding[] {
   if (text === '-c') return value && !value.dynamic && settingIsHarmless(value.text) ? [] : danger(call, 'changes a setting that may name a program');
-  if (text.startsWith('--config-env')) return danger(call, 'changes a setting that may name a program');
+  if (/^--config-env|^-c./.test(text)) return danger(call, 'changes a setting that may name a program');
   if (text === '-C') return value ? folder(value, call) : [];
   if (/^--(?:exec-path=|git-dir|work-tree|namespace|super-prefix)/.test(text)) return danger(call, 'uses the settings of another repository');
   return text === '-p' || text === '--paginate' ? change(call, 'starts a pager') : [];
@@ -49,7 +49,7 @@ function settingIsHarmless(setting: string): boolean {
 function subcommand(verb: string, rest: readonly Arg[], call: Invocation): readonly Finding[] {
   if (verb === '') return [];
   const options = parseOptions(rest, takes);
-  const why = gitDangerous[verb];
+  const why = verb.startsWith('credential') ? 'prints or keeps credentials' : gitDangerous[verb];
   if (why !== undefined) return danger(call, why);
   const running = [...gitRunning, ...(verb === 'grep' ? ['-O'] : [])].find((name) => has(options, name));
   if (running !== undefined) return danger(call, `${running} runs another program`);
@@ -93,10 +93,14 @@ function config(rest: readonly Arg[], call: Invocation): readonly Finding[] {
   const { operands } = parseOptions(rest, '-f --file --blob --type --default');
   const [first = '', second = ''] = operands.map(({ text }) => text);
   const named = operands.length === 1 && first !== 'edit' && words.every((word) => /^(?:[^-]|--(?:global|local|system|worktree|type=\S+|bool|int)$)/.test(word));
-  if (named || readsConfig(words)) return /credential|token|password|extraheader/i.test(words.join(' ')) ? danger(call, 'prints credentials') : [];
+  if (named || readsConfig(words)) return printsConfig([...rest, ...(call.place.next ?? [])], call);
   if (words.some((word) => /^--(?:global|system|file)|^-f$/.test(word))) return danger(call, 'changes the settings of every repository');
   const key = /^(?:un)?set$/.test(first) ? second : first;
   return harmlessKeys.test(key) && !rest.some((arg) => arg.dynamic) ? change(call, 'changes a setting of the repository') : danger(call, 'changes a setting that decides what git runs or where it sends');
+}
+
+function printsConfig(words: readonly Arg[], call: Invocation): readonly Finding[] {
+  return words.some(({ text }) => /credential|token|password|extraheader/i.test(text)) ? danger(call, 'prints credentials') : [];
 }
 
 function readsConfig(words: readonly string[]): boolean {

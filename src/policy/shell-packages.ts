@@ -25,7 +25,7 @@ function installs(call: Invocation, names: readonly Arg[]): readonly Finding[] {
   if (call.args.some((arg) => arg.dynamic || arg.substitution !== 'none')) return danger(call, 'installs what is known only when it runs');
   const address = names.find(({ text }) => remote.test(text) && !/^@[\w.-]+\/[\w.-]+/.test(text));
   if (address) return danger(call, `installs from ${address.text}`);
-  if (words.some((text) => /^(?:-g|--global|--location=global|--registry|--index-url|--extra-index-url|--trusted-host|--find-links|--source|--break-system-packages|--user|--target|--prefix|--root|-i|-t)(?:=|$)/.test(text) && !(text === '-i' && call.name === 'npm') && !(text === '-t' && call.name === 'cargo'))) return danger(call, 'installs outside the project or from another registry');
+  if (words.some((text) => /^(?:-g|--global|--location=global|--registry|--index-url|--extra-index-url|--trusted-host|--find-links|--source|--break-system-packages|--user|--user-install|--target|--prefix|--root|-i|-t)(?:=|$)/.test(text) && !(text === '-i' && call.name === 'npm') && !(text === '-t' && call.name === 'cargo'))) return danger(call, 'installs outside the project or from another registry');
   return change(call, 'installs packages, which may run code');
 }
 

@@ -8,12 +8,20 @@ export const readers: ReadonlyMap<string, Reader> = new Map(Object.entries(reade
 /** Only prints names, words or sizes: a secret path among its words gives nothing away, unless its output goes on to what acts on it. */
 const namers = new Set(['ls', 'eza', 'exa', 'lsd', 'stat', 'test', '[', 'echo', 'printf', 'basename', 'dirname', 'realpath', 'readlink', 'du', 'which', 'find', 'fd', 'tree', 'pwd', 'cd', 'pushd', 'true', 'false', ':', 'mkdir', 'export', 'unset', 'chmod', 'type', 'command', 'namei', 'locate']);
 
+const gitNames = /^(?:check-ignore|ls-files|status|log|commit|branch|checkout|switch|tag|rm)$/;
+
 export function namesOnly(call: Invocation): boolean {
   const { name, args, place } = call;
-  if (!namers.has(name)) return name === 'git' && /^(?:check-ignore|ls-files|status|log|commit|branch|checkout|switch|tag|rm)$/.test(args.find(({ text }) => !text.startsWith('-'))?.text ?? '');
+  if (name === 'git') return gitNamesOnly(args);
+  if (!namers.has(name)) return false;
   if (name === 'find' || name === 'fd') return !place.captured && !args.some(({ text }) => /^-(?:exec|ok|x|X|delete|-exec|fprint|fls)/.test(text));
   if (name === 'echo' || name === 'printf' || name === 'command') return !place.piped || name !== 'command';
   return !place.captured;
+}
+
+function gitNamesOnly(args: readonly Arg[]): boolean {
+  const verb = args.find(({ text }) => !text.startsWith('-'))?.text ?? '';
+  return gitNames.test(verb) && !args.some(({ text }) => /^-(?:p|u|U\d|L|-patch|-full-diff)/.test(text));
 }
 
 /** The words of a search that are a pattern or a program, not a path. */

@@ -1,7 +1,7 @@
 import { forEachChild, type ArithmeticFor, type Command, type Function as FunctionNode, type HereDoc, type ParsedScript, type Pipeline, type Redirection, type Script, type SyntaxNode, type While } from 'unbash';
 import { judge } from './shell-judge.js';
 import { arithmeticFindings, expansionFindings, testFindings } from './shell-expansions.js';
-import { assignmentFindings, isBenignVariable } from './shell-environment.js';
+import { assignmentFindings, isBenignVariable, setFindings } from './shell-environment.js';
 import { pathsOf, quoted, unanalysable } from './shell-findings.js';
 import { hereFindings, redirectFindings } from './shell-redirects.js';
 import { literalArg, resolveWord } from './shell-words.js';
@@ -20,6 +20,8 @@ export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
     case 'Command': walkCommand(node, scan, inner); return;
     case 'Pipeline': walkPipeline(node, scan, inner); return;
     case 'Function': walkFunction(node, scan, inner); return;
+    case 'For':
+    case 'Select': report(scan, setFindings(node.name.value, '', scan)); break;
     case 'While':
     case 'ArithmeticFor': report(scan, endless(node)); break;
     case 'Redirected': {
@@ -152,11 +154,13 @@ function walkCommand(node: Command, scan: Scan, place: Place): void {
   if (scan.parts > maxParts) return;
   forEachChild(node, (child) => walk(child, scan, { ...place, piped: false, input: '', next: null }));
   if (!node.name) return;
-  const own: Place = { ...place, piped: place.piped || feeds(node.redirects), input: `${place.input}${inputOf(node.redirects, scan)}` };
+  const own: Place = { ...place, piped: place.piped || feeds(node.redirects) || (remote.has(node.name.value) && node.redirects.some(({ operator }) => operator === '<')), input: `${place.input}${inputOf(node.redirects, scan)}` };
   report(scan, judge(argvOf(node, scan), own, scan, node.prefix.some((part) => part.type === 'Assignment' && !isBenignVariable(part.name))));
   if (fetchers.test(`${place.input} ${node.name.value}`)) for (const redirect of node.redirects) keepFetched(redirect, scan);
 }
 
+/** Programs for which a file as standard input is more than data. */
+const remote = new Set(['ssh', 'docker', 'podman', 'kubectl']);
 const fetchers = /(?:^|\s)(?:curl|wget|http|https|xh|aria2c)\s*(?:\s|$)/;
 
 /** A file that a redirect fills from the network, so that running it later in the same script is seen. */

@@ -7,6 +7,8 @@ interface Piece { readonly texts: readonly string[]; readonly dynamic: boolean; 
 const maxValues = 32;
 const maxWords = 256;
 const secretName = /^(?!SSH_AUTH_SOCK$|.*_FILE$|.*_PATH$|XAUTHORITY$)(?:.*_)?(?:API_?KEY|KEY|TOKEN|SECRET|SECRETS|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|CREDENTIALS|AUTH|COOKIE|PAT|DSN|(?:DATABASE|MONGO|REDIS)_UR[IL]|PGPASSWORD|MYSQL_PWD)(?:_.*)?$/;
+/** A substitution that looks for names like these may well name a secret file. */
+const secretWord = /\b(?:\.?env|secrets?|tokens?|keys?|pem|cred\w*|ssh|passw\w*|id_\w+)\b/i;
 const namePrinters = new Set(['find', 'fd', 'ls', 'which', 'type', 'command', 'git', 'pwd', 'dirname', 'basename', 'realpath', 'readlink', 'date', 'whoami', 'hostname', 'uname', 'nproc', 'seq', 'id', 'wc']);
 
 /** The words that one word of the source becomes: several where braces multiply it. */
@@ -79,7 +81,7 @@ function resolvePart(part: WordPart, scan: Scan, first: boolean): Piece {
     case 'LocaleString': return asPiece(combine(part.parts.map((inner) => resolvePart(inner, scan, false))));
     case 'SimpleExpansion': return variable(part.text.slice(1), scan);
     case 'ParameterExpansion': return parameter(part, scan);
-    case 'CommandExpansion': return { ...unknown(substitutionKind(part.script)), texts: [unknownText, ...echoed(part.script, scan)] };
+    case 'CommandExpansion': return { ...unknown(substitutionKind(part.script, part.text)), texts: [unknownText, ...echoed(part.script, scan)] };
     case 'ProcessSubstitution': return { ...fixed('/dev/fd/63'), substitution: 'any' };
     case 'ArithmeticExpansion': return fixed('0');
     case 'BraceExpansion': return unknown();
@@ -100,12 +102,13 @@ function echoed(script: ParsedScript | undefined, scan: Scan): readonly string[]
   return words.some((word) => word.dynamic) ? [] : [texts.join(' '), ...texts.slice(-1)];
 }
 
-function substitutionKind(script: ParsedScript | undefined): 'names' | 'any' {
+function substitutionKind(script: ParsedScript | undefined, text: string): 'names' | 'any' {
   const statement = script?.commands[0];
   if (!statement || script.commands.length > 1) return 'any';
   let { command } = statement;
   if (command.type === 'Pipeline' && command.commands[0]) [command] = command.commands;
-  return command.type === 'Command' && namePrinters.has(command.name?.value ?? '') ? 'names' : 'any';
+  const names = command.type === 'Command' && namePrinters.has(command.name?.value ?? '');
+  return names && !secretWord.test(text) ? 'names' : 'any';
 }
 
 function variable(name: string, scan: Scan): Piece {

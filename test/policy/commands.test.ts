@@ -4,12 +4,14 @@ import { hiddenCommands } from './hidden-commands.js';
 import { riskOf, tally, type Risk } from './judging.js';
 import { leakCommands } from './leak-commands.js';
 import { mutatingCommands } from './mutating-commands.js';
+import { mixedCommands } from './mixed-commands.js';
 import { optionCommands } from './option-commands.js';
 import { readerCommands } from './reader-commands.js';
+import { readerDailyCommands } from './reader-daily-commands.js';
 import { readerLineCommands } from './reader-line-commands.js';
 
-const dangerous = { ...harmCommands, ...leakCommands, ...hiddenCommands, ...optionCommands };
-const readers = [...readerCommands, ...readerLineCommands];
+const dangerous = { ...harmCommands, ...leakCommands, ...hiddenCommands, ...optionCommands, ...mixedCommands };
+const readers = [...readerCommands, ...readerLineCommands, ...readerDailyCommands];
 
 function rowsOf(classes: Readonly<Record<string, readonly string[]>>): readonly { readonly name: string; readonly commands: readonly string[] }[] {
   return Object.entries(classes).map(([name, commands]) => ({ name, commands }));

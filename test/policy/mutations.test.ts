@@ -6,12 +6,14 @@ import { context, riskOf } from './judging.js';
 import { harmCommands } from './harm-commands.js';
 import { hiddenCommands } from './hidden-commands.js';
 import { leakCommands } from './leak-commands.js';
+import { mixedCommands } from './mixed-commands.js';
 import { optionCommands } from './option-commands.js';
 import { readerCommands } from './reader-commands.js';
+import { readerDailyCommands } from './reader-daily-commands.js';
 import { readerLineCommands } from './reader-line-commands.js';
 
-const dangerous = Object.values({ ...harmCommands, ...leakCommands, ...hiddenCommands, ...optionCommands }).flat();
-const readers = [...readerCommands, ...readerLineCommands];
+const dangerous = Object.values({ ...harmCommands, ...leakCommands, ...hiddenCommands, ...optionCommands, ...mixedCommands }).flat();
+const readers = [...readerCommands, ...readerLineCommands, ...readerDailyCommands];
 const singleLine = (row: string): boolean => !row.includes('\n') && !row.includes('<<') && !row.includes('#');
 const reader = fc.constantFrom(...readers.filter(singleLine));
 /** Dangerous for what they are, not for being broken or for ending in the middle of something. */
