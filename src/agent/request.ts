@@ -1,6 +1,8 @@
+import type { ModelRef } from '../core/conversation.js';
 import type { AssistantData, Stop, Usage } from '../core/event.js';
 import type { Json } from '../core/json.js';
 import type { Fault, ModelChunk, ReceivedCall } from '../core/provider.js';
+import { cacheMiss } from './cache-watch.js';
 import type { TurnDeps } from './turn.js';
 
 /** One answer of a model, recorded. `fault` and `interrupted` leave `calls` empty: nothing of an unfinished answer may run. */
@@ -26,13 +28,7 @@ export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: 
   }
   const stop: Stop = signal.aborted || draft.fault ? 'interrupted' : draft.stop;
   const calls = stop === 'interrupted' ? [] : draft.calls;
-  if (draft.usage) {
-    const { input, output, cacheRead, cacheWrite } = draft.usage;
-    await d.append({ kind: 'usage', content: null, data: {
-      response_id: responseId, provider: ref.provider, model: ref.model,
-      input_tokens: input, output_tokens: output, cache_read_tokens: cacheRead, cache_write_tokens: cacheWrite, cost_usd: draft.costUsd,
-    } });
-  }
+  if (draft.usage) await recordUsage(d, ref, responseId, draft.usage, draft.costUsd);
   const data: AssistantData = {
     response_id: responseId, provider: ref.provider, api: ref.api, model: ref.model, stop,
     ...(stop === 'interrupted' ? { interrupted: true } : {}),
@@ -40,6 +36,16 @@ export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: 
   };
   if (worthKeeping(draft, calls, stop)) await d.append({ kind: 'assistant', content: draft.text, data });
   return { responseId, text: draft.text, calls, stop, ...(draft.fault ? { fault: draft.fault } : {}) };
+}
+
+async function recordUsage(d: TurnDeps, ref: ModelRef, responseId: string, usage: Usage, costUsd: number | null): Promise<void> {
+  const missed = cacheMiss(d.events(), ref, usage);
+  if (missed !== null) d.emit({ type: 'notice', level: 'info', code: 'cache_miss', message: missed });
+  const { input, output, cacheRead, cacheWrite } = usage;
+  await d.append({ kind: 'usage', content: null, data: {
+    response_id: responseId, provider: ref.provider, model: ref.model,
+    input_tokens: input, output_tokens: output, cache_read_tokens: cacheRead, cache_write_tokens: cacheWrite, cost_usd: costUsd,
+  } });
 }
 
 /** An answer with calls alone needs no row of its own, and neither does one that broke off before its first word. */
@@ -68,7 +74,7 @@ function receive(d: TurnDeps, draft: Draft, chunk: ModelChunk): void {
       Object.assign(draft, newDraft());
       d.emit({ ...chunk, type: 'retry_scheduled' });
       break;
-    case 'notice': d.emit({ type: 'notice', level: 'info', code: chunk.code, message: chunk.message }); break;
+    case 'notice': d.emit({ type: 'notice', level: chunk.level ?? 'info', code: chunk.code, message: chunk.message }); break;
     case 'end':
       draft.stop = chunk.stop;
       draft.reasoning = chunk.reasoning ?? [];

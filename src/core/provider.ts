@@ -32,7 +32,8 @@ export type ModelChunk =
   | { readonly type: 'usage'; readonly usage: Usage; readonly costUsd: number | null }
   /** The request failed and is sent again after `delayMs`; `attempt` counts from 1. All text of this request so far is void. */
   | { readonly type: 'retry'; readonly attempt: number; readonly maxRetries: number; readonly delayMs: number; readonly reason: string }
-  | { readonly type: 'notice'; readonly code: string; readonly message: string }
+  /** Without a level: `info`. */
+  | { readonly type: 'notice'; readonly level?: 'info' | 'warn'; readonly code: string; readonly message: string }
   | { readonly type: 'end'; readonly stop: Exclude<Stop, 'interrupted'>; readonly reasoning?: readonly Json[] }
   | { readonly type: 'fault'; readonly fault: Fault };
 
