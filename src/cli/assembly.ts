@@ -2,12 +2,13 @@ import { createHash } from 'node:crypto';
 import { createSession, type Session } from '../agent/session.js';
 import type { SessionRow } from '../core/store.js';
 import type { Notice } from './headless.js';
-import { openModel, type ModelWish, type OpenedModel } from './model-opening.js';
+import { openModel, type OpenedModel } from './model-opening.js';
 import { lastTools, openingEvents, readContext, toolsEvent } from './opening-events.js';
+import { configuredWish, type ModelWish } from './provider-settings.js';
 import { newSessionId, openSession, type OpenedSession, type SessionWish } from './session-files.js';
 import { spendCheck } from './spend-limit.js';
-import type { Setup } from './setup.js';
 import { openKeeping } from './undo-keeping.js';
+import type { Setup } from './setup.js';
 import type { Workbench } from './workbench.js';
 
 /** A session with all its parts, ready for its next turn. */
@@ -67,11 +68,10 @@ function changesSince(opened: OpenedSession, cwd: string, now: number): readonly
 /** What was said on the command line wins, then what the session used, then the configuration. A session of the embedded provider has no
  *  preference: once there is a real model, it goes on with that. */
 function modelWish(setup: Setup, opened: OpenedSession): ModelWish {
-  const { provider, model } = setup.config.provider;
   const explicit = ['model', 'provider', 'base_url'].some((key) => ['flag', 'set'].includes(setup.loaded.origins[key]?.kind ?? ''));
   const { row } = opened;
   const preferred = row.provider !== null && row.model !== null && row.model !== 'offline';
-  return !explicit && opened.restored.length > 0 && preferred ? { provider: row.provider, model: row.model } : { provider, model };
+  return !explicit && opened.restored.length > 0 && preferred ? { provider: row.provider, model: row.model } : configuredWish(setup);
 }
 
 /** Brings an old session up to what is asked of it now: open calls answered, another model noted, an explicit change of tools appended. */

@@ -1,41 +1,65 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Api, ModelRef } from '../core/conversation.js';
 import type { Provider } from '../core/provider.js';
-import { resolveProvider, type Endpoint, type ProviderChoice } from '../providers/catalog.js';
+import { resolveProvider, type Endpoint, type ProviderChoice, type Resolution } from '../providers/catalog.js';
 import { builtInPresets } from '../providers/catalog-presets.js';
+import type { HttpDependencies } from '../providers/http-provider.js';
+import { findModel } from '../providers/models.js';
 import type { Wire } from '../providers/wire.js';
 import { CliError, exit } from './cli-error.js';
+import { providerSettings, type ModelWish } from './provider-settings.js';
 import type { Setup } from './setup.js';
 
 /** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
 export interface OpenedModel { readonly provider: Provider; readonly ref: ModelRef; warm(): void; close(): void }
 
-/** Which model: from options and configuration, or from the row of the session that is resumed. */
-export interface ModelWish { readonly provider: string | null; readonly model: string | null }
-
 /** Opens the model that is wished for, or the best there is: the first provider with a key, a local server, the embedded provider.
  *  Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing key. */
 export async function openModel(setup: Setup, wish: ModelWish): Promise<OpenedModel> {
+  const { ref, endpoint } = await resolveReady(setup, wish);
+  return await connect(setup, ref, endpoint);
+}
+
+/** The model and endpoint that are wished for. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a missing key, 1 for a local server that
+ *  would have to say which models it has and does not run. */
+export async function resolveReady(setup: Setup, wish: ModelWish): Promise<Extract<Resolution, { ok: true }>> {
   const choice = choiceOf(setup, wish);
-  const named = wish.provider !== null || wish.model !== null;
+  const named = wish.provider !== null || wish.model !== null || choice.baseUrl !== undefined;
   const fallback = named ? undefined : await (await import('../providers/discover.js')).chooseProvider({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
-  const resolved = resolveProvider({ ...choice, ...(fallback ? { fallback } : {}) });
-  if (!resolved.ok) {
-    const { kind, message, hint } = resolved.problem;
-    throw new CliError(kind === 'key_missing' ? exit.credentials : exit.usage, message, hint);
-  }
-  return await connect(setup, resolved.ref, resolved.endpoint);
+  const asked = { ...choice, ...(fallback ? { fallback } : {}) };
+  const resolved = resolveProvider(asked);
+  if (resolved.ok) return resolved;
+  const { kind, message, hint } = resolved.problem;
+  const served = kind === 'model_missing' ? await firstServed(setup, asked) : null;
+  if (served !== null) return served;
+  throw new CliError(kind === 'key_missing' ? exit.credentials : exit.usage, message, hint);
+}
+
+/** The first model that a server of this machine lists; null for other servers. */
+async function firstServed(setup: Setup, asked: ProviderChoice): Promise<Extract<Resolution, { ok: true }> | null> {
+  const named = { ...asked, name: asked.name ?? asked.model ?? '', model: 'any' };
+  const resolved = resolveProvider(named);
+  if (!resolved.ok || !resolved.endpoint.local) return null;
+  const listed = await (await import('../providers/discover.js')).listModels(resolved.endpoint, setup.env, 2000);
+  if (!listed.ok) throw new CliError(exit.failed, listed.message, 'Start it, or choose another provider with --provider.');
+  const first = listed.models[0];
+  if (first === undefined) throw new CliError(exit.usage, `${resolved.endpoint.label} at ${resolved.endpoint.baseUrl} has no model`, 'Load one there first.');
+  return { ...resolved, ref: { ...resolved.ref, model: first.id } };
 }
 
 function choiceOf(setup: Setup, wish: ModelWish): ProviderChoice {
-  const { provider: section, http } = setup.config;
   return {
-    env: setup.env, presets: builtInPresets, userProviders: section.custom, allowInsecure: http.allowInsecure,
+    env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom, allowInsecure: setup.config.http.allowInsecure,
     ...(wish.provider === null ? {} : { name: wish.provider }),
     ...(wish.model === null ? {} : { model: wish.model }),
-    ...(section.baseUrl === null ? {} : { baseUrl: section.baseUrl }),
-    ...(section.api === null ? {} : { api: section.api }),
+    ...providerSettings(setup),
   };
+}
+
+/** The model that `name` means in a session that uses `current`: without a provider in it, one of the same provider. Asks nobody. */
+export function resolveModel(setup: Setup, name: string, current: ModelRef): Resolution {
+  const fallback = current.api === 'offline' ? {} : { fallback: { provider: current.provider, model: null } };
+  return resolveProvider({ ...choiceOf(setup, { provider: null, model: name }), ...fallback });
 }
 
 const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
@@ -44,19 +68,37 @@ const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
 
 async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise<OpenedModel> {
   if (endpoint.api === 'offline') {
+    await checkScript(setup, ref.model);
     const { createOfflineProvider } = await import('../providers/offline.js');
     return { ref, provider: createOfflineProvider({ cwd: setup.cwd, sleep }), warm: () => undefined, close: () => undefined };
   }
-  const [{ createHttpProvider }, wire, { findModel }] = await Promise.all([import('../providers/http-provider.js'), wireOf(endpoint.api), import('../providers/models.js')]);
-  const provider = createHttpProvider(endpoint, wire, setup.config.http, {
+  const [{ createHttpProvider }, wire] = await Promise.all([import('../providers/http-provider.js'), wireOf(endpoint.api)]);
+  const provider = createHttpProvider(endpoint, wire, setup.config.http, httpDependencies(setup, endpoint));
+  return { ref, provider: endpoint.local ? await watched(setup, provider, endpoint) : provider, warm: () => { provider.warm(); }, close: () => { provider.close(); } };
+}
+
+/** What an HTTP provider needs of the world. */
+export function httpDependencies(setup: Setup, endpoint: Endpoint): HttpDependencies {
+  return {
     now: Date.now, random: Math.random, sleep, env: setup.env,
     schedule: (callback, delayMs) => {
       const timer = setTimeout(callback, delayMs);
       return () => { clearTimeout(timer); };
     },
     price: (model) => findModel(endpoint.provider, model, setup.config.provider.models)?.price ?? null,
-  });
-  return { ref, provider, warm: () => { provider.warm(); }, close: () => { provider.close(); } };
+  };
+}
+
+async function watched(setup: Setup, provider: Provider, endpoint: Endpoint): Promise<Provider> {
+  const [{ watchLocalWindow }, { localContextWindow }] = await Promise.all([import('../providers/local-window.js'), import('../providers/discover.js')]);
+  return watchLocalWindow(provider, { label: endpoint.label, ask: (model) => localContextWindow(endpoint, model, setup.env, 500) });
+}
+
+/** A script that cannot be played is a wrong option, found before anything starts. */
+async function checkScript(setup: Setup, model: string): Promise<void> {
+  if (!model.endsWith('.json')) return;
+  const script = await (await import('../providers/script-file.js')).readScript(model, setup.cwd);
+  if (!script.ok) throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
 }
 
 /** The wire's code, loaded for the wire in use alone. */

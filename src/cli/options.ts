@@ -20,6 +20,7 @@ export interface RootOptions {
   readonly outputFormat: string;
   readonly cwd?: string;
   readonly maxCost?: string;
+  readonly effort?: string;
   readonly ephemeral?: boolean;
   readonly test?: boolean;
   readonly set: readonly string[];
@@ -48,6 +49,7 @@ export function addRootOptions(program: Command): Command {
     .addOption(new Option('--output-format <text|json|stream-json>', 'headless output').default('text'))
     .option('-C, --cwd <dir>', 'work there')
     .option('--max-cost <usd>', 'stop before a request whose projected cost would pass this')
+    .option('--effort <level>', 'how much a model thinks (low, medium, high, …), where it can be told')
     .option('--ephemeral', 'keep nothing on disk')
     .option('--test', 'unsafe tools answer with canned output, unless TEST_ALLOW=1')
     .addOption(new Option('--set <key=value>', 'override one configuration key; repeatable').argParser(collect).default([], ''))

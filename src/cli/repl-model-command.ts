@@ -4,6 +4,8 @@ import { builtInPresets } from '../providers/catalog-presets.js';
 import { firstWithKey, resolveProvider } from '../providers/catalog.js';
 import { findLocalServers } from '../providers/discover.js';
 import { findModel, knownModels } from '../providers/models.js';
+import { CliError } from './cli-error.js';
+import { resolveModel } from './model-opening.js';
 import type { SessionDesk } from './session-desk.js';
 import type { Setup } from './setup.js';
 import type { Workbench } from './workbench.js';
@@ -20,11 +22,17 @@ export function modelCommand(bench: Workbench, desk: SessionDesk): Command {
 }
 
 async function change(setup: Setup, desk: SessionDesk, name: string, context: CommandContext): Promise<void> {
-  const resolved = resolveProvider({ model: name, env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom, allowInsecure: setup.config.http.allowInsecure });
-  if (!resolved.ok) { context.notice('error', `${resolved.problem.message}: ${resolved.problem.hint}`); return; }
   const { session } = desk.current();
   const before = session.ref();
-  await session.switchModel(resolved.ref);
+  const resolved = resolveModel(setup, name, before);
+  if (!resolved.ok) { context.notice('error', `${resolved.problem.message}: ${resolved.problem.hint}`); return; }
+  try {
+    await session.switchModel(resolved.ref);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    context.notice('error', `${error.message}: ${error.hint}`);
+    return;
+  }
   context.refresh();
   const dropped = before.provider !== resolved.ref.provider || before.api !== resolved.ref.api || before.model !== resolved.ref.model;
   const reasoning = dropped && session.events().some((event) => event.kind === 'assistant' && typeof event.data === 'object' && event.data !== null && 'reasoning' in event.data);

@@ -50,7 +50,7 @@ function workingDirectory(given: string | undefined): string {
 export function settingFlags(options: Partial<RootOptions>, cwd: string): Readonly<Record<string, unknown>> {
   const flags: Record<string, unknown> = {
     model: options.model, provider: options.provider, base_url: options.baseUrl, ...trustFlags(options),
-    max_tool_turns: numeric(options.maxToolTurns), max_cost_usd: numeric(options.maxCost),
+    max_tool_turns: numeric(options.maxToolTurns), max_cost_usd: numeric(options.maxCost), effort: options.effort,
     system_prompt: options.systemPrompt === undefined ? undefined : promptText(options.systemPrompt, cwd),
   };
   return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));

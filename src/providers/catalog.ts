@@ -26,9 +26,14 @@ export interface ProviderChoice {
   readonly name?: string;
   /** `[provider/]model`. */
   readonly model?: string;
-  /** For the provider that is resolved, whichever that is. Wins over the environment. */
+  /** Wins over the environment. */
   readonly baseUrl?: string;
   readonly api?: Exclude<Api, 'offline'>;
+  /** Merged over the preset's `extra_body`. */
+  readonly extraBody?: JsonObject;
+  /** The provider that each of the three above was configured for: no other one gets it, so that no key goes to a host it was not meant for. Absent: it is
+   *  for the provider that is resolved, whichever that is. */
+  readonly owners?: { readonly baseUrl?: string; readonly api?: string; readonly extraBody?: string };
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly presets: Presets;
   readonly userProviders?: Readonly<Record<string, Partial<Preset>>>;
@@ -50,6 +55,22 @@ export type Resolution = { readonly ok: true; readonly ref: ModelRef; readonly e
 export function resolveProvider(choice: ProviderChoice): Resolution {
   const presets = mergePresets(choice.presets, choice.userProviders ?? {});
   const { name, model } = splitModel(choice, presets);
+  return resolveNamed(name, model, ownSettings(choice, name), presets);
+}
+
+/** The choice without what was configured for another provider. */
+function ownSettings({ baseUrl: url, api, extraBody, ...choice }: ProviderChoice, name: string): ProviderChoice {
+  const { owners = {} } = choice;
+  const own = (owner: string | undefined): boolean => owner === undefined || owner === name;
+  return {
+    ...choice,
+    ...(url !== undefined && own(owners.baseUrl) ? { baseUrl: url } : {}),
+    ...(api !== undefined && own(owners.api) ? { api } : {}),
+    ...(extraBody !== undefined && own(owners.extraBody) ? { extraBody } : {}),
+  };
+}
+
+function resolveNamed(name: string, model: string | null, choice: ProviderChoice, presets: Presets): Resolution {
   const preset = Object.hasOwn(presets, name) ? presets[name] : undefined;
   if (preset === undefined) return problem('unknown_provider', `unknown provider \`${name}\``, unknownHint(name, Object.keys(presets)));
   if (preset.api === 'offline') return offline(name, preset, model);
@@ -75,9 +96,14 @@ function splitModel(choice: ProviderChoice, presets: Presets): { readonly name: 
   if (choice.name) return { name: choice.name, model: given };
   const [first = '', ...rest] = (given ?? '').split('/');
   if (Object.hasOwn(presets, first)) return { name: first, model: rest.join('/') || null };
-  if (choice.baseUrl !== undefined) return { name: 'openai', model: given };
-  const fallback = choice.fallback ?? { provider: firstWithKey(presets, choice.env) ?? 'offline', model: null };
+  const fallback = choice.fallback ?? unnamed(choice, presets);
   return { name: fallback.provider, model: given ?? fallback.model };
+}
+
+/** The provider where nothing names one: that of the base URL, else the first whose key is set. */
+function unnamed(choice: ProviderChoice, presets: Presets): NonNullable<ProviderChoice['fallback']> {
+  if (choice.baseUrl !== undefined) return { provider: choice.owners?.baseUrl ?? 'openai', model: null };
+  return { provider: firstWithKey(presets, choice.env) ?? 'offline', model: null };
 }
 
 /** The first provider, in the order of the presets, whose key is set; null where none is. */
@@ -116,8 +142,12 @@ function buildEndpoint(provider: string, preset: Preset, url: string, choice: Pr
     quirks: (otherHost ? preset.other_host_quirks : preset.quirks) ?? {},
     modelsPath: preset.models_path ?? '/models',
     local: preset.local === true,
-    ...(preset.extra_body === undefined ? {} : { extraBody: preset.extra_body }),
+    ...mergedBody(preset, choice),
   };
+}
+
+function mergedBody({ extra_body: own }: Preset, { extraBody: configured }: ProviderChoice): Pick<Endpoint, 'extraBody'> {
+  return own === undefined && configured === undefined ? {} : { extraBody: { ...own, ...configured } };
 }
 
 function offline(provider: string, preset: Preset, model: string | null): Resolution {

@@ -2,6 +2,7 @@ import type { AssistantMessage, Conversation, Message } from '../core/conversati
 import type { ToolSpec } from '../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../core/json.js';
 import { wellFormed } from '../core/text.js';
+import { effortForm, type EffortForm } from './quirks.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
 import { bodyText, jsonText, markSides, mergeSides, pieceCache, textCache, type Pieces } from './wire-pieces.js';
 import type { WireOptions } from './wire.js';
@@ -36,12 +37,12 @@ export function chatRequest(): (conversation: Conversation, options: WireOptions
   };
 }
 
-function limits(conversation: Conversation, { quirks }: WireOptions): (readonly [string, string | undefined])[] {
+function limits(conversation: Conversation, { quirks, model }: WireOptions): (readonly [string, string | undefined])[] {
   const max = conversation.settings.max_output_tokens ?? quirks.default_max_output_tokens;
-  return [[quirks.max_tokens_field ?? 'max_tokens', max === undefined ? undefined : String(max)], ...effortField(conversation.settings.effort, quirks.effort)];
+  return [[quirks.max_tokens_field ?? 'max_tokens', max === undefined ? undefined : String(max)], ...effortField(conversation.settings.effort, effortForm(quirks, model))];
 }
 
-function effortField(effort: string | undefined, how: WireOptions['quirks']['effort']): (readonly [string, string])[] {
+function effortField(effort: string | undefined, how: EffortForm | undefined): (readonly [string, string])[] {
   if (effort === undefined) return [];
   switch (how) {
     case 'reasoning_effort': return [['reasoning_effort', jsonText(effort)]];

@@ -93,7 +93,8 @@ async function* wireChunks(answer: Answer, reader: AnswerReader): AsyncGenerator
   const whole: Uint8Array[] = [];
   let kind: 'unknown' | 'events' | 'json' = 'unknown';
   let bytes = 0;
-  for await (const chunk of answer.body) {
+  const broken: { error?: unknown } = {};
+  for await (const chunk of untilBroken(answer.body, broken)) {
     reader.alive();
     bytes += chunk.length;
     if (bytes > maxBodyBytes) throw tooLarge(answer, reader, `an answer of more than ${maxBodyBytes / 1024 / 1024} MiB`);
@@ -102,9 +103,25 @@ async function* wireChunks(answer: Answer, reader: AnswerReader): AsyncGenerator
     for (const event of sse.push(chunk)) yield decoder.push(event);
     if (sse.overflowed) throw tooLarge(answer, reader, 'a line of more than 16 MiB');
   }
+  if ('error' in broken) { yield endOfBroken(kind === 'events' ? decoder.end() : [], broken.error); return; }
   if (kind === 'json') { yield decodeWhole(whole, reader); return; }
   for (const event of sse.end()) yield decoder.push(event);
   yield decoder.end();
+}
+
+/** All that counts may have come before the break: then the answer is complete, and asking again would cost it twice. Throws the break otherwise. */
+function endOfBroken(last: readonly WireChunk[], error: unknown): readonly WireChunk[] {
+  if (!last.some((chunk) => chunk.type === 'end')) throw error;
+  return last;
+}
+
+/** The chunks of a body; where reading fails, `broken` gets the error and the chunks end. */
+async function* untilBroken(body: Answer['body'], broken: { error?: unknown }): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (error) {
+    broken.error = error;
+  }
 }
 
 /** What a body is, by its first bytes rather than by what the server calls it. Throws for a web page. */

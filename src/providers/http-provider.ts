@@ -10,7 +10,7 @@ import type { Post } from './http-sdk-fetch.js';
 import { createWatch, type Expired, type Schedule } from './http-watch.js';
 import { maskKeys } from './keys.js';
 import { costUsd, type Price } from './pricing.js';
-import { planRetry, type RetryRules } from './retry.js';
+import { planRetry, type Failed, type RetryRules } from './retry.js';
 import { createTextProtocol } from './text-protocol.js';
 import type { Wire } from './wire.js';
 
@@ -77,9 +77,9 @@ async function* stream(request: ModelRequest, context: Context): AsyncGenerator<
   for (let attempt = 1; !request.signal.aborted; attempt++) {
     const outcome = yield* tryOnce(request, body, turnEndsAt, context);
     if (outcome.complete || request.signal.aborted) return;
-    const plan = planRetry(outcome.failed, attempt, limits, { random: d.random(), now: d.now(), leftMs: turnEndsAt - d.now() });
-    if (!plan.retry) { yield { type: 'fault', fault: shown(plan.fault, endpoint) }; return; }
-    const reason = shown(outcome.failed.fault, endpoint).message;
+    const plan = planRetry(notRunning(outcome.failed, endpoint), attempt, limits, { random: d.random(), now: d.now(), leftMs: turnEndsAt - d.now() });
+    if (!plan.retry) { yield { type: 'fault', fault: shown(plan.fault, endpoint, request.ref.model) }; return; }
+    const reason = shown(outcome.failed.fault, endpoint, request.ref.model).message;
     yield { type: 'retry', attempt, maxRetries: limits.maxRetries, delayMs: plan.delayMs, reason };
     await d.sleep(plan.delayMs, request.signal);
   }
@@ -115,6 +115,12 @@ async function* tryOnce(request: ModelRequest, body: string, turnEndsAt: number,
   }
 }
 
+/** A server of this machine that refuses the connection is not running, and waiting does not start it. */
+function notRunning(failed: Failed, endpoint: Endpoint): Failed {
+  if (!endpoint.local || failed.fault.code !== 'network' || !failed.fault.message.includes('ECONNREFUSED')) return failed;
+  return { retryable: false, fault: { code: 'network', message: `${endpoint.label} is not running at ${endpoint.baseUrl}`, hint: 'start it, or choose another model with --model' } };
+}
+
 /** The same request and model give the same bytes; lone surrogates, which strict servers reject, do not get through. */
 function requestBody(request: ModelRequest, context: Context): string {
   const { endpoint, wire } = context;
@@ -148,9 +154,10 @@ function timedOut(expired: Expired, host: string, limits: HttpLimits): HttpFailu
   }
 }
 
-/** A fault fit to be shown: keys masked, and for a rejected key the variable it came from. */
-function shown(fault: Fault, endpoint: Endpoint): Fault {
+/** A fault fit to be shown: keys masked, for a rejected key the variable it came from, for a conversation that is too long what that means. */
+function shown(fault: Fault, endpoint: Endpoint, model: string): Fault {
   const message = maskKeys(fault.message, [endpoint.key]);
+  if (fault.code === 'context_overflow') return { ...fault, message: `The conversation is longer than the context window of ${model}: ${message}` };
   if (fault.code !== 'auth' || endpoint.keyEnv.length === 0) return { ...fault, message };
   return { ...fault, message, hint: `check ${endpoint.keyEnv.join(' or ')}` };
 }

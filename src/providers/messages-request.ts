@@ -3,6 +3,7 @@ import type { ToolSpec } from '../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../core/json.js';
 import { wellFormed } from '../core/text.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
+import { effortForm } from './quirks.js';
 import { layOut, type Part } from './wire-layout.js';
 import { bodyText, jsonText, markSides, mergeSides, pieceCache, textCache, type Pieces, type Side } from './wire-pieces.js';
 import type { WireOptions } from './wire.js';
@@ -70,9 +71,10 @@ const budgets: ReadonlyMap<string, number> = new Map([['minimal', 1024], ['low',
 function effortFields(conversation: Conversation, options: WireOptions, maxTokens: number, last: Side | undefined): (readonly [string, string])[] {
   const { effort } = conversation.settings;
   if (effort === undefined || effort === 'none') return [];
-  if (options.quirks.effort === 'adaptive') return [['thinking', '{"type":"adaptive"}'], ['output_config', jsonText({ effort })]];
+  const form = effortForm(options.quirks, options.model);
+  if (form === 'adaptive') return [['thinking', '{"type":"adaptive"}'], ['output_config', jsonText({ effort })]];
   const budget = Math.min(budgets.get(effort) ?? 12_288, maxTokens - 1024);
-  if (options.quirks.effort !== 'thinking' || budget < 1024 || refusesBudget(conversation, options, last)) return [];
+  if (form !== 'thinking' || budget < 1024 || refusesBudget(conversation, options, last)) return [];
   return [['thinking', jsonText({ type: 'enabled', budget_tokens: budget })]];
 }
 

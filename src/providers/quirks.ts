@@ -1,3 +1,13 @@
+/** How an effort setting is sent. `thinking` is `thinking: {type}` on Chat Completions and a token budget on Messages, `adaptive` is Messages'
+ *  `thinking: {type: "adaptive"}` with `output_config.effort`. */
+export type EffortForm = 'reasoning_effort' | 'reasoning.effort' | 'thinking' | 'adaptive';
+
+/** The form in which `model` takes an effort setting, or undefined where it is not known to take one: then it is not sent. */
+export function effortForm({ effort }: Quirks, model: string): EffortForm | undefined {
+  if (typeof effort !== 'object') return effort;
+  return effort.find(({ models }) => new RegExp(models).test(model))?.send;
+}
+
 /** Where a server differs from the document of its wire. Data of `config/providers.json`, never code that names a vendor. */
 export interface Quirks {
   /** Name of the output limit's field on Chat Completions. Default `max_tokens`. */
@@ -13,9 +23,8 @@ export interface Quirks {
   readonly reasoning_return?: 'reasoning_content' | 'reasoning_details' | 'none';
   /** `cache_control` marks: on Anthropic's wire always, on Chat Completions for models whose id matches this expression. */
   readonly cache_control_models?: string;
-  /** How an effort setting is sent; absent: it is not sent. `thinking` is `thinking: {type}` on Chat Completions and a token budget on Messages,
-   *  `adaptive` is Messages' `thinking: {type: "adaptive"}` with `output_config.effort`. */
-  readonly effort?: 'reasoning_effort' | 'reasoning.effort' | 'thinking' | 'adaptive';
+  /** How an effort setting is sent: for every model, or for those whose id matches an expression (the first that does). Absent: it is not sent. */
+  readonly effort?: EffortForm | readonly { readonly models: string; readonly send: EffortForm }[];
   /** Output tokens sent where a wire demands the field and none is configured. */
   readonly default_max_output_tokens?: number;
   /** True: an assistant message with calls needs `content: ""` instead of null. */

@@ -2,6 +2,7 @@ import type { AssistantMessage, Conversation, Message } from '../core/conversati
 import type { ToolSpec } from '../core/event.js';
 import { isRecord, type Json } from '../core/json.js';
 import { wellFormed } from '../core/text.js';
+import { effortForm } from './quirks.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
 import { layOut, type Part } from './wire-layout.js';
 import { bodyText, jsonText, pieceCache, textCache, type Pieces } from './wire-pieces.js';
@@ -32,7 +33,7 @@ export function responsesRequest(): (conversation: Conversation, options: WireOp
       ['include', '["reasoning.encrypted_content"]'],
       ['instructions', conversation.system.trim() === '' ? undefined : JSON.stringify(wellFormed(conversation.system))],
       ['max_output_tokens', max === undefined ? undefined : String(Math.max(minOutputTokens, max))],
-      ['reasoning', effort !== undefined && quirks.effort !== undefined ? jsonText({ effort }) : undefined],
+      ['reasoning', effort !== undefined && effortForm(quirks, options.model) !== undefined ? jsonText({ effort }) : undefined],
       ['tools', hasTools ? tools(conversation.tools, () => jsonText(conversation.tools.map(toolField))) : undefined],
       ['parallel_tool_calls', hasTools && quirks.parallel_tool_calls === true ? 'true' : undefined],
       ['input', `[${(input.length > 0 ? input : [nothingToAnswer]).join(',')}]`],

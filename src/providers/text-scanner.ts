@@ -135,8 +135,8 @@ class Scanner implements TextScanner {
     const end = text.trimEnd().length;
     if (end > 0) {
       const glue = this.#calls.length > 0 ? withoutTags(this.#glue) : this.#glue;
-      const leading = this.#spoke || this.#calls.length === 0 ? glue : glue.trimStart();
-      this.#shown.push({ type: 'text', text: leading + text.slice(0, end) });
+      const said = glue + text.slice(0, end);
+      this.#shown.push({ type: 'text', text: this.#spoke || this.#calls.length === 0 ? said : said.trimStart() });
       this.#glue = '';
       this.#spoke = true;
     }

@@ -174,3 +174,34 @@ test('what a provider says a request costs wins over the table', async () => {
   const costs = [await listen(provider, hello, 'openai-chat'), await listen(provider, hello, 'openai-chat')].map(({ chunks }) => chunks.find((chunk) => chunk.type === 'usage')?.costUsd);
   expect(costs).toEqual([3, 0.25]);
 });
+
+test('a connection that breaks after the finish reason leaves the answer complete: it is not asked for again', async () => {
+  const call = { tool_calls: [{ index: 0, id: 'c1', function: { name: 'bash', arguments: '{"command":"ls"}' } }] };
+  const server = await serve({ status: 200, headers: eventStream, stream: [{ data: event(call) }, { data: event({}, 'tool_calls') }], end: 'rst' });
+  const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), hello, 'openai-chat');
+  expect({ calls: heard.calls.length, stop: heard.stop, requests: server.requests.length }).toEqual({ calls: 1, stop: 'tool', requests: 1 });
+});
+
+test('a connection that breaks before the finish reason gives nothing of the answer, and it is asked for again', async () => {
+  const call = { tool_calls: [{ index: 0, id: 'c1', function: { name: 'bash', arguments: '{"command":"ls"}' } }] };
+  const server = await serve({ status: 200, headers: eventStream, stream: [{ data: event(call) }], end: 'rst' }, said);
+  const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), hello, 'openai-chat');
+  expect({ calls: heard.calls, text: heard.text, requests: server.requests.length }).toEqual({ calls: [], text: 'Hello', requests: 2 });
+});
+
+test('a conversation that is too long is said so, and not sent again', async () => {
+  const server = await serve({ status: 400, headers: { 'content-type': 'application/json' }, body: '{"error":{"code":"context_length_exceeded","message":"maximum context length is 8192 tokens"}}' });
+  const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), hello, 'openai-chat');
+  expect(heard.fault).toMatchObject({ code: 'context_overflow', message: 'The conversation is longer than the context window of m: maximum context length is 8192 tokens', hint: expect.stringMatching(/new session/) as string });
+  expect(server.requests).toHaveLength(1);
+});
+
+test('a server of this machine that is not running is one sentence, at once', async () => {
+  const server = await serve(said);
+  await server.close();
+  for (const label of ['Ollama', 'LM Studio']) {
+    const heard = await listen(testProvider(testEndpoint('openai-chat', server.url, { local: true, label })), hello, 'openai-chat');
+    expect(heard.fault?.message).toBe(`${label} is not running at ${server.url}`);
+    expect(heard.waits).toEqual([]);
+  }
+});
