@@ -1,6 +1,5 @@
 import { change, danger, pathsOf, quoted, unanalysable } from './shell-findings.js';
 import { setFindings } from './shell-environment.js';
-import { isInside } from './paths.js';
 import { printsNamesOnly, shellText } from './shell-wrappers.js';
 import { namesSecret } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation, Scan } from './shell-types.js';
@@ -146,9 +145,4 @@ function yes(call: Invocation): readonly Finding[] {
   const head = call.place.next?.[0]?.text;
   if (head === 'head') return [];
   return call.place.next === null ? danger(call, 'prints without end') : change(call, `answers every question of ${quoted(head ?? '')} with yes`);
-}
-
-/** True for a folder that nobody should lose: the workspace itself, what it lies in, home, a system folder. */
-export function isPrecious(path: string, call: Invocation): boolean {
-  return isInside(call.scan.context.workspace, path) || isInside(call.scan.context.home, path);
 }
