@@ -1,6 +1,6 @@
 import { knownEvent, type Event } from '../core/event.js';
 import type { Fault } from '../core/provider.js';
-import { utf8Bytes } from '../core/text.js';
+import { contextTokens } from './context-size.js';
 
 /** USD per million tokens. */
 export interface Price { readonly input: number; readonly output: number }
@@ -16,8 +16,8 @@ export interface Budget {
 /** A fault where the session's cost so far and the next request's projected cost together pass the limit, else null.
  *  Projected: the tokens known to go in (what the last request reported, and a quarter of the bytes added since) and a whole answer out. Source: contracts 8. */
 export function overBudget(events: readonly Event[], budget: Budget): Fault | null {
-  const { spent, inputTokens } = measure(events);
-  const projected = (inputTokens * budget.price.input + budget.maxOutputTokens * budget.price.output) / 1e6;
+  const spent = spentUsd(events);
+  const projected = (contextTokens(events) * budget.price.input + budget.maxOutputTokens * budget.price.output) / 1e6;
   if (spent + projected <= budget.maxCostUsd) return null;
   const money = (usd: number): string => `$${usd.toFixed(4)}`;
   return {
@@ -27,18 +27,9 @@ export function overBudget(events: readonly Event[], budget: Budget): Fault | nu
   };
 }
 
-function measure(events: readonly Event[]): { readonly spent: number; readonly inputTokens: number } {
-  let spent = 0;
-  let tokens = 0;
-  let bytes = 0;
-  for (const raw of events) {
-    const event = knownEvent(raw);
-    if (event?.kind === 'usage') {
-      const { data } = event;
-      spent += data.cost_usd ?? 0;
-      tokens = data.input_tokens + data.cache_read_tokens + data.cache_write_tokens + data.output_tokens;
-      bytes = 0;
-    } else if (raw.kind !== 'tool_started') bytes += utf8Bytes(raw.content ?? '') + (raw.data === null ? 0 : utf8Bytes(JSON.stringify(raw.data)));
-  }
-  return { spent, inputTokens: tokens + Math.ceil(bytes / 4) };
+function spentUsd(events: readonly Event[]): number {
+  return events.reduce((spent, raw) => {
+    const event = raw.kind === 'usage' ? knownEvent(raw) : null;
+    return spent + (event?.kind === 'usage' ? (event.data.cost_usd ?? 0) : 0);
+  }, 0);
 }

@@ -2,24 +2,23 @@ import type { TurnEnd } from '../core/agent-event.js';
 import { errorEnvelope, isError, type Envelope } from '../core/envelope.js';
 import type { ToolCallData } from '../core/event.js';
 import { firstLine } from '../core/text.js';
+import { ask, type Asking } from './ask.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
-import { request, type Reply } from './request.js';
+import type { Reply } from './request.js';
 import type { TurnDeps } from './turn.js';
 
 /** Responses in a row whose every call failed, after which the model is asked for an answer instead. */
 const maxFailedResponses = 3;
 
-interface Count { turns: number; toolCalls: number; denied: number; failedInRow: number }
+interface Count extends Asking { turns: number; toolCalls: number; denied: number; failedInRow: number }
 type Status = TurnEnd['status'];
 
 /** One user turn: request, run what was asked for, one call at a time and in order, and request again, until a response asks for nothing.
  *  Front ends and tests alike run this and nothing else. Source: contracts 5. */
 export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd> {
-  const count: Count = { turns: 0, toolCalls: 0, denied: 0, failedInRow: 0 };
+  const count: Count = { turns: 0, toolCalls: 0, denied: 0, failedInRow: 0, overflowed: false, autoFailed: false };
   for (;;) {
-    const refusal = d.refuseRequest();
-    if (refusal) return end('failed', '', count, { fault: refusal });
-    const reply = await request(d, 'auto', signal);
+    const reply = await ask(d, 'auto', count, signal);
     const status = ended(reply, signal);
     if (status) return end(status, reply.text, count, reply);
     if (reply.calls.length === 0) return end('completed', reply.text, count);
@@ -51,9 +50,7 @@ function refusalFault(stop: Reply['stop'] | undefined): NonNullable<TurnEnd['fau
 
 /** One request in which calling tools is forbidden. Calls that come back all the same are answered and not run. */
 async function lastAnswer(d: TurnDeps, status: 'limit_reached' | 'completed', count: Count, signal: AbortSignal): Promise<TurnEnd> {
-  const refusal = d.refuseRequest();
-  if (refusal) return end('failed', '', count, { fault: refusal });
-  const reply = await request(d, 'none', signal);
+  const reply = await ask(d, 'none', count, signal);
   const calls = await recordCalls(d, reply);
   for (const { call } of calls) await answer(d, call, fixed(errorEnvelope('limit_reached', limitMessage(d, status))));
   return end(ended(reply, signal) ?? status, reply.text, count, reply);

@@ -1,4 +1,4 @@
-import type { ModelRef } from '../core/conversation.js';
+import type { Conversation, ModelRef } from '../core/conversation.js';
 import type { AssistantData, Stop, Usage } from '../core/event.js';
 import type { Json } from '../core/json.js';
 import type { Fault, ModelChunk, ReceivedCall } from '../core/provider.js';
@@ -18,17 +18,12 @@ interface Draft { text: string; calls: ReceivedCall[]; usage: Usage | null; cost
 
 /** Sends the conversation, shows the answer as it comes, and records usage and text. The only caller of a provider. */
 export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
-  const { provider, ref } = d.model();
+  const { ref } = d.model();
   const responseId = `r${d.events().length + 1}`;
-  const draft = newDraft();
-  d.emit({ type: 'request_started' });
-  for await (const chunk of provider.stream({ conversation: d.projection.conversation(), ref, toolChoice, signal })) {
-    if (signal.aborted) break;
-    receive(d, draft, chunk);
-  }
+  const draft = await listen(d, d.projection.conversation(), toolChoice, signal);
   const stop: Stop = signal.aborted || draft.fault ? 'interrupted' : draft.stop;
   const calls = stop === 'interrupted' ? [] : draft.calls;
-  if (draft.usage) await recordUsage(d, ref, responseId, draft.usage, draft.costUsd);
+  await recordUsage(d, ref, responseId, draft);
   const data: AssistantData = {
     response_id: responseId, provider: ref.provider, api: ref.api, model: ref.model, stop,
     ...(stop === 'interrupted' ? { interrupted: true } : {}),
@@ -38,13 +33,35 @@ export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: 
   return { responseId, text: draft.text, calls, stop, ...(draft.fault ? { fault: draft.fault } : {}) };
 }
 
-async function recordUsage(d: TurnDeps, ref: ModelRef, responseId: string, usage: Usage, costUsd: number | null): Promise<void> {
-  const missed = cacheMiss(d.events(), ref, usage);
+/** One answer to `conversation` that is no part of it: only its usage is recorded, and its text is not shown. */
+export async function requestSummary(d: TurnDeps, conversation: Conversation, signal: AbortSignal): Promise<{ readonly text: string; readonly fault: Fault | null }> {
+  const { ref } = d.model();
+  const responseId = `r${d.events().length + 1}`;
+  const quiet: TurnDeps = { ...d, emit: (event) => { if (event.type !== 'text_delta' && event.type !== 'reasoning_delta') d.emit(event); } };
+  const draft = await listen(quiet, conversation, 'none', signal);
+  await recordUsage(d, ref, responseId, draft, 'compaction');
+  return { text: draft.fault ? '' : draft.text.trim(), fault: draft.fault };
+}
+
+async function listen(d: TurnDeps, conversation: Conversation, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Draft> {
+  const { provider, ref } = d.model();
+  const draft = newDraft();
+  d.emit({ type: 'request_started' });
+  for await (const chunk of provider.stream({ conversation, ref, toolChoice, signal })) {
+    if (signal.aborted) break;
+    receive(d, draft, chunk);
+  }
+  return draft;
+}
+
+async function recordUsage(d: TurnDeps, ref: ModelRef, responseId: string, { usage, costUsd }: Draft, purpose?: 'compaction'): Promise<void> {
+  if (!usage) return;
+  const missed = purpose ? null : cacheMiss(d.events(), ref, usage);
   if (missed !== null) d.emit({ type: 'notice', level: 'info', code: 'cache_miss', message: missed });
   const { input, output, cacheRead, cacheWrite } = usage;
   await d.append({ kind: 'usage', content: null, data: {
     response_id: responseId, provider: ref.provider, model: ref.model,
-    input_tokens: input, output_tokens: output, cache_read_tokens: cacheRead, cache_write_tokens: cacheWrite, cost_usd: costUsd,
+    input_tokens: input, output_tokens: output, cache_read_tokens: cacheRead, cache_write_tokens: cacheWrite, cost_usd: costUsd, ...(purpose ? { purpose } : {}),
   } });
 }
 

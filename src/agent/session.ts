@@ -7,12 +7,14 @@ import type { Fault, Provider } from '../core/provider.js';
 import type { SessionPort } from '../core/session-port.js';
 import type { Blob, SessionRow, Store } from '../core/store.js';
 import { firstLine } from '../core/text.js';
+import { compact, planFor, type Compacted } from './compact.js';
+import type { CompactionPlan } from './compaction-plan.js';
 import { noteFiles } from './known-files.js';
 import { createRecorder, type Recorder } from './recorder.js';
 import { runTurn } from './loop.js';
 import type { TurnDeps } from './turn.js';
 
-export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | 'limits' | 'sha256' | 'now' | 'log' | 'keeping'> {
+export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | 'limits' | 'sha256' | 'now' | 'log' | 'keeping' | 'contextWindow'> {
   readonly store: Store;
   readonly row: SessionRow;
   /** Events of a session that is resumed; empty for a new one. */
@@ -34,6 +36,10 @@ export interface Session extends SessionPort {
   /** Answers calls that the program's end left open, in the log. Call once, before the first turn of a resumed session. */
   repair(): Promise<number>;
   append(draft: EventDraft): Promise<Event>;
+  /** Puts a summary in the place of the conversation so far; `focus` is what the user wants kept in particular, or ''. Runs like a turn; rejects while one runs. */
+  compact(focus: string): Promise<Compacted>;
+  /** What `compact` would cover; null where there is too little. */
+  compactionPlan(): CompactionPlan | null;
   /** Contents that an event of this session refers to, or null. */
   blob(sha256: string): Promise<Uint8Array | null>;
   unsaved(): number;
@@ -116,6 +122,22 @@ class LiveSession implements Session {
     return end;
   }
 
+  async compact(focus: string): Promise<Compacted> {
+    if (this.#turn) throw new Error('a turn is running: interrupt it first');
+    const turn = new AbortController();
+    this.#turn = turn;
+    this.#emit({ type: 'turn_started' });
+    try {
+      return await compact(this.#deps(), { trigger: 'manual', focus }, turn.signal);
+    } finally {
+      this.#turn = null;
+      const status = turn.signal.aborted ? 'interrupted' : 'completed';
+      this.#emit({ type: 'turn_ended', end: { status, text: '', turns: 0, toolCalls: 0, denied: 0 } });
+    }
+  }
+
+  compactionPlan(): CompactionPlan | null { return planFor(this.#deps(), 'manual'); }
+
   interrupt(): void {
     this.#turn?.abort();
   }
@@ -155,9 +177,9 @@ class LiveSession implements Session {
   }
 
   #deps(): TurnDeps {
-    const { registry, policy, limits, sha256, now, log, keeping, refuseRequest } = this.#options;
+    const { registry, policy, limits, sha256, now, log, keeping, contextWindow, refuseRequest } = this.#options;
     return {
-      registry, policy, limits, sha256, now, log, cwd: this.cwd, ...(keeping ? { keeping } : {}),
+      registry, policy, limits, sha256, now, log, cwd: this.cwd, ...(keeping ? { keeping } : {}), ...(contextWindow ? { contextWindow } : {}),
       append: (draft, blobs) => this.append(draft, blobs),
       emit: (event) => { this.#emit(event); },
       projection: this.#recorder.projection,

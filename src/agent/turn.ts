@@ -33,6 +33,8 @@ export interface TurnDeps {
   /** Absent: what calls do to files is not kept. */
   readonly keeping?: ChangeKeeping;
   readonly limits: TurnLimits;
+  /** Tokens of a model's context window; null where it is not known. Absent: the conversation is compacted only once it has overflowed. */
+  readonly contextWindow?: (ref: ModelRef) => number | null;
   readonly cwd: string;
   /** Messages the person sent meanwhile, for delivery now. */
   readonly takeSteering: () => readonly string[];

@@ -1,0 +1,67 @@
+import type { Conversation } from '../core/conversation.js';
+import type { CompactionData } from '../core/event.js';
+import { planCompaction, type CompactionPlan } from './compaction-plan.js';
+import { contextTokens, tokensOf } from './context-size.js';
+import { requestSummary } from './request.js';
+import { shrunk, summaryRequest } from './summary-request.js';
+import type { TurnDeps } from './turn.js';
+
+export type Compacted =
+  | { readonly done: true; readonly seq: number; readonly tokensBefore: number; readonly tokensAfter: number }
+  | { readonly done: false; readonly reason: string };
+
+export interface CompactionWish {
+  readonly trigger: CompactionData['trigger'];
+  /** What the user wants kept, or ''. */
+  readonly focus: string;
+}
+
+/** The window counts as full from here on. */
+const fullShare = 0.85;
+/** Of the window, what the newest messages may take to stay as they are. */
+const keptShare = 0.1;
+const assumedWindow = 128_000;
+
+/** True where the next request would come near the end of the model's window, and something was said since the last try to compact. */
+export function windowIsFull(d: TurnDeps): boolean {
+  const window = d.contextWindow?.(d.model().ref) ?? null;
+  const events = d.events();
+  if (window === null || contextTokens(events) <= window * fullShare) return false;
+  const last = events.findLastIndex((event) => event.kind === 'compaction');
+  return last < 0 || events.slice(last).some((event) => event.kind === 'assistant' || event.kind === 'tool_call');
+}
+
+/** What a compaction would cover now; null where there is too little. */
+export function planFor(d: Pick<TurnDeps, 'events' | 'model' | 'contextWindow'>, trigger: CompactionWish['trigger']): CompactionPlan | null {
+  const window = d.contextWindow?.(d.model().ref) ?? assumedWindow;
+  return planCompaction(d.events(), trigger === 'auto' ? window * keptShare : 0, trigger !== 'manual');
+}
+
+/** One request for a summary, and one event that stands for what it covers; the originals stay in the log. Where the window has overflowed and no
+ *  summary comes, what the program itself knows has to do. */
+export async function compact(d: TurnDeps, { trigger, focus }: CompactionWish, signal: AbortSignal): Promise<Compacted> {
+  const plan = planFor(d, trigger);
+  if (plan === null) return { done: false, reason: 'there is too little to compact' };
+  const refusal = d.refuseRequest();
+  if (refusal) return { done: false, reason: refusal.message };
+  const { text, fault } = await requestSummary(d, summaryRequest(summarised(d, trigger), focus), signal);
+  if (signal.aborted) return { done: false, reason: 'it was interrupted' };
+  if (text === '' && trigger !== 'overflow') return { done: false, reason: fault?.message ?? 'the model gave no summary' };
+  return await record(d, plan, trigger, plan.text(text === '' ? null : text));
+}
+
+/** What a window overflowed on does not fit into it with a question added. */
+function summarised(d: TurnDeps, trigger: CompactionWish['trigger']): Conversation {
+  const conversation = d.projection.conversation();
+  if (trigger !== 'overflow') return conversation;
+  const window = d.contextWindow?.(d.model().ref) ?? assumedWindow;
+  return shrunk(conversation, Math.min(window, tokensOf(conversation)) / 2);
+}
+
+async function record(d: TurnDeps, plan: CompactionPlan, trigger: CompactionWish['trigger'], content: string): Promise<Compacted> {
+  const { fromSeq, toSeq, tokensBefore, messages } = plan;
+  const tokensAfter = plan.tokensAfter(content);
+  const { seq } = await d.append({ kind: 'compaction', content, data: { from_seq: fromSeq, to_seq: toSeq, trigger, tokens_before: tokensBefore, tokens_after: tokensAfter } });
+  d.emit({ type: 'notice', level: 'info', code: 'compacted', message: `The conversation was compacted: ${messages} messages became one, about ${tokensAfter} tokens instead of ${tokensBefore}. The provider's cache is lost once. Nothing is deleted; /uncompact takes it back.` });
+  return { done: true, seq, tokensBefore, tokensAfter };
+}
