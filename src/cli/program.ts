@@ -1,6 +1,8 @@
 import { Command } from 'commander';
 import type { EarlyFrame } from './early-frame.js';
 import { addRootOptions, type RootOptions } from './options.js';
+import { group, leaf, type Finish } from './program-parts.js';
+import { addRecord, addRecordSessions } from './program-record.js';
 import { version } from './version.js';
 
 export interface ProgramOptions {
@@ -33,6 +35,7 @@ export function buildProgram({ rest, early, finish }: ProgramOptions): Command {
       finish(await (await import('./chat.js')).runChat([...words, ...rest], options, early));
     });
   addSessions(program, finish);
+  addRecord(program, finish);
   addTools(program, finish);
   addConfig(program, finish);
   addUndo(program, finish);
@@ -40,22 +43,8 @@ export function buildProgram({ rest, early, finish }: ProgramOptions): Command {
   return program;
 }
 
-type Finish = ProgramOptions['finish'];
-
-function group(program: Command, name: string, description: string, example: string): Command {
-  return inherit(program.command(name).description(description).addHelpText('after', `\nExample:\n  ${example}`), program);
-}
-
-function leaf(parent: Command, usage: string, description: string, example: string): Command {
-  return inherit(parent.command(usage).description(description).addHelpText('after', `\nExample:\n  ${example}`), parent);
-}
-
-function inherit(command: Command, parent: Command): Command {
-  return command.copyInheritedSettings(parent);
-}
-
 function addSessions(program: Command, finish: Finish): void {
-  const sessions = group(program, 'sessions', 'list, show, rename and remove sessions', 'agent sessions list');
+  const sessions = group(program, 'sessions', 'list, show, search, export, import, rename and remove sessions', 'agent sessions list');
   const load = () => import('./sessions-command.js');
   leaf(sessions, 'list', 'newest first', 'agent sessions list --all --json')
     .option('--all', 'of every directory, not only this one').option('--limit <n>', 'at most so many', '50').option('--json', 'one JSON array')
@@ -68,6 +57,7 @@ function addSessions(program: Command, finish: Finish): void {
     .action(async (id: string, title: string[], _options: unknown, command: Command) => { finish(await (await load()).renameSession(id, title.join(' '), command.optsWithGlobals())); });
   leaf(sessions, 'rm <session...>', 'delete sessions and all their events', 'agent sessions rm 0198')
     .action(async (ids: string[], _options: unknown, command: Command) => { finish(await (await load()).removeSessions(ids, command.optsWithGlobals())); });
+  addRecordSessions(sessions, finish);
 }
 
 function addTools(program: Command, finish: Finish): void {
@@ -113,7 +103,9 @@ function addUndo(program: Command, finish: Finish): void {
 }
 
 function addRest(program: Command, finish: Finish): void {
-  const providers = leaf(program, 'providers', 'the providers known here and whether their keys are set', 'agent providers --json').option('--json', 'one JSON array');
+  const providers = group(program, 'providers', 'the providers known here and whether their keys are set; check one', 'agent providers --json').option('--json', 'one JSON array');
+  leaf(providers, 'check <name>', 'send one minimal request and say what works: auth, streaming, tools', 'agent providers check openrouter').option('--json', 'one JSON array')
+    .action(async (name: string, _options: unknown, command: Command) => { finish(await (await import('./provider-check.js')).checkProvider(name, command.optsWithGlobals())); });
   providers.action(async (_options: unknown, command: Command) => { finish(await (await import('./providers-command.js')).listProviders(command.optsWithGlobals())); });
   leaf(program, 'models', 'the models known here, local servers included', 'agent models --provider ollama').option('--json', 'one JSON array')
     .action(async (_options: unknown, command: Command) => { finish(await (await import('./models-command.js')).listModels(command.optsWithGlobals())); });

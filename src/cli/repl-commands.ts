@@ -4,6 +4,7 @@ import { firstLine } from '../core/text.js';
 import { age } from './json-output.js';
 import { modelCommand } from './repl-model-command.js';
 import { contextCommand, costCommand, toolsCommand } from './repl-report-commands.js';
+import { searchCommand } from './repl-search-command.js';
 import { settingsCommands } from './repl-settings-commands.js';
 import type { SessionDesk } from './session-desk.js';
 import { undoCommands } from './undo-commands.js';
@@ -13,7 +14,7 @@ const fresh = { continueNewest: false, resume: null, fork: false } as const;
 
 /** The slash commands of the REPL beside those that the screen has itself. */
 export function replCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {
-  return [modelCommand(bench, desk), ...sessionCommands(bench, desk), ...undoCommands(desk), toolsCommand(bench), contextCommand(bench, desk), costCommand(desk), ...settingsCommands(bench, desk)];
+  return [modelCommand(bench, desk), ...sessionCommands(bench, desk), searchCommand(bench, desk), ...undoCommands(desk), toolsCommand(bench), contextCommand(bench, desk), costCommand(desk), ...settingsCommands(bench, desk)];
 }
 
 function sessionCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {

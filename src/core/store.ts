@@ -51,6 +51,8 @@ export interface Store {
   remove(id: string): Promise<void>;
   /** A new session whose events are copies of the first `uptoSeq` (default: all) of `parentId`'s. */
   fork(parentId: string, row: SessionRow, uptoSeq?: number): Promise<void>;
+  /** A session made elsewhere, with all its events, in one commit. Rejects where the id is taken. */
+  adopt(row: SessionRow, events: readonly Event[]): Promise<void>;
   acquire(sessionId: string): Promise<Lease>;
   close(): Promise<void>;
 }

@@ -64,6 +64,7 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
     fork: async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
       add({ ...row, parentId }, kept(parentId).events.filter((event) => event.seq <= uptoSeq));
     },
+    adopt: async (row, events) => { add(row, events.map(cleanEvent)); },
     acquire: async (sessionId) => acquireIn(leases, sessionId, now()),
     close: async () => { leases.clear(); },
   };

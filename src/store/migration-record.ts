@@ -87,9 +87,12 @@ FROM sessions s LEFT JOIN events e ON e.session_id = s.id GROUP BY s.id;
 
 CREATE VIEW v_files AS
 SELECT e.session_id, e.seq, e.created_at, json_extract(e.data_json, '$.tool_call_id') AS call_id, json_extract(e.data_json, '$.name') AS tool,
-  json_extract(f.value, '$.path') AS path, json_extract(f.value, '$.sha256') AS sha256,
-  json_extract(e.data_json, '$.name') IN ('file_write', 'file_edit') AS written
-FROM events e, json_each(e.data_json, '$.files') f WHERE e.kind = 'tool_result';
+  json_extract(f.value, '$.path') AS path, 'seen' AS what, NULL AS sha256_before, json_extract(f.value, '$.sha256') AS sha256
+FROM events e, json_each(e.data_json, '$.files') f WHERE e.kind = 'tool_result'
+UNION ALL
+SELECT e.session_id, e.seq, e.created_at, json_extract(e.data_json, '$.tool_call_id'), coalesce(json_extract(e.data_json, '$.name'), e.kind),
+  json_extract(f.value, '$.path'), json_extract(f.value, '$.what'), json_extract(f.value, '$.before'), json_extract(f.value, '$.after')
+FROM events e, json_each(e.data_json, '$.changes') f WHERE e.kind IN ('tool_result', 'undo', 'redo', 'restore');
 `;
 
 /** Gives the events that were written before there were checksums theirs. */

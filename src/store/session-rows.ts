@@ -1,7 +1,8 @@
+import type { Event } from '../core/event.js';
 import type { SessionRow, SessionSummary } from '../core/store.js';
 import { firstLine, utf8Bytes, wellFormed } from '../core/text.js';
 import type { Connection } from './connection.js';
-import { noSession } from './event-rows.js';
+import { insertEvent, noSession } from './event-rows.js';
 import { sqliteCode, StoreError } from './store-error.js';
 
 interface StoredSession {
@@ -99,6 +100,16 @@ export function forkSession(connection: Connection, parentId: string, row: Sessi
     sql(`INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash, redacted)
          SELECT ?, seq, kind, content, data_json, created_at, crc32, hash, redacted FROM events WHERE session_id = ? AND seq <= ? ORDER BY seq`)
       .run(row.id, parentId, uptoSeq ?? Number.MAX_SAFE_INTEGER);
+  }).immediate();
+}
+
+/** A session with all its events, in one transaction. Throws a StoreError `exists` where the id is taken. */
+export function adoptSession(connection: Connection, row: SessionRow, events: readonly Event[]): void {
+  connection.db.transaction(() => {
+    if (readSession(connection, row.id) !== null) throw sessionExists(row.id);
+    insertSession(connection, row);
+    for (const event of events) insertEvent(connection, row.id, event);
+    connection.sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.updatedAt, row.id);
   }).immediate();
 }
 

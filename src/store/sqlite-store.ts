@@ -11,7 +11,7 @@ import { enterLease, leaseHolder, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './open-database.js';
 import { ownIdentity, type ProcessIdentity } from './process-identity.js';
 import { retryWhileBusy } from './retry.js';
-import { forkSession, insertSession, listSessions, readSession, recentSessions, rowLimit, sessionsByPrefix, sessionsByTitle, updateSession } from './session-rows.js';
+import { adoptSession, forkSession, insertSession, listSessions, readSession, recentSessions, rowLimit, sessionsByPrefix, sessionsByTitle, updateSession } from './session-rows.js';
 import { indexPending, searchEvents } from './search-index.js';
 import { parseSearch } from './search-query.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './store-error.js';
@@ -90,6 +90,8 @@ class SqliteStore implements Store {
   list: Store['list'] = (limit, cwd) => this.#read((connection) => listSessions(connection, limit, cwd));
   update: Store['update'] = (id, change) => this.#write((connection) => { updateSession(connection, id, change); });
   fork: Store['fork'] = (parentId, row, uptoSeq) => this.#write((connection) => { forkSession(connection, parentId, row, uptoSeq); });
+
+  adopt: Store['adopt'] = (row, events) => this.#write((connection) => { adoptSession(connection, row, events); });
 
   search: Store['search'] = async (text, limit, cwd) => {
     const query = parseSearch(text);
