@@ -16,6 +16,8 @@ export interface ShellAnalysis {
   readonly commands: readonly FoundCommand[];
   /** Findings that belong to no command: redirects, assignments, expansions. */
   readonly loose: readonly Finding[];
+  /** Every directory that a part of it may stand in, absolute. */
+  readonly folders: readonly string[];
   /** Absolute paths read and written by redirects and known arguments, by text alone: links are not followed. */
   readonly reads: readonly string[];
   readonly writes: readonly string[];
@@ -75,7 +77,7 @@ function summary(scan: Scan): ShellAnalysis {
   const [worst] = findings;
   return {
     risk: worst?.risk ?? 'read-only', findings, commands: scan.commands, loose: scan.findings.filter((finding) => !owned.has(finding)),
-    reads: [...scan.reads], writes: [...scan.writes], targets: [...new Set(findings.flatMap((finding) => finding.targets ?? []))],
+    folders: scan.cwds, reads: [...scan.reads], writes: [...scan.writes], targets: [...new Set(findings.flatMap((finding) => finding.targets ?? []))],
   };
 }
 

@@ -9,7 +9,7 @@ export const fileHandlers: ReadonlyMap<string, Handler> = new Map<string, Handle
   ['touch', each], ['mkdir', each], ['mkfifo', each], ['mktemp', mktemp], ['tee', tee], ['sponge', each], ['split', lastWritten], ['csplit', (call) => change(call, 'writes pieces')],
   ['dd', dd], ['shred', destroys], ['srm', destroys], ['wipe', destroys], ['scrub', destroys], ['truncate', destroys], ['fallocate', destroys],
   ['chmod', chmod], ['chown', chown], ['chgrp', chown], ['chattr', (call) => danger(call, 'changes protections of files')], ['setfacl', (call) => danger(call, 'changes who may use files')], ['setfattr', (call) => change(call, 'changes attributes')], ['setcap', (call) => danger(call, 'grants privileges')], ['mknod', (call) => danger(call, 'makes a device')],
-  ['patch', patch], ['dos2unix', each], ['unix2dos', each], ['ex', editor], ['ed', editor], ['vi', editor], ['vim', editor], ['nvim', editor], ['view', editor], ['emacs', editor], ['nano', editor], ['code', opener], ['cursor', opener], ['subl', opener], ['open', opener], ['xdg-open', opener], ['gnome-open', opener],
+  ['patch', patch], ['dos2unix', each], ['unix2dos', each], ['ex', editor], ['ed', editor], ['vi', editor], ['vim', editor], ['nvim', editor], ['view', editor], ['vimdiff', editor], ['emacs', editor], ['nano', editor], ['code', opener], ['cursor', opener], ['subl', opener], ['open', opener], ['xdg-open', opener], ['gnome-open', opener],
 ]);
 
 function destroys(call: Invocation): readonly Finding[] {

@@ -71,7 +71,7 @@ function readingFindings(rest: readonly Arg[], call: Invocation): readonly Findi
 
 const listWords: Readonly<Record<string, RegExp>> = {
   stash: /^(?:list|show)\b/, branch: /^(?:$|(?:(?:-a|-r|-v|-vv|-av|-avv|-l|--all|--remotes|--list|--verbose|--show-current|--no-color|--column|--(?:sort|format|color)\S*|--(?:contains|merged|no-merged|points-at|no-contains)(?: \S+| ?$)|--list \S+)(?: |$))+)/,
-  tag: /^(?:$|-l\b|--list\b|-n\d*(?: |$)|--(?:contains|merged|points-at|sort)\b)/, remote: /^(?:$|-v$|--verbose$|get-url\b)/, worktree: /^list\b/, submodule: /^(?:status\b|summary\b|$)/, bisect: /^(?:log|view)\b/, notes: /^(?:$|list\b|show\b)/, reflog: /^(?:$|show\b|-\S*|HEAD|list\b|[\w/]+$)/,
+  tag: /^(?:$|-l\b|--list\b|-n\d*(?: |$)|--(?:contains|merged|points-at)\b|--sort=\S+$)/, remote: /^(?:$|-v$|--verbose$|get-url\b)/, worktree: /^list\b/, submodule: /^(?:status\b|summary\b|$)/, bisect: /^(?:log|view)\b/, notes: /^(?:$|list\b|show\b)/, reflog: /^(?:$|show\b|-\S*|HEAD|list\b|[\w/]+$)/,
   bundle: /^(?:verify|list-heads)\b/, 'sparse-checkout': /^list\b/, help: /^-a$/, lfs: /^(?:ls-files|status|env)\b/,
 };
 

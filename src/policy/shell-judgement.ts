@@ -26,13 +26,20 @@ function loadParser(): Promise<Parse> {
 export async function judgeShell(command: string, cwd: string, tool: string, rules: ShellRules): Promise<Judgement> {
   const { facts, secrets, isProtected } = rules;
   const parse = await loadParser();
-  const plainGit = !/\bgit\b/.test(command) || (await hasPlainGit(cwd, facts));
-  const analysis = classifyShell(command, { home: facts.home, cwd, workspace: facts.workspace, secrets, isProtected, plainGit }, parse);
+  const context = { home: facts.home, cwd, workspace: facts.workspace, secrets, isProtected };
+  const first = classifyShell(command, { ...context, plainGit: true }, parse);
+  const analysis = !/git/.test(command) || (await everyRepositoryIsPlain(first.folders, facts)) ? first : classifyShell(command, { ...context, plainGit: false }, parse);
   const linked = await linkedFindings(analysis, rules);
   const findings = [...linked, ...analysis.findings];
   const risk = linked.length > 0 ? 'dangerous' : analysis.risk;
   const targets = [...new Set([...findings.flatMap((finding) => finding.targets ?? [])])];
   return { risk, reasons: findings.map((finding) => finding.reason), targets, guarded: false, confined: rules.sandbox !== 'off', ruling: ruling(analysis, linked, tool, rules) };
+}
+
+/** `cd` and `git -C` may lead into another repository, with settings of its own. */
+async function everyRepositoryIsPlain(folders: readonly string[], facts: PathFacts): Promise<boolean> {
+  const plain = await Promise.all(folders.map((folder) => hasPlainGit(folder, facts)));
+  return plain.every(Boolean);
 }
 
 /** A redirect or an operand may be a link into something guarded: what counts is where it lands. */

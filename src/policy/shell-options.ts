@@ -20,12 +20,16 @@ export function parseOptions(args: readonly Arg[], withValue = ''): Options {
     if (text === '--') { operands.push(...args.slice(i + 1)); break; }
     if (text.length < 2 || !text.startsWith('-')) operands.push(arg);
     else if (text.startsWith('--')) {
-      const flag = longFlag(arg, takes.has(text) ? args[i + 1] : undefined);
+      flags.push(longFlag(arg, takes.has(text) || abbreviates(text, takes) ? args[i + 1] : undefined));
       if (takes.has(text)) i++;
-      flags.push(flag);
     } else if (cluster(arg, takes, args[i + 1], flags)) i++;
   }
   return { flags, operands };
+}
+
+/** `--outp` may stand for `--output`: what follows it counts as its value and as an operand. */
+function abbreviates(text: string, takes: ReadonlySet<string>): boolean {
+  return text.length > 2 && [...takes].some((name) => name.startsWith(text));
 }
 
 function longFlag(arg: Arg, next: Arg | undefined): Flag {
@@ -51,7 +55,7 @@ function tail(arg: Arg, from: number): Arg {
   return { ...arg, text: arg.text.slice(from), values: arg.values.map((value) => value.slice(from)) };
 }
 
-/** Whether one of `names` was given; a long option also by any unambiguous-looking beginning of three letters or more. */
+/** Whether one of `names` was given; a long option also by any beginning of it. */
 export function has(options: Options, ...names: readonly string[]): boolean {
   return options.flags.some((flag) => names.some((name) => sameFlag(flag.name, name)));
 }
@@ -62,5 +66,5 @@ export function valuesOf(options: Options, ...names: readonly string[]): readonl
 }
 
 function sameFlag(given: string, name: string): boolean {
-  return given === name || (name.startsWith('--') && given.length >= 4 && given.startsWith('--') && name.startsWith(given));
+  return given === name || (name.startsWith('--') && given.length > 2 && given.startsWith('--') && name.startsWith(given));
 }

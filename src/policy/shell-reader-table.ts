@@ -38,17 +38,19 @@ function onlyFirst(...words: readonly string[]): NonNullable<Reader['extra']> {
 
 /** Programs that only read, several names to a row. */
 export const readerTable: Readonly<Record<string, Reader>> = {
-  'ls dir vdir eza exa lsd stat basename dirname realpath readlink du df namei': plain,
+  'ls dir vdir eza exa lsd stat basename dirname realpath readlink df namei': plain,
+  'du': { open: true, deadly: '--files0-from' },
   'pwd whoami id groups logname uname arch nproc free uptime tty who w users locale getconf sleep true false : seq expr factor wait jobs times dirs break continue return exit shift caller numfmt tsort cal ncal echo hostid': plain,
-  'which whereis type whatis apropos pgrep pidof pstree lscpu lsblk lsusb lspci lsmod lsns vmstat iostat mpstat sar nvidia-smi sensors lsb_release sw_vers getfacl getfattr lsattr ulimit cd pushd popd local readonly getopts finger last lastlog': plain,
-  'wc': { deadly: '--no-such', content: true, open: true },
+  'which whereis type whatis apropos pgrep pidof pstree lscpu lsblk lsusb lspci lsmod lsns vmstat iostat mpstat sensors lsb_release sw_vers getfacl getfattr lsattr ulimit cd pushd popd local readonly getopts last lastlog': plain,
+  'sar nvidia-smi': { open: true, deadly: '-r --gpu-reset -pl --power-limit -pm --persistence-mode', output: '-o' },
+  'wc': { content: true, open: true },
   'md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum crc32 shasum md5': content,
   'cat tac nl head rev fold fmt expand unexpand tr cut paste join comm cmp od hexdump strings look colrm column ': { ...content, takes: '-n -c -d -f -s -w -t -j -1 -2 -o -e --lines --bytes --delimiter --fields --width --output-delimiter -N -A -v -S' },
   'tail': { ...content, takes: '-n -c --lines --bytes --pid -s --sleep-interval', unsafe: '-f -F --follow --retry --pid' },
   'more most pg': { ...content, extra: (call) => (call.args.some(({ text }) => text.startsWith('+') && /!/.test(text)) ? danger(call, 'runs a command of the pager') : []) },
   'less': { ...content, takes: '-b -h -j -p -P -t -T -x -y -z --pattern --prompt', output: '-o -O --log-file --LOG-FILE', deadly: '-k --lesskey-file --lesskey-src --lesskey-content',
     extra: (call) => (call.args.some(({ text }) => text.startsWith('+')) ? danger(call, 'gives commands to the pager') : []) },
-  'bat batcat': { ...content, takes: '-l -r -H --language --line-range --theme --style --paging --color', deadly: '--pager -P --config-file', unsafe: '--diagnostic',
+  'bat batcat': { ...content, takes: '-l -r -H --language --line-range --theme --style --paging --color', deadly: '--pager -P --config-file', unsafe: '--diagnostic --generate-config-file',
     extra: (call, options) => (options.operands[0]?.text === 'cache' ? change(call, 'changes its cache') : []) },
   'xxd': { ...content, takes: '-l -s -c -g -o -n -len -seek -cols', extra: (call, options) => [...atMost(1)(call, options), ...(has(options, '-r', '-revert') ? change(call, 'makes binary data') : [])] },
   'base64 base32 basenc': { ...content, takes: '-w --wrap -i', output: '-o --output' },
@@ -62,11 +64,11 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'shuf': { ...content, takes: '-n -i -e --head-count --input-range --random-source', output: '-o --output' },
   'uniq': { ...content, takes: '-f -s -w --skip-fields --skip-chars --check-chars', extra: atMost(1) },
   'diff colordiff': { ...content, takes: '-U -C -I -x -X -W --unified --context --exclude --exclude-from --label -F --color --width --ignore-matching-lines', unsafe: '-l --paginate', recursive: false, output: '--output' },
-  'diff3 sdiff vimdiff': { content: true, deadly: '--diff-program', output: '-o --output' },
+  'diff3 sdiff': { content: true, deadly: '--diff-program', output: '-o --output' },
   'pr': content,
   'jq gojq jaq': { ...content, takes: '-f -L --from-file --indent', pattern: '--never', extra: envFilter },
   'yq xq dasel': { ...content, takes: '-f -o -p -s', pattern: '--never', unsafe: '-i --inplace --in-place -s --split-exp', extra: envFilter },
-  'date': { takes: '-d -r -f --date --reference --file --iso-8601 --rfc-3339', deadly: '--no-such', extra: dateSets },
+  'date': { takes: '-d -r -f --date --reference --file --iso-8601 --rfc-3339', extra: dateSets },
   'file': { ...content, takes: '-F -P -e --separator --exclude', deadly: '-m --magic-file', unsafe: '-C --compile -z -Z --uncompress -f --files-from' },
   'hostname dnsdomainname domainname': { takes: '-F --file', deadly: '-F --file -b --boot', extra: listOnly },
   'man': { takes: '-s -S --section --sections', deadly: '-P --pager -H --html -C --config-file -M --manpath -l --local-file -T --troff-device -X --gxditview -t --troff --preprocessor -p -B --browser', extra: (call, options) => (options.operands.some(({ text }) => text.includes('/')) ? change(call, 'formats a file of your choice') : []) },
@@ -79,17 +81,18 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'gzip gunzip bzip2 xz zstd': { content: true, extra: (call, options) => (has(options, '-l', '--list', '-t', '--test', '-c', '--stdout', '--to-stdout') && !has(options, '-r', '--recursive') ? [] : [...options.operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'replaces files')]) },
   'nm size readelf objdump c++filt addr2line otool': { ...content, deadly: '--plugin --disassembler-options-file', takes: '-j -M' },
   'dpkg-query apt-cache': { extra: onlyFirst('show', 'search', 'policy', 'depends', 'rdepends', 'showpkg', 'madison'), },
-  'journalctl': { takes: '-u -n -p -S -U -o --since --until --unit --lines', unsafe: '-f --follow', deadly: '--vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --setup-keys --relinquish-var --update-catalog' },
-  'dmesg': { deadly: '-C --clear -c --read-clear -D -E -n', unsafe: '-w --follow' },
-  'cloc tokei scc sloccount': { takes: '--include-lang --exclude-dir -e', unsafe: '--write-lang-def --config --git', output: '--out --report-file -o --output' },
+  'journalctl': { takes: '-u -n -p -S -U -o --since --until --unit --lines', output: '--cursor-file', unsafe: '-f --follow', deadly: '--vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --setup-keys --relinquish-var --update-catalog' },
+  'dmesg': { deadly: '-C --clear -c --read-clear -D -E -n --console-on --console-off --console-level', unsafe: '-w --follow' },
+  'cloc tokei scc sloccount': { takes: '--include-lang --exclude-dir -e', deadly: '--extract-with --vcs', unsafe: '--config --git', output: '--out --report-file -o --output --write-lang-def --counted --ignored --found --categorized --sql --diff-alignment' },
   'pygmentize highlight': { takes: '-l -f -O', output: '-o', unsafe: '-x' },
   'cowsay figlet toilet lolcat': { ...content, unsafe: '-f' },
 };
 
 function envFilter(call: Invocation, options: Options): readonly Finding[] {
-  const program = options.operands[0]?.text ?? '';
+  const program = call.args.map(({ text }) => text).join('\n');
   const reads = /\$ENV\b|\benv\b|\bstrenv\b|\benvsubst\b|\bload(?:_\w+)?\b|\binput_filename\b.*\bsystem\b/.test(program.replace(/\.env\b|"(?:[^"\\]|\\[^(])*"/g, ''));
   if (reads) return danger(call, 'reads the environment, which holds keys');
+  if (call.name === 'dasel' && /^(?:put|delete)$/.test(options.operands[0]?.text ?? '')) return change(call, 'edits files');
   return valuesOf(options, '-L').length > 0 ? change(call, 'loads modules') : [];
 }
 

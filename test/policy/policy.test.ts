@@ -139,6 +139,16 @@ test('a repository whose settings name programs makes git more than a reader', a
   }
 });
 
+test('a repository inside the workspace is judged by its own settings, wherever a command goes there', async () => {
+  mkdirSync(join(workspace, 'vendor', '.git'), { recursive: true });
+  for (const command of ['git -C vendor status', 'cd vendor && git log', 'cd vendor; git diff', '(cd vendor && git show)']) {
+    writeFileSync(join(workspace, 'vendor', '.git', 'config'), '[core]\n\tbare = false\n');
+    expect((await assess('bash', 'execute', { command })).risk, command).toBe('read-only');
+    writeFileSync(join(workspace, 'vendor', '.git', 'config'), '[core]\n\tfsmonitor = ./x\n');
+    expect((await assess('bash', 'execute', { command })).risk, command).toBe('mutating');
+  }
+});
+
 test('a worktree is judged by the settings of its repository', async () => {
   const tree = join(root, 'tree');
   mkdirSync(tree);
