@@ -9,7 +9,7 @@ type Rule = (options: Options, rest: readonly Arg[], call: Invocation) => readon
 /** Anything git does that is not reading: what throws work away, rewrites what is shared, or runs and reaches something else. */
 export function changeFindings(verb: string, rest: readonly Arg[], call: Invocation): readonly Finding[] {
   const options = parseOptions(rest, takes);
-  if (rest.some(({ text }) => /^(?:ext|fd)::/.test(text) || /^--(?:upload-pack|receive-pack)/.test(text))) return danger(call, 'runs a program as its transport');
+  if (rest.some(({ text }) => /^(?:ext|fd)::|^\w+:\/\/-/.test(text) || /^--(?:upload-pack|receive-pack)/.test(text))) return danger(call, 'runs a program as its transport');
   const found = rules[verb]?.(options, rest, call) ?? [];
   return found.length > 0 ? found : change(call, verb === 'fetch' || verb === 'pull' || verb === 'clone' || verb === 'push' || verb === 'ls-remote' ? 'uses the network' : 'changes the repository');
 }

@@ -10,13 +10,12 @@ const python: Interpreter = { inline: /^-[a-zA-Z]*c/, takes: '-m -W -X --check-h
 const interpreters: Readonly<Record<string, Interpreter>> = {
   'python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 python3.13 python3.14 pypy pypy3 ipython': python,
   'node nodejs iojs': { inline: /^(?:-[pie]*[ep]|--eval|--print)/, takes: '--loader --experimental-loader -C --conditions', preload: /^(?:-r|--require|--import|--inspect|--loader|--experimental-loader|--env-file)/, language: 'javascript' },
-  'bun': { inline: /^(?:-e|--eval|-p|--print)/, takes: '', preload: /^(?:-r|--preload)/, language: 'javascript' },
   'tsx ts-node esno': { inline: /^(?:-e|--eval|-p|--print)/, takes: '', preload: /^(?:-r|--require|--import)/, language: 'javascript' },
   'perl perl5 raku': { inline: /^-[a-zA-Z0]*[eE]/, takes: '-I', preload: /^-[mM]/ },
   'ruby jruby irb': { inline: /^-[a-z]*e/, takes: '-I -r -C', preload: /^-r/ },
   'php': { inline: /^(?:-r|-R|-B|-E|--run|--process-)/, takes: '-d -c -f -S', preload: /^-[dS]/ },
   'lua luajit lua5.3 lua5.4': { inline: /^-e/, takes: '-l', preload: /^-l/ }, 'osascript': { inline: /^-/, takes: '-l' }, 'tclsh wish expect': { inline: /^-c/, takes: '' }, 'R Rscript littler': { inline: /^(?:-e|--eval)/, takes: '' },
-  'julia': { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' }, 'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' }, 'erl': { inline: /^-eval/, takes: '' }, 'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' }, 'ghc ghci runghc': { inline: /^-e/, takes: '' }, 'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' }, 'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' }, 'swift ocaml': { inline: /^-e/, takes: '' }, 'gdb lldb': { inline: /^-/, takes: '' }, 'xonsh nu fish elvish csh tcsh': { inline: /^-[a-z]*c/, takes: '' },
+  'julia': { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' }, 'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' }, 'erl': { inline: /^-eval/, takes: '' }, 'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' }, 'ghc ghci runghc': { inline: /^-e/, takes: '' }, 'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' }, 'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' }, 'swift ocaml': { inline: /^-e/, takes: '' }, 'xonsh nu fish elvish csh tcsh': { inline: /^-[a-z]*c/, takes: '' },
 };
 
 const shells = ['sh', 'bash', 'dash', 'zsh', 'ksh', 'mksh', 'ash', 'rbash'];
@@ -92,7 +91,7 @@ function moduleFindings(module: string, args: readonly Arg[], call: Invocation):
   const at = args.findIndex(({ text }) => text === module);
   if (module === 'pip' || module === 'twine') return call.argv([literalArg(module), ...args.slice(at + 1)]);
   if (/^(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver)$/.test(module)) return danger(call, 'serves the folder to the network');
-  if (/^(?:smtplib|ftplib|telnetlib|webbrowser|pty|code|pdb|trace|runpy|zipapp)$/.test(module)) return danger(call, 'reaches more than the workspace');
+  if (/^(?:smtplib|smtpd|ftplib|telnetlib|webbrowser|pty|code|pdb|trace|runpy|zipapp)$/.test(module)) return danger(call, 'reaches more than the workspace');
   return change(call, quietModules.test(module) ? 'runs a tool' : 'runs a module');
 }
 

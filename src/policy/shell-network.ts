@@ -8,7 +8,7 @@ import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 const sends = (what: string): Handler => (call) => danger(call, what);
 
 export const networkHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['curl', curl], ['wget', wget], ['http', httpie], ['https', httpie], ['xh', httpie], ['aria2c', fetcher], ['axel', fetcher], ['lynx', fetcher], ['w3m', fetcher], ['links', fetcher],
+  ['curl', curl], ['wget', wget], ['http', httpie], ['https', httpie], ['xh', httpie], ['aria2c', fetcher], ['yt-dlp', fetcher], ['youtube-dl', fetcher], ['axel', fetcher], ['lynx', fetcher], ['w3m', fetcher], ['links', fetcher],
   ['dig', resolver], ['nslookup', resolver], ['host', resolver], ['ping', resolver], ['ping6', resolver], ['drill', resolver], ['kdig', resolver], ['traceroute', resolver], ['tracepath', resolver], ['mtr', resolver], ['whois', resolver], ['getent', resolver], ['resolvectl', resolver], ['dog', resolver], ['doggo', resolver], ['delv', resolver], ['nmblookup', resolver], ['avahi-resolve', resolver],
   ['ssh', ssh], ['autossh', sends('opens a tunnel')], ['mosh', sends('opens a shell elsewhere')], ['sshpass', sends('gives a password to a program')], ['scp', scp], ['sftp', sends('transfers files')], ['rsync', rsync], ['rclone', sends('transfers files')], ['lftp', sends('transfers files')], ['ftp', sends('transfers files')], ['tftp', sends('transfers files')], ['ncftpput', sends('transfers files')], ['smbclient', sends('transfers files')], ['croc', sends('transfers files')], ['magic-wormhole', sends('transfers files')], ['wormhole', sends('transfers files')], ['transfer', sends('transfers files')],
   ['nc', sends('opens a raw connection')], ['ncat', sends('opens a raw connection')], ['netcat', sends('opens a raw connection')], ['socat', sends('opens a raw connection')], ['telnet', sends('opens a raw connection')], ['websocat', sends('opens a raw connection')], ['nmap', sends('scans machines')], ['masscan', sends('scans machines')], ['ngrok', sends('opens a tunnel')], ['cloudflared', sends('opens a tunnel')], ['localtunnel', sends('opens a tunnel')], ['lt', sends('opens a tunnel')], ['chisel', sends('opens a tunnel')], ['bore', sends('opens a tunnel')], ['tailscale', sends('opens a tunnel')], ['frpc', sends('opens a tunnel')],
@@ -88,7 +88,7 @@ function httpie(call: Invocation): readonly Finding[] {
 }
 
 function fetcher(call: Invocation): readonly Finding[] {
-  return [...addressFindings(call, parseOptions(call.args).operands), ...(call.args.some(({ text }) => /^(?:--on-|-cfg|--conf-path|-cmd_script|--input-file|-i$)/.test(text)) ? danger(call, 'runs commands') : change(call, 'uses the network'))];
+  return [...addressFindings(call, parseOptions(call.args).operands), ...(call.args.some(({ text }) => /^(?:--on-|--exec|-cfg|--conf-path|-cmd_script|--input-file|-i$)/.test(text)) ? danger(call, 'runs commands') : change(call, 'uses the network'))];
 }
 
 /** Asking for a name carries the name away; one made by a command carries data. */

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { furtherCommands } from './further-commands.js';
 import { harmCommands } from './harm-commands.js';
 import { hiddenCommands } from './hidden-commands.js';
 import { riskOf, tally, type Risk } from './judging.js';
@@ -10,7 +11,7 @@ import { readerCommands } from './reader-commands.js';
 import { readerDailyCommands } from './reader-daily-commands.js';
 import { readerLineCommands } from './reader-line-commands.js';
 
-const dangerous = { ...harmCommands, ...leakCommands, ...hiddenCommands, ...optionCommands, ...mixedCommands };
+const dangerous = { ...harmCommands, ...leakCommands, ...hiddenCommands, ...optionCommands, ...mixedCommands, ...furtherCommands };
 const readers = [...readerCommands, ...readerLineCommands, ...readerDailyCommands];
 
 function rowsOf(classes: Readonly<Record<string, readonly string[]>>): readonly { readonly name: string; readonly commands: readonly string[] }[] {

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { parse } from 'unbash';
 import { classifyShell } from '../../src/policy/shell-classify.js';
 import { context, riskOf } from './judging.js';
+import { furtherCommands } from './further-commands.js';
 import { harmCommands } from './harm-commands.js';
 import { hiddenCommands } from './hidden-commands.js';
 import { leakCommands } from './leak-commands.js';
@@ -12,7 +13,7 @@ import { readerCommands } from './reader-commands.js';
 import { readerDailyCommands } from './reader-daily-commands.js';
 import { readerLineCommands } from './reader-line-commands.js';
 
-const dangerous = Object.values({ ...harmCommands, ...leakCommands, ...hiddenCommands, ...optionCommands, ...mixedCommands }).flat();
+const dangerous = Object.values({ ...harmCommands, ...leakCommands, ...hiddenCommands, ...optionCommands, ...mixedCommands, ...furtherCommands }).flat();
 const readers = [...readerCommands, ...readerLineCommands, ...readerDailyCommands];
 const singleLine = (row: string): boolean => !row.includes('\n') && !row.includes('<<') && !row.includes('#');
 const reader = fc.constantFrom(...readers.filter(singleLine));
