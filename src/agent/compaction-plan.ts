@@ -17,12 +17,13 @@ export interface CompactionPlan {
   tokensAfter(text: string): number;
 }
 
-/** Covers all but the newest messages that together take at most `keepTokens`. With `keepLast` a last message of the user stays as it is, to be
+/** Covers all but the newest messages that together take at most `keepTokens`, or those too where little else is there. With `keepLast` a last message of the user stays as it is, to be
  *  answered. Null where fewer than two messages would be covered. */
 export function planCompaction(events: readonly Event[], keepTokens: number, keepLast: boolean): CompactionPlan | null {
   const conversation = project(events);
   const { messages } = conversation;
-  const kept = keptFrom(messages, keepTokens, keepLast);
+  const wished = keptFrom(messages, keepTokens, keepLast);
+  const kept = wished < 2 ? keptFrom(messages, 0, keepLast) : wished;
   const covered = messages.slice(0, kept);
   if (covered.length < 2) return null;
   const rest = messages.slice(kept);

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createSession, type Session } from '../agent/session.js';
 import type { SessionRow } from '../core/store.js';
+import { findModel } from '../providers/models.js';
 import type { Notice } from './headless.js';
 import { openModel, type OpenedModel } from './model-opening.js';
 import { lastTools, openingEvents, readContext, toolsEvent } from './opening-events.js';
@@ -39,7 +40,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     opening: opened.restored.length > 0 ? [] : openingEvents(setup, registry, context.files),
     connect: async (ref) => (await openModel(setup, { provider: ref.provider, model: ref.model })).provider,
     refuseRequest: spendCheck(setup, model.ref),
-    limits: setup.config.limits, keeping: openKeeping(setup),
+    limits: setup.config.limits, keeping: openKeeping(setup), contextWindow: ({ provider, model: name }) => findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
     sha256: (text) => createHash('sha256').update(text).digest('hex'),
     now: Date.now, log: setup.log,
   });

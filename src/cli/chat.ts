@@ -4,6 +4,7 @@ import { CliError, exit } from './cli-error.js';
 import type { EarlyFrame } from './early-frame.js';
 import { runHeadless, type OutputFormat } from './headless.js';
 import type { RootOptions } from './options.js';
+import { eventNumber } from './rewind-event.js';
 import type { SessionWish } from './session-files.js';
 import { setUp } from './setup.js';
 import { joinPrompt, readStdin } from './stdin.js';
@@ -40,5 +41,5 @@ export async function runChat(words: readonly string[], options: RootOptions, ea
 
 function sessionWish(options: RootOptions): SessionWish {
   if (options.resume === true) throw new CliError(exit.usage, '-r needs a session here, where none can be picked', 'Give an id, a unique prefix of one, or a title: agent sessions list shows them.');
-  return { continueNewest: options.continue === true, resume: options.resume ?? null, fork: options.fork === true };
+  return { continueNewest: options.continue === true, resume: options.resume ?? null, fork: options.fork === true, ...eventNumber(options.at) };
 }

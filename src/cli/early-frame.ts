@@ -9,7 +9,7 @@ export interface EarlyFrame {
 }
 
 /** Options with which the REPL opens for certain; anything else may end in a message instead, and paints nothing early. */
-const valued = new Set(['-m', '--model', '--provider', '--base-url', '--max-tool-turns', '--approval', '--tools', '--system-prompt', '--max-cost', '--set', '-C', '--cwd', '--sandbox']);
+const valued = new Set(['-m', '--model', '--provider', '--base-url', '--max-tool-turns', '--approval', '--tools', '--system-prompt', '--max-cost', '--set', '-C', '--cwd', '--at', '--sandbox']);
 const bare = new Set(['-c', '--continue', '--fork', '--no-tools', '--ephemeral', '--test', '--safe', '-v', '--verbose', '--debug']);
 
 /** Paints the prompt where the command line opens the REPL on a terminal that understands escape sequences, else nothing. */

@@ -10,6 +10,7 @@ export interface RootOptions {
   /** true: given without a value. */
   readonly resume?: string | true;
   readonly fork?: boolean;
+  readonly at?: string;
   readonly maxToolTurns?: string;
   readonly approval?: string;
   readonly safe?: boolean;
@@ -39,6 +40,7 @@ export function addRootOptions(program: Command): Command {
     .option('-c, --continue', 'resume the newest session of this directory')
     .option('-r, --resume [session]', 'resume by id, id prefix or title; without a value a picker')
     .option('--fork', 'with -c or -r: go on in a new session, the old one stays as it was')
+    .option('--at <event>', 'with -c or -r: go on from right after this event; with --fork in the copy, without it by a rewind, which keeps what followed on record')
     .option('--max-tool-turns <n>', 'most responses with tool calls in one user turn (default 50)')
     .option('--approval <never|dangerous|mutating|always>', 'which tool calls wait for a yes (default dangerous)')
     .option('--safe', 'safe mode: --approval mutating with --sandbox workspace')

@@ -4,6 +4,8 @@ import { firstLine } from '../core/text.js';
 import { age } from './json-output.js';
 import { modelCommand } from './repl-model-command.js';
 import { contextCommand, costCommand, toolsCommand } from './repl-report-commands.js';
+import { compactCommands } from './compact-commands.js';
+import { rewindCommand } from './rewind-command.js';
 import { searchCommand } from './repl-search-command.js';
 import { settingsCommands } from './repl-settings-commands.js';
 import type { SessionDesk } from './session-desk.js';
@@ -14,7 +16,7 @@ const fresh = { continueNewest: false, resume: null, fork: false } as const;
 
 /** The slash commands of the REPL beside those that the screen has itself. */
 export function replCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {
-  return [modelCommand(bench, desk), ...sessionCommands(bench, desk), searchCommand(bench, desk), ...undoCommands(desk), toolsCommand(bench), contextCommand(bench, desk), costCommand(desk), ...settingsCommands(bench, desk)];
+  return [modelCommand(bench, desk), ...sessionCommands(bench, desk), searchCommand(bench, desk), ...undoCommands(desk), rewindCommand(desk), ...compactCommands(desk), toolsCommand(bench), contextCommand(bench, desk), costCommand(desk), ...settingsCommands(bench, desk)];
 }
 
 function sessionCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {

@@ -10,6 +10,7 @@ import { greeting } from './greeting.js';
 import { createHistoryFile } from './history-file.js';
 import type { RootOptions } from './options.js';
 import { replCommands } from './repl-commands.js';
+import { eventNumber } from './rewind-event.js';
 import { createStatus } from './repl-status.js';
 import { openDesk, type SessionDesk } from './session-desk.js';
 import { setUp } from './setup.js';
@@ -26,7 +27,7 @@ export async function runRepl(words: readonly string[], options: RootOptions, ea
   const bench = await openWorkbench(setup, options);
   try {
     const resume = typeof options.resume === 'string' ? options.resume : null;
-    const desk = await openDesk(bench, { continueNewest: options.continue === true, resume, fork: options.fork === true });
+    const desk = await openDesk(bench, { continueNewest: options.continue === true, resume, fork: options.fork === true, ...eventNumber(options.at) });
     try {
       return await converse(bench, desk, words.join(' ').trim(), early);
     } finally {

@@ -3,9 +3,16 @@ import type { Event } from '../core/event.js';
 import { uuidv7 } from '../core/ids.js';
 import type { SessionRow, Store } from '../core/store.js';
 import { CliError, exit } from './cli-error.js';
+import { rewindTo } from './rewind-event.js';
 
 /** What a command line asks for: a new session, or an old one, as it is or as a fork. */
-export interface SessionWish { readonly continueNewest: boolean; readonly resume: string | null; readonly fork: boolean }
+export interface SessionWish {
+  readonly continueNewest: boolean;
+  readonly resume: string | null;
+  readonly fork: boolean;
+  /** Go on from right after this event: in a fork by leaving out what follows, else by a rewind. */
+  readonly at?: number;
+}
 
 export interface OpenedSession { readonly row: SessionRow; readonly restored: readonly Event[]; readonly release: () => Promise<void> }
 
@@ -17,16 +24,36 @@ export function newSessionId(now: () => number): string {
 export async function openSession(store: Store, wish: SessionWish, fresh: SessionRow): Promise<OpenedSession> {
   const found = await wanted(store, wish, fresh.cwd);
   if (found === null) {
-    if (wish.fork) throw new CliError(exit.usage, '--fork needs a session to fork', 'Use it with -c or -r <session>.');
+    if (wish.fork || wish.at !== undefined) throw new CliError(exit.usage, `${wish.fork ? '--fork' : '--at'} needs a session`, 'Use it with -c or -r <session>.');
     return { row: fresh, restored: [], release: await lease(store, fresh.id) };
   }
   if (wish.fork) {
     const row: SessionRow = { ...found, id: fresh.id, parentId: found.id, createdAt: fresh.createdAt, updatedAt: fresh.createdAt, cwd: fresh.cwd };
-    await store.fork(found.id, row);
+    if (wish.at !== undefined) refuseUnknownEvent(await store.load(found.id), wish.at, found.id);
+    await store.fork(found.id, row, wish.at);
     return { row, restored: await store.load(row.id), release: await lease(store, row.id) };
   }
   const release = await lease(store, found.id);
-  return { row: found, restored: await store.load(found.id), release };
+  try {
+    return { row: found, restored: await rewound(store, found.id, wish.at), release };
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}
+
+async function rewound(store: Store, id: string, at: number | undefined): Promise<readonly Event[]> {
+  const events = await store.load(id);
+  if (at === undefined) return events;
+  refuseUnknownEvent(events, at, id);
+  const rewind: Event = { ...rewindTo(at), seq: (events.at(-1)?.seq ?? 0) + 1, createdAt: Date.now() };
+  await store.append(id, rewind);
+  return [...events, rewind];
+}
+
+function refuseUnknownEvent(events: readonly Event[], at: number, id: string): void {
+  const last = events.at(-1)?.seq ?? 0;
+  if (at > last) throw new CliError(exit.usage, `--at: session ${id} has no event ${at}`, `Give a number from 1 to ${last}: agent sessions show ${id} lists them.`);
 }
 
 async function wanted(store: Store, wish: SessionWish, cwd: string): Promise<SessionRow | null> {

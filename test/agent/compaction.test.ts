@@ -1,0 +1,168 @@
+import { expect, test } from 'vitest';
+import type { AgentEvent } from '../../src/core/agent-event.js';
+import type { EventDraft } from '../../src/core/event.js';
+import { project } from '../../src/core/project.js';
+import type { ModelChunk, ModelRequest } from '../../src/core/provider.js';
+import { calls, end, kinds, noteTool, rig, scripted, text } from './harness.js';
+
+const say = (value: string): readonly ModelChunk[] => [text(value), end()];
+const used = (input: number): ModelChunk => ({ type: 'usage', usage: { input, cacheRead: 0, cacheWrite: 0, output: 10 }, costUsd: 0 });
+const overflow: readonly ModelChunk[] = [{ type: 'fault', fault: { code: 'context_overflow', message: 'prompt is too long' } }];
+const long = 'word '.repeat(600);
+const notices = (seen: readonly AgentEvent[]): readonly string[] => seen.flatMap((event) => (event.type === 'notice' ? [event.code] : []));
+const texts = (request: ModelRequest | undefined): readonly string[] => request?.conversation.messages.map((message) => (message.role === 'user' ? message.content : `<${message.text}>`)) ?? [];
+const result = (id: string, path: string, changed: boolean): readonly EventDraft[] => [
+  { kind: 'tool_call', content: 'x()', data: { id, type: 'function', function: { name: 'x', arguments: '{}' }, response_id: `r_${id}` } },
+  { kind: 'tool_result', content: 'ok', data: { tool_call_id: id, name: 'x', output: '{"output":"ok"}', success: true, duration_ms: 1, files: [{ path, sha256: 'aa' }], ...(changed ? { changes: [{ path, what: 'changed', before: 'bb', after: 'aa', captured: true } as const] } : {}) } },
+];
+
+test('a compaction keeps what the user said word for word, lists files from the log, and adds the summary of the model', async () => {
+  const provider = scripted([say('Hello.'), say('Fine.'), [used(7), ...say('They want X; Y is done.')], say('On.')]);
+  const { session } = rig({ provider, tools: [noteTool()] });
+  await session.submit('always use tabs');
+  for (const draft of [...result('c1', '/work/read.ts', false), ...result('c2', '/work/made.ts', true)]) await session.append(draft);
+  await session.append({ kind: 'user', content: '[Note: today is 2026-01-02]', data: { note: true } });
+  await session.submit('and no semicolons');
+  expect(await session.compact('the names of functions')).toMatchObject({ done: true });
+  expect(provider.requests[2]).toMatchObject({ toolChoice: 'none' });
+  expect(texts(provider.requests[2]).at(-1)).toMatch(/^Write a summary[^]*The user asks to keep in particular: the names of functions$/);
+  expect(provider.requests[2]?.conversation.messages.slice(0, -2)).toEqual(provider.requests[1]?.conversation.messages);
+  await session.submit('go on');
+  expect(texts(provider.requests[3])).toEqual([[
+    '[The conversation from event 3 to 11 was compacted; what follows stands for it. The whole text of an event in it can be read with file_read path="event:N".]',
+    '## What the user said, word for word\n(event 3) always use tabs\n(event 10) and no semicolons',
+    '## Files changed in this session (event of the last change)\n- /work/made.ts (8)',
+    '## Files read (event)\n- /work/read.ts (6)',
+    '## Summary\nThey want X; Y is done.',
+  ].join('\n\n'), 'go on']);
+  expect(kinds(session.events())).toBe('system tools user assistant tool_call tool_result tool_call tool_result user user assistant usage compaction user assistant');
+  expect(session.events()[11]).toMatchObject({ data: { purpose: 'compaction' } });
+});
+
+test('a compaction of a compaction still has every word of the user', async () => {
+  const provider = scripted([say('a'), say('SUMMARY 1'), say('b'), say('SUMMARY 2'), say('c')]);
+  const { session } = rig({ provider });
+  await session.submit('first wish');
+  await session.compact('');
+  await session.submit('second wish');
+  await session.compact('');
+  await session.submit('third');
+  const [summary = ''] = texts(provider.requests.at(-1));
+  expect(summary).toContain('(event 3) first wish\n(event 6) second wish');
+  expect(summary).toContain('## Summary\nSUMMARY 2');
+  expect(texts(provider.requests.at(-1))).toHaveLength(2);
+});
+
+test('an undone compaction sends the originals again, to the byte', async () => {
+  const provider = scripted([say('a'), say('SUMMARY'), say('b')]);
+  const { session } = rig({ provider });
+  await session.submit('one');
+  const before = project(session.events());
+  const compacted = await session.compact('');
+  expect(project(session.events())).not.toEqual(before);
+  await session.append({ kind: 'compaction_undone', content: null, data: { compaction_seq: compacted.done ? compacted.seq : 0 } });
+  expect(project(session.events())).toEqual(before);
+});
+
+test('near the end of the window the conversation is compacted before the next request, once, and the question stays as it is', async () => {
+  const provider = scripted([[used(900), ...say('long')], say('SUMMARY'), [used(100), ...say('answer')], say('more')]);
+  const { session, seen } = rig({ provider, contextWindow: () => 1000 });
+  await session.submit(long);
+  expect(await session.submit('two')).toMatchObject({ status: 'completed', text: 'answer' });
+  expect(texts(provider.requests[2]).at(-1)).toBe('two');
+  expect(texts(provider.requests[2])[0]).toContain('## Summary\nSUMMARY');
+  await session.submit('three');
+  expect(provider.requests).toHaveLength(4);
+  expect(notices(seen)).toEqual(['compacted']);
+});
+
+test('a turn in the middle of its calls is compacted too and goes on', async () => {
+  const provider = scripted([[used(950), ...calls(['note', '{"text":"1"}'])], say('SUMMARY'), [used(50), ...say('done')]]);
+  const { session } = rig({ provider, tools: [noteTool()], contextWindow: () => 1000 });
+  expect(await session.submit(long)).toMatchObject({ status: 'completed', text: 'done', toolCalls: 1 });
+  expect(texts(provider.requests[2])).toHaveLength(1);
+});
+
+test('after an overflow there is one compaction and one retry', async () => {
+  const provider = scripted([say('a'), overflow, say('SUMMARY'), say('b')]);
+  const { session, seen } = rig({ provider });
+  await session.submit('one');
+  expect(await session.submit('two')).toMatchObject({ status: 'completed', text: 'b' });
+  expect(texts(provider.requests[3])).toEqual([expect.stringContaining('## Summary\nSUMMARY'), 'two']);
+  expect(notices(seen)).toEqual(['compacted']);
+});
+
+test('an overflow that comes again ends the turn with a sentence and no further request', async () => {
+  const provider = scripted([say('a'), overflow]);
+  const { session } = rig({ provider });
+  await session.submit('one');
+  const turn = await session.submit('x'.repeat(5000));
+  expect(turn).toMatchObject({ status: 'failed', fault: { code: 'context_overflow', message: 'The conversation does not fit the context window of m, and compacting it does not help. The last message alone has 5000 characters.' } });
+  expect(provider.requests).toHaveLength(4);
+});
+
+test('a first message that overflows is not compacted at all', async () => {
+  const provider = scripted([overflow]);
+  const { session } = rig({ provider });
+  expect(await session.submit('x'.repeat(5000))).toMatchObject({ status: 'failed', fault: { code: 'context_overflow' } });
+  expect(provider.requests).toHaveLength(1);
+});
+
+test('what overflowed is summarised from a cut of it that is at most half as large', async () => {
+  const provider = scripted([calls(['note', '{"text":"1"}']), say('a'), overflow, say('SUMMARY'), say('b')]);
+  const big = noteTool(() => Promise.resolve({ envelope: { output: 'z'.repeat(900) }, summary: 'ok' }));
+  const { session } = rig({ provider, tools: [big] });
+  await session.submit(`one ${'y'.repeat(20_000)}`);
+  await session.submit('two');
+  const size = (request: ModelRequest | undefined): number => JSON.stringify(request?.conversation.messages).length;
+  expect(size(provider.requests[3])).toBeLessThan(size(provider.requests[2]) / 2 + 2000);
+});
+
+test('where no summary comes in time, the turn goes on and it is said once', async () => {
+  const provider = scripted([[used(900), ...say('a')], [{ type: 'fault', fault: { code: 'network', message: 'gone' } }], [used(900), ...calls(['note', '{"text":"1"}'])], [used(900), ...say('b')]]);
+  const { session, seen } = rig({ provider, tools: [noteTool()], contextWindow: () => 1000 });
+  await session.submit(long);
+  expect(await session.submit('two')).toMatchObject({ status: 'completed', text: 'b' });
+  expect(notices(seen)).toEqual(['compaction_failed']);
+  expect(session.events().some((event) => event.kind === 'compaction')).toBe(false);
+});
+
+test('an interrupted compaction leaves the conversation as it was', async () => {
+  const provider = scripted([say('a'), async function* (request) {
+    yield text('half');
+    await new Promise<void>((resolve) => { if (request.signal.aborted) resolve(); else request.signal.addEventListener('abort', () => { resolve(); }); });
+  }]);
+  const { session } = rig({ provider });
+  await session.submit('one');
+  const before = project(session.events());
+  const compacting = session.compact('');
+  expect(session.busy()).toBe(true);
+  session.interrupt();
+  expect(await compacting).toEqual({ done: false, reason: 'it was interrupted' });
+  expect(project(session.events())).toEqual(before);
+});
+
+test('what a compaction would cover can be seen without asking anybody', async () => {
+  const provider = scripted([say('a')]);
+  const { session } = rig({ provider });
+  expect(session.compactionPlan()).toBeNull();
+  await session.submit('one');
+  expect(session.compactionPlan()).toMatchObject({ fromSeq: 3, toSeq: 4, messages: 2 });
+  expect(provider.requests).toHaveLength(1);
+});
+
+test('a rewound conversation goes on from there, and the model can read what it no longer sees', async () => {
+  const provider = scripted([say('a'), say('b'), calls(['note', '{"text":"5"}']), say('c')]);
+  const read: (string | null)[] = [];
+  const tool = noteTool((args, ctx) => {
+    read.push(ctx.eventOutput(Number(args.text)));
+    return Promise.resolve({ envelope: { output: '' }, summary: '' });
+  });
+  const { session } = rig({ provider, tools: [tool] });
+  await session.submit('one');
+  await session.submit('two');
+  await session.append({ kind: 'rewind', content: '', data: { to_seq: 4 } });
+  await session.submit('three');
+  expect(texts(provider.requests[2])).toEqual(['one', '<a>', 'three']);
+  expect(read).toEqual(['two']);
+});
