@@ -94,8 +94,8 @@ class Approval implements Overlay {
   #choose(index: number): void {
     this.#selected = index;
     if (index < no && this.#seen < this.#bodyRows.length) {
-      this.#hint = 'There is more to see: page down first.';
       this.#top += this.#height;
+      this.#hint = this.#top + this.#height < this.#bodyRows.length ? 'There is more to see: page down first.' : 'This is the rest of it. Choose again.';
       return;
     }
     if (index === 0) this.#onAnswer({ answer: 'once' });

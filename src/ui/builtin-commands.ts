@@ -32,6 +32,16 @@ export function pickEvent(events: readonly Event[], argument: string): Event | u
   return argument === '' ? events.findLast((event) => event.kind === 'tool_result') : events.find((event) => String(event.seq) === argument);
 }
 
+/** The call that `result` answers. */
+export function callOf(events: readonly Event[], result: Event): Event | undefined {
+  const answer = knownEvent(result);
+  if (answer?.kind !== 'tool_result') return undefined;
+  return events.findLast((raw) => {
+    const call = raw.kind === 'tool_call' ? knownEvent(raw) : null;
+    return call?.kind === 'tool_call' && call.data.id === answer.data.tool_call_id;
+  });
+}
+
 /** An event whole, as a reader wants it. */
 export function eventText(raw: Event): string {
   const event = knownEvent(raw);
@@ -39,7 +49,7 @@ export function eventText(raw: Event): string {
   if (event?.kind === 'tool_result') {
     const envelope = parseEnvelope(event.data.output);
     const output = isError(envelope) ? JSON.stringify(envelope, null, 2) : envelope.output;
-    return [event.content, ...(event.data.diff === undefined ? [] : [event.data.diff]), output].join('\n');
+    return [event.content, ...(event.data.diff === undefined ? [] : [event.data.diff]), ...(output === event.content ? [] : [output])].join('\n');
   }
   return raw.content ?? JSON.stringify(raw.data, null, 2);
 }

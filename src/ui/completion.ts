@@ -4,7 +4,8 @@ import type { PanelRow } from './panel.js';
 
 /** What could stand at the cursor: which part of the text it replaces and the candidates for it. */
 export interface Completion { readonly from: number; readonly to: number; readonly kind: 'command' | 'file'; readonly candidates: readonly Candidate[] }
-export interface Candidate extends PanelRow { readonly insert: string }
+/** `exact`: what means this candidate when it is all that was typed. */
+export interface Candidate extends PanelRow { readonly insert: string; readonly exact: readonly string[] }
 
 const mostShown = 8;
 
@@ -16,7 +17,7 @@ export function completeCommand(editor: Editor, commands: readonly Command[]): C
   const ranked = commands.map((command) => ({ command, rank: rankOf(command, typed) })).filter((entry) => entry.rank >= 0).sort((a, b) => a.rank - b.rank);
   const candidates = ranked.map(({ command }) => ({
     label: `/${command.name}${command.argument === undefined ? '' : ` ${command.argument}`}`, detail: command.description,
-    insert: `/${command.name}${command.argument === undefined ? '' : ' '}`,
+    insert: `/${command.name}${command.argument === undefined ? '' : ' '}`, exact: [command.name, ...(command.aliases ?? [])].map((name) => `/${name}`),
   }));
   return candidates.length > 0 ? { from: 0, to: editor.text.length, kind: 'command', candidates } : null;
 }
@@ -36,7 +37,7 @@ export function fileQuery(editor: Editor): { readonly from: number; readonly to:
 }
 
 export function completeFile(place: { readonly from: number; readonly to: number }, paths: readonly string[]): Completion | null {
-  const candidates = paths.map((path) => ({ label: path, detail: '', insert: /\s/.test(path) ? `@"${path}" ` : `@${path} ` }));
+  const candidates = paths.map((path) => ({ label: path, detail: '', insert: /\s/.test(path) ? `@"${path}" ` : `@${path} `, exact: [] }));
   return candidates.length > 0 ? { ...place, kind: 'file', candidates } : null;
 }
 

@@ -21,6 +21,8 @@ export interface PromptInput {
   editor(): Editor;
   text(): string;
   setText(text: string): void;
+  /** The newest past input, what is being written kept below it. */
+  older(): void;
   setHistory(entries: readonly string[]): void;
   /** Paths for `@`; null while they are fetched. */
   setFiles(paths: readonly string[]): void;
@@ -124,16 +126,17 @@ class Prompt implements PromptInput {
   }
 
   #vertical(direction: -1 | 1, empty: boolean): InputAction {
-    if (empty && this.#history.at === this.#history.entries.length) {
-      const older = browse(this.#history, direction, '');
-      if (direction < 0) { if (older) this.#show(older); return { type: 'take-back' }; }
-      return none;
-    }
+    if (empty && this.#history.at === this.#history.entries.length) return direction < 0 ? { type: 'take-back' } : none;
     const moved = moveLine(this.#editor, direction);
     if (moved) { this.#editor = moved; return none; }
     const found = browse(this.#history, direction, this.text());
     if (found) this.#show(found);
     return none;
+  }
+
+  older(): void {
+    const found = browse(this.#history, -1, this.text());
+    if (found) this.#show(found);
   }
 
   #show(found: { readonly history: InputHistory; readonly text: string }): void {
@@ -180,7 +183,7 @@ class Prompt implements PromptInput {
     const candidate = completion.candidates[this.#selected];
     const typed = this.#editor.text.slice(completion.from, completion.to);
     if (completion.kind === 'command') {
-      const exact = completion.candidates.some((item) => item.insert.trim() === typed);
+      const exact = completion.candidates.some((item) => item.exact.includes(typed));
       if (candidate && (!exact || this.#selected > 0)) this.#editor = applyCandidate(this.#editor, completion, this.#selected);
       this.#completion = null;
       return candidate !== undefined && !exact && candidate.insert.endsWith(' ');

@@ -1,6 +1,6 @@
 import type { AgentEvent } from '../core/agent-event.js';
 import type { SessionPort } from '../core/session-port.js';
-import { eventText, pickEvent, withBuiltins } from './builtin-commands.js';
+import { callOf, eventText, pickEvent, withBuiltins } from './builtin-commands.js';
 import { runCommand } from './command-runner.js';
 import { commandContext } from './command-context.js';
 import type { Command, CommandContext } from './command.js';
@@ -212,7 +212,7 @@ class ScreenRepl implements ReplHandle {
       case 'suspend': this.#suspend(); break;
       case 'page': this.#page(); break;
       case 'edit': void this.#edit(); break;
-      case 'take-back': this.#takeBack(); break;
+      case 'take-back': if (!this.#takeBack()) this.#input.older(); break;
       default: action satisfies never;
     }
   }
@@ -253,11 +253,12 @@ class ScreenRepl implements ReplHandle {
     this.#turns.interrupt();
   }
 
-  #takeBack(): void {
+  #takeBack(): boolean {
     const queued = this.#turns.takeBack();
-    if (queued === '') return;
+    if (queued === '') return false;
     const draft = this.#turns.busy() && this.#input.text() !== '' ? `\n\n${this.#input.text()}` : '';
     this.#input.setText(queued + draft);
+    return true;
   }
 
   #suspend(): void {
@@ -268,8 +269,9 @@ class ScreenRepl implements ReplHandle {
   }
 
   #page(): void {
-    const event = pickEvent(this.#session.events(), '');
-    if (event) void this.#dialogs.page(event.content ?? '', eventText(event));
+    const events = this.#session.events();
+    const event = pickEvent(events, '');
+    if (event) void this.#dialogs.page(callOf(events, event)?.content ?? '', eventText(event));
   }
 
   async #edit(): Promise<void> {

@@ -229,20 +229,22 @@ class Writer implements Screen {
 
   #paintRow(target: readonly Row[], index: number, row: Row, old: Row | undefined): string {
     if (row.soft && !old?.soft && index > 0) return this.#paintContinuation(target, index, row, old);
-    if (!old) return this.#newRow(index) + this.#put(row, 0, false);
-    if (old.soft && !row.soft) return `${this.#moveTo(index, 0)}\x1b[K${this.#put(row, 0, false)}`;
+    if (!old) return this.#newRow(index) + this.#put(row, 0);
+    // A row that becomes narrower is erased from its start: tmux counts cells erased behind a text as part of it when it rewraps.
+    if ((old.soft && !row.soft) || old.width > row.width) return `${this.#moveTo(index, 0)}\x1b[K${this.#put(row, 0)}`;
     const same = old.certain && row.certain ? commonPrefix(old.text, row.text) : noPrefix;
-    return this.#moveTo(index, same.columns) + same.open + this.#put(row, same.length, old.width > row.width);
+    return this.#moveTo(index, same.columns) + same.open + this.#put(row, same.length);
   }
 
   /** A row that the terminal itself must wrap into, so that it knows the two as one line. */
   #paintContinuation(target: readonly Row[], index: number, row: Row, old: Row | undefined): string {
     const above = target[index - 1] ?? emptyRow;
+    const erased = old !== undefined && old.width > row.width ? `${this.#moveTo(index, 0)}\x1b[K` : '';
     const waiting = this.#row === index - 1 && this.#column === -1;
-    const lead = waiting ? '' : this.#moveTo(index - 1, 0) + this.#put(above, 0, false);
+    const lead = waiting ? '' : this.#moveTo(index - 1, 0) + this.#put(above, 0);
     this.#row = index;
     this.#column = 0;
-    return lead + this.#put(row, 0, old !== undefined && old.width > row.width);
+    return erased + lead + this.#put(row, 0);
   }
 
   #newRow(index: number): string {
@@ -253,10 +255,9 @@ class Writer implements Screen {
   }
 
   /** The text of a row from code unit `from` on; the cursor stands where that begins. */
-  #put(row: Row, from: number, clearRest: boolean): string {
-    const text = row.text.slice(from);
+  #put(row: Row, from: number): string {
     this.#column = row.width >= this.#size.columns ? -1 : row.width;
-    return clearRest && row.width < this.#size.columns ? `${text}\x1b[K` : text;
+    return row.text.slice(from);
   }
 
   #moveTo(row: number, column: number): string {

@@ -39,6 +39,7 @@ function activity(view: View, state: { readonly nowMs: number; readonly busySinc
     return `retry ${view.retry.attempt}/${view.retry.maxRetries} in ${seconds}s: ${view.retry.reason}`;
   }
   if (!view.busy || state.busySinceMs === null) return '';
+  if (view.questions.length > 0) return 'waiting for you';
   const doing = view.reasoning !== '' && view.text === '' ? 'thinking' : 'working';
   return `${doing} ${formatElapsed(state.nowMs - state.busySinceMs)}, esc interrupts`;
 }

@@ -128,6 +128,15 @@ test('a command typed in one go runs; a picker filters by typing', async () => {
   expect(harness.session.submitted).toEqual([]);
 });
 
+test('an alias typed whole runs at once', async () => {
+  const ran: string[] = [];
+  const command: Command = { name: 'sessions', aliases: ['resume'], argument: '[id]', description: 'go on', run: async (argument) => { ran.push(argument); } };
+  const harness = openRepl({ commands: [command] });
+  harness.type('/resume\r');
+  await harness.settle();
+  expect(ran).toEqual(['']);
+});
+
 test('an unknown command names the nearest; a failing one says so; a path is no command', async () => {
   const harness = openRepl({ commands });
   harness.type('/modle x\r');

@@ -148,8 +148,11 @@ test('up on an empty line takes the queue back to edit', async () => {
   harness.type('queued\r');
   harness.type('\x1b[A');
   await harness.settle();
-  expect(shown(harness.terminal)).toContain('❯ queued');
+  expect(shown(harness.terminal).at(-1)).toBe('❯ queued');
   expect(harness.session.takeQueue()).toEqual([]);
+  harness.type('\x15\x1b[A');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(-2)).toEqual(['working 0s, esc interrupts · offline · ~/thing (main) · approval dangerous', '❯ queued']);
 });
 
 test('ctrl-c clears the draft when idle, a second one within two seconds leaves, and the terminal is given back', async () => {

@@ -33,6 +33,14 @@ test('a character typed in the middle rewrites only the rest of its row', async 
   expect(terminal.screen().slice(0, 2)).toEqual(['> abcef', 'model · 12%']);
 });
 
+test('a row that becomes narrower is erased as a whole: tmux rewraps what was erased behind a text as part of it', () => {
+  const { screen, terminal } = open(80, 24);
+  screen.draw({ lines: ['> ', 'a long status line'], cursor: { line: 0, column: 2 } });
+  const before = terminal.sent().length;
+  screen.draw({ lines: ['> ', 'a long one'], cursor: { line: 0, column: 2 } });
+  expect(terminal.sent().slice(before)).toContain('\x1b[B\r\x1b[Ka long one');
+});
+
 test('nothing is written when nothing changed', () => {
   const { screen, terminal } = open(80, 24);
   screen.draw(prompt('x'));
