@@ -17,7 +17,7 @@ export const builtinHandlers: ReadonlyMap<string, Handler> = new Map<string, Han
   ['logout', () => []],
 ]);
 
-const maxFolders = 12;
+const maxFolders = 64;
 
 function evaluate(call: Invocation): readonly Finding[] {
   if (call.args.length === 0) return [];
@@ -53,7 +53,10 @@ function changeFolder(call: Invocation): readonly Finding[] {
 }
 
 function enter(folder: string, scan: Scan): void {
-  for (const path of pathsOf(folder, scan)) if (!scan.cwds.includes(path) && scan.cwds.length < maxFolders) scan.cwds.push(path);
+  for (const path of pathsOf(folder, scan)) if (!scan.cwds.includes(path)) scan.cwds.push(path);
+  if (scan.cwds.length <= maxFolders) return;
+  scan.findings.push(...unanalysable('it may stand in too many folders'));
+  scan.cwds.length = maxFolders;
 }
 
 function printenv(call: Invocation): readonly Finding[] {

@@ -89,3 +89,8 @@ test('what braces multiply is looked at whole or called dangerous', () => {
   for (const command of [`cat {${names(60)},.env}`, `cat .en{a..z}`, `cat {${names(400)},.env}`, `cat {a..z}{a..z}{a..z}`, `cat {a,{b,{c,.env}}}`, `rm -{r,f} x`]) expect(riskOf(command), command).toBe('dangerous');
   for (const command of [`cat {${names(60)}}`, 'ls {a..f}', 'echo {1..1000}', 'for i in {1..3}; do echo $((i * 2)); done', 'cat src/{a,b}.ts']) expect(riskOf(command), command).toBe('read-only');
 });
+
+test('a line that walks through folders is followed everywhere or called dangerous', () => {
+  for (const command of ['cd a; cd b; cd c; cd ~/.ssh; cat config', 'cd a && cd ../.. && cat .ssh/config', `${'cd a; '.repeat(5)}cd ~ && cat .aws/config`, 'cd a; cd b; cd c; cd d; cd e; cd f; cd g; cd h; ls', `${'cd a; '.repeat(100)}ls > x`]) expect(riskOf(command), command).toBe('dangerous');
+  for (const command of ['cd src && cd lib && cat a', 'cd src; cat a; cd ..; cat b', 'cd src && cd ../test && ls', 'pushd src; ls; popd']) expect(riskOf(command), command).toBe('read-only');
+});
