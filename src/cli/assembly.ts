@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 import { createSession, type Session } from '../agent/session.js';
+import type { Event } from '../core/event.js';
+import { isRecord } from '../core/json.js';
 import type { SessionRow } from '../core/store.js';
 import { findModel } from '../providers/models.js';
 import type { Notice } from './headless.js';
 import { openModel, type OpenedModel } from './model-opening.js';
-import { lastTools, openingEvents, readContext, toolsEvent } from './opening-events.js';
+import { lastTools, openingEvents, readContext } from './opening-events.js';
 import { configuredWish, type ModelWish } from './provider-settings.js';
+import { changedTools } from './resumed-settings.js';
 import { newSessionId, openSession, type OpenedSession, type SessionWish } from './session-files.js';
 import { spendCheck } from './spend-limit.js';
 import { openKeeping } from './undo-keeping.js';
@@ -79,11 +82,16 @@ function modelWish(setup: Setup, opened: OpenedSession): ModelWish {
 async function bringUpToDate(session: Session, opened: OpenedSession, model: OpenedModel, bench: Workbench): Promise<readonly Notice[]> {
   if (opened.restored.length === 0) return [];
   await session.repair();
-  if (opened.row.provider !== model.ref.provider || opened.row.model !== model.ref.model) await session.switchModel(model.ref);
-  const { tools: chosen } = bench.options;
-  if (typeof chosen !== 'string' && chosen !== false) return [];
-  const tools = toolsEvent(bench.setup, bench.registry);
-  if (JSON.stringify(tools.data) === JSON.stringify(lastTools(opened.restored))) return [];
+  const switched = opened.row.provider !== model.ref.provider || opened.row.model !== model.ref.model;
+  if (switched) await session.switchModel(model.ref);
+  const notices: readonly Notice[] = switched && hasReasoning(opened.restored)
+    ? [{ level: 'info', code: 'model_changed', message: `The session goes on with ${model.ref.provider}/${model.ref.model}. Reasoning of the model before is not sent to it.` }] : [];
+  const tools = changedTools(bench.setup, bench.registry, lastTools(opened.restored), bench.options.tools);
+  if (tools === null) return notices;
   await session.append(tools);
-  return [{ level: 'info', code: 'tools_changed', message: "The tools changed: the provider's cache of this conversation is lost once." }];
+  return [...notices, { level: 'info', code: 'tools_changed', message: "The tools or their settings changed: the provider's cache of this conversation is lost once." }];
+}
+
+function hasReasoning(events: readonly Event[]): boolean {
+  return events.some((event) => event.kind === 'assistant' && isRecord(event.data) && Array.isArray(event.data.reasoning));
 }

@@ -183,3 +183,18 @@ test('a script may write its calls as text', async () => {
   const { code, stdout } = await agent(at, ['-p', '-m', model, '--set', 'tool_protocol=text', '--output-format', 'json', 'go']);
   expect({ code, result: JSON.parse(stdout) as unknown }).toMatchObject({ code: 0, result: { text: 'Done.', tool_calls: 1 } });
 });
+
+test('an option that changes what a session froze is said and holds from then on; the configuration alone changes nothing', async () => {
+  const at = place();
+  const server = await vendor({ api: 'openai-chat' });
+  server.script({ text: 'a' }, { text: 'b' }, { text: 'c' }, { text: 'd' });
+  const ask = (...more: readonly string[]) => agent(at, ['-p', '--base-url', server.url, '-m', 'openai/m', '--output-format', 'stream-json', ...more, 'x'], { env: key });
+  await ask();
+  configure(at, { tool_protocol: 'text', max_output_tokens: 77 });
+  const unchanged = lines((await ask('-c')).stdout);
+  const changed = lines((await ask('-c', '--set', 'tool_protocol=text')).stdout);
+  await ask('-c');
+  const notices = (seen: typeof changed): readonly unknown[] => seen.filter(({ type }) => type === 'notice').map(({ code }) => code);
+  expect([notices(unchanged), notices(changed)]).toEqual([[], ['tools_changed']]);
+  expect(server.bodies.map((body) => ['tools' in body, 'max_tokens' in body])).toEqual([[true, false], [true, false], [false, false], [false, false]]);
+});
