@@ -8,13 +8,13 @@ import { runDoctor } from './doctor-command.js';
 import { findRipgrep, freeBytes, reachesServer, storeFacts, terminalFacts } from './doctor-probes.js';
 import type { RootOptions } from './options.js';
 import { checkSandbox } from './sandbox-opening.js';
-import { trustFlags } from './setup.js';
+import { trustedBefore, trustFlags } from './setup.js';
 
 /** `agent doctor`: a broken configuration is one of its findings, so it is read here and not before. */
 export async function doctorAction(options: RootOptions & { readonly json?: boolean }): Promise<number> {
   const { env } = process;
   const home = env.HOME ?? homedir();
-  const loaded = await loadConfig({ env, cwd: options.cwd ?? process.cwd(), home, set: options.set, flags: trustFlags(options) });
+  const loaded = await loadConfig({ env, cwd: options.cwd ?? process.cwd(), home, set: options.set, flags: trustFlags(options), projectTrusted: trustedBefore(env, home) });
   const { files } = loaded.config;
   return await runDoctor({ stdout: process.stdout, json: options.json === true }, {
     nodeVersion: process.version,

@@ -74,7 +74,7 @@ function addTools(program: Command, finish: Finish): void {
 }
 
 function addConfig(program: Command, finish: Finish): void {
-  const config = group(program, 'config', 'path, show, get, set and check the configuration', 'agent config set model openai/gpt-5.2');
+  const config = group(program, 'config', 'path, show, get, set and check the configuration, and trust in a project\'s', 'agent config set model openai/gpt-5.2');
   const load = () => import('./config-action.js');
   for (const [usage, description, example] of [
     ['path', 'where the files are', 'agent config path'],
@@ -89,6 +89,9 @@ function addConfig(program: Command, finish: Finish): void {
       finish(await (await load()).configAction([name, ...command.args], command.optsWithGlobals()));
     });
   }
+  leaf(config, 'trust', "asks about a project's settings that need your trust", 'agent config trust --list')
+    .option('--list', 'the directories answered for').option('--revoke', 'forget the answer for this directory').option('--json', 'with --list: one JSON array')
+    .action(async (_options: unknown, command: Command) => { finish(await (await import('./trust-action.js')).trustAction(command.optsWithGlobals())); });
 }
 
 function addUndo(program: Command, finish: Finish): void {

@@ -13,8 +13,8 @@ import { replCommands } from './repl-commands.js';
 import { eventNumber } from './rewind-event.js';
 import { createStatus } from './repl-status.js';
 import { openDesk, type SessionDesk } from './session-desk.js';
-import { setUp } from './setup.js';
 import { terminalFacts } from './terminal-opening.js';
+import { setUpAsking } from './trust-opening.js';
 import { runUserShell } from './user-shell.js';
 import { openWorkbench, type Workbench } from './workbench.js';
 
@@ -23,7 +23,7 @@ const maxCompletionFiles = 200_000;
 
 /** The REPL from its start to its end; gives the exit code. */
 export async function runRepl(words: readonly string[], options: RootOptions, early: EarlyFrame | null): Promise<number> {
-  const setup = await setUp(options);
+  const setup = await setUpAsking(options, early);
   const bench = await openWorkbench(setup, options);
   try {
     const resume = typeof options.resume === 'string' ? options.resume : null;

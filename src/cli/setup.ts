@@ -2,12 +2,15 @@ import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import { loadConfig, type LoadedConfig } from '../config/load.js';
+import { agentPaths, type Environment } from '../config/paths.js';
+import type { ProjectFile } from '../config/project-file.js';
 import type { Log } from '../core/log.js';
 import { CliError, exit } from './cli-error.js';
 import type { Notice } from './headless.js';
 import { createLogFile } from './log-file.js';
 import type { RootOptions } from './options.js';
 import { keySecrets } from './secrets.js';
+import { openTrustFile } from './trust-file.js';
 
 /** What every command starts from: where it works, what is configured, where it logs. */
 export interface Setup {
@@ -25,18 +28,28 @@ export interface Setup {
   readonly testMode: boolean;
 }
 
-/** Settles directory and configuration. Throws a `CliError` with exit code 2 that names what is wrong. */
-export async function setUp(options: Partial<RootOptions>): Promise<Setup> {
+/** Settles directory and configuration. `trusted`: the hash of a project's settings that the user has just said yes to.
+ *  Throws a `CliError` with exit code 2 that names what is wrong. */
+export async function setUp(options: Partial<RootOptions>, trusted?: string): Promise<Setup> {
   const cwd = workingDirectory(options.cwd);
   const env = process.env;
   const home = env.HOME && env.HOME !== '' ? env.HOME : homedir();
-  const loaded = await loadConfig({ env, cwd, home, flags: settingFlags(options, cwd), set: options.set ?? [] });
+  const isTrusted = trustedBefore(env, home);
+  const loaded = await loadConfig({
+    env, cwd, home, flags: settingFlags(options, cwd), set: options.set ?? [],
+    projectTrusted: (project) => project.sha256 === trusted || isTrusted(project),
+  });
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
   const secrets = keySecrets(env);
   const log = createLogFile(loaded.config.files.log, secrets, options.debug ? (line) => { process.stderr.write(`${line}\n`); } : null);
   const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
   return { cwd, env, home, loaded, config: loaded.config, notices, log, secrets, testMode: options.test === true && env.TEST_ALLOW !== '1' };
+}
+
+/** Whether the user has said yes to exactly these settings of that directory. */
+export function trustedBefore(env: Environment, home: string): (project: ProjectFile) => boolean {
+  return (project) => openTrustFile(agentPaths(env, home).trust).answerFor(project)?.trusted === true;
 }
 
 function workingDirectory(given: string | undefined): string {

@@ -7,7 +7,8 @@ import { emptyLayer, environmentLayer, flagLayer, setLayer, type Layer } from '.
 import { agentPaths, type Environment } from './paths.js';
 import { fileProblem, type ConfigNotice, type ConfigProblem } from './problem.js';
 import { findProjectFile, type ProjectFile } from './project-file.js';
-import { restrictProjectConfig } from './restrict-project.js';
+import { isUsersAlone, restrictProjectConfig } from './restrict-project.js';
+import { keyText } from './schema.js';
 
 export interface LoadOptions {
   readonly env: Environment;
@@ -36,8 +37,8 @@ export interface LoadedConfig {
   readonly project: LoadedProject | null;
 }
 
-/** `ignored`: the keys that do not count until the directory is trusted. */
-export interface LoadedProject { readonly file: ProjectFile; readonly trusted: boolean; readonly ignored: readonly string[] }
+/** `ignored`: the keys that do not count. `wanted`: the settings among them that trust in the directory would let count. */
+export interface LoadedProject { readonly file: ProjectFile; readonly trusted: boolean; readonly ignored: readonly string[]; readonly wanted: readonly Leaf[] }
 
 interface ProjectLayer extends Layer { readonly project: LoadedProject | null }
 
@@ -79,14 +80,21 @@ async function fileLayer(path: string, content: Exclude<FileText, { kind: 'missi
 }
 
 async function projectLayer(file: ProjectFile, trusted: boolean, below: readonly Leaf[]): Promise<ProjectLayer> {
-  if (trusted) return { ...(await fileLayer(file.path, file.content, { kind: 'project', file: file.path })), project: { file, trusted, ignored: [] } };
+  if (trusted) return await trustedLayer(file);
   if (file.content.kind === 'unreadable') return ignoredProject(file, `is ignored: ${file.content.reason}.`);
   const parsed = await parseConfigText(file.content.text);
   if (parsed.kind === 'broken') return ignoredProject(file, `is ignored: not valid JSON at line ${parsed.position.line}, column ${parsed.position.column}: ${parsed.reason}.`);
-  const { accepted, ignored } = restrictProjectConfig(parsed.value, mergeLeaves(below).values, file.path);
+  const { accepted, ignored, wanted } = restrictProjectConfig(parsed.value, mergeLeaves(below).values, file.path);
   const keys = ignored.map((item) => item.key);
-  const layer = keys.length === 0 ? { ...emptyLayer, project: { file, trusted, ignored: keys } } : ignoredProject(file, `is not trusted; ignored: ${listed(keys)}.`, keys);
-  return { ...layer, leaves: accepted };
+  const notices = keys.length === 0 ? [] : ignoredProject(file, `is not trusted; ignored: ${listed(keys)}.`).notices;
+  return { ...emptyLayer, notices, leaves: accepted, project: { file, trusted, ignored: keys, wanted } };
+}
+
+async function trustedLayer(file: ProjectFile): Promise<ProjectLayer> {
+  const layer = await fileLayer(file.path, file.content, { kind: 'project', file: file.path });
+  const ignored = layer.leaves.filter((leaf) => isUsersAlone(leaf.path)).map((leaf) => keyText(leaf.path));
+  const notices = ignored.length === 0 ? [] : ignoredProject(file, `is trusted, but these are taken from your own settings alone: ${listed(ignored)}.`).notices;
+  return { ...layer, notices, leaves: layer.leaves.filter((leaf) => !isUsersAlone(leaf.path)), project: { file, trusted: true, ignored, wanted: [] } };
 }
 
 /** Names from a file nobody vouches for: on one line, without control characters, not without end. */
@@ -95,8 +103,8 @@ function listed(keys: readonly string[]): string {
   return names.join(', ') + (keys.length > names.length ? ` and ${keys.length - names.length} more` : '');
 }
 
-function ignoredProject(file: ProjectFile, what: string, ignored: readonly string[] = []): ProjectLayer {
-  return { ...emptyLayer, notices: [{ code: 'project_config', message: `${file.path} ${what}` }], project: { file, trusted: false, ignored } };
+function ignoredProject(file: ProjectFile, what: string): ProjectLayer {
+  return { ...emptyLayer, notices: [{ code: 'project_config', message: `${file.path.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')} ${what}` }], project: { file, trusted: false, ignored: [], wanted: [] } };
 }
 
 function broken(problem: ConfigProblem): Layer {

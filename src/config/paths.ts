@@ -4,6 +4,8 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 /** Where the program's own files are; absolute. Nothing exists until it is needed. Source: contracts 2, "Where files live". */
 export interface AgentPaths {
   readonly config: string;
+  /** Which directories are trusted; beside `config`. */
+  readonly trust: string;
   readonly database: string;
   readonly log: string;
   readonly history: string;
@@ -37,5 +39,5 @@ export function ensurePrivateDirectory(path: string): void {
 }
 
 function paths(config: string, data: string, state: string): AgentPaths {
-  return { config: join(config, 'config.json'), database: join(data, 'agent.db'), log: join(state, 'agent.log'), history: join(state, 'history'), data };
+  return { config: join(config, 'config.json'), trust: join(config, 'trust.json'), database: join(data, 'agent.db'), log: join(state, 'agent.log'), history: join(state, 'history'), data };
 }

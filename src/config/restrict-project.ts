@@ -6,6 +6,8 @@ import { keyText } from './schema.js';
 export interface Restricted {
   readonly accepted: readonly Leaf[];
   readonly ignored: readonly { readonly key: string; readonly reason: string }[];
+  /** Those of the ignored that would count if the directory were trusted. */
+  readonly wanted: readonly Leaf[];
 }
 
 /** `keep` gives the value that counts; undefined refuses it. Values have passed the schema. */
@@ -18,13 +20,23 @@ export function restrictProjectConfig(values: Values, base: Values, file: string
   const sound = leavesOf(values, { kind: 'project', file }).filter((leaf) => !issues.some((issue) => overlaps(leaf.path, issue.path)));
   const ignored = issues.map((issue) => ({ key: keyText(issue.path), reason: issue.reason }));
   const accepted: Leaf[] = [];
+  const wanted: Leaf[] = [];
   for (const leaf of sound) {
     const current = valueAt(base, leaf.path);
     const kept = ruleFor(leaf.path)(leaf.value, current, base, leaf.path);
     if (kept !== undefined) accepted.push({ ...leaf, value: kept });
-    else if (JSON.stringify(leaf.value) !== JSON.stringify(current)) ignored.push({ key: keyText(leaf.path), reason: 'needs your trust in this directory' });
+    else if (JSON.stringify(leaf.value) !== JSON.stringify(current)) {
+      const own = isUsersAlone(leaf.path);
+      ignored.push({ key: keyText(leaf.path), reason: own ? 'is taken from your own settings alone' : 'needs your trust in this directory' });
+      if (!own) wanted.push(leaf);
+    }
   }
-  return { accepted, ignored };
+  return { accepted, ignored, wanted };
+}
+
+/** Where requests and keys go is the user's to say, whatever directory is trusted: a repository that changes names a host gets the key. Source: security 1.1, row 2. */
+export function isUsersAlone(path: readonly string[]): boolean {
+  return path[0] === 'base_url' || path[0] === 'providers' || keyText(path) === 'http.allow_insecure';
 }
 
 const byKey: Readonly<Record<string, Rule>> = {

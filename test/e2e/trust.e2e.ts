@@ -1,0 +1,104 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { agent, place, script, type Place } from './program.js';
+import { openScreen, type Screen } from './terminal.js';
+
+const asking = { approval: 'never', system_prompt: 'Speak plainly.' };
+
+function project(settings: unknown = asking): Place {
+  return place({ '.agent/config.json': JSON.stringify(settings), '.git/HEAD': 'ref: refs/heads/main\n', 'keep.txt': 'x' });
+}
+
+interface Answer { readonly directory: string; readonly sha256: string; readonly trusted: boolean }
+const answers = (at: Place): readonly Answer[] => (JSON.parse(readFileSync(join(at.home, '.agent/trust.json'), 'utf8')) as { directories: Answer[] }).directories;
+
+async function approvalSaid(at: Place): Promise<string> {
+  return (await agent(at, ['config', 'get', 'approval'])).stdout.trim();
+}
+
+async function leave(screen: Screen): Promise<void> {
+  screen.type('/exit\r');
+  expect(await screen.exited).toBe(0);
+}
+
+test('the REPL asks once, before anything else; no is the default and is remembered', async () => {
+  const at = project();
+  const first = openScreen(at);
+  const question = await first.until(/\[y\/N\]/);
+  expect(question).toContain('approval = "never"\n  system_prompt = "Speak plainly."');
+  expect(question).not.toContain('❯');
+  expect(existsSync(join(at.home, '.agent'))).toBe(false);
+  first.type('\r');
+  await first.until(/not trusted; ignored: approval, system_prompt[\s\S]*❯|❯[\s\S]*not trusted; ignored: approval, system_prompt/);
+  await leave(first);
+  expect([await approvalSaid(at), answers(at).map((entry) => entry.trusted)]).toEqual(['dangerous', [false]]);
+  const second = openScreen(at);
+  await second.until(/❯/);
+  expect(second.text()).not.toContain('[y/N]');
+  await leave(second);
+});
+
+test('a yes holds for exactly that file, in every command; one changed byte asks again', async () => {
+  const at = project();
+  const first = openScreen(at);
+  await first.until(/\[y\/N\]/);
+  first.type('y\r');
+  await first.until(/❯/);
+  await leave(first);
+  expect([await approvalSaid(at), answers(at)[0]?.directory, statSync(join(at.home, '.agent/trust.json')).mode & 0o777]).toEqual(['never', at.work, 0o600]);
+  const file = at.file('.agent/config.json', `${JSON.stringify(asking)}\n`);
+  expect(await approvalSaid(at)).toBe('dangerous');
+  const second = openScreen(at);
+  await second.until(/\[y\/N\]/);
+  writeFileSync(file, JSON.stringify({ approval: 'never', max_tool_turns: 1000 })); // changed while the question stands
+  second.type('y\r');
+  await second.until(/not trusted; ignored: approval, max_tool_turns/);
+  await leave(second);
+  expect(await approvalSaid(at)).toBe('dangerous');
+});
+
+test('what was typed before the question stands there answers nothing', async () => {
+  const at = project();
+  const screen = openScreen(at);
+  screen.type('y\ry\ry');
+  await screen.until(/\[y\/N\]/);
+  screen.type('\r');
+  await screen.until(/not trusted/);
+  await leave(screen);
+});
+
+test('headless nobody is asked: it is ignored with a notice, and works', async () => {
+  const at = project({ ...asking, model: 'offline/x.json', base_url: 'http://127.0.0.1:1' });
+  const model = script(at, [{ calls: [{ name: 'bash', arguments: { command: 'rm -rf keep.txt' } }] }, { text: 'Done.' }]);
+  const { code, stdout, stderr } = await agent(at, ['-p', '-m', model, 'go']);
+  expect([code, stdout]).toEqual([6, 'Done.\n']);
+  expect(stderr).toMatch(/\.agent\/config\.json is not trusted; ignored: approval, system_prompt, model, base_url\./);
+  expect([existsSync(join(at.work, 'keep.txt')), existsSync(join(at.home, '.agent/trust.json'))]).toEqual([true, false]);
+});
+
+test('trust in a directory is not trust in a repository inside it', async () => {
+  const at = project();
+  const screen = openScreen(at, ['config', 'trust']);
+  await screen.until(/\[y\/N\]/);
+  screen.type('yes\r');
+  expect(await screen.exited).toBe(0);
+  at.file('inner/.agent/config.json', JSON.stringify(asking));
+  at.file('inner/.git/HEAD', '');
+  const inner = { ...at, work: join(at.work, 'inner') };
+  expect([await approvalSaid(at), await approvalSaid(inner)]).toEqual(['never', 'dangerous']);
+});
+
+test('config trust asks again, lists, and takes back; without a terminal it does not ask', async () => {
+  const at = project();
+  expect(await agent(at, ['config', 'trust'])).toMatchObject({ code: 2, stderr: 'agent: trust is only asked about in a terminal\nRun agent config trust in one.\n' });
+  for (const [typed, wanted] of [['n', false], ['y', true]] as const) {
+    const screen = openScreen(at, ['config', 'trust']);
+    await screen.until(/\[y\/N\]/);
+    screen.type(`${typed}\r`);
+    expect(await screen.exited).toBe(0);
+    expect(JSON.parse((await agent(at, ['config', 'trust', '--list', '--json'])).stdout)).toMatchObject([{ directory: at.work, trusted: wanted }]);
+  }
+  expect((await agent(at, ['config', 'trust', '--revoke'])).stdout).toBe(`Nothing is remembered any more of ${at.work}.\n`);
+  expect([await approvalSaid(at), (await agent(at, ['config', 'trust', '--list', '--json'])).stdout]).toEqual(['dangerous', '[]\n']);
+});
