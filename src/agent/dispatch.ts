@@ -62,7 +62,7 @@ async function permit(d: TurnDeps, call: ToolCallData, bound: BoundCall, signal:
     ? { answer: 'once' }
     : await d.approver.ask({ callId: call.id, title: call.function.name, call: bound, argumentsText: call.function.arguments, verdict }, signal);
   if (answer.answer === 'session') d.grants.add(hash);
-  const error = denial(answer, reasons, signal);
+  const error = denial(answer, verdict, signal);
   await d.append({ kind: 'approval', content: error ? `denied: ${reasons}` : `allowed: ${reasons}`, data: {
     tool_call_id: call.id, decision: error ? 'deny' : 'allow', by: granted ? 'session_grant' : answer.answer === 'unavailable' ? 'headless' : 'user',
     risk: verdict.risk, reasons: verdict.reasons, call_sha256: hash,
@@ -70,11 +70,18 @@ async function permit(d: TurnDeps, call: ToolCallData, bound: BoundCall, signal:
   return error ? { error, unavailable: answer.answer === 'unavailable' } : { error: null, verdict };
 }
 
-function denial(answer: Answer, reasons: string, signal: AbortSignal): ErrorEnvelope | null {
+/** What the person can do so that such a call runs. */
+function remedy(verdict: Verdict): string {
+  return verdict.everyMode
+    ? 'No --approval mode allows such calls unasked; the user can say yes to them when agent runs in a terminal.'
+    : 'The user can allow such calls with --approval never, or say yes to them when agent runs in a terminal.';
+}
+
+function denial(answer: Answer, verdict: Verdict, signal: AbortSignal): ErrorEnvelope | null {
   switch (answer.answer) {
     case 'once': case 'session': return null;
     case 'unavailable':
-      return errorEnvelope('permission_denied', `Not run, because it needs a yes and nobody can be asked here: ${reasons}. The user can allow such calls with --approval never, or run agent in a terminal.`);
+      return errorEnvelope('permission_denied', `Not run, because it needs a yes and nobody can be asked here: ${verdict.reasons.join('; ')}. ${remedy(verdict)}`);
     case 'deny':
       if (signal.aborted) return cancelledBefore;
       return errorEnvelope('denied_by_user', answer.message ? `The user said no: ${answer.message}` : 'The user said no.');

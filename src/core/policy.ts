@@ -10,6 +10,8 @@ export interface Verdict {
   /** Sentences, most important first; empty for an allowed reader. */
   readonly reasons: readonly string[];
   readonly sandbox: Sandbox;
+  /** True where no approval mode allows the call unasked: secret files, protected paths. */
+  readonly everyMode?: true;
   /** Absolute paths the call would touch, as the kernel resolves them, for the question. */
   readonly targets?: readonly string[];
 }

@@ -33,7 +33,8 @@ export function createPolicy(options: PolicyOptions): Policy {
       const judgement = await judgeCall(call, cwd, shared);
       const decision = decide(judgement, approval, sandbox);
       const { risk, reasons, targets } = judgement;
-      return { risk, decision, reasons: decision === 'ask' && reasons.length === 0 ? ['every call is asked about'] : reasons, sandbox, ...(targets.length > 0 ? { targets } : {}) };
+      const everyMode = decision === 'ask' && decide(judgement, 'never', sandbox) === 'ask';
+      return { risk, decision, reasons: decision === 'ask' && reasons.length === 0 ? ['every call is asked about'] : reasons, sandbox, ...(everyMode ? { everyMode } : {}), ...(targets.length > 0 ? { targets } : {}) };
     },
   };
 }
