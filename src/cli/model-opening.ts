@@ -23,7 +23,7 @@ export async function openModel(setup: Setup, wish: ModelWish): Promise<OpenedMo
 /** The model and endpoint that are wished for. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a missing key, 1 for a local server that
  *  would have to say which models it has and does not run. */
 export async function resolveReady(setup: Setup, wish: ModelWish): Promise<Extract<Resolution, { ok: true }>> {
-  const choice = choiceOf(setup, wish);
+  const choice = providerChoice(setup, wish);
   const named = wish.provider !== null || wish.model !== null || choice.baseUrl !== undefined;
   const fallback = named ? undefined : await (await import('../providers/discover.js')).chooseProvider({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
   const asked = { ...choice, ...(fallback ? { fallback } : {}) };
@@ -47,7 +47,8 @@ async function firstServed(setup: Setup, asked: ProviderChoice): Promise<Extract
   return { ...resolved, ref: { ...resolved.ref, model: first.id } };
 }
 
-function choiceOf(setup: Setup, wish: ModelWish): ProviderChoice {
+/** A wish with all that the settings and the environment say of providers. */
+export function providerChoice(setup: Setup, wish: ModelWish): ProviderChoice {
   return {
     env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom, allowInsecure: setup.config.http.allowInsecure,
     ...(wish.provider === null ? {} : { name: wish.provider }),
@@ -59,7 +60,7 @@ function choiceOf(setup: Setup, wish: ModelWish): ProviderChoice {
 /** The model that `name` means in a session that uses `current`: without a provider in it, one of the same provider. Asks nobody. */
 export function resolveModel(setup: Setup, name: string, current: ModelRef): Resolution {
   const fallback = current.api === 'offline' ? {} : { fallback: { provider: current.provider, model: null } };
-  return resolveProvider({ ...choiceOf(setup, { provider: null, model: name }), ...fallback });
+  return resolveProvider({ ...providerChoice(setup, { provider: null, model: name }), ...fallback });
 }
 
 const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
@@ -114,6 +115,6 @@ export async function wireOf(api: Exclude<Api, 'offline'>): Promise<Wire> {
 /** The endpoint data of a provider for showing a request; needs no key. */
 export function endpointFor(setup: Setup, provider: string | null, api: Exclude<Api, 'offline'>): Pick<Endpoint, 'quirks' | 'extraBody'> {
   const env = Object.fromEntries(Object.entries(setup.env).map(([name, value]) => [name, value]));
-  const resolved = resolveProvider({ ...choiceOf({ ...setup, env }, { provider, model: 'any' }), api });
+  const resolved = resolveProvider({ ...providerChoice({ ...setup, env }, { provider, model: 'any' }), api });
   return resolved.ok && resolved.ref.api === api ? resolved.endpoint : { quirks: {} };
 }

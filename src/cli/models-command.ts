@@ -5,6 +5,7 @@ import { findLocalServers, listModels as askForModels } from '../providers/disco
 import { findModel, knownModels } from '../providers/models.js';
 import { CliError, exit } from './cli-error.js';
 import { columns, printListing } from './json-output.js';
+import { providerChoice } from './model-opening.js';
 import type { RootOptions } from './options.js';
 import { setUp, type Setup } from './setup.js';
 
@@ -21,8 +22,8 @@ interface ModelRow {
 
 /** The models of the table and of the local servers that run; with `--provider` what that provider itself lists. */
 export async function listModels(options: RootOptions & { readonly json?: boolean }): Promise<number> {
-  const { provider, ...others } = options;
-  const setup = await setUp(others);
+  const { provider } = options;
+  const setup = await setUp(options);
   const rows = provider === undefined ? [...tableRows(setup), ...await localRows(setup)] : await providerRows(setup, provider);
   printListing(options.json, rows, () => columns(rows.map((row) => [
     `${row.provider}/${row.model}`, row.context_window === null ? '-' : `${Math.round(row.context_window / 1000)}k`, price(row), row.source,
@@ -60,7 +61,7 @@ async function providerRows(setup: Setup, name: string): Promise<readonly ModelR
     throw new CliError(exit.usage, `unknown provider \`${name}\``, `${didYouMean(name, Object.keys(presets))} Known: ${Object.keys(presets).join(', ')}`.trim());
   }
   const known = tableRows(setup).filter((item) => item.provider === name);
-  const resolved = resolveProvider({ name, model: 'any', env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
+  const resolved = resolveProvider(providerChoice(setup, { provider: name, model: 'any' }));
   if (!resolved.ok) {
     process.stderr.write(`agent: ${resolved.problem.message}; the list is what is known here. ${resolved.problem.hint}\n`);
     return known;

@@ -9,8 +9,8 @@ interface Row { readonly check: string; readonly ok: boolean | null; readonly de
 
 /** `agent providers check <name>`: one minimal request, and what of it worked. Exit code 0 where all did, 4 for a key, 2 for a name or a model, 1 otherwise. */
 export async function checkProvider(name: string, options: RootOptions & { readonly json?: boolean }): Promise<number> {
-  const { provider: _own, model, ...others } = options;
-  const setup = await setUp(others);
+  const { model, ...others } = options;
+  const setup = await setUp({ ...others, provider: name });
   const { ref, endpoint } = await resolveReady(setup, { provider: name, model: modelOf(name, model) });
   if (endpoint.api === 'offline') {
     printListing(options.json, [{ check: 'offline', ok: true, detail: 'the embedded provider needs no network' }], () => ['The embedded provider needs no network: nothing to check.']);

@@ -2,6 +2,7 @@ import { builtInPresets, keyNames, mergePresets } from '../providers/catalog-pre
 import { resolveProvider } from '../providers/catalog.js';
 import { exit } from './cli-error.js';
 import { columns, printListing } from './json-output.js';
+import { providerChoice } from './model-opening.js';
 import type { RootOptions } from './options.js';
 import { setUp } from './setup.js';
 
@@ -10,7 +11,7 @@ export async function listProviders(options: RootOptions & { readonly json?: boo
   const setup = await setUp(options);
   const presets = mergePresets(builtInPresets, setup.config.provider.custom);
   const rows = Object.entries(presets).map(([name, preset]) => {
-    const resolved = resolveProvider({ name, model: 'any', env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
+    const resolved = resolveProvider(providerChoice(setup, { provider: name, model: 'any' }));
     const endpoint = resolved.ok ? resolved.endpoint : null;
     const variables = keyNames(preset);
     return {
