@@ -36,7 +36,7 @@ export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, sig
   return { outcome: { ...outcome, envelope }, denied: false, durationMs, ...(kept ? { kept } : {}) };
 }
 
-const nothingSeen: WatchReport = { changes: [], madeFolders: [] };
+const nothingSeen: WatchReport = { changes: [], madeFolders: [], goneFolders: [] };
 
 /** Looks at what a call may change beside what its tool reports; a call that only reads costs nothing. */
 async function watched(d: TurnDeps, call: ToolCallData, bound: BoundCall, verdict: Verdict): Promise<() => Promise<WatchReport>> {

@@ -15,22 +15,27 @@ export function keepChanges(keeping: ChangeKeeping, reported: readonly FileChang
   const all: readonly WatchedChange[] = [...reported.map((change) => ({ captured: true, ...change }) as const), ...seen.changes.filter((change) => !known.has(change.path))];
   const listed = all.slice(0, maxListed);
   const blobs = new Map<string, Blob>();
-  const changes = listed.map((change) => (change.captured ? captured(keeping, change, blobs, seen.madeFolders) : detected(change)));
+  const changes = listed.map((change) => (change.captured ? captured(keeping, change, blobs, seen) : detected(change)));
   const left = all.length - listed.length;
   const unwatched = left > 0 ? `${left} more files changed and are not listed` : seen.unwatched;
   return { changes: changes.filter((change) => change !== null), blobs: [...blobs.values()], ...(unwatched === undefined ? {} : { unwatched }) };
 }
 
-function captured(keeping: ChangeKeeping, change: FileChange, blobs: Map<string, Blob>, madeFolders: readonly string[]): ChangeData | null {
+function captured(keeping: ChangeKeeping, change: FileChange, blobs: Map<string, Blob>, seen: WatchReport): ChangeData | null {
   const { path, beforeMode, afterMode } = change;
   const before = change.before === null ? null : keeping.hash(change.before);
   const after = change.after === null ? null : keeping.hash(change.after);
   if (before === after && beforeMode === afterMode) return null;
   if (before !== after) for (const bytes of [change.before, change.after]) keep(keeping, bytes, blobs);
   const what = before === null ? 'created' : after === null ? 'deleted' : 'changed';
-  const madeFolder = what === 'created' ? madeFolders.find((folder) => path.startsWith(`${folder}/`)) : undefined;
-  const folder = madeFolder === undefined ? {} : { made_folder: madeFolder };
-  return { path, what, before, after, ...capture(change.before, keeping.maxBlobBytes), ...modes(beforeMode, afterMode), ...folder };
+  return { path, what, before, after, ...capture(change.before, keeping.maxBlobBytes), ...modes(beforeMode, afterMode), ...folders(path, what, seen) };
+}
+
+function folders(path: string, what: ChangeData['what'], { madeFolders, goneFolders }: WatchReport): Pick<ChangeData, 'made_folder' | 'gone_folder'> {
+  const holds = (folder: string): boolean => path.startsWith(`${folder}/`);
+  const made = what === 'created' ? madeFolders.find(holds) : undefined;
+  const gone = what === 'deleted' ? goneFolders.find(holds) : undefined;
+  return { ...(made === undefined ? {} : { made_folder: made }), ...(gone === undefined ? {} : { gone_folder: gone }) };
 }
 
 function capture(before: Uint8Array | null, maxBytes: number): Pick<ChangeData, 'captured' | 'reason'> {

@@ -1,6 +1,6 @@
 import type { ChangeData, Event, EventDraft } from '../core/event.js';
-import { replaceFile } from './undo-files.js';
-import { planRevert, shownTo, type Action, type RevertPlan, type Skipped, type Wish } from './undo-plan.js';
+import { changeMode, replaceFile } from './undo-files.js';
+import { planRevert, shownTo, type Action, type Ahead, type RevertPlan, type Skipped, type Wish } from './undo-plan.js';
 
 /** A session as undo needs it: its log, its contents, and where to say what was done. */
 export interface RevertDesk {
@@ -13,8 +13,8 @@ export interface RevertDesk {
 /** What is wanted: the kind of event that records it, what it is about, and the files. */
 export interface Revert { readonly kind: 'undo' | 'redo' | 'restore'; readonly ofSeq: number; readonly title: string; readonly wishes: readonly Wish[] }
 
-export function planOf(desk: RevertDesk, revert: Revert): Promise<RevertPlan> {
-  return planRevert(revert.wishes, (sha256) => desk.blob(sha256), desk.events());
+export function planOf(desk: RevertDesk, revert: Revert, ahead: Ahead = new Map()): Promise<RevertPlan> {
+  return planRevert(revert.wishes, (sha256) => desk.blob(sha256), desk.events(), ahead);
 }
 
 /** Does what was planned, as far as it is still allowed, and records it; nothing is recorded where nothing was done. */
@@ -24,7 +24,8 @@ export async function act(desk: RevertDesk, revert: Revert): Promise<{ readonly 
   const skipped: Skipped[] = [...plan.skipped];
   for (const action of plan.actions) {
     try {
-      await replaceFile(action);
+      if (action.what === 'mode') await changeMode(action);
+      else await replaceFile(action);
       done.push(changeOf(action));
     } catch (error) {
       skipped.push({ path: action.path, reason: error instanceof Error ? error.message : String(error) });
@@ -34,11 +35,11 @@ export async function act(desk: RevertDesk, revert: Revert): Promise<{ readonly 
   return { done, skipped };
 }
 
-function changeOf({ path, wish, mode, madeFolder }: Action): ChangeData {
+function changeOf({ path, wish, mode }: Action): ChangeData {
   const { want, expect } = wish;
   return {
     path, what: expect.sha256 === null ? 'created' : want.sha256 === null ? 'deleted' : 'changed', before: expect.sha256, after: want.sha256, captured: true,
-    ...(expect.mode === null ? {} : { before_mode: expect.mode }), ...(mode === null ? {} : { after_mode: mode }), ...(madeFolder === null ? {} : { made_folder: madeFolder }),
+    ...(expect.mode === null ? {} : { before_mode: expect.mode }), ...(mode === null ? {} : { after_mode: mode }),
   };
 }
 

@@ -57,6 +57,11 @@ export async function replaceFile({ path, bytes, mode, madeFolder }: Replacement
   if (mode !== null && ((await lstat(path)).mode & 0o7777) !== (mode & 0o7777)) await chmod(path, mode & 0o7777);
 }
 
+/** Throws the system's error. */
+export async function changeMode({ path, mode }: Pick<Replacement, 'path' | 'mode'>): Promise<void> {
+  if (mode !== null) await chmod(path, mode & 0o7777);
+}
+
 /** Folders that are not empty stay, and so does everything above `topmost`. */
 async function removeEmpty(folder: string, topmost: string): Promise<void> {
   for (let at = folder; at === topmost || at.startsWith(`${topmost}/`); at = dirname(at)) {

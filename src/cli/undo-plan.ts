@@ -8,6 +8,7 @@ export interface Wish {
   readonly path: string;
   readonly want: { readonly sha256: string | null; readonly mode: number | null };
   readonly expect: { readonly sha256: string | null; readonly mode: number | null };
+  /** Folders that are empty without the file go, up to this one. */
   readonly madeFolder: string | null;
   /** Why it cannot be, whatever is there now. */
   readonly impossible: string | null;
@@ -25,7 +26,7 @@ export function wishesOf(set: ChangeSet, direction: 'undo' | 'redo'): readonly W
     const before = { sha256: change.before, mode: change.before_mode ?? null };
     const after = { sha256: change.after, mode: change.after_mode ?? null };
     return {
-      path: change.path, madeFolder: change.made_folder ?? null, impossible: change.captured ? null : `not captured: ${change.reason ?? 'its contents were not kept'}`,
+      path: change.path, madeFolder: (direction === 'undo' ? change.made_folder : change.gone_folder) ?? null, impossible: change.captured ? null : `not captured: ${change.reason ?? 'its contents were not kept'}`,
       ...(direction === 'undo' ? { want: before, expect: after } : { want: after, expect: before }),
     };
   });
@@ -38,35 +39,42 @@ export function wishAt(events: readonly Event[], path: string, seq: number): Wis
   return want && expect ? { path, want, expect, madeFolder: null, impossible: null } : null;
 }
 
-/** What can be done and what cannot, with the reason. Only a file whose contents are what the session left is touched. */
-export async function planRevert(wishes: readonly Wish[], readBlob: ReadBlob, events: readonly Event[]): Promise<RevertPlan> {
+/** Files as earlier steps of the same list would leave them. */
+export type Ahead = Map<string, PresentState>;
+
+/** What can be done and what cannot, with the reason. Only a file whose contents are what the session left is touched. `ahead` is read and kept up. */
+export async function planRevert(wishes: readonly Wish[], readBlob: ReadBlob, events: readonly Event[], ahead: Ahead): Promise<RevertPlan> {
   const actions: Action[] = [];
   const skipped: Skipped[] = [];
   for (const wish of wishes) {
-    const step = await planOne(wish, readBlob, events);
+    const now = ahead.get(wish.path) ?? await presentState(wish.path);
+    const step = await planOne(wish, now, readBlob, events);
     if ('reason' in step) skipped.push(step);
-    else actions.push(step);
+    else {
+      actions.push(step);
+      ahead.set(wish.path, stateAfter(wish, now));
+    }
   }
   return { actions, skipped };
 }
 
-async function planOne(wish: Wish, readBlob: ReadBlob, events: readonly Event[]): Promise<Action | Skipped> {
+function stateAfter({ want: { sha256, mode } }: Wish, now: PresentState): PresentState {
+  if (sha256 === null) return { is: 'missing' };
+  const usual = now.is === 'file' ? now.mode : 0o100644;
+  return { is: isLinkMode(mode) ? 'link' : 'file', sha256, mode: mode ?? usual };
+}
+
+async function planOne(wish: Wish, now: PresentState, readBlob: ReadBlob, events: readonly Event[]): Promise<Action | Skipped> {
   const { path, want, expect } = wish;
   if (wish.impossible !== null) return { path, reason: wish.impossible };
-  const now = await presentState(path);
   if (now.is === 'other') return { path, reason: now.reason };
   if (isLike(now, want)) return { path, reason: 'it is like that already' };
   if (!isLike(now, { sha256: expect.sha256, mode: typeOnly(expect.mode, now) })) return { path, reason: whoChanged(now, path, events) };
   const shared = { path, wish, mode: want.mode, madeFolder: wish.madeFolder };
   if (want.sha256 === null) return { ...shared, what: 'remove', bytes: null };
+  if (want.sha256 === expect.sha256) return { ...shared, what: 'mode', bytes: null };
   const bytes = await readBlob(want.sha256);
-  if (want.sha256 === expect.sha256) return await modeOnly(shared, bytes, now);
   return bytes === null ? { path, reason: 'its contents are not in the store' } : { ...shared, what: 'restore', bytes };
-}
-
-async function modeOnly(shared: Omit<Action, 'what' | 'bytes'>, bytes: Uint8Array | null, now: PresentState): Promise<Action | Skipped> {
-  const { readFile } = await import('node:fs/promises');
-  return now.is === 'file' ? { ...shared, what: 'mode', bytes: bytes ?? await readFile(shared.path) } : { path: shared.path, reason: 'it is not a file now' };
 }
 
 function isLike(now: PresentState, state: { readonly sha256: string | null; readonly mode: number | null }): boolean {

@@ -71,6 +71,8 @@ export interface ChangeData {
   readonly after_mode?: number;
   /** The topmost folder that was made for this file. */
   readonly made_folder?: string;
+  /** The topmost folder that went with this file. */
+  readonly gone_folder?: string;
 }
 
 export interface ToolResultData {

@@ -13,6 +13,8 @@ export interface WatchReport {
   readonly changes: readonly WatchedChange[];
   /** The topmost folders that are new, absolute. */
   readonly madeFolders: readonly string[];
+  /** The topmost folders that are gone. */
+  readonly goneFolders: readonly string[];
   /** Why there may be changes that are not listed. */
   readonly unwatched?: string;
 }

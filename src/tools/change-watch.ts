@@ -55,7 +55,7 @@ export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
 /** The folders that a write will have made for its files. */
 function watchFolders(targets: readonly string[]): () => Promise<WatchReport> {
   const missing = targets.flatMap((path) => topmostMissing(dirname(path)) ?? []);
-  return () => Promise.resolve({ changes: [], madeFolders: missing.filter((folder) => existsSync(folder)) });
+  return () => Promise.resolve({ changes: [], goneFolders: [], madeFolders: missing.filter((folder) => existsSync(folder)) });
 }
 
 function topmostMissing(folder: string): string | null {
@@ -104,7 +104,8 @@ function report(c: Comparison): WatchReport {
   }
   const madeFolders = [...after.folders.keys()].filter((folder) => !before.folders.has(folder) && isNew(before, folder) && before.folders.has(dirname(folder)));
   const unwatched = before.complete ? {} : { unwatched: `the tree is large: only its first ${before.files.size} files were watched` };
-  return { changes, madeFolders, ...unwatched };
+  const goneFolders = [...before.folders.keys()].filter((folder) => !after.folders.has(folder) && !existsSync(folder) && existsSync(dirname(folder)));
+  return { changes, madeFolders, goneFolders, ...unwatched };
 }
 
 /** True where the folder that would have held it was looked into, and it was not there. */
