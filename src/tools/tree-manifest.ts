@@ -1,5 +1,4 @@
 import { lstatSync, readdirSync, type Stats } from 'node:fs';
-import { join } from 'node:path';
 import { folderRules, globalIgnoreText, type CreateIgnore, type FolderRules } from './ignore-rules.js';
 
 /** A file or link as its entry shows it. */
@@ -25,7 +24,8 @@ export interface ManifestOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-interface Folder { readonly path: string; readonly rules: FolderRules }
+/** A folder to look into. `rules` are made once its names are known, which spares looking for ignore files one by one. */
+interface Folder { readonly path: string; readonly rules: (names: readonly string[]) => FolderRules }
 
 /** What a tree holds, near folders first, as the search tools see it: what ignore rules leave out is not in it. Links are not followed.
  *  Blocks for at most about `maxWalkMs`; throws nothing, what cannot be read is left out. */
@@ -34,19 +34,35 @@ export function readManifest({ root, limits, createIgnore, env }: ManifestOption
   const endsAt = performance.now() + limits.maxWalkMs;
   const files = new Map<string, ManifestEntry>();
   const folders = new Map([[root, { listed: false }]]);
-  const queue: Folder[] = [{ path: root, rules: folderRules(root, createIgnore, globalIgnoreText(env)) }];
-  let complete = true;
-  for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-    if (performance.now() > endsAt || files.size >= limits.maxEntries) { complete = false; break; }
-    folders.set(next.path, { listed: true });
-    for (const { path, rules, stats } of entriesOf(next)) {
-      if (stats.isDirectory()) {
-        folders.set(path, { listed: false });
-        queue.push({ path, rules: rules() });
-      } else if (stats.isFile() || stats.isSymbolicLink()) files.set(path, entryOf(stats));
+  const queue: Folder[] = [{ path: root, rules: () => folderRules(root, createIgnore, globalIgnoreText(env)) }];
+  let next = 0;
+  for (let folder = queue[next]; folder !== undefined; folder = queue[++next]) {
+    if (performance.now() > endsAt || files.size >= limits.maxEntries) break;
+    folders.set(folder.path, { listed: true });
+    for (const found of foldersAndFiles(folder, files)) {
+      folders.set(found.path, { listed: false });
+      queue.push(found);
     }
   }
-  return { files, folders, complete, atMs };
+  return { files, folders, complete: next === queue.length, atMs };
+}
+
+/** Adds the files of one folder to `files` and gives its folders. */
+function foldersAndFiles({ path: folder, rules: rulesOf }: Folder, files: Map<string, ManifestEntry>): readonly Folder[] {
+  const entries = attempt(() => readdirSync(folder, { withFileTypes: true })) ?? [];
+  const rules = rulesOf(entries.map((entry) => entry.name));
+  const folders: Folder[] = [];
+  for (const entry of entries) {
+    const isFolder = entry.isDirectory();
+    if (rules.skips(entry.name, isFolder)) continue;
+    const path = `${folder === '/' ? '' : folder}/${entry.name}`;
+    if (isFolder) folders.push({ path, rules: (names) => rules.inside(entry.name, names) });
+    else if (entry.isFile() || entry.isSymbolicLink()) {
+      const found = readEntry(path);
+      if (found) files.set(path, found);
+    }
+  }
+  return folders;
 }
 
 /** Null where there is no file or link. */
@@ -57,16 +73,6 @@ export function readEntry(path: string): ManifestEntry | null {
 
 function entryOf({ size, mtimeMs, ctimeMs, ino, mode }: Stats): ManifestEntry {
   return { size, mtimeMs, ctimeMs, ino, mode };
-}
-
-function entriesOf({ path: folder, rules }: Folder): readonly { readonly path: string; readonly rules: () => FolderRules; readonly stats: Stats }[] {
-  const found = attempt(() => readdirSync(folder, { withFileTypes: true })) ?? [];
-  return found.flatMap((entry) => {
-    if (rules.skips(entry.name, entry.isDirectory())) return [];
-    const path = join(folder, entry.name);
-    const stats = attempt(() => lstatSync(path, { throwIfNoEntry: false }));
-    return stats ? [{ path, stats, rules: () => rules.inside(entry.name) }] : [];
-  });
 }
 
 /** Null where the file system refuses; such a place is not watched. */
