@@ -147,10 +147,11 @@ class Writer implements Screen {
     return last + (this.#pending.length === 1 ? this.#headColumns : 0);
   }
 
+  /** Erases from the second column on: tmux takes `ESC[J` in the home position for a clear screen and puts what it erases into the scrollback. */
   #backToAnchor(up: number, lost: boolean): void {
     const offset = lost ? 0 : this.#headColumns % this.#size.columns;
     const rise = up > 0 ? `\x1b[${up}A` : '';
-    this.#write(offset > 0 ? `\r${rise}\x1b[${offset}C\x1b[J\r\n` : `\r${rise}\x1b[J`);
+    this.#write(offset > 0 ? `\r${rise}\x1b[${offset}C\x1b[J\r\n` : `\r${rise}\x1b[C\x1b[J\r\x1b[K`);
   }
 
   /** The painted rows as the lines they were written as. */

@@ -41,6 +41,14 @@ test('a row that becomes narrower is erased as a whole: tmux rewraps what was er
   expect(terminal.sent().slice(before)).toContain('\x1b[B\r\x1b[Ka long one');
 });
 
+test('a resize never erases from the home position: tmux would put that into the scrollback', async () => {
+  const { screen, terminal } = open(80, 24);
+  screen.draw({ lines: Array.from({ length: 10 }, (_, row) => `row ${row} ${'x'.repeat(60)}`).concat('> '), cursor: { line: 10, column: 2 } });
+  await terminal.resize(40, 12);
+  screen.resize({ columns: 40, rows: 12 });
+  expect(terminal.sent()).not.toMatch(/(\r|\x1b\[\d*[AH])\x1b\[0?J/);
+});
+
 test('nothing is written when nothing changed', () => {
   const { screen, terminal } = open(80, 24);
   screen.draw(prompt('x'));
