@@ -1,12 +1,14 @@
+import { sanitize } from '../ui/sanitize.js';
 import { entriesOf, type Entry } from './export-entries.js';
 import type { ExportedSession } from './export-jsonl.js';
 import { localTime } from './record-opening.js';
 
-/** A session as Markdown: what was said as it is, calls and results in fences, the system prompt folded. */
+/** A session as Markdown: what was said as it is, calls and results in fences, the system prompt folded. No control
+ *  characters: it may be printed on a terminal. */
 export function toMarkdown({ row, events }: ExportedSession): string {
   const facts = [`- session \`${row.id}\``, `- directory \`${row.cwd}\``, `- model \`${row.provider ?? '?'}/${row.model ?? '?'}\``, `- ${localTime(row.createdAt)} to ${localTime(row.updatedAt)}`];
   const first = events.find((event) => event.kind === 'user')?.content?.split('\n')[0] ?? row.id;
-  return `# ${(row.title ?? first).slice(0, 120).toWellFormed()}\n\n${facts.join('\n')}\n\n${entriesOf(events).map(block).join('\n\n')}\n`;
+  return sanitize(`# ${(row.title ?? first).slice(0, 120).toWellFormed()}\n\n${facts.join('\n')}\n\n${entriesOf(events).map(block).join('\n\n')}\n`);
 }
 
 function block(entry: Entry): string {

@@ -12,7 +12,7 @@ const forms: readonly RegExp[] = [
   /\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b/g, /\bAIza[A-Za-z0-9_-]{35}/g, /\bya29\.[A-Za-z0-9_-]{20,}/g, /\bGOCSPX-[A-Za-z0-9_-]{20,}/g,
   /\bxox[abeoprs]-[A-Za-z0-9-]{10,}/g, /\bxapp-[A-Za-z0-9-]{20,}/g, /\b(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}/g, /\bwhsec_[A-Za-z0-9]{20,}/g,
   /\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}/g, /\bAC[a-f0-9]{32}\b/g, /\bSK[a-f0-9]{32}\b/g, /\blin_api_[A-Za-z0-9]{30,}/g, /\bsntrys_[A-Za-z0-9_=+/-]{30,}/g,
-  /\bhvs\.[A-Za-z0-9_-]{20,}/g, /\bAGE-SECRET-KEY-1[0-9A-Z]{50,}/g, /\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}/g,
+  /\bhvs\.[A-Za-z0-9_-]{20,}/g, /\bAGE-SECRET-KEY-1[0-9A-Z]{50,}/g, /\beyJ[A-Za-z0-9_-]{6,}\.eyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{8,}/g,
   /-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?-----END (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----/g,
   /(?<=\b[Bb]earer )[A-Za-z0-9._~+/-]{20,}=*/g, /(?<=\b[Bb]asic )[A-Za-z0-9+/]{16,}={0,2}/g, /(?<=[a-z][a-z0-9+.-]*:\/\/[^\s:@/"'\\]{1,80}:)[^\s:@/"'\\]{3,}(?=@)/g,
 ];

@@ -7,7 +7,7 @@ import { build } from 'esbuild';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const [file = '', ...rest] = process.argv.slice(2);
-const folder = `${root}/node_modules/.cache/bench`;
+const folder = `${root}/node_modules/.bench`;
 mkdirSync(folder, { recursive: true });
 const outfile = `${folder}/${basename(file, '.ts')}-${process.pid}.mjs`;
 await build({

@@ -1,0 +1,132 @@
+import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import { agent, lines, place, script, type Place } from './program.js';
+
+const key = `sk-${'test0'.repeat(6)}`;
+
+interface Recorded { readonly at: Place; readonly id: string }
+
+/** A session with text, calls that went well and badly, a denied one, and a key in an output. */
+async function recorded(): Promise<Recorded> {
+  const at = place({ 'src/a.ts': 'export const flamingo = 1;\n', 'key.txt': `token ${key}\n` });
+  const model = script(at, [
+    { text: 'I look for the flamingo.', calls: [{ name: 'grep', arguments: { pattern: 'flamingo' } }, { name: 'file_read', arguments: { path: 'key.txt' } }] },
+    { calls: [{ name: 'file_write', arguments: { path: 'b.txt', content: 'one\ntwo\n' } }, { name: 'bash', arguments: { command: 'exit 3' } }, { name: 'nope', arguments: {} }], usage: { input_tokens: 100, output_tokens: 20, cost_usd: 0.5 } },
+    { calls: [{ name: 'file_edit', arguments: { path: 'b.txt', old_string: 'two', new_string: 'three' } }, { name: 'bash', arguments: { command: 'shutdown now' } }] },
+    { text: 'Done with the pelican.', usage: { input_tokens: 50, output_tokens: 10, cost_usd: 0.25 } },
+  ]);
+  await agent(at, ['-p', '--model', model, 'Where is the flamingo?']);
+  const { stdout } = await agent(at, ['sessions', 'list', '--json']);
+  return { at, id: (JSON.parse(stdout) as readonly { id: string }[])[0]!.id };
+}
+
+async function json(at: Place, args: readonly string[]): Promise<unknown> {
+  const { stdout, stderr } = await agent(at, [...args, '--json']);
+  try {
+    return JSON.parse(stdout) as unknown;
+  } catch {
+    throw new Error(`${args.join(' ')}: ${stdout}${stderr}`);
+  }
+}
+
+test('search, audit, statistics and SQL tell what was done', async () => {
+  const { at, id } = await recorded();
+  const hits = await json(at, ['search', 'flamingo']) as readonly Record<string, unknown>[];
+  expect(hits.map((hit) => [hit['session_id'], hit['kind']])).toEqual([[id, 'tool_result'], [id, 'tool_call'], [id, 'assistant'], [id, 'user']]);
+  expect(await json(at, ['sessions', 'search', '"the pelican"', '--limit', '1'])).toMatchObject([{ seq: expect.any(Number), snippet: 'Done with the pelican.', cwd: at.work }]);
+  const calls = await json(at, ['audit']) as readonly Record<string, unknown>[];
+  expect(calls.map((call) => [call['tool'], call['status'], call['decision'], call['decided_by']])).toEqual([
+    ['grep', 'ok', 'allow', 'policy'], ['file_read', 'ok', 'allow', 'policy'], ['file_write', 'ok', 'allow', 'policy'], ['bash', 'ok', 'allow', 'policy'], ['nope', 'unknown_tool', null, null],
+    ['file_edit', 'ok', 'allow', 'policy'], ['bash', 'permission_denied', 'deny', 'headless']]);
+  expect(calls[0]).toMatchObject({ session_id: id, args_sha256: expect.stringMatching(/^[0-9a-f]{64}$/), duration_ms: expect.any(Number) });
+  expect((await json(at, ['audit', '--errors']) as unknown[]).length).toBe(2);
+  expect((await json(at, ['audit', '--tool', 'bash', '--status', 'ok', '--since', '1h', '--session', id.slice(0, 30)]) as unknown[]).length).toBe(1);
+  expect((await agent(at, ['audit', '--csv', '--limit', '2'])).stdout.split('\r\n')).toHaveLength(4);
+  expect(await json(at, ['stats'])).toMatchObject({
+    tools: expect.arrayContaining([expect.objectContaining({ tool: 'bash', calls: 2, ok: 1, failed: 1, denied: 1, success_rate: 0.5 })]),
+    with_tools: { turns: 1, cost_usd: 0.75 }, without_tools: { turns: 0 }, depth: { p50: 3, p95: 3, most: 3 }, per_project: [{ cwd: at.work }],
+  });
+  expect(await json(at, ['sql', "SELECT tool, count(*) AS n FROM v_tool_calls WHERE tool = 'bash' GROUP BY tool"])).toEqual([{ tool: 'bash', n: 2 }]);
+  expect(await json(at, ['sql', 'SELECT tool_calls, failed_calls, requests, prompts FROM v_sessions'])).toEqual([{ tool_calls: 7, failed_calls: 2, requests: 4, prompts: 1 }]);
+  expect(await json(at, ['sql', 'SELECT tool_calls FROM v_requests ORDER BY seq'])).toEqual([2, 3, 2, 0].map((n) => ({ tool_calls: n })));
+  expect(await json(at, ['sql', "SELECT DISTINCT path FROM v_files WHERE tool LIKE 'file_%' ORDER BY path"])).toEqual([{ path: join(at.work, 'b.txt') }, { path: join(at.work, 'key.txt') }]);
+  for (const statement of ['DELETE FROM events', 'WITH x AS (SELECT 1) DELETE FROM events', 'PRAGMA user_version = 9', 'SELECT 1; SELECT 2']) {
+    expect([statement, (await agent(at, ['sql', statement])).code]).toEqual([statement, 2]);
+  }
+});
+
+test('audit verify names the first break and says what it cannot do', async () => {
+  const { at, id } = await recorded();
+  const whole = await agent(at, ['audit', 'verify']);
+  expect([whole.code, whole.stdout]).toEqual([0, expect.stringContaining('every chain is whole')]);
+  const db = new Database(join(at.home, '.agent/agent.db'));
+  db.prepare("UPDATE events SET content = 'nothing happened' WHERE session_id = ? AND seq = 6").run(id);
+  db.close();
+  const broken = await agent(at, ['audit', 'verify']);
+  expect([broken.code, broken.stdout]).toEqual([1, expect.stringMatching(new RegExp(`Session ${id}: event 6 .* was changed after it was written.[^]*does not prevent`))]);
+  expect(await json(at, ['audit', 'verify', id])).toMatchObject({ ok: false, breaks: [{ session_id: id, seq: 6, kind: 'content' }] });
+});
+
+test('a session exported and imported into an empty store sends the next request byte for byte the same', async () => {
+  const { at, id } = await recorded();
+  const file = join(at.home, 's.jsonl');
+  expect((await agent(at, ['sessions', 'export', id, '--no-redact', '-o', file])).code).toBe(0);
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  const other = place();
+  expect((await agent(other, ['sessions', 'import', file])).stdout).toBe(`${id}\n`);
+  for (const wire of ['openai-chat', 'openai-responses', 'anthropic-messages']) {
+    const [one, two] = await Promise.all([at, other].map((where) => agent(where, ['sessions', 'show', id, '--as', wire, '--prompt', 'and now?'])));
+    expect([one?.code, two?.stdout]).toEqual([0, one?.stdout]);
+  }
+  expect((await agent(other, ['sessions', 'export', id, '--no-redact', '--format', 'jsonl'])).stdout).toBe(readFileSync(file, 'utf8'));
+  expect((await agent(other, ['sessions', 'import', file])).code).toBe(7);
+  expect((await agent(other, ['sessions', 'import', file, '--as-new'])).code).toBe(0);
+  writeFileSync(file, 'nonsense');
+  expect(await agent(other, ['sessions', 'import', file])).toMatchObject({ code: 2, stderr: expect.stringContaining('line 1 is not a JSON object') });
+});
+
+test('exports mask keys unless told not to, in every format', async () => {
+  const { at, id } = await recorded();
+  for (const format of ['md', 'jsonl', 'html']) {
+    const { stdout } = await agent(at, ['sessions', 'export', id, '--format', format]);
+    expect([format, stdout.includes(key), stdout.includes('[redacted]')]).toEqual([format, false, true]);
+  }
+  expect((await agent(at, ['sessions', 'export', id, '--format', 'md', '--no-redact'])).stdout).toContain(key);
+});
+
+test('replay shows it again without a model, --verify finds drift in a copy, and the script plays it once more', async () => {
+  const { at, id } = await recorded();
+  const before = readFileSync(join(at.work, 'b.txt'), 'utf8');
+  const shown = await agent(at, ['replay', id]);
+  expect(shown.stdout).toMatch(/❯ Where is the flamingo\?[^]*I look for the flamingo\.[^]*✔ grep\([^]*✘ bash\([^]*Done with the pelican\./);
+  const outcomes = async (): Promise<unknown> => (await json(at, ['replay', id, '--verify']) as readonly Record<string, unknown>[]).map((call) => call['outcome']);
+  expect(await outcomes()).toEqual(['same', 'same', 'same', 'skipped', 'skipped', 'same']);
+  at.file('src/a.ts', 'export const flamingo = 2;\n');
+  expect(await outcomes()).toEqual(['differs', 'same', 'same', 'skipped', 'skipped', 'same']);
+  expect(readFileSync(join(at.work, 'b.txt'), 'utf8')).toBe(before);
+  const other = place({ 'src/a.ts': 'export const flamingo = 1;\n', 'key.txt': 'token\n' });
+  writeFileSync(join(other.home, 'script.json'), (await agent(at, ['sessions', 'export', id, '--format', 'script'])).stdout);
+  const again = await agent(other, ['-p', '--model', `offline/${join(other.home, 'script.json')}`, '--output-format', 'stream-json', 'again']);
+  expect(lines(again.stdout).filter((line) => line['type'] === 'tool_call').map((line) => line['name'])).toEqual(['grep', 'file_read', 'file_write', 'bash', 'nope', 'file_edit', 'bash']);
+  expect(readFileSync(join(other.work, 'b.txt'), 'utf8')).toBe('one\nthree\n');
+});
+
+test('prune lists first, deletes with --yes, and gives the room back', async () => {
+  const { at, id } = await recorded();
+  const file = join(at.home, '.agent/agent.db');
+  const db = new Database(file);
+  db.prepare('UPDATE sessions SET updated_at = updated_at - 40 * 86400000').run();
+  db.close();
+  await agent(at, ['-p', 'hello']);
+  expect((await agent(at, ['sessions', 'prune'])).code).toBe(2);
+  const listed = await agent(at, ['sessions', 'prune', '--older-than', '30d']);
+  expect(listed.stdout).toMatch(new RegExp(`${id}[^]*1 session. Nothing was deleted`));
+  expect((await json(at, ['sessions', 'list']) as unknown[]).length).toBe(2);
+  expect((await agent(at, ['sessions', 'prune', '--older-than', '30d', '--yes'])).stdout).toContain('Removed 1 session.');
+  expect((await json(at, ['sessions', 'list']) as readonly { id: string }[]).map((row) => row.id)).not.toContain(id);
+  copyFileSync(file, `${file}.copy`);
+  expect(readFileSync(`${file}.copy`).includes('flamingo')).toBe(false);
+  expect(await json(at, ['search', 'flamingo'])).toEqual([]);
+});
