@@ -10,8 +10,9 @@ import type { Post } from './http-sdk-fetch.js';
 import { createWatch, type Expired, type Schedule } from './http-watch.js';
 import { maskKeys } from './keys.js';
 import { costUsd, type Price } from './pricing.js';
+import { usesText } from './quirks.js';
 import { planRetry, type Failed, type RetryRules } from './retry.js';
-import { createTextProtocol } from './text-protocol.js';
+import type { TextProtocol } from './text-protocol.js';
 import type { Wire } from './wire.js';
 
 /** `http.*` of the configuration. */
@@ -41,10 +42,14 @@ export interface HttpProvider extends Provider { warm(): void; close(): void }
  *  Keys are masked in every message. Source: contracts 5, "Provider failures". */
 export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpLimits, d: HttpDependencies): HttpProvider {
   let client: Promise<Client> | null = null;
-  const protocol = createTextProtocol();
+  let protocol: Promise<TextProtocol> | null = null;
+  const wireFor = async ({ conversation }: ModelRequest): Promise<Wire> => {
+    if (!usesText(conversation, endpoint.quirks)) return wire;
+    return (await (protocol ??= import('./text-protocol.js').then(({ createTextProtocol }) => createTextProtocol()))).wire(wire, conversation, endpoint.quirks);
+  };
   const open = (): Promise<Client> => (client ??= openClient(endpoint, d.env));
   return {
-    stream: (request) => stream(request, { endpoint, wire: protocol.wire(wire, request.conversation, endpoint.quirks), limits, d, open }),
+    async *stream(request) { yield* stream(request, { endpoint, wire: await wireFor(request), limits, d, open }); },
     warm() {
       void open().then(({ transport }) => {
         transport.warm(endpoint.baseUrl);

@@ -3,10 +3,10 @@ import type { ModelChunk, ModelRequest, Provider } from '../core/provider.js';
 import { textChunks } from './offline-chunks.js';
 import { offlineHelp, offlineNote } from './offline-help.js';
 import { readRequest, type OfflineCall } from './offline-request.js';
+import { usesText } from './quirks.js';
 import { summarise } from './offline-summary.js';
 import { playTurn } from './script.js';
 import { readScript } from './script-file.js';
-import { createTextStep, schemasOf, usesText } from './text-protocol.js';
 
 export interface OfflineDependencies {
   /** Absolute; script paths start here. */
@@ -24,10 +24,15 @@ export function createOfflineProvider(d: OfflineDependencies): Provider {
       const script = await readScript(request.ref.model, d.cwd);
       if (!script.ok) { yield { type: 'fault', fault: script.fault }; return; }
       // A script may write its calls as text, like the models that it stands for.
-      const step = usesText(request.conversation, {}) ? createTextStep(schemasOf(request.conversation)) : null;
+      const step = usesText(request.conversation, {}) ? await textStep(request.conversation) : null;
       for await (const chunk of playTurn(script.script, request, d.sleep)) yield* step === null ? [chunk] : step(chunk);
     },
   };
+}
+
+async function textStep(conversation: Conversation): Promise<(chunk: ModelChunk) => readonly ModelChunk[]> {
+  const { createTextStep, schemasOf } = await import('./text-protocol.js');
+  return createTextStep(schemasOf(conversation));
 }
 
 function* answer(request: ModelRequest): Generator<ModelChunk> {

@@ -1,3 +1,10 @@
+import type { Conversation } from '../core/conversation.js';
+
+/** True where tools and calls go as text: what the session froze into its settings (`tool_protocol`), else what the preset says. Source: contracts 7. */
+export function usesText(conversation: Conversation, quirks: Quirks): boolean {
+  return (conversation.settings.tool_protocol ?? quirks.tool_protocol ?? 'native') === 'text';
+}
+
 /** How an effort setting is sent. `thinking` is `thinking: {type}` on Chat Completions and a token budget on Messages, `adaptive` is Messages'
  *  `thinking: {type: "adaptive"}` with `output_config.effort`. */
 export type EffortForm = 'reasoning_effort' | 'reasoning.effort' | 'thinking' | 'adaptive';

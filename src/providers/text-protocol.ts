@@ -1,18 +1,13 @@
 import type { Conversation } from '../core/conversation.js';
 import type { Stop } from '../core/event.js';
 import type { ModelChunk, ReceivedCall } from '../core/provider.js';
-import type { Quirks } from './quirks.js';
+import { usesText, type Quirks } from './quirks.js';
 import type { ToolSchemas } from './text-calls.js';
 import { createTextPrompt } from './text-prompt.js';
 import { createTextScanner } from './text-scanner.js';
 import type { Wire, WireChunk } from './wire.js';
 
 type Chunk = WireChunk | ModelChunk;
-
-/** `tool_protocol`: what the session froze into its settings, else what the preset says, else native calls. Source: contracts 7. */
-export function usesText(conversation: Conversation, quirks: Quirks): boolean {
-  return (conversation.settings.tool_protocol ?? quirks.tool_protocol ?? 'native') === 'text';
-}
 
 /** Puts the text protocol in front of wires. One for each provider, because it keeps what it made of messages. */
 export interface TextProtocol {
