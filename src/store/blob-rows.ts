@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { Event } from '../core/event.js';
 import type { Blob } from '../core/store.js';
@@ -28,9 +29,17 @@ function insertBlobs({ sql }: Connection, blobs: readonly Blob[]): void {
   }
 }
 
-/** Null where there are no such contents. Throws where the stored bytes are damaged. */
+/** Null where there are no such contents, and where the stored bytes are no longer what they were. */
 export function readBlob({ sql }: Connection, sha256: string): Uint8Array | null {
   const row = sql<BlobRow>('SELECT encoding, bytes FROM blobs WHERE sha256 = ?').get(sha256);
-  if (!row) return null;
-  return row.encoding === 'deflate' ? inflateRawSync(row.bytes) : row.bytes;
+  return row ? contentsOf(row, sha256) : null;
+}
+
+function contentsOf({ encoding, bytes }: BlobRow, sha256: string): Uint8Array | null {
+  try {
+    const contents = encoding === 'deflate' ? inflateRawSync(bytes) : bytes;
+    return createHash('sha256').update(contents).digest('hex') === sha256 ? contents : null;
+  } catch {
+    return null;
+  }
 }

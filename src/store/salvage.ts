@@ -14,6 +14,7 @@ const maxGap = 50_000;
 const batch = 500;
 const sessionColumns = ['id', 'parent_id', 'cwd', 'title', 'provider', 'model', 'created_at', 'updated_at'];
 const eventColumns = ['id', 'session_id', 'seq', 'kind', 'content', 'data_json', 'created_at'];
+const blobColumns = ['sha256', 'size', 'encoding', 'bytes'];
 /** Columns a database of the first version does not have. */
 const laterColumns = ['crc32', 'hash', 'redacted'];
 
@@ -28,6 +29,7 @@ export function salvage(driver: Driver, damagedFile: string, copy: string, targe
     try {
       target.transaction(() => {
         copySessions(source, target);
+        copyBlobs(source, target);
         altered = copyEvents(source, target, nowMs);
       })();
     } finally {
@@ -45,6 +47,15 @@ function copySessions(source: Database, target: Database): void {
     if (typeof row['id'] === 'string' && typeof row['cwd'] === 'string' && isTime(row['created_at']) && isTime(row['updated_at'])) {
       insert.run(sessionColumns.map((name) => row[name]));
     }
+  }
+}
+
+/** Contents that are damaged are found out when they are asked for. */
+function copyBlobs(source: Database, target: Database): void {
+  const insert = target.prepare(`INSERT OR IGNORE INTO blobs (${blobColumns.join(', ')}) VALUES (${blobColumns.map(() => '?').join(', ')})`);
+  for (const row of readableRows(source, 'blobs', blobColumns)) {
+    const isBlob = typeof row['sha256'] === 'string' && Number.isInteger(row['size']) && (row['encoding'] === 'raw' || row['encoding'] === 'deflate') && Buffer.isBuffer(row['bytes']);
+    if (isBlob) insert.run(blobColumns.map((name) => row[name]));
   }
 }
 
@@ -95,7 +106,7 @@ function isJson(text: string): boolean {
 }
 
 /** Rows in order of their rowid: in batches as long as that works, then one at a time. */
-function* readableRows(source: Database, table: 'sessions' | 'events', columns: readonly string[]): Generator<Row> {
+function* readableRows(source: Database, table: 'sessions' | 'events' | 'blobs', columns: readonly string[]): Generator<Row> {
   const select = `SELECT rowid AS row_number, ${columns.join(', ')} FROM ${table} WHERE rowid`;
   const highest = attempt(() => source.prepare<[], number>(`SELECT coalesce(max(rowid), 0) FROM ${table}`).pluck().get());
   const last = yield* rowsInBatches(source, select);
