@@ -159,10 +159,14 @@ function timedOut(expired: Expired, host: string, limits: HttpLimits): HttpFailu
   }
 }
 
+/** How servers say that a model has no native tool calls (Ollama, OpenRouter, vLLM). */
+const noTools = /does(?: not|n't) support (?:tools?|function|tool)|no endpoints found that support tool|tool choice requires|tools? (?:is|are) not supported/i;
+
 /** A fault fit to be shown: keys masked, for a rejected key the variable it came from, for a conversation that is too long what that means. */
 function shown(fault: Fault, endpoint: Endpoint, model: string): Fault {
   const message = maskKeys(fault.message, [endpoint.key]);
   if (fault.code === 'context_overflow') return { ...fault, message: `The conversation is longer than the context window of ${model}: ${message}` };
+  if (fault.code === 'bad_request' && noTools.test(message)) return { ...fault, message, hint: 'This model takes no tool calls: add --set tool_protocol=text, and tools go as text.' };
   if (fault.code !== 'auth' || endpoint.keyEnv.length === 0) return { ...fault, message };
   return { ...fault, message, hint: `check ${endpoint.keyEnv.join(' or ')}` };
 }

@@ -205,3 +205,9 @@ test('a server of this machine that is not running is one sentence, at once', as
     expect(heard.waits).toEqual([]);
   }
 });
+
+test('a model without tool calls is told what to do about it', async () => {
+  const server = await serve({ status: 400, headers: { 'content-type': 'application/json' }, body: '{"error":{"message":"registry.ollama.ai/library/gemma3 does not support tools"}}' });
+  const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), hello, 'openai-chat');
+  expect(heard.fault).toMatchObject({ code: 'bad_request', hint: expect.stringContaining('tool_protocol=text') as string });
+});
