@@ -119,7 +119,7 @@ function timedOut(outcome: ToolOutcome, timeoutMs: number): ToolOutcome {
 }
 
 function storedOutput(d: TurnDeps, seq: number): string | null {
-  const event = d.events()[seq - 1];
+  const event = d.events().find((item) => item.seq === seq);
   if (event?.kind === 'user' || event?.kind === 'assistant') return event.content;
   if (event?.kind !== 'tool_result' || !isRecord(event.data) || typeof event.data.output !== 'string') return null;
   const envelope = parseEnvelope(event.data.output);

@@ -19,7 +19,7 @@ interface Draft { text: string; calls: ReceivedCall[]; usage: Usage | null; cost
 /** Sends the conversation, shows the answer as it comes, and records usage and text. The only caller of a provider. */
 export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
   const { ref } = d.model();
-  const responseId = `r${d.events().length + 1}`;
+  const responseId = `r${(d.events().at(-1)?.seq ?? 0) + 1}`;
   const draft = await listen(d, d.projection.conversation(), toolChoice, signal);
   const stop: Stop = signal.aborted || draft.fault ? 'interrupted' : draft.stop;
   const calls = stop === 'interrupted' ? [] : draft.calls;
@@ -36,7 +36,7 @@ export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: 
 /** One answer to `conversation` that is no part of it: only its usage is recorded, and its text is not shown. */
 export async function requestSummary(d: TurnDeps, conversation: Conversation, signal: AbortSignal): Promise<{ readonly text: string; readonly fault: Fault | null }> {
   const { ref } = d.model();
-  const responseId = `r${d.events().length + 1}`;
+  const responseId = `r${(d.events().at(-1)?.seq ?? 0) + 1}`;
   const quiet: TurnDeps = { ...d, emit: (event) => { if (event.type !== 'text_delta' && event.type !== 'reasoning_delta') d.emit(event); } };
   const draft = await listen(quiet, conversation, 'none', signal);
   await recordUsage(d, ref, responseId, draft, 'compaction');

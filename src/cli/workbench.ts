@@ -18,6 +18,7 @@ export interface Workbench {
   readonly registry: Registry;
   readonly processes: ProcessRunner;
   readonly policy: SwitchablePolicy;
+  /** What there is to be said so far. */
   readonly notices: readonly Notice[];
   close(): Promise<void>;
 }
@@ -26,7 +27,8 @@ export async function openWorkbench(setup: Setup, options: RootOptions): Promise
   const confine = await openSandbox(setup);
   const [{ store, durable, notices }, { registry, processes }] = await Promise.all([openStore(setup, options.ephemeral === true), openToolbox(setup, options.tools, confine)]);
   return {
-    setup, options, store, durable, registry, processes, policy: openPolicy(setup), notices: [...setup.notices, ...notices],
+    setup, options, store, durable, registry, processes, policy: openPolicy(setup),
+    get notices() { return [...setup.notices, ...notices]; },
     close: async () => {
       await processes.killBackground();
       await store.close();

@@ -130,3 +130,15 @@ test('prune lists first, deletes with --yes, and gives the room back', async () 
   expect(readFileSync(`${file}.copy`).includes('flamingo')).toBe(false);
   expect(await json(at, ['search', 'flamingo'])).toEqual([]);
 });
+
+test('a session that lost an event goes on behind the gap, and one that was changed says so', async () => {
+  const { at, id } = await recorded();
+  const db = new Database(join(at.home, '.agent/agent.db'));
+  db.prepare('DELETE FROM events WHERE session_id = ? AND seq = 5').run(id);
+  db.prepare("UPDATE events SET content = 'other' WHERE session_id = ? AND seq = 3").run(id);
+  const missing = db.prepare<[string], number>('SELECT max(seq) - count(*) FROM events WHERE session_id = ?').pluck();
+  const again = await agent(at, ['-c', '-p', '--model', script(at, [{ text: 'Here I am.' }], { loop: true }), 'go on']);
+  expect([again.code, again.stdout, again.stderr]).toEqual([0, 'Here I am.\n', expect.stringContaining(`Event 3 of session ${id} is not as written`)]);
+  expect([missing.get(id), await json(at, ['sessions', 'list'])]).toMatchObject([1, [{ id }]]);
+  db.close();
+});
