@@ -28,7 +28,7 @@ function captured(keeping: ChangeKeeping, change: FileChange, blobs: Map<string,
   if (before === after && beforeMode === afterMode) return null;
   if (before !== after) for (const bytes of [change.before, change.after]) keep(keeping, bytes, blobs);
   const what = before === null ? 'created' : after === null ? 'deleted' : 'changed';
-  return { path, what, before, after, ...capture(change.before, keeping.maxBlobBytes), ...modes(beforeMode, afterMode), ...folders(path, what, seen) };
+  return { path, what, before, after, ...capture(change.before, keeping), ...modes(beforeMode, afterMode), ...folders(path, what, seen) };
 }
 
 function folders(path: string, what: ChangeData['what'], { madeFolders, goneFolders }: WatchReport): Pick<ChangeData, 'made_folder' | 'gone_folder'> {
@@ -38,12 +38,18 @@ function folders(path: string, what: ChangeData['what'], { madeFolders, goneFold
   return { ...(made === undefined ? {} : { made_folder: made }), ...(gone === undefined ? {} : { gone_folder: gone }) };
 }
 
-function capture(before: Uint8Array | null, maxBytes: number): Pick<ChangeData, 'captured' | 'reason'> {
-  return before !== null && before.byteLength > maxBytes ? { captured: false, reason: `it had more than ${maxBytes} bytes` } : { captured: true };
+function capture(before: Uint8Array | null, keeping: ChangeKeeping): Pick<ChangeData, 'captured' | 'reason'> {
+  const reason = before === null ? null : refusal(keeping, before);
+  return reason === null ? { captured: true } : { captured: false, reason };
+}
+
+function refusal({ maxBlobBytes, holdsSecret }: ChangeKeeping, bytes: Uint8Array): string | null {
+  if (bytes.byteLength > maxBlobBytes) return `it had more than ${maxBlobBytes} bytes`;
+  return holdsSecret?.(bytes) ? 'it held a key' : null;
 }
 
 function keep(keeping: ChangeKeeping, bytes: Uint8Array | null, blobs: Map<string, Blob>): void {
-  if (bytes === null || bytes.byteLength > keeping.maxBlobBytes) return;
+  if (bytes === null || refusal(keeping, bytes) !== null) return;
   const sha256 = keeping.hash(bytes);
   blobs.set(sha256, { sha256, bytes });
 }

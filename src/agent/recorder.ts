@@ -28,6 +28,8 @@ export interface RecorderOptions {
   readonly restored: readonly Event[];
   /** Makes the session's row; called before its first event is saved, again when that failed. Absent for a restored session. */
   readonly begin?: () => Promise<void>;
+  /** Takes out what must never be recorded, before anything sees the event. */
+  readonly mask?: (draft: EventDraft) => EventDraft;
 }
 
 export function createRecorder(options: RecorderOptions): Recorder {
@@ -73,8 +75,9 @@ export function createRecorder(options: RecorderOptions): Recorder {
       const unsaved = pending.flatMap((item) => item.blobs).find((item) => item.sha256 === sha256);
       return unsaved?.bytes ?? await store.blob(sha256);
     },
-    append: async (draft, blobs = []) => {
-      const event: Event = wellFormedDeep({ seq: events.length + 1, kind: draft.kind, content: draft.content, data: draft.data, createdAt: now() });
+    append: async (given, blobs = []) => {
+      const draft = options.mask?.(given) ?? given;
+      const event: Event = wellFormedDeep({ seq: (events.at(-1)?.seq ?? 0) + 1, kind: draft.kind, content: draft.content, data: draft.data, createdAt: now() });
       events.push(event);
       projection.add(event);
       pending.push({ event, blobs });

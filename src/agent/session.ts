@@ -28,6 +28,8 @@ export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | '
   readonly notes?: readonly string[];
   /** False: nobody can be asked. */
   readonly interactive: boolean;
+  /** Takes out of every event what must never be recorded. */
+  readonly mask?: (draft: EventDraft) => EventDraft;
   readonly refuseRequest?: (events: readonly Event[], ref: ModelRef) => Fault | null;
 }
 
@@ -74,6 +76,7 @@ class LiveSession implements Session {
     const { store, now, restored } = options;
     this.#recorder = createRecorder({
       store, sessionId: this.id, now, restored, emit: (event) => { this.#emit(event); },
+      ...(options.mask ? { mask: options.mask } : {}),
       ...(restored.length > 0 ? {} : { begin: () => store.createSession({ ...options.row, updatedAt: now() }) }),
     });
     for (const event of restored) noteFiles(this.#knownFiles, event);

@@ -9,6 +9,7 @@ import { openModel, type OpenedModel } from './model-opening.js';
 import { lastTools, openingEvents, readContext } from './opening-events.js';
 import { configuredWish, type ModelWish } from './provider-settings.js';
 import { changedTools } from './resumed-settings.js';
+import { createDraftMask } from './secrets.js';
 import { newSessionId, openSession, type OpenedSession, type SessionWish } from './session-files.js';
 import { spendCheck } from './spend-limit.js';
 import { openKeeping } from './undo-keeping.js';
@@ -37,6 +38,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
   });
   const context = opened.restored.length > 0 ? { files: [], notices: [] } : readContext(setup);
   const row: SessionRow = { ...opened.row, cwd: setup.cwd, provider: model.ref.provider, model: model.ref.model };
+  const mask = createDraftMask(setup.secrets);
   const session = createSession({
     store, row, registry, interactive, model, policy: bench.policy,
     restored: opened.restored, notes: changesSince(opened, setup.cwd, createdAt),
@@ -45,7 +47,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     refuseRequest: spendCheck(setup, model.ref),
     limits: setup.config.limits, keeping: openKeeping(setup), contextWindow: ({ provider, model: name }) => findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
     sha256: (text) => createHash('sha256').update(text).digest('hex'),
-    now: Date.now, log: setup.log,
+    now: Date.now, log: setup.log, ...(mask ? { mask } : {}),
   });
   const notices = context.notices.map((message): Notice => ({ level: 'warn', code: 'context_file', message }));
   return {

@@ -6,7 +6,7 @@ import type { Log } from '../core/log.js';
 
 const maxEntries = 1000;
 
-/** What was typed before, over all sessions, and the draft that is not sent yet. One JSON string a line, 0600; failures go to the log. */
+/** What was typed before, over all sessions, and the draft that is not sent yet. One JSON string a line, 0600; failures go to the log. Known secrets are masked in it. */
 export interface HistoryFile {
   load(): Promise<readonly string[]>;
   append(text: string): Promise<void>;
@@ -14,7 +14,7 @@ export interface HistoryFile {
   saveDraft(text: string): Promise<void>;
 }
 
-export function createHistoryFile(path: string, log: Log): HistoryFile {
+export function createHistoryFile(path: string, log: Log, mask: (text: string) => string): HistoryFile {
   const draft = `${path}.draft`;
   const guarded = async <T>(fallback: T, work: () => Promise<T>): Promise<T> => {
     try {
@@ -28,14 +28,14 @@ export function createHistoryFile(path: string, log: Log): HistoryFile {
     load: () => guarded([], async () => (await readFile(path, 'utf8')).split('\n').slice(-maxEntries - 1).flatMap(entry)),
     append: (text) => guarded(undefined, async () => {
       ensurePrivateDirectory(dirname(path));
-      await appendFile(path, `${JSON.stringify(text)}\n`, { mode: 0o600 });
+      await appendFile(path, `${JSON.stringify(mask(text))}\n`, { mode: 0o600 });
     }),
     loadDraft: () => guarded('', async () => entry(await readFile(draft, 'utf8'))[0] ?? ''),
     saveDraft: (text) => guarded(undefined, async () => {
       if (text === '') return await rm(draft, { force: true });
       ensurePrivateDirectory(dirname(path));
       const next = `${draft}.${randomBytes(4).toString('hex')}`;
-      await writeFile(next, JSON.stringify(text), { mode: 0o600 });
+      await writeFile(next, JSON.stringify(mask(text)), { mode: 0o600 });
       await rename(next, draft);
     }),
   };

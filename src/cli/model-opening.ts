@@ -4,10 +4,12 @@ import type { Provider } from '../core/provider.js';
 import { resolveProvider, type Endpoint, type ProviderChoice, type Resolution } from '../providers/catalog.js';
 import { builtInPresets } from '../providers/catalog-presets.js';
 import type { HttpDependencies } from '../providers/http-provider.js';
+import { maskProvider } from '../providers/masked-provider.js';
 import { findModel } from '../providers/models.js';
 import type { Wire } from '../providers/wire.js';
 import { CliError, exit } from './cli-error.js';
 import { providerSettings, type ModelWish } from './provider-settings.js';
+import { createMask } from './secrets.js';
 import type { Setup } from './setup.js';
 
 /** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
@@ -17,7 +19,8 @@ export interface OpenedModel { readonly provider: Provider; readonly ref: ModelR
  *  Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing key. */
 export async function openModel(setup: Setup, wish: ModelWish): Promise<OpenedModel> {
   const { ref, endpoint } = await resolveReady(setup, wish);
-  return await connect(setup, ref, endpoint);
+  const opened = await connect(setup, ref, endpoint);
+  return setup.secrets.length === 0 ? opened : { ...opened, provider: maskProvider(opened.provider, createMask(setup.secrets)) };
 }
 
 /** The model and endpoint that are wished for. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a missing key, 1 for a local server that

@@ -3,6 +3,7 @@ import { exit } from './cli-error.js';
 import { columns, printListing } from './json-output.js';
 import { httpDependencies, resolveReady, wireOf } from './model-opening.js';
 import type { RootOptions } from './options.js';
+import { createMask } from './secrets.js';
 import { setUp } from './setup.js';
 
 interface Row { readonly check: string; readonly ok: boolean | null; readonly detail: string }
@@ -18,10 +19,11 @@ export async function checkProvider(name: string, options: RootOptions & { reado
   }
   const startedAt = performance.now();
   const report = await checkEndpoint(endpoint, ref, await wireOf(endpoint.api), setup.config.http, httpDependencies(setup, endpoint));
-  const rows = rowsOf(report, { model: `${ref.provider}/${ref.model}`, url: endpoint.baseUrl, key: endpoint.key === null ? 'none sent' : `from ${endpoint.keyEnv.join(' or ')}`, ms: Math.round(performance.now() - startedAt) });
+  const mask = createMask(setup.secrets);
+  const rows = rowsOf(report, { model: `${ref.provider}/${ref.model}`, url: endpoint.baseUrl, key: endpoint.key === null ? 'none sent' : `from ${endpoint.keyEnv.join(' or ')}`, ms: Math.round(performance.now() - startedAt) }).map((row) => ({ ...row, detail: mask(row.detail) }));
   printListing(options.json, rows, () => columns(rows.map((row) => [row.ok === true ? 'ok' : row.ok === false ? 'FAILED' : '-', row.check, row.detail])));
   if (report.fault === null) return report.tools === true ? exit.done : exit.failed;
-  process.stderr.write(`agent: ${report.fault.message}\n${report.fault.hint ?? 'Check the base URL, the model and the network.'}\n`);
+  process.stderr.write(`agent: ${mask(report.fault.message)}\n${report.fault.hint ?? 'Check the base URL, the model and the network.'}\n`);
   return report.fault.code === 'auth' ? exit.credentials : exit.failed;
 }
 

@@ -12,6 +12,7 @@ import type { RootOptions } from './options.js';
 import { replCommands } from './repl-commands.js';
 import { eventNumber } from './rewind-event.js';
 import { createStatus } from './repl-status.js';
+import { createMask } from './secrets.js';
 import { openDesk, type SessionDesk } from './session-desk.js';
 import { terminalFacts } from './terminal-opening.js';
 import { setUpAsking } from './trust-opening.js';
@@ -53,7 +54,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       },
       session: desk.current().session,
       commands: replCommands(bench, desk),
-      history: createHistoryFile(setup.config.files.history, setup.log),
+      history: createHistoryFile(setup.config.files.history, setup.log, createMask(setup.secrets)),
       files: () => listFiles(bench),
       status: createStatus(bench, desk),
       runShell: (command, shellOptions) => runUserShell(bench, desk, command, shellOptions),

@@ -11,7 +11,8 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
   } catch (error) {
     early?.withdraw();
     const failure = describeFailure(error, argv.includes('--debug'));
-    process.stderr.write(failure.text);
+    const { createMask, knownSecrets } = await import('./secrets.js');
+    process.stderr.write(createMask(knownSecrets(process.env))(failure.text));
     exitCode = failure.exitCode;
   }
   process.exit(exitCode);

@@ -9,7 +9,7 @@ import { CliError, exit } from './cli-error.js';
 import type { Notice } from './headless.js';
 import { createLogFile } from './log-file.js';
 import type { RootOptions } from './options.js';
-import { keySecrets } from './secrets.js';
+import { createMask, knownSecrets, type Secret } from './secrets.js';
 import { openTrustFile } from './trust-file.js';
 
 /** What every command starts from: where it works, what is configured, where it logs. */
@@ -22,8 +22,8 @@ export interface Setup {
   readonly config: LoadedConfig['config'];
   readonly notices: readonly Notice[];
   readonly log: Log;
-  /** Values that must never be shown: the keys in the environment. */
-  readonly secrets: readonly string[];
+  /** What must never be written. */
+  readonly secrets: readonly Secret[];
   /** `--test` without `TEST_ALLOW=1`. */
   readonly testMode: boolean;
 }
@@ -41,8 +41,8 @@ export async function setUp(options: Partial<RootOptions>, trusted?: string): Pr
   });
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
-  const secrets = keySecrets(env);
-  const log = createLogFile(loaded.config.files.log, secrets, options.debug ? (line) => { process.stderr.write(`${line}\n`); } : null);
+  const secrets = knownSecrets(env, loaded.config.provider.custom);
+  const log = createLogFile(loaded.config.files.log, createMask(secrets), options.debug ? (line) => { process.stderr.write(`${line}\n`); } : null);
   const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
   return { cwd, env, home, loaded, config: loaded.config, notices, log, secrets, testMode: options.test === true && env.TEST_ALLOW !== '1' };
 }

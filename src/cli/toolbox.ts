@@ -32,7 +32,7 @@ export async function openToolbox(setup: Setup, chosen: string | boolean | undef
 function allTools(setup: Setup, processes: ProcessRunner): readonly Tool[] {
   const { config, env } = setup;
   const tools = builtinTools({
-    processes, env, protectedEnv: secretVariables(env), shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
+    processes, env, protectedEnv: secretVariables(env, config.provider.custom), shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
     maxReadBytes: config.fs.maxBytes, timeoutS: config.exec.timeoutS, maxTimeoutS: config.exec.maxTimeoutS,
   }).filter((tool) => config.tools.toolsets.includes(tool.toolset));
   return setup.testMode ? inTestMode(tools) : tools;

@@ -4,11 +4,12 @@ import type { Setup } from './setup.js';
 
 const maxBlobBytes = 8 * 1024 * 1024;
 
-/** How the sessions of this run keep what calls do to files. Contents of secret files (`fs.deny`) are not read for it.
+/** How the sessions of this run keep what calls do to files. Contents of secret files (`fs.deny`) are not read for it, and none that hold a key are kept.
  *  What watches is loaded with the first call that may change something. */
 export function openKeeping(setup: Setup): ChangeKeeping {
   let loaded: Promise<ChangeWatch> | null = null;
-  return { hash: sha256Of, maxBlobBytes, watch: { begin: async (look) => (await (loaded ??= loadWatch(setup))).begin(look) } };
+  const values = setup.secrets.map(({ value }) => Buffer.from(value));
+  return { hash: sha256Of, maxBlobBytes, holdsSecret: (bytes) => values.some((value) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(value)), watch: { begin: async (look) => (await (loaded ??= loadWatch(setup))).begin(look) } };
 }
 
 async function loadWatch({ config, env, home }: Setup): Promise<ChangeWatch> {

@@ -32,5 +32,7 @@ export interface ChangeKeeping {
   readonly hash: (bytes: Uint8Array) => string;
   /** Larger contents are not kept. */
   readonly maxBlobBytes: number;
+  /** Contents that hold a key are not kept. */
+  readonly holdsSecret?: (bytes: Uint8Array) => boolean;
   readonly watch: ChangeWatch | null;
 }
