@@ -1,3 +1,4 @@
+import type { QueuedMessage } from './agent-event.js';
 import type { Event } from './event.js';
 import type { SearchHit } from './search.js';
 
@@ -37,6 +38,10 @@ export interface Store {
   append(sessionId: string, event: Event, blobs?: readonly Blob[]): Promise<void>;
   /** Contents that an event of any session refers to, or null. They go when the last session that refers to them is removed. */
   blob(sha256: string): Promise<Uint8Array | null>;
+  /** What waits in a session to be sent, oldest first. Not part of the record; empty for a session that is not stored. */
+  queue(sessionId: string): Promise<readonly QueuedMessage[]>;
+  /** Puts `messages` in the place of what waited, in one commit. Does nothing for a session that is not stored. */
+  setQueue(sessionId: string, messages: readonly QueuedMessage[]): Promise<void>;
   /** All events in order of `seq`. */
   load(sessionId: string): Promise<readonly Event[]>;
   session(id: string): Promise<SessionRow | null>;

@@ -1,4 +1,5 @@
 import { hostname } from 'node:os';
+import type { QueuedMessage } from '../core/agent-event.js';
 import type { Event } from '../core/event.js';
 import type { SearchHit } from '../core/search.js';
 import type { Lease, SessionRow, SessionSummary, Store } from '../core/store.js';
@@ -15,6 +16,7 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
   const sessions = new Map<string, Kept>();
   const leases = new Map<string, { readonly since: number }>();
   const contents = new Map<string, Uint8Array>();
+  const queues = new Map<string, readonly QueuedMessage[]>();
   let writes = 0;
 
   const kept = (id: string): Kept => {
@@ -49,6 +51,8 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
       item.lastWrite = ++writes;
       item.row = { ...item.row, updatedAt: event.createdAt };
     },
+    queue: async (sessionId) => queues.get(sessionId) ?? [],
+    setQueue: async (sessionId, messages) => { if (sessions.has(sessionId)) queues.set(sessionId, messages); },
     blob: async (sha256) => contents.get(sha256) ?? null,
     load: async (sessionId) => [...(sessions.get(sessionId)?.events ?? [])],
     session: async (id) => sessions.get(id)?.row ?? null,
@@ -60,7 +64,10 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
       const item = kept(id);
       item.row = { ...item.row, ...change, ...(change.title === undefined ? {} : { title: wellFormed(change.title) }) };
     },
-    remove: async (id) => { sessions.delete(id); },
+    remove: async (id) => {
+      sessions.delete(id);
+      queues.delete(id);
+    },
     fork: async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
       add({ ...row, parentId }, kept(parentId).events.filter((event) => event.seq <= uptoSeq));
     },

@@ -1,6 +1,7 @@
 import { blobSchema } from './blob-schema.js';
 import type { Database, Driver } from './driver.js';
 import { chainOldEvents, recordSchema } from './migration-record.js';
+import { queueSchema } from './queue-rows.js';
 import { StoreError } from './store-error.js';
 
 /** `after` runs in the same transaction. */
@@ -25,6 +26,7 @@ const migrations: readonly Migration[] = [
      machine TEXT, started TEXT, since INTEGER NOT NULL);` },
   { sql: recordSchema, after: chainOldEvents },
   { sql: blobSchema },
+  { sql: queueSchema },
 ];
 
 /** The schema this program writes. */

@@ -10,6 +10,7 @@ import { findSession } from './find-session.js';
 import { enterLease, leaseHolder, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './open-database.js';
 import { ownIdentity, type ProcessIdentity } from './process-identity.js';
+import { readQueue, writeQueue } from './queue-rows.js';
 import { retryWhileBusy } from './retry.js';
 import { adoptSession, forkSession, insertSession, listSessions, readSession, recentSessions, rowLimit, sessionsByPrefix, sessionsByTitle, updateSession } from './session-rows.js';
 import { indexPending, searchEvents } from './search-index.js';
@@ -77,6 +78,8 @@ class SqliteStore implements Store {
   append: Store['append'] = (sessionId, event, blobs = []) => this.#write((connection) => { insertEventWithBlobs(connection, sessionId, event, blobs);
     if (++this.#unindexed >= indexedAtOnce) this.#indexSoon();
   });
+  queue: Store['queue'] = (sessionId) => this.#read((connection) => readQueue(connection, sessionId));
+  setQueue: Store['setQueue'] = (sessionId, messages) => this.#write((connection) => { writeQueue(connection, sessionId, messages); });
   blob: Store['blob'] = (sha256) => this.#read((connection) => readBlob(connection, sha256));
   load: Store['load'] = async (sessionId) => {
     const { events, altered, checkedTo } = await this.#read((connection) => readEvents(connection, sessionId));
