@@ -34,12 +34,8 @@ export function closedBlock(form: Form, tools: ToolSchemas): Block {
 export function fencedBlock(head: string, tools: ToolSchemas): Block {
   return closingBlock({
     start: head.length,
-    next(text, from, final) {
-      const at = text.indexOf('```', from);
-      // At the very end there may be more of it to come.
-      return at < 0 || !final && at + 3 === text.length ? null : { at, length: /^`+/.exec(text.slice(at, at + 100))?.[0].length ?? 3 };
-    },
-    overlap: 3,
+    next: (text, from) => firstOf(text, ['```'], from),
+    overlap: 2,
     read: (body) => callsInJson(body, tools, 'fenced'),
     isOver: isWholeJson,
   }, tools);
@@ -51,7 +47,7 @@ interface Closings {
   /** Where the body starts. */
   readonly start: number;
   /** The next place at which the block may end. */
-  next(text: string, from: number, final: boolean): Closing | null;
+  next(text: string, from: number): Closing | null;
   /** Characters of a closing that may stand at the end of a text. */
   readonly overlap: number;
   read(body: string): readonly ReceivedCall[] | null;
@@ -65,7 +61,7 @@ function closingBlock(closings: Closings, tools: ToolSchemas): Block {
   const state: Tried = { searched: closings.start, count: 0, broken: null };
   return {
     read(text, final) {
-      const settled = tryClosings(text, final, closings, tools, state);
+      const settled = tryClosings(text, closings, tools, state);
       if (settled !== null) return settled;
       if (!final) {
         state.searched = Math.max(state.searched, text.length - closings.overlap);
@@ -80,8 +76,8 @@ function closingBlock(closings: Closings, tools: ToolSchemas): Block {
 
 interface Tried { searched: number; count: number; broken: BlockState | null }
 
-function tryClosings(text: string, final: boolean, closings: Closings, tools: ToolSchemas, state: Tried): BlockState | null {
-  for (let close = closings.next(text, state.searched, final); close !== null; close = closings.next(text, state.searched, final)) {
+function tryClosings(text: string, closings: Closings, tools: ToolSchemas, state: Tried): BlockState | null {
+  for (let close = closings.next(text, state.searched); close !== null; close = closings.next(text, state.searched)) {
     if (++state.count > maxClosings || close.at > maxUnits) return state.broken ?? { state: 'text', length: text.length };
     state.searched = close.at + close.length;
     const body = text.slice(closings.start, close.at);
