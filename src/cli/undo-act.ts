@@ -11,7 +11,7 @@ export interface RevertDesk {
 }
 
 /** What is wanted: the kind of event that records it, what it is about, and the files. */
-export interface Revert { readonly kind: 'undo' | 'redo' | 'restore'; readonly ofSeq: number; readonly title: string; readonly wishes: readonly Wish[] }
+export interface Revert { readonly kind: 'undo' | 'redo' | 'restore'; readonly ofSeq: number; readonly title: string; readonly wishes: readonly Wish[]; /** Why there may be more than these. */ readonly unwatched: string | null }
 
 export function planOf(desk: RevertDesk, revert: Revert, ahead: Ahead = new Map()): Promise<RevertPlan> {
   return planRevert(revert.wishes, (sha256) => desk.blob(sha256), desk.events(), ahead);

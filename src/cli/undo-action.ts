@@ -34,7 +34,7 @@ export async function restoreAction(target: string, options: UndoOptions): Promi
     const path = resolve(desk.cwd, named);
     const wish = wishAt(desk.events(), path, seq);
     if (!wish) throw new CliError(exit.failed, `this session did not change ${path}, or it was not captured`, 'agent undo lists what can be taken back.');
-    const reverts: readonly Revert[] = [{ kind: 'restore', ofSeq: seq, title: named, wishes: [wish] }];
+    const reverts: readonly Revert[] = [{ kind: 'restore', ofSeq: seq, title: named, wishes: [wish], unwatched: null }];
     return await carryOut(desk, reverts, await listReverts(desk, reverts, []), options);
   });
 }

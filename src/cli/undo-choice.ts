@@ -31,5 +31,5 @@ function nothing(kind: 'undo' | 'redo'): Choice {
 }
 
 function revertOf(set: ChangeSet, kind: 'undo' | 'redo'): Revert {
-  return { kind, ofSeq: set.seq, title: firstLine(set.title, 120), wishes: wishesOf(set, kind) };
+  return { kind, ofSeq: set.seq, title: firstLine(set.title, 120), wishes: wishesOf(set, kind), unwatched: set.unwatched };
 }

@@ -31,6 +31,8 @@ export async function presentState(path: string): Promise<PresentState> {
 /** What a path is to become. `bytes` null: no file; for a link its target. `mode` null: that of the present file, or the usual one. */
 export interface Replacement {
   readonly path: string;
+  /** What the path must hold at the last moment; null: no file. */
+  readonly expected: string | null;
   readonly bytes: Uint8Array | null;
   readonly mode: number | null;
   /** Emptied folders go up to this one. */
@@ -39,14 +41,14 @@ export interface Replacement {
 
 /** Makes the path so; a file is replaced atomically, its mode kept or set. Throws the system's error, or a refusal where something else changed
  *  the file meanwhile. */
-export async function replaceFile({ path, bytes, mode, madeFolder }: Replacement): Promise<void> {
-  const now = await lstat(path).catch(() => null);
+export async function replaceFile({ path, expected, bytes, mode, madeFolder }: Replacement): Promise<void> {
+  const now = await expectedState(path, expected);
   if (bytes === null) {
-    if (now) await unlink(path);
+    if (now.is !== 'missing') await unlink(path);
     if (madeFolder !== null) await removeEmpty(dirname(path), madeFolder);
     return;
   }
-  if (now?.isSymbolicLink() === true || (now && isLinkMode(mode))) await unlink(path);
+  if (now.is === 'link' || (now.is === 'file' && isLinkMode(mode))) await unlink(path);
   if (isLinkMode(mode)) {
     await mkdir(dirname(path), { recursive: true });
     await symlink(Buffer.from(bytes), path);
@@ -55,6 +57,13 @@ export async function replaceFile({ path, bytes, mode, madeFolder }: Replacement
   const before = await beforeWrite(path, path);
   if (before.sha256 !== sha256Of(bytes)) await writeWhole(before, bytes, path);
   if (mode !== null && ((await lstat(path)).mode & 0o7777) !== (mode & 0o7777)) await chmod(path, mode & 0o7777);
+}
+
+async function expectedState(path: string, expected: string | null): Promise<PresentState> {
+  const now = await presentState(path);
+  const sha256 = now.is === 'file' || now.is === 'link' ? now.sha256 : null;
+  if (now.is === 'other' || sha256 !== expected) throw new Error('it was changed just now by something else');
+  return now;
 }
 
 /** Throws the system's error. */

@@ -13,7 +13,7 @@ export async function listReverts(desk: RevertDesk, reverts: readonly Revert[], 
   for (const revert of reverts) {
     const plan = await planOf(desk, revert, ahead);
     for (const action of plan.actions) touched.add(action.path);
-    lines.push(`${verbs[revert.kind]} event ${revert.ofSeq}, ${printable(revert.title)}:`, ...planLines(plan, desk.cwd));
+    lines.push(`${verbs[revert.kind]} event ${revert.ofSeq}, ${printable(revert.title)}:`, ...planLines(plan, desk.cwd), ...(revert.unwatched === null ? [] : [`  There may be more: ${revert.unwatched}.`]));
   }
   return { lines, files: touched.size };
 }

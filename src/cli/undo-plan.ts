@@ -70,7 +70,7 @@ async function planOne(wish: Wish, now: PresentState, readBlob: ReadBlob, events
   if (now.is === 'other') return { path, reason: now.reason };
   if (isLike(now, want)) return { path, reason: 'it is like that already' };
   if (!isLike(now, { sha256: expect.sha256, mode: typeOnly(expect.mode, now) })) return { path, reason: whoChanged(now, path, events) };
-  const shared = { path, wish, mode: want.mode, madeFolder: wish.madeFolder };
+  const shared = { path, wish, expected: expect.sha256, mode: want.mode, madeFolder: wish.madeFolder };
   if (want.sha256 === null) return { ...shared, what: 'remove', bytes: null };
   if (want.sha256 === expect.sha256) return { ...shared, what: 'mode', bytes: null };
   const bytes = await readBlob(want.sha256);

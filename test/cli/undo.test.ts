@@ -4,6 +4,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { act } from '../../src/cli/undo-act.js';
 import { chooseReverts } from '../../src/cli/undo-choice.js';
+import { replaceFile } from '../../src/cli/undo-files.js';
 import { listReverts } from '../../src/cli/undo-listing.js';
 import { wishAt } from '../../src/cli/undo-plan.js';
 import type { ChangeData, Event } from '../../src/core/event.js';
@@ -114,8 +115,11 @@ test('contents of secret files are not kept', async () => {
 
 test('a tree too large to be watched whole is said to be so', async () => {
   const rig = await undoRig(Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`d${n}/f.txt`, 'x'])), { limits: { maxEntries: 10 } });
-  const [result] = await rig.run([bash('true')]);
+  const [result] = await rig.run([bash('echo new > new.txt')]);
   expect(result?.data).toMatchObject({ unwatched: expect.stringContaining('only its first 10 files') as unknown });
+  const choice = chooseReverts(rig.session.events(), 'undo', '');
+  if ('problem' in choice) throw new Error(choice.problem);
+  expect((await listReverts(rig.session, choice.reverts, [])).lines.at(-1)).toBe('  There may be more: the tree is large: only its first 10 files were watched.');
 });
 
 test('what ignore rules leave out is not watched', async () => {
@@ -148,7 +152,7 @@ test('restore brings a file back to any event, before the first change too', asy
   const [first, , third] = await rig.run([write('a.txt', 'v1\n'), write('a.txt', 'v2\n'), bash('echo v3 > a.txt')]);
   for (const [seq, text] of [[first?.seq ?? 0, 'v1\n'], [1, 'v0\n'], [third?.seq ?? 0, 'v3\n']] as const) {
     const wish = wishAt(rig.session.events(), join(rig.root, 'a.txt'), seq);
-    await act(rig.session, { kind: 'restore', ofSeq: seq, title: 'a.txt', wishes: wish ? [wish] : [] });
+    await act(rig.session, { kind: 'restore', ofSeq: seq, title: 'a.txt', wishes: wish ? [wish] : [], unwatched: null });
     expect(treeOf(rig.root)).toEqual(treeOf((await undoRig({ 'a.txt': text })).root));
   }
 });
@@ -175,4 +179,13 @@ test('a change made while the list was read is not overwritten', async () => {
   await listReverts(rig.session, choice.reverts, choice.passed);
   writeFileSync(join(rig.root, 'a.txt'), 'mine\n');
   expect(await act(rig.session, choice.reverts[0]!)).toMatchObject({ done: [], skipped: [{ reason: 'it was changed since by something else' }] });
+});
+
+test('a file that changes at the last moment is left, and nothing is removed or overwritten', async () => {
+  const rig = await undoRig({ 'a.txt': 'mine\n' });
+  const path = join(rig.root, 'a.txt');
+  for (const bytes of [null, Buffer.from('before\n')]) {
+    await expect(replaceFile({ path, expected: 'another hash', bytes, mode: null, madeFolder: null })).rejects.toThrow('it was changed just now by something else');
+  }
+  expect(treeOf(rig.root)).toEqual(treeOf((await undoRig({ 'a.txt': 'mine\n' })).root));
 });
