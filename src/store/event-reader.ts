@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
 import type { Event } from '../core/event.js';
 import type { Connection } from './connection.js';
 import { eventChecksum } from './event-hash.js';
@@ -20,6 +20,8 @@ export interface ReadEvents {
 
 /** So many events are checked while they are read; of a longer session the others are checked behind the reader's back (`checkRest`). */
 const checkedAtOnce = 4000;
+/** By then the session is on the screen. */
+const checkedAfterMs = 1000;
 const pageRows = 500;
 /** A page of rows larger than this is not made into one text. */
 const maxPageBytes = 16 * 1024 * 1024;
@@ -43,6 +45,7 @@ export function readEvents(connection: Connection, sessionId: string): ReadEvent
  *  gives null. Gives the events that are not what was written. */
 export async function checkRest(connection: () => Connection | null, sessionId: string, from: number): Promise<readonly number[]> {
   const altered: number[] = [];
+  await wait(checkedAfterMs, undefined, { ref: false });
   for (let last = from; ;) {
     await turn();
     const rows = connection()?.sql<EventRow>(selectRows).all(sessionId, last, pageRows) ?? [];

@@ -12,7 +12,7 @@ mkdirSync(folder, { recursive: true });
 const outfile = `${folder}/${basename(file, '.ts')}-${process.pid}.mjs`;
 await build({
   absWorkingDir: root, entryPoints: [file], outfile, bundle: true, format: 'esm', platform: 'node', target: 'node20', mainFields: ['module', 'main'],
-  external: ['better-sqlite3', '@vscode/ripgrep', 'esbuild'], define: { AGENT_VERSION: '"bench"', AGENT_ROOT: JSON.stringify(root) }, logLevel: 'error',
+  external: ['better-sqlite3', '@vscode/ripgrep', 'esbuild', '@lydell/node-pty'], define: { AGENT_VERSION: '"bench"', AGENT_ROOT: JSON.stringify(root) }, logLevel: 'error',
   banner: { js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);" },
 });
 const { status, signal } = spawnSync(process.execPath, ['--expose-gc', '--enable-source-maps', outfile, ...rest], { stdio: 'inherit', cwd: root });
