@@ -1,5 +1,7 @@
 import { dirname } from 'node:path';
-import type { ApprovalMode, Policy } from '../core/policy.js';
+import type { ApprovalMode, Policy, Verdict } from '../core/policy.js';
+import type { BoundCall } from '../core/tool.js';
+import type { PathFacts } from '../policy/facts.js';
 import { createPathFacts } from './path-facts.js';
 import type { Setup } from './setup.js';
 
@@ -20,10 +22,37 @@ export function openPolicy(setup: Setup): SwitchablePolicy {
   };
 }
 
+/** Notes for each call of a file tool where policy found its paths, so that the tool can refuse what was exchanged meanwhile. Calls are judged one after the other. */
+export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Policy): Policy {
+  let noted: string[] = [];
+  let last: Promise<unknown> = Promise.resolve();
+  const policy = open({
+    ...facts,
+    landing: async (path) => {
+      const landed = await facts.landing(path);
+      if (landed !== null) noted.push(landed);
+      return landed;
+    },
+  });
+  const judge = async (call: BoundCall, cwd: string): Promise<Verdict> => {
+    noted = [];
+    const verdict = await policy.assess(call, cwd);
+    const { effect } = call.tool;
+    return effect === 'read' || effect === 'write' ? { ...verdict, landings: noted } : verdict;
+  };
+  return {
+    assess: (call, cwd) => {
+      const judged = last.then(() => judge(call, cwd));
+      last = judged.catch(() => undefined);
+      return judged;
+    },
+  };
+}
+
 async function loadPolicy(setup: Setup, approval: ApprovalMode): Promise<Policy> {
   const { createPolicy } = await import('../policy/policy.js');
   const { config, cwd, home } = setup;
   const { files } = config;
   const facts = createPathFacts({ home, workspace: cwd, ownPaths: [...new Set([dirname(files.config), files.data, dirname(files.log)])] });
-  return createPolicy({ approval, sandbox: config.policy.sandbox, rules: config.policy.rules, fsDeny: config.fs.deny, facts });
+  return withLandings(facts, (noting) => createPolicy({ approval, sandbox: config.policy.sandbox, rules: config.policy.rules, fsDeny: config.fs.deny, facts: noting }));
 }

@@ -14,6 +14,8 @@ export interface Verdict {
   readonly everyMode?: true;
   /** Absolute paths the call would touch, as the kernel resolves them, for the question. */
   readonly targets?: readonly string[];
+  /** Of a file tool: where the kernel found each path when it was judged. A call that lands elsewhere was not judged. */
+  readonly landings?: readonly string[];
 }
 
 /** The one place that decides. */

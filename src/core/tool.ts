@@ -52,6 +52,8 @@ export interface ToolContext {
   readonly cwd: string;
   readonly signal: AbortSignal;
   readonly sandbox: Sandbox;
+  /** Where the paths of this call led when policy judged them; absent where nobody judged. */
+  readonly landings?: readonly string[];
   /** Where a tool must stop. `maxOutputBytes` bounds what it collects. */
   readonly limits: { readonly timeoutMs: number | null; readonly maxOutputBytes: number };
   /** What the session knows of files it has read or written: sha256 (hex) by absolute path; null for a file that did not exist then. */

@@ -37,7 +37,7 @@ export function fileEditTool(memory: ContentMemory): Tool {
 async function edit(args: FileEditArgs, ctx: ToolContext, memory: ContentMemory): Promise<ToolOutcome> {
   const absolute = absolutePath(ctx.cwd, args.path);
   try {
-    const before = await beforeWrite(absolute, args.path);
+    const before = await beforeWrite(absolute, args.path, ctx.landings);
     if (before.bytes === null) throw Object.assign(new Error('missing'), { code: 'ENOENT' });
     const refusal = await staleRefusal(before, args.path, ctx, memory);
     if (refusal) return refusal;

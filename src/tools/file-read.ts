@@ -54,7 +54,7 @@ async function read(args: FileReadArgs, ctx: ToolContext, options: FileReadOptio
   const absolute = absolutePath(ctx.cwd, args.path);
   let file: OpenFile | undefined;
   try {
-    const opened = await openRegular(absolute, args.path);
+    const opened = await openRegular(absolute, args.path, ctx.landings);
     file = opened;
     const { window, sha256, whole } = await withStop(ctx, defaultTimeoutMs, (signal) => scan(opened, args, maxBytes, signal));
     if (!whole) return stopped(ctx, 'file_read');

@@ -30,7 +30,7 @@ export function fileWriteTool(memory: ContentMemory): Tool {
 async function write(args: FileWriteArgs, ctx: ToolContext, memory: ContentMemory): Promise<ToolOutcome> {
   const absolute = absolutePath(ctx.cwd, args.path);
   try {
-    const before = await beforeWrite(absolute, args.path);
+    const before = await beforeWrite(absolute, args.path, ctx.landings);
     const refusal = await staleRefusal(before, args.path, ctx, memory);
     if (refusal) return refusal;
     const old = before.bytes === null ? null : decodeText(before.bytes);

@@ -3,7 +3,7 @@ import { constants, type Stats } from 'node:fs';
 import { lstat, mkdir, open, readlink, realpath, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { FileRefusal } from './file-error.js';
-import { openRegular, refuseSpecial } from './open-file.js';
+import { openRegular, refuseElsewhere, refuseSpecial } from './open-file.js';
 import { isKernelPath, landedPath, shownPath } from './tool-path.js';
 
 /** A file as it was before a write. */
@@ -23,11 +23,12 @@ export function sha256Of(bytes: Uint8Array): string {
 }
 
 /** Reads what a write to `absolute` would replace. Links are followed to their target, also one that does not exist yet.
- *  Throws the system's error, or a FileRefusal for what is no regular file or too large to be edited. */
-export async function beforeWrite(absolute: string, requested: string): Promise<BeforeWrite> {
+ *  Throws the system's error, or a FileRefusal for what is no regular file, too large to be edited or not where `landings` say. */
+export async function beforeWrite(absolute: string, requested: string, landings?: readonly string[]): Promise<BeforeWrite> {
   const target = await targetOf(absolute, requested);
+  if (target.missing) refuseElsewhere(target.path, requested, landings);
   if (target.missing) return { path: target.path, bytes: null, sha256: null, stats: null };
-  const file = await openRegular(target.path, requested);
+  const file = await openRegular(target.path, requested, landings);
   try {
     if (file.stats.size > maxBytes) throw new FileRefusal('execution_failed', `${shownPath(requested)} has ${file.stats.size} bytes; files over ${maxBytes} are not rewritten.`);
     const bytes = await file.handle.readFile();
@@ -46,7 +47,7 @@ export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, request
   const held = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     const landed = landedPath(held.fd, folder);
-    if (landed !== (await realpath(folder)) || isKernelPath(landed)) throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not one to write in.`);
+    if (landed !== (process.platform === 'linux' ? folder : await realpath(folder)) || isKernelPath(landed)) throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not one to write in.`);
     const anchor = process.platform === 'linux' ? `/proc/self/fd/${held.fd}` : folder; // a folder exchanged meanwhile is not written to
     const temporary = join(anchor, `.agent-${randomBytes(6).toString('hex')}.tmp`);
     try {

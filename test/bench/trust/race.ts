@@ -1,0 +1,131 @@
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import { createPathFacts } from '../../../src/cli/path-facts.js';
+import { withLandings } from '../../../src/cli/policy-opening.js';
+import type { Policy } from '../../../src/core/policy.js';
+import type { Registry, ToolContext } from '../../../src/core/tool.js';
+import { createPolicy } from '../../../src/policy/policy.js';
+import { builtinTools } from '../../../src/tools/builtin.js';
+import { createProcessRunner } from '../../../src/tools/process.js';
+import { createRegistry } from '../../../src/tools/registry.js';
+import { loadSchemaCompiler } from '../../../src/tools/schema-compiler.js';
+
+/** What one kind of race came to. `escapes`: calls that were allowed as lying inside the workspace and read or changed something else. */
+export interface RaceResult { readonly kind: string; readonly attempts: number; readonly done: number; readonly refused: number; readonly swaps: number; readonly escapes: number }
+
+interface Race {
+  readonly kind: string;
+  readonly tool: 'file_read' | 'file_write' | 'file_edit';
+  /** What the call names. */
+  readonly path: string;
+  /** The link that is exchanged, and the targets it has in turn. */
+  readonly swapped: string;
+  readonly between: readonly [string, string];
+}
+
+const races: readonly Race[] = [
+  { kind: 'read, the file is a link', tool: 'file_read', path: 'f', swapped: 'f', between: ['inside/f', '../outside/f'] },
+  { kind: 'read, its folder is a link', tool: 'file_read', path: 'd/f', swapped: 'd', between: ['inside', '../outside'] },
+  { kind: 'read, a secret file', tool: 'file_read', path: 's', swapped: 's', between: ['inside/f', '.env'] },
+  { kind: 'write, the file is a link', tool: 'file_write', path: 'f', swapped: 'f', between: ['inside/f', '../outside/f'] },
+  { kind: 'write, its folder is a link', tool: 'file_write', path: 'd/f', swapped: 'd', between: ['inside', '../outside'] },
+  { kind: 'write, a new file in a linked folder', tool: 'file_write', path: 'd/new', swapped: 'd', between: ['inside', '../outside'] },
+  { kind: 'edit, its folder is a link', tool: 'file_edit', path: 'd/f', swapped: 'd', between: ['inside', '../outside'] },
+];
+
+/** Exchanges the target of one link as fast as it can: a new link is renamed over the old one. */
+const swapper = `
+const { workerData } = require('node:worker_threads');
+const fs = require('node:fs');
+const { path, between, shared } = workerData;
+const state = new Int32Array(shared);
+for (let turn = 0; Atomics.load(state, 0) === 0; turn++) {
+  const next = path + '.' + (turn % 2);
+  try { fs.symlinkSync(between[turn % 2], next); } catch {}
+  fs.renameSync(next, path);
+  Atomics.add(state, 1, 1);
+}
+`;
+
+/** Runs every kind of race `attempts` times through policy and tools, as a session in safe mode without anybody to ask would. */
+export async function runRaces(attempts: number): Promise<readonly RaceResult[]> {
+  const results: RaceResult[] = [];
+  for (const race of races) results.push(await runRace(race, attempts));
+  return results;
+}
+
+async function runRace(race: Race, attempts: number): Promise<RaceResult> {
+  const root = realpathSync(mkdtempSync(join(tmpdir(), 'agent-race-')));
+  const work = join(root, 'work');
+  for (const folder of ['work/inside', 'outside']) mkdirSync(join(root, folder), { recursive: true });
+  for (const [path, text] of [['work/inside/f', 'INSIDE'], ['outside/f', 'OUTSIDE'], ['work/.env', 'OUTSIDE']] as const) writeFileSync(join(root, path), text);
+  symlinkSync(race.between[0], join(work, race.swapped));
+  const shared = new SharedArrayBuffer(8);
+  const state = new Int32Array(shared);
+  const worker = new Worker(swapper, { eval: true, workerData: { path: join(work, race.swapped), between: race.between, shared } });
+  try {
+    const counts = await attempt(race, attempts, { root, work });
+    return { kind: race.kind, attempts, ...counts, swaps: Atomics.load(state, 1) };
+  } finally {
+    Atomics.store(state, 0, 1);
+    await new Promise((resolve) => { worker.once('exit', resolve); });
+    rmSync(root, { recursive: true });
+  }
+}
+
+async function attempt(race: Race, attempts: number, { root, work }: { readonly root: string; readonly work: string }): Promise<{ done: number; refused: number; escapes: number }> {
+  const registry = await makeRegistry();
+  const policy = makePolicy(root, work);
+  const counts = { done: 0, refused: 0, escapes: 0 };
+  for (let n = 0; n < attempts; n++) {
+    writeFileSync(join(work, 'inside/f'), 'INSIDE');
+    rmSync(join(work, 'inside/new'), { force: true });
+    const binding = registry.bind({ name: race.tool, arguments: JSON.stringify(argumentsOf(race)) });
+    if (!binding.ok) throw new Error(binding.error.error);
+    const verdict = await policy.assess(binding.bound, work);
+    if (verdict.decision !== 'allow') { counts.refused++; continue; }
+    const outcome = await binding.bound.tool.run(binding.bound.args, contextOf(work, verdict.landings));
+    if ('error' in outcome.envelope) counts.refused++;
+    else counts.done++;
+    if (JSON.stringify(outcome.envelope).includes('OUTSIDE') || !untouched(root)) counts.escapes++;
+  }
+  return counts;
+}
+
+function argumentsOf({ tool, path }: Race): Readonly<Record<string, string>> {
+  if (tool === 'file_read') return { path };
+  return tool === 'file_write' ? { path, content: 'WRITTEN' } : { path, old_string: 'SIDE', new_string: 'TIDE' };
+}
+
+/** What lies outside is as it was; what was created there is taken away, so that each escape counts once. */
+function untouched(root: string): boolean {
+  const same = readFileSync(join(root, 'outside/f'), 'utf8') === 'OUTSIDE' && readFileSync(join(root, 'work/.env'), 'utf8') === 'OUTSIDE';
+  if (!same) for (const path of ['outside/f', 'work/.env']) writeFileSync(join(root, path), 'OUTSIDE');
+  try {
+    rmSync(join(root, 'outside/new'));
+    return false;
+  } catch {
+    return same;
+  }
+}
+
+async function makeRegistry(): Promise<Registry> {
+  const registry = createRegistry({ compile: await loadSchemaCompiler(), compileAt: 'first_use', maxOutputBytes: 1_048_576, now: () => performance.now() });
+  const processes = createProcessRunner({ marker: { name: '_AGENT_RACE', value: String(process.pid) } });
+  for (const tool of builtinTools({ processes, shell: 'sh', maxReadBytes: 1_048_576, timeoutS: 10, maxTimeoutS: 10, env: process.env, protectedEnv: [] })) registry.register(tool);
+  return registry;
+}
+
+function makePolicy(root: string, work: string): Policy {
+  const facts = createPathFacts({ home: join(root, 'home'), workspace: work, ownPaths: [] });
+  return withLandings(facts, (noting) => createPolicy({ approval: 'mutating', sandbox: 'workspace', fsDeny: ['**/.env'], facts: noting }));
+}
+
+function contextOf(cwd: string, landings: readonly string[] | undefined): ToolContext {
+  return {
+    cwd, sandbox: 'workspace', signal: new AbortController().signal, ...(landings ? { landings } : {}), limits: { timeoutMs: null, maxOutputBytes: 1_048_576 },
+    knownFiles: new Map(), eventOutput: () => null, progress: () => undefined,
+  };
+}
