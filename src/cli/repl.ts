@@ -11,6 +11,7 @@ import { createHistoryFile } from './history-file.js';
 import type { RootOptions } from './options.js';
 import { replCommands } from './repl-commands.js';
 import { eventNumber } from './rewind-event.js';
+import { createQueueKeeper } from './repl-queue.js';
 import { createStatus } from './repl-status.js';
 import { createMask } from './secrets.js';
 import { openDesk, type SessionDesk } from './session-desk.js';
@@ -43,6 +44,8 @@ export async function runRepl(words: readonly string[], options: RootOptions, ea
 async function converse(bench: Workbench, desk: SessionDesk, prompt: string, early: EarlyFrame | null): Promise<number> {
   const { setup, options } = bench;
   const firstFrame = early?.take() ?? null;
+  const mask = createMask(setup.secrets);
+  const queue = createQueueKeeper(bench.store, setup.log, mask);
   let signalCode: number = exit.done;
   await new Promise<void>((resolve) => {
     const handle = startRepl({
@@ -54,7 +57,8 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       },
       session: desk.current().session,
       commands: replCommands(bench, desk),
-      history: createHistoryFile(setup.config.files.history, setup.log, createMask(setup.secrets)),
+      history: createHistoryFile(setup.config.files.history, setup.log, mask),
+      queued: () => queue.take(desk.current().session),
       files: () => listFiles(bench),
       status: createStatus(bench, desk),
       runShell: (command, shellOptions) => runUserShell(bench, desk, command, shellOptions),
@@ -72,6 +76,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
     desk.current().model.warm();
   });
   desk.current().session.interrupt();
+  await queue.close();
   return signalCode;
 }
 

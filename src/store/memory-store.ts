@@ -64,10 +64,7 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
       const item = kept(id);
       item.row = { ...item.row, ...change, ...(change.title === undefined ? {} : { title: wellFormed(change.title) }) };
     },
-    remove: async (id) => {
-      sessions.delete(id);
-      queues.delete(id);
-    },
+    remove: async (id) => { for (const map of [sessions, queues]) map.delete(id); },
     fork: async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
       add({ ...row, parentId }, kept(parentId).events.filter((event) => event.seq <= uptoSeq));
     },

@@ -1,7 +1,7 @@
 import { blobSchema } from './blob-schema.js';
 import type { Database, Driver } from './driver.js';
 import { chainOldEvents, recordSchema } from './migration-record.js';
-import { queueSchema } from './queue-rows.js';
+import { queueSchema } from './queue-schema.js';
 import { StoreError } from './store-error.js';
 
 /** `after` runs in the same transaction. */

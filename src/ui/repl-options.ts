@@ -25,6 +25,8 @@ export interface ReplOptions {
   readonly session: SessionPort;
   readonly commands: readonly Command[];
   readonly history: HistoryPort;
+  /** Takes what waited to be sent in this session when the program ended, oldest first. May not reject. */
+  readonly queued?: (sessionId: string) => Promise<readonly string[]>;
   /** Paths for `@`, relative to the working directory, ignore files respected. */
   readonly files: () => Promise<readonly string[]>;
   /** What the status line shows; asked anew at each frame, so it must be cheap. */

@@ -60,7 +60,7 @@ class ScreenRepl implements ReplHandle {
     this.#commands = withBuiltins(options.commands);
     this.#dialogs = createDialogs({ clock: options.clock, rank, onAnswer: (callId, answer) => { this.#session.answer(callId, answer); }, onChange: () => { this.#echo(); } });
     this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
-    this.#past = createPastInputs(options.history, this.#input, this.#timers);
+    this.#past = createPastInputs({ options, input: this.#input, timers: this.#timers, notice: (level, message) => { this.notice(level, message); }, onChange: () => { this.#echo(); } });
     this.#display = createDisplay(options, () => { this.#echo(); });
     this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); } });
     this.#context = commandContext(this, { display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session, onPrinted: () => { this.#frame(); } });
@@ -78,12 +78,12 @@ class ScreenRepl implements ReplHandle {
     this.#stopKeys = () => { left = true; };
     this.#stopKeys = readKeys(options.input, options.schedule, (events) => { this.#take(events); }, early);
     if (left) { this.#stopKeys(); return; }
-    void this.#past.load().then(() => { this.#echo(); });
+    void this.#past.load(options.session.id);
     if (options.prompt !== undefined) this.submit(options.prompt);
   }
 
   attach(session: SessionPort): void {
-    if (this.#turns.busy()) this.#turns.interrupt();
+    this.#turns.leave();
     this.#unsubscribe();
     this.#dialogs.clear();
     this.#session = session;
@@ -91,6 +91,7 @@ class ScreenRepl implements ReplHandle {
     this.#unsubscribe = session.subscribe(this.#onEvent);
     this.#replay(session);
     this.#frame();
+    void this.#past.offer(session.id);
   }
 
   notice(level: 'info' | 'warn' | 'error', message: string): void {
@@ -119,7 +120,7 @@ class ScreenRepl implements ReplHandle {
 
   exit(): void {
     if (this.#closed) return;
-    if (this.#turns.busy()) this.#turns.interrupt();
+    this.#turns.leave();
     this.#dialogs.clear();
     this.#frame();
     this.#closed = true;

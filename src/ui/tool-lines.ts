@@ -25,9 +25,10 @@ export function callLine(title: string, theme: Theme): string {
 }
 
 /** `✔ 3 files found (34ms)` and below it what the tool gave. */
-export function resultLines(summary: string, result: ToolResultData, seq: number, detail: ResultDetail, style: { readonly theme: Theme; readonly columns: number }): string[] {
+export function resultLines(cutSummary: string, result: ToolResultData, seq: number, detail: ResultDetail, style: { readonly theme: Theme; readonly columns: number }): string[] {
   const { theme } = style;
   const envelope = parseEnvelope(result.output);
+  const summary = wholeSummary(cutSummary, envelope);
   const good = result.success && !isError(envelope) && (typeof envelope.exit_code !== 'number' || envelope.exit_code === 0);
   const sign = good ? theme.paint('good', theme.glyphs.good) : theme.paint('bad', theme.glyphs.bad);
   const head = `${sign} ${decisionText(summary, { lines: false })} ${theme.paint('dim', `(${formatDuration(result.duration_ms)})`)}`;
@@ -36,6 +37,11 @@ export function resultLines(summary: string, result: ToolResultData, seq: number
   if (body.trim() === '') return [head];
   const limit = detail.show === 'full' ? Number.POSITIVE_INFINITY : detail.maxRows;
   return [head, ...headRows(body, limit, seq, style, result.diff === undefined ? null : (lines) => paintDiff(lines, theme))];
+}
+
+/** A summary that is the beginning of the error, cut, as the whole of it. */
+function wholeSummary(summary: string, envelope: Envelope): string {
+  return isError(envelope) && summary.endsWith('…') && envelope.error.startsWith(summary.slice(0, -1)) ? envelope.error : summary;
 }
 
 /** The text a reader wants of an envelope; nothing where the summary says it already. */

@@ -34,13 +34,14 @@ test('the terminal is never wiped, and what stood on it stays', async () => {
 
 test('an interrupt stops a running command and gives the prompt back', async () => {
   const at = place();
-  const screen = openScreen(at, ['-m', script(at, [{ calls: [{ name: 'bash', arguments: { command: 'echo begun; sleep 300' } }] }, { text: 'Second.' }]), 'go']);
+  const asleep = `sleep 300.${process.pid}`;
+  const screen = openScreen(at, ['-m', script(at, [{ calls: [{ name: 'bash', arguments: { command: `echo begun; ${asleep}` } }] }, { text: 'Second.' }]), 'go']);
   await screen.until(/begun/);
   screen.type('\x1b');
   await screen.until(/Interrupted/);
   screen.type('go on\r');
   await screen.until(/Second\./);
-  expect(execFileSync('ps', ['-eo', 'args']).toString()).not.toContain('sleep 300');
+  expect(execFileSync('ps', ['-eo', 'args']).toString().split('\n')).not.toContain(asleep);
 });
 
 test('a dangerous command waits for a yes, and no is the default', async () => {
@@ -65,4 +66,26 @@ test('a second Ctrl-C leaves, and the terminal is given back as it was', async (
   screen.type('\x03');
   expect(await screen.exited, screen.raw()).toBe(0);
   expect(screen.raw().endsWith('\x1b[?25h')).toBe(true);
+});
+
+test('a message that waits in the queue survives a kill, and comes back into the input', async () => {
+  const at = place();
+  const first = openScreen(at, ['-m', script(at, [{ delay_ms: 60_000 }]), 'go']);
+  await first.until(/esc interrupts/);
+  first.type('then look at that\r');
+  await first.until(/next: then look at that/);
+  first.type('and at this\x1b\r');
+  await first.until(/after this turn: and at this/);
+  process.kill(first.pty.pid, 'SIGKILL');
+  await first.exited;
+  const model = script(at, [{ text: 'Second.' }]);
+  const second = openScreen(at, ['-c', '-m', model]);
+  await second.until(/2 messages that were never sent are back in the input\.[\s\S]*❯ then look at that\n *\n {2}and at this/);
+  second.type('\r');
+  await second.until(/Second\./);
+  second.type('\x04');
+  expect(await second.exited).toBe(0);
+  const third = openScreen(at, ['-c', '-m', model]);
+  await third.until(/Second\.[\s\S]*❯/);
+  expect(third.text()).not.toContain('never sent');
 });

@@ -30,6 +30,11 @@ test.each([
   expect(resultLines('done', result, 7, { show: 'head', maxRows: 10 }, { theme: plain, columns: 80 })).toEqual(expected);
 });
 
+test('an error whose summary was cut is shown once, whole', () => {
+  const result = { tool_call_id: 'c', name: 't', output: JSON.stringify({ error: 'A long story of what is wrong.', code: 'internal' }), success: false, duration_ms: 34 };
+  expect(resultLines('A long story…', result, 7, { show: 'head', maxRows: 10 }, { theme: plain, columns: 80 })).toEqual(['✘ A long story of what is wrong. (34ms)']);
+});
+
 test('rows are counted as the terminal wraps them; full shows all, line only the summary', () => {
   const result = { tool_call_id: 'c', name: 't', output: JSON.stringify({ output: `${'x'.repeat(150)}\nb\nc\nd` }), success: true, duration_ms: 1 };
   const lines = (show: 'full' | 'head' | 'line'): string[] => resultLines('s', result, 7, { show, maxRows: 3 }, { theme: plain, columns: 80 });

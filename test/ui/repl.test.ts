@@ -155,6 +155,21 @@ test('up on an empty line takes the queue back to edit', async () => {
   expect(shown(harness.terminal).slice(-2)).toEqual(['working 0s, esc interrupts · offline · ~/thing (main) · approval dangerous', '❯ queued']);
 });
 
+test('what was never sent when the program ended is back in the input, before the draft', async () => {
+  const harness = openRepl({ queued: async (id) => (id === 's1' ? ['first', 'second'] : []), history: { load: async () => [], append: async () => undefined, loadDraft: async () => 'half' } });
+  await harness.settle();
+  expect(shown(harness.terminal).slice(-8)).toEqual(['· 2 messages that were never sent are back in the input.', '', status, '❯ first', '', '  second', '', '  half']);
+});
+
+test('leaving in the middle of a turn sends nothing that is queued, and keeps it', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.type('queued\r');
+  harness.repl.exit();
+  await harness.settle();
+  expect([harness.session.submitted, harness.session.takeQueue(), harness.exits()]).toEqual([['go'], [{ text: 'queued', when: 'steer' }], 1]);
+});
+
 test('ctrl-c clears the draft when idle, a second one within two seconds leaves, and the terminal is given back', async () => {
   const harness = openRepl();
   await harness.settle();
