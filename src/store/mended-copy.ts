@@ -7,17 +7,32 @@ const walMode = 2;
 const at = { pageSize: 16, writeVersion: 18, changeCounter: 24, pageCount: 28, versionValidFor: 92 } as const;
 
 /** Opens a copy of a damaged database in which the first page is made to make sense, so that SQLite reads on behind it: its number of
- *  pages is that of the file (which may be cut), and where it is lost it is taken from `fresh`, an empty database of the same schema.
+ *  pages is that of the file (which may be cut), and where it is lost the first of `firstPages` that fits takes its place.
  *  Returns null where nothing helps. The caller closes and removes the copy. */
-export function openMended(driver: Driver, damagedFile: string, copy: string, fresh: Buffer): Database | null {
+export function openMended(driver: Driver, damagedFile: string, copy: string, firstPages: readonly Buffer[]): Database | null {
   copyFileSync(damagedFile, copy, constants.COPYFILE_FICLONE);
   chmodSync(copy, 0o600);
   if (existsSync(`${damagedFile}-wal`)) copyFileSync(`${damagedFile}-wal`, `${copy}-wal`, constants.COPYFILE_FICLONE);
   mendHeader(copy);
   const db = openReadable(driver, copy);
   if (db) return db;
-  graftFirstPage(copy, fresh);
-  return openReadable(driver, copy);
+  for (const page of firstPages) {
+    graftFirstPage(copy, page);
+    const grafted = openReadable(driver, copy);
+    if (grafted && holdsEvents(grafted)) return grafted;
+    grafted?.close();
+  }
+  return null;
+}
+
+/** False where another table starts on the page that was taken for that of the events; without events there is nothing to save. */
+function holdsEvents(db: Database): boolean {
+  try {
+    const row = db.prepare<[], readonly string[]>('SELECT typeof(session_id), typeof(kind), typeof(seq) FROM events LIMIT 1').raw().get();
+    return row?.join() === 'text,text,integer';
+  } catch {
+    return false;
+  }
 }
 
 /** Null where not even the schema can be read. */

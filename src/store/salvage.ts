@@ -1,8 +1,8 @@
 import { removeDatabase } from './database-file.js';
 import type { Database, Driver } from './driver.js';
 import { eventChecksum, type HashedRow } from './event-hash.js';
+import { firstPages } from './first-page.js';
 import { openMended } from './mended-copy.js';
-import { firstPageSource } from './migrations.js';
 
 /** `altered`: events left out because they no longer match their checksum. */
 export interface Salvaged { readonly sessions: number; readonly events: number; readonly altered: number }
@@ -24,7 +24,7 @@ const laterColumns = ['crc32', 'hash', 'redacted'];
 export function salvage(driver: Driver, damagedFile: string, copy: string, target: Database, nowMs: number): Salvaged {
   let altered = 0;
   try {
-    const source = openMended(driver, damagedFile, copy, firstPageSource(driver));
+    const source = openMended(driver, damagedFile, copy, firstPages(driver, target));
     if (!source) return { sessions: 0, events: 0, altered };
     try {
       target.transaction(() => {

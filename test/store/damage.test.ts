@@ -44,6 +44,12 @@ function overwritePage(file: string, page: number, byte: number): void {
   closeSync(descriptor);
 }
 
+function compact(file: string): void {
+  const db = new Database(file);
+  db.exec('VACUUM');
+  db.close();
+}
+
 function kept(file: string): string[] {
   return readdirSync(dirname(file)).filter((name) => name.startsWith(`${basename(file)}.corrupt-`));
 }
@@ -59,6 +65,7 @@ test('a damaged database is found at opening, kept aside byte for byte, and what
     ['short', (file) => { truncateSync(file, 60); }, 0],
     ['truncated', (file) => { truncateSync(file, Math.floor(statSync(file).size * 0.6)); }, rowCount * 0.3],
     ['first-page', (file) => { overwritePage(file, 1, 0x5a); }, rowCount],
+    ['first-page-compacted', (file) => { compact(file); overwritePage(file, 1, 0x5a); }, rowCount],
     ['last-leaf', (file) => { overwritePage(file, pageOf(file, 'events', -1 + leafCount(file)), 0xa5); }, rowCount * 0.95],
     ['events-root', (file) => { overwritePage(file, rootOf(file, 'events'), 0); }, 0],
   ];
