@@ -11,12 +11,12 @@ import { checkSandbox } from './sandbox-opening.js';
 import { trustedBefore, trustFlags } from './setup.js';
 
 /** `agent doctor`: a broken configuration is one of its findings, so it is read here and not before. */
-export async function doctorAction(options: RootOptions & { readonly json?: boolean }): Promise<number> {
+export async function doctorAction(options: RootOptions & { readonly json?: boolean }, stdout: { write(text: string): unknown } = process.stdout): Promise<number> {
   const { env } = process;
   const home = env.HOME ?? homedir();
   const loaded = await loadConfig({ env, cwd: options.cwd ?? process.cwd(), home, set: options.set, flags: trustFlags(options), projectTrusted: trustedBefore(env, home) });
   const { files } = loaded.config;
-  return await runDoctor({ stdout: process.stdout, json: options.json === true }, {
+  return await runDoctor({ stdout, json: options.json === true }, {
     nodeVersion: process.version,
     terminal: terminalFacts(process.stdout, env),
     keys: Object.entries(builtInPresets).filter(([, preset]) => preset.key_required !== false).flatMap(([provider, preset]) =>

@@ -1,6 +1,8 @@
 import { parseEnvelope, isError } from '../core/envelope.js';
 import { knownEvent, type Event } from '../core/event.js';
 import type { Command } from './command.js';
+import { copyCommand } from './copy-command.js';
+import { themeCommand } from './theme-command.js';
 
 /** The commands that need nothing but the screen and the session. One of the same name from outside wins. */
 export function builtinCommands(all: () => readonly Command[]): readonly Command[] {
@@ -17,6 +19,8 @@ export function builtinCommands(all: () => readonly Command[]): readonly Command
         else context.notice('error', argument === '' ? 'There is nothing to show yet.' : `This session has no event ${argument}.`);
       },
     },
+    copyCommand,
+    themeCommand,
     { name: 'exit', aliases: ['quit', 'q'], description: 'leave', run: async (_argument, context) => { context.exit(); } },
   ];
 }

@@ -10,12 +10,13 @@ interface Parts {
   readonly dialogs: Dialogs;
   readonly input: PromptInput;
   readonly session: () => SessionPort;
+  readonly colored: boolean;
   /** Something was printed that a frame is to show. */
   readonly onPrinted: () => void;
 }
 
 /** What the commands of the REPL on a screen may do. */
-export function commandContext(repl: ReplHandle, { display, dialogs, input, session, onPrinted }: Parts): CommandContext {
+export function commandContext(repl: ReplHandle, { display, dialogs, input, session, colored, onPrinted }: Parts): CommandContext {
   return {
     session,
     print: (text) => { display.print(text); onPrinted(); },
@@ -23,6 +24,8 @@ export function commandContext(repl: ReplHandle, { display, dialogs, input, sess
     notice: (level, message) => { repl.notice(level, message); },
     pick: ({ title, items }) => dialogs.pick(title, items),
     page: (title, text) => dialogs.page(title, text),
+    copy: (text) => { display.copy(text); return true; },
+    setTheme: (name) => { display.setTheme(name); repl.refresh(); return colored; },
     setDraft: (text) => { input.setText(text); repl.refresh(); },
     submit: (text) => { repl.submit(text); },
     attach: (next) => { repl.attach(next); },

@@ -27,6 +27,10 @@ export interface CommandContext {
   /** A long text to scroll through; it does not go to the scrollback. */
   page(title: string, text: string): Promise<void>;
   setDraft(text: string): void;
+  /** Sends a text to the clipboard of the terminal. False where it has none. */
+  copy(text: string): boolean;
+  /** Changes the colours from now on. False where there are none (`NO_COLOR`, plain lines). */
+  setTheme(name: 'dark' | 'light' | 'none'): boolean;
   /** As if the user had sent it; queued where a turn runs. */
   submit(text: string): void;
   /** Goes on with another session; its last exchange is shown. A turn of the old one is interrupted. */

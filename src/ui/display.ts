@@ -13,7 +13,8 @@ import { sanitize } from './sanitize.js';
 import { createScreen, type Screen, type ScreenSize } from './screen.js';
 import { splitStyledLines } from './sgr.js';
 import { statusLine } from './status-line.js';
-import { createTheme, type Theme } from './theme.js';
+import { createSwitchableTheme, type SwitchableTheme, type Theme } from './theme.js';
+import { clipboardSequence } from './terminal-modes.js';
 import { createTranscript, type Transcript } from './transcript.js';
 import type { Item, View } from './view.js';
 import { expandTabs } from './width.js';
@@ -43,6 +44,10 @@ export interface Display {
   restart(): void;
   close(): void;
   readonly theme: Theme;
+  /** Colours of all that is drawn from now on; what is printed stays as it is. */
+  setTheme(name: 'dark' | 'light' | 'none'): void;
+  /** Puts a text into the terminal's clipboard (OSC 52), where the terminal lets it. */
+  copy(text: string): void;
 }
 
 export function createDisplay(options: ReplOptions, onChange: () => void): Display {
@@ -56,7 +61,7 @@ export function sizeOf(output: ReplOptions['output']): ScreenSize {
 const runningMs = 100;
 
 class Frames implements Display {
-  readonly theme: Theme;
+  readonly theme: SwitchableTheme;
   readonly #options: ReplOptions;
   readonly #screen: Screen;
   readonly #transcript: Transcript;
@@ -68,7 +73,7 @@ class Frames implements Display {
   constructor(options: ReplOptions, onChange: () => void) {
     const { output, facts, firstFrame } = options;
     this.#options = options;
-    this.theme = createTheme(facts);
+    this.theme = createSwitchableTheme(facts);
     this.#screen = createScreen({
       write: (text) => { output.write(text); }, size: sizeOf(output), synchronized: facts.synchronized, reflows: facts.reflows,
       ...(firstFrame ? { painted: firstFrame.painted } : {}),
@@ -109,6 +114,15 @@ class Frames implements Display {
   resize(size: ScreenSize): void {
     const lost = this.#screen.resize(size);
     this.#transcript.resize(size.columns, lost);
+  }
+
+  setTheme(name: 'dark' | 'light' | 'none'): void {
+    this.theme.use(name);
+    this.#transcript.refresh();
+  }
+
+  copy(text: string): void {
+    this.#screen.control(clipboardSequence(text));
   }
 
   restart(): void {

@@ -162,7 +162,7 @@ class PlainRepl implements ReplHandle {
   #context(): CommandContext {
     const print = (text: string): void => { this.#lines(sanitize(text).split('\n')); };
     return {
-      session: () => this.#session, print, printMarkdown: print,
+      session: () => this.#session, print, printMarkdown: print, copy: () => false, setTheme: () => false,
       notice: (level, message) => { this.notice(level, message); },
       pick: (pick) => this.#pick(pick.title, pick.items),
       page: async (title, text) => { print(`${title}\n${text}`); },

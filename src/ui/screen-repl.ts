@@ -63,7 +63,7 @@ class ScreenRepl implements ReplHandle {
     this.#past = createPastInputs({ options, input: this.#input, timers: this.#timers, notice: (level, message) => { this.notice(level, message); }, onChange: () => { this.#echo(); } });
     this.#display = createDisplay(options, () => { this.#echo(); });
     this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); } });
-    this.#context = commandContext(this, { display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session, onPrinted: () => { this.#frame(); } });
+    this.#context = commandContext(this, { display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session, colored: options.facts.colors > 0, onPrinted: () => { this.#frame(); } });
     const early = options.firstFrame?.takeKeys() ?? [];
     if (!options.firstFrame) enterTerminal(options.input, options.output);
     options.output.on('resize', this.#resized);

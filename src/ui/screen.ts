@@ -20,6 +20,8 @@ export interface Screen {
   /** Takes the new size and moves back to the anchor; the next `draw` paints anew. */
   resize(size: ScreenSize): Lost;
   readonly size: ScreenSize;
+  /** Writes a sequence that neither draws nor moves the cursor (clipboard, title). */
+  control(sequence: string): void;
   /** Takes the live lines away and leaves the cursor at the start of an empty row. */
   close(): void;
   /** Forgets what is painted: the cursor stands at the start of an empty row (after another program drew). */
@@ -121,6 +123,8 @@ class Writer implements Screen {
     this.#pendingPartial = false;
     return result;
   }
+
+  control(sequence: string): void { this.#write(sequence); }
 
   close(): void {
     this.draw({ lines: [''], cursor: { line: 0, column: 0 } });

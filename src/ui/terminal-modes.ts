@@ -5,6 +5,11 @@ const enterSequence = '\x1b[?2004h\x1b[>1u';
 /** Pops the keyboard flags, ends bracketed paste, a frame cut off in the middle, and attributes; shows the cursor. */
 const leaveSequence = '\x1b[<u\x1b[?2004l\x1b[?2026l\x1b[m\x1b[?25h';
 
+/** OSC 52: sets the clipboard to a text. Many terminals take it, tmux where `set-clipboard` is on; nobody answers. Source: xterm, "Operating System Commands". */
+export function clipboardSequence(text: string): string {
+  return `\x1b]52;c;${Buffer.from(text, 'utf8').toString('base64')}\x07`;
+}
+
 /** Takes the terminal: raw mode and our modes on. Undone by `leaveTerminal`, which must run on every way out. */
 export function enterTerminal(input: InputPort, output: Pick<OutputPort, 'write'>): void {
   input.setRawMode?.(true);

@@ -49,3 +49,15 @@ export function createTheme(facts: Pick<TerminalFacts, 'unicode' | 'colors' | 't
   const codes = facts.colors === 16 ? basic : facts.theme === 'light' ? light : dark;
   return { paint: (role, text) => (text === '' ? '' : `\x1b[${codes[role][0]}m${text}\x1b[${codes[role][1]}m`), glyphs, colors: true };
 }
+
+/** A theme whose colours can be changed while it is in use. */
+export interface SwitchableTheme extends Theme { use(name: TerminalFacts['theme']): void }
+
+export function createSwitchableTheme(facts: Pick<TerminalFacts, 'unicode' | 'colors' | 'theme'>): SwitchableTheme {
+  let current = createTheme(facts);
+  return {
+    paint: (role, text) => current.paint(role, text), glyphs: current.glyphs,
+    get colors() { return current.colors; },
+    use: (theme) => { current = createTheme({ ...facts, theme }); },
+  };
+}

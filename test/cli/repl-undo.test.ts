@@ -19,6 +19,7 @@ function screen(rig: UndoRig, choices: readonly string[] = []): Screen {
   const offered: string[][] = [];
   const left = [...choices];
   const context: CommandContext = {
+    copy: () => false, setTheme: () => false,
     session: () => rig.session, print: (text) => { said.push(text); }, printMarkdown: (text) => { said.push(text); },
     notice: (level, message) => { said.push(`${level}: ${message}`); },
     pick: ({ items }) => {

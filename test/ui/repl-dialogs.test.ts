@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Command } from '../../src/ui/command.js';
-import { question } from './fake-session.js';
+import { assistant, createFakeSession, question } from './fake-session.js';
 import { facts, openRepl, shown, type Harness } from './repl-harness.js';
 
 async function ask(harness: Harness, args: Readonly<Record<string, unknown>>, reasons: readonly string[] = ['deletes files'], name = 'bash', targets: readonly string[] = []): Promise<void> {
@@ -126,6 +126,32 @@ test('a command typed in one go runs; a picker filters by typing', async () => {
   await harness.settle();
   expect(shown(harness.terminal)).toContain('· chose beta');
   expect(harness.session.submitted).toEqual([]);
+});
+
+test('/copy sends the last answer or one of its code blocks to the clipboard, and says what it cannot', async () => {
+  const answer = 'Do this:\n\n```sh\nmake\n```\n\n- or\n\n  ```ts\n  const a = "é";\n  a;\n  ```\n';
+  const harness = openRepl({ session: createFakeSession([{ ...assistant(answer), seq: 1, createdAt: 0 }]) });
+  const copied = async (line: string): Promise<readonly string[]> => {
+    const before = harness.terminal.sent().length;
+    harness.type(`${line}\r`);
+    await harness.settle();
+    return [...harness.terminal.sent().slice(before).matchAll(/\x1b\]52;c;([A-Za-z0-9+/=]*)\x07/g)].map((match) => Buffer.from(match[1] ?? '', 'base64').toString());
+  };
+  expect([await copied('/copy'), await copied('/copy 1'), await copied('/copy 2'), await copied('/copy 3')]).toEqual([[answer], ['make'], ['const a = "é";\na;'], []]);
+  expect(harness.terminal.lines().join('\n')).toContain('! The last answer has 2 code blocks: /copy 1 to /copy 2.');
+});
+
+test('/theme changes the colours of what is drawn from then on; without colours it says so', async () => {
+  const harness = openRepl({ facts: { ...facts, colors: 256 } });
+  harness.type('/theme none\r');
+  await harness.settle();
+  const before = harness.terminal.sent().length;
+  harness.repl.notice('warn', 'plain now');
+  expect(harness.terminal.sent().slice(before)).not.toMatch(/\x1b\[[0-9;]+m/);
+  const colourless = openRepl();
+  colourless.type('/theme light\r');
+  await colourless.settle();
+  expect(shown(colourless.terminal).join('\n')).toContain('! This terminal is shown no colours');
 });
 
 test('an alias typed whole runs at once', async () => {
