@@ -61,7 +61,7 @@ async function wanted(store: Store, wish: SessionWish, cwd: string): Promise<Ses
   if (!wish.continueNewest) return null;
   const newest = await store.newest(cwd);
   if (newest) return newest;
-  throw new CliError(exit.session, `there is no session of ${cwd} to continue`, 'agent sessions list --all shows those of other directories; -r <id> resumes any.');
+  throw new CliError(exit.session, `there is no session of ${cwd} to continue`, 'agent sessions list shows those of other directories; -r <id> resumes any.');
 }
 
 /** By id, unique prefix or title; a `CliError` with exit code 7 otherwise. */
@@ -72,7 +72,7 @@ export async function findSession(store: Store, text: string): Promise<SessionRo
     case 'many':
       throw new CliError(exit.session, `${match.sessions.length} sessions match \`${text}\``, `Give more of the id: ${match.sessions.slice(0, 5).map((row) => row.id).join(', ')}`);
     case 'none':
-      throw new CliError(exit.session, `there is no session \`${text}\``, match.nearest.length > 0 ? `Nearest: ${match.nearest.join(', ')}` : 'agent sessions list --all shows them.');
+      throw new CliError(exit.session, `there is no session \`${text}\``, match.nearest.length > 0 ? `Nearest: ${match.nearest.join(', ')}` : 'agent sessions list shows them.');
     default: return match satisfies never;
   }
 }

@@ -9,20 +9,20 @@ import { countOption, oneLine, withStore } from './record-opening.js';
 import { requestBody, wireNames } from './request-body.js';
 import { findSession } from './session-files.js';
 
-type Options = RootOptions & { readonly json?: boolean; readonly all?: boolean; readonly limit?: string; readonly as?: string; readonly prompt?: string };
+type Options = RootOptions & { readonly json?: boolean; readonly here?: boolean; readonly limit?: string; readonly as?: string; readonly prompt?: string };
 
 export async function listSessions(options: Options): Promise<number> {
   const limit = countOption(options.limit, '--limit', 50);
   return await withStore(options, async (store, setup) => {
-    const rows = await store.list(limit, options.all ? undefined : setup.cwd);
+    const rows = await store.list(limit, options.here ? setup.cwd : undefined);
     printListing(options.json, rows.map((row) => ({
       id: row.id, parent_id: row.parentId, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
       created_at: row.createdAt, updated_at: row.updatedAt, prompt: row.prompt, events: row.events, cost_usd: row.costUsd,
     })), () => (rows.length === 0
-      ? [options.all ? 'No sessions yet.' : `No sessions of ${setup.cwd}. --all shows those of other directories.`]
+      ? [options.here ? `No sessions of ${setup.cwd}.` : 'No sessions yet.']
       : columns(rows.map((row) => [
         row.id, age(Date.now() - row.updatedAt), `${row.events} events`, `${row.provider ?? '?'}/${row.model ?? '?'}`,
-        row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`, ...(options.all ? [row.cwd] : []), oneLine(row.title ?? row.prompt ?? ''),
+        row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`, ...(options.here ? [] : [row.cwd]), oneLine(row.title ?? row.prompt ?? ''),
       ]))));
     return exit.done;
   });

@@ -84,7 +84,7 @@ async function wanted(store: Store, cwd: string, resume: string | true | undefin
   if (typeof resume === 'string') return await findSession(store, resume);
   const newest = await store.newest(cwd);
   if (newest) return newest;
-  throw new CliError(exit.session, `there is no session of ${cwd}`, 'Name one with -r <session>; agent sessions list --all shows them.');
+  throw new CliError(exit.session, `there is no session of ${cwd}`, 'Name one with -r <session>; agent sessions list shows them.');
 }
 
 function deskOf(store: Store, row: SessionRow, cwd: string, events: Event[]): RevertDesk {

@@ -174,7 +174,7 @@ test('a script that cannot be played ends with 2 before anything starts', async 
     expect({ code, stdout }, file).toEqual({ code: 2, stdout: '' });
     expect(stderr, file).toContain(file);
   }
-  expect((await agent(at, ['sessions', 'list', '--all', '--json'])).stdout.trim()).toBe('[]');
+  expect((await agent(at, ['sessions', 'list', '--json'])).stdout.trim()).toBe('[]');
 });
 
 test('a script may write its calls as text', async () => {
