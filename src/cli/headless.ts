@@ -4,7 +4,7 @@ import type { Fault } from '../core/provider.js';
 import { firstLine } from '../core/text.js';
 import type { Session } from '../agent/session.js';
 import { exit } from './cli-error.js';
-import { turnExitCode } from './exit-code.js';
+import { onEndingSignal, turnExitCode, type EndingSignal } from './exit-code.js';
 import { createOutput } from './output.js';
 import { createUsageMeter, resultObject, streamLine } from './stream-json.js';
 import { version } from './version.js';
@@ -35,8 +35,8 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   });
   const line = (value: unknown): void => { out.write(`${JSON.stringify(value)}\n`); };
   const meter = createUsageMeter();
-  let signal: 'SIGINT' | 'SIGTERM' | null = null;
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => { signal ??= name; session.interrupt(); });
+  let signal: EndingSignal | null = null;
+  onEndingSignal((name) => { signal ??= name; session.interrupt(); });
 
   const { provider, model } = session.ref();
   if (format === 'stream-json') line({ type: 'session', session_id: session.id, provider, model, cwd: session.cwd, tools: options.toolNames, version });

@@ -5,6 +5,7 @@ import type { UiSection } from '../config/config.js';
 import type { ReplHandle } from '../ui/repl-options.js';
 import type { ResultDetail } from '../ui/tool-lines.js';
 import { exit } from './cli-error.js';
+import { endingSignals, onEndingSignal } from './exit-code.js';
 import { editExternally } from './external-editor.js';
 import { greeting } from './greeting.js';
 import { createHistoryFile } from './history-file.js';
@@ -88,12 +89,10 @@ function resultDetail(ui: UiSection): ResultDetail {
 
 /** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store closed. */
 function onSignals(handle: ReplHandle, ended: (exitCode: number) => void): void {
-  for (const [name, code] of [['SIGTERM', exit.terminated], ['SIGHUP', 129], ['SIGINT', exit.interrupted]] as const) {
-    process.on(name, () => {
-      ended(code);
-      handle.exit();
-    });
-  }
+  onEndingSignal((signal) => {
+    ended(endingSignals[signal]);
+    handle.exit();
+  });
   process.stdin.once('end', () => { handle.exit(); });
 }
 

@@ -8,6 +8,7 @@ import type { Answer, Approver } from '../core/policy.js';
 import { createProjection } from '../core/project.js';
 import type { Binding, Registry } from '../core/tool.js';
 import { CliError, exit } from './cli-error.js';
+import { endingSignals, onEndingSignal, type EndingSignal } from './exit-code.js';
 import { columns, printListing } from './json-output.js';
 import type { RootOptions } from './options.js';
 import { openPolicy } from './policy-opening.js';
@@ -56,10 +57,11 @@ export async function callTool(name: string, json: string, options: Options): Pr
   const { registry, processes } = await openToolbox(setup, options.tools, await openSandbox(setup));
   const binding = registry.bind({ name, arguments: json });
   const stop = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => { stop.abort(); });
+  onEndingSignal((signal) => { stop.abort(signal); });
   const envelope = await runCall(setup, registry, { name, json, binding, signal: stop.signal });
   await processes.killBackground();
   process.stdout.write(`${JSON.stringify(envelope)}\n`);
+  if (stop.signal.aborted) return endingSignals[stop.signal.reason as EndingSignal];
   return isError(envelope) ? exit.failed : exit.done;
 }
 
