@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -36,6 +37,18 @@ const commands: readonly string[] = [
 const commandOf = (n: number): string => commands[n % commands.length] ?? '';
 const calling = (at: Place, command: string): string => script(at, [{ calls: [{ name: 'bash', arguments: { command } }] }, { text: 'Done.' }]);
 
+/** Sends the signal once the command has made its mark. */
+function whenBegun(at: Place, signal: NodeJS.Signals): (child: ChildProcess) => void {
+  return (child) => {
+    const timer = setInterval(() => {
+      if (!readdirSync(at.work).includes('begun')) return;
+      clearInterval(timer);
+      child.kill(signal);
+    }, 20);
+    child.once('close', () => { clearInterval(timer); });
+  };
+}
+
 test('thirty terminals closed in the middle of a command leave no process behind', async () => {
   const left: (readonly string[])[] = [];
   let closed = 0;
@@ -56,17 +69,8 @@ test('thirty terminals closed in the middle of a command leave no process behind
 test.each([['SIGTERM', 143], ['SIGHUP', 129], ['SIGINT', 130]] as const)('headless, %s ends the command, its children and the program: %i', async (signal, wanted) => {
   for (const command of commands) {
     const at = place();
-    let sent = false;
-    const { code, stdout } = await agent(at, ['-p', '--approval', 'never', '-m', calling(at, `${command.replace('echo begun', `touch ${join(at.work, 'begun')}`)}`), '--output-format', 'json', 'go'], {
-      onStart: (child) => {
-        const timer = setInterval(() => {
-          if (sent || !readdirSync(at.work).includes('begun')) return;
-          sent = true;
-          clearInterval(timer);
-          child.kill(signal);
-        }, 20);
-        child.once('close', () => { clearInterval(timer); });
-      },
+    const { code, stdout } = await agent(at, ['-p', '--approval', 'never', '-m', calling(at, command.replace('echo begun', `touch ${join(at.work, 'begun')}`)), '--output-format', 'json', 'go'], {
+      onStart: whenBegun(at, signal),
     });
     expect([command, code, JSON.parse(stdout), await noneLeft(at)]).toEqual([command, wanted, expect.objectContaining({ status: 'interrupted' }), []]);
   }
@@ -76,14 +80,7 @@ test('a call by hand that is ended leaves nothing behind either', async () => {
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT'] as const) {
     const at = place();
     const { code } = await agent(at, ['tools', 'call', 'bash', JSON.stringify({ command: `setsid sleep 600 & touch ${join(at.work, 'begun')}; sleep 600` }), '--approval', 'never'], {
-      onStart: (child) => {
-        const timer = setInterval(() => {
-          if (!readdirSync(at.work).includes('begun')) return;
-          clearInterval(timer);
-          child.kill(signal);
-        }, 20);
-        child.once('close', () => { clearInterval(timer); });
-      },
+      onStart: whenBegun(at, signal),
     });
     expect([code, await noneLeft(at)]).toEqual([{ SIGTERM: 143, SIGHUP: 129, SIGINT: 130 }[signal], []]);
   }
