@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { joinGroups } from './build-groups.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'));
@@ -44,25 +45,38 @@ async function precompiledSchemas() {
   }
 }
 
-await rm(`${root}/dist`, { recursive: true, force: true });
-await build({
+/** What is loaded together, at what moment. */
+const groups = [
+  ['start', ['src/cli/run.ts', 'src/cli/chat.ts']],
+  ['request', ['src/providers/http-provider.ts', 'src/providers/chat-wire.ts', 'src/providers/http-transport.ts', 'src/providers/http-openai-client.ts']],
+  ['call', ['src/policy/policy.ts', 'node_modules/execa/index.js', 'src/tools/change-watch.ts']],
+];
+
+const options = {
   absWorkingDir: root,
+  format: 'esm',
+  platform: 'node',
+  target: 'node20.19',
+  mainFields: ['module', 'main'],
+  external: ['better-sqlite3', '@vscode/ripgrep'],
+  define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"', AGENT_VERSION: JSON.stringify(version), 'globalThis.ReadableStream': 'undefined' },
+  minify: true,
+  legalComments: 'none',
+  logLevel: 'warning',
+};
+
+await rm(`${root}/dist`, { recursive: true, force: true });
+const { metafile } = await build({
+  ...options,
   entryPoints: ['src/cli/main.ts'],
   outdir: 'dist',
   entryNames: '[name]',
   chunkNames: 'chunks/[name]-[hash]',
   bundle: true,
   splitting: true,
-  format: 'esm',
-  platform: 'node',
-  target: 'node20.19',
-  mainFields: ['module', 'main'],
-  external: ['better-sqlite3', '@vscode/ripgrep'],
-  define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"', AGENT_VERSION: JSON.stringify(version) },
+  metafile: true,
+  inject: ['src/providers/http-fetch-classes.ts'],
   banner: { js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);" },
   plugins: [withoutDevtools, withPrecompiledSchemas],
-  minifySyntax: true,
-  minifyWhitespace: true,
-  legalComments: 'none',
-  logLevel: 'warning',
 });
+await joinGroups({ folder: `${root}/dist/chunks`, metafile, groups, options });

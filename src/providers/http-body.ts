@@ -1,6 +1,5 @@
 import type { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream';
-import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
 import type { AnswerBody } from './http-answer.js';
 import { HttpFailure } from './http-answer.js';
 import { networkFailure } from './http-failure.js';
@@ -48,6 +47,7 @@ function decompress(stream: Readable, encoding: string | undefined, host: string
 }
 
 function decoderFor(name: string): Transform | null {
+  const { constants, createBrotliDecompress, createGunzip, createInflate } = process.getBuiltinModule('node:zlib');
   const flush = { flush: constants.Z_SYNC_FLUSH };
   if (name === 'gzip' || name === 'x-gzip') return createGunzip(flush);
   if (name === 'deflate') return createInflate(flush);

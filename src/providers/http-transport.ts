@@ -1,7 +1,6 @@
 import { request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http';
-import { request as httpsRequest } from 'node:https';
 import type { Answer, HttpRequest, Transport } from './http-answer.js';
-import { createWarmAgent, type WarmAgent } from './http-agent.js';
+import { createWarmAgent, secureHttp, type WarmAgent } from './http-agent.js';
 import { createBody } from './http-body.js';
 import { networkFailure } from './http-failure.js';
 
@@ -27,7 +26,7 @@ function sendOn(warm: WarmAgent, url: URL, request: HttpRequest): Promise<Answer
   return new Promise((resolve, reject) => {
     const { signal } = request;
     if (signal.aborted) { reject(new Error('aborted')); return; }
-    const open = url.protocol === 'https:' ? httpsRequest : httpRequest;
+    const open = url.protocol === 'https:' ? secureHttp().request : httpRequest;
     const sent = open(url, { agent: warm.agent, method: request.method, headers: request.headers });
     // Not the `signal` option: on an answer that is complete it destroys the connection with an error that nobody can catch.
     let stop = (): void => { sent.destroy(new Error('aborted')); };

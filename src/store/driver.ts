@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import type DatabaseConstructor from 'better-sqlite3';
 import { StoreError } from './store-error.js';
@@ -13,7 +14,8 @@ const safeVersions: readonly (readonly [number, number, number])[] = [[3, 44, 6]
  *  Throws a StoreError `driver` where the native part is missing or was built for another Node. */
 export async function loadDriver(): Promise<Driver> {
   try {
-    const { default: driver } = await import('better-sqlite3');
+    // Not `import`: that would parse every file of it for names to export first.
+    const driver = createRequire(import.meta.url)('better-sqlite3') as Driver;
     new driver(':memory:').close();
     return driver;
   } catch (error) {

@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads';
+import type { Worker } from 'node:worker_threads';
 
 /** Tests lines against an expression in a thread of its own, so that one that backtracks without end can be stopped. */
 export interface RegexWorker {
@@ -33,7 +33,7 @@ export function compileExpression(pattern: string, ignoreCase: boolean): RegExp 
 }
 
 export function createRegexWorker(expression: RegExp, signal: AbortSignal): RegexWorker {
-  const worker = new Worker(source, { eval: true, workerData: { source: expression.source, flags: expression.flags } });
+  const worker: Worker = new (process.getBuiltinModule('node:worker_threads').Worker)(source, { eval: true, workerData: { source: expression.source, flags: expression.flags } });
   let answer: ((hits: readonly number[] | null) => void) | undefined;
   const settle = (hits: readonly number[] | null): void => { answer?.(hits); answer = undefined; };
   worker.on('message', (hits: readonly number[]) => { settle(hits); });

@@ -1,0 +1,51 @@
+// Joins the pieces of a bundle that are always loaded together. esbuild makes one file for every set of imports that shares code, which is some fifty
+// files for one start; each costs Node 0.3 ms to find, open and link. A piece that was joined stays as a file that passes its names on.
+import { readFile, writeFile } from 'node:fs/promises';
+import { basename } from 'node:path';
+import { build } from 'esbuild';
+
+/** `groups`: names of groups with the sources that open them, in order; a piece belongs to the first group that needs it. `options` are those of the bundle. */
+export async function joinGroups({ folder, metafile, groups, options }) {
+  const outputs = new Map(Object.entries(metafile.outputs).map(([path, output]) => [basename(path), output]));
+  const taken = new Set();
+  for (const [name, sources] of groups) {
+    const pieces = [...closure(outputs, sources)].filter((piece) => !taken.has(piece));
+    for (const piece of pieces) taken.add(piece);
+    await join(folder, name, pieces, outputs, options);
+  }
+}
+
+/** The files that are loaded with `sources`: what they import when they load, and not what they load later. */
+function closure(outputs, sources) {
+  const found = new Set();
+  const visit = (piece) => {
+    if (found.has(piece)) return;
+    for (const { path, kind } of outputs.get(piece)?.imports ?? []) if (kind === 'import-statement' && outputs.has(basename(path))) visit(basename(path));
+    found.add(piece);
+  };
+  for (const source of sources) {
+    const piece = [...outputs].find(([, output]) => output.entryPoint === source)?.[0];
+    if (piece === undefined) throw new Error(`config/build.mjs names ${source}, which nothing loads by itself`);
+    visit(piece);
+  }
+  return found;
+}
+
+async function join(folder, name, pieces, outputs, options) {
+  const exported = (piece) => outputs.get(piece).exports;
+  const alias = (piece, exportName) => `p${pieces.indexOf(piece)}_${exportName}`;
+  const lines = pieces.map((piece) => `import './${piece}';\nexport { ${exported(piece).map((item) => `${item} as ${alias(piece, item)}`).join(', ')} } from './${piece}';`);
+  await build({
+    ...options, stdin: { contents: lines.join('\n'), resolveDir: folder, loader: 'js' }, outfile: `${folder}/${name}.js`, bundle: true, plugins: [{
+      name: 'group',
+      setup(plugin) {
+        plugin.onResolve({ filter: /^\.\// }, ({ path, kind }) => pieces.includes(basename(path)) && kind === 'import-statement' ? undefined : { path, external: true });
+      },
+    }],
+  });
+  await Promise.all(pieces.map(async (piece) => {
+    const names = exported(piece).map((item) => `${alias(piece, item)} as ${item}`);
+    await writeFile(`${folder}/${piece}`, names.length === 0 ? `import './${name}.js';\n` : `export{${names.join(',')}}from'./${name}.js';\n`);
+  }));
+  if ((await readFile(`${folder}/${name}.js`)).length === 0) throw new Error(`the group ${name} is empty`);
+}
