@@ -20,7 +20,7 @@ export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): Ear
     leaveTerminal(stdin, stdout);
     process.exit(code);
   };
-  const signals = [['SIGTERM', stop(143)], ['SIGHUP', stop(129)]] as const;
+  const signals = [['SIGTERM', stop(143)], ['SIGHUP', stop(129)], ['SIGINT', stop(130)]] as const;
   for (const [name, end] of signals) process.on(name, end);
   const released = (): void => { for (const [name, end] of signals) process.off(name, end); };
   let frame: FirstFrame | null = paintFirstFrame(stdin, stdout, { unicode: hasUnicode(env), ...(hasColors(env) ? { promptCodes: ['\x1b[36m', '\x1b[39m'] } : {}) });

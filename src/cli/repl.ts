@@ -2,7 +2,6 @@ import { walkFiles } from '../tools/file-walk.js';
 import type { EarlyFrame } from './early-frame.js';
 import { startRepl } from '../ui/repl.js';
 import type { UiSection } from '../config/config.js';
-import type { ReplHandle } from '../ui/repl-options.js';
 import type { ResultDetail } from '../ui/tool-lines.js';
 import { exit } from './cli-error.js';
 import { endingSignals, onEndingSignal } from './exit-code.js';
@@ -44,10 +43,16 @@ export async function runRepl(words: readonly string[], options: RootOptions, ea
 /** Shows the screen and waits for its end. */
 async function converse(bench: Workbench, desk: SessionDesk, prompt: string, early: EarlyFrame | null): Promise<number> {
   const { setup, options } = bench;
-  const firstFrame = early?.take() ?? null;
   const mask = createMask(setup.secrets);
   const queue = createQueueKeeper(bench.store, setup.log, mask);
   let signalCode: number = exit.done;
+  let leave = (): void => { /* Nothing is there yet. */ };
+  // Before the early frame lets go of its own handlers: a signal in between would leave the terminal raw.
+  onSignals((code) => {
+    signalCode = code ?? signalCode;
+    leave();
+  });
+  const firstFrame = early?.take() ?? null;
   await new Promise<void>((resolve) => {
     const handle = startRepl({
       input: process.stdin, output: process.stdout, facts: terminalFacts(setup.env, setup.config.ui),
@@ -71,7 +76,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       ...(prompt === '' ? {} : { prompt }),
       onExit: resolve,
     });
-    onSignals(handle, (code) => { signalCode = code; });
+    leave = () => { handle.exit(); };
     for (const notice of [...bench.notices, ...desk.current().notices]) handle.notice(notice.level, notice.message);
     if (options.resume === true) handle.submit('/sessions');
     desk.current().model.warm();
@@ -88,12 +93,9 @@ function resultDetail(ui: UiSection): ResultDetail {
 }
 
 /** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store closed. */
-function onSignals(handle: ReplHandle, ended: (exitCode: number) => void): void {
-  onEndingSignal((signal) => {
-    ended(endingSignals[signal]);
-    handle.exit();
-  });
-  process.stdin.once('end', () => { handle.exit(); });
+function onSignals(ended: (exitCode: number | null) => void): void {
+  onEndingSignal((signal) => { ended(endingSignals[signal]); });
+  process.stdin.once('end', () => { ended(null); });
 }
 
 /** The files that `@` completes, as the search tools see them. */

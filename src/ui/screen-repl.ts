@@ -26,6 +26,8 @@ import { totalsOf } from './view.js';
 const frameMs = 34;
 const leaveWindowMs = 2_000;
 const longTurnMs = 15_000;
+/** What was sent to the stopped process (a kill) comes before the terminal is taken again. */
+const resumeDelayMs = 20;
 
 /** The REPL on a terminal that understands escape sequences. */
 export function startScreenRepl(options: ReplOptions): ReplHandle {
@@ -266,7 +268,7 @@ class ScreenRepl implements ReplHandle {
     if (!this.#options.suspend) return;
     this.pause();
     this.#options.suspend();
-    this.resume();
+    this.#timers.set('resume', resumeDelayMs, () => { this.resume(); });
   }
 
   #page(): void {

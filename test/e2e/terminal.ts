@@ -11,14 +11,24 @@ export interface Screen {
   text(): string;
   /** Every byte the program has written. */
   raw(): string;
+  resize(columns: number, rows: number): void;
+  /** The lines of scrollback and screen as they were written: wrapped rows are one. */
+  lines(): readonly string[];
   readonly exited: Promise<number>;
   readonly pty: IPty;
 }
 
-export function openScreen(at: Place, args: readonly string[] = [], options: { readonly columns?: number; readonly rows?: number; readonly env?: Readonly<Record<string, string>> } = {}): Screen {
+export interface ScreenOptions { readonly columns?: number; readonly rows?: number; readonly env?: Readonly<Record<string, string>> }
+
+export function openScreen(at: Place, args: readonly string[] = [], options: ScreenOptions = {}): Screen {
+  return openProgram(at, process.execPath, [binary, ...args], options);
+}
+
+/** Any program in a pseudo-terminal. */
+export function openProgram(at: Place, program: string, args: readonly string[], options: ScreenOptions = {}): Screen {
   const { columns = 100, rows = 30 } = options;
   const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 10_000, allowProposedApi: true });
-  const pty = spawn(process.execPath, [binary, ...args], { name: 'xterm-256color', cols: columns, rows, cwd: at.work, env: { ...at.env, CI: 'false', ...options.env } });
+  const pty = spawn(program, [...args], { name: 'xterm-256color', cols: columns, rows, cwd: at.work, env: { ...at.env, CI: 'false', ...options.env } });
   let raw = '';
   const waiting = new Set<() => void>();
   pty.onData((chunk) => {
@@ -33,7 +43,12 @@ export function openScreen(at: Place, args: readonly string[] = [], options: { r
     return Array.from({ length: active.length }, (_, row) => active.getLine(row)?.translateToString(true) ?? '').join('\n').trimEnd();
   };
   return {
-    pty, exited, text, raw: () => raw,
+    pty, exited, text, lines: () => joined(terminal.buffer.active),
+    resize: (toColumns, toRows) => {
+      terminal.resize(toColumns, toRows);
+      pty.resize(toColumns, toRows);
+    },
+    raw: () => raw,
     type: (keys) => { pty.write(keys); },
     until: (pattern) => new Promise((resolve, reject) => {
       const check = (): void => {
@@ -50,4 +65,15 @@ export function openScreen(at: Place, args: readonly string[] = [], options: { r
       check();
     }),
   };
+}
+
+function joined(buffer: xterm.IBuffer): readonly string[] {
+  const out: string[] = [];
+  for (let row = 0; row < buffer.length; row++) {
+    const line = buffer.getLine(row);
+    const text = line?.translateToString(buffer.getLine(row + 1)?.isWrapped !== true) ?? '';
+    if (line?.isWrapped === true && out.length > 0) out.push((out.pop() ?? '') + text);
+    else out.push(text);
+  }
+  return out.map((line) => line.trimEnd());
 }
