@@ -4,6 +4,7 @@ import type { Event } from '../core/event.js';
 import { isRecord } from '../core/json.js';
 import type { SessionRow } from '../core/store.js';
 import { findModel } from '../providers/models.js';
+import { directoryId } from './directory-id.js';
 import type { Notice } from './headless.js';
 import { openModel, type OpenedModel } from './model-opening.js';
 import { lastTools, openingEvents, readContext } from './opening-events.js';
@@ -30,12 +31,14 @@ export interface Assembly {
 export async function assemble(bench: Workbench, wish: SessionWish, interactive: boolean): Promise<Assembly> {
   const { setup, store, registry } = bench;
   const createdAt = Date.now();
-  const fresh: SessionRow = { id: newSessionId(() => createdAt), parentId: null, cwd: setup.cwd, title: null, provider: null, model: null, createdAt, updatedAt: createdAt };
+  const fresh: SessionRow = { id: newSessionId(() => createdAt), parentId: null, cwd: setup.cwd, title: null, provider: null, model: null, createdAt, updatedAt: createdAt, ...directoryOf(setup.cwd) };
   const opened = await openSession(store, wish, fresh);
   const model = await openModel(setup, modelWish(setup, opened)).catch(async (error: unknown) => {
     await opened.release();
     throw error;
   });
+  // A prompt in hand is sent in a moment: the connection is made while the session is put together.
+  if (!interactive) model.warm();
   const context = opened.restored.length > 0 ? { files: [], notices: [] } : readContext(setup);
   const row: SessionRow = { ...opened.row, cwd: setup.cwd, provider: model.ref.provider, model: model.ref.model };
   const mask = createDraftMask(setup.secrets);
@@ -49,7 +52,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     sha256: (text) => createHash('sha256').update(text).digest('hex'),
     now: Date.now, log: setup.log, ...(mask ? { mask } : {}),
   });
-  const notices = context.notices.map((message): Notice => ({ level: 'warn', code: 'context_file', message }));
+  const notices = [...movedNotice(opened, setup.cwd), ...context.notices.map((message): Notice => ({ level: 'warn', code: 'context_file', message }))];
   return {
     session, row, model, notices: [...notices, ...await bringUpToDate(session, opened, model, bench)],
     close: async () => {
@@ -58,6 +61,15 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
       model.close();
     },
   };
+}
+
+function directoryOf(cwd: string): Pick<SessionRow, 'directoryId'> {
+  const id = directoryId(cwd);
+  return id === null ? {} : { directoryId: id };
+}
+
+function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly Notice[] {
+  return movedFrom === null ? [] : [{ level: 'warn', code: 'directory_moved', message: `This directory was ${movedFrom} before it was moved. Session ${row.id} goes on in ${cwd}.` }];
 }
 
 /** What the frozen system prompt no longer says right: directory and day. */

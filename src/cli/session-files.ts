@@ -3,6 +3,7 @@ import type { Event } from '../core/event.js';
 import { uuidv7 } from '../core/ids.js';
 import type { SessionRow, Store } from '../core/store.js';
 import { CliError, exit } from './cli-error.js';
+import { directoryId } from './directory-id.js';
 import { rewindTo } from './rewind-event.js';
 
 /** What a command line asks for: a new session, or an old one, as it is or as a fork. */
@@ -14,7 +15,13 @@ export interface SessionWish {
   readonly at?: number;
 }
 
-export interface OpenedSession { readonly row: SessionRow; readonly restored: readonly Event[]; readonly release: () => Promise<void> }
+export interface OpenedSession {
+  readonly row: SessionRow;
+  readonly restored: readonly Event[];
+  /** What the directory was called when the session was recorded, where it was moved since. */
+  readonly movedFrom: string | null;
+  readonly release: () => Promise<void>;
+}
 
 export function newSessionId(now: () => number): string {
   return uuidv7(now(), randomBytes(10));
@@ -22,24 +29,44 @@ export function newSessionId(now: () => number): string {
 
 /** Finds, forks or makes the session and takes its lease. Throws a `CliError` with exit code 7 where that cannot be. */
 export async function openSession(store: Store, wish: SessionWish, fresh: SessionRow): Promise<OpenedSession> {
-  const found = await wanted(store, wish, fresh.cwd);
+  const found = await wanted(store, wish, fresh);
+  const movedFrom = found !== null && hasMoved(found, fresh) ? found.cwd : null;
   if (found === null) {
     if (wish.fork || wish.at !== undefined) throw new CliError(exit.usage, `${wish.fork ? '--fork' : '--at'} needs a session`, 'Use it with -c or -r <session>.');
-    return { row: fresh, restored: [], release: await lease(store, fresh.id) };
+    return { row: fresh, restored: [], movedFrom, release: await lease(store, fresh.id) };
   }
   if (wish.fork) {
-    const row: SessionRow = { ...found, id: fresh.id, parentId: found.id, createdAt: fresh.createdAt, updatedAt: fresh.createdAt, cwd: fresh.cwd };
+    const row: SessionRow = { ...found, id: fresh.id, parentId: found.id, createdAt: fresh.createdAt, updatedAt: fresh.createdAt, ...placeOf(fresh) };
     if (wish.at !== undefined) refuseUnknownEvent(await store.load(found.id), wish.at, found.id);
     await store.fork(found.id, row, wish.at);
-    return { row, restored: await store.load(row.id), release: await lease(store, row.id) };
+    return { row, restored: await store.load(row.id), movedFrom, release: await lease(store, row.id) };
   }
   const release = await lease(store, found.id);
   try {
-    return { row: found, restored: await rewound(store, found.id, wish.at), release };
+    await notePlace(store, found, fresh);
+    return { row: found, restored: await rewound(store, found.id, wish.at), movedFrom, release };
   } catch (error) {
     await release();
     throw error;
   }
+}
+
+type Place = { readonly cwd: string; readonly directoryId?: string | undefined };
+
+function placeOf({ cwd, directoryId: id }: SessionRow): Place & Pick<SessionRow, 'directoryId'> {
+  return { cwd, ...(id === undefined ? {} : { directoryId: id }) };
+}
+
+/** True where `here` is the directory of the session and the name it had leads there no more. */
+function hasMoved(row: SessionRow, here: Place): boolean {
+  return row.directoryId !== undefined && row.directoryId === here.directoryId && row.cwd !== here.cwd && directoryId(row.cwd) !== row.directoryId;
+}
+
+/** Lets the sessions of a moved directory be found under its new name, and an old session when its directory is moved. Does without where that fails. */
+async function notePlace(store: Store, row: SessionRow, { cwd, directoryId: id }: SessionRow): Promise<void> {
+  if (id === undefined) return;
+  if (hasMoved(row, { cwd, directoryId: id })) await store.relocate(id, row.cwd, cwd).catch(() => null);
+  else if (row.directoryId === undefined && row.cwd === cwd) await store.update(row.id, { directoryId: id }).catch(() => null);
 }
 
 async function rewound(store: Store, id: string, at: number | undefined): Promise<readonly Event[]> {
@@ -56,11 +83,13 @@ function refuseUnknownEvent(events: readonly Event[], at: number, id: string): v
   if (at > last) throw new CliError(exit.usage, `--at: session ${id} has no event ${at}`, `Give a number from 1 to ${last}: agent sessions show ${id} lists them.`);
 }
 
-async function wanted(store: Store, wish: SessionWish, cwd: string): Promise<SessionRow | null> {
+async function wanted(store: Store, wish: SessionWish, { cwd, directoryId: id }: SessionRow): Promise<SessionRow | null> {
   if (wish.resume !== null) return await findSession(store, wish.resume);
   if (!wish.continueNewest) return null;
   const newest = await store.newest(cwd);
   if (newest) return newest;
+  const elsewhere = id === undefined ? null : await store.newestOfDirectory(id);
+  if (elsewhere && hasMoved(elsewhere, { cwd, directoryId: id })) return elsewhere;
   throw new CliError(exit.session, `there is no session of ${cwd} to continue`, 'agent sessions list shows those of other directories; -r <id> resumes any.');
 }
 

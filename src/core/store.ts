@@ -7,6 +7,8 @@ export interface SessionRow {
   readonly parentId: string | null;
   /** Absolute. */
   readonly cwd: string;
+  /** What tells that directory from others whatever it is called; absent where that is not known. */
+  readonly directoryId?: string;
   readonly title: string | null;
   readonly provider: string | null;
   readonly model: string | null;
@@ -49,10 +51,14 @@ export interface Store {
   find(text: string): Promise<SessionMatch>;
   /** The session of this directory that was written to last. */
   newest(cwd: string): Promise<SessionRow | null>;
+  /** The same, of a directory that may have another name now, by its id. */
+  newestOfDirectory(directoryId: string): Promise<SessionRow | null>;
+  /** Gives the sessions recorded of the directory `from` the path it has now. */
+  relocate(directoryId: string, from: string, to: string): Promise<void>;
   list(limit: number, cwd?: string): Promise<readonly SessionSummary[]>;
   /** The newest events that hold all words of `text` (also "phrases" and beginnings*), of the sessions of `cwd` where it is given. */
   search(text: string, limit: number, cwd?: string): Promise<readonly SearchHit[]>;
-  update(id: string, change: { readonly title?: string; readonly provider?: string; readonly model?: string }): Promise<void>;
+  update(id: string, change: { readonly title?: string; readonly provider?: string; readonly model?: string; readonly directoryId?: string }): Promise<void>;
   remove(id: string): Promise<void>;
   /** A new session whose events are copies of the first `uptoSeq` (default: all) of `parentId`'s. */
   fork(parentId: string, row: SessionRow, uptoSeq?: number): Promise<void>;

@@ -7,7 +7,7 @@ import { wellFormed, wellFormedDeep } from '../core/text.js';
 import { dataJson, noSession, seqTaken } from './event-rows.js';
 import { findSession, type SessionIndex } from './find-session.js';
 import { matchesSearch, parseSearch, snippetOf, type SearchQuery } from './search-query.js';
-import { promptLine, sessionExists } from './session-rows.js';
+import { promptLine, sessionExists, type SessionChange } from './session-rows.js';
 
 interface Kept { row: SessionRow; readonly events: Event[]; /** Grows with every event of the store; 0 where there is none. */ lastWrite: number }
 
@@ -58,12 +58,11 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
     session: async (id) => sessions.get(id)?.row ?? null,
     find: async (text) => findSession(sessionIndex(newestFirst().map((item) => item.row)), text),
     newest: async (cwd) => newestFirst(cwd)[0]?.row ?? null,
+    newestOfDirectory: async (directoryId) => newestFirst().find((item) => item.row.directoryId === directoryId)?.row ?? null,
+    relocate: async (...move) => { relocate(sessions.values(), ...move); },
     list: async (limit, cwd) => newestFirst(cwd).slice(0, limit).map(summary),
     search: async (text, limit, cwd) => searchKept(newestFirst(cwd), text).slice(0, limit),
-    update: async (id, change) => {
-      const item = kept(id);
-      item.row = { ...item.row, ...change, ...(change.title === undefined ? {} : { title: wellFormed(change.title) }) };
-    },
+    update: async (id, change) => { changeRow(kept(id), change); },
     remove: async (id) => { for (const map of [sessions, queues]) map.delete(id); },
     fork: async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
       add({ ...row, parentId }, kept(parentId).events.filter((event) => event.seq <= uptoSeq));
@@ -72,6 +71,14 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
     acquire: async (sessionId) => acquireIn(leases, sessionId, now()),
     close: async () => { leases.clear(); },
   };
+}
+
+function changeRow(item: Kept, change: SessionChange): void {
+  item.row = { ...item.row, ...change, ...(change.title === undefined ? {} : { title: wellFormed(change.title) }) };
+}
+
+function relocate(kept: Iterable<Kept>, directoryId: string, from: string, to: string): void {
+  for (const item of kept) if (item.row.directoryId === directoryId && item.row.cwd === from) item.row = { ...item.row, cwd: to };
 }
 
 function acquireIn(leases: Map<string, { readonly since: number }>, sessionId: string, since: number): Lease {

@@ -1,4 +1,5 @@
 import { blobSchema } from './blob-schema.js';
+import { directorySchema } from './directory-schema.js';
 import type { Database, Driver } from './driver.js';
 import { chainOldEvents, recordSchema } from './migration-record.js';
 import { queueSchema } from './queue-schema.js';
@@ -27,6 +28,7 @@ const migrations: readonly Migration[] = [
   { sql: recordSchema, after: chainOldEvents },
   { sql: blobSchema },
   { sql: queueSchema },
+  { sql: directorySchema },
 ];
 
 /** The schema this program writes. */

@@ -15,8 +15,6 @@ const batch = 500;
 const sessionColumns = ['id', 'parent_id', 'cwd', 'title', 'provider', 'model', 'created_at', 'updated_at'];
 const eventColumns = ['id', 'session_id', 'seq', 'kind', 'content', 'data_json', 'created_at'];
 const blobColumns = ['sha256', 'size', 'encoding', 'bytes'];
-/** Columns a database of the first version does not have. */
-const laterColumns = ['crc32', 'hash', 'redacted'];
 
 /** Copies every session and event that can be read from `damagedFile` into `target` (empty, of the present schema), with their ids.
  *  Where a range of rows cannot be read at once, each row is looked up alone, so that a bad page costs only the rows on it.
@@ -42,10 +40,11 @@ export function salvage(driver: Driver, damagedFile: string, copy: string, targe
 }
 
 function copySessions(source: Database, target: Database): void {
-  const insert = target.prepare(`INSERT OR IGNORE INTO sessions (${sessionColumns.join(', ')}) VALUES (${sessionColumns.map(() => '?').join(', ')})`);
-  for (const row of readableRows(source, 'sessions', sessionColumns)) {
+  const columns = [...sessionColumns, ...laterColumns(source, 'sessions', ['dir_id'])];
+  const insert = target.prepare(`INSERT OR IGNORE INTO sessions (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`);
+  for (const row of readableRows(source, 'sessions', columns)) {
     if (typeof row['id'] === 'string' && typeof row['cwd'] === 'string' && isTime(row['created_at']) && isTime(row['updated_at'])) {
-      insert.run(sessionColumns.map((name) => row[name]));
+      insert.run(columns.map((name) => row[name]));
     }
   }
 }
@@ -61,8 +60,7 @@ function copyBlobs(source: Database, target: Database): void {
 
 /** Gives the number of events left out because of their checksum. */
 function copyEvents(source: Database, target: Database, nowMs: number): number {
-  const present = attempt(() => source.prepare<[], string>("SELECT name FROM pragma_table_info('events')").pluck().all()) ?? [];
-  const columns = [...eventColumns, ...laterColumns.filter((name) => present.includes(name))];
+  const columns = [...eventColumns, ...laterColumns(source, 'events', ['crc32', 'hash', 'redacted'])];
   const insert = target.prepare(`INSERT OR IGNORE INTO events (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`);
   const owner = target.prepare<[unknown]>('SELECT 1 FROM sessions WHERE id = ?');
   const adopt = target.prepare("INSERT INTO sessions (id, cwd, title, created_at, updated_at) VALUES (?, '/', 'Recovered session', ?, ?)");
@@ -74,6 +72,12 @@ function copyEvents(source: Database, target: Database, nowMs: number): number {
     insert.run(columns.map((name) => row[name]));
   }
   return altered;
+}
+
+/** Those of `names` that `table` has: a database of an earlier version does not have all of them. */
+function laterColumns(source: Database, table: 'sessions' | 'events', names: readonly string[]): readonly string[] {
+  const present = attempt(() => source.prepare<[], string>(`SELECT name FROM pragma_table_info('${table}')`).pluck().all()) ?? [];
+  return names.filter((name) => present.includes(name));
 }
 
 function isUnaltered(row: Row): boolean {

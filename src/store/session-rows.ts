@@ -1,5 +1,5 @@
 import type { Event } from '../core/event.js';
-import type { SessionRow, SessionSummary } from '../core/store.js';
+import type { SessionRow, SessionSummary, Store } from '../core/store.js';
 import { firstLine, utf8Bytes, wellFormed } from '../core/text.js';
 import type { Connection } from './connection.js';
 import { insertEvent, noSession } from './event-rows.js';
@@ -8,13 +8,14 @@ import { sqliteCode, StoreError } from './store-error.js';
 interface StoredSession {
   readonly id: string; readonly parent_id: string | null; readonly cwd: string; readonly title: string | null;
   readonly provider: string | null; readonly model: string | null; readonly created_at: number; readonly updated_at: number;
+  readonly dir_id: string | null;
 }
 interface StoredSummary extends StoredSession { readonly prompt: string | null; readonly events: number; readonly cost_usd: number | null }
 
 /** Longest `prompt` of a summary, in UTF-16 units. */
 const maxPrompt = 200;
 
-const columns = 'id, parent_id, cwd, title, provider, model, created_at, updated_at';
+const columns = 'id, parent_id, cwd, title, provider, model, created_at, updated_at, dir_id';
 /** Which session was written to last is read off the event ids: the clock may have been set back meanwhile. */
 const lastEvent = '(SELECT e.id FROM events e WHERE e.session_id = s.id ORDER BY e.seq DESC LIMIT 1)';
 const newestFirst = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DESC';
@@ -22,10 +23,10 @@ const newestFirst = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DE
 /** Throws a StoreError `exists` where the id is taken by a different session. */
 export function insertSession({ sql }: Connection, row: SessionRow): void {
   try {
-    sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`).run(...sessionValues(row));
+    sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`).run(...sessionValues(row));
   } catch (error) {
     if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw error;
-    const same = sql('SELECT 1 FROM sessions WHERE id = ? AND parent_id IS ? AND cwd = ? AND title IS ? AND provider IS ? AND model IS ? AND created_at = ? AND updated_at = ?').get(...sessionValues(row));
+    const same = sql('SELECT 1 FROM sessions WHERE id = ? AND parent_id IS ? AND cwd = ? AND title IS ? AND provider IS ? AND model IS ? AND created_at = ? AND updated_at = ? AND dir_id IS ?').get(...sessionValues(row));
     if (same === undefined) throw sessionExists(row.id, error);
   }
 }
@@ -60,6 +61,16 @@ export function recentSessions({ sql }: Connection, limit: number, cwd?: string)
   return (cwd === undefined ? rows.all(rowLimit(limit)) : rows.all(cwd, rowLimit(limit))).map(sessionOfRow);
 }
 
+/** The session of that directory, whatever it was called, that was written to last. */
+export function newestOfDirectory({ sql }: Connection, directoryId: string): SessionRow | null {
+  const row = sql<StoredSession>(`SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s WHERE s.dir_id = ? ${newestFirst} LIMIT 1`).get(directoryId);
+  return row ? sessionOfRow(row) : null;
+}
+
+export function relocateSessions({ sql }: Connection, directoryId: string, from: string, to: string): void {
+  sql('UPDATE sessions SET cwd = ? WHERE dir_id = ? AND cwd = ?').run(wellFormed(to), directoryId, wellFormed(from));
+}
+
 /** Newest first. Reads per session: two index look-ups, its number of events and its costs from indexes alone. */
 export function listSessions({ sql }: Connection, limit: number, cwd?: string): readonly SessionSummary[] {
   const where = cwd === undefined ? '' : 'WHERE s.cwd = ?';
@@ -80,13 +91,13 @@ export function promptLine(prompt: string | null): string | null {
   return prompt === null ? null : firstLine(prompt, maxPrompt);
 }
 
-export type SessionChange = { readonly title?: string; readonly provider?: string; readonly model?: string };
+export type SessionChange = Parameters<Store['update']>[1];
 
 /** Throws a StoreError `no_session`. */
 export function updateSession({ sql }: Connection, id: string, change: SessionChange): void {
-  const { title = null, provider = null, model = null } = change;
-  const { changes } = sql('UPDATE sessions SET title = coalesce(?, title), provider = coalesce(?, provider), model = coalesce(?, model) WHERE id = ?')
-    .run(title === null ? null : wellFormed(title), provider, model, id);
+  const { title = null, provider = null, model = null, directoryId = null } = change;
+  const { changes } = sql('UPDATE sessions SET title = coalesce(?, title), provider = coalesce(?, provider), model = coalesce(?, model), dir_id = coalesce(?, dir_id) WHERE id = ?')
+    .run(title === null ? null : wellFormed(title), provider, model, directoryId, id);
   if (changes === 0) throw noSession(id);
 }
 
@@ -116,13 +127,13 @@ export function adoptSession(connection: Connection, row: SessionRow, events: re
 /** `row` in the order of the table's columns. */
 export function sessionValues(row: SessionRow): readonly (string | number | null)[] {
   const texts = [row.id, row.parentId, row.cwd, row.title, row.provider, row.model].map((text) => (text === null ? null : wellFormed(text)));
-  return [...texts, row.createdAt, row.updatedAt];
+  return [...texts, row.createdAt, row.updatedAt, row.directoryId ?? null];
 }
 
 function sessionOfRow(row: StoredSession): SessionRow {
   return {
     id: row.id, parentId: row.parent_id, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
-    createdAt: row.created_at, updatedAt: row.updated_at,
+    createdAt: row.created_at, updatedAt: row.updated_at, ...(row.dir_id === null ? {} : { directoryId: row.dir_id }),
   };
 }
 

@@ -1,4 +1,4 @@
-import { copyFileSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -129,6 +129,22 @@ test('prune lists first, deletes with --yes, and gives the room back', async () 
   copyFileSync(file, `${file}.copy`);
   expect(readFileSync(`${file}.copy`).includes('flamingo')).toBe(false);
   expect(await json(at, ['search', 'flamingo'])).toEqual([]);
+});
+
+test('the sessions of a moved directory go on under its new name, and tools run there', async () => {
+  const { at, id } = await recorded();
+  const work = `${at.work}-renamed`;
+  renameSync(at.work, work);
+  const moved = { ...at, work };
+  const model = script(at, [{ calls: [{ name: 'file_write', arguments: { path: 'new.txt', content: 'here' } }] }, { text: 'Moved.' }], { loop: true });
+  const again = await agent(moved, ['-c', '-p', '--model', model, 'go on']);
+  expect([again.code, again.stdout, again.stderr]).toEqual([0, 'Moved.\n', expect.stringContaining(`This directory was ${at.work} before it was moved. Session ${id} goes on in ${work}.`)]);
+  expect(readFileSync(join(work, 'new.txt'), 'utf8')).toBe('here');
+  expect(existsSync(at.work)).toBe(false);
+  expect(await json(moved, ['sessions', 'list', '--here'])).toMatchObject([{ id, cwd: work }]);
+  expect((await agent(moved, ['-c', '-p', '--model', model, 'and on'])).stderr).toBe('');
+  mkdirSync(at.work);
+  expect(await agent(at, ['-c', '-p', '--model', model, 'go on'])).toMatchObject({ code: 7, stderr: expect.stringContaining('there is no session of') });
 });
 
 test('a session that lost an event goes on behind the gap, and one that was changed says so', async () => {

@@ -141,6 +141,19 @@ describe.each(stores)('the %s store', (_name, open) => {
     expect(await store.list(Infinity)).toHaveLength(4);
   });
 
+  test('a moved directory has its sessions under its new name', async () => {
+    const store = await open();
+    const [old, late, same, unknown] = [sessionRow({ directoryId: '7:1' }), sessionRow({ directoryId: '7:1' }), sessionRow({ directoryId: '7:2' }), sessionRow()];
+    for (const row of [old, late, same, unknown]) await store.createSession(row);
+    await store.append(late.id, event(1));
+    expect([(await store.newestOfDirectory('7:1'))?.id, await store.newestOfDirectory('8:1')]).toEqual([late.id, null]);
+    await store.relocate('7:1', '/elsewhere', '/never');
+    await store.relocate('7:1', old.cwd, '/work/renamed');
+    await store.update(unknown.id, { directoryId: '9:9' });
+    expect((await store.list(9, '/work/renamed')).map((row) => row.id)).toEqual([late.id, old.id]);
+    expect((await store.list(9, old.cwd)).map((row) => row.directoryId)).toEqual(['9:9', '7:2']);
+  });
+
   test('a fork starts from the parent\'s history and leaves the parent as it was', async () => {
     const store = await open();
     const parent = sessionRow();

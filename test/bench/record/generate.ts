@@ -30,7 +30,7 @@ export async function generateStore({ file, events, perSession, longest }: Sizes
   const pick = (): string => vocabulary[Math.floor(vocabulary.length * random() ** 4)] ?? '';
   const sentence = (count: number): string => Array.from({ length: count }, pick).join(' ');
   const insert = db.prepare('INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)');
-  const session = db.prepare('INSERT INTO sessions VALUES (?, NULL, ?, NULL, ?, ?, ?, ?)');
+  const session = db.prepare('INSERT INTO sessions (id, cwd, provider, model, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)');
   let time = 1_750_000_000_000;
   let written = 0;
   let longestId = '';
