@@ -82,3 +82,16 @@ test('of a long exchange only the request and the end are shown, and the rest is
   expect(earlier).toBe(2 + 500 - items.filter((item) => item.type === 'call').length);
   expect(totalsOf(session.events()).input).toBe(0);
 });
+
+test('what was rewound is not the last exchange, and a rewind that was taken back counts again', () => {
+  const session = createFakeSession();
+  session.append({ kind: 'user', content: 'first', data: null });
+  session.append(assistant('one'));
+  session.append({ kind: 'user', content: 'second', data: null });
+  session.append(assistant('two'));
+  const shown = (): readonly unknown[] => lastExchange(session.events()).items.map((item) => ('text' in item ? item.text : item.type));
+  session.append({ kind: 'rewind', content: 'back to event 2', data: { to_seq: 2 } });
+  expect([shown(), lastExchange(session.events()).earlier]).toEqual([['first', 'one'], 0]);
+  session.append({ kind: 'rewind', content: 'back to event 4', data: { to_seq: 4 } });
+  expect([shown(), lastExchange(session.events()).earlier]).toEqual([['second', 'two'], 2]);
+});
