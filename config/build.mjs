@@ -49,7 +49,8 @@ async function precompiledSchemas() {
 const groups = [
   ['start', ['src/cli/run.ts', 'src/cli/chat.ts']],
   ['request', ['src/providers/http-provider.ts', 'src/providers/chat-wire.ts', 'src/providers/http-transport.ts', 'src/providers/http-openai-client.ts']],
-  ['call', ['src/policy/policy.ts', 'node_modules/execa/index.js', 'src/tools/change-watch.ts']],
+  ['call', ['src/policy/policy.ts']],
+  ['command', ['node_modules/execa/index.js', 'src/tools/change-watch.ts']],
 ];
 
 const options = {

@@ -53,7 +53,8 @@ function lastOf(events: readonly Event[], kind: string): number | null {
 }
 
 function usageOf(event: Event | undefined): UsageData | null {
-  const known = event === undefined ? null : knownEvent(event);
+  // The kind first: this is asked of every event with every answer.
+  const known = event?.kind === 'usage' ? knownEvent(event) : null;
   return known?.kind === 'usage' ? known.data : null;
 }
 
