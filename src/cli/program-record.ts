@@ -5,6 +5,7 @@ import { group, leaf, type Finish } from './program-parts.js';
 export function addRecord(program: Command, finish: Finish): void {
   addSearch(program, 'search', 'agent search migration error --limit 5', finish);
   addAudit(program, finish);
+  addRedact(program, finish);
   leaf(program, 'stats', 'how often and how well tools ran, and what was spent on what', 'agent stats --since 7d')
     .option('--since <time>', 'from then on: 2h, 3d, 2w or a date').option('--here', 'of this directory only').option('--json', 'one JSON object')
     .action(async (_options: unknown, command: Command) => { finish(await (await import('./stats-command.js')).showStats(command.optsWithGlobals())); });
@@ -15,6 +16,11 @@ export function addRecord(program: Command, finish: Finish): void {
     .option('--speed <n>', 'so many times as fast as it was', '1').option('--instant', 'without waiting')
     .option('--verify', 'run its file and search calls again in a scratch copy of its directory and say where results differ').option('--json', 'with --verify: one JSON array')
     .action(async (id: string, _options: unknown, command: Command) => { finish(await (await import('./replay-command.js')).replaySession(id, command.optsWithGlobals())); });
+}
+
+function addRedact(program: Command, finish: Finish): void {
+  leaf(program, 'redact <session> <event>', 'take the texts of one event off the record for good; the hash chain stays whole', 'agent redact 0198 17')
+    .action(async (id: string, seq: string, _options: unknown, command: Command) => { finish(await (await import('./redact-command.js')).redactSession(id, seq, command.optsWithGlobals())); });
 }
 
 /** What belongs below `agent sessions`. */
@@ -43,6 +49,8 @@ function addAudit(program: Command, finish: Finish): void {
     .option('--status <status>', 'ok, failed, open or an error code').option('--errors', 'only what did not end well').option('--limit <n>', 'the newest so many')
     .option('--json', 'one JSON array').option('--csv', 'comma-separated values');
   audit.action(async (_options: unknown, command: Command) => { finish(await (await import('./audit-command.js')).auditCalls(command.optsWithGlobals())); });
+  leaf(audit, 'suggest-rules', 'allow rules for commands you allowed three times or more and never denied; changes nothing', 'agent audit suggest-rules').option('--json', 'one JSON array')
+    .action(async (_options: unknown, command: Command) => { finish(await (await import('./audit-suggest-command.js')).suggestAllowRules(command.optsWithGlobals())); });
   leaf(audit, 'verify [session]', 'follow the hash chain and name the first break (shows tampering, does not prevent it)', 'agent audit verify').option('--json', 'one JSON object')
     .action(async (session: string | undefined, _options: unknown, command: Command) => { finish(await (await import('./audit-verify-command.js')).verifyAudit(session, command.optsWithGlobals())); });
 }

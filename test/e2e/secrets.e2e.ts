@@ -101,3 +101,26 @@ test('every file of ours is for its owner alone, whatever the umask', async () =
   expect(own.length).toBeGreaterThan(2);
   expect(own.filter((name) => (statSync(join(at.home, name)).mode & 0o077) !== 0)).toEqual([]);
 });
+
+test('a redacted event is gone from every file, its copies too; the chain stays whole and the session goes on', async () => {
+  const at = place({ 'a.txt': 'before-the-change\n' });
+  const calls = [{ name: 'bash', arguments: { command: 'echo first-output-word' } }, { name: 'file_write', arguments: { path: 'a.txt', content: 'written-content-word\n' } }];
+  await agent(at, ['-p', '-m', script(at, [{ calls }, { text: 'answer-word' }]), 'prompt-word']);
+  const rows = async (id: string): Promise<readonly { seq: number; kind: string }[]> => JSON.parse((await agent(at, ['sessions', 'show', id, '--json'])).stdout) as never;
+  const [session] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[];
+  const id = session?.id ?? '';
+  await agent(at, ['-p', '-r', id, '--fork', '-m', script(at, [{ text: '' }, { text: '' }, { text: 'Forked.' }]), 'next']);
+  expect((await agent(at, ['search', 'first-output-word', '--json'])).stdout).toContain('first');
+  for (const { seq, kind } of await rows(id)) {
+    const { code, stderr } = await agent(at, ['redact', id, String(seq)]);
+    expect([kind, code, stderr.split('\n').length]).toEqual([kind, ['tools', 'usage', 'tool_started'].includes(kind) ? 2 : 0, ['tools', 'usage', 'tool_started'].includes(kind) ? 3 : 1]);
+  }
+  const texts = readdirSync(join(at.home, '.agent')).map((name) => readFileSync(join(at.home, '.agent', name), 'latin1')).join('');
+  expect(['prompt-word', 'first-output-word', 'written-content-word', 'before-the-change', 'answer-word'].filter((word) => texts.includes(word))).toEqual([]);
+  expect(await agent(at, ['audit', 'verify'])).toMatchObject({ code: 0 });
+  const body = JSON.parse((await agent(at, ['sessions', 'show', id, '--as', 'openai-chat'])).stdout) as { messages: readonly { role: string }[] };
+  expect(body.messages.map((message) => message.role)).toEqual(['system', 'user', 'assistant', 'tool', 'tool', 'assistant']);
+  expect((await agent(at, ['search', 'first-output-word', '--json'])).stdout).toBe('[]\n');
+  expect(await agent(at, ['-p', '-r', id, '-m', script(at, [{ text: '' }, { text: '' }, { text: 'Going on.' }]), 'go on'])).toMatchObject({ code: 0, stdout: 'Going on.\n' });
+  expect(await agent(at, ['redact', id, '999'])).toMatchObject({ code: 2 });
+});
