@@ -1,6 +1,7 @@
 // Bundles src/ into dist/: one entry, split at every dynamic import, so that a path loads only what it uses.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { joinGroups } from './build-groups.mjs';
@@ -14,6 +15,19 @@ const withoutDevtools = {
   setup(plugin) {
     plugin.onResolve({ filter: /^react-devtools-core$/ }, () => ({ path: 'react-devtools-core', namespace: 'empty' }));
     plugin.onLoad({ filter: /.*/, namespace: 'empty' }, () => ({ contents: 'export default {};' }));
+  },
+};
+
+/** The SDKs get our small `Headers` and `Response`: Node's own would load all of its fetch. */
+const withOwnFetchClasses = {
+  name: 'own-fetch-classes',
+  setup(plugin) {
+    plugin.onLoad({ filter: /(node_modules\/(openai|@anthropic-ai\/sdk)\/.*\.mjs|src\/providers\/http-sdk-fetch\.ts)$/ }, ({ path }) => {
+      const source = readFileSync(path, 'utf8');
+      const used = ['Headers', 'Response'].filter((name) => new RegExp(`\\b(new|instanceof) ${name}\\b`).test(source));
+      const line = used.length === 0 ? '' : `import { ${used.join(', ')} } from '${root}src/providers/http-fetch-classes.js';`;
+      return { contents: `${line}${source}`, loader: path.endsWith('.ts') ? 'ts' : 'js', resolveDir: dirname(path) };
+    });
   },
 };
 
@@ -49,6 +63,7 @@ async function precompiledSchemas() {
 const groups = [
   ['start', ['src/cli/run.ts', 'src/cli/chat.ts']],
   ['request', ['src/providers/http-provider.ts', 'src/providers/chat-wire.ts', 'src/providers/http-transport.ts', 'src/providers/http-openai-client.ts']],
+  ['repl', ['src/cli/repl.ts']],
   ['call', ['src/policy/policy.ts']],
   ['command', ['node_modules/execa/index.js', 'src/tools/change-watch.ts']],
 ];
@@ -76,8 +91,7 @@ const { metafile } = await build({
   bundle: true,
   splitting: true,
   metafile: true,
-  inject: ['src/providers/http-fetch-classes.ts'],
   banner: { js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);" },
-  plugins: [withoutDevtools, withPrecompiledSchemas],
+  plugins: [withoutDevtools, withPrecompiledSchemas, withOwnFetchClasses],
 });
-await joinGroups({ folder: `${root}/dist/chunks`, metafile, groups, options });
+await joinGroups({ folder: `${root}/dist/chunks`, metafile, groups, apart: ['src/cli/main.ts', 'src/cli/early-frame.ts'], options });
