@@ -57,6 +57,25 @@ test('search, audit, statistics and SQL tell what was done', async () => {
   }
 });
 
+test('audit suggest-rules says what it proposes, on what ground, and changes nothing', async () => {
+  const { at, id } = await recorded();
+  expect(await json(at, ['audit', 'suggest-rules'])).toEqual([]);
+  const file = join(at.home, '.agent/agent.db');
+  const db = new Database(file);
+  const add = db.prepare('INSERT INTO events (session_id, seq, kind, content, data_json, created_at) VALUES (?, ?, ?, ?, ?, ?)');
+  for (let n = 0; n < 3; n++) {
+    add.run(id, 100 + n * 2, 'tool_call', 'bash(…)', JSON.stringify({ id: `p${n}`, type: 'function', function: { name: 'bash', arguments: JSON.stringify({ command: `npm publish --tag t${n}` }) }, response_id: 'r' }), 1e12 + n);
+    add.run(id, 101 + n * 2, 'approval', 'allowed', JSON.stringify({ tool_call_id: `p${n}`, decision: 'allow', by: 'user', risk: 'dangerous', reasons: [], call_sha256: '' }), 1e12 + n);
+  }
+  db.close();
+  const before = readFileSync(file);
+  expect(await json(at, ['audit', 'suggest-rules'])).toMatchObject([{ rule: { tool: 'bash', argv: ['npm', 'publish', '--tag'] }, allowed: 3, sessions: 1, first_at: 1e12, last_at: 1e12 + 2, example: 'npm publish --tag t2' }]);
+  const told = await agent(at, ['audit', 'suggest-rules']);
+  expect([told.code, told.stdout]).toEqual([0, expect.stringMatching(/Nothing was changed[^]*\{"tool":"bash","argv":\["npm","publish","--tag"\]\}\n +allowed 3 times in 1 session/)]);
+  expect(readFileSync(file).equals(before)).toBe(true);
+  expect(await json(at, ['audit', 'suggest-rules', '--set', 'rules.allow=[{"tool":"bash","argv":["npm","publish"]}]'])).toEqual([]);
+});
+
 test('audit verify names the first break and says what it cannot do', async () => {
   const { at, id } = await recorded();
   const whole = await agent(at, ['audit', 'verify']);
