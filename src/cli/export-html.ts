@@ -10,6 +10,7 @@ main{max-width:54rem;margin:0 auto;padding:2rem 1.25rem 4rem}h1{font-size:1.5rem
 header{border-bottom:1px solid var(--line);padding-bottom:1rem;margin-bottom:1.5rem}header p{margin:.1rem 0;color:var(--dim);font-size:.875rem}
 code,pre{font:.8125rem/1.5 ui-monospace,SFMono-Regular,Menlo,Consolas,monospace}pre{margin:.5rem 0;padding:.75rem;overflow:auto;max-height:32rem;background:var(--page);border:1px solid var(--line);border-radius:.5rem;white-space:pre-wrap;overflow-wrap:anywhere}
 .entry{margin:1rem 0;position:relative}.text{white-space:pre-wrap;overflow-wrap:anywhere}.user{background:var(--card);border:1px solid var(--line);border-left:3px solid var(--accent);border-radius:.5rem;padding:.75rem 1rem;font-weight:500}
+.text code{padding:.1em .3em;background:var(--card);border:1px solid var(--line);border-radius:.25rem}.is-call+.is-call{margin-top:-.5rem}.is-system summary{color:var(--dim);font-size:.875rem}
 .note,.event{color:var(--dim);font-size:.875rem}details{background:var(--card);border:1px solid var(--line);border-radius:.5rem;padding:.4rem .9rem}details+details{margin-top:.4rem}
 summary{cursor:pointer;display:flex;gap:.6rem;align-items:baseline;list-style:none}summary::-webkit-details-marker{display:none}summary::before{content:"▸";color:var(--dim)}details[open]>summary::before{content:"▾"}
 summary code{flex:1;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.state{color:var(--dim);font-size:.8125rem;white-space:nowrap}.ok{color:var(--good)}.failed{color:var(--bad)}
@@ -34,7 +35,7 @@ ${entries.map(block).join('\n')}
 }
 
 function block(entry: Entry): string {
-  return `<section class="entry" id="e${entry.seq}"><a class="number" href="#e${entry.seq}">${entry.seq}</a>${inner(entry)}</section>`;
+  return `<section class="entry is-${entry.type}" id="e${entry.seq}"><a class="number" href="#e${entry.seq}">${entry.seq}</a>${inner(entry)}</section>`;
 }
 
 function inner(entry: Entry): string {
@@ -60,9 +61,14 @@ function callBlock({ summary, arguments: args, result, decision, tool }: Extract
 /** Text as it is, with what stands between fences as code. */
 function prose(text: string): string {
   return text.split(/^(```[^\n]*\n[\s\S]*?^```[ \t]*)$/m).map((part) => {
-    if (!part.startsWith('```')) return part.trim() === '' ? '' : `<div class="text">${escaped(part.trim())}</div>`;
+    if (!part.startsWith('```')) return part.trim() === '' ? '' : `<div class="text">${marked(escaped(part.trim()))}</div>`;
     return pre(part.slice(part.indexOf('\n') + 1, part.lastIndexOf('```')));
   }).join('');
+}
+
+/** Code and strong words within a line of escaped text, as they are written in Markdown. */
+function marked(html: string): string {
+  return html.split(/(`[^`\n]+`)/).map((part, index) => (index % 2 === 1 ? `<code>${part.slice(1, -1)}</code>` : part.replace(/\*\*(?=\S)([^*\n]+?\S|\S)\*\*/g, '<strong>$1</strong>'))).join('');
 }
 
 function diff(text: string): string {

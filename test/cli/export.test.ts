@@ -29,6 +29,11 @@ test('an HTML export escapes everything recorded, carries no script and asks the
   expect(page.match(/<\/(details|pre|section|div|ins|del|h2|p)>/g)).toHaveLength(open ?? 0);
 });
 
+test('in an HTML export code and strong words of an answer are shown as such, and nothing in them is markup', () => {
+  const page = toHtml({ ...session, events: [event(1, { kind: 'assistant', content: 'Set `a<b> **c**` to **two & more**; 2 ** 3 ** 4 and a `lone tick', data: { response_id: 'r', provider: 'p', api: 'openai-chat', model: 'm', stop: 'end' } })] });
+  expect(page).toContain('<div class="text">Set <code>a&lt;b&gt; **c**</code> to <strong>two &amp; more</strong>; 2 ** 3 ** 4 and a `lone tick</div>');
+});
+
 test('a Markdown export keeps recorded text inside fences longer than any of its own, and carries no control characters', () => {
   const text = toMarkdown(session);
   expect(text.match(/[\u001b\u202e]/g)).toBeNull();
