@@ -20,8 +20,8 @@ export const builtinHandlers: ReadonlyMap<string, Handler> = new Map<string, Han
 const maxFolders = 64;
 
 function evaluate(call: Invocation): readonly Finding[] {
-  if (call.args.length === 0) return [];
-  return [...shellText(call.args, call), ...change(call, 'runs a text')];
+  const words = call.args[0]?.text === '--' ? call.args.slice(1) : call.args;
+  return words.length === 0 ? [] : [...shellText(words, call), ...change(call, 'runs a text')];
 }
 
 function trap(call: Invocation): readonly Finding[] {

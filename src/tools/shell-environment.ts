@@ -10,5 +10,12 @@ const quiet: Readonly<Record<string, string>> = {
 export function shellEnvironment(own: Readonly<Record<string, string | undefined>>, protectedNames: readonly string[]): Record<string, string> {
   const hidden = new Set(protectedNames);
   const kept = Object.entries(own).filter((entry): entry is [string, string] => entry[1] !== undefined && !hidden.has(entry[0]));
-  return { ...Object.fromEntries(kept), ...quiet };
+  return { ...Object.fromEntries(kept), ...quiet, ...gitOverrides(own) };
+}
+
+/** A repository's `core.fsmonitor` is a program that even `git status` runs: off, behind whatever settings the environment carries already.
+ *  Source: git-config(1), `GIT_CONFIG_COUNT`. */
+function gitOverrides(own: Readonly<Record<string, string | undefined>>): Readonly<Record<string, string>> {
+  const count = /^\d{1,4}$/.test(own.GIT_CONFIG_COUNT ?? '') ? Number(own.GIT_CONFIG_COUNT) : 0;
+  return { GIT_CONFIG_COUNT: String(count + 1), [`GIT_CONFIG_KEY_${count}`]: 'core.fsmonitor', [`GIT_CONFIG_VALUE_${count}`]: 'false' };
 }

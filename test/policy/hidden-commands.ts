@@ -123,6 +123,7 @@ export const hiddenCommands: Readonly<Record<string, readonly string[]>> = {
     "bash -o pipefail -c 'rm -rf .'",
     "zsh -c 'rm -rf .'",
     'eval rm -rf .',
+    "eval -- 'rm -rf .'",
     "eval 'rm' '-rf' '.'",
     'eval "$(echo rm -rf .)"',
     'eval $x',

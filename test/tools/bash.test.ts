@@ -30,6 +30,12 @@ test('protected names are not in the environment of a child', async () => {
   expect(await envelopeOf('bash', { command: 'echo "$OTHER[$MY_KEY]"' }, context(tree()), tools)).toMatchObject({ output: 'kept[]\n' });
 });
 
+test('a program that a repository names for git status does not run', async () => {
+  const cwd = tree({ 'watch.sh': '#!/bin/sh\ntouch "$PWD/HIT"\n' });
+  await bash('git init -q . && chmod +x watch.sh && git config core.fsmonitor "$PWD/watch.sh"', {}, cwd);
+  expect(await bash('git status >/dev/null 2>&1; ls', {}, cwd)).toMatchObject({ output: 'watch.sh\n' });
+});
+
 test('workdir is relative to the working directory, and nothing carries over', async () => {
   const cwd = tree({ 'sub/': '' });
   expect(await bash('pwd; cd /; X=1', { workdir: 'sub' }, cwd)).toMatchObject({ output: `${cwd}/sub\n` });
