@@ -33,9 +33,16 @@ function allTools(setup: Setup, processes: ProcessRunner): readonly Tool[] {
   const { config, env } = setup;
   const tools = builtinTools({
     processes, env, protectedEnv: secretVariables(env, config.provider.custom), shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
-    maxReadBytes: config.fs.maxBytes, timeoutS: config.exec.timeoutS, maxTimeoutS: config.exec.maxTimeoutS,
+    secretFiles: () => secretFiles(setup), maxReadBytes: config.fs.maxBytes, timeoutS: config.exec.timeoutS, maxTimeoutS: config.exec.maxTimeoutS,
   }).filter((tool) => config.tools.toolsets.includes(tool.toolset));
   return setup.testMode ? inTestMode(tools) : tools;
+}
+
+/** What tells a file that holds secrets (`fs.deny`), by its absolute path. */
+export async function secretFiles({ config, home }: Setup): Promise<(path: string) => boolean> {
+  const { createSecretPaths } = await import('../policy/secret-paths.js');
+  const secrets = createSecretPaths(config.fs.deny, home);
+  return (path) => secrets.matches(path);
 }
 
 function selectTools(tools: readonly Tool[], chosen: string | boolean | undefined): readonly Tool[] {

@@ -1,6 +1,7 @@
 import type { ChangeKeeping, ChangeWatch } from '../core/file-changes.js';
 import { sha256Of } from '../tools/file-writer.js';
 import type { Setup } from './setup.js';
+import { secretFiles } from './toolbox.js';
 
 const maxBlobBytes = 8 * 1024 * 1024;
 
@@ -12,8 +13,7 @@ export function openKeeping(setup: Setup): ChangeKeeping {
   return { hash: sha256Of, maxBlobBytes, holdsSecret: (bytes) => values.some((value) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes(value)), watch: { begin: async (look) => (await (loaded ??= loadWatch(setup))).begin(look) } };
 }
 
-async function loadWatch({ config, env, home }: Setup): Promise<ChangeWatch> {
-  const [{ createChangeWatch }, { createSecretPaths }] = await Promise.all([import('../tools/change-watch.js'), import('../policy/secret-paths.js')]);
-  const secrets = createSecretPaths(config.fs.deny, home);
-  return createChangeWatch({ env, isSecret: (path) => secrets.matches(path) });
+async function loadWatch(setup: Setup): Promise<ChangeWatch> {
+  const [{ createChangeWatch }, isSecret] = await Promise.all([import('../tools/change-watch.js'), secretFiles(setup)]);
+  return createChangeWatch({ env: setup.env, isSecret });
 }

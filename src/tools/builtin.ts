@@ -21,6 +21,8 @@ export interface BuiltinOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Where ripgrep is: the bundled one, then one on PATH, unless given. */
   readonly findRipgrep?: () => Promise<string | null>;
+  /** What tells a file that holds secrets (`fs.deny`). */
+  readonly secretFiles?: () => Promise<(path: string) => boolean>;
   /** Names of variables that no child process gets (provider keys). */
   readonly protectedEnv: readonly string[];
 }

@@ -19,6 +19,8 @@ export interface GrepOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Where ripgrep is; null for none. Asked at the first search. */
   readonly findRipgrep?: () => Promise<string | null>;
+  /** Gives what tells a file that holds secrets by its absolute path: a search of a folder leaves such files out. One that is named itself was asked about. */
+  readonly secretFiles?: () => Promise<(path: string) => boolean>;
 }
 
 interface GrepArgs {
@@ -67,7 +69,7 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
   const listing = createListing(ctx.limits.maxOutputBytes, (args.context ?? 0) > 0);
   let request: Omit<SearchRequest, 'signal'>;
   try {
-    if (await isBinaryFile(absolute, requested)) return finished(listing);
+    if (await isBinaryFile(absolute, requested)) return finished(listing, 0);
     const root = realpathSync(absolute);
     const start = statSync(root).isDirectory() ? root : dirname(root);
     request = {
@@ -77,9 +79,11 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
   } catch (error) {
     return fileFailure(error, requested, absolute);
   }
-  const end = await withStop(ctx, defaultTimeoutMs, (signal) => searched({ ...request, signal }, options, lineAdder(listing)));
+  const withheld = new Set<string>();
+  const add = await withoutSecrets(lineAdder(listing), absolute, ctx.cwd, options, withheld);
+  const end = await withStop(ctx, defaultTimeoutMs, (signal) => searched({ ...request, signal }, options, add));
   switch (end.ended) {
-    case 'done': return finished(listing);
+    case 'done': return finished(listing, withheld.size);
     case 'stopped': return stopped(ctx, 'grep');
     case 'bad_argument': {
       const expected = end.argument === 'pattern' ? 'a regular expression' : 'a glob pattern';
@@ -124,9 +128,23 @@ function lineAdder(listing: Listing): (line: FoundLine) => void {
   };
 }
 
-function finished(listing: Listing): ToolOutcome {
+/** Drops the lines of files that hold secrets, and remembers which. */
+async function withoutSecrets(add: (line: FoundLine) => void, searchedPath: string, cwd: string, options: GrepOptions, withheld: Set<string>): Promise<(line: FoundLine) => void> {
+  if (!options.secretFiles || !statSync(searchedPath, { throwIfNoEntry: false })?.isDirectory()) return add;
+  const isSecret = await options.secretFiles();
+  let last = { path: '', secret: false };
+  return (line) => {
+    if (line.path !== last.path) last = { path: line.path, secret: isSecret(absolutePath(cwd, line.path)) };
+    if (last.secret) withheld.add(line.path);
+    else add(line);
+  };
+}
+
+function finished(listing: Listing, withheld: number): ToolOutcome {
   const summary = listing.count === 0 ? 'no matches' : counted(listing.count, 'matching line');
-  return succeeded(summary, listing.envelope());
+  if (withheld === 0) return succeeded(summary, listing.envelope());
+  const files = counted(withheld, 'file that holds secrets', 'files that hold secrets');
+  return succeeded(`${summary}; ${files} left out`, { ...listing.envelope(), left_out: `${files}; the user is asked when one is named as path` });
 }
 
 function shortened(text: string): string {

@@ -138,3 +138,11 @@ test.each([
 ])('bad arguments %j name the argument', async (args, argument) => {
   expect(await envelopeOf('grep', args, context(tree()))).toMatchObject({ code: 'invalid_args', details: { argument } });
 });
+
+test('a search of a folder leaves files with secrets out and says so; one that is named is searched', async () => {
+  const tools = registry({ secretFiles: () => Promise.resolve((path) => path.endsWith('/.env')) });
+  const cwd = tree({ '.env': 'TOKEN=1\n', 'a.txt': 'TOKEN here\n' });
+  const grep = (args: object) => envelopeOf('grep', args, context(cwd), tools);
+  expect(await grep({ pattern: 'TOKEN' })).toEqual({ output: 'a.txt:1: TOKEN here', count: 1, left_out: '1 file that holds secrets; the user is asked when one is named as path' });
+  expect(await grep({ pattern: 'TOKEN', path: '.env' })).toEqual({ output: '.env:1: TOKEN=1', count: 1 });
+});
