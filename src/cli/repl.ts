@@ -11,6 +11,7 @@ import { createHistoryFile } from './history-file.js';
 import type { RootOptions } from './options.js';
 import { replCommands } from './repl-commands.js';
 import { eventNumber } from './rewind-event.js';
+import { giveTerminalBackOnCrash } from './repl-crash.js';
 import { createQueueKeeper } from './repl-queue.js';
 import { createStatus } from './repl-status.js';
 import { createMask } from './secrets.js';
@@ -52,6 +53,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
     signalCode = code ?? signalCode;
     leave();
   });
+  giveTerminalBackOnCrash(setup.log, options.debug === true);
   const firstFrame = early?.take() ?? null;
   await new Promise<void>((resolve) => {
     const handle = startRepl({

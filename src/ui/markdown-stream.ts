@@ -80,7 +80,7 @@ class Stream implements MarkdownStream {
 
   #give(lines: string[], block: readonly string[], gapAfter: boolean): void {
     if (block.length === 0) return;
-    lines.push(...this.#withGap(block));
+    for (const line of this.#withGap(block)) lines.push(line);
     this.#gap = gapAfter;
   }
 

@@ -82,8 +82,8 @@ class Writer implements Screen {
     const first = lines[0] ?? '';
     const open = this.#pending.length > 0 ? this.#pendingPartial : this.#headColumns > 0;
     if (open && first === '' && this.#pending.length === 0) { this.#closeHead(lines.slice(1), partial); return; }
-    if (this.#pendingPartial && this.#pending.length > 0) this.#pending.push((this.#pending.pop() ?? '') + first, ...lines.slice(1));
-    else this.#pending.push(...lines);
+    if (this.#pendingPartial && this.#pending.length > 0) this.#pending = [...this.#pending.slice(0, -1), (this.#pending.at(-1) ?? '') + first, ...lines.slice(1)];
+    else this.#pending = [...this.#pending, ...lines];
     this.#pendingPartial = partial;
   }
 

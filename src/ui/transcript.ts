@@ -55,7 +55,7 @@ class Lines implements Transcript {
 
   print(lines: readonly string[], attached = false): void {
     if (!attached || this.#last !== 'other') this.#begin('other');
-    this.#out.push(...lines);
+    this.#out = [...this.#out, ...lines];
   }
 
   open(): readonly string[] {
@@ -87,7 +87,7 @@ class Lines implements Transcript {
     const lines = itemLines(item, this.#style);
     if (lines.length === 0) return;
     this.#begin(item.type);
-    this.#out.push(...lines);
+    this.#out = [...this.#out, ...lines];
   }
 
   /** True once lines of the running stream were given out. */
@@ -126,7 +126,7 @@ class Lines implements Transcript {
 
   #give(done: readonly string[]): void {
     if (done.length === 0) return;
-    this.#out.push(...this.#unprinted(done));
+    this.#out = [...this.#out, ...this.#unprinted(done)];
     this.#printed = this.#printed.lines < done.length ? { lines: 0, columns: 0 } : { lines: this.#printed.lines - done.length, columns: this.#printed.columns };
     this.#given = true;
     this.#partial = false;

@@ -27,13 +27,21 @@ export function openScreen(at: Place, args: readonly string[] = [], options: Scr
 /** Any program in a pseudo-terminal. */
 export function openProgram(at: Place, program: string, args: readonly string[], options: ScreenOptions = {}): Screen {
   const { columns = 100, rows = 30 } = options;
-  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 10_000, allowProposedApi: true });
+  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 100_000, allowProposedApi: true });
   const pty = spawn(program, [...args], { name: 'xterm-256color', cols: columns, rows, cwd: at.work, env: { ...at.env, CI: 'false', ...options.env } });
   let raw = '';
   const waiting = new Set<() => void>();
+  /** Reading the whole screen takes long where much was printed: looked at when it is quiet for a moment, or often enough. */
+  let pending: NodeJS.Timeout | null = null;
+  const look = (): void => {
+    pending ??= setTimeout(() => {
+      pending = null;
+      for (const check of waiting) check();
+    }, 10);
+  };
   pty.onData((chunk) => {
     raw += chunk;
-    terminal.write(chunk, () => { for (const check of waiting) check(); });
+    terminal.write(chunk, look);
   });
   terminal.onData((reply) => { pty.write(reply); });
   const exited = new Promise<number>((resolve) => { pty.onExit(({ exitCode }) => { resolve(exitCode); }); });

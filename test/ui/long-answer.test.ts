@@ -62,6 +62,16 @@ test('a fast stream costs little more than its text', async () => {
   expect(harness.terminal.sent().length).toBeLessThan(tokens.join('').length * 1.5);
 });
 
+test('an answer of 200,000 lines that comes at once is printed', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  const lines = Array.from({ length: 200_000 }, (_, index) => `l${index}`).join('\n');
+  harness.session.append(assistant(`\`\`\`\n${lines}\n\`\`\``));
+  await harness.session.end();
+  harness.tick(100);
+  expect(harness.terminal.sent()).toContain('l199999');
+});
+
 test('whatever the sizes on the way, no word is lost or doubled', async () => {
   const tokens = generateTokens(900);
   const sizes = fc.array(fc.tuple(fc.integer({ min: 20, max: 160 }), fc.integer({ min: 8, max: 50 })), { minLength: 1, maxLength: 12 });
