@@ -6,6 +6,7 @@ import type { SessionRow } from '../core/store.js';
 import { findModel } from '../providers/models.js';
 import { directoryId } from './directory-id.js';
 import type { Notice } from './headless.js';
+import { explainMissing, keepMark, lostEvents } from './lost-events.js';
 import { openModel, type OpenedModel } from './model-opening.js';
 import { lastTools, openingEvents, readContext } from './opening-events.js';
 import { configuredWish, type ModelWish } from './provider-settings.js';
@@ -32,7 +33,8 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
   const { setup, store, registry } = bench;
   const createdAt = Date.now();
   const fresh: SessionRow = { id: newSessionId(() => createdAt), parentId: null, cwd: setup.cwd, title: null, provider: null, model: null, createdAt, updatedAt: createdAt, ...directoryOf(setup.cwd) };
-  const opened = await openSession(store, wish, fresh);
+  const { database } = setup.config.files;
+  const opened = await openSession(store, wish, fresh).catch(async (error: unknown) => { throw bench.durable ? await explainMissing(error, store, database, wish, setup.cwd) : error; });
   const model = await openModel(setup, modelWish(setup, opened)).catch(async (error: unknown) => {
     await opened.release();
     throw error;
@@ -52,11 +54,14 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     sha256: (text) => createHash('sha256').update(text).digest('hex'),
     now: Date.now, log: setup.log, ...(mask ? { mask } : {}),
   });
-  const notices = [...movedNotice(opened, setup.cwd), ...context.notices.map((message): Notice => ({ level: 'warn', code: 'context_file', message }))];
+  const note = bench.durable ? keepMark(session, database) : null;
+  const lost = bench.durable && opened.restored.length > 0 ? await lostEvents(store, database, wish, opened, setup.cwd) : [];
+  const notices = [...movedNotice(opened, setup.cwd), ...lost, ...context.notices.map((message): Notice => ({ level: 'warn', code: 'context_file', message }))];
   return {
     session, row, model, notices: [...notices, ...await bringUpToDate(session, opened, model, bench)],
     close: async () => {
       await session.flush();
+      await note?.();
       await opened.release().catch(() => undefined);
       model.close();
     },

@@ -8,6 +8,7 @@ import { loadDriver } from './driver.js';
 import { alteredNotice, checkRest, readEvents } from './event-reader.js';
 import { findSession } from './find-session.js';
 import { enterLease, leaseHolder, releaseLease, takeLease } from './lease.js';
+import { dropMark } from './marks.js';
 import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './open-database.js';
 import { ownIdentity, type ProcessIdentity } from './process-identity.js';
 import { readQueue, writeQueue } from './queue-rows.js';
@@ -117,13 +118,18 @@ class SqliteStore implements Store {
   }, text));
 
   /** Refused with `in_use` while another process writes the session. */
-  remove: Store['remove'] = (id) => this.#write((connection) => {
+  remove: Store['remove'] = async (id) => {
+    await this.#write((connection) => { this.#removeUnlessHeld(connection, id); });
+    await dropMark(this.#open.file, id);
+  };
+
+  #removeUnlessHeld(connection: Connection, id: string): void {
     connection.db.transaction(() => {
       const holder = leaseHolder(connection, id, this.#tokens.get(id), this.#me(), this.#open.now());
       if (holder) throw inUse(id, holder);
       connection.sql('DELETE FROM sessions WHERE id = ?').run(id);
     }).immediate();
-  });
+  }
 
   acquire: Store['acquire'] = async (sessionId): Promise<Lease> => {
     const taken = await this.#write((connection) => takeLease(connection, sessionId, this.#me(), this.#open.now()));

@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -164,6 +164,36 @@ test('the sessions of a moved directory go on under its new name, and tools run 
   expect((await agent(moved, ['-c', '-p', '--model', model, 'and on'])).stderr).toBe('');
   mkdirSync(at.work);
   expect(await agent(at, ['-c', '-p', '--model', model, 'go on'])).toMatchObject({ code: 7, stderr: expect.stringContaining('there is no session of') });
+});
+
+test('events and sessions that vanish with a cut log are reported once, those that were deleted on purpose are not', async () => {
+  const { at, id } = await recorded();
+  const file = join(at.home, '.agent/agent.db');
+  const model = script(at, [{ text: 'Here I am.' }], { loop: true });
+  const resume = async (...args: readonly string[]): Promise<readonly unknown[]> => {
+    const { code, stderr } = await agent(at, [...args, '-p', '--model', model, 'go on']);
+    return [code, stderr];
+  };
+  copyFileSync(file, `${file}.before`);
+  expect(await resume('-c')).toEqual([0, '']);
+  copyFileSync(file, `${file}.later`);
+  expect(statSync(`${file}.marks`).mode & 0o777).toBe(0o600);
+  copyFileSync(`${file}.before`, file);
+  const db = new Database(file);
+  const last = db.prepare<[string], number>('SELECT max(seq) FROM events WHERE session_id = ?').pluck().get(id) ?? 0;
+  db.close();
+  const [code, stderr] = await resume('-c');
+  expect([code, stderr]).toEqual([0, expect.stringMatching(new RegExp(`The last [2-9] events of session ${id} are gone: .*It goes on after event ${last}\\.`))]);
+  expect(await resume('-c')).toEqual([0, '']);
+  await agent(at, ['-p', '--model', model, 'another one']);
+  const [other] = await json(at, ['sessions', 'list']) as readonly { id: string }[];
+  copyFileSync(`${file}.later`, file);
+  expect((await resume('-c'))[1]).toMatch(new RegExp(`Session ${other?.id ?? ''} of this directory, with \\d+ events, is gone`));
+  rmSync(file);
+  expect(await resume('-r', id.slice(0, 30))).toEqual([7, expect.stringMatching(new RegExp(`there is no session[^]*Session ${id} was recorded with \\d+ events and is gone`))]);
+  copyFileSync(`${file}.later`, file);
+  await agent(at, ['sessions', 'rm', id]);
+  expect((await resume('-r', id))[1]).not.toContain('is gone');
 });
 
 test('a session that lost an event goes on behind the gap, and one that was changed says so', async () => {
