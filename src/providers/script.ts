@@ -1,7 +1,10 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ModelChunk, ModelRequest } from '../core/provider.js';
 import { textChunks } from './offline-chunks.js';
 import type { Script, ScriptTurn } from './script-file.js';
 
+/** A long answer lets keys, signals and the screen come in between, as one from a network does. */
+const chunksPerTick = 64;
 const endOfScript = 'End of script.';
 const noTools = 'The script asks for tools here, and this request forbids them.';
 
@@ -15,7 +18,8 @@ export async function* playTurn(script: Script, request: ModelRequest, sleep: (d
   if (request.signal.aborted) return;
   const withCalls = request.toolChoice !== 'none' || turn.ignoreToolChoice;
   if (!withCalls && turn.calls.length > 0 && turn.text === '') { yield* said(noTools, request.signal); return; }
-  for (const chunk of [...textChunks('reasoning', turn.reasoning), ...textChunks('text', turn.text)]) {
+  for (const [index, chunk] of [...textChunks('reasoning', turn.reasoning), ...textChunks('text', turn.text)].entries()) {
+    if (index % chunksPerTick === chunksPerTick - 1) await nextTick();
     if (request.signal.aborted) return;
     yield chunk;
   }
