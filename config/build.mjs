@@ -22,10 +22,10 @@ const withoutDevtools = {
 const withOwnFetchClasses = {
   name: 'own-fetch-classes',
   setup(plugin) {
-    plugin.onLoad({ filter: /(node_modules\/(openai|@anthropic-ai\/sdk)\/.*\.mjs|src\/providers\/http-sdk-fetch\.ts)$/ }, ({ path }) => {
+    plugin.onLoad({ filter: /(node_modules\/(openai|@anthropic-ai\/sdk)\/.*\.mjs|src\/providers\/http\/http-sdk-fetch\.ts)$/ }, ({ path }) => {
       const source = readFileSync(path, 'utf8');
       const used = ['Headers', 'Response'].filter((name) => new RegExp(`\\b(new|instanceof) ${name}\\b`).test(source));
-      const line = used.length === 0 ? '' : `import { ${used.join(', ')} } from '${root}src/providers/http-fetch-classes.js';`;
+      const line = used.length === 0 ? '' : `import { ${used.join(', ')} } from '${root}src/providers/http/http-fetch-classes.js';`;
       return { contents: `${line}${source}`, loader: path.endsWith('.ts') ? 'ts' : 'js', resolveDir: dirname(path) };
     });
   },
@@ -62,8 +62,8 @@ async function precompiledSchemas() {
 /** What is loaded together, at what moment. */
 const groups = [
   ['start', ['src/cli/run.ts', 'src/cli/chat.ts']],
-  ['request', ['src/providers/http-provider.ts', 'src/providers/chat-wire.ts', 'src/providers/http-transport.ts', 'src/providers/http-openai-client.ts']],
-  ['repl', ['src/cli/repl.ts']],
+  ['request', ['src/providers/http/http-provider.ts', 'src/providers/wires/chat-wire.ts', 'src/providers/http/http-transport.ts', 'src/providers/http/http-openai-client.ts']],
+  ['repl', ['src/cli/repl/repl.ts']],
   ['call', ['src/policy/policy.ts']],
   ['command', ['node_modules/execa/index.js', 'src/tools/change-watch.ts']],
 ];
@@ -94,4 +94,4 @@ const { metafile } = await build({
   banner: { js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);" },
   plugins: [withoutDevtools, withPrecompiledSchemas, withOwnFetchClasses],
 });
-await joinGroups({ folder: `${root}/dist/chunks`, metafile, groups, apart: ['src/cli/main.ts', 'src/cli/early-frame.ts'], options });
+await joinGroups({ folder: `${root}/dist/chunks`, metafile, groups, apart: ['src/cli/main.ts', 'src/cli/repl/early-frame.ts'], options });

@@ -1,14 +1,14 @@
 import { didYouMean } from '../core/nearest.js';
-import { assemble } from './assembly.js';
+import { assemble } from './open/assembly.js';
 import { CliError, exit } from './cli-error.js';
-import type { EarlyFrame } from './early-frame.js';
-import { runHeadless, type OutputFormat } from './headless.js';
+import type { EarlyFrame } from './repl/early-frame.js';
+import { runHeadless, type OutputFormat } from './headless/headless.js';
 import type { RootOptions } from './options.js';
-import { eventNumber } from './rewind-event.js';
-import type { SessionWish } from './session-files.js';
+import { eventNumber } from './open/rewind-event.js';
+import type { SessionWish } from './open/session-files.js';
 import { setUp } from './setup.js';
-import { joinPrompt, readStdin } from './stdin.js';
-import { openWorkbench } from './workbench.js';
+import { joinPrompt, readStdin } from './headless/stdin.js';
+import { openWorkbench } from './open/workbench.js';
 
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
 
@@ -17,7 +17,7 @@ export async function runChat(words: readonly string[], options: RootOptions, ea
   const headless = options.print === true || !process.stdin.isTTY || !process.stdout.isTTY;
   const format = options.outputFormat;
   if (!formats.includes(format)) throw new CliError(exit.usage, `--output-format: \`${format}\` is not a format`, `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim());
-  if (!headless) return await (await import('./repl.js')).runRepl(words, options, early);
+  if (!headless) return await (await import('./repl/repl.js')).runRepl(words, options, early);
   const setup = await setUp(options);
   const wish = sessionWish(options);
   const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, (text) => { process.stderr.write(text); });

@@ -2,8 +2,8 @@ import type { Session } from '../agent/session.js';
 import type { Store } from '../core/store.js';
 import { dropMark, readMarks, setMark, type Mark } from '../store/marks.js';
 import { CliError } from './cli-error.js';
-import type { Notice } from './headless.js';
-import type { OpenedSession, SessionWish } from './session-files.js';
+import type { Notice } from './headless/headless.js';
+import type { OpenedSession, SessionWish } from './open/session-files.js';
 
 const cause = 'the database or its log was cut, deleted or replaced from outside';
 

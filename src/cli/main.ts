@@ -5,6 +5,6 @@ import { version } from './version.js';
 const argv = process.argv.slice(2);
 if (argv[0] === '--version' || argv[0] === '-V') process.stdout.write(`${version}\n`);
 else {
-  const early = process.stdin.isTTY && process.stdout.isTTY ? (await import('./early-frame.js')).paintEarly(argv, process.env) : null;
+  const early = process.stdin.isTTY && process.stdout.isTTY ? (await import('./repl/early-frame.js')).paintEarly(argv, process.env) : null;
   await (await import('./run.js')).run(argv, early);
 }

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import type { EarlyFrame } from './early-frame.js';
+import type { EarlyFrame } from './repl/early-frame.js';
 import { addRootOptions, type RootOptions } from './options.js';
 import { group, leaf, type Finish } from './program-parts.js';
 import { addRecord, addRecordSessions } from './program-record.js';
@@ -45,7 +45,7 @@ export function buildProgram({ rest, early, finish }: ProgramOptions): Command {
 
 function addSessions(program: Command, finish: Finish): void {
   const sessions = group(program, 'sessions', 'list, show, search, export, import, rename and remove sessions', 'agent sessions list');
-  const load = () => import('./sessions-command.js');
+  const load = () => import('./commands/sessions-command.js');
   leaf(sessions, 'list', 'newest first', 'agent sessions list --here --json')
     .option('--here', 'only those of this directory').option('--limit <n>', 'at most so many', '50').option('--json', 'one JSON array')
     .action(async (_options: unknown, command: Command) => { finish(await (await load()).listSessions(command.optsWithGlobals())); });
@@ -62,7 +62,7 @@ function addSessions(program: Command, finish: Finish): void {
 
 function addTools(program: Command, finish: Finish): void {
   const tools = group(program, 'tools', 'list, show, call and check tools', "agent tools call glob '{\"pattern\":\"**/*.md\"}'");
-  const load = () => import('./tools-command.js');
+  const load = () => import('./commands/tools-command.js');
   leaf(tools, 'list', 'the catalogue', 'agent tools list --json').option('--json', 'one JSON array')
     .action(async (_options: unknown, command: Command) => { finish(await (await load()).listTools(command.optsWithGlobals())); });
   leaf(tools, 'show <name>', 'its description and schema', 'agent tools show grep').option('--json', 'the schema as JSON')
@@ -75,7 +75,7 @@ function addTools(program: Command, finish: Finish): void {
 
 function addConfig(program: Command, finish: Finish): void {
   const config = group(program, 'config', 'path, show, get, set and check the configuration, and trust in a project\'s', 'agent config set model openai/gpt-5.2');
-  const load = () => import('./config-action.js');
+  const load = () => import('./commands/config-action.js');
   for (const [usage, description, example] of [
     ['path', 'where the files are', 'agent config path'],
     ['show', 'every value and where it came from', 'agent config show --json'],
@@ -91,11 +91,11 @@ function addConfig(program: Command, finish: Finish): void {
   }
   leaf(config, 'trust', "asks about a project's settings that need your trust", 'agent config trust --list')
     .option('--list', 'the directories answered for').option('--revoke', 'forget the answer for this directory').option('--json', 'with --list: one JSON array')
-    .action(async (_options: unknown, command: Command) => { finish(await (await import('./trust-action.js')).trustAction(command.optsWithGlobals())); });
+    .action(async (_options: unknown, command: Command) => { finish(await (await import('./trust/trust-action.js')).trustAction(command.optsWithGlobals())); });
 }
 
 function addUndo(program: Command, finish: Finish): void {
-  const load = () => import('./undo-action.js');
+  const load = () => import('./undo/undo-action.js');
   const withOptions = (command: Command): Command => command.option('-r, --resume <session>', 'of this session; the newest of this directory without it').option('-y, --yes', 'do it without asking');
   for (const [kind, description] of [['undo', 'take back what the last call, or the one of an event, did to files'], ['redo', 'do again to files what was undone last']] as const) {
     withOptions(leaf(program, `${kind} [event]`, `${description}; \`all\` for every call`, `agent ${kind} 17 --yes`))
@@ -108,12 +108,12 @@ function addUndo(program: Command, finish: Finish): void {
 function addRest(program: Command, finish: Finish): void {
   const providers = group(program, 'providers', 'the providers known here and whether their keys are set; check one', 'agent providers --json').option('--json', 'one JSON array');
   leaf(providers, 'check <name>', 'send one minimal request and say what works: auth, streaming, tools', 'agent providers check openrouter').option('--json', 'one JSON array')
-    .action(async (name: string, _options: unknown, command: Command) => { finish(await (await import('./provider-check.js')).checkProvider(name, command.optsWithGlobals())); });
-  providers.action(async (_options: unknown, command: Command) => { finish(await (await import('./providers-command.js')).listProviders(command.optsWithGlobals())); });
+    .action(async (name: string, _options: unknown, command: Command) => { finish(await (await import('./commands/provider-check.js')).checkProvider(name, command.optsWithGlobals())); });
+  providers.action(async (_options: unknown, command: Command) => { finish(await (await import('./commands/providers-command.js')).listProviders(command.optsWithGlobals())); });
   leaf(program, 'models', 'the models known here, local servers included', 'agent models --provider ollama').option('--json', 'one JSON array')
-    .action(async (_options: unknown, command: Command) => { finish(await (await import('./models-command.js')).listModels(command.optsWithGlobals())); });
+    .action(async (_options: unknown, command: Command) => { finish(await (await import('./commands/models-command.js')).listModels(command.optsWithGlobals())); });
   leaf(program, 'doctor', 'checks this machine and says what to do about what is missing', 'agent doctor').option('--json', 'one JSON array')
-    .action(async (_options: unknown, command: Command) => { finish(await (await import('./doctor-action.js')).doctorAction(command.optsWithGlobals())); });
+    .action(async (_options: unknown, command: Command) => { finish(await (await import('./commands/doctor-action.js')).doctorAction(command.optsWithGlobals())); });
   leaf(program, 'completion <shell>', 'a completion script for bash, zsh or fish', 'agent completion bash >> ~/.bashrc')
-    .action(async (shell: string) => { finish((await import('./completion-action.js')).completionAction(shell, program)); });
+    .action(async (shell: string) => { finish((await import('./commands/completion-action.js')).completionAction(shell, program)); });
 }

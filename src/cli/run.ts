@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { CliError, describeFailure, exit } from './cli-error.js';
-import type { EarlyFrame } from './early-frame.js';
+import type { EarlyFrame } from './repl/early-frame.js';
 import { buildProgram } from './program.js';
 
 /** Runs one command line and ends the process with its exit code. */

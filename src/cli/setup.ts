@@ -6,11 +6,11 @@ import { agentPaths, type Environment } from '../config/paths.js';
 import type { ProjectFile } from '../config/project-file.js';
 import type { Log } from '../core/log.js';
 import { CliError, exit } from './cli-error.js';
-import type { Notice } from './headless.js';
+import type { Notice } from './headless/headless.js';
 import { createLogFile } from './log-file.js';
 import type { RootOptions } from './options.js';
 import { createMask, knownSecrets, type Secret } from './secrets.js';
-import { openTrustFile } from './trust-file.js';
+import { openTrustFile } from './trust/trust-file.js';
 
 /** What every command starts from: where it works, what is configured, where it logs. */
 export interface Setup {

@@ -7,7 +7,7 @@ import { resolvePath } from './paths.js';
 import { createProtectedPaths } from './protected-paths.js';
 import { compileRules, refusedAllow, type Rules, type Subject } from './rules.js';
 import { createSecretPaths, type SecretPaths } from './secret-paths.js';
-import { judgeShell, type ShellRules } from './shell-judgement.js';
+import { judgeShell, type ShellRules } from './shell/shell-judgement.js';
 
 export interface PolicyOptions {
   /** `tools.confirm: false` is given as `never`. */

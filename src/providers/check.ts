@@ -1,8 +1,8 @@
 import type { Conversation, ModelRef } from '../core/conversation.js';
 import type { Fault, ModelChunk } from '../core/provider.js';
 import type { Endpoint } from './catalog.js';
-import { createHttpProvider, type HttpDependencies, type HttpLimits } from './http-provider.js';
-import type { Wire } from './wire.js';
+import { createHttpProvider, type HttpDependencies, type HttpLimits } from './http/http-provider.js';
+import type { Wire } from './wires/wire.js';
 
 /** What one request showed. `null`: it could not be seen, because something before it failed. */
 export interface CheckReport {

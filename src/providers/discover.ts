@@ -3,8 +3,8 @@ import { firstWithKey, resolveProvider } from './catalog.js';
 import { joinUrl } from './catalog-base-url.js';
 import { mergePresets } from './catalog-presets.js';
 import { readModelList, readOllamaWindow, type ListedModel } from './discover-answers.js';
-import { HttpFailure, readText, type Transport } from './http-answer.js';
-import { proxySettings } from './http-proxy-env.js';
+import { HttpFailure, readText, type Transport } from './http/http-answer.js';
+import { proxySettings } from './http/http-proxy-env.js';
 import { quoteServer } from './keys.js';
 
 export type ModelList = { readonly ok: true; readonly models: readonly ListedModel[] } | { readonly ok: false; readonly message: string };
@@ -87,7 +87,7 @@ async function getJson(endpoint: Endpoint, url: string, env: Env, timeoutMs: num
 
 async function openTransport(baseUrl: string, env: Env): Promise<Transport> {
   const proxy = proxySettings(baseUrl, env);
-  return proxy === null ? (await import('./http-transport.js')).createTransport() : (await import('./http-proxy.js')).createProxyTransport(proxy);
+  return proxy === null ? (await import('./http/http-transport.js')).createTransport() : (await import('./http/http-proxy.js')).createProxyTransport(proxy);
 }
 
 function authorization(endpoint: Endpoint): Readonly<Record<string, string>> {

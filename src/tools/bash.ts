@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import type { Json } from '../core/json.js';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
 import { describeCall } from './describe-call.js';
-import { fileFailure, FileRefusal } from './file-error.js';
+import { fileFailure, FileRefusal } from './files/file-error.js';
 import { createOutputCollector, type CollectedOutput } from './output-collector.js';
 import { failed, succeeded } from './outcome.js';
 import { createProgressStream } from './progress-stream.js';

@@ -1,9 +1,9 @@
 import type { Tool } from '../core/tool.js';
 import { bashTool } from './bash.js';
-import { createContentMemory } from './content-memory.js';
-import { fileEditTool } from './file-edit.js';
-import { fileReadTool } from './file-read.js';
-import { fileWriteTool } from './file-write.js';
+import { createContentMemory } from './files/content-memory.js';
+import { fileEditTool } from './files/file-edit.js';
+import { fileReadTool } from './files/file-read.js';
+import { fileWriteTool } from './files/file-write.js';
 import { globTool } from './glob.js';
 import { grepTool } from './grep.js';
 import type { ProcessRunner } from './process.js';

@@ -1,8 +1,8 @@
 import { realpathSync, statSync } from 'node:fs';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
 import { describeCall } from './describe-call.js';
-import { fileFailure, FileRefusal } from './file-error.js';
-import { walkFiles } from './file-walk.js';
+import { fileFailure, FileRefusal } from './files/file-error.js';
+import { walkFiles } from './files/file-walk.js';
 import { globProblem, patternInside } from './glob-pattern.js';
 import { createListing } from './listing.js';
 import { counted, failed, stopped, succeeded, withStop } from './outcome.js';

@@ -1,7 +1,7 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { compileExpression, createRegexWorker, type RegexWorker } from './regex-worker.js';
-import { walkFiles } from './file-walk.js';
+import { walkFiles } from './files/file-walk.js';
 import type { FoundLine, SearchEnd, SearchRequest } from './ripgrep.js';
 import { sniffEncoding } from './text-encoding.js';
 

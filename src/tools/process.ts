@@ -2,7 +2,7 @@ import { constants } from 'node:os';
 import type { ResultPromise } from 'execa';
 import type { Sandbox } from '../core/tool.js';
 import { groupSize, processesMarked, signalGroup } from './process-group.js';
-import { signalConfined } from './sandbox-processes.js';
+import { signalConfined } from './sandbox/sandbox-processes.js';
 
 /** A program to start, without a shell. */
 export interface Command {

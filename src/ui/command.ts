@@ -1,6 +1,6 @@
 import { nearestName } from '../core/nearest.js';
 import type { SessionPort } from '../core/session-port.js';
-import type { PickItem } from './picker.js';
+import type { PickItem } from './panels/picker.js';
 
 /** A slash command. The table of them comes from outside. */
 export interface Command {

@@ -1,5 +1,5 @@
 import type { TurnEnd } from '../core/agent-event.js';
-import type { WrapMode } from './markdown-render.js';
+import type { WrapMode } from './markdown/markdown-render.js';
 import { sanitize } from './sanitize.js';
 import type { Theme } from './theme.js';
 import { callLine, headRows, resultLines, type ResultDetail } from './tool-lines.js';

@@ -1,10 +1,10 @@
 import type { QueuedMessage } from '../core/agent-event.js';
-import { displayText } from './editor.js';
-import { layoutEditor } from './editor-layout.js';
-import type { Panel } from './panel.js';
-import { panelCursor } from './panel.js';
-import type { Panels } from './panels.js';
-import type { PromptInput } from './prompt-input.js';
+import { displayText } from './input/editor.js';
+import { layoutEditor } from './input/editor-layout.js';
+import type { Panel } from './panels/panel.js';
+import { panelCursor } from './panels/panel.js';
+import type { Panels } from './panels/panels.js';
+import type { PromptInput } from './input/prompt-input.js';
 import { sanitize } from './sanitize.js';
 import type { Live, ScreenSize } from './screen.js';
 import type { Theme } from './theme.js';

@@ -1,14 +1,14 @@
 import type { AgentEvent } from '../core/agent-event.js';
 import type { Question } from '../core/policy.js';
 import type { SessionPort } from '../core/session-port.js';
-import { questionLines } from './approval.js';
+import { questionLines } from './panels/approval.js';
 import { withBuiltins } from './builtin-commands.js';
 import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
-import { decisionText } from './decision-text.js';
+import { decisionText } from './panels/decision-text.js';
 import { lastExchange } from './history-items.js';
 import { itemLines, noticeLines, type ItemStyle } from './item-lines.js';
-import type { PickItem } from './picker.js';
+import type { PickItem } from './panels/picker.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createSanitizer, sanitize, type Sanitizer } from './sanitize.js';
 import { shellLine } from './shell-line.js';

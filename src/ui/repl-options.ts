@@ -1,7 +1,7 @@
 import type { SessionPort } from '../core/session-port.js';
 import type { Command } from './command.js';
 import type { FirstFrame } from './first-frame.js';
-import type { WrapMode } from './markdown-render.js';
+import type { WrapMode } from './markdown/markdown-render.js';
 import type { Clock, InputPort, OutputPort, Schedule, TerminalFacts } from './ports.js';
 import type { StatusFacts } from './status-line.js';
 import type { ResultDetail } from './tool-lines.js';

@@ -1,7 +1,7 @@
 import { isError, parseEnvelope, type Envelope } from '../core/envelope.js';
 import type { ToolResultData } from '../core/event.js';
 import { isRecord } from '../core/json.js';
-import { decisionText } from './decision-text.js';
+import { decisionText } from './panels/decision-text.js';
 import { paintDiff } from './diff-lines.js';
 import { formatDuration } from './format.js';
 import { wrapLine } from './rows.js';

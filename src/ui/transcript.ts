@@ -1,6 +1,6 @@
 import { itemLines, type ItemStyle } from './item-lines.js';
-import { createMarkdownStream, type MarkdownStream } from './markdown-stream.js';
-import type { Highlight } from './highlight.js';
+import { createMarkdownStream, type MarkdownStream } from './markdown/markdown-stream.js';
+import type { Highlight } from './markdown/highlight.js';
 import { dropColumns, wrapLine } from './rows.js';
 import type { Lost } from './screen.js';
 import type { Item } from './view.js';

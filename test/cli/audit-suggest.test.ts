@@ -1,7 +1,7 @@
 import { parse } from 'unbash';
 import { expect, test } from 'vitest';
-import { suggestRules, type AskedCall, type Suggestions } from '../../src/cli/audit-suggest.js';
-import { classifyShell } from '../../src/policy/shell-classify.js';
+import { suggestRules, type AskedCall, type Suggestions } from '../../src/cli/record/audit-suggest.js';
+import { classifyShell } from '../../src/policy/shell/shell-classify.js';
 import { context } from '../policy/judging.js';
 
 let time = 1_800_000_000_000;

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { completionScript, isCompletionShell } from '../../src/cli/completion-command.js';
-import type { CompletionCommand } from '../../src/cli/completion-spec.js';
+import { completionScript, isCompletionShell } from '../../src/cli/commands/completion-command.js';
+import type { CompletionCommand } from '../../src/cli/commands/completion-spec.js';
 
 const leaf = (name: string, args: CompletionCommand['args'] = []): CompletionCommand => ({ name, description: `it's ${name}: one`, options: [{ flags: ['--json'], description: 'as JSON', value: null }], commands: [], args });
 const spec: CompletionCommand = {

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { runConfigCommand, type ConfigCommandIo } from '../../src/cli/config-command.js';
+import { runConfigCommand, type ConfigCommandIo } from '../../src/cli/commands/config-command.js';
 
 interface Ran { readonly code: number; readonly out: string; readonly err: string }
 

@@ -3,9 +3,9 @@ import { createServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { checkConfig, checkDisk, checkKeys, checkNode, checkRipgrep, checkStore, checkTerminal, type DoctorCheck } from '../../src/cli/doctor-checks.js';
-import { runDoctor, type DoctorFacts } from '../../src/cli/doctor-command.js';
-import { findRipgrep, freeBytes, reachesServer, storeFacts, terminalFacts } from '../../src/cli/doctor-probes.js';
+import { checkConfig, checkDisk, checkKeys, checkNode, checkRipgrep, checkStore, checkTerminal, type DoctorCheck } from '../../src/cli/commands/doctor-checks.js';
+import { runDoctor, type DoctorFacts } from '../../src/cli/commands/doctor-command.js';
+import { findRipgrep, freeBytes, reachesServer, storeFacts, terminalFacts } from '../../src/cli/commands/doctor-probes.js';
 
 const terminal = { isTerminal: true, term: 'xterm-256color', colorBits: 24, noColor: false, columns: 80, rows: 24, unicode: true };
 const facts: DoctorFacts = {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { toHtml } from '../../src/cli/export-html.js';
-import { readJsonl, toJsonl } from '../../src/cli/export-jsonl.js';
-import { toMarkdown } from '../../src/cli/export-markdown.js';
-import { createRedactor } from '../../src/cli/redact.js';
-import { foldTurns, type StatsRow } from '../../src/cli/stats-fold.js';
-import { csvLine } from '../../src/cli/csv.js';
+import { toHtml } from '../../src/cli/record/export-html.js';
+import { readJsonl, toJsonl } from '../../src/cli/record/export-jsonl.js';
+import { toMarkdown } from '../../src/cli/record/export-markdown.js';
+import { createRedactor } from '../../src/cli/record/redact.js';
+import { foldTurns, type StatsRow } from '../../src/cli/record/stats-fold.js';
+import { csvLine } from '../../src/cli/record/csv.js';
 import type { Event } from '../../src/core/event.js';
 import { event, sessionRow } from '../store/samples.js';
 

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
-import { resolveModel, resolveReady } from '../../src/cli/model-opening.js';
-import { configuredWish } from '../../src/cli/provider-settings.js';
+import { resolveModel, resolveReady } from '../../src/cli/open/model-opening.js';
+import { configuredWish } from '../../src/cli/open/provider-settings.js';
 import type { Setup } from '../../src/cli/setup.js';
 
 const keys = { OPENAI_API_KEY: 'k-openai', ANTHROPIC_API_KEY: 'k-anthropic', DEEPSEEK_API_KEY: 'k-deepseek' };

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { createPathFacts } from '../../src/cli/path-facts.js';
+import { createPathFacts } from '../../src/cli/open/path-facts.js';
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'agent-facts-')));
 afterAll(() => { rmSync(root, { recursive: true, force: true }); });

@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Assembly } from '../../src/cli/assembly.js';
-import { compactCommands } from '../../src/cli/compact-commands.js';
-import { rewindCommand } from '../../src/cli/rewind-command.js';
-import type { SessionDesk } from '../../src/cli/session-desk.js';
-import { undoCommands } from '../../src/cli/undo-commands.js';
+import type { Assembly } from '../../src/cli/open/assembly.js';
+import { compactCommands } from '../../src/cli/repl/compact-commands.js';
+import { rewindCommand } from '../../src/cli/repl/rewind-command.js';
+import type { SessionDesk } from '../../src/cli/repl/session-desk.js';
+import { undoCommands } from '../../src/cli/repl/undo-commands.js';
 import { project } from '../../src/core/project.js';
 import type { CommandContext } from '../../src/ui/command.js';
 import { undoRig, type UndoRig } from './undo-rig.js';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
-import { checkSandbox, openSandbox } from '../../src/cli/sandbox-opening.js';
+import { checkSandbox, openSandbox } from '../../src/cli/open/sandbox-opening.js';
 import { settingFlags } from '../../src/cli/setup.js';
 import type { RootOptions } from '../../src/cli/options.js';
 

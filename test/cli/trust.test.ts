@@ -2,10 +2,10 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, syml
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { readContextFiles } from '../../src/cli/context-files.js';
-import { openTrustFile } from '../../src/cli/trust-file.js';
-import { trustQuestion } from '../../src/cli/trust-listing.js';
-import { askForTrust } from '../../src/cli/trust-question.js';
+import { readContextFiles } from '../../src/cli/open/context-files.js';
+import { openTrustFile } from '../../src/cli/trust/trust-file.js';
+import { trustQuestion } from '../../src/cli/trust/trust-listing.js';
+import { askForTrust } from '../../src/cli/trust/trust-question.js';
 import { loadConfig, type LoadedProject } from '../../src/config/load.js';
 import type { ProjectFile } from '../../src/config/project-file.js';
 

@@ -11,7 +11,7 @@ import type { Store } from '../../src/core/store.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { createChangeWatch, type ChangeWatchOptions } from '../../src/tools/change-watch.js';
 import { builtinTools } from '../../src/tools/builtin.js';
-import { sha256Of } from '../../src/tools/file-writer.js';
+import { sha256Of } from '../../src/tools/files/file-writer.js';
 import { createProcessRunner } from '../../src/tools/process.js';
 import { createRegistry } from '../../src/tools/registry.js';
 import { loadSchemaCompiler } from '../../src/tools/schema-compiler.js';

@@ -2,11 +2,11 @@ import { rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { act } from '../../src/cli/undo-act.js';
-import { chooseReverts } from '../../src/cli/undo-choice.js';
-import { replaceFile } from '../../src/cli/undo-files.js';
-import { listReverts } from '../../src/cli/undo-listing.js';
-import { wishAt } from '../../src/cli/undo-plan.js';
+import { act } from '../../src/cli/undo/undo-act.js';
+import { chooseReverts } from '../../src/cli/undo/undo-choice.js';
+import { replaceFile } from '../../src/cli/undo/undo-files.js';
+import { listReverts } from '../../src/cli/undo/undo-listing.js';
+import { wishAt } from '../../src/cli/undo/undo-plan.js';
 import type { ChangeData, Event } from '../../src/core/event.js';
 import { put, treeOf, undoRig, type Step, type UndoRig } from './undo-rig.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Headers as LeanHeaders, Response as LeanResponse } from '../../src/providers/http-fetch-classes.js';
+import { Headers as LeanHeaders, Response as LeanResponse } from '../../src/providers/http/http-fetch-classes.js';
 
 const cases: readonly (readonly [string, readonly (readonly [string, string])[]])[] = [
   ['names are lower case', [['Content-Type', 'a']]],

@@ -1,11 +1,11 @@
 import type { Api, Conversation, Message } from '../../src/core/conversation.js';
 import type { Fault, ModelChunk, Provider, ReceivedCall } from '../../src/core/provider.js';
 import type { Endpoint } from '../../src/providers/catalog.js';
-import { chatWire } from '../../src/providers/chat-wire.js';
-import { createHttpProvider, type HttpDependencies, type HttpLimits, type HttpProvider } from '../../src/providers/http-provider.js';
-import { realSchedule } from '../../src/providers/http-watch.js';
-import { messagesWire } from '../../src/providers/messages-wire.js';
-import { responsesWire } from '../../src/providers/responses-wire.js';
+import { chatWire } from '../../src/providers/wires/chat-wire.js';
+import { createHttpProvider, type HttpDependencies, type HttpLimits, type HttpProvider } from '../../src/providers/http/http-provider.js';
+import { realSchedule } from '../../src/providers/http/http-watch.js';
+import { messagesWire } from '../../src/providers/wires/messages-wire.js';
+import { responsesWire } from '../../src/providers/wires/responses-wire.js';
 
 export const testKey = 'test-key-0123456789';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { expect, test } from 'vitest';
-import { proxySettings } from '../../src/providers/http-proxy-env.js';
+import { proxySettings } from '../../src/providers/http/http-proxy-env.js';
 import { startFaultServer } from './http-fault-server.js';
 import { hello, listen, testEndpoint, testKey, testProvider } from './http-harness.js';
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import type { ModelChunk } from '../../src/core/provider.js';
-import type { Schedule } from '../../src/providers/http-watch.js';
+import type { Schedule } from '../../src/providers/http/http-watch.js';
 import { startFaultServer, type Attempt, type FaultServer } from './http-fault-server.js';
 import { hello, listen, testEndpoint, testKey, testProvider } from './http-harness.js';
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { Conversation, Message } from '../../src/core/conversation.js';
 import type { ModelChunk } from '../../src/core/provider.js';
-import { createOfflineProvider } from '../../src/providers/offline.js';
-import { readRequest } from '../../src/providers/offline-request.js';
+import { createOfflineProvider } from '../../src/providers/offline/offline.js';
+import { readRequest } from '../../src/providers/offline/offline-request.js';
 
 const names = ['glob', 'grep', 'file_read', 'file_write', 'file_edit', 'bash'];
 const tools = names.map((name) => ({ name, description: name, input_schema: { type: 'object' } }));

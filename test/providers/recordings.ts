@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { chatWire } from '../../src/providers/chat-wire.js';
-import { messagesWire } from '../../src/providers/messages-wire.js';
-import { responsesWire } from '../../src/providers/responses-wire.js';
-import { createSseReader } from '../../src/providers/sse.js';
-import type { Wire, WireChunk } from '../../src/providers/wire.js';
+import { chatWire } from '../../src/providers/wires/chat-wire.js';
+import { messagesWire } from '../../src/providers/wires/messages-wire.js';
+import { responsesWire } from '../../src/providers/wires/responses-wire.js';
+import { createSseReader } from '../../src/providers/wires/sse.js';
+import type { Wire, WireChunk } from '../../src/providers/wires/wire.js';
 
 const folder = new URL('../../../shared/fixtures/wire/', import.meta.url);
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { backoffMs, isRetryableAnswer, planRetry, retryAfterMs, type Failed } from '../../src/providers/retry.js';
+import { backoffMs, isRetryableAnswer, planRetry, retryAfterMs, type Failed } from '../../src/providers/http/retry.js';
 
 const rules = { maxRetries: 5, retryBaseMs: 500, maxRetryAfterMs: 60_000 };
 const now = Date.UTC(2026, 10, 20, 12, 0, 0);

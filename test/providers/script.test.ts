@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import type { Message } from '../../src/core/conversation.js';
 import type { ModelChunk } from '../../src/core/provider.js';
-import { createOfflineProvider } from '../../src/providers/offline.js';
+import { createOfflineProvider } from '../../src/providers/offline/offline.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-script-'));
 afterAll(() => { rmSync(folder, { recursive: true, force: true }); });

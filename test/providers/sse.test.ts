@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createSseReader } from '../../src/providers/sse.js';
-import type { ServerEvent } from '../../src/providers/wire.js';
+import { createSseReader } from '../../src/providers/wires/sse.js';
+import type { ServerEvent } from '../../src/providers/wires/wire.js';
 
 function read(...pieces: readonly (string | Uint8Array)[]): { readonly events: ServerEvent[]; readonly comments: number; readonly overflowed: boolean } {
   const reader = createSseReader();

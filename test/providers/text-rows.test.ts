@@ -1,8 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { JsonSchema } from '../../src/core/json.js';
-import { findJson } from '../../src/providers/text-json.js';
-import { createTextScanner } from '../../src/providers/text-scanner.js';
+import { findJson } from '../../src/providers/text/text-json.js';
+import { createTextScanner } from '../../src/providers/text/text-scanner.js';
 
 const folder = new URL('../../../shared/fixtures/parsers/', import.meta.url);
 const has = existsSync(folder);

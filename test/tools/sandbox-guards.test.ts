@@ -1,9 +1,9 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { isWithin, toolFolders } from '../../src/tools/sandbox-folders.js';
-import { createGuardScan } from '../../src/tools/sandbox-guards.js';
-import { homeInside, workspaceProblem } from '../../src/tools/sandbox-profile.js';
+import { isWithin, toolFolders } from '../../src/tools/sandbox/sandbox-folders.js';
+import { createGuardScan } from '../../src/tools/sandbox/sandbox-guards.js';
+import { homeInside, workspaceProblem } from '../../src/tools/sandbox/sandbox-profile.js';
 import { tree } from './workbench.js';
 
 const scanOf = (workspace: string, isSecret: (path: string) => boolean = () => false) => {

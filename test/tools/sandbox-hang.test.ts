@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Sandbox } from '../../src/core/tool.js';
 import { processesMarked } from '../../src/tools/process-group.js';
 import { createProcessRunner } from '../../src/tools/process.js';
-import { openSandbox } from '../../src/tools/sandbox-opening.js';
+import { openSandbox } from '../../src/tools/sandbox/sandbox-opening.js';
 import { call, context, registry, tree } from './workbench.js';
 
 const home = tree({ 'work/README.md': 'read me\n', 'work/.git/HEAD': 'ref: refs/heads/main\n', 'work/.git/objects/': '', 'work/.git/refs/': '', 'work/.git/config': '[core]\n\trepositoryformatversion = 0\n' });

@@ -2,10 +2,10 @@ import { chmodSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createProcessRunner } from '../../src/tools/process.js';
-import { createConfine } from '../../src/tools/sandbox-driver.js';
-import { sandboxEnvironment } from '../../src/tools/sandbox-environment.js';
-import { explainFailure, missingSystem } from '../../src/tools/sandbox-failure.js';
-import { openSandbox } from '../../src/tools/sandbox-opening.js';
+import { createConfine } from '../../src/tools/sandbox/sandbox-driver.js';
+import { sandboxEnvironment } from '../../src/tools/sandbox/sandbox-environment.js';
+import { explainFailure, missingSystem } from '../../src/tools/sandbox/sandbox-failure.js';
+import { openSandbox } from '../../src/tools/sandbox/sandbox-opening.js';
 import { bubblewrapWorks } from './sandbox-child.js';
 import { call, context, registry, tree } from './workbench.js';
 

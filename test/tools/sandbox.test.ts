@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { processesMarked } from '../../src/tools/process-group.js';
-import { processLimitFile } from '../../src/tools/sandbox-process-limit.js';
+import { processLimitFile } from '../../src/tools/sandbox/sandbox-process-limit.js';
 import { accounts, bubblewrapWorks, sandboxProcesses, type Account, type Step } from './sandbox-child.js';
 
 const calls = process.arch === 'arm64'

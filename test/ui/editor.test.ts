@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { displayText, editorText, editorWith, emptyEditor, paste, type, type Editor } from '../../src/ui/editor.js';
-import { editKey, moveLine } from '../../src/ui/editor-keys.js';
-import { layoutEditor } from '../../src/ui/editor-layout.js';
-import { browse, createHistory, findEntry, remember } from '../../src/ui/input-history.js';
-import { createKeyDecoder } from '../../src/ui/key-decoder.js';
+import { displayText, editorText, editorWith, emptyEditor, paste, type, type Editor } from '../../src/ui/input/editor.js';
+import { editKey, moveLine } from '../../src/ui/input/editor-keys.js';
+import { layoutEditor } from '../../src/ui/input/editor-layout.js';
+import { browse, createHistory, findEntry, remember } from '../../src/ui/input/input-history.js';
+import { createKeyDecoder } from '../../src/ui/input/key-decoder.js';
 
 /** Types the bytes of a terminal into the editor. */
 function typed(bytes: string, from: Editor = emptyEditor): Editor {

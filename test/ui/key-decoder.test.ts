@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createKeyDecoder, type InputEvent } from '../../src/ui/key-decoder.js';
-import { keyName } from '../../src/ui/key-tables.js';
+import { createKeyDecoder, type InputEvent } from '../../src/ui/input/key-decoder.js';
+import { keyName } from '../../src/ui/input/key-tables.js';
 
 function shown(events: readonly InputEvent[]): string[] {
   return events.map((event) => (event.type === 'key' ? keyName(event) : `${event.type}:${event.text}`));

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createMarkdownStream, renderMarkdown } from '../../src/ui/markdown-stream.js';
-import type { MarkdownStyle } from '../../src/ui/markdown-render.js';
+import { createMarkdownStream, renderMarkdown } from '../../src/ui/markdown/markdown-stream.js';
+import type { MarkdownStyle } from '../../src/ui/markdown/markdown-render.js';
 import { createTheme } from '../../src/ui/theme.js';
 
 const plain: MarkdownStyle = { theme: createTheme({ unicode: true, colors: 0, theme: 'dark' }), columns: 40, highlight: () => null };

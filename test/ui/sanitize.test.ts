@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { decisionText } from '../../src/ui/decision-text.js';
+import { decisionText } from '../../src/ui/panels/decision-text.js';
 import { createSanitizer, sanitize } from '../../src/ui/sanitize.js';
 
 interface Case {

@@ -1,5 +1,5 @@
 import { parse } from 'unbash';
-import { classifyShell } from '../../../src/policy/shell-classify.js';
+import { classifyShell } from '../../../src/policy/shell/shell-classify.js';
 import { context } from '../../policy/judging.js';
 import { mutatedCommand, randomNumbers } from './command-grammar.js';
 import { canTrace, tracePrograms } from './traced.js';

@@ -2,8 +2,8 @@ import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { createPathFacts } from '../../../src/cli/path-facts.js';
-import { withLandings } from '../../../src/cli/policy-opening.js';
+import { createPathFacts } from '../../../src/cli/open/path-facts.js';
+import { withLandings } from '../../../src/cli/open/policy-opening.js';
 import type { Policy } from '../../../src/core/policy.js';
 import type { Registry, ToolContext } from '../../../src/core/tool.js';
 import { createPolicy } from '../../../src/policy/policy.js';

@@ -1,0 +1,127 @@
+import { agentPaths, type Environment } from '../../config/paths.js';
+import { editConfigFile } from '../../config/edit.js';
+import { resolveKey, variableOf, type Key } from '../../config/key.js';
+import { loadConfig, type LoadedConfig, type LoadOptions } from '../../config/load.js';
+import { maskText, maskValue } from '../../config/mask.js';
+import { parseText } from '../../config/parse-text.js';
+import { unknownKeyProblem } from '../../config/override.js';
+import { textProblem, type ConfigProblem } from '../../config/problem.js';
+import { exit } from '../cli-error.js';
+import { configRows, originText } from './config-rows.js';
+import { keyText } from '../../config/schema.js';
+import { originRank, valueAt } from '../../config/merge.js';
+
+/** What a `config` command works with. The options are those that stand before or behind it on the command line. */
+export interface ConfigCommandIo {
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown };
+  readonly env: Environment;
+  /** Absolute, `-C` applied. */
+  readonly cwd: string;
+  readonly home: string;
+  readonly json?: boolean;
+  readonly set?: readonly string[];
+  readonly flags?: Readonly<Record<string, unknown>>;
+  readonly projectTrusted?: LoadOptions['projectTrusted'];
+}
+
+/** `agent config path|show|get KEY|set KEY VALUE|check`. `args` starts with the verb and holds no options. Returns the exit code; settings
+ *  are read here and not before, so that a broken file can still be found, checked and corrected. Values are shown with secrets masked. */
+export async function runConfigCommand(args: readonly string[], io: ConfigCommandIo): Promise<number> {
+  const [verb, ...rest] = args;
+  switch (verb) {
+    case 'path': return showPaths(io);
+    case 'show': return showAll(io);
+    case 'get': return getKey(rest, io);
+    case 'set': return setKey(rest, io);
+    case 'check': return check(io);
+    default: return fail(io, `unknown command "config ${verb ?? ''}"`, 'Use agent config path, show, get KEY, set KEY VALUE or check.');
+  }
+}
+
+function showPaths(io: ConfigCommandIo): number {
+  const { config, database, log, history } = agentPaths(io.env, io.home);
+  const files = [['config', config], ['database', database], ['log', log], ['history', history]] as const;
+  return print(io, io.json ? JSON.stringify(files.map(([name, path]) => ({ name, path }))) : config);
+}
+
+async function showAll(io: ConfigCommandIo): Promise<number> {
+  const loaded = await load(io);
+  const rows = configRows(loaded);
+  const keyWidth = Math.max(...rows.map((row) => row.key.length));
+  const lines = rows.map((row) => `${row.key.padEnd(keyWidth)}  ${row.value === null ? '-' : JSON.stringify(row.value)}  (${originText(row)})`);
+  print(io, io.json ? JSON.stringify(rows) : lines.join('\n'));
+  return report(loaded, io);
+}
+
+async function getKey([name = '']: readonly string[], io: ConfigCommandIo): Promise<number> {
+  const key = resolveKey(name);
+  if (!key) return failWith(io, unknownKeyProblem(name, 'agent config get'));
+  const loaded = await load(io);
+  const value = maskValue(valueAt(loaded.values, key.path) ?? null, key.path);
+  print(io, io.json || typeof value !== 'string' ? (value === null && !io.json ? '' : JSON.stringify(value)) : value);
+  return report(loaded, io);
+}
+
+/** The value `null` removes the key. */
+async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Promise<number> {
+  if (name === undefined || text === undefined) return fail(io, 'config set needs a key and a value', 'For example: agent config set max_tool_turns 10. The value null removes the key.');
+  const key = resolveKey(name);
+  if (!key) return failWith(io, unknownKeyProblem(name, 'agent config set'));
+  const parsed = text === 'null' ? { ok: true as const, value: undefined } : parseText(text, key);
+  if (!parsed.ok) return failWith(io, textProblem(keyText(key.path), key.path, parsed.reason));
+  const { config: file } = agentPaths(io.env, io.home);
+  try {
+    const edited = await editConfigFile(file, key.path, parsed.value);
+    if (!edited.ok) return failWith(io, edited.problem);
+  } catch (error) {
+    return fail(io, `${file} could not be written: ${(error as Error).message}`, 'Make its directory writable, or set AGENT_HOME to one that is.', exit.failed);
+  }
+  print(io, `${file}: ${keyText(key.path)} ${parsed.value === undefined ? 'removed' : `= ${JSON.stringify(maskValue(parsed.value, key.path))}`}`);
+  return sayOverruled(key, io);
+}
+
+/** A value that something else wins over is set all the same, and said. */
+async function sayOverruled(key: Key, io: ConfigCommandIo): Promise<number> {
+  const { origins } = await load(io);
+  const origin = origins[keyText(key.path)];
+  if (origin && originRank(origin) > originRank({ kind: 'user', file: '' })) {
+    io.stderr.write(`agent: ${keyText(key.path)} is overruled at the moment by ${origin.kind === 'environment' ? variableOf(keyText(key.path)) : `the ${origin.kind}`}\n`);
+  }
+  return exit.done;
+}
+
+async function check(io: ConfigCommandIo): Promise<number> {
+  const loaded = await load(io);
+  if (io.json) {
+    print(io, JSON.stringify(loaded.problems.map(({ message, hint, key, where, line, column, nearest }) => ({ message, hint, key, where, line: line ?? null, column: column ?? null, nearest: nearest ?? null }))));
+  } else if (loaded.problems.length === 0) {
+    print(io, `${loaded.config.files.config}: ok${loaded.project ? `\n${loaded.project.file.path}: ${loaded.project.trusted ? 'ok' : 'not trusted'}` : ''}`);
+  }
+  return report(loaded, io);
+}
+
+function load(io: ConfigCommandIo): Promise<LoadedConfig> {
+  const { env, cwd, home, set = [], flags = {}, projectTrusted = false } = io;
+  return loadConfig({ env, cwd, home, set, flags, projectTrusted });
+}
+
+function report({ notices, problems }: LoadedConfig, io: ConfigCommandIo): number {
+  for (const notice of notices) io.stderr.write(`agent: ${maskText(notice.message)}\n`);
+  for (const problem of problems) failWith(io, problem);
+  return problems.length === 0 ? exit.done : exit.usage;
+}
+
+function failWith(io: ConfigCommandIo, problem: ConfigProblem): number {
+  return fail(io, problem.message, problem.hint);
+}
+
+function fail(io: ConfigCommandIo, message: string, hint: string, code: number = exit.usage): number {
+  io.stderr.write(`agent: ${message}\n${hint}\n`);
+  return code;
+}
+
+function print(io: ConfigCommandIo, text: string): number {
+  io.stdout.write(`${text}\n`);
+  return exit.done;
+}

@@ -1,0 +1,76 @@
+import type { Event } from '../../core/event.js';
+import { didYouMean } from '../../core/nearest.js';
+import { project } from '../../core/project.js';
+import { vacuumDatabase } from '../../store/vacuum.js';
+import { CliError, exit } from '../cli-error.js';
+import { age, columns, printListing } from '../json-output.js';
+import type { RootOptions } from '../options.js';
+import { countOption, oneLine, withStore } from '../record/record-opening.js';
+import { requestBody, wireNames } from '../open/request-body.js';
+import { findSession } from '../open/session-files.js';
+
+type Options = RootOptions & { readonly json?: boolean; readonly here?: boolean; readonly limit?: string; readonly as?: string; readonly prompt?: string };
+
+export async function listSessions(options: Options): Promise<number> {
+  const limit = countOption(options.limit, '--limit', 50);
+  return await withStore(options, async (store, setup) => {
+    const rows = await store.list(limit, options.here ? setup.cwd : undefined);
+    printListing(options.json, rows.map((row) => ({
+      id: row.id, parent_id: row.parentId, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
+      created_at: row.createdAt, updated_at: row.updatedAt, prompt: row.prompt, events: row.events, cost_usd: row.costUsd,
+    })), () => (rows.length === 0
+      ? [options.here ? `No sessions of ${setup.cwd}.` : 'No sessions yet.']
+      : columns(rows.map((row) => [
+        row.id, age(Date.now() - row.updatedAt), `${row.events} events`, `${row.provider ?? '?'}/${row.model ?? '?'}`,
+        row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`, ...(options.here ? [] : [row.cwd]), oneLine(row.title ?? row.prompt ?? ''),
+      ]))));
+    return exit.done;
+  });
+}
+
+export async function showSession(id: string, options: Options): Promise<number> {
+  if (options.as !== undefined && !wireNames.includes(options.as)) {
+    throw new CliError(exit.usage, `--as: unknown wire \`${options.as}\``, `${didYouMean(options.as, wireNames)} Known: ${wireNames.join(', ')}`.trim());
+  }
+  return await withStore(options, async (store, setup) => {
+    const row = await findSession(store, id);
+    const events = await store.load(row.id);
+    if (options.as !== undefined) {
+      process.stdout.write(`${await requestBody(setup, { row, events, wire: options.as, prompt: options.prompt ?? null })}\n`);
+      return exit.done;
+    }
+    printListing(options.json, events.map(({ seq, kind, content, data, createdAt }) => ({ seq, kind, content, data, created_at: createdAt })),
+      () => [`${row.id}  ${row.cwd}  ${row.provider ?? '?'}/${row.model ?? '?'}${row.title === null ? '' : `  ${oneLine(row.title)}`}`, ...columns(events.map(eventLine))]);
+    return exit.done;
+  });
+}
+
+function eventLine(event: Event): readonly string[] {
+  return [String(event.seq), new Date(event.createdAt).toISOString(), event.kind, oneLine(event.content ?? '')];
+}
+
+export async function renameSession(id: string, title: string, options: Options): Promise<number> {
+  if (title.trim() === '') throw new CliError(exit.usage, 'a title needs at least one character', 'For example agent sessions rename 0198 "parser rewrite"');
+  return await withStore(options, async (store) => {
+    const row = await findSession(store, id);
+    await store.update(row.id, { title: title.trim() });
+    return exit.done;
+  });
+}
+
+export async function removeSessions(ids: readonly string[], options: Options): Promise<number> {
+  const file = await withStore(options, async (store, setup) => {
+    const rows = [];
+    for (const id of ids) rows.push(await findSession(store, id));
+    for (const row of rows) {
+      const lease = await store.acquire(row.id);
+      if (!lease.held) throw new CliError(exit.session, `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`, 'End that one first.');
+      const events = project(await store.load(row.id)).messages.length;
+      await store.remove(row.id);
+      process.stdout.write(`Removed ${row.id} (${events} messages).\n`);
+    }
+    return setup.config.files.database;
+  });
+  await vacuumDatabase(file).catch(() => undefined);
+  return exit.done;
+}

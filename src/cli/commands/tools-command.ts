@@ -1,0 +1,102 @@
+import { createInterface } from 'node:readline/promises';
+import { createHash } from 'node:crypto';
+import { dispatch } from '../../agent/dispatch.js';
+import type { TurnDeps } from '../../agent/turn.js';
+import { isError, type Envelope } from '../../core/envelope.js';
+import { didYouMean } from '../../core/nearest.js';
+import type { Answer, Approver } from '../../core/policy.js';
+import { createProjection } from '../../core/project.js';
+import type { Binding, Registry } from '../../core/tool.js';
+import { CliError, exit } from '../cli-error.js';
+import { endingSignals, onEndingSignal, type EndingSignal } from '../exit-code.js';
+import { columns, printListing } from '../json-output.js';
+import type { RootOptions } from '../options.js';
+import { openPolicy } from '../open/policy-opening.js';
+import { openSandbox } from '../open/sandbox-opening.js';
+import { setUp, type Setup } from '../setup.js';
+import { openToolbox } from '../open/toolbox.js';
+
+type Options = RootOptions & { readonly json?: boolean };
+
+export async function listTools(options: Options): Promise<number> {
+  const tools = (await openToolbox(await setUp(options), options.tools)).registry.list();
+  printListing(options.json, tools.map(({ name, description, input_schema, effect, toolset }) => ({ name, description, input_schema, effect, toolset })),
+    () => columns(tools.map((tool) => [tool.name, tool.toolset, tool.effect, tool.description])));
+  return exit.done;
+}
+
+export async function showTool(name: string, options: Options): Promise<number> {
+  const { registry } = await openToolbox(await setUp(options), undefined);
+  const tool = registry.get(name) ?? unknown(name, registry);
+  process.stdout.write(options.json
+    ? `${JSON.stringify({ name, description: tool.description, input_schema: tool.input_schema, effect: tool.effect, toolset: tool.toolset }, null, 2)}\n`
+    : `${tool.name} (${tool.toolset}, ${tool.effect})\n${tool.description}\n\n${JSON.stringify(tool.input_schema, null, 2)}\n`);
+  return exit.done;
+}
+
+function unknown(name: string, registry: Registry): never {
+  const names = registry.list().map((tool) => tool.name);
+  throw new CliError(exit.usage, `there is no tool \`${name}\``, `${didYouMean(name, names)} Known: ${names.join(', ')}`.trim());
+}
+
+/** Policy's own word on a call: nothing runs, `ask` stays `ask`. */
+export async function checkTool(name: string, json: string, options: Options): Promise<number> {
+  const setup = await setUp(options);
+  const { registry } = await openToolbox(setup, options.tools);
+  if (!registry.get(name)) unknown(name, registry);
+  const binding = registry.bind({ name, arguments: json });
+  if (!binding.ok) throw new CliError(exit.usage, binding.error.error, `agent tools show ${name} prints its schema.`);
+  const { risk, decision, reasons, sandbox, targets } = await openPolicy(setup).assess(binding.bound, setup.cwd);
+  process.stdout.write(`${JSON.stringify({ risk, decision, reasons, sandbox, ...(targets ? { targets } : {}) })}\n`);
+  return exit.done;
+}
+
+/** One call through the whole path, without a session. */
+export async function callTool(name: string, json: string, options: Options): Promise<number> {
+  const setup = await setUp(options);
+  const { registry, processes } = await openToolbox(setup, options.tools, await openSandbox(setup));
+  const binding = registry.bind({ name, arguments: json });
+  const stop = new AbortController();
+  onEndingSignal((signal) => { stop.abort(signal); });
+  const envelope = await runCall(setup, registry, { name, json, binding, signal: stop.signal });
+  await processes.killBackground();
+  process.stdout.write(`${JSON.stringify(envelope)}\n`);
+  if (stop.signal.aborted) return endingSignals[stop.signal.reason as EndingSignal];
+  return isError(envelope) ? exit.failed : exit.done;
+}
+
+interface Call { readonly name: string; readonly json: string; readonly binding: Binding; readonly signal: AbortSignal }
+
+async function runCall(setup: Setup, registry: Registry, { name, json, binding, signal }: Call): Promise<Envelope> {
+  const call = { id: 'call_1', type: 'function', function: { name, arguments: json }, response_id: 'r1' } as const;
+  return (await dispatch(standalone(setup, registry), { call, binding }, signal)).outcome.envelope;
+}
+
+/** What `dispatch` needs where there is no session: nothing is recorded. */
+function standalone(setup: Setup, registry: Registry): TurnDeps {
+  return {
+    registry, policy: openPolicy(setup), approver: terminalApprover(), cwd: setup.cwd, log: setup.log,
+    append: (draft) => Promise.resolve({ seq: 1, createdAt: 0, ...draft }), emit: () => undefined, events: () => [], projection: createProjection(),
+    model: () => { throw new Error('a call by hand has no model'); },
+    grants: new Set(), knownFiles: new Map(), limits: setup.config.limits, takeSteering: () => [], refuseRequest: () => null,
+    sha256: (text) => createHash('sha256').update(text).digest('hex'), now: () => performance.now(),
+  };
+}
+
+/** Asks on the terminal where there is one on both sides; default No. */
+function terminalApprover(): Approver {
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return { ask: () => Promise.resolve({ answer: 'unavailable' }) };
+  return {
+    async ask(question, signal): Promise<Answer> {
+      const lines = createInterface({ input: process.stdin, output: process.stderr });
+      try {
+        const reply = await lines.question(`${question.title}: ${JSON.stringify(question.argumentsText)}\n${question.verdict.reasons.join('\n')}\nRun it? [y/N] `, { signal });
+        return /^y(es)?$/i.test(reply.trim()) ? { answer: 'once' } : { answer: 'deny' };
+      } catch {
+        return { answer: 'deny' };
+      } finally {
+        lines.close();
+      }
+    },
+  };
+}

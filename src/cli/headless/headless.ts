@@ -1,0 +1,92 @@
+import type { AgentEvent } from '../../core/agent-event.js';
+import { knownEvent, type Event } from '../../core/event.js';
+import type { Fault } from '../../core/provider.js';
+import { firstLine } from '../../core/text.js';
+import type { Session } from '../../agent/session.js';
+import { exit } from '../cli-error.js';
+import { onEndingSignal, turnExitCode, type EndingSignal } from '../exit-code.js';
+import { createOutput } from './output.js';
+import { createUsageMeter, resultObject, streamLine } from './stream-json.js';
+import { version } from '../version.js';
+
+export type OutputFormat = 'text' | 'json' | 'stream-json';
+
+export interface HeadlessOptions {
+  readonly session: Session;
+  readonly prompt: string;
+  readonly format: OutputFormat;
+  readonly verbose: boolean;
+  readonly toolNames: readonly string[];
+  /** Said before the turn: notices of start-up. */
+  readonly notices: readonly Notice[];
+  readonly now: () => number;
+}
+
+export interface Notice { readonly level: 'info' | 'warn' | 'error'; readonly code: string; readonly message: string }
+
+/** One user turn without a terminal; gives the exit code. Source: contracts 4. */
+export async function runHeadless(options: HeadlessOptions): Promise<number> {
+  const { session, format } = options;
+  const startedAt = options.now();
+  let readerGone = false;
+  const out = createOutput(process.stdout, () => {
+    readerGone = true;
+    session.interrupt();
+  });
+  const line = (value: unknown): void => { out.write(`${JSON.stringify(value)}\n`); };
+  const meter = createUsageMeter();
+  let signal: EndingSignal | null = null;
+  onEndingSignal((name) => { signal ??= name; session.interrupt(); });
+
+  const { provider, model } = session.ref();
+  if (format === 'stream-json') line({ type: 'session', session_id: session.id, provider, model, cwd: session.cwd, tools: options.toolNames, version });
+  const toErrors = createErrorPrinter(options.verbose, format);
+  const see = (event: AgentEvent): void => {
+    meter.see(event);
+    toErrors(event);
+    if (format !== 'stream-json') return;
+    const value = streamLine(event);
+    if (value) line(value);
+  };
+  session.subscribe(see);
+  for (const notice of options.notices) see({ type: 'notice', ...notice });
+
+  const end = await session.submit(options.prompt);
+  if (format === 'text' && end.text !== '') out.write(end.text.endsWith('\n') ? end.text : `${end.text}\n`);
+  if (format !== 'text') line(resultObject(end, session.id, meter.sum(), options.now() - startedAt));
+  if (end.fault && format !== 'stream-json') process.stderr.write(describeFault(end.fault));
+  await out.drained();
+  return readerGone && !signal ? exit.done : turnExitCode(end, signal);
+}
+
+function describeFault({ message, hint }: Fault): string {
+  return hint ? `agent: ${message}\n${hint}\n` : `agent: ${message}\n`;
+}
+
+/** What goes to stderr: warnings and retries (in `stream-json` they are lines of it), and with `-v` one line per tool call. */
+function createErrorPrinter(verbose: boolean, format: OutputFormat): (event: AgentEvent) => void {
+  const titles = new Map<string, string>();
+  return (event) => {
+    if (format !== 'stream-json') printTrouble(event);
+    if (verbose && event.type === 'event') printCall(event.event, titles);
+  };
+}
+
+function printTrouble(event: AgentEvent): void {
+  if (event.type === 'notice' && event.level !== 'info') process.stderr.write(`agent: ${event.message}\n`);
+  if (event.type !== 'retry_scheduled') return;
+  process.stderr.write(`agent: ${event.reason}; trying again in ${(event.delayMs / 1000).toFixed(1)} s (${event.attempt} of ${event.maxRetries})\n`);
+}
+
+function printCall(raw: Event, titles: Map<string, string>): void {
+  const event = knownEvent(raw);
+  if (event?.kind === 'tool_call') titles.set(event.data.id, event.content);
+  if (event?.kind !== 'tool_result') return;
+  const title = printable(titles.get(event.data.tool_call_id) ?? event.data.name);
+  process.stderr.write(`${event.data.success ? '✔' : '✘'} ${title}: ${printable(firstLine(event.content, 200))} (${event.data.duration_ms}ms)\n`);
+}
+
+/** Text from a model or a file, safe on a terminal: control characters become `\u…`. */
+function printable(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}

@@ -1,0 +1,116 @@
+import { createHash } from 'node:crypto';
+import { createSession, type Session } from '../../agent/session.js';
+import type { Event } from '../../core/event.js';
+import { isRecord } from '../../core/json.js';
+import type { SessionRow } from '../../core/store.js';
+import { findModel } from '../../providers/models.js';
+import { directoryId } from '../directory-id.js';
+import type { Notice } from '../headless/headless.js';
+import { explainMissing, keepMark, lostEvents } from '../lost-events.js';
+import { openModel, type OpenedModel } from './model-opening.js';
+import { lastTools, openingEvents, readContext } from './opening-events.js';
+import { configuredWish, type ModelWish } from './provider-settings.js';
+import { changedTools } from './resumed-settings.js';
+import { createDraftMask } from '../secrets.js';
+import { newSessionId, openSession, type OpenedSession, type SessionWish } from './session-files.js';
+import { spendCheck } from './spend-limit.js';
+import { openKeeping } from '../undo/undo-keeping.js';
+import type { Setup } from '../setup.js';
+import type { Workbench } from './workbench.js';
+
+/** A session with all its parts, ready for its next turn. */
+export interface Assembly {
+  readonly session: Session;
+  readonly row: SessionRow;
+  readonly model: OpenedModel;
+  readonly notices: readonly Notice[];
+  /** Saves what is unsaved and gives back the lease and the connection; the workbench stays. */
+  close(): Promise<void>;
+}
+
+/** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
+export async function assemble(bench: Workbench, wish: SessionWish, interactive: boolean): Promise<Assembly> {
+  const { setup, store, registry } = bench;
+  const createdAt = Date.now();
+  const fresh: SessionRow = { id: newSessionId(() => createdAt), parentId: null, cwd: setup.cwd, title: null, provider: null, model: null, createdAt, updatedAt: createdAt, ...directoryOf(setup.cwd) };
+  const { database } = setup.config.files;
+  const opened = await openSession(store, wish, fresh).catch(async (error: unknown) => { throw bench.durable ? await explainMissing(error, store, database, wish, setup.cwd) : error; });
+  const model = await openModel(setup, modelWish(setup, opened)).catch(async (error: unknown) => {
+    await opened.release();
+    throw error;
+  });
+  // A prompt in hand is sent in a moment: the connection is made while the session is put together.
+  if (!interactive) model.warm();
+  const context = opened.restored.length > 0 ? { files: [], notices: [] } : readContext(setup);
+  const row: SessionRow = { ...opened.row, cwd: setup.cwd, provider: model.ref.provider, model: model.ref.model };
+  const mask = createDraftMask(setup.secrets);
+  const session = createSession({
+    store, row, registry, interactive, model, policy: bench.policy,
+    restored: opened.restored, notes: changesSince(opened, setup.cwd, createdAt),
+    opening: opened.restored.length > 0 ? [] : openingEvents(setup, registry, context.files),
+    connect: async (ref) => (await openModel(setup, { provider: ref.provider, model: ref.model })).provider,
+    refuseRequest: spendCheck(setup, model.ref),
+    limits: setup.config.limits, keeping: openKeeping(setup), contextWindow: ({ provider, model: name }) => findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
+    sha256: (text) => createHash('sha256').update(text).digest('hex'),
+    now: Date.now, log: setup.log, ...(mask ? { mask } : {}),
+  });
+  const note = bench.durable ? keepMark(session, database) : null;
+  const lost = bench.durable && opened.restored.length > 0 ? await lostEvents(store, database, wish, opened, setup.cwd) : [];
+  const notices = [...movedNotice(opened, setup.cwd), ...lost, ...context.notices.map((message): Notice => ({ level: 'warn', code: 'context_file', message }))];
+  return {
+    session, row, model, notices: [...notices, ...await bringUpToDate(session, opened, model, bench)],
+    close: async () => {
+      await session.flush();
+      await note?.();
+      await opened.release().catch(() => undefined);
+      model.close();
+    },
+  };
+}
+
+function directoryOf(cwd: string): Pick<SessionRow, 'directoryId'> {
+  const id = directoryId(cwd);
+  return id === null ? {} : { directoryId: id };
+}
+
+function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly Notice[] {
+  return movedFrom === null ? [] : [{ level: 'warn', code: 'directory_moved', message: `This directory was ${movedFrom} before it was moved. Session ${row.id} goes on in ${cwd}.` }];
+}
+
+/** What the frozen system prompt no longer says right: directory and day. */
+function changesSince(opened: OpenedSession, cwd: string, now: number): readonly string[] {
+  const last = opened.restored.at(-1);
+  if (!last) return [];
+  const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+  return [
+    ...(opened.row.cwd === cwd ? [] : [`[Note: the working directory is now ${cwd}]`]),
+    ...(day(last.createdAt) === day(now) ? [] : [`[Note: today is ${day(now)}]`]),
+  ];
+}
+
+/** What was said on the command line wins, then what the session used, then the configuration. A session of the embedded provider has no
+ *  preference: once there is a real model, it goes on with that. */
+function modelWish(setup: Setup, opened: OpenedSession): ModelWish {
+  const explicit = ['model', 'provider', 'base_url'].some((key) => ['flag', 'set'].includes(setup.loaded.origins[key]?.kind ?? ''));
+  const { row } = opened;
+  const preferred = row.provider !== null && row.model !== null && row.model !== 'offline';
+  return !explicit && opened.restored.length > 0 && preferred ? { provider: row.provider, model: row.model } : configuredWish(setup);
+}
+
+/** Brings an old session up to what is asked of it now: open calls answered, another model noted, an explicit change of tools appended. */
+async function bringUpToDate(session: Session, opened: OpenedSession, model: OpenedModel, bench: Workbench): Promise<readonly Notice[]> {
+  if (opened.restored.length === 0) return [];
+  await session.repair();
+  const switched = opened.row.provider !== model.ref.provider || opened.row.model !== model.ref.model;
+  if (switched) await session.switchModel(model.ref);
+  const notices: readonly Notice[] = switched && hasReasoning(opened.restored)
+    ? [{ level: 'info', code: 'model_changed', message: `The session goes on with ${model.ref.provider}/${model.ref.model}. Reasoning of the model before is not sent to it.` }] : [];
+  const tools = changedTools(bench.setup, bench.registry, lastTools(opened.restored), bench.options.tools);
+  if (tools === null) return notices;
+  await session.append(tools);
+  return [...notices, { level: 'info', code: 'tools_changed', message: "The tools or their settings changed: the provider's cache of this conversation is lost once." }];
+}
+
+function hasReasoning(events: readonly Event[]): boolean {
+  return events.some((event) => event.kind === 'assistant' && isRecord(event.data) && Array.isArray(event.data.reasoning));
+}

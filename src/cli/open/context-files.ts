@@ -1,0 +1,71 @@
+import { closeSync, constants, existsSync, fstatSync, openSync, readSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isKernelPath, landedPath } from '../../tools/tool-path.js';
+import { spelledOut } from '../trust/trust-listing.js';
+
+const maxBytes = 64 * 1024;
+/** What a reader does not see and a model does: controls, formats, tag characters, variation selectors but the one that emoji carry, letters without a shape. */
+const hidden = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\p{Cf}|[\u115f\u1160\u2065\u3164\uffa0]|\u034f|\u17b4|\u17b5|[\u180b-\u180f]|[\ufe00-\ufe0e]|[\u{e0000}-\u{e0fff}]/gu;
+
+interface ContextFile { readonly path: string; readonly text: string }
+
+export interface ContextFiles { readonly files: readonly ContextFile[]; readonly notices: readonly string[] }
+
+/** Reads the user's own `AGENTS.md` and those from the repository's root down to `cwd`, the most general first; no file of another agent. At most 64 KiB of each is
+ *  taken; hidden characters are removed and counted in a notice. A file that cannot be read, or a repository's that is a link out of it, is named in a notice. */
+export function readContextFiles(cwd: string, userDir: string): ContextFiles {
+  const notices: string[] = [];
+  const { root, paths } = projectFiles(cwd);
+  const wanted = [{ path: join(userDir, 'AGENTS.md'), within: null }, ...paths.map((path) => ({ path, within: root }))];
+  const files = wanted.flatMap(({ path, within }) => {
+    try {
+      return readOne(path, within, notices);
+    } catch (error) {
+      if (!isMissing(error)) notices.push(`${path} could not be read: ${error instanceof Error ? error.message : String(error)}`);
+      return [];
+    }
+  });
+  return { files, notices };
+}
+
+/** Never waits for a pipe or a device. */
+function readOne(path: string, within: string | null, notices: string[]): readonly ContextFile[] {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  try {
+    const stats = fstatSync(descriptor);
+    if (!stats.isFile()) return [];
+    const landed = landedPath(descriptor, path);
+    if (isKernelPath(landed) || (within !== null && !landed.startsWith(within.endsWith('/') ? within : `${within}/`))) {
+      notices.push(`${path} is a link out of the project, to ${spelledOut(landed)}; it was not read.`);
+      return [];
+    }
+    const bytes = Buffer.alloc(maxBytes);
+    const raw = bytes.toString('utf8', 0, readSync(descriptor, bytes, 0, maxBytes, 0)).replace(/^\ufeff/, '').toWellFormed();
+    if (stats.size > maxBytes) notices.push(`${path} has ${stats.size} bytes; the model is given the first ${maxBytes}.`);
+    const count = raw.match(hidden)?.length ?? 0;
+    if (count > 0) notices.push(`${path} holds ${count} hidden characters; they were left out.`);
+    return [{ path, text: raw.replace(hidden, '') }];
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
+}
+
+/** `root`: where the files must lie, links resolved. */
+function projectFiles(cwd: string): { readonly root: string; readonly paths: readonly string[] } {
+  const root = repositoryRoot(cwd);
+  const folders = [cwd];
+  for (let at = cwd; root !== null && at !== root; at = dirname(at)) folders.unshift(dirname(at));
+  return { root: realpathSync(root ?? cwd), paths: folders.map((folder) => join(folder, 'AGENTS.md')) };
+}
+
+/** The nearest folder at or above `cwd` that holds `.git`, or null. */
+export function repositoryRoot(cwd: string): string | null {
+  for (let at = cwd; ; at = dirname(at)) {
+    if (existsSync(join(at, '.git'))) return at;
+    if (dirname(at) === at) return null;
+  }
+}

@@ -1,0 +1,123 @@
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Api, ModelRef } from '../../core/conversation.js';
+import type { Provider } from '../../core/provider.js';
+import { resolveProvider, type Endpoint, type ProviderChoice, type Resolution } from '../../providers/catalog.js';
+import { builtInPresets } from '../../providers/catalog-presets.js';
+import type { HttpDependencies } from '../../providers/http/http-provider.js';
+import { maskProvider } from '../../providers/masked-provider.js';
+import { findModel } from '../../providers/models.js';
+import type { Wire } from '../../providers/wires/wire.js';
+import { CliError, exit } from '../cli-error.js';
+import { providerSettings, type ModelWish } from './provider-settings.js';
+import { createMask } from '../secrets.js';
+import type { Setup } from '../setup.js';
+
+/** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
+export interface OpenedModel { readonly provider: Provider; readonly ref: ModelRef; warm(): void; close(): void }
+
+/** Opens the model that is wished for, or the best there is: the first provider with a key, a local server, the embedded provider.
+ *  Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing key. */
+export async function openModel(setup: Setup, wish: ModelWish): Promise<OpenedModel> {
+  const { ref, endpoint } = await resolveReady(setup, wish);
+  const opened = await connect(setup, ref, endpoint);
+  return setup.secrets.length === 0 ? opened : { ...opened, provider: maskProvider(opened.provider, createMask(setup.secrets)) };
+}
+
+/** The model and endpoint that are wished for. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a missing key, 1 for a local server that
+ *  would have to say which models it has and does not run. */
+export async function resolveReady(setup: Setup, wish: ModelWish): Promise<Extract<Resolution, { ok: true }>> {
+  const choice = providerChoice(setup, wish);
+  const named = wish.provider !== null || wish.model !== null || choice.baseUrl !== undefined;
+  const fallback = named ? undefined : await (await import('../../providers/discover.js')).chooseProvider({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
+  const asked = { ...choice, ...(fallback ? { fallback } : {}) };
+  const resolved = resolveProvider(asked);
+  if (resolved.ok) return resolved;
+  const { kind, message, hint } = resolved.problem;
+  const served = kind === 'model_missing' ? await firstServed(setup, asked) : null;
+  if (served !== null) return served;
+  throw new CliError(kind === 'key_missing' ? exit.credentials : exit.usage, message, hint);
+}
+
+/** The first model that a server of this machine lists; null for other servers. */
+async function firstServed(setup: Setup, asked: ProviderChoice): Promise<Extract<Resolution, { ok: true }> | null> {
+  const named = { ...asked, name: asked.name ?? asked.model ?? '', model: 'any' };
+  const resolved = resolveProvider(named);
+  if (!resolved.ok || !resolved.endpoint.local) return null;
+  const listed = await (await import('../../providers/discover.js')).listModels(resolved.endpoint, setup.env, 2000);
+  if (!listed.ok) throw new CliError(exit.failed, listed.message, 'Start it, or choose another provider with --provider.');
+  const first = listed.models[0];
+  if (first === undefined) throw new CliError(exit.usage, `${resolved.endpoint.label} at ${resolved.endpoint.baseUrl} has no model`, 'Load one there first.');
+  return { ...resolved, ref: { ...resolved.ref, model: first.id } };
+}
+
+/** A wish with all that the settings and the environment say of providers. */
+export function providerChoice(setup: Setup, wish: ModelWish): ProviderChoice {
+  return {
+    env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom, allowInsecure: setup.config.http.allowInsecure,
+    ...(wish.provider === null ? {} : { name: wish.provider }),
+    ...(wish.model === null ? {} : { model: wish.model }),
+    ...providerSettings(setup),
+  };
+}
+
+/** The model that `name` means in a session that uses `current`: without a provider in it, one of the same provider. Asks nobody. */
+export function resolveModel(setup: Setup, name: string, current: ModelRef): Resolution {
+  const fallback = current.api === 'offline' ? {} : { fallback: { provider: current.provider, model: null } };
+  return resolveProvider({ ...providerChoice(setup, { provider: null, model: name }), ...fallback });
+}
+
+const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
+  await wait(delayMs, undefined, { signal }).catch(() => undefined);
+};
+
+async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise<OpenedModel> {
+  if (endpoint.api === 'offline') {
+    await checkScript(setup, ref.model);
+    const { createOfflineProvider } = await import('../../providers/offline/offline.js');
+    return { ref, provider: createOfflineProvider({ cwd: setup.cwd, sleep }), warm: () => undefined, close: () => undefined };
+  }
+  const [{ createHttpProvider }, wire] = await Promise.all([import('../../providers/http/http-provider.js'), wireOf(endpoint.api)]);
+  const provider = createHttpProvider(endpoint, wire, setup.config.http, httpDependencies(setup, endpoint));
+  return { ref, provider: endpoint.local ? await watched(setup, provider, endpoint) : provider, warm: () => { provider.warm(); }, close: () => { provider.close(); } };
+}
+
+/** What an HTTP provider needs of the world. */
+export function httpDependencies(setup: Setup, endpoint: Endpoint): HttpDependencies {
+  return {
+    now: Date.now, random: Math.random, sleep, env: setup.env,
+    schedule: (callback, delayMs) => {
+      const timer = setTimeout(callback, delayMs);
+      return () => { clearTimeout(timer); };
+    },
+    price: (model) => findModel(endpoint.provider, model, setup.config.provider.models)?.price ?? null,
+  };
+}
+
+async function watched(setup: Setup, provider: Provider, endpoint: Endpoint): Promise<Provider> {
+  const [{ watchLocalWindow }, { localContextWindow }] = await Promise.all([import('../../providers/local-window.js'), import('../../providers/discover.js')]);
+  return watchLocalWindow(provider, { label: endpoint.label, ask: (model) => localContextWindow(endpoint, model, setup.env, 500) });
+}
+
+/** A script that cannot be played is a wrong option, found before anything starts. */
+async function checkScript(setup: Setup, model: string): Promise<void> {
+  if (!model.endsWith('.json')) return;
+  const script = await (await import('../../providers/offline/script-file.js')).readScript(model, setup.cwd);
+  if (!script.ok) throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
+}
+
+/** The wire's code, loaded for the wire in use alone. */
+export async function wireOf(api: Exclude<Api, 'offline'>): Promise<Wire> {
+  switch (api) {
+    case 'openai-chat': return (await import('../../providers/wires/chat-wire.js')).chatWire;
+    case 'openai-responses': return (await import('../../providers/wires/responses-wire.js')).responsesWire;
+    case 'anthropic-messages': return (await import('../../providers/wires/messages-wire.js')).messagesWire;
+    default: return api satisfies never;
+  }
+}
+
+/** The endpoint data of a provider for showing a request; needs no key. */
+export function endpointFor(setup: Setup, provider: string | null, api: Exclude<Api, 'offline'>): Pick<Endpoint, 'quirks' | 'extraBody'> {
+  const env = Object.fromEntries(Object.entries(setup.env).map(([name, value]) => [name, value]));
+  const resolved = resolveProvider({ ...providerChoice({ ...setup, env }, { provider, model: 'any' }), api });
+  return resolved.ok && resolved.ref.api === api ? resolved.endpoint : { quirks: {} };
+}

@@ -1,0 +1,62 @@
+import { lstat, open, readlink } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import type { PathFacts } from '../../policy/facts.js';
+
+const maxLinks = 40;
+
+/** What the kernel would find at a path, one component at a time and following links, for the names that exist and those that do not yet. */
+export function createPathFacts(places: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'>): PathFacts {
+  return { ...places, landing, readText };
+}
+
+async function landing(path: string): Promise<string | null> {
+  if (!isAbsolute(path)) return null;
+  const left = path.split('/').filter((part) => part !== '' && part !== '.').toReversed();
+  let at = '/';
+  let missing = false;
+  for (let links = 0; left.length > 0;) {
+    const part = left.pop() ?? '';
+    if (part === '..') {
+      at = dirname(at);
+      continue;
+    }
+    const next = join(at, part);
+    const link: LinkTarget = missing ? { kind: 'plain' } : await linkTarget(next);
+    if (link.kind === 'unknown') return null;
+    if (link.kind === 'missing') missing = true;
+    if (link.kind === 'link') {
+      if (++links > maxLinks) return null;
+      if (isAbsolute(link.target)) at = '/';
+      left.push(...link.target.split('/').filter((item) => item !== '' && item !== '.').toReversed());
+    } else at = next;
+  }
+  return at;
+}
+
+type LinkTarget = { readonly kind: 'plain' | 'missing' | 'unknown' } | { readonly kind: 'link'; readonly target: string };
+
+async function linkTarget(path: string): Promise<LinkTarget> {
+  try {
+    const stat = await lstat(path);
+    return stat.isSymbolicLink() ? { kind: 'link', target: await readlink(path) } : { kind: 'plain' };
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : '';
+    return { kind: code === 'ENOENT' || code === 'ENOTDIR' ? 'missing' : 'unknown' };
+  }
+}
+
+async function readText(path: string, maxBytes: number): Promise<string | null> {
+  try {
+    if (!(await lstat(path)).isFile()) return null;
+    const file = await open(path, 'r');
+    try {
+      const buffer = Buffer.alloc(maxBytes);
+      const { bytesRead } = await file.read(buffer, 0, maxBytes, 0);
+      return buffer.toString('utf8', 0, bytesRead);
+    } finally {
+      await file.close();
+    }
+  } catch {
+    return null;
+  }
+}

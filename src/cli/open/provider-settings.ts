@@ -1,0 +1,62 @@
+import { originRank, type Leaf } from '../../config/merge.js';
+import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
+import type { ProviderChoice } from '../../providers/catalog.js';
+import type { Setup } from '../setup.js';
+
+/** Which model: from options and configuration, or from the row of the session that is resumed. */
+export interface ModelWish { readonly provider: string | null; readonly model: string | null }
+
+/** What the settings say. A model that names its provider wins over a `provider` from a layer below: `-m anthropic/…` means Anthropic, whatever the file says. */
+export function configuredWish(setup: Setup): ModelWish {
+  return wishOf(setup, setup.loaded.leaves);
+}
+
+/** The settings that belong to one provider, each with the provider it was configured for: the one that its own layer or one below names, else the one that
+ *  all settings together name. A base URL without any provider is for `openai`. */
+export function providerSettings(setup: Setup): Pick<ProviderChoice, 'baseUrl' | 'api' | 'extraBody' | 'owners'> {
+  const { provider: section, request } = setup.config;
+  const owner = (key: string): string => ownerOf(setup, key) ?? 'openai';
+  const hasBody = Object.keys(request.extraBody).length > 0;
+  return {
+    ...(section.baseUrl === null ? {} : { baseUrl: section.baseUrl }),
+    ...(section.api === null ? {} : { api: section.api }),
+    ...(hasBody ? { extraBody: request.extraBody } : {}),
+    owners: {
+      ...(section.baseUrl === null ? {} : { baseUrl: owner('base_url') }),
+      ...(section.api === null ? {} : { api: owner('provider_api') }),
+      ...(hasBody ? ownerIfNamed(setup) : {}),
+    },
+  };
+}
+
+/** Without a named provider, `extra_body` is for whichever is used: it holds no host and no key. */
+function ownerIfNamed(setup: Setup): { readonly extraBody?: string } {
+  const owner = ownerOf(setup, 'extra_body');
+  return owner === null ? {} : { extraBody: owner };
+}
+
+function ownerOf(setup: Setup, key: string): string | null {
+  const { leaves } = setup.loaded;
+  const rank = originRank(setup.loaded.origins[key]);
+  return providerOf(setup, leaves.filter((leaf) => originRank(leaf.origin) <= rank)) ?? providerOf(setup, leaves);
+}
+
+/** The provider that settings name, or null. */
+function providerOf(setup: Setup, leaves: readonly Leaf[]): string | null {
+  const wish = wishOf(setup, leaves);
+  return wish.provider ?? namedBy(setup, wish.model);
+}
+
+function wishOf(setup: Setup, leaves: readonly Leaf[]): ModelWish {
+  const provider = leaves.findLast(({ path }) => path.length === 1 && path[0] === 'provider');
+  const model = leaves.findLast(({ path }) => path.length === 1 && path[0] === 'model');
+  const text = (leaf: Leaf | undefined): string | null => (typeof leaf?.value === 'string' && leaf.value !== '' ? leaf.value : null);
+  const over = originRank(model?.origin) > originRank(provider?.origin) && namedBy(setup, text(model)) !== null;
+  return { provider: over ? null : text(provider), model: text(model) };
+}
+
+/** The provider that a model's first segment names. */
+function namedBy(setup: Setup, model: string | null): string | null {
+  const [first = ''] = (model ?? '').split('/');
+  return Object.hasOwn(mergePresets(builtInPresets, setup.config.provider.custom), first) ? first : null;
+}

@@ -1,0 +1,24 @@
+import type { Api } from '../../core/conversation.js';
+import type { Event } from '../../core/event.js';
+import { project } from '../../core/project.js';
+import type { SessionRow } from '../../core/store.js';
+import type { Setup } from '../setup.js';
+import { createTextProtocol } from '../../providers/text/text-protocol.js';
+import { endpointFor, wireOf } from './model-opening.js';
+
+export const wireNames: readonly string[] = ['openai-chat', 'openai-responses', 'anthropic-messages'];
+
+export interface BodyRequest { readonly row: SessionRow; readonly events: readonly Event[]; readonly wire: string; /** Added as a user turn. */ readonly prompt: string | null }
+
+/** The exact body of the session's next request on `wire`, as JSON text. Nothing is written, no network is touched. Source: contracts 1, 8. */
+export async function requestBody(setup: Setup, { row, events, wire, prompt }: BodyRequest): Promise<string> {
+  const last = events.at(-1)?.seq ?? 0;
+  const turn: readonly Event[] = prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
+  const api = wire as Exclude<Api, 'offline'>;
+  const endpoint = endpointFor(setup, row.provider, api);
+  const conversation = project([...events, ...turn]);
+  const chosen = createTextProtocol().wire(await wireOf(api), conversation, endpoint.quirks);
+  return JSON.stringify(chosen.request(conversation, {
+    provider: row.provider ?? '', model: row.model ?? '', toolChoice: 'auto', quirks: endpoint.quirks, ...(endpoint.extraBody ? { extraBody: endpoint.extraBody } : {}),
+  }), null, 2);
+}

@@ -1,0 +1,114 @@
+import { randomBytes } from 'node:crypto';
+import type { Event } from '../../core/event.js';
+import { uuidv7 } from '../../core/ids.js';
+import type { SessionRow, Store } from '../../core/store.js';
+import { CliError, exit } from '../cli-error.js';
+import { directoryId } from '../directory-id.js';
+import { rewindTo } from './rewind-event.js';
+
+/** What a command line asks for: a new session, or an old one, as it is or as a fork. */
+export interface SessionWish {
+  readonly continueNewest: boolean;
+  readonly resume: string | null;
+  readonly fork: boolean;
+  /** Go on from right after this event: in a fork by leaving out what follows, else by a rewind. */
+  readonly at?: number;
+}
+
+export interface OpenedSession {
+  readonly row: SessionRow;
+  readonly restored: readonly Event[];
+  /** What the directory was called when the session was recorded, where it was moved since. */
+  readonly movedFrom: string | null;
+  readonly release: () => Promise<void>;
+}
+
+export function newSessionId(now: () => number): string {
+  return uuidv7(now(), randomBytes(10));
+}
+
+/** Finds, forks or makes the session and takes its lease. Throws a `CliError` with exit code 7 where that cannot be. */
+export async function openSession(store: Store, wish: SessionWish, fresh: SessionRow): Promise<OpenedSession> {
+  const found = await wanted(store, wish, fresh);
+  const movedFrom = found !== null && hasMoved(found, fresh) ? found.cwd : null;
+  if (found === null) {
+    if (wish.fork || wish.at !== undefined) throw new CliError(exit.usage, `${wish.fork ? '--fork' : '--at'} needs a session`, 'Use it with -c or -r <session>.');
+    return { row: fresh, restored: [], movedFrom, release: await lease(store, fresh.id) };
+  }
+  if (wish.fork) {
+    const row: SessionRow = { ...found, id: fresh.id, parentId: found.id, createdAt: fresh.createdAt, updatedAt: fresh.createdAt, ...placeOf(fresh) };
+    if (wish.at !== undefined) refuseUnknownEvent(await store.load(found.id), wish.at, found.id);
+    await store.fork(found.id, row, wish.at);
+    return { row, restored: await store.load(row.id), movedFrom, release: await lease(store, row.id) };
+  }
+  const release = await lease(store, found.id);
+  try {
+    await notePlace(store, found, fresh);
+    return { row: found, restored: await rewound(store, found.id, wish.at), movedFrom, release };
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}
+
+type Place = { readonly cwd: string; readonly directoryId?: string | undefined };
+
+function placeOf({ cwd, directoryId: id }: SessionRow): Place & Pick<SessionRow, 'directoryId'> {
+  return { cwd, ...(id === undefined ? {} : { directoryId: id }) };
+}
+
+/** True where `here` is the directory of the session and the name it had leads there no more. */
+function hasMoved(row: SessionRow, here: Place): boolean {
+  return row.directoryId !== undefined && row.directoryId === here.directoryId && row.cwd !== here.cwd && directoryId(row.cwd) !== row.directoryId;
+}
+
+/** Lets the sessions of a moved directory be found under its new name, and an old session when its directory is moved. Does without where that fails. */
+async function notePlace(store: Store, row: SessionRow, { cwd, directoryId: id }: SessionRow): Promise<void> {
+  if (id === undefined) return;
+  if (hasMoved(row, { cwd, directoryId: id })) await store.relocate(id, row.cwd, cwd).catch(() => null);
+  else if (row.directoryId === undefined && row.cwd === cwd) await store.update(row.id, { directoryId: id }).catch(() => null);
+}
+
+async function rewound(store: Store, id: string, at: number | undefined): Promise<readonly Event[]> {
+  const events = await store.load(id);
+  if (at === undefined) return events;
+  refuseUnknownEvent(events, at, id);
+  const rewind: Event = { ...rewindTo(at), seq: (events.at(-1)?.seq ?? 0) + 1, createdAt: Date.now() };
+  await store.append(id, rewind);
+  return [...events, rewind];
+}
+
+function refuseUnknownEvent(events: readonly Event[], at: number, id: string): void {
+  const last = events.at(-1)?.seq ?? 0;
+  if (at > last) throw new CliError(exit.usage, `--at: session ${id} has no event ${at}`, `Give a number from 1 to ${last}: agent sessions show ${id} lists them.`);
+}
+
+async function wanted(store: Store, wish: SessionWish, { cwd, directoryId: id }: SessionRow): Promise<SessionRow | null> {
+  if (wish.resume !== null) return await findSession(store, wish.resume);
+  if (!wish.continueNewest) return null;
+  const newest = await store.newest(cwd);
+  if (newest) return newest;
+  const elsewhere = id === undefined ? null : await store.newestOfDirectory(id);
+  if (elsewhere && hasMoved(elsewhere, { cwd, directoryId: id })) return elsewhere;
+  throw new CliError(exit.session, `there is no session of ${cwd} to continue`, 'agent sessions list shows those of other directories; -r <id> resumes any.');
+}
+
+/** By id, unique prefix or title; a `CliError` with exit code 7 otherwise. */
+export async function findSession(store: Store, text: string): Promise<SessionRow> {
+  const match = await store.find(text);
+  switch (match.found) {
+    case 'one': return match.session;
+    case 'many':
+      throw new CliError(exit.session, `${match.sessions.length} sessions match \`${text}\``, `Give more of the id: ${match.sessions.slice(0, 5).map((row) => row.id).join(', ')}`);
+    case 'none':
+      throw new CliError(exit.session, `there is no session \`${text}\``, match.nearest.length > 0 ? `Nearest: ${match.nearest.join(', ')}` : 'agent sessions list shows them.');
+    default: return match satisfies never;
+  }
+}
+
+async function lease(store: Store, id: string): Promise<() => Promise<void>> {
+  const taken = await store.acquire(id);
+  if (taken.held) return () => taken.release();
+  const { pid, host, since } = taken.holder;
+  throw new CliError(exit.session, `session ${id} is in use by process ${pid} on ${host} since ${new Date(since).toISOString()}`, 'Use --fork to go on in a copy of it.');
+}

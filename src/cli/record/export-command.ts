@@ -1,0 +1,51 @@
+import { writeFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { didYouMean } from '../../core/nearest.js';
+import { CliError, exit } from '../cli-error.js';
+import { toHtml } from './export-html.js';
+import { toJsonl, type ExportedSession } from './export-jsonl.js';
+import { toMarkdown } from './export-markdown.js';
+import { toScript } from './export-script.js';
+import type { RootOptions } from '../options.js';
+import { withStore } from './record-opening.js';
+import { createRedactor } from './redact.js';
+import { findSession } from '../open/session-files.js';
+
+type Options = RootOptions & { readonly format?: string; readonly output?: string; readonly redact?: boolean };
+
+const formats: Readonly<Record<string, (session: ExportedSession) => string>> = {
+  md: toMarkdown, jsonl: toJsonl, html: toHtml, script: (session) => toScript(session.events),
+};
+
+/** `agent sessions export <session>`: on stdout, or into a new file (0600) with `-o`. Keys are masked unless `--no-redact`. */
+export async function exportSession(id: string, options: Options): Promise<number> {
+  const name = options.format ?? formatOfFile(options.output) ?? 'md';
+  const format = Object.hasOwn(formats, name) ? formats[name] : undefined;
+  if (!format) throw new CliError(exit.usage, `--format: unknown format \`${name}\``, `${didYouMean(name, Object.keys(formats))} Known: ${Object.keys(formats).join(', ')}`.trim());
+  return await withStore(options, async (store, setup) => {
+    const row = await findSession(store, id);
+    const events = await store.load(row.id);
+    const redactor = options.redact === false ? null : createRedactor(setup.secrets.map(({ value }) => value));
+    const session: ExportedSession = redactor === null ? { row, events }
+      : { row: { ...row, title: row.title === null ? null : redactor.text(row.title) }, events: events.map((event) => redactor.event(event)) };
+    const text = format(session);
+    if (options.output === undefined) process.stdout.write(text);
+    else write(resolve(setup.cwd, options.output), text);
+    const masked = redactor?.count() ?? 0;
+    if (masked > 0) process.stderr.write(`agent: ${masked} value${masked === 1 ? '' : 's'} that looked like keys ${masked === 1 ? 'was' : 'were'} masked; --no-redact leaves them\n`);
+    return exit.done;
+  });
+}
+
+function formatOfFile(path: string | undefined): string | undefined {
+  const ending = /\.(md|jsonl|html)$/i.exec(path ?? '')?.[1]?.toLowerCase();
+  return ending;
+}
+
+function write(path: string, text: string): void {
+  try {
+    writeFileSync(path, text, { mode: 0o600 });
+  } catch (error) {
+    throw new CliError(exit.failed, `cannot write ${path}: ${error instanceof Error ? error.message : String(error)}`, 'Give another path to -o.');
+  }
+}

@@ -1,0 +1,35 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { StoreError } from '../../store/store-error.js';
+import { CliError, exit } from '../cli-error.js';
+import { readJsonl, type ExportedSession } from './export-jsonl.js';
+import type { RootOptions } from '../options.js';
+import { withStore } from './record-opening.js';
+import { newSessionId } from '../open/session-files.js';
+
+type Options = RootOptions & { readonly asNew?: boolean };
+
+/** `agent sessions import <file>`: a session from JSON Lines, all of it or nothing. It keeps its id, unless `--as-new`. */
+export async function importSession(file: string, options: Options): Promise<number> {
+  return await withStore(options, async (store, setup) => {
+    const read = readSession(resolve(setup.cwd, file), file);
+    const row = options.asNew ? { ...read.row, id: newSessionId(Date.now) } : read.row;
+    try {
+      await store.adopt(row, read.events);
+    } catch (error) {
+      if (error instanceof StoreError && error.code === 'exists') throw new CliError(exit.session, `session ${row.id} is in the store already`, '--as-new imports it under an id of its own.');
+      throw error;
+    }
+    process.stdout.write(`${row.id}\n`);
+    return exit.done;
+  });
+}
+
+function readSession(path: string, shown: string): ExportedSession {
+  try {
+    return readJsonl(path === '/dev/stdin' ? readFileSync(0, 'utf8') : readFileSync(path, 'utf8'));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CliError(exit.usage, `${shown}: ${reason}`, 'agent sessions export <session> --format jsonl writes what can be imported.');
+  }
+}

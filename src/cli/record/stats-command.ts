@@ -1,0 +1,81 @@
+import type { Records } from '../../store/records.js';
+import { exit } from '../cli-error.js';
+import { columns } from '../json-output.js';
+import type { RootOptions } from '../options.js';
+import { localDay, oneLine, pointInTime, withRecords } from './record-opening.js';
+import { foldTurns, percentile, type Spending, type StatsRow, type TurnStats } from './stats-fold.js';
+
+type Options = RootOptions & { readonly json?: boolean; readonly since?: string; readonly here?: boolean };
+
+interface ToolStats {
+  readonly tool: string; readonly calls: number; readonly ok: number; readonly failed: number; readonly denied: number; readonly open: number;
+  /** Of the calls that have ended; null where none has. */
+  readonly success_rate: number | null;
+  readonly p50_ms: number; readonly p95_ms: number;
+}
+interface CallRow { readonly tool: string | null; readonly status: string; readonly success: number | null; readonly started: number; readonly duration_ms: number | null }
+interface Scope { readonly since: number; readonly cwd: string | null }
+
+const inScope = '(? IS NULL OR s.cwd = ?)';
+
+/** `agent stats`: how often and how well tools ran, how deep turns went, and what was spent on what. */
+export async function showStats(options: Options): Promise<number> {
+  const since = options.since === undefined ? 0 : pointInTime(options.since, '--since', Date.now());
+  return await withRecords(options, (records, _store, setup) => {
+    const scope = { since, cwd: options.here ? setup.cwd : null };
+    const tools = toolStats(records, scope);
+    const turns = foldTurns(spendingRows(records, scope), localDay);
+    process.stdout.write(options.json ? `${JSON.stringify({ tools, ...turns }, null, 2)}\n` : text(tools, turns));
+    return Promise.resolve(exit.done);
+  });
+}
+
+function toolStats(records: Records, { since, cwd }: Scope): readonly ToolStats[] {
+  const rows = records.rows('SELECT tool, status, success, started, duration_ms FROM v_tool_calls WHERE created_at >= ? AND (? IS NULL OR cwd = ?)', [since, cwd, cwd]) as readonly CallRow[];
+  const byTool = new Map<string, CallRow[]>();
+  for (const row of rows) {
+    const calls = byTool.get(row.tool ?? '?');
+    if (calls) calls.push(row);
+    else byTool.set(row.tool ?? '?', [row]);
+  }
+  return [...byTool].map(([tool, calls]): ToolStats => {
+    const ok = calls.filter((call) => call.status === 'ok').length;
+    const open = calls.filter((call) => call.status === 'open').length;
+    const times = calls.filter((call) => call.started === 1 && call.duration_ms !== null).map((call) => call.duration_ms ?? 0).sort((a, b) => a - b);
+    return {
+      tool, calls: calls.length, ok, open, failed: calls.length - ok - open, denied: calls.filter((call) => /^(permission_denied|denied_by_user)$/.test(call.status)).length,
+      success_rate: calls.length === open ? null : ok / (calls.length - open), p50_ms: percentile(times, 0.5), p95_ms: percentile(times, 0.95),
+    };
+  }).sort((one, other) => other.calls - one.calls);
+}
+
+function spendingRows(records: Records, { since, cwd }: Scope): readonly StatsRow[] {
+  return records.rows(
+    `SELECT e.session_id, e.kind, e.created_at, s.cwd, json_extract(e.data_json, '$.response_id') AS response_id, json_extract(e.data_json, '$.provider') AS provider,
+       json_extract(e.data_json, '$.model') AS model, json_extract(e.data_json, '$.input_tokens') + coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0)
+       + coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS input, json_extract(e.data_json, '$.output_tokens') AS output, json_extract(e.data_json, '$.cost_usd') AS cost
+     FROM events e JOIN sessions s ON s.id = e.session_id
+     WHERE (e.kind IN ('usage', 'tool_call') OR (e.kind = 'user' AND e.data_json IS NULL)) AND e.created_at >= ? AND ${inScope} ORDER BY e.session_id, e.seq`,
+    [since, cwd, cwd]) as readonly StatsRow[];
+}
+
+function text(tools: readonly ToolStats[], turns: TurnStats): string {
+  if (turns.with_tools.turns + turns.without_tools.turns === 0 && tools.length === 0) return 'Nothing is on record yet.\n';
+  const blocks = [
+    columns([['tool', 'calls', 'ok', 'failed', 'denied', 'success', 'p50 ms', 'p95 ms'], ...tools.map((row) => [
+      oneLine(row.tool, 30), String(row.calls), String(row.ok), String(row.failed), String(row.denied), row.success_rate === null ? '-' : `${(row.success_rate * 100).toFixed(1)} %`, String(row.p50_ms), String(row.p95_ms)])]),
+    [`Turns with tools: ${turns.with_tools.turns}, responses that asked for tools in one: p50 ${turns.depth.p50}, p95 ${turns.depth.p95}, most ${turns.depth.most}.`],
+    columns([['turns', 'turns', ...spendingHead], ['with tools', String(turns.with_tools.turns), ...spendingCells(turns.with_tools)], ['without', String(turns.without_tools.turns), ...spendingCells(turns.without_tools)]]),
+    columns([['day', ...spendingHead], ...turns.per_day.map((row) => [row.day, ...spendingCells(row)])]),
+    columns([['model', ...spendingHead], ...turns.per_model.map((row) => [oneLine(row.model, 60), ...spendingCells(row)])]),
+    columns([['project', ...spendingHead], ...turns.per_project.map((row) => [oneLine(row.cwd, 80), ...spendingCells(row)])]),
+  ];
+  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+const spendingHead = ['requests', 'input', 'output', 'cost'] as const;
+
+function spendingCells(row: Spending): readonly string[] {
+  const cost = row.unpriced === row.requests ? 'unknown' : `$${row.cost_usd.toFixed(4)}${row.unpriced > 0 ? ` (+${row.unpriced} unpriced)` : ''}`;
+  return [String(row.requests), String(row.input_tokens), String(row.output_tokens), row.requests === 0 ? '-' : cost];
+}

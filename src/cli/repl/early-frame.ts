@@ -1,0 +1,66 @@
+import { paintFirstFrame, type FirstFrame } from '../../ui/first-frame.js';
+import { leaveTerminal } from '../../ui/terminal-modes.js';
+
+/** The prompt that stands before the rest of the program is loaded, until the REPL takes it over or `withdraw` takes it away. */
+export interface EarlyFrame {
+  take(): FirstFrame | null;
+  /** Clears the painted line and gives the terminal back; does nothing once the frame was taken. */
+  withdraw(): void;
+}
+
+/** Options with which the REPL opens for certain; anything else may end in a message instead, and paints nothing early. */
+const valued = new Set(['-m', '--model', '--provider', '--base-url', '--max-tool-turns', '--approval', '--tools', '--system-prompt', '--max-cost', '--set', '-C', '--cwd', '--at', '--sandbox']);
+const bare = new Set(['-c', '--continue', '--fork', '--no-tools', '--ephemeral', '--test', '--safe', '-v', '--verbose', '--debug']);
+
+/** Paints the prompt where the command line opens the REPL on a terminal that understands escape sequences, else nothing. */
+export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): EarlyFrame | null {
+  const { stdin, stdout } = process;
+  if (!stdin.isTTY || !stdout.isTTY || isPlainTerminal(env) || !opensRepl(argv)) return null;
+  const stop = (code: number) => (): void => {
+    leaveTerminal(stdin, stdout);
+    process.exit(code);
+  };
+  const signals = [['SIGTERM', stop(143)], ['SIGHUP', stop(129)], ['SIGINT', stop(130)]] as const;
+  for (const [name, end] of signals) process.on(name, end);
+  const released = (): void => { for (const [name, end] of signals) process.off(name, end); };
+  let frame: FirstFrame | null = paintFirstFrame(stdin, stdout, { unicode: hasUnicode(env), ...(hasColors(env) ? { promptCodes: ['\x1b[36m', '\x1b[39m'] } : {}) });
+  return {
+    take: () => {
+      const taken = frame;
+      frame = null;
+      released();
+      return taken;
+    },
+    withdraw: () => {
+      if (!frame) return;
+      frame.takeKeys();
+      frame = null;
+      released();
+      stdout.write('\r\x1b[K\x1b[A\r');
+      leaveTerminal(stdin, stdout);
+    },
+  };
+}
+
+function opensRepl(argv: readonly string[]): boolean {
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at] ?? '';
+    if (valued.has(word)) at++;
+    else if (!bare.has(word)) return false;
+  }
+  return true;
+}
+
+export function isPlainTerminal(env: NodeJS.ProcessEnv): boolean {
+  return env.TERM === 'dumb' || env.AGENT_PLAIN === '1';
+}
+
+/** Whether the terminal shows Unicode, by its locale. Without any locale named it is taken for one that does. */
+export function hasUnicode(env: NodeJS.ProcessEnv): boolean {
+  const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || '';
+  return locale === '' || /utf-?8/i.test(locale);
+}
+
+export function hasColors(env: NodeJS.ProcessEnv): boolean {
+  return (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb';
+}

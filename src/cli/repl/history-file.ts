@@ -1,0 +1,52 @@
+import { randomBytes } from 'node:crypto';
+import { appendFile, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { ensurePrivateDirectory } from '../../config/paths.js';
+import type { Log } from '../../core/log.js';
+
+const maxEntries = 1000;
+
+/** What was typed before, over all sessions, and the draft that is not sent yet. One JSON string a line, 0600; failures go to the log. Known secrets are masked in it. */
+export interface HistoryFile {
+  load(): Promise<readonly string[]>;
+  append(text: string): Promise<void>;
+  loadDraft(): Promise<string>;
+  saveDraft(text: string): Promise<void>;
+}
+
+export function createHistoryFile(path: string, log: Log, mask: (text: string) => string): HistoryFile {
+  const draft = `${path}.draft`;
+  const guarded = async <T>(fallback: T, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) log({ at: 'history', message: String(error) });
+      return fallback;
+    }
+  };
+  return {
+    load: () => guarded([], async () => (await readFile(path, 'utf8')).split('\n').slice(-maxEntries - 1).flatMap(entry)),
+    append: (text) => guarded(undefined, async () => {
+      ensurePrivateDirectory(dirname(path));
+      await appendFile(path, `${JSON.stringify(mask(text))}\n`, { mode: 0o600 });
+    }),
+    loadDraft: () => guarded('', async () => entry(await readFile(draft, 'utf8'))[0] ?? ''),
+    saveDraft: (text) => guarded(undefined, async () => {
+      if (text === '') return await rm(draft, { force: true });
+      ensurePrivateDirectory(dirname(path));
+      const next = `${draft}.${randomBytes(4).toString('hex')}`;
+      await writeFile(next, JSON.stringify(mask(text)), { mode: 0o600 });
+      await rename(next, draft);
+    }),
+  };
+}
+
+/** The text of a line; a damaged line is left out. */
+function entry(line: string): string[] {
+  try {
+    const value: unknown = JSON.parse(line);
+    return typeof value === 'string' ? [value] : [];
+  } catch {
+    return [];
+  }
+}

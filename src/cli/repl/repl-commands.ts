@@ -1,0 +1,62 @@
+import type { Command, CommandContext } from '../../ui/command.js';
+import type { SessionSummary } from '../../core/store.js';
+import { firstLine } from '../../core/text.js';
+import { age } from '../json-output.js';
+import { modelCommand } from './repl-model-command.js';
+import { recordCommands } from './repl-record-commands.js';
+import { contextCommand, costCommand, toolsCommand } from './repl-report-commands.js';
+import { compactCommands } from './compact-commands.js';
+import { rewindCommand } from './rewind-command.js';
+import { searchCommand } from './repl-search-command.js';
+import { settingsCommands } from './repl-settings-commands.js';
+import type { SessionDesk } from './session-desk.js';
+import { undoCommands } from './undo-commands.js';
+import type { Workbench } from '../open/workbench.js';
+
+const fresh = { continueNewest: false, resume: null, fork: false } as const;
+
+/** The slash commands of the REPL beside those that the screen has itself. */
+export function replCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {
+  return [modelCommand(bench, desk), ...sessionCommands(bench, desk), searchCommand(bench, desk), ...undoCommands(desk), rewindCommand(desk), ...compactCommands(desk), toolsCommand(bench), contextCommand(bench, desk), costCommand(desk), ...settingsCommands(bench, desk), ...recordCommands(bench, desk)];
+}
+
+function sessionCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {
+  return [
+    { name: 'sessions', aliases: ['resume'], description: 'go on with another session', argument: '[id, prefix or title]', run: (argument, context) => resume(bench, desk, argument, context) },
+    { name: 'clear', aliases: ['new'], description: 'start a new session; this one is kept', run: async (_argument, context) => { context.attach(await desk.open(fresh)); } },
+    { name: 'fork', description: 'go on in a copy of this session', run: async (_argument, context) => {
+      const { id } = desk.current().session;
+      context.attach(await desk.open({ continueNewest: false, resume: id, fork: true }));
+      context.notice('info', `This is a copy; ${id} stays as it was.`);
+    } },
+    { name: 'rename', description: 'give this session a title', argument: '<title>', run: async (argument, context) => {
+      if (argument.trim() === '') { context.notice('warn', 'Give a title: /rename parser rewrite'); return; }
+      await bench.store.update(desk.current().session.id, { title: argument.trim() });
+      context.notice('info', `This session is now called ${argument.trim()}.`);
+    } },
+  ];
+}
+
+async function resume(bench: Workbench, desk: SessionDesk, argument: string, context: CommandContext): Promise<void> {
+  const chosen = argument.trim() === '' ? await pickSession(bench, desk, context) : argument.trim();
+  if (chosen === null) return;
+  if (chosen === desk.current().session.id) { context.notice('info', 'That is this session.'); return; }
+  context.attach(await desk.open({ continueNewest: false, resume: chosen, fork: false }));
+}
+
+async function pickSession(bench: Workbench, desk: SessionDesk, context: CommandContext): Promise<string | null> {
+  const here = desk.current().session.id;
+  const rows = (await bench.store.list(500)).filter((row) => row.id !== here && row.events > 0);
+  if (rows.length === 0) { context.notice('info', 'There are no other sessions yet.'); return null; }
+  return await context.pick({ title: 'Go on with', items: sortedHereFirst(rows, bench.setup.cwd).map((row) => pickItem(row, bench.setup.cwd)) });
+}
+
+function sortedHereFirst(rows: readonly SessionSummary[], cwd: string): readonly SessionSummary[] {
+  return [...rows.filter((row) => row.cwd === cwd), ...rows.filter((row) => row.cwd !== cwd)];
+}
+
+function pickItem(row: SessionSummary, cwd: string): { readonly label: string; readonly detail: string; readonly value: string } {
+  const cost = row.costUsd === null || row.costUsd === 0 ? '' : `$${row.costUsd.toFixed(2)}`;
+  const detail = [`${age(Date.now() - row.updatedAt)} ago`, row.model ?? '', `${row.events} events`, cost, row.cwd === cwd ? '' : row.cwd].filter((part) => part !== '');
+  return { label: firstLine(row.title ?? row.prompt ?? row.id, 70), detail: detail.join(' · '), value: row.id };
+}

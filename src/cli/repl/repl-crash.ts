@@ -1,0 +1,17 @@
+import type { Log } from '../../core/log.js';
+import { leaveTerminal } from '../../ui/terminal-modes.js';
+import { exit } from '../cli-error.js';
+
+/** A bug that nothing caught ends the program, but gives the terminal back first and says where the details are. What was said so far is in the record. */
+export function giveTerminalBackOnCrash(log: Log, debug: boolean): void {
+  const crashed = (error: unknown): void => {
+    leaveTerminal(process.stdin, process.stdout);
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    log({ at: 'crash', message: 'an error was not caught', error: stack });
+    const message = error instanceof Error ? error.message : String(error);
+    process.stderr.write(`\r\nagent: the program failed: ${message}\nThe session is kept: agent -c goes on. The log file has the details.\n${debug ? `${stack}\n` : ''}`);
+    process.exit(exit.failed);
+  };
+  process.on('uncaughtException', crashed);
+  process.on('unhandledRejection', crashed);
+}

@@ -1,0 +1,61 @@
+import type { Command, CommandContext } from '../../ui/command.js';
+import type { PickItem } from '../../ui/panels/picker.js';
+import { builtInPresets } from '../../providers/catalog-presets.js';
+import { firstWithKey, resolveProvider } from '../../providers/catalog.js';
+import { findLocalServers } from '../../providers/discover.js';
+import { findModel, knownModels } from '../../providers/models.js';
+import { CliError } from '../cli-error.js';
+import { resolveModel } from '../open/model-opening.js';
+import type { SessionDesk } from './session-desk.js';
+import type { Setup } from '../setup.js';
+import type { Workbench } from '../open/workbench.js';
+
+/** `/model`: another model for the next request, by name or from a list of what can be reached from here. */
+export function modelCommand(bench: Workbench, desk: SessionDesk): Command {
+  return {
+    name: 'model', description: 'show or change the model', argument: '[provider/model]',
+    run: async (argument, context) => {
+      const chosen = argument.trim() === '' ? await pickModel(bench.setup, context) : argument.trim();
+      if (chosen !== null) await change(bench.setup, desk, chosen, context);
+    },
+  };
+}
+
+async function change(setup: Setup, desk: SessionDesk, name: string, context: CommandContext): Promise<void> {
+  const { session } = desk.current();
+  const before = session.ref();
+  const resolved = resolveModel(setup, name, before);
+  if (!resolved.ok) { context.notice('error', `${resolved.problem.message}: ${resolved.problem.hint}`); return; }
+  try {
+    await session.switchModel(resolved.ref);
+  } catch (error) {
+    if (!(error instanceof CliError)) throw error;
+    context.notice('error', `${error.message}: ${error.hint}`);
+    return;
+  }
+  context.refresh();
+  const dropped = before.provider !== resolved.ref.provider || before.api !== resolved.ref.api || before.model !== resolved.ref.model;
+  const reasoning = dropped && session.events().some((event) => event.kind === 'assistant' && typeof event.data === 'object' && event.data !== null && 'reasoning' in event.data);
+  context.notice('info', `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}.${reasoning ? ' Reasoning of the model before is not sent to it.' : ''}`);
+}
+
+async function pickModel(setup: Setup, context: CommandContext): Promise<string | null> {
+  const servers = await findLocalServers({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
+  const local = servers.flatMap(({ endpoint, models }) => models.map((model) => `${endpoint.provider}/${model.id}`));
+  const table = Object.keys({ ...knownModels, ...setup.config.provider.models }).filter((name) => reachable(setup, name));
+  const names = [...new Set([...local, ...table, 'offline/offline'])];
+  if (firstWithKey(builtInPresets, setup.env) === null && local.length === 0) context.notice('info', 'No key is set and no local server answers; only the offline provider is there.');
+  return await context.pick({ title: 'Model', items: names.map((name) => item(setup, name)) });
+}
+
+function reachable(setup: Setup, name: string): boolean {
+  return resolveProvider({ model: name, env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom }).ok;
+}
+
+function item(setup: Setup, name: string): PickItem<string> {
+  const slash = name.indexOf('/');
+  const facts = findModel(name.slice(0, slash), name.slice(slash + 1), setup.config.provider.models);
+  const price = facts?.price ? `$${facts.price.input} in, $${facts.price.output} out` : '';
+  const window = facts?.contextWindow ? `${Math.round(facts.contextWindow / 1000)}k` : '';
+  return { label: name, detail: [window, price].filter((part) => part !== '').join(' · '), value: name };
+}

@@ -1,0 +1,112 @@
+import { walkFiles } from '../../tools/files/file-walk.js';
+import type { EarlyFrame } from './early-frame.js';
+import { startRepl } from '../../ui/repl.js';
+import type { UiSection } from '../../config/config.js';
+import type { ResultDetail } from '../../ui/tool-lines.js';
+import { exit } from '../cli-error.js';
+import { endingSignals, onEndingSignal } from '../exit-code.js';
+import { editExternally } from './external-editor.js';
+import { greeting } from './greeting.js';
+import { createHistoryFile } from './history-file.js';
+import type { RootOptions } from '../options.js';
+import { replCommands } from './repl-commands.js';
+import { eventNumber } from '../open/rewind-event.js';
+import { giveTerminalBackOnCrash } from './repl-crash.js';
+import { createQueueKeeper } from './repl-queue.js';
+import { createStatus } from './repl-status.js';
+import { createMask } from '../secrets.js';
+import { openDesk, type SessionDesk } from './session-desk.js';
+import { terminalFacts } from './terminal-opening.js';
+import { setUpAsking } from '../trust/trust-opening.js';
+import { runUserShell } from './user-shell.js';
+import { openWorkbench, type Workbench } from '../open/workbench.js';
+
+const headRows = 10;
+const maxCompletionFiles = 200_000;
+
+/** The REPL from its start to its end; gives the exit code. */
+export async function runRepl(words: readonly string[], options: RootOptions, early: EarlyFrame | null): Promise<number> {
+  const setup = await setUpAsking(options, early);
+  const bench = await openWorkbench(setup, options);
+  try {
+    const resume = typeof options.resume === 'string' ? options.resume : null;
+    const desk = await openDesk(bench, { continueNewest: options.continue === true, resume, fork: options.fork === true, ...eventNumber(options.at) });
+    try {
+      return await converse(bench, desk, words.join(' ').trim(), early);
+    } finally {
+      await desk.close();
+    }
+  } finally {
+    await bench.close();
+  }
+}
+
+/** Shows the screen and waits for its end. */
+async function converse(bench: Workbench, desk: SessionDesk, prompt: string, early: EarlyFrame | null): Promise<number> {
+  const { setup, options } = bench;
+  const mask = createMask(setup.secrets);
+  const queue = createQueueKeeper(bench.store, setup.log, mask);
+  let signalCode: number = exit.done;
+  let leave = (): void => { /* Nothing is there yet. */ };
+  // Before the early frame lets go of its own handlers: a signal in between would leave the terminal raw.
+  onSignals((code) => {
+    signalCode = code ?? signalCode;
+    leave();
+  });
+  giveTerminalBackOnCrash(setup.log, options.debug === true);
+  const firstFrame = early?.take() ?? null;
+  await new Promise<void>((resolve) => {
+    const handle = startRepl({
+      input: process.stdin, output: process.stdout, facts: terminalFacts(setup.env, setup.config.ui),
+      clock: () => performance.now(),
+      schedule: (callback, delayMs) => {
+        const timer = setTimeout(callback, delayMs);
+        return () => { clearTimeout(timer); };
+      },
+      session: desk.current().session,
+      commands: replCommands(bench, desk),
+      history: createHistoryFile(setup.config.files.history, setup.log, mask),
+      queued: () => queue.take(desk.current().session),
+      files: () => listFiles(bench),
+      status: createStatus(bench, desk),
+      runShell: (command, shellOptions) => runUserShell(bench, desk, command, shellOptions),
+      editExternally: (text) => editExternally(setup, text),
+      suspend: () => { process.kill(0, 'SIGSTOP'); },
+      detail: resultDetail(setup.config.ui), wrap: setup.config.ui.wrap, notify: setup.config.ui.notify,
+      ...(firstFrame ? { firstFrame } : {}),
+      ...(desk.current().session.events().length === 0 ? { greeting: greeting(bench, desk) } : {}),
+      ...(prompt === '' ? {} : { prompt }),
+      onExit: resolve,
+    });
+    leave = () => { handle.exit(); };
+    for (const notice of [...bench.notices, ...desk.current().notices]) handle.notice(notice.level, notice.message);
+    if (options.resume === true) handle.submit('/sessions');
+    desk.current().model.warm();
+  });
+  desk.current().session.interrupt();
+  await queue.close();
+  return signalCode;
+}
+
+/** `full` is full up to a row limit: what a flood of output would push out of the scrollback is one key away. */
+function resultDetail(ui: UiSection): ResultDetail {
+  if (ui.toolOutput === 'line') return { show: 'line', maxRows: 1 };
+  return { show: 'head', maxRows: ui.toolOutput === 'full' ? ui.toolOutputRows : Math.min(headRows, ui.toolOutputRows) };
+}
+
+/** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store closed. */
+function onSignals(ended: (exitCode: number | null) => void): void {
+  onEndingSignal((signal) => { ended(endingSignals[signal]); });
+  process.stdin.once('end', () => { ended(null); });
+}
+
+/** The files that `@` completes, as the search tools see them. */
+async function listFiles(bench: Workbench): Promise<readonly string[]> {
+  const files: string[] = [];
+  const stop = new AbortController();
+  await walkFiles({ root: bench.setup.cwd, pattern: '**/*', includeIgnored: false, signal: stop.signal, env: bench.setup.env }, (path) => {
+    files.push(path);
+    if (files.length >= maxCompletionFiles) stop.abort();
+  });
+  return files;
+}

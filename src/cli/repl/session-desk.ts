@@ -1,0 +1,28 @@
+import type { SessionPort } from '../../core/session-port.js';
+import { assemble, type Assembly } from '../open/assembly.js';
+import type { SessionWish } from '../open/session-files.js';
+import type { Workbench } from '../open/workbench.js';
+
+/** The session on the desk of a REPL, and how it is put away for another one. */
+export interface SessionDesk {
+  current(): Assembly;
+  /** Opens another session first, then closes the present one; where the other cannot be opened the present one stays and the error is thrown. */
+  open(wish: SessionWish): Promise<SessionPort>;
+  close(): Promise<void>;
+}
+
+export async function openDesk(bench: Workbench, wish: SessionWish): Promise<SessionDesk> {
+  let current = await assemble(bench, wish, true);
+  return {
+    current: () => current,
+    open: async (next) => {
+      const opened = await assemble(bench, next, true);
+      const old = current;
+      current = opened;
+      old.session.interrupt();
+      await old.close();
+      return opened.session;
+    },
+    close: () => current.close(),
+  };
+}

@@ -1,0 +1,35 @@
+import { isError } from '../../core/envelope.js';
+import { headBytes } from '../../core/text.js';
+import type { SessionDesk } from './session-desk.js';
+import type { Workbench } from '../open/workbench.js';
+
+const maxTold = 32_768;
+
+export interface ShellRun { readonly exitCode: number | null }
+export interface ShellRunOptions { readonly sendToModel: boolean; readonly onOutput: (chunk: string) => void }
+
+/** `!command`: run by the person themselves, so nothing is asked; recorded, and told to the model unless `!!` kept it from it. */
+export async function runUserShell(bench: Workbench, desk: SessionDesk, command: string, options: ShellRunOptions): Promise<ShellRun> {
+  const tool = bench.registry.get('bash');
+  if (!tool) {
+    options.onOutput('Commands are switched off in this session (tools.exec, --tools).\n');
+    return { exitCode: null };
+  }
+  const { session } = desk.current();
+  const { config } = bench.setup;
+  const outcome = await tool.run({ command, timeout_seconds: config.exec.maxTimeoutS }, {
+    cwd: session.cwd, signal: new AbortController().signal, sandbox: config.policy.sandbox, knownFiles: new Map(), eventOutput: () => null,
+    limits: { timeoutMs: null, maxOutputBytes: config.limits.maxOutputBytes }, progress: options.onOutput,
+  });
+  const { envelope } = outcome;
+  const output = isError(envelope) ? envelope.error : envelope.output;
+  const exitCode = isError(envelope) || typeof envelope.exit_code !== 'number' ? null : envelope.exit_code;
+  if (!options.sendToModel) {
+    await session.append({ kind: 'shell', content: output, data: { command, exit_code: exitCode } });
+    return { exitCode };
+  }
+  const told = `[The user ran a command]\n$ ${command}\n${headBytes(output, maxTold)}\n[${exitCode === null ? 'failed' : `exit code ${exitCode}`}]`;
+  if (session.busy()) session.enqueue({ text: told, when: 'steer' });
+  else await session.append({ kind: 'user', content: told, data: { note: true } });
+  return { exitCode };
+}

@@ -1,0 +1,99 @@
+import { createInterface } from 'node:readline/promises';
+import { resolve } from 'node:path';
+import type { Event } from '../../core/event.js';
+import type { SessionRow, Store } from '../../core/store.js';
+import { openSqliteStore } from '../../store/sqlite-store.js';
+import { CliError, exit } from '../cli-error.js';
+import type { RootOptions } from '../options.js';
+import { findSession } from '../open/session-files.js';
+import { setUp } from '../setup.js';
+import { act, type Revert, type RevertDesk } from './undo-act.js';
+import { chooseReverts } from './undo-choice.js';
+import { listReverts } from './undo-listing.js';
+import { wishAt } from './undo-plan.js';
+
+export type UndoOptions = RootOptions & { readonly yes?: boolean };
+
+/** `agent undo [event|all]` and `agent redo`: over the newest session of this directory, or the one of `-r`. */
+export async function undoAction(kind: 'undo' | 'redo', argument: string, options: UndoOptions): Promise<number> {
+  return await withDesk(options, async (desk) => {
+    const choice = chooseReverts(desk.events(), kind, argument);
+    if ('problem' in choice) throw new CliError(exit.failed, choice.problem, 'agent audit lists the calls of a session with their events.');
+    const { lines, files } = await listReverts(desk, choice.reverts, choice.passed);
+    return await carryOut(desk, choice.reverts, { lines, files }, options);
+  });
+}
+
+/** `agent restore <file>@<event>`: that file as it was right after that event. */
+export async function restoreAction(target: string, options: UndoOptions): Promise<number> {
+  const parts = /^(.+)@(\d+)$/s.exec(target);
+  if (!parts?.[1] || !parts[2]) throw new CliError(exit.usage, `\`${target}\` does not name a file and an event`, 'For example: agent restore src/main.ts@17');
+  const seq = Number(parts[2]);
+  const named = parts[1];
+  return await withDesk(options, async (desk) => {
+    const path = resolve(desk.cwd, named);
+    const wish = wishAt(desk.events(), path, seq);
+    if (!wish) throw new CliError(exit.failed, `this session did not change ${path}, or it was not captured`, 'agent undo lists what can be taken back.');
+    const reverts: readonly Revert[] = [{ kind: 'restore', ofSeq: seq, title: named, wishes: [wish], unwatched: null }];
+    return await carryOut(desk, reverts, await listReverts(desk, reverts, []), options);
+  });
+}
+
+async function carryOut(desk: RevertDesk, reverts: readonly Revert[], { lines, files }: { readonly lines: readonly string[]; readonly files: number }, options: UndoOptions): Promise<number> {
+  process.stdout.write(`${lines.join('\n')}\n`);
+  if (files === 0) { process.stdout.write('Nothing was touched.\n'); return exit.failed; }
+  if (!await allowed(options)) { process.stdout.write('Nothing was touched; --yes does it without asking.\n'); return exit.done; }
+  let left = 0;
+  let done = 0;
+  for (const revert of reverts) {
+    const result = await act(desk, revert);
+    done += result.done.length;
+    left += result.skipped.length;
+  }
+  process.stdout.write(`Done: ${done} file(s)${left > 0 ? `, ${left} left as they are` : ''}.\n`);
+  return exit.done;
+}
+
+async function allowed(options: UndoOptions): Promise<boolean> {
+  if (options.yes === true) return true;
+  if (!process.stdin.isTTY || !process.stderr.isTTY) return false;
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await lines.question('Do this? [y/N] ')).trim());
+  } finally {
+    lines.close();
+  }
+}
+
+/** The session's log, read and written under its lease. */
+async function withDesk(options: UndoOptions, use: (desk: RevertDesk) => Promise<number>): Promise<number> {
+  const { cwd, config } = await setUp(options);
+  const { store, notices } = await openSqliteStore({ file: config.files.database, now: Date.now });
+  for (const notice of notices) process.stderr.write(`agent: ${notice}\n`);
+  try {
+    const row = await wanted(store, cwd, options.resume);
+    const lease = await store.acquire(row.id);
+    if (!lease.held) throw new CliError(exit.session, `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`, 'Use /undo there, or end that program first.');
+    return await use(deskOf(store, row, cwd, [...await store.load(row.id)]));
+  } finally {
+    await store.close();
+  }
+}
+
+async function wanted(store: Store, cwd: string, resume: string | true | undefined): Promise<SessionRow> {
+  if (typeof resume === 'string') return await findSession(store, resume);
+  const newest = await store.newest(cwd);
+  if (newest) return newest;
+  throw new CliError(exit.session, `there is no session of ${cwd}`, 'Name one with -r <session>; agent sessions list shows them.');
+}
+
+function deskOf(store: Store, row: SessionRow, cwd: string, events: Event[]): RevertDesk {
+  return {
+    cwd, events: () => events, blob: (sha256) => store.blob(sha256),
+    append: async (draft) => {
+      const event: Event = { seq: (events.at(-1)?.seq ?? 0) + 1, createdAt: Date.now(), ...draft };
+      await store.append(row.id, event);
+      events.push(event);
+    },
+  };
+}

@@ -1,0 +1,110 @@
+import { relative } from 'node:path';
+import { changeSets, stateAt, type ChangeSet } from '../../agent/change-sets.js';
+import type { ChangeData, Event } from '../../core/event.js';
+import { isLinkMode, presentState, type PresentState, type Replacement } from './undo-files.js';
+
+/** One file as it should become, and as it must be now for that to be allowed. Hashes are hex SHA-256; null: no file. */
+export interface Wish {
+  readonly path: string;
+  readonly want: { readonly sha256: string | null; readonly mode: number | null };
+  readonly expect: { readonly sha256: string | null; readonly mode: number | null };
+  /** Folders that are empty without the file go, up to this one. */
+  readonly madeFolder: string | null;
+  /** Why it cannot be, whatever is there now. */
+  readonly impossible: string | null;
+}
+
+export interface Action extends Replacement { readonly wish: Wish; readonly what: 'restore' | 'remove' | 'mode' }
+export interface Skipped { readonly path: string; readonly reason: string }
+export interface RevertPlan { readonly actions: readonly Action[]; readonly skipped: readonly Skipped[] }
+
+/** Where contents come from. */
+export type ReadBlob = (sha256: string) => Promise<Uint8Array | null>;
+
+export function wishesOf(set: ChangeSet, direction: 'undo' | 'redo'): readonly Wish[] {
+  return set.changes.map((change) => {
+    const before = { sha256: change.before, mode: change.before_mode ?? null };
+    const after = { sha256: change.after, mode: change.after_mode ?? null };
+    return {
+      path: change.path, madeFolder: (direction === 'undo' ? change.made_folder : change.gone_folder) ?? null, impossible: change.captured ? null : `not captured: ${change.reason ?? 'its contents were not kept'}`,
+      ...(direction === 'undo' ? { want: before, expect: after } : { want: after, expect: before }),
+    };
+  });
+}
+
+/** The file as it was right after event `seq`, or null where the session never touched it. */
+export function wishAt(events: readonly Event[], path: string, seq: number): Wish | null {
+  const want = stateAt(events, path, seq);
+  const expect = stateAt(events, path, Number.MAX_SAFE_INTEGER);
+  return want && expect ? { path, want, expect, madeFolder: null, impossible: null } : null;
+}
+
+/** Files as earlier steps of the same list would leave them. */
+export type Ahead = Map<string, PresentState>;
+
+/** What can be done and what cannot, with the reason. Only a file whose contents are what the session left is touched. `ahead` is read and kept up. */
+export async function planRevert(wishes: readonly Wish[], readBlob: ReadBlob, events: readonly Event[], ahead: Ahead): Promise<RevertPlan> {
+  const actions: Action[] = [];
+  const skipped: Skipped[] = [];
+  for (const wish of wishes) {
+    const now = ahead.get(wish.path) ?? await presentState(wish.path);
+    const step = await planOne(wish, now, readBlob, events);
+    if ('reason' in step) skipped.push(step);
+    else {
+      actions.push(step);
+      ahead.set(wish.path, stateAfter(wish, now));
+    }
+  }
+  return { actions, skipped };
+}
+
+function stateAfter({ want: { sha256, mode } }: Wish, now: PresentState): PresentState {
+  if (sha256 === null) return { is: 'missing' };
+  const usual = now.is === 'file' ? now.mode : 0o100644;
+  return { is: isLinkMode(mode) ? 'link' : 'file', sha256, mode: mode ?? usual };
+}
+
+async function planOne(wish: Wish, now: PresentState, readBlob: ReadBlob, events: readonly Event[]): Promise<Action | Skipped> {
+  const { path, want, expect } = wish;
+  if (wish.impossible !== null) return { path, reason: wish.impossible };
+  if (now.is === 'other') return { path, reason: now.reason };
+  if (isLike(now, want)) return { path, reason: 'it is like that already' };
+  if (!isLike(now, { sha256: expect.sha256, mode: typeOnly(expect.mode, now) })) return { path, reason: whoChanged(now, path, events) };
+  const shared = { path, wish, expected: expect.sha256, mode: want.mode, madeFolder: wish.madeFolder };
+  if (want.sha256 === null) return { ...shared, what: 'remove', bytes: null };
+  if (want.sha256 === expect.sha256) return { ...shared, what: 'mode', bytes: null };
+  const bytes = await readBlob(want.sha256);
+  return bytes === null ? { path, reason: 'its contents are not in the store' } : { ...shared, what: 'restore', bytes };
+}
+
+function isLike(now: PresentState, state: { readonly sha256: string | null; readonly mode: number | null }): boolean {
+  if (now.is === 'missing' || now.is === 'other') return now.is === 'missing' && state.sha256 === null;
+  return now.sha256 === state.sha256 && (state.mode === null || (now.mode & 0o177777) === (state.mode & 0o177777));
+}
+
+/** A mode that the person changed meanwhile does not stand in the way; a file in the place of a link does. */
+function typeOnly(mode: number | null, now: PresentState): number | null {
+  if (mode === null || (now.is !== 'file' && now.is !== 'link')) return null;
+  return isLinkMode(mode) === (now.is === 'link') ? now.mode : mode;
+}
+
+function whoChanged(now: PresentState, path: string, events: readonly Event[]): string {
+  const sha256 = now.is === 'file' || now.is === 'link' ? now.sha256 : null;
+  const made = changeSets(events).findLast((set) => set.changes.some((change: ChangeData) => change.path === path && change.captured && change.after === sha256));
+  return made && made.undoneBy === null ? `it is as event ${made.seq} left it (${made.title}); undo that first` : 'it was changed since by something else';
+}
+
+/** The plan as a list for a person; paths relative to `cwd` where they are inside it. */
+export function planLines(plan: RevertPlan, cwd: string): readonly string[] {
+  const words = { restore: 'write ', remove: 'remove', mode: 'mode  ' } as const;
+  return [
+    ...plan.actions.map(({ path, what }) => `  ${words[what]}  ${shownTo(cwd, path)}`),
+    ...plan.skipped.map(({ path, reason }) => `  leave   ${shownTo(cwd, path)}: ${reason}`),
+  ];
+}
+
+/** A path as a list shows it: relative where it is inside `cwd`, control characters as dots. */
+export function shownTo(cwd: string, path: string): string {
+  const inside = relative(cwd, path);
+  return (inside === '' || inside.startsWith('..') ? path : inside).replace(/\p{Cc}/gu, '\u00b7');
+}

@@ -1,0 +1,69 @@
+import type { Sandbox } from '../../core/tool.js';
+import type { PathFacts } from '../facts.js';
+import type { Judgement } from '../judgement.js';
+import { hasPlainGit } from './plain-git.js';
+import type { ProtectedPaths } from '../protected-paths.js';
+import type { RuleTest } from '../rules.js';
+import type { SecretPaths } from '../secret-paths.js';
+import { classifyShell, type Parse, type ShellAnalysis } from './shell-classify.js';
+import type { Finding } from './shell-types.js';
+
+export interface ShellRules {
+  readonly facts: PathFacts; readonly secrets: SecretPaths; readonly isProtected: ProtectedPaths; readonly sandbox: Sandbox;
+  readonly allow: RuleTest; readonly ask: RuleTest; readonly deny: RuleTest;
+}
+
+const maxResolved = 64;
+let parser: Promise<Parse> | null = null;
+
+/** The parser, loaded with the first command. */
+function loadParser(): Promise<Parse> {
+  parser ??= import('unbash').then((module) => module.parse);
+  return parser;
+}
+
+/** Judges a command line for the tool `tool`, started in `cwd` (absolute). */
+export async function judgeShell(command: string, cwd: string, tool: string, rules: ShellRules): Promise<Judgement> {
+  const { facts, secrets, isProtected } = rules;
+  const parse = await loadParser();
+  const context = { home: facts.home, cwd, workspace: facts.workspace, secrets, isProtected };
+  const first = classifyShell(command, { ...context, plainGit: true }, parse);
+  const analysis = !/git/.test(command) || (await everyRepositoryIsPlain(first.folders, facts)) ? first : classifyShell(command, { ...context, plainGit: false }, parse);
+  const linked = await linkedFindings(analysis, rules);
+  const findings = [...linked, ...analysis.findings];
+  const risk = linked.length > 0 ? 'dangerous' : analysis.risk;
+  const targets = [...new Set([...findings.flatMap((finding) => finding.targets ?? [])])];
+  return { risk, reasons: findings.map((finding) => finding.reason), targets, guarded: false, confined: rules.sandbox !== 'off', ruling: ruling(analysis, linked, tool, rules) };
+}
+
+/** `cd` and `git -C` may lead into another repository, with settings of its own. */
+async function everyRepositoryIsPlain(folders: readonly string[], facts: PathFacts): Promise<boolean> {
+  const plain = await Promise.all(folders.map((folder) => hasPlainGit(folder, facts)));
+  return plain.every(Boolean);
+}
+
+/** A redirect or an operand may be a link into something guarded: what counts is where it lands. */
+async function linkedFindings(analysis: ShellAnalysis, rules: ShellRules): Promise<readonly Finding[]> {
+  const found: Finding[] = [];
+  for (const path of analysis.writes.slice(0, maxResolved)) {
+    const landed = path.includes('\0') ? null : await rules.facts.landing(path);
+    if (landed !== null && landed !== path && (rules.isProtected(landed) || rules.secrets.matches(landed))) found.push({ risk: 'dangerous', reason: `${path} leads to the protected file ${landed}`, fixed: true, targets: [landed] });
+  }
+  for (const path of analysis.reads.slice(0, maxResolved)) {
+    const landed = path.includes('\0') ? null : await rules.facts.landing(path);
+    if (landed !== null && landed !== path && rules.secrets.matches(landed)) found.push({ risk: 'dangerous', reason: `${path} leads to the secret file ${landed}`, fixed: true, targets: [landed] });
+  }
+  return found;
+}
+
+/** One denied or asked-about command is enough; to allow a line, every command that is more than a reader must be allowed, and nothing
+ *  beside the commands may count. */
+function ruling(analysis: ShellAnalysis, linked: readonly Finding[], tool: string, rules: ShellRules): Judgement['ruling'] {
+  const paths = [...analysis.writes, ...analysis.reads, ...analysis.targets];
+  const subjects = [{ tool, paths }, ...analysis.commands.map((command) => ({ tool, argv: command.argv, paths }))];
+  if (subjects.some((subject) => rules.deny(subject) !== null)) return 'deny';
+  if (subjects.some((subject) => rules.ask(subject) !== null)) return 'ask';
+  if (linked.length > 0 || analysis.loose.length > 0 || analysis.findings.some((finding) => finding.fixed === true)) return null;
+  const active = analysis.commands.filter((command) => command.findings.length > 0);
+  return active.length > 0 && active.every((command) => command.exact && rules.allow({ tool, argv: command.argv, paths })?.argv !== undefined) ? 'allow' : null;
+}

@@ -1,0 +1,155 @@
+import type { Json } from '../../core/json.js';
+import type { ModelChunk } from '../../core/provider.js';
+import { HttpFailure, readText, type Answer } from './http-answer.js';
+import { isRetryableAnswer, retryAfterMs, type Failed } from './retry.js';
+import { createSseReader } from '../wires/sse.js';
+import type { Wire, WireChunk } from '../wires/wire.js';
+
+/** Caps of one answer. Source: security 2.42. */
+const maxTextChars = 8 * 1024 * 1024;
+const maxBodyBytes = 64 * 1024 * 1024;
+const maxErrorBytes = 64 * 1024;
+
+export interface AnswerReader {
+  readonly wire: Wire;
+  readonly host: string;
+  now(): number;
+  /** A byte has come. */
+  alive(): void;
+  /** What a request costs in USD by the table; a provider's own figure wins. */
+  cost(usage: Extract<WireChunk, { type: 'usage' }>): number | null;
+}
+
+/** How an answer ended: complete (`end` was given), or why it did not count. */
+export type Outcome = { readonly complete: true } | { readonly complete: false; readonly failed: Failed };
+
+/** Reads one answer. Text and reasoning are given as they come; calls, usage and `end` only once the answer is complete, so that nothing of an
+ *  unfinished one can run. Throws an `HttpFailure` where the connection breaks. */
+export async function* readAnswer(answer: Answer, reader: AnswerReader): AsyncGenerator<ModelChunk, Outcome> {
+  if (answer.status < 200 || answer.status > 299) return { complete: false, failed: await refused(answer, reader) };
+  const gate = createGate(reader);
+  for await (const chunks of wireChunks(answer, reader)) {
+    for (const chunk of chunks) {
+      const shown = gate.take(chunk);
+      if (shown !== null) yield shown;
+      if (gate.failed !== null) { answer.body.destroy(); return { complete: false, failed: gate.failed }; }
+      if (!gate.complete) continue;
+      await answer.body.release();
+      yield* gate.held;
+      return { complete: true };
+    }
+  }
+  return { complete: false, failed: unreadable(`${reader.host} gave no answer that can be read`, true) };
+}
+
+/** Holds back what an unfinished answer must not give. */
+interface Gate { readonly held: ModelChunk[]; complete: boolean; failed: Failed | null; take(chunk: WireChunk): ModelChunk | null }
+
+function createGate(reader: AnswerReader): Gate {
+  let chars = 0;
+  return {
+    held: [], complete: false, failed: null,
+    take(chunk) {
+      switch (chunk.type) {
+        case 'text':
+        case 'reasoning':
+          chars += chunk.text.length;
+          if (chars <= maxTextChars) return chunk;
+          this.failed = unreadable(`the answer of ${reader.host} is longer than ${maxTextChars / 1024 / 1024} MiB of text`, false);
+          return null;
+        case 'tool_call': this.held.push(chunk); return null;
+        case 'usage': this.held.push({ type: 'usage', usage: chunk.usage, costUsd: reader.cost(chunk) }); return null;
+        case 'end': this.held.push(chunk); this.complete = true; return null;
+        case 'fault': this.failed = { fault: chunk.fault, retryable: chunk.retryable }; return null;
+        default: chunk satisfies never; return null;
+      }
+    },
+  };
+}
+
+/** An answer that is not 2xx. */
+async function refused(answer: Answer, reader: AnswerReader): Promise<Failed> {
+  const { status, headers } = answer;
+  if (status >= 300 && status < 400) {
+    answer.body.destroy();
+    const message = `${reader.host} answered with a redirect (${status})${redirectTarget(headers.location)}; redirects are not followed, so that no key goes astray`;
+    return { fault: { code: 'protocol', message, hint: 'set the base URL to where the server really is', status }, retryable: false };
+  }
+  const fault = reader.wire.fault(status, await readText(answer.body, maxErrorBytes));
+  const wait = retryAfterMs(headers, reader.now());
+  return { fault: { status, ...fault }, retryable: isRetryableAnswer(status, headers, fault), ...(wait === undefined ? {} : { retryAfterMs: wait }) };
+}
+
+function redirectTarget(location: string | undefined): string {
+  if (location === undefined || !URL.canParse(location, 'http://here.invalid')) return '';
+  const url = new URL(location, 'http://here.invalid');
+  return ` to ${url.host === 'here.invalid' ? url.pathname : url.origin}`;
+}
+
+/** What the body means: a stream of events, or one JSON document where the server did not stream. */
+async function* wireChunks(answer: Answer, reader: AnswerReader): AsyncGenerator<readonly WireChunk[]> {
+  const sse = createSseReader();
+  const decoder = reader.wire.decoder();
+  const whole: Uint8Array[] = [];
+  let kind: 'unknown' | 'events' | 'json' = 'unknown';
+  let bytes = 0;
+  const broken: { error?: unknown } = {};
+  for await (const chunk of untilBroken(answer.body, broken)) {
+    reader.alive();
+    bytes += chunk.length;
+    if (bytes > maxBodyBytes) throw tooLarge(answer, reader, `an answer of more than ${maxBodyBytes / 1024 / 1024} MiB`);
+    if (kind === 'unknown') kind = sniff(chunk, answer.headers['content-type'] ?? '', reader.host);
+    if (kind === 'json') { whole.push(chunk); continue; }
+    for (const event of sse.push(chunk)) yield decoder.push(event);
+    if (sse.overflowed) throw tooLarge(answer, reader, 'a line of more than 16 MiB');
+  }
+  if ('error' in broken) { yield endOfBroken(kind === 'events' ? decoder.end() : [], broken.error); return; }
+  if (kind === 'json') { yield decodeWhole(whole, reader); return; }
+  for (const event of sse.end()) yield decoder.push(event);
+  yield decoder.end();
+}
+
+/** All that counts may have come before the break: then the answer is complete, and asking again would cost it twice. Throws the break otherwise. */
+function endOfBroken(last: readonly WireChunk[], error: unknown): readonly WireChunk[] {
+  if (!last.some((chunk) => chunk.type === 'end')) throw error;
+  return last;
+}
+
+/** The chunks of a body; where reading fails, `broken` gets the error and the chunks end. */
+async function* untilBroken(body: Answer['body'], broken: { error?: unknown }): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch (error) {
+    broken.error = error;
+  }
+}
+
+/** What a body is, by its first bytes rather than by what the server calls it. Throws for a web page. */
+function sniff(chunk: Uint8Array, contentType: string, host: string): 'unknown' | 'events' | 'json' {
+  const start = new TextDecoder().decode(chunk.subarray(0, 64)).trimStart();
+  if (start === '') return 'unknown';
+  if (start.startsWith('{') || start.startsWith('[')) return 'json';
+  if (start.startsWith('<') || contentType.startsWith('text/html')) {
+    throw new HttpFailure({ code: 'protocol', message: `${host} answered with a web page instead of a model's answer`, hint: 'check the base URL, and whether the network wants you to log in first' }, false);
+  }
+  return 'events';
+}
+
+function decodeWhole(whole: readonly Uint8Array[], reader: AnswerReader): readonly WireChunk[] {
+  let body: Json;
+  try {
+    body = JSON.parse(Buffer.concat(whole).toString('utf8')) as Json;
+  } catch {
+    throw new HttpFailure({ code: 'stream_incomplete', message: `the answer of ${reader.host} is not whole JSON` }, true);
+  }
+  return reader.wire.decodeBody(body);
+}
+
+function tooLarge(answer: Answer, reader: AnswerReader, what: string): HttpFailure {
+  answer.body.destroy();
+  return new HttpFailure({ code: 'protocol', message: `${reader.host} sent ${what}` }, false);
+}
+
+function unreadable(message: string, retryable: boolean): Failed {
+  return { fault: { code: 'protocol', message }, retryable };
+}

@@ -1,0 +1,170 @@
+import { isRecord } from '../../core/json.js';
+import type { Fault, ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
+import { wellFormedDeep } from '../../core/text.js';
+import type { Endpoint } from '../catalog.js';
+import { joinUrl } from '../catalog-base-url.js';
+import { HttpFailure, type Transport } from './http-answer.js';
+import { readAnswer, type AnswerReader, type Outcome } from './http-attempt.js';
+import { proxySettings } from './http-proxy-env.js';
+import type { Post } from './http-sdk-fetch.js';
+import { createWatch, type Expired, type Schedule } from './http-watch.js';
+import { maskKeys } from '../keys.js';
+import { costUsd, type Price } from '../pricing.js';
+import { usesText } from '../quirks.js';
+import { planRetry, type Failed, type RetryRules } from './retry.js';
+import type { TextProtocol } from '../text/text-protocol.js';
+import type { Wire } from '../wires/wire.js';
+
+/** `http.*` of the configuration. */
+export interface HttpLimits extends RetryRules {
+  readonly firstByteTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  /** One model request with all its retries and waits. */
+  readonly turnTimeoutMs: number;
+}
+
+export interface HttpDependencies {
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  /** In [0, 1). */
+  readonly random: () => number;
+  readonly schedule: Schedule;
+  /** Returns early, without an error, once `signal` is aborted. */
+  readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly price: (model: string) => Price | null;
+}
+
+/** A provider over HTTP. `warm` loads the client and opens a connection, so that the first request does not wait for either. */
+export interface HttpProvider extends Provider { warm(): void; close(): void }
+
+/** Sends requests to `endpoint` in the protocol of `wire`. Retries, time-outs and limits are kept here; see `ModelChunk` for what the stream promises.
+ *  Keys are masked in every message. Source: contracts 5, "Provider failures". */
+export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpLimits, d: HttpDependencies): HttpProvider {
+  let client: Promise<Client> | null = null;
+  let protocol: Promise<TextProtocol> | null = null;
+  const wireFor = async ({ conversation }: ModelRequest): Promise<Wire> => {
+    if (!usesText(conversation, endpoint.quirks)) return wire;
+    return (await (protocol ??= import('../text/text-protocol.js').then(({ createTextProtocol }) => createTextProtocol()))).wire(wire, conversation, endpoint.quirks);
+  };
+  const open = (): Promise<Client> => (client ??= openClient(endpoint, d.env));
+  return {
+    async *stream(request) { yield* stream(request, { endpoint, wire: await wireFor(request), limits, d, open }); },
+    warm() {
+      void open().then(({ transport }) => {
+        transport.warm(endpoint.baseUrl);
+      }, () => { client = null; });
+    },
+    close() { void client?.then(({ transport }) => { transport.close(); }, () => null); },
+  };
+}
+
+interface Client { readonly post: Post; readonly transport: Transport }
+interface Context { readonly endpoint: Endpoint; readonly wire: Wire; readonly limits: HttpLimits; readonly d: HttpDependencies; readonly open: () => Promise<Client> }
+
+async function openClient(endpoint: Endpoint, env: HttpDependencies['env']): Promise<Client> {
+  const proxy = proxySettings(endpoint.baseUrl, env);
+  const transport = proxy === null
+    ? (await import('./http-transport.js')).createTransport()
+    : (await import('./http-proxy.js')).createProxyTransport(proxy);
+  const post = endpoint.api === 'anthropic-messages'
+    ? (await import('./http-anthropic-client.js')).createAnthropicPost(endpoint, transport.send)
+    : (await import('./http-openai-client.js')).createOpenAiPost(endpoint, transport.send);
+  return { post, transport };
+}
+
+async function* stream(request: ModelRequest, context: Context): AsyncGenerator<ModelChunk> {
+  const { limits, d, endpoint } = context;
+  const body = requestBody(request, context);
+  const turnEndsAt = d.now() + limits.turnTimeoutMs;
+  for (let attempt = 1; !request.signal.aborted; attempt++) {
+    const outcome = yield* tryOnce(request, body, turnEndsAt, context);
+    if (outcome.complete || request.signal.aborted) return;
+    const plan = planRetry(notRunning(outcome.failed, endpoint), attempt, limits, { random: d.random(), now: d.now(), leftMs: turnEndsAt - d.now() });
+    if (!plan.retry) { yield { type: 'fault', fault: shown(plan.fault, endpoint, request.ref.model) }; return; }
+    const reason = shown(outcome.failed.fault, endpoint, request.ref.model).message;
+    yield { type: 'retry', attempt, maxRetries: limits.maxRetries, delayMs: plan.delayMs, reason };
+    await d.sleep(plan.delayMs, request.signal);
+  }
+}
+
+/** One request and its answer. Never throws. Leaving early (an abort, a reader that stops) closes the connection. */
+async function* tryOnce(request: ModelRequest, body: string, turnEndsAt: number, context: Context): AsyncGenerator<ModelChunk, Outcome> {
+  const { endpoint, wire, limits, d } = context;
+  const controller = new AbortController();
+  const abort = (): void => { controller.abort(); };
+  request.signal.addEventListener('abort', abort, { once: true });
+  const watch = createWatch({ firstByteMs: limits.firstByteTimeoutMs, idleMs: limits.idleTimeoutMs, turnEndsAt }, d.now, d.schedule, abort);
+  const { host } = new URL(endpoint.baseUrl);
+  const reader: AnswerReader = {
+    wire, host, now: d.now,
+    alive: () => { watch.alive(); },
+    cost: ({ usage, costUsd: own }) => own ?? costUsd(usage, d.price(request.ref.model)),
+  };
+  let finished = false;
+  try {
+    const { post } = await context.open();
+    const answer = await post(joinUrl(endpoint.baseUrl, wire.path), body, controller.signal);
+    const outcome = yield* readAnswer(answer, reader);
+    finished = true;
+    return outcome;
+  } catch (error) {
+    const expired = watch.expired();
+    return { complete: false, failed: expired === null ? failureOf(error, host) : timedOut(expired, host, limits) };
+  } finally {
+    watch.stop();
+    request.signal.removeEventListener('abort', abort);
+    if (!finished) controller.abort();
+  }
+}
+
+/** A server of this machine that refuses the connection is not running, and waiting does not start it. */
+function notRunning(failed: Failed, endpoint: Endpoint): Failed {
+  if (!endpoint.local || failed.fault.code !== 'network' || !failed.fault.message.includes('ECONNREFUSED')) return failed;
+  return { retryable: false, fault: { code: 'network', message: `${endpoint.label} is not running at ${endpoint.baseUrl}`, hint: 'start it, or choose another model with --model' } };
+}
+
+/** The same request and model give the same bytes; lone surrogates, which strict servers reject, do not get through. */
+function requestBody(request: ModelRequest, context: Context): string {
+  const { endpoint, wire } = context;
+  const body = wire.requestText(request.conversation, {
+    provider: endpoint.provider, model: request.ref.model, toolChoice: request.toolChoice, quirks: endpoint.quirks,
+    ...(endpoint.extraBody === undefined ? {} : { extraBody: endpoint.extraBody }),
+  });
+  return body.includes('\\ud') && loneSurrogate.test(body) ? JSON.stringify(wellFormedDeep(JSON.parse(body) as unknown)) : body;
+}
+
+/** A surrogate that `JSON.stringify` had to escape because it stands alone. */
+const loneSurrogate = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
+
+/** The failure inside whatever the SDK has wrapped around it. */
+function failureOf(error: unknown, host: string): HttpFailure {
+  let current: unknown = error;
+  for (let depth = 0; depth < 6 && isRecord(current); depth++) {
+    if (current instanceof HttpFailure) return current;
+    current = current.cause;
+  }
+  const said = error instanceof Error ? error.message : String(error);
+  return new HttpFailure({ code: 'internal', message: `the request to ${host} could not be made: ${said}` }, false, error);
+}
+
+function timedOut(expired: Expired, host: string, limits: HttpLimits): HttpFailure {
+  switch (expired) {
+    case 'first_byte': return new HttpFailure({ code: 'network', message: `${host} sent nothing for ${limits.firstByteTimeoutMs / 1000} s`, hint: 'a slow server needs a larger `http.first_byte_timeout_ms`' }, true);
+    case 'idle': return new HttpFailure({ code: 'stream_incomplete', message: `${host} stopped in the middle of its answer and sent nothing for ${limits.idleTimeoutMs / 1000} s` }, true);
+    case 'turn': return new HttpFailure({ code: 'network', message: `${host} was not done within ${limits.turnTimeoutMs / 1000} s`, hint: 'a longer answer needs a larger `http.turn_timeout_ms`' }, false);
+    default: return expired satisfies never;
+  }
+}
+
+/** How servers say that a model has no native tool calls (Ollama, OpenRouter, vLLM). */
+const noTools = /does(?: not|n't) support (?:tools?|function|tool)|no endpoints found that support tool|tool choice requires|tools? (?:is|are) not supported/i;
+
+/** A fault fit to be shown: keys masked, for a rejected key the variable it came from, for a conversation that is too long what that means. */
+function shown(fault: Fault, endpoint: Endpoint, model: string): Fault {
+  const message = maskKeys(fault.message, [endpoint.key]);
+  if (fault.code === 'context_overflow') return { ...fault, message: `The conversation is longer than the context window of ${model}: ${message}` };
+  if (fault.code === 'bad_request' && noTools.test(message)) return { ...fault, message, hint: 'This model takes no tool calls: add --set tool_protocol=text, and tools go as text.' };
+  if (fault.code !== 'auth' || endpoint.keyEnv.length === 0) return { ...fault, message };
+  return { ...fault, message, hint: `check ${endpoint.keyEnv.join(' or ')}` };
+}

@@ -1,0 +1,220 @@
+import type { ReceivedCall } from '../../core/provider.js';
+import { closedBlock, fencedBlock, jsonBlock, namedTool, type Block } from './text-block.js';
+import { callsInJson, type ToolSchemas } from './text-calls.js';
+import { markups, wrappers } from './text-forms.js';
+
+/** What of an answer is to be shown. */
+export interface Shown { readonly type: 'text' | 'reasoning'; readonly text: string }
+
+/** Takes an answer apart while it comes: what is text, what is thought, what is a call. */
+export interface TextScanner {
+  push(text: string): readonly Shown[];
+  /** The answer has ended. `cut`: at the output limit, so that a call may be half. */
+  end(cut: boolean): { readonly shown: readonly Shown[]; readonly calls: readonly ReceivedCall[] };
+}
+
+/** What may stand at a place. `more`: that cannot be said yet. */
+type Opening =
+  | { readonly kind: 'none' | 'more' }
+  | { readonly kind: 'skip'; readonly length: number }
+  | { readonly kind: 'think' | 'thought'; readonly length: number }
+  | { readonly kind: 'code'; readonly length: number }
+  | { readonly kind: 'block'; readonly block: Block };
+
+/** After so many places that looked like a call and were none, the rest is text. */
+const maxFailed = 64;
+const none: Opening = { kind: 'none' };
+const more: Opening = { kind: 'more' };
+const firstKey = /^[{[]\s*\{?\s*["']?(?:tool|name|tool_name|function|args|arguments|parameters|type|id)["']?\s*:/;
+const openFirstKey = /^[{[]\s*\{?\s*(?:["']?[a-z_]{0,12}["']?\s*)?$/;
+const markStart = /^\s*(?:[\w.-]+\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\]\s*)?(?=\{)|(?=[[{]))/;
+const openMarkStart = /^\s*[\w.-]{0,128}\s*(?:\[[\w\s[\]-]{0,128})?$/;
+
+export function createTextScanner(tools: ToolSchemas): TextScanner {
+  return new Scanner(tools);
+}
+
+class Scanner implements TextScanner {
+  readonly #tools: ToolSchemas;
+  #calls: ReceivedCall[] = [];
+  #shown: Shown[] = [];
+  /** Not yet understood. */
+  #rest = '';
+  #block: Block | null = null;
+  #mode: 'text' | 'code' | 'think' = 'text';
+  /** Blanks and wrapper tags that are shown only where text follows. */
+  #glue = '';
+  /** The line so far, as it was shown. */
+  #line = '';
+  #spoke = false;
+  /** Blocks that were none. */
+  #failed = 0;
+
+  constructor(tools: ToolSchemas) {
+    this.#tools = tools;
+  }
+
+  push(text: string): readonly Shown[] {
+    this.#rest += text;
+    this.#read(false);
+    return this.#take();
+  }
+
+  end(cut: boolean): { readonly shown: readonly Shown[]; readonly calls: readonly ReceivedCall[] } {
+    const half = cut && this.#block !== null ? namedTool(this.#rest, this.#tools) : null;
+    if (half !== null) {
+      this.#calls.push({ id: '', name: half, arguments: this.#rest });
+      this.#rest = '';
+    }
+    this.#read(true);
+    if (this.#calls.length === 0 && this.#glue !== '') this.#shown.push({ type: 'text', text: this.#glue });
+    return { shown: this.#take(), calls: this.#calls };
+  }
+
+  #take(): readonly Shown[] {
+    const shown = this.#shown;
+    this.#shown = [];
+    return shown;
+  }
+
+  #read(final: boolean): void {
+    while (this.#rest !== '' && this.#step(final));
+  }
+
+  /** One step; false where more text is needed. */
+  #step(final: boolean): boolean {
+    if (this.#block !== null) return this.#readBlock(this.#block, final);
+    if (this.#mode !== 'text') return this.#pass(final, this.#mode);
+    const at = this.#failed > maxFailed ? -1 : this.#rest.search(/[<[{`f]/);
+    if (at !== 0) { this.#say(at < 0 ? this.#rest.length : at); return true; }
+    const opening = this.#opening(final);
+    switch (opening.kind) {
+      case 'none': this.#say(1); return true;
+      case 'more': return false;
+      case 'skip': this.#glue += this.#cut(opening.length); return true;
+      case 'think': this.#cut(opening.length); this.#mode = 'think'; return true;
+      case 'thought': this.#cut(opening.length); this.#calls = []; return true;
+      case 'code': this.#say(opening.length); this.#mode = 'code'; return true;
+      case 'block': this.#block = opening.block; return true;
+      default: return opening satisfies never;
+    }
+  }
+
+  #readBlock(block: Block, final: boolean): boolean {
+    const result = block.read(this.#rest, final);
+    if (result.state === 'wait') return false;
+    this.#block = null;
+    if (result.state === 'text') {
+      this.#failed++;
+      this.#say(result.length);
+      return true;
+    }
+    this.#cut(result.length);
+    this.#calls.push(...result.calls);
+    this.#glue = withoutTags(this.#glue);
+    this.#line = '';
+    return true;
+  }
+
+  /** Code that is not ours, up to its closing fence; thought, up to its closing tag. */
+  #pass(final: boolean, mode: 'code' | 'think'): boolean {
+    const close = mode === 'code' ? '\n```' : '</think>';
+    const at = this.#rest.indexOf(close);
+    const length = at >= 0 ? at : final ? this.#rest.length : Math.max(0, this.#rest.length - close.length + 1);
+    if (mode === 'code') this.#say(at >= 0 ? at + close.length : length);
+    else if (length > 0) this.#shown.push({ type: 'reasoning', text: this.#cut(length) });
+    if (at < 0) return final && this.#rest !== '';
+    if (mode === 'think') this.#cut(close.length);
+    this.#mode = 'text';
+    return true;
+  }
+
+  /** Shows the next `length` characters. Blanks wait for what comes after them. */
+  #say(length: number): void {
+    const text = this.#cut(length);
+    const end = text.trimEnd().length;
+    if (end > 0) {
+      const glue = this.#calls.length > 0 ? withoutTags(this.#glue) : this.#glue;
+      const said = glue + text.slice(0, end);
+      this.#shown.push({ type: 'text', text: this.#spoke || this.#calls.length === 0 ? said : said.trimStart() });
+      this.#glue = '';
+      this.#spoke = true;
+    }
+    this.#glue += text.slice(end);
+    this.#line = (text.includes('\n') ? text.slice(text.lastIndexOf('\n') + 1) : this.#line + text).slice(-400);
+  }
+
+  #cut(length: number): string {
+    const text = this.#rest.slice(0, length);
+    this.#rest = this.#rest.slice(length);
+    return text;
+  }
+
+  #opening(final: boolean): Opening {
+    const rest = this.#rest;
+    if (rest.startsWith('`')) return this.#fence(rest, final);
+    if (isInCode(this.#line)) return none;
+    if (rest.startsWith('{')) return this.#bare(rest, final);
+    if (rest.startsWith('</think>')) return { kind: 'thought', length: 8 };
+    if (rest.startsWith('<think>') && !this.#spoke) return { kind: 'think', length: 7 };
+    const form = markups.find(({ open }) => rest.startsWith(open));
+    if (form !== undefined) return form.close.length > 0 ? { kind: 'block', block: closedBlock(form, this.#tools) } : this.#marked(form.open, form.read.bind(form), rest, final);
+    const wrapper = wrappers.find((tag) => rest.startsWith(tag));
+    if (wrapper !== undefined) return { kind: 'skip', length: wrapper.length };
+    return !final && openings.some((open) => open.startsWith(rest)) ? more : none;
+  }
+
+  /** A fence at the start of a line: of JSON that may be a call, or of code that is passed as it is. */
+  #fence(rest: string, final: boolean): Opening {
+    if (this.#line.trim() !== '') return none;
+    const head = /^```[ \t]*([\w+-]*)[ \t]*(?:\r?\n\s*|(?=[{[]))/.exec(rest);
+    if (head === null) return headless(rest, final);
+    const [whole, language = ''] = head;
+    const body = rest.slice(whole.length);
+    if (!final && body === '') return more;
+    if (callLanguage.test(language) && firstKey.test(body)) return { kind: 'block', block: fencedBlock(whole, this.#tools) };
+    return !final && callLanguage.test(language) && openFirstKey.test(body) ? more : { kind: 'code', length: whole.trimEnd().length };
+  }
+
+  /** JSON behind a mark. */
+  #marked(open: string, read: (body: string, tools: ToolSchemas) => readonly ReceivedCall[] | null, rest: string, final: boolean): Opening {
+    const body = rest.slice(open.length);
+    if (markStart.test(body)) return { kind: 'block', block: markBlock(open, body, (whole) => read(whole, this.#tools)) };
+    return !final && openMarkStart.test(body) ? more : none;
+  }
+
+  /** An object in the text (Llama). One that names a `tool` must begin its line, so that a call which is only quoted does not run. */
+  #bare(rest: string, final: boolean): Opening {
+    const before = this.#line.trimEnd().at(-1) ?? '';
+    if ('}],"\'(=`'.includes(before) && before !== '') return none;
+    if (!firstKey.test(rest)) return !final && openFirstKey.test(rest) ? more : none;
+    if (/^\{\s*["']?tool\b/.test(rest) && this.#line.trim() !== '') return none;
+    return { kind: 'block', block: jsonBlock(0, (body) => callsInJson(body, this.#tools, 'bare')) };
+  }
+}
+
+const callLanguage = /^(?:|json|json5|jsonc|tool|tools|tool_call|tool_calls|tool_code)$/i;
+
+/** Backticks whose line has not ended. */
+function headless(rest: string, final: boolean): Opening {
+  if (!final && /^`{1,3}(?!`)[ \t]*[\w+-]*[ \t]*\r?$/.test(rest)) return more;
+  return rest.startsWith('```') ? { kind: 'code', length: 3 } : none;
+}
+
+/** The JSON of a marked block may stand behind a name; brackets are counted from the JSON on. */
+function markBlock(open: string, body: string, read: (body: string) => readonly ReceivedCall[] | null): Block {
+  const named = markStart.exec(body)?.[0] ?? '';
+  const start = open.length + named.length;
+  return jsonBlock(start, (json) => read(named + json));
+}
+
+/** An odd number of backticks: the place is inside code in a line. */
+function isInCode(line: string): boolean {
+  return line.split('`').length % 2 === 0;
+}
+
+function withoutTags(glue: string): string {
+  return wrappers.reduce((text, tag) => text.replaceAll(tag, ''), glue);
+}
+
+const openings: readonly string[] = [...markups.map(({ open }) => open), ...wrappers, '<think>', '</think>'];

@@ -1,0 +1,126 @@
+import { isRecord, type Json } from '../../core/json.js';
+import { Answer, parseData, type Finish, type Reported } from './wire-answer.js';
+import { chatUsage } from './wire-usage.js';
+import { callPieces } from './chat-calls.js';
+import { reasoningPieces } from './chat-reasoning.js';
+import type { ServerEvent, StreamDecoder, WireChunk } from './wire.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Reads a Chat Completions stream as servers really send it. `finish_reason` ends an answer, and so does `[DONE]` after a usage report where a server gives
+ *  no reason at all (Snowflake). Source: OpenAI API reference, "The chat completion chunk object" (read 2026-11); the recordings named in the tests. */
+export function chatDecoder(): StreamDecoder {
+  return new ChatStream();
+}
+
+/** Reads a whole `chat.completion`. It is complete by being whole, so a missing `finish_reason` is a stop. */
+export function chatBody(body: Json): readonly WireChunk[] {
+  return new ChatStream().whole(body);
+}
+
+class ChatStream implements StreamDecoder {
+  readonly #answer = new Answer();
+  readonly #calls = callPieces();
+  readonly #reasoning = reasoningPieces();
+  #usage: Reported | null = null;
+  #reason: string | null = null;
+  #refused = false;
+  #seen = false;
+
+  push({ event, data }: ServerEvent): readonly WireChunk[] {
+    if (this.#answer.ended || data === '') return [];
+    if (data === '[DONE]') return this.#done();
+    const value = parseData(data);
+    if (event === 'error') this.#answer.failWith(value ?? data);
+    else if (isRecord(value)) this.#chunk(value, 'delta');
+    else if (value === undefined && this.#reason === null) this.#answer.incomplete('an event of the stream is broken');
+    return this.#answer.take();
+  }
+
+  end(): readonly WireChunk[] {
+    if (this.#reason === null) this.#answer.incomplete('the stream ended without a finish reason');
+    else this.#finish(this.#reason);
+    return this.#answer.take();
+  }
+
+  whole(body: Json): readonly WireChunk[] {
+    if (isRecord(body)) this.#chunk(body, 'message');
+    if (!this.#answer.ended && this.#seen) this.#finish(this.#reason ?? 'stop');
+    else this.#answer.fail('protocol', 'The server answered with JSON that is not a chat completion.', false);
+    return this.#answer.take();
+  }
+
+  #done(): readonly WireChunk[] {
+    return this.#reason === null && this.#usage !== null ? this.#complete('stop') : this.end();
+  }
+
+  #complete(reason: string): readonly WireChunk[] {
+    this.#finish(reason);
+    return this.#answer.take();
+  }
+
+  #chunk(value: Fields, field: 'delta' | 'message'): void {
+    if (isFailure(value)) { this.#answer.failWith(value); return; }
+    if (value.usage) this.#usage = chatUsage(value.usage) ?? this.#usage;
+    else if (isRecord(value.x_groq)) this.#usage = chatUsage(value.x_groq.usage) ?? this.#usage;
+    if (!Array.isArray(value.choices)) return;
+    for (const choice of value.choices as readonly unknown[]) {
+      if (isRecord(choice) && (choice.index === undefined || choice.index === null || choice.index === 0)) this.#choice(choice, field);
+    }
+  }
+
+  #choice(choice: Fields, field: 'delta' | 'message'): void {
+    this.#seen = true;
+    if (isRecord(choice.error)) { this.#answer.failWith(choice.error); return; }
+    const delta = choice[field];
+    if (isRecord(delta)) this.#delta(delta);
+    if (choice.usage) this.#usage = chatUsage(choice.usage) ?? this.#usage;
+    if (typeof choice.finish_reason === 'string' && choice.finish_reason !== '') this.#reason = choice.finish_reason;
+    if (this.#reason === 'error') this.#answer.failWith({ message: 'The provider broke the answer off.' });
+  }
+
+  #delta(delta: Fields): void {
+    const thought = this.#reasoning.add(delta);
+    if (thought !== '') this.#answer.say('reasoning', thought);
+    if (typeof delta.content === 'string') this.#answer.say('text', delta.content);
+    else if (Array.isArray(delta.content)) for (const part of delta.content as readonly unknown[]) this.#part(part);
+    if (typeof delta.refusal === 'string' && delta.refusal !== '') {
+      this.#refused = true;
+      this.#answer.say('text', delta.refusal);
+    }
+    if (Array.isArray(delta.tool_calls)) for (const piece of delta.tool_calls as readonly unknown[]) this.#answer.countArguments(this.#calls.add(piece));
+    if (isRecord(delta.function_call)) this.#answer.countArguments(this.#calls.add({ index: 0, function: delta.function_call }));
+  }
+
+  /** Content as parts (Mistral): text, or thinking that itself has parts. */
+  #part(part: unknown): void {
+    if (!isRecord(part)) return;
+    if (part.type === 'text' && typeof part.text === 'string') this.#answer.say('text', part.text);
+    else if (part.type === 'thinking' && Array.isArray(part.thinking)) {
+      const text = (part.thinking as readonly unknown[]).map((inner) => (isRecord(inner) && typeof inner.text === 'string' ? inner.text : '')).join('');
+      this.#answer.say('reasoning', this.#reasoning.add({ reasoning_content: text }));
+    }
+  }
+
+  #finish(reason: string): void {
+    if (reason.toLowerCase() === 'insufficient_system_resource') {
+      this.#answer.fail('network', 'The provider ran out of resources in the middle of the answer.', true);
+      return;
+    }
+    const stop = this.#refused ? 'refusal' : stops.get(reason.toLowerCase()) ?? 'unknown';
+    this.#answer.finish({ stop, reason, calls: this.#calls.calls(), usage: this.#usage, reasoning: this.#reasoning.items() });
+  }
+}
+
+/** `{error}`, and vLLM's `{object: "error", message}`. */
+function isFailure(value: Fields): boolean {
+  return (value.error !== undefined && value.error !== null) || value.object === 'error';
+}
+
+const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop']>([
+  ['stop', 'stop'], ['end_turn', 'stop'], ['eos', 'stop'], ['eos_token', 'stop'], ['stop_sequence', 'stop'], ['complete', 'stop'], ['completed', 'stop'],
+  ['tool_calls', 'tool'], ['tool_call', 'tool'], ['function_call', 'tool'], ['tool_use', 'tool'],
+  ['length', 'length'], ['max_tokens', 'length'], ['max_output_tokens', 'length'], ['max_length', 'length'], ['model_length', 'length'], ['model_context_window_exceeded', 'length'],
+  ['content_filter', 'content_filter'], ['safety', 'content_filter'], ['recitation', 'content_filter'], ['prohibited_content', 'content_filter'], ['sensitive', 'content_filter'],
+  ['refusal', 'refusal'],
+]);

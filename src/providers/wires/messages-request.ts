@@ -1,0 +1,146 @@
+import type { AnsweredCall, AssistantMessage, Conversation, Message } from '../../core/conversation.js';
+import type { ToolSpec } from '../../core/event.js';
+import { isRecord, type Json, type JsonObject } from '../../core/json.js';
+import { wellFormed } from '../../core/text.js';
+import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
+import { effortForm } from '../quirks.js';
+import { layOut, type Part } from './wire-layout.js';
+import { bodyText, jsonText, markSides, mergeSides, pieceCache, textCache, type Pieces, type Side } from './wire-pieces.js';
+import type { WireOptions } from './wire.js';
+
+const api = 'anthropic-messages';
+const nothingToAnswer = '{"type":"text","text":"Continue."}';
+const mark = ',"cache_control":{"type":"ephemeral"}';
+const defaultMaxTokens = 8192;
+
+/** Serialises conversations for Messages. Roles alternate, results come first in their user message, no text is blank, every id fits the vendor's form.
+ *  Cache marks stand on the system prompt (else on the last tool) and on the last two user messages; without them each request continues the bytes of
+ *  the one before. Source: Anthropic API reference, "Messages", "Prompt caching", "Extended thinking" (read 2026-11). */
+export function messagesRequest(): (conversation: Conversation, options: WireOptions) => string {
+  const pieces = pieceCache();
+  const tools = textCache();
+  return (conversation, options) => {
+    const variant = JSON.stringify([options.provider, options.model]);
+    const sides = mergeSides(conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options))));
+    if (sides[0]?.side !== 'user') sides.unshift({ side: 'user', items: [nothingToAnswer] });
+    trimEnd(sides.at(-1));
+    markSides(sides, markBlock);
+    const system = conversation.system.trim() === '' ? undefined : `[${markBlock(textBlock(conversation.system))}]`;
+    const maxTokens = conversation.settings.max_output_tokens ?? options.quirks.default_max_output_tokens ?? defaultMaxTokens;
+    const hasTools = conversation.tools.length > 0;
+    return bodyText([
+      ['model', jsonText(options.model)],
+      ['max_tokens', String(maxTokens)],
+      ['stream', 'true'],
+      ['tools', hasTools ? `[${markTools(tools(conversation.tools, () => toolTexts(conversation.tools)), system === undefined)}]` : undefined],
+      ['system', system],
+      ['messages', `[${sides.map(messageText).join(',')}]`],
+      ...effortFields(conversation, options, maxTokens, sides.at(-1)),
+      ['tool_choice', hasTools && options.toolChoice === 'none' ? '{"type":"none"}' : undefined],
+    ], options.extraBody);
+  };
+}
+
+/** A list that ends with the assistant's text may not end with white space. */
+function trimEnd(last: Side | undefined): void {
+  const item = last?.side === 'assistant' ? last.items.pop() : undefined;
+  if (!last || item === undefined) return;
+  const written = JSON.parse(item) as JsonObject;
+  last.items.push(written.type === 'text' && typeof written.text === 'string' ? textBlock(written.text.trimEnd()) : item);
+}
+
+function toolTexts(tools: readonly ToolSpec[]): string {
+  return tools.map(({ name, description, input_schema }) => jsonText({ name, description, input_schema })).join(',');
+}
+
+function markTools(tools: string, marked: boolean): string {
+  return marked ? markBlock(tools) : tools;
+}
+
+function messageText({ side, items }: Side): string {
+  return `{"role":"${side}","content":[${items.join(',')}]}`;
+}
+
+/** A block ends with `}`: the mark goes before it. */
+function markBlock(block: string): string {
+  return `${block.slice(0, -1)}${mark}}`;
+}
+
+const budgets: ReadonlyMap<string, number> = new Map([['minimal', 1024], ['low', 4096], ['medium', 12_288], ['high', 24_576], ['xhigh', 32_768], ['max', 49_152]]);
+
+function effortFields(conversation: Conversation, options: WireOptions, maxTokens: number, last: Side | undefined): (readonly [string, string])[] {
+  const { effort } = conversation.settings;
+  if (effort === undefined || effort === 'none') return [];
+  const form = effortForm(options.quirks, options.model);
+  if (form === 'adaptive') return [['thinking', '{"type":"adaptive"}'], ['output_config', jsonText({ effort })]];
+  const budget = Math.min(budgets.get(effort) ?? 12_288, maxTokens - 1024);
+  if (form !== 'thinking' || budget < 1024 || refusesBudget(conversation, options, last)) return [];
+  return [['thinking', jsonText({ type: 'enabled', budget_tokens: budget })]];
+}
+
+/** With a thinking budget, a last response with calls must start with its thinking, which a foreign one cannot; and no text may be continued. */
+function refusesBudget(conversation: Conversation, options: WireOptions, last: Side | undefined): boolean {
+  if (last?.side === 'assistant') return true;
+  const answer = conversation.messages.findLast((message) => message.role === 'assistant');
+  return answer !== undefined && answer.calls.length > 0 && !thinks(layOut(answer, ownReasoning(answer, api, options))[0]);
+}
+
+function serialise(message: Message, options: WireOptions): Pieces {
+  if (message.role === 'user') return { assistant: [], user: blank(message.content) ? [] : [textBlock(message.content)] };
+  return { assistant: assistant(message, options), user: message.calls.map(resultBlock) };
+}
+
+/** A response may not end with thinking: then it holds nothing that the thinking was for. */
+function assistant(message: AssistantMessage, options: WireOptions): readonly string[] {
+  const kept = answeredItems(ownReasoning(message, api, options));
+  const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || !blank(part.text));
+  const last = parts.findLastIndex((part) => !thinks(part));
+  return parts.slice(0, last + 1).map(block);
+}
+
+function block(part: Part): string {
+  switch (part.kind) {
+    case 'item': return JSON.stringify(part.item);
+    case 'text': return textBlock(part.text);
+    case 'call': return callBlock(part.call);
+    default: return part satisfies never;
+  }
+}
+
+function thinks(part: Part | undefined): boolean {
+  return part?.kind === 'item' && isRecord(part.item) && (part.item.type === 'thinking' || part.item.type === 'redacted_thinking');
+}
+
+/** The kept blocks without thinking that lacks its signature and without server tools that lack their result. */
+function answeredItems(items: readonly Json[]): readonly Json[] {
+  const records = items.filter(isRecord) as readonly JsonObject[];
+  const answered = new Set(records.map((item) => item.tool_use_id).filter((id) => typeof id === 'string'));
+  return records.filter((item) => {
+    if (item.type === 'thinking') return typeof item.signature === 'string';
+    return typeof item.type === 'string' && (!item.type.endsWith('_tool_use') || (typeof item.id === 'string' && answered.has(item.id)));
+  });
+}
+
+function textBlock(text: string): string {
+  return `{"type":"text","text":${JSON.stringify(wellFormed(text))}}`;
+}
+
+/** The arguments go in as they were received, for they are the text of a JSON object; only escaped surrogate pairs are written out. */
+function callBlock(call: AnsweredCall): string {
+  const received = argumentsText(call.arguments);
+  const input = /\\ud[89a-f]/i.test(received) ? JSON.stringify(JSON.parse(received)) : received;
+  return `{"type":"tool_use","id":"${blockId(call.id)}","name":"${toolName(call.name)}","input":${input}}`;
+}
+
+function resultBlock({ id, result }: AnsweredCall): string {
+  const failed = result.success ? '' : ',"is_error":true';
+  return `{"type":"tool_result","tool_use_id":"${blockId(id)}","content":${JSON.stringify(wellFormed(result.output))}${failed}}`;
+}
+
+function blockId(id: string): string {
+  return callId(id, /^[a-zA-Z0-9_-]{1,64}$/);
+}
+
+function blank(text: string): boolean {
+  return text.trim() === '';
+}

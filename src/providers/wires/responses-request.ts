@@ -1,0 +1,83 @@
+import type { AssistantMessage, Conversation, Message } from '../../core/conversation.js';
+import type { ToolSpec } from '../../core/event.js';
+import { isRecord, type Json } from '../../core/json.js';
+import { wellFormed } from '../../core/text.js';
+import { effortForm } from '../quirks.js';
+import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
+import { layOut, type Part } from './wire-layout.js';
+import { bodyText, jsonText, pieceCache, textCache, type Pieces } from './wire-pieces.js';
+import type { WireOptions } from './wire.js';
+
+const nothingToAnswer = '{"role":"user","content":"Continue."}';
+/** The vendor's own minimum. */
+const minOutputTokens = 16;
+
+/** Serialises conversations for Responses, without state at the provider: `store` is false and reasoning comes back encrypted, to be returned as it was.
+ *  Source: OpenAI API reference, "Create a model response", and the guide "Reasoning models" (read 2026-11). */
+export function responsesRequest(): (conversation: Conversation, options: WireOptions) => string {
+  const pieces = pieceCache();
+  const tools = textCache();
+  return (conversation, options) => {
+    const { quirks } = options;
+    const { effort, max_output_tokens: max } = conversation.settings;
+    const variant = JSON.stringify([options.provider, options.model]);
+    const input = conversation.messages.flatMap((message) => {
+      const { assistant, user } = pieces(message, variant, () => serialise(message, options));
+      return [...assistant, ...user];
+    });
+    const hasTools = conversation.tools.length > 0;
+    return bodyText([
+      ['model', jsonText(options.model)],
+      ['stream', 'true'],
+      ['store', 'false'],
+      ['include', '["reasoning.encrypted_content"]'],
+      ['instructions', conversation.system.trim() === '' ? undefined : JSON.stringify(wellFormed(conversation.system))],
+      ['max_output_tokens', max === undefined ? undefined : String(Math.max(minOutputTokens, max))],
+      ['reasoning', effort !== undefined && effortForm(quirks, options.model) !== undefined ? jsonText({ effort }) : undefined],
+      ['tools', hasTools ? tools(conversation.tools, () => jsonText(conversation.tools.map(toolField))) : undefined],
+      ['parallel_tool_calls', hasTools && quirks.parallel_tool_calls === true ? 'true' : undefined],
+      ['input', `[${(input.length > 0 ? input : [nothingToAnswer]).join(',')}]`],
+      ['tool_choice', hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? '"none"' : undefined],
+    ], options.extraBody);
+  };
+}
+
+function toolField({ name, description, input_schema }: ToolSpec): Json {
+  return { type: 'function', name, description, parameters: input_schema, strict: false };
+}
+
+function serialise(message: Message, options: WireOptions): Pieces {
+  if (message.role === 'user') {
+    return { assistant: [], user: message.content.trim() === '' ? [] : [`{"role":"user","content":${JSON.stringify(wellFormed(message.content))}}`] };
+  }
+  const results = message.calls.map(({ id, result }) => JSON.stringify({ type: 'function_call_output', call_id: itemId(id), output: wellFormed(result.output) }));
+  return { assistant: assistant(message, options), user: results };
+}
+
+/** A reasoning item must be followed by what it led to, so none may stand last. */
+function assistant(message: AssistantMessage, options: WireOptions): readonly string[] {
+  const kept = ownReasoning(message, 'openai-responses', options).filter(readable);
+  const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || part.text !== '');
+  const last = parts.findLastIndex((part) => part.kind !== 'item' || !isRecord(part.item) || part.item.type !== 'reasoning');
+  return parts.slice(0, last + 1).map(item);
+}
+
+/** Without state at the provider, reasoning can only be read where it carries itself. */
+function readable(item: Json): boolean {
+  if (!isRecord(item) || item.type !== 'reasoning') return isRecord(item);
+  return typeof item.encrypted_content === 'string' && item.encrypted_content !== '' || Array.isArray(item.content) && item.content.length > 0;
+}
+
+function item(part: Part): string {
+  switch (part.kind) {
+    case 'item': return JSON.stringify(part.item);
+    case 'text': return JSON.stringify({ role: 'assistant', content: wellFormed(part.text), ...(part.phase === undefined ? {} : { phase: part.phase }) });
+    case 'call':
+      return JSON.stringify({ type: 'function_call', call_id: itemId(part.call.id), name: toolName(part.call.name), arguments: argumentsText(part.call.arguments) });
+    default: return part satisfies never;
+  }
+}
+
+function itemId(id: string): string {
+  return callId(id, /^[\w:.-]{1,64}$/);
+}

@@ -1,0 +1,126 @@
+import { isRecord, type Json } from '../../core/json.js';
+import { Answer, parseData, type Finish } from './wire-answer.js';
+import { itemPieces } from './responses-items.js';
+import { responsesUsage } from './wire-usage.js';
+import type { ServerEvent, StreamDecoder, WireChunk } from './wire.js';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Reads a Responses stream. Only `response.completed` or `response.incomplete` completes an answer. Source: OpenAI API reference, "Streaming events" of
+ *  Responses (read 2026-11); the recordings named in the tests. */
+export function responsesDecoder(): StreamDecoder {
+  return new ResponsesStream();
+}
+
+/** Reads a whole `response`. */
+export function responsesBody(body: Json): readonly WireChunk[] {
+  return new ResponsesStream().whole(body);
+}
+
+class ResponsesStream implements StreamDecoder {
+  readonly #answer = new Answer();
+  readonly #items = itemPieces();
+  #refused = false;
+
+  push({ event, data }: ServerEvent): readonly WireChunk[] {
+    if (this.#answer.ended || data === '' || data === '[DONE]') return [];
+    const value = parseData(data);
+    if (isRecord(value)) this.#event(typeof value.type === 'string' ? value.type : event, value);
+    else if (value === undefined) this.#answer.incomplete('an event of the stream is broken');
+    return this.#answer.take();
+  }
+
+  end(): readonly WireChunk[] {
+    this.#answer.incomplete('the stream ended before the response was complete');
+    return this.#answer.take();
+  }
+
+  whole(body: Json): readonly WireChunk[] {
+    if (isRecord(body) && Array.isArray(body.output)) this.#complete(body, typeof body.status === 'string' ? body.status : 'completed');
+    else if (isRecord(body) && body.error !== undefined && body.error !== null) this.#answer.failWith(body);
+    else this.#answer.fail('protocol', 'The server answered with JSON that is not a response.', false);
+    return this.#answer.take();
+  }
+
+  #event(type: string, value: Fields): void {
+    switch (type) {
+      case 'response.output_text.delta': this.#text(value, value.delta); break;
+      case 'response.refusal.delta': this.#refused = true; this.#text(value, value.delta); break;
+      case 'response.output_text.done': if (!this.#items.hasText(value)) this.#text(value, value.text); break;
+      case 'response.reasoning_text.delta':
+      case 'response.reasoning_summary_text.delta': this.#say(value.delta); break;
+      case 'response.reasoning_summary_part.added': if (typeof value.summary_index === 'number' && value.summary_index > 0) this.#say('\n\n'); break;
+      case 'response.function_call_arguments.delta': this.#arguments(value, value.delta, false); break;
+      case 'response.function_call_arguments.done': this.#arguments(value, value.arguments, true); break;
+      default: this.#lifecycle(type, value);
+    }
+  }
+
+  #lifecycle(type: string, value: Fields): void {
+    switch (type) {
+      case 'response.output_item.added': this.#items.item(value.item, value, false); break;
+      case 'response.output_item.done': this.#item(value.item, value); break;
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.failed':
+      case 'response.cancelled':
+        this.#complete(isRecord(value.response) ? value.response : {}, type.slice('response.'.length));
+        break;
+      case 'error': this.#answer.failWith(isRecord(value.error) ? value.error : value); break;
+      default: if (isRecord(value.error)) this.#answer.failWith(value.error);
+    }
+  }
+
+  #text(event: Fields, piece: unknown): void {
+    if (typeof piece !== 'string' || piece === '') return;
+    this.#items.text(event, piece);
+    this.#answer.say('text', piece);
+  }
+
+  #say(piece: unknown): void {
+    if (typeof piece === 'string') this.#answer.say('reasoning', piece);
+  }
+
+  #arguments(event: Fields, piece: unknown, whole: boolean): void {
+    if (typeof piece !== 'string') return;
+    if (!whole) this.#answer.countArguments(piece);
+    this.#items.arguments(event, piece, whole);
+  }
+
+  #item(item: unknown, event: Fields): void {
+    this.#answer.say('text', this.#items.item(item, event, true));
+    if (isRecord(item) && Array.isArray(item.content)) this.#refused ||= (item.content as readonly unknown[]).some((part) => isRecord(part) && part.type === 'refusal');
+  }
+
+  /** `status` is the event's word; the response's own, where it has one, says the same or more. */
+  #complete(response: Fields, status: string): void {
+    const own = typeof response.status === 'string' && status === 'completed' ? response.status : status;
+    if (own === 'failed') { this.#answer.failWith(response.error ?? { message: 'The provider says that the response failed.' }); return; }
+    if (own === 'cancelled') { this.#answer.incomplete('the provider cancelled the response'); return; }
+    if (this.#items.empty && Array.isArray(response.output)) this.#output(response.output);
+    const reason = own === 'incomplete' ? whyIncomplete(response.incomplete_details) : own;
+    const stop = this.#refused ? 'refusal' : stops.get(reason) ?? 'unknown';
+    this.#answer.finish({ stop, reason, calls: this.#items.calls(), usage: responsesUsage(response.usage), reasoning: this.#items.layout() });
+  }
+
+  /** Items that came with no event of their own. */
+  #output(output: readonly unknown[]): void {
+    output.forEach((item, index) => {
+      if (isRecord(item) && item.type === 'reasoning') this.#say(thoughts(item));
+      this.#item(item, { output_index: index });
+    });
+  }
+}
+
+function whyIncomplete(details: unknown): string {
+  return isRecord(details) && typeof details.reason === 'string' ? details.reason : 'incomplete';
+}
+
+function thoughts(item: Fields): string {
+  const parts = [item.content, item.summary].find((value) => Array.isArray(value) && value.length > 0) as readonly unknown[] | undefined;
+  return (parts ?? []).map((part) => (isRecord(part) && typeof part.text === 'string' ? part.text : '')).join('\n\n');
+}
+
+const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop']>([
+  ['completed', 'stop'], ['max_output_tokens', 'length'], ['max_tokens', 'length'], ['incomplete', 'length'], ['content_filter', 'content_filter'],
+]);

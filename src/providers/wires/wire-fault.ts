@@ -1,0 +1,113 @@
+import { isRecord } from '../../core/json.js';
+import type { Fault, FaultCode } from '../../core/provider.js';
+import { quoteServer } from '../keys.js';
+import { isOverflow, isQuota, isRateLimit } from './wire-fault-texts.js';
+
+const maxMessage = 300;
+
+/** What an error body says, whichever vendor's shape it has. */
+interface ErrorFacts { readonly status?: number; readonly type: string; readonly code: string; readonly message: string }
+
+/** Reads the body of a non-2xx answer (or of a 200 that is not an answer at all). The message is the vendor's own sentence on one line, at most
+ *  300 characters, keys masked. Source: contracts 5 and 8. */
+export function httpFault(status: number, body: string): Fault {
+  const facts = { ...readBody(body), status };
+  return { ...fault(classify(facts), facts.message || `The server answered ${status}.`), status };
+}
+
+/** Reads an error object that came inside a stream or a 200 answer. */
+export function streamFault(error: unknown): { readonly fault: Fault; readonly retryable: boolean } {
+  const read = readError(error, 0);
+  const status = read.status ?? statusOf(read.code);
+  const facts = status === undefined ? read : { ...read, status };
+  const code = classify(facts);
+  const made = fault(code, facts.message || facts.type || facts.code || 'The provider reported an error without saying which.');
+  return { fault: status === undefined ? made : { ...made, status }, retryable: code === 'network' || code === 'rate_limited' };
+}
+
+/** A fault with a message that is safe to show. */
+export function fault(code: FaultCode, message: string): Fault {
+  const hint = hints[code];
+  return { code, message: quoteServer(message, [], maxMessage), ...(hint === undefined ? {} : { hint }) };
+}
+
+const hints: { readonly [K in FaultCode]?: string } = {
+  auth: 'Check the API key of this provider.',
+  quota: 'Add credit at the provider, or choose another model.',
+  context_overflow: 'Start a new session, or choose a model with a larger context window.',
+};
+
+function readBody(body: string): ErrorFacts {
+  const text = body.trim();
+  try {
+    return readError(JSON.parse(text) as unknown, 0);
+  } catch {
+    if (!text.startsWith('<')) return { type: '', code: '', message: text };
+    const title = /<title[^>]*>([^<]*)/i.exec(text)?.[1]?.trim() ?? '';
+    return { type: '', code: '', message: title === '' ? 'The server answered with a web page.' : `The server answered with a web page: ${title}` };
+  }
+}
+
+/** `{error: {…}}`, `{error: "…"}`, `[{error}]`, `{message}`, `{detail}` and what gateways wrap around them. */
+function readError(value: unknown, depth: number): ErrorFacts {
+  if (typeof value === 'string') return { type: '', code: '', message: value };
+  if (Array.isArray(value)) return readError(value[0], depth + 1);
+  if (!isRecord(value) || depth > 4) return { type: '', code: '', message: '' };
+  if (isRecord(value.error) || typeof value.error === 'string' && typeof value.message !== 'string') return readError(value.error, depth + 1);
+  const status = typeof value.code === 'number' ? statusOf(String(value.code)) : undefined;
+  return {
+    type: word(value.type) || word(value.status) || word(value.error),
+    code: word(value.code),
+    message: [sentence(value), rawOf(value, depth)].filter((part) => part !== '').join(': '),
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+function sentence(value: Readonly<Record<string, unknown>>): string {
+  if (typeof value.message === 'string') return value.message;
+  if (typeof value.msg === 'string') return value.msg;
+  if (value.detail === undefined || value.detail === null) return '';
+  return typeof value.detail === 'string' ? value.detail : JSON.stringify(value.detail);
+}
+
+/** The upstream's own words, which OpenRouter puts into `metadata.raw`. */
+function rawOf(value: Readonly<Record<string, unknown>>, depth: number): string {
+  const raw = isRecord(value.metadata) ? value.metadata.raw : undefined;
+  if (typeof raw !== 'string') return isRecord(raw) ? readError(raw, depth + 1).message : '';
+  try {
+    return readError(JSON.parse(raw) as unknown, depth + 1).message;
+  } catch {
+    return raw;
+  }
+}
+
+function word(value: unknown): string {
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+}
+
+function statusOf(code: string): number | undefined {
+  return /^[45]\d\d$/.test(code) ? Number(code) : undefined;
+}
+
+function classify(facts: ErrorFacts): FaultCode {
+  const { status } = facts;
+  const text = `${facts.type} ${facts.code} ${facts.message}`;
+  if (status === 413 || (status !== 429 && status !== 401 && status !== 402 && isOverflow(text))) return 'context_overflow';
+  if (status === 402 || (status !== 401 && isQuota(text))) return 'quota';
+  return status === undefined ? byWord(text) : byStatus(status);
+}
+
+function byStatus(status: number): FaultCode {
+  if (status === 401 || status === 403) return 'auth';
+  if (status === 429) return 'rate_limited';
+  if (status === 408 || status === 409 || status === 425 || status >= 500) return 'network';
+  return status >= 400 ? 'bad_request' : 'protocol';
+}
+
+/** An error inside a stream has no status; its type or code says what it is. What nobody knows counts as a failure on the way. */
+function byWord(text: string): FaultCode {
+  if (isRateLimit(text)) return 'rate_limited';
+  if (/authentication_error|permission_error|invalid_api_key|unauthori[sz]ed|forbidden/i.test(text)) return 'auth';
+  if (/invalid_request|invalid_argument|not_found|invalid_prompt|bad_request|unsupported/i.test(text)) return 'bad_request';
+  return 'network';
+}

@@ -1,0 +1,52 @@
+import type { Api, Conversation } from '../../core/conversation.js';
+import type { Usage, Stop } from '../../core/event.js';
+import type { Json, JsonObject } from '../../core/json.js';
+import type { Fault, ReceivedCall } from '../../core/provider.js';
+import type { Quirks } from '../quirks.js';
+
+/** One provider protocol as a pure pair: canonical → request body, stream → canonical. No HTTP in here. */
+export interface Wire {
+  readonly api: Api;
+  /** Appended to the base URL, for example `/chat/completions`. */
+  readonly path: string;
+  /** The body of the next request as JSON text; the same input gives the same bytes. What was made of a message is kept for as long as that
+   *  message object lives, so that a long conversation costs a join and not a serialisation. */
+  requestText(conversation: Conversation, options: WireOptions): string;
+  /** The same body as an object, to show it. Always `JSON.parse` of `requestText`. */
+  request(conversation: Conversation, options: WireOptions): JsonObject;
+  /** Reads one streamed answer. */
+  decoder(): StreamDecoder;
+  /** Reads an answer that came whole (`application/json`) although a stream was asked for. */
+  decodeBody(body: Json): readonly WireChunk[];
+  /** Reads an error body of a non-2xx answer. `retryAfterMs` is not its business. */
+  fault(status: number, body: string): Fault;
+}
+
+export interface WireOptions {
+  readonly provider: string;
+  readonly model: string;
+  readonly toolChoice: 'auto' | 'none';
+  readonly quirks: Quirks;
+  /** Its fields replace those of the body (`extra_body` in the configuration). */
+  readonly extraBody?: JsonObject;
+}
+
+/** One server-sent event: `event` is its type ('' where none was given), `data` its lines joined with "\n". */
+export interface ServerEvent { readonly event: string; readonly data: string }
+
+export interface StreamDecoder {
+  /** What this event means. Unknown events mean nothing; broken JSON before the answer is complete is a `stream_incomplete` fault. Never throws. */
+  push(event: ServerEvent): readonly WireChunk[];
+  /** The connection has ended. Yields calls, usage and `end` where the answer was complete, else a `stream_incomplete` fault. Yields nothing when an
+   *  `end` or `fault` was already given. */
+  end(): readonly WireChunk[];
+}
+
+/** Text is well-formed in every chunk: a surrogate pair that a server split is given whole. Calls are given only right before `end`, whole, and never
+ *  with a refusal. `retryable` faults may be tried again by the caller. */
+export type WireChunk =
+  | { readonly type: 'text' | 'reasoning'; readonly text: string }
+  | { readonly type: 'tool_call'; readonly call: ReceivedCall }
+  | { readonly type: 'usage'; readonly usage: Usage; /** What the provider says it cost, in USD (OpenRouter). */ readonly costUsd?: number }
+  | { readonly type: 'end'; readonly stop: Exclude<Stop, 'interrupted'>; readonly reasoning?: readonly Json[] }
+  | { readonly type: 'fault'; readonly fault: Fault; readonly retryable: boolean };

@@ -1,0 +1,100 @@
+import { lstat, readdir, type Dirent, type Stats } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { folderRules, globalIgnoreText, noRules, type FolderRules } from '../ignore-rules.js';
+
+export interface WalkRequest {
+  /** Absolute, without `..`. */
+  readonly root: string;
+  /** Relative to `root`. */
+  readonly pattern: string;
+  readonly includeIgnored: boolean;
+  readonly signal: AbortSignal;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
+
+type ReaddirCallback = (error: NodeJS.ErrnoException | null, entries: Dirent[]) => void;
+type LstatCallback = (error: NodeJS.ErrnoException | null, stats?: Stats) => void;
+
+/** Gives every file under `root` that matches and that ripgrep would see, relative to `root`, in no order. Links are not followed and not given.
+ *  Ignored folders are never opened. Ends early when the signal aborts. */
+export async function walkFiles(request: WalkRequest, found: (path: string) => void): Promise<void> {
+  const [{ default: glob }, { default: ignore }] = await Promise.all([import('fast-glob'), import('ignore')]);
+  const top = request.includeIgnored ? noRules : folderRules(request.root, ignore, globalIgnoreText(request.env));
+  const options = {
+    cwd: request.root, dot: true, onlyFiles: true, followSymbolicLinks: false, extglob: false, suppressErrors: true, caseSensitiveMatch: true,
+    unique: glob.generateTasks(request.pattern).length > 1 || request.pattern.includes('{'),
+    fs: rulesAdapter(request.root, top),
+  };
+  const stream = glob.stream(request.pattern, options);
+  const stop = (): void => { if ('destroy' in stream && typeof stream.destroy === 'function') stream.destroy(); };
+  request.signal.addEventListener('abort', stop, { once: true });
+  await new Promise<void>((resolve, reject) => {
+    stream.on('data', (path: string) => { found(decoded(path)); });
+    stream.once('end', resolve);
+    stream.once('close', resolve);
+    stream.once('error', reject);
+  });
+  request.signal.removeEventListener('abort', stop);
+}
+
+/** fast-glob's view of the file system: what the rules skip does not exist. */
+function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir; lstat: typeof lstat } {
+  const known = new Map<string, FolderRules | null>([[root, top]]);
+  const walked = new Set([root]);
+  /** The rules inside a folder below the root, or null where the walk may not enter it. */
+  const rulesOf = (folder: string, names?: readonly string[]): FolderRules | null => {
+    const cached = known.get(folder);
+    if (cached !== undefined || !folder.startsWith(root)) return cached ?? null;
+    const parent = rulesOf(dirname(folder));
+    const rules = parent === null || parent.skips(basename(folder), true) ? null : parent.inside(basename(folder), names);
+    known.set(folder, rules);
+    return rules;
+  };
+  const listFolder = (folder: string, callback: ReaddirCallback): void => {
+    readdir(folder, { withFileTypes: true }, (error, entries) => {
+      if (error) { callback(error, []); return; }
+      const rules = rulesOf(folder, entries.map((entry) => entry.name));
+      const seen = rules === null ? [] : entries.filter((entry) => !rules.skips(entry.name, entry.isDirectory()));
+      for (const entry of seen) {
+        if (entry.isDirectory()) walked.add(join(folder, entry.name));
+        entry.name = encoded(entry.name);
+      }
+      callback(null, seen);
+    });
+  };
+  return {
+    readdir: ((path: string, _options: unknown, callback: ReaddirCallback): void => {
+      const folder = decoded(path);
+      if (walked.delete(folder)) { listFolder(folder, callback); return; }
+      // Below a fixed beginning of the pattern, nothing has looked at the folders on the way yet.
+      throughLinks(root, folder, (link) => { if (link) callback(null, []); else listFolder(folder, callback); });
+    }) as unknown as typeof readdir,
+    lstat: ((path: string, callback: LstatCallback): void => {
+      const folder = dirname(path);
+      throughLinks(root, folder, (link) => {
+        if (link || rulesOf(folder)?.skips(basename(path), false) !== false) callback(Object.assign(new Error('ignored'), { code: 'ENOENT' }));
+        else lstat(path, callback);
+      });
+    }) as unknown as typeof lstat,
+  };
+}
+
+function throughLinks(root: string, folder: string, done: (link: boolean) => void): void {
+  if (folder.length <= root.length) { done(false); return; }
+  lstat(folder, (error, stats) => {
+    if (error || stats.isSymbolicLink()) done(true);
+    else throughLinks(root, dirname(folder), done);
+  });
+}
+
+/** A dot in fast-glob's expressions matches no line end, so in names these go through it as lone surrogates, which no real name holds. */
+const standIns = new Map([['\n', '\udc0a'], ['\r', '\udc0d'], ['\u2028', '\udc28'], ['\u2029', '\udc29']]);
+const lineEnds = new Map([...standIns].map(([end, standIn]) => [standIn, end]));
+
+function encoded(name: string): string {
+  return name.replace(/[\n\r\u2028\u2029]/g, (end) => standIns.get(end) ?? end);
+}
+
+function decoded(path: string): string {
+  return path.replace(/(?<![\ud800-\udbff])[\udc0a\udc0d\udc28\udc29]/g, (standIn) => lineEnds.get(standIn) ?? standIn);
+}

@@ -1,0 +1,130 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { constants, type Stats } from 'node:fs';
+import { lstat, mkdir, open, readlink, realpath, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join } from 'node:path';
+import { FileRefusal } from './file-error.js';
+import { openRegular, refuseElsewhere, refuseSpecial } from './open-file.js';
+import { isKernelPath, landedPath, shownPath } from '../tool-path.js';
+
+/** A file as it was before a write. */
+export interface BeforeWrite {
+  /** Absolute, links resolved: the file that is written. */
+  readonly path: string;
+  /** Null for a file that is new. */
+  readonly bytes: Buffer | null;
+  readonly sha256: string | null;
+  readonly stats: Stats | null;
+}
+
+const maxBytes = 64 * 1024 * 1024;
+
+export function sha256Of(bytes: Uint8Array): string {
+  return createHash('sha256').update(bytes).digest('hex');
+}
+
+/** Reads what a write to `absolute` would replace. Links are followed to their target, also one that does not exist yet.
+ *  Throws the system's error, or a FileRefusal for what is no regular file, too large to be edited or not where `landings` say. */
+export async function beforeWrite(absolute: string, requested: string, landings?: readonly string[]): Promise<BeforeWrite> {
+  const target = await targetOf(absolute, requested);
+  if (target.missing) refuseElsewhere(target.path, requested, landings);
+  if (target.missing) return { path: target.path, bytes: null, sha256: null, stats: null };
+  const file = await openRegular(target.path, requested, landings);
+  try {
+    if (file.stats.size > maxBytes) throw new FileRefusal('execution_failed', `${shownPath(requested)} has ${file.stats.size} bytes; files over ${maxBytes} are not rewritten.`);
+    const bytes = await file.handle.readFile();
+    return { path: file.path, bytes, sha256: sha256Of(bytes), stats: file.stats };
+  } finally {
+    await file.handle.close();
+  }
+}
+
+/** Replaces the file's content atomically: a temporary file in the same folder, synced, renamed over it, the folder synced. After a kill at
+ *  any instant the file is the old or the new one. Mode and owner are kept, a hard link is broken, missing folders are made.
+ *  Throws the system's error, or a FileRefusal where the file is no longer what `before` saw. */
+export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
+  const folder = dirname(before.path);
+  await makeFolders(folder);
+  const held = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
+  try {
+    const landed = landedPath(held.fd, folder);
+    if (landed !== (process.platform === 'linux' ? folder : await realpath(folder)) || isKernelPath(landed)) throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not one to write in.`);
+    const anchor = process.platform === 'linux' ? `/proc/self/fd/${held.fd}` : folder; // a folder exchanged meanwhile is not written to
+    const temporary = join(anchor, `.agent-${randomBytes(6).toString('hex')}.tmp`);
+    try {
+      await writeSynced(temporary, bytes, before.stats);
+      await refuseChanged(join(anchor, basename(before.path)), before, requested);
+      await rename(temporary, join(anchor, basename(before.path)));
+    } catch (error) {
+      await unlink(temporary).catch(() => { /* never made */ });
+      throw error;
+    }
+    await held.sync();
+  } finally {
+    await held.close();
+  }
+}
+
+async function writeSynced(path: string, bytes: Uint8Array, old: Stats | null): Promise<void> {
+  const handle = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, old ? 0o600 : 0o666);
+  try {
+    await handle.writeFile(bytes);
+    if (old) await keepOwnerAndMode(handle, old);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function keepOwnerAndMode(handle: FileHandle, old: Stats): Promise<void> {
+  const now = await handle.stat();
+  if (now.uid !== old.uid || now.gid !== old.gid) {
+    await handle.chown(old.uid, old.gid).catch(() => { /* only the superuser gives files away; the writer then owns the new one */ });
+  }
+  await handle.chmod(old.mode & 0o7777);
+}
+
+async function refuseChanged(path: string, before: BeforeWrite, requested: string): Promise<void> {
+  const now = await stat(path).catch(() => null);
+  const same = now === null ? before.stats === null || before.bytes !== null
+    : before.stats !== null && now.ino === before.stats.ino && now.size === before.stats.size && now.mtimeMs === before.stats.mtimeMs;
+  if (!same) throw new FileRefusal('execution_failed', `${shownPath(requested)} was changed by something else while it was being written; nothing was written. Read it again.`);
+}
+
+/** Where a write through `absolute` lands. */
+async function targetOf(absolute: string, requested: string): Promise<{ readonly path: string; readonly missing: boolean }> {
+  if (/\/\.{0,2}$/.test(absolute)) throw new FileRefusal('execution_failed', `${shownPath(requested)} names a directory, not a file.`);
+  let at = absolute;
+  for (let links = 0; links < 40; links++) {
+    try {
+      const path = await realpath(at);
+      refuseSpecial(await stat(path), requested);
+      return { path, missing: false };
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error;
+    }
+    const link = await readlink(at).catch(() => null);
+    if (link === null) return { path: join(await existingFolder(dirname(at)), basename(at)), missing: true };
+    at = isAbsolute(link) ? link : join(dirname(at), link);
+  }
+  throw new FileRefusal('execution_failed', `${shownPath(requested)}: its symbolic links form a loop.`);
+}
+
+/** The folder with the links of its existing part resolved. */
+async function existingFolder(folder: string): Promise<string> {
+  try {
+    return await realpath(folder);
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT') || dirname(folder) === folder) throw error;
+    return join(await existingFolder(dirname(folder)), basename(folder));
+  }
+}
+
+/** Makes a folder and those above it. Not `mkdir`'s own `recursive`: Node 20 never returns from that where a parent refuses new names with ENOENT
+ *  (`/proc`). */
+async function makeFolders(folder: string): Promise<void> {
+  if (await lstat(folder).then(() => true, () => false)) return;
+  if (dirname(folder) !== folder) await makeFolders(dirname(folder));
+  await mkdir(folder).catch((error: unknown) => {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  });
+}

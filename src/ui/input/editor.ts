@@ -1,0 +1,134 @@
+import { clusters } from '../width.js';
+
+/** A text being written. Pure: every operation gives a new state. Large pastes stand in `text` as one private-use character each. */
+export interface Editor {
+  readonly text: string;
+  /** Index into `text`, always between two grapheme clusters. */
+  readonly cursor: number;
+  readonly killed: string;
+  readonly undo: readonly Snapshot[];
+  readonly redo: readonly Snapshot[];
+  readonly pastes: readonly string[];
+  /** What the last operation was, so that typing is undone by the word and kills in a row are put together. */
+  readonly last: 'type' | 'kill' | 'other';
+}
+
+interface Snapshot { readonly text: string; readonly cursor: number }
+
+const firstPaste = 0xf0000;
+const pastePattern = /[\u{f0000}-\u{ffffd}]/gu;
+const foldLines = 6;
+const foldLength = 1_200;
+const mostUndo = 200;
+
+export const emptyEditor: Editor = { text: '', cursor: 0, killed: '', undo: [], redo: [], pastes: [], last: 'other' };
+
+export function editorWith(text: string): Editor {
+  return { ...emptyEditor, text: text.replace(pastePattern, ''), cursor: text.replace(pastePattern, '').length };
+}
+
+/** What is submitted: every folded paste whole. */
+export function editorText(editor: Editor): string {
+  return editor.text.replace(pastePattern, (char) => editor.pastes[(char.codePointAt(0) ?? 0) - firstPaste] ?? '');
+}
+
+/** The characters of the display; a folded paste is named by its size. */
+export function displayText(editor: Editor): string {
+  return editor.text.replace(pastePattern, (char) => pasteLabel(editor, char));
+}
+
+export function pasteLabel(editor: Editor, char: string): string {
+  const text = editor.pastes[(char.codePointAt(0) ?? 0) - firstPaste] ?? '';
+  const lines = text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
+  return lines > 1 ? `[pasted ${lines} lines]` : `[pasted ${text.length} characters]`;
+}
+
+export function isPaste(char: string): boolean {
+  const code = char.codePointAt(0) ?? 0;
+  return code >= firstPaste && code <= 0xffffd;
+}
+
+export function type(editor: Editor, text: string): Editor {
+  const clean = text.replace(pastePattern, '');
+  const together = editor.last === 'type' && !/^\s/.test(clean);
+  return { ...change(editor, editor.cursor, editor.cursor, clean, together), last: 'type' };
+}
+
+export function paste(editor: Editor, text: string): Editor {
+  const clean = text.replace(pastePattern, '');
+  if (clean.length < foldLength && clean.split('\n').length <= foldLines) return change(editor, editor.cursor, editor.cursor, clean);
+  const char = String.fromCodePoint(firstPaste + editor.pastes.length);
+  return change({ ...editor, pastes: [...editor.pastes, clean] }, editor.cursor, editor.cursor, char);
+}
+
+/** Replaces `from..to`, the cursor behind what was put in. `together` joins it with the step before for undo. */
+export function change(editor: Editor, from: number, to: number, insert: string, together = false): Editor {
+  const text = editor.text.slice(0, from) + insert + editor.text.slice(to);
+  const undo = together ? editor.undo : [...editor.undo.slice(-mostUndo), { text: editor.text, cursor: editor.cursor }];
+  return { ...editor, text, cursor: from + insert.length, undo, redo: [], last: 'other' };
+}
+
+export function moveTo(editor: Editor, cursor: number): Editor {
+  return { ...editor, cursor: Math.max(0, Math.min(editor.text.length, cursor)), last: 'other' };
+}
+
+export function kill(editor: Editor, from: number, to: number, direction: 'forward' | 'backward'): Editor {
+  if (from === to) return editor;
+  const cut = editor.text.slice(from, to);
+  const before = editor.last === 'kill' ? editor.killed : '';
+  return { ...change(editor, from, to, ''), killed: direction === 'forward' ? before + cut : cut + before, last: 'kill' };
+}
+
+export function undo(editor: Editor): Editor {
+  const snapshot = editor.undo.at(-1);
+  if (!snapshot) return editor;
+  return { ...editor, ...snapshot, undo: editor.undo.slice(0, -1), redo: [...editor.redo, { text: editor.text, cursor: editor.cursor }], last: 'other' };
+}
+
+export function redo(editor: Editor): Editor {
+  const snapshot = editor.redo.at(-1);
+  if (!snapshot) return editor;
+  return { ...editor, ...snapshot, redo: editor.redo.slice(0, -1), undo: [...editor.undo, { text: editor.text, cursor: editor.cursor }], last: 'other' };
+}
+
+/** Start of the cluster before `at`. */
+export function before(text: string, at: number): number {
+  const lineStart = text.lastIndexOf('\n', at - 1) + 1;
+  if (lineStart === at) return Math.max(0, at - 1);
+  let last = 0;
+  for (const cluster of clusters(text.slice(lineStart, at))) last = cluster.text.length;
+  return at - last;
+}
+
+/** End of the cluster at `at`. */
+export function after(text: string, at: number): number {
+  if (at >= text.length) return text.length;
+  for (const cluster of clusters(text.slice(at, at + 64))) return at + cluster.text.length;
+  return text.length;
+}
+
+/** Start of the word before `at`. With `blanks` words end at blanks only (as Ctrl-W has it). */
+export function wordBefore(text: string, at: number, blanks = false): number {
+  const word = blanks ? /\S/ : /[\p{L}\p{N}_\u{f0000}-\u{ffffd}]/u;
+  let i = at;
+  while (i > 0 && !word.test(text.slice(before(text, i), i))) i = before(text, i);
+  while (i > 0 && word.test(text.slice(before(text, i), i))) i = before(text, i);
+  return i;
+}
+
+export function wordAfter(text: string, at: number): number {
+  const word = /[\p{L}\p{N}_\u{f0000}-\u{ffffd}]/u;
+  let i = at;
+  while (i < text.length && !word.test(text.slice(i, after(text, i)))) i = after(text, i);
+  while (i < text.length && word.test(text.slice(i, after(text, i)))) i = after(text, i);
+  return i;
+}
+
+export function lineStart(text: string, at: number): number {
+  return text.lastIndexOf('\n', at - 1) + 1;
+}
+
+export function lineEnd(text: string, at: number): number {
+  const end = text.indexOf('\n', at);
+  return end < 0 ? text.length : end;
+}

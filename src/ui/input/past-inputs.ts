@@ -1,0 +1,46 @@
+import type { PromptInput } from './prompt-input.js';
+import type { ReplOptions } from '../repl-options.js';
+import type { Timers } from '../timers.js';
+
+const draftDelayMs = 400;
+
+/** Brings back into the input what was typed before: past inputs, the kept draft, and what waited in a session when the program ended. Keeps the draft while it is written. */
+export interface PastInputs {
+  load(sessionId: string): Promise<void>;
+  /** Another session is on the screen now: what waited in that one comes before what is written already. */
+  offer(sessionId: string): Promise<void>;
+  keepDraft(): void;
+}
+
+interface Parts {
+  readonly options: Pick<ReplOptions, 'history' | 'queued'>;
+  readonly input: PromptInput;
+  readonly timers: Timers;
+  readonly notice: (level: 'info', message: string) => void;
+  readonly onChange: () => void;
+}
+
+export function createPastInputs({ options, input, timers, notice, onChange }: Parts): PastInputs {
+  const { history } = options;
+  const keepDraft = (): void => {
+    if (history.saveDraft) timers.set('draft', draftDelayMs, () => void history.saveDraft?.(input.text()));
+  };
+  const offer = async (sessionId: string): Promise<void> => {
+    const texts = await options.queued?.(sessionId) ?? [];
+    if (texts.length === 0) return;
+    input.setText([...texts, input.text()].filter((text) => text !== '').join('\n\n'));
+    keepDraft();
+    notice('info', texts.length === 1 ? 'A message that was never sent is back in the input.' : `${texts.length} messages that were never sent are back in the input.`);
+  };
+  return {
+    load: async (sessionId) => {
+      input.setHistory(await history.load());
+      const draft = await history.loadDraft?.();
+      if (draft !== undefined && draft !== '' && input.text() === '') input.setText(draft);
+      await offer(sessionId);
+      onChange();
+    },
+    offer,
+    keepDraft,
+  };
+}

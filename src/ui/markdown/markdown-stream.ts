@@ -1,0 +1,126 @@
+import { lexer, type Token, type Tokens } from 'marked';
+import { renderBlock, type MarkdownStyle } from './markdown-render.js';
+import { createSanitizer } from '../sanitize.js';
+
+/** What a streaming text looks like now. `done` lines are final and given out once; `open` lines belong to the block that still grows. */
+export interface StreamLines { readonly done: readonly string[]; readonly open: readonly string[] }
+
+/** Renders Markdown while it arrives: each block is lexed until the next one begins, then never again. */
+export interface MarkdownStream {
+  /** `text` is all of it so far; it only grows. */
+  update(text: string): StreamLines;
+  /** The rest, once nothing more comes. */
+  finish(text: string): readonly string[];
+  /** The width or the colours have changed: the open block is rendered anew. */
+  restyle(style: MarkdownStyle): void;
+}
+
+/** An open code block, list or paragraph beyond these is given out in parts, so that a frame never costs more than that. */
+const mostCodeLines = 48;
+const mostListChars = 3_000;
+const mostTextChars = 6_000;
+
+export function createMarkdownStream(style: MarkdownStyle): MarkdownStream {
+  return new Stream(style);
+}
+
+class Stream implements MarkdownStream {
+  #style: MarkdownStyle;
+  readonly #sanitizer = createSanitizer({ colors: false });
+  #taken = 0;
+  #source = '';
+  #rendered: readonly string[] | null = null;
+  /** Whether an empty line stands between what was given out and what comes. */
+  #gap = false;
+
+  constructor(style: MarkdownStyle) {
+    this.#style = style;
+  }
+
+  update(text: string): StreamLines {
+    const added = this.#sanitizer.write(text.slice(this.#taken));
+    this.#taken = text.length;
+    if (added === '' && this.#rendered) return { done: [], open: this.#rendered };
+    this.#source += added;
+    const done: string[] = [];
+    const open = this.#takeBlocks(done);
+    this.#rendered = this.#withGap(open.flatMap((token) => renderBlock(token, this.#style)));
+    return { done, open: this.#rendered };
+  }
+
+  finish(text: string): readonly string[] {
+    const { done } = this.update(text);
+    const rest = this.#rendered ?? [];
+    this.#source = '';
+    this.#rendered = [];
+    return [...done, ...rest];
+  }
+
+  restyle(style: MarkdownStyle): void {
+    this.#style = style;
+    this.#rendered = null;
+  }
+
+  #withGap(lines: readonly string[]): readonly string[] {
+    return this.#gap && lines.length > 0 ? ['', ...lines] : lines;
+  }
+
+  /** Gives out every block that another one follows, and the settled part of a large open one. Returns what is open. */
+  #takeBlocks(lines: string[]): readonly Token[] {
+    const tokens = lexer(this.#source);
+    if (tokens.reduce((sum, token) => sum + token.raw.length, 0) !== this.#source.length) return tokens;
+    const last = Math.max(0, tokens.findLastIndex((token) => token.type !== 'space'));
+    for (const token of tokens.slice(0, last)) {
+      this.#give(lines, renderBlock(token, this.#style), true);
+      this.#source = this.#source.slice(token.raw.length);
+    }
+    const open = tokens[last];
+    return open && this.#takeSettled(open, lines) ? lexer(this.#source) : tokens.slice(last);
+  }
+
+  #give(lines: string[], block: readonly string[], gapAfter: boolean): void {
+    if (block.length === 0) return;
+    for (const line of this.#withGap(block)) lines.push(line);
+    this.#gap = gapAfter;
+  }
+
+  #takeSettled(token: Token, lines: string[]): boolean {
+    const before = this.#source;
+    if (token.type === 'code') this.#takeCode(token as Tokens.Code, lines);
+    else if (token.type === 'list' && token.raw.length > mostListChars) this.#takeList(token as Tokens.List, lines);
+    else if (token.type === 'paragraph' && token.raw.length > mostTextChars) this.#takeText(token.raw, lines);
+    return this.#source !== before;
+  }
+
+  /** The first lines of a long fence are given out as a fence of their own; the rest goes on under the same opening. */
+  #takeCode(token: Tokens.Code, lines: string[]): void {
+    const fence = /^ {0,3}(`{3,}|~{3,})[^\n]*\n/.exec(token.raw)?.[0];
+    const source = token.raw.split('\n');
+    if (!fence || source.length < mostCodeLines + 2 || !this.#style.theme.colors) return;
+    const settled = `${source.slice(0, mostCodeLines).join('\n')}\n`;
+    const marker = fence.trim().replace(/[^`~].*$/, '');
+    this.#give(lines, lexer(`${settled}${marker}`).flatMap((part) => renderBlock(part, this.#style)), false);
+    this.#source = fence + this.#source.slice(this.#source.indexOf(token.raw) + settled.length);
+  }
+
+  #takeList(token: Tokens.List, lines: string[]): void {
+    const settled = token.items.slice(0, -1);
+    if (settled.length === 0) return;
+    const length = settled.reduce((sum, item) => sum + item.raw.length, 0);
+    if (!token.raw.startsWith(settled.map((item) => item.raw).join(''))) return;
+    this.#give(lines, renderBlock({ ...token, items: settled }, this.#style), token.loose);
+    this.#source = this.#source.slice(this.#source.indexOf(token.raw) + length).replace(/^\n+/, '');
+  }
+
+  #takeText(raw: string, lines: string[]): void {
+    const cut = Math.max(raw.lastIndexOf('\n', mostTextChars), raw.lastIndexOf(' ', mostTextChars)) + 1;
+    if (cut <= 0) return;
+    this.#give(lines, lexer(raw.slice(0, cut)).flatMap((part) => renderBlock(part, this.#style)), false);
+    this.#source = this.#source.slice(this.#source.indexOf(raw) + cut);
+  }
+}
+
+/** A whole Markdown text as lines. */
+export function renderMarkdown(text: string, style: MarkdownStyle): readonly string[] {
+  return createMarkdownStream(style).finish(text);
+}

@@ -1,0 +1,107 @@
+import { Box, renderToString, Text } from 'ink';
+import type { ReactNode } from 'react';
+import type { Panel, PanelRow, RunningRow } from './panel.js';
+import type { Theme } from '../theme.js';
+import { textWidth } from '../width.js';
+
+/** One row, cut at the edge, never wrapped. */
+function Row({ children }: { readonly children: string }): ReactNode {
+  return <Text wrap="truncate-end">{children === '' ? ' ' : children}</Text>;
+}
+
+function Choices({ rows, selected, theme }: { readonly rows: readonly PanelRow[]; readonly selected: number; readonly theme: Theme }): ReactNode {
+  const labelWidth = Math.min(36, Math.max(...rows.map((row) => textWidth(row.label)), 0));
+  return (
+    <Box flexDirection="column">
+      {rows.map((row, index) => (
+        <Box key={`${index} ${row.label}`}>
+          <Box flexShrink={0} width={2}><Text>{index === selected ? theme.paint('prompt', theme.glyphs.prompt) : '  '}</Text></Box>
+          <Box flexShrink={0} width={labelWidth} marginRight={2}><Row>{index === selected ? theme.paint('bold', row.label) : row.label}</Row></Box>
+          <Box flexShrink={1}><Row>{theme.paint('dim', row.detail)}</Row></Box>
+        </Box>
+      ))}
+    </Box>
+  );
+}
+
+function Menu({ panel, theme }: { readonly panel: Extract<Panel, { type: 'menu' }>; readonly theme: Theme }): ReactNode {
+  return (
+    <Box flexDirection="column">
+      <Choices rows={panel.rows} selected={panel.selected} theme={theme} />
+      {panel.more > 0 ? <Row>{theme.paint('dim', `  ${theme.glyphs.ellipsis} ${panel.more} more`)}</Row> : null}
+    </Box>
+  );
+}
+
+function Picker({ panel, theme }: { readonly panel: Extract<Panel, { type: 'picker' }>; readonly theme: Theme }): ReactNode {
+  return (
+    <Box flexDirection="column">
+      <Row>{`${theme.paint('bold', `${panel.title}:`)} ${panel.query}`}</Row>
+      <Choices rows={panel.rows} selected={panel.selected} theme={theme} />
+      <Row>{theme.paint('dim', `${panel.position} ${theme.glyphs.dot} type to filter, enter chooses, esc leaves`)}</Row>
+    </Box>
+  );
+}
+
+function Approval({ panel, theme }: { readonly panel: Extract<Panel, { type: 'approval' }>; readonly theme: Theme }): ReactNode {
+  const { paint } = theme;
+  return (
+    <Box flexDirection="column">
+      <Row>{`${paint('warn', 'Allow this call?')} ${paint('bold', panel.title)} ${paint('dim', `(${panel.risk})`)}`}</Row>
+      {panel.above > 0 ? <Row>{paint('dim', `${theme.glyphs.up} ${panel.above} lines above`)}</Row> : null}
+      <Box flexDirection="column" paddingLeft={2}>{panel.body.map((line, index) => <Row key={`${index}`}>{line}</Row>)}</Box>
+      {panel.below > 0 ? <Row>{paint('warn', `${theme.glyphs.ellipsis} ${panel.below} more lines; page down to see them before you can say yes`)}</Row> : null}
+      {panel.reasons.map((reason) => <Row key={`r${reason}`}>{paint('warn', '! ') + reason}</Row>)}
+      {panel.targets.map((target) => <Row key={`t${target}`}>{`${paint('dim', theme.glyphs.arrow)} ${target}`}</Row>)}
+      {panel.hint === '' ? null : <Row>{paint('dim', panel.hint)}</Row>}
+      {panel.message === null
+        ? panel.choices.map((choice, index) => <Row key={choice}>{index === panel.selected ? paint('prompt', theme.glyphs.prompt) + paint('bold', choice) : `  ${choice}`}</Row>)
+        : <Row>{`Why not? ${panel.message}`}</Row>}
+    </Box>
+  );
+}
+
+function Running({ panel, theme }: { readonly panel: Extract<Panel, { type: 'running' }>; readonly theme: Theme }): ReactNode {
+  return (
+    <Box flexDirection="column">
+      {panel.calls.map((call) => <RunningCall key={call.title} call={call} theme={theme} />)}
+      {panel.waiting > 0 ? <Row>{theme.paint('dim', `${panel.waiting} more ${panel.waiting === 1 ? 'call waits' : 'calls wait'}`)}</Row> : null}
+    </Box>
+  );
+}
+
+function RunningCall({ call, theme }: { readonly call: RunningRow; readonly theme: Theme }): ReactNode {
+  return (
+    <Box flexDirection="column">
+      {call.tail.map((line, index) => <Row key={`${index}`}>{line}</Row>)}
+      <Row>{theme.paint('dim', `${theme.glyphs.ellipsis} running ${call.elapsed}`)}</Row>
+    </Box>
+  );
+}
+
+function Pager({ panel, theme }: { readonly panel: Extract<Panel, { type: 'pager' }>; readonly theme: Theme }): ReactNode {
+  return (
+    <Box flexDirection="column">
+      <Row>{theme.paint('bold', panel.title)}</Row>
+      {panel.lines.map((line, index) => <Row key={`${index}`}>{line}</Row>)}
+      <Row>{theme.paint('dim', `${panel.position} ${theme.glyphs.dot} arrows and page keys scroll, q leaves`)}</Row>
+    </Box>
+  );
+}
+
+function Layout({ panel, theme }: { readonly panel: Panel; readonly theme: Theme }): ReactNode {
+  switch (panel.type) {
+    case 'menu': return <Menu panel={panel} theme={theme} />;
+    case 'picker': return <Picker panel={panel} theme={theme} />;
+    case 'approval': return <Approval panel={panel} theme={theme} />;
+    case 'running': return <Running panel={panel} theme={theme} />;
+    case 'pager': return <Pager panel={panel} theme={theme} />;
+    default: return panel satisfies never;
+  }
+}
+
+/** The rows of a panel as Ink lays them out at `columns`. Colours come from the theme, not from what Ink finds out about the terminal. */
+export function renderPanel(panel: Panel, theme: Theme, columns: number): readonly string[] {
+  const frame = renderToString(<Layout panel={panel} theme={theme} />, { columns: Math.max(1, columns - 1) });
+  return frame === '' ? [] : frame.split('\n');
+}

@@ -1,0 +1,37 @@
+import type { InputEvent } from '../input/key-decoder.js';
+import type { ScreenSize } from '../screen.js';
+
+export interface PanelRow { readonly label: string; readonly detail: string }
+
+/** A structured part of the live region as data; Ink lays it out. All texts are clean already. */
+export type Panel =
+  | { readonly type: 'menu'; readonly rows: readonly PanelRow[]; readonly selected: number; readonly more: number }
+  | { readonly type: 'picker'; readonly title: string; readonly query: string; readonly rows: readonly PanelRow[]; readonly selected: number; readonly position: string }
+  | {
+    readonly type: 'approval'; readonly title: string; readonly risk: string; readonly body: readonly string[]; readonly above: number; readonly below: number;
+    readonly reasons: readonly string[]; readonly targets: readonly string[]; readonly choices: readonly string[]; readonly selected: number; readonly message: string | null; readonly hint: string;
+  }
+  | { readonly type: 'running'; readonly calls: readonly RunningRow[]; readonly waiting: number }
+  | { readonly type: 'pager'; readonly title: string; readonly lines: readonly string[]; readonly position: string };
+
+export interface RunningRow { readonly title: string; readonly elapsed: string; readonly tail: readonly string[] }
+
+/** Something that stands in the place of the input and takes the keys. */
+export interface Overlay {
+  panel(size: ScreenSize): Panel;
+  take(event: InputEvent): void;
+}
+
+/** Where the cursor belongs in the rows of a panel. */
+export function panelCursor(panel: Panel, rowCount: number): { readonly line: number; readonly columnsOf: string } {
+  switch (panel.type) {
+    case 'picker': return { line: 0, columnsOf: `${panel.title}: ${panel.query}` };
+    case 'approval': return panel.message === null
+      ? { line: Math.max(0, rowCount - panel.choices.length + panel.selected), columnsOf: '' }
+      : { line: rowCount - 1, columnsOf: `Why not? ${panel.message}` };
+    case 'menu':
+    case 'running':
+    case 'pager': return { line: Math.max(0, rowCount - 1), columnsOf: '' };
+    default: return panel satisfies never;
+  }
+}
