@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const program = `
 import { readFileSync } from 'node:fs';
 import { createProcessRunner } from './src/tools/process.js';
-import { openSandbox } from './src/tools/sandbox-opening.js';
+import { openSandbox } from './src/tools/sandbox/sandbox-opening.js';
 const { workspace, home, commands } = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8'));
 const opened = await openSandbox({ sandbox: 'workspace', workspace, home, env: process.env, isSecret: () => false });
 if (!opened.ok) { console.log(JSON.stringify({ refused: opened.problem })); process.exit(1); }

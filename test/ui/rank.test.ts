@@ -5,11 +5,11 @@ const settled = async (): Promise<void> => { await import('fuzzysort'); for (let
 
 test('paths are found by parts, by initials, by words in any order, before and after the matcher is loaded', async () => {
   const rank = createRank();
-  const texts = ['docs/readme.md', 'src/ui/input/key-decoder.ts', 'src/ui/input/editor.ts', 'test/ui/editor.test.ts'];
-  expect(rank('edit', texts).map((index) => texts[index])).toEqual(['src/ui/input/editor.ts', 'test/ui/editor.test.ts']);
+  const texts = ['docs/readme.md', 'src/ui/key-decoder.ts', 'src/ui/editor.ts', 'test/ui/editor.test.ts'];
+  expect(rank('edit', texts).map((index) => texts[index])).toEqual(['src/ui/editor.ts', 'test/ui/editor.test.ts']);
   await settled();
-  expect(texts[rank('editor', texts)[0] ?? -1]).toBe('src/ui/input/editor.ts');
-  expect(texts[rank('keydec', texts)[0] ?? -1]).toBe('src/ui/input/key-decoder.ts');
+  expect(texts[rank('editor', texts)[0] ?? -1]).toBe('src/ui/editor.ts');
+  expect(texts[rank('keydec', texts)[0] ?? -1]).toBe('src/ui/key-decoder.ts');
   expect(rank('decoder ui', texts)).toEqual([1]);
   expect(rank('zzz', texts)).toEqual([]);
 });
