@@ -44,6 +44,8 @@ export interface Session extends SessionPort {
   compactionPlan(): CompactionPlan | null;
   /** Contents that an event of this session refers to, or null. */
   blob(sha256: string): Promise<Uint8Array | null>;
+  /** Resolves when no turn runs. */
+  settled(): Promise<void>;
   unsaved(): number;
   flush(): Promise<void>;
 }
@@ -123,6 +125,17 @@ class LiveSession implements Session {
     this.#turn = null;
     this.#emit({ type: 'turn_ended', end });
     return end;
+  }
+
+  settled(): Promise<void> {
+    if (!this.#turn) return Promise.resolve();
+    return new Promise((resolve) => {
+      const stop = this.subscribe((event) => {
+        if (event.type !== 'turn_ended') return;
+        stop();
+        resolve();
+      });
+    });
   }
 
   async compact(focus: string): Promise<Compacted> {

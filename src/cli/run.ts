@@ -1,10 +1,12 @@
 import { CommanderError } from 'commander';
 import { CliError, describeFailure, exit } from './cli-error.js';
 import type { EarlyFrame } from './repl/early-frame.js';
+import { letGoOfLostTerminals } from './lost-terminal.js';
 import { buildProgram } from './program.js';
 
 /** Runs one command line and ends the process with its exit code. */
 export async function run(argv: readonly string[], early: EarlyFrame | null): Promise<void> {
+  process.once('exit', letGoOfLostTerminals);
   let exitCode: number;
   try {
     exitCode = await parse(argv, early);

@@ -20,6 +20,8 @@ export function enterTerminal(input: InputPort, output: Pick<OutputPort, 'write'
 /** Gives the terminal back as it was. Harmless when called twice, or without `enterTerminal`. */
 export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'>): void {
   output.write(leaveSequence);
-  input.setRawMode?.(false);
+  try {
+    input.setRawMode?.(false);
+  } catch { /* the terminal is gone (EIO): there is nothing to give back, and the way out goes on */ }
   input.pause();
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
 import { createSession, type Session } from '../../agent/session.js';
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
@@ -17,6 +18,9 @@ import { spendCheck } from './spend-limit.js';
 import { openKeeping } from '../undo/undo-keeping.js';
 import type { Setup } from '../setup.js';
 import type { Workbench } from './workbench.js';
+
+/** A tool that is deaf to TERM is killed after 2 s; a turn that has not ended by then is left. */
+const longestEndingMs = 3000;
 
 /** A session with all its parts, ready for its next turn. */
 export interface Assembly {
@@ -60,6 +64,8 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
   return {
     session, row, model, notices: [...notices, ...await bringUpToDate(session, opened, model, bench)],
     close: async () => {
+      session.interrupt();
+      await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
       await session.flush();
       await note?.();
       await opened.release().catch(() => undefined);

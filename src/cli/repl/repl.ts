@@ -98,6 +98,7 @@ function resultDetail(ui: UiSection): ResultDetail {
 function onSignals(ended: (exitCode: number | null) => void): void {
   onEndingSignal((signal) => { ended(endingSignals[signal]); });
   process.stdin.once('end', () => { ended(null); });
+  for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => { ended(null); });
 }
 
 /** The files that `@` completes, as the search tools see them. */
