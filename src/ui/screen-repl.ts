@@ -10,22 +10,20 @@ import { isNote, lastExchange } from './history-items.js';
 import { noticeLines } from './item-lines.js';
 import type { InputEvent } from './input/key-decoder.js';
 import { readKeys } from './input/key-reader.js';
-import { notify } from './notify.js';
+import { createLeaving, type Leaving } from './leaving.js';
 import { createPastInputs, type PastInputs } from './input/past-inputs.js';
 import { createPromptInput, type InputAction, type PromptInput } from './input/prompt-input.js';
 import { createRank } from './input/rank.js';
 import type { ReplHandle, ReplOptions } from './repl-options.js';
-import { patienceMs } from './panels/running-panel.js';
 import { runShellLine, shellLine, type ShellLine } from './shell-line.js';
 import { enterTerminal, leaveTerminal } from './terminal-modes.js';
 import { createTimers, type Timers } from './timers.js';
 import { createTurns, type Turns } from './turns.js';
 import { createViewStore, type ViewStore } from './view-store.js';
 import { totalsOf } from './view.js';
+import { createWork, type Work } from './work.js';
 
 const frameMs = 34;
-const leaveWindowMs = 2_000;
-const longTurnMs = 15_000;
 /** What was sent to the stopped process (a kill) comes before the terminal is taken again. */
 const resumeDelayMs = 20;
 
@@ -46,11 +44,10 @@ class ScreenRepl implements ReplHandle {
   #unsubscribe: () => void;
   #stopKeys: () => void;
   readonly #context: CommandContext;
-  #busySinceMs: number | null = null;
-  #hint: string | null = null;
-  #leaveUntilMs = 0;
   #ownCommands = 0;
   readonly #timers: Timers;
+  readonly #work: Work;
+  readonly #leaving: Leaving;
   readonly #past: PastInputs;
   #closed = false;
   #paused = false;
@@ -59,6 +56,8 @@ class ScreenRepl implements ReplHandle {
     this.#options = options;
     const rank = createRank();
     this.#timers = createTimers(options.schedule);
+    this.#work = createWork({ clock: options.clock, output: options.output, how: options.notify, timers: this.#timers });
+    this.#leaving = createLeaving({ clock: options.clock, timers: this.#timers, onChange: () => { this.#echo(); } });
     this.#commands = withBuiltins(options.commands);
     this.#dialogs = createDialogs({ clock: options.clock, rank, onAnswer: (callId, answer) => { this.#session.answer(callId, answer); }, onChange: () => { this.#echo(); } });
     this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
@@ -143,19 +142,11 @@ class ScreenRepl implements ReplHandle {
   }
 
   readonly #onEvent = (event: AgentEvent): void => {
-    if (event.type === 'turn_started') this.#busySinceMs ??= this.#options.clock();
-    if (event.type === 'turn_ended') this.#turnEnded();
-    if (event.type === 'approval_requested') notify(this.#options.output, this.#options.notify);
+    this.#work.heed(event);
     // What the model is told of the user's own command stands on the screen already.
     if (this.#ownCommands > 0 && event.type === 'event' && isNote(event.event)) return;
     this.#store.apply(event);
   };
-
-  #turnEnded(): void {
-    const long = this.#busySinceMs !== null && this.#options.clock() - this.#busySinceMs >= longTurnMs;
-    this.#busySinceMs = null;
-    if (long) notify(this.#options.output, this.#options.notify);
-  }
 
   #replay(session: SessionPort): void {
     const { items, earlier } = lastExchange(session.events());
@@ -166,26 +157,17 @@ class ScreenRepl implements ReplHandle {
   }
 
   #state(): Parameters<Display['frame']>[1] {
-    return { view: this.#store.view(), input: this.#input, overlay: this.#dialogs.top(), busySinceMs: this.#busySinceMs, hint: this.#hint };
+    return { view: this.#store.view(), input: this.#input, overlay: this.#dialogs.top(), busySinceMs: this.#work.sinceMs(), hint: this.#leaving.hint() };
   }
 
   #frame(): void {
     if (this.#closed || this.#paused) return;
     this.#dialogs.sync(this.#store.view().questions);
     this.#display.frame(this.#store.takeItems(), this.#state());
-    this.#wake();
+    this.#work.wake(this.#store.view(), () => { this.#frame(); });
   }
 
   #echo(): void { if (!this.#closed && !this.#paused) this.#display.echo(this.#state()); }
-
-  /** While something runs, elapsed times move on once a second. Nothing is scheduled when idle. */
-  #wake(): void {
-    const view = this.#store.view();
-    const nowMs = this.#options.clock();
-    const young = view.calls.some((call) => call.startedAtMs !== null && nowMs - call.startedAtMs < patienceMs);
-    if (this.#timers.has('wake') || (!young && this.#busySinceMs === null && view.retry === null)) return;
-    this.#timers.set('wake', young ? patienceMs : 1_000, () => { this.#frame(); });
-  }
 
   readonly #resized = (): void => {
     if (this.#closed || this.#paused) return;
@@ -205,7 +187,7 @@ class ScreenRepl implements ReplHandle {
   }
 
   #act(action: InputAction): void {
-    if (action.type !== 'none' && action.type !== 'cancel') this.#unhint();
+    if (action.type !== 'none' && action.type !== 'cancel') this.#leaving.forget();
     switch (action.type) {
       case 'none': break;
       case 'submit': this.#submitted(action.text, action.when); break;
@@ -229,25 +211,14 @@ class ScreenRepl implements ReplHandle {
   }
 
   #send(text: string, when: 'steer' | 'after'): void {
-    this.#busySinceMs ??= this.#options.clock();
-    this.#turns.send(text, when);
-    if (!this.#turns.busy()) this.#busySinceMs = null;
+    this.#work.sent(() => { this.#turns.send(text, when); }, () => this.#turns.busy());
   }
 
-  /** Ctrl-C: ends the turn; when idle it clears the draft. Twice within two seconds leaves. */
+  /** Ctrl-C: ends the turn; when idle it clears the draft. Twice leaves. */
   #cancel(): void {
-    const nowMs = this.#options.clock();
-    if (nowMs < this.#leaveUntilMs) { this.exit(); return; }
-    this.#leaveUntilMs = nowMs + leaveWindowMs;
+    if (this.#leaving.pressed()) { this.exit(); return; }
     if (this.#turns.busy()) this.#interrupt();
     else if (this.#input.text() !== '') this.#input.setText('');
-    this.#hint = 'Ctrl-C again leaves';
-    this.#timers.set('hint', leaveWindowMs, () => { this.#unhint(); this.#echo(); });
-  }
-
-  #unhint(): void {
-    this.#hint = null;
-    this.#leaveUntilMs = 0;
   }
 
   /** What was queued comes back into the input: it was written for a turn that is no more. */
