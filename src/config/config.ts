@@ -103,9 +103,13 @@ export interface HttpSection {
 export interface UiSection {
   readonly toolOutput: 'full' | 'head' | 'line';
   readonly toolOutputRows: number;
-  readonly theme: 'auto' | 'dark' | 'light' | 'none';
+  /** `auto`, `dark`, `light`, `none`, or the name of a file in the folder of themes. */
+  readonly theme: string;
   readonly wrap: 'terminal' | 'words';
   readonly notify: 'bell' | 'osc9' | 'off';
+  readonly title: boolean;
+  readonly keys: 'emacs' | 'vim';
+  readonly reasoning: 'hide' | 'line' | 'full';
 }
 
 /** The settings as they stand in a file, all layers merged; `config.schema.json` in TypeScript. */
@@ -123,7 +127,7 @@ interface Merged {
     readonly max_retries: number; readonly retry_base_ms: number; readonly max_retry_after_ms: number; readonly allow_insecure: boolean;
   };
   readonly fs: { readonly max_size: number; readonly deny: readonly string[] };
-  readonly ui: { readonly tool_output: UiSection['toolOutput']; readonly tool_output_rows: number; readonly theme: UiSection['theme']; readonly wrap: UiSection['wrap']; readonly notify: UiSection['notify'] };
+  readonly ui: Omit<UiSection, 'toolOutput' | 'toolOutputRows'> & { readonly tool_output: UiSection['toolOutput']; readonly tool_output_rows: number };
   readonly providers?: Readonly<Record<string, ProviderEntry>>;
   readonly models?: Readonly<Record<string, ModelEntry>>;
 }
@@ -150,7 +154,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
       maxRetries: http.max_retries, retryBaseMs: http.retry_base_ms, maxRetryAfterMs: http.max_retry_after_ms, allowInsecure: http.allow_insecure,
     },
     fs: { maxBytes: all.fs.max_size, deny: all.fs.deny },
-    ui: { toolOutput: ui.tool_output, toolOutputRows: ui.tool_output_rows, theme: ui.theme, wrap: ui.wrap, notify: ui.notify },
+    ui: { toolOutput: ui.tool_output, toolOutputRows: ui.tool_output_rows, theme: ui.theme, wrap: ui.wrap, notify: ui.notify, title: ui.title, keys: ui.keys, reasoning: ui.reasoning },
     files,
   };
 }

@@ -50,6 +50,8 @@ export interface ReplOptions {
   readonly suspend?: () => void;
   /** A sign for a long turn that ended or asks, while the window may be elsewhere. */
   readonly notify?: 'bell' | 'osc9' | 'off';
+  /** The session's own title, null where it has none. Missing: the terminal's title is left alone. */
+  readonly title?: () => string | null;
 }
 
 export interface ReplHandle {

@@ -22,6 +22,7 @@ import { createTurns, type Turns } from './turns.js';
 import { createViewStore, type ViewStore } from './view-store.js';
 import { totalsOf } from './view.js';
 import { createWork, type Work } from './work.js';
+import { createWorkTitle, type WorkTitle } from './work-title.js';
 
 const frameMs = 34;
 /** What was sent to the stopped process (a kill) comes before the terminal is taken again. */
@@ -48,6 +49,7 @@ class ScreenRepl implements ReplHandle {
   readonly #timers: Timers;
   readonly #work: Work;
   readonly #leaving: Leaving;
+  readonly #title: WorkTitle;
   readonly #past: PastInputs;
   #closed = false;
   #paused = false;
@@ -62,6 +64,7 @@ class ScreenRepl implements ReplHandle {
     this.#dialogs = createDialogs({ clock: options.clock, rank, onAnswer: (callId, answer) => { this.#session.answer(callId, answer); }, onChange: () => { this.#echo(); } });
     this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
     this.#past = createPastInputs({ options, input: this.#input, timers: this.#timers, notice: (level, message) => { this.notice(level, message); }, onChange: () => { this.#echo(); } });
+    this.#title = createWorkTitle(options);
     this.#display = createDisplay(options, () => { this.#echo(); });
     this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); } });
     this.#context = commandContext(this, { display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session, colored: options.facts.colors > 0, onPrinted: () => { this.#frame(); } });
@@ -87,6 +90,7 @@ class ScreenRepl implements ReplHandle {
     this.#turns.leave();
     this.#unsubscribe();
     this.#dialogs.clear();
+    this.#work.reset();
     this.#session = session;
     this.#turns = this.#turnsOf(session);
     this.#unsubscribe = session.subscribe(this.#onEvent);
@@ -164,6 +168,7 @@ class ScreenRepl implements ReplHandle {
     if (this.#closed || this.#paused) return;
     this.#dialogs.sync(this.#store.view().questions);
     this.#display.frame(this.#store.takeItems(), this.#state());
+    this.#title.show(this.#session, this.#store.view(), this.#work.sinceMs() !== null);
     this.#work.wake(this.#store.view(), () => { this.#frame(); });
   }
 

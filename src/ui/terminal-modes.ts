@@ -1,4 +1,5 @@
 import type { InputPort, OutputPort } from './ports.js';
+import { restoreTitle } from './terminal-title.js';
 
 /** Bracketed paste (DECSET 2004) and the kitty keyboard protocol's "disambiguate" flag, pushed on its stack. No mouse, no alternate screen. */
 const enterSequence = '\x1b[?2004h\x1b[>1u';
@@ -19,6 +20,7 @@ export function enterTerminal(input: InputPort, output: Pick<OutputPort, 'write'
 
 /** Gives the terminal back as it was. Harmless when called twice, or without `enterTerminal`. */
 export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'>): void {
+  restoreTitle(output);
   output.write(leaveSequence);
   try {
     input.setRawMode?.(false);

@@ -15,6 +15,8 @@ export interface Work {
   /** Something was sent. `busy` says afterwards whether anything came of it. */
   sent(send: () => void, busy: () => boolean): void;
   heed(event: AgentEvent): void;
+  /** Another session is on the screen, which is idle. */
+  reset(): void;
   /** While something runs, elapsed times move on once a second. Nothing is scheduled when idle. */
   wake(view: View, onWake: () => void): void;
 }
@@ -40,6 +42,7 @@ export function createWork({ clock, output, how, timers }: Parts): Work {
       if (event.type === 'turn_ended') ended();
       if (event.type === 'approval_requested') notify(output, how);
     },
+    reset: () => { sinceMs = null; },
     wake: (view, onWake) => {
       const nowMs = clock();
       const young = view.calls.some((call) => call.startedAtMs !== null && nowMs - call.startedAtMs < patienceMs);

@@ -32,7 +32,7 @@ function screen(rig: UndoRig, choices: readonly string[] = []): Screen {
   return { context, said, drafts, offered };
 }
 
-const deskOf = (rig: UndoRig): SessionDesk => ({ current: () => ({ session: rig.session }) as Assembly, open: () => Promise.reject(new Error('not here')), close: () => Promise.resolve() });
+const deskOf = (rig: UndoRig): SessionDesk => ({ current: () => ({ session: rig.session }) as Assembly, title: () => null, rename: () => Promise.resolve(), open: () => Promise.reject(new Error('not here')), close: () => Promise.resolve() });
 const command = (rig: UndoRig, name: string) => [...undoCommands(deskOf(rig)), rewindCommand(deskOf(rig)), ...compactCommands(deskOf(rig))].find((item) => item.name === name)!;
 const own = (rig: UndoRig) => project(rig.session.events()).messages.flatMap((message) => (message.role === 'user' ? [message.content] : []));
 

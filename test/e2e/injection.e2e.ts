@@ -47,7 +47,7 @@ function report(what: string, count: number, failures: readonly string[]): void 
   expect(failures).toEqual([]);
 }
 
-const colourless = { columns: 120, rows: 40, env: { NO_COLOR: '1', AGENT_UI_NOTIFY: 'off' } };
+const colourless = { columns: 120, rows: 40, env: { NO_COLOR: '1', AGENT_UI_NOTIFY: 'off', AGENT_UI_TITLE: 'false' } };
 
 /** One user turn per case: calls or text that hold the payload, then a sign that it is over. */
 function played(at: Place, turns: readonly (readonly [call: object | null, text: string])[]): string {

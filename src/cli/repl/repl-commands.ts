@@ -31,7 +31,7 @@ function sessionCommands(bench: Workbench, desk: SessionDesk): readonly Command[
     } },
     { name: 'rename', description: 'give this session a title', argument: '<title>', run: async (argument, context) => {
       if (argument.trim() === '') { context.notice('warn', 'Give a title: /rename parser rewrite'); return; }
-      await bench.store.update(desk.current().session.id, { title: argument.trim() });
+      await desk.rename(argument.trim());
       context.notice('info', `This session is now called ${argument.trim()}.`);
     } },
   ];

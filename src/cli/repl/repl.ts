@@ -16,7 +16,7 @@ import { createQueueKeeper } from './repl-queue.js';
 import { createStatus } from './repl-status.js';
 import { createMask } from '../secrets.js';
 import { openDesk, type SessionDesk } from './session-desk.js';
-import { terminalFacts } from './terminal-opening.js';
+import { hasTitle, terminalFacts } from './terminal-opening.js';
 import { setUpAsking } from '../trust/trust-opening.js';
 import { runUserShell } from './user-shell.js';
 import { openWorkbench, type Workbench } from '../open/workbench.js';
@@ -73,6 +73,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       editExternally: (text) => editExternally(setup, text),
       suspend: () => { process.kill(0, 'SIGSTOP'); },
       detail: resultDetail(setup.config.ui), wrap: setup.config.ui.wrap, notify: setup.config.ui.notify,
+      ...(setup.config.ui.title && hasTitle(setup.env) ? { title: () => desk.title() } : {}),
       ...(firstFrame ? { firstFrame } : {}),
       ...(desk.current().session.events().length === 0 ? { greeting: greeting(bench, desk) } : {}),
       ...(prompt === '' ? {} : { prompt }),

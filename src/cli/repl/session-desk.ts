@@ -6,6 +6,9 @@ import type { Workbench } from '../open/workbench.js';
 /** The session on the desk of a REPL, and how it is put away for another one. */
 export interface SessionDesk {
   current(): Assembly;
+  /** The title the present session was given, or null. */
+  title(): string | null;
+  rename(title: string): Promise<void>;
   /** Opens another session first, then closes the present one; where the other cannot be opened the present one stays and the error is thrown. */
   open(wish: SessionWish): Promise<SessionPort>;
   close(): Promise<void>;
@@ -13,12 +16,19 @@ export interface SessionDesk {
 
 export async function openDesk(bench: Workbench, wish: SessionWish): Promise<SessionDesk> {
   let current = await assemble(bench, wish, true);
+  let { title } = current.row;
   return {
     current: () => current,
+    title: () => title,
+    rename: async (next) => {
+      await bench.store.update(current.session.id, { title: next });
+      title = next;
+    },
     open: async (next) => {
       const opened = await assemble(bench, next, true);
       const old = current;
       current = opened;
+      ({ title } = opened.row);
       old.session.interrupt();
       await old.close();
       return opened.session;

@@ -7,10 +7,15 @@ export function terminalFacts(env: NodeJS.ProcessEnv, ui: UiSection): TerminalFa
   const colors = hasColors(env) ? colorDepth(env) : 0;
   return {
     unicode: hasUnicode(env), colors, plain: isPlainTerminal(env),
-    theme: colors === 0 || ui.theme === 'none' ? 'none' : ui.theme === 'auto' ? backgroundTheme(env) : ui.theme,
+    theme: colors === 0 || ui.theme === 'none' ? 'none' : ui.theme === 'auto' ? backgroundTheme(env) : ui.theme === 'light' ? 'light' : 'dark',
     synchronized: env.TERM !== 'linux',
     reflows: env.TERM !== 'linux' && !(env.TERM ?? '').startsWith('screen'),
   };
+}
+
+/** Whether the terminal has a title that can be given back: the Linux console has none, GNU screen no stack of them. */
+export function hasTitle(env: NodeJS.ProcessEnv): boolean {
+  return env.TERM !== 'linux' && !((env.TERM ?? '').startsWith('screen') && (env.TMUX ?? '') === '');
 }
 
 function colorDepth(env: NodeJS.ProcessEnv): ColorDepth {
