@@ -76,7 +76,7 @@ test.each(ways)('the terminal is given back as it was: %s', async (_name, { turn
   expect(stty('after')).toBe(stty('before'));
   if (afterwards?.includes('stopped')) expect(stty('stopped')).toBe(stty('before'));
   const bytes = screen.raw();
-  for (const [on, off] of [['\x1b[?2004h', '\x1b[?2004l'], ['\x1b[>1u', '\x1b[<u'], ['\x1b[?25l', '\x1b[?25h'], ['\x1b[?2026h', '\x1b[?2026l']] as const) {
+  for (const [on, off] of [['\x1b[?2004h', '\x1b[?2004l'], ['\x1b[>1u', '\x1b[<u'], ['\x1b[?25l', '\x1b[?25h'], ['\x1b[?2026h', '\x1b[?2026l'], ['\x1b[22;0t', '\x1b[23;0t']] as const) {
     expect(bytes.lastIndexOf(off), JSON.stringify(on)).toBeGreaterThanOrEqual(bytes.lastIndexOf(on));
   }
 });
