@@ -1,5 +1,5 @@
 import { clampEnvelope, errorEnvelope, isError, parseEnvelope, type ErrorEnvelope } from '../core/envelope.js';
-import type { ToolCallData } from '../core/event.js';
+import type { EventDraft, ToolCallData } from '../core/event.js';
 import type { WatchReport } from '../core/file-changes.js';
 import { isRecord } from '../core/json.js';
 import type { Answer, Verdict } from '../core/policy.js';
@@ -10,6 +10,8 @@ import type { TurnDeps } from './turn.js';
 /** What became of one call. `denied`: policy wanted a yes and nobody could be asked. */
 export interface Dispatched { readonly outcome: ToolOutcome; readonly denied: boolean; readonly durationMs: number; readonly kept?: KeptChanges }
 
+/** A read that takes longer is shown while it runs. */
+const unseenReadMs = 20;
 const cancelledBefore = errorEnvelope('cancelled', 'Cancelled by the user before it was run.');
 
 /** A recorded call and what the registry made of it. */
@@ -25,15 +27,30 @@ export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, sig
   if (signal.aborted) return refused(cancelledBefore);
   const limited = d.registry.admit(bound.tool.name);
   if (limited) return refused(limited);
-  await d.append({ kind: 'tool_started', content: null, data: { tool_call_id: call.id } });
+  const told = await start(d, call, bound);
+  if (signal.aborted) return refused(cancelledBefore);
   const lookAgain = await watched(d, call, bound, permission.verdict);
   const startedAt = d.now();
   const outcome = await run(d, call.id, bound, permission.verdict, signal);
+  told();
   const durationMs = Math.max(0, Math.round(d.now() - startedAt));
   const seen = await lookAgain();
   const envelope = clampEnvelope(outcome.envelope, bound.limits.maxOutputBytes);
   const kept = d.keeping ? keepChanges(d.keeping, outcome.changes ?? [], seen) : undefined;
   return { outcome: { ...outcome, envelope }, denied: false, durationMs, ...(kept ? { kept } : {}) };
+}
+
+/** A call is on the disk before it acts. One that reads files acts on nothing: it is committed, and reaches the disk with its result, or soon where
+ *  that takes long. The function returned ends the waiting. */
+async function start(d: TurnDeps, call: ToolCallData, bound: BoundCall): Promise<() => void> {
+  const started: EventDraft = { kind: 'tool_started', content: null, data: { tool_call_id: call.id } };
+  if (bound.tool.effect !== 'read') {
+    await d.append(started);
+    return () => undefined;
+  }
+  await d.note(started);
+  const timer = setTimeout(() => { void d.settle(); }, unseenReadMs);
+  return () => { clearTimeout(timer); };
 }
 
 const nothingSeen: WatchReport = { changes: [], madeFolders: [], goneFolders: [] };
@@ -58,6 +75,7 @@ async function permit(d: TurnDeps, call: ToolCallData, bound: BoundCall, signal:
   if (verdict.decision === 'deny') return { error: errorEnvelope('permission_denied', `Denied by policy: ${reasons}`), unavailable: false };
   const hash = d.sha256(`${call.function.name}\0${call.function.arguments}`);
   const granted = d.grants.has(hash);
+  if (!granted) await d.settle();
   const answer: Answer = granted
     ? { answer: 'once' }
     : await d.approver.ask({ callId: call.id, title: call.function.name, call: bound, argumentsText: call.function.arguments, verdict }, signal);

@@ -95,7 +95,7 @@ async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly Prepared
     const call: ToolCallData = { id, type: 'function', function: { name: received.name, arguments: received.arguments }, response_id: reply.responseId };
     const binding = d.registry.bind(call.function);
     const content = binding.ok ? binding.bound.tool.describe(binding.bound.args) : `${firstLine(received.name, 64)}(${firstLine(received.arguments, 160)})`;
-    await d.append({ kind: 'tool_call', content, data: call });
+    await d.note({ kind: 'tool_call', content, data: call });
     prepared.push({ call, binding });
   }
   return prepared;

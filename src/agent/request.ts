@@ -29,7 +29,7 @@ export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: 
     ...(stop === 'interrupted' ? { interrupted: true } : {}),
     ...(draft.reasoning.length > 0 && stop !== 'interrupted' ? { reasoning: draft.reasoning } : {}),
   };
-  if (worthKeeping(draft, calls, stop)) await d.append({ kind: 'assistant', content: draft.text, data });
+  if (worthKeeping(draft, calls, stop)) await (calls.length > 0 ? d.note : d.append)({ kind: 'assistant', content: draft.text, data });
   return { responseId, text: draft.text, calls, stop, ...(draft.fault ? { fault: draft.fault } : {}) };
 }
 
@@ -59,7 +59,7 @@ async function recordUsage(d: TurnDeps, ref: ModelRef, responseId: string, { usa
   const missed = purpose ? null : cacheMiss(d.events(), ref, usage);
   if (missed !== null) d.emit({ type: 'notice', level: 'info', code: 'cache_miss', message: missed });
   const { input, output, cacheRead, cacheWrite } = usage;
-  await d.append({ kind: 'usage', content: null, data: {
+  await d.note({ kind: 'usage', content: null, data: {
     response_id: responseId, provider: ref.provider, model: ref.model,
     input_tokens: input, output_tokens: output, cache_read_tokens: cacheRead, cache_write_tokens: cacheWrite, cost_usd: costUsd, ...(purpose ? { purpose } : {}),
   } });

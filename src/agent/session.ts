@@ -121,6 +121,7 @@ class LiveSession implements Session {
       end = { status: 'failed', text: '', turns: 0, toolCalls: 0, denied: 0, fault: { code: 'internal', message: 'The turn failed inside the program; the log file has the details.' } };
     }
     await this.repair();
+    await this.#recorder.settle();
     if (end.fault) await this.append({ kind: 'error', content: end.fault.message, data: { code: end.fault.code, message: end.fault.message } });
     this.#turn = null;
     this.#emit({ type: 'turn_ended', end });
@@ -146,6 +147,7 @@ class LiveSession implements Session {
     try {
       return await compact(this.#deps(), { trigger: 'manual', focus }, turn.signal);
     } finally {
+      await this.#recorder.settle();
       this.#turn = null;
       const status = turn.signal.aborted ? 'interrupted' : 'completed';
       this.#emit({ type: 'turn_ended', end: { status, text: '', turns: 0, toolCalls: 0, denied: 0 } });
@@ -197,6 +199,8 @@ class LiveSession implements Session {
     return {
       registry, policy, limits, sha256, now, log, cwd: this.cwd, ...(keeping ? { keeping } : {}), ...(contextWindow ? { contextWindow } : {}),
       append: (draft, blobs) => this.append(draft, blobs),
+      note: (draft) => this.#recorder.note(draft),
+      settle: () => this.#recorder.settle(),
       emit: (event) => { this.#emit(event); },
       projection: this.#recorder.projection,
       events: () => this.events(),

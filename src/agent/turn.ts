@@ -17,9 +17,12 @@ export interface TurnLimits {
   readonly maxOutputBytes: number;
 }
 
-/** Everything a turn needs. Two verbs carry the design: `append` (durable) and `emit` (ephemeral). */
+/** Everything a turn needs. Two verbs carry the design: `append` (durable) and `emit` (ephemeral). `note` is an `append` whose sync waits for the
+ *  next one; nothing may act on it before that, or before `settle`. */
 export interface TurnDeps {
   readonly append: (draft: EventDraft, blobs?: readonly Blob[]) => Promise<Event>;
+  readonly note: (draft: EventDraft) => Promise<Event>;
+  readonly settle: () => Promise<void>;
   readonly emit: (event: AgentEvent) => void;
   readonly projection: Projection;
   readonly events: () => readonly Event[];

@@ -33,11 +33,17 @@ export type SessionMatch =
 /** The contents of a file at some moment, by their SHA-256 (hex). */
 export interface Blob { readonly sha256: string; readonly bytes: Uint8Array }
 
+/** When a commit is on the disk: at once, or together with the next one that is. Those in between keep their order: what is lost is a tail. */
+export type Synced = 'now' | 'later';
+
 /** The durable log. Methods may reject (disk full, busy, damaged); the session reports once and goes on in memory. */
 export interface Store {
   createSession(row: SessionRow): Promise<void>;
-  /** One event, one commit, with the contents its `data.changes` refers to. Rejects where `seq` is taken. */
-  append(sessionId: string, event: Event, blobs?: readonly Blob[]): Promise<void>;
+  /** One event, one commit, with the contents its `data.changes` refers to. Rejects where `seq` is taken. On the disk when it resolves; with
+   *  `synced: 'later'` a killed process keeps it all the same, and a power cut may take it until the next commit that is synced. */
+  append(sessionId: string, event: Event, blobs?: readonly Blob[], synced?: Synced): Promise<void>;
+  /** Resolves once all that was appended to a session is on the disk. */
+  sync(sessionId: string): Promise<void>;
   /** Contents that an event of any session refers to, or null. They go when the last session that refers to them is removed. */
   blob(sha256: string): Promise<Uint8Array | null>;
   /** What waits in a session to be sent, oldest first. Not part of the record; empty for a session that is not stored. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { Event } from '../core/event.js';
-import type { Blob } from '../core/store.js';
+import type { Blob, Synced } from '../core/store.js';
 import type { Connection } from './connection.js';
 import { insertEvent } from './event-rows.js';
 
@@ -11,12 +11,12 @@ const maxPlainBytes = 1024;
 interface BlobRow { readonly encoding: string; readonly bytes: Buffer }
 
 /** One event and the contents it refers to, in one commit. Throws as `insertEvent` does. */
-export function insertEventWithBlobs(connection: Connection, sessionId: string, event: Event, blobs: readonly Blob[]): void {
-  if (blobs.length === 0) { insertEvent(connection, sessionId, event); return; }
-  connection.db.transaction(() => {
+export function insertEventWithBlobs(connection: Connection, sessionId: string, event: Event, blobs: readonly Blob[], synced: Synced): void {
+  if (blobs.length === 0) { insertEvent(connection, sessionId, event, synced); return; }
+  connection.transact(() => {
     insertBlobs(connection, blobs);
-    insertEvent(connection, sessionId, event);
-  }).immediate();
+    insertEvent(connection, sessionId, event, synced);
+  });
 }
 
 /** Contents that are there already are not written again. */

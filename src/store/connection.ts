@@ -17,6 +17,10 @@ export interface Connection {
   readonly inode: number;
   /** The statement of this text, prepared once. */
   readonly sql: <Row = unknown>(text: string) => Statement<unknown[], Row>;
+  /** Runs `work` in a transaction that may write; inside another one as a part of it. */
+  readonly transact: (work: () => void) => void;
+  /** Runs `work` with its commits on the disk later, together with the next one that is synced: a power cut may take them, a kill does not. */
+  readonly syncedLater: <T>(work: () => T) => T;
 }
 
 /** Opens an existing database, migrates it, and reads enough of it to notice a truncated file or a lost page.
@@ -27,7 +31,8 @@ export function connect(driver: Driver, file: string): Connection {
   const db = open(driver, file);
   try {
     const { inode } = prepare(db, file);
-    return { db, inode, sql: statementCache(db) };
+    const transaction = db.transaction((work: () => void) => { work(); });
+    return { db, inode, sql: statementCache(db), transact: (work) => { transaction.immediate(work); }, syncedLater: (work) => withoutSync(db, work) };
   } catch (error) {
     db.close();
     throw error;
@@ -75,6 +80,16 @@ function refuseNewerLog(driver: Driver, file: string): void {
     refuseNewer(userVersion(db), file);
   } finally {
     db.close();
+  }
+}
+
+/** In WAL mode `NORMAL` leaves out the sync of a commit and nothing else. Source: sqlite.org, "PRAGMA synchronous". */
+function withoutSync<T>(db: Database, work: () => T): T {
+  db.exec('PRAGMA synchronous = NORMAL');
+  try {
+    return work();
+  } finally {
+    db.exec('PRAGMA synchronous = FULL');
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Event } from '../core/event.js';
+import type { Synced } from '../core/store.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import type { Connection } from './connection.js';
 import { chainLink, eventChecksum, eventDigests } from './event-hash.js';
@@ -6,20 +7,20 @@ import { sqliteCode, StoreError } from './store-error.js';
 
 interface EventRow { readonly seq: number; readonly kind: string; readonly content: string | null; readonly data_json: string | null; readonly created_at: number }
 
-/** Stores one event and the time of the session's last one in one commit.
+/** Stores one event in one commit, and with one that is synced at once the session's time.
  *  An event that is stored already, byte for byte, counts as stored (a commit may succeed and its answer be lost).
  *  Throws a StoreError `seq_taken` where another event has this `seq`, `no_session` where the session has no row. */
-export function insertEvent({ db, sql }: Connection, sessionId: string, event: Event): void {
+export function insertEvent({ sql, transact }: Connection, sessionId: string, event: Event, synced: Synced): void {
   const row = rowOfEvent(event);
   const digests = eventDigests(row);
-  const insert = db.transaction(() => {
+  const insert = (): void => {
     const before = sql<{ readonly hash: Buffer | null }>('SELECT hash FROM events WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT 1').get(sessionId, row.seq);
     sql('INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
       .run(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at, eventChecksum(row), chainLink(before?.hash ?? null, row, digests));
-    sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.created_at, sessionId);
-  });
+    if (synced === 'now') sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.created_at, sessionId);
+  };
   try {
-    insert.immediate();
+    transact(insert);
   } catch (error) {
     const code = sqliteCode(error);
     if (code === 'SQLITE_CONSTRAINT_FOREIGNKEY') throw noSession(sessionId, error);

@@ -38,6 +38,7 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
       const same = sessions.get(row.id);
       if (!same || same.events.length > 0 || JSON.stringify(same.row) !== JSON.stringify(row)) add(row, []);
     },
+    sync: () => Promise.resolve(),
     append: async (sessionId, event, blobs = []) => {
       const item = kept(sessionId);
       for (const { sha256, bytes } of blobs) contents.set(sha256, bytes);

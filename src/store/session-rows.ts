@@ -31,6 +31,11 @@ export function insertSession({ sql }: Connection, row: SessionRow): void {
   }
 }
 
+/** A commit that brings everything before it to the disk. It must change something: without a changed page there is no sync. */
+export function touchSession({ sql }: Connection, id: string, nowMs: number): void {
+  sql('UPDATE sessions SET updated_at = max(?, updated_at + 1) WHERE id = ?').run(nowMs, id);
+}
+
 export function sessionExists(id: string, cause?: unknown): StoreError {
   return new StoreError('exists', `A session ${id} exists already`, 'Run: agent sessions list', cause);
 }
@@ -119,7 +124,7 @@ export function adoptSession(connection: Connection, row: SessionRow, events: re
   connection.db.transaction(() => {
     if (readSession(connection, row.id) !== null) throw sessionExists(row.id);
     insertSession(connection, row);
-    for (const event of events) insertEvent(connection, row.id, event);
+    for (const event of events) insertEvent(connection, row.id, event, 'now');
     connection.sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.updatedAt, row.id);
   }).immediate();
 }

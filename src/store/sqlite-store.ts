@@ -13,7 +13,7 @@ import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './
 import { ownIdentity, type ProcessIdentity } from './process-identity.js';
 import { readQueue, writeQueue } from './queue-rows.js';
 import { retryWhileBusy } from './retry.js';
-import { adoptSession, forkSession, insertSession, listSessions, newestOfDirectory, readSession, recentSessions, relocateSessions, rowLimit, sessionsByPrefix, sessionsByTitle, updateSession } from './session-rows.js';
+import { adoptSession, forkSession, insertSession, listSessions, newestOfDirectory, readSession, recentSessions, relocateSessions, rowLimit, sessionsByPrefix, sessionsByTitle, touchSession, updateSession } from './session-rows.js';
 import { indexPending, searchEvents } from './search-index.js';
 import { parseSearch } from './search-query.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './store-error.js';
@@ -76,9 +76,13 @@ class SqliteStore implements Store {
   }
 
   createSession: Store['createSession'] = (row) => this.#write((connection) => { insertSession(connection, row); });
-  append: Store['append'] = (sessionId, event, blobs = []) => this.#write((connection) => { insertEventWithBlobs(connection, sessionId, event, blobs);
+  append: Store['append'] = (sessionId, event, blobs = [], synced = 'now') => this.#write((connection) => {
+    const insert = (): void => { insertEventWithBlobs(connection, sessionId, event, blobs, synced); };
+    if (synced === 'later') connection.syncedLater(insert);
+    else insert();
     if (++this.#unindexed >= indexedAtOnce) this.#indexSoon();
   });
+  sync: Store['sync'] = (sessionId) => this.#write((connection) => { touchSession(connection, sessionId, this.#open.now()); });
   queue: Store['queue'] = (sessionId) => this.#read((connection) => readQueue(connection, sessionId));
   setQueue: Store['setQueue'] = (sessionId, messages) => this.#write((connection) => { writeQueue(connection, sessionId, messages); });
   blob: Store['blob'] = (sha256) => this.#read((connection) => readBlob(connection, sha256));
@@ -165,13 +169,13 @@ class SqliteStore implements Store {
   /** Behind the changes that wait already. A failure costs nothing: what is left out is taken up by the next run. */
   #indexSoon(): void {
     this.#unindexed = 0;
-    this.#last = this.#last.then(() => { if (this.#connection) indexPending(this.#connection, indexedAtOnce); }).catch(() => null);
+    this.#last = this.#last.then(() => { if (this.#connection) indexLater(this.#connection, indexedAtOnce); }).catch(() => null);
   }
 
   #indexLast(connection: Connection): void {
     if (this.#unindexed === 0) return;
     try {
-      indexPending(connection, indexedAtClose);
+      indexLater(connection, indexedAtClose);
     } catch { /* the next search does it */ }
   }
 
@@ -239,6 +243,11 @@ class SqliteStore implements Store {
     if (sqliteCode(error) === 'SQLITE_IOERR_FSYNC') this.#broken = failure;
     return failure;
   }
+}
+
+/** The index is made anew from the events: it need not outlive a power cut. */
+function indexLater(connection: Connection, maxEvents: number): void {
+  connection.syncedLater(() => { indexPending(connection, maxEvents); });
 }
 
 function inUse(id: string, holder: LeaseHolder): StoreError {

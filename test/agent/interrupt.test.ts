@@ -38,7 +38,7 @@ test('an interrupt that comes just before a tool starts keeps it from starting',
   session.subscribe((event) => { if (event.type === 'event' && event.event.kind === 'tool_call') session.interrupt(); });
   expect(await session.submit('go')).toMatchObject({ status: 'interrupted' });
   expect(tool.ran).toEqual([]);
-  expect(kinds(session.events().slice(3))).toBe('tool_call tool_result');
+  expect(kinds(session.events().slice(3))).toBe('tool_call tool_started tool_result');
 });
 
 test('an interrupt while a question is open cancels the call', async () => {

@@ -31,6 +31,20 @@ test('after kill -9 every acknowledged event is there, without a gap, and the se
   }
 });
 
+test('what waits for a later sync is seen by other processes at once, and a kill does not take it', async () => {
+  const file = join(folder, 'later.db');
+  const row = sessionRow();
+  const writer = await start(file);
+  await writer.ask('createSession', row);
+  await writer.ask('append', row.id, event(1), [], 'later');
+  const { store } = await openSqliteStore({ file, now: Date.now });
+  expect(await store.load(row.id)).toHaveLength(1);
+  await writer.ask('append', row.id, event(2), [], 'later');
+  await writer.end('SIGKILL');
+  expect((await store.load(row.id)).map((item) => item.seq)).toEqual([1, 2]);
+  await store.close();
+});
+
 test('a session has one writer among processes; a dead one gives way', async () => {
   const file = join(folder, 'lease.db');
   const [one, two] = await Promise.all([start(file), start(file)]);

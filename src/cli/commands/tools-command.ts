@@ -74,9 +74,10 @@ async function runCall(setup: Setup, registry: Registry, { name, json, binding, 
 
 /** What `dispatch` needs where there is no session: nothing is recorded. */
 function standalone(setup: Setup, registry: Registry): TurnDeps {
+  const unrecorded: TurnDeps['note'] = (draft) => Promise.resolve({ seq: 1, createdAt: 0, ...draft });
   return {
     registry, policy: openPolicy(setup), approver: terminalApprover(), cwd: setup.cwd, log: setup.log,
-    append: (draft) => Promise.resolve({ seq: 1, createdAt: 0, ...draft }), emit: () => undefined, events: () => [], projection: createProjection(),
+    append: unrecorded, note: unrecorded, settle: () => Promise.resolve(), emit: () => undefined, events: () => [], projection: createProjection(),
     model: () => { throw new Error('a call by hand has no model'); },
     grants: new Set(), knownFiles: new Map(), limits: setup.config.limits, takeSteering: () => [], refuseRequest: () => null,
     sha256: (text) => createHash('sha256').update(text).digest('hex'), now: () => performance.now(),

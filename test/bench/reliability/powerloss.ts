@@ -15,9 +15,15 @@ const random = randomNumbers(2026);
 async function write(file: string): Promise<void> {
   const { store } = await openSqliteStore({ file, now: Date.now });
   await store.createSession(row('s'));
+  let untold = '';
   for (let seq = 1; seq <= appended; seq++) {
-    await store.append('s', event(seq, 'y'.repeat((seq * 131) % 3000)));
-    process.stdout.write(`ack ${seq}\n`);
+    const later = seq % 4 === 1 || seq % 4 === 2;
+    await store.append('s', event(seq, 'y'.repeat((seq * 131) % 3000)), [], later ? 'later' : 'now');
+    untold += `ack ${seq}\n`;
+    if (seq % 12 === 2) await store.sync('s');
+    else if (later) continue;
+    process.stdout.write(untold);
+    untold = '';
   }
   process.exit(0);
 }
