@@ -108,10 +108,10 @@ async function isBinaryFile(absolute: string, requested: string): Promise<boolea
   const file = await openRegular(absolute, requested);
   try {
     const start = Buffer.alloc(8192);
-    const { bytesRead } = await file.handle.read(start, 0, start.length, 0);
+    const bytesRead = await file.read(start);
     return start.subarray(0, bytesRead).includes(0) && binaryKind(start.subarray(0, bytesRead)) !== null;
   } finally {
-    await file.handle.close();
+    file.close();
   }
 }
 

@@ -1,4 +1,5 @@
-import { lstat, open, readlink } from 'node:fs/promises';
+import { lstatSync, readlinkSync } from 'node:fs';
+import { lstat, open } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { PathFacts } from '../../policy/facts.js';
 
@@ -11,6 +12,8 @@ export function createPathFacts(places: Pick<PathFacts, 'home' | 'workspace' | '
 
 async function landing(path: string): Promise<string | null> {
   if (!isAbsolute(path)) return null;
+  // A file system that does not answer keeps a worker waiting here, not the program; once it has answered, asking at once is a fraction of the cost.
+  await lstat(path).catch(() => null);
   const left = path.split('/').filter((part) => part !== '' && part !== '.').toReversed();
   let at = '/';
   let missing = false;
@@ -21,7 +24,7 @@ async function landing(path: string): Promise<string | null> {
       continue;
     }
     const next = join(at, part);
-    const link: LinkTarget = missing ? { kind: 'plain' } : await linkTarget(next);
+    const link: LinkTarget = missing ? { kind: 'plain' } : linkTarget(next);
     if (link.kind === 'unknown') return null;
     if (link.kind === 'missing') missing = true;
     if (link.kind === 'link') {
@@ -35,13 +38,13 @@ async function landing(path: string): Promise<string | null> {
 
 type LinkTarget = { readonly kind: 'plain' | 'missing' | 'unknown' } | { readonly kind: 'link'; readonly target: string };
 
-async function linkTarget(path: string): Promise<LinkTarget> {
+function linkTarget(path: string): LinkTarget {
   try {
-    const stat = await lstat(path);
-    return stat.isSymbolicLink() ? { kind: 'link', target: await readlink(path) } : { kind: 'plain' };
-  } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : '';
-    return { kind: code === 'ENOENT' || code === 'ENOTDIR' ? 'missing' : 'unknown' };
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return { kind: 'missing' };
+    return stat.isSymbolicLink() ? { kind: 'link', target: readlinkSync(path) } : { kind: 'plain' };
+  } catch {
+    return { kind: 'unknown' };
   }
 }
 

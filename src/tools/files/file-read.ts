@@ -63,7 +63,7 @@ async function read(args: FileReadArgs, ctx: ToolContext, options: FileReadOptio
   } catch (error) {
     return fileFailure(error, args.path, absolute);
   } finally {
-    await file?.handle.close();
+    file?.close();
   }
 }
 
@@ -80,7 +80,7 @@ async function scan(file: OpenFile, args: FileReadArgs, maxBytes: number, signal
   const buffer = Buffer.allocUnsafe(Math.max(sniffBytes, Math.min(chunkBytes, file.stats.size + 1)));
   let decoder: TextDecoder | undefined;
   while (!signal.aborted) {
-    const { bytesRead } = await file.handle.read(buffer, 0, buffer.length);
+    const bytesRead = await file.read(buffer);
     if (bytesRead === 0) break;
     const chunk = buffer.subarray(0, bytesRead);
     if (!decoder) {

@@ -3,7 +3,7 @@ import { constants, type Stats } from 'node:fs';
 import { lstat, mkdir, open, readlink, realpath, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { FileRefusal } from './file-error.js';
-import { openRegular, refuseElsewhere, refuseSpecial } from './open-file.js';
+import { openRegular, type OpenFile, refuseElsewhere, refuseSpecial } from './open-file.js';
 import { isKernelPath, landedPath, shownPath } from '../tool-path.js';
 
 /** A file as it was before a write. */
@@ -31,10 +31,20 @@ export async function beforeWrite(absolute: string, requested: string, landings?
   const file = await openRegular(target.path, requested, landings);
   try {
     if (file.stats.size > maxBytes) throw new FileRefusal('execution_failed', `${shownPath(requested)} has ${file.stats.size} bytes; files over ${maxBytes} are not rewritten.`);
-    const bytes = await file.handle.readFile();
+    const bytes = await readWhole(file);
     return { path: file.path, bytes, sha256: sha256Of(bytes), stats: file.stats };
   } finally {
-    await file.handle.close();
+    file.close();
+  }
+}
+
+async function readWhole(file: OpenFile): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for (;;) {
+    const part = Buffer.allocUnsafe(parts.length === 0 ? file.stats.size + 1 : 65_536);
+    const bytes = await file.read(part);
+    if (bytes === 0) return parts.length === 1 ? parts[0] ?? Buffer.alloc(0) : Buffer.concat(parts);
+    parts.push(part.subarray(0, bytes));
   }
 }
 

@@ -1,27 +1,43 @@
-import { constants, type Stats } from 'node:fs';
-import { open, stat, type FileHandle } from 'node:fs/promises';
+import { closeSync, constants, fstatSync, openSync, read, readSync, type Stats } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { FileRefusal } from './file-error.js';
 import { isKernelPath, landedPath, shownPath } from '../tool-path.js';
 
-export interface OpenFile { readonly handle: FileHandle; readonly stats: Stats; /** As the kernel resolved it. */ readonly path: string }
+export interface OpenFile {
+  readonly stats: Stats;
+  /** As the kernel resolved it. */
+  readonly path: string;
+  /** Fills `buffer` from where the last read ended; the number of bytes, 0 at the end. */
+  read(buffer: Uint8Array): Promise<number>;
+  close(): void;
+}
+
+/** Files up to this size are read at once: a worker would take longer to be woken than such a read takes. */
+const smallBytes = 256 * 1024;
+const readAside = promisify(read);
 
 /** Where a call may land: `landings` of its context. */
 type Landings = readonly string[] | undefined;
 
 /** Opens a regular file for reading without ever waiting for a FIFO, a device or a terminal, and asks the kernel where that landed.
- *  Throws the system's error, or a FileRefusal for what is no regular file. The caller closes the handle. */
+ *  Throws the system's error, or a FileRefusal for what is no regular file. The caller closes the file. */
 export async function openRegular(absolute: string, requested: string, landings?: Landings): Promise<OpenFile> {
   refuseSpecial(await stat(absolute), requested);
-  const handle = await open(absolute, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
+  const fd = openSync(absolute, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {
-    const stats = await handle.stat();
+    const stats = fstatSync(fd);
     refuseSpecial(stats, requested);
-    const path = landedPath(handle.fd, absolute);
+    const path = landedPath(fd, absolute);
     if (isKernelPath(path)) throw new FileRefusal('execution_failed', `${shownPath(requested)} is made up by the kernel (${path}); the file tools do not open such files.`);
     refuseElsewhere(path, requested, landings);
-    return { handle, stats, path };
+    const isSmall = stats.size <= smallBytes;
+    return {
+      stats, path, close: () => { closeSync(fd); },
+      read: async (buffer) => (isSmall ? readSync(fd, buffer) : (await readAside(fd, buffer, 0, buffer.length, null)).bytesRead),
+    };
   } catch (error) {
-    await handle.close();
+    closeSync(fd);
     throw error;
   }
 }
