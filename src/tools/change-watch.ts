@@ -36,8 +36,7 @@ export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
   return {
     async begin({ effect, cwd, verdict, commandText, knownPaths }) {
       if (effect !== 'execute') return watchFolders(verdict.targets ?? []);
-      const { default: createIgnore } = await import('ignore');
-      const look = (maxWalkMs: number): Manifest => readManifest({ root: cwd, limits: { ...limits, maxWalkMs }, createIgnore, env: options.env });
+      const look = (maxWalkMs: number): Manifest => readManifest({ root: cwd, limits: { ...limits, maxWalkMs }, env: options.env });
       const before = look(limits.maxWalkMs);
       const first = new Set([...verdict.targets ?? [], ...knownPaths]);
       const entries = withNamed(before, first);

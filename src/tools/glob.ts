@@ -45,7 +45,7 @@ async function listMatches(args: GlobArgs, ctx: ToolContext, options: SearchOpti
   const prefix = prefixOf(relativePath(ctx.cwd, args.path === undefined ? ctx.cwd : absolute));
   const listing = createListing(ctx.limits.maxOutputBytes, false);
   const ended = await withStop(ctx, defaultTimeoutMs, async (signal) => {
-    await walkFiles({ root, pattern, includeIgnored: args.include_ignored === true, signal, env: options.env }, (path) => {
+    await walkFiles({ root, shown: prefix, pattern, includeIgnored: args.include_ignored === true, signal, env: options.env }, (path) => {
       const full = prefix + path;
       listing.add({ path: full, line: 0, text: shownPath(full), startsGroup: false }, true);
     });

@@ -73,7 +73,7 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
     const root = realpathSync(absolute);
     const start = statSync(root).isDirectory() ? root : dirname(root);
     request = {
-      pattern: args.pattern, cwd: ctx.cwd, target: relativePath(ctx.cwd, absolute), glob: args.glob ?? null, ignoreCase: args.ignore_case === true, context: args.context ?? 0,
+      pattern: args.pattern, cwd: ctx.cwd, target: relativePath(ctx.cwd, absolute), glob: narrowing(args.glob), ignoreCase: args.ignore_case === true, context: args.context ?? 0,
       includeIgnored: args.include_ignored === true, outsideRepository: !inRepository(start), sandbox: ctx.sandbox, env: options.env,
     };
   } catch (error) {
@@ -97,6 +97,11 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
 async function searched(request: SearchRequest, options: GrepOptions, found: (line: FoundLine) => void): Promise<SearchEnd> {
   const program = options.processes.canConfine(request.sandbox) ? await (options.findRipgrep ?? (() => findRipgrep(options.env)))() : null;
   return program === null ? searchPlainly(request, found) : searchWithRipgrep(program, options.processes, request, found);
+}
+
+/** For ripgrep a glob that fits everything would bring back what ignore files leave out; here it only narrows nothing. */
+function narrowing(glob: string | undefined): string | null {
+  return glob === undefined || /^\/?(?:\*\*\/)*\*{1,2}$/.test(glob) ? null : glob;
 }
 
 /** True for a single binary file, which is passed over like those in a folder. Throws for what is neither file nor folder. */

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
-import type { Ignore } from 'ignore';
+import { dirname, isAbsolute, join, relative } from 'node:path';
+import { readIgnoreFile, type IgnoreFile } from './ignore-file.js';
+import { byteText } from './ignore-glob.js';
 
 /** What ripgrep would skip in one folder and below, with what holds from the folders above it. */
 export interface FolderRules {
@@ -10,36 +11,43 @@ export interface FolderRules {
   inside(name: string, names?: readonly string[]): FolderRules;
 }
 
-export type CreateIgnore = () => Ignore;
+export interface RulesStart {
+  /** Where the walk begins, absolute. */
+  readonly folder: string;
+  /** That folder as seen from the working directory: a person's own ignore file is read from there. Empty for the working directory itself. */
+  readonly shown: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+}
 
 /** In falling precedence: a rule of an earlier kind wins over all of a later one, and within a kind the nearest folder wins. */
-const kinds = ['.rgignore', '.ignore', '.gitignore', '.git/info/exclude'] as const;
+const kinds = ['.rgignore', '.ignore', '.gitignore', 'exclude'] as const;
 type Kind = (typeof kinds)[number];
 
-interface Level { readonly folder: string; readonly parent: Level | null; readonly rules: ReadonlyMap<Kind, Ignore>; readonly isRepository: boolean }
-interface Setting { readonly createIgnore: CreateIgnore; readonly global: Ignore | null; readonly bounded: boolean }
+interface Level { readonly folder: string; readonly parent: Level | null; readonly rules: ReadonlyMap<Kind, IgnoreFile>; readonly isRepository: boolean }
+interface Setting { readonly start: RulesStart; readonly global: IgnoreFile | null; readonly bounded: boolean }
 
 /** Every entry but `.git`. */
 export const noRules: FolderRules = { skips: (name) => name === '.git', inside: () => noRules };
 
-/** The rules of `folder` (absolute) with those of all folders above it. A folder given outright is searched even where a rule names it.
- *  Inside a git repository, git's rules end at its root; outside of one they hold all the same, all the way up (`--no-require-git`).
+/** The rules of a folder with those of all folders above it. A folder given outright is searched even where a rule names it.
+ *  Inside a repository, git's rules end at its root; outside of one they hold all the same, all the way up (`--no-require-git`).
  *  Source: ripgrep 15, GUIDE.md "Automatic filtering", with --hidden and --glob '!.git'. */
-export function folderRules(folder: string, createIgnore: CreateIgnore, globalRules: string): FolderRules {
-  const global = globalRules === '' ? null : createIgnore().add(globalRules);
-  const setting = { createIgnore, global, bounded: inRepository(folder) };
+export function folderRules(start: RulesStart): FolderRules {
+  const setting = { start, global: globalIgnoreFile(start.env), bounded: inRepository(start.folder) };
   const levelFor = (at: string): Level | null => levelOf(at, dirname(at) === at ? null : levelFor(dirname(at)), setting);
-  return rulesAt(folder, levelFor(folder), setting);
+  return rulesAt(start.folder, levelFor(start.folder), setting);
 }
 
-/** Whether `folder` or one above it holds a `.git`. */
+/** Whether `folder` or one above it holds a repository. */
 export function inRepository(folder: string): boolean {
-  return existsSync(join(folder, '.git')) || (dirname(folder) !== folder && inRepository(dirname(folder)));
+  return repositoryMarks.some((mark) => existsSync(join(folder, mark))) || (dirname(folder) !== folder && inRepository(dirname(folder)));
 }
+
+const repositoryMarks = ['.git', '.jj'];
 
 function rulesAt(folder: string, level: Level | null, setting: Setting): FolderRules {
   return {
-    skips: (name, isFolder) => name === '.git' || isIgnored(level, join(folder, name), isFolder, setting.global),
+    skips: (name, isFolder) => name === '.git' || isIgnored(level, join(folder, name), isFolder, setting),
     inside: (name, names) => rulesAt(join(folder, name), levelOf(join(folder, name), level, setting, names), setting),
   };
 }
@@ -47,48 +55,46 @@ function rulesAt(folder: string, level: Level | null, setting: Setting): FolderR
 /** The level of `folder`: that of its parent where the folder adds nothing. */
 function levelOf(folder: string, parent: Level | null, setting: Setting, names?: readonly string[]): Level | null {
   const has = (name: string): boolean => (names === undefined ? existsSync(join(folder, name)) : names.includes(name));
-  const rules = new Map<Kind, Ignore>();
+  const rules = new Map<Kind, IgnoreFile>();
   for (const kind of kinds) {
-    const text = has(kind.split('/')[0] ?? kind) ? readText(join(folder, kind)) : null;
-    if (text !== null) rules.set(kind, setting.createIgnore().add(text));
+    const path = kind !== 'exclude' ? has(kind) && join(folder, kind) : has('.git') && excludePath(join(folder, '.git'));
+    const file = path ? readIgnoreFile(path) : null;
+    if (file) rules.set(kind, file);
   }
-  const isRepository = setting.bounded && has('.git');
+  const isRepository = setting.bounded && repositoryMarks.some(has);
   return rules.size > 0 || isRepository ? { folder, parent, rules, isRepository } : parent;
 }
 
-function isIgnored(start: Level | null, path: string, isFolder: boolean, global: Ignore | null): boolean {
-  for (const kind of kinds) {
-    const verdict = verdictOf(start, kind, path, isFolder);
-    if (verdict !== null) return verdict;
-  }
-  if (!global) return false;
-  let top = start;
-  while (top && !top.isRepository) top = top.parent;
-  return global.ignores(slashed(relative(top?.folder ?? '/', path), isFolder));
+/** A work tree of git has a file in place of `.git`, which leads to the repository it belongs to. */
+function excludePath(git: string): string | null {
+  const inRepositoryItself = join(git, 'info/exclude');
+  const told = firstLine(git);
+  if (told === null) return inRepositoryItself;
+  const own = told.startsWith('gitdir: ') ? told.slice('gitdir: '.length) : null;
+  const common = own === null ? null : firstLine(join(own, 'commondir'));
+  return own === null || common === null ? null : join(isAbsolute(common) ? common : join(own, common), 'info/exclude');
 }
 
-function verdictOf(start: Level | null, kind: Kind, path: string, isFolder: boolean): boolean | null {
+function firstLine(path: string): string | null {
+  return readText(path)?.split('\n')[0] ?? null;
+}
+
+function isIgnored(level: Level | null, path: string, isFolder: boolean, { start, global }: Setting): boolean {
+  for (const kind of kinds) {
+    const verdict = verdictOf(level, kind, path, isFolder);
+    if (verdict !== null) return verdict === 'ignored';
+  }
+  return global?.verdict(byteText(join(start.shown, relative(start.folder, path))), isFolder) === 'ignored';
+}
+
+function verdictOf(start: Level | null, kind: Kind, path: string, isFolder: boolean): 'ignored' | 'kept' | null {
   for (let level = start; level; level = level.parent) {
-    const rules = level.rules.get(kind);
-    if (rules) {
-      const inner = slashed(relative(level.folder, path), isFolder);
-      const result = rules.test(inner);
-      if (result.unignored) return false;
-      if (result.ignored && !parentIgnored(rules, inner)) return true;
-    }
-    if (level.isRepository && (kind === '.gitignore' || kind === '.git/info/exclude')) return null; // git's rules end at the repository
+    const inner = path.slice(level.folder === '/' ? 1 : level.folder.length + 1);
+    const verdict = level.rules.get(kind)?.verdict(byteText(inner), isFolder) ?? null;
+    if (verdict !== null) return verdict;
+    if (level.isRepository && (kind === '.gitignore' || kind === 'exclude')) return null; // git's rules end at the repository
   }
   return null;
-}
-
-/** A folder whose rule another kind overrode was entered, so that rule says nothing of what is inside. */
-function parentIgnored(rules: Ignore, path: string): boolean {
-  const parent = dirname(path);
-  return parent !== '.' && rules.ignores(`${parent}/`);
-}
-
-function slashed(path: string, isFolder: boolean): string {
-  return isFolder ? `${path}/` : path;
 }
 
 function readText(path: string): string | null {
@@ -100,12 +106,12 @@ function readText(path: string): string | null {
 }
 
 /** git's own ignore file for all repositories of a person: `core.excludesFile`, else `$XDG_CONFIG_HOME/git/ignore`. */
-export function globalIgnoreText(env: Readonly<Record<string, string | undefined>>): string {
+function globalIgnoreFile(env: RulesStart['env']): IgnoreFile | null {
   const home = env.HOME ?? '';
   const configHome = env.XDG_CONFIG_HOME || join(home, '.config');
   for (const file of [join(home, '.gitconfig'), join(configHome, 'git/config')]) {
     const configured = /^\s*excludesfile\s*=\s*"?([^"\n]+)"?\s*$/im.exec(readText(file) ?? '')?.[1]?.trim();
-    if (configured) return readText(configured.replace(/^~(?=\/)/, home)) ?? '';
+    if (configured) return readIgnoreFile(configured.replace(/^~(?=\/)/, home));
   }
-  return readText(join(configHome, 'git/ignore')) ?? '';
+  return readIgnoreFile(join(configHome, 'git/ignore'));
 }

@@ -1,7 +1,9 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { compileExpression, createRegexWorker, type RegexWorker } from './regex-worker.js';
-import { walkFiles } from './files/file-walk.js';
+import { walkFiles, type WalkRequest } from './files/file-walk.js';
+import { parseIgnoreFile } from './ignore-file.js';
+import { byteText } from './ignore-glob.js';
 import type { FoundLine, SearchEnd, SearchRequest } from './ripgrep.js';
 import { sniffEncoding } from './text-encoding.js';
 
@@ -13,7 +15,9 @@ const bufferBytes = 64 * 1024;
 export async function searchPlainly(request: SearchRequest, found: (line: FoundLine) => void): Promise<SearchEnd> {
   const expression = compileExpression(request.pattern, request.ignoreCase);
   if (typeof expression === 'string') return { ended: 'bad_argument', argument: 'pattern', message: expression };
-  const paths = await pathsToSearch(request);
+  const override = request.glob === null ? undefined : globOverride(request.glob);
+  if (request.glob !== null && !request.glob.startsWith('#') && override === undefined) return { ended: 'bad_argument', argument: 'glob', message: 'unreadable pattern' };
+  const paths = await pathsToSearch(request, override);
   const worker = createRegexWorker(expression, request.signal);
   try {
     for (const path of paths) {
@@ -27,26 +31,25 @@ export async function searchPlainly(request: SearchRequest, found: (line: FoundL
   }
 }
 
-async function pathsToSearch(request: SearchRequest): Promise<readonly string[]> {
+async function pathsToSearch(request: SearchRequest, override: WalkRequest['override']): Promise<readonly string[]> {
   const absolute = isAbsolute(request.target) ? request.target : join(request.cwd, request.target);
   if (!(await stat(absolute)).isDirectory()) return [request.target];
-  const passes = await globFilter(request.glob);
-  const prefix = request.target === '.' ? '' : request.target.endsWith('/') ? request.target : `${request.target}/`;
+  const shown = request.target === '.' ? '' : request.target.endsWith('/') ? request.target : `${request.target}/`;
   const paths: string[] = [];
-  await walkFiles({ root: await realpath(absolute), pattern: '**', includeIgnored: request.includeIgnored, signal: request.signal, env: request.env }, (path) => {
-    const full = prefix + path;
-    if (passes(full.replace(/^(?:\.\.\/)+|^\//, ''))) paths.push(full);
-  });
+  const { includeIgnored, signal, env } = request;
+  await walkFiles({ root: await realpath(absolute), shown, pattern: '**', includeIgnored, signal, env, ...(override && { override }) }, (path) => { paths.push(shown + path); });
   return paths;
 }
 
-/** ripgrep's `--glob`: a gitignore pattern that says what is searched, or with `!` what is not. */
-async function globFilter(glob: string | null): Promise<(path: string) => boolean> {
-  if (glob === null) return () => true;
-  const { default: ignore } = await import('ignore');
-  const negative = glob.startsWith('!');
-  const rules = ignore({ ignorecase: false }).add(negative ? glob.slice(1) : glob);
-  return (path) => rules.ignores(path) !== negative;
+/** ripgrep's `--glob`: a line of an ignore file that says what is searched, or with `!` what is not. Undefined for one it would not read. */
+function globOverride(glob: string): WalkRequest['override'] {
+  const file = parseIgnoreFile(Buffer.from(glob));
+  if (file === null) return undefined;
+  return (path, isFolder) => {
+    const verdict = file.verdict(byteText(path), isFolder);
+    if (verdict !== null) return verdict === 'ignored' ? 'kept' : 'ignored';
+    return glob.startsWith('!') || isFolder ? null : 'ignored';
+  };
 }
 
 /** The file's text, or null where ripgrep would leave it out. */

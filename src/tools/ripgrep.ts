@@ -64,9 +64,10 @@ export async function searchWithRipgrep(program: string, processes: ProcessRunne
 
 function searchArguments(request: SearchRequest): readonly string[] {
   return [
-    '--hidden', '--glob', '!.git', '--crlf', '--null', '--no-heading', '--with-filename', '--line-number', '--color', 'never', '--no-context-separator', '--no-messages',
+    '--hidden', '--crlf', '--null', '--no-heading', '--with-filename', '--line-number', '--color', 'never', '--no-context-separator', '--no-messages',
     ...(request.outsideRepository ? ['--no-require-git'] : []), ...(request.includeIgnored ? ['--no-ignore'] : []), ...(request.ignoreCase ? ['--ignore-case'] : []),
     ...(request.context > 0 ? ['--context', String(request.context)] : []), ...(request.glob === null ? [] : ['--glob', request.glob]),
+    '--glob', '!.git', // after the caller's: the last one that fits decides
     '--regexp', request.pattern, '--', request.target,
   ];
 }

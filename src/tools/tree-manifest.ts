@@ -1,5 +1,5 @@
 import { lstatSync, readdirSync, type Stats } from 'node:fs';
-import { folderRules, globalIgnoreText, type CreateIgnore, type FolderRules } from './ignore-rules.js';
+import { folderRules, type FolderRules } from './ignore-rules.js';
 
 /** A file or link as its entry shows it. */
 export interface ManifestEntry { readonly size: number; readonly mtimeMs: number; readonly ctimeMs: number; readonly ino: number; readonly mode: number }
@@ -20,7 +20,6 @@ export interface ManifestOptions {
   /** Absolute, links resolved. */
   readonly root: string;
   readonly limits: ManifestLimits;
-  readonly createIgnore: CreateIgnore;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
@@ -29,12 +28,12 @@ interface Folder { readonly path: string; readonly rules: (names: readonly strin
 
 /** What a tree holds, near folders first, as the search tools see it: what ignore rules leave out is not in it. Links are not followed.
  *  Blocks for at most about `maxWalkMs`; throws nothing, what cannot be read is left out. */
-export function readManifest({ root, limits, createIgnore, env }: ManifestOptions): Manifest {
+export function readManifest({ root, limits, env }: ManifestOptions): Manifest {
   const atMs = Date.now();
   const endsAt = performance.now() + limits.maxWalkMs;
   const files = new Map<string, ManifestEntry>();
   const folders = new Map([[root, { listed: false }]]);
-  const queue: Folder[] = [{ path: root, rules: () => folderRules(root, createIgnore, globalIgnoreText(env)) }];
+  const queue: Folder[] = [{ path: root, rules: () => folderRules({ folder: root, shown: '', env }) }];
   let next = 0;
   for (let folder = queue[next]; folder !== undefined; folder = queue[++next]) {
     if (performance.now() > endsAt || files.size >= limits.maxEntries) break;

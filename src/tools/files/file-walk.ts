@@ -1,13 +1,17 @@
 import { lstat, readdir, type Dirent, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { folderRules, globalIgnoreText, noRules, type FolderRules } from '../ignore-rules.js';
+import { folderRules, noRules, type FolderRules } from '../ignore-rules.js';
 
 export interface WalkRequest {
   /** Absolute, without `..`. */
   readonly root: string;
+  /** `root` as seen from the working directory, where that is another folder. */
+  readonly shown?: string;
   /** Relative to `root`. */
   readonly pattern: string;
   readonly includeIgnored: boolean;
+  /** Has the last word on what is seen, before all rules; null where it says nothing. `path` begins with `shown`. */
+  readonly override?: (path: string, isFolder: boolean) => 'ignored' | 'kept' | null;
   readonly signal: AbortSignal;
   readonly env: Readonly<Record<string, string | undefined>>;
 }
@@ -18,10 +22,12 @@ type LstatCallback = (error: NodeJS.ErrnoException | null, stats?: Stats) => voi
 /** Gives every file under `root` that matches and that ripgrep would see, relative to `root`, in no order. Links are not followed and not given.
  *  Ignored folders are never opened. Ends early when the signal aborts. */
 export async function walkFiles(request: WalkRequest, found: (path: string) => void): Promise<void> {
-  const [{ default: glob }, { default: ignore }] = await Promise.all([import('fast-glob'), import('ignore')]);
-  const top = request.includeIgnored ? noRules : folderRules(request.root, ignore, globalIgnoreText(request.env));
+  const { default: glob } = await import('fast-glob');
+  const shown = request.shown ?? '';
+  const rules = request.includeIgnored ? noRules : folderRules({ folder: request.root, shown, env: request.env });
+  const top = request.override ? overridden(rules, request.override, shown) : rules;
   const options = {
-    cwd: request.root, dot: true, onlyFiles: true, followSymbolicLinks: false, extglob: false, suppressErrors: true, caseSensitiveMatch: true,
+    cwd: standInRoot, dot: true, onlyFiles: true, followSymbolicLinks: false, extglob: false, suppressErrors: true, caseSensitiveMatch: true,
     unique: glob.generateTasks(request.pattern).length > 1 || request.pattern.includes('{'),
     fs: rulesAdapter(request.root, top),
   };
@@ -37,10 +43,24 @@ export async function walkFiles(request: WalkRequest, found: (path: string) => v
   request.signal.removeEventListener('abort', stop);
 }
 
+function overridden(rules: FolderRules, override: NonNullable<WalkRequest['override']>, at: string): FolderRules {
+  return {
+    skips(name, isFolder) {
+      const verdict = name === '.git' ? 'ignored' : override(at + name, isFolder);
+      return verdict === null ? rules.skips(name, isFolder) : verdict === 'ignored';
+    },
+    inside: (name, names) => overridden(rules.inside(name, names), override, `${at}${name}/`),
+  };
+}
+
+/** What fast-glob takes for the root: in a root's own name it would take a backslash for an escape. */
+const standInRoot = '/root';
+
 /** fast-glob's view of the file system: what the rules skip does not exist. */
 function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir; lstat: typeof lstat } {
   const known = new Map<string, FolderRules | null>([[root, top]]);
   const walked = new Set([root]);
+  const inRoot = (path: string): string => (root === '/' ? decoded(path).slice(standInRoot.length) || '/' : root + decoded(path).slice(standInRoot.length));
   /** The rules inside a folder below the root, or null where the walk may not enter it. */
   const rulesOf = (folder: string, names?: readonly string[]): FolderRules | null => {
     const cached = known.get(folder);
@@ -64,12 +84,13 @@ function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir
   };
   return {
     readdir: ((path: string, _options: unknown, callback: ReaddirCallback): void => {
-      const folder = decoded(path);
+      const folder = inRoot(path);
       if (walked.delete(folder)) { listFolder(folder, callback); return; }
       // Below a fixed beginning of the pattern, nothing has looked at the folders on the way yet.
       throughLinks(root, folder, (link) => { if (link) callback(null, []); else listFolder(folder, callback); });
     }) as unknown as typeof readdir,
-    lstat: ((path: string, callback: LstatCallback): void => {
+    lstat: ((given: string, callback: LstatCallback): void => {
+      const path = inRoot(given);
       const folder = dirname(path);
       throughLinks(root, folder, (link) => {
         if (link || rulesOf(folder)?.skips(basename(path), false) !== false) callback(Object.assign(new Error('ignored'), { code: 'ENOENT' }));

@@ -1,0 +1,217 @@
+/** One pattern of an ignore file, compiled. `path` is relative to the file's folder, as `byteText`. */
+export type PathMatcher = (path: string) => boolean;
+
+type Step =
+  | { readonly kind: 'literal'; readonly byte: string }
+  | { readonly kind: 'one' | 'star' | 'folders_before' | 'all_inside' | 'folders_between' }
+  | { readonly kind: 'class'; readonly negated: boolean; readonly ranges: readonly (readonly [string, string])[] };
+type Sequence = readonly Step[];
+
+const maxSequences = 1024;
+
+/** UTF-8 as one character a byte: ripgrep's patterns are matched against bytes. */
+export function byteText(text: string): string {
+  // oxlint-disable-next-line no-control-regex -- all of ASCII
+  return /^[\0-\x7f]*$/.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
+}
+
+/** Compiles a glob (as `byteText`) of the kind ignore files hold: `*`, `?` and `**` do not cross `/` but for `**`, classes, braces, backslash.
+ *  Null for one that ripgrep calls an error. Time is bounded by pattern times path: no pattern backtracks without end. */
+export function compileIgnoreGlob(glob: string): PathMatcher | null {
+  const sequences = new GlobReader(glob).read();
+  if (sequences === null) return null;
+  const matchers = sequences.map(matcherOf);
+  return matchers.length === 1 && matchers[0] ? matchers[0] : (path) => matchers.some((matches) => matches(path));
+}
+
+function matcherOf(steps: Sequence): PathMatcher {
+  if (steps.length === 1 && steps[0]?.kind === 'folders_before') return () => true;
+  const rest = steps.slice(1);
+  if (steps[0]?.kind === 'folders_before' && rest.every(staysInName)) {
+    const inName = nameMatcher(rest);
+    return (path) => inName(path.slice(path.lastIndexOf('/') + 1));
+  }
+  return nameMatcher(steps);
+}
+
+function nameMatcher(steps: Sequence): PathMatcher {
+  if (steps.every((step) => step.kind === 'literal')) {
+    const whole = steps.map((step) => step.byte).join('');
+    return (path) => path === whole;
+  }
+  return (path) => matchesFrom(steps, 0, path, 0, new Set());
+}
+
+function staysInName(step: Step): boolean {
+  return step.kind === 'one' || step.kind === 'star' || (step.kind === 'literal' && step.byte !== '/') || (step.kind === 'class' && !holds(step, '/'));
+}
+
+/** `failed` remembers where a step that may take more or less was tried in vain. */
+function matchesFrom(steps: Sequence, index: number, path: string, at: number, failed: Set<number>): boolean {
+  for (let i = index, p = at; ; i++) {
+    const step = steps[i];
+    if (step === undefined) return p === path.length;
+    switch (step.kind) {
+      case 'literal': if (path[p] !== step.byte) return false; p++; break;
+      case 'one': if (p >= path.length || path[p] === '/') return false; p++; break;
+      case 'class': if (p >= path.length || !holds(step, path[p] ?? '')) return false; p++; break;
+            default: return matchesVariable(steps, i, path, p, failed);
+    }
+  }
+}
+
+function matchesVariable(steps: Sequence, index: number, path: string, at: number, failed: Set<number>): boolean {
+  const key = at * steps.length + index;
+  if (failed.has(key)) return false;
+  for (const next of endsOf(steps[index], path, at)) {
+    if (matchesFrom(steps, index + 1, path, next, failed)) return true;
+  }
+  failed.add(key);
+  return false;
+}
+
+function endsOf(step: Step | undefined, path: string, at: number): Iterable<number> {
+  switch (step?.kind) {
+    case 'star': return starEnds(path, at);
+    case 'all_inside': return path[at] === '/' ? insideEnds(path, at) : [];
+    case 'folders_between': return path[at] === '/' ? folderEnds(path, at + 1) : [];
+    default: return folderEnds(path, at);
+  }
+}
+
+function* starEnds(path: string, at: number): Generator<number> {
+  for (let p = at; ; p++) {
+    yield p;
+    if (p >= path.length || path[p] === '/') return;
+  }
+}
+
+function* insideEnds(path: string, at: number): Generator<number> {
+  for (let p = path.length; p > at; p--) yield p;
+}
+
+function* folderEnds(path: string, at: number): Generator<number> {
+  yield at;
+  for (let p = path.indexOf('/', at); p >= 0; p = path.indexOf('/', p + 1)) yield p + 1;
+}
+
+function holds(step: Extract<Step, { kind: 'class' }>, byte: string): boolean {
+  return step.ranges.some(([from, to]) => byte >= from && byte <= to) !== step.negated;
+}
+
+/** A group of alternatives that is being read: what stood before it, the alternatives that ended, the one that is read. */
+interface Group { readonly before: readonly Sequence[]; readonly ended: Sequence[] }
+
+/** Reads a glob into the sequences its braces stand for. The rules are ripgrep's (globset), odd corners included. */
+class GlobReader {
+  readonly #glob: string;
+  readonly #groups: Group[] = [];
+  #at = 0;
+  /** Alternatives of what was read so far, in the innermost group. */
+  #open: readonly Sequence[] = [[]];
+  #unclosedClass = false;
+  #broken = false;
+
+  constructor(glob: string) {
+    this.#glob = glob;
+  }
+
+  read(): readonly Sequence[] | null {
+    while (this.#at < this.#glob.length && !this.#broken) this.#readOne(this.#glob[this.#at++] ?? '');
+    return this.#broken || this.#groups.length > 0 ? null : this.#open;
+  }
+
+  #readOne(char: string): void {
+    switch (char) {
+      case '?': this.#push({ kind: 'one' }); break;
+      case '*': this.#readStar(); break;
+      case '[': if (this.#unclosedClass) this.#push({ kind: 'literal', byte: '[' }); else this.#readClass(); break;
+      case '{': this.#groups.push({ before: this.#open, ended: [] }); this.#open = [[]]; break;
+      case '}': this.#endGroup(); break;
+      case ',': if (this.#groups.length === 0) this.#push({ kind: 'literal', byte: ',' }); else this.#endAlternative(); break;
+      case '\\':
+        if (this.#at >= this.#glob.length) this.#broken = true;
+        else this.#push({ kind: 'literal', byte: this.#glob[this.#at++] ?? '' });
+        break;
+      default: this.#push({ kind: 'literal', byte: char });
+    }
+  }
+
+  #push(...steps: readonly Step[]): void {
+    this.#open = this.#open.map((sequence) => [...sequence, ...steps]);
+  }
+
+  #endAlternative(): void {
+    this.#groups.at(-1)?.ended.push(...this.#open.filter((sequence) => sequence.length > 0));
+    this.#open = [[]];
+  }
+
+  #endGroup(): void {
+    this.#endAlternative();
+    const group = this.#groups.pop();
+    if (!group || group.before.length * group.ended.length > maxSequences) { this.#broken = true; return; }
+    this.#open = group.ended.length === 0 ? group.before : group.before.flatMap((before) => group.ended.map((after) => [...before, ...after]));
+  }
+
+  #readStar(): void {
+    const before = this.#glob[this.#at - 2];
+    if (this.#glob[this.#at] !== '*') { this.#push({ kind: 'star' }); return; }
+    this.#at++;
+    const kind = this.#foldersKind(before, this.#glob[this.#at]);
+    if (kind === null) this.#push({ kind: 'star' });
+    else if (kind === 'folders_before') this.#push({ kind });
+    else this.#replaceSlash(kind);
+    if (kind !== null && this.#glob[this.#at] === '/') this.#at++;
+  }
+
+  /** What two stars between these characters stand for; null for a star twice. */
+  #foldersKind(before: string | undefined, after: string | undefined): 'folders_before' | 'all_inside' | 'folders_between' | null {
+    const inGroup = this.#groups.length > 0;
+    const endsHere = after === undefined || (inGroup && (after === ',' || after === '}'));
+    if (this.#open.every((sequence) => sequence.length === 0)) return after === undefined || after === '/' ? 'folders_before' : null;
+    if (before !== '/') return null;
+    if (endsHere) return 'all_inside';
+    return after === '/' ? 'folders_between' : null;
+  }
+
+  /** The slash before `**` belongs to it. */
+  #replaceSlash(kind: 'all_inside' | 'folders_between'): void {
+    this.#open = this.#open.map((sequence) => {
+      const last = sequence.at(-1);
+      return last?.kind === 'folders_before' || last?.kind === 'all_inside' ? sequence : [...sequence.slice(0, -1), { kind }];
+    });
+  }
+
+  #readClass(): void {
+    const start = this.#at;
+    const negated = this.#glob[start] === '!' || this.#glob[start] === '^';
+    const first = negated ? start + 1 : start;
+    const end = this.#glob.indexOf(']', first + 1);
+    if (end < 0) {
+      this.#unclosedClass = true;
+      this.#push({ kind: 'literal', byte: '[' });
+      return;
+    }
+    this.#at = end + 1;
+    const ranges = classRanges(this.#glob.slice(first, end));
+    if (ranges === null) this.#broken = true;
+    else this.#push({ kind: 'class', negated, ranges });
+  }
+}
+
+/** What stands between the brackets, or null where a range runs backwards. */
+function classRanges(inner: string): readonly (readonly [string, string])[] | null {
+  const ranges: [string, string][] = [];
+  let inRange = false;
+  for (const [index, char] of [...inner].entries()) {
+    const last = ranges.at(-1);
+    if (inRange && last) {
+      last[1] = char;
+      if (last[1] < last[0]) return null;
+      inRange = false;
+    } else if (char === '-' && index > 0) inRange = true;
+    else ranges.push([char, char]);
+  }
+  if (inRange) ranges.push(['-', '-']);
+  return ranges;
+}
