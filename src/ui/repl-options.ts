@@ -44,6 +44,8 @@ export interface ReplOptions {
   readonly detail?: ResultDetail;
   /** Long lines of prose: broken by the terminal (the default), or by us at words. */
   readonly wrap?: WrapMode;
+  /** Keys of the input: readline's (the default) or vim's. */
+  readonly keys?: 'emacs' | 'vim';
   /** Ctrl-G: edits a text in the user's editor while the terminal is given back; null where nothing is to change. */
   readonly editExternally?: (text: string) => Promise<string | null>;
   /** Ctrl-Z: stops the process group. Returns once it goes on. */

@@ -65,7 +65,7 @@ class ScreenRepl implements ReplHandle {
     this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
     this.#past = createPastInputs({ options, input: this.#input, timers: this.#timers, notice: (level, message) => { this.notice(level, message); }, onChange: () => { this.#echo(); } });
     this.#title = createWorkTitle(options);
-    this.#display = createDisplay(options, () => { this.#echo(); });
+    this.#display = createDisplay({ ...options, status: () => ({ ...options.status(), mode: this.#input.mode() }) }, () => { this.#echo(); });
     this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); } });
     this.#context = commandContext(this, { display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session, colored: options.facts.colors > 0, onPrinted: () => { this.#frame(); } });
     const early = options.firstFrame?.takeKeys() ?? [];
@@ -83,6 +83,7 @@ class ScreenRepl implements ReplHandle {
     this.#stopKeys = readKeys(options.input, options.schedule, (events) => { this.#take(events); }, early);
     if (left) { this.#stopKeys(); return; }
     void this.#past.load(options.session.id);
+    if (options.keys === 'vim') void this.#useVim();
     if (options.prompt !== undefined) this.submit(options.prompt);
   }
 
@@ -267,6 +268,12 @@ class ScreenRepl implements ReplHandle {
     await runShellLine(line, this.#options.runShell, this.#display, () => { if (!this.#timers.has('shell')) this.#timers.set('shell', frameMs, () => { this.#frame(); }); });
     this.#ownCommands--;
     this.#frame();
+  }
+
+  async #useVim(): Promise<void> {
+    const { createVim } = await import('./input/vim.js');
+    this.#input.useVim(createVim());
+    this.#echo();
   }
 
   async #loadFiles(): Promise<void> {

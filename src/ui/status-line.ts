@@ -14,6 +14,8 @@ export interface StatusFacts {
   readonly branch?: string | undefined;
   /** Tokens; null where nobody knows. */
   readonly contextWindow?: number | null | undefined;
+  /** What the input's keys mean now, where they have modes. */
+  readonly mode?: string | null | undefined;
 }
 
 /** One row, at most `columns - 1` wide. What matters least is left out first. */
@@ -21,7 +23,7 @@ export function statusLine(facts: StatusFacts | null, view: View, state: { reado
   const room = Math.max(0, columns - 1);
   if (state.hint !== null) return theme.paint('warn', fitWidth(state.hint, room));
   const separator = ` ${theme.glyphs.dot} `;
-  const parts = [activity(view, state), ...(facts ? factParts(facts, view) : [])].filter((part) => part !== '').map((part) => sanitize(part));
+  const parts = [(facts?.mode ?? '').toUpperCase(), activity(view, state, facts?.mode === 'insert' ? 'ctrl-c' : 'esc'), ...(facts ? factParts(facts, view) : [])].filter((part) => part !== '').map((part) => sanitize(part));
   const kept: string[] = [];
   let width = 0;
   for (const part of parts) {
@@ -33,7 +35,7 @@ export function statusLine(facts: StatusFacts | null, view: View, state: { reado
   return theme.paint('dim', kept.length > 0 ? kept.join(separator) : fitWidth(parts[0] ?? '', room));
 }
 
-function activity(view: View, state: { readonly nowMs: number; readonly busySinceMs: number | null }): string {
+function activity(view: View, state: { readonly nowMs: number; readonly busySinceMs: number | null }, key: string): string {
   if (view.retry) {
     const seconds = Math.max(0, Math.ceil((view.retry.atMs - state.nowMs) / 1_000));
     return `retry ${view.retry.attempt}/${view.retry.maxRetries} in ${seconds}s: ${view.retry.reason}`;
@@ -41,7 +43,7 @@ function activity(view: View, state: { readonly nowMs: number; readonly busySinc
   if (!view.busy || state.busySinceMs === null) return '';
   if (view.questions.length > 0) return 'waiting for you';
   const doing = view.reasoning !== '' && view.text === '' ? 'thinking' : 'working';
-  return `${doing} ${formatElapsed(state.nowMs - state.busySinceMs)}, esc interrupts`;
+  return `${doing} ${formatElapsed(state.nowMs - state.busySinceMs)}, ${key} interrupts`;
 }
 
 function factParts(facts: StatusFacts, view: View): string[] {

@@ -72,7 +72,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       runShell: (command, shellOptions) => runUserShell(bench, desk, command, shellOptions),
       editExternally: (text) => editExternally(setup, text),
       suspend: () => { process.kill(0, 'SIGSTOP'); },
-      detail: resultDetail(setup.config.ui), wrap: setup.config.ui.wrap, notify: setup.config.ui.notify,
+      detail: resultDetail(setup.config.ui), wrap: setup.config.ui.wrap, notify: setup.config.ui.notify, keys: setup.config.ui.keys,
       ...(setup.config.ui.title && hasTitle(setup.env) ? { title: () => desk.title() } : {}),
       ...(firstFrame ? { firstFrame } : {}),
       ...(desk.current().session.events().length === 0 ? { greeting: greeting(bench, desk) } : {}),

@@ -23,7 +23,9 @@ export function layoutEditor(editor: Editor, prompt: string, columns: number, ma
     if (index > 0) { mark(); rows.push(row); row = ''; width = 0; at++; }
     for (const cluster of clusters(line)) {
       mark();
-      for (const piece of pieces(editor, cluster)) put(piece.text, piece.width);
+      const { selected } = editor;
+      const reverse = selected !== undefined && at >= selected.from && at < selected.to;
+      for (const piece of pieces(editor, cluster)) put(reverse ? `\x1b[7m${piece.text}\x1b[27m` : piece.text, piece.width);
       at += cluster.text.length;
     }
   }

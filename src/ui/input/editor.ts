@@ -11,6 +11,8 @@ export interface Editor {
   readonly pastes: readonly string[];
   /** What the last operation was, so that typing is undone by the word and kills in a row are put together. */
   readonly last: 'type' | 'kill' | 'other';
+  /** What is selected, shown in reverse. */
+  readonly selected?: { readonly from: number; readonly to: number };
 }
 
 interface Snapshot { readonly text: string; readonly cursor: number }
@@ -89,6 +91,12 @@ export function redo(editor: Editor): Editor {
   const snapshot = editor.redo.at(-1);
   if (!snapshot) return editor;
   return { ...editor, ...snapshot, redo: editor.redo.slice(0, -1), undo: [...editor.undo, { text: editor.text, cursor: editor.cursor }], last: 'other' };
+}
+
+/** `editor` with everything since `earlier` as one step of undo. */
+export function joinedUndo(earlier: Editor, editor: Editor): Editor {
+  if (editor.text === earlier.text) return { ...editor, undo: earlier.undo };
+  return { ...editor, undo: [...earlier.undo.slice(-mostUndo), { text: earlier.text, cursor: earlier.cursor }] };
 }
 
 /** Start of the cluster before `at`. */

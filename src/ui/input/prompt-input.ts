@@ -8,6 +8,8 @@ import { keyName, type Key } from './key-tables.js';
 import type { Panel } from '../panels/panel.js';
 import type { Rank } from '../panels/picker.js';
 import { sanitize } from '../sanitize.js';
+import { clusters } from '../width.js';
+import type { Vim } from './vim.js';
 
 /** What a key means beyond the input itself. */
 export type InputAction =
@@ -29,9 +31,24 @@ export interface PromptInput {
   panel(): Panel | null;
   /** What stands in place of the prompt while the history is searched. */
   searching(): string | null;
+  /** Vim's keys from now on. */
+  useVim(vim: Vim): void;
+  /** The mode of vim's keys; null where they are not used. */
+  mode(): string | null;
 }
 
 const none: InputAction = { type: 'none' };
+/** Keys that mean the same in all of vim's modes. */
+const ownKeys = new Set(['enter', 'alt-enter', 'ctrl-c', 'ctrl-z', 'ctrl-o', 'ctrl-g']);
+
+/** Whether `event` is for vim: all but pastes outside insert mode, and what leaves that. */
+function isCommand(vim: Vim, event: InputEvent): boolean {
+  return event.type !== 'paste' && (vim.mode() !== 'insert' || (event.type === 'key' && isEscape(event)));
+}
+
+function isEscape(key: Key): boolean {
+  return !key.ctrl && (key.alt ? key.name.length === 1 : key.name === 'escape' && !key.shift);
+}
 
 export function createPromptInput(d: { readonly commands: () => readonly Command[]; readonly rank: Rank; readonly wantFiles: () => void }): PromptInput {
   return new Prompt(d);
@@ -44,19 +61,25 @@ class Prompt implements PromptInput {
   #files: readonly string[] | null = null;
   #completion: Completion | null = null;
   #selected = 0;
+  #vim: Vim | null = null;
   #search: { readonly query: string; readonly at: number; readonly before: Editor } | null = null;
 
   constructor(d: { readonly commands: () => readonly Command[]; readonly rank: Rank; readonly wantFiles: () => void }) {
     this.#d = d;
   }
 
-  editor(): Editor { return this.#editor; }
+  editor(): Editor {
+    const selected = this.#vim?.selection(this.#editor) ?? null;
+    return selected ? { ...this.#editor, selected } : this.#editor;
+  }
+
+  useVim(vim: Vim): void { this.#vim = vim; }
+  mode(): string | null { return this.#vim?.mode() ?? null; }
   text(): string { return editorText(this.#editor); }
   setHistory(entries: readonly string[]): void { this.#history = createHistory([...entries, ...this.#history.entries]); }
 
   setText(text: string): void {
-    this.#editor = editorWith(text);
-    this.#completion = null;
+    this.#replace(text);
   }
 
   setFiles(paths: readonly string[]): void {
@@ -75,6 +98,8 @@ class Prompt implements PromptInput {
   }
 
   take(event: InputEvent): InputAction {
+    const vim = this.#search ? null : this.#vim;
+    if (vim && isCommand(vim, event)) return event.type === 'key' ? this.#takeCommandKey(vim, event) : this.#takeCommands(vim, sanitize(event.text));
     if (event.type !== 'key') { this.#insert(event); return none; }
     if (this.#search && this.#takeSearch(event)) return none;
     if (this.#completion && this.#takeCompletion(event)) return none;
@@ -84,7 +109,60 @@ class Prompt implements PromptInput {
   #insert(event: Exclude<InputEvent, Key>): void {
     const text = sanitize(event.text);
     if (this.#search) { this.#find(this.#search.query + text.replaceAll('\n', ' '), this.#history.entries.length); return; }
-    this.#set(event.type === 'paste' ? paste(this.#editor, text) : type(this.#editor, text));
+    const editor = event.type === 'paste' ? paste(this.#editor, text) : type(this.#editor, text);
+    this.#set(this.#vim?.rest(editor) ?? editor);
+  }
+
+  #replace(text: string): void {
+    const editor = editorWith(text);
+    this.#editor = this.#vim?.rest(editor) ?? editor;
+    this.#completion = null;
+  }
+
+  /** Keys of several commands may come at once, and go over into typing. */
+  #takeCommands(vim: Vim, text: string): InputAction {
+    let action: InputAction = none;
+    let taken = 0;
+    for (const { text: char } of clusters(text)) {
+      if (this.#search || vim.mode() === 'insert') break;
+      const next = this.#press(vim, char);
+      if (next.type !== 'none') action = next;
+      taken += char.length;
+    }
+    if (taken < text.length) this.#insert({ type: 'text', text: text.slice(taken) });
+    return action;
+  }
+
+  #press(vim: Vim, key: string): InputAction {
+    const { editor, left } = vim.press(this.#editor, key);
+    this.#editor = editor;
+    switch (left) {
+      case 'nothing': return none;
+      case 'escape': return { type: 'escape' };
+      case 'older': return this.#vertical(-1, editor.text === '');
+      case 'newer': return this.#vertical(1, false);
+      case 'search': this.#beginSearch(); return none;
+      default: return left satisfies never;
+    }
+  }
+
+  /** What vim's modes have no meaning for keeps its own. */
+  #takeCommandKey(vim: Vim, key: Key): InputAction {
+    const name = keyName(key);
+    if (isEscape(key) && (key.alt || vim.mode() === 'insert')) return this.#takeEscape(vim, key);
+    if (ownKeys.has(name) || (name === 'ctrl-d' && this.#editor.text === '')) return this.#takeKey(key);
+    return this.#press(vim, name);
+  }
+
+  /** Esc leaves insert mode and a menu with it. An Alt key is an Esc and that key, typed fast. */
+  #takeEscape(vim: Vim, key: Key): InputAction {
+    this.#completion = null;
+    this.#editor = vim.mode() === 'insert' ? vim.leaveInsert(this.#editor) : vim.press(this.#editor, 'escape').editor;
+    return key.alt ? this.#takeCommands(vim, key.shift ? key.name.toUpperCase() : key.name) : none;
+  }
+
+  #beginSearch(): void {
+    this.#search = { query: '', at: this.#history.entries.length, before: this.#editor };
   }
 
   #set(editor: Editor): void {
@@ -102,7 +180,7 @@ class Prompt implements PromptInput {
       case 'ctrl-z': return { type: 'suspend' };
       case 'ctrl-o': return { type: 'page' };
       case 'ctrl-g': return { type: 'edit' };
-      case 'ctrl-r': this.#search = { query: '', at: this.#history.entries.length, before: this.#editor }; return none;
+      case 'ctrl-r': this.#beginSearch(); return none;
       case 'ctrl-d': if (empty) return { type: 'end' }; break;
       case 'tab': this.#complete(); return none;
       case 'up': case 'ctrl-p': return this.#vertical(-1, empty);
@@ -122,6 +200,7 @@ class Prompt implements PromptInput {
     this.#history = remember(this.#history, whole);
     this.#editor = { ...emptyEditor, killed: this.#editor.killed };
     this.#completion = null;
+    this.#vim?.begin();
     return { type: 'submit', text: whole, when };
   }
 
@@ -141,8 +220,7 @@ class Prompt implements PromptInput {
 
   #show(found: { readonly history: InputHistory; readonly text: string }): void {
     this.#history = found.history;
-    this.#editor = editorWith(found.text);
-    this.#completion = null;
+    this.#replace(found.text);
   }
 
   #takeSearch(key: Key): boolean {
@@ -161,7 +239,7 @@ class Prompt implements PromptInput {
     if (!this.#search) return;
     const at = query === '' ? -1 : findEntry(this.#history, query, from);
     this.#search = { ...this.#search, query, at: at < 0 ? this.#search.at : at };
-    if (at >= 0) this.#editor = editorWith(this.#history.entries[at] ?? '');
+    if (at >= 0) this.#replace(this.#history.entries[at] ?? '');
   }
 
   #takeCompletion(key: Key): boolean {
