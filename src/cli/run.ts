@@ -1,4 +1,4 @@
-import { CommanderError } from 'commander';
+import { type Command, CommanderError } from 'commander';
 import { CliError, describeFailure, exit } from './cli-error.js';
 import type { EarlyFrame } from './repl/early-frame.js';
 import { letGoOfLostTerminals } from './lost-terminal.js';
@@ -29,6 +29,7 @@ async function parse(argv: readonly string[], early: EarlyFrame | null): Promise
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode === 0) return exit.done;
+    if (error.code === 'commander.help') throw commandMissing(program, words);
     throw usageError(error);
   }
   return exitCode;
@@ -38,6 +39,14 @@ async function parse(argv: readonly string[], early: EarlyFrame | null): Promise
 function splitPrompt(argv: readonly string[]): { readonly words: readonly string[]; readonly rest: readonly string[] } {
   const at = argv.indexOf('--');
   return at < 0 ? { words: argv, rest: [] } : { words: argv.slice(0, at), rest: argv.slice(at + 1) };
+}
+
+/** `agent tools` alone: commander would only give its help. */
+function commandMissing(program: Command, words: readonly string[]): CliError {
+  const group = program.commands.find((command) => command.commands.length > 0 && words.includes(command.name()));
+  const names = (group?.commands ?? []).map((command) => command.name()).filter((name) => name !== 'help');
+  const path = `agent ${group?.name() ?? ''}`.trim();
+  return new CliError(exit.usage, `\`${group?.name() ?? ''}\` needs a command: ${names.join(', ')}`, `Run ${path} --help for what they do.`);
 }
 
 function usageError(error: CommanderError): CliError {

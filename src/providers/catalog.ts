@@ -54,7 +54,8 @@ export type Resolution = { readonly ok: true; readonly ref: ModelRef; readonly e
 /** The provider and model that a choice means. Pure: reads `env` as given, asks no network. */
 export function resolveProvider(choice: ProviderChoice): Resolution {
   const presets = mergePresets(choice.presets, choice.userProviders ?? {});
-  const { name, model } = splitModel(choice, presets);
+  const { name, model, guessed } = splitModel(choice, presets);
+  if (guessed && name === 'offline' && model !== null && choice.model) return homeless(choice.model, presets);
   return resolveNamed(name, model, ownSettings(choice, name), presets);
 }
 
@@ -91,13 +92,19 @@ function keyProblem(endpoint: Endpoint, preset: Preset): Resolution | null {
 }
 
 /** A model string's provider: what `name` says, else the first segment where it names a known provider, else the fallback. */
-function splitModel(choice: ProviderChoice, presets: Presets): { readonly name: string; readonly model: string | null } {
+function splitModel(choice: ProviderChoice, presets: Presets): { readonly name: string; readonly model: string | null; readonly guessed: boolean } {
   const given = choice.model || null;
-  if (choice.name) return { name: choice.name, model: given };
+  if (choice.name) return { name: choice.name, model: given, guessed: false };
   const [first = '', ...rest] = (given ?? '').split('/');
-  if (Object.hasOwn(presets, first)) return { name: first, model: rest.join('/') || null };
+  if (Object.hasOwn(presets, first)) return { name: first, model: rest.join('/') || null, guessed: false };
   const fallback = choice.fallback ?? unnamed(choice, presets);
-  return { name: fallback.provider, model: given ?? fallback.model };
+  return { name: fallback.provider, model: given ?? fallback.model, guessed: true };
+}
+
+/** A model was asked for and nobody is there who could have it: the embedded provider, which answers anything, must not answer in its place. */
+function homeless(model: string, presets: Presets): Resolution {
+  const names = Object.values(presets).filter((preset) => preset.key_required !== false && preset.local !== true).flatMap((preset) => keyNames(preset).slice(0, 1));
+  return problem('key_missing', `no key is set, so nobody is there for the model \`${model}\``, `set ${names.slice(0, 3).join(', ')}, … or name a provider that needs none: \`--model ollama/${model}\``);
 }
 
 /** The provider where nothing names one: that of the base URL, else the first whose key is set. */

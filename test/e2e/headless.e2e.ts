@@ -70,10 +70,12 @@ test.each([
   [['-p', '-c', 'x'], 7, 'continue'],
   [['-p', '-r', 'nope', 'x'], 7, 'nope'],
   [['-p', '-m', 'anthropic/claude-sonnet-5', 'x'], 4, 'ANTHROPIC_API_KEY'],
+  [['-p', '-m', 'gpt-5.2', 'x'], 4, 'no key is set'],
   [['-p', '--provider', 'openrooter', 'x'], 2, 'openrouter'],
   [['-p', '--set', 'max_tool_turn=3', 'x'], 2, 'max_tool_turns'],
   [['sessions', 'show', 'nope'], 7, 'nope'],
   [['tools', 'show', 'gerp'], 2, 'grep'],
+  [['tools'], 2, '`tools` needs a command: list, show, call, check'],
   [['sesions', 'list', '-p', '--nonsense'], 2, '--nonsense'],
 ] as const)('%j ends with %i and names %s', async (args, expected, named) => {
   const { code, stderr, stdout } = await agent(place(), args);

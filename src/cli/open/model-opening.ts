@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Api, ModelRef } from '../../core/conversation.js';
 import type { Provider } from '../../core/provider.js';
 import { resolveProvider, type Endpoint, type ProviderChoice, type Resolution } from '../../providers/catalog.js';
-import { builtInPresets } from '../../providers/catalog-presets.js';
+import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
 import type { HttpDependencies } from '../../providers/http/http-provider.js';
 import { maskProvider } from '../../providers/masked-provider.js';
 import { findModel } from '../../providers/models.js';
@@ -27,7 +27,7 @@ export async function openModel(setup: Setup, wish: ModelWish): Promise<OpenedMo
  *  would have to say which models it has and does not run. */
 export async function resolveReady(setup: Setup, wish: ModelWish): Promise<Extract<Resolution, { ok: true }>> {
   const choice = providerChoice(setup, wish);
-  const named = wish.provider !== null || wish.model !== null || choice.baseUrl !== undefined;
+  const named = wish.provider !== null || namesProvider(setup, wish.model) || choice.baseUrl !== undefined;
   const fallback = named ? undefined : await (await import('../../providers/discover.js')).chooseProvider({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
   const asked = { ...choice, ...(fallback ? { fallback } : {}) };
   const resolved = resolveProvider(asked);
@@ -36,6 +36,10 @@ export async function resolveReady(setup: Setup, wish: ModelWish): Promise<Extra
   const served = kind === 'model_missing' ? await firstServed(setup, asked) : null;
   if (served !== null) return served;
   throw new CliError(kind === 'key_missing' ? exit.credentials : exit.usage, message, hint);
+}
+
+function namesProvider(setup: Setup, model: string | null): boolean {
+  return model !== null && Object.hasOwn(mergePresets(builtInPresets, setup.config.provider.custom), model.split('/')[0] ?? '');
 }
 
 /** The first model that a server of this machine lists; null for other servers. */
