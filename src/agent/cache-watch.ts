@@ -6,18 +6,14 @@ import { project } from '../core/project.js';
 const smallestCachedTokens = 4096;
 
 /** What is said where the provider's cache was expected to hold the beginning of this request and did not: which event is the first that differs from the last
- *  request, or that none does. Null where nothing was expected: another model, a short prompt, a provider that has reported no cached token in this session.
+ *  request, or that none does. Null where nothing was expected: another model, a short prompt, a provider that reported no cached token for the last request.
  *  `events` are those of the request that `usage` is for. */
 export function cacheMiss(events: readonly Event[], ref: ModelRef, usage: Usage): string | null {
   if (usage.cacheRead > 0) return null;
   const at = events.findLastIndex((event) => event.kind === 'usage');
   const last = usageOf(events[at]);
   if (last === null || !isSame(last, ref) || promptTokens(last) < smallestCachedTokens) return null;
-  const caches = events.some((event) => {
-    const reported = usageOf(event);
-    return reported !== null && isSame(reported, ref) && reported.cache_read_tokens + reported.cache_write_tokens > 0;
-  });
-  if (!caches || events.slice(at).some((event) => event.kind === 'model')) return null;
+  if (last.cache_read_tokens + last.cache_write_tokens === 0 || events.slice(at).some((event) => event.kind === 'model')) return null;
   const tokens = usage.input + usage.cacheWrite;
   return `The provider's cache was missed: ${tokens} tokens were read anew. ${reason(events, at)}`;
 }
@@ -53,7 +49,6 @@ function lastOf(events: readonly Event[], kind: string): number | null {
 }
 
 function usageOf(event: Event | undefined): UsageData | null {
-  // The kind first: this is asked of every event with every answer.
   const known = event?.kind === 'usage' ? knownEvent(event) : null;
   return known?.kind === 'usage' ? known.data : null;
 }

@@ -31,7 +31,7 @@ function broken(events: readonly Event[]): readonly string[] {
   const conversation = project(events);
   return schemas.flatMap(([name, schema]) => {
     const wire = wires[name]!;
-    const body = JSON.parse(wire.requestText(conversation, { ...makers[0], toolChoice: 'auto', quirks: {} })) as Record<string, unknown>;
+    const body = JSON.parse(wire.requestParts(conversation, { ...makers[0], toolChoice: 'auto', quirks: {} }).join('')) as Record<string, unknown>;
     const error = schemaError(schema, body);
     return [...(error === null ? [] : [error]), ...(rules[wire.api]?.(body) ?? ['no rules'])].map((what) => `${name}: ${what}`);
   });

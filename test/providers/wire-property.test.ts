@@ -29,7 +29,7 @@ function broken(events: Parameters<typeof project>[0], toolChoice: 'auto' | 'non
   const conversation = project(events);
   return speakers.flatMap(([name, schema, quirks]) => {
     const wire: Wire = wires[name]!;
-    const text = wire.requestText(conversation, options(quirks, toolChoice));
+    const text = wire.requestParts(conversation, options(quirks, toolChoice)).join('');
     const body = JSON.parse(text) as Record<string, unknown>;
     const error = schemaError(schema, body);
     const lone = loneSurrogates(body);
@@ -63,9 +63,9 @@ test('the same conversation gives the same bytes, kept or made anew, and the obj
     const conversation = project(events);
     for (const [name, , quirks] of speakers) {
       const wire = wires[name]!;
-      const first = wire.requestText(conversation, options(quirks));
-      expect(wire.requestText(conversation, options(quirks))).toBe(first);
-      expect(wire.requestText(structuredClone(conversation), options(quirks))).toBe(first);
+      const first = wire.requestParts(conversation, options(quirks)).join('');
+      expect(wire.requestParts(conversation, options(quirks)).join('')).toBe(first);
+      expect(wire.requestParts(structuredClone(conversation), options(quirks)).join('')).toBe(first);
       expect(wire.request(conversation, options(quirks))).toEqual(JSON.parse(first));
     }
   }), { numRuns: 200 });
@@ -100,9 +100,9 @@ test('each request continues the bytes of the one before, cache marks aside', ()
     const sent = events.flatMap((event, index) => (event.kind === 'user' || event.kind === 'tool_result' ? [index + 1] : []));
     for (const length of sent) {
       const conversation = project(events.slice(0, length));
-      const text = wires[name]!.requestText(conversation, options(quirks)).replaceAll(mark, '');
+      const text = wires[name]!.requestParts(conversation, options(quirks)).join('').replaceAll(mark, '');
       expect(text.startsWith(before), `${name} at ${length}`).toBe(true);
-      const forbidden = wires[name]!.requestText(conversation, options(quirks, 'none')).replaceAll(mark, '');
+      const forbidden = wires[name]!.requestParts(conversation, options(quirks, 'none')).join('').replaceAll(mark, '');
       // Without the brackets that close the message list.
       before = text.slice(0, text.lastIndexOf(name === 'messages' ? ']}]' : '}]'));
       expect(forbidden.startsWith(before), `${name} at ${length}, tools forbidden`).toBe(true);

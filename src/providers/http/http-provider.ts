@@ -1,8 +1,8 @@
 import { isRecord } from '../../core/json.js';
 import type { Fault, ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
-import { wellFormedDeep } from '../../core/text.js';
 import type { Endpoint } from '../catalog.js';
 import { joinUrl } from '../catalog-base-url.js';
+import { createBodyEncoder, encodeBody } from './body-encoder.js';
 import { HttpFailure, type Transport } from './http-answer.js';
 import { readAnswer, type AnswerReader, type Outcome } from './http-attempt.js';
 import { proxySettings } from './http-proxy-env.js';
@@ -47,9 +47,21 @@ export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpL
     if (!usesText(conversation, endpoint.quirks)) return wire;
     return (await (protocol ??= import('../text/text-protocol.js').then(({ createTextProtocol }) => createTextProtocol()))).wire(wire, conversation, endpoint.quirks);
   };
+  const encoder = createBodyEncoder();
+  let underWay = 0;
   const open = (): Promise<Client> => (client ??= openClient(endpoint, d.env));
   return {
-    async *stream(request) { yield* stream(request, { endpoint, wire: await wireFor(request), limits, d, open }); },
+    async *stream(request) {
+      const context: Context = { endpoint, wire: await wireFor(request), limits, d, open };
+      const parts = requestParts(request, context);
+      const body = underWay === 0 ? encoder.encode(parts) : encodeBody(parts);
+      underWay++;
+      try {
+        yield* stream(request, body, context);
+      } finally {
+        underWay--;
+      }
+    },
     warm() {
       void open().then(({ transport }) => {
         transport.warm(endpoint.baseUrl);
@@ -73,9 +85,8 @@ async function openClient(endpoint: Endpoint, env: HttpDependencies['env']): Pro
   return { post, transport };
 }
 
-async function* stream(request: ModelRequest, context: Context): AsyncGenerator<ModelChunk> {
+async function* stream(request: ModelRequest, body: Uint8Array, context: Context): AsyncGenerator<ModelChunk> {
   const { limits, d, endpoint } = context;
-  const body = requestBody(request, context);
   const turnEndsAt = d.now() + limits.turnTimeoutMs;
   for (let attempt = 1; !request.signal.aborted; attempt++) {
     const outcome = yield* tryOnce(request, body, turnEndsAt, context);
@@ -89,7 +100,7 @@ async function* stream(request: ModelRequest, context: Context): AsyncGenerator<
 }
 
 /** One request and its answer. Never throws. Leaving early (an abort, a reader that stops) closes the connection. */
-async function* tryOnce(request: ModelRequest, body: string, turnEndsAt: number, context: Context): AsyncGenerator<ModelChunk, Outcome> {
+async function* tryOnce(request: ModelRequest, body: Uint8Array, turnEndsAt: number, context: Context): AsyncGenerator<ModelChunk, Outcome> {
   const { endpoint, wire, limits, d } = context;
   const controller = new AbortController();
   const abort = (): void => { controller.abort(); };
@@ -124,18 +135,13 @@ function notRunning(failed: Failed, endpoint: Endpoint): Failed {
   return { retryable: false, fault: { code: 'network', message: `${endpoint.label} is not running at ${endpoint.baseUrl}`, hint: 'start it, or choose another model with --model' } };
 }
 
-/** The same request and model give the same bytes; lone surrogates, which strict servers reject, do not get through. */
-function requestBody(request: ModelRequest, context: Context): string {
-  const { endpoint, wire } = context;
-  const body = wire.requestText(request.conversation, {
+/** The same request and model give the same bytes. */
+function requestParts(request: ModelRequest, { endpoint, wire }: Context): readonly string[] {
+  return wire.requestParts(request.conversation, {
     provider: endpoint.provider, model: request.ref.model, toolChoice: request.toolChoice, quirks: endpoint.quirks,
     ...(endpoint.extraBody === undefined ? {} : { extraBody: endpoint.extraBody }),
   });
-  return body.includes('\\ud') && loneSurrogate.test(body) ? JSON.stringify(wellFormedDeep(JSON.parse(body) as unknown)) : body;
 }
-
-/** A surrogate that `JSON.stringify` had to escape because it stands alone. */
-const loneSurrogate = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
 /** The failure inside whatever the SDK has wrapped around it. */
 function failureOf(error: unknown, host: string): HttpFailure {

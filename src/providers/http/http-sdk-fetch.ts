@@ -1,7 +1,7 @@
 import type { Answer, Send } from './http-answer.js';
 
 /** Posts a body that is already serialised and gives back the answer, whatever its status. Rejects like `Send`. */
-export type Post = (url: string, body: string, signal: AbortSignal) => Promise<Answer>;
+export type Post = (url: string, body: Uint8Array, signal: AbortSignal) => Promise<Answer>;
 
 export interface SdkFetch {
   /** For an SDK's `fetch` option. The SDK sees an empty 200 for every answer: statuses, bodies and retries are not judged there. */
@@ -23,7 +23,7 @@ export function createSdkFetch(send: Send, extra: readonly string[]): SdkFetch {
       const headers: Record<string, string> = {};
       for (const [name, value] of new Headers(init?.headers)) if (allowed.has(name)) headers[name] = value;
       const url = typeof input === 'string' ? input : 'url' in input ? input.url : input.href;
-      const body = typeof init?.body === 'string' ? { body: init.body } : {};
+      const body = init?.body instanceof Uint8Array ? { body: init.body } : {};
       const answer = await send({ method: init?.method === 'GET' ? 'GET' : 'POST', url, headers, ...body, signal: init?.signal ?? new AbortController().signal });
       const response = new Response(null);
       answers.set(response, answer);

@@ -23,7 +23,7 @@ export function createTextProtocol(): TextProtocol {
       const schemas = schemasOf(conversation);
       return {
         ...wire,
-        requestText: (asked, options) => wire.requestText(prompt.rewrite(asked, options.toolChoice), options),
+        requestParts: (asked, options) => wire.requestParts(prompt.rewrite(asked, options.toolChoice), options),
         request: (asked, options) => wire.request(prompt.rewrite(asked, options.toolChoice), options),
         decoder: () => {
           const decoder = wire.decoder();

@@ -4,7 +4,7 @@ import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import { wellFormed } from '../../core/text.js';
 import { effortForm, type EffortForm } from '../quirks.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
-import { bodyText, jsonText, markSides, mergeSides, pieceCache, textCache, type Pieces } from './wire-pieces.js';
+import { bodyParts, jsonText, listParts, markSides, mergeSides, pieceCache, textCache, type Pieces } from './wire-pieces.js';
 import type { WireOptions } from './wire.js';
 
 const nothingToAnswer = '{"role":"user","content":"Continue."}';
@@ -12,7 +12,7 @@ const mark = ',"cache_control":{"type":"ephemeral"}';
 
 /** Serialises conversations for Chat Completions. Order of the fields: what never changes in a session, the messages, what may change.
  *  Source: OpenAI API reference, "Create chat completion", and OpenRouter's for `reasoning_details` and `cache_control` (read 2026-11). */
-export function chatRequest(): (conversation: Conversation, options: WireOptions) => string {
+export function chatRequest(): (conversation: Conversation, options: WireOptions) => readonly string[] {
   const pieces = pieceCache();
   const tools = textCache();
   return (conversation, options) => {
@@ -24,14 +24,14 @@ export function chatRequest(): (conversation: Conversation, options: WireOptions
     const system = systemMessage(conversation.system, inParts);
     const messages = [...system, ...sides.flatMap(({ items }) => items)];
     const hasTools = conversation.tools.length > 0;
-    return bodyText([
+    return bodyParts([
       ['model', jsonText(options.model)],
       ['stream', 'true'],
       ['stream_options', quirks.stream_usage === false ? undefined : '{"include_usage":true}'],
       ...limits(conversation, options),
       ['tools', hasTools ? tools(conversation.tools, () => jsonText(conversation.tools.map(toolField))) : undefined],
       ['parallel_tool_calls', hasTools && quirks.parallel_tool_calls === true ? 'true' : undefined],
-      ['messages', `[${(messages.length > 0 ? messages : [nothingToAnswer]).join(',')}]`],
+      ['messages', listParts(messages.length > 0 ? messages : [nothingToAnswer])],
       ['tool_choice', hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? '"none"' : undefined],
     ], options.extraBody);
   };

@@ -5,7 +5,7 @@ import { wellFormed } from '../../core/text.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
 import { effortForm } from '../quirks.js';
 import { layOut, type Part } from './wire-layout.js';
-import { bodyText, jsonText, markSides, mergeSides, pieceCache, textCache, type Pieces, type Side } from './wire-pieces.js';
+import { bodyParts, jsonText, listParts, markSides, mergeSides, pieceCache, textCache, type Pieces, type Side } from './wire-pieces.js';
 import type { WireOptions } from './wire.js';
 
 const api = 'anthropic-messages';
@@ -16,7 +16,7 @@ const defaultMaxTokens = 8192;
 /** Serialises conversations for Messages. Roles alternate, results come first in their user message, no text is blank, every id fits the vendor's form.
  *  Cache marks stand on the system prompt (else on the last tool) and on the last two user messages; without them each request continues the bytes of
  *  the one before. Source: Anthropic API reference, "Messages", "Prompt caching", "Extended thinking" (read 2026-11). */
-export function messagesRequest(): (conversation: Conversation, options: WireOptions) => string {
+export function messagesRequest(): (conversation: Conversation, options: WireOptions) => readonly string[] {
   const pieces = pieceCache();
   const tools = textCache();
   return (conversation, options) => {
@@ -28,13 +28,13 @@ export function messagesRequest(): (conversation: Conversation, options: WireOpt
     const system = conversation.system.trim() === '' ? undefined : `[${markBlock(textBlock(conversation.system))}]`;
     const maxTokens = conversation.settings.max_output_tokens ?? options.quirks.default_max_output_tokens ?? defaultMaxTokens;
     const hasTools = conversation.tools.length > 0;
-    return bodyText([
+    return bodyParts([
       ['model', jsonText(options.model)],
       ['max_tokens', String(maxTokens)],
       ['stream', 'true'],
       ['tools', hasTools ? `[${markTools(tools(conversation.tools, () => toolTexts(conversation.tools)), system === undefined)}]` : undefined],
       ['system', system],
-      ['messages', `[${sides.map(messageText).join(',')}]`],
+      ['messages', messageParts(sides)],
       ...effortFields(conversation, options, maxTokens, sides.at(-1)),
       ['tool_choice', hasTools && options.toolChoice === 'none' ? '{"type":"none"}' : undefined],
     ], options.extraBody);
@@ -57,8 +57,8 @@ function markTools(tools: string, marked: boolean): string {
   return marked ? markBlock(tools) : tools;
 }
 
-function messageText({ side, items }: Side): string {
-  return `{"role":"${side}","content":[${items.join(',')}]}`;
+function messageParts(sides: readonly Side[]): readonly string[] {
+  return ['[', ...sides.flatMap(({ side, items }, index) => [`${index === 0 ? '' : ','}{"role":"${side}","content":`, ...listParts(items), '}']), ']'];
 }
 
 /** A block ends with `}`: the mark goes before it. */

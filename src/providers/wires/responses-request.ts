@@ -5,7 +5,7 @@ import { wellFormed } from '../../core/text.js';
 import { effortForm } from '../quirks.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
 import { layOut, type Part } from './wire-layout.js';
-import { bodyText, jsonText, pieceCache, textCache, type Pieces } from './wire-pieces.js';
+import { bodyParts, jsonText, listParts, pieceCache, textCache, type Pieces } from './wire-pieces.js';
 import type { WireOptions } from './wire.js';
 
 const nothingToAnswer = '{"role":"user","content":"Continue."}';
@@ -14,7 +14,7 @@ const minOutputTokens = 16;
 
 /** Serialises conversations for Responses, without state at the provider: `store` is false and reasoning comes back encrypted, to be returned as it was.
  *  Source: OpenAI API reference, "Create a model response", and the guide "Reasoning models" (read 2026-11). */
-export function responsesRequest(): (conversation: Conversation, options: WireOptions) => string {
+export function responsesRequest(): (conversation: Conversation, options: WireOptions) => readonly string[] {
   const pieces = pieceCache();
   const tools = textCache();
   return (conversation, options) => {
@@ -26,7 +26,7 @@ export function responsesRequest(): (conversation: Conversation, options: WireOp
       return [...assistant, ...user];
     });
     const hasTools = conversation.tools.length > 0;
-    return bodyText([
+    return bodyParts([
       ['model', jsonText(options.model)],
       ['stream', 'true'],
       ['store', 'false'],
@@ -36,7 +36,7 @@ export function responsesRequest(): (conversation: Conversation, options: WireOp
       ['reasoning', effort !== undefined && effortForm(quirks, options.model) !== undefined ? jsonText({ effort }) : undefined],
       ['tools', hasTools ? tools(conversation.tools, () => jsonText(conversation.tools.map(toolField))) : undefined],
       ['parallel_tool_calls', hasTools && quirks.parallel_tool_calls === true ? 'true' : undefined],
-      ['input', `[${(input.length > 0 ? input : [nothingToAnswer]).join(',')}]`],
+      ['input', listParts(input.length > 0 ? input : [nothingToAnswer])],
       ['tool_choice', hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? '"none"' : undefined],
     ], options.extraBody);
   };

@@ -3,10 +3,10 @@ import { fault, httpFault } from './wire-fault.js';
 import type { Wire } from './wire.js';
 
 /** A wire from its parts: what is shown is what is sent, and errors read alike on all of them. */
-export function buildWire(parts: Pick<Wire, 'api' | 'path' | 'requestText' | 'decoder' | 'decodeBody'>): Wire {
+export function buildWire(parts: Pick<Wire, 'api' | 'path' | 'requestParts' | 'decoder' | 'decodeBody'>): Wire {
   return {
     ...parts,
-    request: (conversation, options) => JSON.parse(parts.requestText(conversation, options)) as JsonObject,
+    request: (conversation, options) => JSON.parse(parts.requestParts(conversation, options).join('')) as JsonObject,
     decodeBody: (body) => (isWritable(body) ? parts.decodeBody(body) : [{ type: 'fault', fault: fault('protocol', 'The server answered with JSON that is nested too deep.'), retryable: false }]),
     fault: httpFault,
   };

@@ -62,10 +62,32 @@ export function jsonText(value: unknown): string {
   return JSON.stringify(wellFormedDeep(value));
 }
 
-/** A body from its fields in order; a field without text is left out. The fields of `extra` replace those of the same name and come last otherwise. */
-export function bodyText(fields: readonly (readonly [name: string, text: string | undefined])[], extra: JsonObject = {}): string {
-  const body = new Map<string, string>();
-  for (const [name, text] of fields) if (text !== undefined) body.set(name, text);
+/** A field's value: JSON text, or the parts of one. */
+type Value = string | readonly string[] | undefined;
+
+/** A body from its fields in order, as parts whose concatenation is its JSON text; a field without a value is left out. The fields of `extra` replace
+ *  those of the same name and come last otherwise. What two requests have in common is the same parts in both. */
+export function bodyParts(fields: readonly (readonly [name: string, value: Value])[], extra: JsonObject = {}): string[] {
+  const body = new Map<string, string | readonly string[]>();
+  for (const [name, value] of fields) if (value !== undefined) body.set(name, value);
   for (const [name, value] of Object.entries(extra)) body.set(name, jsonText(value));
-  return `{${[...body].map(([name, text]) => `${JSON.stringify(name)}:${text}`).join(',')}}`;
+  const parts: string[] = [];
+  for (const [name, value] of body) {
+    parts.push(`${parts.length === 0 ? '{' : ','}${JSON.stringify(name)}:`);
+    if (typeof value === 'string') parts.push(value);
+    else for (const part of value) parts.push(part);
+  }
+  parts.push(parts.length === 0 ? '{}' : '}');
+  return parts;
+}
+
+/** The elements of a JSON array as parts, commas between them. */
+export function listParts(items: readonly string[]): string[] {
+  const parts = ['['];
+  for (const item of items) {
+    if (parts.length > 1) parts.push(',');
+    parts.push(item);
+  }
+  parts.push(']');
+  return parts;
 }

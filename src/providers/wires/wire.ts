@@ -9,10 +9,10 @@ export interface Wire {
   readonly api: Api;
   /** Appended to the base URL, for example `/chat/completions`. */
   readonly path: string;
-  /** The body of the next request as JSON text; the same input gives the same bytes. What was made of a message is kept for as long as that
-   *  message object lives, so that a long conversation costs a join and not a serialisation. */
-  requestText(conversation: Conversation, options: WireOptions): string;
-  /** The same body as an object, to show it. Always `JSON.parse` of `requestText`. */
+  /** The body of the next request as parts of a JSON text; the same input gives the same text. What was made of a message is kept for as long as that
+   *  message object lives, so that a long conversation is not serialised again. */
+  requestParts(conversation: Conversation, options: WireOptions): readonly string[];
+  /** The same body as an object, to show it. Always `JSON.parse` of those parts. */
   request(conversation: Conversation, options: WireOptions): JsonObject;
   /** Reads one streamed answer. */
   decoder(): StreamDecoder;

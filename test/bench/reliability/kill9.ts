@@ -39,7 +39,7 @@ function run(work: string, home: string, args: readonly string[], killAfterMs: {
 /** What is wrong with the requests the session would send next. */
 function brokenRules(events: readonly Event[]): readonly string[] {
   return Object.values(wires).flatMap((wire) => {
-    const body = JSON.parse(wire.requestText(project(events), { ...makers[0], toolChoice: 'auto', quirks: {} })) as Record<string, unknown>;
+    const body = JSON.parse(wire.requestParts(project(events), { ...makers[0], toolChoice: 'auto', quirks: {} }).join('')) as Record<string, unknown>;
     return rules[wire.api]?.(body) ?? ['no rules'];
   });
 }

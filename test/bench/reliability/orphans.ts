@@ -17,7 +17,7 @@ await measure(async () => {
     for (const [name, schema] of speakers) {
       const wire = wires[name];
       if (!wire) throw new Error(`no wire ${name}`);
-      const body = JSON.parse(wire.requestText(conversation, { ...makers[0], toolChoice: 'auto', quirks: {} })) as Record<string, unknown>;
+      const body = JSON.parse(wire.requestParts(conversation, { ...makers[0], toolChoice: 'auto', quirks: {} }).join('')) as Record<string, unknown>;
       const wrong = [...(rules[wire.api]?.(body) ?? ['no rules']), ...(schemaError(schema, body) === null ? [] : ['schema']), ...(loneSurrogates(body) > 0 ? ['lone surrogates'] : [])];
       if (wrong.length > 0) rejected++;
     }
