@@ -7,13 +7,14 @@ const maxLinks = 40;
 
 /** What the kernel would find at a path, one component at a time and following links, for the names that exist and those that do not yet. */
 export function createPathFacts(places: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'>): PathFacts {
-  return { ...places, landing, readText };
+  return { ...places, landing: async (path) => await landing(path, places.workspace), readText };
 }
 
-async function landing(path: string): Promise<string | null> {
+async function landing(path: string, workspace: string): Promise<string | null> {
   if (!isAbsolute(path)) return null;
-  // A file system that does not answer keeps a worker waiting here, not the program; once it has answered, asking at once is a fraction of the cost.
-  await lstat(path).catch(() => null);
+  // A file system that does not answer keeps a worker waiting here, not the program; of the workspace's we have had answers already, and asking at once
+  // is a fraction of the cost.
+  if (!path.startsWith(`${workspace}/`)) await lstat(path).catch(() => null);
   const left = path.split('/').filter((part) => part !== '' && part !== '.').toReversed();
   let at = '/';
   let missing = false;

@@ -1,5 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, read, readSync, type Stats } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { closeSync, constants, fstatSync, openSync, read, readSync, statSync, type Stats } from 'node:fs';
 import { promisify } from 'node:util';
 import { FileRefusal } from './file-error.js';
 import { isKernelPath, landedPath, shownPath } from '../tool-path.js';
@@ -23,7 +22,7 @@ type Landings = readonly string[] | undefined;
 /** Opens a regular file for reading without ever waiting for a FIFO, a device or a terminal, and asks the kernel where that landed.
  *  Throws the system's error, or a FileRefusal for what is no regular file. The caller closes the file. */
 export async function openRegular(absolute: string, requested: string, landings?: Landings): Promise<OpenFile> {
-  refuseSpecial(await stat(absolute), requested);
+  refuseSpecial(statSync(absolute), requested);
   const fd = openSync(absolute, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
   try {
     const stats = fstatSync(fd);
