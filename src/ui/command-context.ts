@@ -22,7 +22,7 @@ export function commandContext(repl: ReplHandle, { display, dialogs, input, sess
     print: (text) => { display.print(text); onPrinted(); },
     printMarkdown: (text) => { display.printMarkdown(text); onPrinted(); },
     notice: (level, message) => { repl.notice(level, message); },
-    pick: ({ title, items }) => dialogs.pick(title, items),
+    pick: (options) => dialogs.pick(options),
     page: (title, text) => dialogs.page(title, text),
     copy: (text) => { display.copy(text); return true; },
     setTheme: (name) => { display.setTheme(name); repl.refresh(); return colored; },

@@ -22,8 +22,8 @@ export interface CommandContext {
   print(text: string): void;
   printMarkdown(text: string): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
-  /** The value of the chosen item, or null. */
-  pick<T>(options: { readonly title: string; readonly items: readonly PickItem<T>[] }): Promise<T | null>;
+  /** The value of the chosen item, or null. The item of `current` is selected at first. */
+  pick<T>(options: { readonly title: string; readonly items: readonly PickItem<T>[]; readonly current?: T }): Promise<T | null>;
   /** A long text to scroll through; it does not go to the scrollback. */
   page(title: string, text: string): Promise<void>;
   setDraft(text: string): void;

@@ -8,7 +8,7 @@ import type { Command, CommandContext } from './command.js';
 import { decisionText } from './panels/decision-text.js';
 import { lastExchange } from './history-items.js';
 import { itemLines, noticeLines, type ItemStyle } from './item-lines.js';
-import type { PickItem } from './panels/picker.js';
+import type { PickItem, Picking } from './panels/picker.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createSanitizer, sanitize, type Sanitizer } from './sanitize.js';
 import { shellLine } from './shell-line.js';
@@ -164,7 +164,7 @@ class PlainRepl implements ReplHandle {
     return {
       session: () => this.#session, print, printMarkdown: print, copy: () => false, setTheme: () => false,
       notice: (level, message) => { this.notice(level, message); },
-      pick: (pick) => this.#pick(pick.title, pick.items),
+      pick: (options) => this.#pick(options),
       page: async (title, text) => { print(`${title}\n${text}`); },
       setDraft: () => { /* The terminal owns the line that is being written. */ },
       submit: (text) => { this.submit(text); },
@@ -174,8 +174,9 @@ class PlainRepl implements ReplHandle {
     };
   }
 
-  async #pick<T>(title: string, items: readonly PickItem<T>[]): Promise<T | null> {
-    this.#lines([sanitize(title), ...items.map((item, index) => `${index + 1}. ${sanitize(item.label)}  ${sanitize(item.detail ?? '')}`.trimEnd())]);
+  async #pick<T>({ title, items, current }: Picking<T>): Promise<T | null> {
+    const row = ({ label, detail = '', value }: PickItem<T>, index: number): string => `${index + 1}. ${sanitize(label)}${value === current ? ' (now)' : ''}  ${sanitize(detail)}`.trimEnd();
+    this.#lines([sanitize(title), ...items.map(row)]);
     const answer = Number((await this.#read('number: ')).trim());
     return items[answer - 1]?.value ?? null;
   }

@@ -15,7 +15,7 @@ export function modelCommand(bench: Workbench, desk: SessionDesk): Command {
   return {
     name: 'model', description: 'show or change the model', argument: '[provider/model]',
     run: async (argument, context) => {
-      const chosen = argument.trim() === '' ? await pickModel(bench.setup, context) : argument.trim();
+      const chosen = argument.trim() === '' ? await pickModel(bench.setup, desk, context) : argument.trim();
       if (chosen !== null) await change(bench.setup, desk, chosen, context);
     },
   };
@@ -39,13 +39,16 @@ async function change(setup: Setup, desk: SessionDesk, name: string, context: Co
   context.notice('info', `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}.${reasoning ? ' Reasoning of the model before is not sent to it.' : ''}`);
 }
 
-async function pickModel(setup: Setup, context: CommandContext): Promise<string | null> {
+async function pickModel(setup: Setup, desk: SessionDesk, context: CommandContext): Promise<string | null> {
   const servers = await findLocalServers({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
   const local = servers.flatMap(({ endpoint, models }) => models.map((model) => `${endpoint.provider}/${model.id}`));
   const table = Object.keys({ ...knownModels, ...setup.config.provider.models }).filter((name) => reachable(setup, name));
-  const names = [...new Set([...local, ...table, 'offline/offline'])];
+  const { provider, model } = desk.current().session.ref();
+  const current = `${provider}/${model}`;
+  const listed = [...local, ...table, 'offline/offline'];
+  const names = [...new Set(listed.includes(current) ? listed : [current, ...listed])];
   if (firstWithKey(builtInPresets, setup.env) === null && local.length === 0) context.notice('info', 'No key is set and no local server answers; only the offline provider is there.');
-  return await context.pick({ title: 'Model', items: names.map((name) => item(setup, name)) });
+  return await context.pick({ title: 'Model', items: names.map((name) => item(setup, name)), current });
 }
 
 function reachable(setup: Setup, name: string): boolean {

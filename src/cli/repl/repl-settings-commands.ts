@@ -37,7 +37,7 @@ export function settingsCommands(bench: Workbench, desk: SessionDesk): readonly 
 async function changeApproval(bench: Workbench, asked: string, context: CommandContext): Promise<void> {
   const names = Object.keys(modes) as ApprovalMode[];
   const chosen = asked === ''
-    ? await context.pick({ title: `Approval (now ${bench.policy.mode()})`, items: names.map((name) => ({ label: name, detail: modes[name], value: name })) })
+    ? await context.pick({ title: `Approval (now ${bench.policy.mode()})`, items: names.map((name) => ({ label: name, detail: modes[name], value: name })), current: bench.policy.mode() })
     : names.find((name) => name === asked) ?? null;
   if (chosen === null) {
     if (asked !== '') context.notice('warn', `There is no approval mode ${asked}. ${didYouMean(asked, names)} Known: ${names.join(', ')}.`);

@@ -2,7 +2,7 @@ import type { Answer, Question } from '../../core/policy.js';
 import { createApproval } from './approval.js';
 import { createPager } from './pager.js';
 import type { Overlay } from './panel.js';
-import { createPicker, type PickItem, type Rank } from './picker.js';
+import { createPicker, type Picking, type Rank } from './picker.js';
 import type { Clock } from '../ports.js';
 import { sanitize } from '../sanitize.js';
 
@@ -11,7 +11,7 @@ export interface Dialogs {
   top(): Overlay | null;
   /** One dialog per open question; one that was answered elsewhere goes. */
   sync(questions: readonly Question[]): void;
-  pick<T>(title: string, items: readonly PickItem<T>[]): Promise<T | null>;
+  pick<T>(options: Picking<T>): Promise<T | null>;
   page(title: string, text: string): Promise<void>;
   clear(): void;
 }
@@ -43,7 +43,7 @@ export function createDialogs(d: { readonly clock: Clock; readonly rank: Rank; r
       }
       for (const question of questions) if (!asked.has(question.callId)) ask(question);
     },
-    pick: (title, items) => open((done) => createPicker(title, items, d.rank, done, d.onChange)),
+    pick: (options) => open((done) => createPicker(options, d.rank, done, d.onChange)),
     page: (title, text) => open<void>((done) => createPager(sanitize(title), sanitize(text).split('\n'), () => { done(); }, d.onChange)),
     clear: () => { stack.length = 0; asked.clear(); },
   };

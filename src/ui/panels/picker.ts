@@ -7,21 +7,25 @@ import type { ScreenSize } from '../screen.js';
 /** One thing to choose. `detail` is what one needs to know to choose it: age, directory, first words. */
 export interface PickItem<T> { readonly label: string; readonly detail?: string; readonly value: T }
 
+/** What is chosen from, and what counts now: that is selected where nothing is typed. */
+export interface Picking<T> { readonly title: string; readonly items: readonly PickItem<T>[]; readonly current?: T }
+
 /** Ranks the indexes of `texts` by how well they match `query`. */
 export type Rank = (query: string, texts: readonly string[]) => readonly number[];
 
 /** A list that is filtered by typing. Answers the chosen value, or null. */
-export function createPicker<T>(title: string, items: readonly PickItem<T>[], rank: Rank, onDone: (value: T | null) => void, onChange: () => void): Overlay {
+export function createPicker<T>({ title, items, current }: Picking<T>, rank: Rank, onDone: (value: T | null) => void, onChange: () => void): Overlay {
   const rows: readonly PanelRow[] = items.map((item) => ({ label: oneLine(item.label), detail: oneLine(item.detail ?? '') }));
   const texts = rows.map((row) => `${row.label} ${row.detail}`);
   let query = '';
   let matches: readonly number[] = rows.map((_, index) => index);
-  let selected = 0;
+  const first = Math.max(0, items.findIndex((item) => item.value === current));
+  let selected = first;
   let height = 1;
   const filter = (text: string): void => {
     query = text;
     matches = query === '' ? rows.map((_, index) => index) : rank(query, texts);
-    selected = 0;
+    selected = query === '' ? first : 0;
   };
   const move = (by: number): void => { selected = Math.max(0, Math.min(matches.length - 1, selected + by)); };
   const choose = (): void => {
@@ -37,10 +41,10 @@ export function createPicker<T>(title: string, items: readonly PickItem<T>[], ra
   return {
     panel: (size: ScreenSize): Panel => {
       height = Math.max(1, Math.min(12, size.rows - 6));
-      const first = Math.max(0, Math.min(selected - Math.floor(height / 2), matches.length - height));
-      const shown = matches.slice(first, first + height).map((index) => rows[index] ?? { label: '', detail: '' });
+      const top = Math.max(0, Math.min(selected - Math.floor(height / 2), matches.length - height));
+      const shown = matches.slice(top, top + height).map((index) => rows[index] ?? { label: '', detail: '' });
       const position = matches.length === 0 ? 'nothing matches' : `${selected + 1} of ${matches.length}`;
-      return { type: 'picker', title: oneLine(title), query, rows: shown, selected: selected - first, position };
+      return { type: 'picker', title: oneLine(title), query, rows: shown, selected: selected - top, position };
     },
     take: (event: InputEvent): void => {
       if (event.type === 'key') keys[keyName(event)]?.();
