@@ -65,7 +65,7 @@ const groups = [
   ['request', ['src/providers/http/http-provider.ts', 'src/providers/wires/chat-wire.ts', 'src/providers/http/http-transport.ts', 'src/providers/http/http-openai-client.ts']],
   ['repl', ['src/cli/repl/repl.ts']],
   ['call', ['src/policy/policy.ts']],
-  ['command', ['node_modules/execa/index.js', 'src/tools/change-watch.ts']],
+  ['command', ['src/tools/child-process.ts', 'src/tools/output-pipes.ts', 'src/tools/watchdog.ts', 'src/tools/change-watch.ts']],
 ];
 
 const options = {

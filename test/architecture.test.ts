@@ -10,7 +10,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
   agent: { folders: ['core'], packages: [] },
   policy: { folders: ['core'], packages: ['unbash'] },
   providers: { folders: ['core'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
-  tools: { folders: ['core'], packages: ['node:', 'ajv', 'execa', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'] },
+  tools: { folders: ['core'], packages: ['node:', 'ajv', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'] },
   store: { folders: ['core'], packages: ['node:', 'better-sqlite3'] },
   config: { folders: ['core'], packages: ['node:', 'ajv', 'jsonc-parser'] },
   ui: { folders: ['core'], packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'string-width', 'wrap-ansi'] },
@@ -82,7 +82,7 @@ function streamCallers(root: string, sources: readonly Source[]): string[] {
 
 /** Everything that starts a process goes through one module of `tools`. */
 function processStarters(root: string, sources: readonly Source[]): string[] {
-  return sources.filter((source) => source.imports.some((item) => item === 'execa' || item === 'node:child_process')).map((source) => relative(root, source.path));
+  return sources.filter((source) => source.imports.some((item) => item === 'node:child_process' || item === 'execa')).map((source) => relative(root, source.path));
 }
 
 const root = fileURLToPath(new URL('../src', import.meta.url));
@@ -120,7 +120,7 @@ test('only the loop asks a provider for a stream', () => {
 });
 
 test('only two modules start processes: one for tools, one for the user\'s own editor', () => {
-  expect(processStarters(root, sources).filter((path) => path !== 'tools/process.ts' && path !== 'tools/interactive-process.ts')).toEqual([]);
+  expect(processStarters(root, sources).filter((path) => path !== 'tools/child-process.ts' && path !== 'tools/interactive-process.ts')).toEqual([]);
 });
 
 test('a planted forbidden import, cycle and long file are each found', () => {

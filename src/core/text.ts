@@ -1,7 +1,12 @@
 const encoder = new TextEncoder();
 
+/** Texts up to this long are counted here; longer ones by the encoder, piece by piece into one buffer, which takes a tenth of the time. */
+const shortChars = 1024;
+let scratch: Uint8Array | undefined;
+
 /** The size of `text` in UTF-8, in bytes. A lone surrogate counts as U+FFFD (3 bytes). */
 export function utf8Bytes(text: string): number {
+  if (text.length > shortChars) return encodedBytes(text);
   let bytes = text.length;
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i);
@@ -14,6 +19,17 @@ export function utf8Bytes(text: string): number {
   return bytes;
 }
 
+function encodedBytes(text: string): number {
+  scratch ??= new Uint8Array(16_384);
+  let bytes = 0;
+  for (let at = 0; at < text.length;) {
+    const { read, written } = encoder.encodeInto(at === 0 ? text : text.slice(at), scratch);
+    at += read;
+    bytes += written;
+  }
+  return bytes;
+}
+
 /** `text` with every lone surrogate replaced by U+FFFD, so that it survives UTF-8 and strict JSON parsers. */
 export function wellFormed(text: string): string {
   return text.isWellFormed() ? text : text.toWellFormed();
@@ -21,10 +37,17 @@ export function wellFormed(text: string): string {
 
 /** Every string inside `value` made well-formed, keys included. Returns `value` itself where nothing had to change. */
 export function wellFormedDeep<T>(value: T): T {
+  if (isWellFormedDeep(value)) return value;
   const text = JSON.stringify(value);
   if (text === undefined || !/\\ud[89a-f]/i.test(text)) return value;
   // JSON.stringify escapes exactly the lone surrogates; `\\\\` is matched first so that the text "\\ud800" stays what it is.
   return JSON.parse(text.replace(/\\(?:(ud[89a-f][0-9a-f]{2})|[^])/gi, (escape, surrogate: string | undefined) => (surrogate ? '\\ufffd' : escape))) as T;
+}
+
+function isWellFormedDeep(value: unknown): boolean {
+  if (typeof value === 'string') return value.isWellFormed();
+  if (typeof value !== 'object' || value === null) return true;
+  return Array.isArray(value) ? value.every(isWellFormedDeep) : Object.entries(value).every(([key, item]) => key.isWellFormed() && isWellFormedDeep(item));
 }
 
 /** The first line of `text`, cut to `max` characters with `…` where something was left out. */
@@ -45,16 +68,13 @@ export function headBytes(text: string, maxBytes: number): string {
 
 /** The longest suffix of `text` that takes at most `maxBytes` of UTF-8; never splits a code point. */
 export function tailBytes(text: string, maxBytes: number): string {
-  let bytes = 0;
-  let start = text.length;
-  while (start > 0) {
-    const low = isLow(text.charCodeAt(start - 1)) && isHigh(text.charCodeAt(start - 2));
-    const next = start - (low ? 2 : 1);
-    bytes += utf8Bytes(text.slice(next, start));
-    if (bytes > maxBytes) break;
-    start = next;
-  }
-  return text.slice(start);
+  let start = Math.max(0, text.length - Math.max(0, maxBytes)); // no character takes less than a byte
+  if (start > 0 && isLow(text.charCodeAt(start)) && isHigh(text.charCodeAt(start - 1))) start++;
+  const tail = text.slice(start);
+  const excess = utf8Bytes(tail) - Math.max(0, maxBytes);
+  if (excess <= 0) return tail;
+  const { read, written } = encoder.encodeInto(tail, new Uint8Array(excess));
+  return tail.slice(written < excess ? read + String.fromCodePoint(tail.codePointAt(read) ?? 0).length : read);
 }
 
 function isHigh(code: number): boolean {

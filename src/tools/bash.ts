@@ -66,18 +66,16 @@ async function runCommand(args: BashArgs, ctx: ToolContext, options: BashOptions
   const progress = createProgressStream((chunk) => { ctx.progress(chunk); });
   const result = await options.processes.run({
     ...shellCommand(args.command, options.shell), cwd: workdir, env: shellEnvironment(options.env, options.protectedEnv),
-    sandbox: ctx.sandbox, signal: ctx.signal, timeoutMs, maxTotalBytes,
+    sandbox: ctx.sandbox, signal: ctx.signal, timeoutMs, maxTotalBytes, joined: true,
     onOutput(chunk) { collector.add(chunk); progress.add(chunk); },
   });
   progress.end();
   return outcome(result, collector.collected(), timeoutMs);
 }
 
-/** Standard output and error share one pipe, so that what they say comes in the order in which it was written. */
 function shellCommand(command: string, shell: string): { file: string; args: readonly string[]; input?: Uint8Array } {
-  const joined = ['-c', 'exec "$@" 2>&1', 'sh', shell];
-  if (Buffer.byteLength(command) <= maxArgumentBytes) return { file: 'sh', args: [...joined, '-c', command] };
-  return { file: 'sh', args: [...joined, '-c', 'eval "$(cat <&3)" 3<&-'], input: Buffer.from(command) };
+  if (Buffer.byteLength(command) <= maxArgumentBytes) return { file: shell, args: ['-c', command] };
+  return { file: shell, args: ['-c', 'eval "$(cat <&3)" 3<&-'], input: Buffer.from(command) };
 }
 
 function outcome(result: ProcessResult, collected: CollectedOutput, timeoutMs: number): ToolOutcome {

@@ -1,20 +1,12 @@
 import { constants } from 'node:os';
-import type { ResultPromise } from 'execa';
 import type { Sandbox } from '../core/tool.js';
-import { groupSize, processesMarked, signalGroup } from './process-group.js';
+import type { Exit, startChild, StartedChild } from './child-process.js';
+import type { Command } from './command.js';
+import type { OutputPipes } from './output-pipes.js';
+import { groupSize, signalGroup } from './process-group.js';
 import { signalConfined } from './sandbox/sandbox-processes.js';
-
-/** A program to start, without a shell. */
-export interface Command {
-  readonly file: string;
-  readonly args: readonly string[];
-  readonly cwd: string;
-  readonly env: Readonly<Record<string, string>>;
-  /** Absolute paths that it has to read; a sandbox shows them read-only where it would hide them. Never a model's word alone: policy has judged them. */
-  readonly shows?: readonly string[];
-  /** Bytes to be read from descriptor 4: a sandbox's system call filter. */
-  readonly filter?: Uint8Array;
-}
+import { createStartedGroups } from './started-groups.js';
+import type { Watchdog } from './watchdog.js';
 
 export interface ProcessRequest extends Command {
   readonly sandbox: Sandbox;
@@ -22,6 +14,8 @@ export interface ProcessRequest extends Command {
   readonly timeoutMs: number;
   /** Past this many bytes of output the process is ended. */
   readonly maxTotalBytes: number;
+  /** Standard error through the pipe of standard output, so that what both say comes in the order in which it was written. */
+  readonly joined?: boolean;
   /** Bytes to be read from descriptor 3. */
   readonly input?: Uint8Array;
   /** The chunk may be reused after the call. */
@@ -52,72 +46,107 @@ export interface ProcessRunnerOptions {
   readonly confine?: Confine;
   /** Marks every process started, so that those which leave their group are found again: `name=value`. */
   readonly marker: { readonly name: string; readonly value: string };
+  /** For more than a look at something: commands get true pipes, and end also when we are killed. */
+  readonly watched?: boolean;
 }
 
-type Child = ResultPromise<{ buffer: false; reject: false }>;
 type EndReason = 'exit' | 'timeout' | 'cancelled' | 'output_limit';
+type Running = Extract<StartedChild, { started: true }>;
+/** What is loaded with the first command. */
+interface Machinery { readonly startChild: typeof startChild; readonly watchdog: Watchdog | null; readonly pipes: OutputPipes | null }
 
 const killAfterMs = 2000;
 const drainMs = 200;
 const pollMs = 10;
 
-/** Each process is the leader of its own group and session, without a terminal and with empty standard input. */
 export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunner {
-  const groups = new Set<number>();
-  let started = false;
   const marker = `${options.marker.name}=${options.marker.value}`;
-  const confined = (request: ProcessRequest): Command => {
-    const marked = (command: Command): Command => ({ ...command, env: { ...command.env, [options.marker.name]: options.marker.value } });
-    if (request.sandbox === 'off') return marked(request);
-    if (!options.confine) throw new Error(`no ${request.sandbox} sandbox is available here`);
-    return marked(options.confine(request, request.sandbox));
+  const groups = createStartedGroups(marker);
+  let loading: Promise<Machinery> | undefined;
+  let watchdog: Watchdog | null = null;
+  const confined = (command: Command, sandbox: Sandbox): Command => {
+    const marked = (bare: Command): Command => ({ ...bare, env: { ...bare.env, [options.marker.name]: options.marker.value } });
+    if (sandbox === 'off') return marked(command);
+    if (!options.confine) throw new Error(`no ${sandbox} sandbox is available here`);
+    return marked(options.confine(command, sandbox));
   };
-  const killAll = (signal: NodeJS.Signals): void => {
-    for (const group of groups) signalGroup(group, signal);
-    for (const id of started ? processesMarked(marker) : []) if (id !== process.pid) signalProcess(id, signal);
+  const started = async (request: ProcessRequest, output: Output): Promise<StartedChild | null> => {
+    const machinery = await (loading ??= loadMachinery(options.watched === true ? marker : null));
+    ({ watchdog } = machinery);
+    watchdog?.start();
+    const count = request.joined === true ? 1 : 2;
+    const pipes = await machinery.pipes?.prepare(count) === true ? machinery.pipes : undefined;
+    if (request.signal.aborted) return null;
+    const command = confined(pipes || count > 1 ? request : joinedByShell(request), request.sandbox);
+    return machinery.startChild({ command, input: request.input, pipes: pipes?.take(count), onOutput: (chunk, stream) => { output.add(chunk, stream); } });
   };
-  const anyAlive = (): boolean => [...groups].some((group) => groupSize(group) > 0) || (started && processesMarked(marker).some((id) => id !== process.pid));
 
   return {
     canConfine: (sandbox) => sandbox === 'off' || options.confine !== undefined,
     async run(request) {
-      let child: Child;
+      const output = outputOf(request);
+      let child: StartedChild | null;
       try {
-        const command = confined(request);
-        const { execa } = await import('execa');
-        if (request.signal.aborted) return { ended: 'cancelled', exitCode: 130, signal: null, background: 0 };
-        started = true;
-        child = execa(command.file, command.args, {
-          cwd: command.cwd, env: command.env, extendEnv: false, detached: true, cleanup: false, buffer: false, reject: false, stripFinalNewline: false,
-          stdio: ['ignore', 'pipe', 'pipe', ...descriptors(request.input, command.filter)],
-        }) as Child;
+        child = await started(request, output);
       } catch (error) {
         return { ended: 'not_started', error: error instanceof Error ? error.message : String(error) };
       }
-      const { pid } = child;
-      if (pid === undefined) {
-        const result = await child;
-        return { ended: 'not_started', error: result.code ?? result.shortMessage ?? 'unknown error' };
-      }
-      groups.add(pid);
-      const result = await supervised(child, pid, request);
-      if (result.background === 0) groups.delete(pid);
+      if (child === null) return { ended: 'cancelled', exitCode: 130, signal: null, background: 0 };
+      if (!child.started) return { ended: 'not_started', error: child.error };
+      groups.add(child.pid);
+      const result = await supervised(child, request, output);
+      groups.leaderEnded(child.pid, result.background);
+      watchdog?.tell(groups.leaderless());
       return result;
     },
     async killBackground() {
-      killAll('SIGTERM');
-      for (let waitedMs = 0; waitedMs < killAfterMs && anyAlive(); waitedMs += pollMs * 5) await delay(pollMs * 5);
-      killAll('SIGKILL');
+      groups.signal('SIGTERM');
+      for (let waitedMs = 0; waitedMs < killAfterMs && groups.anyAlive(); waitedMs += pollMs * 5) await delay(pollMs * 5);
+      groups.signal('SIGKILL');
       groups.clear();
+      await watchdog?.stop();
     },
-    killNow() { killAll('SIGKILL'); },
+    killNow() {
+      groups.signal('SIGKILL');
+      void watchdog?.stop();
+    },
   };
 }
 
-async function supervised(child: Child, pid: number, request: ProcessRequest): Promise<Extract<ProcessResult, { background: number }>> {
-  let reason: EndReason = 'exit';
+/** `watchedBy`: the marker by which a watchdog finds what we started; null for none. */
+async function loadMachinery(watchedBy: string | null): Promise<Machinery> {
+  const [{ startChild, startHelper }, { createOutputPipes }, { createWatchdog }] = await Promise.all([import('./child-process.js'), import('./output-pipes.js'), import('./watchdog.js')]);
+  if (watchedBy === null) return { startChild, watchdog: null, pipes: null };
+  const watchdog = createWatchdog(startHelper, watchedBy);
+  return { startChild, watchdog, pipes: createOutputPipes((folder) => watchdog.makePipes(folder)) };
+}
+
+/** Where both streams are sockets, a shell puts one over the other. */
+function joinedByShell(command: Command): Command {
+  return { ...command, file: 'sh', args: ['-c', 'exec "$@" 2>&1', 'sh', command.file, ...command.args] };
+}
+
+/** What a process prints, until it is over; `onLimit` is called once it is too much. */
+interface Output { add(chunk: Buffer, stream: 'stdout' | 'stderr'): void; onLimit: () => void; isOpen: boolean }
+
+function outputOf(request: ProcessRequest): Output {
   let totalBytes = 0;
-  let open = true;
+  const output: Output = {
+    isOpen: true,
+    onLimit: () => undefined,
+    add(chunk, stream) {
+      if (!output.isOpen) return; // what a background process prints later is read, so that it is not blocked, and dropped
+      totalBytes += chunk.length;
+      if (totalBytes > request.maxTotalBytes) output.onLimit();
+      else request.onOutput(chunk, stream);
+    },
+  };
+  return output;
+}
+
+async function supervised(child: Running, request: ProcessRequest, output: Output): Promise<Extract<ProcessResult, { background: number }>> {
+  const { pid } = child;
+  let reason: EndReason = 'exit';
   let kill: NodeJS.Timeout | undefined;
   const end = (why: EndReason): void => {
     if (reason !== 'exit') return;
@@ -125,22 +154,14 @@ async function supervised(child: Child, pid: number, request: ProcessRequest): P
     askToEnd(pid, request.sandbox);
     kill = setTimeout(() => { signalGroup(pid, 'SIGKILL'); }, killAfterMs);
   };
-  const onData = (stream: 'stdout' | 'stderr') => (chunk: Buffer): void => {
-    if (!open) return; // what a background process prints later is read, so that it is not blocked, and dropped
-    totalBytes += chunk.length;
-    if (totalBytes > request.maxTotalBytes) end('output_limit');
-    else request.onOutput(chunk, stream);
-  };
-  child.stdout?.on('data', onData('stdout'));
-  child.stderr?.on('data', onData('stderr'));
-  const closed = Promise.all([child.stdout, child.stderr].map((stream) => new Promise<void>((resolve) => { if (stream) stream.once('close', resolve); else resolve(); })));
-  const exited = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve) => { child.once('exit', (code, signal) => { resolve({ code, signal }); }); });
+  output.onLimit = () => { end('output_limit'); };
+  const closed = Promise.all(child.outputs.map((reader) => reader.closed));
   const timer = setTimeout(() => { end('timeout'); }, request.timeoutMs);
   const onAbort = (): void => { end('cancelled'); };
   request.signal.addEventListener('abort', onAbort, { once: true });
   if (request.signal.aborted) onAbort();
 
-  const exit = await exited;
+  const exit = await child.exited;
   clearTimeout(timer);
   if (reason === 'exit') await settledWithin(closed, drainMs);
   request.signal.removeEventListener('abort', onAbort);
@@ -149,14 +170,14 @@ async function supervised(child: Child, pid: number, request: ProcessRequest): P
     await settledWithin(closed, drainMs);
   }
   clearTimeout(kill);
-  open = false;
-  letGo(child);
+  output.isOpen = false;
+  for (const reader of child.outputs) reader.unref(); // what still holds the pipes may go on, and does not keep our own process alive
   const background = reason === 'exit' ? groupSize(pid) : 0;
   return { ended: reason, ...deathOf(exit, request.sandbox), background };
 }
 
 /** A sandbox's keeper exits with 128 and the number where what it kept died by a signal. */
-function deathOf(exit: { readonly code: number | null; readonly signal: NodeJS.Signals | null }, sandbox: Sandbox): { readonly exitCode: number; readonly signal: NodeJS.Signals | null } {
+function deathOf(exit: Exit, sandbox: Sandbox): { readonly exitCode: number; readonly signal: NodeJS.Signals | null } {
   if (exit.code === null) return { exitCode: 128 + constants.signals[exit.signal ?? 'SIGKILL'], signal: exit.signal };
   const death = sandbox === 'off' ? undefined : Object.entries(constants.signals).find(([, number]) => exit.code === 128 + number);
   return { exitCode: exit.code, signal: death ? (death[0] as NodeJS.Signals) : null };
@@ -165,25 +186,6 @@ function deathOf(exit: { readonly code: number | null; readonly signal: NodeJS.S
 function askToEnd(pid: number, sandbox: Sandbox): void {
   if (sandbox === 'off') signalGroup(pid, 'SIGTERM');
   else signalConfined(pid, 'SIGTERM');
-}
-
-function descriptors(input: Uint8Array | undefined, filter: Uint8Array | undefined): readonly (Uint8Array | 'ignore')[] {
-  if (filter) return [input ?? 'ignore', filter];
-  return input ? [input] : [];
-}
-
-/** What still holds the pipes may go on, and does not keep our own process alive. */
-function letGo(child: Child): void {
-  for (const stream of [child.stdout, child.stderr]) {
-    if (stream && 'unref' in stream && typeof stream.unref === 'function') stream.unref();
-  }
-  child.unref();
-}
-
-function signalProcess(id: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(id, signal);
-  } catch { /* ended meanwhile */ }
 }
 
 async function settledWithin(work: Promise<unknown>, ms: number): Promise<void> {

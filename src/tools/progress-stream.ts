@@ -11,22 +11,32 @@ const intervalMs = 50;
 const maxChunkBytes = 8192;
 
 export function createProgressStream(send: (chunk: string) => void): ProgressStream {
-  let pending: Buffer = Buffer.alloc(0);
+  let pending = Buffer.alloc(0);
+  let length = 0;
   let timer: NodeJS.Timeout | undefined;
 
   const flush = (last: boolean): void => {
     timer = undefined;
-    const whole = last ? pending : withoutCutEnd(pending);
-    const held = pending.subarray(whole.length);
-    pending = Buffer.from(held);
-    if (whole.length > 0) send(whole.toString('utf8'));
+    const waiting = pending.subarray(0, length);
+    const whole = last ? waiting : withoutCutEnd(waiting);
+    const text = whole.toString('utf8');
+    pending.copyWithin(0, whole.length, length);
+    length -= whole.length;
+    if (text !== '') send(text);
   };
 
   return {
     add(chunk) {
+      if (pending.length === 0) pending = Buffer.allocUnsafe(maxChunkBytes);
       const tail = chunk.subarray(Math.max(0, chunk.length - maxChunkBytes));
-      const joined = Buffer.concat([pending, tail]);
-      pending = joined.length > maxChunkBytes ? withoutCutStart(Buffer.from(joined.subarray(joined.length - maxChunkBytes))) : joined;
+      const over = length + tail.length - maxChunkBytes;
+      if (over > 0) {
+        pending.copyWithin(0, over, length);
+        length -= over;
+      }
+      pending.set(tail, length);
+      length += tail.length;
+      if (over > 0) length -= dropCutStart(pending, length);
       timer ??= setTimeout(() => { flush(false); }, intervalMs);
     },
     end() {
@@ -34,4 +44,11 @@ export function createProgressStream(send: (chunk: string) => void): ProgressStr
       flush(true);
     },
   };
+}
+
+/** Moves what is left of a character that began before the first byte out, and says how many bytes that were. */
+function dropCutStart(bytes: Buffer, length: number): number {
+  const dropped = length - withoutCutStart(bytes.subarray(0, length)).length;
+  if (dropped > 0) bytes.copyWithin(0, dropped, length);
+  return dropped;
 }

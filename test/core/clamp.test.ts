@@ -12,6 +12,19 @@ test('byte counts agree with the encoder for every string', () => {
   }));
 });
 
+test('long texts are counted like short ones, wherever a character falls', () => {
+  fc.assert(fc.property(fc.array(fc.constantFrom('a', 'é', '€', '😀', '\ud83d', '\ude00'), { minLength: 1, maxLength: 7 }), fc.integer({ min: 0, max: 3 }), (part, more) => {
+    const text = 'x'.repeat(more) + part.join('').repeat(9000);
+    expect(utf8Bytes(text)).toBe(Buffer.byteLength(text));
+    for (const max of [0, 1, 7, 5000, 16_384, 60_000]) {
+      const tail = tailBytes(text, max);
+      const next = [...text.slice(Math.max(0, text.length - tail.length - 2), text.length - tail.length)].at(-1);
+      expect(text.endsWith(tail) && Buffer.byteLength(tail) <= max).toBe(true);
+      if (next !== undefined) expect(Buffer.byteLength(next + tail)).toBeGreaterThan(max);
+    }
+  }), { numRuns: 40 });
+});
+
 test('head and tail are the longest parts that fit, on code point boundaries', () => {
   fc.assert(fc.property(unit, fc.nat(120), (text, max) => {
     const head = headBytes(text, max);

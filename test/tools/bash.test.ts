@@ -10,6 +10,18 @@ test('stdout and stderr come in the order in which they were written, with the e
   expect(outcome).toEqual({ envelope: { output: '1\n2\n3\n4\n', exit_code: 3 }, summary: 'exit 3' });
 });
 
+test('where there are no pipes the order is kept all the same', async () => {
+  const processes = createProcessRunner({ marker: { name: '_SOCKET_TEST', value: String(process.pid) } });
+  const tools = registry({ processes });
+  expect(await envelopeOf('bash', { command: 'echo 1; echo 2 >&2; echo 3; exit 3' }, context(tree()), tools)).toEqual({ output: '1\n2\n3\n', exit_code: 3 });
+});
+
+test('a script can open its own output by name', async () => {
+  expect(await bash('echo 1 > /dev/stdout; echo 2 > /dev/stderr; echo 3 | tee /dev/stderr; echo 4 >> /proc/self/fd/2; cat > /dev/stdout <<< 5')).toEqual({
+    output: '1\n2\n3\n3\n4\n5\n', exit_code: 0,
+  });
+});
+
 test('a command that is no shell program answers what the shell says', async () => {
   expect(await bash('if')).toMatchObject({ exit_code: 2, output: expect.stringContaining('syntax error') });
 });

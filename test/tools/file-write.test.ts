@@ -83,7 +83,7 @@ async function writerProgram(cwd: string, body: string): Promise<string> {
     const write = async (content) => (await tool.run({ path: 'f', content }, ctx)).envelope;
     ${body}`;
   const { buildSync } = await import('esbuild');
-  const bundled = buildSync({ stdin: { contents: script, resolveDir: process.cwd(), loader: 'ts' }, bundle: true, platform: 'node', format: 'esm', target: 'node20', write: false, external: ['execa', 'fast-glob', 'ignore', '@vscode/ripgrep'] });
+  const bundled = buildSync({ stdin: { contents: script, resolveDir: process.cwd(), loader: 'ts' }, bundle: true, platform: 'node', format: 'esm', target: 'node20', write: false, external: ['fast-glob', 'ignore', '@vscode/ripgrep'] });
   return join(tree({ 'run.mjs': bundled.outputFiles[0]?.text ?? '' }), 'run.mjs');
 }
 

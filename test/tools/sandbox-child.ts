@@ -16,15 +16,16 @@ import { openSandbox } from './src/tools/sandbox/sandbox-opening.js';
 const { workspace, home, commands } = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8'));
 const opened = await openSandbox({ sandbox: 'workspace', workspace, home, env: process.env, isSecret: () => false });
 if (!opened.ok) { console.log(JSON.stringify({ refused: opened.problem })); process.exit(1); }
-const runner = createProcessRunner({ confine: opened.confine, marker: { name: '_SANDBOX_TEST', value: process.env._SANDBOX_TEST ?? '' } });
+const runner = createProcessRunner({ watched: true, confine: opened.confine, marker: { name: '_SANDBOX_TEST', value: process.env._SANDBOX_TEST ?? '' } });
 for (const { command, sandbox = 'workspace', timeoutMs = 20_000 } of commands) {
   let text = '';
   const result = await runner.run({
     file: 'bash', args: ['-c', command], cwd: workspace, env: process.env as Record<string, string>, sandbox, signal: new AbortController().signal, timeoutMs,
-    maxTotalBytes: 16_777_216, onOutput: (chunk) => { text += chunk.toString('utf8'); if (command.startsWith('# live')) process.stderr.write(chunk); },
+    maxTotalBytes: 16_777_216, joined: true, onOutput: (chunk) => { text += chunk.toString('utf8'); if (command.startsWith('# live')) process.stderr.write(chunk); },
   });
   console.log(JSON.stringify({ command, text, result }));
 }
+runner.killNow();
 `;
 
 export interface Step { readonly command: string; readonly sandbox?: 'off' | 'workspace' | 'read-only'; readonly timeoutMs?: number }

@@ -145,6 +145,12 @@ test.skipIf(!bubblewrapWorks).each(accounts)('a secret that appears or moves bet
   expect(results.slice(1).map(({ text }) => text.includes('KEY'))).toEqual([false, false]);
 });
 
+test.skipIf(!bubblewrapWorks).each(accounts)('a confined script can open its own output by name, as $name', async (account) => {
+  const commands: readonly Step[] = (['workspace', 'read-only'] as const).map((sandbox) => ({ command: 'echo 1 > /dev/stdout; echo 2 > /dev/stderr; echo 3 | tee /dev/stderr', sandbox }));
+  const results = await processes.run({ ...makePlace(account), commands }, account);
+  expect(results.map(({ text }) => text)).toEqual(['1\n2\n3\n3\n', '1\n2\n3\n3\n']);
+});
+
 const rootIsCounted = accounts.length === 1 || processLimitFile(512) !== null;
 test.skipIf(!bubblewrapWorks).each(accounts.filter(({ uid }) => uid !== 0 || rootIsCounted))('a command that goes on forking is stopped at 512 processes, as $name', async (account) => {
   const command = `perl -e 'for ($count = 0; $count < 1000; $count++) { $id = fork; last unless defined $id; if ($id == 0) { sleep 60; exit } } print $count'`;

@@ -38,7 +38,7 @@ export function context(cwd: string, changed: Partial<ToolContext> = {}): ToolCo
   };
 }
 
-export const processes = createProcessRunner({ marker: { name: '_TOOLS_TEST', value: String(process.pid) } });
+export const processes = createProcessRunner({ watched: true, marker: { name: '_TOOLS_TEST', value: String(process.pid) } });
 afterAll(() => { processes.killNow(); });
 
 const compile = await loadSchemaCompiler();

@@ -19,7 +19,7 @@ export interface Toolbox { readonly registry: Registry; readonly processes: Proc
  *  are to run and one is wanted. Whatever a tool started ends with this process at the latest. */
 export async function openToolbox(setup: Setup, chosen: string | boolean | undefined, confine?: Confine): Promise<Toolbox> {
   const { config } = setup;
-  const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: randomUUID() }, ...(confine ? { confine } : {}) });
+  const processes = createProcessRunner({ watched: true, marker: { name: '_AGENT_RUN', value: randomUUID() }, ...(confine ? { confine } : {}) });
   process.once('exit', () => { processes.killNow(); });
   const tools = selectTools(allTools(setup, processes), chosen);
   const registry = createRegistry({

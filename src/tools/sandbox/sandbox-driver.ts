@@ -1,5 +1,6 @@
 import { release } from 'node:os';
-import type { Command, Confine } from '../process.js';
+import type { Command } from '../command.js';
+import type { Confine } from '../process.js';
 import { sandboxEnvironment } from './sandbox-environment.js';
 import { isWithin, systemFolders, toolFolders } from './sandbox-folders.js';
 import { createGuardScan } from './sandbox-guards.js';

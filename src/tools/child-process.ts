@@ -1,0 +1,69 @@
+import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
+import { closeSync } from 'node:fs';
+import { Writable, type Readable } from 'node:stream';
+import type { Socket } from 'node:net';
+import type { Command } from './command.js';
+import type { OutputPipe, PipeReader } from './output-pipes.js';
+import type { HelperShell } from './watchdog.js';
+
+export interface ChildRequest {
+  readonly command: Command;
+  /** Bytes to be read from descriptor 3. */
+  readonly input: Uint8Array | undefined;
+  /** One for both streams or one for each; sockets where there are none. */
+  readonly pipes: readonly OutputPipe[] | undefined;
+  onOutput(chunk: Buffer, stream: 'stdout' | 'stderr'): void;
+}
+
+export interface Exit { readonly code: number | null; readonly signal: NodeJS.Signals | null }
+
+export type StartedChild =
+  | { readonly started: true; readonly pid: number; readonly exited: Promise<Exit>; readonly outputs: readonly PipeReader[] }
+  /** The system's code (`ENOENT`) or a sentence. */
+  | { readonly started: false; readonly error: string };
+
+const streams = ['stdout', 'stderr'] as const;
+
+/** Starts a process as the leader of a group and session of its own, with empty standard input. */
+export async function startChild(request: ChildRequest): Promise<StartedChild> {
+  const { command, input, pipes } = request;
+  const piped = pipes?.map((pipe, index) => pipe.read((chunk) => { request.onOutput(chunk, streams[index] ?? 'stdout'); }));
+  let child: ChildProcess;
+  try {
+    child = spawn(command.file, command.args, { cwd: command.cwd, env: command.env, detached: true, stdio: descriptors(request) });
+  } finally {
+    for (const pipe of pipes ?? []) closeSync(pipe.writeEnd);
+  }
+  const failure = new Promise<Error>((resolve) => { child.once('error', resolve); });
+  const exited = new Promise<Exit>((resolve) => { child.once('exit', (code, signal) => { resolve({ code, signal }); }); });
+  const outputs = piped ?? streams.flatMap((name) => (child[name] ? [readSocket(child[name], (chunk) => { request.onOutput(chunk, name); })] : []));
+  if (child.pid === undefined) {
+    const cause = await failure;
+    return { started: false, error: 'code' in cause ? String(cause.code) : cause.message };
+  }
+  feed(child.stdio[3], input);
+  feed(child.stdio[4], command.filter);
+  return { started: true, pid: child.pid, exited, outputs };
+}
+
+function descriptors({ command, input, pipes }: ChildRequest): StdioOptions {
+  const [out, error = out] = pipes ?? [];
+  const more = command.filter ? [input ? 'pipe' : 'ignore', 'pipe'] as const : input ? ['pipe'] as const : [];
+  return ['ignore', out?.writeEnd ?? 'pipe', error?.writeEnd ?? 'pipe', ...more];
+}
+
+/** What Node gives a child by itself. */
+function readSocket(stream: Readable, onData: (chunk: Buffer) => void): PipeReader {
+  stream.on('data', onData);
+  return { closed: new Promise((resolve) => { stream.once('close', resolve); }), unref: () => { (stream as Socket).unref(); } };
+}
+
+/** A child that has ended before it read everything is no fault of ours. */
+function feed(stream: unknown, bytes: Uint8Array | undefined): void {
+  if (bytes && stream instanceof Writable) stream.on('error', () => undefined).end(bytes);
+}
+
+/** A shell of our own, out of reach of what a terminal sends to us. */
+export function startHelper(args: readonly string[]): HelperShell {
+  return spawn('sh', args, { cwd: '/', env: { PATH: process.env.PATH }, detached: true, stdio: ['pipe', 'pipe', 'ignore'] });
+}

@@ -1,0 +1,53 @@
+import { groupSize, processesMarked, signalGroup } from './process-group.js';
+
+/** The process groups that one runner has started, and what left them. */
+export interface StartedGroups {
+  add(groupId: number): void;
+  /** Its leader has ended and left so many processes behind. */
+  leaderEnded(groupId: number, left: number): void;
+  /** Groups with processes in them whose leader has ended. */
+  leaderless(): readonly number[];
+  signal(signal: NodeJS.Signals): void;
+  anyAlive(): boolean;
+  clear(): void;
+}
+
+/** `marker`: what processes that left their group carry in their environment. */
+export function createStartedGroups(marker: string): StartedGroups {
+  const groups = new Set<number>();
+  const withoutLeader = new Set<number>();
+  let any = false;
+  const marked = (): readonly number[] => (any ? processesMarked(marker).filter((id) => id !== process.pid) : []);
+  return {
+    add(groupId) {
+      any = true;
+      groups.add(groupId);
+    },
+    leaderEnded(groupId, left) {
+      if (left === 0) groups.delete(groupId);
+      else withoutLeader.add(groupId);
+    },
+    leaderless() {
+      for (const group of [...withoutLeader].filter((id) => !signalGroup(id, 0))) { // forgotten before its number is another's
+        withoutLeader.delete(group);
+        groups.delete(group);
+      }
+      return [...withoutLeader];
+    },
+    signal(signal) {
+      for (const group of groups) signalGroup(group, signal);
+      for (const id of marked()) signalProcess(id, signal);
+    },
+    anyAlive: () => [...groups].some((group) => groupSize(group) > 0) || marked().length > 0,
+    clear() {
+      groups.clear();
+      withoutLeader.clear();
+    },
+  };
+}
+
+function signalProcess(id: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(id, signal);
+  } catch { /* ended meanwhile */ }
+}

@@ -1,0 +1,123 @@
+import type { Socket } from 'node:net';
+import type { Readable, Writable } from 'node:stream';
+
+/** A small shell beside us for as long as we run commands. When our end of its input is gone without a word, so are we (`kill -9`, out of memory): it ends what we had
+ *  started, as we would have. It also makes the named pipes that Node cannot make. */
+export interface Watchdog {
+  start(): void;
+  /** Makes the named pipes `0` and `1` in `folder`; false where it could not. */
+  makePipes(folder: string): Promise<boolean>;
+  /** Groups whose leader has ended: the rest is found by the marker alone. */
+  tell(groups: Iterable<number>): void;
+  /** Ends it: nothing is left for it to do. The signal is sent before this returns. */
+  stop(): Promise<void>;
+}
+
+/** A shell that was started with pipes for its standard input and output. */
+export interface HelperShell {
+  readonly stdin: Writable | null;
+  readonly stdout: Readable | null;
+  kill(signal: NodeJS.Signals): boolean;
+  ref(): void;
+  unref(): void;
+  on(event: 'exit' | 'error', listener: () => void): unknown;
+}
+
+const answerMs = 2000;
+
+/** What is left of ours: processes that carry the marker, the groups that one of these leads, and the groups we named. A process under the number of a group whose
+ *  leader has ended would be a stranger's, which has come by the number since. First TERM, then KILL after 2 s. */
+const script = `
+mark=$1 groups=
+signal() {
+  found=
+  for file in $(grep -lsF -- "$mark" /proc/[0-9]*/environ); do
+    id=\${file#/proc/} id=\${id%/environ}
+    read -r stat 2>/dev/null </proc/$id/stat || continue
+    set -- "$1" \${stat##*) }
+    found=1
+    [ "$4" != "$id" ] || kill -s $1 -- -$id 2>/dev/null
+    kill -s $1 $id 2>/dev/null
+  done
+  for group in $groups; do
+    [ -e /proc/$group ] || { kill -s $1 -- -$group 2>/dev/null && found=1; }
+  done
+}
+while read -r word rest; do
+  case $word in
+    pipes) mkfifo -m 600 "$rest/0" "$rest/1" 2>/dev/null && echo made || echo failed ;;
+    groups) groups=$rest ;;
+  esac
+done
+signal TERM
+tries=0
+while [ "$found" ] && [ $tries -lt 20 ]; do
+  sleep 0.1
+  signal 0
+  tries=$((tries + 1))
+done
+signal KILL
+`;
+
+/** `launch` starts `sh` with these arguments. */
+export function createWatchdog(launch: (args: readonly string[]) => HelperShell, marker: string): Watchdog {
+  let shell: HelperShell | null = null;
+  let told = '';
+
+  const say = (line: string): void => { shell?.stdin?.write(`${line}\n`); };
+  const start = (): void => {
+    if (shell) return;
+    const started = launch(['-c', script, 'sh', marker]);
+    shell = started;
+    const gone = (): void => { if (shell === started) shell = null; };
+    for (const event of ['exit', 'error'] as const) started.on(event, gone);
+    for (const stream of [started.stdin, started.stdout]) {
+      stream?.on('error', gone);
+      (stream as Socket | null)?.unref();
+    }
+    started.unref();
+    if (told !== '') say(`groups ${told}`);
+  };
+
+  return {
+    start,
+    makePipes(folder) {
+      start();
+      const out = shell?.stdout;
+      if (!out) return Promise.resolve(false);
+      return new Promise((resolve) => {
+        let answer = '';
+        const settle = (made: boolean): void => {
+          clearTimeout(deadline);
+          out.off('data', onData).off('close', onClose).pause();
+          resolve(made);
+        };
+        const onData = (chunk: Buffer): void => {
+          answer += chunk.toString('latin1');
+          if (answer.includes('\n')) settle(answer === 'made\n');
+        };
+        const onClose = (): void => { settle(false); };
+        const deadline = setTimeout(onClose, answerMs);
+        out.on('data', onData).on('close', onClose);
+        say(`pipes ${folder}`);
+      });
+    },
+    tell(groups) {
+      const now = [...groups].join(' ');
+      if (now === told) return;
+      told = now;
+      say(`groups ${told}`);
+    },
+    stop() {
+      const stopped = shell;
+      shell = null;
+      told = '';
+      if (!stopped) return Promise.resolve();
+      return new Promise((resolve) => {
+        stopped.on('exit', resolve);
+        stopped.ref();
+        stopped.kill('SIGKILL');
+      });
+    },
+  };
+}
