@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { resolve } from 'node:path';
+import { isAbsolute, resolve } from 'node:path';
 import { loadConfig, type LoadedConfig } from '../config/load.js';
 import { agentPaths, type Environment } from '../config/paths.js';
 import type { ProjectFile } from '../config/project-file.js';
@@ -53,10 +53,19 @@ export function trustedBefore(env: Environment, home: string): (project: Project
 }
 
 function workingDirectory(given: string | undefined): string {
-  const path = resolve(given ?? '.');
+  const path = given !== undefined && isAbsolute(given) ? resolve(given) : resolve(startingDirectory(), given ?? '.');
   if (!existsSync(path)) throw new CliError(exit.usage, `there is no directory ${path}`, 'Give an existing one to -C.');
   if (!statSync(path).isDirectory()) throw new CliError(exit.usage, `${path} is not a directory`, 'Give a directory to -C.');
   return realpathSync(path);
+}
+
+/** A directory that was removed while the shell stood in it has no name any more. */
+function startingDirectory(): string {
+  try {
+    return process.cwd();
+  } catch {
+    throw new CliError(exit.usage, 'the directory this was started in is gone', 'Go to one that exists (cd ..) and start again there.');
+  }
 }
 
 /** Options as settings, by key. Numbers are given as numbers where they are, so that the schema judges them. */

@@ -1,8 +1,9 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { agent, lines, place, script } from './program.js';
+import { agent, binary, lines, place, script } from './program.js';
 
 const call = (name: string, args: unknown) => ({ name, arguments: args });
 
@@ -83,6 +84,14 @@ test.each([
   expect(stderr).toMatch(/^agent: .+\n.+\n$/);
   expect(stderr).toContain(named);
   expect(stderr).not.toContain('    at ');
+});
+
+test('a directory that is gone is named, and -C gets away from it', () => {
+  const at = place({ 'gone/x': '' });
+  const run = (...args: string[]) => spawnSync('sh', ['-c', 'cd gone && rm x && rmdir ../gone && exec "$@"', 'sh', process.execPath, binary, ...args], { cwd: at.work, env: at.env, input: '', encoding: 'utf8' });
+  expect(run('-p', 'x')).toMatchObject({ status: 2, stdout: '', stderr: expect.stringMatching(/^agent: the directory this was started in is gone\n.+\n$/) });
+  at.file('gone/x', '');
+  expect(run('-C', at.work, '-p', 'list *')).toMatchObject({ status: 0 });
 });
 
 test('a broken configuration file is named with line and column', async () => {
