@@ -61,9 +61,12 @@ export function firstLine(text: string, max: number): string {
 /** The longest prefix of `text` that takes at most `maxBytes` of UTF-8; never splits a code point. */
 export function headBytes(text: string, maxBytes: number): string {
   if (text.length * 3 <= maxBytes) return text;
-  const target = new Uint8Array(Math.max(0, maxBytes));
-  const { read } = encoder.encodeInto(text, target);
-  return text.slice(0, read);
+  let end = Math.min(text.length, Math.max(0, maxBytes)); // no character takes less than a byte
+  if (isHigh(text.charCodeAt(end - 1)) && isLow(text.charCodeAt(end))) end--;
+  const head = text.slice(0, end);
+  if (utf8Bytes(head) <= maxBytes) return head;
+  const { read } = encoder.encodeInto(head, new Uint8Array(maxBytes));
+  return head.slice(0, read);
 }
 
 /** The longest suffix of `text` that takes at most `maxBytes` of UTF-8; never splits a code point. */

@@ -1,4 +1,4 @@
-import { clampText, plainMarker } from '../core/clamp.js';
+import { clampEnds, clampText, plainMarker } from '../core/clamp.js';
 
 /** What a process printed, cut to the budget. */
 export interface CollectedOutput { readonly text: string; readonly totalBytes: number; readonly truncated: boolean }
@@ -63,7 +63,8 @@ export function createOutputCollector(maxBytes: number): OutputCollector {
       if (looksBinary(start.subarray(0, sniffBytes))) return { text: `binary, ${totalBytes} bytes`, totalBytes, truncated: false };
       const contiguous = totalBytes <= headBytes + keepBytes;
       if (contiguous) return clamped(shownText(Buffer.concat([start, tail()])), maxBytes, totalBytes);
-      return clamped(shownText(withoutCutEnd(start)) + shownText(withoutCutStart(tail())), maxBytes, totalBytes);
+      const cut = clampEnds(shownText(withoutCutEnd(start)), shownText(withoutCutStart(tail())), { maxBytes, marker: plainMarker, totalBytes });
+      return { text: cut.text, totalBytes, truncated: true };
     },
   };
 }
