@@ -31,6 +31,21 @@ const withOwnFetchClasses = {
   },
 };
 
+/** What `string-width` makes when it is loaded takes 30 ms, and only text that is not plain needs it. */
+const withLateConstants = {
+  name: 'late-constants',
+  setup(plugin) {
+    plugin.onLoad({ filter: /node_modules\/(.*\/)?string-width\/index\.js$/ }, ({ path }) => {
+      const source = readFileSync(path, 'utf8');
+      const contents = source
+        .replace(/^const segmenter = (new Intl\.Segmenter\(\));$/m, 'let madeSegmenter; const segmenter = { segment: (text) => (madeSegmenter ??= $1).segment(text) };')
+        .replace(/^const rgiEmojiRegex = (\/.*\/v);$/m, 'let madeRgi; const rgiEmojiRegex = { test: (text) => (madeRgi ??= $1).test(text) };');
+      if (!contents.includes('madeSegmenter')) throw new Error(`${path} is not what this build knows how to change`);
+      return { contents };
+    });
+  },
+};
+
 /** The schemas of the built-in tools, compiled now, so that a start loads no schema compiler. Source: ajv, "Standalone validation code". */
 const withPrecompiledSchemas = {
   name: 'precompiled-schemas',
@@ -92,6 +107,6 @@ const { metafile } = await build({
   splitting: true,
   metafile: true,
   banner: { js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);" },
-  plugins: [withoutDevtools, withPrecompiledSchemas, withOwnFetchClasses],
+  plugins: [withoutDevtools, withPrecompiledSchemas, withOwnFetchClasses, withLateConstants],
 });
 await joinGroups({ folder: `${root}/dist/chunks`, metafile, groups, apart: ['src/cli/main.ts', 'src/cli/repl/early-frame.ts'], options });

@@ -1,6 +1,7 @@
 import stringWidth from 'string-width';
 
-const segmenter = new Intl.Segmenter();
+/** Made for the first text that needs it: it takes 10 ms. */
+let segmenter: Intl.Segmenter | undefined;
 
 /** Code units from..to whose width every terminal agrees on: Latin, Greek, Cyrillic, punctuation, boxes and our own signs; kana, Han, Hangul. */
 const narrow: readonly (readonly [number, number])[] = [
@@ -40,7 +41,7 @@ export function* clusters(text: string): Generator<{ readonly text: string; read
     for (const char of text) yield { text: char, width: certainWidth(char.charCodeAt(0)) };
     return;
   }
-  for (const { segment } of segmenter.segment(text)) {
+  for (const { segment } of (segmenter ??= new Intl.Segmenter()).segment(text)) {
     const certain = segment.length === 1 ? certainWidth(segment.charCodeAt(0)) : -1;
     yield { text: segment, width: certain > 0 ? certain : stringWidth(segment) };
   }
