@@ -30,7 +30,13 @@ export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: 
     ...(draft.reasoning.length > 0 && stop !== 'interrupted' ? { reasoning: draft.reasoning } : {}),
   };
   if (worthKeeping(draft, calls, stop)) await (calls.length > 0 ? d.note : d.append)({ kind: 'assistant', content: draft.text, data });
+  tellOfCut(d, stop, calls);
   return { responseId, text: draft.text, calls, stop, ...(draft.fault ? { fault: draft.fault } : {}) };
+}
+
+function tellOfCut(d: TurnDeps, stop: Stop, calls: readonly ReceivedCall[]): void {
+  if (stop !== 'length' || calls.length > 0) return;
+  d.emit({ type: 'notice', level: 'warn', code: 'output_limit', message: 'The answer was cut at the output limit of the model. Ask it to go on, or raise max_output_tokens.' });
 }
 
 /** One answer to `conversation` that is no part of it: only its usage is recorded, and its text is not shown. */

@@ -64,6 +64,15 @@ test('a response cut for length never runs its calls', async () => {
   expect(envelopes(session.events())[0]).toMatchObject({ code: 'invalid_args', details: { reason: 'output_limit' } });
 });
 
+test('an answer cut for length without calls completes, and a notice says that it was cut', async () => {
+  const { session, seen } = rig({ provider: scripted([[text('The first of'), end('length')], [text('ok'), end()]]) });
+  expect(await session.submit('go')).toMatchObject({ status: 'completed', text: 'The first of' });
+  const notices = seen.filter((event) => event.type === 'notice');
+  expect(notices).toEqual([{ type: 'notice', level: 'warn', code: 'output_limit', message: expect.stringContaining('cut') }]);
+  await session.submit('again');
+  expect(seen.filter((event) => event.type === 'notice')).toHaveLength(1);
+});
+
 test('missing and repeated call ids are made unique, in the log and on the wire', async () => {
   const provider = scripted([calls(['note', '{"text":"1"}', ''], ['note', '{"text":"2"}', 'same'], ['note', '{"text":"3"}', 'same']), calls(['note', '{"text":"4"}', 'same']), [text('ok'), end()]]);
   const { session } = rig({ provider, tools: [noteTool()] });

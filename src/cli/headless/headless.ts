@@ -6,7 +6,7 @@ import type { Session } from '../../agent/session.js';
 import { exit } from '../cli-error.js';
 import { onEndingSignal, turnExitCode, type EndingSignal } from '../exit-code.js';
 import { createOutput } from './output.js';
-import { createUsageMeter, resultObject, streamLine } from './stream-json.js';
+import { createUsageMeter, resultObject, streamLine, unreportedUsage } from './stream-json.js';
 import { version } from '../version.js';
 
 export type OutputFormat = 'text' | 'json' | 'stream-json';
@@ -42,9 +42,10 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   if (format === 'stream-json') line({ type: 'session', session_id: session.id, provider, model, cwd: session.cwd, tools: options.toolNames, version });
   const toErrors = createErrorPrinter(options.verbose, format);
   const see = (event: AgentEvent): void => {
-    meter.see(event);
+    const unreported = meter.see(event);
     toErrors(event);
     if (format !== 'stream-json') return;
+    if (unreported) line(unreportedUsage);
     const value = streamLine(event);
     if (value) line(value);
   };
@@ -59,9 +60,23 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   return readerGone && !signal ? exit.done : turnExitCode(end, signal);
 }
 
-function describeFault({ message, hint }: Fault): string {
-  return hint ? `agent: ${message}\n${hint}\n` : `agent: ${message}\n`;
+function describeFault({ code, message, hint }: Fault): string {
+  return `agent: ${message}\n${hint ?? whatToDo[code]}\n`;
 }
+
+/** What to do about a failure whose provider said nothing better. */
+const whatToDo: Readonly<Record<Fault['code'], string>> = {
+  auth: 'Check the key; `agent providers` says which variable it comes from.',
+  quota: 'Add credit at the provider, or choose another model.',
+  rate_limited: 'Wait a moment and go on with `agent -c`, or choose another model.',
+  bad_request: 'Check the model (`agent models`) and the settings (`agent config show`).',
+  context_overflow: 'Send less at once, start a new session, or use a model with a larger window.',
+  network: 'Check the network and the base URL, then go on with `agent -c`.',
+  protocol: 'Check that the base URL is that of the API and speaks the wire of this provider (`provider_api`).',
+  stream_incomplete: 'Go on with `agent -c`; `http.max_retries` and `http.idle_timeout_ms` say how long it is tried.',
+  max_cost: 'Raise --max-cost to go on.',
+  internal: 'This is a bug in agent. Run again with --debug for a stack trace.',
+};
 
 /** What goes to stderr: warnings and retries (in `stream-json` they are lines of it), and with `-v` one line per tool call. */
 function createErrorPrinter(verbose: boolean, format: OutputFormat): (event: AgentEvent) => void {
@@ -75,7 +90,7 @@ function createErrorPrinter(verbose: boolean, format: OutputFormat): (event: Age
 function printTrouble(event: AgentEvent): void {
   if (event.type === 'notice' && event.level !== 'info') process.stderr.write(`agent: ${event.message}\n`);
   if (event.type !== 'retry_scheduled') return;
-  process.stderr.write(`agent: ${event.reason}; trying again in ${(event.delayMs / 1000).toFixed(1)} s (${event.attempt} of ${event.maxRetries})\n`);
+  process.stderr.write(`agent: ${event.reason.replace(/\.$/, '')}; trying again in ${(event.delayMs / 1000).toFixed(1)} s (${event.attempt} of ${event.maxRetries})\n`);
 }
 
 function printCall(raw: Event, titles: Map<string, string>): void {

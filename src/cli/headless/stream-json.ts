@@ -9,7 +9,7 @@ export function streamLine(event: AgentEvent): JsonObject | null {
     case 'event': return eventLine(event.event);
     case 'text_delta': return { type: 'text_delta', text: event.text };
     case 'retry_scheduled':
-      return { type: 'notice', code: 'retry', message: `${event.reason}; attempt ${event.attempt} of ${event.maxRetries} in ${(event.delayMs / 1000).toFixed(1)} s` };
+      return { type: 'notice', code: 'retry', message: `${event.reason.replace(/\.$/, '')}; attempt ${event.attempt} of ${event.maxRetries} in ${(event.delayMs / 1000).toFixed(1)} s` };
     case 'notice': return { type: event.level === 'error' ? 'error' : 'notice', code: event.code, message: event.message };
     case 'reasoning_delta': case 'request_started': case 'tool_output': case 'approval_requested': case 'approval_resolved':
     case 'queue_changed': case 'turn_started': case 'turn_ended': return null;
@@ -45,8 +45,23 @@ export function resultObject(end: TurnEnd, sessionId: string, usage: UsageSum, d
   };
 }
 
-/** Sums the usage of what passes. */
-export function createUsageMeter(): { readonly see: (event: AgentEvent) => void; readonly sum: () => UsageSum } {
+/** The line of a request whose server said nothing about its usage: each request has one. */
+export const unreportedUsage: JsonObject = { type: 'usage', input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: null };
+
+/** Sums the usage of what passes. `see` is true where an answer comes whose usage nobody reported: what it cost is then unknown. */
+export function createUsageMeter(): { readonly see: (event: AgentEvent) => boolean; readonly sum: () => UsageSum } {
   let sum = noUsage;
-  return { see: (event) => { if (event.type === 'event') sum = addUsage(sum, event.event); }, sum: () => sum };
+  let owed = false;
+  return {
+    see(event) {
+      if (event.type === 'request_started') owed = true;
+      if (event.type !== 'event') return false;
+      const { kind } = event.event;
+      const unreported = owed && (kind === 'assistant' || kind === 'tool_call');
+      if (kind === 'usage' || unreported) owed = false;
+      sum = unreported ? { ...sum, cost_usd: null } : addUsage(sum, event.event);
+      return unreported;
+    },
+    sum: () => sum,
+  };
 }
