@@ -191,7 +191,6 @@ export const harmCommands: Readonly<Record<string, readonly string[]>> = {
     'docker run --privileged alpine',
     'docker run -it --pid=host alpine',
     'docker exec web sh',
-    'podman run alpine sh',
     'systemctl stop nginx',
     'systemctl enable evil',
     'service ssh stop',

@@ -1,6 +1,7 @@
 import { change, danger, pathsOf, quoted, unanalysable } from './shell-findings.js';
 import { setFindings } from './shell-environment.js';
 import { printsNamesOnly, shellText } from './shell-wrappers.js';
+import { writtenFindings } from './shell-written.js';
 import { namesSecret } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation, Scan } from './shell-types.js';
 
@@ -14,7 +15,7 @@ export const builtinHandlers: ReadonlyMap<string, Handler> = new Map<string, Han
   ['history', (call) => (call.args.some(({ text }) => /^-[cdw]/.test(text)) ? danger(call, 'changes the history') : change(call, 'prints the history'))],
   ['kill', kill], ['ulimit', (call) => (call.args.some(({ text }) => /^\d+$|^unlimited$/.test(text)) ? change(call, 'changes limits') : [])], ['umask', (call) => (call.args.length === 0 || call.args[0]?.text === '-S' ? [] : change(call, 'changes the mode of new files'))],
   ['disown', (call) => change(call, 'lets a process outlive the call')], ['yes', yes], ['unalias', () => []], ['bg', (call) => change(call, 'moves a job')], ['fg', (call) => change(call, 'moves a job')], ['suspend', (call) => danger(call, 'stops the shell')],
-  ['logout', () => []],
+  ['logout', () => []], ['help', () => []],
 ]);
 
 const maxFolders = 64;
@@ -39,7 +40,7 @@ function source(call: Invocation): readonly Finding[] {
   if (!file) return [];
   if (file.dynamic || file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text)) return unanalysable(`${call.name} runs what is known only when it runs`);
   if (pathsOf(file.text, call.scan).some((path) => call.scan.fetched.has(path))) return danger(call, 'runs what was fetched from the network');
-  return change(call, 'runs a script');
+  return [...writtenFindings(file.text, call), ...change(call, 'runs a script')];
 }
 
 /** Relative paths after it may start in either folder: the command may fail, and may stand in a branch. */
@@ -61,7 +62,7 @@ function enter(folder: string, scan: Scan): void {
 
 function printenv(call: Invocation): readonly Finding[] {
   const names = call.args.map(({ text }) => text).filter((text) => !text.startsWith('-'));
-  if (names.length === 0) return printsNamesOnly(call.place.next) ? change(call, 'prints the names of the environment') : danger(call, 'prints the environment, which holds keys');
+  if (names.length === 0) return printsNamesOnly(call.place.next) ? [] : danger(call, 'prints the environment, which holds keys');
   const secret = names.find(namesSecret);
   if (secret !== undefined) return danger(call, `prints the secret variable ${secret}`);
   return call.args.some((arg) => arg.dynamic) ? danger(call, 'prints a variable that is known only when it runs') : [];
@@ -89,15 +90,17 @@ function assigned({ text }: Arg, call: Invocation): readonly Finding[] {
 }
 
 function dump(call: Invocation): readonly Finding[] {
-  return printsNamesOnly(call.place.next) ? change(call, 'prints the names of variables') : danger(call, 'prints every variable, keys among them');
+  return printsNamesOnly(call.place.next) ? [] : danger(call, 'prints every variable, keys among them');
 }
 
 function set(call: Invocation): readonly Finding[] {
+  if (/(?:^| )(?:\+o history|-o nohistory|\+H)(?: |$)/.test(call.args.map(({ text }) => text).join(' '))) return danger(call, 'keeps what is done out of the history');
   return call.args.length === 0 ? dump(call) : [];
 }
 
 function shopt(call: Invocation): readonly Finding[] {
   const names = call.args.filter(({ text }) => !text.startsWith('-'));
+  if (names.some(({ text }) => text === 'history')) return danger(call, 'keeps what is done out of the history');
   if (names.some(({ text }) => text === 'expand_aliases')) return danger(call, 'lets aliases change what commands run');
   return names.length > 0 && call.args[0]?.text.startsWith('-s') === true ? change(call, 'changes how the shell reads') : [];
 }
@@ -107,6 +110,8 @@ function arithmetic(call: Invocation): readonly Finding[] {
 }
 
 function unset(call: Invocation): readonly Finding[] {
+  const history = call.args.find(({ text }) => /^HIST\w+$|^PROMPT_COMMAND$/.test(text));
+  if (history) return danger(call, 'keeps what is done out of the history');
   return call.args.some((arg) => arg.text.includes('[') && !/^\w+\[\d+\]$/.test(arg.text)) ? unanalysable('unset evaluates an index') : [];
 }
 

@@ -40,7 +40,7 @@ export function classifyShell(command: string, context: ShellContext, parse: Par
 function newScan(context: ShellContext, parse: Parse): Scan {
   const scan: Scan = {
     context, cwds: [context.cwd], lostCwd: false, functions: new Set(), variables: new Map(), commands: [], findings: [],
-    writes: new Set(), reads: new Set(), fetched: new Set(), parts: 0,
+    writes: new Set(), reads: new Set(), fetched: new Set(), written: new Map(), parts: 0,
     script: (text, place) => { runScript(text, scan, parse, place); },
   };
   return scan;

@@ -4,7 +4,7 @@ import type { Finding, Scan } from './shell-types.js';
 
 /** Variables by which a program is made to load or run something else, or to talk to someone else. */
 const steering = new RegExp(`^(?:${[
-  'LD_\\w+', 'DYLD_\\w+', 'PATH', 'CDPATH', 'BASH_ENV', 'ENV', 'IFS', 'PS[0-4]', 'PROMPT_COMMAND', 'SHELLOPTS', 'BASHOPTS', 'BASH_FUNC_\\w+', 'BASH_LOADABLES_PATH', 'BASH_XTRACEFD', 'EXECIGNORE', 'GLOBIGNORE', 'HISTFILE', 'INPUTRC', 'SHELL', 'HOME', 'ZDOTDIR', 'XDG_\\w+', 'FCEDIT', 'COMSPEC',
+  'LD_\\w+', 'DYLD_\\w+', 'PATH', 'CDPATH', 'BASH_ENV', 'ENV', 'IFS', 'PS[0-4]', 'PROMPT_COMMAND', 'SHELLOPTS', 'BASHOPTS', 'BASH_FUNC_\\w+', 'BASH_LOADABLES_PATH', 'BASH_XTRACEFD', 'EXECIGNORE', 'GLOBIGNORE', 'INPUTRC', 'SHELL', 'HOME', 'ZDOTDIR', 'XDG_\\w+', 'FCEDIT', 'COMSPEC',
   'GIT_(?!AUTHOR_|COMMITTER_|TERMINAL_PROMPT|TRACE$|OPTIONAL_LOCKS|LFS_SKIP|MERGE_AUTOEDIT)\\w+', 'SSH_\\w+', 'SUDO_\\w+', 'PAGER', '\\w+PAGER', 'MANOPT', 'MANPATH', 'EDITOR', 'VISUAL', '\\w+_EDITOR', 'BROWSER', 'LESS\\w*', 'MORE',
   'NODE_(?!ENV$|DEBUG$|NO_WARNINGS$|DISABLE_COLORS$)\\w+', 'ELECTRON_RUN_AS_NODE', 'TSX_\\w+', 'TS_NODE_\\w+', 'DENO_\\w+', 'BUN_\\w+', 'PYTHON(?!UNBUFFERED$|DONTWRITEBYTECODE$|HASHSEED$|IOENCODING$|UTF8$|FAULTHANDLER$)\\w+', 'PERL5?\\w*', 'RUBY\\w*', 'GEM_\\w+', 'BUNDLE_\\w+', 'PHP\\w*', 'LUA_\\w+', 'GUILE_\\w+', 'R_\\w+', 'JULIA_\\w+', 'ERL_\\w+', 'ELIXIR_\\w+',
   'JAVA_TOOL_OPTIONS', '_JAVA_OPTIONS', 'JDK_JAVA_OPTIONS', 'JAVA_OPTS', 'CLASSPATH', 'MAVEN_\\w+', 'GRADLE_\\w+', 'SBT_\\w+', 'GOFLAGS', 'GOPROXY', 'GOPRIVATE', 'GONOSUM\\w*', 'GOSUMDB', 'GOINSECURE', 'GOTOOLCHAIN', 'RUSTC\\w*', 'RUSTFLAGS', 'RUSTUP_\\w+', 'CARGO_(?!TERM_\\w+$|TARGET_DIR$|INCREMENTAL$)\\w+', 'MAKEFLAGS', 'MAKEFILES', 'GNUMAKEFLAGS', 'MFLAGS',
@@ -17,7 +17,9 @@ const steering = new RegExp(`^(?:${[
 ].join('|')})$`);
 const benign = /^(?:NODE_ENV|IFS|CI|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|CLICOLOR\w*|DEBUG|RUST_BACKTRACE|RUST_LOG|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|GIT_(?:AUTHOR|COMMITTER)_\w+|GIT_TERMINAL_PROMPT|GIT_OPTIONAL_LOCKS|VERBOSE|LOG_LEVEL)$/;
 /** Values that switch a program off instead of choosing one. */
-const disarmed = new Map([['PAGER', /^(?:cat)?$/], ['GIT_PAGER', /^(?:cat)?$/], ['MANPAGER', /^cat$/], ['GIT_EDITOR', /^(?:true|:)$/], ['EDITOR', /^(?:true|:)$/], ['GIT_CONFIG_NOSYSTEM', /^1$/], ['DISPLAY', /^$/], ['LESS', /^-?[A-Za-z]*$/], ['IFS', /^(?:\$'\\[nt]'|[,:;|\s]?)$/], ['NO_PROXY', /./]]);
+const disarmed = new Map([['PAGER', /^(?:cat)?$/], ['GIT_PAGER', /^(?:cat)?$/], ['MANPAGER', /^cat$/], ['GIT_EDITOR', /^(?:true|:)$/], ['EDITOR', /^(?:true|:)$/], ['GIT_CONFIG_NOSYSTEM', /^1$/], ['DISPLAY', /^$/], ['LESS', /^-?[A-Za-z]*$/], ['IFS', /^(?:\$'\\[nt]'|[,:;|\s]?)$/], ['NO_PROXY', /./], ['HISTCONTROL', /^ignoredups$|^erasedups$/]]);
+
+const history = /^HIST(?:FILE|SIZE|FILESIZE|CONTROL|IGNORE)$/;
 
 /** An assignment, before a command or alone. */
 export function assignmentFindings(node: Assignment, scan: Scan): readonly Finding[] {
@@ -28,6 +30,7 @@ export function assignmentFindings(node: Assignment, scan: Scan): readonly Findi
 
 /** Setting the variable `name`; also used for `env NAME=value` and `export`. */
 export function setFindings(name: string, value: string, scan: Scan): readonly Finding[] {
+  if (history.test(name) && disarmed.get(name)?.test(value) !== true) return [{ risk: 'dangerous', reason: `sets ${name}: what is done is kept out of the history`, fixed: true }];
   if (!steering.test(name) || disarmed.get(name)?.test(value) === true) return [];
   if (name === 'HOME' && value.startsWith(scan.context.workspace)) return [{ risk: 'mutating', reason: `sets ${name}` }];
   return [{ risk: 'dangerous', reason: `sets ${name}, which decides what other programs load or run`, fixed: true }];

@@ -38,6 +38,7 @@ function lost(operands: readonly Arg[], call: Invocation, found: readonly string
   if (scan.lostCwd) return danger(call, 'deletes in a folder that is known only when it runs', found);
   for (const path of operands.flatMap((arg) => arg.values.flatMap((value) => pathsOf(value, scan)))) {
     scan.writes.add(path);
+    if (/\/\.git\//.test(path)) return danger(call, `removes a part of the repository: ${path}`, [path]);
     if (scan.context.isProtected(path)) return danger(call, `removes the protected file ${path}`, [path]);
     if (isInside(scan.context.workspace, path)) return danger(call, `removes ${path}, which holds the workspace`, [path]);
     if (!isInside(path, scan.context.workspace) && !isScratch(path)) return danger(call, `removes ${path}, outside the workspace`, [path]);
@@ -120,6 +121,7 @@ function mktemp(call: Invocation): readonly Finding[] {
 function tee(call: Invocation): readonly Finding[] {
   const { operands } = parseOptions(call.args);
   if (/(?:^|\s)(?:curl|wget)\s/.test(call.place.input)) for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.fetched.add(path);
+  for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.written.set(path, null);
   const shell = operands.some((arg) => arg.substitution === 'any') ? change(call, 'writes to a command') : [];
   return [...operands.filter((arg) => !arg.text.startsWith('/dev/fd/')).flatMap((arg) => writeTo(arg, call)), ...shell];
 }
@@ -175,7 +177,7 @@ function patch(call: Invocation): readonly Finding[] {
 
 /** Editors wait for a terminal, and their commands reach a shell. */
 function editor(call: Invocation): readonly Finding[] {
-  const commands = call.args.some(({ text }) => /^(?:\+.|-c$|--cmd$|-S$|-s$|-u$|-es?$|--eval|-eval|-f$|-l$|--load|--script|--batch|-batch)/.test(text));
+  const commands = call.args.some(({ text }) => /^-[a-zA-Z]*[cS]$/.test(text) || /^(?:\+.|-c$|--cmd$|-S$|-s$|-u$|-es?$|--eval|-eval|-f$|-l$|--load|--script|--batch|-batch)/.test(text));
   const input = call.place.piped || call.place.input.trim() !== '';
   return commands || input ? danger(call, 'runs commands of the editor') : [...parseOptions(call.args).operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'opens an editor')];
 }

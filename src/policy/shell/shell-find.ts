@@ -1,4 +1,5 @@
 import { change, danger, secretIn, writeTo } from './shell-findings.js';
+import { listedBelow } from './shell-listings.js';
 import { literalArg, unknownArg } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
@@ -44,7 +45,8 @@ function executed(words: readonly Arg[], call: Invocation): readonly Finding[] {
   const from = call.args[0]?.text ?? '.';
   const { home } = call.scan.context;
   const broad = from === '/' || from.replace(/\/+$/, '') === home || from === '/etc' || from === '/root';
-  const filled = words.map((arg) => (arg.text.includes('{}') ? { ...arg, text: arg.text.replaceAll('{}', '\0'), values: [arg.text.replaceAll('{}', '\0')], dynamic: true, substitution: 'names' as const } : arg));
+  const found = listedBelow(call.args, call.scan) ?? '\0';
+  const filled = words.map((arg) => (arg.text.includes('{}') ? { ...arg, text: arg.text.replaceAll('{}', found), values: [arg.text.replaceAll('{}', found)], dynamic: true, substitution: 'names' as const } : arg));
   const inner = call.argv(filled, { captured: true, piped: false });
   return broad ? [...inner, ...danger(call, 'acts on files all over the system')] : inner;
 }

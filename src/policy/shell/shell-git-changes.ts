@@ -6,6 +6,9 @@ import type { Arg, Finding, Invocation } from './shell-types.js';
 const takes = '-b -B -c -C -m -s -X -o -n --branch --depth --origin --config --template --message --onto --strategy --strategy-option -x --exec --upload-pack --receive-pack --reference --push-option -u --set-upstream-to';
 type Rule = (options: Options, rest: readonly Arg[], call: Invocation) => readonly Finding[];
 
+/** Where people keep what they share; another address may be anybody's. */
+const forges = /^(?:https:\/\/|ssh:\/\/git@|git@)(?:[\w-]+\.)?(?:github\.com|gitlab\.com|bitbucket\.org|codeberg\.org|dev\.azure\.com|git\.sr\.ht|gitea\.com)[/:]/;
+
 /** Anything git does that is not reading: what throws work away, rewrites what is shared, or runs and reaches something else. */
 export function changeFindings(verb: string, rest: readonly Arg[], call: Invocation): readonly Finding[] {
   const options = parseOptions(rest, takes);
@@ -26,14 +29,14 @@ const rules: Readonly<Record<string, Rule>> = {
   restore: (options, _rest, call) => when(!has(options, '--staged', '-S') || has(options, '--worktree', '-W'), call, drops),
   switch: (options, _rest, call) => when(has(options, '-f', '--force', '--discard-changes', '-C'), call, drops),
   stash: (_options, rest, call) => when(/^(?:drop|clear)$/.test(first(rest)), call, drops),
-  branch: (options, _rest, call) => when(has(options, '-D', '-d', '--delete', '-M', '-C', '-f', '--force'), call, 'removes or moves a branch'),
+  branch: (options, _rest, call) => when(has(options, '-D', '-M', '-C', '-f', '--force'), call, 'removes or moves a branch'),
   tag: (options, _rest, call) => when(has(options, '-d', '--delete', '-f', '--force'), call, 'removes or moves a tag'),
   push, clone,
   rebase: (options, rest, call) => (has(options, '-x', '--exec') ? [...execOf(options, call), ...danger(call, 'runs a command for each commit')] : when(has(options, '-i', '--interactive') && rest.length > 99, call, drops)),
   reflog: (_options, _rest, call) => danger(call, drops),
   gc: (options, _rest, call) => when(options.flags.some(({ name }) => name.startsWith('--prune')) || has(options, '--aggressive-prune'), call, drops),
-  worktree: (options, rest, call) => (first(rest) === 'remove' ? when(has(options, '-f', '--force'), call, drops) : rest.flatMap((arg) => (first(rest) === 'add' && arg.text.startsWith('..') ? writeTo(arg, call) : []))),
-  remote: (_options, rest, call) => when(/^(?:set-url|remove|rm|rename|prune|set-head|add)$/.test(first(rest)), call, 'changes where the repository is sent to'),
+  worktree: (options, rest, call) => (first(rest) === 'remove' ? when(has(options, '-f', '--force'), call, drops) : rest.flatMap((arg) => (first(rest) === 'add' && /^(?:\.\.\/\.\.|\/|~)/.test(arg.text) ? writeTo(arg, call) : []))),
+  remote: (options, rest, call) => when((first(rest) === 'add' && (has(options, '--mirror') || !options.operands.slice(2).every((arg) => !arg.dynamic && forges.test(arg.text)))) || /^(?:set-url|remove|rm|prune|set-head)$/.test(first(rest)), call, 'changes where the repository is sent to'),
   submodule: (options, rest, call) => (first(rest) === 'foreach' ? foreachSubmodule(rest, call) : when(/^(?:deinit|add|set-url)$/.test(first(rest)) || has(options, '-f', '--force'), call, 'changes submodules')),
   rm: (options, _rest, call) => when(has(options, '-f', '--force', '-r') || options.operands.some((arg) => arg.glob), call, 'deletes files'),
   bisect: (_options, rest, call) => (first(rest) === 'run' ? call.argv(rest.slice(rest.findIndex(({ text }) => text === 'run') + 1)) : []),
@@ -59,6 +62,8 @@ function looksLikeFile(operand: Arg | undefined): boolean {
 function push(options: Options, rest: readonly Arg[], call: Invocation): readonly Finding[] {
   if (has(options, '-f', '--force', '--force-with-lease', '--force-if-includes', '--mirror', '--prune', '--delete', '-d')) return danger(call, 'overwrites or deletes what others share');
   if (options.operands.slice(1).some(({ text }) => /^[+:]/.test(text))) return danger(call, 'overwrites or deletes what others share');
+  const added = call.scan.commands.some(({ argv }) => argv[0] === 'git' && argv.includes('remote') && argv.includes('add'));
+  if (added) return danger(call, 'sends the repository to a place that the same line adds');
   const remote = options.operands[0]?.text ?? '';
   if (/[/:@~]|^\.|\0/.test(remote) || has(options, '--repo')) return danger(call, 'sends the repository to an address');
   return when(rest.some((arg) => arg.dynamic && arg.substitution === 'any'), call, 'sends words that are known only when it runs');

@@ -39,7 +39,7 @@ function globalOption(text: string, value: Arg | undefined, call: Invocation): r
 function folder(value: Arg, call: Invocation): readonly Finding[] {
   call.argv([{ ...value, text: 'cd', values: ['cd'], dynamic: false, glob: false, substitution: 'none' }, value]);
   const known = !value.dynamic || value.substitution === 'names';
-  return known && /^(?:\.|\.\/.*|[\w-][\w./-]*)$/.test(value.text) && !value.text.includes('..') ? [] : change(call, 'works in another repository');
+  return known && !value.glob && /^[\w./~+@-]+$/.test(value.text) ? [] : change(call, 'works in another repository');
 }
 
 function settingIsHarmless(setting: string): boolean {
@@ -71,7 +71,7 @@ function readingFindings(rest: readonly Arg[], call: Invocation): readonly Findi
 
 const listWords: Readonly<Record<string, RegExp>> = {
   stash: /^(?:list|show)\b/, branch: /^(?:$|(?:(?:-a|-r|-v|-vv|-av|-avv|-l|--all|--remotes|--list|--verbose|--show-current|--no-color|--column|--(?:sort|format|color)\S*|--(?:contains|merged|no-merged|points-at|no-contains)(?: \S+| ?$)|--list \S+)(?: |$))+)/,
-  tag: /^(?:$|-l\b|--list\b|-n\d*(?: |$)|--(?:contains|merged|points-at)\b|--sort=\S+$)/, remote: /^(?:$|-v$|--verbose$|get-url\b)/, worktree: /^list\b/, submodule: /^(?:status\b|summary\b|$)/, bisect: /^(?:log|view)\b/, notes: /^(?:$|list\b|show\b)/, reflog: /^(?:$|show\b|-\S*|HEAD|list\b|[\w/]+$)/,
+  tag: /^(?:$|-l\b|--list\b|-n\d*(?: |$)|--(?:contains|merged|points-at)\b|--sort=\S+$)/, remote: /^(?:$|-v$|--verbose$|get-url\b|show(?: -n)?(?: [\w.-]+)?$)/, worktree: /^list\b/, submodule: /^(?:status\b|summary\b|$)/, bisect: /^(?:log|view)\b/, notes: /^(?:$|list\b|show\b)/, reflog: /^(?:$|show\b|-\S*|HEAD|list\b|[\w/]+$)/,
   bundle: /^(?:verify|list-heads)\b/, 'sparse-checkout': /^list\b/, help: /^-a$/, lfs: /^(?:ls-files|status|env)\b/,
 };
 
@@ -79,6 +79,7 @@ function readsOnly(verb: string, rest: readonly Arg[], options: Options): boolea
   const words = rest.map(({ text }) => text).join(' ');
   if (verb === 'fsck' && has(options, '--lost-found')) return false;
   if (gitReaders.has(verb)) return true;
+  if (verb === 'ls-remote') return !has(options, '--upload-pack', '--server-option', '-o') && options.operands.slice(0, 1).every(({ text }) => /^[\w-]+$/.test(text));
   if (verb === 'reflog' && /^(?:expire|delete|drop)\b/.test(words)) return false;
   if (verb === 'branch' && changesBranches(words, options)) return false;
   return listWords[verb]?.test(words) === true;

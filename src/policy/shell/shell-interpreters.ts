@@ -1,5 +1,9 @@
-import { change, danger, pathsOf, secretIn, unanalysable } from './shell-findings.js';
-import { isPlainCode } from './shell-plain-code.js';
+import { change, danger, pathsOf, secretIn, unanalysable, writeTo } from './shell-findings.js';
+import { isPlainPerl } from './shell-perl.js';
+import { asks } from './shell-queries.js';
+import { isPlainCode, onlyPrints } from './shell-plain-code.js';
+import { taskFindings } from './shell-tasks.js';
+import { writtenFindings } from './shell-written.js';
 import { literalArg } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
@@ -15,7 +19,8 @@ const interpreters: Readonly<Record<string, Interpreter>> = {
   'ruby jruby irb': { inline: /^-[a-z]*e/, takes: '-I -r -C', preload: /^-r/ },
   'php': { inline: /^(?:-r|-R|-B|-E|--run|--process-)/, takes: '-d -c -f -S', preload: /^-[dS]/ },
   'lua luajit lua5.3 lua5.4': { inline: /^-e/, takes: '-l', preload: /^-l/ }, 'osascript': { inline: /^-/, takes: '-l' }, 'tclsh wish expect': { inline: /^-c/, takes: '' }, 'R Rscript littler': { inline: /^(?:-e|--eval)/, takes: '' },
-  'julia': { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' }, 'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' }, 'erl': { inline: /^-eval/, takes: '' }, 'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' }, 'ghc ghci runghc': { inline: /^-e/, takes: '' }, 'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' }, 'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' }, 'swift ocaml': { inline: /^-e/, takes: '' }, 'xonsh nu fish elvish csh tcsh': { inline: /^-[a-z]*c/, takes: '' },
+  'julia': { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' }, 'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' }, 'erl': { inline: /^-eval/, takes: '' }, 'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' }, 'ghc ghci runghc': { inline: /^-e/, takes: '' }, 'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' }, 'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' }, 'swift ocaml': { inline: /^-e/, takes: '' }, 'jjs jrunscript jshell slsh octave octave-cli scilab-cli maxima gst newlisp picolisp bpython ptpython sage gnuplot gimp ginsh gforth swipl ocamlrun': { inline: /^-(?:e|c|f|b|q|-eval|-exec|eval|code|goal)/, takes: '' }, 'latex pdflatex lualatex xelatex tex xetex luatex pdftex latexmk': { inline: /^\\/, takes: '-output-directory -jobname', preload: /^--?(?:shell-escape|enable-write18|lua)/ },
+  'sash rc es mrsh yash posh oil osh ysh bosh': { inline: /^-[a-z]*c/, takes: '' }, 'xonsh nu fish elvish csh tcsh': { inline: /^-[a-z]*c/, takes: '' },
 };
 
 const shells = ['sh', 'bash', 'dash', 'zsh', 'ksh', 'mksh', 'ash', 'rbash'];
@@ -63,17 +68,35 @@ function moduleOf(args: readonly Arg[]): string | null {
 
 function inlineCode(args: readonly Arg[], at: number, how: Interpreter, call: Invocation): readonly Finding[] {
   const option = args[at] ?? literalArg('');
-  const attached = /^(?:--?[a-z]+=|-c(?=.))(.+)$/s.exec(option.text)?.[1];
+  const text = /^(?:--?[a-z]+=|-c(?=.))(.+)$/s.exec(option.text)?.[1];
   const next = args[at + 1] ?? literalArg('');
-  const known = !option.dynamic && !next.dynamic && next.substitution === 'none';
-  return known && how.language && isPlainCode(attached ?? next.text, how.language) ? change(call, 'runs code') : danger(call, 'runs code that is not analysed');
+  const code = text ?? next.text;
+  if ([option, next].some((arg) => arg.dynamic || arg.substitution !== 'none')) return danger(call, 'runs code that is known only when it runs');
+  if (call.name === 'perl' && isReplacing(args, at)) return replaced(args, at, call);
+  return how.language && isPlainCode(code, how.language) ? plainCode(code, how.language, call) : danger(call, 'runs code that is not analysed');
+}
+
+function plainCode(code: string, language: 'python' | 'javascript', call: Invocation): readonly Finding[] {
+  return onlyPrints(code, language) ? [] : change(call, 'runs code');
+}
+
+function isReplacing(args: readonly Arg[], at: number): boolean {
+  const plain = /^-[0-9lnpaiw.]*e$/.test(args[at]?.text ?? '') && args.slice(0, at).every(({ text }) => /^-(?:[0-9lnpw]*|[0-9lnpw]*i[.\w]*)$/.test(text));
+  return plain && isPlainPerl(args[at + 1]?.text ?? '');
+}
+
+/** `perl -pi -e 's/a/b/' file`: like `sed -i`. */
+function replaced(args: readonly Arg[], at: number, call: Invocation): readonly Finding[] {
+  const files = args.slice(at + 2);
+  const inPlace = args.slice(0, at + 1).some(({ text }) => /^-[0-9lnpaw]*i/.test(text));
+  return inPlace ? [...files.flatMap((arg) => writeTo(arg, call)), ...change(call, 'edits files')] : asks(call, files);
 }
 
 function fromInput(how: Interpreter, call: Invocation): readonly Finding[] {
   const { input, next } = call.place;
   if (!isFed(call.place)) return change(call, 'waits for a program on its input');
   const literal = next === null && /^\s*\S/.test(input) && how.language && isPlainCode(input, how.language);
-  return literal ? change(call, 'runs code') : danger(call, 'runs what it is sent as a program');
+  return literal && how.language ? plainCode(input, how.language, call) : danger(call, 'runs what it is sent as a program');
 }
 
 function runsFile(file: Arg, call: Invocation): readonly Finding[] {
@@ -81,8 +104,11 @@ function runsFile(file: Arg, call: Invocation): readonly Finding[] {
   if (/^https?:|^data:/.test(file.text)) return danger(call, 'runs a program from the network');
   if (pathsOf(file.text, call.scan).some((path) => call.scan.fetched.has(path))) return danger(call, 'runs what was fetched from the network');
   if (file.dynamic) return danger(call, 'runs a file that is known only when it runs');
+  const written = writtenFindings(file.text, call);
+  if (written.length > 0) return written;
   if (/^\/(?:tmp|var\/tmp|dev\/shm)\//.test(file.text)) return danger(call, 'runs a file from a temporary folder');
-  return change(call, 'runs a program of the workspace');
+  const told = taskFindings(call, call.args.slice(call.args.indexOf(file) + 1).map(({ text }) => text));
+  return told.length > 0 ? told : change(call, 'runs a program of the workspace');
 }
 
 const quietModules = /^(?:pytest|unittest|mypy|ruff|black|isort|flake8|pylint|coverage|build|venv|json\.tool|compileall|py_compile|doctest|timeit|sphinx|tox|nox|pyright|pydoc|ensurepip|pip|twine|http\.server|site|this|calendar)$/;
@@ -91,7 +117,7 @@ function moduleFindings(module: string, args: readonly Arg[], call: Invocation):
   const at = args.findIndex(({ text }) => text === module);
   if (module === 'pip' || module === 'twine') return call.argv([literalArg(module), ...args.slice(at + 1)]);
   if (/^(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver)$/.test(module)) return danger(call, 'serves the folder to the network');
-  if (/^(?:smtplib|smtpd|ftplib|telnetlib|webbrowser|pty|code|pdb|trace|runpy|zipapp)$/.test(module)) return danger(call, 'reaches more than the workspace');
+  if (/^(?:smtplib|smtpd|ftplib|telnetlib|webbrowser|pty|code|pdb|trace|runpy|zipapp|cProfile|profile|bdb)$/.test(module)) return danger(call, 'reaches more than the workspace');
   return change(call, quietModules.test(module) ? 'runs a tool' : 'runs a module');
 }
 
@@ -138,6 +164,10 @@ function make(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
   const elsewhere = words.some((text, index) => /^(?:-f|--file|--makefile|--justfile|-t|--taskfile|--rakefile)$/.test(words[index - 1] ?? '') ? /^-$|^\/dev\/|^\/proc\/|\0/.test(text) : /^(?:-f|--file=|--makefile=)(?:-$|\/dev\/|\/proc\/)/.test(text));
   if (elsewhere || (call.args.some((arg) => arg.substitution === 'any'))) return danger(call, 'runs recipes that are not in the workspace');
+  if (call.name === 'rake' && words.some((text) => /^(?:-p|-e|-E|--execute\S*)$/.test(text))) return danger(call, 'runs code given as a word');
+  const recipes = words.find((_text, index) => /^(?:-f|--file|--makefile)$/.test(words[index - 1] ?? '')) ?? (call.name === 'just' ? 'justfile' : 'Makefile');
+  const fresh = writtenFindings(recipes, call);
+  if (fresh.length > 0) return fresh;
   if (words.some((text) => /^(?:--eval|-E|--execute|-e$)|^(?:SHELL|\.SHELLFLAGS|MAKEFLAGS|MAKEFILES)[:+?]?=/.test(text) && call.name !== 'ninja')) return danger(call, 'runs code given as a word');
   if (words.some((text) => /^(?:install|uninstall|publish|deploy|release|db:(?:drop|reset|purge|setup|schema:load).*)$/.test(text))) return danger(call, 'installs, publishes or drops');
   const secret = call.args.map((arg) => secretIn(arg, call.scan)).find((found) => found !== null);

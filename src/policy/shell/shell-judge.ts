@@ -1,7 +1,9 @@
 import { commandHandlers } from './shell-commands.js';
+import { writtenFindings } from './shell-written.js';
 import { candidates, change, danger, pathsOf, quoted, secretIn, shown, unanalysable } from './shell-findings.js';
+import { taskFindings, unknownFindings } from './shell-tasks.js';
 import { judgeReader, namesOnly, readers, searchText } from './shell-readers.js';
-import type { Arg, Finding, Invocation, Place, Scan } from './shell-types.js';
+import type { Arg, Finding, Handler, Invocation, Place, Scan } from './shell-types.js';
 
 const systemFolder = /^\/(?:usr\/(?:local\/)?)?s?bin\/|^\/opt\/homebrew\/bin\//;
 const plainName = /^[\w./+:@%=,~[\]-]+$/;
@@ -68,17 +70,23 @@ function generalFindings(call: Invocation): readonly Finding[] {
 
 function specialFindings(call: Invocation): readonly Finding[] {
   const { name, args, scan } = call;
-  const handler = commandHandlers.get(name);
+  const handler = commandHandlers.get(name) ?? familyHandler(name);
   if (scan.functions.has(name) && !handler && !readers.has(name)) return [];
   if (isVersionQuestion(call)) return [];
   if (handler) return handler(call);
   const reader = readers.get(name);
   if (reader) return judgeReader(reader, call);
   if (name.includes('/')) return program(call);
-  return args.length === 1 && args[0]?.text === '--help' ? change(call, 'runs an unknown program') : change(call, 'is not known to only read');
+  return [...unknownFindings(call), ...change(call, args.length === 1 && args[0]?.text === '--help' ? 'runs an unknown program' : 'is not known to only read')];
 }
 
-const versioned = new Set(['node', 'npm', 'pnpm', 'yarn', 'npx', 'bun', 'deno', 'python', 'python3', 'python2', 'pip', 'pip3', 'ruby', 'gem', 'bundle', 'perl', 'php', 'composer', 'java', 'javac', 'mvn', 'gradle', 'go', 'cargo', 'rustc', 'rustup', 'gcc', 'g++', 'cc', 'clang', 'make', 'cmake', 'ninja', 'git', 'gh', 'docker', 'kubectl', 'helm', 'terraform', 'tsc', 'bash', 'zsh', 'sh', 'curl', 'wget', 'tar', 'sed', 'gawk', 'vim', 'nvim', 'tmux', 'ssh', 'psql', 'mysql', 'sqlite3', 'redis-cli', 'ffmpeg', 'openssl', 'dotnet', 'swift', 'uv', 'poetry', 'ruff', 'black', 'eslint', 'prettier', 'jq', 'rg', 'fd', 'lua', 'R', 'julia', 'ghc', 'elixir', 'nginx', 'brew', 'aws', 'gcloud', 'code']);
+/** Families of programs that a system has many of. */
+function familyHandler(name: string): Handler | undefined {
+  if (/^(?:lv|vg|pv)(?!s$|display$|scan$)[a-z]+$|^(?:mkfs|fsck|mount|umount)\.|^(?:ip6?|eb|arp)tables-|^grub2?-/.test(name)) return (call) => danger(call, 'changes disks or the network');
+  return /^(?:python|pypy|ruby|perl|lua|php)\d[\d.]*$/.test(name) ? commandHandlers.get(name.replace(/[\d.]+$/, '')) : undefined;
+}
+
+const versioned = new Set(['node', 'npm', 'pnpm', 'yarn', 'npx', 'bun', 'deno', 'python', 'python3', 'python2', 'pip', 'pip3', 'ruby', 'gem', 'bundle', 'perl', 'php', 'composer', 'java', 'javac', 'mvn', 'gradle', 'go', 'cargo', 'rustc', 'rustup', 'gcc', 'g++', 'cc', 'clang', 'make', 'cmake', 'ninja', 'git', 'gh', 'docker', 'kubectl', 'helm', 'terraform', 'tsc', 'bash', 'zsh', 'sh', 'curl', 'wget', 'tar', 'sed', 'gawk', 'vim', 'nvim', 'tmux', 'ssh', 'psql', 'mysql', 'sqlite3', 'redis-cli', 'ffmpeg', 'openssl', 'dotnet', 'swift', 'uv', 'poetry', 'ruff', 'black', 'eslint', 'prettier', 'jq', 'rg', 'fd', 'lua', 'R', 'julia', 'ghc', 'elixir', 'nginx', 'brew', 'aws', 'gcloud', 'code', 'bun', 'turbo', 'nx', 'protoc', 'flutter', 'dart', 'kotlin', 'scala', 'sbt', 'stack', 'cabal', 'zig', 'nim', 'opam', 'mix', 'buf', 'minikube', 'kind', 'ansible', 'vagrant', 'packer', 'vault', 'consul', 'az', 'doctl', 'heroku', 'flyctl', 'mongosh', 'mariadb', 'pg_dump', 'pg_config', 'duckdb', 'zip', 'gzip', 'xz', 'zstd', 'rsync', 'nano', 'emacs', 'fzf', 'gdb', 'lldb', 'strace', 'valgrind', 'clangd', 'clang-format', 'clang-tidy', 'shellcheck', 'shfmt', 'hadolint', 'yamllint', 'pandoc', 'dot', 'convert', 'magick', 'tox', 'mypy', 'pytest', 'pylint', 'flake8', 'conda', 'podman', 'pulumi', 'ctags', 'bazel', 'meson', 'scons', 'autoconf', 'pkg-config', 'hugo', 'jekyll', 'rspec', 'rake', 'rails', 'elm', 'purs', 'stylua', 'golangci-lint', 'gopls', 'rust-analyzer', 'cargo-clippy', 'xcodebuild', 'pod', 'fastlane', 'adb', 'nasm', 'yasm', 'tofu', 'k9s', 'skaffold', 'trivy', 'cosign', 'sops', 'age', 'gpg', 'dotenv', 'direnv', 'asdf', 'mise', 'nvm', 'pyenv', 'rbenv', 'volta', 'glab', 'hub', 'svn', 'hg', 'bzr', 'fish', 'dash', 'pwsh', 'less', 'man', 'systemctl', 'journalctl', 'iptables', 'nft', 'ip', 'ss', 'dig', 'nmap', 'ffprobe', 'exiftool', 'identify', 'apt', 'dpkg', 'rpm', 'dnf', 'yum', 'pacman', 'snap', 'flatpak', 'sudo', 'env', 'bash', 'nohup', 'xargs', 'find', 'awk', 'mawk', 'busybox', 'crontab', 'scp', 'sftp', 'nc', 'socat', 'http']);
 
 function isVersionQuestion({ name, args }: Invocation): boolean {
   if (args.length !== 1 || !versioned.has(name)) return false;
@@ -97,7 +105,7 @@ function program(call: Invocation): readonly Finding[] {
   if (pathsOf(call.name, call.scan).some((path) => /^\/(?:tmp|var\/tmp|dev\/shm)\//.test(path))) return danger(call, 'runs a program from a temporary folder');
   const base = call.name.replace(/^.*\//, '');
   if (/^(?:sudo|su|rm|dd|sh|bash|curl|wget|nc)$/.test(base)) return danger(call, `runs a program called ${base} from an unusual place`);
-  return change(call, 'runs a program of the workspace');
+  return [...writtenFindings(call.name, call), ...taskFindings(call), ...change(call, 'runs a program of the workspace')];
 }
 
 /** Anything but a reader that names a file which some program obeys. */

@@ -1,6 +1,7 @@
 import type { Sandbox } from '../../core/tool.js';
 import type { PathFacts } from '../facts.js';
 import type { Judgement } from '../judgement.js';
+import { hasPlainCargo } from './plain-cargo.js';
 import { hasPlainGit } from './plain-git.js';
 import type { ProtectedPaths } from '../protected-paths.js';
 import type { RuleTest } from '../rules.js';
@@ -27,8 +28,10 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
   const { facts, secrets, isProtected } = rules;
   const parse = await loadParser();
   const context = { home: facts.home, cwd, workspace: facts.workspace, secrets, isProtected };
-  const first = classifyShell(command, { ...context, plainGit: true }, parse);
-  const analysis = !/git/.test(command) || (await everyRepositoryIsPlain(first.folders, facts)) ? first : classifyShell(command, { ...context, plainGit: false }, parse);
+  const first = classifyShell(command, { ...context, plainGit: true, plainCargo: true }, parse);
+  const plainGit = !/git/.test(command) || (await isPlainEverywhere(hasPlainGit, first.folders, facts));
+  const plainCargo = !/cargo/.test(command) || (await isPlainEverywhere(hasPlainCargo, first.folders, facts));
+  const analysis = plainGit && plainCargo ? first : classifyShell(command, { ...context, plainGit, plainCargo }, parse);
   const linked = await linkedFindings(analysis, rules);
   const findings = [...linked, ...analysis.findings];
   const risk = linked.length > 0 ? 'dangerous' : analysis.risk;
@@ -37,8 +40,8 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
 }
 
 /** `cd` and `git -C` may lead into another repository, with settings of its own. */
-async function everyRepositoryIsPlain(folders: readonly string[], facts: PathFacts): Promise<boolean> {
-  const plain = await Promise.all(folders.map((folder) => hasPlainGit(folder, facts)));
+async function isPlainEverywhere(isPlain: typeof hasPlainGit, folders: readonly string[], facts: PathFacts): Promise<boolean> {
+  const plain = await Promise.all(folders.map((folder) => isPlain(folder, facts)));
   return plain.every(Boolean);
 }
 

@@ -1,6 +1,7 @@
 import { lastName } from '../paths.js';
 import { change, danger, pathsOf, writeTo } from './shell-findings.js';
 import { has, parseOptions, valuesOf, type Options } from './shell-options.js';
+import { asks } from './shell-queries.js';
 import { fetchedAddress } from './shell-addresses.js';
 import { literalArg } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
@@ -9,7 +10,7 @@ const sends = (what: string): Handler => (call) => danger(call, what);
 
 export const networkHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['curl', curl], ['wget', wget], ['http', httpie], ['https', httpie], ['xh', httpie], ['aria2c', fetcher], ['yt-dlp', fetcher], ['youtube-dl', fetcher], ['axel', fetcher], ['lynx', fetcher], ['w3m', fetcher], ['links', fetcher],
-  ['dig', resolver], ['nslookup', resolver], ['host', resolver], ['ping', resolver], ['ping6', resolver], ['drill', resolver], ['kdig', resolver], ['traceroute', resolver], ['tracepath', resolver], ['mtr', resolver], ['whois', resolver], ['getent', resolver], ['resolvectl', resolver], ['dog', resolver], ['doggo', resolver], ['delv', resolver], ['nmblookup', resolver], ['avahi-resolve', resolver],
+  ['dig', resolver], ['nslookup', resolver], ['host', resolver], ['ping', resolver], ['ping6', resolver], ['drill', resolver], ['kdig', resolver], ['traceroute', resolver], ['tracepath', resolver], ['mtr', resolver], ['whois', resolver], ['dog', resolver], ['doggo', resolver], ['delv', resolver], ['finger', resolver], ['talk', resolver], ['nmblookup', resolver], ['avahi-resolve', resolver],
   ['ssh', ssh], ['autossh', sends('opens a tunnel')], ['mosh', sends('opens a shell elsewhere')], ['sshpass', sends('gives a password to a program')], ['scp', scp], ['sftp', sends('transfers files')], ['rsync', rsync], ['rclone', sends('transfers files')], ['lftp', sends('transfers files')], ['ftp', sends('transfers files')], ['tftp', sends('transfers files')], ['ncftpput', sends('transfers files')], ['smbclient', sends('transfers files')], ['croc', sends('transfers files')], ['magic-wormhole', sends('transfers files')], ['wormhole', sends('transfers files')], ['transfer', sends('transfers files')],
   ['nc', sends('opens a raw connection')], ['ncat', sends('opens a raw connection')], ['netcat', sends('opens a raw connection')], ['socat', sends('opens a raw connection')], ['telnet', sends('opens a raw connection')], ['websocat', sends('opens a raw connection')], ['nmap', sends('scans machines')], ['masscan', sends('scans machines')], ['ngrok', sends('opens a tunnel')], ['cloudflared', sends('opens a tunnel')], ['localtunnel', sends('opens a tunnel')], ['lt', sends('opens a tunnel')], ['chisel', sends('opens a tunnel')], ['bore', sends('opens a tunnel')], ['tailscale', sends('opens a tunnel')], ['frpc', sends('opens a tunnel')],
   ['mail', sends('sends mail')], ['mailx', sends('sends mail')], ['sendmail', sends('sends mail')], ['mutt', sends('sends mail')], ['msmtp', sends('sends mail')], ['swaks', sends('sends mail')], ['logger', sends('writes to the log of the system')], ['wall', sends('writes to other users')], ['write', sends('writes to other users')],
@@ -28,6 +29,8 @@ function addressFindings(call: Invocation, addresses: readonly Arg[]): readonly 
 }
 
 const curlTakes = '-A -b -c -C -d -D -e -E -F -h -H -K -m -o -P -Q -r -t -T -u -U -w -x -X -y -Y -z --url --data --data-raw --data-binary --data-urlencode --data-ascii --json --form --form-string --upload-file --config --output --output-dir --header --user --user-agent --request --proxy --cookie --cookie-jar --dump-header --trace --trace-ascii --stderr --max-time --connect-timeout --retry --retry-delay --referer --cert --key --cacert --resolve --connect-to --interface --unix-socket --abstract-unix-socket --write-out --proto --libcurl --netrc-file --hsts --alt-svc --etag-save --etag-compare --range --limit-rate --preproxy --socks5 --doh-url --engine --dns-servers';
+/** Ports of data stores on this machine, which obey requests of this kind. */
+const dataPorts = /:(?:9200|5984|8086|6333|7474|8983|15672|9090|8529|3100|8123|5601)(?:\/|$)/;
 const curlUploads = ['-d', '-F', '-T', '--data', '--data-raw', '--data-binary', '--data-urlencode', '--data-ascii', '--json', '--form', '--form-string', '--upload-file'];
 const curlDeadly = ['-K', '--config', '-Q', '--quote', '--unix-socket', '--abstract-unix-socket', '--netrc', '--netrc-file', '--netrc-optional', '-n', '--engine', '--proxy', '-x', '--preproxy', '--socks5', '--resolve', '--connect-to', '--doh-url', '--dns-servers', '-E', '--cert', '--key', '-t', '--telnet-option', '--mail-from', '--mail-rcpt', '--libcurl'];
 
@@ -38,6 +41,7 @@ function curl(call: Invocation): readonly Finding[] {
   const addresses = [...options.operands, ...valuesOf(options, '--url')];
   const local = addresses.length > 0 && addresses.every(({ text }) => isLocal(text));
   if (!local && (curlUploads.some((name) => has(options, name)) || sendsMethod(options))) return danger(call, 'sends data to the network');
+  if (local && addresses.some(({ text }) => dataPorts.test(text)) && valuesOf(options, '-X', '--request').some(({ text }) => /^DELETE$/i.test(text))) return danger(call, 'deletes data');
   if (curlUploads.flatMap((name) => valuesOf(options, name)).some(({ text }) => text.includes('@'))) return danger(call, 'sends a file');
   return [...addressFindings(call, addresses), ...saved(call, options, addresses), ...change(call, 'uses the network')];
 }
@@ -129,5 +133,9 @@ function openssl(call: Invocation): readonly Finding[] {
   const verb = call.args[0]?.text ?? '';
   if (/^(?:version|help|ciphers|errstr|prime|rand)$/.test(verb) && !call.args.some(({ text }) => /^-(?:out|writerand|engine|provider)/.test(text))) return [];
   if (/^(?:s_client|s_server|s_time|ocsp|ts|cmp|engine|storeutl|pkcs12|rsa|ec|pkey|pkcs8|genrsa|genpkey)$/.test(verb) || call.args.some(({ text }) => /^-(?:engine|provider-path|config|inkey|key|passin|pass|out)$/.test(text) && verb !== 'dgst')) return danger(call, 'uses keys or the network');
-  return change(call, 'calculates with files');
+  return /^(?:x509|crl|req|verify|asn1parse|dgst)$/.test(verb) && !call.args.some(({ text }) => signs.test(text)) ? asks(call) : change(call, 'calculates with files');
 }
+
+/** Options of openssl that sign, make or use a key, write a file or ask the network. */
+const signs = /^-(?:out\w*|sign\w*|prverify|verify_recover|key\w*|newkey|new|CA\w*key|force_pubkey|hmac|mac|macopt|rand|writerand|provider\w*|config|crl_download|strparse|genstr|genconf|x509toreq|req|set_serial|passin|CAcreateserial|CAserial)$/;
+

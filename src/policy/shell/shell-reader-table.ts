@@ -77,7 +77,16 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'lsof': { unsafe: '-r +r' },
   'ss netstat': { unsafe: '-c --continuous', deadly: '-K --kill -F --filter -D --diag', open: true },
   'zcat gzcat bzcat xzcat lzcat zstdcat': content,
+  'zgrep zegrep zfgrep bzgrep xzgrep': { ...content, takes: '-e -f -A -B -C -m', pattern: '-e --regexp' },
+  'zdiff zcmp zless zmore': content,
   'zipinfo': content,
+  'xmllint': { ...content, takes: '--xpath --encode --pretty --maxmem', unsafe: '--noent --loaddtd --dtdvalid --dtdvalidfpi --valid --postvalid --load-trace --xinclude --noxincludenode --schema --relaxng --schematron --catalogs --sgml --html-net --path --shell', deadly: '--shell --nocatalogs-file', output: '--output -o --c14n-out' },
+  'xmlstarlet': { ...content, extra: (call, options) => (/^(?:sel|el|fo|val|esc|unesc)$/.test(options.operands[0]?.text ?? '') && !has(options, '-L', '--inplace') ? [] : change(call, 'is not known to only read')) },
+  'csvcut csvlook csvstat csvgrep csvsort csvjoin csvstack csvjson csvformat in2csv': { ...content, takes: '-c -d -e -m -r -f -n -x --columns --match --regex', unsafe: '--py --sql' },
+  'xsv qsv': { ...content, takes: '-s -d -n -c', output: '-o --output', extra: onlyFirst('headers', 'count', 'stats', 'frequency', 'select', 'search', 'slice', 'table', 'sample', 'sort', 'join', 'flatten', 'fmt', 'cat', 'dedup', 'input') },
+  'iconv': { ...content, takes: '-f -t --from-code --to-code', output: '-o --output' },
+  'uuencode uudecode rot13 ascii units': { ...content, unsafe: '-o' },
+  'git-show git-log': content,
   'gzip gunzip bzip2 xz zstd': { content: true, extra: (call, options) => (has(options, '-l', '--list', '-t', '--test', '-c', '--stdout', '--to-stdout') && !has(options, '-r', '--recursive') ? [] : [...options.operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'replaces files')]) },
   'nm size readelf objdump c++filt addr2line otool': { ...content, deadly: '--plugin --disassembler-options-file', takes: '-j -M' },
   'dpkg-query apt-cache': { extra: onlyFirst('show', 'search', 'policy', 'depends', 'rdepends', 'showpkg', 'madison'), },
@@ -85,7 +94,8 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'dmesg': { deadly: '-C --clear -c --read-clear -D -E -n --console-on --console-off --console-level', unsafe: '-w --follow' },
   'cloc tokei scc sloccount': { takes: '--include-lang --exclude-dir -e', deadly: '--extract-with --vcs', unsafe: '--config --git', output: '--out --report-file -o --output --write-lang-def --counted --ignored --found --categorized --sql --diff-alignment' },
   'pygmentize highlight': { takes: '-l -f -O', output: '-o', unsafe: '-x' },
-  'cowsay figlet toilet lolcat': { ...content, unsafe: '-f' },
+  'cowsay cowthink': { ...content, takes: '-f -e -T -W', extra: (call, options) => (valuesOf(options, '-f').some(({ text }) => /[/.]/.test(text)) ? danger(call, 'loads code') : []) },
+  'figlet toilet lolcat': { ...content, takes: '-f -w' },
 };
 
 function envFilter(call: Invocation, options: Options): readonly Finding[] {

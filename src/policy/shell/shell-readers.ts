@@ -12,11 +12,17 @@ const gitNames = /^(?:check-ignore|ls-files|status|log|commit|branch|checkout|sw
 
 export function namesOnly(call: Invocation): boolean {
   const { name, args, place } = call;
+  if (name === 'openssl') return printsCertificate(args);
   if (name === 'git') return gitNamesOnly(args);
   if (!namers.has(name)) return false;
   if (name === 'find' || name === 'fd') return !place.captured && !args.some(({ text }) => /^-(?:exec|ok|x|X|delete|-exec|fprint|fls)/.test(text));
   if (name === 'echo' || name === 'printf' || name === 'command') return !place.piped || name !== 'command';
   return !place.captured;
+}
+
+/** Of a file with a certificate and a key `openssl x509` prints the certificate alone. */
+function printsCertificate(args: readonly Arg[]): boolean {
+  return /^(?:x509|crl|verify)$/.test(args[0]?.text ?? '') && args.slice(1).every(({ text }) => /\.(?:pem|crt|cer|der|crl)$/.test(text) || /^-(?:in|noout|text|subject|issuer|dates|enddate|startdate|serial|fingerprint|sha\d+|hash|purpose|email|ext|inform|nameopt|modulus|pubkey|checkend|CAfile|untrusted|verbose|ocsp_uri|certopt)$|^(?:der|pem|DER|PEM|\d+|[\w,]+)$/.test(text));
 }
 
 function gitNamesOnly(args: readonly Arg[]): boolean {
@@ -42,12 +48,12 @@ const attachedFilter = /^--(?:exclude|exclude-dir|include|regexp)=|^(?:--?(?:glo
 /** Judges a program that reads, by the table of what its options may do beside. */
 export function judgeReader(reader: Reader, call: Invocation): readonly Finding[] {
   const options = parseOptions(call.args, [reader.takes, reader.output].filter(Boolean).join(' '));
-  const deadly = given(reader.deadly, options);
+  const deadly = given(reader.deadly, options, reader.takes);
   if (deadly !== undefined) return danger(call, `${deadly} runs or loads another program`);
   const output = reader.output ? valuesOf(options, ...reader.output.split(' ')) : [];
   const written = output.flatMap((arg) => writeTo(arg, call));
   if (written.length > 0) return written;
-  const unsafe = given(reader.unsafe, options);
+  const unsafe = given(reader.unsafe, options, reader.takes);
   if (unsafe !== undefined) return change(call, `${unsafe} does more than read`);
   const extra = reader.extra?.(call, options) ?? [];
   if (extra.length > 0) return extra;
@@ -55,14 +61,17 @@ export function judgeReader(reader: Reader, call: Invocation): readonly Finding[
   return wide.length > 0 ? wide : unknownWords(reader, call);
 }
 
-function given(names: string | undefined, options: Options): string | undefined {
-  return names?.split(' ').find((name) => has(options, name));
+/** `takes` are options of their own: `--type` is no beginning of `--type-add`. */
+function given(names: string | undefined, options: Options, takes = ''): string | undefined {
+  const own = new Set(takes.split(' '));
+  const flags = options.flags.filter((flag) => !own.has(flag.name));
+  return names?.split(' ').find((name) => has({ ...options, flags }, name));
 }
 
 /** Reading a whole home or system folder reads its secrets too. */
 function wideFindings(call: Invocation, operands: readonly Arg[], recursive: boolean): readonly Finding[] {
   const { home, workspace } = call.scan.context;
-  const broad = operands.find(({ text }) => recursive && (text === '/' || text === '/etc' || text === '/etc/' || text === '/root' || text === '/home' || text === '/home/' || (text.replace(/\/+$/, '') === home && home !== workspace)));
+  const broad = operands.find(({ text }) => recursive && (text === '/' || text === '/etc' || text === '/etc/' || text === '/root' || text === '/home' || text === '/home/' || /^\/(?:proc|var\/lib|var\/log|var\/backups)\/?$/.test(text) || [`${home}/.config`, `${home}/.local`, `${home}/.local/share`, `${home}/Library`, `${home}/.cache`].includes(text.replace(/\/+$/, '')) || (text.replace(/\/+$/, '') === home && home !== workspace)));
   if (broad) return danger(call, `reads everything below ${broad.text}, secrets among it`, [broad.text]);
   const device = operands.find(({ text }) => /^\/dev\/(?!null$|stdin$|zero$|fd\/|urandom$|random$|tty$)/.test(text));
   if (device) return danger(call, `reads the device ${device.text}`, [device.text]);

@@ -65,6 +65,8 @@ export interface ShellContext {
   readonly isProtected: ProtectedPaths;
   /** The repository's own configuration names no program that a reading git command would run. */
   readonly plainGit: boolean;
+  /** The same for the settings of cargo around the folder. */
+  readonly plainCargo: boolean;
 }
 
 /** A program that would run, wrappers and what they wrap each on its own. */
@@ -86,6 +88,8 @@ export interface Scan {
   readonly reads: Set<string>;
   /** Absolute paths of files that the script fetches from the network. */
   readonly fetched: Set<string>;
+  /** What the script itself writes into files, by absolute path: the text where it is known, else null. */
+  readonly written: Map<string, string | null>;
   parts: number;
   /** Walks a text that a shell would run; its findings go to `findings`. */
   readonly script: (text: string, place: Place) => void;

@@ -5,6 +5,7 @@ import { assignmentFindings, isBenignVariable, setFindings } from './shell-envir
 import { pathsOf, quoted, unanalysable } from './shell-findings.js';
 import { hereFindings, redirectFindings } from './shell-redirects.js';
 import { literalArg, resolveWord } from './shell-words.js';
+import { keepWritten } from './shell-written.js';
 import type { Arg, Finding, Place, Scan } from './shell-types.js';
 
 /** More simple commands than this are not looked through. Source: security 5.1. */
@@ -106,6 +107,7 @@ const consumers = /^(?:xargs|parallel|while|read|mapfile|readarray|sh|bash|zsh|d
 function walkPipeline(node: Pipeline, scan: Scan, place: Place): void {
   if (node.commands.length > maxParts) { report(scan, unanalysable(`it has more than ${maxParts} parts`)); return; }
   const heads = node.commands.map((command) => (command.type === 'Command' ? command.name?.value ?? '' : command.type.toLowerCase()));
+  if (node.prefixes.some((prefix) => prefix.type === 'Time')) report(scan, timed(node, scan, place));
   let input = place.input;
   node.commands.forEach((command, index) => {
     const following = node.commands[index + 1];
@@ -114,6 +116,15 @@ function walkPipeline(node: Pipeline, scan: Scan, place: Place): void {
     walk(command, scan, { ...place, piped: index > 0 || place.piped, captured, input, next });
     input += textOf(command, scan);
   });
+}
+
+/** To bash `time` is a word of the shell; sh and dash look for a program of that name, with options of its own (`-o` writes a file). */
+function timed(node: Pipeline, scan: Scan, place: Place): readonly Finding[] {
+  const [first] = node.commands;
+  const words = first?.type === 'Command' ? argvOf(first, scan) : [];
+  if (words[0]?.text.startsWith('-') === true) return judge([literalArg('time'), ...words], place, scan);
+  scan.commands.push({ argv: ['time', ...words.map(({ text }) => text)], findings: [], exact: true });
+  return [];
 }
 
 function textOf(node: SyntaxNode, scan: Scan): string {
@@ -155,7 +166,10 @@ function walkCommand(node: Command, scan: Scan, place: Place): void {
   forEachChild(node, (child) => walk(child, scan, { ...place, piped: false, input: '', next: null }));
   if (!node.name) return;
   const own: Place = { ...place, piped: place.piped || feeds(node.redirects) || (remote.has(node.name.value) && node.redirects.some(({ operator }) => operator === '<')), input: `${place.input}${inputOf(node.redirects, scan)}` };
-  report(scan, judge(argvOf(node, scan), own, scan, node.prefix.some((part) => part.type === 'Assignment' && !isBenignVariable(part.name))));
+  const argv = argvOf(node, scan);
+  if (scan.variables.has('IFS') && node.name.parts?.some(({ type }) => type === 'SimpleExpansion' || type === 'ParameterExpansion') === true) report(scan, unanalysable('a command name that is split by signs of choice'));
+  report(scan, judge(argv, own, scan, node.prefix.some((part) => part.type === 'Assignment' && !isBenignVariable(part.name))));
+  keepWritten(node, argv, own.input, scan);
   if (fetchers.test(`${place.input} ${node.name.value}`)) for (const redirect of node.redirects) keepFetched(redirect, scan);
 }
 

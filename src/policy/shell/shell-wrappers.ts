@@ -1,6 +1,7 @@
 import { change, danger, secretIn, unanalysable, writeTo } from './shell-findings.js';
 import { parseOptions, valuesOf } from './shell-options.js';
 import { isBenignVariable, setFindings } from './shell-environment.js';
+import { listedBelow } from './shell-listings.js';
 import { literalArg, unknownArg } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
@@ -27,6 +28,7 @@ const wrappers: Readonly<Record<string, Wrapper>> = {
   'watch': { takes: '-n -q --interval --equexit', joins: true, adds: 'runs until it is stopped' }, 'strace ltrace': { takes: '-e -o -s -p -a -O -S -u -E -I -P -b', output: '-o', adds: 'traces a program', deadly: '-p' }, 'flock': { takes: '-w -E --timeout', skip: 1, code: '-c --command' },
   'script': { takes: '-c -E -I -O -B -m -T -t -o', code: '-c --command', adds: 'records a terminal', skip: 9 }, 'unbuffer rlwrap xvfb-run caffeinate systemd-inhibit fakeroot catchsegv dumb-init dbus-launch dbus-run-session ccache distcc sccache': { takes: '-n -s -w -t -c -C -f' }, 'tini catatonit': {},
   'valgrind perf-record heaptrack': { adds: 'runs it under observation' }, 'setarch linux32 linux64 i386 x86_64 arch prlimit choom': { takes: '-n -p' }, 'cpulimit': { takes: '-l -p -e' }, 'trickle': { takes: '-d -u -s' },
+  'aa-exec': { takes: '-p -n' }, 'logsave': { skip: 1, takes: '' }, 'grc multitime pexec nocache eatmydata timelimit faketime libfaketime with-contenv softlimit': { takes: '-c -t -T -m -d -s -f -n' }, 'setlock': { skip: 1 },
   'busybox toybox': {}, 'hyperfine': { takes: '-w -r -m -M -p -c -n --warmup --runs --prepare --cleanup', joins: true, code: '-p -c --prepare --cleanup', adds: 'runs it many times' }, 'entr': { adds: 'runs it on changes' },
   'poetry-run pipenv-run': {}, 'winpty': {}, 'coproc': {}, 'chronic ifne ts sponge-run': {}, 'torsocks proxychains proxychains4 torify': { takes: '-f', adds: 'uses the network' }, 'noti': {},
   'ssh-agent': { adds: 'holds keys' }, 'retry': { adds: 'repeats it' }, 'dotenv dotenvx': { takes: '-e -f', adds: 'reads secrets' },
@@ -52,6 +54,7 @@ function inside(args: readonly Arg[], wrapper: Wrapper): readonly Arg[] {
 }
 
 function through(wrapper: Wrapper, call: Invocation): readonly Finding[] {
+  if (call.name === 'watch' && call.args.some(({ text }) => /^-\w*x|^--exec$/.test(text))) return [...call.argv(inside(call.args, wrapper)), ...change(call, 'runs until it is stopped')];
   const options = parseOptions(call.args, wrapper.takes);
   const deadly = wrapper.deadly?.split(' ').find((name) => options.flags.some((flag) => flag.name === name));
   if (deadly !== undefined) return danger(call, 'reaches into another process');
@@ -91,7 +94,7 @@ function env(call: Invocation): readonly Finding[] {
     else if (!text.startsWith('-')) return [...findings, ...call.argv(args.slice(i))];
   }
   if (args.some(({ text }) => /^(?:-i|-|--ignore-environment)$/.test(text))) return findings;
-  return printsNamesOnly(place.next) ? change(call, 'prints the names of the environment') : danger(call, 'prints the environment, which holds keys');
+  return printsNamesOnly(place.next) ? [] : danger(call, 'prints the environment, which holds keys');
 }
 
 function settingFindings(text: string, call: Invocation): readonly Finding[] {
@@ -103,7 +106,7 @@ function settingFindings(text: string, call: Invocation): readonly Finding[] {
 /** `| cut -d= -f1` and its like keep the names and drop the values. */
 export function printsNamesOnly(next: readonly Arg[] | null): boolean {
   const words = next?.map(({ text }) => text).join(' ') ?? '';
-  return /^cut (?:-d ?['"]?= ?-f ?1|-f ?1 -d ?=)$/.test(words) || /^sed s\/=\.\*\/\/$/.test(words) || /^awk -F ?= \{ ?print \$1 ?;? ?\}$/.test(words) || /^wc(?: -l)?$/.test(words) || /^grep -[qc]+ \S+$/.test(words);
+  return /^cut (?:-d ?['"]?= ?-f ?1|-f ?1 -d ?=)$/.test(words) || /^sed s\/=\.\*\/\/$/.test(words) || /^awk -F ?= \{ ?print \$1 ?;? ?\}$/.test(words) || /^wc(?: -l)?$/.test(words) || /^grep -[qc]+ \S+$/.test(words) || /^(?:grep|rg) (?:-\S+ )?\^(?:NODE|PATH|LANG|LC|HOME|USER|SHELL|PWD|TERM|EDITOR|PAGER|TZ|CI|VIRTUAL_ENV|PYTHON\w*|JAVA_HOME|GO\w*|XDG)[\w=]*$/i.test(words);
 }
 
 const xargsTakes = '-a -d -E -I -L -n -P -s --arg-file --delimiter --max-lines --max-args --max-procs --max-chars --replace -J -R';
@@ -113,10 +116,11 @@ function xargs(call: Invocation): readonly Finding[] {
   const inner = inside(call.args, { takes: xargsTakes });
   const files = valuesOf(parseOptions(call.args, xargsTakes), '-a', '--arg-file');
   const replace = valuesOf(parseOptions(call.args, xargsTakes), '-I', '--replace', '-J').map(({ text }) => text)[0] ?? '{}';
-  const filled = inner.map((arg) => (replace !== '' && arg.text.includes(replace) ? { ...arg, text: arg.text.replaceAll(replace, '\0'), values: [arg.text.replaceAll(replace, '\0')], dynamic: true } : arg));
+  const name = lister(call) ? listedBelow(call.place.input.trim().split(/\s+/).map((word) => literalArg(word)), call.scan) ?? '\0' : '\0';
+  const filled = inner.map((arg) => (replace !== '' && arg.text.includes(replace) ? { ...arg, text: arg.text.replaceAll(replace, name), values: [arg.text.replaceAll(replace, name)], dynamic: true } : arg));
   const listed = secretNamed(call);
   const words = inner.length === 0 ? [literalArg('echo')] : filled;
-  return [...listed, ...call.argv([...words, lister(call) ? { ...unknownArg, substitution: 'names' } : unknownArg], { captured: true, piped: false }), ...(files.length > 0 ? change(call, 'takes words from a file') : [])];
+  return [...listed, ...call.argv([...words, lister(call) ? { ...unknownArg, text: name, values: [name], substitution: 'names' } : unknownArg], { captured: true, piped: false }), ...(files.length > 0 ? change(call, 'takes words from a file') : [])];
 }
 
 /** The words that reach xargs are names printed by a lister. */

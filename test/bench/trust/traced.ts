@@ -3,7 +3,15 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 
-export const canTrace = existsSync('/usr/bin/bwrap') && existsSync('/usr/bin/strace');
+/** Whether bubblewrap and strace are here and may do their work. */
+export function canTrace(): boolean {
+  if (!existsSync('/usr/bin/bwrap') || !existsSync('/usr/bin/strace')) return false;
+  try {
+    return tracePrograms(['ls'])[0]?.has('ls') === true;
+  } catch {
+    return false;
+  }
+}
 
 /** Runs each file of /commands with bash, each in an empty folder of its own, and writes what was executed to /traces. */
 const runner = `

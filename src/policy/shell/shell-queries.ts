@@ -1,0 +1,14 @@
+import { change, danger } from './shell-findings.js';
+import type { Arg, Finding, Invocation } from './shell-types.js';
+
+/** A question to a service or a tool that changes nothing: read-only, as long as its words are known. What a command prints would be carried
+ *  away in such a question. */
+export function asks(call: Invocation, args: readonly Arg[] = call.args): readonly Finding[] {
+  if (args.some((arg) => arg.substitution === 'any')) return danger(call, 'sends the output of a command away');
+  return args.some((arg) => arg.dynamic && arg.substitution !== 'names') ? change(call, 'takes words that are known only when it runs') : [];
+}
+
+/** The texts of the words, joined for patterns. */
+export function wordsOf(args: readonly Arg[]): string {
+  return args.map(({ text }) => text).join(' ');
+}

@@ -1,0 +1,30 @@
+import { parse } from 'unbash';
+import { classifyShell } from '../../../src/policy/shell/shell-classify.js';
+import { context, type Risk } from '../../policy/judging.js';
+import { tracePrograms } from './traced.js';
+
+/** What the classifier said of a line beside what ran. */
+export interface TracedLine {
+  readonly command: string;
+  readonly risk: Risk;
+  readonly listed: readonly string[];
+  /** How many programs ran. */
+  readonly executed: number;
+  /** Those that ran without being on the classifier's list. */
+  readonly unlisted: readonly string[];
+}
+
+/** Classifies the lines, runs each in the sandbox under a trace and compares. */
+export function traceLines(commands: readonly string[]): readonly TracedLine[] {
+  return tracePrograms(commands).map((ran, index) => {
+    const command = commands[index] ?? '';
+    const { risk, commands: found } = classifyShell(command, context, parse);
+    const listed = new Set(found.map(({ argv }) => (argv[0] ?? '').replace(/^.*\//, '')));
+    return { command, risk, listed: [...listed], executed: ran.size, unlisted: [...ran].filter((program) => !listed.has(program)) };
+  });
+}
+
+/** A line that ran a program nobody was told of and that nobody would have been asked about. */
+export function isSurprise({ risk, unlisted }: TracedLine): boolean {
+  return unlisted.length > 0 && risk !== 'dangerous';
+}
