@@ -2,10 +2,11 @@ import { parseEnvelope, isError } from '../core/envelope.js';
 import { knownEvent, type Event } from '../core/event.js';
 import type { Command } from './command.js';
 import { copyCommand } from './copy-command.js';
-import { themeCommand } from './theme-command.js';
+import type { ReplOptions } from './repl-options.js';
+import { themeCommand, type Themes } from './theme-command.js';
 
 /** The commands that need nothing but the screen and the session. One of the same name from outside wins. */
-export function builtinCommands(all: () => readonly Command[]): readonly Command[] {
+function builtinCommands(all: () => readonly Command[], themes: Themes | undefined): readonly Command[] {
   return [
     {
       name: 'help', aliases: ['?'], description: 'what one can type here',
@@ -20,15 +21,15 @@ export function builtinCommands(all: () => readonly Command[]): readonly Command
       },
     },
     copyCommand,
-    themeCommand,
+    themeCommand(themes),
     { name: 'exit', aliases: ['quit', 'q'], description: 'leave', run: async (_argument, context) => { context.exit(); } },
   ];
 }
 
 /** Commands of the table first, then those of ours that it has not. */
-export function withBuiltins(commands: readonly Command[]): readonly Command[] {
+export function withBuiltins({ commands, themes }: Pick<ReplOptions, 'commands' | 'themes'>): readonly Command[] {
   const all: Command[] = [...commands];
-  for (const command of builtinCommands(() => all)) if (!all.some((other) => other.name === command.name)) all.push(command);
+  for (const command of builtinCommands(() => all, themes)) if (!all.some((other) => other.name === command.name)) all.push(command);
   return all;
 }
 

@@ -25,7 +25,7 @@ export function commandContext(repl: ReplHandle, { display, dialogs, input, sess
     pick: (options) => dialogs.pick(options),
     page: (title, text) => dialogs.page(title, text),
     copy: (text) => { display.copy(text); return true; },
-    setTheme: (name) => { display.setTheme(name); repl.refresh(); return colored; },
+    setTheme: (theme) => { display.setTheme(theme); repl.refresh(); return colored; },
     setDraft: (text) => { input.setText(text); repl.refresh(); },
     submit: (text) => { repl.submit(text); },
     attach: (next) => { repl.attach(next); },

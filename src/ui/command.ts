@@ -1,6 +1,7 @@
 import { nearestName } from '../core/nearest.js';
 import type { SessionPort } from '../core/session-port.js';
 import type { PickItem } from './panels/picker.js';
+import type { ThemeChoice } from './ports.js';
 
 /** A slash command. The table of them comes from outside. */
 export interface Command {
@@ -30,7 +31,7 @@ export interface CommandContext {
   /** Sends a text to the clipboard of the terminal. False where it has none. */
   copy(text: string): boolean;
   /** Changes the colours from now on. False where there are none (`NO_COLOR`, plain lines). */
-  setTheme(name: 'dark' | 'light' | 'none'): boolean;
+  setTheme(theme: ThemeChoice): boolean;
   /** As if the user had sent it; queued where a turn runs. */
   submit(text: string): void;
   /** Goes on with another session; its last exchange is shown. A turn of the old one is interrupted. */

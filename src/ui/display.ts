@@ -11,6 +11,7 @@ import { defaultDetail } from './repl-options.js';
 import { runningPanel } from './panels/running-panel.js';
 import { sanitize } from './sanitize.js';
 import { createScreen, type Screen, type ScreenSize } from './screen.js';
+import type { ThemeChoice } from './ports.js';
 import { splitStyledLines } from './sgr.js';
 import { statusLine } from './status-line.js';
 import { createSwitchableTheme, type SwitchableTheme, type Theme } from './theme.js';
@@ -45,7 +46,7 @@ export interface Display {
   close(): void;
   readonly theme: Theme;
   /** Colours of all that is drawn from now on; what is printed stays as it is. */
-  setTheme(name: 'dark' | 'light' | 'none'): void;
+  setTheme(theme: ThemeChoice): void;
   /** Puts a text into the terminal's clipboard (OSC 52), where the terminal lets it. */
   copy(text: string): void;
 }
@@ -116,8 +117,8 @@ class Frames implements Display {
     this.#transcript.resize(size.columns, lost);
   }
 
-  setTheme(name: 'dark' | 'light' | 'none'): void {
-    this.theme.use(name);
+  setTheme(theme: ThemeChoice): void {
+    this.theme.use(theme);
     this.#transcript.refresh();
   }
 

@@ -37,7 +37,7 @@ class PlainRepl implements ReplHandle {
 
   constructor(options: ReplOptions) {
     this.#options = options;
-    this.#commands = withBuiltins(options.commands);
+    this.#commands = withBuiltins(options);
     this.#style = { theme: createTheme({ ...options.facts, colors: 0 }), columns: 1_000_000, detail: options.detail ?? defaultDetail };
     options.input.on('data', this.#take);
     options.input.resume();

@@ -1,3 +1,5 @@
+import type { ColorDepth, CustomTheme } from './theme-style.js';
+
 /** What the terminal sends: `process.stdin` fits. */
 export interface InputPort {
   on(event: 'data', listener: (chunk: Uint8Array | string) => void): unknown;
@@ -22,14 +24,14 @@ export type Schedule = (callback: () => void, delayMs: number) => () => void;
 /** Milliseconds on a clock that only goes forward. */
 export type Clock = () => number;
 
-/** How many colours the terminal has: none, 16, 256 or all. */
-export type ColorDepth = 0 | 16 | 256 | 16_777_216;
+/** Colours of ours, none, or the user's own. */
+export type ThemeChoice = 'dark' | 'light' | 'none' | CustomTheme;
 
 /** What is known of the terminal before a byte is written. */
 export interface TerminalFacts {
   readonly unicode: boolean;
   readonly colors: ColorDepth;
-  readonly theme: 'dark' | 'light' | 'none';
+  readonly theme: ThemeChoice;
   /** DECSET 2026 is understood or ignored; false where it would be printed. */
   readonly synchronized: boolean;
   /** Wrapped lines are wrapped anew when the width changes (false: old xterm, the Linux console, screen). */

@@ -4,6 +4,7 @@ import type { FirstFrame } from './first-frame.js';
 import type { WrapMode } from './markdown/markdown-render.js';
 import type { Clock, InputPort, OutputPort, Schedule, TerminalFacts } from './ports.js';
 import type { StatusFacts } from './status-line.js';
+import type { Themes } from './theme-command.js';
 import type { ResultDetail } from './tool-lines.js';
 
 /** Past inputs, over sessions, and the draft that survives a crash. Failures are the port's own to report: neither may reject. */
@@ -24,6 +25,8 @@ export interface ReplOptions {
   readonly schedule: Schedule;
   readonly session: SessionPort;
   readonly commands: readonly Command[];
+  /** The user's own colours, for `/theme`. */
+  readonly themes?: Themes;
   readonly history: HistoryPort;
   /** Takes what waited to be sent in this session when the program ended, oldest first. May not reject. */
   readonly queued?: (sessionId: string) => Promise<readonly string[]>;

@@ -1,17 +1,39 @@
+import { didYouMean } from '../core/nearest.js';
 import type { Command } from './command.js';
+import type { PickItem } from './panels/picker.js';
+import type { ThemeChoice } from './ports.js';
 
-const themes = { dark: 'for a dark ground', light: 'for a light ground', none: 'no colours' } as const;
-type Name = keyof typeof themes;
-const names = Object.keys(themes) as Name[];
+/** The user's own themes. */
+export interface Themes {
+  /** The one that counts at the start. */
+  readonly current: string;
+  names(): readonly string[];
+  /** Null: it cannot be used; what is wrong was told to `onProblem`. */
+  load(name: string, onProblem: (problem: string) => void): Promise<ThemeChoice | null>;
+}
+
+const own = { dark: 'for a dark ground', light: 'for a light ground', none: 'no colours' } as const;
+
+function isOwn(name: string): name is keyof typeof own {
+  return Object.hasOwn(own, name);
+}
 
 /** `/theme`: other colours from now on, in this run. */
-export const themeCommand: Command = {
-  name: 'theme', argument: '[name]', description: 'other colours: dark, light or none',
-  run: async (argument, context) => {
-    const chosen = argument === '' ? await context.pick({ title: 'Colours', items: names.map((name) => ({ label: name, detail: themes[name], value: name })) }) : names.find((name) => name === argument);
-    if (chosen === null) return;
-    if (chosen === undefined) context.notice('warn', `There is no theme ${argument}. Known: ${names.join(', ')}.`);
-    else if (context.setTheme(chosen)) context.notice('info', `Colours ${themes[chosen]} from here on. To keep it: "ui": {"theme": "${chosen}"} in the configuration.`);
-    else context.notice('warn', 'This terminal is shown no colours (NO_COLOR, TERM=dumb or a plain screen).');
-  },
-};
+export function themeCommand(themes?: Themes): Command {
+  let current = themes?.current ?? 'dark';
+  const names = (): readonly string[] => [...Object.keys(own), ...(themes?.names() ?? []).filter((name) => !isOwn(name))];
+  return {
+    name: 'theme', argument: '[name]', description: 'other colours: dark, light, none or your own',
+    run: async (argument, context) => {
+      const items = names().map((name): PickItem<string> => ({ label: name, detail: isOwn(name) ? own[name] : 'your own', value: name }));
+      const name = argument === '' ? await context.pick({ title: 'Colours', items, current }) : argument;
+      if (name === null) return;
+      if (!names().includes(name)) { context.notice('warn', `There is no theme ${name}. ${didYouMean(name, names())} Known: ${names().join(', ')}.`); return; }
+      const theme = isOwn(name) ? name : await themes?.load(name, (problem) => { context.notice('error', problem); }) ?? null;
+      if (theme === null) return;
+      if (!context.setTheme(theme)) { context.notice('warn', 'This terminal is shown no colours (NO_COLOR, TERM=dumb or a plain screen).'); return; }
+      current = name;
+      context.notice('info', `Colours ${isOwn(name) ? own[name] : `of ${name}`} from here on. To keep it: "ui": {"theme": "${name}"} in the configuration.`);
+    },
+  };
+}

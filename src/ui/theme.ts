@@ -1,10 +1,7 @@
 import type { TerminalFacts } from './ports.js';
+import { roles, styleCodes, type Codes, type CustomTheme, type Role } from './theme-style.js';
 
-/** What a piece of text is, as far as its looks go. */
-export type Role =
-  | 'prompt' | 'user' | 'dim' | 'bold' | 'italic' | 'strike' | 'underline' | 'heading' | 'code' | 'link' | 'quote'
-  | 'call' | 'good' | 'bad' | 'warn' | 'added' | 'removed' | 'hunk' | 'selected'
-  | 'keyword' | 'string' | 'number' | 'comment' | 'name' | 'type';
+export type { Role } from './theme-style.js';
 
 /** Puts the attributes of `role` around a text that has no line break. */
 export type Paint = (role: Role, text: string) => string;
@@ -20,24 +17,24 @@ export const asciiGlyphs: Glyphs = { prompt: '> ', call: '->', good: 'ok', bad: 
 
 export interface Theme { readonly paint: Paint; readonly glyphs: Glyphs; readonly colors: boolean }
 
-type Codes = Readonly<Record<Role, readonly [open: string, close: string]>>;
+type Palette = Readonly<Record<Role, Codes>>;
 
 const attributes = {
-  dim: ['2', '22'], bold: ['1', '22'], italic: ['3', '23'], strike: ['9', '29'], underline: ['4', '24'], heading: ['1', '22'], user: ['1', '22'], selected: ['7', '27'],
+  dim: ['2', '22'], bold: ['1', '22'], italic: ['3', '23'], strike: ['9', '29'], underline: ['4', '24'], heading: ['1', '22'], user: ['1', '22'],
 } as const;
 
 /** Sixteen colours: what the reader's own palette makes of them is right on dark and on light ground. */
-const basic: Codes = {
-  ...attributes, prompt: ['36', '39'], code: ['36', '39'], link: ['4;34', '24;39'], quote: ['2', '22'], call: ['36', '39'], good: ['32', '39'], bad: ['31', '39'], warn: ['33', '39'],
+const basic: Palette = {
+  ...attributes, prompt: ['36', '39'], code: ['36', '39'], link: ['4;34', '24;39'], call: ['36', '39'], good: ['32', '39'], bad: ['31', '39'], warn: ['33', '39'],
   added: ['32', '39'], removed: ['31', '39'], hunk: ['36', '39'], keyword: ['35', '39'], string: ['32', '39'], number: ['33', '39'], comment: ['2', '22'], name: ['34', '39'], type: ['36', '39'],
 };
 
-const dark: Codes = {
+const dark: Palette = {
   ...basic, code: ['38;5;180', '39'], link: ['4;38;5;75', '24;39'], call: ['38;5;80', '39'], good: ['38;5;71', '39'], bad: ['38;5;203', '39'], warn: ['38;5;179', '39'],
   added: ['38;5;71', '39'], removed: ['38;5;203', '39'], keyword: ['38;5;176', '39'], string: ['38;5;108', '39'], number: ['38;5;173', '39'], comment: ['38;5;244', '39'], name: ['38;5;75', '39'], type: ['38;5;80', '39'],
 };
 
-const light: Codes = {
+const light: Palette = {
   ...basic, code: ['38;5;94', '39'], link: ['4;38;5;26', '24;39'], call: ['38;5;30', '39'], good: ['38;5;28', '39'], bad: ['38;5;124', '39'], warn: ['38;5;130', '39'],
   added: ['38;5;28', '39'], removed: ['38;5;124', '39'], keyword: ['38;5;90', '39'], string: ['38;5;28', '39'], number: ['38;5;130', '39'], comment: ['38;5;243', '39'], name: ['38;5;26', '39'], type: ['38;5;30', '39'],
 };
@@ -46,8 +43,23 @@ const light: Codes = {
 export function createTheme(facts: Pick<TerminalFacts, 'unicode' | 'colors' | 'theme'>): Theme {
   const glyphs = facts.unicode ? unicodeGlyphs : asciiGlyphs;
   if (facts.colors === 0 || facts.theme === 'none') return { paint: (_role, text) => text, glyphs, colors: false };
-  const codes = facts.colors === 16 ? basic : facts.theme === 'light' ? light : dark;
-  return { paint: (role, text) => (text === '' ? '' : `\x1b[${codes[role][0]}m${text}\x1b[${codes[role][1]}m`), glyphs, colors: true };
+  const palette = paletteOf(facts);
+  const paint: Paint = (role, text) => {
+    const [open, close] = palette[role];
+    return text === '' || open === '' ? text : `\x1b[${open}m${text}\x1b[${close}m`;
+  };
+  return { paint, glyphs, colors: true };
+}
+
+function paletteOf({ colors, theme }: Pick<TerminalFacts, 'colors' | 'theme'>): Palette {
+  const custom: CustomTheme | null = typeof theme === 'string' ? null : theme;
+  const base = colors === 16 ? basic : (custom?.base ?? theme) === 'light' ? light : dark;
+  if (!custom) return base;
+  const own = roles.flatMap((role) => {
+    const style = custom.styles[role];
+    return style ? [[role, styleCodes(style, colors)] as const] : [];
+  });
+  return { ...base, ...Object.fromEntries(own) };
 }
 
 /** A theme whose colours can be changed while it is in use. */

@@ -154,6 +154,23 @@ test('/theme changes the colours of what is drawn from then on; without colours 
   expect(shown(colourless.terminal).join('\n')).toContain('! This terminal is shown no colours');
 });
 
+test('/theme offers the user\'s own themes, begins at the one that counts, and says what is wrong with one', async () => {
+  const themes = { current: 'mine', names: () => ['mine', 'wrong'], load: async (name: string, onProblem: (problem: string) => void) => { if (name === 'wrong') onProblem('wrong.json:1:3: unknown key'); return name === 'mine' ? { base: 'dark', styles: {} } as const : null; } };
+  const harness = openRepl({ facts: { ...facts, colors: 256 }, themes });
+  harness.type('/theme\r');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(-6)).toEqual(['  dark   for a dark ground', '  light  for a light ground', '  none   no colours', '❯ mine   your own', '  wrong  your own', '4 of 5 · type to filter, enter chooses, esc leaves']);
+  harness.type('\r');
+  await harness.settle();
+  expect(harness.terminal.lines().join('\n')).toContain('Colours of mine from here on. To keep it: "ui": {"theme": "mine"}');
+  harness.type('/theme wrong\r');
+  await harness.settle();
+  expect(harness.terminal.lines().join('\n')).toContain('✘ wrong.json:1:3: unknown key');
+  harness.type('/theme wron\r');
+  await harness.settle();
+  expect(harness.terminal.lines().join('\n')).toContain('There is no theme wron. Did you mean wrong? Known: dark, light, none, mine, wrong.');
+});
+
 test('an alias typed whole runs at once', async () => {
   const ran: string[] = [];
   const command: Command = { name: 'sessions', aliases: ['resume'], argument: '[id]', description: 'go on', run: async (argument) => { ran.push(argument); } };

@@ -10,6 +10,7 @@ import { exit } from '../cli-error.js';
 import { configRows, originText } from './config-rows.js';
 import { keyText } from '../../config/schema.js';
 import { originRank, valueAt } from '../../config/merge.js';
+import { loadTheme, ownThemes } from '../theme-files.js';
 
 /** What a `config` command works with. The options are those that stand before or behind it on the command line. */
 export interface ConfigCommandIo {
@@ -93,12 +94,15 @@ async function sayOverruled(key: Key, io: ConfigCommandIo): Promise<number> {
 
 async function check(io: ConfigCommandIo): Promise<number> {
   const loaded = await load(io);
+  const { ui, files } = loaded.config;
+  const theme = ownThemes.includes(ui.theme) ? null : await loadTheme(ui.theme, files);
+  const problems = [...loaded.problems, ...(theme === null || theme.ok ? [] : [theme.problem])];
   if (io.json) {
-    print(io, JSON.stringify(loaded.problems.map(({ message, hint, key, where, line, column, nearest }) => ({ message, hint, key, where, line: line ?? null, column: column ?? null, nearest: nearest ?? null }))));
-  } else if (loaded.problems.length === 0) {
+    print(io, JSON.stringify(problems.map(({ message, hint, key, where, line, column, nearest }) => ({ message, hint, key, where, line: line ?? null, column: column ?? null, nearest: nearest ?? null }))));
+  } else if (problems.length === 0) {
     print(io, `${loaded.config.files.config}: ok${loaded.project ? `\n${loaded.project.file.path}: ${loaded.project.trusted ? 'ok' : 'not trusted'}` : ''}`);
   }
-  return report(loaded, io);
+  return report({ ...loaded, problems }, io);
 }
 
 function load(io: ConfigCommandIo): Promise<LoadedConfig> {

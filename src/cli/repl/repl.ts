@@ -14,6 +14,7 @@ import { eventNumber } from '../open/rewind-event.js';
 import { giveTerminalBackOnCrash } from './repl-crash.js';
 import { createQueueKeeper } from './repl-queue.js';
 import { createStatus } from './repl-status.js';
+import { configuredTheme, userThemes } from './repl-themes.js';
 import { createMask } from '../secrets.js';
 import { openDesk, type SessionDesk } from './session-desk.js';
 import { hasTitle, terminalFacts } from './terminal-opening.js';
@@ -54,10 +55,11 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
     leave();
   });
   giveTerminalBackOnCrash(setup.log, options.debug === true);
+  const theme = await configuredTheme(setup);
   const firstFrame = early?.take() ?? null;
   await new Promise<void>((resolve) => {
     const handle = startRepl({
-      input: process.stdin, output: process.stdout, facts: terminalFacts(setup.env, setup.config.ui),
+      input: process.stdin, output: process.stdout, facts: terminalFacts(setup.env, theme), themes: userThemes(setup),
       clock: () => performance.now(),
       schedule: (callback, delayMs) => {
         const timer = setTimeout(callback, delayMs);

@@ -1,13 +1,13 @@
-import type { UiSection } from '../../config/config.js';
-import type { ColorDepth, TerminalFacts } from '../../ui/ports.js';
+import type { TerminalFacts, ThemeChoice } from '../../ui/ports.js';
+import type { ColorDepth } from '../../ui/theme-style.js';
 import { hasColors, hasUnicode, isPlainTerminal } from './early-frame.js';
 
-/** What is known of the terminal, from the environment alone. */
-export function terminalFacts(env: NodeJS.ProcessEnv, ui: UiSection): TerminalFacts {
+/** What is known of the terminal, from the environment alone, and its colours. */
+export function terminalFacts(env: NodeJS.ProcessEnv, theme: ThemeChoice): TerminalFacts {
   const colors = hasColors(env) ? colorDepth(env) : 0;
   return {
     unicode: hasUnicode(env), colors, plain: isPlainTerminal(env),
-    theme: colors === 0 || ui.theme === 'none' ? 'none' : ui.theme === 'auto' ? backgroundTheme(env) : ui.theme === 'light' ? 'light' : 'dark',
+    theme: colors === 0 ? 'none' : theme,
     synchronized: env.TERM !== 'linux',
     reflows: env.TERM !== 'linux' && !(env.TERM ?? '').startsWith('screen'),
   };
@@ -23,6 +23,11 @@ function colorDepth(env: NodeJS.ProcessEnv): ColorDepth {
   if (bits >= 24) return 16_777_216;
   if (bits >= 8) return 256;
   return bits >= 4 ? 16 : 0;
+}
+
+/** One of our own themes by its configured name. */
+export function terminalTheme(env: NodeJS.ProcessEnv, name: string): 'dark' | 'light' | 'none' {
+  return name === 'auto' ? backgroundTheme(env) : name === 'light' || name === 'none' ? name : 'dark';
 }
 
 /** `COLORFGBG` is `foreground;background`; 7 and 15 are light grounds. Dark where nothing is said. */
