@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { agent, binary, lines, place, script } from './program.js';
@@ -175,6 +175,19 @@ test('a home that cannot be written costs one warning, not the answer', async ()
   const { code, stdout, stderr } = await agent(at, ['-p', '-m', script(at, [{ text: 'Fine.' }]), 'go'], { env: { AGENT_HOME: '/proc/nowhere' } });
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'Fine.\n' });
   expect(stderr.match(/cannot be saved/g)).toHaveLength(1);
+});
+
+test('a file that is protected from writing is not written over', () => {
+  const at = place({ 'mine.txt': 'old\n' });
+  const person = process.getuid?.() === 0 ? 65_534 : process.getuid?.() ?? 0;
+  chmodSync(join(at.work, 'mine.txt'), 0o444);
+  for (const path of [dirname(at.work), at.home, at.work, join(at.work, 'mine.txt')]) if (process.getuid?.() === 0) chownSync(path, person, person);
+  const run = (tool: string, args: unknown) => spawnSync(process.execPath, [binary, 'tools', 'call', tool, JSON.stringify(args)], { cwd: at.work, env: at.env, uid: person, input: '', encoding: 'utf8' });
+  for (const [tool, args] of [['file_write', { path: 'mine.txt', content: 'new' }], ['file_edit', { path: 'mine.txt', old_string: 'old', new_string: 'new' }]] as const) {
+    expect(JSON.parse(run(tool, args).stdout)).toMatchObject({ code: 'permission_denied', error: expect.stringContaining('mine.txt') });
+  }
+  expect(readFileSync(join(at.work, 'mine.txt'), 'utf8')).toBe('old\n');
+  expect(JSON.parse(run('file_write', { path: 'other.txt', content: 'new' }).stdout)).toMatchObject({ bytes: 3 });
 });
 
 test('nothing is kept on disk with --ephemeral', async () => {

@@ -101,6 +101,8 @@ test('FIFOs, sockets, devices and what the kernel makes up are refused at once',
 
 test('a missing file is not_found with near names; other failures say what they are', async () => {
   const cwd = tree({ 'README.md': 'x', 'a.txt': 'x', zzz: 'x' });
+  symlinkSync('gone.txt', join(cwd, 'broken'));
+  expect(await read(cwd, 'broken')).toEqual({ error: 'broken is a symbolic link to gone.txt, which does not exist.', code: 'not_found', details: { link_to: 'gone.txt' } });
   expect(await read(cwd, 'readme.txt')).toMatchObject({ code: 'not_found', details: { nearest: ['README.md', 'a.txt'] } });
   expect(await read(cwd, 'a.txt/')).toMatchObject({ code: 'execution_failed' });
   expect(await read(cwd, 'n'.repeat(300))).toMatchObject({ code: 'execution_failed' });

@@ -25,9 +25,15 @@ export async function showStats(options: Options): Promise<number> {
     const scope = { since, cwd: options.here ? setup.cwd : null };
     const tools = toolStats(records, scope);
     const turns = foldTurns(spendingRows(records, scope), localDay);
-    process.stdout.write(options.json ? `${JSON.stringify({ tools, ...turns }, null, 2)}\n` : text(tools, turns));
+    process.stdout.write(options.json ? `${JSON.stringify(tableRows(tools, turns), null, 2)}\n` : text(tools, turns));
     return Promise.resolve(exit.done);
   });
+}
+
+/** Every row of every table, each with the name of its table: listings are one array. */
+function tableRows(tools: readonly ToolStats[], { with_tools, without_tools, depth, per_day, per_model, per_project }: TurnStats): readonly object[] {
+  const tables = { tool: tools, with_tools: [with_tools], without_tools: [without_tools], depth: [depth], day: per_day, model: per_model, project: per_project };
+  return Object.entries(tables).flatMap(([table, rows]) => rows.map((row) => ({ table, ...row })));
 }
 
 function toolStats(records: Records, { since, cwd }: Scope): readonly ToolStats[] {

@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs';
+import { readdirSync, readlinkSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { ToolOutcome } from '../../core/tool.js';
 import type { ErrorCode } from '../../core/envelope.js';
@@ -43,9 +43,19 @@ export function fileFailure(error: unknown, requested: string, absolute: string)
 }
 
 function notFound(requested: string, absolute: string): ToolOutcome {
+  const target = linkTarget(absolute);
+  if (target !== null) return failed('not_found', `${shownPath(requested)} is a symbolic link to ${shownPath(target)}, which does not exist.`, { link_to: target });
   const near = neighbours(absolute);
   const hint = near.length > 0 ? ` Near it: ${near.map(shownPath).join(', ')}.` : '';
   return failed('not_found', `There is no ${shownPath(requested)}.${hint}`, { nearest: near });
+}
+
+function linkTarget(absolute: string): string | null {
+  try {
+    return readlinkSync(absolute);
+  } catch {
+    return null;
+  }
 }
 
 /** Names in the same folder (or the nearest one that exists) which look like the missing one. */

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
-import { lstat, mkdir, open, readlink, realpath, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
+import { access, lstat, mkdir, open, readlink, realpath, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { FileRefusal } from './file-error.js';
 import { openRegular, type OpenFile, refuseElsewhere, refuseSpecial } from './open-file.js';
@@ -30,6 +30,7 @@ export async function beforeWrite(absolute: string, requested: string, landings?
   if (target.missing) return { path: target.path, bytes: null, sha256: null, stats: null };
   const file = await openRegular(target.path, requested, landings);
   try {
+    await access(file.path, constants.W_OK); // a rename would go over a file that is protected from writing
     if (file.stats.size > maxBytes) throw new FileRefusal('execution_failed', `${shownPath(requested)} has ${file.stats.size} bytes; files over ${maxBytes} are not rewritten.`);
     const bytes = await readWhole(file);
     return { path: file.path, bytes, sha256: sha256Of(bytes), stats: file.stats };
