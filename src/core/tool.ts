@@ -11,6 +11,8 @@ export type Sandbox = 'off' | 'workspace' | 'read-only';
 export interface Tool extends ToolSpec {
   readonly effect: Effect;
   readonly toolset: Toolset;
+  /** Its calls do nothing, so nobody is asked about them (`--test`). */
+  readonly inert?: true;
   /** `glob(pattern="*.ts")`: the content of the `tool_call` event. `args` have passed the schema. */
   describe(args: ToolArgs): string;
   /** What is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part of `bind`. */

@@ -10,5 +10,5 @@ export function inTestMode(tools: readonly Tool[]): readonly Tool[] {
 
 function cannedTool(tool: Tool): Tool {
   const output = `[test mode] ${tool.name} not run`;
-  return { ...tool, run: () => Promise.resolve({ envelope: { output, test_mode: true }, summary: output }) };
+  return { ...tool, inert: true, run: () => Promise.resolve({ envelope: { output, test_mode: true }, summary: output }) };
 }
