@@ -10,7 +10,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
   agent: { folders: ['core'], packages: [] },
   policy: { folders: ['core'], packages: ['unbash'] },
   providers: { folders: ['core'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
-  tools: { folders: ['core'], packages: ['node:', 'ajv', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'] },
+  tools: { folders: ['core'], packages: ['node:', 'ajv', 'execa', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'] },
   store: { folders: ['core'], packages: ['node:', 'better-sqlite3'] },
   config: { folders: ['core'], packages: ['node:', 'ajv', 'jsonc-parser'] },
   ui: { folders: ['core'], packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'string-width', 'wrap-ansi'] },
