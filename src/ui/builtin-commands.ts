@@ -1,12 +1,13 @@
-import { parseEnvelope, isError } from '../core/envelope.js';
-import { knownEvent, type Event } from '../core/event.js';
 import type { Command } from './command.js';
 import { copyCommand } from './copy-command.js';
+import { eventText, pickEvent } from './event-text.js';
 import type { ReplOptions } from './repl-options.js';
-import { themeCommand, type Themes } from './theme-command.js';
+import { themeCommand } from './theme-command.js';
+
+type Needed = Pick<ReplOptions, 'commands' | 'themes' | 'reasoningOf'>;
 
 /** The commands that need nothing but the screen and the session. One of the same name from outside wins. */
-function builtinCommands(all: () => readonly Command[], themes: Themes | undefined): readonly Command[] {
+function builtinCommands(all: () => readonly Command[], { themes, reasoningOf }: Needed): readonly Command[] {
   return [
     {
       name: 'help', aliases: ['?'], description: 'what one can type here',
@@ -16,7 +17,7 @@ function builtinCommands(all: () => readonly Command[], themes: Themes | undefin
       name: 'show', argument: '[number]', description: 'an event in full; the last result without a number',
       run: async (argument, context) => {
         const event = pickEvent(context.session().events(), argument);
-        if (event) context.print(eventText(event));
+        if (event) context.print(eventText(event, reasoningOf));
         else context.notice('error', argument === '' ? 'There is nothing to show yet.' : `This session has no event ${argument}.`);
       },
     },
@@ -27,36 +28,10 @@ function builtinCommands(all: () => readonly Command[], themes: Themes | undefin
 }
 
 /** Commands of the table first, then those of ours that it has not. */
-export function withBuiltins({ commands, themes }: Pick<ReplOptions, 'commands' | 'themes'>): readonly Command[] {
-  const all: Command[] = [...commands];
-  for (const command of builtinCommands(() => all, themes)) if (!all.some((other) => other.name === command.name)) all.push(command);
+export function withBuiltins(options: Needed): readonly Command[] {
+  const all: Command[] = [...options.commands];
+  for (const command of builtinCommands(() => all, options)) if (!all.some((other) => other.name === command.name)) all.push(command);
   return all;
-}
-
-export function pickEvent(events: readonly Event[], argument: string): Event | undefined {
-  return argument === '' ? events.findLast((event) => event.kind === 'tool_result') : events.find((event) => String(event.seq) === argument);
-}
-
-/** The call that `result` answers. */
-export function callOf(events: readonly Event[], result: Event): Event | undefined {
-  const answer = knownEvent(result);
-  if (answer?.kind !== 'tool_result') return undefined;
-  return events.findLast((raw) => {
-    const call = raw.kind === 'tool_call' ? knownEvent(raw) : null;
-    return call?.kind === 'tool_call' && call.data.id === answer.data.tool_call_id;
-  });
-}
-
-/** An event whole, as a reader wants it. */
-export function eventText(raw: Event): string {
-  const event = knownEvent(raw);
-  if (event?.kind === 'tool_call') return `${event.content}\n${event.data.function.arguments}`;
-  if (event?.kind === 'tool_result') {
-    const envelope = parseEnvelope(event.data.output);
-    const output = isError(envelope) ? JSON.stringify(envelope, null, 2) : envelope.output;
-    return [event.content, ...(event.data.diff === undefined ? [] : [event.data.diff]), ...(output === event.content ? [] : [output])].join('\n');
-  }
-  return raw.content ?? JSON.stringify(raw.data, null, 2);
 }
 
 function helpText(commands: readonly Command[]): string {
@@ -67,6 +42,6 @@ function helpText(commands: readonly Command[]): string {
     '- Shift-Enter, Ctrl-J or `\\` Enter: a new line. Ctrl-R searches what was typed before. `@` completes paths.',
     '- Esc or Ctrl-C interrupts; Ctrl-C twice, or Ctrl-D on an empty line, leaves.',
     '- `!command` runs a command and shows it to the model, `!!command` only to you.',
-    '- Ctrl-O shows the last result in full, `/show N` any event. Ctrl-G opens your editor.',
+    '- Ctrl-O shows the last result or reasoning in full, `/show N` any event. Ctrl-G opens your editor.',
   ].join('\n');
 }

@@ -4,6 +4,7 @@ import { sanitize } from './sanitize.js';
 import type { Theme } from './theme.js';
 import { callLine, headRows, resultLines, type ResultDetail } from './tool-lines.js';
 import type { Item } from './view.js';
+import { expandTabs } from './width.js';
 
 export interface ItemStyle { readonly theme: Theme; readonly columns: number; readonly detail: ResultDetail; readonly wrap?: WrapMode | undefined }
 
@@ -12,6 +13,7 @@ export function itemLines(item: Exclude<Item, { readonly type: 'assistant' }>, s
   const { theme } = style;
   switch (item.type) {
     case 'user': return userLines(item.text, item.seq, style);
+    case 'reasoning': return reasoningLines(item.text, theme);
     case 'call': return [callLine(item.title, theme)];
     case 'result': return resultLines(item.summary, item.result, item.seq, style.detail, style);
     case 'notice': return noticeLines(item.level, item.message, theme);
@@ -24,6 +26,10 @@ export function itemLines(item: Exclude<Item, { readonly type: 'assistant' }>, s
 function userLines(text: string, seq: number, style: ItemStyle): string[] {
   const lines = headRows(text, style.detail.show === 'full' ? Number.POSITIVE_INFINITY : style.detail.maxRows, seq, style, (all) => all.map((line) => style.theme.paint('user', line)));
   return lines.map((line, index) => (index === 0 ? style.theme.paint('prompt', style.theme.glyphs.prompt) + line : line));
+}
+
+function reasoningLines(text: string, theme: Theme): string[] {
+  return sanitize(text).split('\n').map((line, index) => theme.paint('dim', expandTabs(index === 0 ? `${theme.glyphs.ellipsis} ${line}` : line)));
 }
 
 export function noticeLines(level: 'info' | 'warn' | 'error', message: string, theme: Theme): string[] {

@@ -13,6 +13,7 @@ import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options
 import { createSanitizer, sanitize, type Sanitizer } from './sanitize.js';
 import { shellLine } from './shell-line.js';
 import { createTheme } from './theme.js';
+import { createThoughts } from './thoughts.js';
 import { createTurns, type Turns } from './turns.js';
 import { emptyView, reduce, type Item, type View } from './view.js';
 
@@ -26,6 +27,7 @@ class PlainRepl implements ReplHandle {
   readonly #commands: readonly Command[];
   readonly #style: ItemStyle;
   readonly #decoder = new TextDecoder();
+  readonly #thoughts = createThoughts();
   #session: SessionPort;
   #turns: Turns;
   #unsubscribe: () => void;
@@ -84,6 +86,7 @@ class PlainRepl implements ReplHandle {
   }
 
   readonly #onEvent = (event: AgentEvent): void => {
+    this.#think(event);
     if (event.type === 'text_delta') { this.#stream(event.text); return; }
     const before = this.#view.questions;
     this.#view = reduce(this.#view, event, this.#options.clock());
@@ -91,6 +94,13 @@ class PlainRepl implements ReplHandle {
     this.#view = { ...this.#view, items: [] };
     for (const question of this.#view.questions) if (!before.includes(question)) void this.#ask(question);
   };
+
+  /** Reasoning that comes between pieces of an answer would tear that apart. */
+  #think(event: AgentEvent): void {
+    if (this.#options.reasoning !== 'full') return;
+    const text = event.type !== 'reasoning_delta' ? this.#thoughts.end() : this.#sanitizer ? '' : this.#thoughts.take(event.text);
+    if (text !== '') this.#item({ type: 'reasoning', text });
+  }
 
   #stream(text: string): void {
     this.#sanitizer ??= createSanitizer({ colors: false });

@@ -1,5 +1,6 @@
 import type { SessionPort } from '../core/session-port.js';
 import type { Command } from './command.js';
+import type { ReasoningOf } from './event-text.js';
 import type { FirstFrame } from './first-frame.js';
 import type { WrapMode } from './markdown/markdown-render.js';
 import type { Clock, InputPort, OutputPort, Schedule, TerminalFacts } from './ports.js';
@@ -57,6 +58,10 @@ export interface ReplOptions {
   readonly notify?: 'bell' | 'osc9' | 'off';
   /** The session's own title, null where it has none. Missing: the terminal's title is left alone. */
   readonly title?: () => string | null;
+  /** What is shown of a model's reasoning while it streams: nothing, that it thinks (the default), or its text. */
+  readonly reasoning?: 'hide' | 'line' | 'full';
+  /** The readable part of a response's reasoning items; missing: none. */
+  readonly reasoningOf?: ReasoningOf;
 }
 
 export interface ReplHandle {

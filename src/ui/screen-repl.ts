@@ -1,11 +1,12 @@
 import type { AgentEvent } from '../core/agent-event.js';
 import type { SessionPort } from '../core/session-port.js';
-import { callOf, eventText, pickEvent, withBuiltins } from './builtin-commands.js';
+import { withBuiltins } from './builtin-commands.js';
 import { runCommand } from './command-runner.js';
 import { commandContext } from './command-context.js';
 import type { Command, CommandContext } from './command.js';
 import { createDialogs, type Dialogs } from './panels/dialogs.js';
 import { createDisplay, sizeOf, type Display } from './display.js';
+import { eventText, eventTitle, newestWithMore } from './event-text.js';
 import { isNote, lastExchange } from './history-items.js';
 import { noticeLines } from './item-lines.js';
 import type { InputEvent } from './input/key-decoder.js';
@@ -66,7 +67,7 @@ class ScreenRepl implements ReplHandle {
     this.#past = createPastInputs({ options, input: this.#input, timers: this.#timers, notice: (level, message) => { this.notice(level, message); }, onChange: () => { this.#echo(); } });
     this.#title = createWorkTitle(options);
     this.#display = createDisplay({ ...options, status: () => ({ ...options.status(), mode: this.#input.mode() }) }, () => { this.#echo(); });
-    this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); } });
+    this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); }, ...(options.reasoning ? { reasoning: options.reasoning } : {}) });
     this.#context = commandContext(this, { display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session, colored: options.facts.colors > 0, onPrinted: () => { this.#frame(); } });
     const early = options.firstFrame?.takeKeys() ?? [];
     if (!options.firstFrame) enterTerminal(options.input, options.output);
@@ -250,8 +251,8 @@ class ScreenRepl implements ReplHandle {
 
   #page(): void {
     const events = this.#session.events();
-    const event = pickEvent(events, '');
-    if (event) void this.#dialogs.page(callOf(events, event)?.content ?? '', eventText(event));
+    const event = newestWithMore(events, this.#options.reasoningOf);
+    if (event) void this.#dialogs.page(eventTitle(events, event), eventText(event, this.#options.reasoningOf));
   }
 
   async #edit(): Promise<void> {

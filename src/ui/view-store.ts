@@ -1,5 +1,6 @@
 import type { AgentEvent } from '../core/agent-event.js';
 import type { Clock, Schedule } from './ports.js';
+import { createThoughts } from './thoughts.js';
 import { emptyView, reduce, type Item, type Totals, type View } from './view.js';
 
 /** Folds events as they come and tells of it at most once a frame. */
@@ -13,8 +14,18 @@ export interface ViewStore {
   close(): void;
 }
 
-/** `frameMs` is the least time between two calls of `onFrame`; the first change after a pause is told of without waiting. */
-export function createViewStore(d: { readonly clock: Clock; readonly schedule: Schedule; readonly frameMs: number; readonly onFrame: () => void }): ViewStore {
+interface Parts {
+  readonly clock: Clock;
+  readonly schedule: Schedule;
+  /** The least time between two calls of `onFrame`; the first change after a pause is told of without waiting. */
+  readonly frameMs: number;
+  readonly onFrame: () => void;
+  /** What of reasoning there is to see: nothing, that there is some, or its text as items. */
+  readonly reasoning?: 'hide' | 'line' | 'full';
+}
+
+export function createViewStore(d: Parts): ViewStore {
+  const thoughts = createThoughts();
   let view: View = emptyView;
   let deltas: string[] = [];
   let cancel: (() => void) | null = null;
@@ -30,17 +41,27 @@ export function createViewStore(d: { readonly clock: Clock; readonly schedule: S
     view = reduce(view, { type: 'text_delta', text: deltas.join('') }, d.clock());
     deltas = [];
   };
+  const think = (text: string): void => {
+    if (text !== '') view = { ...view, items: [...view.items, { type: 'reasoning', text }] };
+  };
   return {
     view: () => {
       settle();
       return view;
     },
     apply: (event) => {
+      if (event.type !== 'reasoning_delta') {
+        const rest = thoughts.end();
+        // What is asked for again is void.
+        if (event.type !== 'retry_scheduled') think(rest);
+      }
       if (event.type === 'text_delta') deltas.push(event.text);
       else {
         settle();
-        view = reduce(view, event, d.clock());
+        view = reduce(view, event.type === 'reasoning_delta' && d.reasoning === 'hide' ? { ...event, text: '' } : event, d.clock());
       }
+      // Reasoning that comes between pieces of an answer would tear that apart.
+      if (event.type === 'reasoning_delta' && d.reasoning === 'full' && view.text === '') think(thoughts.take(event.text));
       cancel ??= d.schedule(fire, Math.max(0, lastFrameMs + d.frameMs - d.clock()));
     },
     takeItems: () => {
@@ -51,6 +72,7 @@ export function createViewStore(d: { readonly clock: Clock; readonly schedule: S
     },
     reset: (totals) => {
       deltas = [];
+      thoughts.end();
       view = { ...emptyView, totals };
     },
     close: () => { cancel?.(); cancel = null; },

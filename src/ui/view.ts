@@ -6,6 +6,8 @@ import type { Question } from '../core/policy.js';
 export type Item =
   | { readonly type: 'user'; readonly seq: number; readonly text: string }
   | { readonly type: 'assistant'; readonly seq: number; readonly text: string; readonly interrupted: boolean }
+  /** Paragraphs of reasoning; they come before the text. */
+  | { readonly type: 'reasoning'; readonly text: string }
   | { readonly type: 'call'; readonly seq: number; readonly title: string }
   | { readonly type: 'result'; readonly seq: number; readonly summary: string; readonly result: ToolResultData }
   | { readonly type: 'notice'; readonly level: 'info' | 'warn' | 'error'; readonly message: string }

@@ -3,6 +3,7 @@ import type { EarlyFrame } from './early-frame.js';
 import { startRepl } from '../../ui/repl.js';
 import type { UiSection } from '../../config/config.js';
 import type { ResultDetail } from '../../ui/tool-lines.js';
+import { reasoningText } from '../../providers/reasoning-text.js';
 import { exit } from '../cli-error.js';
 import { endingSignals, onEndingSignal } from '../exit-code.js';
 import { editExternally } from './external-editor.js';
@@ -74,7 +75,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       runShell: (command, shellOptions) => runUserShell(bench, desk, command, shellOptions),
       editExternally: (text) => editExternally(setup, text),
       suspend: () => { process.kill(0, 'SIGSTOP'); },
-      detail: resultDetail(setup.config.ui), wrap: setup.config.ui.wrap, notify: setup.config.ui.notify, keys: setup.config.ui.keys,
+      detail: resultDetail(setup.config.ui), wrap: setup.config.ui.wrap, notify: setup.config.ui.notify, keys: setup.config.ui.keys, reasoning: setup.config.ui.reasoning, reasoningOf: reasoningText,
       ...(setup.config.ui.title && hasTitle(setup.env) ? { title: () => desk.title() } : {}),
       ...(firstFrame ? { firstFrame } : {}),
       ...(desk.current().session.events().length === 0 ? { greeting: greeting(bench, desk) } : {}),
