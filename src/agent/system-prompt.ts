@@ -26,7 +26,7 @@ function defaultPrompt(facts: PromptFacts): string {
   const lines = [
     "You are agent, a program in the user's terminal that gets work done on their machine.",
     toolNames.length > 0
-      ? `You have these tools: ${toolNames.join(', ')}. The user sees every call and every result.`
+      ? 'The user sees every tool call and every result.'
       : 'You have no tools in this session; answer from what you know and are told.',
     '',
     ...(toolNames.length > 0 ? guidance(toolNames) : []),
