@@ -49,16 +49,18 @@ class PlainRepl implements ReplHandle {
     if (options.greeting !== undefined) this.#write(`${sanitize(options.greeting)}\n`);
     this.#replay();
     this.#prompt();
+    void this.#offerQueued();
     if (options.prompt !== undefined) this.submit(options.prompt);
   }
 
   attach(session: SessionPort): void {
-    if (this.#turns.busy()) this.#turns.interrupt();
+    this.#turns.leave();
     this.#unsubscribe();
     this.#session = session;
     this.#turns = this.#turnsOf();
     this.#unsubscribe = session.subscribe(this.#onEvent);
     this.#replay();
+    void this.#offerQueued();
   }
 
   notice(level: 'info' | 'warn' | 'error', message: string): void { this.#lines(noticeLines(level, message, this.#style.theme)); }
@@ -70,7 +72,7 @@ class PlainRepl implements ReplHandle {
   exit(): void {
     if (this.#closed) return;
     this.#closed = true;
-    if (this.#turns.busy()) this.#turns.interrupt();
+    this.#turns.leave();
     this.#unsubscribe();
     this.#options.input.off('data', this.#take);
     this.#options.input.pause();
@@ -79,6 +81,24 @@ class PlainRepl implements ReplHandle {
 
   #turnsOf(): Turns {
     return createTurns(this.#session, { onFailure: (message) => { this.notice('error', message); }, onIdle: () => { this.#prompt(); } });
+  }
+
+  /** What was queued was written for a turn that is no more. */
+  #interrupt(): void {
+    const queued = this.#turns.takeBack();
+    this.#turns.interrupt();
+    if (queued !== '') this.notice('info', `Not sent:\n${queued}`);
+  }
+
+  /** What waited when the program ended is not sent unasked. A line that is no answer was typed for something else. */
+  async #offerQueued(): Promise<void> {
+    const texts = await this.#options.queued?.(this.#session.id) ?? [];
+    if (texts.length === 0 || this.#closed) return;
+    this.notice('info', `Never sent, because the program ended before:\n${texts.join('\n\n')}`);
+    const answer = await this.#read('send it now? yes or no: ');
+    if (/^\s*y(es)?\s*$/i.test(answer)) this.#turns.send(texts.join('\n\n'), 'steer');
+    else if (/^\s*(no?)?\s*$/i.test(answer)) this.#prompt();
+    else this.#takeLine(answer);
   }
 
   #replay(): void {
@@ -129,7 +149,7 @@ class PlainRepl implements ReplHandle {
 
   readonly #take = (chunk: Uint8Array | string): void => {
     const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
-    if (text.includes('\x03')) { if (this.#turns.busy()) this.#turns.interrupt(); else this.exit(); return; }
+    if (text.includes('\x03')) { if (this.#turns.busy()) this.#interrupt(); else this.exit(); return; }
     if (text === '\x04') { this.exit(); return; }
     const lines = (this.#line + text).split(/\r\n|\r|\n/);
     this.#line = lines.pop() ?? '';

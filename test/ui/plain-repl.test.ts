@@ -53,3 +53,31 @@ test('ctrl-c interrupts a turn and leaves when idle', async () => {
   harness.type('\x03');
   expect(harness.exits()).toBe(1);
 });
+
+test('what waited when the program ended is offered; a line that is no answer is a request', async () => {
+  for (const [typed, submitted] of [['yes', ['first\n\nsecond']], ['no', []], ['', []], ['list files', ['list files']]] as const) {
+    const taken: string[] = [];
+    const harness = openPlain({ queued: async (id) => { taken.push(id); return ['first', 'second']; } });
+    await harness.settle();
+    harness.type(`${typed}\n`);
+    await harness.settle();
+    expect([taken, harness.session.submitted]).toEqual([['s1'], submitted]);
+    expect(harness.terminal.sent()).toContain('Never sent, because the program ended before:\n  first\n  \n  second\nsend it now? yes or no: ');
+  }
+});
+
+test('an interrupt names what was queued and does not send it; leaving sends nothing either', async () => {
+  const harness = openPlain();
+  harness.type('go\n');
+  harness.type('and more\n');
+  harness.type('\x03');
+  await harness.settle();
+  expect(harness.session.submitted).toEqual(['go']);
+  expect(harness.terminal.sent()).toContain('Not sent:\n  and more\n');
+  const left = openPlain();
+  left.type('go\n');
+  left.type('and more\n');
+  left.repl.exit();
+  await left.settle();
+  expect([left.session.submitted, left.exits()]).toEqual([['go'], 1]);
+});
