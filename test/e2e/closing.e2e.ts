@@ -5,24 +5,37 @@ import { expect, test } from 'vitest';
 import { agent, place, script, type Place } from './program.js';
 import { openScreen } from './terminal.js';
 
-/** Whatever was started with this place's home or works in it, zombies left out: our program, its tools, and what these left behind. */
-function alive(at: Place): readonly string[] {
+interface Process { readonly id: string; readonly line: string; readonly environment: string; readonly folder: string }
+
+/** All live processes that we may look into, zombies left out. */
+function processes(): readonly Process[] {
   return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((id) => {
     try {
-      const belongs = readFileSync(`/proc/${id}/environ`, 'latin1').includes(at.home) || readlinkSync(`/proc/${id}/cwd`).startsWith(at.work);
-      return belongs ? [`${id} ${readFileSync(`/proc/${id}/cmdline`, 'latin1').replaceAll('\0', ' ')}`] : [];
+      const read = (file: string): string => readFileSync(`/proc/${id}/${file}`, 'latin1').replaceAll('\0', ' ');
+      return [{ id, line: read('cmdline'), environment: read('environ'), folder: readlinkSync(`/proc/${id}/cwd`) }];
     } catch {
       return []; // ended meanwhile
     }
   });
 }
 
-async function noneLeft(at: Place, deadlineMs = 10_000): Promise<readonly string[]> {
+/** Whatever was started with this place's home or works in it: our program, its tools, and what these left behind. */
+function alive(at: Place): readonly Process[] {
+  return processes().filter(({ environment, folder }) => environment.includes(at.home) || folder.startsWith(at.work));
+}
+
+/** By these the program's watchdog is found too, which has neither home nor folder of ours. */
+function runsOf(at: Place): readonly string[] {
+  return [...new Set(alive(at).flatMap(({ environment }) => /\b_AGENT_RUN=(\S+)/.exec(environment)?.[1] ?? []))];
+}
+
+async function noneLeft(at: Place, runs: readonly string[] = [], deadlineMs = 10_000): Promise<readonly string[]> {
+  const left = (): readonly Process[] => [...alive(at), ...processes().filter(({ line }) => runs.some((run) => line.includes(run)))];
   for (const until = performance.now() + deadlineMs; performance.now() < until;) {
-    if (alive(at).length === 0) return [];
+    if (left().length === 0) return [];
     await new Promise((resolve) => { setTimeout(resolve, 50); });
   }
-  return alive(at);
+  return left().map(({ id, line }) => `${id} ${line}`);
 }
 
 /** Commands as a model may leave them: plain, deaf to signals, with children in the background, out of their group, holding the pipes. */
@@ -37,34 +50,54 @@ const commands: readonly string[] = [
 const commandOf = (n: number): string => commands[n % commands.length] ?? '';
 const calling = (at: Place, command: string): string => script(at, [{ calls: [{ name: 'bash', arguments: { command } }] }, { text: 'Done.' }]);
 
-/** Sends the signal once the command has made its mark. */
-function whenBegun(at: Place, signal: NodeJS.Signals): (child: ChildProcess) => void {
+/** Sends the signal once the command has made its mark; `look` comes before. */
+function whenBegun(at: Place, signal: NodeJS.Signals, look: () => void = () => undefined): (child: ChildProcess) => void {
   return (child) => {
     const timer = setInterval(() => {
       if (!readdirSync(at.work).includes('begun')) return;
       clearInterval(timer);
+      look();
       child.kill(signal);
     }, 20);
     child.once('close', () => { clearInterval(timer); });
   };
 }
 
-test('thirty terminals closed in the middle of a command leave no process behind', async () => {
+const terminals = 100;
+const atOnce = 6;
+
+test(`${terminals} terminals closed in the middle of a command leave no process behind`, async () => {
   const left: (readonly string[])[] = [];
   let closed = 0;
-  for (let batch = 0; batch < 10; batch++) {
-    await Promise.all([0, 1, 2].map(async (n) => {
+  let next = 0;
+  const closeSome = async (): Promise<void> => {
+    for (let n = next++; n < terminals; n = next++) {
       const at = place();
-      const screen = openScreen(at, ['--approval', 'never', '-m', calling(at, commandOf(batch * 3 + n)), 'go']);
+      const screen = openScreen(at, ['--approval', 'never', '-m', calling(at, commandOf(n)), 'go']);
       await screen.until(/\nbegun/);
+      const runs = runsOf(at);
       (screen.pty as unknown as { destroy(): void }).destroy();
-      left.push(await noneLeft(at));
+      left.push(runs.length === 1 ? await noneLeft(at, runs) : [`${runs.length} runs`]);
       closed++;
-    }));
-  }
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, closeSome));
   console.log(`closed terminals: ${closed}, processes left: ${left.flat().length}`);
-  expect([closed, left.flat()]).toEqual([30, []]);
-}, 240_000);
+  expect([closed, left.flat()]).toEqual([terminals, []]);
+}, 480_000);
+
+test('kill -9 of the program ends its command, the children of it, and what earlier commands left behind', async () => {
+  const left: (readonly string[])[] = [];
+  for (const command of [...commands, 'env -i sleep 600 & echo begun; sleep 600']) {
+    const at = place();
+    const begun = command.replace('echo begun', `touch ${join(at.work, 'begun')}`);
+    const calls = ['nohup sleep 600 >/dev/null 2>&1 & setsid sleep 600 >/dev/null 2>&1 & env -i sleep 600 & echo earlier', begun].map((text) => ({ calls: [{ name: 'bash', arguments: { command: text } }] }));
+    let runs: readonly string[] = [];
+    const { signal } = await agent(at, ['-p', '--approval', 'never', '-m', script(at, [...calls, { text: 'Done.' }]), 'go'], { onStart: whenBegun(at, 'SIGKILL', () => { runs = runsOf(at); }) });
+    left.push([signal, runs.length].join() === 'SIGKILL,1' ? await noneLeft(at, runs) : [`${signal}, ${runs.length} runs`]);
+  }
+  expect(left.flat()).toEqual([]);
+}, 120_000);
 
 test.each([['SIGTERM', 143], ['SIGHUP', 129], ['SIGINT', 130]] as const)('headless, %s ends the command, its children and the program: %i', async (signal, wanted) => {
   for (const command of commands) {
