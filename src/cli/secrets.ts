@@ -1,6 +1,7 @@
 import type { ProviderEntry } from '../config/config.js';
 import type { EventDraft } from '../core/event.js';
 import { isRecord } from '../core/json.js';
+import { createStreamMask, type HiddenText, type StreamMask } from '../core/stream-mask.js';
 
 /** A value that must never be written anywhere, and the name of what holds it. */
 export interface Secret { readonly name: string; readonly value: string }
@@ -41,10 +42,22 @@ function passwordsOf(url: string | undefined): readonly string[] {
   }
 }
 
+/** Each secret as it is written and as it stands inside JSON, longest first. */
+function hiddenTexts(secrets: readonly Secret[]): readonly HiddenText[] {
+  return secrets.flatMap(({ name, value }) => [...new Set([value, JSON.stringify(value).slice(1, -1)])].map((form) => ({ form, mark: `«redacted:${name}»` })))
+    .toSorted((a, b) => b.form.length - a.form.length);
+}
+
 /** Replaces each known secret by `«redacted:NAME»`, also where it stands inside JSON. */
 export function createMask(secrets: readonly Secret[]): (text: string) => string {
-  const forms = secrets.flatMap(({ name, value }) => [...new Set([value, JSON.stringify(value).slice(1, -1)])].map((form) => ({ form, mark: `«redacted:${name}»` })));
-  return (text) => forms.reduce((masked, { form, mark }) => (masked.includes(form) ? masked.replaceAll(form, mark) : masked), text);
+  const hidden = hiddenTexts(secrets);
+  return (text) => hidden.reduce((masked, { form, mark }) => (masked.includes(form) ? masked.replaceAll(form, mark) : masked), text);
+}
+
+/** The same for texts that come in pieces, each with a mask of its own. Undefined where there is nothing to hide. */
+export function createStreamMasks(secrets: readonly Secret[]): (() => StreamMask) | undefined {
+  const hidden = hiddenTexts(secrets);
+  return hidden.length === 0 ? undefined : () => createStreamMask(hidden);
 }
 
 /** The same for everything an event says: what is recorded is what a model is sent. Undefined where there is nothing to hide. */

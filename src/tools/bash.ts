@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import type { Json } from '../core/json.js';
+import type { StreamMask } from '../core/stream-mask.js';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
 import { describeCall } from './describe-call.js';
 import { fileFailure, FileRefusal } from './files/file-error.js';
@@ -21,6 +22,8 @@ export interface BashOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names that no child process gets to see. */
   readonly protectedEnv: readonly string[];
+  /** What hides known secrets in output that is shown while it comes. */
+  readonly outputMask?: () => StreamMask;
 }
 
 interface BashArgs { readonly command: string; readonly timeout_seconds?: number; readonly workdir?: string }
@@ -63,7 +66,7 @@ async function runCommand(args: BashArgs, ctx: ToolContext, options: BashOptions
   }
   const timeoutMs = Math.min((args.timeout_seconds ?? options.timeoutS) * 1000, ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY);
   const collector = createOutputCollector(ctx.limits.maxOutputBytes);
-  const progress = createProgressStream((chunk) => { ctx.progress(chunk); });
+  const progress = createProgressStream((chunk) => { ctx.progress(chunk); }, options.outputMask?.());
   const result = await options.processes.run({
     ...shellCommand(args.command, options.shell), cwd: workdir, env: shellEnvironment(options.env, options.protectedEnv),
     sandbox: ctx.sandbox, signal: ctx.signal, timeoutMs, maxTotalBytes, joined: true,

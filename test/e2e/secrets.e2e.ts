@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { agent, place, script, type Place } from './program.js';
+import { openScreen } from './terminal.js';
 
 /** Twelve secrets, by where the program is given them. None looks like a key: only their values give them away. */
 const secrets = {
@@ -86,6 +87,19 @@ test('secrets that tools print, files hold and people paste are not recorded, sh
   expect(found(readFileSync(join(at.work, 'processes.txt'), 'latin1'))).toEqual([]);
   expect(found(readFileSync(join(at.work, 'env.txt'), 'latin1'))).toEqual([proxyPassword, basePassword]);
   expect(readFileSync(join(at.work, 'new.txt'), 'utf8')).toBe(secrets.OPENAI_API_KEY);
+});
+
+test('a secret is not on the screen while a command prints it piece by piece or a model says it, nor in the result of a call by hand', async () => {
+  const at = seeded('http://127.0.0.1:9');
+  const key = secrets.GROQ_API_KEY;
+  const command = 'key=$(grep fifth notes.txt); for n in 1 2 3; do printf %s "${key:0:7}"; sleep 0.2; printf "%s\\n" "${key:7}"; sleep 0.2; done; cat notes.txt; echo printed; sleep 0.3';
+  const model = script(at, [{ calls: [{ name: 'bash', arguments: { command } }] }, { text: `It is ${key}, and that was all of it.` }]);
+  const screen = openScreen(at, ['--approval', 'never', '-m', model, 'go'], { columns: 200 });
+  await screen.until(/that was all of it/);
+  expect([found(screen.raw()), found(screen.text())]).toEqual([[], []]);
+  expect(screen.text()).toContain('It is «redacted:GROQ_API_KEY»');
+  const { stdout } = await agent(at, ['tools', 'call', 'bash', JSON.stringify({ command: 'cat notes.txt' }), '--approval', 'never']);
+  expect([found(stdout), Object.keys(JSON.parse(stdout) as object)]).toEqual([[], ['output', 'exit_code']]);
 });
 
 test('every file of ours is for its owner alone, whatever the umask', async () => {

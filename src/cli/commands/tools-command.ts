@@ -10,6 +10,7 @@ import type { Binding, Registry } from '../../core/tool.js';
 import { CliError, exit } from '../cli-error.js';
 import { endingSignals, onEndingSignal, type EndingSignal } from '../exit-code.js';
 import { columns, printListing } from '../json-output.js';
+import { createMask } from '../secrets.js';
 import type { RootOptions } from '../options.js';
 import { openPolicy } from '../open/policy-opening.js';
 import { openSandbox } from '../open/sandbox-opening.js';
@@ -60,7 +61,7 @@ export async function callTool(name: string, json: string, options: Options): Pr
   onEndingSignal((signal) => { stop.abort(signal); });
   const envelope = await runCall(setup, registry, { name, json, binding, signal: stop.signal });
   await processes.killBackground();
-  process.stdout.write(`${JSON.stringify(envelope)}\n`);
+  process.stdout.write(`${createMask(setup.secrets)(JSON.stringify(envelope))}\n`);
   if (stop.signal.aborted) return endingSignals[stop.signal.reason as EndingSignal];
   return isError(envelope) ? exit.failed : exit.done;
 }

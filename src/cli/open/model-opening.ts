@@ -9,7 +9,7 @@ import { findModel } from '../../providers/models.js';
 import type { Wire } from '../../providers/wires/wire.js';
 import { CliError, exit } from '../cli-error.js';
 import { providerSettings, type ModelWish } from './provider-settings.js';
-import { createMask } from '../secrets.js';
+import { createMask, createStreamMasks } from '../secrets.js';
 import type { Setup } from '../setup.js';
 
 /** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
@@ -20,7 +20,8 @@ export interface OpenedModel { readonly provider: Provider; readonly ref: ModelR
 export async function openModel(setup: Setup, wish: ModelWish): Promise<OpenedModel> {
   const { ref, endpoint } = await resolveReady(setup, wish);
   const opened = await connect(setup, ref, endpoint);
-  return setup.secrets.length === 0 ? opened : { ...opened, provider: maskProvider(opened.provider, createMask(setup.secrets)) };
+  const streams = createStreamMasks(setup.secrets);
+  return streams ? { ...opened, provider: maskProvider(opened.provider, createMask(setup.secrets), streams) } : opened;
 }
 
 /** The model and endpoint that are wished for. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a missing key, 1 for a local server that
