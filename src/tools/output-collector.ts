@@ -13,6 +13,8 @@ export interface OutputCollector {
 }
 
 const sniffBytes = 8192;
+// oxlint-disable-next-line no-control-regex -- NUL is what is looked for
+const nulRow = /\0{3,}/g;
 /** Room for the characters that stand across the cuts. */
 const slackBytes = 8;
 
@@ -79,11 +81,12 @@ function shownText(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8').replaceAll('\0', String.raw`\0`);
 }
 
-/** More than 1 % NUL, or more than 10 % that is not UTF-8. */
+/** More than 1 % of it rows of NULs, or more than 10 % that is not UTF-8. A NUL by itself separates names (`find -print0`). */
 function looksBinary(sample: Buffer): boolean {
   if (sample.length === 0) return false;
-  const nuls = sample.reduce((count, byte) => count + (byte === 0 ? 1 : 0), 0);
-  if (nuls * 100 > sample.length) return true;
+  let padding = 0;
+  for (const [row] of sample.includes(0) ? sample.toString('latin1').matchAll(nulRow) : []) padding += row.length;
+  if (padding * 100 > sample.length) return true;
   const replaced = withoutCutEnd(sample).toString('utf8').split('\uFFFD').length - 1;
   return replaced * 10 > sample.length;
 }
