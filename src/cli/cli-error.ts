@@ -1,3 +1,5 @@
+import { missingPart } from './missing-part.js';
+
 /** Exit codes. Source: contracts 1. */
 export const exit = { done: 0, failed: 1, usage: 2, limit: 3, credentials: 4, cost: 5, denied: 6, session: 7, interrupted: 130, terminated: 143 } as const;
 
@@ -17,8 +19,9 @@ export class CliError extends Error {
 /** The two lines on stderr. No stack trace unless `debug`. */
 export function describeFailure(error: unknown, debug: boolean): { readonly text: string; readonly exitCode: number } {
   const failure = error instanceof CliError ? error : null;
-  const message = error instanceof Error ? error.message : String(error);
-  const hint = failure?.hint ?? 'This is a bug in agent. Run again with --debug for a stack trace.';
+  const missing = missingPart(error);
+  const message = missing?.message ?? (error instanceof Error ? error.message : String(error));
+  const hint = failure?.hint ?? missing?.hint ?? 'This is a bug in agent. Run again with --debug for a stack trace.';
   const stack = debug && error instanceof Error && error.stack ? `\n${error.stack}` : '';
   return { text: `agent: ${message}\n${hint}${stack}\n`, exitCode: failure?.exitCode ?? exit.failed };
 }

@@ -1,6 +1,7 @@
 import type { Log } from '../../core/log.js';
 import { leaveTerminal } from '../../ui/terminal-modes.js';
 import { exit } from '../cli-error.js';
+import { missingPart } from '../missing-part.js';
 
 /** A bug that nothing caught ends the program, but gives the terminal back first and says where the details are. What was said so far is in the record. */
 export function giveTerminalBackOnCrash(log: Log, debug: boolean): void {
@@ -9,7 +10,8 @@ export function giveTerminalBackOnCrash(log: Log, debug: boolean): void {
     const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
     log({ at: 'crash', message: 'an error was not caught', error: stack });
     const message = error instanceof Error ? error.message : String(error);
-    process.stderr.write(`\r\nagent: the program failed: ${message}\nThe session is kept: agent -c goes on. The log file has the details.\n${debug ? `${stack}\n` : ''}`);
+    const said = missingPart(error) ?? { message: `the program failed: ${message}`, hint: 'The session is kept: agent -c goes on. The log file has the details.' };
+    process.stderr.write(`\r\nagent: ${said.message}\n${said.hint}\n${debug ? `${stack}\n` : ''}`);
     process.exit(exit.failed);
   };
   process.on('uncaughtException', crashed);
