@@ -19,9 +19,7 @@ export class CliError extends Error {
 /** The two lines on stderr. No stack trace unless `debug`. */
 export function describeFailure(error: unknown, debug: boolean): { readonly text: string; readonly exitCode: number } {
   const failure = error instanceof CliError ? error : null;
-  const missing = missingPart(error);
-  const message = missing?.message ?? (error instanceof Error ? error.message : String(error));
-  const hint = failure?.hint ?? missing?.hint ?? 'This is a bug in agent. Run again with --debug for a stack trace.';
+  const { message, hint } = failure ?? missingPart(error) ?? { message: error instanceof Error ? error.message : String(error), hint: 'This is a bug in agent. Run again with --debug for a stack trace.' };
   const stack = debug && error instanceof Error && error.stack ? `\n${error.stack}` : '';
   return { text: `agent: ${message}\n${hint}${stack}\n`, exitCode: failure?.exitCode ?? exit.failed };
 }
