@@ -4,8 +4,10 @@ import type { EarlyFrame } from './repl/early-frame.js';
 import { version } from './version.js';
 
 const argv = process.argv.slice(2);
-if (argv[0] === '--version' || argv[0] === '-V') process.stdout.write(`${version}\n`);
-else {
+if (argv[0] === '--version' || argv[0] === '-V') {
+  process.stdout.on('error', () => { process.exitCode = 1; });
+  process.stdout.write(`${version}\n`);
+} else {
   let early: EarlyFrame | null = null;
   try {
     early = process.stdin.isTTY && process.stdout.isTTY ? (await import('./repl/early-frame.js')).paintEarly(argv, process.env) : null;

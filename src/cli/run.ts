@@ -3,10 +3,12 @@ import { CliError, describeFailure, exit } from './cli-error.js';
 import type { EarlyFrame } from './repl/early-frame.js';
 import { letGoOfLostTerminals } from './lost-terminal.js';
 import { buildProgram } from './program.js';
+import { watchStandardOutput } from './standard-output.js';
 
 /** Runs one command line and ends the process with its exit code. */
 export async function run(argv: readonly string[], early: EarlyFrame | null): Promise<void> {
   process.once('exit', letGoOfLostTerminals);
+  const output = watchStandardOutput();
   let exitCode: number;
   try {
     exitCode = await parse(argv, early);
@@ -17,7 +19,9 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
     process.stderr.write(createMask(knownSecrets(process.env))(failure.text));
     exitCode = failure.exitCode;
   }
-  process.exit(exitCode);
+  const lost = await output.taken();
+  if (lost !== null) process.stderr.write(`agent: standard output cannot be written: ${lost.message}\nMake room or send it elsewhere; what was printed is not whole.\n`);
+  process.exit(lost !== null && exitCode === exit.done ? exit.failed : exitCode);
 }
 
 async function parse(argv: readonly string[], early: EarlyFrame | null): Promise<number> {

@@ -92,7 +92,7 @@ function promptText(given: string, cwd: string): string {
   if (!given.startsWith('@')) return given;
   const path = resolve(cwd, given.slice(1));
   try {
-    return readFileSync(path, 'utf8');
+    return readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
   } catch (error) {
     throw new CliError(exit.usage, `--system-prompt: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, 'Name a readable file after the @.');
   }

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -149,6 +149,22 @@ test('a reader that goes away ends the program quietly', async () => {
   const model = script(at, [{ text: 'word '.repeat(20_000) }]);
   const { code, stderr } = await agent(at, ['-p', '-m', model, '--output-format', 'stream-json', 'go'], { onStart: (child) => { child.stdout?.destroy(); } });
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+});
+
+test('a slow reader gets all of what a command prints', () => {
+  const at = place();
+  const piped = spawnSync('sh', ['-c', '"$@" | { sleep 1; wc -c; }', 'sh', process.execPath, binary, 'tools', 'call', 'bash', '{"command":"seq 1 100000"}'], { cwd: at.work, env: at.env, input: '', encoding: 'utf8' });
+  expect(Number(piped.stdout)).toBeGreaterThan(588_895);
+});
+
+test('output that cannot be written is one message and exit code 1', () => {
+  const at = place();
+  for (const args of [['tools', 'list'], ['-p', 'list *'], ['-p', '--output-format', 'stream-json', 'list *']]) {
+    const full = openSync('/dev/full', 'w');
+    const { status, stderr } = spawnSync(process.execPath, [binary, ...args], { cwd: at.work, env: at.env, stdio: ['ignore', full, 'pipe'], encoding: 'utf8' });
+    closeSync(full);
+    expect({ args, status, stderr }).toEqual({ args, status: 1, stderr: expect.stringMatching(/^agent: standard output cannot be written: ENOSPC.*\n.+\n$/) });
+  }
 });
 
 test('an interrupt ends the turn, its command and the program: 130', async () => {

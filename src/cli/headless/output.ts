@@ -5,14 +5,13 @@ export interface Output {
   drained(): Promise<void>;
 }
 
-/** `onClosed` is called once when the reader has gone; later writes go nowhere. */
+/** `onClosed` is called once when the reader has gone or nothing can be written any more; later writes go nowhere. */
 export function createOutput(stream: NodeJS.WriteStream, onClosed: () => void): Output {
   let closed = false;
-  stream.on('error', (error: NodeJS.ErrnoException) => {
+  stream.on('error', () => {
     if (closed) return;
     closed = true;
-    if (error.code === 'EPIPE' || error.code === 'ERR_STREAM_DESTROYED') onClosed();
-    else throw error;
+    onClosed();
   });
   return {
     write: (text) => { if (!closed) stream.write(text); },
