@@ -7,7 +7,7 @@ import type { AgentPaths } from '../config/paths.js';
 import { fileProblem, type ConfigProblem } from '../config/problem.js';
 import type { SchemaNode } from '../config/schema.js';
 import { isRecord } from '../core/json.js';
-import { nearestName } from '../core/nearest.js';
+import { didYouMean, nearestName } from '../core/nearest.js';
 import { parseStyle, roles, type CustomTheme, type Role, type TextStyle } from '../ui/theme-style.js';
 
 /** The names that need no file. */
@@ -36,7 +36,8 @@ export function themeNames(files: Pick<AgentPaths, 'config'>): readonly string[]
 export async function loadTheme(name: string, files: Pick<AgentPaths, 'config'>): Promise<LoadedTheme> {
   const path = join(folderOf(files), `${name}.json`);
   const content = readConfigFile(path);
-  if (content.kind === 'missing') return wrong(path, `ui.theme: there is no theme ${name}`, `Known: ${[...ownThemes, ...themeNames(files)].join(', ')}. One of your own would be ${path}.`);
+  const known = [...ownThemes, ...themeNames(files)];
+  if (content.kind === 'missing') return wrong(path, `ui.theme: there is no theme ${name}`, `${didYouMean(name, known)} Known: ${known.join(', ')}. One of your own would be ${path}.`.trim());
   if (content.kind === 'unreadable') return wrong(path, `${path}: ${content.reason}`, 'Make it a readable file.');
   const parsed = await parseConfigText(content.text);
   if (parsed.kind === 'broken') return wrong(path, `${path}:${parsed.position.line}:${parsed.position.column}: not valid JSON: ${parsed.reason}`, 'Correct it there; comments and trailing commas are allowed.');

@@ -52,18 +52,23 @@ test.each([
 
 test('a name without a file says which there are', async () => {
   const { problem } = makeHome({ 'mine.json': '{}' });
-  expect(await problem('nine')).toEqual(['ui.theme: there is no theme nine', 'Known: auto, dark, light, none, mine. One of your own would be ~/themes/nine.json.']);
+  expect(await problem('nine')).toEqual(['ui.theme: there is no theme nine', 'Did you mean none or mine? Known: auto, dark, light, none, mine. One of your own would be ~/themes/nine.json.']);
 });
 
-test('config check looks at the theme that is configured', async () => {
+test('config check looks at the theme that is configured, config set takes none that cannot be used', async () => {
   const { home } = makeHome({ 'mine.json': '{ "colors": { "good": "nope" } }' });
   writeFileSync(join(home, 'config.json'), '{ "ui": { "theme": "mine" } }');
   let err = '';
   const io = { stdout: { write: () => undefined }, stderr: { write: (text: string) => { err += text; } }, env: { AGENT_HOME: home }, cwd: home, home };
   expect(await runConfigCommand(['check'], io)).toBe(2);
   expect(err).toContain('mine.json:1:23: "colors.good" must be words');
+  expect(await runConfigCommand(['set', 'ui.theme', 'drak'], io)).toBe(2);
+  expect(err).toContain('ui.theme: there is no theme drak\nDid you mean dark?');
+  expect(await runConfigCommand(['set', 'ui.theme', 'mine'], io)).toBe(2);
   writeFileSync(join(home, 'themes', 'mine.json'), '{}');
   expect(await runConfigCommand(['check'], io)).toBe(0);
+  expect(await runConfigCommand(['set', 'ui.theme', 'mine'], io)).toBe(0);
+  expect(await runConfigCommand(['set', 'ui.theme', 'dark'], io)).toBe(0);
 });
 
 test('the schema names every role, ajv takes it, and the manual names every role too', () => {

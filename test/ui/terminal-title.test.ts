@@ -86,6 +86,16 @@ test('a crash, which has only the streams, gives the title back once', () => {
   expect(sent.split(pop)).toHaveLength(2);
 });
 
+test('a session that is gone over to is idle, whatever ran in the one before', () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.tick(2_000);
+  expect(harness.scheduled()).toBeGreaterThan(0);
+  harness.repl.attach({ ...createFakeSession(), id: 's2' });
+  harness.tick(5_000);
+  expect(harness.scheduled()).toBe(0);
+});
+
 test('another session has another title', async () => {
   const harness = openRepl({ title: () => null });
   harness.type('first\r');

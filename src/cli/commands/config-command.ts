@@ -1,4 +1,4 @@
-import { agentPaths, type Environment } from '../../config/paths.js';
+import { agentPaths, type AgentPaths, type Environment } from '../../config/paths.js';
 import { editConfigFile } from '../../config/edit.js';
 import { resolveKey, variableOf, type Key } from '../../config/key.js';
 import { loadConfig, type LoadedConfig, type LoadOptions } from '../../config/load.js';
@@ -71,7 +71,10 @@ async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Pro
   if (!key) return failWith(io, unknownKeyProblem(name, 'agent config set'));
   const parsed = text === 'null' ? { ok: true as const, value: undefined } : parseText(text, key);
   if (!parsed.ok) return failWith(io, textProblem(keyText(key.path), key.path, parsed.reason));
-  const { config: file } = agentPaths(io.env, io.home);
+  const files = agentPaths(io.env, io.home);
+  const { config: file } = files;
+  const unusable = keyText(key.path) === 'ui.theme' ? await themeProblem(parsed.value, files) : null;
+  if (unusable) return failWith(io, unusable);
   try {
     const edited = await editConfigFile(file, key.path, parsed.value);
     if (!edited.ok) return failWith(io, edited.problem);
@@ -95,14 +98,21 @@ async function sayOverruled(key: Key, io: ConfigCommandIo): Promise<number> {
 async function check(io: ConfigCommandIo): Promise<number> {
   const loaded = await load(io);
   const { ui, files } = loaded.config;
-  const theme = ownThemes.includes(ui.theme) ? null : await loadTheme(ui.theme, files);
-  const problems = [...loaded.problems, ...(theme === null || theme.ok ? [] : [theme.problem])];
+  const theme = await themeProblem(ui.theme, files);
+  const problems = [...loaded.problems, ...(theme ? [theme] : [])];
   if (io.json) {
     print(io, JSON.stringify(problems.map(({ message, hint, key, where, line, column, nearest }) => ({ message, hint, key, where, line: line ?? null, column: column ?? null, nearest: nearest ?? null }))));
   } else if (problems.length === 0) {
     print(io, `${loaded.config.files.config}: ok${loaded.project ? `\n${loaded.project.file.path}: ${loaded.project.trusted ? 'ok' : 'not trusted'}` : ''}`);
   }
   return report({ ...loaded, problems }, io);
+}
+
+/** What is wrong with a theme of the user's own. */
+async function themeProblem(name: unknown, files: Pick<AgentPaths, 'config'>): Promise<ConfigProblem | null> {
+  if (typeof name !== 'string' || ownThemes.includes(name)) return null;
+  const loaded = await loadTheme(name, files);
+  return loaded.ok ? null : loaded.problem;
 }
 
 function load(io: ConfigCommandIo): Promise<LoadedConfig> {
