@@ -93,7 +93,9 @@ function createKeeper(maxBytes: number): Keeper {
 
 function cutLine(line: number, start: string, lineBytes: number, maxBytes: number): string {
   const marker = (omitted: number): string => `\n[… ${omitted} bytes of line ${line} omitted]`;
-  const head = headBytes(start, Math.max(0, maxBytes - utf8Bytes(marker(lineBytes))));
+  const room = maxBytes - utf8Bytes(marker(lineBytes));
+  if (room < 0) return headBytes(start, maxBytes);
+  const head = headBytes(start, room);
   return head + marker(lineBytes - utf8Bytes(head));
 }
 
