@@ -66,7 +66,7 @@ class ScreenRepl implements ReplHandle {
     this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
     this.#past = createPastInputs({ options, input: this.#input, timers: this.#timers, notice: (level, message) => { this.notice(level, message); }, onChange: () => { this.#echo(); } });
     this.#title = createWorkTitle(options);
-    this.#display = createDisplay({ ...options, status: () => ({ ...options.status(), mode: this.#input.mode() }) }, () => { this.#echo(); });
+    this.#display = createDisplay({ ...options, status: () => ({ ...options.status(), mode: this.#input.mode(), stopping: this.#work.stopping() }) }, () => { this.#echo(); });
     this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); }, ...(options.reasoning ? { reasoning: options.reasoning } : {}) });
     this.#context = commandContext(this, { display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session, colored: options.facts.colors > 0, onPrinted: () => { this.#frame(); } });
     const early = options.firstFrame?.takeKeys() ?? [];
@@ -231,6 +231,7 @@ class ScreenRepl implements ReplHandle {
   /** What was queued comes back into the input: it was written for a turn that is no more. */
   #interrupt(): void {
     this.#takeBack();
+    this.#work.stop();
     this.#turns.interrupt();
   }
 

@@ -16,6 +16,8 @@ export interface StatusFacts {
   readonly contextWindow?: number | null | undefined;
   /** What the input's keys mean now, where they have modes. */
   readonly mode?: string | null | undefined;
+  /** The turn was told to end. */
+  readonly stopping?: boolean | undefined;
 }
 
 /** One row, at most `columns - 1` wide. What matters least is left out first. */
@@ -23,7 +25,7 @@ export function statusLine(facts: StatusFacts | null, view: View, state: { reado
   const room = Math.max(0, columns - 1);
   if (state.hint !== null) return theme.paint('warn', fitWidth(state.hint, room));
   const separator = ` ${theme.glyphs.dot} `;
-  const parts = [(facts?.mode ?? '').toUpperCase(), activity(view, state, facts?.mode === 'insert' ? 'ctrl-c' : 'esc'), ...(facts ? factParts(facts, view) : [])].filter((part) => part !== '').map((part) => sanitize(part));
+  const parts = [(facts?.mode ?? '').toUpperCase(), activity(view, state, facts), ...(facts ? factParts(facts, view) : [])].filter((part) => part !== '').map((part) => sanitize(part));
   const kept: string[] = [];
   let width = 0;
   for (const part of parts) {
@@ -35,15 +37,18 @@ export function statusLine(facts: StatusFacts | null, view: View, state: { reado
   return theme.paint('dim', kept.length > 0 ? kept.join(separator) : fitWidth(parts[0] ?? '', room));
 }
 
-function activity(view: View, state: { readonly nowMs: number; readonly busySinceMs: number | null }, key: string): string {
-  if (view.retry) {
-    const seconds = Math.max(0, Math.ceil((view.retry.atMs - state.nowMs) / 1_000));
+function activity(view: View, { nowMs, busySinceMs }: { readonly nowMs: number; readonly busySinceMs: number | null }, facts: StatusFacts | null): string {
+  if (view.retry && !facts?.stopping) {
+    const seconds = Math.max(0, Math.ceil((view.retry.atMs - nowMs) / 1_000));
     return `retry ${view.retry.attempt}/${view.retry.maxRetries} in ${seconds}s: ${view.retry.reason}`;
   }
-  if (!view.busy || state.busySinceMs === null) return '';
+  return view.busy && busySinceMs !== null ? doing(view, formatElapsed(nowMs - busySinceMs), facts) : '';
+}
+
+function doing(view: View, elapsed: string, facts: StatusFacts | null): string {
+  if (facts?.stopping) return `stopping ${elapsed}`;
   if (view.questions.length > 0) return 'waiting for you';
-  const doing = view.reasoning !== '' && view.text === '' ? 'thinking' : 'working';
-  return `${doing} ${formatElapsed(state.nowMs - state.busySinceMs)}, ${key} interrupts`;
+  return `${view.reasoning !== '' && view.text === '' ? 'thinking' : 'working'} ${elapsed}, ${facts?.mode === 'insert' ? 'ctrl-c' : 'esc'} interrupts`;
 }
 
 function factParts(facts: StatusFacts, view: View): string[] {

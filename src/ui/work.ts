@@ -15,6 +15,9 @@ export interface Work {
   /** Something was sent. `busy` says afterwards whether anything came of it. */
   sent(send: () => void, busy: () => boolean): void;
   heed(event: AgentEvent): void;
+  /** The turn was told to end: a command may take a moment for that. */
+  stop(): void;
+  stopping(): boolean;
   /** Another session is on the screen, which is idle. */
   reset(): void;
   /** While something runs, elapsed times move on once a second. Nothing is scheduled when idle. */
@@ -25,9 +28,11 @@ interface Parts { readonly clock: Clock; readonly output: Pick<OutputPort, 'writ
 
 export function createWork({ clock, output, how, timers }: Parts): Work {
   let sinceMs: number | null = null;
+  let stopping = false;
   const ended = (): void => {
     const long = sinceMs !== null && clock() - sinceMs >= longTurnMs;
     sinceMs = null;
+    stopping = false;
     if (long) notify(output, how);
   };
   return {
@@ -42,7 +47,9 @@ export function createWork({ clock, output, how, timers }: Parts): Work {
       if (event.type === 'turn_ended') ended();
       if (event.type === 'approval_requested') notify(output, how);
     },
-    reset: () => { sinceMs = null; },
+    stop: () => { stopping = sinceMs !== null; },
+    stopping: () => stopping,
+    reset: () => { sinceMs = null; stopping = false; },
     wake: (view, onWake) => {
       const nowMs = clock();
       const young = view.calls.some((call) => call.startedAtMs !== null && nowMs - call.startedAtMs < patienceMs);

@@ -250,3 +250,19 @@ test('escape sequences in a tool\'s output do not reach the terminal', async () 
   expect(harness.terminal.sent()).not.toMatch(/\x1b\]|\x07|\x1b\[2J|\x1b\[\?1049/);
   expect(harness.terminal.lines()).toContain('abc red');
 });
+
+test('an interrupt that takes a moment says so', async () => {
+  const session = createFakeSession();
+  const harness = openRepl({ session: { ...session, interrupt: () => undefined } });
+  harness.type('go\r');
+  harness.tick(1_500);
+  harness.type('\x1b');
+  harness.tick(1_000);
+  await harness.settle();
+  expect(shown(harness.terminal).at(-2)).toMatch(/^stopping 2s · offline/);
+  await session.end('interrupted');
+  harness.type('again\r');
+  harness.tick(40);
+  await harness.settle();
+  expect(shown(harness.terminal).at(-2)).toMatch(/^working 0s, esc interrupts/);
+});
