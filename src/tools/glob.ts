@@ -1,4 +1,4 @@
-import { realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
 import { describeCall } from './describe-call.js';
 import { fileFailure, FileRefusal } from './files/file-error.js';
@@ -37,6 +37,7 @@ async function listMatches(args: GlobArgs, ctx: ToolContext, options: SearchOpti
   try {
     if (!statSync(absolute).isDirectory()) throw new FileRefusal('execution_failed', `${shownPath(requested)} is not a directory.`);
     root = realpathSync(absolute);
+    accessSync(root, constants.R_OK | constants.X_OK);
   } catch (error) {
     return fileFailure(error, requested, absolute);
   }

@@ -1,4 +1,4 @@
-import { realpathSync, statSync } from 'node:fs';
+import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { utf8Bytes, wellFormed } from '../core/text.js';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
@@ -72,6 +72,7 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
     if (await isBinaryFile(absolute, requested)) return finished(listing, 0);
     const root = realpathSync(absolute);
     const start = statSync(root).isDirectory() ? root : dirname(root);
+    if (start === root) accessSync(root, constants.R_OK | constants.X_OK);
     request = {
       pattern: args.pattern, cwd: ctx.cwd, target: relativePath(ctx.cwd, absolute), glob: narrowing(args.glob), ignoreCase: args.ignore_case === true, context: args.context ?? 0,
       includeIgnored: args.include_ignored === true, outsideRepository: !inRepository(start), sandbox: ctx.sandbox, env: options.env,

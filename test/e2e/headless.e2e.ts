@@ -193,17 +193,30 @@ test('a home that cannot be written costs one warning, not the answer', async ()
   expect(stderr.match(/cannot be saved/g)).toHaveLength(1);
 });
 
-test('a file that is protected from writing is not written over', () => {
-  const at = place({ 'mine.txt': 'old\n' });
+test('what the system refuses is permission_denied: a protected file is not written over, a locked folder not called empty', () => {
+  const at = place({ 'mine.txt': 'old\n', 'locked/x.txt': 'x' });
   const person = process.getuid?.() === 0 ? 65_534 : process.getuid?.() ?? 0;
   chmodSync(join(at.work, 'mine.txt'), 0o444);
-  for (const path of [dirname(at.work), at.home, at.work, join(at.work, 'mine.txt')]) if (process.getuid?.() === 0) chownSync(path, person, person);
+  for (const path of [dirname(at.work), at.home, at.work, join(at.work, 'mine.txt'), join(at.work, 'locked')]) if (process.getuid?.() === 0) chownSync(path, person, person);
+  chmodSync(join(at.work, 'locked'), 0o000);
   const run = (tool: string, args: unknown) => spawnSync(process.execPath, [binary, 'tools', 'call', tool, JSON.stringify(args)], { cwd: at.work, env: at.env, uid: person, input: '', encoding: 'utf8' });
   for (const [tool, args] of [['file_write', { path: 'mine.txt', content: 'new' }], ['file_edit', { path: 'mine.txt', old_string: 'old', new_string: 'new' }]] as const) {
     expect(JSON.parse(run(tool, args).stdout)).toMatchObject({ code: 'permission_denied', error: expect.stringContaining('mine.txt') });
   }
+  for (const [tool, args] of [['glob', { pattern: '**', path: 'locked' }], ['grep', { pattern: 'x', path: 'locked' }]] as const) {
+    expect(JSON.parse(run(tool, args).stdout)).toMatchObject({ code: 'permission_denied', error: expect.stringContaining('locked') });
+  }
+  expect(JSON.parse(run('glob', { pattern: '**' }).stdout)).toMatchObject({ output: 'mine.txt' });
   expect(readFileSync(join(at.work, 'mine.txt'), 'utf8')).toBe('old\n');
   expect(JSON.parse(run('file_write', { path: 'other.txt', content: 'new' }).stdout)).toMatchObject({ bytes: 3 });
+  chmodSync(join(at.work, 'locked'), 0o700);
+});
+
+test('a command on the record says what to do where it cannot be opened', async () => {
+  const at = place();
+  writeFileSync(join(at.home, '.agent'), 'a file');
+  const { code, stderr } = await agent(at, ['sessions', 'list']);
+  expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringMatching(/^agent: The session database .+\n(?!This is a bug).+\n$/) });
 });
 
 test('nothing is kept on disk with --ephemeral', async () => {
