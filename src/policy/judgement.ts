@@ -9,6 +9,6 @@ export interface Judgement {
   readonly guarded: boolean;
   /** The sandbox, or for file tools the workspace, holds all that it may do. */
   readonly confined: boolean;
-  /** A rule of the user decides. */
-  readonly ruling: 'allow' | 'ask' | 'deny' | null;
+  /** A rule of the user decides; `sandbox`: it could not be carried out in the sandbox. */
+  readonly ruling: 'allow' | 'ask' | 'deny' | 'sandbox' | null;
 }

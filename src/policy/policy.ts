@@ -32,9 +32,10 @@ export function createPolicy(options: PolicyOptions): Policy {
     async assess(call, cwd): Promise<Verdict> {
       const judgement = await judgeCall(call, cwd, shared);
       const decision = decide(judgement, approval, sandbox);
-      const { risk, reasons, targets } = judgement;
+      const { risk, targets } = judgement;
+      const reasons = decision === 'ask' && judgement.reasons.length === 0 && judgement.ruling !== 'ask' ? ['every call is asked about'] : [...ruleReason(judgement, decision), ...judgement.reasons];
       const everyMode = decision === 'ask' && decide(judgement, 'never', sandbox) === 'ask';
-      return { risk, decision, reasons: decision === 'ask' && reasons.length === 0 ? ['every call is asked about'] : reasons, sandbox, ...(everyMode ? { everyMode } : {}), ...(targets.length > 0 ? { targets } : {}) };
+      return { risk, decision, reasons, sandbox, ...(everyMode ? { everyMode } : {}), ...(targets.length > 0 ? { targets } : {}) };
     },
   };
 }
@@ -62,7 +63,7 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
   const guarded = guards.length + held.length > 0;
   const shared = { guarded, confined: outside.length === 0 && judged.length > 0, targets: writes || guarded ? paths : [] };
   const risk = guards.length > 0 ? 'dangerous' : writes ? 'mutating' : 'read-only';
-  if (writes && rules.sandbox === 'read-only') return { ...shared, risk, reasons: [`${tool.name} writes, and the sandbox is read-only`, ...guards], ruling: 'deny' };
+  if (writes && rules.sandbox === 'read-only') return { ...shared, risk, reasons: [`${tool.name} writes, and the sandbox is read-only`, ...guards], ruling: 'sandbox' };
   const reasons = [...guards, ...(writes ? [...outside, `${tool.name} writes ${paths.join(', ')}`] : held)];
   return { ...shared, risk, reasons, ruling: rulingOf({ tool: tool.name, paths }, rules) };
 }
@@ -87,10 +88,16 @@ function secretFilter(glob: unknown, tool: string, secrets: SecretPaths): readon
   return secrets.matches(`/${named}`) || (/^[.\w]/.test(named) && secrets.mayMatch(`/${named}`)) ? [`the filter ${glob} singles out files with secrets`] : [];
 }
 
+/** Names the user's own rule first, so that what was refused or asked is known to be theirs to change. */
+function ruleReason({ ruling }: Judgement, decision: Verdict['decision']): readonly string[] {
+  if (ruling === 'deny') return ['a rule in `rules.deny` refuses it'];
+  return ruling === 'ask' && decision === 'ask' ? ['a rule in `rules.ask` wants it asked'] : [];
+}
+
 /** The one rule from risk to decision. Contracts 1 (approval modes) and 8 (secrets). */
 function decide(judgement: Judgement, approval: ApprovalMode, sandbox: Sandbox): Verdict['decision'] {
   const { risk, guarded, confined, ruling } = judgement;
-  if (ruling === 'deny') return 'deny';
+  if (ruling === 'deny' || ruling === 'sandbox') return 'deny';
   if (guarded || approval === 'always') return 'ask';
   if (approval === 'never') return 'allow';
   if (ruling !== null) return ruling;

@@ -120,3 +120,13 @@ describe('allow rules that are not taken', () => {
     expect(refusedAllow({ tool: 'bash', argv })).toBeNull();
   });
 });
+
+test('a call that a rule stops says so first', async () => {
+  const reasons = async (given: Partial<Rules>, approval: ApprovalMode = 'dangerous'): Promise<readonly string[]> => (await assess(given, 'bash', 'execute', { command: 'git push' }, approval)).reasons;
+  const push: Rule = { tool: 'bash', argv: ['git', 'push'] };
+  const own = await reasons({});
+  expect(await reasons({ deny: [push] })).toEqual(['a rule in `rules.deny` refuses it', ...own]);
+  expect(await reasons({ ask: [push] })).toEqual(['a rule in `rules.ask` wants it asked', ...own]);
+  expect(await reasons({ ask: [push] }, 'never')).toEqual(own);
+  expect((await assess({ deny: [{ tool: 'glob' }] }, 'glob', 'read', { pattern: '*' })).reasons).toEqual(['a rule in `rules.deny` refuses it']);
+});
