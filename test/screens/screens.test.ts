@@ -116,3 +116,28 @@ test('a pasted block, history search, help', async () => {
   harness.type('/help\r');
   await expectScreen(harness, 'help');
 });
+
+test('vim keys in normal mode while a turn runs; reasoning in full', async () => {
+  const harness = openRepl({ columns: 72, rows: 16, keys: 'vim', reasoning: 'full' });
+  await harness.settle();
+  harness.type('look around, then fix it\r');
+  harness.session.emit({ type: 'reasoning_delta', text: 'The user wants two things.\nFirst I list the files.\n\nThen' });
+  harness.type('and mind the \\\rtests');
+  harness.type('\x1b');
+  harness.tick(40);
+  harness.type('kw');
+  await expectScreen(harness, 'vim-reasoning');
+});
+
+test('what an answer was reasoned from, in the pager', async () => {
+  const harness = openRepl({ columns: 72, rows: 16, reasoningOf: (items) => JSON.stringify(items) });
+  harness.session.append({ kind: 'assistant', content: 'The limit is checked after the request.', data: { response_id: 'r1', provider: 'p', api: 'a', model: 'm', stop: 'stop', reasoning: ['I compare both loops.'] } });
+  harness.type('\x0f');
+  await expectScreen(harness, 'reasoning-pager');
+});
+
+test('the picker of colours, with one of the user\'s own', async () => {
+  const harness = openRepl({ columns: 72, rows: 12, themes: { current: 'sea', names: () => ['sea'], load: async () => null } });
+  harness.type('/theme\r');
+  await expectScreen(harness, 'themes');
+});

@@ -75,7 +75,7 @@ export function openRepl(options: Partial<ReplOptions> & { readonly columns?: nu
     terminal, session, repl, history, exits: () => exits, raw: () => raw, tick,
     type: (bytes) => { onData?.(bytes); },
     settle: async () => {
-      await import('../../src/ui/panels/ink-panel.js');
+      await Promise.all([import('../../src/ui/panels/ink-panel.js'), import('../../src/ui/input/vim.js')]);
       for (let i = 0; i < 20; i++) await new Promise((done) => { setImmediate(done); });
       tick(40);
       await terminal.settle();
