@@ -1,5 +1,6 @@
 // The start path: `--version` answers before anything else is loaded, a prompt stands before the rest is, and everything else is loaded when it is
 // known to be needed.
+import * as nodeModule from 'node:module';
 import type { EarlyFrame } from './repl/early-frame.js';
 import { version } from './version.js';
 
@@ -11,6 +12,7 @@ if (argv[0] === '--version' || argv[0] === '-V') {
   let early: EarlyFrame | null = null;
   try {
     early = process.stdin.isTTY && process.stdout.isTTY ? (await import('./repl/early-frame.js')).paintEarly(argv, process.env) : null;
+    if ('enableCompileCache' in nodeModule) (await import('./compile-cache.js')).keepCompiled(argv, process.env, nodeModule);
     await (await import('./run.js')).run(argv, early);
   } catch (error) {
     // Whatever else goes wrong is told by `run`: here a part of the program cannot be loaded.
