@@ -44,5 +44,9 @@ export function patternInside(root: string, pattern: string): string | null {
     if (!inner.startsWith(prefix)) return null;
     inner = inner.slice(prefix.length);
   }
-  return inner.replace(/\\.|[()|+^$@]/gs, (found) => (found.length > 1 ? found : `\\${found}`)).replace(/^!/, String.raw`\!`);
+  const plain = inner
+    .replace(/\\.|\[\^|[()|+^$@]/gs, (found) => (found === '[^' ? '[!' : found.length > 1 ? found : `\\${found}`))
+    .replace(/^!/, String.raw`\!`)
+    .replace(/(?<!\\)\{([^{},\\]+)\}/g, (group, only: string) => (only.includes('..') ? group : `{${only},[{]${only}[}]}`)); // `*.{ts}` means `*.ts` to most who write it
+  return plain.replace(/\/\*\*$/, '/**/*'); // what is inside, not a file of that name
 }

@@ -51,6 +51,19 @@ test('it sees exactly what ripgrep sees, links and ignore files of every kind in
   expect(all.count).toBe(seenByRipgrep(cwd, '--no-ignore').length);
 });
 
+test('patterns mean what shells and ripgrep make of them', async () => {
+  const cwd = tree({ 'a': '', 'b/a': '', 'c/a/x.ts': '', 'x.ts': '', '{x}.ts': '', 'x.{ts}': '', '^.ts': '', '{{name}}/y.ts': '' });
+  const found = async (pattern: string): Promise<unknown> => (await glob(cwd, pattern) as { output: string }).output.split('\n');
+  expect(await found('**/a/**')).toEqual(['c/a/x.ts']);
+  expect(await found('[^a]')).toEqual(['']);
+  expect(await found('[^{^]*')).toEqual(['a', 'x.ts', 'x.{ts}']);
+  expect(await found('[!x{a]*')).toEqual(['^.ts']);
+  expect(await found('x.{ts}')).toEqual(['x.ts', 'x.{ts}']);
+  expect(await found('{x}.{ts}')).toEqual(['x.ts', 'x.{ts}', '{x}.ts']);
+  expect(await found('{{name}}/*')).toEqual(['{{name}}/y.ts']);
+  expect(await found('{x,^}.ts')).toEqual(['^.ts', 'x.ts']);
+});
+
 test('a pattern that begins inside an ignored or linked folder finds nothing', async () => {
   const cwd = ruledTree();
   for (const pattern of ['ignored/*.ts', 'ignored/inside.ts', 'built/**', 'link-to-folder/*.ts', 'link-to-folder/b.ts', 'one.log', '.git/*']) expect({ pattern, ...(await glob(cwd, pattern)) }).toEqual({ pattern, output: '', count: 0 });
