@@ -1,5 +1,7 @@
 import { change, danger, writeTo } from './shell-findings.js';
-import { has, parseOptions, valuesOf } from './shell-options.js';
+import { comesFromNetwork, isFetched, keepFetchedFolder } from './shell-fetched.js';
+import { has, parseOptions, valuesOf, type Options } from './shell-options.js';
+import { asks } from './shell-queries.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
 export const archiveHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
@@ -31,14 +33,24 @@ function tar(call: Invocation): readonly Finding[] {
   const { home } = call.scan.context;
   const wide = options.operands.find(({ text }) => text.replace(/\/+$/, '') === home || text === '/' || text === '/etc');
   if (wide && !has(options, '-x', '--extract')) return danger(call, `packs everything below ${wide.text}, secrets among it`);
+  if (has(options, '-O', '--to-stdout') && has(options, '-x', '--extract')) return asks(call);
+  keepUnpacked(options, call);
   const where = has(options, '-x', '--extract', '--get') ? valuesOf(options, '-C', '--directory', '--one-top-level') : valuesOf(options, '-f', '--file').filter(({ text }) => text !== '-');
   return [...where.flatMap((arg) => writeTo(arg, call)), ...change(call, 'packs or unpacks files')];
+}
+
+/** What is unpacked from the network is fetched as a whole. */
+function keepUnpacked(options: Options, call: Invocation): void {
+  if (!has(options, '-x', '--extract', '--get')) return;
+  const fetched = comesFromNetwork(call.place.input) || valuesOf(options, '-f', '--file').some(({ text }) => isFetched(text, call.scan));
+  if (fetched) keepFetchedFolder(valuesOf(options, '-C', '--directory')[0]?.text ?? '.', call.scan);
 }
 
 function unzip(call: Invocation): readonly Finding[] {
   const options = parseOptions(call.args, '-d -x -P');
   if (has(options, '-:')) return danger(call, 'may write outside the folder');
   if (has(options, '-l', '-v', '-Z', '-t', '-p', '-z') && !has(options, '-d')) return [];
+  if (options.operands.some(({ text }) => isFetched(text, call.scan))) keepFetchedFolder(valuesOf(options, '-d')[0]?.text ?? '.', call.scan);
   return [...valuesOf(options, '-d').flatMap((arg) => writeTo(arg, call)), ...change(call, 'unpacks files')];
 }
 

@@ -19,10 +19,9 @@ function awk(call: Invocation): readonly Finding[] {
 }
 
 function programFindings(program: string, call: Invocation): readonly Finding[] {
-  const strings = [...program.matchAll(/"((?:[^"\\]|\\.)*)"/gs)].map((match) => match[1] ?? '');
+  const { code, strings } = split(program);
   const secret = strings.map((text) => secretIn(literalArg(text), call.scan)).find((found) => found !== null);
   if (secret) return danger(call, `names the secret file ${secret}`, [secret]);
-  const code = strip(program);
   if (/\bsystem\s*\(|@\s*(?:load|include|namespace)|@\s*\w+\s*\(|\/inet/.test(code) || strings.some((text) => text.startsWith('/inet'))) return danger(call, 'runs a command or opens a connection from awk');
   if (/\|&?(?!\|)/.test(code.replaceAll('||', '  '))) return danger(call, 'pipes to a command from awk');
   if (/\bgetline\b[^;}\n]*</.test(code)) return danger(call, 'reads files that awk names itself');
@@ -31,12 +30,20 @@ function programFindings(program: string, call: Invocation): readonly Finding[] 
   return printed(code, program, call);
 }
 
-/** Strings, patterns and comments blanked out, so that only the program's own signs are left. */
-function strip(program: string): string {
-  return program
-    .replace(/"(?:[^"\\]|\\.)*"/gs, '""')
-    .replace(/(^|[\s(,;{}!~&|=])\/(?:[^/\\\n]|\\.)+\/(?=[\s),;{}&|]|$)/g, '$1 ')
-    .replace(/#[^\n]*/g, '');
+/** The program's own signs, with strings as `""` and patterns and comments blanked out, and the strings. A slash begins a pattern where no
+ *  value stands before it. */
+function split(program: string): { readonly code: string; readonly strings: readonly string[] } {
+  const token = /"((?:[^"\\]|\\.)*)"|#[^\n]*|\/(?:\[(?:[^\]\\]|\\.)+\]|[^/\\\n[]|\\.)+\/|[\s\S]/gy;
+  const strings: string[] = [];
+  let code = '';
+  for (let match = token.exec(program); match; match = token.exec(program)) {
+    const [text] = match;
+    const operand = /[\w)\]$"]\s*$/.test(code) && !/\b(?:return|print|in)\s*$/.test(code);
+    if (match[1] !== undefined) { strings.push(match[1]); code += '""'; }
+    else if (text.startsWith('/') && text.length > 1 && operand) { code += '/'; token.lastIndex = match.index + 1; }
+    else code += text.startsWith('#') || (text.startsWith('/') && text.length > 1) ? ' ' : text;
+  }
+  return { code, strings };
 }
 
 function printed(code: string, program: string, call: Invocation): readonly Finding[] {

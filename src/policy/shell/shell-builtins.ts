@@ -1,4 +1,5 @@
 import { change, danger, pathsOf, quoted, unanalysable } from './shell-findings.js';
+import { isFetched } from './shell-fetched.js';
 import { setFindings } from './shell-environment.js';
 import { printsNamesOnly, shellText } from './shell-wrappers.js';
 import { writtenFindings } from './shell-written.js';
@@ -39,7 +40,7 @@ function source(call: Invocation): readonly Finding[] {
   const file = call.args.find(({ text }) => text !== '--');
   if (!file) return [];
   if (file.dynamic || file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text)) return unanalysable(`${call.name} runs what is known only when it runs`);
-  if (pathsOf(file.text, call.scan).some((path) => call.scan.fetched.has(path))) return danger(call, 'runs what was fetched from the network');
+  if (isFetched(file.text, call.scan)) return danger(call, 'runs what was fetched from the network');
   return [...writtenFindings(file.text, call), ...change(call, 'runs a script')];
 }
 

@@ -9,10 +9,17 @@ export const cloudHandlers: ReadonlyMap<string, Handler> = new Map<string, Handl
 const secrets = /secret|token|password|passwd|credential|get-parameter|get-login|kms|print-|env (?:pull|get)|configs?(?::get| get(?!-value)|:export)|auth(?! (?:list|status|describe)\b)|iam create|session-token|assume-role|keys? (?:list|show|create)|list-keys|connection-string|ssm|kubeconfig|get-authorization|get-federation|--with-decryption|sas\b/i;
 const harmlessConfig = /^(?:gcloud config (?:list|configurations list)|gcloud config get(?:-value)? (?:core\/)?(?:project|account|compute\/(?:zone|region))|aws configure (?:list|list-profiles)|aws configure get (?:[\w.]*\.)?(?:region|output)|az (?:account show|configure --list-defaults)|gcloud auth list|doctl auth list)(?: |$)/;
 const questions = /(?:^|\s)(?:ls|list|describe(?:-[\w-]+)?|get(?:-[\w-]+)?|show|status|info|whoami|version|--version|--help|help|list-[\w-]+|logs|history|search|lint|template|repo list|sts get-caller-identity|projects|ps|apps|regions|account show|head-[\w-]+|tail|filter-log-events|lookup-events|read|addons|releases|domains|inspect|du|stat|validate|config list|head|releases:info|addons:info|pg:info|apps:info|domains:list)(?:\s|$)/;
-const projectTools = /(?:^|\s)(?:init|dev|emulators:start|serve|build|local|package|validate|scaffold|generate|synth|start|run-dev|link|types|gen)(?:\s|$)/;
+const projectTools = /(?:^|\s)(?:init|dev|offline|emulators:start|serve|build|local|package|validate|scaffold|generate|synth|start|run-dev|link|types|gen)(?:\s|$)/;
 const acts = /(?:^|\s)(?:get-object|rm|rb|mb|cp|mv|sync|del\S*|put\S*|create\S*|delete\S*|destroy\S*|remove\S*|update\S*|run\S*|start\S*|stop\S*|terminate\S*|deploy\S*|apply|set\S*|exec|ssh|publish|push|upload|install|upgrade|uninstall|rollback|scale|restart|reboot\S*|invoke\S*|send\S*|attach\S*|detach\S*|modify\S*|purge|reset|import|restore\S*|link|login|logout|promote|alias|add\S*|terminate|call|api|rsync|cat|download|sql|eval|console|shell|proxy|presign|signurl|enable\S*|disable\S*|register\S*|deregister\S*|revoke\S*|authorize\S*|tag\S*|untag\S*|copy\S*|cancel\S*|disassociate\S*|associate\S*|release-\S*|schedule\S*|undeploy|move|rename|failover\S*|export|execute\S*|query|insert|mk|load|extract|suspend|resume|drain|cordon|patch|replace|pg:\S+|config:(?:set|unset)|domains:(?:add|remove)|ps:\S+|maintenance:\S+)(?:\s|$)/;
 /** What may choose another server, another program or a file as an answer. */
 const steering = /(?:^|\s)--(?:endpoint-url|cli-input-json|cli-input-yaml|no-verify-ssl|ca-bundle|impersonate-service-account|flags-file|follow|watch|api-url|api-host)\b/;
+
+/** The words without the name of the service, which may read like a verb (`gcloud run`, `aws deploy`). */
+function deeper(call: Invocation): string {
+  const words = call.args.map(({ text }) => text);
+  const at = words.findIndex((text) => !/^(?:alpha|beta|-.*)$/.test(text));
+  return /^(?:aws|gcloud|az|oci)$/.test(call.name) ? words.slice(at + 1).join(' ') : words.join(' ');
+}
 
 /** Services elsewhere: asking them only reads, everything else changes something that is not here. */
 function cloud(call: Invocation): readonly Finding[] {
@@ -20,6 +27,6 @@ function cloud(call: Invocation): readonly Finding[] {
   if (harmlessConfig.test(`${call.name} ${text}`)) return asks(call);
   if (secrets.test(text) && !/get-caller-identity|list-secrets\b/.test(text)) return danger(call, 'prints or makes credentials');
   if (/^(?:serverless|sls|vercel|netlify|sam|amplify|eb|firebase|wrangler|supabase|packer|skaffold|tilt|okteto|vagrant|minikube|kind|k3d|multipass|colima|limactl)$/.test(call.name) && projectTools.test(text) && !/(?:^|\s)(?:rm|delete|destroy|deploy|--prod|remove|publish|push|reset)(?:\s|$)/.test(text)) return change(call, 'runs the project or a service of this machine');
-  if (!questions.test(text) || acts.test(text)) return danger(call, 'changes what runs elsewhere');
+  if (!questions.test(text) || acts.test(deeper(call))) return danger(call, 'changes what runs elsewhere');
   return steering.test(text) ? change(call, 'is given a server or a file of choice') : asks(call);
 }

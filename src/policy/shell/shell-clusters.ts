@@ -39,23 +39,24 @@ function helm(call: Invocation): readonly Finding[] {
 
 /** What asks the state alone starts no provider, and providers are programs of the folder. */
 function terraform(call: Invocation): readonly Finding[] {
-  const options = parseOptions(call.args);
-  const verb = wordsOf(options.operands);
-  if (call.args.some(({ text }) => /^-(?:destroy|auto-approve)/.test(text))) return danger(call, 'changes what runs elsewhere');
-  if (/^output\b/.test(verb)) return shows(call) ? danger(call, 'prints secrets') : asks(call);
-  if (/^(?:version|state list|workspace (?:list|show)|providers|metadata functions)(?: |$)/.test(verb) && !/^providers (?:lock|mirror|schema)/.test(verb)) return asks(call);
-  if (/^fmt\b/.test(verb)) return call.args.some(({ text }) => /^--?check$/.test(text)) && !call.args.some(({ text }) => /^--?write/.test(text)) ? asks(call) : change(call, 'formats files');
-  if (/^(?:show|state show)\b/.test(verb)) return shows(call) ? danger(call, 'prints secrets') : change(call, 'runs the providers of the folder');
-  return /^(?:plan|validate|init|graph|providers|get|modules|test|workspace (?:new|select))\b/.test(verb) ? change(call, 'runs the providers of the folder') : danger(call, 'changes what runs elsewhere');
+  const verb = wordsOf(parseOptions(call.args).operands);
+  if (call.args.some(({ text }) => /^--?(?:destroy|auto-approve|from-module|plugin-dir|backend-config=.*:\/\/)/.test(text))) return danger(call, 'changes what runs elsewhere');
+  if (/^(?:output|show|state show)\b/.test(verb) && call.args.some(({ text }) => /^--?(?:json|raw)\b/.test(text))) return danger(call, 'prints secrets');
+  if (asksState(verb, call)) return asks(call);
+  if (/^fmt\b/.test(verb)) return change(call, 'formats files');
+  return /^(?:show|state show|plan|validate|init|graph|providers|get|modules|test|workspace (?:new|select))\b/.test(verb) ? change(call, 'runs the providers of the folder') : danger(call, 'changes what runs elsewhere');
 }
 
-function shows(call: Invocation): boolean {
-  return call.args.some(({ text }) => /^--?(?:json|raw)\b/.test(text));
+function asksState(verb: string, call: Invocation): boolean {
+  if (/^fmt\b/.test(verb)) return call.args.some(({ text }) => /^--?check$/.test(text)) && !call.args.some(({ text }) => /^--?write/.test(text));
+  if (verb === '') return call.args.length === 1 && /^--?version$/.test(call.args[0]?.text ?? '');
+  return /^(?:output|version|state list|workspace (?:list|show)|providers|metadata functions)(?: |$)/.test(verb) && !/^providers (?:lock|mirror|schema)/.test(verb);
 }
 
 function stack(call: Invocation): readonly Finding[] {
   const options: Options = parseOptions(call.args);
   const verb = options.operands[0]?.text ?? '';
+  if (verb === 'version') return asks(call);
   return /^(?:plan|validate|fmt|init|version|graph|providers|show|preview|ls|list|synth|diff|doctor|stack|get|modules|test)$/.test(verb) && !call.args.some(({ text }) => /^-(?:destroy|auto-approve)|show-secrets/.test(text)) && !/\b(?:rm|remove)\b/.test(wordsOf(options.operands))
     ? change(call, 'runs providers') : danger(call, 'changes what runs elsewhere, or prints secrets');
 }

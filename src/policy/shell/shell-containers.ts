@@ -27,8 +27,11 @@ function waits(text: string): boolean {
   return /^(?:\S+ )?logs .*(?:-f\b|--follow)|^logs (?:-f\b|--follow)/.test(text) || (/^(?:container )?stats\b/.test(text) && !/--no-stream/.test(text));
 }
 
+const hunts = /pass|secret|token|key|cred/i;
+
 /** All of a container's settings hold its environment, and that its passwords. */
 function inspect(text: string, call: Invocation): readonly Finding[] {
+  if (hunts.test(wordsOf(call.place.next ?? []))) return danger(call, 'looks for secrets in the settings of a container');
   if (/(?:-f|--format)\b/.test(text)) return /\.Env\b|json \.(?:Config)?\s*}}|\.Config\s*}}|range/.test(text) ? danger(call, 'prints the environment of a container') : asks(call);
   return call.args.some(({ text: word }) => word.startsWith('--type=')) ? asks(call) : change(call, 'prints the settings of a container, its environment among them');
 }
@@ -58,6 +61,7 @@ function mounted(call: Invocation): readonly Finding[] | null {
 function compose(call: Invocation): readonly Finding[] {
   const text = wordsOf(call.args);
   const verb = text.replace(/^(?:(?:-f|--file|-p|--project-name|--profile)[= ]\S+ )+/, '');
+  if (/(?:-f|--file)[= ]\w+:\/\//.test(text)) return danger(call, 'runs what is described elsewhere');
   if (/\b(?:down\b.*(?:-v|--volumes|--rmi)|rm\b|exec\b|run\b|kill\b|push\b|cp\b)/.test(text)) return danger(call, 'removes, enters or publishes containers');
   if (/^logs\b/.test(verb) && /\s(?:-f|--follow)\b/.test(verb)) return change(call, 'runs until it is stopped');
   if (/^(?:ps|ls|images|top|version|port|logs)(?: |$)|^config (?:--services|--images|--volumes|--profiles|-q|--quiet)$/.test(verb)) return asks(call);

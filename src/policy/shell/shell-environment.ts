@@ -36,7 +36,7 @@ export function setFindings(name: string, value: string, scan: Scan): readonly F
   return [{ risk: 'dangerous', reason: `sets ${name}, which decides what other programs load or run`, fixed: true }];
 }
 
-/** True for a variable that changes nothing but how output looks. */
-export function isBenignVariable(name: string): boolean {
-  return benign.test(name);
+/** True for a variable that changes nothing but how output looks, or is set to what switches a program off. */
+export function isBenignVariable(name: string, value?: string): boolean {
+  return benign.test(name) || (value !== undefined && /PAGER$|EDITOR$|^GIT_CONFIG_NOSYSTEM$/.test(name) && disarmed.get(name)?.test(value) === true);
 }

@@ -1,5 +1,6 @@
 import { isInside } from '../paths.js';
 import { change, danger, isScratch, pathsOf, writeTo } from './shell-findings.js';
+import { comesFromNetwork, isFetched } from './shell-fetched.js';
 import { has, parseOptions, valuesOf, type Options } from './shell-options.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
@@ -9,7 +10,7 @@ export const fileHandlers: ReadonlyMap<string, Handler> = new Map<string, Handle
   ['touch', each], ['mkdir', each], ['mkfifo', each], ['mktemp', mktemp], ['tee', tee], ['sponge', each], ['split', lastWritten], ['csplit', (call) => change(call, 'writes pieces')],
   ['dd', dd], ['shred', destroys], ['srm', destroys], ['wipe', destroys], ['scrub', destroys], ['truncate', destroys], ['fallocate', destroys],
   ['chmod', chmod], ['chown', chown], ['chgrp', chown], ['chattr', (call) => danger(call, 'changes protections of files')], ['setfacl', (call) => danger(call, 'changes who may use files')], ['setfattr', (call) => change(call, 'changes attributes')], ['setcap', (call) => danger(call, 'grants privileges')], ['mknod', (call) => danger(call, 'makes a device')],
-  ['patch', patch], ['dos2unix', each], ['unix2dos', each], ['ex', editor], ['ed', editor], ['vi', editor], ['vim', editor], ['nvim', editor], ['view', editor], ['vimdiff', editor], ['emacs', editor], ['nano', editor], ['code', opener], ['cursor', opener], ['subl', opener], ['open', opener], ['xdg-open', opener], ['gnome-open', opener],
+  ['patch', patch], ['dos2unix', each], ['unix2dos', each], ['ex', editor], ['ed', editor], ['vi', editor], ['vim', editor], ['nvim', editor], ['view', editor], ['vimdiff', editor], ['emacs', editor], ['nano', editor], ['code', code], ['cursor', code], ['subl', opener], ['open', opener], ['xdg-open', opener], ['gnome-open', opener],
 ]);
 
 function destroys(call: Invocation): readonly Finding[] {
@@ -78,7 +79,7 @@ function copy(call: Invocation): readonly Finding[] {
 function into(to: Arg, from: readonly Arg[], call: Invocation): readonly Finding[] {
   const below = from.slice(0, 8).map((arg) => {
     const text = `${to.text.replace(/\/+$/, '')}/${arg.text.replace(/\/+$/, '').replace(/^.*\//, '')}`;
-    return { ...to, text, values: [text] };
+    return { ...to, text, values: [text], substitution: arg.substitution };
   });
   return [to, ...below].flatMap((arg) => writeTo(arg, call)).filter(({ risk }) => risk === 'dangerous').slice(0, 2);
 }
@@ -120,7 +121,7 @@ function mktemp(call: Invocation): readonly Finding[] {
 
 function tee(call: Invocation): readonly Finding[] {
   const { operands } = parseOptions(call.args);
-  if (/(?:^|\s)(?:curl|wget)\s/.test(call.place.input)) for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.fetched.add(path);
+  if (comesFromNetwork(call.place.input)) for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.fetched.add(path);
   for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.written.set(path, null);
   const shell = operands.some((arg) => arg.substitution === 'any') ? change(call, 'writes to a command') : [];
   return [...operands.filter((arg) => !arg.text.startsWith('/dev/fd/')).flatMap((arg) => writeTo(arg, call)), ...shell];
@@ -145,12 +146,13 @@ function setsId(mode: string): boolean {
 }
 
 function chmod(call: Invocation): readonly Finding[] {
+  if (call.args.some(({ text }) => text.startsWith('--reference'))) return danger(call, 'takes over the mode of another file');
   const { operands, flags } = parseOptions(call.args.map((arg) => (/^-[rwxst]+$/.test(arg.text) ? { ...arg, text: `a${arg.text}` } : arg)));
   const [mode, ...files] = operands;
   const wrong = mode ? modeProblem(mode) : null;
   if (wrong !== null) return danger(call, wrong);
   const paths = files.flatMap((arg) => pathsOf(arg.text, call.scan));
-  if (paths.some((path) => call.scan.fetched.has(path))) return danger(call, 'makes a fetched file a program');
+  if (files.some((arg) => isFetched(arg.text, call.scan))) return danger(call, 'makes a fetched file a program');
   const recursive = flags.some(({ name }) => name === '-R' || name === '--recursive');
   if (recursive && (files.some((arg) => arg.glob) || paths.some((path) => isInside(call.scan.context.workspace, path)))) return danger(call, 'changes the mode of everything below');
   return [...files.flatMap((arg) => writeTo(arg, call)), ...change(call, 'changes modes')];
@@ -180,6 +182,10 @@ function editor(call: Invocation): readonly Finding[] {
   const commands = call.args.some(({ text }) => /^-[a-zA-Z]*[cS]$/.test(text) || /^(?:\+.|-c$|--cmd$|-S$|-s$|-u$|-es?$|--eval|-eval|-f$|-l$|--load|--script|--batch|-batch)/.test(text));
   const input = call.place.piped || call.place.input.trim() !== '';
   return commands || input ? danger(call, 'runs commands of the editor') : [...parseOptions(call.args).operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'opens an editor')];
+}
+
+function code(call: Invocation): readonly Finding[] {
+  return call.args.length === 1 && /^--(?:list-extensions|status)$/.test(call.args[0]?.text ?? '') ? [] : opener(call);
 }
 
 function opener(call: Invocation): readonly Finding[] {

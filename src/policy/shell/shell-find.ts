@@ -1,5 +1,6 @@
 import { change, danger, secretIn, writeTo } from './shell-findings.js';
 import { listedBelow } from './shell-listings.js';
+import { printsNames } from './shell-readers.js';
 import { literalArg, unknownArg } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
@@ -15,7 +16,7 @@ function find(call: Invocation): readonly Finding[] {
   const findings: Finding[] = [];
   for (let at = 0; at < call.args.length; at++) {
     const end = runs.test(call.args[at]?.text ?? '') ? commandEnd(call.args, at + 1) : at;
-    findings.push(...(end > at ? [...executed(call.args.slice(at + 1, end), call), ...secretTarget(call)] : primary(at, call)));
+    findings.push(...(end > at ? [...executed(call.args.slice(at + 1, end), call), ...(printsNames.test(call.args[at + 1]?.text ?? '') ? [] : secretTarget(call))] : primary(at, call)));
     at = end;
   }
   return findings;
@@ -45,7 +46,7 @@ function executed(words: readonly Arg[], call: Invocation): readonly Finding[] {
   const from = call.args[0]?.text ?? '.';
   const { home } = call.scan.context;
   const broad = from === '/' || from.replace(/\/+$/, '') === home || from === '/etc' || from === '/root';
-  const found = listedBelow(call.args, call.scan) ?? '\0';
+  const found = listedBelow([literalArg('find'), ...call.args.slice(0, call.args.findIndex(({ text }) => runs.test(text)))], call.scan) ?? '\0';
   const filled = words.map((arg) => (arg.text.includes('{}') ? { ...arg, text: arg.text.replaceAll('{}', found), values: [arg.text.replaceAll('{}', found)], dynamic: true, substitution: 'names' as const } : arg));
   const inner = call.argv(filled, { captured: true, piped: false });
   return broad ? [...inner, ...danger(call, 'acts on files all over the system')] : inner;

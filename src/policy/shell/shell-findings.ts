@@ -59,12 +59,21 @@ export function writeTo(arg: Arg, call: Pick<Invocation, 'name' | 'args' | 'scan
   const outside = known.find((path) => !isInside(path, scan.context.workspace) && !isScratch(path));
   if (outside !== undefined) return danger(call, `writes outside the workspace: ${outside}`, [outside]);
   if (arg.dynamic) {
-    const root = arg.text.split(unknownText)[0] ?? '';
-    const anchored = /^\/(?:tmp|var\/tmp)\/./.test(root) || (root.startsWith(`${scan.context.workspace}/`));
-    return anchored ? change(call, 'writes a file') : danger(call, 'writes to a file that is known only when it runs');
+    return isAnchored(arg, scan) ? change(call, 'writes a file') : danger(call, 'writes to a file that is known only when it runs');
   }
   if (scan.lostCwd) return danger(call, 'writes in a directory that is known only when it runs');
   return change(call, `writes ${known[0] ?? 'a file'}`);
+}
+
+/** The part of the word that is known leads into the workspace or a temporary folder. */
+function isAnchored(arg: Arg, scan: Scan): boolean {
+  const root = arg.text.split(unknownText)[0] ?? '';
+  return /^\/(?:tmp|var\/tmp)\/./.test(root) || root.startsWith(`${scan.context.workspace}/`) || (arg.substitution === 'names' && isBelow(root, scan));
+}
+
+/** A folder of the workspace in front of a name that a lister printed. */
+function isBelow(root: string, scan: Scan): boolean {
+  return /^\w[\w./-]*\/$/.test(root) && !root.includes('..') && !scan.lostCwd && pathsOf(root, scan).every((path) => isInside(path, scan.context.workspace));
 }
 
 function guardedWrite(paths: readonly string[], arg: Arg, scan: Scan): readonly Finding[] | null {
@@ -74,16 +83,20 @@ function guardedWrite(paths: readonly string[], arg: Arg, scan: Scan): readonly 
   return [{ risk: 'dangerous', reason: `writes the protected file ${found.replaceAll(unknownText, '…')}`, fixed: true, targets: [found] }];
 }
 
+/** A quoted pattern, as find takes it; a text with blanks, quotes or signs of code is none. */
+const quotedWildcard = /^[^\s()'"=>;]*[*?[][^\s()'"=>;]*$/;
+
 /** The secret file that a word may name, or null. Looks at the word itself and at the paths that options and addresses hold in them
  *  (`--file=…`, `@…`, `file://…`, `HEAD:…`, `host:…`, `if=…`, `-f…`). */
 export function secretIn(arg: Arg, scan: Scan): string | null {
   const { secrets } = scan.context;
   for (const value of arg.values) {
+    const wildcards = quotedWildcard.test(value);
     for (const text of candidates(value)) {
       for (const path of pathsOf(text, scan)) {
         if (path.length > 4096) continue;
         if (secrets.matches(path)) return path;
-        if ((arg.glob || arg.dynamic || /[*?[]/.test(text)) && secrets.mayMatch(path)) return path;
+        if ((arg.glob || arg.dynamic || (wildcards && /[*?]|\[.+\]/.test(text))) && secrets.mayMatch(path)) return path;
       }
     }
   }

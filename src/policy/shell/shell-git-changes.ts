@@ -1,3 +1,5 @@
+import { lastName } from '../paths.js';
+import { keepFetchedFolder } from './shell-fetched.js';
 import { change, danger, unanalysable, writeTo } from './shell-findings.js';
 import { has, parseOptions, type Options } from './shell-options.js';
 import { shellText } from './shell-wrappers.js';
@@ -59,7 +61,8 @@ function looksLikeFile(operand: Arg | undefined): boolean {
   return operand !== undefined && (operand.dynamic || /\/$|^(?:src|lib|test|docs)$|\.(?:[cm]?[jt]sx?|json|md|py|go|rs|c|h|cpp|java|rb|php|css|html|ya?ml|toml|sh|txt|lock)$/.test(operand.text));
 }
 
-function push(options: Options, rest: readonly Arg[], call: Invocation): readonly Finding[] {
+function push(_options: Options, rest: readonly Arg[], call: Invocation): readonly Finding[] {
+  const options = parseOptions(rest, '-o --push-option --receive-pack --exec --repo');
   if (has(options, '-f', '--force', '--force-with-lease', '--force-if-includes', '--mirror', '--prune', '--delete', '-d')) return danger(call, 'overwrites or deletes what others share');
   if (options.operands.slice(1).some(({ text }) => /^[+:]/.test(text))) return danger(call, 'overwrites or deletes what others share');
   const added = call.scan.commands.some(({ argv }) => argv[0] === 'git' && argv.includes('remote') && argv.includes('add'));
@@ -73,6 +76,7 @@ function clone(options: Options, rest: readonly Arg[], call: Invocation): readon
   if (has(options, '-c', '--config', '--template', '--upload-pack', '-u')) return danger(call, 'chooses programs for the new repository');
   if (rest.some((arg) => arg.dynamic)) return danger(call, 'fetches from an address that is known only when it runs');
   const to = options.operands[1];
+  keepFetchedFolder(to?.text ?? lastName(options.operands[0]?.text.replace(/\/+$|\.git$/g, '') ?? ''), call.scan);
   return to ? writeTo(to, call) : [];
 }
 

@@ -1,4 +1,5 @@
-import { change, danger, pathsOf, secretIn, unanalysable, writeTo } from './shell-findings.js';
+import { change, danger, secretIn, unanalysable, writeTo } from './shell-findings.js';
+import { isFetched } from './shell-fetched.js';
 import { isPlainPerl } from './shell-perl.js';
 import { asks } from './shell-queries.js';
 import { isPlainCode, onlyPrints } from './shell-plain-code.js';
@@ -8,16 +9,16 @@ import { literalArg } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
 /** How an interpreter takes a program as a word, and which of its options take a value. */
-interface Interpreter { readonly inline: RegExp; readonly takes: string; readonly preload?: RegExp; readonly language?: 'python' | 'javascript' }
+interface Interpreter { readonly inline: RegExp; readonly asks?: RegExp; readonly takes: string; readonly preload?: RegExp; readonly language?: 'python' | 'javascript' }
 
 const python: Interpreter = { inline: /^-[a-zA-Z]*c/, takes: '-m -W -X --check-hash-based-pycs', language: 'python' };
 const interpreters: Readonly<Record<string, Interpreter>> = {
   'python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 python3.13 python3.14 pypy pypy3 ipython': python,
-  'node nodejs iojs': { inline: /^(?:-[pie]*[ep]|--eval|--print)/, takes: '--loader --experimental-loader -C --conditions', preload: /^(?:-r|--require|--import|--inspect|--loader|--experimental-loader|--env-file)/, language: 'javascript' },
+  'node nodejs iojs': { inline: /^(?:-[pie]*[ep]|--eval|--print)/, takes: '--loader --experimental-loader -C --conditions', preload: /^(?:-r|--require|--import|--inspect\S*=(?!127\.|localhost)|--loader|--experimental-loader|--env-file)/, language: 'javascript' },
   'tsx ts-node esno': { inline: /^(?:-e|--eval|-p|--print)/, takes: '', preload: /^(?:-r|--require|--import)/, language: 'javascript' },
   'perl perl5 raku': { inline: /^-[a-zA-Z0]*[eE]/, takes: '-I', preload: /^-[mM]/ },
   'ruby jruby irb': { inline: /^-[a-z]*e/, takes: '-I -r -C', preload: /^-r/ },
-  'php': { inline: /^(?:-r|-R|-B|-E|--run|--process-)/, takes: '-d -c -f -S', preload: /^-[dS]/ },
+  'php': { asks: /^(?:-m|--ini|--modules)$/, inline: /^(?:-r|-R|-B|-E|--run|--process-)/, takes: '-d -c -f -S', preload: /^-[dS]/ },
   'lua luajit lua5.3 lua5.4': { inline: /^-e/, takes: '-l', preload: /^-l/ }, 'osascript': { inline: /^-/, takes: '-l' }, 'tclsh wish expect': { inline: /^-c/, takes: '' }, 'R Rscript littler': { inline: /^(?:-e|--eval)/, takes: '' },
   'julia': { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' }, 'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' }, 'erl': { inline: /^-eval/, takes: '' }, 'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' }, 'ghc ghci runghc': { inline: /^-e/, takes: '' }, 'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' }, 'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' }, 'swift ocaml': { inline: /^-e/, takes: '' }, 'jjs jrunscript jshell slsh octave octave-cli scilab-cli maxima gst newlisp picolisp bpython ptpython sage gnuplot gimp ginsh gforth swipl ocamlrun': { inline: /^-(?:e|c|f|b|q|-eval|-exec|eval|code|goal)/, takes: '' }, 'latex pdflatex lualatex xelatex tex xetex luatex pdftex latexmk': { inline: /^\\/, takes: '-output-directory -jobname', preload: /^--?(?:shell-escape|enable-write18|lua)/ },
   'sash rc es mrsh yash posh oil osh ysh bosh': { inline: /^-[a-z]*c/, takes: '' }, 'xonsh nu fish elvish csh tcsh': { inline: /^-[a-z]*c/, takes: '' },
@@ -26,7 +27,7 @@ const interpreters: Readonly<Record<string, Interpreter>> = {
 const shells = ['sh', 'bash', 'dash', 'zsh', 'ksh', 'mksh', 'ash', 'rbash'];
 
 export const interpreterHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ...Object.entries(interpreters).flatMap(([names, how]) => names.split(' ').map((name): [string, Handler] => [name, (call) => interpreter(how, call)])),
+  ...Object.entries(interpreters).flatMap(([names, how]) => names.split(' ').map((name): [string, Handler] => [name, (call) => (call.args.length === 1 && how.asks?.test(call.args[0]?.text ?? '') === true ? [] : interpreter(how, call))])),
   ...shells.map((name): [string, Handler] => [name, shell]), ['deno', deno], ['bc', calculator], ['dc', calculator], ['make', make], ['gmake', make], ['ninja', make], ['just', make], ['task', make], ['rake', make],
 ]);
 
@@ -102,7 +103,7 @@ function fromInput(how: Interpreter, call: Invocation): readonly Finding[] {
 function runsFile(file: Arg, call: Invocation): readonly Finding[] {
   if (file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text)) return danger(call, 'runs what is known only when it runs');
   if (/^https?:|^data:/.test(file.text)) return danger(call, 'runs a program from the network');
-  if (pathsOf(file.text, call.scan).some((path) => call.scan.fetched.has(path))) return danger(call, 'runs what was fetched from the network');
+  if (isFetched(file.text, call.scan)) return danger(call, 'runs what was fetched from the network');
   if (file.dynamic) return danger(call, 'runs a file that is known only when it runs');
   const written = writtenFindings(file.text, call);
   if (written.length > 0) return written;

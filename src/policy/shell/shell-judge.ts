@@ -1,4 +1,5 @@
 import { commandHandlers } from './shell-commands.js';
+import { isFetched } from './shell-fetched.js';
 import { writtenFindings } from './shell-written.js';
 import { candidates, change, danger, pathsOf, quoted, secretIn, shown, unanalysable } from './shell-findings.js';
 import { taskFindings, unknownFindings } from './shell-tasks.js';
@@ -86,13 +87,13 @@ function familyHandler(name: string): Handler | undefined {
   return /^(?:python|pypy|ruby|perl|lua|php)\d[\d.]*$/.test(name) ? commandHandlers.get(name.replace(/[\d.]+$/, '')) : undefined;
 }
 
-const versioned = new Set(['node', 'npm', 'pnpm', 'yarn', 'npx', 'bun', 'deno', 'python', 'python3', 'python2', 'pip', 'pip3', 'ruby', 'gem', 'bundle', 'perl', 'php', 'composer', 'java', 'javac', 'mvn', 'gradle', 'go', 'cargo', 'rustc', 'rustup', 'gcc', 'g++', 'cc', 'clang', 'make', 'cmake', 'ninja', 'git', 'gh', 'docker', 'kubectl', 'helm', 'terraform', 'tsc', 'bash', 'zsh', 'sh', 'curl', 'wget', 'tar', 'sed', 'gawk', 'vim', 'nvim', 'tmux', 'ssh', 'psql', 'mysql', 'sqlite3', 'redis-cli', 'ffmpeg', 'openssl', 'dotnet', 'swift', 'uv', 'poetry', 'ruff', 'black', 'eslint', 'prettier', 'jq', 'rg', 'fd', 'lua', 'R', 'julia', 'ghc', 'elixir', 'nginx', 'brew', 'aws', 'gcloud', 'code', 'bun', 'turbo', 'nx', 'protoc', 'flutter', 'dart', 'kotlin', 'scala', 'sbt', 'stack', 'cabal', 'zig', 'nim', 'opam', 'mix', 'buf', 'minikube', 'kind', 'ansible', 'vagrant', 'packer', 'vault', 'consul', 'az', 'doctl', 'heroku', 'flyctl', 'mongosh', 'mariadb', 'pg_dump', 'pg_config', 'duckdb', 'zip', 'gzip', 'xz', 'zstd', 'rsync', 'nano', 'emacs', 'fzf', 'gdb', 'lldb', 'strace', 'valgrind', 'clangd', 'clang-format', 'clang-tidy', 'shellcheck', 'shfmt', 'hadolint', 'yamllint', 'pandoc', 'dot', 'convert', 'magick', 'tox', 'mypy', 'pytest', 'pylint', 'flake8', 'conda', 'podman', 'pulumi', 'ctags', 'bazel', 'meson', 'scons', 'autoconf', 'pkg-config', 'hugo', 'jekyll', 'rspec', 'rake', 'rails', 'elm', 'purs', 'stylua', 'golangci-lint', 'gopls', 'rust-analyzer', 'cargo-clippy', 'xcodebuild', 'pod', 'fastlane', 'adb', 'nasm', 'yasm', 'tofu', 'k9s', 'skaffold', 'trivy', 'cosign', 'sops', 'age', 'gpg', 'dotenv', 'direnv', 'asdf', 'mise', 'nvm', 'pyenv', 'rbenv', 'volta', 'glab', 'hub', 'svn', 'hg', 'bzr', 'fish', 'dash', 'pwsh', 'less', 'man', 'systemctl', 'journalctl', 'iptables', 'nft', 'ip', 'ss', 'dig', 'nmap', 'ffprobe', 'exiftool', 'identify', 'apt', 'dpkg', 'rpm', 'dnf', 'yum', 'pacman', 'snap', 'flatpak', 'sudo', 'env', 'bash', 'nohup', 'xargs', 'find', 'awk', 'mawk', 'busybox', 'crontab', 'scp', 'sftp', 'nc', 'socat', 'http']);
+const versioned = new Set(['node', 'npm', 'pnpm', 'yarn', 'npx', 'bun', 'deno', 'python', 'python3', 'python2', 'pip', 'pip3', 'ruby', 'gem', 'bundle', 'perl', 'php', 'composer', 'java', 'javac', 'mvn', 'gradle', 'go', 'cargo', 'rustc', 'rustup', 'gcc', 'g++', 'cc', 'clang', 'make', 'cmake', 'ninja', 'git', 'gh', 'docker', 'kubectl', 'helm', 'terraform', 'tsc', 'bash', 'zsh', 'sh', 'curl', 'wget', 'tar', 'sed', 'gawk', 'vim', 'vi', 'vimdiff', 'nvim', 'tmux', 'ssh', 'psql', 'mysql', 'sqlite3', 'redis-cli', 'ffmpeg', 'openssl', 'dotnet', 'swift', 'uv', 'poetry', 'ruff', 'black', 'eslint', 'prettier', 'jq', 'rg', 'fd', 'lua', 'R', 'julia', 'ghc', 'elixir', 'nginx', 'brew', 'aws', 'gcloud', 'code', 'bun', 'turbo', 'nx', 'protoc', 'flutter', 'dart', 'kotlin', 'scala', 'sbt', 'stack', 'cabal', 'zig', 'nim', 'opam', 'mix', 'buf', 'minikube', 'kind', 'ansible', 'vagrant', 'packer', 'vault', 'consul', 'az', 'doctl', 'heroku', 'flyctl', 'mongosh', 'mariadb', 'pg_dump', 'pg_config', 'duckdb', 'zip', 'gzip', 'xz', 'zstd', 'rsync', 'nano', 'emacs', 'fzf', 'gdb', 'lldb', 'strace', 'valgrind', 'clangd', 'clang-format', 'clang-tidy', 'shellcheck', 'shfmt', 'hadolint', 'yamllint', 'pandoc', 'dot', 'convert', 'magick', 'tox', 'mypy', 'pytest', 'pylint', 'flake8', 'conda', 'podman', 'pulumi', 'ctags', 'bazel', 'meson', 'scons', 'autoconf', 'pkg-config', 'hugo', 'jekyll', 'rspec', 'rake', 'rails', 'elm', 'purs', 'stylua', 'golangci-lint', 'gopls', 'rust-analyzer', 'cargo-clippy', 'xcodebuild', 'pod', 'fastlane', 'adb', 'nasm', 'yasm', 'tofu', 'k9s', 'skaffold', 'trivy', 'cosign', 'sops', 'age', 'gpg', 'dotenv', 'direnv', 'asdf', 'mise', 'nvm', 'pyenv', 'rbenv', 'volta', 'glab', 'hub', 'svn', 'hg', 'bzr', 'fish', 'dash', 'pwsh', 'less', 'man', 'systemctl', 'journalctl', 'iptables', 'nft', 'ip', 'ss', 'dig', 'nmap', 'ffprobe', 'exiftool', 'identify', 'apt', 'dpkg', 'rpm', 'dnf', 'yum', 'pacman', 'snap', 'flatpak', 'sudo', 'env', 'bash', 'nohup', 'xargs', 'find', 'awk', 'mawk', 'busybox', 'crontab', 'scp', 'sftp', 'nc', 'socat', 'http']);
 
 function isVersionQuestion({ name, args }: Invocation): boolean {
   if (args.length !== 1 || !versioned.has(name)) return false;
   const word = args[0]?.text ?? '';
   if (word === '--version') return true;
-  if (word === '-v') return /^(?:node|npm|pnpm|yarn|ruby|php|gcc|gem|composer)$/.test(name);
+  if (word === '-v') return /^(?:node|npm|pnpm|yarn|ruby|php|gcc|gem|composer|bundle|tsc|eslint|go|docker|nginx|deno|bun)$/.test(name);
   if (word === '-V') return /^(?:python\d?|ssh|tmux|rg|fd|perl|ruby|curl|wget|cargo|rustc)$/.test(name);
   if (word === 'version') return /^(?:go|git|terraform|openssl)$/.test(name);
   return word === '-version' && /^javac?$/.test(name);
@@ -101,8 +102,9 @@ function isVersionQuestion({ name, args }: Invocation): boolean {
 /** A program named by its path: of the workspace, or fetched by this very script. */
 function program(call: Invocation): readonly Finding[] {
   if (/^ld-(?:linux|musl)|^ld\.so/.test(call.name.replace(/^.*\//, ''))) return danger(call, 'starts a program through the loader');
-  if (pathsOf(call.name, call.scan).some((path) => call.scan.fetched.has(path))) return danger(call, 'runs what was fetched from the network');
+  if (isFetched(call.name, call.scan)) return danger(call, 'runs what was fetched from the network');
   if (pathsOf(call.name, call.scan).some((path) => /^\/(?:tmp|var\/tmp|dev\/shm)\//.test(path))) return danger(call, 'runs a program from a temporary folder');
+  if (/^\/etc\/(?:init|rc\d?)\.d\//.test(call.name)) return danger(call, 'controls services');
   const base = call.name.replace(/^.*\//, '');
   if (/^(?:sudo|su|rm|dd|sh|bash|curl|wget|nc)$/.test(base)) return danger(call, `runs a program called ${base} from an unusual place`);
   return [...writtenFindings(call.name, call), ...taskFindings(call), ...change(call, 'runs a program of the workspace')];

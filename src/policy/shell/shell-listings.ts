@@ -18,7 +18,7 @@ export function listedBelow(words: readonly Arg[], scan: Scan): string | null {
 
 /** Only files of one extension. */
 function isNarrow(texts: readonly string[]): boolean {
-  return texts.some((text, index) => /^-i?name$/.test(texts[index - 1] ?? '') && /^\*?[\w*-]*\.\w+$/.test(text)) || texts.some((text) => /^--include=\*\.\w+$/.test(text));
+  return texts.some((text, index) => /^-i?name$/.test(texts[index - 1] ?? '') && /^\*?[\w*-]*\.\w+$/.test(text)) || texts.some((text) => /^--include=\*\.\w+$/.test(text)) || (texts[0] === 'ls' && texts.slice(1).every((text) => /^-|^[\w/-]*\*\.\w+$/.test(text)) && texts.length > 1);
 }
 
 function isVisible(texts: readonly string[]): boolean {

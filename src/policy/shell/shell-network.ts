@@ -41,9 +41,16 @@ function curl(call: Invocation): readonly Finding[] {
   const addresses = [...options.operands, ...valuesOf(options, '--url')];
   const local = addresses.length > 0 && addresses.every(({ text }) => isLocal(text));
   if (!local && (curlUploads.some((name) => has(options, name)) || sendsMethod(options))) return danger(call, 'sends data to the network');
-  if (local && addresses.some(({ text }) => dataPorts.test(text)) && valuesOf(options, '-X', '--request').some(({ text }) => /^DELETE$/i.test(text))) return danger(call, 'deletes data');
+  if (local && destroysLocally(options, addresses)) return danger(call, 'deletes data');
   if (curlUploads.flatMap((name) => valuesOf(options, name)).some(({ text }) => text.includes('@'))) return danger(call, 'sends a file');
   return [...addressFindings(call, addresses), ...saved(call, options, addresses), ...change(call, 'uses the network')];
+}
+
+/** A data store of this machine that is told to delete, close or stop. */
+function destroysLocally(options: Options, addresses: readonly Arg[]): boolean {
+  if (!addresses.some(({ text }) => dataPorts.test(text))) return false;
+  const methods = valuesOf(options, '-X', '--request').map(({ text }) => text.toUpperCase());
+  return methods.includes('DELETE') || (methods.some((method) => method !== 'GET' && method !== 'HEAD') && addresses.some(({ text }) => /_shutdown|_delete|_close|_forcemerge|flush|purge|drop|truncate|wipe/i.test(text)));
 }
 
 function sendsMethod(options: Options): boolean {
@@ -119,7 +126,7 @@ function rsync(call: Invocation): readonly Finding[] {
   if (has(options, '-e', '--rsh', '--rsync-path', '--daemon', '--password-file', '-M', '--remote-option', '--config')) return danger(call, 'runs a program as its transport');
   if (options.flags.some(({ name }) => name.startsWith('--del') || name === '--remove-source-files' || name === '--force')) return danger(call, 'deletes files');
   const to = options.operands.at(-1);
-  if (to && /^[^/.]*:|::|^rsync:/.test(to.text)) return danger(call, 'sends files to another machine');
+  if (to && /^[^/]*:|^rsync:/.test(to.text)) return danger(call, 'sends files to another machine');
   const { home } = call.scan.context;
   if (options.operands.slice(0, -1).some(({ text }) => text.replace(/\/+$/, '') === home || text === '/')) return danger(call, 'copies everything, secrets among it');
   return [...(to && options.operands.length > 1 ? writeTo(to, call) : []), ...change(call, 'copies files')];
@@ -131,7 +138,7 @@ function sshKeygen(call: Invocation): readonly Finding[] {
 
 function openssl(call: Invocation): readonly Finding[] {
   const verb = call.args[0]?.text ?? '';
-  if (/^(?:version|help|ciphers|errstr|prime|rand)$/.test(verb) && !call.args.some(({ text }) => /^-(?:out|writerand|engine|provider)/.test(text))) return [];
+  if (/^(?:version|help|ciphers|errstr|prime|rand|list)$/.test(verb) && !call.args.some(({ text }) => /^-(?:out|writerand|engine|provider)/.test(text))) return [];
   if (/^(?:s_client|s_server|s_time|ocsp|ts|cmp|engine|storeutl|pkcs12|rsa|ec|pkey|pkcs8|genrsa|genpkey)$/.test(verb) || call.args.some(({ text }) => /^-(?:engine|provider-path|config|inkey|key|passin|pass|out)$/.test(text) && verb !== 'dgst')) return danger(call, 'uses keys or the network');
   return /^(?:x509|crl|req|verify|asn1parse|dgst)$/.test(verb) && !call.args.some(({ text }) => signs.test(text)) ? asks(call) : change(call, 'calculates with files');
 }

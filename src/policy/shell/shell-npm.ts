@@ -13,7 +13,7 @@ export const npmHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler
 const npmDangerous = /^(?:publish|unpublish|deprecate|undeprecate|owner|author|access|token|login|adduser|add-user|logout|dist-tag|dist-tags|team|org|hook|profile|star|unstar|stage|trust|dlx|create|link|ln|explore|edit)$/;
 
 function npm(call: Invocation): readonly Finding[] {
-  const { operands } = parseOptions(call.args, '-w --workspace -C --prefix --dir --filter --registry --cache --userconfig --script-shell -c --call -p --package');
+  const { operands } = parseOptions(call.args, '-w --workspace -C --cwd --prefix --dir --filter --registry --cache --userconfig --script-shell -c --call -p --package');
   const verb = operands[0]?.text ?? '';
   const words = call.args.map(({ text }) => text);
   if (words.some((text) => /^--(?:script-shell|node-options|userconfig|globalconfig|init-module|git|editor|viewer|shell|onload-script|prefix)\b/.test(text))) return danger(call, 'is given settings of choice');
@@ -39,6 +39,7 @@ function projectScript(verb: string, operands: readonly Arg[], call: Invocation)
 
 function onlyAsks(verb: string, words: readonly string[], call: Invocation): boolean {
   if (/^(?:ls|list|ll|la|explain|why|root|prefix|bin|help|fund|query)$/.test(verb)) return true;
+  if (verb === 'workspaces') return /^(?:list|info)$/.test(words[1] ?? '');
   if (/^(?:run|run-script)$/.test(verb)) return words.length === 1 && call.name !== 'yarn';
   return /^(?:outdated|view|v|info|show|audit|search|find|ping|whoami|licenses)$/.test(verb) && !words.some((text) => /^(?:fix|--fix|signatures|--registry|--cache)\b/.test(text));
 }
@@ -52,7 +53,7 @@ function packageFile(operands: readonly Arg[], call: Invocation): readonly Findi
 function npmConfig(words: readonly string[], call: Invocation): readonly Finding[] {
   const [first, second] = words;
   if (first === 'get' || (second === 'get' && words.length > 2)) return words.some((word) => /auth|token|password/i.test(word)) ? danger(call, 'prints tokens') : [];
-  return second === 'list' || second === 'ls' ? change(call, 'prints settings') : danger(call, 'changes settings of npm');
+  return second === 'list' || second === 'ls' ? asks(call) : danger(call, 'changes settings of npm');
 }
 
 function bun(call: Invocation): readonly Finding[] {

@@ -25,7 +25,7 @@ function pipx(call: Invocation): readonly Finding[] {
 function pip(call: Invocation): readonly Finding[] {
   const { operands } = parseOptions(call.args, '-r -c -e -n --requirement --constraint --editable --name --channel');
   const verb = operands[0]?.text ?? '';
-  if (/^(?:list|show|freeze|check|help|inspect|info)$/.test(verb)) return [];
+  if (/^(?:list|show|freeze|check|help|inspect|info|env list|index versions)(?: |$)/.test(operands.map(({ text }) => text).join(' '))) return asks(call);
   if (verb === 'config' || verb === 'run') return danger(call, 'changes settings or runs a program');
   if (verb === 'uninstall' || verb === 'remove') return change(call, 'removes packages');
   const editable = call.args.some(({ text }, index) => /^(?:-r|-c|-e|--requirement|--editable)$/.test(call.args[index - 1]?.text ?? '') && remoteSource.test(text) && !/^\.?\/?[\w./-]*$/.test(text));
@@ -60,11 +60,18 @@ function go(call: Invocation): readonly Finding[] {
   const verb = verbOf(call);
   const words = call.args.map(({ text }) => text);
   if (verb === 'env') return words.some((text) => /^-[wu]/.test(text)) ? danger(call, 'changes settings of go') : [];
-  if (words.some((text) => /^-{1,2}(?:toolexec|exec|overlay|vettool|ldflags=.*-extld)/.test(text))) return danger(call, 'runs a program of choice');
-  if (/^(?:run|install)$/.test(verb) && words.some((text) => text.includes('@'))) return danger(call, 'fetches and runs or installs a program');
+  const choice = goRuns(verb, words);
+  if (choice !== null) return danger(call, choice);
   const reads = /^(?:list|doc|version)$/.test(verb) || /^mod (?:graph|why)\b/.test(words.join(' ')) || (verb === 'tool' && words.length === 1);
   if (reads && !words.some((text) => /^-{1,2}(?:export|compiled|mod|modfile|C|pkgdir|http)\b/.test(text))) return asks(call);
   return change(call, 'builds and runs project code');
+}
+
+/** Why a command of go runs more than the project, or null. */
+function goRuns(verb: string, words: readonly string[]): string | null {
+  if (words.some((text) => /^-{1,2}(?:toolexec|exec|overlay|vettool)|-extld\b|-linkmode[= ]external/.test(text))) return 'runs a program of choice';
+  if (verb === 'run' && words.some((text) => /^-$|^\/dev\/|^\/proc\//.test(text))) return 'runs what it is sent as a program';
+  return /^(?:run|install)$/.test(verb) && words.some((text) => text.includes('@')) ? 'fetches and runs or installs a program' : null;
 }
 
 function composer(call: Invocation): readonly Finding[] {
@@ -88,7 +95,7 @@ function hatch(call: Invocation): readonly Finding[] {
 
 function poetry(call: Invocation): readonly Finding[] {
   const verb = verbOf(call);
-  if (/^(?:show|version|about|check)$/.test(verb) && call.name === 'poetry') return asks(call);
+  if (call.name === 'poetry' && (/^(?:show|about|check)$/.test(verb) || (verb === 'version' && call.args.length === 1) || /^env (?:info|list)/.test(call.args.map(({ text }) => text).join(' ')))) return asks(call);
   if (verb === 'run' || verb === 'exec') return [...call.argv(after(call, verb)), ...change(call, 'runs project code')];
   if (/^(?:publish|config|self|source|plugin)$/.test(verb)) return danger(call, 'publishes or changes settings');
   return verb === 'add' || verb === 'install' ? installs(call, after(call, verb).filter(({ text }) => !text.startsWith('-'))) : change(call, 'changes the project');

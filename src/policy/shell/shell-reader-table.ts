@@ -45,7 +45,7 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'sar nvidia-smi': { open: true, deadly: '-r --gpu-reset -pl --power-limit -pm --persistence-mode', output: '-o' },
   'wc': { content: true, open: true },
   'md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum crc32 shasum md5': content,
-  'cat tac nl head rev fold fmt expand unexpand tr cut paste join comm cmp od hexdump strings look colrm column ': { ...content, takes: '-n -c -d -f -s -w -t -j -1 -2 -o -e --lines --bytes --delimiter --fields --width --output-delimiter -N -A -v -S' },
+  'cat tac nl head rev fold fmt expand unexpand tr cut paste join comm cmp od hexdump strings look colrm column col ul': { ...content, takes: '-n -c -d -f -s -w -t -j -1 -2 -o -e --lines --bytes --delimiter --fields --width --output-delimiter -N -A -v -S' },
   'tail': { ...content, takes: '-n -c --lines --bytes --pid -s --sleep-interval', unsafe: '-f -F --follow --retry --pid' },
   'more most pg': { ...content, extra: (call) => (call.args.some(({ text }) => text.startsWith('+') && /!/.test(text)) ? danger(call, 'runs a command of the pager') : []) },
   'less': { ...content, takes: '-b -h -j -p -P -t -T -x -y -z --pattern --prompt', output: '-o -O --log-file --LOG-FILE', deadly: '-k --lesskey-file --lesskey-src --lesskey-content',
@@ -56,8 +56,8 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'base64 base32 basenc': { ...content, takes: '-w --wrap -i', output: '-o --output' },
   'grep egrep fgrep': { ...content, takes: '-e -f -A -B -C -m -d -D --regexp --file --context --after-context --before-context --max-count --include --exclude --exclude-dir --exclude-from --color --label --binary-files', pattern: '-e --regexp' },
   'rg ripgrep': { ...content, recursive: true, takes: '-e -f -g -t -T -A -B -C -m -r -E -d -M -j --regexp --file --glob --iglob --type --type-not --context --after-context --before-context --max-count --replace --encoding --max-depth --max-columns --sort --sortr --color --colors --threads --max-filesize',
-    pattern: '-e --regexp', deadly: '--pre --hostname-bin', unsafe: '-z --search-zip --type-add' },
-  'ag ack': { ...content, recursive: true, takes: '-A -B -C -m -g -G', pattern: '--match', deadly: '--pager --ackrc', unsafe: '-z --search-zip' },
+    pattern: '-e --regexp', deadly: '--pre --hostname-bin', unsafe: '-z --search-zip --type-add', extra: huntsHidden },
+  'ag ack': { ...content, extra: huntsHidden, recursive: true, takes: '-A -B -C -m -g -G', pattern: '--match', deadly: '--pager --ackrc', unsafe: '-z --search-zip' },
   'fd fdfind': { takes: '-e -E -t -d -g -S --extension --exclude --type --max-depth --min-depth --size --changed-within --changed-before -c --color --base-directory --search-path --owner --threads -j', pattern: '--glob-pattern' },
   'tree': { takes: '-L -P -I --filelimit --charset --gitfile', output: '-o', unsafe: '-R', open: true },
   'sort': { ...content, takes: '-k -t -S -T --key --field-separator --buffer-size --parallel --batch-size --files0-from --temporary-directory --sort', output: '-o --output', deadly: '--compress-program' },
@@ -79,6 +79,7 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'zcat gzcat bzcat xzcat lzcat zstdcat': content,
   'zgrep zegrep zfgrep bzgrep xzgrep': { ...content, takes: '-e -f -A -B -C -m', pattern: '-e --regexp' },
   'zdiff zcmp zless zmore': content,
+  'pkg-config pkgconf': { open: true }, 'xcode-select': { deadly: '-s --switch -r --reset --install' },
   'zipinfo': content,
   'xmllint': { ...content, takes: '--xpath --encode --pretty --maxmem', unsafe: '--noent --loaddtd --dtdvalid --dtdvalidfpi --valid --postvalid --load-trace --xinclude --noxincludenode --schema --relaxng --schematron --catalogs --sgml --html-net --path --shell', deadly: '--shell --nocatalogs-file', output: '--output -o --c14n-out' },
   'xmlstarlet': { ...content, extra: (call, options) => (/^(?:sel|el|fo|val|esc|unesc)$/.test(options.operands[0]?.text ?? '') && !has(options, '-L', '--inplace') ? [] : change(call, 'is not known to only read')) },
@@ -89,7 +90,7 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'git-show git-log': content,
   'gzip gunzip bzip2 xz zstd': { content: true, extra: (call, options) => (has(options, '-l', '--list', '-t', '--test', '-c', '--stdout', '--to-stdout') && !has(options, '-r', '--recursive') ? [] : [...options.operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'replaces files')]) },
   'nm size readelf objdump c++filt addr2line otool': { ...content, deadly: '--plugin --disassembler-options-file', takes: '-j -M' },
-  'dpkg-query apt-cache': { extra: onlyFirst('show', 'search', 'policy', 'depends', 'rdepends', 'showpkg', 'madison'), },
+  'apt-cache': { extra: onlyFirst('show', 'search', 'policy', 'depends', 'rdepends', 'showpkg', 'madison', 'stats', 'pkgnames') }, 'dpkg-query': { takes: '-W -f -l -s -L -S -p --show --showformat --list --status --listfiles --search', deadly: '--admindir --root' },
   'journalctl': { takes: '-u -n -p -S -U -o --since --until --unit --lines', output: '--cursor-file', unsafe: '-f --follow', deadly: '--vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --setup-keys --relinquish-var --update-catalog' },
   'dmesg': { deadly: '-C --clear -c --read-clear -D -E -n --console-on --console-off --console-level', unsafe: '-w --follow' },
   'cloc tokei scc sloccount': { takes: '--include-lang --exclude-dir -e', deadly: '--extract-with --vcs', unsafe: '--config --git', output: '--out --report-file -o --output --write-lang-def --counted --ignored --found --categorized --sql --diff-alignment' },
@@ -106,8 +107,14 @@ function envFilter(call: Invocation, options: Options): readonly Finding[] {
   return valuesOf(options, '-L').length > 0 ? change(call, 'loads modules') : [];
 }
 
+/** A search through hidden and ignored files for what secrets are called. */
+function huntsHidden(call: Invocation, options: Options): readonly Finding[] {
+  const hidden = call.args.some(({ text }) => /^-\w*(?:uu|\.)|^--(?:hidden|no-ignore\S*|unrestricted)$|^-\w*H$/.test(text)) || options.flags.filter(({ name }) => name === '-u').length > 1;
+  return hidden && call.args.some(({ text }) => /secret|passw|api.?key|token|akia|private.key|credential/i.test(text)) ? danger(call, 'looks for secrets in hidden files') : [];
+}
+
 function dateSets(call: Invocation, options: Options): readonly Finding[] {
-  if (has(options, '-s', '--set')) return danger(call, 'sets the clock');
+  if (call.args.some(({ text }) => /^-(?!I)[a-zA-Z]*s/.test(text)) || has(options, '--set')) return danger(call, 'sets the clock');
   return options.operands.some(({ text }) => !text.startsWith('+')) ? danger(call, 'sets the clock') : [];
 }
 

@@ -6,7 +6,10 @@ import type { Arg, Finding, Invocation } from './shell-types.js';
 export const readers: ReadonlyMap<string, Reader> = new Map(Object.entries(readerTable).flatMap(([names, reader]) => names.split(' ').map((name) => [name, reader] as const)));
 
 /** Only prints names, words or sizes: a secret path among its words gives nothing away, unless its output goes on to what acts on it. */
-const namers = new Set(['ls', 'eza', 'exa', 'lsd', 'stat', 'test', '[', 'echo', 'printf', 'basename', 'dirname', 'realpath', 'readlink', 'du', 'which', 'find', 'fd', 'tree', 'pwd', 'cd', 'pushd', 'true', 'false', ':', 'mkdir', 'export', 'unset', 'chmod', 'type', 'command', 'namei', 'locate']);
+const namers = new Set(['tr', 'seq', 'expr', 'ls', 'eza', 'exa', 'lsd', 'stat', 'test', '[', 'echo', 'printf', 'basename', 'dirname', 'realpath', 'readlink', 'du', 'which', 'find', 'fd', 'tree', 'pwd', 'cd', 'pushd', 'true', 'false', ':', 'mkdir', 'export', 'unset', 'chmod', 'type', 'command', 'namei', 'locate']);
+
+/** What tells no more of a file than its name or its size. */
+export const printsNames = /^(?:echo|printf|basename|dirname|realpath|readlink|ls|stat|du|test|\[|true|md5sum|sha\d+sum)$/;
 
 const gitNames = /^(?:check-ignore|ls-files|status|log|commit|branch|checkout|switch|tag|rm)$/;
 
@@ -15,7 +18,7 @@ export function namesOnly(call: Invocation): boolean {
   if (name === 'openssl') return printsCertificate(args);
   if (name === 'git') return gitNamesOnly(args);
   if (!namers.has(name)) return false;
-  if (name === 'find' || name === 'fd') return !place.captured && !args.some(({ text }) => /^-(?:exec|ok|x|X|delete|-exec|fprint|fls)/.test(text));
+  if (name === 'find' || name === 'fd') return !place.captured && !args.some(({ text }, index) => /^-(?:exec|ok|x|X|delete|-exec|fprint|fls)/.test(text) && !printsNames.test(args[index + 1]?.text ?? ''));
   if (name === 'echo' || name === 'printf' || name === 'command') return !place.piped || name !== 'command';
   return !place.captured;
 }
@@ -79,8 +82,13 @@ function wideFindings(call: Invocation, operands: readonly Arg[], recursive: boo
   return endless ? danger(call, 'reads without end') : [];
 }
 
+/** `packages/$p/package.json`: whatever stands in the middle, the name of the file is known, and it is no option. */
+function endsPlainly(text: string): boolean {
+  return /^[\w.][^\0]*\/.*\/[\w-]+\.\w+$/s.test(text) || /^[\w.][^\0]*\/[^/]*\0\.(?:[cm]?[jt]sx?|md|py|go|rs|java|rb|c|h|css|html)$/s.test(text);
+}
+
 function unknownWords(reader: Reader, call: Invocation): readonly Finding[] {
-  const unknown = call.args.find((arg) => arg.dynamic || arg.substitution === 'any');
+  const unknown = call.args.find((arg) => (arg.dynamic && !endsPlainly(arg.text)) || arg.substitution === 'any');
   if (!unknown || reader.open === true) return [];
   if (unknown.dynamic && unknown.substitution === 'names' && reader.deadly === undefined && reader.output === undefined) return [];
   if (unknown.text.startsWith('/dev/fd/')) return [];

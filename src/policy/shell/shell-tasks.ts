@@ -12,11 +12,17 @@ const runningOption = /^--?(?:shell-escape|enable-write18|eval|evaluate|exec|exe
 const handedProgram = /^(?:\/(?:usr\/)?s?bin\/)?(?:(?:ba|z|da|k|c|tc|fi)?sh|busybox|rm|shred|dd|mkfs(?:\.\w+)?|su|sudo|doas|nc|ncat|socat)$/;
 const verb = 'destroy|drop|purge|wipe|nuke|erase|terminate|teardown|tear-down|undefine|shutdown|poweroff|delete|flush|unpublish|deprovision|decommission|forget|uninstall|unregister|remove-all|revoke|factory-reset|force-reset|truncate';
 /** What is asked of a program that no table knows. */
-const destroyingVerb = new RegExp(`^(?:(?:${verb})(?:[-_:]\\S+)?|\\S+[-_:](?:${verb})|flush\\S+|deleteall|rm|publish|deploy|apply|rekey|unseal|--(?:${verb}|delete-all|force-delete|rm)(?:-\\S+|=\\S+)?)$`, 'i');
-const destroyingName = /(?:^|[-_])(?:delete|destroy|wipe|purge|nuke|erase|shred)$|(?:delete|destroy|wipe|purge)$/i;
+const destroyingVerb = new RegExp(`^(?:(?:${verb})(?:[-_:]\\S+)?|\\S+[-_:](?:${verb})|flush\\S+|deleteall|rm|publish|deploy|apply|upload|push|send|share|expose|broadcast|exfil\\S*|rekey|unseal|--(?:${verb}|delete-all|force-delete|rm)(?:-\\S+|=\\S+)?)$`, 'i');
+/** Names of programs that say what they are for: to destroy, to send away, to listen in, to break in. */
+const tellingName = /(?:delete|destroy|wipe|purge|nuke|erase|shred)$|upload|exfil|tunnel|keylog|logkeys|backdoor|exploit|payload|rootkit|stealer|miner$|c2$|dnscat|reverse[-_]?shell|(?:^|[-_])(?:wput|put|rat|kill|sniff\w*|spoof\w*|crack\w*|brute\w*|inject\w*)$/i;
+/** Another machine among the words: an account there, an address in numbers, a protocol that is not the web's. */
+const otherMachine = /^(?!npm:|workspace:|file:|https?:|git@|git:)(?:[\w.-]+@(?:[\w-]+\.)+[a-z]{2,}(?::.*)?|(?:[a-z][\w+]*:\/\/)(?!localhost|127\.|\[::1\]|db|postgres|redis|mysql|mongo).+|(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?(?:\/\S*)?)$/i;
 const scripts = /^(?:\S+:)?(?:deploy|release|publish|unpublish|destroy|nuke|wipe|purge|teardown)(?::\S+)?$/i;
 /** Where the system keeps who may do what, and what runs by itself. */
 const guardedPlace = /(?:^|=)\/(?:etc\/(?:cron\S*|systemd|profile\.d|sudoers\S*|ld\.so\S*|init\.d|rc\S*|pam\.d|passwd|udev|apt|yum\S*)(?:\/|$)|root(?:\/|$)|boot(?:\/|$)|dev\/(?:sd|nvme|hd|vd|disk|mapper))/;
+
+/** Where frameworks take statements or code. */
+const consoles = /(?:^|\s)(?:dbshell|dbconsole|db|db:shell|console|c|tinker|shell|repl|psysh|runner)(?:\s|$)/;
 
 /** Tools that bring a database from one state to the next, and back. */
 const migrators = /^(?:flyway|liquibase|dbmate|goose|migrate|atlas|sqitch|hasura|typeorm|knex|sequelize|sequelize-cli|sqlx|diesel|refinery|alembic|evolve|roundhouse|phinx)$/;
@@ -26,16 +32,18 @@ export function taskFindings(call: Invocation, words: readonly string[] = call.a
   const text = words.filter((word) => !word.includes('\0')).join(' ');
   if (migrators.test(call.name.replace(/^.*\//, '')) && words.some((word) => /^(?:clean|drop\S*|rollback\S*|down\S*|revert|reset|undo\S*|downgrade)$/i.test(word))) return danger(call, 'throws data away or winds it back');
   if (databaseTask.test(text) || loneTask.test(text)) return danger(call, 'throws data away or winds it back');
+  if (consoles.test(text) && (call.place.piped || call.place.input.trim() !== '')) return danger(call, 'is sent what a console of the project runs');
   return words.some((word) => runningText.test(word)) ? danger(call, 'is given code that starts programs or deletes') : [];
 }
 
 /** A program that no table knows: what its words say of what it will do. */
 export function unknownFindings(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
-  if (destroyingName.test(call.name)) return danger(call, 'is a program that destroys, by its name');
+  if (tellingName.test(call.name)) return danger(call, 'is a program that harms, by its name');
   const verbs = [...words.filter((word) => !word.startsWith('-')).slice(0, 3), ...words.filter((word) => word.startsWith('--'))];
   if (verbs.some((word) => destroyingVerb.test(word))) return danger(call, 'is told to destroy or to publish');
   if (words.some((word) => runningOption.test(word)) || words.some((word) => handedProgram.test(word) || /\/bin\/(?:ba|z|da)?sh\b|^(?:ba|da|z)?sh\s*[;&|]|@exec\b/.test(word))) return danger(call, 'is given a program to run');
+  if (words.some((word) => otherMachine.test(word))) return danger(call, 'reaches another machine');
   if (words.some((word) => guardedPlace.test(word))) return danger(call, 'is given a place of the system that decides what runs');
   return runningText.test(call.place.input) || /\/bin\/(?:ba)?sh\b/.test(call.place.input) ? danger(call, 'is given code that starts programs or deletes') : taskFindings(call, words);
 }

@@ -168,7 +168,7 @@ function walkCommand(node: Command, scan: Scan, place: Place): void {
   const own: Place = { ...place, piped: place.piped || feeds(node.redirects) || (remote.has(node.name.value) && node.redirects.some(({ operator }) => operator === '<')), input: `${place.input}${inputOf(node.redirects, scan)}` };
   const argv = argvOf(node, scan);
   if (scan.variables.has('IFS') && node.name.parts?.some(({ type }) => type === 'SimpleExpansion' || type === 'ParameterExpansion') === true) report(scan, unanalysable('a command name that is split by signs of choice'));
-  report(scan, judge(argv, own, scan, node.prefix.some((part) => part.type === 'Assignment' && !isBenignVariable(part.name))));
+  report(scan, judge(argv, own, scan, node.prefix.some((part) => part.type === 'Assignment' && !isBenignVariable(part.name, part.value.type === 'Word' ? part.value.text : undefined))));
   keepWritten(node, argv, own.input, scan);
   if (fetchers.test(`${place.input} ${node.name.value}`)) for (const redirect of node.redirects) keepFetched(redirect, scan);
 }

@@ -54,16 +54,22 @@ function inside(args: readonly Arg[], wrapper: Wrapper): readonly Arg[] {
 }
 
 function through(wrapper: Wrapper, call: Invocation): readonly Finding[] {
-  if (call.name === 'watch' && call.args.some(({ text }) => /^-\w*x|^--exec$/.test(text))) return [...call.argv(inside(call.args, wrapper)), ...change(call, 'runs until it is stopped')];
   const options = parseOptions(call.args, wrapper.takes);
   const deadly = wrapper.deadly?.split(' ').find((name) => options.flags.some((flag) => flag.name === name));
   if (deadly !== undefined) return danger(call, 'reaches into another process');
   const code = wrapper.code ? valuesOf(options, ...wrapper.code.split(' ')) : [];
   const written = wrapper.output ? valuesOf(options, ...wrapper.output.split(' ')).flatMap((arg) => writeTo(arg, call)) : [];
   const inner = inside(call.args, wrapper);
-  const adds = wrapper.adds && (inner.length > 0 || code.length > 0) ? change(call, wrapper.adds) : [];
-  const run = wrapper.joins === true ? shellText(inner, call) : inner.length > 0 ? call.argv(inner) : [];
-  return [...code.flatMap((arg) => shellText([arg], call)), ...run, ...adds, ...written];
+  const starts = inner.length > 0 || code.length > 0 || call.name === 'script';
+  const adds = wrapper.adds && starts ? change(call, wrapper.adds) : [];
+  return [...code.flatMap((arg) => shellText([arg], call)), ...started(inner, wrapper, call), ...adds, ...written];
+}
+
+/** `watch -x` takes words like any other program, `watch` alone a text. */
+function started(inner: readonly Arg[], wrapper: Wrapper, call: Invocation): readonly Finding[] {
+  const words = call.name === 'watch' && call.args.some(({ text }) => /^-\w*x|^--exec$/.test(text));
+  if (wrapper.joins === true && !words) return shellText(inner, call);
+  return inner.length > 0 ? call.argv(inner) : [];
 }
 
 /** Words that are joined with blanks and given to a shell. */
@@ -126,7 +132,7 @@ function xargs(call: Invocation): readonly Finding[] {
 /** The words that reach xargs are names printed by a lister. */
 function lister(call: Invocation): boolean {
   const { input } = call.place;
-  return /^\s*(?:find|fd|ls|git ls-files|git diff --name-only|rg (?:-\S*l|--files)|grep -\S*[lL])\b/.test(input) && !/^\s*(?:ls\s+(?:-\S+\s+)*-\w*[aA]|(?:fd|rg)\s.*(?:-H\b|--hidden|-u|--no-ignore))/.test(input);
+  return /^\s*(?:find|fd|ls|git ls-files|git diff --name-only|git grep\s(?:.*\s)?-\w*l|rg (?:-\S*l|--files)|grep -\S*[lL])\b/.test(input) && !/^\s*(?:ls\s+(?:-\S+\s+)*-\w*[aA]|(?:fd|rg)\s.*(?:-H\b|--hidden|-u|--no-ignore))/.test(input);
 }
 
 function secretNamed(call: Invocation): readonly Finding[] {
