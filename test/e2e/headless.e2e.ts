@@ -151,6 +151,12 @@ test('a reader that goes away ends the program quietly', async () => {
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
 });
 
+test('standard input without end is refused', () => {
+  const at = place();
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', 'yes | "$@"', 'sh', process.execPath, binary, '-p', 'sum up'], { cwd: at.work, env: at.env, encoding: 'utf8' });
+  expect({ status, stdout, stderr }).toEqual({ status: 2, stdout: '', stderr: expect.stringMatching(/^agent: standard input has more than \d+ bytes.+\n.+\n$/) });
+});
+
 test('a slow reader gets all of what a command prints', () => {
   const at = place();
   const piped = spawnSync('sh', ['-c', '"$@" | { sleep 1; wc -c; }', 'sh', process.execPath, binary, 'tools', 'call', 'bash', '{"command":"seq 1 100000"}'], { cwd: at.work, env: at.env, input: '', encoding: 'utf8' });
