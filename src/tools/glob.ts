@@ -3,6 +3,7 @@ import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
 import { describeCall } from './describe-call.js';
 import { fileFailure, FileRefusal } from './files/file-error.js';
 import { walkFiles } from './files/file-walk.js';
+import { refuseElsewhere } from './files/open-file.js';
 import { globProblem, patternInside } from './glob-pattern.js';
 import { createListing } from './listing.js';
 import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
@@ -37,6 +38,7 @@ async function listMatches(args: GlobArgs, ctx: ToolContext, options: SearchOpti
   try {
     if (!statSync(absolute).isDirectory()) throw new FileRefusal('execution_failed', `${shownPath(requested)} is not a directory.`);
     root = realpathSync(absolute);
+    if (args.path !== undefined) refuseElsewhere(root, requested, ctx.landings);
     accessSync(root, constants.R_OK | constants.X_OK);
   } catch (error) {
     return fileFailure(error, requested, absolute);

@@ -7,7 +7,7 @@ import { describeCall } from './describe-call.js';
 import { fileFailure, FileRefusal } from './files/file-error.js';
 import { inRepository } from './ignore-rules.js';
 import { createListing, type Listing } from './listing.js';
-import { openRegular } from './files/open-file.js';
+import { openRegular, refuseElsewhere } from './files/open-file.js';
 import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
 import { searchPlainly } from './plain-search.js';
 import type { ProcessRunner } from './process.js';
@@ -69,12 +69,13 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
   const listing = createListing(ctx.limits.maxOutputBytes, (args.context ?? 0) > 0);
   let request: Omit<SearchRequest, 'signal'>;
   try {
-    if (await isBinaryFile(absolute, requested)) return finished(listing, 0);
+    if (await isBinaryFile(absolute, requested, ctx.landings)) return finished(listing, 0);
     const root = realpathSync(absolute);
+    if (args.path !== undefined) refuseElsewhere(root, requested, ctx.landings);
     const start = statSync(root).isDirectory() ? root : dirname(root);
     if (start === root) accessSync(root, constants.R_OK | constants.X_OK);
     request = {
-      pattern: args.pattern, cwd: ctx.cwd, target: relativePath(ctx.cwd, absolute), glob: narrowing(args.glob), ignoreCase: args.ignore_case === true, context: args.context ?? 0,
+      pattern: args.pattern, cwd: ctx.cwd, target: relativePath(ctx.cwd, absolute), root, glob: narrowing(args.glob), ignoreCase: args.ignore_case === true, context: args.context ?? 0,
       includeIgnored: args.include_ignored === true, outsideRepository: !inRepository(start), sandbox: ctx.sandbox, env: options.env,
     };
   } catch (error) {
@@ -106,12 +107,12 @@ function narrowing(glob: string | undefined): string | null {
 }
 
 /** True for a single binary file, which is passed over like those in a folder. Throws for what is neither file nor folder. */
-async function isBinaryFile(absolute: string, requested: string): Promise<boolean> {
+async function isBinaryFile(absolute: string, requested: string, landings: ToolContext['landings']): Promise<boolean> {
   if (statSync(absolute).isDirectory()) {
     if (isKernelPath(realpathSync(absolute))) throw new FileRefusal('execution_failed', `${shownPath(requested)} is made up by the kernel; the file tools do not search it.`);
     return false;
   }
-  const file = await openRegular(absolute, requested);
+  const file = await openRegular(absolute, requested, landings);
   try {
     const start = Buffer.alloc(8192);
     const bytesRead = await file.read(start);

@@ -1,6 +1,7 @@
-import { readFile, realpath, stat } from 'node:fs/promises';
-import { isAbsolute, join } from 'node:path';
+import { statSync } from 'node:fs';
+import { join } from 'node:path';
 import { compileExpression, createRegexWorker, type RegexWorker } from './regex-worker.js';
+import { openRegular, readWhole } from './files/open-file.js';
 import { walkFiles, type WalkRequest } from './files/file-walk.js';
 import { parseIgnoreFile } from './ignore-file.js';
 import { byteText } from './ignore-glob.js';
@@ -17,13 +18,13 @@ export async function searchPlainly(request: SearchRequest, found: (line: FoundL
   if (typeof expression === 'string') return { ended: 'bad_argument', argument: 'pattern', message: expression };
   const override = request.glob === null ? undefined : globOverride(request.glob);
   if (request.glob !== null && !request.glob.startsWith('#') && override === undefined) return { ended: 'bad_argument', argument: 'glob', message: 'unreadable pattern' };
-  const paths = await pathsToSearch(request, override);
+  const files = await filesToSearch(request, override);
   const worker = createRegexWorker(expression, request.signal);
   try {
-    for (const path of paths) {
+    for (const { shown, path } of files) {
       if (request.signal.aborted) return { ended: 'stopped' };
-      const text = await readSearchable(isAbsolute(path) ? path : join(request.cwd, path));
-      if (text !== null && !(await searchText(path, text, request.context, worker, found))) return { ended: 'stopped' };
+      const text = await readSearchable(path);
+      if (text !== null && !(await searchText(shown, text, request.context, worker, found))) return { ended: 'stopped' };
     }
     return { ended: request.signal.aborted ? 'stopped' : 'done' };
   } finally {
@@ -31,14 +32,16 @@ export async function searchPlainly(request: SearchRequest, found: (line: FoundL
   }
 }
 
-async function pathsToSearch(request: SearchRequest, override: WalkRequest['override']): Promise<readonly string[]> {
-  const absolute = isAbsolute(request.target) ? request.target : join(request.cwd, request.target);
-  if (!(await stat(absolute)).isDirectory()) return [request.target];
+/** `path` holds no link; `shown` is what a result calls it. */
+interface SearchedFile { readonly shown: string; readonly path: string }
+
+async function filesToSearch(request: SearchRequest, override: WalkRequest['override']): Promise<readonly SearchedFile[]> {
+  const { root, includeIgnored, signal, env } = request;
+  if (!statSync(root).isDirectory()) return [{ shown: request.target, path: root }];
   const shown = request.target === '.' ? '' : request.target.endsWith('/') ? request.target : `${request.target}/`;
-  const paths: string[] = [];
-  const { includeIgnored, signal, env } = request;
-  await walkFiles({ root: await realpath(absolute), shown, pattern: '**', includeIgnored, signal, env, ...(override && { override }) }, (path) => { paths.push(shown + path); });
-  return paths;
+  const files: SearchedFile[] = [];
+  await walkFiles({ root, shown, pattern: '**', includeIgnored, signal, env, ...(override && { override }) }, (path) => { files.push({ shown: shown + path, path: join(root, path) }); });
+  return files;
 }
 
 /** ripgrep's `--glob`: a line of an ignore file that says what is searched, or with `!` what is not. Undefined for one it would not read. */
@@ -52,12 +55,17 @@ function globOverride(glob: string): WalkRequest['override'] {
   };
 }
 
-/** The file's text, or null where ripgrep would leave it out. */
+/** The file's text, or null where ripgrep would leave it out, and where a link has taken its place. */
 async function readSearchable(path: string): Promise<string | null> {
   try {
-    const stats = await stat(path);
-    if (!stats.isFile() || stats.size > maxFileBytes) return null;
-    const bytes = await readFile(path);
+    const file = await openRegular(path, path, [path]);
+    let bytes: Buffer;
+    try {
+      if (file.stats.size > maxFileBytes) return null;
+      bytes = await readWhole(file);
+    } finally {
+      file.close();
+    }
     const { encoding } = sniffEncoding(bytes);
     if (encoding !== 'utf-8') return new TextDecoder(encoding).decode(bytes);
     const nul = bytes.indexOf(0);

@@ -11,6 +11,8 @@ export interface SearchRequest {
   readonly cwd: string;
   /** What to search, relative to `cwd` or absolute. */
   readonly target: string;
+  /** Where that is, links resolved. */
+  readonly root: string;
   readonly glob: string | null;
   readonly ignoreCase: boolean;
   readonly context: number;

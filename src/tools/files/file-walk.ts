@@ -1,9 +1,10 @@
-import { lstat, readdir, type Dirent, type Stats } from 'node:fs';
+import { closeSync, constants, lstat, openSync, readdir, type Dirent, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { landedPath } from '../tool-path.js';
 import { folderRules, noRules, type FolderRules } from '../ignore-rules.js';
 
 export interface WalkRequest {
-  /** Absolute, without `..`. */
+  /** Absolute, links resolved. */
   readonly root: string;
   /** `root` as seen from the working directory, where that is another folder. */
   readonly shown?: string;
@@ -19,7 +20,8 @@ export interface WalkRequest {
 type ReaddirCallback = (error: NodeJS.ErrnoException | null, entries: Dirent[]) => void;
 type LstatCallback = (error: NodeJS.ErrnoException | null, stats?: Stats) => void;
 
-/** Gives every file under `root` that matches and that ripgrep would see, relative to `root`, in no order. Links are not followed and not given.
+/** Gives every file under `root` that matches and that ripgrep would see, relative to `root`, in no order. Links are not followed and not given, also
+ *  where one takes a folder's place meanwhile: each folder is listed through a descriptor of which the kernel says that it lies where it should.
  *  Ignored folders are never opened. Ends early when the signal aborts. */
 export async function walkFiles(request: WalkRequest, found: (path: string) => void): Promise<void> {
   const { default: glob } = await import('fast-glob');
@@ -59,7 +61,6 @@ const standInRoot = '/root';
 /** fast-glob's view of the file system: what the rules skip does not exist. */
 function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir; lstat: typeof lstat } {
   const known = new Map<string, FolderRules | null>([[root, top]]);
-  const walked = new Set([root]);
   const inRoot = (path: string): string => (root === '/' ? decoded(path).slice(standInRoot.length) || '/' : root + decoded(path).slice(standInRoot.length));
   /** The rules inside a folder below the root, or null where the walk may not enter it. */
   const rulesOf = (folder: string, names?: readonly string[]): FolderRules | null => {
@@ -71,41 +72,47 @@ function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir
     return rules;
   };
   const listFolder = (folder: string, callback: ReaddirCallback): void => {
-    readdir(folder, { withFileTypes: true }, (error, entries) => {
-      if (error) { callback(error, []); return; }
-      const rules = rulesOf(folder, entries.map((entry) => entry.name));
-      const seen = rules === null ? [] : entries.filter((entry) => !rules.skips(entry.name, entry.isDirectory()));
-      for (const entry of seen) {
-        if (entry.isDirectory()) walked.add(join(folder, entry.name));
-        entry.name = encoded(entry.name);
-      }
-      callback(null, seen);
+    throughDescriptor(folder, () => { callback(null, []); }, (at, done) => {
+      readdir(at, { withFileTypes: true }, (error, entries) => {
+        done();
+        if (error) { callback(error, []); return; }
+        const rules = rulesOf(folder, entries.map((entry) => entry.name));
+        const seen = rules === null ? [] : entries.filter((entry) => !rules.skips(entry.name, entry.isDirectory()));
+        for (const entry of seen) entry.name = encoded(entry.name);
+        callback(null, seen);
+      });
     });
   };
   return {
-    readdir: ((path: string, _options: unknown, callback: ReaddirCallback): void => {
-      const folder = inRoot(path);
-      if (walked.delete(folder)) { listFolder(folder, callback); return; }
-      // Below a fixed beginning of the pattern, nothing has looked at the folders on the way yet.
-      throughLinks(root, folder, (link) => { if (link) callback(null, []); else listFolder(folder, callback); });
-    }) as unknown as typeof readdir,
+    readdir: ((path: string, _options: unknown, callback: ReaddirCallback): void => { listFolder(inRoot(path), callback); }) as unknown as typeof readdir,
     lstat: ((given: string, callback: LstatCallback): void => {
       const path = inRoot(given);
       const folder = dirname(path);
-      throughLinks(root, folder, (link) => {
-        if (link || rulesOf(folder)?.skips(basename(path), false) !== false) callback(Object.assign(new Error('ignored'), { code: 'ENOENT' }));
-        else lstat(path, callback);
+      const ignored = (): void => { callback(Object.assign(new Error('ignored'), { code: 'ENOENT' })); };
+      throughDescriptor(folder, ignored, (at, done) => {
+        if (rulesOf(folder)?.skips(basename(path), false) !== false) { done(); ignored(); return; }
+        lstat(join(at, basename(path)), (error, stats) => {
+          done();
+          callback(error, stats);
+        });
       });
     }) as unknown as typeof lstat,
   };
 }
 
-function throughLinks(root: string, folder: string, done: (link: boolean) => void): void {
-  if (folder.length <= root.length) { done(false); return; }
-  lstat(folder, (error, stats) => {
-    if (error || stats.isSymbolicLink()) done(true);
-    else throughLinks(root, dirname(folder), done);
-  });
+/** Opens a folder whose path holds no link and gives the path of the descriptor, until `done`; `elsewhere` where the path leads to another place.
+ *  At once: a worker would take longer to be woken than opening takes. */
+function throughDescriptor(folder: string, elsewhere: () => void, use: (at: string, done: () => void) => void): void {
+  let fd: number;
+  try {
+    fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch {
+    elsewhere();
+    return;
+  }
+  if (landedPath(fd, folder) === folder) { use(process.platform === 'linux' ? `/proc/self/fd/${fd}` : folder, () => { closeSync(fd); }); return; }
+  closeSync(fd);
+  elsewhere();
 }
 
 /** A dot in fast-glob's expressions matches no line end, so in names these go through it as lone surrogates, which no real name holds. */

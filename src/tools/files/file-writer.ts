@@ -3,7 +3,7 @@ import { constants, type Stats } from 'node:fs';
 import { access, lstat, mkdir, open, readlink, realpath, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { FileRefusal } from './file-error.js';
-import { openRegular, type OpenFile, refuseElsewhere, refuseSpecial } from './open-file.js';
+import { openRegular, readWhole, refuseElsewhere, refuseSpecial } from './open-file.js';
 import { isKernelPath, landedPath, shownPath } from '../tool-path.js';
 
 /** A file as it was before a write. */
@@ -36,16 +36,6 @@ export async function beforeWrite(absolute: string, requested: string, landings?
     return { path: file.path, bytes, sha256: sha256Of(bytes), stats: file.stats };
   } finally {
     file.close();
-  }
-}
-
-async function readWhole(file: OpenFile): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  for (;;) {
-    const part = Buffer.allocUnsafe(parts.length === 0 ? file.stats.size + 1 : 65_536);
-    const bytes = await file.read(part);
-    if (bytes === 0) return parts.length === 1 ? parts[0] ?? Buffer.alloc(0) : Buffer.concat(parts);
-    parts.push(part.subarray(0, bytes));
   }
 }
 

@@ -41,6 +41,17 @@ export async function openRegular(absolute: string, requested: string, landings?
   }
 }
 
+/** All that is left to read of it. */
+export async function readWhole(file: OpenFile): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  for (;;) {
+    const part = Buffer.allocUnsafe(parts.length === 0 ? file.stats.size + 1 : 65_536);
+    const bytes = await file.read(part);
+    if (bytes === 0) return parts.length === 1 ? parts[0] ?? Buffer.alloc(0) : Buffer.concat(parts);
+    parts.push(part.subarray(0, bytes));
+  }
+}
+
 /** Refuses a path that leads elsewhere than when the call was judged: a link or a folder was exchanged meanwhile. Linux alone says where a descriptor landed. */
 export function refuseElsewhere(landed: string, requested: string, landings: Landings): void {
   if (landings === undefined || process.platform !== 'linux' || landings.includes(landed)) return;

@@ -12,17 +12,18 @@ import { createProcessRunner } from '../../../src/tools/process.js';
 import { createRegistry } from '../../../src/tools/registry.js';
 import { loadSchemaCompiler } from '../../../src/tools/schema-compiler.js';
 
-/** What one kind of race came to. `escapes`: calls that were allowed as lying inside the workspace and read or changed something else. */
+/** What one kind of race came to. `refused`: also what a search left out. `escapes`: calls that were allowed as lying inside the workspace and read or changed something else. */
 export interface RaceResult { readonly kind: string; readonly attempts: number; readonly done: number; readonly refused: number; readonly swaps: number; readonly escapes: number }
 
 interface Race {
   readonly kind: string;
-  readonly tool: 'file_read' | 'file_write' | 'file_edit';
+  readonly tool: 'file_read' | 'file_write' | 'file_edit' | 'glob' | 'grep';
   /** What the call names. */
   readonly path: string;
-  /** The link that is exchanged, and the targets it has in turn. */
+  /** The link that is exchanged, and the targets it has in turn; or a real folder or file in whose place a link to the second stands in turn. */
   readonly swapped: string;
   readonly between: readonly [string, string];
+  readonly real?: 'folder' | 'file';
 }
 
 const races: readonly Race[] = [
@@ -33,15 +34,26 @@ const races: readonly Race[] = [
   { kind: 'write, its folder is a link', tool: 'file_write', path: 'd/f', swapped: 'd', between: ['inside', '../outside'] },
   { kind: 'write, a new file in a linked folder', tool: 'file_write', path: 'd/new', swapped: 'd', between: ['inside', '../outside'] },
   { kind: 'edit, its folder is a link', tool: 'file_edit', path: 'd/f', swapped: 'd', between: ['inside', '../outside'] },
+  { kind: 'glob, its folder is a link', tool: 'glob', path: 'd', swapped: 'd', between: ['inside', '../outside'] },
+  { kind: 'glob, a folder below becomes a link', tool: 'glob', path: 'tree', swapped: 'tree/d', between: ['', '../../outside'], real: 'folder' },
+  { kind: 'grep, its folder is a link', tool: 'grep', path: 'd', swapped: 'd', between: ['inside', '../outside'] },
+  { kind: 'grep, a folder below becomes a link', tool: 'grep', path: 'tree', swapped: 'tree/d', between: ['', '../../outside'], real: 'folder' },
+  { kind: 'grep, a file below becomes a link', tool: 'grep', path: 'tree', swapped: 'tree/f', between: ['', '../../outside/f'], real: 'file' },
 ];
 
-/** Exchanges the target of one link as fast as it can: a new link is renamed over the old one. */
+/** Exchanges the target of one link as fast as it can: a new link is renamed over the old one. What is real is moved away for a link and back. */
 const swapper = `
 const { workerData } = require('node:worker_threads');
 const fs = require('node:fs');
-const { path, between, shared } = workerData;
+const { path, between, real, shared } = workerData;
 const state = new Int32Array(shared);
 for (let turn = 0; Atomics.load(state, 0) === 0; turn++) {
+  if (real) {
+    if (turn % 2 === 0) { fs.renameSync(path, path + '.away'); fs.symlinkSync(between[1], path); }
+    else { fs.unlinkSync(path); fs.renameSync(path + '.away', path); }
+    Atomics.add(state, 1, 1);
+    continue;
+  }
   const next = path + '.' + (turn % 2);
   try { fs.symlinkSync(between[turn % 2], next); } catch {}
   fs.renameSync(next, path);
@@ -52,7 +64,7 @@ for (let turn = 0; Atomics.load(state, 0) === 0; turn++) {
 /** Runs every kind of race `attempts` times through policy and tools, as a session in safe mode without anybody to ask would. */
 export async function runRaces(attempts: number): Promise<readonly RaceResult[]> {
   const results: RaceResult[] = [];
-  for (const race of races) results.push(await runRace(race, attempts));
+  for (const race of races) results.push(await runRace(race, race.tool === 'grep' ? Math.ceil(attempts / 10) : attempts)); // each grep starts a worker
   return results;
 }
 
@@ -60,11 +72,14 @@ async function runRace(race: Race, attempts: number): Promise<RaceResult> {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'agent-race-')));
   const work = join(root, 'work');
   for (const folder of ['work/inside', 'outside']) mkdirSync(join(root, folder), { recursive: true });
-  for (const [path, text] of [['work/inside/f', 'INSIDE'], ['outside/f', 'OUTSIDE'], ['work/.env', 'OUTSIDE']] as const) writeFileSync(join(root, path), text);
-  symlinkSync(race.between[0], join(work, race.swapped));
+  for (const [path, text] of [['work/inside/f', 'INSIDE'], ['outside/f', 'OUTSIDE'], ['outside/OUTSIDE.txt', 'OUTSIDE'], ['work/.env', 'OUTSIDE']] as const) writeFileSync(join(root, path), text);
+  mkdirSync(join(work, 'tree'));
+  if (race.real === 'folder') mkdirSync(join(work, race.swapped));
+  if (race.real) writeFileSync(join(work, race.swapped, race.real === 'folder' ? 'f' : ''), 'INSIDE');
+  else symlinkSync(race.between[0], join(work, race.swapped));
   const shared = new SharedArrayBuffer(8);
   const state = new Int32Array(shared);
-  const worker = new Worker(swapper, { eval: true, workerData: { path: join(work, race.swapped), between: race.between, shared } });
+  const worker = new Worker(swapper, { eval: true, workerData: { path: join(work, race.swapped), between: race.between, real: race.real, shared } });
   try {
     const counts = await attempt(race, attempts, { root, work });
     return { kind: race.kind, attempts, ...counts, swaps: Atomics.load(state, 1) };
@@ -87,7 +102,7 @@ async function attempt(race: Race, attempts: number, { root, work }: { readonly 
     const verdict = await policy.assess(binding.bound, work);
     if (verdict.decision !== 'allow') { counts.refused++; continue; }
     const outcome = await binding.bound.tool.run(binding.bound.args, contextOf(work, verdict.landings));
-    if ('error' in outcome.envelope) counts.refused++;
+    if ('error' in outcome.envelope || (race.real && !JSON.stringify(outcome.envelope).includes(race.swapped))) counts.refused++;
     else counts.done++;
     if (JSON.stringify(outcome.envelope).includes('OUTSIDE') || !untouched(root)) counts.escapes++;
   }
@@ -96,6 +111,8 @@ async function attempt(race: Race, attempts: number, { root, work }: { readonly 
 
 function argumentsOf({ tool, path }: Race): Readonly<Record<string, string>> {
   if (tool === 'file_read') return { path };
+  if (tool === 'glob') return { path, pattern: '**/*' };
+  if (tool === 'grep') return { path, pattern: 'SIDE' };
   return tool === 'file_write' ? { path, content: 'WRITTEN' } : { path, old_string: 'SIDE', new_string: 'TIDE' };
 }
 

@@ -1,8 +1,8 @@
 import { runRaces } from './race.js';
 
-// `npm run t:races [attempts]`: a link is exchanged as fast as possible while file tools work on it. Prints a line for each kind; fails where one escaped.
-const total = Number(process.argv[2] ?? 21_000);
-const results = await runRaces(Math.ceil(total / 7));
+// `npm run t:races [attempts]`: a link is exchanged as fast as possible while file tools and searches work on it. Prints a line for each kind; fails where one escaped.
+const total = Number(process.argv[2] ?? 24_000);
+const results = await runRaces(Math.ceil(total / 12));
 for (const { kind, attempts, done, refused, swaps, escapes } of results) {
   console.log(`${kind.padEnd(40)} ${attempts} attempts, ${swaps} swaps meanwhile, ${done} inside, ${refused} refused, ${escapes} escaped`);
 }
