@@ -55,6 +55,7 @@ function commandMissing(program: Command, words: readonly string[]): CliError {
 
 function usageError(error: CommanderError): CliError {
   const [message = '', ...more] = error.message.replace(/^error: /, '').split('\n');
-  const hint = more.join(' ').replace(/^\(|\)$/g, '').trim();
+  const hint = error.code === 'commander.excessArguments' ? 'A prompt that begins with the name of a command goes behind --, for example: agent -- undo the last change'
+    : more.join(' ').replace(/^\(|\)$/g, '').trim();
   return new CliError(exit.usage, message.replace(/\.$/, ''), hint === '' ? 'Run agent --help for the options and commands.' : hint);
 }

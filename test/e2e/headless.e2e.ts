@@ -76,6 +76,7 @@ test.each([
   [['-p', '--set', 'max_tool_turn=3', 'x'], 2, 'max_tool_turns'],
   [['sessions', 'show', 'nope'], 7, 'nope'],
   [['tools', 'show', 'gerp'], 2, 'grep'],
+  [['undo', 'the', 'last', 'change'], 2, 'agent -- undo'],
   [['tools'], 2, '`tools` needs a command: list, show, call, check'],
   [['sesions', 'list', '-p', '--nonsense'], 2, '--nonsense'],
 ] as const)('%j ends with %i and names %s', async (args, expected, named) => {
