@@ -10,8 +10,10 @@ import type { ReplOptions } from './repl-options.js';
 import { defaultDetail } from './repl-options.js';
 import { runningPanel } from './panels/running-panel.js';
 import { sanitize } from './sanitize.js';
-import { createScreen, type Screen, type ScreenSize } from './screen.js';
+import type { Answer } from './answers.js';
 import type { ThemeChoice } from './ports.js';
+import type { Lost, Screen, ScreenSize } from './screen.js';
+import { createScreen } from './screen-writer.js';
 import { splitStyledLines } from './sgr.js';
 import { statusLine } from './status-line.js';
 import { createSwitchableTheme, type SwitchableTheme, type Theme } from './theme.js';
@@ -68,23 +70,42 @@ class Frames implements Display {
   readonly #transcript: Transcript;
   readonly #panels: { readonly running: Panels; readonly other: Panels };
   readonly #highlight: MarkdownStyle['highlight'];
+  readonly #onChange: () => void;
   #printed = false;
+  /** Nothing is drawn until the terminal has said where it is; what is to be printed waits. */
+  #endWait: (() => void) | null = null;
+  #held: readonly Item[] = [];
+  #state: DisplayState | null = null;
+  #missed = false;
+  #stale = false;
   #running: { readonly atMs: number; readonly calls: string; readonly panel: Panel | null } | null = null;
 
   constructor(options: ReplOptions, onChange: () => void) {
-    const { output, facts, firstFrame } = options;
+    const { output, facts, firstFrame, input: { answers } } = options;
     this.#options = options;
+    this.#onChange = onChange;
     this.theme = createSwitchableTheme(facts);
     this.#screen = createScreen({
-      write: (text) => { output.write(text); }, size: sizeOf(output), synchronized: facts.synchronized, reflows: facts.reflows,
+      write: (text) => { output.write(text); }, size: sizeOf(output), synchronized: facts.synchronized, reflow: () => answers?.reflow() ?? (facts.reflows ? 'all' : 'none'),
+      ...(answers ? { question: answers.question.bind(answers), quick: answers.quick.bind(answers) } : {}),
       ...(firstFrame ? { painted: firstFrame.painted } : {}),
     });
+    answers?.listen((answer) => { this.#answered(answer); });
     this.#highlight = createHighlight(this.theme, () => { this.#transcript.refresh(); onChange(); });
     this.#transcript = createTranscript(this.#style(), this.#highlight);
     this.#panels = { running: createPanels(this.theme, onChange), other: createPanels(this.theme, onChange) };
   }
 
-  frame(items: readonly Item[], state: DisplayState): void {
+  frame(finished: readonly Item[], state: DisplayState): void {
+    this.#held = this.#held.length > 0 ? [...this.#held, ...finished] : finished;
+    this.#state = state;
+    if (!this.#endWait) this.#paint(state);
+  }
+
+  #paint(state: DisplayState): void {
+    const items = this.#held;
+    this.#held = [];
+    this.#stale = false;
     const below = this.#below(state, this.#printed || items.length > 0 || state.view.text !== '');
     const room = this.#screen.size.rows - 2 - below.lines.length;
     const printed = this.#transcript.advance(items, state.view.text, room);
@@ -94,10 +115,12 @@ class Frames implements Display {
   }
 
   echo(state: DisplayState): void {
+    if (this.#endWait) { this.#missed = true; return; }
+    if (this.#stale) { this.frame([], state); return; }
     const below = this.#below(state, this.#printed);
     const open = this.#transcript.open();
     if (open.length > 0 && below.lines.length + open.length > this.#screen.size.rows - 2) this.frame([], state);
-    else this.#screen.draw({ lines: [...open, ...below.lines], cursor: { line: open.length + below.cursor.line, column: below.cursor.column } });
+    else this.#draw(state);
   }
 
   print(text: string, options: { readonly attached: boolean } = { attached: false }): void {
@@ -112,9 +135,11 @@ class Frames implements Display {
     this.#transcript.print(lines);
   }
 
+  /** A terminal wraps its lines anew before we hear of it, and what was on its way then has met another size than it was made for: so it is
+   *  asked where it is, and until it has said so nothing is drawn. */
   resize(size: ScreenSize): void {
-    const lost = this.#screen.resize(size);
-    this.#transcript.resize(size.columns, lost);
+    this.#screen.ask();
+    if (!this.#wait()) this.#resizeUnasked(size);
   }
 
   setTheme(theme: ThemeChoice): void {
@@ -127,11 +152,69 @@ class Frames implements Display {
   }
 
   restart(): void {
-    this.#screen.restart();
+    this.#stopWaiting();
+    const size = sizeOf(this.#options.output);
+    this.#screen.restart(size);
+    this.#transcript.resize(size.columns, { lines: 0, columns: 0 });
   }
 
   close(): void {
+    if (this.#endWait) {
+      const lost = this.#screen.settle();
+      this.#stopWaiting();
+      if (lost) this.#moved(lost);
+    }
+    if (this.#state && (this.#stale || this.#held.length > 0)) this.#paint(this.#state);
+    this.#screen.settle();
+    this.#stopWaiting();
     this.#screen.close();
+  }
+
+  #answered(answer: Answer): void {
+    if (!this.#screen.answered(answer) && !this.#endWait) {
+      this.#screen.ask();
+      this.#wait();
+    }
+    if (this.#endWait && this.#options.input.answers?.owed() === 0) this.#settle();
+  }
+
+  #settle(): void {
+    const lost = this.#screen.settle();
+    this.#stopWaiting();
+    if (lost) this.#moved(lost);
+    // What came while nothing could be drawn.
+    else this.#stale ||= this.#held.length > 0;
+    if (this.#stale || this.#missed) this.#onChange();
+  }
+
+  /** Until the terminal has said where it is, nothing is drawn. False where it will not say. */
+  #wait(): boolean {
+    const patience = this.#options.input.answers?.patienceMs() ?? 0;
+    if (patience === 0) return false;
+    this.#stopWaiting();
+    this.#missed = false;
+    this.#endWait = this.#options.schedule(() => {
+      const size = sizeOf(this.#options.output);
+      if (size.columns === this.#screen.size.columns && size.rows === this.#screen.size.rows) { this.#settle(); return; }
+      this.#resizeUnasked(size);
+      this.#onChange();
+    }, patience);
+    return true;
+  }
+
+  #resizeUnasked(size: ScreenSize): void {
+    this.#moved(this.#screen.resize(size));
+  }
+
+  #moved(lost: Lost): void {
+    this.#stopWaiting();
+    this.#stale = true;
+    this.#transcript.resize(this.#screen.size.columns, lost);
+  }
+
+  #stopWaiting(): void {
+    this.#endWait?.();
+    this.#endWait = null;
   }
 
   /** Output may come at every frame; the panel moves on ten times a second. */
@@ -150,7 +233,8 @@ class Frames implements Display {
   #draw(state: DisplayState): void {
     const below = this.#below(state, this.#printed);
     const open = this.#transcript.open();
-    this.#screen.draw({ lines: [...open, ...below.lines], cursor: { line: open.length + below.cursor.line, column: below.cursor.column } });
+    const asked = this.#screen.draw({ lines: [...open, ...below.lines], text: open.length, cursor: { line: open.length + below.cursor.line, column: below.cursor.column } });
+    if (asked && !this.#wait()) this.#screen.settle();
   }
 
   #below(state: DisplayState, apart: boolean): ReturnType<typeof layoutBelow> {

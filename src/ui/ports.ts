@@ -1,3 +1,4 @@
+import type { Answers } from './answers.js';
 import type { ColorDepth, CustomTheme } from './theme-style.js';
 
 /** What the terminal sends: `process.stdin` fits. */
@@ -8,6 +9,8 @@ export interface InputPort {
   setRawMode?(on: boolean): unknown;
   resume(): unknown;
   pause(): unknown;
+  /** Where the terminal can be asked where it stands. */
+  readonly answers?: Answers;
 }
 
 /** What draws: `process.stdout` fits. `columns` and `rows` are missing or 0 where nobody knows them. */

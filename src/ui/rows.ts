@@ -76,6 +76,26 @@ export function dropColumns(line: string, count: number): string {
   return rest;
 }
 
+/** The first `count` columns of `line`, its attributes ended. */
+export function takeColumns(line: string, count: number): string {
+  const state: SgrState = new Map();
+  let taken = 0;
+  let text = '';
+  for (const part of line.split(/(\x1b\[[0-9;:]*m)/)) {
+    if (part.startsWith('\x1b[')) {
+      applySgr(state, part.slice(2, -1));
+      text += part;
+      continue;
+    }
+    for (const cluster of clusters(part)) {
+      if (taken + cluster.width > count) return state.size > 0 ? text + sgrReset : text;
+      text += cluster.text;
+      taken += cluster.width;
+    }
+  }
+  return text;
+}
+
 /** What two certain rows begin with alike: its length in code units and in columns, and the attributes that are on at its end. */
 export interface CommonPrefix { readonly length: number; readonly columns: number; readonly open: string }
 
@@ -96,4 +116,17 @@ export function commonPrefix(left: string, right: string): CommonPrefix {
     at = close + 1;
   }
   return { length: at, columns, open: openSgr(state) };
+}
+
+/** How many code units of a row, from its start, have a width beyond doubt, whatever follows them. */
+export function certainLength(text: string): number {
+  for (let at = 0, last = 0; at < text.length;) {
+    const close = text.charCodeAt(at) === 0x1b ? text.indexOf('m', at) + 1 : 0;
+    if (close > 0) { at = close; continue; }
+    // What cannot be told may join what stands before it.
+    if (certainWidth(text.charCodeAt(at)) < 0) return last;
+    last = at;
+    at++;
+  }
+  return text.length;
 }

@@ -246,8 +246,13 @@ class ScreenRepl implements ReplHandle {
   #suspend(): void {
     if (!this.#options.suspend) return;
     this.pause();
-    this.#options.suspend();
-    this.#timers.set('resume', resumeDelayMs, () => { this.resume(); });
+    const stop = (): void => {
+      this.#options.suspend?.();
+      this.#timers.set('resume', resumeDelayMs, () => { this.resume(); });
+    };
+    // An answer that is on its way would go to the shell.
+    if (this.#options.input.answers) this.#options.input.answers.whenQuiet(stop);
+    else stop();
   }
 
   #page(): void {

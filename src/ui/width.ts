@@ -35,16 +35,30 @@ export function textWidth(text: string): number {
   return width;
 }
 
-/** The grapheme clusters of `text` with their columns. */
+/** The grapheme clusters of `text` with their columns. Only where clusters are not plain to see, the segmenter is asked: it is slow. */
 export function* clusters(text: string): Generator<{ readonly text: string; readonly width: number }> {
-  if (isCertain(text)) {
-    for (const char of text) yield { text: char, width: certainWidth(char.charCodeAt(0)) };
-    return;
+  for (let at = 0; at < text.length;) {
+    const width = certainWidth(text.charCodeAt(at));
+    if (width > 0 && (at + 1 === text.length || certainWidth(text.charCodeAt(at + 1)) > 0)) {
+      yield { text: text[at] ?? '', width };
+      at++;
+      continue;
+    }
+    const end = uncertainEnd(text, at);
+    for (const { segment } of (segmenter ??= new Intl.Segmenter()).segment(text.slice(at, end))) {
+      const certain = segment.length === 1 ? certainWidth(segment.charCodeAt(0)) : -1;
+      yield { text: segment, width: certain > 0 ? certain : stringWidth(segment) };
+    }
+    at = end;
   }
-  for (const { segment } of (segmenter ??= new Intl.Segmenter()).segment(text)) {
-    const certain = segment.length === 1 ? certainWidth(segment.charCodeAt(0)) : -1;
-    yield { text: segment, width: certain > 0 ? certain : stringWidth(segment) };
+}
+
+/** Where, from `from` on, two characters come that nothing before can join. */
+function uncertainEnd(text: string, from: number): number {
+  for (let at = from + 1; at < text.length; at++) {
+    if (certainWidth(text.charCodeAt(at)) > 0 && (at + 1 === text.length || certainWidth(text.charCodeAt(at + 1)) > 0)) return at;
   }
+  return text.length;
 }
 
 /** `text` cut to `columns`, with `mark` at its end where something was left out. No SGR inside. */

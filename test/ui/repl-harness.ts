@@ -25,7 +25,7 @@ export interface Harness {
 
 export const facts: TerminalFacts = { unicode: true, colors: 0, theme: 'dark', synchronized: true, reflows: true, plain: false };
 
-export function openRepl(options: Partial<ReplOptions> & { readonly columns?: number; readonly rows?: number; readonly terminal?: Emulator; readonly frame?: FirstFrame } = {}): Harness {
+export function openRepl(options: Partial<ReplOptions> & { readonly columns?: number; readonly rows?: number; readonly terminal?: Emulator; readonly frame?: FirstFrame; /** False: a terminal that is asked in vain. */ readonly answers?: boolean } = {}): Harness {
   const columns = options.columns ?? 80;
   const rows = options.rows ?? 24;
   const terminal = options.terminal ?? createEmulator(columns, rows);
@@ -37,6 +37,7 @@ export function openRepl(options: Partial<ReplOptions> & { readonly columns?: nu
   let exits = 0;
   let raw = false;
   const history: string[] = [];
+  if (options.answers !== false) terminal.onReply((reply) => { onData?.(reply); });
   const input: InputPort = {
     on: (_event, listener) => { onData = listener; }, off: () => { onData = null; },
     setRawMode: (on) => { raw = on; }, resume: () => undefined, pause: () => undefined,

@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createScreen, type Screen } from '../../src/ui/screen.js';
+import type { Screen } from '../../src/ui/screen.js';
+import { createScreen } from '../../src/ui/screen-writer.js';
 import { createEmulator, type Emulator } from './terminal-emulator.js';
 
 function open(columns: number, rows: number): { screen: Screen; terminal: Emulator } {
   const terminal = createEmulator(columns, rows);
-  const screen = createScreen({ write: terminal.write, size: { columns, rows }, synchronized: true, reflows: true });
+  const screen = createScreen({ write: terminal.write, size: { columns, rows }, synchronized: true, reflow: () => 'all' });
   return { screen, terminal };
 }
 

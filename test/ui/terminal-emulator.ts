@@ -1,4 +1,5 @@
 import xterm from '@xterm/headless';
+import type { Reflow } from '../../src/ui/terminal-model.js';
 
 /** A terminal that keeps every byte it was sent. */
 export interface Emulator {
@@ -12,10 +13,13 @@ export interface Emulator {
   screen(): string[];
   cursor(): { readonly row: number; readonly column: number };
   sent(): string;
+  /** What the terminal answers to questions. */
+  onReply(listener: (reply: string) => void): void;
 }
 
-export function createEmulator(columns: number, rows: number): Emulator {
-  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 100_000, allowProposedApi: true });
+/** `reflow`: what it does with its rows when its width changes; xterm.js leaves the cursor's line alone unless told not to. */
+export function createEmulator(columns: number, rows: number, reflow: Reflow = 'all but the cursor'): Emulator {
+  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 100_000, allowProposedApi: true, reflowCursorLine: reflow === 'all', windowsMode: reflow === 'none' });
   let sent = '';
   const settle = (): Promise<void> => new Promise((done) => { terminal.write('', done); });
   return {
@@ -26,6 +30,7 @@ export function createEmulator(columns: number, rows: number): Emulator {
     screen: () => Array.from({ length: terminal.rows }, (_, i) => terminal.buffer.active.getLine(terminal.buffer.active.baseY + i)?.translateToString(true) ?? ''),
     cursor: () => ({ row: terminal.buffer.active.cursorY, column: terminal.buffer.active.cursorX }),
     sent: () => sent,
+    onReply: (listener) => { terminal.onData(listener); },
   };
 }
 

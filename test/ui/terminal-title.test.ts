@@ -63,12 +63,14 @@ test('what a title is made of cannot end it or name another, and is cut', () => 
   expect(title.endsWith(' ...')).toBe(true);
 });
 
-test('Ctrl-Z gives the title back, and what goes on afterwards takes it again', () => {
+test('Ctrl-Z gives the title back, and what goes on afterwards takes it again', async () => {
   const harness = openRepl({ title: () => null, suspend: () => { /* stopped and continued */ } });
   harness.type('go\r');
   harness.tick(40);
+  await harness.terminal.settle();
   harness.type('\x1a');
   expect(titles(harness).at(-1)).toBe(pop);
+  await harness.terminal.settle();
   harness.tick(100);
   expect(titles(harness).slice(-2)).toEqual([push, 'agent: go ⏳']);
 });

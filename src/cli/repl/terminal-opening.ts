@@ -9,13 +9,18 @@ export function terminalFacts(env: NodeJS.ProcessEnv, theme: ThemeChoice): Termi
     unicode: hasUnicode(env), colors, plain: isPlainTerminal(env),
     theme: colors === 0 ? 'none' : theme,
     synchronized: env.TERM !== 'linux',
-    reflows: env.TERM !== 'linux' && !(env.TERM ?? '').startsWith('screen'),
+    reflows: env.TERM !== 'linux' && !isGnuScreen(env),
   };
 }
 
 /** Whether the terminal has a title that can be given back: the Linux console has none, GNU screen no stack of them. */
 export function hasTitle(env: NodeJS.ProcessEnv): boolean {
-  return env.TERM !== 'linux' && !((env.TERM ?? '').startsWith('screen') && (env.TMUX ?? '') === '');
+  return env.TERM !== 'linux' && !isGnuScreen(env);
+}
+
+/** tmux calls itself screen as well. */
+function isGnuScreen(env: NodeJS.ProcessEnv): boolean {
+  return (env.TERM ?? '').startsWith('screen') && (env.TMUX ?? '') === '';
 }
 
 function colorDepth(env: NodeJS.ProcessEnv): ColorDepth {

@@ -1,0 +1,153 @@
+import { clusters } from './width.js';
+import type { Answer } from './answers.js';
+import { createTerminalModel, type Reflow, type ScreenSize, type Standing, type ModelLine, type TerminalModel } from './terminal-model.js';
+
+/** Where to go on after the size has changed: so many rows above the cursor, with that line (numbered as in `Standing`), of which so many
+ *  columns stand above already. */
+export interface Place { readonly up: number; readonly line: number; readonly offset: number }
+
+/** What was written since the terminal last said where it is. A terminal changes its size before we hear of it, and what is on its way then
+ *  was made for another one: with every answer it shows which was, and what became of it can be worked out. */
+export interface Ledger {
+  wrote(text: string): void;
+  /** A question follows what was written; the terminal will then be at `standing`. `at once`: in the same breath. */
+  asked(standing: Standing, atOnce: boolean): void;
+  /** True while all that was written met the size it was made for. */
+  answered(answer: Answer): boolean;
+  /** Where to go on, all questions being answered; null where nothing has moved. What is written next starts from there. */
+  place(now: Standing): Place | null;
+  /** From here on, nothing before counts. */
+  restart(now: Standing): void;
+  /** Characters that wait for an answer. */
+  readonly waiting: number;
+}
+
+export function createLedger(start: Standing, reflow: () => Reflow): Ledger {
+  return new Account(start, reflow);
+}
+
+/** Where things stand if the terminal has just got another size and met nothing on the way. */
+export function placeAfter(now: Standing, size: ScreenSize, reflow: Reflow): Place {
+  const model = createTerminalModel(now, null, reflow);
+  model.resize(size);
+  const lines = model.lines();
+  const rows = lines.reduce((sum, line) => sum + line.heights.length, 0);
+  return locate(model, now.first, now, Math.max(0, rows - size.rows));
+}
+
+const kinds: readonly Reflow[] = ['all', 'all but the cursor', 'none'];
+
+/** Where the terminal was at the last answer, and the number of the first line of that. */
+interface Confirmed { readonly first: number; readonly model: (reflow: Reflow) => TerminalModel }
+
+class Account implements Ledger {
+  readonly #reflow: () => Reflow;
+  #confirmed: Confirmed;
+  #asked: { readonly text: string; readonly standing: Standing; readonly atOnce: boolean; readonly stale: boolean }[] = [];
+  #since = '';
+  #waiting = 0;
+  /** What may have become of it, once an answer has shown another size than that which was thought. */
+  #models: readonly TerminalModel[] = [];
+  #last: Answer | null = null;
+
+  constructor(start: Standing, reflow: () => Reflow) {
+    this.#confirmed = confirmedAt(start, null);
+    this.#reflow = reflow;
+  }
+
+  get waiting(): number { return this.#waiting; }
+
+  wrote(text: string): void {
+    this.#since += text;
+    this.#waiting += text.length;
+  }
+
+  asked(standing: Standing, atOnce: boolean): void {
+    this.#asked.push({ text: this.#since, standing, atOnce, stale: false });
+    this.#since = '';
+  }
+
+  answered(answer: Answer): boolean {
+    const asked = this.#asked.shift();
+    if (!asked || asked.stale) return true;
+    this.#waiting -= asked.text.length;
+    this.#last = answer;
+    if (this.#models.length === 0 && same(answer.size, asked.standing.size)) {
+      this.#confirmed = confirmedAt(asked.standing, answer.row);
+      return true;
+    }
+    if (this.#models.length === 0) {
+      const likely = this.#reflow();
+      this.#models = [likely, ...kinds.filter((kind) => kind !== likely)].map((kind) => this.#confirmed.model(kind));
+    }
+    for (const model of this.#models) {
+      const early = asked.atOnce || same(answer.size, model.size);
+      if (!early) model.write(asked.text);
+      if (!same(answer.size, model.size)) model.resize(answer.size);
+      if (early) model.write(asked.text);
+    }
+    return false;
+  }
+
+  place(now: Standing): Place | null {
+    const answer = this.#last;
+    const fits = ({ cursor, screenRow }: TerminalModel, rowToo: boolean): boolean => cursor.column === answer?.column && (!rowToo || screenRow === answer.row);
+    const model = this.#models.find((one) => fits(one, true)) ?? this.#models.find((one) => fits(one, false)) ?? this.#models[0];
+    if (!model || !answer) return null;
+    const { first } = this.#confirmed;
+    this.#models = [];
+    this.#confirmed = { first, model: () => model.copy(answer.row) };
+    return locate(model, first, now, model.cursor.row - answer.row);
+  }
+
+  restart(now: Standing): void {
+    this.#asked = this.#asked.map((asked) => ({ ...asked, text: '', stale: true }));
+    this.#since = '';
+    this.#waiting = 0;
+    this.#models = [];
+    this.#confirmed = confirmedAt(now, null);
+  }
+}
+
+function confirmedAt(standing: Standing, row: number | null): Confirmed {
+  return { first: standing.first, model: (reflow) => createTerminalModel(standing, row, reflow) };
+}
+
+function same(left: ScreenSize, right: ScreenSize): boolean {
+  return left.columns === right.columns && left.rows === right.rows;
+}
+
+/** The first line that is not as it should be, or else the first live one, is where to go on; where that is above the screen, whatever line the
+ *  first row of the screen (`top`) belongs to. `first` is the number of the model's first line. */
+function locate(model: TerminalModel, first: number, now: Standing, top: number): Place {
+  const seen = model.lines();
+  const wanted = createTerminalModel(now, null, 'none').lines();
+  const right = firstWrong(seen, first, wanted, now.first);
+  const line = Math.min(right, now.first + now.printed.length - (now.open ? 1 : 0));
+  const row = seen[line - first]?.row ?? top;
+  const up = Math.max(0, model.cursor.row - Math.max(top, row));
+  const index = row >= top ? -1 : seen.findLastIndex((one) => one.row <= top);
+  const cut = seen[index];
+  if (!cut) return { up, line, offset: 0 };
+  const offset = cut.heights.slice(0, top - cut.row).reduce((sum, width) => sum + width, 0);
+  const above = wanted[first + index - now.first]?.text.startsWith(startOf(cut.text, offset)) === true;
+  return first + index < right || (first + index === right && above) ? { up, line: first + index, offset } : { up, line, offset: 0 };
+}
+
+/** The number of the first line that is not as it is wanted. */
+function firstWrong(seen: readonly ModelLine[], firstSeen: number, wanted: readonly ModelLine[], firstWanted: number): number {
+  let number = Math.max(firstSeen, firstWanted);
+  while (number < firstWanted + wanted.length && seen[number - firstSeen]?.text.trimEnd() === wanted[number - firstWanted]?.text.trimEnd()) number++;
+  return number;
+}
+
+function startOf(text: string, columns: number): string {
+  let width = 0;
+  let end = 0;
+  for (const { text: cluster, width: more } of clusters(text)) {
+    if (width + more > columns) break;
+    width += more;
+    end += cluster.length;
+  }
+  return text.slice(0, end);
+}

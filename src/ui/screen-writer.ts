@@ -1,0 +1,274 @@
+import { RowPainter, type Change, type RowPlace } from './row-painter.js';
+import { PrintedLines } from './printed-lines.js';
+import { dropColumns, emptyRow, takeColumns, wrapLine, type Row } from './rows.js';
+import type { Answer } from './answers.js';
+import { createLedger, placeAfter, type Ledger, type Place } from './screen-ledger.js';
+import type { Live, Lost, Screen, ScreenOptions } from './screen.js';
+import type { ScreenSize, Standing } from './terminal-model.js';
+
+const beginFrame = '\x1b[?2026h';
+const endFrame = '\x1b[?2026l';
+const hideCursor = '\x1b[?25l';
+const showCursor = '\x1b[?25h';
+/** A terminal that owes an answer to more than this will not give it. */
+const mostWaiting = 262_144;
+
+/** A frame that would add more rows than this is written in two steps where the terminal answers at once: what meets another size than it
+ *  was made for must not scroll off the screen, where it could not be made good. */
+const mostAtOnce = 1;
+
+interface Frame { readonly target: readonly Row[]; readonly cursor: RowPlace; readonly committed: number; readonly head: number }
+
+interface Waiting { readonly frame: Frame; readonly change: Change; readonly textLines: number }
+
+export function createScreen(options: ScreenOptions): Screen {
+  return new Writer(options);
+}
+
+class Writer implements Screen {
+  readonly #options: ScreenOptions;
+  readonly #painter: RowPainter;
+  readonly #ledger: Ledger;
+  #size: ScreenSize;
+  #pending: string[] = [];
+  #pendingPartial = false;
+  /** Columns of the first live line that are committed already; 0 where it starts a line. */
+  #headColumns = 0;
+  #textLines = 0;
+  readonly #printed = new PrintedLines();
+  #lastAnswer: Answer | null = null;
+  /** A frame of which the terminal has got no more than the way to its first change. */
+  #waiting: Waiting | null = null;
+  #wrapped = new Map<string, readonly Row[]>();
+
+  constructor(options: ScreenOptions) {
+    this.#options = options;
+    this.#size = options.size;
+    this.#painter = new RowPainter(options.size.columns);
+    if (options.painted) this.#painter.assume(this.#wrapAll(options.painted.lines, false), options.painted.line, options.painted.column);
+    this.#ledger = createLedger(this.#standing(), options.reflow);
+  }
+
+  get size(): ScreenSize { return this.#size; }
+
+  commit(lines: readonly string[], partial = false): void {
+    if (lines.length === 0) return;
+    const first = lines[0] ?? '';
+    const open = this.#pending.length > 0 ? this.#pendingPartial : this.#headColumns > 0;
+    if (open && first === '' && this.#pending.length === 0) { this.#closeHead(lines.slice(1), partial); return; }
+    if (this.#pendingPartial && this.#pending.length > 0) this.#pending = [...this.#pending.slice(0, -1), (this.#pending.at(-1) ?? '') + first, ...lines.slice(1)];
+    else this.#pending = [...this.#pending, ...lines];
+    this.#pendingPartial = partial;
+  }
+
+  draw(live: Live): boolean {
+    const committed = this.#wrapAll(this.#pending, this.#headColumns > 0);
+    const continues = this.#pending.length > 0 ? this.#pendingPartial : this.#headColumns > 0;
+    const head = this.#headAfter(committed);
+    const all = live.lines.map((line, index) => this.#wrap(line, index === 0 && continues));
+    const cursorRow = all.slice(0, live.cursor.line).reduce((sum, rows) => sum + rows.length, 0);
+    const rows = all.flat();
+    const most = Math.max(1, this.#size.rows - 1);
+    const skipped = Math.max(0, rows.length - most);
+    const target = [...committed, ...rows.slice(skipped)];
+    this.#wrapped = new Map(live.lines.map((line, index) => [line, all[index] ?? []]));
+    const frame = { target, cursor: { row: committed.length + Math.max(0, cursorRow - skipped), column: live.cursor.column }, committed: committed.length, head };
+    const textLines = skipped > 0 ? 0 : live.text ?? 0;
+    if (target.length - this.#painter.painted.length > mostAtOnce && this.#options.quick?.() === true && this.#goToChange(frame, textLines)) return true;
+    this.#textLines = textLines;
+    this.#frame(frame);
+    return false;
+  }
+
+  resize(size: ScreenSize): Lost {
+    this.#waiting = null;
+    const place = placeAfter(this.#standing(), size, this.#options.reflow());
+    this.#size = size;
+    const lost = this.#goTo(place);
+    this.#ledger.restart(this.#standing());
+    return lost;
+  }
+
+  ask(): boolean {
+    const question = this.#options.question?.(true) ?? null;
+    if (question === null) return false;
+    this.#options.write(question);
+    this.#ledger.asked(this.#standing(), false);
+    return true;
+  }
+
+  answered(answer: Answer): boolean {
+    this.#lastAnswer = answer;
+    return this.#ledger.answered(answer);
+  }
+
+  settle(): Lost | null {
+    const waiting = this.#waiting;
+    this.#waiting = null;
+    const place = this.#ledger.place(this.#standing());
+    if (!place || !this.#lastAnswer) {
+      if (waiting) this.#append(waiting);
+      return null;
+    }
+    this.#size = this.#lastAnswer.size;
+    return this.#goTo(place);
+  }
+
+  control(sequence: string): void { this.#options.write(sequence); }
+
+  close(): void {
+    this.draw({ lines: [''], cursor: { line: 0, column: 0 } });
+  }
+
+  restart(size: ScreenSize): void {
+    this.#waiting = null;
+    this.#size = size;
+    this.#painter.columns = size.columns;
+    this.#painter.assume([emptyRow], 0, 0);
+    this.#wrapped.clear();
+    this.#headColumns = 0;
+    this.#textLines = 0;
+    this.#printed.forget();
+    this.#ledger.restart(this.#standing());
+  }
+
+  /** The open line turned out to be complete: what follows begins on a row of its own. */
+  #closeHead(lines: readonly string[], partial: boolean): void {
+    this.#headColumns = 0;
+    this.commit(lines, partial);
+  }
+
+  #standing(): Standing {
+    const { painted, row, column } = this.#painter;
+    return { size: this.#size, printed: this.#printed.lines, first: this.#printed.first, open: this.#headColumns > 0, rows: painted, row, column };
+  }
+
+  /** Moves up to where the screen is still right, erases below, and has printed again what is gone from there. Erases from the second column
+   *  on: tmux takes `ESC[J` in the home position for a clear screen and puts what it erases into the scrollback. */
+  #goTo(place: Place): Lost {
+    const { up, line, offset } = place;
+    const live = this.#printed.end - (this.#headColumns > 0 ? 1 : 0);
+    const again = line < live || (line === live && offset < this.#headColumns);
+    const lost = again ? { lines: 0, columns: 0 } : { lines: line - live, columns: offset - (line === live ? this.#headColumns : 0) };
+    if (again) this.#printAgain(line, offset);
+    else this.#takeLost(lost.lines, offset);
+    const left = again ? lost : this.#dropLost(lost);
+    const soft = this.#headColumns > 0;
+    this.#write(`\r${up > 0 ? `\x1b[${up}A` : ''}\x1b[C\x1b[J\r${soft ? '' : '\x1b[K'}`);
+    this.#painter.columns = this.#size.columns;
+    // In a row that goes on, the first column may hold something still: it would not be one line with the row above if it were erased.
+    this.#painter.assume([soft ? { text: ' ', width: 1, soft, certain: false } : emptyRow], 0, 0);
+    this.#wrapped.clear();
+    return left;
+  }
+
+  /** Of what was about to be printed, the beginning stands there already. */
+  #dropLost(lost: Lost): Lost {
+    const count = this.#pending.length;
+    if (lost.lines >= count) {
+      this.#pending = [];
+      return { lines: lost.lines - count, columns: lost.columns };
+    }
+    this.#pending = this.#pending.slice(lost.lines).map((text, index) => (index === 0 ? dropColumns(text, lost.columns) : text));
+    return { lines: 0, columns: 0 };
+  }
+
+  #printAgain(line: number, offset: number): void {
+    const again = this.#printed.takeBack(line, offset);
+    const added = this.#pending;
+    const addedPartial = this.#pendingPartial;
+    this.#pending = again.map((text, index) => (index === 0 ? dropColumns(text, offset) : text));
+    this.#pendingPartial = this.#headColumns > 0;
+    this.#headColumns = offset;
+    this.commit(added, addedPartial);
+  }
+
+  /** Live lines that the terminal has pushed off its top count as printed. */
+  #takeLost(count: number, offset: number): void {
+    const lines: string[] = [];
+    for (const row of this.#painter.painted) {
+      if (row.soft && lines.length > 0) lines.push((lines.pop() ?? '') + row.text);
+      else lines.push(row.text);
+    }
+    const open = this.#headColumns > 0;
+    const goesOn = offset > 0 && count < this.#textLines;
+    const before = count === 0 && open ? this.#headColumns : 0;
+    this.#print([...lines.slice(0, count), ...(goesOn ? [takeColumns(lines[count] ?? '', offset - before)] : [])], open);
+    this.#headColumns = goesOn ? offset : 0;
+  }
+
+  #print(lines: readonly string[], open: boolean): void {
+    this.#printed.add(lines, open, 2 * this.#size.rows);
+  }
+
+  /** Columns of the open line that stand above the live region after `committed` has been printed. */
+  #headAfter(committed: readonly Row[]): number {
+    if (this.#pending.length === 0) return this.#headColumns;
+    if (!this.#pendingPartial) return 0;
+    const last = committed.slice(committed.findLastIndex((row) => !row.soft)).reduce((sum, row) => sum + row.width, 0);
+    return last + (this.#pending.length === 1 ? this.#headColumns : 0);
+  }
+
+  #wrapAll(lines: readonly string[], continues: boolean): Row[] {
+    return lines.flatMap((line, index) => this.#wrap(line, continues && index === 0));
+  }
+
+  #wrap(line: string, continues: boolean): readonly Row[] {
+    const rows = this.#wrapped.get(line) ?? wrapLine(line, this.#size.columns);
+    const first = rows[0];
+    if (!first || first.soft === continues || line === '') return rows;
+    return [{ ...first, soft: continues }, ...rows.slice(1)];
+  }
+
+  #write(text: string): void {
+    this.#options.write(text);
+    this.#ledger.wrote(text);
+  }
+
+  #frame(frame: Frame): void {
+    const { out, quiet } = this.#painter.paint(frame.target, frame.cursor);
+    this.#painted(frame);
+    if (out === '') return;
+    this.#ledger.wrote(out);
+    const question = quiet && (frame.committed > 0 || this.#textLines > 0) ? this.#question(false) : '';
+    this.#options.write(quiet ? this.#asFrame(out + question) : out);
+  }
+
+  #goToChange(frame: Frame, textLines: number): boolean {
+    const question = this.#options.question?.(true) ?? null;
+    if (question === null) return false;
+    const { out, change } = this.#painter.goToChange(frame.target);
+    this.#waiting = { frame, change, textLines };
+    this.#ledger.wrote(out);
+    this.#ledger.asked(this.#standing(), true);
+    this.#options.write(hideCursor + out + question);
+    return true;
+  }
+
+  #append({ frame, change, textLines }: Waiting): void {
+    const out = this.#painter.append(frame.target, change, frame.cursor);
+    this.#textLines = textLines;
+    this.#painted(frame);
+    this.#ledger.wrote(out);
+    this.#options.write(this.#asFrame(out + this.#question(false)));
+  }
+
+  /** What is to follow what was written, so that the terminal says where it is then. */
+  #question(urgent: boolean): string {
+    const question = this.#options.question?.(urgent) ?? '';
+    if (question !== '') this.#ledger.asked(this.#standing(), true);
+    if (this.#ledger.waiting > mostWaiting) this.#ledger.restart(this.#standing());
+    return question;
+  }
+
+  #painted(frame: Frame): void {
+    this.#painter.release(frame.committed);
+    this.#print(this.#pending, this.#headColumns > 0);
+    this.#pending = [];
+    this.#headColumns = frame.head;
+  }
+
+  #asFrame(out: string): string {
+    return this.#options.synchronized ? `${beginFrame}${hideCursor}${out}${showCursor}${endFrame}` : hideCursor + out + showCursor;
+  }
+}

@@ -1,0 +1,114 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Reflow } from '../../src/ui/terminal-model.js';
+import { assistant } from './fake-session.js';
+import { generateTokens } from './generated-text.js';
+import { openRepl, type Harness } from './repl-harness.js';
+import { createEmulator, type Emulator } from './terminal-emulator.js';
+
+/** A terminal that reads what it is sent when it is told to, as one behind a line does. */
+interface Slow { readonly terminal: Emulator; read(): Promise<void> }
+
+function slowTerminal(reflow: Reflow): Slow {
+  const terminal = createEmulator(80, 24, reflow);
+  let sent: string[] = [];
+  return {
+    terminal: { ...terminal, write: (text) => { sent.push(text); } },
+    read: async () => {
+      // What it answers may bring more.
+      while (sent.length > 0) {
+        const texts = sent;
+        sent = [];
+        for (const text of texts) terminal.write(text);
+        await terminal.settle();
+      }
+    },
+  };
+}
+
+const sizes = fc.array(fc.record({
+  columns: fc.integer({ min: 30, max: 160 }), rows: fc.integer({ min: 12, max: 50 }),
+  /** Frames that are drawn before the program hears of the new size. */
+  unheard: fc.integer({ min: 0, max: 3 }),
+}), { minLength: 1, maxLength: 8 });
+
+function words(text: string): readonly string[] {
+  return text.match(/[a-z]{2,}\d+/g) ?? [];
+}
+
+async function streamThrough(harness: Harness, slow: Slow, tokens: readonly string[], list: readonly { readonly columns: number; readonly rows: number; readonly unheard: number }[]): Promise<void> {
+  harness.type('go\r');
+  const every = Math.floor(tokens.length / (list.length + 1));
+  let next = 0;
+  let unheard = -1;
+  for (const [index, token] of tokens.entries()) {
+    harness.session.emit({ type: 'text_delta', text: token });
+    if (index % 7 === 0) harness.tick(34);
+    if (index % 7 === 3) await slow.read();
+    const size = list[next];
+    if (size && index === every * (next + 1)) {
+      harness.tick(34);
+      // What was written a moment ago is still on its way.
+      await slow.terminal.resize(size.columns, size.rows);
+      unheard = index + size.unheard * 7;
+    }
+    if (size && index === unheard) {
+      await harness.resize(size.columns, size.rows);
+      next++;
+    }
+  }
+}
+
+test.each<Reflow>(['all', 'all but the cursor'])('whatever is on its way when the size changes, each word is in the scrollback once, in a terminal that wraps %s anew', async (reflow) => {
+  const tokens = generateTokens(900);
+  await fc.assert(fc.asyncProperty(sizes, async (list) => {
+    const slow = slowTerminal(reflow);
+    const harness = openRepl({ terminal: slow.terminal });
+    await slow.read();
+    await streamThrough(harness, slow, tokens, list);
+    harness.session.append(assistant(tokens.join('')));
+    await harness.session.end();
+    for (let i = 0; i < 4; i++) {
+      harness.tick(100);
+      await slow.read();
+    }
+    const lines = slow.terminal.lines();
+    expect(words(lines.join('\n'))).toEqual(words(tokens.join('')));
+    expect(lines.filter((line) => line.startsWith('❯'))).toEqual(['❯ go', '❯']);
+    expect(slow.terminal.sent()).not.toMatch(/\x1b\[[23]J/);
+  }), { numRuns: 25 });
+});
+
+test('nothing is asked, and nothing scheduled, while it is idle', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.session.stream('some text\n\nand more');
+  harness.session.append(assistant('some text\n\nand more'));
+  await harness.session.end();
+  await harness.settle();
+  await harness.settle();
+  const before = harness.terminal.sent();
+  harness.tick(60_000);
+  await harness.terminal.settle();
+  expect([harness.terminal.sent().slice(before.length), harness.scheduled()]).toEqual(['', 0]);
+});
+
+test('a terminal that is asked in vain gets its frames as it would without questions', async () => {
+  const harness = openRepl({ answers: false });
+  harness.type('go\r');
+  const tokens = generateTokens(900);
+  for (const [index, token] of tokens.entries()) {
+    harness.session.emit({ type: 'text_delta', text: token });
+    if (index % 7 === 0) harness.tick(34);
+    if (index % 200 === 199) {
+      await harness.resize(60 + (index % 90), 20);
+      harness.tick(200);
+    }
+  }
+  harness.session.append(assistant(tokens.join('')));
+  await harness.session.end();
+  harness.tick(300);
+  await harness.terminal.settle();
+  expect(words(harness.terminal.lines().join('\n'))).toEqual(words(tokens.join('')));
+  expect(harness.terminal.sent().match(/\x1b\[6n/g)?.length).toBe(2);
+});
