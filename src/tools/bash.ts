@@ -2,6 +2,7 @@ import { statSync } from 'node:fs';
 import type { Json } from '../core/json.js';
 import type { StreamMask } from '../core/stream-mask.js';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
+import { watchAutoRunFiles } from './auto-run-files.js';
 import { describeCall } from './describe-call.js';
 import { fileFailure, FileRefusal } from './files/file-error.js';
 import { createOutputCollector, type CollectedOutput } from './output-collector.js';
@@ -9,7 +10,7 @@ import { failed, succeeded } from './outcome.js';
 import { createProgressStream } from './progress-stream.js';
 import type { ProcessResult, ProcessRunner } from './process.js';
 import { shellEnvironment } from './shell-environment.js';
-import { absolutePath, pathProblem } from './tool-path.js';
+import { absolutePath, pathProblem, shownPath } from './tool-path.js';
 
 export interface BashOptions {
   readonly processes: ProcessRunner;
@@ -67,13 +68,24 @@ async function runCommand(args: BashArgs, ctx: ToolContext, options: BashOptions
   const timeoutMs = Math.min((args.timeout_seconds ?? options.timeoutS) * 1000, ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY);
   const collector = createOutputCollector(ctx.limits.maxOutputBytes);
   const progress = createProgressStream((chunk) => { ctx.progress(chunk); }, options.outputMask?.());
+  const newAutoRunFiles = ctx.sandbox === 'read-only' ? () => [] : watchAutoRunFiles(ctx.cwd);
   const result = await options.processes.run({
     ...shellCommand(args.command, options.shell), cwd: workdir, env: shellEnvironment(options.env, options.protectedEnv),
     sandbox: ctx.sandbox, signal: ctx.signal, timeoutMs, maxTotalBytes, joined: true,
     onOutput(chunk) { collector.add(chunk); progress.add(chunk); },
   });
   progress.end();
-  return outcome(result, collector.collected(), timeoutMs);
+  return warned(outcome(result, collector.collected(), timeoutMs), newAutoRunFiles());
+}
+
+const maxNamed = 20;
+
+/** Says what the command made or changed that other programs will obey without being asked. */
+function warned(outcome: ToolOutcome, files: readonly string[]): ToolOutcome {
+  if (files.length === 0) return outcome;
+  const named = files.slice(0, maxNamed).map(shownPath);
+  const more = files.length > maxNamed ? [`and ${files.length - maxNamed} more`] : [];
+  return { ...outcome, envelope: { ...outcome.envelope, auto_run_files: [...named, ...more] }, summary: `${outcome.summary}; changed what other programs run by themselves: ${[...named, ...more].join(', ')}` };
 }
 
 function shellCommand(command: string, shell: string): { file: string; args: readonly string[]; input?: Uint8Array } {

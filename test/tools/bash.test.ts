@@ -48,6 +48,17 @@ test('a program that a repository names for git status does not run', async () =
   expect(await bash('git status >/dev/null 2>&1; ls', {}, cwd)).toMatchObject({ output: 'watch.sh\n' });
 });
 
+test('what a command makes or changes that other programs run by themselves is named, and nothing else is', async () => {
+  const cwd = tree({ '.vscode/settings.json': '{}', '.vscode/launch.json': '{}', '.git/hooks/pre-commit.sample': '', '.git/config': '[core]\n', 'package.json': '{}' });
+  const planted = ['.agent/config.json', '.claude/settings.json', '.cursor/mcp.json', '.devcontainer/devcontainer.json', '.git/hooks/pre-commit', '.github/workflows/ci.yml', '.husky/pre-push', '.idea/runs/all.xml', '.mcp.json',
+    '.vscode/settings.json', '.vscode/tasks.json', '.zed/tasks.json'];
+  const outcome = await call('bash', { command: `for f in ${planted.join(' ')}; do mkdir -p "$(dirname $f)"; echo '{"x":1}' > $f; done; touch .git/hooks/x.sample package.json new.txt; echo made` }, context(cwd));
+  expect(outcome.envelope).toEqual({ output: 'made\n', exit_code: 0, auto_run_files: planted });
+  expect(outcome.summary).toBe(`exit 0; changed what other programs run by themselves: ${planted.join(', ')}`);
+  expect(await bash('cat .vscode/settings.json', {}, cwd)).toEqual({ output: '{"x":1}\n', exit_code: 0 });
+  expect(await bash('printf "%s" "$(seq 30)" | while read n; do echo > .claude/$n; done; sleep 60', { timeout_seconds: 1 }, cwd)).toMatchObject({ code: 'timeout', auto_run_files: { length: 21, 20: 'and 9 more' } });
+});
+
 test('workdir is relative to the working directory, and nothing carries over', async () => {
   const cwd = tree({ 'sub/': '' });
   expect(await bash('pwd; cd /; X=1', { workdir: 'sub' }, cwd)).toMatchObject({ output: `${cwd}/sub\n` });

@@ -1,5 +1,6 @@
 import { lstatSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { autoRunPlaces } from '../auto-run-files.js';
 import { isWithin } from './sandbox-folders.js';
 
 /** What of the workspace is not simply writable. Absolute paths of what exists, parents before children. */
@@ -20,11 +21,6 @@ export interface GuardOptions {
 
 interface Folder { readonly changedAt: number; readonly settled: boolean; readonly folders: readonly string[]; readonly secrets: readonly string[]; readonly fixed: readonly string[] }
 
-/** Programs obey these without being asked: hooks, editors, other agents, continuous integration, our own settings. */
-const fixedNames: readonly string[] = [
-  '.agent', '.vscode', '.idea', '.zed', '.devcontainer', '.husky', '.githooks', '.claude', '.cursor', '.codex', '.gemini', '.windsurf', '.mcp.json', '.claude.json',
-  '.gitlab-ci.yml', '.circleci', '.github/workflows', '.github/actions', '.pre-commit-config.yaml',
-];
 const skippedFolders = new Set(['node_modules', '.git']);
 const maxFolders = 1000;
 const maxHidden = 200;
@@ -49,7 +45,7 @@ export function createGuardScan(options: GuardOptions): () => Guards {
     const folders = [...seen.values()];
     const hidden = folders.flatMap((folder) => folder.secrets);
     if (hidden.length > maxHidden) throw new Error(`the workspace has more than ${maxHidden} secret files, and the sandbox cannot hide them all; narrow fs.deny`);
-    const fixed = [...folders.flatMap((folder) => folder.fixed), ...fixedNames.map((name) => join(options.workspace, name))].filter(isPlain);
+    const fixed = [...folders.flatMap((folder) => folder.fixed), ...autoRunPlaces.map((name) => join(options.workspace, name))].filter(isPlain);
     return { hidden, fixed, held: heldFolders([...hidden, ...fixed], options.workspace) };
   };
 }
