@@ -7,13 +7,16 @@ import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
 import { decisionText } from './panels/decision-text.js';
 import { lastExchange } from './history-items.js';
+import { createLeaving, type Leaving } from './leaving.js';
 import { itemLines, noticeLines, type ItemStyle } from './item-lines.js';
+import { renderMarkdown } from './markdown/markdown-stream.js';
 import type { PickItem, Picking } from './panels/picker.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createSanitizer, sanitize, type Sanitizer } from './sanitize.js';
 import { shellLine } from './shell-line.js';
 import { createTheme } from './theme.js';
 import { createThoughts } from './thoughts.js';
+import { createTimers, type Timers } from './timers.js';
 import { createTurns, type Turns } from './turns.js';
 import { emptyView, reduce, type Item, type View } from './view.js';
 
@@ -28,6 +31,8 @@ class PlainRepl implements ReplHandle {
   readonly #style: ItemStyle;
   readonly #decoder = new TextDecoder();
   readonly #thoughts = createThoughts();
+  readonly #timers: Timers;
+  readonly #leaving: Leaving;
   #session: SessionPort;
   #turns: Turns;
   #unsubscribe: () => void;
@@ -41,12 +46,14 @@ class PlainRepl implements ReplHandle {
     this.#options = options;
     this.#commands = withBuiltins(options);
     this.#style = { theme: createTheme({ ...options.facts, colors: 0 }), columns: 1_000_000, detail: options.detail ?? defaultDetail };
+    this.#timers = createTimers(options.schedule);
+    this.#leaving = createLeaving({ clock: options.clock, timers: this.#timers, onChange: () => { /* What was said stays. */ } });
     options.input.on('data', this.#take);
     options.input.resume();
     this.#session = options.session;
     this.#turns = this.#turnsOf();
     this.#unsubscribe = this.#session.subscribe(this.#onEvent);
-    if (options.greeting !== undefined) this.#write(`${sanitize(options.greeting)}\n`);
+    if (options.greeting !== undefined) this.#write(`${this.#plainText(options.greeting)}\n`);
     this.#replay();
     this.#prompt();
     void this.#offerQueued();
@@ -69,9 +76,19 @@ class PlainRepl implements ReplHandle {
   pause(): void { this.#options.input.pause(); }
   resume(): void { this.#options.input.resume(); }
 
+  interrupt(): boolean {
+    if (this.#turns.busy()) { this.#interrupt(); return true; }
+    if (this.#closed || this.#leaving.pressed()) return false;
+    this.#line = '';
+    this.notice('info', this.#leaving.hint() ?? '');
+    this.#prompt();
+    return true;
+  }
+
   exit(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#timers.clear();
     this.#turns.leave();
     this.#unsubscribe();
     this.#options.input.off('data', this.#take);
@@ -139,6 +156,11 @@ class PlainRepl implements ReplHandle {
     this.#sanitizer = null;
   }
 
+  /** Markdown as it reads aloud: without its marks, nothing broken or drawn. */
+  #plainText(markdown: string): string {
+    return renderMarkdown(sanitize(markdown), { theme: this.#style.theme, columns: this.#style.columns, highlight: () => null }).join('\n');
+  }
+
   #write(text: string): void {
     if (text !== '') this.#options.output.write(text);
   }
@@ -192,7 +214,7 @@ class PlainRepl implements ReplHandle {
   #context(): CommandContext {
     const print = (text: string): void => { this.#lines(sanitize(text).split('\n')); };
     return {
-      session: () => this.#session, print, printMarkdown: print, copy: () => false, setTheme: () => false,
+      session: () => this.#session, print, printMarkdown: (text) => { print(this.#plainText(text)); }, copy: () => false, setTheme: () => false,
       notice: (level, message) => { this.notice(level, message); },
       pick: (options) => this.#pick(options),
       page: async (title, text) => { print(`${title}\n${text}`); },

@@ -75,6 +75,8 @@ export interface ReplHandle {
   /** Gives the terminal back without ending (before another program takes it); `resume` takes it again. */
   pause(): void;
   resume(): void;
+  /** Ctrl-C where the terminal makes a signal of it: interrupts, or says how to leave. False: nothing is left to do but to leave. */
+  interrupt(): boolean;
   /** Ends the REPL: live lines gone, terminal restored, `onExit` called. Does nothing the second time. */
   exit(): void;
 }

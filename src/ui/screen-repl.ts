@@ -125,6 +125,9 @@ class ScreenRepl implements ReplHandle {
     this.#frame();
   }
 
+  /** In raw mode Ctrl-C is a key. */
+  interrupt(): boolean { return false; }
+
   exit(): void {
     if (this.#closed) return;
     this.#turns.leave();

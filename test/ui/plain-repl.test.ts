@@ -54,6 +54,25 @@ test('ctrl-c interrupts a turn and leaves when idle', async () => {
   expect(harness.exits()).toBe(1);
 });
 
+test('where ctrl-c comes as a signal it interrupts a turn; at the prompt the second one leaves', async () => {
+  const harness = openPlain();
+  harness.type('go\n');
+  expect(harness.repl.interrupt()).toBe(true);
+  await harness.settle();
+  expect(harness.session.interrupts()).toBe(1);
+  harness.type('half a li');
+  expect(harness.repl.interrupt()).toBe(true);
+  expect(harness.terminal.sent()).toMatch(/Ctrl-C again leaves\n> $/);
+  expect(harness.repl.interrupt()).toBe(false);
+  harness.type('list\n');
+  expect(harness.session.submitted).toEqual(['go', 'list']);
+});
+
+test('the greeting is shown without its marks', () => {
+  const harness = openPlain({ greeting: '**agent** · a/b\n\n- `one`\n- two' });
+  expect(harness.terminal.sent()).toBe('agent · a/b\n\n* one\n* two\n> ');
+});
+
 test('what waited when the program ended is offered; a line that is no answer is a request', async () => {
   for (const [typed, submitted] of [['yes', ['first\n\nsecond']], ['no', []], ['', []], ['list files', ['list files']]] as const) {
     const taken: string[] = [];

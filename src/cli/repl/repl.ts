@@ -50,8 +50,10 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
   const queue = createQueueKeeper(bench.store, setup.log, mask);
   let signalCode: number = exit.done;
   let leave = (): void => { /* Nothing is there yet. */ };
+  let interrupted = (): boolean => false;
   // Before the early frame lets go of its own handlers: a signal in between would leave the terminal raw.
   onSignals((code) => {
+    if (code === exit.interrupted && interrupted()) return;
     signalCode = code ?? signalCode;
     leave();
   });
@@ -83,6 +85,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       onExit: resolve,
     });
     leave = () => { handle.exit(); };
+    interrupted = () => handle.interrupt();
     for (const notice of [...bench.notices, ...desk.current().notices]) handle.notice(notice.level, notice.message);
     if (options.resume === true) handle.submit('/sessions');
     desk.current().model.warm();
