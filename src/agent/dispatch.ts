@@ -68,10 +68,7 @@ function refused(error: ErrorEnvelope): Dispatched {
 
 type Permission = { readonly error: null; readonly verdict: Verdict } | { readonly error: ErrorEnvelope; readonly unavailable: boolean };
 
-const harmless: Verdict = { risk: 'read-only', decision: 'allow', reasons: [], sandbox: 'off' };
-
 async function permit(d: TurnDeps, call: ToolCallData, bound: BoundCall, signal: AbortSignal): Promise<Permission> {
-  if (bound.tool.inert === true) return { error: null, verdict: harmless };
   const verdict = await d.policy.assess(bound, d.cwd);
   if (verdict.decision === 'allow') return { error: null, verdict };
   const reasons = verdict.reasons.join('; ');

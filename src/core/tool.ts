@@ -11,7 +11,7 @@ export type Sandbox = 'off' | 'workspace' | 'read-only';
 export interface Tool extends ToolSpec {
   readonly effect: Effect;
   readonly toolset: Toolset;
-  /** Its calls do nothing, so nobody is asked about them (`--test`). */
+  /** Its calls do nothing, so only who wants to be asked about every call is asked (`--test`). */
   readonly inert?: true;
   /** `glob(pattern="*.ts")`: the content of the `tool_call` event. `args` have passed the schema. */
   describe(args: ToolArgs): string;

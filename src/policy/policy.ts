@@ -31,7 +31,8 @@ export function createPolicy(options: PolicyOptions): Policy {
   return {
     async assess(call, cwd): Promise<Verdict> {
       const judgement = await judgeCall(call, cwd, shared);
-      const decision = decide(judgement, approval, sandbox);
+      const decided = decide(judgement, approval, sandbox);
+      const decision = decided === 'ask' && call.tool.inert === true && approval !== 'always' ? 'allow' : decided;
       const { risk, targets } = judgement;
       const reasons = decision === 'ask' && judgement.reasons.length === 0 && judgement.ruling !== 'ask' ? ['every call is asked about'] : [...ruleReason(judgement, decision), ...judgement.reasons];
       const everyMode = decision === 'ask' && decide(judgement, 'never', sandbox) === 'ask';

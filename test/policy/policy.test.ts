@@ -159,3 +159,11 @@ test('a worktree is judged by the settings of its repository', async () => {
   writeFileSync(join(workspace, '.git', 'config'), '[core]\n\tfsmonitor = ./x\n');
   expect((await assess('bash', 'execute', { command: 'git log', workdir: tree })).risk).toBe('mutating');
 });
+
+test('a call that does nothing is asked about only where every call is', async () => {
+  const call = toolCall('bash', 'execute', { command: 'rm -rf x' });
+  const facts = createPathFacts({ home, workspace, ownPaths: [] });
+  const decisionOf = async (approval: ApprovalMode): Promise<string> =>
+    (await createPolicy({ approval, sandbox: 'off', facts, fsDeny: defaultDeny }).assess({ ...call, tool: { ...call.tool, inert: true } }, workspace)).decision;
+  expect(await Promise.all((['never', 'dangerous', 'mutating', 'always'] as const).map(decisionOf))).toEqual(['allow', 'allow', 'allow', 'ask']);
+});
