@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { place, script, type Place } from './program.js';
+import { agent, place, script, type Place } from './program.js';
 import { openScreen, type Screen } from './terminal.js';
 
 interface Case {
@@ -140,3 +140,15 @@ test.skipIf(cases.length === 0)('nothing in a file name or a pasted text reaches
   }
   report('file names, pastes, files', names.length + pastes.length + files.length, failures);
 }, 60_000);
+
+test('without the REPL too, an answer on a terminal does not steer it; into a pipe it goes as it is', async () => {
+  const answer = '\u001b]0;pwned\u0007\u001b[2Jhello \u009b31mred';
+  const at = place();
+  const model = script(at, [{ text: answer }]);
+  const screen = openScreen(at, ['-p', '-m', model, 'go']);
+  expect(await screen.exited).toBe(0);
+  expect(screen.text()).toContain('hello');
+  // oxlint-disable-next-line no-control-regex -- what must not be there
+  expect(screen.raw()).not.toMatch(/\u001b\]0;pwned|\u001b\[2J|\u009b/);
+  expect((await agent(at, ['-p', '-m', model, 'go'])).stdout).toBe(`${answer}\n`);
+});

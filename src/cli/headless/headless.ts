@@ -3,6 +3,7 @@ import { knownEvent, type Event } from '../../core/event.js';
 import type { Fault } from '../../core/provider.js';
 import { firstLine } from '../../core/text.js';
 import type { Session } from '../../agent/session.js';
+import { sanitize } from '../../ui/sanitize.js';
 import { exit } from '../cli-error.js';
 import { onEndingSignal, turnExitCode, type EndingSignal } from '../exit-code.js';
 import { createOutput } from './output.js';
@@ -53,15 +54,21 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   for (const notice of options.notices) see({ type: 'notice', ...notice });
 
   const end = await session.submit(options.prompt);
-  if (format === 'text' && end.text !== '') out.write(end.text.endsWith('\n') ? end.text : `${end.text}\n`);
+  if (format === 'text' && end.text !== '') out.write(answerText(end.text));
   if (format !== 'text') line(resultObject(end, session.id, meter.sum(), options.now() - startedAt));
   if (end.fault && format !== 'stream-json') process.stderr.write(describeFault(end.fault));
   await out.drained();
   return readerGone && !signal ? exit.done : turnExitCode(end, signal);
 }
 
+/** Byte for byte what the model wrote into a file or a pipe; on a terminal nothing that steers it. */
+function answerText(text: string): string {
+  const shown = process.stdout.isTTY ? sanitize(text) : text;
+  return shown.endsWith('\n') ? shown : `${shown}\n`;
+}
+
 function describeFault({ code, message, hint }: Fault): string {
-  return `agent: ${message}\n${hint ?? whatToDo[code]}\n`;
+  return `agent: ${sanitize(message)}\n${hint ?? whatToDo[code]}\n`;
 }
 
 /** What to do about a failure whose provider said nothing better. */
@@ -88,9 +95,9 @@ function createErrorPrinter(verbose: boolean, format: OutputFormat): (event: Age
 }
 
 function printTrouble(event: AgentEvent): void {
-  if (event.type === 'notice' && event.level !== 'info') process.stderr.write(`agent: ${event.message}\n`);
+  if (event.type === 'notice' && event.level !== 'info') process.stderr.write(`agent: ${sanitize(event.message)}\n`);
   if (event.type !== 'retry_scheduled') return;
-  process.stderr.write(`agent: ${event.reason.replace(/\.$/, '')}; trying again in ${(event.delayMs / 1000).toFixed(1)} s (${event.attempt} of ${event.maxRetries})\n`);
+  process.stderr.write(`agent: ${sanitize(event.reason).replace(/\.$/, '')}; trying again in ${(event.delayMs / 1000).toFixed(1)} s (${event.attempt} of ${event.maxRetries})\n`);
 }
 
 function printCall(raw: Event, titles: Map<string, string>): void {
