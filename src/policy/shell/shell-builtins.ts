@@ -16,7 +16,7 @@ export const builtinHandlers: ReadonlyMap<string, Handler> = new Map<string, Han
   ['history', (call) => (call.args.some(({ text }) => /^-[cdw]/.test(text)) ? danger(call, 'changes the history') : change(call, 'prints the history'))],
   ['kill', kill], ['ulimit', (call) => (call.args.some(({ text }) => /^\d+$|^unlimited$/.test(text)) ? change(call, 'changes limits') : [])], ['umask', (call) => (call.args.length === 0 || call.args[0]?.text === '-S' ? [] : change(call, 'changes the mode of new files'))],
   ['disown', (call) => change(call, 'lets a process outlive the call')], ['yes', yes], ['unalias', () => []], ['bg', (call) => change(call, 'moves a job')], ['fg', (call) => change(call, 'moves a job')], ['suspend', (call) => danger(call, 'stops the shell')],
-  ['logout', () => []], ['help', () => []],
+  ['zmodload', (call) => danger(call, 'loads a module into the shell')], ['ztcp', (call) => danger(call, 'opens a connection')], ['logout', () => []], ['help', () => []],
 ]);
 
 const maxFolders = 64;

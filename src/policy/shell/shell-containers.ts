@@ -18,6 +18,7 @@ function docker(call: Invocation): readonly Finding[] {
   if (/^(?:container )?inspect /.test(text)) return inspect(text, call);
   if (/^events\b/.test(text) || (reads.test(text) && waits(text))) return change(call, 'runs until it is stopped');
   if (reads.test(text)) return asks(call);
+  if (/^(?:build|buildx build|image build) .*\w+:\/\//.test(text)) return danger(call, 'builds what lies elsewhere');
   if (changes.test(text)) return mounted(call) ?? change(call, 'changes containers');
   if (/^(?:run|container run) /.test(text)) return run(call);
   return danger(call, 'runs, removes, enters or publishes containers');

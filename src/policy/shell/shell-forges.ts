@@ -9,13 +9,13 @@ function forge(call: Invocation): readonly Finding[] {
   const [area = '', verb = ''] = words.filter((text, index) => !text.startsWith('-') && !/^(?:-R|--repo|--hostname)$/.test(words[index - 1] ?? ''));
   const asked = `${area} ${verb}`;
   if (words[0] === '--version' || (questions[area] ?? otherQuestions).test(asked)) return words.some((text) => turns[area]?.test(text) === true) ? danger(call, 'changes what others see, or prints or changes keys') : question(words, call);
-  if (fetches.test(asked)) return change(call, 'fetches from a service');
+  if (fetches.test(asked) && !words.includes('--force')) return change(call, 'fetches from a service');
   if (contributes.test(asked) && !elsewhere(words) && !call.args.some((arg) => arg.substitution === 'any')) return change(call, 'writes to the tracker of the project');
   return danger(call, 'changes what others see, or prints or changes keys');
 }
 
 function question(words: readonly string[], call: Invocation): readonly Finding[] {
-  if (words.some((text) => /^(?:-w|--web|--watch)$/.test(text)) || words[1] === 'watch') return change(call, 'opens a program or runs until it is stopped');
+  if (words.some((text) => /^--(?:web|watch)$/.test(text) || (text === '-w' && words[0] !== 'run')) || words[1] === 'watch') return change(call, 'opens a program or runs until it is stopped');
   return asks(call);
 }
 

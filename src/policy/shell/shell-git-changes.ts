@@ -46,7 +46,7 @@ const rules: Readonly<Record<string, Rule>> = {
   hook: (_options, _rest, call) => change(call, 'runs a hook'),
   archive: (options, _rest, call) => when(has(options, '--remote', '--exec'), call, 'reaches another machine'),
   fetch: (options, rest, call) => when(has(options, '--force', '-f') || rest.some(({ text }) => text.startsWith('+')), call, 'overwrites references'),
-  pull: (options, _rest, call) => when(has(options, '-f', '--force'), call, 'overwrites references'),
+  pull: (options, _rest, call) => when(has(options, '-f', '--force') || /^[^/]*:|^\w+:\/\//.test(options.operands[0]?.text ?? ''), call, 'overwrites references or takes in what an address holds'),
   am: (_options, _rest, call) => change(call, 'applies patches'),
   apply: (options, _rest, call) => when(has(options, '--unsafe-paths', '--directory'), call, 'may write outside the workspace'),
   'sparse-checkout': (_options, _rest, call) => change(call, 'removes files from the working tree'),

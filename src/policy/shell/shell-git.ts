@@ -49,7 +49,7 @@ function settingIsHarmless(setting: string): boolean {
 function subcommand(verb: string, rest: readonly Arg[], call: Invocation): readonly Finding[] {
   if (verb === '') return [];
   const options = parseOptions(rest, takes);
-  const why = verb.startsWith('credential') ? 'prints or keeps credentials' : gitDangerous[verb];
+  const why = verb.startsWith('credential') ? 'prints or keeps credentials' : showsReference(verb, options) ? undefined : gitDangerous[verb];
   if (why !== undefined) return danger(call, why);
   const running = [...gitRunning, ...(verb === 'grep' ? ['-O'] : [])].find((name) => has(options, name));
   if (running !== undefined) return danger(call, `${running} runs another program`);
@@ -59,6 +59,11 @@ function subcommand(verb: string, rest: readonly Arg[], call: Invocation): reado
   const written = valuesOf(options, ...outputs).flatMap((arg) => writeTo(arg, call));
   if (written.length > 0) return written;
   return reads ? readingFindings(rest, call) : changeFindings(verb, rest, call);
+}
+
+/** `git symbolic-ref HEAD` prints where it points; a second word moves it. */
+function showsReference(verb: string, options: Options): boolean {
+  return verb === 'symbolic-ref' && options.operands.length === 1 && !has(options, '-d', '--delete', '-m');
 }
 
 const packing = new Set(['archive', 'format-patch']);
@@ -72,7 +77,7 @@ function readingFindings(rest: readonly Arg[], call: Invocation): readonly Findi
 const listWords: Readonly<Record<string, RegExp>> = {
   stash: /^(?:list|show)\b/, branch: /^(?:$|(?:(?:-[arv]+|-l|--all|--remotes|--list|--verbose|--show-current|--no-color|--column|--(?:sort|format|color)\S*|--(?:contains|merged|no-merged|points-at|no-contains)(?: \S+| ?$)|--list \S+)(?: |$))+)/,
   tag: /^(?:$|-l\b|--list\b|-n\d*(?: |$)|--(?:contains|merged|points-at)\b|--sort=\S+$)/, remote: /^(?:$|-v$|--verbose$|get-url\b|show(?: -n)?(?: [\w.-]+)?$)/, worktree: /^list\b/, submodule: /^(?:status\b|summary\b|$)/, bisect: /^(?:log|view)\b/, notes: /^(?:$|list\b|show\b)/, reflog: /^(?:$|show\b|-\S*|HEAD|list\b|[\w/]+$)/,
-  bundle: /^(?:verify|list-heads)\b/, 'sparse-checkout': /^list\b/, help: /^(?:-a|-g|[\w-]+)?$/, archive: /^(?:-l|--list)$/, lfs: /^(?:ls-files|status|env)\b/,
+  bundle: /^(?:verify|list-heads)\b/, 'sparse-checkout': /^list\b/, 'symbolic-ref': /^/, help: /^(?:-a|-g|[\w-]+)?$/, archive: /^(?:-l|--list)$/, lfs: /^(?:ls-files|status|env)\b/,
 };
 
 function readsOnly(verb: string, rest: readonly Arg[], options: Options): boolean {

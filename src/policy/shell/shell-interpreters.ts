@@ -172,5 +172,5 @@ function make(call: Invocation): readonly Finding[] {
   if (words.some((text) => /^(?:--eval|-E|--execute|-e$)|^(?:SHELL|\.SHELLFLAGS|MAKEFLAGS|MAKEFILES)[:+?]?=/.test(text) && call.name !== 'ninja')) return danger(call, 'runs code given as a word');
   if (words.some((text) => /^(?:install|uninstall|publish|deploy|release|db:(?:drop|reset|purge|setup|schema:load).*)$/.test(text))) return danger(call, 'installs, publishes or drops');
   const secret = call.args.map((arg) => secretIn(arg, call.scan)).find((found) => found !== null);
-  return secret ? danger(call, `names the secret file ${secret}`) : change(call, "runs the project's recipes");
+  return secret ? danger(call, `names the secret file ${secret}`) : [...taskFindings(call), ...change(call, "runs the project's recipes")];
 }

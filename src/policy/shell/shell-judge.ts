@@ -93,7 +93,7 @@ function isVersionQuestion({ name, args }: Invocation): boolean {
   if (args.length !== 1 || !versioned.has(name)) return false;
   const word = args[0]?.text ?? '';
   if (word === '--version') return true;
-  if (word === '-v') return /^(?:node|npm|pnpm|yarn|ruby|php|gcc|gem|composer|bundle|tsc|eslint|go|docker|nginx|deno|bun)$/.test(name);
+  if (word === '-v') return /^(?:node|npm|pnpm|yarn|ruby|php|gcc|gem|composer|bundle|tsc|eslint|go|docker|nginx|deno|bun|gradle)$/.test(name);
   if (word === '-V') return /^(?:python\d?|ssh|tmux|rg|fd|perl|ruby|curl|wget|cargo|rustc)$/.test(name);
   if (word === 'version') return /^(?:go|git|terraform|openssl)$/.test(name);
   return word === '-version' && /^javac?$/.test(name);

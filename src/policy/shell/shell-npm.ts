@@ -17,7 +17,7 @@ function npm(call: Invocation): readonly Finding[] {
   const verb = operands[0]?.text ?? '';
   const words = call.args.map(({ text }) => text);
   if (words.some((text) => /^--(?:script-shell|node-options|userconfig|globalconfig|init-module|git|editor|viewer|shell|onload-script|prefix)\b/.test(text))) return danger(call, 'is given settings of choice');
-  if (npmDangerous.test(verb) || (verb === 'npm' && words.includes('publish'))) return danger(call, 'publishes, signs in, links or runs another package');
+  if (npmDangerous.test(verb) || (verb === 'npm' && words.some((text) => npmDangerous.test(text) || text === 'tag'))) return danger(call, 'publishes, signs in, links or runs another package');
   return npmVerb(verb, operands, words, call);
 }
 
@@ -58,6 +58,7 @@ function npmConfig(words: readonly string[], call: Invocation): readonly Finding
 
 function bun(call: Invocation): readonly Finding[] {
   const verb = call.args.find(({ text }) => !text.startsWith('-'))?.text ?? '';
+  if (verb === 'upgrade') return danger(call, 'replaces a program of the machine');
   if (verb === 'x' || verb === 'create') return verb === 'x' ? runner({ ...call, args: call.args.slice(1) }) : danger(call, 'fetches and runs a package');
   if (call.args.some(({ text }) => /^(?:-e|--eval|-p|--print|-r|--preload)/.test(text))) return danger(call, 'runs code that is not analysed');
   return npm(call);

@@ -27,6 +27,7 @@ function pip(call: Invocation): readonly Finding[] {
   const verb = operands[0]?.text ?? '';
   if (/^(?:list|show|freeze|check|help|inspect|info|env list|index versions)(?: |$)/.test(operands.map(({ text }) => text).join(' '))) return asks(call);
   if (verb === 'config' || verb === 'run') return danger(call, 'changes settings or runs a program');
+  if (verb === 'remove' && call.args.some(({ text }) => /^(?:-n|--name|--all|-p|--prefix)$/.test(text))) return danger(call, 'removes an environment');
   if (verb === 'uninstall' || verb === 'remove') return change(call, 'removes packages');
   const editable = call.args.some(({ text }, index) => /^(?:-r|-c|-e|--requirement|--editable)$/.test(call.args[index - 1]?.text ?? '') && remoteSource.test(text) && !/^\.?\/?[\w./-]*$/.test(text));
   return editable ? danger(call, 'installs from an address') : installs(call, operands.slice(1).filter(({ text }) => text !== '.' && !text.startsWith('./')));
@@ -35,7 +36,7 @@ function pip(call: Invocation): readonly Finding[] {
 function gem(call: Invocation): readonly Finding[] {
   const verb = verbOf(call);
   if (/^(?:list|search|info|which|environment|help|contents|specification)$/.test(verb)) return asks(call);
-  return /^(?:push|yank|owner|signin|exec|sources|cert)$/.test(verb) ? danger(call, 'publishes or runs a package') : installs(call, []);
+  return /^(?:push|yank|owner|signin|exec|sources|cert)$/.test(verb) || call.args.some(({ text }) => text === '--system') ? danger(call, 'publishes or runs a package') : installs(call, []);
 }
 
 function bundle(call: Invocation): readonly Finding[] {

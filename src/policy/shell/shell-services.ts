@@ -21,7 +21,7 @@ const destroyingFile = /(?:^|[/_.-])(?:drop|truncate|delete|wipe|purge|reset|des
 
 const destructive = /\b(?:drop|truncate|delete\s+from|alter|update\s+\S+\s+set|revoke|grant|vacuum\s+into|attach|create\s+(?:or\s+replace\s+)?(?:function|extension|user|role|trigger)|copy\b[^;]*\b(?:program|to|from)\b|load_extension|load_file|into\s+(?:out|dump)file|load\s+data|writefile|readfile|edit|fts3_tokenizer|replace\s+into|merge\s+into|detach|optimize|system|kill|set\s+global|do\s+\$\$|dblink|pg_read_file|pg_ls_dir|lo_(?:import|export)|xp_cmdshell|shutdown|pg_(?:terminate|cancel)_backend|pg_(?:reload_conf|switch_wal|promote))\b/i;
 const redis = /\b(?:flushall|flushdb|del|unlink|shutdown|config\s+(?:set|rewrite)|eval|evalsha|fcall|script|function|debug|module|slaveof|replicaof|save|bgsave|bgrewriteaof|rename|restore|migrate|swapdb|acl|failover|cluster|client\s+kill|monitor|hdel|expire|getdel|xtrim|xdel|ltrim|lrem|lpop|rpop|spop|srem|zrem\w*|zpop\w+|bitop|geodel|pexpire|expireat|persist|copy|move|smove|psync|replconf|client\s+no-evict|latency\s+reset)\b/i;
-const mongo = /drop\w*\s*\(|delete(?:One|Many)\s*\(|remove\s*\(|update\w*\s*\(|replaceOne|insert\w*\s*\(|\$where|mapReduce|shutdown|runCommand|adminCommand|eval\s*\(|load\s*\(|renameCollection|bulkWrite|findOneAnd/;
+const mongo = /createUser|createRole|grantRoles|updateUser|changeUserPassword|drop\w*\s*\(|delete(?:One|Many)\s*\(|remove\s*\(|update\w*\s*\(|replaceOne|insert\w*\s*\(|\$where|mapReduce|shutdown|runCommand|adminCommand|eval\s*\(|load\s*\(|renameCollection|bulkWrite|findOneAnd/;
 const dotCommands = /(?:^|[\s;'"])\.(?:shell|system|import|output|once|load|save|backup|restore|read|open|excel|log|clone|cd|archive|dump|recover|www)\b|\\!|\\copy\b|\\o\b|\\g\s*[|/]|\\w\b|\\i\b|\\\|/;
 
 const languages: readonly (readonly [RegExp, RegExp])[] = [[/^(?:redis|valkey)/, redis], [/^mongo/, mongo], [/^etcdctl$/, /\b(?:del|put|txn|auth|user|role|defrag|compact\w*|move-leader|snapshot)\b/]];
@@ -29,7 +29,7 @@ const languages: readonly (readonly [RegExp, RegExp])[] = [[/^(?:redis|valkey)/,
 function database(call: Invocation): readonly Finding[] {
   const text = textOf(call);
   const language = languages.find(([names]) => names.test(call.name))?.[1] ?? destructive;
-  if (language.test(text)) return danger(call, 'changes or destroys data');
+  if (language.test(text) || call.args.some(({ text: word }) => word === '--delete')) return danger(call, 'changes or destroys data');
   if (namesDestroyer(call)) return danger(call, 'runs statements of a file that is named for destroying');
   if (call.name.startsWith('sqlite') && onlyReads(call, text)) return [];
   if (dotCommands.test(text)) return danger(call, 'runs a command or writes a file from the database program');

@@ -4,7 +4,7 @@ import type { Finding, Handler, Invocation } from './shell-types.js';
 
 export const systemPackageHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ...['apt', 'apt-get', 'aptitude', 'apt-key', 'add-apt-repository', 'yum', 'dnf', 'zypper', 'pacman', 'yay', 'paru', 'apk', 'emerge', 'xbps-install', 'snap', 'flatpak', 'brew', 'port', 'choco', 'winget', 'scoop', 'rpm', 'rpmquery', 'dpkg', 'softwareupdate', 'mas', 'opkg', 'eopkg', 'swupd', 'microdnf', 'rpm-ostree', 'tdnf'].map((name): [string, Handler] => [name, systemPackages]),
-  ...['nix-env', 'nix', 'nix-shell', 'nix-build', 'nixos-rebuild', 'home-manager', 'guix'].map((name): [string, Handler] => [name, nix]),
+  ...['nix-env', 'nix', 'nix-shell', 'nix-build', 'nixos-rebuild', 'nix-collect-garbage', 'nix-store', 'nix-channel', 'home-manager', 'guix'].map((name): [string, Handler] => [name, nix]),
   ...['cpan', 'cpanm', 'pecl', 'pear', 'luarocks', 'easy_install', 'cargo-binstall', 'eget', 'mint', 'krew'].map((name): [string, Handler] => [name, (call) => (/^(?:list|search|show|info|-l|help)$/.test(call.args[0]?.text ?? '') ? change(call, 'asks for packages') : danger(call, 'installs outside the project'))]),
 ]);
 
