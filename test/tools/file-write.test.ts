@@ -108,6 +108,14 @@ test('after a kill at any instant the file is the old or the new one', async () 
   }
 });
 
+test('a file with LF stays one, a new file gets the line ends it is given', async () => {
+  const cwd = tree({ unix: 'a\nb\n', 'one-line': 'a' });
+  for (const [path, expected] of [['unix', 'x\ny\n'], ['one-line', 'x\r\ny\r\n'], ['new', 'x\r\ny\r\n']] as const) {
+    expect(await envelopeOf('file_write', { path, content: 'x\r\ny\r\n' }, context(cwd))).toMatchObject({ bytes: expected.length });
+    expect(readFileSync(join(cwd, path), 'utf8')).toBe(expected);
+  }
+});
+
 test('edit replaces one exact occurrence and keeps everything else byte for byte', async () => {
   const mixed = '\uFEFFa\r\nold\r\nb\nc\r\nd\r\n';
   const cwd = tree({ f: mixed });

@@ -35,7 +35,8 @@ async function write(args: FileWriteArgs, ctx: ToolContext, memory: ContentMemor
     if (refusal) return refusal;
     const old = before.bytes === null ? null : decodeText(before.bytes);
     const form = old?.text == null ? plainForm : old.form;
-    const bytes = encodeText(withEol(args.content, form.eol), form);
+    const keepsEol = old?.text?.includes('\n') === true;
+    const bytes = encodeText(withEol(keepsEol ? withoutCarriageReturns(args.content) : args.content, form.eol), form);
     await writeWhole(before, bytes, args.path);
     const effects = await writeEffects(before, bytes, args.path, memory);
     const output = `Wrote ${bytes.length} bytes to ${shownPath(args.path)}`;
