@@ -1,10 +1,9 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import type { Sandbox } from '../../src/core/tool.js';
 import { processesMarked } from '../../src/tools/process-group.js';
 import { createProcessRunner } from '../../src/tools/process.js';
 import { openSandbox } from '../../src/tools/sandbox/sandbox-opening.js';
+import { hangingCommands as commands, hangingSamples } from './hanging-commands.js';
 import { call, context, registry, tree } from './workbench.js';
 
 const home = tree({ 'work/README.md': 'read me\n', 'work/.git/HEAD': 'ref: refs/heads/main\n', 'work/.git/objects/': '', 'work/.git/refs/': '', 'work/.git/config': '[core]\n\trepositoryformatversion = 0\n' });
@@ -15,17 +14,7 @@ const processes = createProcessRunner({ marker, ...(opened.ok ? { confine: opene
 const tools = registry({ processes, env: { PATH: process.env.PATH, HOME: home } });
 const deadlineS = 2;
 
-/** What waits for a person, a terminal, a peer or for ever. */
-const commands: readonly string[] = [
-  'cat', 'read -r line', 'head -n 1 < /dev/tty', 'python3 || true', 'node -i', 'perl', 'bash -i', 'less README.md', 'more README.md', 'man cat', 'git --paginate log', 'vi README.md', '$EDITOR README.md', 'ed README.md',
-  'git commit', 'git rebase -i HEAD', 'git add -p', 'sudo -k true', 'su -c true nobody', 'ssh -o BatchMode=no -o ConnectTimeout=1 127.0.0.1 true', 'git -c core.askPass= clone http://127.0.0.1:9/x.git', 'npm init',
-  'mkfifo pipe; cat pipe', 'mkfifo pipe2; echo x > pipe2', 'sleep infinity', 'tail -f /dev/null', 'tail -f README.md', 'top', 'watch date', 'yes > /dev/null', 'cat /dev/zero > /dev/null', 'dd if=/dev/random of=/dev/null',
-  'trap "" TERM HUP INT; while :; do sleep 1; done', 'setsid sleep 300', '(setsid sleep 300 &)', 'nohup sleep 300 & disown', 'script -qc cat /dev/null', 'while :; do :; done', 'wait $$; exec 3<>/dev/tcp/127.0.0.1/9', 'select x in a b; do :; done', 'coproc cat; wait',
-];
-
-const fixture = fileURLToPath(new URL('../../../shared/fixtures/security/dangerous-commands.json', import.meta.url));
-interface Row { readonly cmd: string; readonly must_not_hang?: boolean }
-const rows = existsSync(fixture) ? (JSON.parse(readFileSync(fixture, 'utf8')) as { readonly cases: readonly Row[] }).cases.filter((row) => row.must_not_hang === true).map((row) => row.cmd) : [];
+const rows = hangingSamples();
 if (rows.length === 0) console.log('hanging commands: the samples are not here, all of them skipped');
 if (!opened.ok) console.log(`hanging commands: no sandbox here, ${commands.length + rows.length} cases in it skipped`);
 
