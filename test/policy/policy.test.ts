@@ -139,6 +139,18 @@ test('a repository whose settings name programs makes git more than a reader', a
   }
 });
 
+test('settings of cargo that name programs make it more than a reader', async () => {
+  expect((await assess('bash', 'execute', { command: 'cargo tree' })).risk).toBe('read-only');
+  mkdirSync(join(workspace, '.cargo'), { recursive: true });
+  for (const [file, text] of [['.cargo/config.toml', '[build]\nrustc-wrapper = "./x"'], ['.cargo/config.toml', 'build.rustc = "./x"'], ['rust-toolchain.toml', '[toolchain]\npath = "./x"']] as const) {
+    writeFileSync(join(workspace, file), text);
+    expect((await assess('bash', 'execute', { command: 'cargo metadata --no-deps' })).risk, text).toBe('mutating');
+    rmSync(join(workspace, file));
+  }
+  writeFileSync(join(workspace, '.cargo/config.toml'), '[term]\nverbose = true\n');
+  expect((await assess('bash', 'execute', { command: 'cargo tree -d' })).risk).toBe('read-only');
+});
+
 test('a repository inside the workspace is judged by its own settings, wherever a command goes there', async () => {
   mkdirSync(join(workspace, 'vendor', '.git'), { recursive: true });
   for (const command of ['git -C vendor status', 'cd vendor && git log', 'cd vendor; git diff', '(cd vendor && git show)']) {

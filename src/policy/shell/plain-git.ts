@@ -3,7 +3,7 @@ import { normalise } from '../paths.js';
 
 const maxBytes = 65_536;
 /** Settings by which even `git status` and `git log` start a program or take over more settings. */
-const naming = /^\s*(?:fsmonitor|pager|editor|sshcommand|hookspath|askpass|external|textconv|command|driver|clean|smudge|process|program|path|helper|difftool|mergetool|cmd|worktreeconfig|gitproxy|uploadpack|attributesfile|excludesfile|abbrevguard|orderfile|diffcommand|showsignature)\s*=?|^\s*\[\s*(?:include|includeif|alias|pager|filter|diff\s|gpg|url)/im;
+const naming = /^\s*(?:fsmonitor|pager|editor|sshcommand|hookspath|askpass|external|textconv|command|driver|clean|smudge|process|program|path|helper|difftool|mergetool|cmd|worktreeconfig|gitproxy|uploadpack|attributesfile|excludesfile|abbrevguard|orderfile|diffcommand|showsignature)\s*=?|^\s*(?:push)?url\s*=\s*"?\s*(?:ext|fd)::|^\s*\[\s*(?:include|includeif|alias|pager|filter|diff\s|gpg|url)/im;
 
 /** True where the configuration of the repository around `cwd` names no program that a reading git command would run: none at all, or
  *  a small plain one. A configuration that cannot be read counts as naming one. */

@@ -3,7 +3,9 @@ import { pathsOf } from './shell-findings.js';
 import { unknownText, type Arg, type Scan } from './shell-types.js';
 
 /** Listers that leave out hidden files by themselves. */
-const skipsHidden = /^(?:git|rg|fd|fdfind)$/;
+const skipsHidden = /^(?:rg|fd|fdfind)$/;
+/** Files of one extension, of which none is a setting that some program obeys. */
+const plainKind = /^\*?[\w*-]*\.(?!json|ya?ml|toml|sh|bash|zsh|fish|xml|lock|cfg|ini|conf|env)\w+$/;
 const plainFolder = /^[\w][\w-]*(?:\/[\w][\w.-]*)*\/?$/;
 
 /** The text of a word that stands for a file found by a lister: below the workspace and neither hidden nor protected, so that writing to it is an
@@ -18,7 +20,7 @@ export function listedBelow(words: readonly Arg[], scan: Scan): string | null {
 
 /** Only files of one extension. */
 function isNarrow(texts: readonly string[]): boolean {
-  return texts.some((text, index) => /^-i?name$/.test(texts[index - 1] ?? '') && /^\*?[\w*-]*\.\w+$/.test(text)) || texts.some((text) => /^--include=\*\.\w+$/.test(text)) || (texts[0] === 'ls' && texts.slice(1).every((text) => /^-|^[\w/-]*\*\.\w+$/.test(text)) && texts.length > 1);
+  return texts.some((text, index) => /^-i?name$/.test(texts[index - 1] ?? '') && plainKind.test(text)) || texts.some((text) => text.startsWith('--include=') && plainKind.test(text.slice(10))) || (texts[0] === 'ls' && texts.slice(1).every((text) => /^-|^[\w/-]*\*\.\w+$/.test(text) && (text.startsWith('-') || plainKind.test(text.replace(/^.*\//, '')))) && texts.length > 1);
 }
 
 function isVisible(texts: readonly string[]): boolean {
@@ -29,6 +31,6 @@ function isVisible(texts: readonly string[]): boolean {
 function isNamed(texts: readonly string[], scan: Scan): boolean {
   const { workspace } = scan.context;
   const folders = texts.slice(1).filter((text) => plainFolder.test(text) && !text.startsWith('.git'));
-  const folder = texts[0] === 'grep' ? /^(?:src|tests?|lib|app|packages|docs)(?:\/|$)/.exec(texts.at(-1) ?? '')?.input : folders[0];
+  const folder = texts[0] === 'grep' ? /^(?:src|tests?|lib|app|packages|docs)(?:\/|$)/.exec(texts.at(-1) ?? '')?.input : texts[0] === 'find' ? folders[0] : undefined;
   return folder !== undefined && !texts.some((text) => /^\.\/?$/.test(text)) && pathsOf(folder, scan).every((path) => isInside(path, workspace) && path !== workspace);
 }

@@ -3,12 +3,12 @@ import { asks } from './shell-queries.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
 export const mediaHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['identify', looks(/^-(?:verbose|ping|format|quiet)$/)], ['exiftool', exif], ['exiftran', (call) => change(call, 'edits pictures')], ['exiv2', looks(/^-(?:s+|S|j|json|G\d?|a|u|n|ver|csv|h|t|T|d|[A-Z][A-Za-z]+)$/)], ['ffprobe', looks(/^-(?:v|loglevel|hide_banner|show_\w+|of|print_format|output_format|select_streams|i|pretty|count_frames|sexagesimal|unit)$/)],
+  ['identify', looks(/^-(?:verbose|ping|format|quiet)$/)], ['exiftool', exif], ['exiftran', (call) => change(call, 'edits pictures')], ['exiv2', looks(/^-(?:s+|S|j|json|G\d?|a|u|n|ver|csv|h|t|T|d)$/)], ['ffprobe', looks(/^-(?:v|loglevel|hide_banner|show_\w+|of|print_format|output_format|select_streams|i|pretty|count_frames|sexagesimal|unit)$/)],
   ['mediainfo', looks(/^--(?:Output=\w+|Full|Version)$|^-f$/)], ['pdfinfo', looks(/^-(?:box|meta|js|isodates|f|l|enc|v)$/)], ['pdffonts', looks(/^-(?:f|l)$/)], ['soxi', looks(/^-[a-zA-Z]$/)], ['pdftotext', pdfText],
   ['import', (call) => danger(call, 'takes a picture of the screen')],
 ]);
 
-const exifLooks = looks(/^-(?:s+|S|j|json|G\d?|a|u|n|ver|csv|h|t|T|d|r|[A-Z][A-Za-z]+)$/);
+const exifLooks = looks(/^-(?:s+|S|j|json|G\d?|a|u|n|ver|csv|h|t|T|d|r|Model|Make|DateTimeOriginal|CreateDate|ImageSize|ImageWidth|ImageHeight|GPS(?:Latitude|Longitude|Position)|Orientation|FileType|MIMEType|Title|Author|Artist|Copyright|FileSize|ISO|Software)$/);
 
 /** A condition or a format of exiftool is code, and `-FileName=` moves the file. */
 function exif(call: Invocation): readonly Finding[] {

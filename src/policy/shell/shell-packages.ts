@@ -23,6 +23,7 @@ function pipx(call: Invocation): readonly Finding[] {
 }
 
 function pip(call: Invocation): readonly Finding[] {
+  if (call.args.some(({ text }) => /^--python(?:=|$)/.test(text))) return danger(call, 'runs an interpreter of choice');
   const { operands } = parseOptions(call.args, '-r -c -e -n --requirement --constraint --editable --name --channel');
   const verb = operands[0]?.text ?? '';
   if (/^(?:list|show|freeze|check|help|inspect|info|env list|index versions)(?: |$)/.test(operands.map(({ text }) => text).join(' '))) return asks(call);

@@ -12,7 +12,7 @@ const questions = /^(?:list|search|show|info|policy|depends|rdepends|uses|-l|-L|
 
 function systemPackages(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
-  if (words.some((text) => /^--(?:root|dbpath|installroot|config-file|repofrompath|eval|define|pipe)|^-[oc]$|^-o\w+::|^--fix$/.test(text))) return danger(call, 'is given settings of choice');
+  if (words.some((text) => /^--(?:root|dbpath|installroot|config-file|repofrompath|eval|define|pipe|load|macros|rcfile|setopt|config|hookdir)|^-[ocDE]|^-q\w*[DE]|^--fix$/.test(text))) return danger(call, 'is given settings of choice');
   return words.length === 0 || isQuestion(call.name, words) ? asks(call) : danger(call, 'changes the programs of the machine');
 }
 

@@ -68,6 +68,7 @@ function ip(call: Invocation): readonly Finding[] {
 function lists(questions: RegExp, otherwise: string): Handler {
   return (call) => {
     const two = wordsOf(call.args.slice(0, 2));
+    if (call.args.some(({ text }) => text.includes(';'))) return danger(call, otherwise);
     return questions.test(two) || questions.test(call.args[0]?.text ?? '') ? asks(call) : danger(call, otherwise);
   };
 }

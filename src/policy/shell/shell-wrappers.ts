@@ -112,7 +112,7 @@ function settingFindings(text: string, call: Invocation): readonly Finding[] {
 /** `| cut -d= -f1` and its like keep the names and drop the values. */
 export function printsNamesOnly(next: readonly Arg[] | null): boolean {
   const words = next?.map(({ text }) => text).join(' ') ?? '';
-  return /^cut (?:-d ?['"]?= ?-f ?1|-f ?1 -d ?=)$/.test(words) || /^sed s\/=\.\*\/\/$/.test(words) || /^awk -F ?= \{ ?print \$1 ?;? ?\}$/.test(words) || /^wc(?: -l)?$/.test(words) || /^grep -[qc]+ \S+$/.test(words) || /^(?:grep|rg) (?:-\S+ )?\^(?:NODE|PATH|LANG|LC|HOME|USER|SHELL|PWD|TERM|EDITOR|PAGER|TZ|CI|VIRTUAL_ENV|PYTHON\w*|JAVA_HOME|GO\w*|XDG)[\w=]*$/i.test(words);
+  return /^cut (?:-d ?['"]?= ?-f ?1|-f ?1 -d ?=)$/.test(words) || /^sed s\/=\.\*\/\/$/.test(words) || /^awk -F ?= \{ ?print \$1 ?;? ?\}$/.test(words) || /^wc(?: -l)?$/.test(words) || /^grep -[qc]+ \S+$/.test(words) || /^(?:grep|rg) (?:-\S+ )?\^(?:NODE_ENV|PATH|LANG|LC_ALL|HOME|USER|SHELL|PWD|TERM|EDITOR|PAGER|TZ|CI|VIRTUAL_ENV|PYTHONPATH|JAVA_HOME|GOPATH|GOROOT|XDG_\w+)=$/.test(words);
 }
 
 const xargsTakes = '-a -d -E -I -L -n -P -s --arg-file --delimiter --max-lines --max-args --max-procs --max-chars --replace -J -R';
