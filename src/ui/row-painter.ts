@@ -11,6 +11,8 @@ export class RowPainter {
   #row = 0;
   /** -1 where the terminal waits to wrap and nobody can say. */
   #column = 0;
+  /** The last row erased in this frame. */
+  #erased = -1;
   columns: number;
 
   constructor(columns: number) { this.columns = columns; }
@@ -35,13 +37,14 @@ export class RowPainter {
   /** `quiet` where more than the cursor's row is touched. */
   paint(target: readonly Row[], cursor: RowPlace): { readonly out: string; readonly quiet: boolean } {
     const startRow = this.#row;
+    this.#erased = -1;
     let out = '';
     let touched = 0;
     let elsewhere = false;
     for (let i = 0; i < target.length; i++) {
       const row = target[i] ?? emptyRow;
       const old = this.#painted[i];
-      if (old && old.text === row.text && old.soft === row.soft) continue;
+      if (old && old.text === row.text && old.soft === row.soft && !(row.soft && this.#erased === i - 1)) continue;
       out += this.#paintRow(target, i, row, old);
       touched++;
       elsewhere ||= i !== startRow;
@@ -92,12 +95,20 @@ export class RowPainter {
   }
 
   #paintRow(target: readonly Row[], index: number, row: Row, old: Row | undefined): string {
-    if (row.soft && !old?.soft && index > 0) return this.#paintContinuation(target, index, row, old);
+    if (row.soft && index > 0 && this.#comesApart(index, row, old)) return this.#paintContinuation(target, index, row, old);
     if (!old) return this.#newRow(index) + this.#put(row, 0);
     // A row that becomes narrower is erased from its start: tmux counts cells erased behind a text as part of it when it rewraps.
-    if ((old.soft && !row.soft) || old.width > row.width) return `${this.#moveTo(index, 0)}\x1b[K${this.#put(row, 0)}`;
+    if ((old.soft && !row.soft) || old.width > row.width) {
+      this.#erased = index;
+      return `${this.#moveTo(index, 0)}\x1b[K${this.#put(row, 0)}`;
+    }
     const same = old.certain && row.certain ? commonPrefix(old.text, row.text) : noPrefix;
     return this.#moveTo(index, same.columns) + same.open + this.#put(row, same.length);
+  }
+
+  /** A row that is erased from its start no longer goes on from the one above it, nor does one below it. */
+  #comesApart(index: number, row: Row, old: Row | undefined): boolean {
+    return !old?.soft || old.width > row.width || this.#erased === index - 1;
   }
 
   /** A row that the terminal itself must wrap into, so that it knows the two as one line. */
@@ -106,6 +117,7 @@ export class RowPainter {
     const erased = old !== undefined && old.width > row.width ? `${this.#moveTo(index, 0)}\x1b[K` : '';
     const waiting = this.#row === index - 1 && this.#column === -1;
     const lead = waiting ? '' : this.#moveTo(index - 1, 0) + this.#put(above, 0);
+    this.#erased = erased === '' ? -1 : index;
     this.#row = index;
     this.#column = 0;
     return erased + lead + this.#put(row, 0);

@@ -80,7 +80,7 @@ class Lines implements Transcript {
   #take(item: Item): void {
     if (item.type === 'assistant') { this.#finish(item.text, item.interrupted); return; }
     if (item.type === 'void') {
-      const shown = this.#last === 'assistant' && this.#stream !== null && (this.#printed.lines > 0 || this.#given);
+      const shown = this.#last === 'assistant' && this.#stream !== null && (this.#printed.lines > 0 || this.#printed.columns > 0 || this.#given);
       this.#drop();
       if (!shown) return;
     } else if (this.#stream) this.#finish(this.#text, false);
@@ -133,6 +133,8 @@ class Lines implements Transcript {
   }
 
   #drop(): void {
+    // The line that went on ends here.
+    if (this.#printed.columns > 0) this.#out.push('');
     this.#stream = null;
     this.#text = '';
     this.#open = [];

@@ -19,8 +19,15 @@ async function streamLong(harness: Harness, tokens: readonly string[], between: 
   }
   harness.session.append(assistant(tokens.join('')));
   await harness.session.end();
-  harness.tick(100);
-  await harness.terminal.settle();
+  await drawn(harness);
+}
+
+/** The last frame may wait for the terminal to say where it is, and what follows it for the frame. */
+async function drawn(harness: Harness): Promise<void> {
+  for (let i = 0; i < 5; i++) {
+    harness.tick(100);
+    await harness.terminal.settle();
+  }
 }
 
 function squeezed(text: string): string {
@@ -72,11 +79,11 @@ test('an answer of 200,000 lines that comes at once is printed', async () => {
   expect(harness.terminal.sent()).toContain('l199999');
 });
 
-test('whatever the sizes on the way, no word is lost or doubled', async () => {
+test('whatever the sizes on the way, no word is lost or doubled, in a terminal that answers no questions', async () => {
   const tokens = generateTokens(900);
   const sizes = fc.array(fc.tuple(fc.integer({ min: 20, max: 160 }), fc.integer({ min: 8, max: 50 })), { minLength: 1, maxLength: 12 });
   await fc.assert(fc.asyncProperty(sizes, async (list) => {
-    const harness = openRepl({ columns: 80, rows: 24, facts: { ...facts, colors: 16 } });
+    const harness = openRepl({ answers: false, columns: 80, rows: 24, facts: { ...facts, colors: 16 } });
     harness.type('go\r');
     const every = Math.floor(tokens.length / (list.length + 1));
     for (const [index, token] of tokens.entries()) {
@@ -87,8 +94,7 @@ test('whatever the sizes on the way, no word is lost or doubled', async () => {
     }
     harness.session.append(assistant(tokens.join('')));
     await harness.session.end();
-    harness.tick(100);
-    await harness.terminal.settle();
+    await drawn(harness);
     expect(squeezed(answer(harness.terminal.lines()).join('\n'))).toBe(squeezed(expected(tokens.join(''), 80)));
   }), { numRuns: 60 });
 });
@@ -104,8 +110,28 @@ test('a storm of sizes, down to one cell, breaks nothing', async () => {
   }
   await harness.resize(80, 24);
   harness.type('\x15');
-  await harness.terminal.settle();
+  await drawn(harness);
   expect(harness.terminal.sent()).not.toMatch(/\x1b\[[23]J/);
   expect(squeezed(harness.terminal.lines().join(''))).toContain('word299');
   expect(harness.terminal.screen().map((row) => row.trimEnd()).filter((row) => row !== '').at(-1)).toBe('❯');
+});
+
+test('a text that broke off when part of its one line had scrolled away is marked void once, set apart, and the new one follows', async () => {
+  const harness = openRepl({ columns: 40, rows: 12 });
+  harness.type('go\r');
+  const first = Array.from({ length: 120 }, (_, index) => `old${index}`).join(' ');
+  harness.session.stream(first);
+  harness.tick(100);
+  await harness.settle();
+  harness.session.emit({ type: 'retry_scheduled', attempt: 1, maxRetries: 5, delayMs: 100, reason: 'the connection broke in the middle of the answer' });
+  harness.tick(100);
+  await harness.settle();
+  harness.session.stream('new text');
+  harness.session.append(assistant('new text'));
+  await harness.session.end();
+  await harness.settle();
+  const lines = harness.terminal.lines();
+  const mark = lines.findIndex((line) => line.startsWith('↻'));
+  expect(lines.slice(mark - 1, mark + 3)).toEqual(['', '↻ The answer above broke off (the connection broke in the middle of the answer); it is void and asked for again, try 1 of 5.', '', 'new text']);
+  expect(lines.filter((line) => line.includes('↻'))).toHaveLength(1);
 });

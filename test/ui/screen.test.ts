@@ -160,3 +160,16 @@ test('a typed character behind a coloured prompt costs one byte, and attributes 
   await terminal.settle();
   expect(terminal.screen()[0]).toBe('> h bolder');
 });
+
+test('a line whose last row becomes narrower stays one line, and so does one in the place of another', async () => {
+  const { screen, terminal } = open(20, 10);
+  const draw = (text: string): void => { screen.draw({ lines: [text, '> '], cursor: { line: 1, column: 2 } }); };
+  draw('a'.repeat(38));
+  draw(`${'a'.repeat(20)}bb`);
+  await terminal.settle();
+  expect(terminal.lines().filter((line) => line !== '')).toEqual([`${'a'.repeat(20)}bb`, '>']);
+  screen.commit(['c'.repeat(10)]);
+  draw('d'.repeat(35));
+  await terminal.settle();
+  expect(terminal.lines().filter((line) => line !== '')).toEqual(['c'.repeat(10), 'd'.repeat(35), '>']);
+});
