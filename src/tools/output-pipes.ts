@@ -53,6 +53,8 @@ export function createOutputPipes(makeNamed: (folder: string) => Promise<boolean
 
 async function makePipes(makeNamed: (folder: string) => Promise<boolean>): Promise<readonly NamedPipe[] | null> {
   let folder: string | undefined;
+  const remove = (): void => { if (folder !== undefined) rmSync(folder, { recursive: true, force: true }); };
+  process.once('exit', remove);
   try {
     folder = mkdtempSync(join(tmpdir(), 'agent-pipes-'));
     if (!(await makeNamed(folder))) return null;
@@ -60,7 +62,8 @@ async function makePipes(makeNamed: (folder: string) => Promise<boolean>): Promi
   } catch {
     return null; // no room, no right, no /proc
   } finally {
-    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+    process.off('exit', remove);
+    remove();
   }
 }
 

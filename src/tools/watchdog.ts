@@ -28,7 +28,7 @@ const answerMs = 2000;
 /** What is left of ours: processes that carry the marker, the groups that one of these leads, and the groups we named. A process under the number of a group whose
  *  leader has ended would be a stranger's, which has come by the number since. First TERM, then KILL after 2 s. */
 const script = `
-mark=$1 groups=
+mark=$1 groups= folder=
 signal() {
   found=
   for file in $(grep -lsF -- "$mark" /proc/[0-9]*/environ); do
@@ -45,10 +45,11 @@ signal() {
 }
 while read -r word rest; do
   case $word in
-    pipes) mkfifo -m 600 "$rest/0" "$rest/1" 2>/dev/null && echo made || echo failed ;;
+    pipes) folder=$rest; mkfifo -m 600 "$folder/0" "$folder/1" 2>/dev/null && echo made || echo failed ;;
     groups) groups=$rest ;;
   esac
 done
+[ "$folder" ] && rm -f "$folder/0" "$folder/1" && rmdir "$folder" 2>/dev/null
 signal TERM
 tries=0
 while [ "$found" ] && [ $tries -lt 20 ]; do

@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
@@ -75,7 +75,7 @@ test('after an end in order nothing is left, the watchdog included', async () =>
 });
 
 /** A watchdog whose program is gone at once. */
-async function bereaved(mark: string, groups: readonly number[]): Promise<void> {
+async function bereaved(mark: string, groups: readonly number[], folder?: string): Promise<void> {
   const shells: HelperShell[] = [];
   const watchdog = createWatchdog((args) => {
     const shell = startHelper(args);
@@ -84,6 +84,7 @@ async function bereaved(mark: string, groups: readonly number[]): Promise<void> 
   }, `_WATCHDOG_TEST=${mark}`);
   watchdog.start();
   watchdog.tell(groups);
+  if (folder !== undefined) expect(await watchdog.makePipes(folder)).toBe(true);
   const ended = new Promise<void>((resolve) => { shells[0]?.on('exit', resolve); });
   shells[0]?.stdin?.end();
   await ended;
@@ -101,6 +102,12 @@ test('a process that has come by the number of a group of ours is left alone', a
   await expect.poll(() => holding(mark)).toHaveLength(1);
   await bereaved(mark, [other.pid ?? 0]);
   expect(holding(mark)).toEqual([`${other.pid ?? 0} sleep 600.${mark} `]);
+});
+
+test('pipes that nobody has come to open are taken away', async () => {
+  const folder = tree();
+  await bereaved(String(process.hrtime.bigint()), [], folder);
+  expect(existsSync(folder)).toBe(false);
 });
 
 test('a group that somebody else leads is left alone, whoever has joined it', async () => {
