@@ -16,9 +16,14 @@ export interface ContextFile { readonly path: string; readonly text: string }
 
 /** The default prompt, then the context files, then the user's own. Rendered once and stored as the session's first event. */
 export function renderSystemPrompt(facts: PromptFacts): string {
-  const parts = [defaultPrompt(facts), ...facts.contextFiles.map((file) => `# Instructions from ${file.path}\n\n${file.text.trim()}`)];
+  const parts = [defaultPrompt(facts), ...facts.contextFiles.map((file) => `# Instructions from ${onOneLine(file.path)}\n\n${file.text.trim()}`)];
   if (facts.userPrompt.trim() !== '') parts.push(facts.userPrompt.trim());
   return parts.join('\n\n');
+}
+
+/** A path as one line, whatever its name holds: as a JSON string where it has a control character. */
+function onOneLine(path: string): string {
+  return /\p{Cc}/u.test(path) ? JSON.stringify(path) : path;
 }
 
 function defaultPrompt(facts: PromptFacts): string {
@@ -33,7 +38,7 @@ function defaultPrompt(facts: PromptFacts): string {
     '- Be brief. Say what you did and what you found; never claim what you have not seen.',
     '- When something is unclear and a wrong guess would cost work, ask.',
     '',
-    `Working directory: ${facts.cwd}${facts.isGitRepository ? ' (git repository)' : ''}`,
+    `Working directory: ${onOneLine(facts.cwd)}${facts.isGitRepository ? ' (git repository)' : ''}`,
     `Platform: ${facts.platform}`,
     `Date at the start: ${facts.date}`,
   ];

@@ -1,5 +1,7 @@
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { readdir, rename, rm, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { isAlive } from './process-identity.js';
 
 /** How far a session was known to be on disk. `cwd` is absolute. */
 export interface Mark { readonly sessionId: string; readonly seq: number; readonly cwd: string }
@@ -39,8 +41,18 @@ async function write(database: string, marks: readonly Mark[]): Promise<void> {
   try {
     await writeFile(draft, JSON.stringify(marks.map(({ sessionId, seq, cwd }) => [sessionId, seq, cwd])), { mode: 0o600 });
     await rename(draft, file);
+    await removeAbandoned(file);
   } catch {
     await rm(draft, { force: true }).catch(() => undefined);
+  }
+}
+
+/** Drafts of processes that were killed before they could put them in place. */
+async function removeAbandoned(file: string): Promise<void> {
+  const start = `${basename(file)}.`;
+  for (const name of await readdir(dirname(file))) {
+    const pid = name.startsWith(start) ? Number(/^\d+(?=-\d+$)/.exec(name.slice(start.length))?.[0] ?? Number.NaN) : Number.NaN;
+    if (!Number.isNaN(pid) && pid !== process.pid && !isAlive(pid)) await rm(join(dirname(file), name), { force: true });
   }
 }
 

@@ -30,7 +30,8 @@ function rebooted(other: ProcessIdentity, me: ProcessIdentity): boolean {
   return other.host === me.host && other.machine.split(' ')[0] !== me.machine.split(' ')[0];
 }
 
-function isAlive(pid: number): boolean {
+/** True where a process has this number, whoever it is. */
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

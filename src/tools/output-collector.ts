@@ -81,9 +81,12 @@ function shownText(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8').replaceAll('\0', String.raw`\0`);
 }
 
+/** Shares say nothing of less. */
+const leastJudgedBytes = 512;
+
 /** More than 1 % of it rows of NULs, or more than 10 % that is not UTF-8. A NUL by itself separates names (`find -print0`). */
 function looksBinary(sample: Buffer): boolean {
-  if (sample.length === 0) return false;
+  if (sample.length < leastJudgedBytes) return false;
   let padding = 0;
   for (const [row] of sample.includes(0) ? sample.toString('latin1').matchAll(nulRow) : []) padding += row.length;
   if (padding * 100 > sample.length) return true;

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -17,6 +18,14 @@ test('marks are kept newest first, one for each session, and the oldest give way
   await dropMark(file, 'never');
   expect([readMarks(file).length, readMarks(file)[0]?.sessionId]).toEqual([99, 's119']);
   expect(readdirSync(folder).filter((name) => name.startsWith('a.db'))).toEqual(['a.db.marks']);
+});
+
+test('what a killed process left half done goes with the next mark; what a living one works on stays', async () => {
+  const file = join(folder, 'killed.db');
+  const gone = spawnSync('true').pid;
+  for (const name of [`killed.db.marks.${gone}-1`, `killed.db.marks.${process.ppid}-1`, 'killed.db.marks.old']) writeFileSync(join(folder, name), '');
+  await setMark(file, { sessionId: 's', seq: 1, cwd: '/w' });
+  expect(readdirSync(folder).filter((name) => name.startsWith('killed')).sort()).toEqual(['killed.db.marks', `killed.db.marks.${process.ppid}-1`, 'killed.db.marks.old']);
 });
 
 test.each(['', 'nonsense', '{"a":1}', '[1,["s"],["s","1","/w"],null]'])('a damaged file has no marks and is written anew (%#)', async (text) => {

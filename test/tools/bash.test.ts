@@ -123,6 +123,7 @@ test('bytes that are not UTF-8 become U+FFFD, a NUL is shown, binary output is o
   expect(await bash(String.raw`printf 'caf\xc3\xa9 \xff'`)).toEqual({ output: 'café \uFFFD', exit_code: 0 });
   expect(await bash(String.raw`seq 100; printf 'a\0b'`)).toMatchObject({ output: expect.stringMatching(/100\na\\0b$/) });
   expect(await bash(String.raw`printf 'a\0./b c\0d\0'`)).toEqual({ output: String.raw`a\0./b c\0d\0`, exit_code: 0 });
+  expect(await bash(String.raw`printf 'M\374ller.txt\n'`)).toEqual({ output: 'M\uFFFDller.txt\n', exit_code: 0 });
   expect(await bash('head -c 5000 /dev/zero')).toEqual({ output: 'binary, 5000 bytes', exit_code: 0 });
 });
 
