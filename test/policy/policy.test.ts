@@ -179,3 +179,10 @@ test('a call that does nothing is asked about only where every call is', async (
     (await createPolicy({ approval, sandbox: 'off', facts, fsDeny: defaultDeny }).assess({ ...call, tool: { ...call.tool, inert: true } }, workspace)).decision;
   expect(await Promise.all((['never', 'dangerous', 'mutating', 'always'] as const).map(decisionOf))).toEqual(['allow', 'allow', 'allow', 'ask']);
 });
+
+test.each([
+  ['kill -9 $$', 'mutating'], ['kill -s KILL "$$"', 'mutating'], ['sleep 9 & kill $!', 'mutating'], ['npm start & pid=$!; curl -s localhost:3000; kill $pid', 'mutating'], ['kill -- -$$', 'mutating'], ['kill %1', 'mutating'],
+  ['kill 1234', 'dangerous'], ['kill -9 -1', 'dangerous'], ['kill $$ 1', 'dangerous'], ['kill $PID', 'dangerous'], ['kill $(pgrep x)', 'dangerous'], ['kill -9', 'dangerous'],
+])('%s is %s: what a command has started itself it may end', async (command, risk) => {
+  expect((await assess('bash', 'execute', { command })).risk).toBe(risk);
+});

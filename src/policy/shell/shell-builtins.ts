@@ -4,7 +4,7 @@ import { setFindings } from './shell-environment.js';
 import { printsNamesOnly, shellText } from './shell-wrappers.js';
 import { writtenFindings } from './shell-written.js';
 import { namesSecret } from './shell-words.js';
-import type { Arg, Finding, Handler, Invocation, Scan } from './shell-types.js';
+import { ownProcess, type Arg, type Finding, type Handler, type Invocation, type Scan } from './shell-types.js';
 
 export const builtinHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ['eval', evaluate], ['trap', trap], ['alias', alias], ['enable', (call) => (call.args.length === 0 ? [] : danger(call, 'changes what builtin commands are'))],
@@ -146,8 +146,9 @@ function kill(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
   if (words.some((text) => /^-[lL]$/.test(text))) return [];
   if (words[0] === '-0' && words.length === 2) return change(call, 'asks whether a process lives');
-  const own = call.args.filter((arg) => !arg.text.startsWith('-') || /^-\d{2,}$/.test(arg.text)).every(({ text }) => /^%[\w+%-]*$/.test(text));
-  return own && words.some((text) => text.startsWith('%')) && !words.includes('-1') ? change(call, 'ends a job of this shell') : danger(call, 'ends processes');
+  const whom = call.args.filter((arg, at) => (!arg.text.startsWith('-') || /^-\d{2,}$/.test(arg.text)) && !/^-[sn]$/.test(words[at - 1] ?? ''));
+  const own = whom.length > 0 && whom.every((arg) => !arg.dynamic && arg.values.every((text) => /^%[\w+%-]*$/.test(text) || text.replace(/^-/, '') === ownProcess));
+  return own && !words.includes('-1') ? change(call, 'ends what this command itself has started') : danger(call, 'ends processes');
 }
 
 function yes(call: Invocation): readonly Finding[] {

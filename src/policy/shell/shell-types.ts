@@ -4,6 +4,9 @@ import type { SecretPaths } from '../secret-paths.js';
 /** Stands in `Arg.text` for what only the running shell knows. */
 export const unknownText = '\0';
 
+/** Stands in `Arg.text` for the number of the running shell or of its last job: larger than any real one (Linux ends at 4194304). */
+export const ownProcess = '999999999';
+
 /** One word of a command after the expansions that can be done without running anything. */
 export interface Arg {
   /** Quotes removed, `~` and known variables filled in; NUL where something is not known. */

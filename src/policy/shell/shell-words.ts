@@ -1,6 +1,6 @@
 import type { ParsedScript, ParameterExpansionPart, Word, WordPart } from 'unbash';
 import { unanalysable } from './shell-findings.js';
-import { unknownText, type Arg, type Scan } from './shell-types.js';
+import { ownProcess, unknownText, type Arg, type Scan } from './shell-types.js';
 
 interface Piece { readonly texts: readonly string[]; readonly dynamic: boolean; readonly glob: boolean; readonly substitution: Arg['substitution']; readonly secret: string | null }
 
@@ -127,7 +127,8 @@ function knownValue(name: string, scan: Scan): Piece | null {
   if (name === 'PWD') return { ...fixed(scan.context.cwd), texts: scan.cwds, dynamic: scan.lostCwd };
   if (name === 'TMPDIR') return fixed('/tmp');
   if (name === 'OLDPWD') return { ...unknown(), texts: [...scan.cwds, unknownText] };
-  return /^[?#$!-]$/.test(name) && name !== '!' ? fixed('0') : null;
+  if (name === '$' || name === '!' || name === 'BASHPID') return fixed(ownProcess);
+  return /^[?#-]$/.test(name) ? fixed('0') : null;
 }
 
 function parameter(part: ParameterExpansionPart, scan: Scan): Piece {
