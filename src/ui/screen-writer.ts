@@ -5,6 +5,7 @@ import type { Answer } from './answers.js';
 import { createLedger, placeAfter, type Ledger, type Place } from './screen-ledger.js';
 import type { Live, Lost, Screen, ScreenOptions } from './screen.js';
 import type { ScreenSize, Standing } from './terminal-model.js';
+import { textWidth } from './width.js';
 
 const beginFrame = '\x1b[?2026h';
 const endFrame = '\x1b[?2026l';
@@ -17,7 +18,11 @@ const mostWaiting = 262_144;
  *  was made for must not scroll off the screen, where it could not be made good. */
 const mostAtOnce = 1;
 
-interface Frame { readonly target: readonly Row[]; readonly cursor: RowPlace; readonly committed: number; readonly head: number }
+interface Frame { readonly target: readonly Row[]; readonly cursor: RowPlace; readonly committed: number; readonly printed: Printed }
+
+/** What a frame prints of the pending lines, the columns of the open line that stand above then, and what stays below: of a line that goes on
+ *  only whole rows are printed, so that the first live row always begins a row. */
+interface Printed { readonly lines: readonly string[]; readonly head: number; readonly rest: string }
 
 interface Waiting { readonly frame: Frame; readonly change: Change; readonly textLines: number }
 
@@ -62,17 +67,17 @@ class Writer implements Screen {
   }
 
   draw(live: Live): boolean {
-    const committed = this.#wrapAll(this.#pending, this.#headColumns > 0);
-    const continues = this.#pending.length > 0 ? this.#pendingPartial : this.#headColumns > 0;
-    const head = this.#headAfter(committed);
-    const all = live.lines.map((line, index) => this.#wrap(line, index === 0 && continues));
+    const printed = this.#printable(live.lines[0] ?? '');
+    const committed = this.#wrapAll(printed.lines, this.#headColumns > 0);
+    const lines = live.lines.map((line, index) => (index === 0 ? printed.rest + line : line));
+    const all = lines.map((line, index) => this.#wrap(line, index === 0 && printed.head > 0));
     const cursorRow = all.slice(0, live.cursor.line).reduce((sum, rows) => sum + rows.length, 0);
     const rows = all.flat();
     const most = Math.max(1, this.#size.rows - 1);
     const skipped = Math.max(0, rows.length - most);
     const target = [...committed, ...rows.slice(skipped)];
-    this.#wrapped = new Map(live.lines.map((line, index) => [line, all[index] ?? []]));
-    const frame = { target, cursor: { row: committed.length + Math.max(0, cursorRow - skipped), column: live.cursor.column }, committed: committed.length, head };
+    this.#wrapped = new Map(lines.map((line, index) => [line, all[index] ?? []]));
+    const frame = { target, cursor: { row: committed.length + Math.max(0, cursorRow - skipped), column: live.cursor.column }, committed: committed.length, printed };
     const textLines = skipped > 0 ? 0 : live.text ?? 0;
     if (target.length - this.#painter.painted.length > mostAtOnce && this.#options.quick?.() === true && this.#goToChange(frame, textLines)) return true;
     this.#textLines = textLines;
@@ -164,10 +169,12 @@ class Writer implements Screen {
 
   /** Of what was about to be printed, the beginning stands there already. */
   #dropLost(lost: Lost): Lost {
-    const count = this.#pending.length;
-    if (lost.lines >= count) {
+    // One that goes on is the beginning of the first live line.
+    const count = this.#pending.length - (this.#pendingPartial && this.#pending.length > 0 ? 1 : 0);
+    const goesOn = textWidth(this.#pending[count] ?? '');
+    if (lost.lines > count || (lost.lines === count && lost.columns >= goesOn)) {
       this.#pending = [];
-      return { lines: lost.lines - count, columns: lost.columns };
+      return { lines: lost.lines - count, columns: lost.columns - (lost.lines === count ? goesOn : 0) };
     }
     this.#pending = this.#pending.slice(lost.lines).map((text, index) => (index === 0 ? dropColumns(text, lost.columns) : text));
     return { lines: 0, columns: 0 };
@@ -201,12 +208,20 @@ class Writer implements Screen {
     this.#printed.add(lines, open, 2 * this.#size.rows);
   }
 
-  /** Columns of the open line that stand above the live region after `committed` has been printed. */
-  #headAfter(committed: readonly Row[]): number {
-    if (this.#pending.length === 0) return this.#headColumns;
-    if (!this.#pendingPartial) return 0;
-    const last = committed.slice(committed.findLastIndex((row) => !row.soft)).reduce((sum, row) => sum + row.width, 0);
-    return last + (this.#pending.length === 1 ? this.#headColumns : 0);
+  /** `next` is what the last pending line goes on with, where it does. */
+  #printable(next: string): Printed {
+    const last = this.#pending.at(-1);
+    if (last === undefined) return { lines: [], head: this.#headColumns, rest: '' };
+    if (!this.#pendingPartial) return { lines: this.#pending, head: 0, rest: '' };
+    const columns = textWidth(last);
+    let whole = 0;
+    for (const { width } of wrapLine(last + next, this.#size.columns)) {
+      if (whole + width > columns) break;
+      whole += width;
+    }
+    const before = this.#pending.slice(0, -1);
+    const head = whole + (before.length === 0 ? this.#headColumns : 0);
+    return { lines: whole > 0 ? [...before, takeColumns(last, whole)] : before, head, rest: dropColumns(last, whole) };
   }
 
   #wrapAll(lines: readonly string[], continues: boolean): Row[] {
@@ -261,11 +276,11 @@ class Writer implements Screen {
     return question;
   }
 
-  #painted(frame: Frame): void {
-    this.#painter.release(frame.committed);
-    this.#print(this.#pending, this.#headColumns > 0);
-    this.#pending = [];
-    this.#headColumns = frame.head;
+  #painted({ committed, printed: { lines, head, rest } }: Frame): void {
+    this.#painter.release(committed);
+    this.#print(lines, this.#headColumns > 0);
+    this.#pending = rest === '' ? [] : [rest];
+    this.#headColumns = head;
   }
 
   #asFrame(out: string): string {

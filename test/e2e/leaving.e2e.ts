@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { binary, place, script, type Place } from './program.js';
 import { openProgram, type Screen } from './terminal.js';
 
@@ -18,6 +18,13 @@ function openBelowShell(at: Place, args: readonly string[], afterwards = ''): Sc
 function processOf(screen: Screen): number {
   const children = readFileSync(`/proc/${screen.pty.pid}/task/${screen.pty.pid}/children`, 'utf8').trim().split(' ');
   return Number(children.at(-1));
+}
+
+/** A process that is stopped when the shell above it ends would stay behind. */
+function endAfterwards(id: number): void {
+  onTestFinished(() => {
+    for (const name of ['SIGKILL', 'SIGCONT'] as const) try { process.kill(id, name); } catch { /* it has ended */ }
+  });
 }
 
 interface Way { readonly turns?: readonly unknown[]; readonly args?: readonly string[]; readonly afterwards?: string; readonly left: number; readonly act: (screen: Screen) => Promise<void> }
@@ -61,6 +68,7 @@ const ways: readonly (readonly [name: string, way: Way])[] = [
   } }],
   ['Ctrl-Z, then killed while stopped', { left: 147, afterwards: 'kill %1; wait; echo "ended";', act: async (screen) => {
     await screen.until(prompt);
+    endAfterwards(processOf(screen));
     screen.type('\x1a');
     await screen.until(/ended/);
   } }],

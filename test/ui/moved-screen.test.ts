@@ -27,7 +27,7 @@ function slowTerminal(reflow: Reflow): Slow {
 }
 
 const sizes = fc.array(fc.record({
-  columns: fc.integer({ min: 30, max: 160 }), rows: fc.integer({ min: 12, max: 50 }),
+  columns: fc.integer({ min: 20, max: 160 }), rows: fc.integer({ min: 8, max: 50 }),
   /** Frames that are drawn before the program hears of the new size. */
   unheard: fc.integer({ min: 0, max: 3 }),
 }), { minLength: 1, maxLength: 8 });

@@ -92,6 +92,23 @@ test('a line committed in parts is one line in the scrollback', async () => {
   expect(terminal.lines().filter((line) => line !== '')).toEqual([text, '>']);
 });
 
+test('a line committed in parts that end in the middle of a row goes on where they end', async () => {
+  const { screen, terminal } = open(40, 12);
+  const live = (text: string): Parameters<Screen['draw']>[0] => ({ lines: [text, '> '], text: 1, cursor: { line: 1, column: 2 } });
+  screen.commit(['a'.repeat(130)], true);
+  screen.draw(live('b'.repeat(35)));
+  screen.draw(live('b'.repeat(35) + 'c'.repeat(20)));
+  screen.commit(['b'.repeat(35)], true);
+  screen.draw(live('c'.repeat(20) + 'd'.repeat(5)));
+  await terminal.resize(30, 12);
+  screen.resize({ columns: 30, rows: 12 });
+  screen.draw(live('c'.repeat(20) + 'd'.repeat(25)));
+  screen.commit(['c'.repeat(20) + 'd'.repeat(25)]);
+  screen.draw({ lines: ['> '], cursor: { line: 0, column: 2 } });
+  await terminal.settle();
+  expect(terminal.lines().slice(0, 2)).toEqual([`${'a'.repeat(130)}${'b'.repeat(35)}${'c'.repeat(20)}${'d'.repeat(25)}`, '>']);
+});
+
 test('closing leaves the scrollback and an empty row', async () => {
   const { screen, terminal } = open(40, 10);
   screen.commit(['done']);
