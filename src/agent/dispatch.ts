@@ -112,7 +112,7 @@ async function run(d: TurnDeps, callId: string, bound: BoundCall, verdict: Verdi
   const { timeoutMs } = bound.limits;
   const timer = timeoutMs === null ? null : setTimeout(() => { deadline.abort(); }, timeoutMs);
   const ctx: ToolContext = {
-    cwd: d.cwd, sandbox: verdict.sandbox, ...(verdict.landings ? { landings: verdict.landings } : {}), limits: bound.limits, knownFiles: d.knownFiles,
+    cwd: d.cwd, sandbox: verdict.sandbox, readsOnly: verdict.risk === 'read-only', ...(verdict.landings ? { landings: verdict.landings } : {}), limits: bound.limits, knownFiles: d.knownFiles,
     signal: timer === null ? signal : AbortSignal.any([signal, deadline.signal]),
     eventOutput: (seq) => storedOutput(d, seq),
     progress: (chunk) => { d.emit({ type: 'tool_output', callId, chunk }); },

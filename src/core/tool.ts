@@ -54,6 +54,8 @@ export interface ToolContext {
   readonly cwd: string;
   readonly signal: AbortSignal;
   readonly sandbox: Sandbox;
+  /** Policy judged that the call changes nothing. */
+  readonly readsOnly?: boolean;
   /** Where the paths of this call led when policy judged them; absent where nobody judged. */
   readonly landings?: readonly string[];
   /** Where a tool must stop. `maxOutputBytes` bounds what it collects. */
