@@ -3,7 +3,7 @@ import type { ModelChunk } from '../../core/provider.js';
 import { HttpFailure, readText, type Answer } from './http-answer.js';
 import { isRetryableAnswer, retryAfterMs, type Failed } from './retry.js';
 import { createSseReader } from '../wires/sse.js';
-import type { Wire, WireChunk } from '../wires/wire.js';
+import type { ServerEvent, StreamDecoder, Wire, WireChunk } from '../wires/wire.js';
 
 /** Caps of one answer. Source: security 2.42. */
 const maxTextChars = 8 * 1024 * 1024;
@@ -86,7 +86,7 @@ function redirectTarget(location: string | undefined): string {
   return ` to ${url.host === 'here.invalid' ? url.pathname : url.origin}`;
 }
 
-/** What the body means: a stream of events, or one JSON document where the server did not stream. */
+/** What the body means, as much at once as came at once: a stream of events, or one JSON document where the server did not stream. */
 async function* wireChunks(answer: Answer, reader: AnswerReader): AsyncGenerator<readonly WireChunk[]> {
   const sse = createSseReader();
   const decoder = reader.wire.decoder();
@@ -100,13 +100,24 @@ async function* wireChunks(answer: Answer, reader: AnswerReader): AsyncGenerator
     if (bytes > maxBodyBytes) throw tooLarge(answer, reader, `an answer of more than ${maxBodyBytes / 1024 / 1024} MiB`);
     if (kind === 'unknown') kind = sniff(chunk, answer.headers['content-type'] ?? '', reader.host);
     if (kind === 'json') { whole.push(chunk); continue; }
-    for (const event of sse.push(chunk)) yield decoder.push(event);
+    yield joined(sse.push(chunk), decoder);
     if (sse.overflowed) throw tooLarge(answer, reader, 'a line of more than 16 MiB');
   }
   if ('error' in broken) { yield endOfBroken(kind === 'events' ? decoder.end() : [], broken.error); return; }
   if (kind === 'json') { yield decodeWhole(whole, reader); return; }
-  for (const event of sse.end()) yield decoder.push(event);
+  yield joined(sse.end(), decoder);
   yield decoder.end();
+}
+
+/** What events mean. Text that came together stays together: each piece on its way through the loop costs more than its text. */
+function joined(events: readonly ServerEvent[], decoder: StreamDecoder): readonly WireChunk[] {
+  const chunks: WireChunk[] = [];
+  for (const part of events.flatMap((event) => decoder.push(event))) {
+    const last = chunks.at(-1);
+    if (last && (last.type === 'text' || last.type === 'reasoning') && part.type === last.type) chunks[chunks.length - 1] = { type: last.type, text: last.text + part.text };
+    else chunks.push(part);
+  }
+  return chunks;
 }
 
 /** All that counts may have come before the break: then the answer is complete, and asking again would cost it twice. Throws the break otherwise. */
