@@ -2,7 +2,7 @@ import { clusters } from './width.js';
 import type { Answer } from './answers.js';
 import { createTerminalModel, type Reflow, type ScreenSize, type Standing, type ModelLine, type TerminalModel } from './terminal-model.js';
 
-/** Where to go on after the size has changed: so many rows above the cursor, with that line (numbered as in `Standing`), of which so many
+/** Where to go on after the size has changed: so many rows above the cursor (below it, where negative), with that line (numbered as in `Standing`), of which so many
  *  columns stand above already. */
 export interface Place { readonly up: number; readonly line: number; readonly offset: number }
 
@@ -36,9 +36,11 @@ export function placeAfter(now: Standing, size: ScreenSize, reflow: Reflow): Pla
 }
 
 const kinds: readonly Reflow[] = ['all', 'all but the cursor', 'none'];
+/** As many lines the cursor of tmux is looked for above where it should be. */
+const mostAstray = 12;
 
 /** Where the terminal was at the last answer, and the number of the first line of that. */
-interface Confirmed { readonly first: number; readonly model: (reflow: Reflow) => TerminalModel }
+interface Confirmed { readonly first: number; readonly model: (reflow: Reflow, astray: number) => TerminalModel }
 
 class Account implements Ledger {
   readonly #reflow: () => Reflow;
@@ -78,7 +80,8 @@ class Account implements Ledger {
     }
     if (this.#models.length === 0) {
       const likely = this.#reflow();
-      this.#models = [likely, ...kinds.filter((kind) => kind !== likely)].map((kind) => this.#confirmed.model(kind));
+      const astray = likely === 'all as tmux' ? Array.from({ length: mostAstray }, (_, index) => index + 1) : [];
+      this.#models = [...[0, ...astray].map((lines) => this.#confirmed.model(likely, lines)), ...kinds.filter((kind) => kind !== likely).map((kind) => this.#confirmed.model(kind, 0))];
     }
     for (const model of this.#models) {
       const early = asked.atOnce || same(answer.size, model.size);
@@ -92,11 +95,13 @@ class Account implements Ledger {
   place(now: Standing): Place | null {
     const answer = this.#last;
     const fits = ({ cursor, screenRow }: TerminalModel, rowToo: boolean): boolean => cursor.column === answer?.column && (!rowToo || screenRow === answer.row);
-    const model = this.#models.find((one) => fits(one, true)) ?? this.#models.find((one) => fits(one, false)) ?? this.#models[0];
+    const sure = this.#models[0]?.rowIsSure === true;
+    const model = this.#models.find((one) => fits(one, true)) ?? (sure ? undefined : this.#models.find((one) => fits(one, false))) ?? this.#models[0];
     if (!model || !answer) return null;
+    if (sure) model.moveTo(answer.row);
     const { first } = this.#confirmed;
     this.#models = [];
-    this.#confirmed = { first, model: () => model.copy(answer.row) };
+    this.#confirmed = { first, model: (_, astray) => model.copy(answer.row, astray) };
     return locate(model, first, now, model.cursor.row - answer.row);
   }
 
@@ -110,7 +115,7 @@ class Account implements Ledger {
 }
 
 function confirmedAt(standing: Standing, row: number | null): Confirmed {
-  return { first: standing.first, model: (reflow) => createTerminalModel(standing, row, reflow) };
+  return { first: standing.first, model: (reflow, astray) => createTerminalModel(standing, row, reflow, astray) };
 }
 
 function same(left: ScreenSize, right: ScreenSize): boolean {
@@ -125,8 +130,8 @@ function locate(model: TerminalModel, first: number, now: Standing, top: number)
   const right = firstWrong(seen, first, wanted, now.first);
   const line = Math.min(right, now.first + now.printed.length - (now.open ? 1 : 0));
   const row = seen[line - first]?.row ?? top;
-  const up = Math.max(0, model.cursor.row - Math.max(top, row));
-  const index = row >= top ? -1 : seen.findLastIndex((one) => one.row <= top);
+  const up = model.cursor.row - Math.max(top, row);
+  const index = row >= top ? -1 : Math.min(right - first, seen.findLastIndex((one) => one.row <= top));
   const cut = seen[index];
   if (!cut) return { up, line, offset: 0 };
   const offset = cut.heights.slice(0, top - cut.row).reduce((sum, width) => sum + width, 0);

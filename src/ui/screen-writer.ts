@@ -159,7 +159,7 @@ class Writer implements Screen {
     else this.#takeLost(lost.lines, offset);
     const left = again ? lost : this.#dropLost(lost);
     const soft = this.#headColumns > 0;
-    this.#write(`\r${up > 0 ? `\x1b[${up}A` : ''}\x1b[C\x1b[J\r${soft ? '' : '\x1b[K'}`);
+    this.#write(`\r${up > 0 ? `\x1b[${up}A` : ''}${up < 0 ? `\x1b[${-up}B` : ''}\x1b[C\x1b[J\r${soft ? '' : '\x1b[K'}`);
     this.#painter.columns = this.#size.columns;
     // In a row that goes on, the first column may hold something still: it would not be one line with the row above if it were erased.
     this.#painter.assume([soft ? { text: ' ', width: 1, soft, certain: false } : emptyRow], 0, 0);

@@ -167,6 +167,7 @@ class Filter implements AnsweringInput, Answers {
   #isCalled(name: string): void {
     this.#named = 'done';
     if (/^XTerm\b/.test(name)) this.#reflow = 'none';
+    else if (/^tmux\b/.test(name)) this.#reflow = 'all as tmux';
   }
 
   #isAt(row: number, column: number): void {

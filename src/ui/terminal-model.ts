@@ -19,8 +19,10 @@ export interface Standing {
 }
 
 /** What a terminal does with its rows when its width changes: wraps every line anew; every line but the cursor's (xterm.js), and moves the
- *  cursor with the rows below it as well; or cuts rows and wraps nothing (xterm, the Linux console). */
-export type Reflow = 'all' | 'all but the cursor' | 'none';
+ *  cursor with the rows below it as well; or cuts rows and wraps nothing (xterm, the Linux console). tmux wraps every line, keeps the last row
+ *  where it is, and has its cursor go astray: where a wide character does not fit behind the last row but one of a line, it breaks that line
+ *  in two (seen in 3.3a), and as it counts lines to find its cursor, that then stands a line too high for each, at its end. */
+export type Reflow = 'all' | 'all as tmux' | 'all but the cursor' | 'none';
 
 export interface ModelLine { readonly text: string; /** Its first row. */ readonly row: number; readonly heights: readonly number[] }
 
@@ -31,17 +33,22 @@ export interface TerminalModel {
   readonly cursor: { readonly row: number; readonly column: number };
   /** Which row of the screen the cursor should be in, as far as that is known. */
   readonly screenRow: number;
+  /** Whether that is beyond doubt, wherever the cursor has gone. */
+  readonly rowIsSure: boolean;
   resize(size: ScreenSize): void;
   write(text: string): void;
   /** The lines from `first` of the standing on; `heights` are the columns of their rows. */
   lines(): readonly ModelLine[];
   /** The same once more, to go on with by itself; the cursor is known to be in row `screenRow` of the screen. */
-  copy(screenRow: number): TerminalModel;
+  copy(screenRow: number, astray?: number): TerminalModel;
+  /** The cursor is in row `screenRow` of the screen, whatever was thought. */
+  moveTo(screenRow: number): void;
 }
 
-/** `screenRow`: the row of the screen, counted from 0, where the cursor was; null where nobody knows. */
-export function createTerminalModel(standing: Standing, screenRow: number | null, reflow: Reflow): TerminalModel {
-  return Model.of(standing, screenRow, reflow);
+/** `screenRow`: the row of the screen, counted from 0, where the cursor was; null where nobody knows. `astray`: how many lines too high the
+ *  cursor gets when tmux wraps anew. */
+export function createTerminalModel(standing: Standing, screenRow: number | null, reflow: Reflow, astray = 0): TerminalModel {
+  return Model.of(standing, screenRow, reflow, astray);
 }
 
 /** One string for each column; a wide character is followed by an empty one. */
@@ -57,9 +64,12 @@ class Model implements TerminalModel {
   /** As many as the size has columns: the next character wraps. */
   #column: number;
   #top: number;
+  readonly #astray: number;
+  rowIsSure = false;
 
-  constructor(size: ScreenSize, reflow: Reflow, rows: Cells[], cursor: { readonly row: number; readonly column: number }, top: number) {
+  constructor(size: ScreenSize, reflow: Reflow, astray: number, rows: Cells[], cursor: { readonly row: number; readonly column: number }, top: number) {
     this.size = size;
+    this.#astray = astray;
     this.#reflow = reflow;
     this.#rows = rows;
     this.#row = cursor.row;
@@ -67,17 +77,19 @@ class Model implements TerminalModel {
     this.#top = top;
   }
 
-  static of({ size, printed, open, rows: live, row, column }: Standing, screenRow: number | null, reflow: Reflow): Model {
+  static of({ size, printed, open, rows: live, row, column }: Standing, screenRow: number | null, reflow: Reflow, astray: number): Model {
     const rows: Cells[] = printed.flatMap((line) => wrapLine(line, size.columns)).map(({ text, soft }) => ({ cells: cellsOf(text), soft }));
     const anchor = rows.length;
     for (const [index, { text, soft }] of live.entries()) rows.push({ cells: cellsOf(text), soft: index === 0 ? open && anchor > 0 : soft });
     const top = screenRow === null ? Math.max(0, rows.length - size.rows) : anchor + row - screenRow;
-    return new Model(size, reflow, rows, { row: anchor + row, column: column < 0 ? size.columns : column }, top);
+    return new Model(size, reflow, astray, rows, { row: anchor + row, column: column < 0 ? size.columns : column }, top);
   }
 
-  copy(screenRow: number): TerminalModel {
+  moveTo(screenRow: number): void { this.#row = Math.max(0, this.#top + screenRow); }
+
+  copy(screenRow: number, astray = 0): TerminalModel {
     const rows = this.#rows.map(({ cells, soft }) => ({ cells: [...cells], soft }));
-    return new Model(this.size, this.#reflow, rows, { row: this.#row, column: this.#column }, this.#row - screenRow);
+    return new Model(this.size, this.#reflow, astray, rows, { row: this.#row, column: this.#column }, this.#row - screenRow);
   }
 
   get screenRow(): number { return this.#row - this.#top; }
@@ -124,6 +136,7 @@ class Model implements TerminalModel {
     if (this.#reflow === 'none') { this.#column = this.cursor.column; return; }
     const rows: Cells[] = [];
     const before = this.#row;
+    const atEnd = this.#column >= this.#here().cells.length;
     let after = before;
     for (const group of this.#groups()) {
       const held = before >= group.from && before < group.from + group.rows.length;
@@ -139,10 +152,34 @@ class Model implements TerminalModel {
     }
     // Rows that are inserted or taken away below the cursor move it as well.
     if (this.#reflow === 'all but the cursor') after = Math.max(0, before + rows.length - this.#rows.length);
+    if (this.#reflow === 'all as tmux') { this.#anchor(rows, after, atEnd); return; }
     this.#column = Math.min(this.#column, columns - 1);
     this.#rows = rows;
     this.#top = Math.max(this.#top + Math.min(0, after - before), after - this.size.rows + 1);
     this.#row = after;
+  }
+
+  /** The last row of the screen stays the last one, and the cursor gets where tmux thinks it is. */
+  #anchor(rows: Cells[], cursor: number, atEnd: boolean): void {
+    const { size } = this;
+    const below = Math.max(0, this.#top + size.rows - this.#rows.length);
+    this.#rows = rows;
+    this.#top = rows.length + below - size.rows;
+    this.rowIsSure = this.#top >= 0;
+    this.#row = cursor;
+    const group = this.#groups().findLast(({ from }) => from <= cursor);
+    const line = group && this.#astray > 0 ? this.#groups().filter(({ from }) => from < group.from).at(-this.#astray) : undefined;
+    if (line && atEnd) {
+      this.#row = line.from + line.rows.length - 1;
+      this.#column = this.#here().cells.length;
+    } else if (line && group) this.#row = line.from + this.#place(line.rows, this.#offsetIn(group));
+    this.#column = this.#row < this.#top ? 0 : Math.min(this.#column, size.columns - 1);
+    this.#row = Math.max(this.#row, this.#top);
+  }
+
+  /** How many columns of its line are before the cursor. */
+  #offsetIn({ from, rows }: { readonly from: number; readonly rows: readonly Cells[] }): number {
+    return rows.slice(0, this.#row - from).reduce((sum, { cells }) => sum + cells.length, 0) + this.#column;
   }
 
   /** The row of a line that column `offset` of it is in; the column in it becomes the cursor's. */

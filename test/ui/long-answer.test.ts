@@ -79,11 +79,11 @@ test('an answer of 200,000 lines that comes at once is printed', async () => {
   expect(harness.terminal.sent()).toContain('l199999');
 });
 
-test.each([['answers', true], ['answers no', false]])('whatever the sizes on the way, no word is lost or doubled, in a terminal that %s questions', async (_name, answers) => {
+test('whatever the sizes on the way, no word is lost or doubled, in a terminal that answers no questions', async () => {
   const tokens = generateTokens(900);
   const sizes = fc.array(fc.tuple(fc.integer({ min: 20, max: 160 }), fc.integer({ min: 8, max: 50 })), { minLength: 1, maxLength: 12 });
   await fc.assert(fc.asyncProperty(sizes, async (list) => {
-    const harness = openRepl({ answers, columns: 80, rows: 24, facts: { ...facts, colors: 16 } });
+    const harness = openRepl({ answers: false, columns: 80, rows: 24, facts: { ...facts, colors: 16 } });
     harness.type('go\r');
     const every = Math.floor(tokens.length / (list.length + 1));
     for (const [index, token] of tokens.entries()) {
@@ -96,7 +96,7 @@ test.each([['answers', true], ['answers no', false]])('whatever the sizes on the
     await harness.session.end();
     await drawn(harness);
     expect(squeezed(answer(harness.terminal.lines()).join('\n'))).toBe(squeezed(expected(tokens.join(''), 80)));
-  }), { numRuns: 40 });
+  }), { numRuns: 60 });
 });
 
 test('a storm of sizes, down to one cell, breaks nothing', async () => {

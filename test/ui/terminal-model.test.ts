@@ -16,6 +16,17 @@ async function shown(printed: readonly string[], from: Standing['size'], reflow:
   return { terminal, standing: { size: from, printed, first: 0, open: false, rows, row: 2, column: 2 } };
 }
 
+test('knows where the last row stands in tmux, and that its cursor gets to the end of a line above', () => {
+  const rows = ['', 'status', '> '].flatMap((text) => wrapLine(text, 40));
+  const standing: Standing = { size: { columns: 40, rows: 12 }, printed: Array.from({ length: 20 }, () => 'x'.repeat(60)), first: 0, open: false, rows, row: 2, column: 2 };
+  const cursors = [0, 1, 2].map((astray) => {
+    const model = createTerminalModel(standing, 11, 'all as tmux', astray);
+    model.resize({ columns: 80, rows: 14 });
+    return [model.screenRow, model.cursor.column, model.rowIsSure];
+  });
+  expect(cursors).toEqual([[13, 2, true], [12, 6, true], [11, 0, true]]);
+});
+
 test.each<Reflow>(['all', 'all but the cursor'])('says where things stand after new sizes and what was written for an old one, in a terminal that wraps %s anew', async (reflow) => {
   const writes = fc.constantFrom('\r\x1b[2A\x1b[Jmore text\r\nthat comes\r\n\r\nstatus\r\n> ', '\r\x1b[5A\x1b[Jabove', '\r\x1b[A\x1b[Knew status\x1b[B\r> ', '');
   await fc.assert(fc.asyncProperty(fc.array(line, { minLength: 1, maxLength: 25 }), size, fc.array(fc.tuple(size, writes), { minLength: 1, maxLength: 5 }), async (printed, from, steps) => {
