@@ -6,7 +6,7 @@ import type { MarkdownStyle } from './markdown/markdown-render.js';
 import type { Overlay, Panel } from './panels/panel.js';
 import { createPanels, type Panels } from './panels/panels.js';
 import type { PromptInput } from './input/prompt-input.js';
-import type { ReplOptions } from './repl-options.js';
+import type { Greeting, ReplOptions } from './repl-options.js';
 import { defaultDetail } from './repl-options.js';
 import { runningPanel } from './panels/running-panel.js';
 import { sanitize } from './sanitize.js';
@@ -40,6 +40,7 @@ export interface Display {
   echo(state: DisplayState): void;
   /** `attached`: right below what was printed before. */
   print(text: string, options?: { readonly attached: boolean }): void;
+  greet(greeting: Greeting): void;
   printMarkdown(text: string): void;
   printLines(lines: readonly string[]): void;
   resize(size: ScreenSize): void;
@@ -125,6 +126,11 @@ class Frames implements Display {
 
   print(text: string, options: { readonly attached: boolean } = { attached: false }): void {
     this.#transcript.print(splitStyledLines(sanitize(text, { colors: this.theme.colors })).map((line) => expandTabs(line)), options.attached);
+  }
+
+  greet({ name, line, more }: Greeting): void {
+    this.printLines([this.theme.paint('bold', sanitize(name)) + sanitize(line)]);
+    if (more !== undefined) this.printMarkdown(more);
   }
 
   printMarkdown(text: string): void {

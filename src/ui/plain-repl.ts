@@ -11,7 +11,7 @@ import { createLeaving, type Leaving } from './leaving.js';
 import { itemLines, noticeLines, type ItemStyle } from './item-lines.js';
 import { renderMarkdown } from './markdown/markdown-stream.js';
 import type { PickItem, Picking } from './panels/picker.js';
-import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
+import { defaultDetail, type Greeting, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createSanitizer, sanitize, type Sanitizer } from './sanitize.js';
 import { shellLine } from './shell-line.js';
 import { createTheme } from './theme.js';
@@ -53,7 +53,7 @@ class PlainRepl implements ReplHandle {
     this.#session = options.session;
     this.#turns = this.#turnsOf();
     this.#unsubscribe = this.#session.subscribe(this.#onEvent);
-    if (options.greeting !== undefined) this.#write(`${this.#plainText(options.greeting)}\n`);
+    if (options.greeting !== undefined) this.#greet(options.greeting);
     this.#replay();
     this.#prompt();
     void this.#offerQueued();
@@ -154,6 +154,10 @@ class PlainRepl implements ReplHandle {
   #lines(lines: readonly string[]): void {
     this.#write(`${this.#sanitizer ? '\n' : ''}${lines.map((line) => `${line}\n`).join('')}`);
     this.#sanitizer = null;
+  }
+
+  #greet({ name, line, more }: Greeting): void {
+    this.#write(`${sanitize(name + line)}\n${more === undefined ? '' : `\n${this.#plainText(more)}\n`}`);
   }
 
   /** Markdown as it reads aloud: without its marks, nothing broken or drawn. */

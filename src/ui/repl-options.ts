@@ -18,6 +18,9 @@ export interface HistoryPort {
 }
 
 /** What the REPL needs from outside. Nothing in `ui` touches a file, a process or a real timer. */
+/** What stands above the first prompt. The line is no Markdown: that takes longer to load than all else of the screen. */
+export interface Greeting { readonly name: string; readonly line: string; /** Markdown, where there is more to say. */ readonly more?: string }
+
 export interface ReplOptions {
   readonly input: InputPort;
   readonly output: OutputPort;
@@ -42,7 +45,7 @@ export interface ReplOptions {
   /** What stands on the terminal already. */
   readonly firstFrame?: FirstFrame;
   /** Shown above the prompt at the start, Markdown. */
-  readonly greeting?: string;
+  readonly greeting?: Greeting;
   /** Submitted at once. */
   readonly prompt?: string;
   readonly detail?: ResultDetail;

@@ -75,7 +75,7 @@ class ScreenRepl implements ReplHandle {
     this.#session = options.session;
     this.#turns = this.#turnsOf(options.session);
     this.#unsubscribe = options.session.subscribe(this.#onEvent);
-    if (options.greeting !== undefined) this.#display.printMarkdown(options.greeting);
+    if (options.greeting !== undefined) this.#display.greet(options.greeting);
     this.#replay(options.session);
     this.#frame();
     // What was typed before there was a reader may end it at once.

@@ -35,7 +35,7 @@ const limit = settings.maxToolTurns;
 `;
 
 test('a turn with Markdown, a tool, a diff', async () => {
-  const harness = openRepl({ columns: 72, rows: 44, greeting: '**agent** 0.1.0 · /help shows what one can type' });
+  const harness = openRepl({ columns: 72, rows: 44, greeting: { name: 'agent', line: ' 0.1.0 · /help shows what one can type' } });
   harness.type('look around, then fix it\r');
   const { session } = harness;
   session.stream(markdown);

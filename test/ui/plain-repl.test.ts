@@ -7,7 +7,7 @@ function openPlain(options: Parameters<typeof openRepl>[0] = {}): Harness {
 }
 
 test('a turn line by line, without one escape byte', async () => {
-  const harness = openPlain({ greeting: 'hello' });
+  const harness = openPlain({ greeting: { name: 'hello', line: '' } });
   harness.type('list files\n');
   const { session } = harness;
   session.stream('I look \x1b[31maround.');
@@ -69,7 +69,7 @@ test('where ctrl-c comes as a signal it interrupts a turn; at the prompt the sec
 });
 
 test('the greeting is shown without its marks', () => {
-  const harness = openPlain({ greeting: '**agent** · a/b\n\n- `one`\n- two' });
+  const harness = openPlain({ greeting: { name: 'agent', line: ' · a/b', more: '- `one`\n- two' } });
   expect(harness.terminal.sent()).toBe('agent · a/b\n\n* one\n* two\n> ');
 });
 
