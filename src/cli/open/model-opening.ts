@@ -3,7 +3,7 @@ import type { Api, ModelRef } from '../../core/conversation.js';
 import type { Provider } from '../../core/provider.js';
 import { resolveProvider, type Endpoint, type ProviderChoice, type Resolution } from '../../providers/catalog.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
-import type { HttpDependencies } from '../../providers/http/http-provider.js';
+import type { HttpDependencies, HttpProvider } from '../../providers/http/http-provider.js';
 import { maskProvider } from '../../providers/masked-provider.js';
 import { findModel } from '../../providers/models.js';
 import type { Wire } from '../../providers/wires/wire.js';
@@ -75,15 +75,23 @@ const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
   await wait(delayMs, undefined, { signal }).catch(() => undefined);
 };
 
+/** The client is loaded with the first request, or once `warm` asks for it: the screen stands before. */
 async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise<OpenedModel> {
   if (endpoint.api === 'offline') {
     await checkScript(setup, ref.model);
     const { createOfflineProvider } = await import('../../providers/offline/offline.js');
     return { ref, provider: createOfflineProvider({ cwd: setup.cwd, sleep }), warm: () => undefined, close: () => undefined };
   }
-  const [{ createHttpProvider }, wire] = await Promise.all([import('../../providers/http/http-provider.js'), wireOf(endpoint.api)]);
-  const provider = createHttpProvider(endpoint, wire, setup.config.http, httpDependencies(setup, endpoint));
-  return { ref, provider: endpoint.local ? await watched(setup, provider, endpoint) : provider, warm: () => { provider.warm(); }, close: () => { provider.close(); } };
+  const { api } = endpoint;
+  let loading: Promise<HttpProvider> | null = null;
+  const load = (): Promise<HttpProvider> => (loading ??= Promise.all([import('../../providers/http/http-provider.js'), wireOf(api)])
+    .then(([{ createHttpProvider }, wire]) => createHttpProvider(endpoint, wire, setup.config.http, httpDependencies(setup, endpoint))));
+  const provider: Provider = { async *stream(request) { yield* (await load()).stream(request); } };
+  return {
+    ref, provider: endpoint.local ? await watched(setup, provider, endpoint) : provider,
+    warm: () => { load().then((loaded) => { loaded.warm(); }, () => { /* The request says it. */ }); },
+    close: () => { loading?.then((loaded) => { loaded.close(); }, () => undefined); },
+  };
 }
 
 /** What an HTTP provider needs of the world. */

@@ -6,6 +6,8 @@ import { networkFailure } from './http-failure.js';
 
 /** How long an answer may go on after the last of it that matters, before its connection is closed. */
 const releaseMs = 2_000;
+/** After so long keys and signals get their turn: Node reads up to 2 MB of a socket before it looks at anything else. */
+const longestTurnMs = 8;
 
 /** The body of an answer, decompressed as `encoding` says. Throws an `HttpFailure` for an encoding nobody asked for. */
 export function createBody(stream: Readable, encoding: string | undefined, host: string): AnswerBody {
@@ -17,7 +19,13 @@ export function createBody(stream: Readable, encoding: string | undefined, host:
   return {
     async *[Symbol.asyncIterator]() {
       try {
-        for await (const chunk of decoded.iterator({ destroyOnReturn: false })) yield chunk as Uint8Array;
+        let turnedMs = performance.now();
+        for await (const chunk of decoded.iterator({ destroyOnReturn: false })) {
+          yield chunk as Uint8Array;
+          if (performance.now() - turnedMs < longestTurnMs) continue;
+          await new Promise((resolve) => { setImmediate(resolve); });
+          turnedMs = performance.now();
+        }
       } catch (error) {
         throw networkFailure(error, host, 'body');
       }
