@@ -48,6 +48,7 @@ test('a session of thirty writes, edits and commands is undone and redone, the t
   const results = events(at).filter((event) => event.kind === 'tool_result').map((event) => JSON.parse(event.data_json ?? '') as { success: boolean; changes?: readonly { captured: boolean }[] });
   expect(results.filter((result) => result.success && (result.changes?.every((change) => change.captured) ?? false))).toHaveLength(30);
 
+  expect((await agent(at, ['undo', 'abc'])).code).toBe(2);
   const listed = await agent(at, ['undo', 'all']);
   expect(listed.stdout).toMatch(/Nothing was touched; --yes does it without asking\.\n$/);
   expect(tree(at)).toEqual(after);

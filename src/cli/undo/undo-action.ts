@@ -16,6 +16,7 @@ export type UndoOptions = RootOptions & { readonly yes?: boolean };
 
 /** `agent undo [event|all]` and `agent redo`: over the newest session of this directory, or the one of `-r`. */
 export async function undoAction(kind: 'undo' | 'redo', argument: string, options: UndoOptions): Promise<number> {
+  if (!/^(?:all|[1-9]\d*)?$/.test(argument)) throw new CliError(exit.usage, `\`${argument}\` is not the number of an event`, `For example: agent ${kind} 17, or agent ${kind} all; without one the last change.`);
   return await withDesk(options, async (desk) => {
     const choice = chooseReverts(desk.events(), kind, argument);
     if ('problem' in choice) throw new CliError(exit.failed, choice.problem, 'agent audit lists the calls of a session with their events.');
