@@ -28,6 +28,7 @@ export function createSaver({ store, sessionId, begin, warn }: SaverOptions): Sa
   let saving: Promise<void> = Promise.resolve();
 
   const saveAll = async (): Promise<void> => {
+    if (pending.length === 0) return;
     try {
       if (!begun) {
         await begin?.();

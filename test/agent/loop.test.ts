@@ -134,3 +134,11 @@ test('messages sent meanwhile follow the results of the response, in the same tu
   expect(kinds(session.events().slice(3))).toBe('tool_call tool_call tool_started tool_result tool_started tool_result user assistant');
   expect(session.takeQueue()).toEqual([{ text: 'later', when: 'after' }]);
 });
+
+test('a session in which nothing was said leaves nothing behind', async () => {
+  const { session, store } = rig({ provider: scripted([]) });
+  await session.flush();
+  expect(await store.list(10)).toEqual([]);
+  await session.submit('go');
+  expect(await store.list(10)).toHaveLength(1);
+});
