@@ -54,8 +54,24 @@ export interface Display {
   copy(text: string): void;
 }
 
+/** Frames on the terminal, which is asked where it is. */
 export function createDisplay(options: ReplOptions, onChange: () => void): Display {
-  return new Frames(options, onChange);
+  const frames = new Frames(options, onChange, terminalScreen(options));
+  options.input.answers?.listen((answer) => { frames.answered(answer); });
+  return frames;
+}
+
+/** Frames on another screen. */
+export function createDisplayOn(screen: Screen, options: ReplOptions): Display {
+  return new Frames(options, () => { /* Nothing moves there. */ }, screen);
+}
+
+function terminalScreen({ output, facts, firstFrame, input: { answers } }: ReplOptions): Screen {
+  return createScreen({
+    write: (text) => { output.write(text); }, size: sizeOf(output), synchronized: facts.synchronized, reflow: () => answers?.reflow() ?? (facts.reflows ? 'all' : 'none'),
+    ...(answers ? { question: answers.question.bind(answers), quick: answers.quick.bind(answers) } : {}),
+    ...(firstFrame ? { painted: firstFrame.painted } : {}),
+  });
 }
 
 export function sizeOf(output: ReplOptions['output']): ScreenSize {
@@ -77,21 +93,19 @@ class Frames implements Display {
   #endWait: (() => void) | null = null;
   #held: readonly Item[] = [];
   #state: DisplayState | null = null;
+  /** What streamed when the last frame was drawn: what has come since may be finished, and the item that says so is not here yet. */
+  #text = '';
+  /** Rows that the open text had in the last frame, at most. */
+  #room = 0;
   #missed = false;
   #stale = false;
   #running: { readonly atMs: number; readonly calls: string; readonly panel: Panel | null } | null = null;
 
-  constructor(options: ReplOptions, onChange: () => void) {
-    const { output, facts, firstFrame, input: { answers } } = options;
+  constructor(options: ReplOptions, onChange: () => void, screen: Screen) {
     this.#options = options;
     this.#onChange = onChange;
-    this.theme = createSwitchableTheme(facts);
-    this.#screen = createScreen({
-      write: (text) => { output.write(text); }, size: sizeOf(output), synchronized: facts.synchronized, reflow: () => answers?.reflow() ?? (facts.reflows ? 'all' : 'none'),
-      ...(answers ? { question: answers.question.bind(answers), quick: answers.quick.bind(answers) } : {}),
-      ...(firstFrame ? { painted: firstFrame.painted } : {}),
-    });
-    answers?.listen((answer) => { this.#answered(answer); });
+    this.theme = createSwitchableTheme(options.facts);
+    this.#screen = screen;
     this.#highlight = createHighlight(this.theme, () => { this.#transcript.refresh(); onChange(); });
     this.#transcript = createTranscript(this.#style(), this.#highlight);
     this.#panels = { running: createPanels(this.theme, onChange), other: createPanels(this.theme, onChange) };
@@ -100,6 +114,7 @@ class Frames implements Display {
   frame(finished: readonly Item[], state: DisplayState): void {
     this.#held = this.#held.length > 0 ? [...this.#held, ...finished] : finished;
     this.#state = state;
+    this.#text = state.view.text;
     if (!this.#endWait) this.#paint(state);
   }
 
@@ -107,9 +122,9 @@ class Frames implements Display {
     const items = this.#held;
     this.#held = [];
     this.#stale = false;
-    const below = this.#below(state, this.#printed || items.length > 0 || state.view.text !== '');
-    const room = this.#screen.size.rows - 2 - below.lines.length;
-    const printed = this.#transcript.advance(items, state.view.text, room);
+    const below = this.#below(state, this.#printed || items.length > 0 || this.#text !== '');
+    this.#room = this.#screen.size.rows - 2 - below.lines.length;
+    const printed = this.#transcript.advance(items, this.#text, this.#room);
     this.#printed ||= printed.lines.length > 0 || this.#transcript.open().length > 0;
     this.#screen.commit(printed.lines, printed.partial);
     this.#draw(state);
@@ -117,10 +132,9 @@ class Frames implements Display {
 
   echo(state: DisplayState): void {
     if (this.#endWait) { this.#missed = true; return; }
-    if (this.#stale) { this.frame([], state); return; }
+    if (this.#stale) { this.#paint(state); return; }
     const below = this.#below(state, this.#printed);
-    const open = this.#transcript.open();
-    if (open.length > 0 && below.lines.length + open.length > this.#screen.size.rows - 2) this.frame([], state);
+    if (this.#screen.size.rows - 2 - below.lines.length < this.#room) this.#paint(state);
     else this.#draw(state);
   }
 
@@ -176,7 +190,7 @@ class Frames implements Display {
     this.#screen.close();
   }
 
-  #answered(answer: Answer): void {
+  answered(answer: Answer): void {
     if (!this.#screen.answered(answer) && !this.#endWait) {
       this.#screen.ask();
       this.#wait();

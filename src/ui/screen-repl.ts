@@ -7,7 +7,7 @@ import type { Command, CommandContext } from './command.js';
 import { createDialogs, type Dialogs } from './panels/dialogs.js';
 import { createDisplay, sizeOf, type Display } from './display.js';
 import { eventText, eventTitle, newestWithMore } from './event-text.js';
-import { isNote, lastExchange } from './history-items.js';
+import { isNote } from './history-items.js';
 import { noticeLines } from './item-lines.js';
 import type { InputEvent } from './input/key-decoder.js';
 import { readKeys } from './input/key-reader.js';
@@ -15,6 +15,7 @@ import { createLeaving, type Leaving } from './leaving.js';
 import { createPastInputs, type PastInputs } from './input/past-inputs.js';
 import { createPromptInput, type InputAction, type PromptInput } from './input/prompt-input.js';
 import { createRank } from './input/rank.js';
+import { showLastExchange } from './opening-frame.js';
 import type { ReplHandle, ReplOptions } from './repl-options.js';
 import { runShellLine, shellLine, type ShellLine } from './shell-line.js';
 import { enterTerminal, leaveTerminal } from './terminal-modes.js';
@@ -70,6 +71,7 @@ class ScreenRepl implements ReplHandle {
     this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); }, ...(options.reasoning ? { reasoning: options.reasoning } : {}) });
     this.#context = commandContext(this, { display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session, colored: options.facts.colors > 0, onPrinted: () => { this.#frame(); } });
     const early = options.firstFrame?.takeKeys() ?? [];
+    if (options.firstFrame) this.#input.setText(options.firstFrame.draft);
     if (!options.firstFrame) enterTerminal(options.input, options.output);
     options.output.on('resize', this.#resized);
     this.#session = options.session;
@@ -143,7 +145,7 @@ class ScreenRepl implements ReplHandle {
       this.#display.close();
       leaveTerminal(this.#options.input, this.#options.output);
     }
-    this.#options.onExit();
+    this.#options.onExit(this.#input.text());
   }
 
   #turnsOf(session: SessionPort): Turns {
@@ -158,11 +160,9 @@ class ScreenRepl implements ReplHandle {
   };
 
   #replay(session: SessionPort): void {
-    const { items, earlier } = lastExchange(session.events());
     this.#store.reset(totalsOf(session.events()));
-    if (items.length === 0) return;
-    if (earlier > 0) this.#display.printLines([this.#display.theme.paint('dim', `${earlier} earlier messages and calls; /show N shows an event`)]);
-    this.#display.frame(items, this.#state());
+    const items = showLastExchange(this.#display, session.events());
+    if (items.length > 0) this.#display.frame(items, this.#state());
   }
 
   #state(): Parameters<Display['frame']>[1] {

@@ -154,9 +154,9 @@ class Writer implements Screen {
     const { up, line, offset } = place;
     const live = this.#printed.end - (this.#headColumns > 0 ? 1 : 0);
     const again = line < live || (line === live && offset < this.#headColumns);
-    const lost = again ? { lines: 0, columns: 0 } : { lines: line - live, columns: offset - (line === live ? this.#headColumns : 0) };
+    const lost = again ? { lines: 0, columns: 0 } : this.#textOf({ lines: line - live, columns: offset - (line === live ? this.#headColumns : 0) });
     if (again) this.#printAgain(line, offset);
-    else this.#takeLost(lost.lines, offset);
+    else this.#takeLost(line - live, offset);
     const left = again ? lost : this.#dropLost(lost);
     const soft = this.#headColumns > 0;
     this.#write(`\r${up > 0 ? `\x1b[${up}A` : ''}${up < 0 ? `\x1b[${-up}B` : ''}\x1b[C\x1b[J\r${soft ? '' : '\x1b[K'}`);
@@ -165,6 +165,13 @@ class Writer implements Screen {
     this.#painter.assume([soft ? { text: ' ', width: 1, soft, certain: false } : emptyRow], 0, 0);
     this.#wrapped.clear();
     return left;
+  }
+
+  /** How much of it was text on its way into the scrollback. Its last line may have grown since it was painted: it counts by its columns. */
+  #textOf(lost: Lost): Lost {
+    if (lost.lines < this.#textLines) return lost;
+    if (this.#textLines === 0) return { lines: 0, columns: 0 };
+    return { lines: this.#textLines - 1, columns: textWidth(this.#painter.lines()[this.#textLines - 1] ?? '') };
   }
 
   /** Of what was about to be printed, the beginning stands there already. */
@@ -192,11 +199,7 @@ class Writer implements Screen {
 
   /** Live lines that the terminal has pushed off its top count as printed. */
   #takeLost(count: number, offset: number): void {
-    const lines: string[] = [];
-    for (const row of this.#painter.painted) {
-      if (row.soft && lines.length > 0) lines.push((lines.pop() ?? '') + row.text);
-      else lines.push(row.text);
-    }
+    const lines = this.#painter.lines();
     const open = this.#headColumns > 0;
     const goesOn = offset > 0 && count < this.#textLines;
     const before = count === 0 && open ? this.#headColumns : 0;

@@ -1,4 +1,5 @@
 import type { Answer } from './answers.js';
+import type { Painted } from './first-frame.js';
 import type { Reflow, ScreenSize } from './terminal-model.js';
 
 export type { ScreenSize } from './terminal-model.js';
@@ -51,5 +52,5 @@ export interface ScreenOptions {
   /** Whether it answers so fast that a frame may wait for it. */
   readonly quick?: () => boolean;
   /** What a first frame has put on the terminal already. */
-  readonly painted?: { readonly lines: readonly string[]; readonly line: number; readonly column: number };
+  readonly painted?: Painted;
 }

@@ -11,6 +11,7 @@ export interface Harness {
   readonly terminal: Emulator;
   readonly session: FakeSession;
   readonly repl: ReplHandle;
+  readonly options: ReplOptions;
   readonly exits: () => number;
   readonly raw: () => boolean;
   readonly history: string[];
@@ -44,7 +45,7 @@ export function openRepl(options: Partial<ReplOptions> & { readonly columns?: nu
   };
   const session = (options.session as FakeSession | undefined) ?? createFakeSession();
   const commands: readonly Command[] = options.commands ?? [];
-  const repl = startRepl({
+  const replOptions: ReplOptions = {
     input,
     output: { write: terminal.write, get columns() { return size.columns; }, get rows() { return size.rows; }, on: (_event, listener) => { onResize = listener; }, off: () => { onResize = null; } },
     facts, clock: () => nowMs,
@@ -60,7 +61,8 @@ export function openRepl(options: Partial<ReplOptions> & { readonly columns?: nu
     runShell: async (command, { onOutput }) => { onOutput(`ran ${command}\n`); return { exitCode: 0 }; },
     onExit: () => { exits++; },
     ...options,
-  });
+  };
+  const repl = startRepl(replOptions);
   const tick = (milliseconds: number): void => {
     const end = nowMs + milliseconds;
     for (;;) {
@@ -73,7 +75,7 @@ export function openRepl(options: Partial<ReplOptions> & { readonly columns?: nu
     nowMs = end;
   };
   return {
-    terminal, session, repl, history, exits: () => exits, raw: () => raw, tick,
+    terminal, session, repl, options: replOptions, history, exits: () => exits, raw: () => raw, tick,
     type: (bytes) => { onData?.(bytes); },
     settle: async () => {
       await Promise.all([import('../../src/ui/panels/ink-panel.js'), import('../../src/ui/input/vim.js')]);

@@ -8,6 +8,7 @@ import type { RootOptions } from '../options.js';
 import { countOption, oneLine, withStore } from '../record/record-opening.js';
 import { requestBody, wireNames } from '../open/request-body.js';
 import { findSession } from '../open/session-files.js';
+import { forgetFrames } from '../repl/kept-frame.js';
 
 type Options = RootOptions & { readonly json?: boolean; readonly here?: boolean; readonly limit?: string; readonly as?: string; readonly prompt?: string };
 
@@ -71,6 +72,7 @@ export async function removeSessions(ids: readonly string[], options: Options): 
     }
     return setup.config.files.database;
   });
+  forgetFrames(process.env);
   await vacuumDatabase(file).catch(() => undefined);
   return exit.done;
 }

@@ -3,6 +3,7 @@ import { CliError, exit } from '../cli-error.js';
 import { age, columns, printListing } from '../json-output.js';
 import type { RootOptions } from '../options.js';
 import { oneLine, pointInTime, withStore } from './record-opening.js';
+import { forgetFrames } from '../repl/kept-frame.js';
 
 type Options = RootOptions & { readonly olderThan?: string; readonly yes?: boolean; readonly json?: boolean };
 
@@ -27,6 +28,7 @@ export async function pruneSessions(options: Options): Promise<number> {
     if (!options.json) process.stdout.write(summary(old.length, options.yes ? count : null));
     return { removed: count, file: setup.config.files.database };
   });
+  if (removed > 0) forgetFrames(process.env);
   if (removed > 0) await vacuumDatabase(file);
   return exit.done;
 }

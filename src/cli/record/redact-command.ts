@@ -4,6 +4,7 @@ import type { RootOptions } from '../options.js';
 import { countOption, withStore } from './record-opening.js';
 import { redactedEvent } from './redacted-event.js';
 import { findSession } from '../open/session-files.js';
+import { forgetFrames } from '../repl/kept-frame.js';
 
 /** `agent redact <session> <seq>`: takes the texts of one event off the record for good. The hash chain stays whole and shows that it was done. */
 export async function redactSession(id: string, seqText: string, options: RootOptions): Promise<number> {
@@ -22,6 +23,7 @@ export async function redactSession(id: string, seqText: string, options: RootOp
       await lease.release();
     }
   });
+  forgetFrames(process.env);
   const count = await redactEvent(done.file, done.row.id, seq, done.replacement);
   process.stdout.write(`Redacted event ${seq} of ${done.row.id}${count > 1 ? ` and ${count - 1} of its copies in forks` : ''}.\n`);
   return exit.done;

@@ -1,10 +1,11 @@
 import { paintFirstFrame, type FirstFrame } from '../../ui/first-frame.js';
 import { leaveTerminal } from '../../ui/terminal-modes.js';
+import { keptFrame } from './kept-frame.js';
 
-/** The prompt that stands before the rest of the program is loaded, until the REPL takes it over or `withdraw` takes it away. */
+/** What stands before the rest of the program is loaded, until the REPL takes it over or `withdraw` takes it away. */
 export interface EarlyFrame {
   take(): FirstFrame | null;
-  /** Clears the painted line and gives the terminal back; does nothing once the frame was taken. */
+  /** Clears what was painted and gives the terminal back; does nothing once the frame was taken. */
   withdraw(): void;
 }
 
@@ -12,7 +13,7 @@ export interface EarlyFrame {
 const valued = new Set(['-m', '--model', '--provider', '--base-url', '--max-tool-turns', '--approval', '--tools', '--system-prompt', '--max-cost', '--set', '-C', '--cwd', '--at', '--sandbox']);
 const bare = new Set(['-c', '--continue', '--fork', '--no-tools', '--ephemeral', '--test', '--safe', '-v', '--verbose', '--debug']);
 
-/** Paints the prompt where the command line opens the REPL on a terminal that understands escape sequences, else nothing. */
+/** Paints what the last such start left behind, else the prompt, where the command line opens the REPL on a terminal that understands escape sequences, else nothing. */
 export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): EarlyFrame | null {
   const { stdin, stdout } = process;
   if (!stdin.isTTY || !stdout.isTTY || isPlainTerminal(env) || !opensRepl(argv)) return null;
@@ -23,7 +24,8 @@ export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): Ear
   const signals = [['SIGTERM', stop(143)], ['SIGHUP', stop(129)], ['SIGINT', stop(130)]] as const;
   for (const [name, end] of signals) process.on(name, end);
   const released = (): void => { for (const [name, end] of signals) process.off(name, end); };
-  let frame: FirstFrame | null = paintFirstFrame(stdin, stdout, { unicode: hasUnicode(env), ...(hasColors(env) ? { promptCodes: ['\x1b[36m', '\x1b[39m'] } : {}) });
+  const looks = { unicode: hasUnicode(env), ...(hasColors(env) ? { promptCodes: ['\x1b[36m', '\x1b[39m'] as const } : {}) };
+  let frame: FirstFrame | null = paintFirstFrame(stdin, stdout, looks, keptFrame({ argv, env, columns: stdout.columns, rows: stdout.rows }));
   return {
     take: () => {
       const taken = frame;
@@ -34,9 +36,9 @@ export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): Ear
     withdraw: () => {
       if (!frame) return;
       frame.takeKeys();
+      frame.erase();
       frame = null;
       released();
-      stdout.write('\r\x1b[K\x1b[A\r');
       leaveTerminal(stdin, stdout);
     },
   };

@@ -1,6 +1,7 @@
 import { walkFiles } from '../../tools/files/file-walk.js';
 import type { EarlyFrame } from './early-frame.js';
 import { startRepl } from '../../ui/repl.js';
+import type { ReplOptions } from '../../ui/repl-options.js';
 import type { UiSection } from '../../config/config.js';
 import type { ResultDetail } from '../../ui/tool-lines.js';
 import { reasoningText } from '../../providers/reasoning-text.js';
@@ -20,6 +21,7 @@ import { createMask } from '../secrets.js';
 import { openDesk, type SessionDesk } from './session-desk.js';
 import { hasTitle, terminalFacts } from './terminal-opening.js';
 import { setUpAsking } from '../trust/trust-opening.js';
+import { prepareNextStart, type Opened } from './next-start.js';
 import { runUserShell } from './user-shell.js';
 import { openWorkbench, type Workbench } from '../open/workbench.js';
 
@@ -30,21 +32,28 @@ const maxCompletionFiles = 200_000;
 export async function runRepl(words: readonly string[], options: RootOptions, early: EarlyFrame | null): Promise<number> {
   const setup = await setUpAsking(options, early);
   const bench = await openWorkbench(setup, options);
+  let ended: Ended;
+  let keepFrames: () => void;
   try {
     const resume = typeof options.resume === 'string' ? options.resume : null;
     const desk = await openDesk(bench, { continueNewest: options.continue === true, resume, fork: options.fork === true, ...eventNumber(options.at) });
     try {
-      return await converse(bench, desk, words.join(' ').trim(), early);
+      ended = await converse(bench, desk, words.join(' ').trim(), early);
     } finally {
       await desk.close();
     }
+    keepFrames = await prepareNextStart(bench, desk, ended.opened, ended.draft);
   } finally {
     await bench.close();
   }
+  keepFrames();
+  return ended.exitCode;
 }
 
+interface Ended { readonly exitCode: number; readonly opened: Opened; readonly draft: string }
+
 /** Shows the screen and waits for its end. */
-async function converse(bench: Workbench, desk: SessionDesk, prompt: string, early: EarlyFrame | null): Promise<number> {
+async function converse(bench: Workbench, desk: SessionDesk, prompt: string, early: EarlyFrame | null): Promise<Ended> {
   const { setup, options } = bench;
   const mask = createMask(setup.secrets);
   const queue = createQueueKeeper(bench.store, setup.log, mask);
@@ -60,8 +69,12 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
   giveTerminalBackOnCrash(setup.log, options.debug === true);
   const theme = await configuredTheme(setup);
   const firstFrame = early?.take() ?? null;
-  await new Promise<void>((resolve) => {
-    const handle = startRepl({
+  const history = createHistoryFile(setup.config.files.history, setup.log, mask);
+  const status = createStatus(bench, desk);
+  const hello = desk.current().session.events().length === 0 ? greeting(bench, desk) : null;
+  const opened = { greeting: hello, status: status() };
+  const [draft, used] = await new Promise<readonly [string, ReplOptions]>((resolve) => {
+    const replOptions: ReplOptions = {
       input: process.stdin, output: process.stdout, facts: terminalFacts(setup.env, theme), themes: userThemes(setup),
       clock: () => performance.now(),
       schedule: (callback, delayMs) => {
@@ -70,20 +83,21 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       },
       session: desk.current().session,
       commands: replCommands(bench, desk),
-      history: createHistoryFile(setup.config.files.history, setup.log, mask),
+      history,
       queued: () => queue.take(desk.current().session),
       files: () => listFiles(bench),
-      status: createStatus(bench, desk),
+      status,
       runShell: (command, shellOptions) => runUserShell(bench, desk, command, shellOptions),
       editExternally: (text) => editExternally(setup, text),
       suspend: () => { process.kill(0, 'SIGSTOP'); },
       detail: resultDetail(setup.config.ui), wrap: setup.config.ui.wrap, notify: setup.config.ui.notify, keys: setup.config.ui.keys, reasoning: setup.config.ui.reasoning, reasoningOf: reasoningText,
       ...(setup.config.ui.title && hasTitle(setup.env) ? { title: () => desk.title() } : {}),
       ...(firstFrame ? { firstFrame } : {}),
-      ...(desk.current().session.events().length === 0 ? { greeting: greeting(bench, desk) } : {}),
+      ...(hello ? { greeting: hello } : {}),
       ...(prompt === '' ? {} : { prompt }),
-      onExit: resolve,
-    });
+      onExit: (left) => { resolve([mask(left), replOptions]); },
+    };
+    const handle = startRepl(replOptions);
     leave = () => { handle.exit(); };
     interrupted = () => handle.interrupt();
     for (const notice of [...bench.notices, ...desk.current().notices]) handle.notice(notice.level, notice.message);
@@ -92,7 +106,8 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
   });
   desk.current().session.interrupt();
   await queue.close();
-  return signalCode;
+  await history.saveDraft(draft);
+  return { exitCode: signalCode, opened: { ...opened, options: used }, draft };
 }
 
 /** `full` is full up to a row limit: what a flood of output would push out of the scrollback is one key away. */
