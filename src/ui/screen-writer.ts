@@ -50,7 +50,7 @@ class Writer implements Screen {
     this.#options = options;
     this.#size = options.size;
     this.#painter = new RowPainter(options.size.columns);
-    if (options.painted) this.#painter.assume(this.#wrapAll(options.painted.lines, false), options.painted.line, options.painted.column);
+    if (options.painted) this.#painter.assume(this.#wrapAll(options.painted.lines, false), options.painted.row, options.painted.column);
     this.#ledger = createLedger(this.#standing(), options.reflow);
   }
 
