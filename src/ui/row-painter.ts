@@ -28,6 +28,16 @@ export class RowPainter {
     this.#column = column;
   }
 
+  /** What is painted, wrapped rows as one line. */
+  lines(): readonly string[] {
+    const lines: string[] = [];
+    for (const { text, soft } of this.#painted) {
+      if (soft && lines.length > 0) lines.push((lines.pop() ?? '') + text);
+      else lines.push(text);
+    }
+    return lines;
+  }
+
   /** The first `count` rows are no longer its own. */
   release(count: number): void {
     this.#painted = this.#painted.slice(count);

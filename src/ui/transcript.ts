@@ -4,7 +4,6 @@ import type { Highlight } from './markdown/highlight.js';
 import { dropColumns, wrapLine } from './rows.js';
 import type { Lost } from './screen.js';
 import type { Item } from './view.js';
-import { textWidth } from './width.js';
 
 /** What a frame adds to the scrollback. `partial`: the last line goes on in the open ones. */
 export interface Printed { readonly lines: readonly string[]; readonly partial: boolean }
@@ -67,10 +66,7 @@ class Lines implements Transcript {
   }
 
   resize(columns: number, lost: Lost): void {
-    const count = this.#open.length - this.#printed.lines;
-    // The last line may still grow: it counts by its columns, not as a whole.
-    if (count > 0 && lost.lines >= count) this.#printed = { lines: this.#open.length - 1, columns: textWidth(this.#open.at(-1) ?? '') };
-    else if (count <= 0) { /* Nothing of it was live. */ }
+    if (this.#open.length <= this.#printed.lines) { /* Nothing of it was live. */ }
     else if (lost.lines > 0) this.#printed = { lines: this.#printed.lines + lost.lines, columns: lost.columns };
     else this.#printed = { ...this.#printed, columns: this.#printed.columns + lost.columns };
     this.#style = { ...this.#style, columns };

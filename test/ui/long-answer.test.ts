@@ -135,3 +135,18 @@ test('a text that broke off when part of its one line had scrolled away is marke
   expect(lines.slice(mark - 1, mark + 3)).toEqual(['', '↻ The answer above broke off (the connection broke in the middle of the answer); it is void and asked for again, try 1 of 5.', '', 'new text']);
   expect(lines.filter((line) => line.includes('↻'))).toHaveLength(1);
 });
+
+test('keys between the end of an answer and the frame that shows it do not print it twice', async () => {
+  const harness = openRepl({ columns: 40, rows: 12 });
+  const text = Array.from({ length: 20 }, (_, n) => `- word${n}`).join('\n');
+  harness.type('go\r');
+  harness.session.stream(text);
+  harness.tick(40);
+  harness.session.append(assistant(text));
+  // The draft grows, and what is open has no room any more.
+  harness.type('\n\n\n\n');
+  harness.tick(40);
+  await harness.session.end();
+  await harness.settle();
+  expect(harness.terminal.lines().join('\n').match(/word\d+/g)).toEqual(text.match(/word\d+/g));
+});

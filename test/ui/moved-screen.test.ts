@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { Command } from '../../src/ui/command.js';
 import type { Reflow } from '../../src/ui/terminal-model.js';
 import { assistant } from './fake-session.js';
 import { generateTokens } from './generated-text.js';
@@ -111,4 +112,29 @@ test('a terminal that is asked in vain gets its frames as it would without quest
   await harness.terminal.settle();
   expect(words(harness.terminal.lines().join('\n'))).toEqual(words(tokens.join('')));
   expect(harness.terminal.sent().match(/\x1b\[6n/g)?.length).toBe(2);
+});
+
+test('a pager that a smaller window pushes off the top does not count as text that waits to be printed', async () => {
+  const page: Command = { name: 'page', description: 'a long text', run: async (_, context) => { await context.page('Pages', Array.from({ length: 100 }, (_line, n) => `row ${n}`).join('\n')); } };
+  const slow = slowTerminal('all but the cursor');
+  const harness = openRepl({ terminal: slow.terminal, commands: [page] });
+  const settle = async (): Promise<void> => {
+    for (let i = 0; i < 4; i++) {
+      await slow.read();
+      await harness.settle();
+    }
+  };
+  harness.type('go\r/page\r');
+  await settle();
+  const text = Array.from({ length: 60 }, (_, n) => `word${n}`).join('\n\n');
+  harness.session.stream(text);
+  harness.tick(34);
+  await slow.terminal.resize(80, 8);
+  await harness.resize(80, 8);
+  await settle();
+  harness.session.append(assistant(text));
+  harness.type('q');
+  await harness.session.end();
+  await settle();
+  expect(words(slow.terminal.lines().join('\n'))).toEqual(words(text));
 });
