@@ -8,7 +8,7 @@ import { asStoreError, isBusy, isDamage } from './store-error.js';
 
 /** SQLite waits this long for a lock with the thread blocked; the longer wait is ours and is awaited. */
 const blockingWaitMs = 50;
-const maxJournalBytes = 4 * 1024 * 1024;
+export const maxJournalBytes = 4 * 1024 * 1024;
 
 /** An open database and its prepared statements. */
 export interface Connection {

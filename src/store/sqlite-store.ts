@@ -8,6 +8,7 @@ import { loadDriver } from './driver.js';
 import { alteredNotice, checkRest, readEvents } from './event-reader.js';
 import { findSession } from './find-session.js';
 import { enterLease, leaseHolder, releaseLease, takeLease } from './lease.js';
+import { keepLogRoom } from './log-room.js';
 import { dropMark } from './marks.js';
 import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './open-database.js';
 import { ownIdentity, type ProcessIdentity } from './process-identity.js';
@@ -59,6 +60,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
 class SqliteStore implements Store {
   /** Events that are not in the full-text index yet, of those written here. */
   #unindexed = 0;
+  #logRoom = false;
   #connection: Connection | null;
   readonly #open: OpenOptions;
   readonly #tokens = new Map<string, string>();
@@ -79,7 +81,10 @@ class SqliteStore implements Store {
   append: Store['append'] = (sessionId, event, blobs = [], synced = 'now') => this.#write((connection) => {
     const insert = (): void => { insertEventWithBlobs(connection, sessionId, event, blobs, synced); };
     if (synced === 'later') connection.syncedLater(insert);
-    else insert();
+    else {
+      insert();
+      this.#keepLogRoom();
+    }
     if (++this.#unindexed >= indexedAtOnce) this.#indexSoon();
   });
   sync: Store['sync'] = (sessionId) => this.#write((connection) => { touchSession(connection, sessionId, this.#open.now()); });
@@ -170,6 +175,16 @@ class SqliteStore implements Store {
   #indexSoon(): void {
     this.#unindexed = 0;
     this.#last = this.#last.then(() => { if (this.#connection) indexLater(this.#connection, indexedAtOnce); }).catch(() => null);
+  }
+
+  /** Later: what waits for this commit goes first. */
+  #keepLogRoom(): void {
+    if (this.#logRoom) return;
+    this.#logRoom = true;
+    setImmediate(() => {
+      this.#logRoom = false;
+      if (this.#connection) keepLogRoom(this.#connection, this.#open.file);
+    });
   }
 
   #indexLast(connection: Connection): void {
