@@ -94,8 +94,10 @@ export function buildDraft(driver: Driver, draft: string, fill?: (db: InstanceTy
   const db = new driver(draft);
   try {
     db.pragma('journal_mode = WAL');
-    db.pragma('synchronous = FULL');
+    db.pragma('synchronous = OFF'); // nobody knows of it yet; compacting it brings all of it to the disk
     migrate(db, draft);
+    db.pragma('synchronous = FULL');
+    db.exec('VACUUM');
     fill?.(db);
   } finally {
     db.close();

@@ -18,9 +18,23 @@ export function eventDigests(row: Pick<HashedRow, 'content' | 'data_json'>): Eve
   return { content: digest(row.content), data: digest(row.data_json) };
 }
 
-/** The event's link in its session's chain: SHA-256 over the link before (32 bytes; none for the first) and one line for each of seq, kind,
- *  time and the two digests. It covers digests and not the texts, so that a redacted text leaves the chain whole. */
+/** So much of a link is stored: nobody finds another event for 16 bytes of SHA-256 either. Earlier versions stored all 32. */
+const linkBytes = 16;
+const wholeLinkBytes = 32;
+
+/** The event's link in its session's chain: the first 16 bytes of a SHA-256 over the link before (as it is stored; none for the first) and one line
+ *  for each of seq, kind, time and the two digests. It covers digests and not the texts, so that a redacted text leaves the chain whole. */
 export function chainLink(previous: Uint8Array | null, row: HashedRow, digests: EventDigests): Buffer {
+  return wholeLink(previous, row, digests).subarray(0, linkBytes);
+}
+
+/** Whether `stored` is the link of this event, in the length of this version or of earlier ones. */
+export function isChainLink(stored: Uint8Array, previous: Uint8Array | null, row: HashedRow, digests: EventDigests): boolean {
+  if (stored.length !== linkBytes && stored.length !== wholeLinkBytes) return false;
+  return wholeLink(previous, row, digests).subarray(0, stored.length).equals(stored);
+}
+
+function wholeLink(previous: Uint8Array | null, row: HashedRow, digests: EventDigests): Buffer {
   const line = Buffer.from([row.seq, row.kind, row.created_at, digests.content ?? '-', digests.data ?? '-', ''].join('\n'));
   return hash('sha256', previous === null ? line : Buffer.concat([previous, line]), 'buffer');
 }

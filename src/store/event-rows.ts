@@ -4,6 +4,7 @@ import { wellFormed, wellFormedDeep } from '../core/text.js';
 import type { Connection } from './connection.js';
 import { chainLink, eventChecksum, eventDigests } from './event-hash.js';
 import { sqliteCode, StoreError } from './store-error.js';
+import { packedUsage } from './usage-data.js';
 
 interface EventRow { readonly seq: number; readonly kind: string; readonly content: string | null; readonly data_json: string | null; readonly created_at: number }
 
@@ -50,7 +51,7 @@ function rowOfEvent(event: Event): EventRow {
     seq: event.seq,
     kind: wellFormed(event.kind),
     content: event.content === null ? null : wellFormed(event.content),
-    data_json: dataJson(event.data),
+    data_json: dataJson(event.kind === 'usage' ? packedUsage(event.seq, event.data) : event.data),
     created_at: event.createdAt,
   };
 }

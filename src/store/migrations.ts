@@ -1,4 +1,5 @@
 import { blobSchema } from './blob-schema.js';
+import { compactSchema } from './compact-schema.js';
 import { directorySchema } from './directory-schema.js';
 import type { Database, Driver } from './driver.js';
 import { chainOldEvents, recordSchema } from './migration-record.js';
@@ -29,6 +30,7 @@ const migrations: readonly Migration[] = [
   { sql: blobSchema },
   { sql: queueSchema },
   { sql: directorySchema },
+  { sql: compactSchema },
 ];
 
 /** The schema this program writes. */

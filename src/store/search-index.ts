@@ -1,6 +1,6 @@
 import type { SearchHit } from '../core/search.js';
 import type { Connection } from './connection.js';
-import { snippetOf, type SearchQuery } from './search-query.js';
+import { holdsPhrases, matchesSearch, snippetOf, type SearchQuery } from './search-query.js';
 import { sqliteCode } from './store-error.js';
 
 interface HitRow {
@@ -31,15 +31,43 @@ export function searchEvents(connection: Connection, query: SearchQuery, limit: 
   }
 }
 
-function findHits({ sql }: Connection, query: SearchQuery, limit: number, cwd?: string): readonly SearchHit[] {
-  const here = cwd === undefined ? '' : 'AND s.cwd = ?';
-  const rows = sql<HitRow>(
-    `SELECT e.session_id, e.seq, e.kind, e.created_at, s.cwd, s.title, (SELECT t.text FROM search_text t WHERE t.id = e.id) AS text
-     FROM events_fts f CROSS JOIN events e ON e.id = f.rowid CROSS JOIN sessions s ON s.id = e.session_id
-     WHERE events_fts MATCH ? ${here} ORDER BY f.rowid DESC LIMIT ?`).all(query.match, ...(cwd === undefined ? [] : [cwd]), limit);
-  return rows.map((row) => ({
-    sessionId: row.session_id, seq: row.seq, kind: row.kind, createdAt: row.created_at, cwd: row.cwd, title: row.title, ...snippetOf(query, row.text ?? ''),
-  }));
+function findHits(connection: Connection, query: SearchQuery, limit: number, cwd?: string): readonly SearchHit[] {
+  try {
+    const found = candidates(connection, { match: query.match, cwd, limit: query.phrases.length === 0 ? limit : null });
+    return firstHits(found, query, limit, (text) => holdsPhrases(query, text));
+  } catch (error) {
+    if (!isSplitWord(error)) throw error;
+    return firstHits(candidates(connection, { match: null, cwd, limit: null }), query, limit, (text) => matchesSearch(query, text));
+  }
+}
+
+function firstHits(rows: Iterable<HitRow>, query: SearchQuery, limit: number, holds: (text: string) => boolean): readonly SearchHit[] {
+  const hits: SearchHit[] = [];
+  for (const row of rows) {
+    const text = row.text ?? '';
+    if (hits.length === limit) break;
+    if (!holds(text)) continue;
+    hits.push({ sessionId: row.session_id, seq: row.seq, kind: row.kind, createdAt: row.created_at, cwd: row.cwd, title: row.title, ...snippetOf(query, text) });
+  }
+  return hits;
+}
+
+/** What to look through, newest first. Null: no match asks for every event, no limit for all of them. */
+interface Candidates { readonly match: string | null; readonly cwd: string | undefined; readonly limit: number | null }
+
+function candidates({ sql }: Connection, { match, cwd, limit }: Candidates): Iterable<HitRow> {
+  const from = match === null ? 'events e' : 'events_fts f CROSS JOIN events e ON e.id = f.rowid';
+  const where = [...(match === null ? [] : ['events_fts MATCH ?']), ...(cwd === undefined ? [] : ['s.cwd = ?'])];
+  return sql<HitRow>(
+    `SELECT e.session_id, e.seq, e.kind, e.created_at, s.cwd, s.title, t.text
+     FROM ${from} CROSS JOIN sessions s ON s.id = e.session_id CROSS JOIN search_text t ON t.id = e.id
+     ${where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`} ORDER BY ${match === null ? 'e.id' : 'f.rowid'} DESC LIMIT ?`)
+    .iterate(...(match === null ? [] : [match]), ...(cwd === undefined ? [] : [cwd]), limit ?? -1);
+}
+
+/** SQLite takes some letters of few scripts for gaps; what a word falls into would be a phrase, of which the index does not know. */
+function isSplitWord(error: unknown): boolean {
+  return error instanceof Error && error.message.includes('phrase queries are not supported');
 }
 
 /** Empties the index, which is then built anew from the events. */

@@ -84,7 +84,7 @@ export function listSessions({ sql }: Connection, limit: number, cwd?: string): 
      SELECT recent.*,
        (SELECT substr(content, 1, ${maxPrompt * 2}) FROM events WHERE session_id = recent.id AND kind = 'user' ORDER BY seq LIMIT 1) AS prompt,
        (SELECT count(*) FROM events WHERE session_id = recent.id) AS events,
-       (SELECT sum(json_extract(data_json, '$.cost_usd')) FROM events WHERE session_id = recent.id AND kind = 'usage') AS cost_usd
+       (SELECT sum(json_extract(data_json, '$.cost_usd')) FROM events WHERE session_id = recent.id AND kind = 'usage' AND json_extract(data_json, '$.cost_usd') IS NOT NULL) AS cost_usd
      FROM recent ${newestFirst}`,
   );
   const rows = cwd === undefined ? statement.all(rowLimit(limit)) : statement.all(cwd, rowLimit(limit));

@@ -1,5 +1,5 @@
 import type { Database } from './driver.js';
-import { chainLink, eventChecksum, eventDigests, type EventDigests, type HashedRow } from './event-hash.js';
+import { eventChecksum, eventDigests, type EventDigests, type HashedRow, isChainLink } from './event-hash.js';
 
 /** The first place in a session where the record is not what was written. */
 export interface ChainBreak {
@@ -47,7 +47,7 @@ export function verifyChain(db: Database, sessionId: string | null): ChainReport
 
 function problem(before: ChainRow | null, row: ChainRow): ChainBreak['kind'] | null {
   if (row.hash === null) return 'unhashed';
-  if (chainLink(before?.hash ?? null, row, digestsOf(row)).equals(row.hash)) return null;
+  if (isChainLink(row.hash, before?.hash ?? null, row, digestsOf(row))) return null;
   if (row.seq !== (before?.seq ?? 0) + 1) return 'missing';
   return row.redacted === null && row.crc32 !== eventChecksum(row) ? 'content' : 'chain';
 }

@@ -26,7 +26,7 @@ async function firstVersion(file: string, events: readonly Event[]): Promise<str
   const db = new Database(file);
   const later = db.prepare<[], string>("SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema WHERE type IN ('view', 'trigger')").pluck().all();
   for (const sql of [...later, 'DROP TABLE events_fts', 'DROP TABLE search_state', 'DROP TABLE search_stale', 'DROP TABLE IF EXISTS blobs', 'DROP TABLE IF EXISTS blob_refs', 'DROP TABLE IF EXISTS queue']) db.exec(sql);
-  db.exec('DROP INDEX sessions_dir_id; ALTER TABLE sessions DROP COLUMN dir_id');
+  db.exec('ALTER TABLE sessions DROP COLUMN dir_id');
   for (const column of ['crc32', 'hash', 'redacted']) db.exec(`ALTER TABLE events DROP COLUMN ${column}`);
   for (const item of events) {
     db.prepare('INSERT INTO events (session_id, seq, kind, content, data_json, created_at) VALUES (?, ?, ?, ?, ?, ?)').run(id, item.seq, item.kind, item.content, item.data === null ? null : JSON.stringify(item.data), item.createdAt);
@@ -113,6 +113,9 @@ test.each(stores)('search in the %s store finds words in prompts, answers, argum
   expect(await found('flaming*')).toEqual(['two:1', 'one:4', 'one:3', 'one:2']);
   expect(await found('flamingo where')).toEqual(['one:2']);
   expect(await found('"is one"')).toEqual(['two:1']);
+  expect(await found('"one is"')).toEqual([]);
+  expect(await found('flamingo-is')).toEqual(['two:1']);
+  expect(await found('flamingo-one')).toEqual([]);
   expect(await found('bird_table.ts')).toEqual(['one:4']);
   expect(await found('bird AND OR ( NEAR')).toEqual([]);
   expect(await found('"\'*-')).toEqual([]);
@@ -125,6 +128,10 @@ test.each(stores)('search in the %s store finds words in prompts, answers, argum
   const [reuse] = [sessionRow()];
   await store.createSession(reuse);
   await store.append(reuse.id, event(1, { content: 'a heron' }));
+  await store.append(reuse.id, event(2, { content: 'le re\u0301sume\u0301 court, ᦎᦷᦑ and देवनागरी लिपि' }));
+  for (const text of ['résumé', '"LE resume"', 're\u0301sum*', '"résumé court"', 'ᦎᦷᦑ', 'ᦎᦷᦑ heron*', '"ᦎᦷᦑ and"', 'देवनागरी', '"देवनागरी लिपि"']) {
+    expect((await store.search(text, 10)).map((hit) => [hit.sessionId === reuse.id, hit.seq])).toEqual(text.endsWith('heron*') ? [] : [[true, 2]]);
+  }
   expect(await found('flamingo')).toEqual(['one:4', 'one:3', 'one:2']);
   expect(await store.search('heron', 10)).toHaveLength(1);
   await store.close();

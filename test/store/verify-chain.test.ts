@@ -42,9 +42,12 @@ test.each([
   ['an event taken out', 'DELETE FROM events WHERE session_id = ? AND seq = 5', 6, 'missing'],
   ['the first event taken out', 'DELETE FROM events WHERE session_id = ? AND seq = 1', 2, 'missing'],
   ['a lost hash', 'UPDATE events SET hash = NULL WHERE session_id = ? AND seq = 3', 3, 'unhashed'],
-  ['another hash', "UPDATE events SET hash = zeroblob(32) WHERE session_id = ? AND seq = 3", 3, 'chain'],
+  ['another hash', "UPDATE events SET hash = zeroblob(16) WHERE session_id = ? AND seq = 3", 3, 'chain'],
+  ['a longer hash', "UPDATE events SET hash = hash || zeroblob(16) WHERE session_id = ? AND seq = 3", 3, 'chain'],
+  ['a shortened hash', "UPDATE events SET hash = substr(hash, 1, 4) WHERE session_id = ? AND seq = 3", 3, 'chain'],
+  ['two events exchanged', 'UPDATE events SET seq = CASE seq WHEN 4 THEN 5 ELSE 4 END + 100 WHERE session_id = ? AND seq IN (4, 5); UPDATE events SET seq = seq - 100 WHERE seq > 100', 4, 'content'],
 ] as const)('the first break is named: %s', async (_name, sql, seq, kind) => {
-  const { id, report } = await changed((db, session) => { db.prepare(sql).run(session); });
+  const { id, report } = await changed((db, session) => { for (const statement of sql.split('; ')) db.prepare(statement).run(...(statement.includes('?') ? [session] : [])); });
   expect(report.breaks).toEqual([{ sessionId: id, seq, kind, createdAt: expect.any(Number) }]);
   expect(report.heads).toHaveLength(1);
 });

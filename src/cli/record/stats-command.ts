@@ -58,7 +58,7 @@ function toolStats(records: Records, { since, cwd }: Scope): readonly ToolStats[
 function spendingRows(records: Records, { since, cwd }: Scope): readonly StatsRow[] {
   return records.rows(
     `SELECT e.session_id, e.kind, e.created_at, s.cwd, json_extract(e.data_json, '$.response_id') AS response_id, json_extract(e.data_json, '$.provider') AS provider,
-       json_extract(e.data_json, '$.model') AS model, json_extract(e.data_json, '$.input_tokens') + coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0)
+       json_extract(e.data_json, '$.model') AS model, coalesce(json_extract(e.data_json, '$.input_tokens'), 0) + coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0)
        + coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS input, json_extract(e.data_json, '$.output_tokens') AS output, json_extract(e.data_json, '$.cost_usd') AS cost
      FROM events e JOIN sessions s ON s.id = e.session_id
      WHERE (e.kind IN ('usage', 'tool_call') OR (e.kind = 'user' AND e.data_json IS NULL)) AND e.created_at >= ? AND ${inScope} ORDER BY e.session_id, e.seq`,
