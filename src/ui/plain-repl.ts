@@ -93,7 +93,7 @@ class PlainRepl implements ReplHandle {
     this.#unsubscribe();
     this.#options.input.off('data', this.#take);
     this.#options.input.pause();
-    this.#options.onExit('');
+    this.#options.onExit();
   }
 
   #turnsOf(): Turns {

@@ -40,8 +40,8 @@ export interface ReplOptions {
   readonly status: () => StatusFacts;
   /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended. */
   readonly runShell: (command: string, options: { readonly sendToModel: boolean; readonly onOutput: (chunk: string) => void }) => Promise<{ readonly exitCode: number | null }>;
-  /** The terminal is given back; what is left is to close the rest and end. `draft`: what stood in the input. */
-  readonly onExit: (draft: string) => void;
+  /** The terminal is given back; what is left is to close the rest and end. */
+  readonly onExit: () => void;
   /** What stands on the terminal already. */
   readonly firstFrame?: FirstFrame;
   /** Shown above the prompt at the start, Markdown. */

@@ -16,7 +16,7 @@ function onAnsweringTerminal(options: ReplOptions): ReplOptions {
   const quiet = (): Promise<void> => new Promise((resolve) => { input.answers.whenQuiet(resolve); });
   return {
     ...options, input,
-    onExit: (draft) => { input.answers.whenQuiet(() => { onExit(draft); }); },
+    onExit: () => { input.answers.whenQuiet(onExit); },
     ...(editExternally ? { editExternally: async (text: string) => { await quiet(); return await editExternally(text); } } : {}),
   };
 }

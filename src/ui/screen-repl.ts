@@ -145,7 +145,7 @@ class ScreenRepl implements ReplHandle {
       this.#display.close();
       leaveTerminal(this.#options.input, this.#options.output);
     }
-    this.#options.onExit(this.#input.text());
+    this.#options.onExit();
   }
 
   #turnsOf(session: SessionPort): Turns {

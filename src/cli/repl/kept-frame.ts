@@ -12,7 +12,7 @@ export interface Start { readonly argv: readonly string[]; readonly env: NodeJS.
 interface Kept { readonly key: string; readonly files: readonly FileState[]; readonly frame: KnownFrame }
 
 /** Size and time of the last change; both 0 where there is no file, or nothing in it. */
-interface FileState { readonly path: string; readonly size: number; readonly changedMs: number }
+export interface FileState { readonly path: string; readonly size: number; readonly changedMs: number }
 
 const looks = ['TERM', 'COLORTERM', 'COLORFGBG', 'NO_COLOR', 'LC_ALL', 'LC_CTYPE', 'LANG'];
 const mostKept = 50;
@@ -31,12 +31,12 @@ export function keptFrame(start: Start): KnownFrame | null {
   }
 }
 
-/** Keeps what the next such start will show, made from `files`. What cannot be written is not kept. */
-export function keepFrame(start: Start, files: readonly string[], frame: KnownFrame): void {
+/** Keeps what the next such start will show, made from `files` as they were. What cannot be written is not kept. */
+export function keepFrame(start: Start, files: readonly FileState[], frame: KnownFrame): void {
   const folder = folderOf(start.env);
   const key = keyOf(start);
   const path = join(folder, nameOf(key));
-  const kept: Kept = { key, files: files.map(stateOf), frame };
+  const kept: Kept = { key, files, frame };
   try {
     ensurePrivateDirectory(folder);
     writeFileSync(`${path}.${process.pid}`, JSON.stringify(kept), { mode: 0o600 });
@@ -69,7 +69,7 @@ function folderOf(env: NodeJS.ProcessEnv): string {
   return join(dirname(agentPaths(env, env.HOME ? env.HOME : homedir()).history), 'frames');
 }
 
-function stateOf(path: string): FileState {
+export function stateOf(path: string): FileState {
   const found = statSync(path, { throwIfNoEntry: false });
   return found && found.size > 0 ? { path, size: found.size, changedMs: found.mtimeMs } : { path, size: 0, changedMs: 0 };
 }

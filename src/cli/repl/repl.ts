@@ -42,7 +42,7 @@ export async function runRepl(words: readonly string[], options: RootOptions, ea
     } finally {
       await desk.close();
     }
-    keepFrames = await prepareNextStart(bench, desk, ended.opened, ended.draft);
+    keepFrames = await prepareNextStart(bench, desk, ended.opened);
   } finally {
     await bench.close();
   }
@@ -50,7 +50,7 @@ export async function runRepl(words: readonly string[], options: RootOptions, ea
   return ended.exitCode;
 }
 
-interface Ended { readonly exitCode: number; readonly opened: Opened; readonly draft: string }
+interface Ended { readonly exitCode: number; readonly opened: Opened }
 
 /** Shows the screen and waits for its end. */
 async function converse(bench: Workbench, desk: SessionDesk, prompt: string, early: EarlyFrame | null): Promise<Ended> {
@@ -73,7 +73,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
   const status = createStatus(bench, desk);
   const hello = desk.current().session.events().length === 0 ? greeting(bench, desk) : null;
   const opened = { greeting: hello, status: status() };
-  const [draft, used] = await new Promise<readonly [string, ReplOptions]>((resolve) => {
+  const used = await new Promise<ReplOptions>((resolve) => {
     const replOptions: ReplOptions = {
       input: process.stdin, output: process.stdout, facts: terminalFacts(setup.env, theme), themes: userThemes(setup),
       clock: () => performance.now(),
@@ -95,7 +95,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       ...(firstFrame ? { firstFrame } : {}),
       ...(hello ? { greeting: hello } : {}),
       ...(prompt === '' ? {} : { prompt }),
-      onExit: (left) => { resolve([mask(left), replOptions]); },
+      onExit: () => { resolve(replOptions); },
     };
     const handle = startRepl(replOptions);
     leave = () => { handle.exit(); };
@@ -106,8 +106,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
   });
   desk.current().session.interrupt();
   await queue.close();
-  await history.saveDraft(draft);
-  return { exitCode: signalCode, opened: { ...opened, options: used }, draft };
+  return { exitCode: signalCode, opened: { ...opened, options: used } };
 }
 
 /** `full` is full up to a row limit: what a flood of output would push out of the scrollback is one key away. */
