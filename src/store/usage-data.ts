@@ -7,9 +7,13 @@ const counts = ['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_wri
  *  this very event. Data of another shape is stored as it is. */
 export function packedUsage(seq: number, data: unknown): unknown {
   if (!isUsage(data) || !counts.every((name) => typeof data[name] === 'number') || typeof data.response_id !== 'string' || data.cost_usd === undefined) return data;
-  const { response_id, cost_usd, ...rest } = data;
-  const kept = Object.entries(rest).filter(([name, value]) => value !== 0 || !(counts as readonly string[]).includes(name));
-  return { ...(response_id === ownResponse(seq) ? {} : { response_id }), ...Object.fromEntries(kept), ...(cost_usd === null ? {} : { cost_usd }) };
+  const packed: Record<string, unknown> = {};
+  for (const name of Object.keys(data)) {
+    const value = data[name];
+    const isSilent = value === 0 ? isCount(name) : value === null ? name === 'cost_usd' : name === 'response_id' && value === ownResponse(seq);
+    if (!isSilent) packed[name] = value;
+  }
+  return packed;
 }
 
 /** The same with what was left out. */
@@ -21,6 +25,10 @@ export function fullUsage(seq: number, data: unknown): unknown {
 
 function isUsage(data: unknown): data is Readonly<Record<string, unknown>> {
   return isRecord(data) && typeof data.provider === 'string' && typeof data.model === 'string';
+}
+
+function isCount(name: string): boolean {
+  return (counts as readonly string[]).includes(name);
 }
 
 /** A response is named after its first event. */
