@@ -19,10 +19,10 @@ export function chatRequest(): (conversation: Conversation, options: WireOptions
     const { quirks } = options;
     const inParts = quirks.cache_control_models !== undefined && new RegExp(quirks.cache_control_models).test(options.model);
     const variant = JSON.stringify([options.provider, options.model, quirks.reasoning_return, quirks.empty_content_as_text, quirks.call_id_form, inParts]);
-    const sides = mergeSides(conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options, inParts))));
-    if (inParts) markSides(sides, markLast);
-    const system = systemMessage(conversation.system, inParts);
-    const messages = [...system, ...sides.flatMap(({ items }) => items)];
+    const said = conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options, inParts)));
+    const messages = systemMessage(conversation.system, inParts);
+    if (inParts) addMarked(messages, said);
+    else addAll(messages, said);
     const hasTools = conversation.tools.length > 0;
     return bodyParts([
       ['model', jsonText(options.model)],
@@ -35,6 +35,20 @@ export function chatRequest(): (conversation: Conversation, options: WireOptions
       ['tool_choice', hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? '"none"' : undefined],
     ], options.extraBody);
   };
+}
+
+/** In one pass: of a long conversation these are thousands, at each turn. */
+function addAll(messages: string[], said: readonly Pieces[]): void {
+  for (const { assistant: own, user } of said) {
+    for (const item of own) messages.push(item);
+    for (const item of user) messages.push(item);
+  }
+}
+
+function addMarked(messages: string[], said: readonly Pieces[]): void {
+  const sides = mergeSides(said);
+  markSides(sides, markLast);
+  for (const { items } of sides) for (const item of items) messages.push(item);
 }
 
 function limits(conversation: Conversation, { quirks, model }: WireOptions): (readonly [string, string | undefined])[] {
@@ -58,7 +72,7 @@ function toolField({ name, description, input_schema }: ToolSpec): Json {
   return { type: 'function', function: { name, description, parameters: input_schema } };
 }
 
-function systemMessage(system: string, inParts: boolean): readonly string[] {
+function systemMessage(system: string, inParts: boolean): string[] {
   if (system.trim() === '') return [];
   const text = `{"role":"system","content":${content(system, inParts)}}`;
   return [inParts ? markLast(text) : text];
