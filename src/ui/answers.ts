@@ -17,6 +17,6 @@ export interface Answers {
   patienceMs(): number;
   /** Calls back once no answer is owed, or when none came for as long as one may take: an answer after that is read by whoever has the terminal. */
   whenQuiet(callback: () => void): void;
-  /** What it does with its rows, as far as it says who it is. */
-  reflow(): Reflow;
+  /** What it may do with its rows, the likeliest first; one where it says who it is. */
+  reflow(): readonly Reflow[];
 }

@@ -68,7 +68,7 @@ export function createDisplayOn(screen: Screen, options: ReplOptions): Display {
 
 function terminalScreen({ output, facts, firstFrame, input: { answers } }: ReplOptions): Screen {
   return createScreen({
-    write: (text) => { output.write(text); }, size: sizeOf(output), synchronized: facts.synchronized, reflow: () => answers?.reflow() ?? (facts.reflows ? 'all' : 'none'),
+    write: (text) => { output.write(text); }, size: sizeOf(output), synchronized: facts.synchronized, reflow: () => answers?.reflow() ?? [facts.reflows ? 'all' : 'none'],
     ...(answers ? { question: answers.question.bind(answers), quick: answers.quick.bind(answers) } : {}),
     ...(firstFrame ? { painted: firstFrame.painted } : {}),
   });
@@ -79,6 +79,8 @@ export function sizeOf(output: ReplOptions['output']): ScreenSize {
 }
 
 const runningMs = 100;
+/** So long must the size have been the same before anything is printed again. */
+const calmMs = 300;
 
 class Frames implements Display {
   readonly theme: SwitchableTheme;
@@ -93,7 +95,10 @@ class Frames implements Display {
   #endWait: (() => void) | null = null;
   #held: readonly Item[] = [];
   #state: DisplayState | null = null;
-  /** What streamed when the last frame was drawn: what has come since may be finished, and the item that says so is not here yet. */
+  /** Set while sizes change: what would add rows waits until the size has been the same for a moment. */
+  #restless: (() => void) | null = null;
+  /** What streamed at the last frame, and what of it was painted: what has come since may be finished, and the item that says so is not here yet. */
+  #newest = '';
   #text = '';
   /** Rows that the open text had in the last frame, at most. */
   #room = 0;
@@ -114,13 +119,17 @@ class Frames implements Display {
   frame(finished: readonly Item[], state: DisplayState): void {
     this.#held = this.#held.length > 0 ? [...this.#held, ...finished] : finished;
     this.#state = state;
-    this.#text = state.view.text;
-    if (!this.#endWait) this.#paint(state);
+    this.#newest = state.view.text;
+    if (this.#restless) this.echo(state);
+    else if (!this.#endWait) this.#paint(state);
   }
 
   #paint(state: DisplayState): void {
-    const items = this.#held;
-    this.#held = [];
+    const items = this.#restless ? [] : this.#held;
+    if (!this.#restless) {
+      this.#held = [];
+      this.#text = this.#newest;
+    }
     this.#stale = false;
     const below = this.#below(state, this.#printed || items.length > 0 || this.#text !== '');
     this.#room = this.#screen.size.rows - 2 - below.lines.length;
@@ -179,6 +188,8 @@ class Frames implements Display {
   }
 
   close(): void {
+    this.#restless?.();
+    this.#restless = null;
     if (this.#endWait) {
       const lost = this.#screen.settle();
       this.#stopWaiting();
@@ -201,10 +212,23 @@ class Frames implements Display {
   #settle(): void {
     const lost = this.#screen.settle();
     this.#stopWaiting();
-    if (lost) this.#moved(lost);
+    if (lost) {
+      this.#moved(lost);
+      this.#rest();
+    }
     // What came while nothing could be drawn.
     else this.#stale ||= this.#held.length > 0;
     if (this.#stale || this.#missed) this.#onChange();
+  }
+
+  /** Prints nothing more until the size has been the same for a moment: what stands still can be told where it is. */
+  #rest(): void {
+    this.#restless?.();
+    this.#restless = this.#options.schedule(() => {
+      this.#restless = null;
+      this.#stale = true;
+      this.#onChange();
+    }, calmMs);
   }
 
   /** Until the terminal has said where it is, nothing is drawn. False where it will not say. */

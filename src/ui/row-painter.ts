@@ -5,6 +5,9 @@ export interface RowPlace { readonly row: number; readonly column: number }
 /** Where rows begin to differ: the row, how many code units of it are the same, and the attributes that are on there. */
 export interface Change { readonly row: number; readonly length: number; readonly open: string }
 
+/** Not even the row before the first. */
+const nowhere = -2;
+
 /** Turns rows into the sequences that paint them over what stands there, row by row, and knows where the cursor is. */
 export class RowPainter {
   #painted: readonly Row[] = [emptyRow];
@@ -12,7 +15,7 @@ export class RowPainter {
   /** -1 where the terminal waits to wrap and nobody can say. */
   #column = 0;
   /** The last row erased in this frame. */
-  #erased = -1;
+  #erased = nowhere;
   columns: number;
 
   constructor(columns: number) { this.columns = columns; }
@@ -47,7 +50,7 @@ export class RowPainter {
   /** `quiet` where more than the cursor's row is touched. */
   paint(target: readonly Row[], cursor: RowPlace): { readonly out: string; readonly quiet: boolean } {
     const startRow = this.#row;
-    this.#erased = -1;
+    this.#erased = nowhere;
     let out = '';
     let touched = 0;
     let elsewhere = false;
@@ -127,7 +130,7 @@ export class RowPainter {
     const erased = old !== undefined && old.width > row.width ? `${this.#moveTo(index, 0)}\x1b[K` : '';
     const waiting = this.#row === index - 1 && this.#column === -1;
     const lead = waiting ? '' : this.#moveTo(index - 1, 0) + this.#put(above, 0);
-    this.#erased = erased === '' ? -1 : index;
+    this.#erased = erased === '' ? nowhere : index;
     this.#row = index;
     this.#column = 0;
     return erased + lead + this.#put(row, 0);

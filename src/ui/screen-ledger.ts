@@ -22,7 +22,7 @@ export interface Ledger {
   readonly waiting: number;
 }
 
-export function createLedger(start: Standing, reflow: () => Reflow): Ledger {
+export function createLedger(start: Standing, reflow: () => readonly Reflow[]): Ledger {
   return new Account(start, reflow);
 }
 
@@ -35,7 +35,8 @@ export function placeAfter(now: Standing, size: ScreenSize, reflow: Reflow): Pla
   return locate(model, now.first, now, Math.max(0, rows - size.rows));
 }
 
-const kinds: readonly Reflow[] = ['all', 'all but the cursor', 'none'];
+/** Roughly: scripts with wide characters, and emoji. */
+const wide = /[\u1100-\u115f\u231a-\u23f3\u25fd\u25fe\u2614-\u2713\u2715-\u2717\u2719-\u276e\u2770-\u27bf\u2b1b-\u2b55\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\ud83c-\ud83e]|[\ud840-\ud8bf]/;
 /** As many lines the cursor of tmux is looked for above where it should be. */
 const mostAstray = 12;
 
@@ -43,16 +44,18 @@ const mostAstray = 12;
 interface Confirmed { readonly first: number; readonly model: (reflow: Reflow, astray: number) => TerminalModel }
 
 class Account implements Ledger {
-  readonly #reflow: () => Reflow;
+  readonly #reflow: () => readonly Reflow[];
   #confirmed: Confirmed;
   #asked: { readonly text: string; readonly standing: Standing; readonly atOnce: boolean; readonly stale: boolean }[] = [];
   #since = '';
   #waiting = 0;
+  /** Whether anything wide was ever written. */
+  #wide = false;
   /** What may have become of it, once an answer has shown another size than that which was thought. */
   #models: readonly TerminalModel[] = [];
   #last: Answer | null = null;
 
-  constructor(start: Standing, reflow: () => Reflow) {
+  constructor(start: Standing, reflow: () => readonly Reflow[]) {
     this.#confirmed = confirmedAt(start, null);
     this.#reflow = reflow;
   }
@@ -61,6 +64,7 @@ class Account implements Ledger {
 
   wrote(text: string): void {
     this.#since += text;
+    this.#wide ||= wide.test(text);
     this.#waiting += text.length;
   }
 
@@ -79,9 +83,7 @@ class Account implements Ledger {
       return true;
     }
     if (this.#models.length === 0) {
-      const likely = this.#reflow();
-      const astray = likely === 'all as tmux' ? Array.from({ length: mostAstray }, (_, index) => index + 1) : [];
-      this.#models = [...[0, ...astray].map((lines) => this.#confirmed.model(likely, lines)), ...kinds.filter((kind) => kind !== likely).map((kind) => this.#confirmed.model(kind, 0))];
+      this.#models = this.#possible();
     }
     for (const model of this.#models) {
       const early = asked.atOnce || same(answer.size, model.size);
@@ -95,7 +97,7 @@ class Account implements Ledger {
   place(now: Standing): Place | null {
     const answer = this.#last;
     const fits = ({ cursor, screenRow }: TerminalModel, rowToo: boolean): boolean => cursor.column === answer?.column && (!rowToo || screenRow === answer.row);
-    const sure = this.#models[0]?.rowIsSure === true;
+    const sure = this.#wide && this.#models[0]?.rowIsSure === true;
     const model = this.#models.find((one) => fits(one, true)) ?? (sure ? undefined : this.#models.find((one) => fits(one, false))) ?? this.#models[0];
     if (!model || !answer) return null;
     if (sure) model.moveTo(answer.row);
@@ -103,6 +105,11 @@ class Account implements Ledger {
     this.#models = [];
     this.#confirmed = { first, model: (_, astray) => model.copy(answer.row, astray) };
     return locate(model, first, now, model.cursor.row - answer.row);
+  }
+
+  /** What may have become of the screen. Without wide characters the cursor of tmux does not go astray. */
+  #possible(): readonly TerminalModel[] {
+    return this.#reflow().flatMap((kind) => Array.from({ length: kind === 'all as tmux' && this.#wide ? mostAstray + 1 : 1 }, (_, lines) => this.#confirmed.model(kind, lines)));
   }
 
   restart(now: Standing): void {

@@ -87,7 +87,7 @@ class Writer implements Screen {
 
   resize(size: ScreenSize): Lost {
     this.#waiting = null;
-    const place = placeAfter(this.#standing(), size, this.#options.reflow());
+    const place = placeAfter(this.#standing(), size, this.#options.reflow()[0] ?? 'all');
     this.#size = size;
     const lost = this.#goTo(place);
     this.#ledger.restart(this.#standing());

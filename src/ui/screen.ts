@@ -46,7 +46,8 @@ export interface ScreenOptions {
   readonly write: (text: string) => void;
   readonly size: ScreenSize;
   readonly synchronized: boolean;
-  readonly reflow: () => Reflow;
+  /** What the terminal may do with its rows, the likeliest first. */
+  readonly reflow: () => readonly Reflow[];
   /** What to write to ask the terminal where it is; null where it is not to be asked now. Missing: it never is. */
   readonly question?: (urgent: boolean) => string | null;
   /** Whether it answers so fast that a frame may wait for it. */

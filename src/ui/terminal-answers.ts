@@ -7,12 +7,13 @@ export interface AnsweringInput extends InputPort { readonly answers: Answers }
 
 /** The bottom right corner, which tells the size, then back, which tells the place. Source: xterm ctlseqs, DECSC, CUP, DSR 6, DECRC. */
 const question = '\x1b7\x1b[9999;9999H\x1b[6n\x1b8\x1b[6n';
-/** Who it is (XTVERSION); many do not answer that. */
-const nameQuestion = '\x1b[>q';
+/** Who it is: XTVERSION, which many do not answer, and the secondary device attributes, by which VTE (GNOME Terminal and others) is known. */
+const nameQuestion = '\x1b[>q\x1b[>c';
 const answerPattern = /\x1b\[(\d{1,5});(\d{1,5})R/;
 const namePattern = /\x1bP>\|([^\x1b\x07]{0,100})(?:\x1b\\|\x07)/;
+const attributesPattern = /\x1b\[>(\d{0,5})[\d;]{0,20}c/;
 /** What may be the beginning of an answer. */
-const unfinished = /\x1b(?:\[\d{0,5}(?:;\d{0,5})?|P(?:>(?:\|[^\x1b\x07]{0,100}\x1b?)?)?)?$/;
+const unfinished = /\x1b(?:\[\d{0,5}(?:;\d{0,5})?|\[>[\d;]{0,25}|P(?:>(?:\|[^\x1b\x07]{0,100}\x1b?)?)?)?$/;
 
 const mostOwed = 8;
 const firstPatienceMs = 150;
@@ -31,7 +32,7 @@ class Filter implements AnsweringInput, Answers {
   readonly #input: InputPort;
   readonly #clock: Clock;
   readonly #schedule: Schedule;
-  #reflow: Reflow;
+  #reflow: readonly Reflow[];
   #listener: ((chunk: Uint8Array | string) => void) | null = null;
   #onAnswer: (answer: Answer) => void = () => undefined;
   #onQuiet: (() => void)[] = [];
@@ -52,7 +53,7 @@ class Filter implements AnsweringInput, Answers {
     this.#input = input;
     this.#clock = parts.clock;
     this.#schedule = parts.schedule;
-    this.#reflow = parts.reflows ? 'all' : 'none';
+    this.#reflow = parts.reflows ? ['all', 'all but the cursor', 'none'] : ['none'];
     // A console that does not wrap anew is old: it might print what it does not know.
     this.#named = parts.reflows ? 'unasked' : 'done';
     if (input.setRawMode) this.setRawMode = (on) => { if (on) this.#input.setRawMode?.(true); else this.#afterwards(() => input.setRawMode?.(false)); };
@@ -116,7 +117,7 @@ class Filter implements AnsweringInput, Answers {
     this.#onQuiet.push(once);
   }
 
-  reflow(): Reflow { return this.#reflow; }
+  reflow(): readonly Reflow[] { return this.#reflow; }
 
   #leftMs(mayTakeMs: number): number {
     const newest = this.#askedMs.at(-1);
@@ -154,7 +155,10 @@ class Filter implements AnsweringInput, Answers {
 
   #answersIn(text: string): string {
     let rest = text;
-    if (this.#named === 'asked') rest = rest.replace(namePattern, (_, name: string) => { this.#isCalled(name); return ''; });
+    if (this.#named === 'asked') {
+      rest = rest.replace(namePattern, (_, name: string) => { this.#isCalled(name); return ''; });
+      rest = rest.replace(attributesPattern, (_, kind: string) => { if (kind === '65') this.#reflow = ['all']; return ''; });
+    }
     while (this.#askedMs.length > 0) {
       const found = answerPattern.exec(rest);
       if (!found) break;
@@ -165,9 +169,7 @@ class Filter implements AnsweringInput, Answers {
   }
 
   #isCalled(name: string): void {
-    this.#named = 'done';
-    if (/^XTerm\b/.test(name)) this.#reflow = 'none';
-    else if (/^tmux\b/.test(name)) this.#reflow = 'all as tmux';
+    this.#reflow = [/^XTerm\b/.test(name) ? 'none' : /^tmux\b/.test(name) ? 'all as tmux' : /^xterm\.js\b/.test(name) ? 'all but the cursor' : 'all'];
   }
 
   #isAt(row: number, column: number): void {

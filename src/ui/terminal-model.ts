@@ -66,6 +66,7 @@ class Model implements TerminalModel {
   #top: number;
   readonly #astray: number;
   rowIsSure = false;
+  #inDoubt = false;
 
   constructor(size: ScreenSize, reflow: Reflow, astray: number, rows: Cells[], cursor: { readonly row: number; readonly column: number }, top: number) {
     this.size = size;
@@ -116,7 +117,11 @@ class Model implements TerminalModel {
       const below = Math.max(0, this.#top + this.size.rows - 1 - this.#row);
       this.#rows.length = Math.min(this.#rows.length, Math.max(this.#row + 1, this.#top + this.size.rows - Math.min(below, -more)));
       this.#top += Math.max(0, -more - below);
-    } else if (this.#top > 0) this.#top -= more;
+    } else if (this.#top > 0) {
+      // Whether there is so much in the scrollback is not known.
+      this.#inDoubt ||= more > this.#top;
+      this.#top -= more;
+    }
     const from = this.size.columns;
     this.size = size;
     if (from !== size.columns) this.#rewrap(size.columns);
@@ -165,7 +170,7 @@ class Model implements TerminalModel {
     const below = Math.max(0, this.#top + size.rows - this.#rows.length);
     this.#rows = rows;
     this.#top = rows.length + below - size.rows;
-    this.rowIsSure = this.#top >= 0;
+    this.rowIsSure = this.#top >= 0 && !this.#inDoubt;
     this.#row = cursor;
     const group = this.#groups().findLast(({ from }) => from <= cursor);
     const line = group && this.#astray > 0 ? this.#groups().filter(({ from }) => from < group.from).at(-this.#astray) : undefined;

@@ -21,6 +21,9 @@ test.each([[80, 24], [200, 50]])('a turn of 50 calls at %i×%i: each call and re
   }
   await session.end();
   await harness.settle();
+  // Nothing is printed until the size has been the same for a moment.
+  harness.tick(300);
+  await harness.settle();
   const lines = harness.terminal.lines();
   const start = lines.indexOf('Step 0.');
   expect(lines.slice(start, start + expected.length)).toEqual(expected);

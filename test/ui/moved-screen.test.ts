@@ -4,7 +4,7 @@ import type { Command } from '../../src/ui/command.js';
 import type { Reflow } from '../../src/ui/terminal-model.js';
 import { assistant } from './fake-session.js';
 import { generateTokens } from './generated-text.js';
-import { openRepl, type Harness } from './repl-harness.js';
+import { openRepl, shown, type Harness } from './repl-harness.js';
 import { createEmulator, type Emulator } from './terminal-emulator.js';
 
 /** A terminal that reads what it is sent when it is told to, as one behind a line does. */
@@ -137,4 +137,23 @@ test('a pager that a smaller window pushes off the top does not count as text th
   await harness.session.end();
   await settle();
   expect(words(slow.terminal.lines().join('\n'))).toEqual(words(text));
+});
+
+test('while sizes change nothing more is printed, but keys are shown; it goes on when the size has been the same for a moment', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.session.stream('early ');
+  await harness.settle();
+  harness.session.stream('late ');
+  for (const columns of [70, 90, 60]) {
+    await harness.resize(columns, 20);
+    await harness.settle();
+    harness.tick(200);
+    harness.type('k');
+    await harness.settle();
+  }
+  expect(shown(harness.terminal).filter((row) => /early|late|❯/.test(row))).toEqual(['❯ go', 'early', '❯ kkk']);
+  harness.tick(300);
+  await harness.settle();
+  expect(shown(harness.terminal).filter((row) => /early|late|❯/.test(row))).toEqual(['❯ go', 'early late', '❯ kkk']);
 });

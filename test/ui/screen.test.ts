@@ -6,7 +6,7 @@ import { createEmulator, type Emulator } from './terminal-emulator.js';
 
 function open(columns: number, rows: number): { screen: Screen; terminal: Emulator } {
   const terminal = createEmulator(columns, rows);
-  const screen = createScreen({ write: terminal.write, size: { columns, rows }, synchronized: true, reflow: () => 'all' });
+  const screen = createScreen({ write: terminal.write, size: { columns, rows }, synchronized: true, reflow: () => ['all'] });
   return { screen, terminal };
 }
 

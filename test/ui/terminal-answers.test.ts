@@ -104,3 +104,19 @@ test('raw mode ends when no answer is owed any more, or none is to be expected',
   silent.tick(200);
   expect(silent.raw()).toBe(false);
 });
+
+test.each([
+  ['\x1bP>|tmux 3.3a\x1b\\\x1b[>84;0;0c', ['all as tmux']],
+  ['\x1bP>|XTerm(379)\x1b\\\x1b[>41;379;0c', ['none']],
+  ['\x1bP>|kitty(0.26.5)\x1b\\\x1b[>1;4000;26c', ['all']],
+  ['\x1b[>65;7006;1c', ['all']],
+  ['\x1b[>0;276;0c', ['all', 'all but the cursor', 'none']],
+])('a terminal that says it is %j is known, and none of it is a key, wherever the chunks are cut', (said, reflow) => {
+  for (let cut = 0; cut < said.length; cut++) {
+    const { input, answers, keys, send } = listening();
+    input.answers.question(false);
+    send(said.slice(0, cut));
+    send(said.slice(cut) + answer);
+    expect([keys(), answers, input.answers.reflow()]).toEqual(['', [meant], reflow]);
+  }
+});
