@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, resolve } from 'node:path';
 import { loadConfig, type LoadedConfig } from '../config/load.js';
@@ -11,6 +11,8 @@ import { createLogFile } from './log-file.js';
 import type { RootOptions } from './options.js';
 import { createMask, knownSecrets, type Secret } from './secrets.js';
 import { openTrustFile } from './trust/trust-file.js';
+
+const maxPromptBytes = 256 * 1024;
 
 /** What every command starts from: where it works, what is configured, where it logs. */
 export interface Setup {
@@ -91,9 +93,25 @@ function numeric(text: string | undefined): number | string | undefined {
 function promptText(given: string, cwd: string): string {
   if (!given.startsWith('@')) return given;
   const path = resolve(cwd, given.slice(1));
+  let bytes: Buffer;
   try {
-    return readFileSync(path, 'utf8').replace(/^\uFEFF/, '');
+    bytes = readStart(path, maxPromptBytes + 1);
   } catch (error) {
     throw new CliError(exit.usage, `--system-prompt: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, 'Name a readable file after the @.');
+  }
+  if (bytes.length > maxPromptBytes) throw new CliError(exit.usage, `--system-prompt: ${path} holds more than ${maxPromptBytes / 1024} KiB`, 'Name a shorter file: it is sent with every request.');
+  return bytes.toString().replace(/^\uFEFF/, '');
+}
+
+/** At most `maxBytes` from the start of a file or pipe: a device may have no end. */
+function readStart(path: string, maxBytes: number): Buffer {
+  const descriptor = openSync(path, 'r');
+  const bytes = Buffer.alloc(maxBytes);
+  try {
+    let length = 0;
+    for (let got = -1; got !== 0 && length < maxBytes; length += got) got = readSync(descriptor, bytes, length, maxBytes - length, null);
+    return bytes.subarray(0, length);
+  } finally {
+    closeSync(descriptor);
   }
 }
