@@ -55,7 +55,7 @@ function matchesFrom(steps: Sequence, index: number, path: string, at: number, f
       case 'literal': if (path[p] !== step.byte) return false; p++; break;
       case 'one': if (p >= path.length || path[p] === '/') return false; p++; break;
       case 'class': if (p >= path.length || !holds(step, path[p] ?? '')) return false; p++; break;
-            default: return matchesVariable(steps, i, path, p, failed);
+      default: return matchesVariable(steps, i, path, p, failed);
     }
   }
 }
