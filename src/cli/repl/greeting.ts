@@ -1,16 +1,14 @@
+import type { ModelRef } from '../../core/conversation.js';
 import { builtInPresets, keyNames } from '../../providers/catalog-presets.js';
 import type { Greeting } from '../../ui/repl-options.js';
-import type { SessionDesk } from './session-desk.js';
 import { version } from '../version.js';
-import type { Workbench } from '../open/workbench.js';
 
 /** One line, and where no model was found what was looked for and how to connect one. */
-export function greeting(bench: Workbench, desk: SessionDesk): Greeting {
-  const { provider, model } = desk.current().session.ref();
+export function greeting({ provider, model }: ModelRef, configured: { readonly provider: string | null; readonly model: string | null }): Greeting {
   const head = { name: `agent ${version}`, line: ` · ${provider}/${model} · /help` };
   if (provider !== 'offline' || model !== 'offline') return head;
   const variables = Object.values(builtInPresets).filter((preset) => preset.key_required !== false).flatMap(keyNames);
-  const asked = bench.setup.config.provider.provider === 'offline' || bench.setup.config.provider.model?.startsWith('offline') === true;
+  const asked = configured.provider === 'offline' || configured.model?.startsWith('offline') === true;
   if (asked) return head;
   return { ...head, more: [
     `No model is connected: none of ${variables.join(', ')} is set, and no Ollama (port 11434) or LM Studio (port 1234) answers here.`,

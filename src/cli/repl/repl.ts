@@ -71,7 +71,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
   const firstFrame = early?.take() ?? null;
   const history = createHistoryFile(setup.config.files.history, setup.log, mask);
   const status = createStatus(bench, desk);
-  const hello = desk.current().session.events().length === 0 ? greeting(bench, desk) : null;
+  const hello = desk.current().session.events().length === 0 ? greeting(desk.current().session.ref(), setup.config.provider) : null;
   const opened = { greeting: hello, status: status() };
   const used = await new Promise<ReplOptions>((resolve) => {
     const replOptions: ReplOptions = {
