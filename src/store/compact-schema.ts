@@ -1,7 +1,14 @@
+const output = "json_extract(data_json, '$.output')";
+/** How the data of a result begins that is kept as an output, and not as an error. */
+const outputStart = String.raw`"output":"{\"output\":\"`;
+/** Longer ones are not parsed for the little that is indexed of them: what was escaped twice is put right as far as it makes words. */
+const maxParsed = 131_072;
+const largeOutput = String.raw`replace(replace(replace(substr(data_json, instr(data_json, '${outputStart}') + ${outputStart.length}, 24576), '\\n', char(10)), '\\t', ' '), '\\\"', '"')`;
+
 /** Without what made a record larger than what it holds. Costs are indexed only where there are any; of sessions there are so few that titles and
  *  directories need no index. A lease needs no number of its own. The full-text index knows in which events a word occurs and no longer where in them: a
  *  phrase is looked for in their texts. It is made anew with the next search, half a page at a time, so that two fit on one. Of a `usage` event what goes
- *  without saying is not stored (`usage-data.ts`); `v_requests` supplies it. */
+ *  without saying is not stored (`usage-data.ts`); `v_requests` supplies it. A result without changes is not parsed to learn that. */
 export const compactSchema = `
 DROP INDEX IF EXISTS sessions_title;
 DROP INDEX IF EXISTS sessions_dir_id;
@@ -20,6 +27,25 @@ CREATE VIRTUAL TABLE events_fts USING fts5(text, content='', contentless_delete=
 INSERT INTO events_fts(events_fts, rank) VALUES ('pgsz', 2000);
 DELETE FROM search_stale;
 UPDATE search_state SET indexed_to = 0;
+
+DROP TRIGGER blob_refs_made;
+CREATE TRIGGER blob_refs_made AFTER INSERT ON events
+  WHEN new.kind IN ('tool_result', 'undo', 'redo', 'restore') AND instr(new.data_json, '"changes"') > 0 AND json_type(new.data_json, '$.changes') = 'array' BEGIN
+  INSERT OR IGNORE INTO blob_refs SELECT new.session_id, json_extract(value, '$.before') FROM json_each(new.data_json, '$.changes') WHERE json_type(value, '$.before') = 'text';
+  INSERT OR IGNORE INTO blob_refs SELECT new.session_id, json_extract(value, '$.after') FROM json_each(new.data_json, '$.changes') WHERE json_type(value, '$.after') = 'text';
+END;
+
+DROP VIEW search_text;
+CREATE VIEW search_text(id, text) AS SELECT id, CASE kind
+    WHEN 'tool_call' THEN json_extract(data_json, '$.function.name') || ' ' || substr(replace(replace(json_extract(data_json, '$.function.arguments'), '\\n', ' '), '\\t', ' '), 1, 16384)
+    WHEN 'tool_result' THEN coalesce(content, '') || char(10) || substr(CASE
+      WHEN length(data_json) > ${maxParsed} AND instr(substr(data_json, 1, 1024), '${outputStart}') > 0 THEN ${largeOutput}
+      WHEN json_valid(${output}) THEN
+        coalesce(json_extract(${output}, '$.output'), '') || coalesce(json_extract(${output}, '$.error'), '') || coalesce(json_extract(${output}, '$.details.output'), '')
+      ELSE coalesce(${output}, '') END, 1, 16384)
+    WHEN 'shell' THEN coalesce(json_extract(data_json, '$.command'), '') || char(10) || substr(coalesce(content, ''), 1, 16384)
+    ELSE substr(coalesce(content, ''), 1, 16384) END
+  FROM events WHERE kind IN ('user', 'assistant', 'tool_call', 'tool_result', 'shell');
 
 DROP VIEW v_requests;
 CREATE VIEW v_requests AS

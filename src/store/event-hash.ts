@@ -1,8 +1,8 @@
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** What the checksum and the hash of an event cover, as it is stored. */
-export interface HashedRow { readonly seq: number; readonly kind: string; readonly content: string | null; readonly data_json: string | null; readonly created_at: number }
+/** What the checksum and the hash of an event cover, as it is stored. A large text may be there as the bytes of its UTF-8. */
+export interface HashedRow { readonly seq: number; readonly kind: string; readonly content: string | null; readonly data_json: string | Uint8Array | null; readonly created_at: number }
 
 /** SHA-256 (hex) of content and data; null where there is none. After a redaction those of what stood there before are kept in their place. */
 export interface EventDigests { readonly content: string | null; readonly data: string | null }
@@ -39,6 +39,6 @@ function wholeLink(previous: Uint8Array | null, row: HashedRow, digests: EventDi
   return hash('sha256', previous === null ? line : Buffer.concat([previous, line]), 'buffer');
 }
 
-function digest(text: string | null): string | null {
+function digest(text: string | Uint8Array | null): string | null {
   return text === null ? null : hash('sha256', text, 'hex');
 }

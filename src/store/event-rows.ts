@@ -2,11 +2,11 @@ import type { Event } from '../core/event.js';
 import type { Synced } from '../core/store.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import type { Connection } from './connection.js';
-import { chainLink, eventChecksum, eventDigests } from './event-hash.js';
+import { chainLink, eventChecksum, eventDigests, type HashedRow } from './event-hash.js';
+import { largeDataJson } from './large-data.js';
 import { sqliteCode, StoreError } from './store-error.js';
 import { packedUsage } from './usage-data.js';
 
-interface EventRow { readonly seq: number; readonly kind: string; readonly content: string | null; readonly data_json: string | null; readonly created_at: number }
 
 /** Stores one event in one commit, and with one that is synced at once the session's time.
  *  An event that is stored already, byte for byte, counts as stored (a commit may succeed and its answer be lost).
@@ -16,7 +16,7 @@ export function insertEvent({ sql, transact }: Connection, sessionId: string, ev
   const digests = eventDigests(row);
   const insert = (): void => {
     const before = sql<{ readonly hash: Buffer | null }>('SELECT hash FROM events WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT 1').get(sessionId, row.seq);
-    sql('INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)')
+    sql('INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash) VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?)')
       .run(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at, eventChecksum(row), chainLink(before?.hash ?? null, row, digests));
     if (synced === 'now') sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.created_at, sessionId);
   };
@@ -46,18 +46,18 @@ export function noSession(sessionId: string, cause?: unknown): StoreError {
   return new StoreError('no_session', `There is no session ${sessionId}`, 'Run: agent sessions list', cause);
 }
 
-function rowOfEvent(event: Event): EventRow {
+function rowOfEvent(event: Event): HashedRow {
   return {
     seq: event.seq,
     kind: wellFormed(event.kind),
     content: event.content === null ? null : wellFormed(event.content),
-    data_json: dataJson(event.kind === 'usage' ? packedUsage(event.seq, event.data) : event.data),
+    data_json: largeDataJson(event.data) ?? dataJson(event.kind === 'usage' ? packedUsage(event.seq, event.data) : event.data),
     created_at: event.createdAt,
   };
 }
 
-function isStored({ sql }: Pick<Connection, 'sql'>, sessionId: string, row: EventRow): boolean {
-  const same = sql('SELECT 1 FROM events WHERE session_id = ? AND seq = ? AND kind = ? AND content IS ? AND data_json IS ? AND created_at = ?')
+function isStored({ sql }: Pick<Connection, 'sql'>, sessionId: string, row: HashedRow): boolean {
+  const same = sql('SELECT 1 FROM events WHERE session_id = ? AND seq = ? AND kind = ? AND content IS ? AND data_json IS CAST(? AS TEXT) AND created_at = ?')
     .get(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at);
   return same !== undefined;
 }

@@ -67,12 +67,12 @@ async function runCommand(args: BashArgs, ctx: ToolContext, options: BashOptions
   }
   const timeoutMs = Math.min((args.timeout_seconds ?? options.timeoutS) * 1000, ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY);
   const collector = createOutputCollector(ctx.limits.maxOutputBytes);
-  const progress = createProgressStream((chunk) => { ctx.progress(chunk); }, options.outputMask?.());
+  const progress = createProgressStream(collector, (chunk) => { ctx.progress(chunk); }, options.outputMask?.());
   const newAutoRunFiles = ctx.sandbox === 'read-only' || ctx.readsOnly === true ? () => [] : watchAutoRunFiles(ctx.cwd);
   const result = await options.processes.run({
     ...shellCommand(args.command, options.shell), cwd: workdir, env: shellEnvironment(options.env, options.protectedEnv),
     sandbox: ctx.sandbox, signal: ctx.signal, timeoutMs, maxTotalBytes, joined: true,
-    onOutput(chunk) { collector.add(chunk); progress.add(chunk); },
+    onOutput(chunk) { collector.add(chunk); progress.moved(); },
   });
   progress.end();
   return warned(outcome(result, collector.collected(), timeoutMs), newAutoRunFiles());

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { clampEnds, clampText, plainMarker } from '../core/clamp.js';
 
 /** What a process printed, cut to the budget. */
@@ -8,7 +9,9 @@ export interface OutputCollector {
   /** Copies what it keeps of `chunk`. */
   add(chunk: Uint8Array): void;
   readonly totalBytes: number;
-  /** Decoded as UTF-8 with U+FFFD for what is not, NUL as `\0`; binary output as one line `binary, N bytes`. */
+  /** The bytes that came last: `maxBytes` of them or all that is kept. A view that holds until the next `add`. */
+  tail(maxBytes: number): Buffer;
+  /** Decoded as UTF-8 with U+FFFD for what is not, NUL as `\0`; binary output as one line `binary, N bytes`. Ends the collecting. */
   collected(): CollectedOutput;
 }
 
@@ -17,58 +20,78 @@ const sniffBytes = 8192;
 const nulRow = /\0{3,}/g;
 /** Room for the characters that stand across the cuts. */
 const slackBytes = 8;
+/** Up to here room is doubled; for more all of it is taken at once. */
+const maxGrownBytes = 65_536;
 
 export function createOutputCollector(maxBytes: number): OutputCollector {
-  const keepBytes = Math.ceil(maxBytes / 2) + slackBytes;
-  let head = Buffer.alloc(0);
-  let headBytes = 0;
-  let ring = Buffer.alloc(0);
-  let ringAt = 0;
+  const headBytes = Math.ceil(maxBytes / 2) + slackBytes;
+  const roomBytes = headBytes * 2;
+  /** The head, then a ring of what came last. */
+  let kept = Buffer.alloc(0);
+  /** Where the next byte goes. */
+  let at = 0;
   let totalBytes = 0;
 
-  const intoHead = (chunk: Uint8Array): Uint8Array => {
-    const part = chunk.subarray(0, keepBytes - headBytes);
-    if (headBytes + part.length > head.length) {
-      const grown = Buffer.allocUnsafe(Math.min(keepBytes, Math.max(4096, (headBytes + part.length) * 2)));
-      head.copy(grown, 0, 0, headBytes);
-      head = grown;
-    }
-    head.set(part, headBytes);
-    headBytes += part.length;
-    return chunk.subarray(part.length);
+  const grow = (needed: number): void => {
+    if (needed <= kept.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.min(roomBytes, needed > maxGrownBytes ? roomBytes : Math.max(4096, needed * 2)));
+    kept.copy(grown, 0, 0, at);
+    kept = grown;
   };
 
-  const intoRing = (chunk: Uint8Array): void => {
-    if (ring.length === 0) ring = Buffer.allocUnsafe(keepBytes);
-    const part = chunk.subarray(Math.max(0, chunk.length - keepBytes));
-    const first = part.subarray(0, keepBytes - ringAt);
-    ring.set(first, ringAt);
-    ring.set(part.subarray(first.length), 0);
-    ringAt = (ringAt + part.length) % keepBytes;
+  /** Turns the ring in place so that it begins where the head ends: both parts reversed, and then the whole, change places. */
+  const straighten = (): void => {
+    for (const part of [kept.subarray(headBytes, at), kept.subarray(at), kept.subarray(headBytes)]) part.reverse();
+    at = roomBytes;
   };
-
-  const tail = (): Buffer => {
-    const after = totalBytes - headBytes;
-    if (after <= keepBytes) return ring.subarray(0, after);
-    return Buffer.concat([ring.subarray(ringAt), ring.subarray(0, ringAt)]);
+  const isWrapped = (): boolean => totalBytes > roomBytes;
+  const lastBytes = (count: number): Buffer => {
+    const behind = at - headBytes;
+    if (!isWrapped() || behind >= count) return kept.subarray(Math.max(0, at - count), at);
+    return Buffer.concat([kept.subarray(Math.max(at, roomBytes - (count - behind))), kept.subarray(headBytes, at)]);
   };
 
   return {
     add(chunk) {
       totalBytes += chunk.length;
-      const rest = headBytes < keepBytes ? intoHead(chunk) : chunk;
-      if (rest.length > 0) intoRing(rest);
+      if (totalBytes <= roomBytes) grow(totalBytes);
+      else if (kept.length < roomBytes) grow(roomBytes);
+      for (let from = 0; from < chunk.length;) {
+        if (at === roomBytes) at = headBytes;
+        const left = chunk.length - from;
+        const part = from === 0 && left <= roomBytes - at ? chunk : chunk.subarray(from, from + roomBytes - at);
+        kept.set(part, at);
+        at += part.length;
+        from += part.length;
+      }
     },
     get totalBytes() { return totalBytes; },
+    tail: lastBytes,
     collected() {
-      const start = head.subarray(0, headBytes);
+      const start = kept.subarray(0, Math.min(headBytes, totalBytes));
       if (looksBinary(start.subarray(0, sniffBytes))) return { text: `binary, ${totalBytes} bytes`, totalBytes, truncated: false };
-      const contiguous = totalBytes <= headBytes + keepBytes;
-      if (contiguous) return clamped(shownText(Buffer.concat([start, tail()])), maxBytes, totalBytes);
-      const cut = clampEnds(shownText(withoutCutEnd(start)), shownText(withoutCutStart(tail())), { maxBytes, marker: plainMarker, totalBytes });
-      return { text: cut.text, totalBytes, truncated: true };
+      if (!isWrapped()) return clamped(shownText(kept.subarray(0, totalBytes)), maxBytes, totalBytes);
+      straighten();
+      const text = cutInPlace(kept, headBytes, maxBytes, totalBytes)
+        ?? clampEnds(shownText(withoutCutEnd(start)), shownText(withoutCutStart(kept.subarray(headBytes))), { maxBytes, marker: plainMarker, totalBytes }).text;
+      kept = Buffer.alloc(0);
+      return { text, totalBytes, truncated: true };
     },
   };
+}
+
+/** What `clampEnds` makes of the two ends in `kept`, the second of which begins at `secondAt`: moved together and decoded once, which takes half the time and memory.
+ *  Null, and nothing moved, where they are not text that is shown as it is. */
+function cutInPlace(kept: Buffer, secondAt: number, maxBytes: number, totalBytes: number): string | null {
+  const room = maxBytes - Buffer.byteLength(plainMarker(totalBytes)) - 2;
+  if (room < 2) return null;
+  const head = withoutCutEnd(kept.subarray(0, Math.ceil(room / 2)));
+  const tail = withoutCutStart(kept.subarray(Math.max(secondAt, kept.length - Math.floor(room / 2))));
+  if (![head, tail].every((part) => isUtf8(part) && !part.includes(0))) return null;
+  const marker = `\n${plainMarker(totalBytes - head.length - tail.length)}\n`;
+  const tailAt = head.length + kept.write(marker, head.length);
+  kept.copyWithin(tailAt, kept.length - tail.length);
+  return kept.toString('utf8', 0, tailAt + tail.length);
 }
 
 function clamped(text: string, maxBytes: number, totalBytes: number): CollectedOutput {

@@ -85,8 +85,10 @@ function opened({ path, buffer }: NamedPipe, release: () => void): OutputPipe {
   return {
     writeEnd,
     read(onData) {
+      let piece = buffer;
       const callback = (length: number): boolean => {
-        onData(buffer.subarray(0, length));
+        if (piece.length !== length) piece = buffer.subarray(0, length); // most are as long as the one before
+        onData(piece);
         return true;
       };
       const options: SocketConstructorOpts & Pick<ConnectOpts, 'onread'> = { fd: readEnd, readable: true, writable: false, onread: { buffer, callback } };

@@ -137,6 +137,19 @@ test.each(stores)('search in the %s store finds words in prompts, answers, argum
   await store.close();
 });
 
+test('the beginning of a very long output is found and shown as it was printed, of an error too', async () => {
+  const file = newFile();
+  const long = `the pelican's "nest"\nsecond\tline ${'and so on '.repeat(30_000)} flamingo`;
+  const failed = event(2, { kind: 'tool_result', content: 'failed', data: { tool_call_id: 'c1', name: 'bash', output: JSON.stringify({ error: 'Too long.', code: 'timeout', details: { output: long } }), success: false, duration_ms: 1 } });
+  await filled(file, [result(1, long), failed]);
+  const { store } = await openSqliteStore({ file, now: clock });
+  const hits = await store.search('"nest second line"', 5);
+  expect(hits.map((hit) => hit.seq)).toEqual([2, 1]);
+  for (const hit of hits) expect(hit.snippet).toContain('the pelican\'s "nest" second line and so on');
+  expect(await store.search('flamingo', 5)).toEqual([]);
+  await store.close();
+});
+
 test('a damaged index is built anew and the events stay', async () => {
   const file = newFile();
   const id = await filled(file, Array.from({ length: 50 }, (_, index) => event(index + 1, { content: `word${index} flamingo` })));

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { clampText } from '../../src/core/clamp.js';
+import { clampText, plainMarker } from '../../src/core/clamp.js';
 import { compareBytes } from '../../src/tools/byte-order.js';
 import { createListing } from '../../src/tools/listing.js';
 import { createOutputCollector } from '../../src/tools/output-collector.js';
@@ -16,6 +16,39 @@ test('a collected stream is what clamping the whole text gives, wherever its byt
     collector.add(bytes.subarray(at));
     const whole = clampText(text, maxBytes);
     expect(collector.collected()).toEqual({ text: whole.text, totalBytes: bytes.length, truncated: whole.omittedBytes > 0 });
+  }));
+});
+
+test('so is one with NULs, which are shown as two characters each', () => {
+  fc.assert(fc.property(fc.array(fc.constantFrom('a', 'é\0', '\u{1F600}', 'xyz\n', '\0b'), { maxLength: 120 }), fc.integer({ min: 60, max: 300 }), (parts, maxBytes) => {
+    const collector = createOutputCollector(maxBytes);
+    for (const part of parts) collector.add(Buffer.from(part));
+    const { totalBytes } = collector;
+    const whole = clampText(parts.join('').replaceAll('\0', String.raw`\0`), maxBytes, plainMarker, totalBytes > maxBytes ? totalBytes : undefined);
+    expect(collector.collected()).toEqual({ text: whole.text, totalBytes, truncated: whole.omittedBytes > 0 });
+  }));
+});
+
+test('bytes that are no text at a cut do not take the rest with them', () => {
+  const collector = createOutputCollector(100);
+  for (let i = 0; i < 300; i++) collector.add(Buffer.from([0x61, i % 20 === 0 ? 0xff : 0x62]));
+  const { text, totalBytes, truncated } = collector.collected();
+  expect([totalBytes, truncated, Buffer.byteLength(text) <= 100]).toEqual([600, true, true]);
+  expect(text).toMatch(/^a\uFFFD(ab)+a?\n\[… \d+ bytes omitted …\]\n[ab\uFFFD]+b$/);
+});
+
+test('what came last is at hand at any time, at least half of the budget of it', () => {
+  fc.assert(fc.property(fc.array(fc.uint8Array({ maxLength: 70 }), { maxLength: 40 }), fc.integer({ min: 20, max: 120 }), fc.nat(150), (chunks, maxBytes, wanted) => {
+    const collector = createOutputCollector(maxBytes);
+    let all = Buffer.alloc(0);
+    for (const chunk of chunks) {
+      collector.add(chunk);
+      all = Buffer.concat([all, chunk]);
+      const tail = collector.tail(wanted);
+      expect(tail.equals(all.subarray(all.length - tail.length))).toBe(true);
+      expect(tail.length).toBeGreaterThanOrEqual(Math.min(wanted, all.length, Math.ceil(maxBytes / 2)));
+      expect(tail.length).toBeLessThanOrEqual(wanted);
+    }
   }));
 });
 

@@ -1,6 +1,14 @@
 import { expect, test } from 'vitest';
-import { createStreamMask } from '../../src/core/stream-mask.js';
-import { createProgressStream } from '../../src/tools/progress-stream.js';
+import { createStreamMask, type StreamMask } from '../../src/core/stream-mask.js';
+import { createOutputCollector } from '../../src/tools/output-collector.js';
+import { createProgressStream, type ProgressStream } from '../../src/tools/progress-stream.js';
+
+/** What the bytes pass through on their way. */
+function piped(send: (chunk: string) => void, mask?: StreamMask): Pick<ProgressStream, 'end'> & { add(bytes: Buffer): void } {
+  const collector = createOutputCollector(1_000_000);
+  const stream = createProgressStream(collector, send, mask);
+  return { add: (bytes) => { collector.add(bytes); stream.moved(); }, end: stream.end };
+}
 
 const secret = 'secret-value-of-the-test';
 
@@ -8,7 +16,7 @@ const secret = 'secret-value-of-the-test';
 async function shown(pieces: readonly string[], apart: boolean): Promise<string> {
   let text = '';
   let told = (): void => undefined;
-  const stream = createProgressStream((chunk) => { text += chunk; told(); }, createStreamMask([{ form: secret, mark: '<hidden>' }]));
+  const stream = piped((chunk) => { text += chunk; told(); }, createStreamMask([{ form: secret, mark: '<hidden>' }]));
   for (const piece of pieces) {
     const next = new Promise<void>((resolve) => { told = resolve; });
     stream.add(Buffer.from(piece));
@@ -35,7 +43,7 @@ test('pieces of any size join to what was printed, character by character', asyn
   for (const size of [1, 3, 64, 1000]) {
     const bytes = Buffer.from(text);
     const chunks: string[] = [];
-    const stream = createProgressStream((chunk) => { chunks.push(chunk); });
+    const stream = piped((chunk) => { chunks.push(chunk); });
     for (let at = 0; at < bytes.length; at += size) stream.add(bytes.subarray(at, at + size));
     stream.end();
     expect(chunks.join('')).toBe(text);
