@@ -1,4 +1,4 @@
-import { applySgr, openSgr, sgrReset, type SgrState } from './sgr.js';
+import { applySgr, openSgr, sgrReset, withoutSgr, type SgrState } from './sgr.js';
 import { certainWidth, clusters, isCertain } from './width.js';
 
 /** One row of the terminal. `text` begins and ends without attributes. */
@@ -35,7 +35,7 @@ function wrapStyled(line: string, columns: number): Row[] {
   const state: SgrState = new Map();
   let text = '';
   let width = 0;
-  const certain = isCertain(line.replace(/\x1b\[[0-9;:]*m/g, ''));
+  const certain = isCertain(withoutSgr(line));
   const close = (): void => {
     rows.push({ text: state.size > 0 ? text + sgrReset : text, width, soft: rows.length > 0, certain });
     text = openSgr(state);

@@ -1,3 +1,4 @@
+import { withoutSgr } from './sgr.js';
 import { clusters } from './width.js';
 import type { Answer } from './answers.js';
 import { createTerminalModel, type Reflow, type ScreenSize, type Standing, type ModelLine, type TerminalModel } from './terminal-model.js';
@@ -43,6 +44,9 @@ const mostAstray = 12;
 /** Where the terminal was at the last answer, and the number of the first line of that. */
 interface Confirmed { readonly first: number; readonly model: (reflow: Reflow, astray: number) => TerminalModel }
 
+/** What was written before an answer, `atOnce` with the question. */
+interface Step { readonly text: string; readonly atOnce: boolean; readonly answer: Answer }
+
 class Account implements Ledger {
   readonly #reflow: () => readonly Reflow[];
   #confirmed: Confirmed;
@@ -51,9 +55,8 @@ class Account implements Ledger {
   #waiting = 0;
   /** Whether anything wide was ever written. */
   #wide = false;
-  /** What may have become of it, once an answer has shown another size than that which was thought. */
-  #models: readonly TerminalModel[] = [];
-  #last: Answer | null = null;
+  /** All since an answer has shown another size than that which was thought. */
+  #steps: readonly Step[] = [];
 
   constructor(start: Standing, reflow: () => readonly Reflow[]) {
     this.#confirmed = confirmedAt(start, null);
@@ -77,52 +80,68 @@ class Account implements Ledger {
     const asked = this.#asked.shift();
     if (!asked || asked.stale) return true;
     this.#waiting -= asked.text.length;
-    this.#last = answer;
-    if (this.#models.length === 0 && same(answer.size, asked.standing.size)) {
+    if (this.#steps.length === 0 && same(answer.size, asked.standing.size)) {
       this.#confirmed = confirmedAt(asked.standing, answer.row);
       return true;
     }
-    if (this.#models.length === 0) {
-      this.#models = this.#possible();
-    }
-    for (const model of this.#models) {
-      const early = asked.atOnce || same(answer.size, model.size);
-      if (!early) model.write(asked.text);
-      if (!same(answer.size, model.size)) model.resize(answer.size);
-      if (early) model.write(asked.text);
-    }
+    this.#steps = [...this.#steps, { text: asked.text, atOnce: asked.atOnce, answer }];
     return false;
   }
 
   place(now: Standing): Place | null {
-    const answer = this.#last;
-    const fits = ({ cursor, screenRow }: TerminalModel, rowToo: boolean): boolean => cursor.column === answer?.column && (!rowToo || screenRow === answer.row);
-    const sure = this.#wide && this.#models[0]?.rowIsSure === true;
-    const model = this.#models.find((one) => fits(one, true)) ?? (sure ? undefined : this.#models.find((one) => fits(one, false))) ?? this.#models[0];
-    if (!model || !answer) return null;
-    if (sure) model.moveTo(answer.row);
+    const answer = this.#steps.at(-1)?.answer;
+    if (!answer) return null;
+    const model = this.#likeliest(answer);
+    if (this.#isSure(model)) model.moveTo(answer.row);
     const { first } = this.#confirmed;
-    this.#models = [];
-    this.#confirmed = { first, model: (_, astray) => model.copy(answer.row, astray) };
+    this.#steps = [];
+    this.#confirmed = { first, model: (kind, astray) => model.copy(answer.row, kind, astray) };
     return locate(model, first, now, model.cursor.row - answer.row);
   }
 
-  /** What may have become of the screen. Without wide characters the cursor of tmux does not go astray. */
-  #possible(): readonly TerminalModel[] {
-    return this.#reflow().flatMap((kind) => Array.from({ length: kind === 'all as tmux' && this.#wide ? mostAstray + 1 : 1 }, (_, lines) => this.#confirmed.model(kind, lines)));
+  /** What has become of the screen, as far as the answer tells. Without wide characters the cursor of tmux does not go astray. */
+  #likeliest(answer: Answer): TerminalModel {
+    const kinds = this.#reflow().flatMap((kind) => Array.from({ length: kind === 'all as tmux' && this.#wide ? mostAstray + 1 : 1 }, (_, astray) => ({ kind, astray })));
+    const models: TerminalModel[] = [];
+    for (const { kind, astray } of kinds) {
+      const model = replay(this.#confirmed.model(kind, astray), this.#steps);
+      if (model.cursor.column === answer.column && (model.rowIs === 'unknown' || model.screenRow === answer.row)) return model;
+      models.push(model);
+    }
+    const [first = replay(this.#confirmed.model('all', 0), this.#steps)] = models;
+    return (this.#isSure(first) ? undefined : models.find(({ cursor }) => cursor.column === answer.column)) ?? first;
   }
+
+  #isSure(model: TerminalModel): boolean { return this.#wide && model.rowIs === 'sure'; }
 
   restart(now: Standing): void {
     this.#asked = this.#asked.map((asked) => ({ ...asked, text: '', stale: true }));
     this.#since = '';
     this.#waiting = 0;
-    this.#models = [];
+    this.#steps = [];
     this.#confirmed = confirmedAt(now, null);
   }
 }
 
 function confirmedAt(standing: Standing, row: number | null): Confirmed {
-  return { first: standing.first, model: (reflow, astray) => createTerminalModel(standing, row, reflow, astray) };
+  let model: TerminalModel | null = null;
+  return {
+    first: standing.first,
+    model: (reflow, astray) => {
+      model ??= createTerminalModel(standing, row, reflow);
+      return model.copy(model.screenRow, reflow, astray);
+    },
+  };
+}
+
+function replay(model: TerminalModel, steps: readonly Step[]): TerminalModel {
+  for (const { text, atOnce, answer } of steps) {
+    const early = atOnce || same(answer.size, model.size);
+    if (!early) model.write(text);
+    if (!same(answer.size, model.size)) model.resize(answer.size);
+    if (early) model.write(text);
+  }
+  return model;
 }
 
 function same(left: ScreenSize, right: ScreenSize): boolean {
@@ -133,7 +152,7 @@ function same(left: ScreenSize, right: ScreenSize): boolean {
  *  first row of the screen (`top`) belongs to. `first` is the number of the model's first line. */
 function locate(model: TerminalModel, first: number, now: Standing, top: number): Place {
   const seen = model.lines();
-  const wanted = createTerminalModel(now, null, 'none').lines();
+  const wanted = wantedLines(now);
   const right = firstWrong(seen, first, wanted, now.first);
   const line = Math.min(right, now.first + now.printed.length - (now.open ? 1 : 0));
   const row = seen[line - first]?.row ?? top;
@@ -142,14 +161,25 @@ function locate(model: TerminalModel, first: number, now: Standing, top: number)
   const cut = seen[index];
   if (!cut) return { up, line, offset: 0 };
   const offset = cut.heights.slice(0, top - cut.row).reduce((sum, width) => sum + width, 0);
-  const above = wanted[first + index - now.first]?.text.startsWith(startOf(cut.text, offset)) === true;
+  const above = wanted[first + index - now.first]?.startsWith(startOf(cut.text, offset)) === true;
   return first + index < right || (first + index === right && above) ? { up, line: first + index, offset } : { up, line, offset: 0 };
 }
 
+/** The texts of the lines that should stand there. */
+function wantedLines({ printed, rows, open }: Standing): readonly string[] {
+  const lines = printed.map(withoutSgr);
+  for (const [index, { text, soft }] of rows.entries()) {
+    const joins = index === 0 ? open : soft;
+    if (joins && lines.length > 0) lines.push((lines.pop() ?? '') + withoutSgr(text));
+    else lines.push(withoutSgr(text));
+  }
+  return lines;
+}
+
 /** The number of the first line that is not as it is wanted. */
-function firstWrong(seen: readonly ModelLine[], firstSeen: number, wanted: readonly ModelLine[], firstWanted: number): number {
+function firstWrong(seen: readonly ModelLine[], firstSeen: number, wanted: readonly string[], firstWanted: number): number {
   let number = Math.max(firstSeen, firstWanted);
-  while (number < firstWanted + wanted.length && seen[number - firstSeen]?.text.trimEnd() === wanted[number - firstWanted]?.text.trimEnd()) number++;
+  while (number < firstWanted + wanted.length && seen[number - firstSeen]?.text.trimEnd() === wanted[number - firstWanted]?.trimEnd()) number++;
   return number;
 }
 

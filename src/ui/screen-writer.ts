@@ -1,4 +1,5 @@
 import { RowPainter, type Change, type RowPlace } from './row-painter.js';
+import { printable, type Printable } from './printable.js';
 import { PrintedLines } from './printed-lines.js';
 import { dropColumns, emptyRow, takeColumns, wrapLine, type Row } from './rows.js';
 import type { Answer } from './answers.js';
@@ -18,11 +19,7 @@ const mostWaiting = 262_144;
  *  was made for must not scroll off the screen, where it could not be made good. */
 const mostAtOnce = 1;
 
-interface Frame { readonly target: readonly Row[]; readonly cursor: RowPlace; readonly committed: number; readonly printed: Printed }
-
-/** What a frame prints of the pending lines, the columns of the open line that stand above then, and what stays below: of a line that goes on
- *  only whole rows are printed, so that the first live row always begins a row. */
-interface Printed { readonly lines: readonly string[]; readonly head: number; readonly rest: string }
+interface Frame { readonly target: readonly Row[]; readonly cursor: RowPlace; readonly committed: number; readonly printed: Printable }
 
 interface Waiting { readonly frame: Frame; readonly change: Change; readonly textLines: number }
 
@@ -42,6 +39,8 @@ class Writer implements Screen {
   #textLines = 0;
   readonly #printed = new PrintedLines();
   #lastAnswer: Answer | null = null;
+  /** What stands below the cursor is still to be erased. */
+  #uncleared = false;
   /** A frame of which the terminal has got no more than the way to its first change. */
   #waiting: Waiting | null = null;
   #wrapped = new Map<string, readonly Row[]>();
@@ -67,7 +66,7 @@ class Writer implements Screen {
   }
 
   draw(live: Live): boolean {
-    const printed = this.#printable(live.lines[0] ?? '');
+    const printed = printable(this.#pending, this.#pendingPartial, { next: live.lines[0] ?? '', columns: this.#size.columns, head: this.#headColumns });
     const committed = this.#wrapAll(printed.lines, this.#headColumns > 0);
     const lines = live.lines.map((line, index) => (index === 0 ? printed.rest + line : line));
     const all = lines.map((line, index) => this.#wrap(line, index === 0 && printed.head > 0));
@@ -79,7 +78,9 @@ class Writer implements Screen {
     this.#wrapped = new Map(lines.map((line, index) => [line, all[index] ?? []]));
     const frame = { target, cursor: { row: committed.length + Math.max(0, cursorRow - skipped), column: live.cursor.column }, committed: committed.length, printed };
     const textLines = skipped > 0 ? 0 : live.text ?? 0;
-    if (target.length - this.#painter.painted.length > mostAtOnce && this.#options.quick?.() === true && this.#goToChange(frame, textLines)) return true;
+    const many = this.#uncleared || target.length - this.#painter.painted.length > mostAtOnce;
+    if (many && this.#options.quick?.() === true && this.#goToChange(frame, textLines)) return true;
+    this.#clear();
     this.#textLines = textLines;
     this.#frame(frame);
     return false;
@@ -122,11 +123,12 @@ class Writer implements Screen {
   control(sequence: string): void { this.#options.write(sequence); }
 
   close(): void {
-    this.draw({ lines: [''], cursor: { line: 0, column: 0 } });
+    if (this.draw({ lines: [''], cursor: { line: 0, column: 0 } })) this.settle();
   }
 
   restart(size: ScreenSize): void {
     this.#waiting = null;
+    this.#uncleared = false;
     this.#size = size;
     this.#painter.columns = size.columns;
     this.#painter.assume([emptyRow], 0, 0);
@@ -148,8 +150,8 @@ class Writer implements Screen {
     return { size: this.#size, printed: this.#printed.lines, first: this.#printed.first, open: this.#headColumns > 0, rows: painted, row, column };
   }
 
-  /** Moves up to where the screen is still right, erases below, and has printed again what is gone from there. Erases from the second column
-   *  on: tmux takes `ESC[J` in the home position for a clear screen and puts what it erases into the scrollback. */
+  /** Moves to where the screen is still right, and has printed again what is gone from there. What stands below is erased with the next frame:
+   *  the terminal may have got another size again, and erasing cannot be undone. */
   #goTo(place: Place): Lost {
     const { up, line, offset } = place;
     const live = this.#printed.end - (this.#headColumns > 0 ? 1 : 0);
@@ -159,12 +161,21 @@ class Writer implements Screen {
     else this.#takeLost(line - live, offset);
     const left = again ? lost : this.#dropLost(lost);
     const soft = this.#headColumns > 0;
-    this.#write(`\r${up > 0 ? `\x1b[${up}A` : ''}${up < 0 ? `\x1b[${-up}B` : ''}\x1b[C\x1b[J\r${soft ? '' : '\x1b[K'}`);
+    this.#write(`\r${up > 0 ? `\x1b[${up}A` : ''}${up < 0 ? `\x1b[${-up}B` : ''}`);
+    this.#uncleared = true;
     this.#painter.columns = this.#size.columns;
     // In a row that goes on, the first column may hold something still: it would not be one line with the row above if it were erased.
     this.#painter.assume([soft ? { text: ' ', width: 1, soft, certain: false } : emptyRow], 0, 0);
     this.#wrapped.clear();
     return left;
+  }
+
+  /** Erases what stands below from the second column on: tmux takes `ESC[J` in the home position for a clear screen and puts what it erases
+   *  into the scrollback. */
+  #clear(): void {
+    if (!this.#uncleared) return;
+    this.#uncleared = false;
+    this.#write(`\x1b[C\x1b[J\r${this.#painter.painted[0]?.soft === true ? '' : '\x1b[K'}`);
   }
 
   /** How much of it was text on its way into the scrollback. Its last line may have grown since it was painted: it counts by its columns. */
@@ -211,22 +222,6 @@ class Writer implements Screen {
     this.#printed.add(lines, open, 2 * this.#size.rows);
   }
 
-  /** `next` is what the last pending line goes on with, where it does. */
-  #printable(next: string): Printed {
-    const last = this.#pending.at(-1);
-    if (last === undefined) return { lines: [], head: this.#headColumns, rest: '' };
-    if (!this.#pendingPartial) return { lines: this.#pending, head: 0, rest: '' };
-    const columns = textWidth(last);
-    let whole = 0;
-    for (const { width } of wrapLine(last + next, this.#size.columns)) {
-      if (whole + width > columns) break;
-      whole += width;
-    }
-    const before = this.#pending.slice(0, -1);
-    const head = whole + (before.length === 0 ? this.#headColumns : 0);
-    return { lines: whole > 0 ? [...before, takeColumns(last, whole)] : before, head, rest: dropColumns(last, whole) };
-  }
-
   #wrapAll(lines: readonly string[], continues: boolean): Row[] {
     return lines.flatMap((line, index) => this.#wrap(line, continues && index === 0));
   }
@@ -265,6 +260,7 @@ class Writer implements Screen {
 
   #append({ frame, change, textLines }: Waiting): void {
     const out = this.#painter.append(frame.target, change, frame.cursor);
+    this.#uncleared = false;
     this.#textLines = textLines;
     this.#painted(frame);
     this.#ledger.wrote(out);

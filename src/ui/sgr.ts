@@ -40,6 +40,10 @@ export function openSgr(state: SgrState): string {
   return state.size === 0 ? '' : `\x1b[${[...state.values()].join(';')}m`;
 }
 
+export function withoutSgr(text: string): string {
+  return text.replace(/\x1b\[[0-9;:]*m/g, '');
+}
+
 /** Lines of a styled text, each standing for itself: what was on at a line end is switched on again in the next line. */
 export function splitStyledLines(text: string): string[] {
   const lines = text.split('\n');

@@ -1,5 +1,6 @@
 import type { Row } from './rows.js';
 import { wrapLine } from './rows.js';
+import { withoutSgr } from './sgr.js';
 import { clusters } from './width.js';
 
 export interface ScreenSize { readonly columns: number; readonly rows: number }
@@ -33,14 +34,14 @@ export interface TerminalModel {
   readonly cursor: { readonly row: number; readonly column: number };
   /** Which row of the screen the cursor should be in, as far as that is known. */
   readonly screenRow: number;
-  /** Whether that is beyond doubt, wherever the cursor has gone. */
-  readonly rowIsSure: boolean;
+  /** Whether that is beyond doubt, wherever the cursor has gone, or cannot be known. */
+  readonly rowIs: 'sure' | 'likely' | 'unknown';
   resize(size: ScreenSize): void;
   write(text: string): void;
   /** The lines from `first` of the standing on; `heights` are the columns of their rows. */
   lines(): readonly ModelLine[];
-  /** The same once more, to go on with by itself; the cursor is known to be in row `screenRow` of the screen. */
-  copy(screenRow: number, astray?: number): TerminalModel;
+  /** The same once more, to go on with by itself, as another kind of terminal; the cursor is known to be in row `screenRow` of the screen. */
+  copy(screenRow: number, reflow: Reflow, astray?: number): TerminalModel;
   /** The cursor is in row `screenRow` of the screen, whatever was thought. */
   moveTo(screenRow: number): void;
 }
@@ -65,8 +66,8 @@ class Model implements TerminalModel {
   #column: number;
   #top: number;
   readonly #astray: number;
-  rowIsSure = false;
-  #inDoubt = false;
+  rowIs: 'sure' | 'likely' | 'unknown' = 'likely';
+  #grown = false;
 
   constructor(size: ScreenSize, reflow: Reflow, astray: number, rows: Cells[], cursor: { readonly row: number; readonly column: number }, top: number) {
     this.size = size;
@@ -88,9 +89,9 @@ class Model implements TerminalModel {
 
   moveTo(screenRow: number): void { this.#row = Math.max(0, this.#top + screenRow); }
 
-  copy(screenRow: number, astray = 0): TerminalModel {
+  copy(screenRow: number, reflow: Reflow, astray = 0): TerminalModel {
     const rows = this.#rows.map(({ cells, soft }) => ({ cells: [...cells], soft }));
-    return new Model(this.size, this.#reflow, astray, rows, { row: this.#row, column: this.#column }, this.#row - screenRow);
+    return new Model(this.size, reflow, astray, rows, { row: this.#row, column: this.#column }, this.#row - screenRow);
   }
 
   get screenRow(): number { return this.#row - this.#top; }
@@ -117,11 +118,8 @@ class Model implements TerminalModel {
       const below = Math.max(0, this.#top + this.size.rows - 1 - this.#row);
       this.#rows.length = Math.min(this.#rows.length, Math.max(this.#row + 1, this.#top + this.size.rows - Math.min(below, -more)));
       this.#top += Math.max(0, -more - below);
-    } else if (this.#top > 0) {
-      // Whether there is so much in the scrollback is not known.
-      this.#inDoubt ||= more > this.#top;
-      this.#top -= more;
-    }
+    } else if (this.#top > 0) this.#top -= more;
+    this.#grown ||= more > 0;
     const from = this.size.columns;
     this.size = size;
     if (from !== size.columns) this.#rewrap(size.columns);
@@ -170,7 +168,8 @@ class Model implements TerminalModel {
     const below = Math.max(0, this.#top + size.rows - this.#rows.length);
     this.#rows = rows;
     this.#top = rows.length + below - size.rows;
-    this.rowIsSure = this.#top >= 0 && !this.#inDoubt;
+    // How much a higher window gets back from the scrollback depends on what had gone there how.
+    this.rowIs = this.#top >= 0 && !this.#grown ? 'sure' : 'unknown';
     this.#row = cursor;
     const group = this.#groups().findLast(({ from }) => from <= cursor);
     const line = group && this.#astray > 0 ? this.#groups().filter(({ from }) => from < group.from).at(-this.#astray) : undefined;
@@ -254,7 +253,7 @@ class Model implements TerminalModel {
 
 function cellsOf(text: string): string[] {
   const cells: string[] = [];
-  for (const { text: cluster, width } of clusters(text.replace(/\x1b\[[0-9;:]*m/g, ''))) {
+  for (const { text: cluster, width } of clusters(withoutSgr(text))) {
     if (width === 0) cells.push(...cells.splice(-1).map((cell) => cell + cluster));
     else cells.push(cluster, ...(width === 2 ? [''] : []));
   }

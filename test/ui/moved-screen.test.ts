@@ -8,21 +8,23 @@ import { openRepl, shown, type Harness } from './repl-harness.js';
 import { createEmulator, type Emulator } from './terminal-emulator.js';
 
 /** A terminal that reads what it is sent when it is told to, as one behind a line does. */
-interface Slow { readonly terminal: Emulator; read(): Promise<void> }
+interface Slow { readonly terminal: Emulator; read(): Promise<void>; /** What was sent so far, not what it answers to. */ readOnce(): Promise<void> }
 
 function slowTerminal(reflow: Reflow): Slow {
   const terminal = createEmulator(80, 24, reflow);
   let sent: string[] = [];
+  const readOnce = async (): Promise<void> => {
+    const texts = sent;
+    sent = [];
+    for (const text of texts) terminal.write(text);
+    await terminal.settle();
+  };
   return {
+    readOnce,
     terminal: { ...terminal, write: (text) => { sent.push(text); } },
     read: async () => {
       // What it answers may bring more.
-      while (sent.length > 0) {
-        const texts = sent;
-        sent = [];
-        for (const text of texts) terminal.write(text);
-        await terminal.settle();
-      }
+      while (sent.length > 0) await readOnce();
     },
   };
 }
@@ -156,4 +158,26 @@ test('while sizes change nothing more is printed, but keys are shown; it goes on
   harness.tick(300);
   await harness.settle();
   expect(shown(harness.terminal).filter((row) => /early|late|❯/.test(row))).toEqual(['❯ go', 'early late', '❯ kkk']);
+});
+
+test('after a new size nothing is erased before the terminal has said that the cursor is where it should be: another size may have come', async () => {
+  const slow = slowTerminal('all but the cursor');
+  const harness = openRepl({ terminal: slow.terminal });
+  harness.type('go\r');
+  harness.session.stream('some text');
+  harness.tick(40);
+  await slow.read();
+  harness.tick(40);
+  await slow.read();
+  const erased = (): number => slow.terminal.sent().split('\x1b[J').length;
+  const before = erased();
+  await slow.terminal.resize(30, 24);
+  await harness.resize(30, 24);
+  const counts: number[] = [];
+  for (let i = 0; i < 3; i++) {
+    await slow.readOnce();
+    counts.push(erased() - before);
+  }
+  // The question where it is; the way to the first change, and the question again; the frame.
+  expect(counts).toEqual([0, 0, 1]);
 });

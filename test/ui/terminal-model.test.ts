@@ -21,10 +21,13 @@ test('knows where the last row stands in tmux, and that its cursor gets to the e
   const standing: Standing = { size: { columns: 40, rows: 12 }, printed: Array.from({ length: 20 }, () => 'x'.repeat(60)), first: 0, open: false, rows, row: 2, column: 2 };
   const cursors = [0, 1, 2].map((astray) => {
     const model = createTerminalModel(standing, 11, 'all as tmux', astray);
-    model.resize({ columns: 80, rows: 14 });
-    return [model.screenRow, model.cursor.column, model.rowIsSure];
+    model.resize({ columns: 80, rows: 12 });
+    return [model.screenRow, model.cursor.column, model.rowIs];
   });
-  expect(cursors).toEqual([[13, 2, true], [12, 6, true], [11, 0, true]]);
+  expect(cursors).toEqual([[11, 2, 'sure'], [10, 6, 'sure'], [9, 0, 'sure']]);
+  const higher = createTerminalModel(standing, 11, 'all as tmux');
+  higher.resize({ columns: 80, rows: 14 });
+  expect(higher.rowIs).toBe('unknown');
 });
 
 test.each<Reflow>(['all', 'all but the cursor'])('says where things stand after new sizes and what was written for an old one, in a terminal that wraps %s anew', async (reflow) => {
