@@ -26,7 +26,7 @@ export async function lostEvents(store: Store, database: string, wish: SessionWi
 export async function explainMissing(error: unknown, store: Store, database: string, wish: SessionWish, cwd: string): Promise<unknown> {
   if (!(error instanceof CliError)) return error;
   const wanted = wish.resume?.trim().toLowerCase();
-  const gone = await goneSession(store, readMarks(database), (mark) => (wanted === undefined ? mark.cwd === cwd : wanted.length > 3 && mark.sessionId.startsWith(wanted)));
+  const gone = await goneSession(store, readMarks(database), (mark) => (wanted === undefined ? mark.cwd === cwd : wanted.length > 3 && mark.sessionId.toLowerCase().startsWith(wanted)));
   return gone === null ? error : new CliError(error.exitCode, error.message, `Session ${gone.sessionId} was recorded with ${events(gone.seq)} and is gone: ${cause}. ${error.hint}`.trim());
 }
 

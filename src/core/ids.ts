@@ -1,10 +1,11 @@
-/** A UUIDv7 (RFC 9562, 5.7): sorts by creation time. `random` holds at least 10 bytes. */
-export function uuidv7(unixMs: number, random: Uint8Array): string {
-  const bytes = new Uint8Array(16);
-  for (let i = 0; i < 6; i++) bytes[i] = Math.floor(unixMs / 2 ** (8 * (5 - i))) & 0xff;
-  bytes.set(random.subarray(0, 10), 6);
-  bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x70;
-  bytes[8] = ((bytes[8] ?? 0) & 0x3f) | 0x80;
-  const hex = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('');
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join('-');
+const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+const timeDigits = 10;
+const randomDigits = 16;
+
+/** A ULID: 26 characters that sort by creation time, ten of time and sixteen of chance. `random` holds at least 16 bytes. Source: github.com/ulid/spec. */
+export function ulid(unixMs: number, random: Uint8Array): string {
+  let text = '';
+  for (let digit = timeDigits - 1; digit >= 0; digit--) text += alphabet[Math.floor(unixMs / 32 ** digit) % 32] ?? '';
+  for (const byte of random.subarray(0, randomDigits)) text += alphabet[byte % 32] ?? '';
+  return text;
 }

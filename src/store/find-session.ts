@@ -20,7 +20,16 @@ export function findSession(index: SessionIndex, text: string): SessionMatch {
   if (wanted === '') return { found: 'none', nearest: [] };
   const exact = index.byId(wanted);
   if (exact) return { found: 'one', session: exact };
-  return match(index.byPrefix(wanted.toLowerCase(), maxMatches)) ?? match(byTitle(index, wanted)) ?? { found: 'none', nearest: suggestions(index, wanted) };
+  return match(byStart(index, wanted)) ?? match(byTitle(index, wanted)) ?? { found: 'none', nearest: suggestions(index, wanted) };
+}
+
+/** Ids are in capitals; those of earlier versions and of other programs need not be. */
+function byStart(index: SessionIndex, text: string): readonly SessionRow[] {
+  for (const start of [text.toUpperCase(), text.toLowerCase(), text]) {
+    const found = index.byPrefix(start, maxMatches);
+    if (found.length > 0) return found;
+  }
+  return [];
 }
 
 function match(sessions: readonly SessionRow[]): SessionMatch | null {
@@ -40,7 +49,7 @@ function suggestions(index: SessionIndex, text: string): readonly string[] {
   const recent = index.recent(maxCompared);
   const titles = recent.flatMap((session) => (session.title === null ? [] : [session.title]));
   const containing = titles.filter((title) => title.toLowerCase().includes(text.toLowerCase()));
-  const idByStart = new Map(recent.map((session) => [session.id.slice(0, text.length), session.id]));
+  const idByStart = new Map(recent.map((session) => [session.id.slice(0, text.length).toLowerCase(), session.id]));
   const ids = nearest(text.toLowerCase(), [...idByStart.keys()]).flatMap((start) => idByStart.get(start) ?? []);
   return [...new Set([...containing, ...nearest(text, titles), ...ids])].slice(0, 3);
 }

@@ -79,3 +79,9 @@ test('a session that is removed leaves nothing of it in a kept frame', async () 
   expect((await agent(at, ['sessions', 'rm', row?.id ?? ''])).code).toBe(0);
   expect(existsSync(folder)).toBe(false);
 });
+
+test('a REPL left without a word leaves no session', async () => {
+  const at = place();
+  await opened(at, [], /\/help/);
+  expect(JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout)).toEqual([]);
+});

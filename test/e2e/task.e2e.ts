@@ -10,14 +10,14 @@ const repository = fileURLToPath(new URL('../..', import.meta.url));
 
 /** Finds a broken function in a copy of this repository, mends it and runs its test: five different tools, six turns. */
 const task: readonly Turn[] = [
-  { text: 'I look for the file first.', calls: [{ name: 'glob', arguments: { pattern: 'src/core/i*.ts' } }, { name: 'grep', arguments: { pattern: 'function uuidv7', path: 'src' } }] },
+  { text: 'I look for the file first.', calls: [{ name: 'glob', arguments: { pattern: 'src/core/i*.ts' } }, { name: 'grep', arguments: { pattern: 'function ulid', path: 'src' } }] },
   { calls: [{ name: 'file_read', arguments: { path: 'src/core/ids.ts' } }] },
   { calls: [{ name: 'bash', arguments: { command: 'node check.mjs' } }] },
-  { calls: [{ name: 'file_edit', arguments: { path: 'src/core/ids.ts', old_string: '| 0x60;', new_string: '| 0x70;' } }] },
+  { calls: [{ name: 'file_edit', arguments: { path: 'src/core/ids.ts', old_string: '30 ** digit', new_string: '32 ** digit' } }] },
   { calls: [{ name: 'bash', arguments: { command: 'node check.mjs' } }] },
   { text: 'The version bits were wrong; the test passes now.' },
 ];
-const check = "import { readFileSync } from 'node:fs';\nif (!readFileSync('src/core/ids.ts', 'utf8').includes('0x70')) { console.error('version bits are wrong'); process.exit(1); }\nconsole.log('ok');\n";
+const check = "import { readFileSync } from 'node:fs';\nif (!readFileSync('src/core/ids.ts', 'utf8').includes('32 ** digit')) { console.error('the base is wrong'); process.exit(1); }\nconsole.log('ok');\n";
 
 test.each([
   ['openai-chat', (url: string) => ({ OPENAI_API_KEY: 'k-0123456789', OPENAI_BASE_URL: `${url}/v1`, AGENT_MODEL: 'openai/m' })],
@@ -26,7 +26,7 @@ test.each([
 ] as const)('over %s and real HTTP a task on a real checkout ends with an edit that makes a failing test pass', async (wire, environment) => {
   const at = place();
   cpSync(join(repository, 'src'), join(at.work, 'src'), { recursive: true });
-  const broken = readFileSync(join(at.work, 'src/core/ids.ts'), 'utf8').replace('| 0x70;', '| 0x60;');
+  const broken = readFileSync(join(at.work, 'src/core/ids.ts'), 'utf8').replace('32 ** digit', '30 ** digit');
   writeFileSync(join(at.work, 'src/core/ids.ts'), broken);
   writeFileSync(join(at.work, 'check.mjs'), check);
   execFileSync('git', ['init', '-q', at.work]);

@@ -25,14 +25,12 @@ DROP TABLE events_fts;
 CREATE VIRTUAL TABLE events_fts USING fts5(text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
 INSERT INTO events_fts(rowid, text) SELECT id, text FROM search_text;
 UPDATE search_state SET indexed_to = (SELECT max(id) FROM events);
-DROP VIEW v_requests;
-CREATE VIEW v_requests AS SELECT session_id, seq FROM events WHERE kind = 'usage';
 PRAGMA user_version = 5;`;
 
 const usage = { response_id: 'r2', provider: 'openai', model: 'gpt-5.2', input_tokens: 8, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: 0.25 };
 const events = [event(1, { content: 'find the pink flamingo' }), event(2, { kind: 'usage', content: null, data: usage }), event(3, { kind: 'assistant', content: 'no flamingo, pink or not', data: { response_id: 'r2' } })];
 
-/** Rows as that version wrote them: links of 32 bytes, nothing left out. Gives the id of a session with `events` that this very process holds. */
+/** Rows as that version wrote them: links of 32 bytes. Gives the id of a session with `events` that this very process holds. */
 async function madeByFifth(file: string): Promise<string> {
   const { store } = await openSqliteStore({ file, now: clock });
   const row = sessionRow({ title: 'Birds', directoryId: 'here' });

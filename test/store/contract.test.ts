@@ -82,6 +82,7 @@ describe.each(stores)('the %s store', (_name, open) => {
       sessionRow({ id: '0199cccc-0000-7000-8000-000000000004', title: 'two words' }),
       sessionRow({ id: '0199dddd-0000-7000-8000-000000000005', title: 'two words' }),
       sessionRow({ id: '0199eeee-0000-7000-8000-000000000006', title: 'Über alles' }),
+      sessionRow({ id: '01K6XYZABCDEFGHJKMNPQRSTVW' }),
     ];
     for (const row of rows) await store.createSession(row);
     const found = async (text: string): Promise<readonly string[]> => {
@@ -98,6 +99,9 @@ describe.each(stores)('the %s store', (_name, open) => {
       ['0199cccc', [rows[3]!.id]],
       ['0199CCCC-', [rows[4]!.id]],
       ['0199b', [rows[2]!.id]],
+      ['01K6X', [rows[7]!.id]],
+      ['01k6xyz', [rows[7]!.id]],
+      ['01K6XYA', ['none', rows[7]!.id]],
       ['0199aaaa', [rows[1]!.id, rows[0]!.id]],
       [' Fix the build ', [rows[0]!.id]],
       ['only ONE', [rows[3]!.id]],

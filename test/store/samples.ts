@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { Event } from '../../src/core/event.js';
-import { uuidv7 } from '../../src/core/ids.js';
+import { ulid } from '../../src/core/ids.js';
 import type { SessionRow } from '../../src/core/store.js';
 
 /** A clock that moves one millisecond with every look. */
@@ -17,7 +17,7 @@ export const clock = tickingClock();
 export function sessionRow(change: Partial<SessionRow> = {}): SessionRow {
   const createdAt = change.createdAt ?? clock();
   return {
-    id: uuidv7(createdAt, crypto.getRandomValues(new Uint8Array(10))),
+    id: ulid(createdAt, crypto.getRandomValues(new Uint8Array(16))),
     parentId: null, cwd: '/work/project', title: null, provider: 'offline', model: 'offline', createdAt, updatedAt: createdAt, ...change,
   };
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Event } from '../../core/event.js';
-import { uuidv7 } from '../../core/ids.js';
+import { ulid } from '../../core/ids.js';
 import type { SessionRow, Store } from '../../core/store.js';
 import { CliError, exit } from '../cli-error.js';
 import { directoryId } from '../directory-id.js';
@@ -24,7 +24,7 @@ export interface OpenedSession {
 }
 
 export function newSessionId(now: () => number): string {
-  return uuidv7(now(), randomBytes(10));
+  return ulid(now(), randomBytes(16));
 }
 
 /** Finds, forks or makes the session and takes its lease. Throws a `CliError` with exit code 7 where that cannot be. */

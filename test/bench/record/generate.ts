@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { uuidv7 } from '../../../src/core/ids.js';
+import { ulid } from '../../../src/core/ids.js';
 import { chainLink, eventChecksum, eventDigests } from '../../../src/store/event-hash.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 
@@ -36,7 +36,7 @@ export async function generateStore({ file, events, perSession, longest }: Sizes
   let longestId = '';
   while (written < events) {
     const size = Math.min(events - written, written === 0 ? longest : perSession);
-    const id = uuidv7(time, crypto.getRandomValues(new Uint8Array(10)));
+    const id = ulid(time, crypto.getRandomValues(new Uint8Array(16)));
     if (written === 0) longestId = id;
     db.transaction(() => {
       session.run(id, `/work/project-${Math.floor(written / perSession) % 40}`, 'offline', 'offline', time, time);
