@@ -7,7 +7,8 @@ const largeOutput = String.raw`replace(replace(replace(substr(data_json, instr(d
 
 /** Without what made a record larger than what it holds. Costs are indexed only where there are any; of sessions there are so few that titles and
  *  directories need no index. A lease needs no number of its own. The full-text index knows in which events a word occurs and no longer where in them: a
- *  phrase is looked for in their texts. It is made anew with the next search, half a page at a time, so that two fit on one. A result without changes is not parsed to learn that. */
+ *  phrase is looked for in their texts. It is made anew with the next search, half a page at a time, so that two fit on one. Of a `usage` event what goes
+ *  without saying is not stored (`usage-data.ts`); `v_requests` supplies it. A result without changes is not parsed to learn that. */
 export const compactSchema = `
 DROP INDEX IF EXISTS sessions_title;
 DROP INDEX IF EXISTS sessions_dir_id;
@@ -45,4 +46,16 @@ CREATE VIEW search_text(id, text) AS SELECT id, CASE kind
     WHEN 'shell' THEN coalesce(json_extract(data_json, '$.command'), '') || char(10) || substr(coalesce(content, ''), 1, 16384)
     ELSE substr(coalesce(content, ''), 1, 16384) END
   FROM events WHERE kind IN ('user', 'assistant', 'tool_call', 'tool_result', 'shell');
+
+DROP VIEW v_requests;
+CREATE VIEW v_requests AS
+SELECT e.session_id, e.seq, e.created_at, s.cwd, e.response_id, json_extract(e.data_json, '$.provider') AS provider, json_extract(e.data_json, '$.model') AS model,
+  coalesce(json_extract(e.data_json, '$.input_tokens'), 0) AS input_tokens, coalesce(json_extract(e.data_json, '$.output_tokens'), 0) AS output_tokens,
+  coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0) AS cache_read_tokens, coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS cache_write_tokens,
+  json_extract(e.data_json, '$.cost_usd') AS cost_usd,
+  (SELECT count(*) FROM events c WHERE c.session_id = e.session_id AND c.seq > e.seq AND c.kind = 'tool_call'
+    AND json_extract(c.data_json, '$.response_id') = e.response_id
+    AND c.seq < coalesce((SELECT n.seq FROM events n WHERE n.session_id = e.session_id AND n.seq > e.seq AND n.kind IN ('usage', 'user')
+      ORDER BY n.seq LIMIT 1), 9e15)) AS tool_calls
+FROM (SELECT *, coalesce(json_extract(data_json, '$.response_id'), 'r' || seq) AS response_id FROM events WHERE kind = 'usage') e JOIN sessions s ON s.id = e.session_id;
 `;

@@ -3,6 +3,7 @@ import type { Event } from '../core/event.js';
 import type { Connection } from './connection.js';
 import { eventChecksum } from './event-hash.js';
 import { StoreError } from './store-error.js';
+import { fullUsage } from './usage-data.js';
 
 interface EventRow {
   readonly seq: number; readonly kind: string; readonly content: string | null; readonly data_json: string | null; readonly created_at: number;
@@ -65,14 +66,18 @@ function readPage({ sql }: Connection, sessionId: string, after: number): readon
       || ',"data":' || coalesce(data_json, 'null') || ',"createdAt":' || created_at || '}', ',') AS text
     FROM (SELECT seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ${pageRows})`).get(sessionId, after);
   try {
-    return JSON.parse(`[${page?.text ?? ''}]`) as readonly Event[];
+    return (JSON.parse(`[${page?.text ?? ''}]`) as readonly Event[]).map(whole);
   } catch {
     return rows();
   }
 }
 
 function eventOfRow(row: EventRow): Event {
-  return { seq: row.seq, kind: row.kind, content: row.content, data: parseData(row.data_json), createdAt: row.created_at };
+  return whole({ seq: row.seq, kind: row.kind, content: row.content, data: parseData(row.data_json), createdAt: row.created_at });
+}
+
+function whole(event: Event): Event {
+  return event.kind === 'usage' ? { ...event, data: fullUsage(event.seq, event.data) } : event;
 }
 
 /** A redacted event has no checksum of its own any more; one from before there were checksums has none either. */

@@ -5,6 +5,7 @@ import type { Connection } from './connection.js';
 import { chainLink, eventChecksum, eventDigests, type HashedRow } from './event-hash.js';
 import { largeDataJson } from './large-data.js';
 import { sqliteCode, StoreError } from './store-error.js';
+import { packedUsage } from './usage-data.js';
 
 
 /** Stores one event in one commit, and with one that is synced at once the session's time.
@@ -50,7 +51,7 @@ function rowOfEvent(event: Event): HashedRow {
     seq: event.seq,
     kind: wellFormed(event.kind),
     content: event.content === null ? null : wellFormed(event.content),
-    data_json: largeDataJson(event.data) ?? dataJson(event.data),
+    data_json: largeDataJson(event.data) ?? dataJson(event.kind === 'usage' ? packedUsage(event.seq, event.data) : event.data),
     created_at: event.createdAt,
   };
 }
