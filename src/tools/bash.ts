@@ -34,6 +34,9 @@ const maxTotalBytes = 256 * 1024 * 1024;
 const maxArgumentBytes = 120 * 1024;
 
 export function bashTool(options: BashOptions): Tool {
+  let environment: Record<string, string> | null = null;
+  // Made once: to read one's own environment takes Node a system call's time for each name.
+  const env = (): Record<string, string> => environment ??= shellEnvironment(options.env, options.protectedEnv);
   return {
     name: 'bash', effect: 'execute', toolset: 'exec',
     description: 'Run a shell command. No terminal, stdin is empty; cd and variables do not carry over.',
@@ -54,11 +57,11 @@ export function bashTool(options: BashOptions): Tool {
       if (command.includes('\0')) return { argument: 'command', problem: 'holds a NUL character', expected: 'a command without it' };
       return pathProblem('workdir', workdir);
     },
-    run: (args, ctx) => runCommand(args as unknown as BashArgs, ctx, options),
+    run: (args, ctx) => runCommand(args as unknown as BashArgs, ctx, options, env()),
   };
 }
 
-async function runCommand(args: BashArgs, ctx: ToolContext, options: BashOptions): Promise<ToolOutcome> {
+async function runCommand(args: BashArgs, ctx: ToolContext, options: BashOptions, env: Readonly<Record<string, string>>): Promise<ToolOutcome> {
   const workdir = args.workdir === undefined ? ctx.cwd : absolutePath(ctx.cwd, args.workdir);
   try {
     if (!statSync(workdir).isDirectory()) throw new FileRefusal('execution_failed', `${args.workdir ?? workdir} is not a directory.`);
@@ -70,7 +73,7 @@ async function runCommand(args: BashArgs, ctx: ToolContext, options: BashOptions
   const progress = createProgressStream(collector, (chunk) => { ctx.progress(chunk); }, options.outputMask?.());
   const newAutoRunFiles = ctx.sandbox === 'read-only' || ctx.readsOnly === true ? () => [] : watchAutoRunFiles(ctx.cwd);
   const result = await options.processes.run({
-    ...shellCommand(args.command, options.shell), cwd: workdir, env: shellEnvironment(options.env, options.protectedEnv),
+    ...shellCommand(args.command, options.shell), cwd: workdir, env,
     sandbox: ctx.sandbox, signal: ctx.signal, timeoutMs, maxTotalBytes, joined: true,
     onOutput(chunk) { collector.add(chunk); progress.moved(); },
   });

@@ -5,7 +5,7 @@ import { binary, type Place } from './program.js';
 
 /** The built program in a pseudo-terminal, seen through a terminal emulator. */
 export interface Screen {
-  /** Resolves once what is on the screen (scrollback included) satisfies `test`; rejects with the screen after 15 s. */
+  /** Resolves once what is on the screen (scrollback included) satisfies `test`; rejects with the screen after 40 s. */
   until(test: RegExp): Promise<string>;
   type(text: string): void;
   text(): string;
@@ -68,7 +68,7 @@ export function openProgram(at: Place, program: string, args: readonly string[],
       const timer = setTimeout(() => {
         waiting.delete(check);
         reject(new Error(`${String(pattern)} never came. The screen:\n${text()}`));
-      }, 15_000);
+      }, 40_000);
       waiting.add(check);
       check();
     }),
