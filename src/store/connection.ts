@@ -1,6 +1,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Statement } from 'better-sqlite3';
+import type { Synced } from '../core/store.js';
 import { makeFilesPrivate, unwritable } from './database-file.js';
 import { checkSqliteVersion, type Database, type Driver } from './driver.js';
 import { migrate, refuseNewer, schemaVersion, userVersion } from './migrations.js';
@@ -19,8 +20,9 @@ export interface Connection {
   readonly sql: <Row = unknown>(text: string) => Statement<unknown[], Row>;
   /** Runs `work` in a transaction that may write; inside another one as a part of it. */
   readonly transact: (work: () => void) => void;
-  /** Runs `work` with its commits on the disk later, together with the next one that is synced: a power cut may take them, a kill does not. */
-  readonly syncedLater: <T>(work: () => T) => T;
+  /** Whether commits from now on are on the disk at once, as they are at first, or later, together with the next one that is: a power cut may take them, a
+   *  kill does not. */
+  readonly sync: (when: Synced) => void;
 }
 
 /** Opens an existing database, migrates it, and reads enough of it to notice a truncated file or a lost page.
@@ -32,7 +34,7 @@ export function connect(driver: Driver, file: string): Connection {
   try {
     const { inode } = prepare(db, file);
     const transaction = db.transaction((work: () => void) => { work(); });
-    return { db, inode, sql: statementCache(db), transact: (work) => { transaction.immediate(work); }, syncedLater: (work) => withoutSync(db, work) };
+    return { db, inode, sql: statementCache(db), transact: (work) => { transaction.immediate(work); }, sync: syncSwitch(db) };
   } catch (error) {
     db.close();
     throw error;
@@ -84,13 +86,12 @@ function refuseNewerLog(driver: Driver, file: string): void {
 }
 
 /** In WAL mode `NORMAL` leaves out the sync of a commit and nothing else. Source: sqlite.org, "PRAGMA synchronous". */
-function withoutSync<T>(db: Database, work: () => T): T {
-  db.exec('PRAGMA synchronous = NORMAL');
-  try {
-    return work();
-  } finally {
-    db.exec('PRAGMA synchronous = FULL');
-  }
+function syncSwitch(db: Database): Connection['sync'] {
+  let now: Synced = 'now';
+  return (when) => {
+    if (when !== now) db.exec(`PRAGMA synchronous = ${when === 'now' ? 'FULL' : 'NORMAL'}`);
+    now = when;
+  };
 }
 
 function statementCache(db: Database): Connection['sql'] {

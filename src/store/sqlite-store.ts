@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { SearchHit } from '../core/search.js';
-import type { Lease, LeaseHolder, Store } from '../core/store.js';
+import type { Lease, LeaseHolder, Store, Synced } from '../core/store.js';
 import { insertEventWithBlobs, readBlob } from './blob-rows.js';
 import type { Connection } from './connection.js';
 import { loadDriver } from './driver.js';
@@ -79,14 +79,10 @@ class SqliteStore implements Store {
 
   createSession: Store['createSession'] = (row) => this.#write((connection) => { insertSession(connection, row); });
   append: Store['append'] = (sessionId, event, blobs = [], synced = 'now') => this.#write((connection) => {
-    const insert = (): void => { insertEventWithBlobs(connection, sessionId, event, blobs, synced); };
-    if (synced === 'later') connection.syncedLater(insert);
-    else {
-      insert();
-      this.#keepLogRoom();
-    }
+    insertEventWithBlobs(connection, sessionId, event, blobs, synced);
+    if (synced === 'now') this.#keepLogRoom();
     if (++this.#unindexed >= indexedAtOnce) this.#indexSoon();
-  });
+  }, synced);
   sync: Store['sync'] = (sessionId) => this.#write((connection) => { touchSession(connection, sessionId, this.#open.now()); });
   queue: Store['queue'] = (sessionId) => this.#read((connection) => readQueue(connection, sessionId));
   setQueue: Store['setQueue'] = (sessionId, messages) => this.#write((connection) => { writeQueue(connection, sessionId, messages); });
@@ -205,8 +201,11 @@ class SqliteStore implements Store {
     return this.#identity;
   }
 
-  #write<T>(work: (connection: Connection) => T): Promise<T> {
-    const done = this.#last.then(() => this.#attempt(work));
+  #write<T>(work: (connection: Connection) => T, synced: Synced = 'now'): Promise<T> {
+    const done = this.#last.then(() => this.#attempt((connection) => {
+      connection.sync(synced);
+      return work(connection);
+    }));
     this.#last = done.catch(() => null);
     return done;
   }
@@ -262,7 +261,8 @@ class SqliteStore implements Store {
 
 /** The index is made anew from the events: it need not outlive a power cut. */
 function indexLater(connection: Connection, maxEvents: number): void {
-  connection.syncedLater(() => { indexPending(connection, maxEvents); });
+  connection.sync('later');
+  indexPending(connection, maxEvents);
 }
 
 function inUse(id: string, holder: LeaseHolder): StoreError {
