@@ -2,7 +2,7 @@ import type { QueuedMessage } from '../core/agent-event.js';
 import { displayText } from './input/editor.js';
 import { layoutEditor } from './input/editor-layout.js';
 import type { Panel } from './panels/panel.js';
-import { panelCursor } from './panels/panel.js';
+import { beforeCursor } from './panels/panel.js';
 import type { Panels } from './panels/panels.js';
 import type { PromptInput } from './input/prompt-input.js';
 import { sanitize } from './sanitize.js';
@@ -39,10 +39,8 @@ export function layoutBelow(parts: LiveParts): Live {
   const gap = parts.apart && room > 6 ? [''] : [];
   if (parts.overlay) {
     const rows = (parts.panels.rows(parts.overlay, size.columns) ?? ['']).slice(-Math.max(1, room - status.length - gap.length));
-    const cursor = panelCursor(parts.overlay, rows.length);
-    const column = Math.min(size.columns - 1, textWidth(cursor.columnsOf));
     const before = [...gap, ...status];
-    return { lines: [...before, ...rows], cursor: { line: before.length + Math.min(cursor.line, rows.length - 1), column } };
+    return { lines: [...before, ...rows], cursor: { line: before.length + rows.length - 1, column: Math.min(size.columns - 1, textWidth(beforeCursor(parts.overlay))) } };
   }
   const menu = parts.input.panel();
   const menuRows = menu ? (parts.panels.rows(menu, size.columns) ?? []).slice(0, Math.max(0, room - 6)) : [];

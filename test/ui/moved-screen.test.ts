@@ -181,3 +181,32 @@ test('after a new size nothing is erased before the terminal has said that the c
   // The question where it is; the way to the first change, and the question again; the frame.
   expect(counts).toEqual([0, 0, 1]);
 });
+
+test.each([[80, 8], [30, 12], [40, 30], [120, 10]])('keys in a picker whose frames meet a terminal that is %i×%i already take nothing of what stands above', async (columns, rows) => {
+  const pick: Command = { name: 'pick', description: 'one of many', run: async (_, context) => { await context.pick({ title: 'One', items: Array.from({ length: 30 }, (_item, n) => ({ label: `item ${n}`, detail: 'd'.repeat(n), value: n })) }); } };
+  const slow = slowTerminal('all but the cursor');
+  const harness = openRepl({ terminal: slow.terminal, commands: [pick] });
+  const settle = async (): Promise<void> => {
+    for (let i = 0; i < 4; i++) {
+      await slow.read();
+      await harness.settle();
+    }
+  };
+  const text = Array.from({ length: 200 }, (_, n) => `word${n}${n % 40 === 39 ? '\n\n' : ''}`).join(' ');
+  harness.type('go\r');
+  harness.session.append(assistant(text));
+  await harness.session.end();
+  harness.type('/pick\r');
+  await settle();
+  for (const [toColumns, toRows] of [[columns, rows], [80, 24]] as const) {
+    await slow.terminal.resize(toColumns, toRows);
+    harness.type('\x1b[B');
+    harness.type('\x1b[B');
+    await slow.read();
+    await harness.resize(toColumns, toRows);
+    await settle();
+  }
+  harness.type('\x03');
+  await settle();
+  expect(words(slow.terminal.lines().join('\n'))).toEqual(words(text));
+});

@@ -36,9 +36,9 @@ function Menu({ panel, theme }: { readonly panel: Extract<Panel, { type: 'menu' 
 function Picker({ panel, theme }: { readonly panel: Extract<Panel, { type: 'picker' }>; readonly theme: Theme }): ReactNode {
   return (
     <Box flexDirection="column">
-      <Row>{`${theme.paint('bold', `${panel.title}:`)} ${panel.query}`}</Row>
       <Choices rows={panel.rows} selected={panel.selected} theme={theme} />
       <Row>{theme.paint('dim', `${panel.position} ${theme.glyphs.dot} type to filter, enter chooses, esc leaves`)}</Row>
+      <Row>{`${theme.paint('bold', `${panel.title}:`)} ${panel.query}`}</Row>
     </Box>
   );
 }

@@ -22,16 +22,10 @@ export interface Overlay {
   take(event: InputEvent): void;
 }
 
-/** Where the cursor belongs in the rows of a panel. */
-export function panelCursor(panel: Panel, rowCount: number): { readonly line: number; readonly columnsOf: string } {
-  switch (panel.type) {
-    case 'picker': return { line: 0, columnsOf: `${panel.title}: ${panel.query}` };
-    case 'approval': return panel.message === null
-      ? { line: Math.max(0, rowCount - panel.choices.length + panel.selected), columnsOf: '' }
-      : { line: rowCount - 1, columnsOf: `Why not? ${panel.message}` };
-    case 'menu':
-    case 'running':
-    case 'pager': return { line: Math.max(0, rowCount - 1), columnsOf: '' };
-    default: return panel satisfies never;
-  }
+/** What stands before the cursor in the last row of a panel. No row stands below the cursor: a smaller window would take those away, and what
+ *  was on its way then would move it up into what is printed. */
+export function beforeCursor(panel: Panel): string {
+  if (panel.type === 'picker') return `${panel.title}: ${panel.query}`;
+  if (panel.type !== 'approval') return '';
+  return panel.message === null ? `  ${panel.choices.at(-1) ?? ''}` : `Why not? ${panel.message}`;
 }
