@@ -3,12 +3,13 @@ import { dirname } from 'node:path';
 import { ensurePrivateDirectory } from '../config/paths.js';
 import type { Log } from '../core/log.js';
 
-/** Appends JSON lines to the log file (0600, its folder 0700), made with its first entry. A log that cannot be written never stops the program. */
-export function createLogFile(path: string, mask: (text: string) => string, mirror: ((line: string) => void) | null): Log {
+/** Appends JSON lines to the log file (0600, its folder 0700), made with its first entry. A log that cannot be written never stops the program; without a path nothing is kept. */
+export function createLogFile(path: string | null, mask: (text: string) => string, mirror: ((line: string) => void) | null): Log {
   let ready = false;
   return (entry) => {
     const line = mask(JSON.stringify({ time: new Date().toISOString(), ...entry }));
     mirror?.(line);
+    if (path === null) return;
     try {
       if (!ready) {
         ensurePrivateDirectory(dirname(path));

@@ -44,7 +44,7 @@ export async function setUp(options: Partial<RootOptions>, trusted?: string): Pr
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
   const secrets = knownSecrets(env, loaded.config.provider.custom);
-  const log = createLogFile(loaded.config.files.log, createMask(secrets), options.debug ? (line) => { process.stderr.write(`${line}\n`); } : null);
+  const log = createLogFile(options.ephemeral ? null : loaded.config.files.log, createMask(secrets), options.debug ? (line) => { process.stderr.write(`${line}\n`); } : null);
   const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
   return { cwd, env, home, loaded, config: loaded.config, notices, log, secrets, testMode: options.test === true && env.TEST_ALLOW !== '1' };
 }

@@ -85,3 +85,16 @@ test('a REPL left without a word leaves no session', async () => {
   await opened(at, [], /\/help/);
   expect(JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout)).toEqual([]);
 });
+
+test('with --ephemeral nothing of a REPL is on the disk afterwards', async () => {
+  const at = place();
+  const screen = openScreen(at, ['--ephemeral']);
+  await screen.until(/\/help/);
+  screen.type('run echo hello\r');
+  await screen.until(/succeeded[^]*❯$/m);
+  screen.type('a draft');
+  await screen.until(/❯ a draft/);
+  screen.pty.kill('SIGTERM');
+  await screen.exited;
+  expect(readdirSync(at.home)).toEqual([]);
+});

@@ -41,6 +41,11 @@ export function createHistoryFile(path: string, log: Log, mask: (text: string) =
   };
 }
 
+/** Past inputs as they are, and nothing added to them. */
+export function unwritten(history: HistoryFile): HistoryFile {
+  return { load: () => history.load(), append: async () => { /* Not kept. */ }, loadDraft: async () => '', saveDraft: async () => { /* Not kept. */ } };
+}
+
 /** The text of a line; a damaged line is left out. */
 function entry(line: string): string[] {
   try {

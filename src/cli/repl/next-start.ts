@@ -18,7 +18,7 @@ type Keep = () => void;
  *  while the database has not changed. */
 export async function prepareNextStart(bench: Workbench, desk: SessionDesk, opened: Opened): Promise<Keep> {
   // Line by line there is nothing to paint.
-  if (opened.options.facts.plain) return () => { /* Nothing is kept. */ };
+  if (opened.options.facts.plain || bench.options.ephemeral) return () => { /* Nothing is kept. */ };
   // In this order: what is written in between makes the frame void.
   const file = stateOf(`${bench.setup.config.files.history}.draft`);
   const draft = { file, text: await opened.options.history.loadDraft?.() ?? '' };

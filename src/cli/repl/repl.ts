@@ -9,7 +9,7 @@ import { exit } from '../cli-error.js';
 import { endingSignals, onEndingSignal } from '../exit-code.js';
 import { editExternally } from './external-editor.js';
 import { greeting } from './greeting.js';
-import { createHistoryFile } from './history-file.js';
+import { createHistoryFile, unwritten } from './history-file.js';
 import type { RootOptions } from '../options.js';
 import { replCommands } from './repl-commands.js';
 import { eventNumber } from '../open/rewind-event.js';
@@ -69,7 +69,8 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
   giveTerminalBackOnCrash(setup.log, options.debug === true);
   const theme = await configuredTheme(setup);
   const firstFrame = early?.take() ?? null;
-  const history = createHistoryFile(setup.config.files.history, setup.log, mask);
+  const kept = createHistoryFile(setup.config.files.history, setup.log, mask);
+  const history = options.ephemeral ? unwritten(kept) : kept;
   const status = createStatus(bench, desk);
   const hello = desk.current().session.events().length === 0 ? greeting(desk.current().session.ref(), setup.config.provider) : null;
   const opened = { greeting: hello, status: status() };
