@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, test } from 'vitest';
-import { place, script } from './program.js';
+import { agent, place, script } from './program.js';
 import { openScreen } from './terminal.js';
 
 test('on a fresh machine the prompt opens, the tools work, and the session comes back', async () => {
@@ -88,4 +88,16 @@ test('a message that waits in the queue survives a kill, and comes back into the
   const third = openScreen(at, ['-c', '-m', model]);
   await third.until(/Second\.[\s\S]*❯/);
   expect(third.text()).not.toContain('never sent');
+});
+
+test('a title that is given before the first word is the title of the session', async () => {
+  const at = place();
+  const screen = openScreen(at);
+  await screen.until(/❯/);
+  screen.type('/rename a name of mine\r');
+  screen.type('run echo hello\r');
+  await screen.until(/succeeded[^]*❯$/m);
+  screen.type('/exit\r');
+  await screen.exited;
+  expect(JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout)).toMatchObject([{ title: 'a name of mine' }]);
 });

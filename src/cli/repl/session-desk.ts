@@ -14,6 +14,15 @@ export interface SessionDesk {
   close(): Promise<void>;
 }
 
+/** A session has its row from the first event on. */
+function afterFirstEvent(session: SessionPort, callback: () => void): void {
+  const stop = session.subscribe((event) => {
+    if (event.type !== 'event') return;
+    stop();
+    callback();
+  });
+}
+
 export async function openDesk(bench: Workbench, wish: SessionWish): Promise<SessionDesk> {
   let current = await assemble(bench, wish, true);
   let { title } = current.row;
@@ -21,7 +30,10 @@ export async function openDesk(bench: Workbench, wish: SessionWish): Promise<Ses
     current: () => current,
     title: () => title,
     rename: async (next) => {
-      await bench.store.update(current.session.id, { title: next });
+      const { session } = current;
+      const save = (): Promise<void> => bench.store.update(session.id, { title: next });
+      if (session.events().length > 0) await save();
+      else afterFirstEvent(session, () => { if (title === next) void save().catch(() => null); });
       title = next;
     },
     open: async (next) => {
