@@ -1,8 +1,8 @@
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/agent-event.js';
-import type { ModelRef } from '../core/conversation.js';
+import type { Conversation, ModelRef } from '../core/conversation.js';
 import type { Event, EventDraft } from '../core/event.js';
 import type { Answer, Approver, Question } from '../core/policy.js';
-import { interruptedBefore, interruptedRunning } from '../core/project.js';
+import { interruptedBefore, interruptedRunning, project } from '../core/project.js';
 import type { Fault, Provider } from '../core/provider.js';
 import type { SessionPort } from '../core/session-port.js';
 import type { Blob, SessionRow, Store } from '../core/store.js';
@@ -42,6 +42,8 @@ export interface Session extends SessionPort {
   compact(focus: string): Promise<Compacted>;
   /** What `compact` would cover; null where there is too little. */
   compactionPlan(): CompactionPlan | null;
+  /** What the next request is made of. */
+  conversation(): Conversation;
   /** Contents that an event of this session refers to, or null. */
   blob(sha256: string): Promise<Uint8Array | null>;
   /** Resolves when no turn runs. */
@@ -91,6 +93,11 @@ class LiveSession implements Session {
   events(): readonly Event[] { return this.#recorder.events(); }
   unsaved(): number { return this.#recorder.unsaved(); }
   flush(): Promise<void> { return this.#recorder.flush(); }
+
+  conversation(): Conversation {
+    if (this.#opening.length === 0) return this.#recorder.projection.conversation();
+    return project(this.#opening.map((draft, index) => ({ ...draft, seq: index + 1, createdAt: this.#options.now() })));
+  }
 
   async append(draft: EventDraft, blobs?: readonly Blob[]): Promise<Event> {
     for (const first of this.#opening.splice(0)) await this.#recorder.append(first);

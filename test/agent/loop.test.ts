@@ -142,3 +142,8 @@ test('a session in which nothing was said leaves nothing behind', async () => {
   await session.submit('go');
   expect(await store.list(10)).toHaveLength(1);
 });
+
+test('what the first request is made of is known before it', () => {
+  const { session } = rig({ provider: scripted([]) });
+  expect(session.conversation()).toMatchObject({ system: 'S', tools: [], messages: [], settings: { model_output_size: 1000 } });
+});

@@ -1,4 +1,3 @@
-import { project } from '../../core/project.js';
 import { utf8Bytes } from '../../core/text.js';
 import type { Command } from '../../ui/command.js';
 import { findModel } from '../../providers/models.js';
@@ -41,7 +40,7 @@ export function contextCommand(bench: Workbench, desk: SessionDesk): Command {
     name: 'context', description: 'what the next request is made of',
     run: (_argument, context) => {
       const { session } = desk.current();
-      const conversation = project(session.events());
+      const conversation = session.conversation();
       const messages = conversation.messages.map((message) => utf8Bytes(JSON.stringify(message)));
       const parts = [
         ['system prompt', utf8Bytes(conversation.system)], ['tools', utf8Bytes(JSON.stringify(conversation.tools))], ['messages', messages.reduce((sum, bytes) => sum + bytes, 0)],
