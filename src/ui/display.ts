@@ -191,9 +191,10 @@ class Frames implements Display {
     this.#restless?.();
     this.#restless = null;
     if (this.#endWait) {
-      const lost = this.#screen.settle();
       this.#stopWaiting();
-      if (lost) this.#moved(lost);
+      let lost = this.#screen.settle();
+      if (lost === 'asked') lost = this.#screen.settle();
+      if (lost !== null && lost !== 'asked') this.#moved(lost);
     }
     if (this.#state && (this.#stale || this.#held.length > 0)) this.#paint(this.#state);
     this.#screen.settle();
@@ -211,7 +212,9 @@ class Frames implements Display {
 
   #settle(): void {
     const lost = this.#screen.settle();
+    if (lost === 'asked' && this.#wait()) return;
     this.#stopWaiting();
+    if (lost === 'asked') { this.#settle(); return; }
     if (lost) {
       this.#moved(lost);
       this.#rest();

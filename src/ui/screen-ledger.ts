@@ -7,6 +7,11 @@ import { createTerminalModel, type Reflow, type ScreenSize, type Standing, type 
  *  columns stand above already. */
 export interface Place { readonly up: number; readonly line: number; readonly offset: number }
 
+/** The way there, to the first column. */
+export function wayTo({ up }: Place): string {
+  return `\r${up > 0 ? `\x1b[${up}A` : ''}${up < 0 ? `\x1b[${-up}B` : ''}`;
+}
+
 /** What was written since the terminal last said where it is. A terminal changes its size before we hear of it, and what is on its way then
  *  was made for another one: with every answer it shows which was, and what became of it can be worked out. */
 export interface Ledger {
@@ -17,8 +22,8 @@ export interface Ledger {
   answered(answer: Answer): boolean;
   /** Where to go on, all questions being answered; null where nothing has moved. What is written next starts from there. */
   place(now: Standing): Place | null;
-  /** From here on, nothing before counts. */
-  restart(now: Standing): void;
+  /** From here on, nothing before counts. `row`: where the cursor is on the screen, if that is known. */
+  restart(now: Standing, row?: number | null): void;
   /** Characters that wait for an answer. */
   readonly waiting: number;
 }
@@ -114,12 +119,12 @@ class Account implements Ledger {
 
   #isSure(model: TerminalModel): boolean { return this.#wide && model.rowIs === 'sure'; }
 
-  restart(now: Standing): void {
+  restart(now: Standing, row: number | null = null): void {
     this.#asked = this.#asked.map((asked) => ({ ...asked, text: '', stale: true }));
     this.#since = '';
     this.#waiting = 0;
     this.#steps = [];
-    this.#confirmed = confirmedAt(now, null);
+    this.#confirmed = confirmedAt(now, row);
   }
 }
 

@@ -3,7 +3,7 @@ import { printable, type Printable } from './printable.js';
 import { PrintedLines } from './printed-lines.js';
 import { dropColumns, emptyRow, takeColumns, wrapLine, type Row } from './rows.js';
 import type { Answer } from './answers.js';
-import { createLedger, placeAfter, type Ledger, type Place } from './screen-ledger.js';
+import { createLedger, placeAfter, wayTo, type Ledger, type Place } from './screen-ledger.js';
 import type { Live, Lost, Screen, ScreenOptions } from './screen.js';
 import type { ScreenSize, Standing } from './terminal-model.js';
 import { textWidth } from './width.js';
@@ -39,8 +39,8 @@ class Writer implements Screen {
   #textLines = 0;
   readonly #printed = new PrintedLines();
   #lastAnswer: Answer | null = null;
-  /** What stands below the cursor is still to be erased. */
-  #uncleared = false;
+  /** Where to go on after a new size: the cursor is on its way there, nothing else has changed yet. */
+  #aim: Place | null = null;
   /** A frame of which the terminal has got no more than the way to its first change. */
   #waiting: Waiting | null = null;
   #wrapped = new Map<string, readonly Row[]>();
@@ -78,9 +78,8 @@ class Writer implements Screen {
     this.#wrapped = new Map(lines.map((line, index) => [line, all[index] ?? []]));
     const frame = { target, cursor: { row: committed.length + Math.max(0, cursorRow - skipped), column: live.cursor.column }, committed: committed.length, printed };
     const textLines = skipped > 0 ? 0 : live.text ?? 0;
-    const many = this.#uncleared || target.length - this.#painter.painted.length > mostAtOnce;
+    const many = target.length - this.#painter.painted.length > mostAtOnce;
     if (many && this.#options.quick?.() === true && this.#goToChange(frame, textLines)) return true;
-    this.#clear();
     this.#textLines = textLines;
     this.#frame(frame);
     return false;
@@ -88,9 +87,11 @@ class Writer implements Screen {
 
   resize(size: ScreenSize): Lost {
     this.#waiting = null;
+    this.#aim = null;
     const place = placeAfter(this.#standing(), size, this.#options.reflow()[0] ?? 'all');
     this.#size = size;
-    const lost = this.#goTo(place);
+    this.#write(wayTo(place));
+    const lost = this.#goOn(place);
     this.#ledger.restart(this.#standing());
     return lost;
   }
@@ -108,27 +109,48 @@ class Writer implements Screen {
     return this.#ledger.answered(answer);
   }
 
-  settle(): Lost | null {
+  settle(): Lost | 'asked' | null {
     const waiting = this.#waiting;
+    const aim = this.#aim;
     this.#waiting = null;
+    this.#aim = null;
     const place = this.#ledger.place(this.#standing());
     if (!place || !this.#lastAnswer) {
       if (waiting) this.#append(waiting);
-      return null;
+      return aim ? this.#arrive(aim) : null;
     }
     this.#size = this.#lastAnswer.size;
-    return this.#goTo(place);
+    if (this.#aimAt(place)) return 'asked';
+    this.#write(wayTo(place));
+    return this.#goOn(place);
+  }
+
+  /** Moves to where the screen is still right, and asks: the terminal may have got another size again, and erasing cannot be undone. */
+  #aimAt(place: Place): boolean {
+    const question = this.#options.quick?.() === true ? this.#options.question?.(true) ?? null : null;
+    if (question === null) return false;
+    this.#aim = place;
+    this.#ledger.wrote(wayTo(place));
+    this.#ledger.asked(this.#standing(), true);
+    this.#options.write(wayTo(place) + question);
+    return true;
+  }
+
+  #arrive(place: Place): Lost {
+    const lost = this.#goOn(place);
+    this.#ledger.restart(this.#standing(), this.#lastAnswer?.row ?? null);
+    return lost;
   }
 
   control(sequence: string): void { this.#options.write(sequence); }
 
   close(): void {
-    if (this.draw({ lines: [''], cursor: { line: 0, column: 0 } })) this.settle();
+    this.draw({ lines: [''], cursor: { line: 0, column: 0 } });
   }
 
   restart(size: ScreenSize): void {
     this.#waiting = null;
-    this.#uncleared = false;
+    this.#aim = null;
     this.#size = size;
     this.#painter.columns = size.columns;
     this.#painter.assume([emptyRow], 0, 0);
@@ -150,10 +172,9 @@ class Writer implements Screen {
     return { size: this.#size, printed: this.#printed.lines, first: this.#printed.first, open: this.#headColumns > 0, rows: painted, row, column };
   }
 
-  /** Moves to where the screen is still right, and has printed again what is gone from there. What stands below is erased with the next frame:
-   *  the terminal may have got another size again, and erasing cannot be undone. */
-  #goTo(place: Place): Lost {
-    const { up, line, offset } = place;
+  /** Has printed again what is gone from where the cursor is now. Erases what stands below from the second column on: tmux takes `ESC[J` in the
+   *  home position for a clear screen and puts what it erases into the scrollback. */
+  #goOn({ line, offset }: Place): Lost {
     const live = this.#printed.end - (this.#headColumns > 0 ? 1 : 0);
     const again = line < live || (line === live && offset < this.#headColumns);
     const lost = again ? { lines: 0, columns: 0 } : this.#textOf({ lines: line - live, columns: offset - (line === live ? this.#headColumns : 0) });
@@ -161,21 +182,12 @@ class Writer implements Screen {
     else this.#takeLost(line - live, offset);
     const left = again ? lost : this.#dropLost(lost);
     const soft = this.#headColumns > 0;
-    this.#write(`\r${up > 0 ? `\x1b[${up}A` : ''}${up < 0 ? `\x1b[${-up}B` : ''}`);
-    this.#uncleared = true;
+    this.#write(`\x1b[C\x1b[J\r${soft ? '' : '\x1b[K'}`);
     this.#painter.columns = this.#size.columns;
     // In a row that goes on, the first column may hold something still: it would not be one line with the row above if it were erased.
     this.#painter.assume([soft ? { text: ' ', width: 1, soft, certain: false } : emptyRow], 0, 0);
     this.#wrapped.clear();
     return left;
-  }
-
-  /** Erases what stands below from the second column on: tmux takes `ESC[J` in the home position for a clear screen and puts what it erases
-   *  into the scrollback. */
-  #clear(): void {
-    if (!this.#uncleared) return;
-    this.#uncleared = false;
-    this.#write(`\x1b[C\x1b[J\r${this.#painter.painted[0]?.soft === true ? '' : '\x1b[K'}`);
   }
 
   /** How much of it was text on its way into the scrollback. Its last line may have grown since it was painted: it counts by its columns. */
@@ -260,7 +272,6 @@ class Writer implements Screen {
 
   #append({ frame, change, textLines }: Waiting): void {
     const out = this.#painter.append(frame.target, change, frame.cursor);
-    this.#uncleared = false;
     this.#textLines = textLines;
     this.#painted(frame);
     this.#ledger.wrote(out);

@@ -31,8 +31,9 @@ export interface Screen {
   /** An answer has come to the oldest question that had none. False where the terminal had another size than we thought. */
   answered(answer: Answer): boolean;
   /** All questions are answered, or no answer is waited for any more. Where things have moved, takes the size that the terminal said and goes
-   *  back to where the screen is still right, a frame that waits being given up; null where nothing has moved. */
-  settle(): Lost | null;
+   *  back to where the screen is still right, a frame that waits being given up; null where nothing has moved. `asked`: the terminal is asked
+   *  whether it has got there, and nothing may be drawn until the next `settle`. */
+  settle(): Lost | 'asked' | null;
   readonly size: ScreenSize;
   /** Writes a sequence that neither draws nor moves the cursor (clipboard, title). */
   control(sequence: string): void;

@@ -210,3 +210,37 @@ test.each([[80, 8], [30, 12], [40, 30], [120, 10]])('keys in a picker whose fram
   await settle();
   expect(words(slow.terminal.lines().join('\n'))).toEqual(words(text));
 });
+
+test.each([0, 1, 2, 3, 4])('a size that comes %i readings after another, keys being typed in a picker meanwhile, doubles nothing of the text that goes on above', async (readings) => {
+  const pick: Command = { name: 'pick', description: 'one of many', run: async (_, context) => { await context.pick({ title: 'One', items: Array.from({ length: 30 }, (_item, n) => ({ label: `item ${n}`, value: n })) }); } };
+  const slow = slowTerminal('all but the cursor');
+  const harness = openRepl({ terminal: slow.terminal, commands: [pick] });
+  const settle = async (): Promise<void> => {
+    for (let i = 0; i < 4; i++) {
+      await slow.read();
+      await harness.settle();
+    }
+  };
+  const text = Array.from({ length: 300 }, (_, n) => `word${n}`).join(' ');
+  harness.type('go\r/pick\r');
+  harness.session.stream(text);
+  await settle();
+  await settle();
+  await slow.terminal.resize(100, 40);
+  harness.type('\x1b[B');
+  await slow.readOnce();
+  await harness.resize(100, 40);
+  for (let i = 0; i < readings; i++) await slow.readOnce();
+  await slow.terminal.resize(30, 9);
+  await slow.read();
+  await harness.resize(30, 9);
+  await settle();
+  harness.session.append(assistant(text));
+  await harness.session.end();
+  harness.type('\x03');
+  for (let i = 0; i < 4; i++) {
+    harness.tick(300);
+    await settle();
+  }
+  expect(words(slow.terminal.lines().join('\n'))).toEqual(words(text));
+});
