@@ -15,7 +15,7 @@ const whole = (item: Case): string => (typeof item.payload === 'string' ? item.p
 if (cases.length === 0) console.warn('skipped the cases of ansi-injection.json: the shared folder is absent');
 
 /** All that the program itself writes between its start and its end: rows up and down, columns, erasing to the right, frames, and the questions who the terminal is and where it stands. Attributes only where colours are on. */
-const own = /\x1b\[\?25l(?=\r|\x1b7|\x1b\[\d*A)|\x1b\[\?2026h\x1b\[\?25l|\x1b\[\?25h\x1b\[\?2026l|\x1b\[\d*[ABC]|\x1b\[\d+G|\x1b\[[JK]|\x1b7\x1b\[9999;9999H\x1b\[6n\x1b8\x1b\[6n|\x1b\[>q/g;
+const own = /\x1b\[\?25l(?=\r|\x1b7|\x1b\[\d*A)|\x1b\[\?2026h\x1b\[\?25l|\x1b\[\?25h\x1b\[\?2026l|\x1b\[\d*[ABC]|\x1b\[\d+G|\x1b\[[JK]|\x1b7\x1b\[9999;9999H\x1b\[6n\x1b8\x1b\[6n|\x1b\[>q\x1b\[>c/g;
 /** Carriage return, backspace and line feed are how the program moves; whether a payload's did is seen on the screen. */
 const movesOfOurs = new Set(['\\r', '\\u0008', '\\n']);
 
