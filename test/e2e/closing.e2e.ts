@@ -64,7 +64,7 @@ function whenBegun(at: Place, signal: NodeJS.Signals, look: () => void = () => u
 }
 
 /** `TERMINALS=100` closes more of them; each takes about half a second of both cores. */
-const terminals = Number(process.env['TERMINALS'] ?? 40);
+const terminals = Number(process.env['TERMINALS'] ?? 20);
 const atOnce = 6;
 
 test(`${terminals} terminals closed in the middle of a command leave no process behind`, async () => {
