@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync, readFileSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { agent, place, script, type Place } from './program.js';
@@ -97,4 +97,15 @@ test('with --ephemeral nothing of a REPL is on the disk afterwards', async () =>
   screen.pty.kill('SIGTERM');
   await screen.exited;
   expect(readdirSync(at.home)).toEqual([]);
+});
+
+test('where nothing can be kept, a REPL ends as it should', async () => {
+  const at = place();
+  const screen = openScreen(at);
+  await screen.until(/\/help/);
+  rmSync(join(at.home, '.agent'), { recursive: true, force: true });
+  writeFileSync(join(at.home, '.agent'), 'no folder');
+  rmSync(at.work, { recursive: true });
+  screen.type('\x04');
+  expect(await screen.exited).toBe(0);
 });

@@ -33,11 +33,11 @@ export function keptFrame(start: Start): KnownFrame | null {
 
 /** Keeps what the next such start will show, made from `files` as they were. What cannot be written is not kept. */
 export function keepFrame(start: Start, files: readonly FileState[], frame: KnownFrame): void {
-  const folder = folderOf(start.env);
-  const key = keyOf(start);
-  const path = join(folder, nameOf(key));
-  const kept: Kept = { key, files, frame };
   try {
+    const folder = folderOf(start.env);
+    const key = keyOf(start);
+    const path = join(folder, nameOf(key));
+    const kept: Kept = { key, files, frame };
     ensurePrivateDirectory(folder);
     writeFileSync(`${path}.${process.pid}`, JSON.stringify(kept), { mode: 0o600 });
     renameSync(`${path}.${process.pid}`, path);

@@ -15,10 +15,18 @@ interface Draft { readonly file: FileState; readonly text: string }
 type Keep = () => void;
 
 /** Makes the frames with which the next start like this one opens, and the next that goes on with this session. What it gives keeps them: the second holds
- *  while the database has not changed. */
+ *  while the database has not changed. Never rejects: a REPL that ends has nothing to lose by it. */
 export async function prepareNextStart(bench: Workbench, desk: SessionDesk, opened: Opened): Promise<Keep> {
+  const nothing = (): void => { /* Nothing is kept. */ };
   // Line by line there is nothing to paint.
-  if (opened.options.facts.plain || bench.options.ephemeral) return () => { /* Nothing is kept. */ };
+  if (opened.options.facts.plain || bench.options.ephemeral) return nothing;
+  return await prepared(bench, desk, opened).catch((error: unknown) => {
+    bench.setup.log({ at: 'next-start', message: String(error) });
+    return nothing;
+  });
+}
+
+async function prepared(bench: Workbench, desk: SessionDesk, opened: Opened): Promise<Keep> {
   // In this order: what is written in between makes the frame void.
   const file = stateOf(`${bench.setup.config.files.history}.draft`);
   const draft = { file, text: await opened.options.history.loadDraft?.() ?? '' };
