@@ -84,6 +84,16 @@ test('requests after each other use one connection', async () => {
   provider.close();
 });
 
+test.each(['openai-chat', 'anthropic-messages'] as const)('every request after the first carries the same headers: %s', async (api) => {
+  const refused: Attempt = { status: 400, headers: { 'content-type': 'application/json' }, body: '{"error":{"message":"no"}}' };
+  const server = await serve(refused);
+  const provider = testProvider(testEndpoint(api, server.url, { headers: { 'anthropic-version': '2023-06-01', 'x-title': 'agent-shell' } }));
+  for (let n = 0; n < 3; n++) await listen(provider, hello, api);
+  const sent = server.requests.map(({ path, headers }) => ({ path, headers }));
+  expect(sent).toEqual([sent[0], sent[0], sent[0]]);
+  provider.close();
+});
+
 test('a connection opened ahead serves the first request', async () => {
   const server = await serve(said);
   const provider = testProvider(testEndpoint('openai-chat', `${server.url}/v1`));

@@ -1,7 +1,7 @@
 import { BaseAnthropic } from '@anthropic-ai/sdk/client';
 import type { Endpoint } from '../catalog.js';
 import type { Send } from './http-answer.js';
-import { createSdkFetch, userAgent, type Post } from './http-sdk-fetch.js';
+import { createSdkPost, userAgent, type Post } from './http-sdk-fetch.js';
 
 /** Longest delay of a Node timer; the time limits are kept by the caller. */
 const neverMs = 2_147_483_647;
@@ -11,20 +11,21 @@ const neverMs = 2_147_483_647;
  *  asks for 2023-06-01, which every gateway and every model knows, and there the key is `x-api-key`.
  *  Source: platform.claude.com, API overview, "Authentication" and "Versions". */
 export function createAnthropicPost(endpoint: Endpoint, send: Send): Post {
-  const sdk = createSdkFetch(send, Object.keys(endpoint.headers).map((name) => name.toLowerCase()));
-  const client = new BaseAnthropic({
-    baseURL: endpoint.baseUrl,
-    apiKey: endpoint.key ?? 'none',
-    webhookKey: null,
-    maxRetries: 0,
-    timeout: neverMs,
-    logLevel: 'off',
-    fetch: sdk.fetch,
-    defaultHeaders: {
-      'User-Agent': userAgent(), Accept: 'text/event-stream, application/json', ...endpoint.headers,
-      'X-Api-Key': endpoint.key, Authorization: null,
-    },
+  return createSdkPost(send, Object.keys(endpoint.headers).map((name) => name.toLowerCase()), (fetch) => {
+    const client = new BaseAnthropic({
+      baseURL: endpoint.baseUrl,
+      apiKey: endpoint.key ?? 'none',
+      webhookKey: null,
+      maxRetries: 0,
+      timeout: neverMs,
+      logLevel: 'off',
+      fetch,
+      defaultHeaders: {
+        'User-Agent': userAgent(), Accept: 'text/event-stream, application/json', ...endpoint.headers,
+        'X-Api-Key': endpoint.key, Authorization: null,
+      },
+    });
+    const options = { headers: { 'Content-Type': 'application/json' }, stream: true } as const;
+    return (url, body, signal) => client.post(url, { ...options, body, signal }).asResponse();
   });
-  const options = { headers: { 'Content-Type': 'application/json' }, stream: true } as const;
-  return async (url, body, signal) => sdk.answerOf(await client.post(url, { ...options, body, signal }).asResponse());
 }
