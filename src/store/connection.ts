@@ -23,6 +23,8 @@ export interface Connection {
   /** Whether commits from now on are on the disk at once, as they are at first, or later, together with the next one that is: a power cut may take them, a
    *  kill does not. */
   readonly sync: (when: Synced) => void;
+  /** The event written last, so that the next one of its session, which has one writer, need not look for its link. */
+  readonly chainEnd: { sessionId: string; seq: number; link: Buffer | null };
 }
 
 /** Opens an existing database, migrates it, and reads enough of it to notice a truncated file or a lost page.
@@ -34,7 +36,7 @@ export function connect(driver: Driver, file: string): Connection {
   try {
     const { inode } = prepare(db, file);
     const transaction = db.transaction((work: () => void) => { work(); });
-    return { db, inode, sql: statementCache(db), transact: (work) => { transaction.immediate(work); }, sync: syncSwitch(db) };
+    return { db, inode, chainEnd: { sessionId: '', seq: 0, link: null }, sql: statementCache(db), transact: (work) => { transaction.immediate(work); }, sync: syncSwitch(db) };
   } catch (error) {
     db.close();
     throw error;

@@ -11,17 +11,24 @@ import { packedUsage } from './usage-data.js';
 /** Stores one event in one commit, and with one that is synced at once the session's time.
  *  An event that is stored already, byte for byte, counts as stored (a commit may succeed and its answer be lost).
  *  Throws a StoreError `seq_taken` where another event has this `seq`, `no_session` where the session has no row. */
-export function insertEvent({ sql, transact }: Connection, sessionId: string, event: Event, synced: Synced): void {
+export function insertEvent({ sql, transact, chainEnd }: Connection, sessionId: string, event: Event, synced: Synced): void {
   const row = rowOfEvent(event);
   const digests = eventDigests(row);
+  const isNext = chainEnd.sessionId === sessionId && chainEnd.seq === row.seq - 1;
+  let link: Buffer | null = null;
   const insert = (): void => {
-    const before = sql<{ readonly hash: Buffer | null }>('SELECT hash FROM events WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT 1').get(sessionId, row.seq);
+    const before = isNext ? chainEnd.link
+      : sql<{ readonly hash: Buffer | null }>('SELECT hash FROM events WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT 1').get(sessionId, row.seq)?.hash ?? null;
+    link = chainLink(before, row, digests);
     sql('INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash) VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?)')
-      .run(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at, eventChecksum(row), chainLink(before?.hash ?? null, row, digests));
+      .run(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at, eventChecksum(row), link);
     if (synced === 'now') sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.created_at, sessionId);
   };
   try {
-    transact(insert);
+    // A statement alone is a transaction of its own.
+    if (isNext && synced === 'later') insert();
+    else transact(insert);
+    Object.assign(chainEnd, { sessionId, seq: row.seq, link });
   } catch (error) {
     const code = sqliteCode(error);
     if (code === 'SQLITE_CONSTRAINT_FOREIGNKEY') throw noSession(sessionId, error);
