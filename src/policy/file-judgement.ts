@@ -21,7 +21,7 @@ export async function judgeFile(text: string, cwd: string, writes: boolean, rule
   const spelled = normalise(asked);
   const landed = await facts.landing(asked);
   const path = landed === null ? spelled : normalise(landed);
-  return { path, guard: guardOf([path, spelled], writes, rules), inside: landed !== null && isInside(path, facts.workspace) };
+  return { path, guard: guardOf(path === spelled ? [path] : [path, spelled], writes, rules), inside: landed !== null && isInside(path, facts.workspace) };
 }
 
 function guardOf(paths: readonly string[], writes: boolean, rules: FileRules): string | null {

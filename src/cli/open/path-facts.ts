@@ -1,4 +1,4 @@
-import { lstatSync, readlinkSync } from 'node:fs';
+import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { lstat, open } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { PathFacts } from '../../policy/facts.js';
@@ -15,6 +15,19 @@ async function landing(path: string, workspace: string): Promise<string | null> 
   // A file system that does not answer keeps a worker waiting here, not the program; of the workspace's we have had answers already, and asking at once
   // is a fraction of the cost.
   if (!path.startsWith(`${workspace}/`)) await lstat(path).catch(() => null);
+  return landed(path) ?? walk(path);
+}
+
+/** Null where there is nothing, or nothing that may be seen. */
+function landed(path: string): string | null {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return null;
+  }
+}
+
+function walk(path: string): string | null {
   const left = path.split('/').filter((part) => part !== '' && part !== '.').toReversed();
   let at = '/';
   let missing = false;
