@@ -21,13 +21,24 @@ export interface ModelFacts { readonly contextWindow: number | null; readonly ma
 /** The models this program comes with knowledge of, by `provider/model`. */
 export const knownModels: ModelTable = builtIn;
 
+const nothing: ModelTable = {};
+/** What was found before: it is asked for with every request. */
+const foundIn = new WeakMap<ModelTable, Map<string, ModelFacts | null>>();
+
 /** What is known of `model` at `provider`, the user's `own` table first; null where neither table has it. Nothing is guessed: an entry is found under
  *  its exact name, without a date or `-latest` at the end, and for OpenRouter and its like (`vendor/model`) under the vendor's own name. */
-export function findModel(provider: string, model: string, own: ModelTable = {}): ModelFacts | null {
+export function findModel(provider: string, model: string, own: ModelTable = nothing): ModelFacts | null {
+  const found = foundIn.get(own) ?? new Map<string, ModelFacts | null>();
+  foundIn.set(own, found);
+  const key = `${provider}\0${model}`;
+  const before = found.get(key);
+  if (before !== undefined) return before;
   const names = namesOf(provider, model);
   const mine = pick(own, names);
   const known = pick(knownModels, names);
-  return mine === null && known === null ? null : facts({ ...known, ...mine });
+  const facts = mine === null && known === null ? null : factsOf({ ...known, ...mine });
+  found.set(key, facts);
+  return facts;
 }
 
 function pick(table: ModelTable, names: readonly string[]): ModelEntry | null {
@@ -58,7 +69,7 @@ function vendorName(model: string): string | null {
   return `${name}/${name === 'anthropic' ? id.replaceAll('.', '-') : id}`;
 }
 
-function facts(entry: ModelEntry): ModelFacts {
+function factsOf(entry: ModelEntry): ModelFacts {
   return { contextWindow: entry.context_window ?? null, maxOutputTokens: entry.max_output_tokens ?? null, price: priceOf(entry) };
 }
 

@@ -49,10 +49,12 @@ export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpL
   };
   const encoder = createBodyEncoder();
   let underWay = 0;
+  const { host } = new URL(endpoint.baseUrl);
+  const url = joinUrl(endpoint.baseUrl, wire.path);
   const open = (): Promise<Client> => (client ??= openClient(endpoint, d.env));
   return {
     async *stream(request) {
-      const context: Context = { endpoint, wire: await wireFor(request), limits, d, open };
+      const context: Context = { endpoint, url, host, wire: await wireFor(request), limits, d, open };
       const parts = requestParts(request, context);
       const body = underWay === 0 ? encoder.encode(parts) : encodeBody(parts);
       underWay++;
@@ -72,7 +74,7 @@ export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpL
 }
 
 interface Client { readonly post: Post; readonly transport: Transport }
-interface Context { readonly endpoint: Endpoint; readonly wire: Wire; readonly limits: HttpLimits; readonly d: HttpDependencies; readonly open: () => Promise<Client> }
+interface Context { readonly endpoint: Endpoint; readonly url: string; readonly host: string; readonly wire: Wire; readonly limits: HttpLimits; readonly d: HttpDependencies; readonly open: () => Promise<Client> }
 
 async function openClient(endpoint: Endpoint, env: HttpDependencies['env']): Promise<Client> {
   const proxy = proxySettings(endpoint.baseUrl, env);
@@ -101,12 +103,11 @@ async function* stream(request: ModelRequest, body: Uint8Array, context: Context
 
 /** One request and its answer. Never throws. Leaving early (an abort, a reader that stops) closes the connection. */
 async function* tryOnce(request: ModelRequest, body: Uint8Array, turnEndsAt: number, context: Context): AsyncGenerator<ModelChunk, Outcome> {
-  const { endpoint, wire, limits, d } = context;
+  const { url, host, wire, limits, d } = context;
   const controller = new AbortController();
   const abort = (): void => { controller.abort(); };
   request.signal.addEventListener('abort', abort, { once: true });
   const watch = createWatch({ firstByteMs: limits.firstByteTimeoutMs, idleMs: limits.idleTimeoutMs, turnEndsAt }, d.now, d.schedule, abort);
-  const { host } = new URL(endpoint.baseUrl);
   const reader: AnswerReader = {
     wire, host, now: d.now,
     alive: () => { watch.alive(); },
@@ -115,7 +116,7 @@ async function* tryOnce(request: ModelRequest, body: Uint8Array, turnEndsAt: num
   let finished = false;
   try {
     const { post } = await context.open();
-    const answer = await post(joinUrl(endpoint.baseUrl, wire.path), body, controller.signal);
+    const answer = await post(url, body, controller.signal);
     const outcome = yield* readAnswer(answer, reader);
     finished = true;
     return outcome;
