@@ -26,10 +26,16 @@ export function compileGlobs(globs: readonly string[], home: string): (path: str
   return (path) => positive !== null && positive.test(path) && !(negative !== null && negative.test(path));
 }
 
+/** How a pattern for any depth begins. */
+const anyDepth = '(?:/.*)?/';
+
+/** What holds at any depth is looked for at each depth together: one by one, each would go over the whole path. */
 function toPattern(globs: readonly string[], home: string): RegExp | null {
   if (globs.length === 0) return null;
   const sources = globs.map((glob) => source(anchored(glob.replace(/(?<=.)\/$/, ''), home)));
-  return new RegExp(`^(?:${sources.join('|')})$`, 'i');
+  const [deep, fixed] = [sources.filter((item) => item.startsWith(anyDepth)), sources.filter((item) => !item.startsWith(anyDepth))];
+  const either = deep.length === 0 ? fixed : [...fixed, `${anyDepth}(?:${deep.map((item) => item.slice(anyDepth.length)).join('|')})`];
+  return new RegExp(`^(?:${either.join('|')})$`, 'i');
 }
 
 function anchored(glob: string, home: string): string {
