@@ -100,9 +100,9 @@ export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunne
       return result;
     },
     async killBackground() {
-      groups.signal('SIGTERM');
-      for (let waitedMs = 0; waitedMs < killAfterMs && groups.anyAlive(); waitedMs += pollMs * 5) await delay(pollMs * 5);
-      groups.signal('SIGKILL');
+      const left = groups.signal('SIGTERM');
+      for (let waitedMs = 0; left && waitedMs < killAfterMs && groups.anyAlive(); waitedMs += pollMs * 5) await delay(pollMs * 5);
+      if (left) groups.signal('SIGKILL');
       groups.clear();
       await watchdog?.stop();
     },

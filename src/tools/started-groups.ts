@@ -7,7 +7,8 @@ export interface StartedGroups {
   leaderEnded(groupId: number, left: number): void;
   /** Groups with processes in them whose leader has ended. */
   leaderless(): readonly number[];
-  signal(signal: NodeJS.Signals): void;
+  /** False where there was nothing to signal, and so nothing is left that could start more. */
+  signal(signal: NodeJS.Signals): boolean;
   anyAlive(): boolean;
   clear(): void;
 }
@@ -35,11 +36,14 @@ export function createStartedGroups(marker: string): StartedGroups {
       return [...withoutLeader];
     },
     signal(signal) {
-      for (const group of groups) signalGroup(group, signal);
-      for (const id of marked()) signalProcess(id, signal);
+      const held = [...groups].filter((group) => signalGroup(group, signal));
+      const found = marked();
+      for (const id of found) signalProcess(id, signal);
+      return held.length + found.length > 0;
     },
     anyAlive: () => [...groups].some((group) => groupSize(group) > 0) || marked().length > 0,
     clear() {
+      any = false;
       groups.clear();
       withoutLeader.clear();
     },
