@@ -1,5 +1,6 @@
 // Joins the pieces of a bundle that are always loaded together. esbuild makes one file for every set of imports that shares code, which is some fifty
 // files for one start; each costs Node 0.3 ms to find, open and link. A piece that was joined stays as a file that passes its names on.
+import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { build } from 'esbuild';
@@ -13,9 +14,14 @@ export async function joinGroups({ folder, metafile, groups, apart, options }) {
   for (const [name, sources] of groups) {
     const pieces = [...closure(outputs, sources)].filter((piece) => !taken.has(piece));
     for (const piece of pieces) taken.add(piece);
-    await join(folder, name, pieces, joined, outputs, options);
+    await join(folder, `${name}-${hashOf(pieces)}`, pieces, joined, outputs, options);
     for (const piece of pieces) joined.add(piece);
   }
+}
+
+/** The names of pieces hold a hash of what is in them. A file of another build is not found, and not taken for this one's. */
+function hashOf(pieces) {
+  return createHash('sha256').update(pieces.join()).digest('hex').slice(0, 8).toUpperCase();
 }
 
 /** The files that are loaded with `sources`: what they import when they load, and not what they load later. */

@@ -5,18 +5,10 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { joinGroups } from './build-groups.mjs';
+import { toCommonJs } from './to-commonjs.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'));
-
-/** Ink imports react-devtools-core when DEV is set; it is not installed, so the bundle carries an empty module instead. */
-const withoutDevtools = {
-  name: 'without-devtools',
-  setup(plugin) {
-    plugin.onResolve({ filter: /^react-devtools-core$/ }, () => ({ path: 'react-devtools-core', namespace: 'empty' }));
-    plugin.onLoad({ filter: /.*/, namespace: 'empty' }, () => ({ contents: 'export default {};' }));
-  },
-};
 
 /** The SDKs get our small `Headers` and `Response`: Node's own would load all of its fetch. */
 const withOwnFetchClasses = {
@@ -43,6 +35,27 @@ const withLateConstants = {
       if (!contents.includes('madeSegmenter')) throw new Error(`${path} is not what this build knows how to change`);
       return { contents };
     });
+  },
+};
+
+/** A top-level `await` is nothing for CommonJS. Ink's layout engine has one: here it is ready when what `ink-panel.tsx` gives as `ready` is. Ink has two for
+ *  the tools of its own developers, which are left out. */
+const withoutTopLevelAwait = {
+  name: 'without-top-level-await',
+  setup(plugin) {
+    const changed = (path, changes) => {
+      const source = readFileSync(path, 'utf8');
+      return changes.reduce((text, [from, to]) => {
+        if (!text.includes(from)) throw new Error(`${path} is not what this build knows how to change: ${from}`);
+        return text.replaceAll(from, to);
+      }, source);
+    };
+    plugin.onLoad({ filter: /node_modules\/yoga-layout\/dist\/src\/index\.js$/ }, ({ path }) => ({ contents: changed(path, [
+      ['const Yoga = wrapAssembly(await loadYoga());', 'let Yoga; export const ready = loadYoga().then((assembly) => { Yoga = wrapAssembly(assembly); });'],
+      ['export default Yoga;', 'export { Yoga as default };'],
+    ]) }));
+    plugin.onLoad({ filter: /node_modules\/ink\/build\/reconciler\.js$/ }, ({ path }) => ({ contents: changed(path, [['isDev()', 'false']]) }));
+    plugin.onLoad({ filter: /src\/ui\/panels\/ink-panel\.tsx$/ }, ({ path }) => ({ contents: `${readFileSync(path, 'utf8')}\nexport { ready } from 'yoga-layout';\n`, loader: 'tsx' }));
   },
 };
 
@@ -106,7 +119,7 @@ const { metafile } = await build({
   bundle: true,
   splitting: true,
   metafile: true,
-  banner: { js: "import { createRequire as __createRequire } from 'node:module'; const require = __createRequire(import.meta.url);" },
-  plugins: [withoutDevtools, withPrecompiledSchemas, withOwnFetchClasses, withLateConstants],
+  plugins: [withPrecompiledSchemas, withOwnFetchClasses, withLateConstants, withoutTopLevelAwait],
 });
 await joinGroups({ folder: `${root}/dist/chunks`, metafile, groups, apart: ['src/cli/main.ts', 'src/cli/repl/early-frame.ts'], options });
+await toCommonJs(`${root}/dist`, options);

@@ -8,16 +8,18 @@ const argv = process.argv.slice(2);
 if (argv[0] === '--version' || argv[0] === '-V') {
   process.stdout.on('error', () => { process.exitCode = 1; });
   process.stdout.write(`${version}\n`);
-} else {
+} else void start();
+
+async function start(): Promise<void> {
   let early: EarlyFrame | null = null;
   try {
     early = process.stdin.isTTY && process.stdout.isTTY ? (await import('./repl/early-frame.js')).paintEarly(argv, process.env) : null;
-    if ('enableCompileCache' in nodeModule) (await import('./compile-cache.js')).keepCompiled(argv, process.env, nodeModule);
+    (await import('./compile-cache.js')).keepCompiled(argv, process.env, nodeModule);
     await (await import('./run.js')).run(argv, early);
   } catch (error) {
     // Whatever else goes wrong is told by `run`: here a part of the program cannot be loaded.
     early?.withdraw();
-    process.stderr.write(`agent: a part of the program cannot be loaded: ${String(error)}\nStart agent again, or install it anew.\n`);
+    process.stderr.write(`agent: a part of the program cannot be loaded: ${String(error).split('\n', 1)[0]}\nStart agent again, or install it anew.\n`);
     process.exit(1);
   }
 }

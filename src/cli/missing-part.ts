@@ -1,12 +1,10 @@
 import { basename } from 'node:path';
 
 /** What to say where a part of the program itself could not be loaded; null for any other error. Parts are loaded when they are wanted, so an upgrade or a
- *  removal meanwhile shows late. */
+ *  removal meanwhile shows late; files of another version have other names. */
 export function missingPart(error: unknown): { readonly message: string; readonly hint: string } | null {
   if (!(error instanceof Error)) return null;
-  const missing = 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND';
-  const mixed = error instanceof SyntaxError && /does not provide an export/.test(error.message);
-  if (!missing && !mixed) return null;
+  if (!('code' in error) || (error.code !== 'MODULE_NOT_FOUND' && error.code !== 'ERR_MODULE_NOT_FOUND')) return null;
   const file = /'([^']+)'/.exec(error.message)?.[1] ?? '';
   return {
     message: `a part of the program is missing or of another version: ${basename(file)}`,

@@ -11,6 +11,8 @@ export interface AgentPaths {
   readonly history: string;
   /** Directory of `database`. */
   readonly data: string;
+  /** Directory of what can be made again at any time. */
+  readonly cache: string;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -18,12 +20,12 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** `$AGENT_HOME` for everything, else the XDG base directories (a relative one is ignored, as their specification asks). */
 export function agentPaths(env: Environment, home: string): AgentPaths {
   const own = env.AGENT_HOME;
-  if (own) return paths(resolve(own), resolve(own), resolve(own));
+  if (own) return paths(resolve(own), resolve(own), resolve(own), resolve(own));
   const base = (name: string, fallback: string): string => {
     const value = env[name];
     return join(value && isAbsolute(value) ? value : join(home, fallback), 'agent');
   };
-  return paths(base('XDG_CONFIG_HOME', '.config'), base('XDG_DATA_HOME', '.local/share'), base('XDG_STATE_HOME', '.local/state'));
+  return paths(base('XDG_CONFIG_HOME', '.config'), base('XDG_DATA_HOME', '.local/share'), base('XDG_STATE_HOME', '.local/state'), base('XDG_CACHE_HOME', '.cache'));
 }
 
 /** Makes a directory and its parents, 0700 whatever the umask; one that is there stays as it is. Throws what the system reports. Not `mkdir`'s own
@@ -38,6 +40,6 @@ export function ensurePrivateDirectory(path: string): void {
   }
 }
 
-function paths(config: string, data: string, state: string): AgentPaths {
-  return { config: join(config, 'config.json'), trust: join(config, 'trust.json'), database: join(data, 'agent.db'), log: join(state, 'agent.log'), history: join(state, 'history'), data };
+function paths(config: string, data: string, state: string, cache: string): AgentPaths {
+  return { config: join(config, 'config.json'), trust: join(config, 'trust.json'), database: join(data, 'agent.db'), log: join(state, 'agent.log'), history: join(state, 'history'), data, cache };
 }

@@ -17,7 +17,7 @@ const anywhere: readonly string[] = [
 ];
 
 const underHome: readonly string[] = [
-  '~/.config/agent/**', '~/.local/share/agent/**', '~/.local/state/agent/**', '~/.local/{bin,lib}/**', '~/bin/**', '~/go/bin/**', '~/.config/{bash,zsh}/**', '~/Library/Launch{Agents,Daemons}/**',
+  '~/.config/agent/**', '~/.local/share/agent/**', '~/.local/state/agent/**', '~/.cache/agent/**', '~/.local/{bin,lib}/**', '~/bin/**', '~/go/bin/**', '~/.config/{bash,zsh}/**', '~/Library/Launch{Agents,Daemons}/**',
 ];
 
 const system: readonly string[] = [

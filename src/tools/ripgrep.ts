@@ -36,10 +36,8 @@ const maxLineBytes = 64 * 1024;
 
 /** The bundled ripgrep, else one on PATH, else null. */
 export async function findRipgrep(env: Readonly<Record<string, string | undefined>>): Promise<string | null> {
-  try {
-    const { rgPath } = await import('@vscode/ripgrep');
-    if (existsSync(rgPath)) return rgPath;
-  } catch { /* the platform's package is not installed */ }
+  const packaged = await (await import('./packaged-ripgrep.js')).packagedRipgrep();
+  if (packaged !== null && existsSync(packaged)) return packaged;
   const folder = (env.PATH ?? '').split(delimiter).find((at) => at !== '' && existsSync(join(at, 'rg')));
   return folder === undefined ? null : join(folder, 'rg');
 }

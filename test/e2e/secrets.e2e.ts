@@ -129,7 +129,7 @@ test('a redacted event is gone from every file, its copies too; the chain stays 
     const { code, stderr } = await agent(at, ['redact', id, String(seq)]);
     expect([kind, code, stderr.split('\n').length]).toEqual([kind, ['tools', 'usage', 'tool_started'].includes(kind) ? 2 : 0, ['tools', 'usage', 'tool_started'].includes(kind) ? 3 : 1]);
   }
-  const texts = readdirSync(join(at.home, '.agent')).map((name) => readFileSync(join(at.home, '.agent', name), 'latin1')).join('');
+  const texts = readdirSync(join(at.home, '.agent'), { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => readFileSync(join(entry.parentPath, entry.name), 'latin1')).join('');
   expect(['prompt-word', 'first-output-word', 'written-content-word', 'before-the-change', 'answer-word'].filter((word) => texts.includes(word))).toEqual([]);
   expect(await agent(at, ['audit', 'verify'])).toMatchObject({ code: 0 });
   const body = JSON.parse((await agent(at, ['sessions', 'show', id, '--as', 'openai-chat'])).stdout) as { messages: readonly { role: string }[] };

@@ -90,7 +90,7 @@ test('secret files are asked about under never, whatever the spelling', async ()
 });
 
 test('protected files may be read, and are asked about before a write, in every case of letters', async () => {
-  const paths = ['.git/config', '.GIT/CONFIG', '.git/hooks/post-checkout', '.github/workflows/ci.yml', '.vscode/tasks.json', '.claude/settings.json', '.envrc', '.husky/pre-commit', `${home}/.bashrc`, `${home}/.config/agent/config.json`, '/etc/hosts', `${home}/.config/autostart/x.desktop`];
+  const paths = ['.git/config', '.GIT/CONFIG', '.git/hooks/post-checkout', '.github/workflows/ci.yml', '.vscode/tasks.json', '.claude/settings.json', '.envrc', '.husky/pre-commit', `${home}/.bashrc`, `${home}/.config/agent/config.json`, `${home}/.cache/agent/compiled/start.js`, '/etc/hosts', `${home}/.config/autostart/x.desktop`];
   for (const path of paths) {
     expect(await assess('file_write', 'write', { path }, { approval: 'never' }), path).toMatchObject({ risk: 'dangerous', decision: 'ask' });
     expect((await assess('file_read', 'read', { path }, { approval: 'never' })).decision, path).toBe('allow');

@@ -53,6 +53,6 @@ async function loadPolicy(setup: Setup, approval: ApprovalMode): Promise<Policy>
   const { createPolicy } = await import('../../policy/policy.js');
   const { config, cwd, home } = setup;
   const { files } = config;
-  const facts = createPathFacts({ home, workspace: cwd, ownPaths: [...new Set([dirname(files.config), files.data, dirname(files.log)])] });
+  const facts = createPathFacts({ home, workspace: cwd, ownPaths: [...new Set([dirname(files.config), files.data, dirname(files.log), files.cache])] });
   return withLandings(facts, (noting) => createPolicy({ approval, sandbox: config.policy.sandbox, rules: config.policy.rules, fsDeny: config.fs.deny, facts: noting }));
 }

@@ -1,0 +1,72 @@
+import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import * as nodeModule from 'node:module';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { agent, place, type Place } from './program.js';
+
+// Node keeps what it compiles since 22.1; before that the program does.
+const keepsItself = !('enableCompileCache' in nodeModule);
+
+const run = (at: Place, ...args: readonly string[]): ReturnType<typeof agent> => agent(at, ['-p', ...args, '--model', 'offline', 'run echo kept']);
+
+function keptFiles(at: Place): readonly string[] {
+  const folder = join(at.home, '.agent', 'compiled');
+  return existsSync(folder) ? readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name)) : [];
+}
+
+const states = (files: readonly string[]): unknown => files.map((file) => { const { ino, mtimeMs, size } = statSync(file); return [file, ino, mtimeMs, size]; });
+
+test('what was compiled is kept for the next run, which takes it as it is', async () => {
+  const at = place();
+  expect((await run(at)).stdout).toContain('kept');
+  const kept = keptFiles(at);
+  expect(kept.length).toBeGreaterThan(3);
+  const before = states(kept);
+  expect((await run(at)).stdout).toContain('kept');
+  expect(states(keptFiles(at))).toEqual(before);
+});
+
+test('--ephemeral leaves nothing, and neither does NODE_DISABLE_COMPILE_CACHE', async () => {
+  const at = place();
+  await run(at, '--ephemeral');
+  await agent(at, ['tools', 'list'], { env: { NODE_DISABLE_COMPILE_CACHE: '1' } });
+  expect(keptFiles(at)).toEqual([]);
+});
+
+test.skipIf(!keepsItself)('damaged, cut and foreign files are not taken, and are made anew', async () => {
+  const at = place();
+  await run(at);
+  const sound = keptFiles(at);
+  const damage: readonly ((file: string, index: number) => void)[] = [
+    (file, index) => { const bytes = readFileSync(file); for (let at = 300 + index; at < bytes.length; at += 997) bytes[at] = (bytes[at] ?? 0) ^ 0x5a; writeFileSync(file, bytes); },
+    (file) => { truncateSync(file, Math.floor(statSync(file).size / 2)); },
+    (file) => { truncateSync(file, 3); },
+    (file, index) => { writeFileSync(file, readFileSync(sound[(index + 1) % sound.length] ?? file)); },
+  ];
+  for (const spoil of damage) {
+    sound.forEach(spoil);
+    const spoilt = states(sound);
+    const { code, stdout, stderr } = await run(at);
+    expect([code, stdout.includes('kept'), stderr]).toEqual([0, true, '']);
+    expect(states(sound)).not.toEqual(spoilt);
+  }
+});
+
+test.skipIf(!keepsItself)('a run that does more leaves more; what belongs to no file of the program goes', async () => {
+  const at = place();
+  await agent(at, ['tools', 'list']);
+  const few = keptFiles(at);
+  const stray = join(few[0] ?? '', '..', 'start-00000000.js');
+  writeFileSync(stray, 'of another build');
+  await run(at);
+  const more = keptFiles(at);
+  expect(more.length).toBeGreaterThan(few.length);
+  expect(more).not.toContain(stray);
+  expect(more.map((file) => statSync(file).mode & 0o777)).toEqual(more.map(() => 0o600));
+});
+
+test('where nothing can be kept, it goes without', async () => {
+  const at = place();
+  const { code, stdout, stderr } = await agent(at, ['-p', '--model', 'offline', 'run echo kept'], { env: { AGENT_HOME: '', XDG_CACHE_HOME: '/proc/nothing' } });
+  expect([code, stdout.includes('kept'), stderr]).toEqual([0, true, '']);
+});
