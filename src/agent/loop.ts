@@ -1,5 +1,5 @@
 import type { TurnEnd } from '../core/agent-event.js';
-import { errorEnvelope, isError, type Envelope } from '../core/envelope.js';
+import { envelopeText, errorEnvelope, isError, type Envelope } from '../core/envelope.js';
 import type { ToolCallData } from '../core/event.js';
 import { firstLine } from '../core/text.js';
 import { ask, type Asking } from './ask.js';
@@ -119,7 +119,7 @@ function withLimit(d: TurnDeps, done: Dispatched): Dispatched {
 async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promise<void> {
   const { outcome: { envelope, summary: content, files, diff }, kept } = done;
   await d.append({ kind: 'tool_result', content, data: {
-    tool_call_id: call.id, name: call.function.name, output: JSON.stringify(envelope), success: !isError(envelope), duration_ms: done.durationMs,
+    tool_call_id: call.id, name: call.function.name, output: envelopeText(envelope), success: !isError(envelope), duration_ms: done.durationMs,
     ...(files && files.length > 0 ? { files } : {}), ...(diff ? { diff } : {}), ...(kept && kept.changes.length > 0 ? { changes: kept.changes } : {}),
     ...(kept?.unwatched === undefined ? {} : { unwatched: kept.unwatched }),
   } }, kept?.blobs);

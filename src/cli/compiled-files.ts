@@ -1,23 +1,26 @@
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, readFileSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { createRequire, Module } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { Script } from 'node:vm';
 import { crc32 } from 'node:zlib';
 import { ensurePrivateDirectory } from '../config/paths.js';
 
 type Load = (module: NodeJS.Module, filename: string) => void;
+type Body = (this: unknown, exports: unknown, require: (id: string) => unknown, module: NodeJS.Module, filename: string, folder: string) => void;
 /** A file of the program that was compiled, the sum of its source, and where it is kept. */
 interface Compiled { readonly script: Script; readonly sourceSum: number; readonly file: string }
 
 /** What is smaller is compiled faster than it is found. */
-const leastChars = 8192;
+const leastBytes = 8192;
 /** Sums of the source and of what follows: V8 looks at neither, and a damaged cache ends the process. */
 const headBytes = 8;
+const wrapper = ['(function(exports,require,module,__filename,__dirname){', '\n})'] as const;
 
-/** Loads the larger files of this program as V8 left them compiled at the end of an earlier run, with every function that had run by then. All files of a run
- *  are kept again where one of them was not there yet, so that a run which does more leaves more. Such a file cannot `import()`; ours are `require`d. Source: nodejs.org, `vm.Script`, "cachedData". */
+/** Loads the files of this program, the larger ones as V8 left them compiled at the end of an earlier run, with every function that had run by then. All files of a
+ *  run are kept again where one of them was not there yet, so that a run which does more leaves more. They find each other by name, without Node's search for
+ *  modules; packages are Node's. Source: nodejs.org, `vm.Script`, "cachedData". */
 export function keepCompiledFiles(folder: string): void {
-  const { extensions } = createRequire(import.meta.url);
+  const { extensions, cache } = createRequire(import.meta.url);
   const plain = extensions['.js'] as Load;
   const place = join(folder, `${process.versions.v8}-${process.arch}`);
   const ours = dirname(import.meta.url); // in the built program the path of this file
@@ -25,19 +28,60 @@ export function keepCompiledFiles(folder: string): void {
   let isNew = false;
 
   const load: Load = (module, filename) => {
-    const source = dirname(filename) === ours ? readFileSync(filename, 'utf8') : '';
-    if (source.length < leastChars) { plain(module, filename); return; }
+    const source = dirname(filename) === ours ? readWrapped(filename) : null;
+    // What V8 keeps cannot `import()`: a small file that imports a package is Node's.
+    if (source === null || (source.length < leastBytes && source.includes('import('))) { plain(module, filename); return; }
+    const body = compile(source, filename).runInThisContext() as Body;
+    body.call(module.exports, module.exports, (id) => requireFrom(module, id), module, filename, ours);
+  };
+
+  const compile = (source: Buffer, filename: string): Script => {
+    if (source.length < leastBytes) return new Script(source.toString(), { filename });
     const file = join(place, basename(filename));
     const sourceSum = crc32(source);
     const cachedData = kept(file, sourceSum);
-    const script = new Script(`(function(exports,require,module,__filename,__dirname){${source}\n})`, { filename, ...(cachedData ? { cachedData } : {}) });
+    const script = new Script(source.toString(), { filename, ...(cachedData ? { cachedData } : {}) });
     if (!cachedData || script.cachedDataRejected === true) isNew = true;
     compiled.push({ script, sourceSum, file });
-    const run = script.runInThisContext() as (this: unknown, exports: unknown, require: (id: string) => unknown, module: NodeJS.Module, filename: string, folder: string) => void;
-    run.call(module.exports, module.exports, (id) => module.require(id) as unknown, module, filename, dirname(filename));
+    return script;
   };
+
+  const requireFrom = (parent: NodeJS.Module, id: string): unknown => {
+    const filename = id.startsWith('./') ? `${ours}/${id.slice(2)}` : null;
+    const known = filename === null ? undefined : cache[filename];
+    if (known) return known.exports;
+    if (filename === null || !existsSync(filename)) return parent.require(id);
+    const module = new Module(filename, parent);
+    Object.assign(module, { filename, paths: parent.paths });
+    cache[filename] = module;
+    try {
+      load(module, filename);
+    } catch (error) {
+      Reflect.deleteProperty(cache, filename);
+      throw error;
+    }
+    module.loaded = true;
+    return module.exports;
+  };
+
   extensions['.js'] = load;
   process.once('exit', () => { if (isNew) keep(place, ours, compiled); });
+}
+
+/** The file as a function, without a second copy of it. */
+function readWrapped(filename: string): Buffer {
+  const file = openSync(filename, 'r');
+  try {
+    const [head, tail] = wrapper;
+    const { size } = fstatSync(file);
+    const bytes = Buffer.allocUnsafeSlow(head.length + size + tail.length);
+    bytes.write(head);
+    if (readSync(file, bytes, head.length, size, 0) < size) throw new Error(`${filename} cannot be read whole`);
+    bytes.write(tail, head.length + size);
+    return bytes;
+  } finally {
+    closeSync(file);
+  }
 }
 
 /** Undefined where nothing sound is kept of this source. */

@@ -9,6 +9,8 @@ import { asStoreError, isBusy, isDamage } from './store-error.js';
 
 /** SQLite waits this long for a lock with the thread blocked; the longer wait is ours and is awaited. */
 const blockingWaitMs = 50;
+/** The kernel keeps the pages as well. */
+const cacheKiB = 512;
 export const maxJournalBytes = 4 * 1024 * 1024;
 
 /** An open database and its prepared statements. */
@@ -49,6 +51,7 @@ function prepare(db: Database, file: string): { readonly inode: number } {
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
+  db.pragma(`cache_size = -${cacheKiB}`);
   db.pragma(`journal_size_limit = ${maxJournalBytes}`);
   checkSqliteVersion(db.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '');
   if (version !== schemaVersion) migrate(db, file);
