@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fstatSync, openSync, readdirSync, readFileSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire, Module } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { Script } from 'node:vm';
@@ -14,6 +14,8 @@ interface Compiled { readonly script: Script; readonly sourceSum: number; readon
 const leastBytes = 8192;
 /** Sums of the source and of what follows: V8 looks at neither, and a damaged cache ends the process. */
 const headBytes = 8;
+/** V8 forgets what has not run for long, so a run of hours leaves little. */
+const maxUptimeS = 600;
 const wrapper = ['(function(exports,require,module,__filename,__dirname){', '\n})'] as const;
 
 /** Loads the files of this program, the larger ones as V8 left them compiled at the end of an earlier run, with every function that had run by then. All files of a
@@ -25,22 +27,24 @@ export function keepCompiledFiles(folder: string): void {
   const place = join(folder, `${process.versions.v8}-${process.arch}`);
   const ours = dirname(import.meta.url); // in the built program the path of this file
   const compiled: Compiled[] = [];
+  const read = createReader();
   let isNew = false;
 
   const load: Load = (module, filename) => {
-    const source = dirname(filename) === ours ? readWrapped(filename) : null;
+    const bytes = dirname(filename) === ours ? read(filename, wrapper) : null;
     // What V8 keeps cannot `import()`: a small file that imports a package is Node's.
-    if (source === null || (source.length < leastBytes && source.includes('import('))) { plain(module, filename); return; }
-    const body = compile(source, filename).runInThisContext() as Body;
+    if (bytes === null || (bytes.length < leastBytes && bytes.includes('import('))) { plain(module, filename); return; }
+    const body = compile(bytes, filename).runInThisContext() as Body;
     body.call(module.exports, module.exports, (id) => requireFrom(module, id), module, filename, ours);
   };
 
-  const compile = (source: Buffer, filename: string): Script => {
-    if (source.length < leastBytes) return new Script(source.toString(), { filename });
+  const compile = (bytes: Buffer, filename: string): Script => {
+    const source = bytes.toString();
+    if (bytes.length < leastBytes) return new Script(source, { filename });
     const file = join(place, basename(filename));
-    const sourceSum = crc32(source);
-    const cachedData = kept(file, sourceSum);
-    const script = new Script(source.toString(), { filename, ...(cachedData ? { cachedData } : {}) });
+    const sourceSum = crc32(bytes);
+    const cachedData = kept(read(file), sourceSum);
+    const script = new Script(source, { filename, ...(cachedData ? { cachedData } : {}) });
     if (!cachedData || script.cachedDataRejected === true) isNew = true;
     compiled.push({ script, sourceSum, file });
     return script;
@@ -65,34 +69,38 @@ export function keepCompiledFiles(folder: string): void {
   };
 
   extensions['.js'] = load;
-  process.once('exit', () => { if (isNew) keep(place, ours, compiled); });
+  process.once('exit', () => { if (isNew && process.uptime() < maxUptimeS) keep(place, ours, compiled); });
 }
 
-/** The file as a function, without a second copy of it. */
-function readWrapped(filename: string): Buffer {
-  const file = openSync(filename, 'r');
-  try {
-    const [head, tail] = wrapper;
-    const { size } = fstatSync(file);
-    const bytes = Buffer.allocUnsafeSlow(head.length + size + tail.length);
-    bytes.write(head);
-    if (readSync(file, bytes, head.length, size, 0) < size) throw new Error(`${filename} cannot be read whole`);
-    bytes.write(tail, head.length + size);
-    return bytes;
-  } finally {
-    closeSync(file);
-  }
+type Reader = (file: string, around?: readonly [string, string]) => Buffer | null;
+
+/** Reads whole files, with texts put before and behind; null where that fails. What was read is overwritten by the next: all is read into one buffer. */
+function createReader(): Reader {
+  let buffer = Buffer.alloc(0);
+  return (file, [head, tail] = ['', '']) => {
+    let opened: number | null = null;
+    try {
+      opened = openSync(file, 'r');
+      const { size } = fstatSync(opened);
+      const end = head.length + size;
+      if (buffer.length < end + tail.length) buffer = Buffer.allocUnsafeSlow((end + tail.length) * 2);
+      buffer.write(head);
+      if (readSync(opened, buffer, head.length, size, 0) < size) return null;
+      buffer.write(tail, end);
+      return buffer.subarray(0, end + tail.length);
+    } catch {
+      return null;
+    } finally {
+      if (opened !== null) closeSync(opened);
+    }
+  };
 }
 
-/** Undefined where nothing sound is kept of this source. */
-function kept(file: string, sourceSum: number): Buffer | undefined {
-  try {
-    const bytes = readFileSync(file);
-    const data = bytes.subarray(headBytes);
-    return bytes.readUInt32LE(0) === sourceSum && bytes.readUInt32LE(4) === crc32(data) ? data : undefined;
-  } catch {
-    return undefined;
-  }
+/** What is kept, without the sums; undefined where it is not sound or not of this source. */
+function kept(bytes: Buffer | null, sourceSum: number): Buffer | undefined {
+  if (bytes === null || bytes.length < headBytes) return undefined;
+  const data = bytes.subarray(headBytes);
+  return bytes.readUInt32LE(0) === sourceSum && bytes.readUInt32LE(4) === crc32(data) ? data : undefined;
 }
 
 /** Each file is there whole or not at all; what belongs to no file of the program any more goes. It saves time and nothing else, so a failure is nobody's concern. */

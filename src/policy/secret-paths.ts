@@ -21,13 +21,17 @@ export interface SecretPaths {
 /** Tests over secret files for one list of globs (`fs.deny`). `home` is absolute. */
 export function createSecretPaths(globs: readonly string[], home: string): SecretPaths {
   const matches = compileGlobs(globs, home);
-  const absolute = [...homeExamples.map((name) => `${home}/${name}`), ...systemExamples].filter(matches);
-  const names = examples.filter((name) => matches(`/${name}`));
+  let known: { readonly absolute: readonly string[]; readonly names: readonly string[] } | null = null;
+  const examplesOf = (): NonNullable<typeof known> => (known ??= {
+    absolute: [...homeExamples.map((name) => `${home}/${name}`), ...systemExamples].filter(matches),
+    names: examples.filter((name) => matches(`/${name}`)),
+  });
   return {
     matches,
     mayMatch(glob) {
       if (matches(glob)) return true;
       const test = shellGlob(glob);
+      const { absolute, names } = examplesOf();
       if (absolute.some(test)) return true;
       const last = lastName(glob);
       if (/^[*?[\]\u0000]*$/.test(last)) return false;

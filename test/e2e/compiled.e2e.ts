@@ -1,8 +1,12 @@
-import { existsSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { agent, place, type Place } from './program.js';
+
+const root = fileURLToPath(new URL('../..', import.meta.url));
 
 // Node keeps what it compiles since 22.1; before that the program does.
 const keepsItself = !('enableCompileCache' in nodeModule);
@@ -65,8 +69,21 @@ test.skipIf(!keepsItself)('a run that does more leaves more; what belongs to no 
   expect(more.map((file) => statSync(file).mode & 0o777)).toEqual(more.map(() => 0o600));
 });
 
-test('where nothing can be kept, it goes without', async () => {
+test('without AGENT_HOME it is kept beside the program, and where that cannot be written in the cache of the user', async () => {
   const at = place();
-  const { code, stdout, stderr } = await agent(at, ['-p', '--model', 'offline', 'run echo kept'], { env: { AGENT_HOME: '', XDG_CACHE_HOME: '/proc/nothing' } });
-  expect([code, stdout.includes('kept'), stderr]).toEqual([0, true, '']);
+  const program = join(at.work, 'program');
+  mkdirSync(program);
+  for (const part of ['bin', 'dist', 'package.json']) cpSync(join(root, part), join(program, part), { recursive: true, filter: (path) => !path.includes('compiled/') });
+  symlinkSync(join(root, 'node_modules'), join(program, 'node_modules'));
+  const own = join(program, 'dist', 'compiled');
+  rmSync(own, { recursive: true, force: true });
+  const start = (cache: string): number | null => spawnSync(process.execPath, [join(program, 'bin', 'agent.js'), '-p', '--model', 'offline', 'run echo kept'], { cwd: at.work, env: { ...at.env, AGENT_HOME: '', XDG_CACHE_HOME: cache }, stdio: 'ignore' }).status;
+  const count = (folder: string): number => (existsSync(folder) ? readdirSync(folder, { recursive: true }).length : 0);
+  expect([start(join(at.home, 'cache')), count(join(at.home, 'cache'))]).toEqual([0, 0]);
+  expect(count(own)).toBeGreaterThan(3);
+  rmSync(own, { recursive: true });
+  writeFileSync(own, 'a file where the folder belongs');
+  expect(start(join(at.home, 'cache'))).toBe(0);
+  expect(count(join(at.home, 'cache'))).toBeGreaterThan(3);
+  expect(start('/proc/nothing')).toBe(0);
 });
