@@ -6,6 +6,7 @@ const headerBytes = 32;
 const frameBytes = 4096 + 24;
 const leastRoomBytes = 64 * 1024;
 const addedBytes = 256 * 1024;
+const zeros = Buffer.alloc(16 * 1024);
 
 /** Appends zeros to the write-ahead log of `file` where little room is left in it. A commit that makes the log longer is synced together with the file system's
  *  own notes of that, one that writes over what is there is not, which takes half the time. Recovery ends at the first frame that is none. Source: sqlite.org/walformat.html.
@@ -24,7 +25,8 @@ function append(path: string): void {
   const log = openSync(path, 'r+');
   const done = (): void => { close(log, () => { /* Nothing depends on it. */ }); };
   try {
-    writeSync(log, Buffer.alloc(addedBytes), 0, addedBytes, sizeOf(path));
+    const end = sizeOf(path);
+    for (let at = 0; at < addedBytes; at += zeros.length) writeSync(log, zeros, 0, zeros.length, end + at);
     fdatasync(log, done);
   } catch (error) {
     done();
