@@ -62,3 +62,9 @@ test('a compaction that covers nothing says nothing', () => {
 test('what undo did to files is told to the model', () => {
   expect(texts(log(user('a'), { kind: 'undo', content: '[Note: a.ts is as before]', data: { of_seq: 1, changes: [], skipped: [] } }))).toEqual(['a', '[Note: a.ts is as before]']);
 });
+
+test('a compaction that comes after what says it is undone stands, whether read at once or one by one', () => {
+  const events = log(user('a'), { kind: 'compaction_undone', content: null, data: { compaction_seq: 4 } }, user('b'), compaction(1, 3), user('c'), rewind(0), rewind(5));
+  expect(texts(events.slice(0, 5))).toEqual(['SUMMARY', 'c']);
+  expect(texts(events)).toEqual(['SUMMARY', 'c']);
+});
