@@ -8,7 +8,7 @@ import { joinGroups } from './build-groups.mjs';
 import { toCommonJs } from './to-commonjs.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const { version } = JSON.parse(readFileSync(`${root}/package.json`, 'utf8'));
+const versionIn = (file) => JSON.parse(readFileSync(`${root}/${file}`, 'utf8')).version;
 
 /** The SDKs get our small `Headers` and `Response`: Node's own would load all of its fetch. */
 const withOwnFetchClasses = {
@@ -102,8 +102,8 @@ const options = {
   platform: 'node',
   target: 'node20.19',
   mainFields: ['module', 'main'],
-  external: ['better-sqlite3', '@vscode/ripgrep'],
-  define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"', AGENT_VERSION: JSON.stringify(version), 'globalThis.ReadableStream': 'undefined' },
+  external: ['bindings', '@vscode/ripgrep'],
+  define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"', AGENT_VERSION: JSON.stringify(versionIn('package.json')), SQLITE_DRIVER_VERSION: JSON.stringify(versionIn('node_modules/better-sqlite3/package.json')), 'globalThis.ReadableStream': 'undefined' },
   minify: true,
   legalComments: 'none',
   logLevel: 'warning',

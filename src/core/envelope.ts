@@ -1,6 +1,7 @@
 import type { Json } from './json.js';
 import { isRecord } from './json.js';
 import { clampText, plainMarker } from './clamp.js';
+import { largeJson } from './large-json.js';
 import { utf8Bytes } from './text.js';
 
 /** Why a call gave no result. Source: contracts 3. `internal` messages are redacted; the full one goes to the log file. */
@@ -19,6 +20,25 @@ export function errorEnvelope(code: ErrorCode, error: string, details?: Json): E
   return details === undefined ? { error, code } : { error, code, details };
 }
 
+/** What a long output was put together from. JavaScript keeps a text with one wide character (the marker's `…`) in twice the room, and joins the parts
+ *  as soon as somebody looks into the whole: whoever can does with the parts. */
+const partsOf = new WeakMap<Envelope, readonly string[]>();
+
+export function outputOfParts(parts: readonly string[], more: { readonly [key: string]: Json }): OutputEnvelope {
+  const envelope = { output: parts.reduce((text, part) => text + part, ''), ...more };
+  if (parts.length > 1) partsOf.set(envelope, parts);
+  return envelope;
+}
+
+/** At least one. */
+export function outputParts(envelope: OutputEnvelope): readonly string[] {
+  return partsOf.get(envelope) ?? [envelope.output];
+}
+
+export function outputBytes(envelope: OutputEnvelope): number {
+  return outputParts(envelope).reduce((sum, part) => sum + utf8Bytes(part), 0);
+}
+
 export function isError(envelope: Envelope): envelope is ErrorEnvelope {
   return 'error' in envelope;
 }
@@ -27,9 +47,9 @@ export function isError(envelope: Envelope): envelope is ErrorEnvelope {
  *  An output its tool has cut already (it carries `truncated` and `total_bytes`) is left as it is when it fits. */
 export function clampEnvelope(envelope: Envelope, maxBytes: number): Envelope {
   if (isError(envelope)) return clampDetails(envelope, maxBytes);
+  if (envelope.output.length * 3 <= maxBytes || outputBytes(envelope) <= maxBytes) return envelope;
   const known = typeof envelope.total_bytes === 'number' ? envelope.total_bytes : undefined;
-  const { text, omittedBytes } = clampText(envelope.output, maxBytes, plainMarker, known);
-  if (omittedBytes === 0) return envelope;
+  const { text } = clampText(envelope.output, maxBytes, plainMarker, known);
   return { ...envelope, output: text, truncated: true, total_bytes: known ?? utf8Bytes(envelope.output) };
 }
 
@@ -46,7 +66,8 @@ let written: { readonly text: string; readonly envelope: WeakRef<Envelope> } | n
 
 /** An envelope as it is stored. It must not be changed afterwards. */
 export function envelopeText(envelope: Envelope): string {
-  const text = JSON.stringify(envelope);
+  const parts = partsOf.get(envelope);
+  const text = parts ? largeJson(envelope, (key, value) => (key === 'output' ? parts : [value])).toString('utf8') : JSON.stringify(envelope);
   written = text.length >= longChars ? { text, envelope: new WeakRef(envelope) } : null;
   return text;
 }

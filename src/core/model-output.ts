@@ -1,5 +1,5 @@
-import { clampText } from './clamp.js';
-import { isError, parseEnvelope, type OutputEnvelope } from './envelope.js';
+import { clampEnds, clampText } from './clamp.js';
+import { isError, outputBytes, outputParts, parseEnvelope, type OutputEnvelope } from './envelope.js';
 import type { ToolResultData } from './event.js';
 import { isRecord, type Json } from './json.js';
 import { headBytes, tailBytes, utf8Bytes } from './text.js';
@@ -12,20 +12,24 @@ export function modelOutput(result: ToolResultData, seq: number, args: string, m
   if (isError(envelope)) {
     const details = envelope.details;
     if (!isRecord(details) || typeof details.output !== 'string' || utf8Bytes(details.output) <= maxBytes) return result.output;
-    return JSON.stringify({ ...envelope, details: { ...(details as Record<string, Json>), output: cut(details.output, seq, maxBytes) } });
+    return JSON.stringify({ ...envelope, details: { ...(details as Record<string, Json>), output: cut([details.output], seq, maxBytes, utf8Bytes(details.output)) } });
   }
-  if (utf8Bytes(envelope.output) <= maxBytes) return result.output;
+  if (outputBytes(envelope) <= maxBytes) return result.output;
   if (result.name === 'file_read') return JSON.stringify(cutLines(envelope, args, maxBytes));
   const total = totalBytes(envelope);
-  return JSON.stringify({ ...envelope, output: cut(envelope.output, seq, maxBytes, total), truncated: true, total_bytes: total });
+  return JSON.stringify({ ...envelope, output: cut(outputParts(envelope), seq, maxBytes, total), truncated: true, total_bytes: total });
 }
 
 function totalBytes(envelope: OutputEnvelope): number {
-  return typeof envelope.total_bytes === 'number' ? envelope.total_bytes : utf8Bytes(envelope.output);
+  return typeof envelope.total_bytes === 'number' ? envelope.total_bytes : outputBytes(envelope);
 }
 
-function cut(output: string, seq: number, maxBytes: number, total?: number): string {
-  return clampText(output, maxBytes, (omitted) => `[… ${omitted} bytes omitted; file_read path="event:${seq}"]`, total).text;
+/** A longer text, of which the first and the last part are looked at alone where they are long enough. */
+function cut(parts: readonly string[], seq: number, maxBytes: number, totalBytes: number): string {
+  const [start = '', end = ''] = [parts[0], parts.at(-1)];
+  const marker = (omitted: number): string => `[… ${omitted} bytes omitted; file_read path="event:${seq}"]`;
+  if (Math.min(start.length, end.length) >= maxBytes) return clampEnds(start, end, { maxBytes, marker, totalBytes }).text;
+  return clampText(parts.join(''), maxBytes, marker, totalBytes).text;
 }
 
 /** A file's text loses whole lines from its middle, and the marker names them and the `offset` to read on from. */

@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs';
+import { outputOfParts } from '../core/envelope.js';
 import type { Json } from '../core/json.js';
 import type { StreamMask } from '../core/stream-mask.js';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
@@ -98,20 +99,20 @@ function shellCommand(command: string, shell: string): { file: string; args: rea
 
 function outcome(result: ProcessResult, collected: CollectedOutput, timeoutMs: number): ToolOutcome {
   if (result.ended === 'not_started') return failed('execution_failed', `The shell could not be started: ${result.error}.`);
-  const { text, truncated, totalBytes } = collected;
+  const { parts, truncated, totalBytes } = collected;
   const size: { [key: string]: Json } = truncated ? { truncated: true, total_bytes: totalBytes } : {};
   switch (result.ended) {
     case 'exit': {
       const signal: { [key: string]: Json } = result.signal === null ? {} : { signal: result.signal };
       const background: { [key: string]: Json } = result.background === 0 ? {} : { background: result.background };
-      return succeeded(summary(result), { output: text, exit_code: result.exitCode, ...signal, ...background, ...size });
+      return succeeded(summary(result), outputOfParts(parts, { exit_code: result.exitCode, ...signal, ...background, ...size }));
     }
     case 'timeout':
-      return failed('timeout', `The command was still running after ${timeoutMs / 1000} s and was ended with all it had started; give it a longer timeout_seconds or less to do.`, { output: text, ...size });
+      return failed('timeout', `The command was still running after ${timeoutMs / 1000} s and was ended with all it had started; give it a longer timeout_seconds or less to do.`, { output: parts.join(''), ...size });
     case 'cancelled':
-      return failed('cancelled', 'The command was cancelled and ended with all it had started.', { output: text, ...size });
+      return failed('cancelled', 'The command was cancelled and ended with all it had started.', { output: parts.join(''), ...size });
     case 'output_limit':
-      return failed('execution_failed', 'The command printed more than 256 MiB and was ended; send its output to a file or filter it.', { output: text, ...size });
+      return failed('execution_failed', 'The command printed more than 256 MiB and was ended; send its output to a file or filter it.', { output: parts.join(''), ...size });
     default: return result satisfies never;
   }
 }

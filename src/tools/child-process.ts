@@ -12,7 +12,7 @@ export interface ChildRequest {
   readonly input: Uint8Array | undefined;
   /** One for both streams or one for each; sockets where there are none. */
   readonly pipes: readonly OutputPipe[] | undefined;
-  onOutput(chunk: Buffer, stream: 'stdout' | 'stderr'): void;
+  readonly onOutput: (chunk: Buffer, stream: 'stdout' | 'stderr') => void;
 }
 
 export interface Exit { readonly code: number | null; readonly signal: NodeJS.Signals | null }
@@ -27,7 +27,7 @@ const streams = ['stdout', 'stderr'] as const;
 /** Starts a process as the leader of a group and session of its own, with empty standard input. */
 export async function startChild(request: ChildRequest): Promise<StartedChild> {
   const { command, input, pipes } = request;
-  const piped = pipes?.map((pipe, index) => pipe.read((chunk) => { request.onOutput(chunk, streams[index] ?? 'stdout'); }));
+  const piped = pipes?.map((pipe, index) => pipe.read(request.onOutput, streams[index] ?? 'stdout'));
   let child: ChildProcess;
   try {
     child = spawn(command.file, command.args, { cwd: command.cwd, env: command.env, detached: true, stdio: descriptors(request) });

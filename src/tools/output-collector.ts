@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { clampEnds, clampText, plainMarker } from '../core/clamp.js';
 
-/** What a process printed, cut to the budget. */
-export interface CollectedOutput { readonly text: string; readonly totalBytes: number; readonly truncated: boolean }
+/** What a process printed, cut to the budget: one text, or head, marker and tail, which are one when put together. */
+export interface CollectedOutput { readonly parts: readonly string[]; readonly totalBytes: number; readonly truncated: boolean }
 
 /** Keeps the head and the tail of a byte stream, and counts the rest: memory stays below about three times the budget however much comes. */
 export interface OutputCollector {
@@ -69,35 +69,31 @@ export function createOutputCollector(maxBytes: number): OutputCollector {
     tail: lastBytes,
     collected() {
       const start = kept.subarray(0, Math.min(headBytes, totalBytes));
-      if (looksBinary(start.subarray(0, sniffBytes))) return { text: `binary, ${totalBytes} bytes`, totalBytes, truncated: false };
+      if (looksBinary(start.subarray(0, sniffBytes))) return { parts: [`binary, ${totalBytes} bytes`], totalBytes, truncated: false };
       if (!isWrapped()) return clamped(shownText(kept.subarray(0, totalBytes)), maxBytes, totalBytes);
       straighten();
-      const text = cutInPlace(kept, headBytes, maxBytes, totalBytes)
-        ?? clampEnds(shownText(withoutCutEnd(start)), shownText(withoutCutStart(kept.subarray(headBytes))), { maxBytes, marker: plainMarker, totalBytes }).text;
+      const parts = cutBytes(kept, headBytes, maxBytes, totalBytes)
+        ?? [clampEnds(shownText(withoutCutEnd(start)), shownText(withoutCutStart(kept.subarray(headBytes))), { maxBytes, marker: plainMarker, totalBytes }).text];
       kept = Buffer.alloc(0);
-      return { text, totalBytes, truncated: true };
+      return { parts, totalBytes, truncated: true };
     },
   };
 }
 
-/** What `clampEnds` makes of the two ends in `kept`, the second of which begins at `secondAt`: moved together and decoded once, which takes half the time and memory.
- *  Null, and nothing moved, where they are not text that is shown as it is. */
-function cutInPlace(kept: Buffer, secondAt: number, maxBytes: number, totalBytes: number): string | null {
+/** What `clampEnds` makes of the two ends in `kept`, the second of which begins at `secondAt`. Null where they are not text that is shown as it is. */
+function cutBytes(kept: Buffer, secondAt: number, maxBytes: number, totalBytes: number): readonly string[] | null {
   const room = maxBytes - Buffer.byteLength(plainMarker(totalBytes)) - 2;
   if (room < 2) return null;
   const head = withoutCutEnd(kept.subarray(0, Math.ceil(room / 2)));
   const tail = withoutCutStart(kept.subarray(Math.max(secondAt, kept.length - Math.floor(room / 2))));
   if (![head, tail].every((part) => isUtf8(part) && !part.includes(0))) return null;
-  const marker = `\n${plainMarker(totalBytes - head.length - tail.length)}\n`;
-  const tailAt = head.length + kept.write(marker, head.length);
-  kept.copyWithin(tailAt, kept.length - tail.length);
-  return kept.toString('utf8', 0, tailAt + tail.length);
+  return [head.toString('utf8'), `\n${plainMarker(totalBytes - head.length - tail.length)}\n`, tail.toString('utf8')];
 }
 
 function clamped(text: string, maxBytes: number, totalBytes: number): CollectedOutput {
   const known = Math.max(totalBytes, 0);
   const cut = clampText(text, maxBytes, plainMarker, known > maxBytes ? known : undefined);
-  return { text: cut.text, totalBytes, truncated: cut.omittedBytes > 0 };
+  return { parts: [cut.text], totalBytes, truncated: cut.omittedBytes > 0 };
 }
 
 function shownText(bytes: Uint8Array): string {

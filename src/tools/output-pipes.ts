@@ -7,8 +7,8 @@ import { join } from 'node:path';
 export interface OutputPipe {
   /** The child's end; ours to close once the child has it. */
   readonly writeEnd: number;
-  /** All pieces come in one buffer: each is there for the call alone. */
-  read(onData: (chunk: Buffer) => void): PipeReader;
+  /** All pieces come in one buffer: each is there for the call alone. `stream` is passed on with each. */
+  read<Stream>(onData: (chunk: Buffer, stream: Stream) => void, stream: Stream): PipeReader;
 }
 
 export interface PipeReader {
@@ -84,11 +84,9 @@ function opened({ path, buffer }: NamedPipe, release: () => void): OutputPipe {
   }
   return {
     writeEnd,
-    read(onData) {
-      let piece = buffer;
+    read(onData, stream) {
       const callback = (length: number): boolean => {
-        if (piece.length !== length) piece = buffer.subarray(0, length); // most are as long as the one before
-        onData(piece);
+        onData(buffer.subarray(0, length), stream);
         return true;
       };
       const options: SocketConstructorOpts & Pick<ConnectOpts, 'onread'> = { fd: readEnd, readable: true, writable: false, onread: { buffer, callback } };

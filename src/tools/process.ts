@@ -78,7 +78,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunne
     const pipes = await machinery.pipes?.prepare(count) === true ? machinery.pipes : undefined;
     if (request.signal.aborted) return null;
     const command = confined(pipes || count > 1 ? request : joinedByShell(request), request.sandbox);
-    return machinery.startChild({ command, input: request.input, pipes: pipes?.take(count), onOutput: (chunk, stream) => { output.add(chunk, stream); } });
+    return machinery.startChild({ command, input: request.input, pipes: pipes?.take(count), onOutput: output.add });
   };
 
   return {
@@ -127,7 +127,7 @@ function joinedByShell(command: Command): Command {
 }
 
 /** What a process prints, until it is over; `onLimit` is called once it is too much. */
-interface Output { add(chunk: Buffer, stream: 'stdout' | 'stderr'): void; onLimit: () => void; isOpen: boolean }
+interface Output { readonly add: (chunk: Buffer, stream: 'stdout' | 'stderr') => void; onLimit: () => void; isOpen: boolean }
 
 function outputOf(request: ProcessRequest): Output {
   let totalBytes = 0;
