@@ -100,7 +100,7 @@ class LiveSession implements Session {
   }
 
   async append(draft: EventDraft, blobs?: readonly Blob[]): Promise<Event> {
-    for (const first of this.#opening.splice(0)) await this.#recorder.append(first);
+    for (const first of this.#opening.splice(0)) await this.#recorder.note(first);
     const event = await this.#recorder.append(draft, blobs);
     noteFiles(this.#knownFiles, event);
     return event;

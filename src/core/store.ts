@@ -38,6 +38,7 @@ export type Synced = 'now' | 'later';
 
 /** The durable log. Methods may reject (disk full, busy, damaged); the session reports once and goes on in memory. */
 export interface Store {
+  /** On the disk with the first event that is. */
   createSession(row: SessionRow): Promise<void>;
   /** One event, one commit, with the contents its `data.changes` refers to. Rejects where `seq` is taken. On the disk when it resolves; with
    *  `synced: 'later'` a killed process keeps it all the same, and a power cut may take it until the next commit that is synced. */

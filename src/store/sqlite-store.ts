@@ -42,6 +42,8 @@ const closingBusyMs = 500;
 const indexedAtOnce = 64;
 const indexedAtClose = 512;
 const indexedBeforeSearch = 2000;
+/** Room in the log is not worth its making for a question and its answer. */
+const roomFromCommit = 3;
 
 /** Opens the session database, making it (0600, in a folder of 0700) where there is none. A damaged one is moved aside and what can be
  *  read of it is saved into a new one. Throws a StoreError where there can be no store: the native module is missing (`driver`), the
@@ -60,6 +62,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
 class SqliteStore implements Store {
   /** Events that are not in the full-text index yet, of those written here. */
   #unindexed = 0;
+  #synced = 0;
   #logRoom = false;
   #connection: Connection | null;
   readonly #open: OpenOptions;
@@ -77,7 +80,8 @@ class SqliteStore implements Store {
     this.#open = open;
   }
 
-  createSession: Store['createSession'] = (row) => this.#write((connection) => { insertSession(connection, row); });
+  /** It reaches the disk with its first event. */
+  createSession: Store['createSession'] = (row) => this.#write((connection) => { insertSession(connection, row); }, 'later');
   append: Store['append'] = (sessionId, event, blobs = [], synced = 'now') => this.#write((connection) => {
     insertEventWithBlobs(connection, sessionId, event, blobs, synced);
     if (synced === 'now') this.#keepLogRoom();
@@ -136,8 +140,9 @@ class SqliteStore implements Store {
     }).immediate();
   }
 
+  /** A power cut ends the process that holds a lease, and so the lease: none needs to be on the disk. */
   acquire: Store['acquire'] = async (sessionId): Promise<Lease> => {
-    const taken = await this.#write((connection) => takeLease(connection, sessionId, this.#me(), this.#open.now()));
+    const taken = await this.#write((connection) => takeLease(connection, sessionId, this.#me(), this.#open.now()), 'later');
     if ('holder' in taken) return { held: false, holder: taken.holder };
     this.#tokens.set(sessionId, taken.token);
     return { held: true, release: () => this.#release(sessionId, taken.token) };
@@ -175,7 +180,7 @@ class SqliteStore implements Store {
 
   /** Later: what waits for this commit goes first. */
   #keepLogRoom(): void {
-    if (this.#logRoom) return;
+    if (++this.#synced < roomFromCommit || this.#logRoom) return;
     this.#logRoom = true;
     setImmediate(() => {
       this.#logRoom = false;
@@ -193,7 +198,7 @@ class SqliteStore implements Store {
   async #release(sessionId: string, token: string): Promise<void> {
     if (!this.#connection || this.#tokens.get(sessionId) !== token) return;
     this.#tokens.delete(sessionId);
-    await this.#write((connection) => { releaseLease(connection, sessionId, token); });
+    await this.#write((connection) => { releaseLease(connection, sessionId, token); }, 'later');
   }
 
   #me(): ProcessIdentity {
