@@ -1,4 +1,7 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+
+/** As much as most environments have. */
+const environmentBytes = 65_536;
 
 /** Signals a whole process group. False where there is none any more. */
 export function signalGroup(groupId: number, signal: NodeJS.Signals | 0): boolean {
@@ -23,13 +26,31 @@ export function groupSize(groupId: number): number {
 /** Processes that carry `marker` in the environment they were started with: also those that left their group. Linux only. */
 export function processesMarked(marker: string): readonly number[] {
   if (process.platform !== 'linux') return [];
+  const buffer = Buffer.allocUnsafe(environmentBytes);
   return processIds().filter((id) => {
     try {
-      return readFileSync(`/proc/${id}/environ`, 'latin1').split('\0').includes(marker);
+      return holdsEntry(environmentOf(id, buffer), marker);
     } catch {
       return false; // ended meanwhile, or another user's
     }
   });
+}
+
+/** Read into `buffer`, and anew where that is too small. */
+function environmentOf(id: number, buffer: Buffer): Buffer {
+  const path = `/proc/${id}/environ`;
+  const file = openSync(path, 'r');
+  try {
+    const length = readSync(file, buffer);
+    return length < buffer.length ? buffer.subarray(0, length) : readFileSync(path);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Entries of an environment end with NUL. */
+function holdsEntry(environment: Buffer, entry: string): boolean {
+  return environment.includes(`\0${entry}\0`) || environment.indexOf(`${entry}\0`) === 0;
 }
 
 function processIds(): readonly number[] {
