@@ -23,7 +23,7 @@ export function largeJson(object: Readonly<Record<string, unknown>>, partsOf: (k
     opening = ',';
     if (!isLong(value)) { add(JSON.stringify(value)); continue; }
     add('"');
-    for (const part of partsOf(key, value)) eachPiece(part, (piece) => { add(inner(piece)); });
+    for (const part of partsOf(key, value)) eachPiece(part, (piece) => { add(inner(piece, part !== value && part.length <= maxMarkerChars)); });
     add('"');
   }
   add(opening === '{' ? '{}' : '}');
@@ -45,10 +45,10 @@ function longer(bytes: Buffer, used: number, more: number): Buffer {
   return grown;
 }
 
-/** A short one in ASCII: JavaScript keeps a text with one wide character, such as the `…` of a marker line, in twice the room. */
-function inner(piece: string): string {
+/** A marker in ASCII: JavaScript keeps a text with one wide character, such as its `…`, in twice the room. */
+function inner(piece: string, isMarker: boolean): string {
   const json = JSON.stringify(piece).slice(1, -1);
-  return piece.length > maxMarkerChars ? json : json.replace(/[\u0080-\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return !isMarker ? json : json.replace(/[\u0080-\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 function eachPiece(text: string, take: (piece: string) => void): void {

@@ -26,6 +26,11 @@ test('a text of parts says what the whole does, and with narrow parts around a m
   expect(json).toBe(`{"output":"${'a'.repeat(70_000)}[\\u2026]b"}`);
 });
 
+test('a short rest of a long text is as JSON has it', () => {
+  const data = { output: `${'a'.repeat(3 * 32_768)}é€` };
+  expect(largeJson(data).toString()).toBe(JSON.stringify(data));
+});
+
 test('an empty object', () => {
   expect(largeJson({ skipped: undefined }).toString()).toBe('{}');
 });
