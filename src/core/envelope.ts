@@ -1,7 +1,7 @@
 import type { Json } from './json.js';
 import { isRecord } from './json.js';
 import { clampText, plainMarker } from './clamp.js';
-import { largeJson } from './large-json.js';
+import { isLong, largeJson } from './large-json.js';
 import { utf8Bytes } from './text.js';
 
 /** Why a call gave no result. Source: contracts 3. `internal` messages are redacted; the full one goes to the log file. */
@@ -59,16 +59,15 @@ function clampDetails(envelope: ErrorEnvelope, maxBytes: number): ErrorEnvelope 
   return { ...envelope, details: { ...(details as Record<string, Json>), output: clampText(details.output, maxBytes).text } };
 }
 
-/** From here on reading a text again takes longer than to see that it is the same. */
-const longChars = 65_536;
-/** The long one that was written last: what is sent to the model and shown is made of it at once. It goes with whoever else holds it. */
+/** The long one that was written last: what is sent to the model and shown is made of it at once, and to read it again takes longer than to see that it is the same.
+ *  It goes with whoever else holds it. */
 let written: { readonly text: string; readonly envelope: WeakRef<Envelope> } | null = null;
 
 /** An envelope as it is stored. It must not be changed afterwards. */
 export function envelopeText(envelope: Envelope): string {
   const parts = partsOf.get(envelope);
   const text = parts ? largeJson(envelope, (key, value) => (key === 'output' ? parts : [value])).toString('utf8') : JSON.stringify(envelope);
-  written = text.length >= longChars ? { text, envelope: new WeakRef(envelope) } : null;
+  written = isLong(text) ? { text, envelope: new WeakRef(envelope) } : null;
   return text;
 }
 
