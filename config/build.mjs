@@ -5,6 +5,7 @@ import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { joinGroups } from './build-groups.mjs';
+import { writeThirdPartyLicenses } from './third-party.mjs';
 import { toCommonJs } from './to-commonjs.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -123,3 +124,4 @@ const { metafile } = await build({
 });
 await joinGroups({ folder: `${root}/dist/chunks`, metafile, groups, apart: ['src/cli/main.ts', 'src/cli/repl/early-frame.ts'], options });
 await toCommonJs(`${root}/dist`, options);
+await writeThirdPartyLicenses({ root, metafile, file: `${root}/dist/third-party-licenses.txt` });

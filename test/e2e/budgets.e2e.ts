@@ -89,7 +89,15 @@ test('the packed tarball holds the program and nothing else', () => {
   const [packed] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })) as readonly Packed[];
   const paths = packed?.files.map(({ path }) => path) ?? [];
   expect(paths).toContain('dist/main.js');
-  expect(paths.filter((path) => !/^(bin\/agent\.js|(bin|dist)\/package\.json|dist\/(main|chunks\/[\w-]+)\.js|config\/[\w.]+\.json|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(path))).toEqual([]);
+  expect(paths.filter((path) => !/^(bin\/agent\.js|(bin|dist)\/package\.json|dist\/(main|chunks\/[\w-]+)\.js|dist\/third-party-licenses\.txt|config\/(config\.schema|theme\.schema|defaults|models|providers)\.json|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(path))).toEqual([]);
+});
+
+const versionOf = (name: string): string => (JSON.parse(readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8')) as { readonly version: string }).version;
+
+test('the licence of what is bundled goes with it', () => {
+  const texts = readFileSync(join(root, 'dist/third-party-licenses.txt'), 'utf8');
+  for (const name of ['openai', '@anthropic-ai/sdk', 'ink', 'react', 'better-sqlite3', 'ajv', 'highlight.js']) expect(texts).toContain(`\n${name} ${versionOf(name)} (`);
+  expect(texts).toContain('Copyright (c) 2006, Ivan Sagalaev.');
 });
 
 test('two packages at most are installed with it by name', () => {
