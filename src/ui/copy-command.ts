@@ -1,6 +1,7 @@
-import { lexer, walkTokens, type Token } from 'marked';
+import { walkTokens, type Token } from 'marked';
 import { knownEvent, type Event } from '../core/event.js';
 import type { Command, CommandContext } from './command.js';
+import { lexMarkdown } from './markdown/markdown-lexer.js';
 
 /** More than this many bytes some terminals refuse without a word. */
 const mostBytes = 74_994;
@@ -37,7 +38,7 @@ function lastAnswer(events: readonly Event[]): string | null {
 /** The code blocks of a Markdown text, in order, wherever they stand. */
 function codeBlocks(text: string): readonly string[] {
   const found: string[] = [];
-  void walkTokens(lexer(text), (token: Token) => { if (token.type === 'code' && typeof token.text === 'string') found.push(token.text); });
+  void walkTokens(lexMarkdown(text), (token: Token) => { if (token.type === 'code' && typeof token.text === 'string') found.push(token.text); });
   return found;
 }
 

@@ -3,7 +3,10 @@ import type { Clock, Schedule } from './ports.js';
 import { createThoughts } from './thoughts.js';
 import { emptyView, reduce, type Item, type Totals, type View } from './view.js';
 
-/** Folds events as they come and tells of it at most once a frame. */
+/** What happens after a pause (a message, its answer, the end of the turn) is told of as it happens; so many times, then once a frame. */
+const burstFrames = 3;
+
+/** Folds events as they come and tells of it at most once a frame, but for the first few after a pause. */
 export interface ViewStore {
   view(): View;
   apply(event: AgentEvent): void;
@@ -17,7 +20,7 @@ export interface ViewStore {
 interface Parts {
   readonly clock: Clock;
   readonly schedule: Schedule;
-  /** The least time between two calls of `onFrame`; the first change after a pause is told of without waiting. */
+  /** The time between two calls of `onFrame`, in the long run. */
   readonly frameMs: number;
   readonly onFrame: () => void;
   /** What of reasoning there is to see: nothing, that there is some, or its text as items. */
@@ -29,10 +32,11 @@ export function createViewStore(d: Parts): ViewStore {
   let view: View = emptyView;
   let deltas: string[] = [];
   let cancel: (() => void) | null = null;
-  let lastFrameMs = Number.NEGATIVE_INFINITY;
+  /** When all frames there were would have been told of at one each `frameMs`. Source: GCRA, ITU-T I.371. */
+  let dueMs = Number.NEGATIVE_INFINITY;
   const fire = (): void => {
     cancel = null;
-    lastFrameMs = d.clock();
+    dueMs = Math.max(dueMs, d.clock()) + d.frameMs;
     d.onFrame();
   };
   /** Deltas of text come by the thousand: they are put together until somebody looks. */
@@ -62,7 +66,7 @@ export function createViewStore(d: Parts): ViewStore {
       }
       // Reasoning that comes between pieces of an answer would tear that apart.
       if (event.type === 'reasoning_delta' && d.reasoning === 'full' && view.text === '') think(thoughts.take(event.text));
-      cancel ??= d.schedule(fire, Math.max(0, lastFrameMs + d.frameMs - d.clock()));
+      cancel ??= d.schedule(fire, Math.max(0, dueMs - (burstFrames - 1) * d.frameMs - d.clock()));
     },
     takeItems: () => {
       settle();

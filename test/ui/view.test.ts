@@ -40,24 +40,26 @@ test('the live output of a call is bounded', () => {
   expect(view.calls[0]?.output.length).toBe(8_192);
 });
 
-test('the store tells at most once a frame, at once after a pause, and gives each item out once', () => {
+test('the store tells of three changes after a pause at once, then once a frame, and gives each item out once', () => {
   let nowMs = 0;
-  let frames = 0;
+  const frames: number[] = [];
   const timers: { readonly atMs: number; readonly callback: () => void }[] = [];
   const turn = (to: number): void => {
     nowMs = to;
     for (const timer of timers.splice(0).filter((item) => item.atMs <= to || (timers.push(item), false))) timer.callback();
   };
-  const store = createViewStore({ clock: () => nowMs, schedule: (callback, delayMs) => { timers.push({ atMs: nowMs + delayMs, callback }); return () => undefined; }, frameMs: 34, onFrame: () => { frames++; } });
-  for (let i = 0; i < 50; i++) store.apply({ type: 'text_delta', text: 'x' });
-  turn(0);
-  expect(frames).toBe(1);
-  for (let i = 0; i < 50; i++) store.apply({ type: 'text_delta', text: 'x' });
-  turn(33);
-  expect(frames).toBe(1);
-  turn(34);
-  expect(frames).toBe(2);
-  expect(store.view().text).toHaveLength(100);
+  const store = createViewStore({ clock: () => nowMs, schedule: (callback, delayMs) => { timers.push({ atMs: nowMs + delayMs, callback }); return () => undefined; }, frameMs: 34, onFrame: () => { frames.push(nowMs); } });
+  const textFor = (fromMs: number, toMs: number): void => {
+    for (let at = fromMs; at <= toMs; at++) {
+      store.apply({ type: 'text_delta', text: 'xx' });
+      turn(at);
+    }
+  };
+  textFor(0, 102);
+  expect(frames).toEqual([0, 1, 2, 34, 68, 102]);
+  textFor(1_000, 1_034);
+  expect(frames.slice(6)).toEqual([1_000, 1_001, 1_002, 1_034]);
+  expect(store.view().text).toHaveLength(276);
   store.apply({ type: 'notice', level: 'info', code: 'n', message: 'm' });
   expect(store.takeItems()).toEqual([{ type: 'notice', level: 'info', message: 'm' }]);
   expect(store.takeItems()).toEqual([]);

@@ -1,4 +1,5 @@
-import { lexer, type Token, type Tokens } from 'marked';
+import type { Token, Tokens } from 'marked';
+import { lexMarkdown } from './markdown-lexer.js';
 import { renderBlock, type MarkdownStyle } from './markdown-render.js';
 import { createSanitizer } from '../sanitize.js';
 
@@ -67,7 +68,7 @@ class Stream implements MarkdownStream {
 
   /** Gives out every block that another one follows, and the settled part of a large open one. Returns what is open. */
   #takeBlocks(lines: string[]): readonly Token[] {
-    const tokens = lexer(this.#source);
+    const tokens = lexMarkdown(this.#source);
     if (tokens.reduce((sum, token) => sum + token.raw.length, 0) !== this.#source.length) return tokens;
     const last = Math.max(0, tokens.findLastIndex((token) => token.type !== 'space'));
     for (const token of tokens.slice(0, last)) {
@@ -75,7 +76,7 @@ class Stream implements MarkdownStream {
       this.#source = this.#source.slice(token.raw.length);
     }
     const open = tokens[last];
-    return open && this.#takeSettled(open, lines) ? lexer(this.#source) : tokens.slice(last);
+    return open && this.#takeSettled(open, lines) ? lexMarkdown(this.#source) : tokens.slice(last);
   }
 
   #give(lines: string[], block: readonly string[], gapAfter: boolean): void {
@@ -99,7 +100,7 @@ class Stream implements MarkdownStream {
     if (!fence || source.length < mostCodeLines + 2 || !this.#style.theme.colors) return;
     const settled = `${source.slice(0, mostCodeLines).join('\n')}\n`;
     const marker = fence.trim().replace(/[^`~].*$/, '');
-    this.#give(lines, lexer(`${settled}${marker}`).flatMap((part) => renderBlock(part, this.#style)), false);
+    this.#give(lines, lexMarkdown(`${settled}${marker}`).flatMap((part) => renderBlock(part, this.#style)), false);
     this.#source = fence + this.#source.slice(this.#source.indexOf(token.raw) + settled.length);
   }
 
@@ -115,7 +116,7 @@ class Stream implements MarkdownStream {
   #takeText(raw: string, lines: string[]): void {
     const cut = Math.max(raw.lastIndexOf('\n', mostTextChars), raw.lastIndexOf(' ', mostTextChars)) + 1;
     if (cut <= 0) return;
-    this.#give(lines, lexer(raw.slice(0, cut)).flatMap((part) => renderBlock(part, this.#style)), false);
+    this.#give(lines, lexMarkdown(raw.slice(0, cut)).flatMap((part) => renderBlock(part, this.#style)), false);
     this.#source = this.#source.slice(this.#source.indexOf(raw) + cut);
   }
 }
