@@ -2,7 +2,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 
-/** Writes the licence text of every package of which `metafile` (esbuild's, its paths relative to `root`) holds a file. Throws for one without a text. */
+/** Writes the licence text of every package of which `metafile` (esbuild's, its paths relative to `root`) holds a file. Throws for one that names no licence. */
 export async function writeThirdPartyLicenses({ root, metafile, file }) {
   const packaged = /^((?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+)\//;
   const folders = new Set(Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs))

@@ -5,16 +5,35 @@ import { agentPaths, ensurePrivateDirectory } from '../config/paths.js';
 import { keepCompiledFiles } from './compiled-files.js';
 import { version } from './version.js';
 
+/** V8 forgets what has not run for long, so a run of hours has little left to keep at its end. */
+const maxUptimeS = 600;
+/** What a run has compiled is kept while it runs, too: it may last for hours, or be killed. */
+const keepEveryMs = 60_000;
+
 /** Keeps what Node compiles of this program, so that the next start need not compile it again. The cache of another version goes. Never throws.
  *  `nodeModule` is `node:module`, which has `enableCompileCache` since Node 22.1; before that we keep it ourselves. Source: nodejs.org, "Module compile cache". */
 export function keepCompiled(argv: readonly string[], env: NodeJS.ProcessEnv, nodeModule: object): void {
   if (argv.includes('--ephemeral') || env.NODE_DISABLE_COMPILE_CACHE !== undefined) return;
   try {
     const folder = (env.AGENT_HOME ? null : besideProgram()) ?? inCache(env);
-    const enable: unknown = Reflect.get(nodeModule, 'enableCompileCache');
-    if (typeof enable === 'function') enable(folder);
-    else keepCompiledFiles(folder);
+    const [enable, flush] = ['enableCompileCache', 'flushCompileCache'].map((name) => Reflect.get(nodeModule, name) as unknown);
+    if (typeof enable !== 'function') {
+      const keep = keepCompiledFiles(folder);
+      process.once('exit', () => { if (process.uptime() < maxUptimeS) keep(); });
+      keepWhileYoung(keep);
+    } else {
+      enable(folder);
+      if (typeof flush === 'function') keepWhileYoung(() => { flush(); });
+    }
   } catch { /* without a home, or where nothing can be written, it goes without */ }
+}
+
+function keepWhileYoung(keep: () => void): void {
+  const timer = setInterval(() => {
+    keep();
+    if (process.uptime() >= maxUptimeS) clearInterval(timer);
+  }, keepEveryMs);
+  timer.unref();
 }
 
 /** Where the program's own folder may be written, it is kept there, goes with it, and serves every home. */

@@ -14,14 +14,12 @@ interface Compiled { readonly script: Script; readonly sourceSum: number; readon
 const leastBytes = 8192;
 /** Sums of the source and of what follows: V8 looks at neither, and a damaged cache ends the process. */
 const headBytes = 8;
-/** V8 forgets what has not run for long, so a run of hours leaves little. */
-const maxUptimeS = 600;
 const wrapper = ['(function(exports,require,module,__filename,__dirname){', '\n})'] as const;
 
 /** Loads the files of this program, the larger ones as V8 left them compiled at the end of an earlier run, with every function that had run by then. All files of a
  *  run are kept again where one of them was not there yet, so that a run which does more leaves more. They find each other by name, without Node's search for
- *  modules; packages are Node's. Source: nodejs.org, `vm.Script`, "cachedData". */
-export function keepCompiledFiles(folder: string): void {
+ *  modules; packages are Node's. Returns what keeps them. Source: nodejs.org, `vm.Script`, "cachedData". */
+export function keepCompiledFiles(folder: string): () => void {
   const { extensions, cache } = createRequire(import.meta.url);
   const plain = extensions['.js'] as Load;
   const place = join(folder, `${process.versions.v8}-${process.arch}`);
@@ -69,7 +67,10 @@ export function keepCompiledFiles(folder: string): void {
   };
 
   extensions['.js'] = load;
-  process.once('exit', () => { if (isNew && process.uptime() < maxUptimeS) keep(place, ours, compiled); });
+  return () => {
+    if (isNew) keep(place, ours, compiled);
+    isNew = false;
+  };
 }
 
 type Reader = (file: string, around?: readonly [string, string]) => Buffer | null;

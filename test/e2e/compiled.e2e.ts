@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { agent, place, type Place } from './program.js';
+import { openScreen } from './terminal.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -67,6 +68,15 @@ test.skipIf(!keepsItself)('a run that does more leaves more; what belongs to no 
   expect(more.length).toBeGreaterThan(few.length);
   expect(more).not.toContain(stray);
   expect(more.map((file) => statSync(file).mode & 0o777)).toEqual(more.map(() => 0o600));
+});
+
+test('a run that goes on for long, or is killed, has kept what it compiled', async () => {
+  const at = place();
+  const minutesAreShort = at.file('short.cjs', 'const { setInterval } = globalThis; globalThis.setInterval = (callback, ms, ...args) => setInterval(callback, ms === 60_000 ? 20 : ms, ...args);');
+  const screen = openScreen(at, ['--model', 'offline'], { env: { NODE_OPTIONS: `--require ${minutesAreShort}` } });
+  await screen.until(/❯ *$/);
+  await expect.poll(() => keptFiles(at).length, { timeout: 20_000 }).toBeGreaterThan(3);
+  screen.pty.kill('SIGKILL');
 });
 
 test('without AGENT_HOME it is kept beside the program, and where that cannot be written in the cache of the user', async () => {
