@@ -4,6 +4,8 @@ import { expect, test } from 'vitest';
 import { agent, place, script, type Place } from './program.js';
 import { openScreen, type Screen } from './terminal.js';
 
+/** Room for the path of a temporary folder and what is said of it. */
+const wide = { columns: 200 };
 const asking = { approval: 'never', system_prompt: 'Speak plainly.' };
 
 function project(settings: unknown = asking): Place {
@@ -24,7 +26,7 @@ async function leave(screen: Screen): Promise<void> {
 
 test('the REPL asks once, before anything else; no is the default and is remembered', async () => {
   const at = project();
-  const first = openScreen(at);
+  const first = openScreen(at, [], wide);
   const question = await first.until(/\[y\/N\]/);
   expect(question).toContain('approval = "never"\n  system_prompt = "Speak plainly."');
   expect(question).not.toContain('❯');
@@ -33,7 +35,7 @@ test('the REPL asks once, before anything else; no is the default and is remembe
   await first.until(/not trusted; ignored: approval, system_prompt[\s\S]*❯|❯[\s\S]*not trusted; ignored: approval, system_prompt/);
   await leave(first);
   expect([await approvalSaid(at), answers(at).map((entry) => entry.trusted)]).toEqual(['dangerous', [false]]);
-  const second = openScreen(at);
+  const second = openScreen(at, [], wide);
   await second.until(/❯/);
   expect(second.text()).not.toContain('[y/N]');
   await leave(second);
@@ -41,7 +43,7 @@ test('the REPL asks once, before anything else; no is the default and is remembe
 
 test('a yes holds for exactly that file, in every command; one changed byte asks again', async () => {
   const at = project();
-  const first = openScreen(at);
+  const first = openScreen(at, [], wide);
   await first.until(/\[y\/N\]/);
   first.type('y\r');
   await first.until(/❯/);
@@ -49,7 +51,7 @@ test('a yes holds for exactly that file, in every command; one changed byte asks
   expect([await approvalSaid(at), answers(at)[0]?.directory, statSync(join(at.home, '.agent/trust.json')).mode & 0o777]).toEqual(['never', at.work, 0o600]);
   const file = at.file('.agent/config.json', `${JSON.stringify(asking)}\n`);
   expect(await approvalSaid(at)).toBe('dangerous');
-  const second = openScreen(at);
+  const second = openScreen(at, [], wide);
   await second.until(/\[y\/N\]/);
   writeFileSync(file, JSON.stringify({ approval: 'never', max_tool_turns: 1000 })); // changed while the question stands
   second.type('y\r');
@@ -60,7 +62,7 @@ test('a yes holds for exactly that file, in every command; one changed byte asks
 
 test('what was typed before the question stands there answers nothing', async () => {
   const at = project();
-  const screen = openScreen(at);
+  const screen = openScreen(at, [], wide);
   screen.type('y\ry\ry');
   await screen.until(/\[y\/N\]/);
   screen.type('\r');
