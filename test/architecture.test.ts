@@ -16,7 +16,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
   ui: { folders: ['core'], packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'string-width', 'wrap-ansi'] },
   cli: { folders: ['core', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui'], packages: ['*'] },
 };
-const maxLines = 300;
+const maxLines = 500;
 /** Statements at the start of a line, and dynamic imports anywhere; texts that merely look alike are not. */
 const importPattern = /^(?:import|export)\b(?:[^;'"`]*?\bfrom\s*)?\s*(['"])([^'"\n]+)\1|\b(?:import|require)\s*\(\s*(['"])([^'"\n]+)\3/gm;
 
