@@ -7,14 +7,15 @@ import { afterAll, expect, test } from 'vitest';
 /** Which folders a folder may import, and which packages (`node:` stands for all of Node's own). The table is the documentation. */
 const layers: Readonly<Record<string, { readonly folders: readonly string[]; readonly packages: readonly string[] }>> = {
   core: { folders: [], packages: [] },
+  disk: { folders: [], packages: ['node:'] },
   agent: { folders: ['core'], packages: [] },
   policy: { folders: ['core'], packages: ['unbash'] },
-  providers: { folders: ['core'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
-  tools: { folders: ['core'], packages: ['node:', 'ajv', 'execa', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'] },
-  store: { folders: ['core'], packages: ['node:', 'better-sqlite3'] },
-  config: { folders: ['core'], packages: ['node:', 'ajv', 'jsonc-parser'] },
+  providers: { folders: ['core', 'disk'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
+  tools: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'execa', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'] },
+  store: { folders: ['core', 'disk'], packages: ['node:', 'better-sqlite3'] },
+  config: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'jsonc-parser'] },
   ui: { folders: ['core'], packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'string-width', 'wrap-ansi'] },
-  cli: { folders: ['core', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui'], packages: ['*'] },
+  cli: { folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui'], packages: ['*'] },
 };
 const maxLines = 500;
 /** Statements at the start of a line, and dynamic imports anywhere; texts that merely look alike are not. */
@@ -85,6 +86,43 @@ function processStarters(root: string, sources: readonly Source[]): string[] {
   return sources.filter((source) => source.imports.some((item) => item === 'node:child_process' || item === 'execa')).map((source) => relative(root, source.path));
 }
 
+/** Who opens files in a way of its own, and why. A file that is read unasked goes through disk/bounded-file.ts. */
+const openers: Readonly<Record<string, string>> = {
+  'disk/bounded-file.ts': 'the one way',
+  'tools/files/open-file.ts': 'a file that a call names, under its own checks',
+  'tools/files/file-walk.ts': 'folders',
+  'tools/files/file-writer.ts': 'drafts of its own, and folders',
+  'tools/output-pipes.ts': 'pipes of its own',
+  'tools/process-group.ts': 'the list of processes, made up by the kernel',
+  'tools/sandbox/sandbox-failure.ts': 'settings of the kernel',
+  'tools/sandbox/sandbox-process-limit.ts': 'settings of the kernel',
+  'tools/sandbox/sandbox-processes.ts': 'the list of processes, made up by the kernel',
+  'store/database-file.ts': 'drafts of its own, and folders',
+  'store/driver.ts': 'a file of the package',
+  'store/log-room.ts': 'the log of the database',
+  'store/mended-copy.ts': 'the database, any size',
+  'store/open-database.ts': 'a lock file of its own',
+  'store/process-identity.ts': 'the list of processes, made up by the kernel',
+  'config/edit.ts': 'drafts of its own',
+  'cli/compiled-files.ts': 'compiled files of its own',
+  'cli/record/import-command.ts': 'a file or pipe that the user names',
+  'cli/repl/external-editor.ts': 'a draft of its own',
+  'cli/setup.ts': 'a file or pipe that the user names, cut',
+  'cli/trust/trust-file.ts': 'drafts of its own',
+};
+
+const opening = /^(?:readFile(?:Sync)?|open(?:Sync|AsBlob)?|read(?:Sync|v|vSync)?|createReadStream|promises)$/;
+
+/** Modules that take from `node:fs` what opens or reads a file. */
+function fileOpeners(root: string, sources: readonly Source[]): string[] {
+  return sources.filter((source) => {
+    const clauses = [...source.text.matchAll(/^import\s+([^'"]*?)\s+from\s+['"]node:fs(?:\/promises)?['"]/gm)].map((match) => match[1] ?? '');
+    const names = clauses.flatMap((clause) => clause.match(/[\w*]+/g) ?? []);
+    const late = /\b(?:import|require)\s*\(\s*['"]node:fs(?:\/promises)?['"]/.test(source.text);
+    return late || clauses.some((clause) => !clause.startsWith('{') && !clause.startsWith('type ')) || names.some((name) => opening.test(name));
+  }).map((source) => relative(root, source.path));
+}
+
 const root = fileURLToPath(new URL('../src', import.meta.url));
 const sources = readSources(root);
 const planted = mkdtempSync(join(tmpdir(), 'agent-architecture-'));
@@ -121,6 +159,18 @@ test('only the loop asks a provider for a stream', () => {
 
 test('only two modules start processes: one for tools, one for the user\'s own editor', () => {
   expect(processStarters(root, sources).filter((path) => path !== 'tools/child-process.ts' && path !== 'tools/interactive-process.ts')).toEqual([]);
+});
+
+test('a file is opened in one place, or in one that has a reason', () => {
+  expect(fileOpeners(root, sources).toSorted()).toEqual(Object.keys(openers).toSorted());
+});
+
+test('a planted reader of files is found, however it is imported', () => {
+  const bad = plant({
+    'tools/a.ts': "import { existsSync, readFileSync } from 'node:fs';\n", 'tools/b.ts': "import fs from 'node:fs';\n", 'tools/c.ts': "import * as fs from 'node:fs/promises';\n",
+    'tools/d.ts': "import { existsSync, type Stats } from 'node:fs';\n", 'tools/e.ts': "const fs = await import('node:fs');\n", 'tools/f.ts': "import {\n  createReadStream,\n} from 'node:fs';\n",
+  });
+  expect(fileOpeners(planted, bad).toSorted()).toEqual(['tools/a.ts', 'tools/b.ts', 'tools/c.ts', 'tools/e.ts', 'tools/f.ts']);
 });
 
 test('a planted forbidden import, cycle and long file are each found', () => {

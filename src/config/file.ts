@@ -1,5 +1,5 @@
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
 import { isRecord } from '../core/json.js';
+import { readBounded } from '../disk/bounded-file.js';
 import type { KeyPath } from './schema.js';
 
 /** A place in a file, both counted from 1. */
@@ -19,20 +19,12 @@ const maxBytes = 1_048_576;
 
 /** Reads a settings file without ever waiting for it: pipes, devices and files over 1 MiB are refused. */
 export function readConfigFile(path: string): FileText {
-  let descriptor: number;
-  try {
-    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? 'error';
-    return code === 'ENOENT' || code === 'ENOTDIR' ? { kind: 'missing' } : { kind: 'unreadable', reason: `it cannot be opened (${code})` };
-  }
-  try {
-    const stat = fstatSync(descriptor);
-    if (!stat.isFile()) return { kind: 'unreadable', reason: 'it is not a regular file' };
-    if (stat.size > maxBytes) return { kind: 'unreadable', reason: `it has ${stat.size} bytes, over ${maxBytes}` };
-    return { kind: 'text', text: readFileSync(descriptor, 'utf8').replace(/^\uFEFF/, '') };
-  } finally {
-    closeSync(descriptor);
+  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
+  switch (found.kind) {
+    case 'missing': return { kind: 'missing' };
+    case 'refused': return { kind: 'unreadable', reason: found.reason };
+    case 'read': return { kind: 'text', text: found.bytes.toString('utf8').replace(/^\uFEFF/, '') };
+    default: return found satisfies never;
   }
 }
 

@@ -1,6 +1,7 @@
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { readBoundedText } from '../disk/bounded-file.js';
 import { isAlive } from './process-identity.js';
 
 /** How far a session was known to be on disk. `cwd` is absolute. */
@@ -14,7 +15,7 @@ let drafts = 0;
  *  older copy of the database is put back. A file that is missing or damaged has none. Newest first. */
 export function readMarks(database: string): readonly Mark[] {
   try {
-    const stored: unknown = JSON.parse(readFileSync(marksFile(database), 'utf8'));
+    const stored: unknown = JSON.parse(readBoundedText(marksFile(database), { maxBytes: 1_048_576, longer: 'refuse', links: 'follow' }) ?? '[]');
     return Array.isArray(stored) ? stored.flatMap(markOf) : [];
   } catch {
     return [];

@@ -1,5 +1,6 @@
-import { readFileSync, readlinkSync } from 'node:fs';
+import { readlinkSync } from 'node:fs';
 import { basename, dirname, relative } from 'node:path';
+import { readBounded } from '../disk/bounded-file.js';
 import type { ManifestEntry } from './tree-manifest.js';
 
 /** The contents of small files as they were when last looked at, bounded in bytes; the oldest go first. */
@@ -61,8 +62,8 @@ export function createContentShelf(limits: ShelfLimits): ContentShelf {
 export function readContents(path: string, entry: ManifestEntry): Buffer | null {
   try {
     if ((entry.mode & typeMask) === linkType) return readlinkSync(path, { encoding: 'buffer' });
-    const bytes = readFileSync(path);
-    return bytes.byteLength === entry.size ? bytes : null;
+    const found = readBounded(path, { maxBytes: entry.size, longer: 'refuse', links: 'refuse' });
+    return found.kind === 'read' && found.bytes.byteLength === entry.size ? found.bytes : null;
   } catch {
     return null;
   }

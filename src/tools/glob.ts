@@ -5,7 +5,7 @@ import { fileFailure, FileRefusal } from './files/file-error.js';
 import { walkFiles } from './files/file-walk.js';
 import { refuseElsewhere } from './files/open-file.js';
 import { globProblem, patternInside } from './glob-pattern.js';
-import { createListing } from './listing.js';
+import { createListing, createRefusals } from './listing.js';
 import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
 import { absolutePath, pathProblem, relativePath, shownPath } from './tool-path.js';
 
@@ -47,15 +47,18 @@ async function listMatches(args: GlobArgs, ctx: ToolContext, options: SearchOpti
   if (pattern === null) return failed('invalid_args', 'The pattern is absolute; give the folder in path and a pattern below it.', { argument: 'pattern', problem: 'absolute', expected: 'a pattern below path' });
   const prefix = prefixOf(relativePath(ctx.cwd, args.path === undefined ? ctx.cwd : absolute));
   const listing = createListing(ctx.limits.maxOutputBytes, false);
+  const refusals = createRefusals(ctx.cwd);
   const ended = await withStop(ctx, defaultTimeoutMs, async (signal) => {
-    await walkFiles({ root, shown: prefix, pattern, includeIgnored: args.include_ignored === true, signal, env: options.env }, (path) => {
+    const includeIgnored = args.include_ignored === true;
+    const refused = (path: string, reason: string): void => { refusals.add(path, reason); };
+    await walkFiles({ root, shown: prefix, pattern, includeIgnored, signal, env: options.env, refused }, (path) => {
       const full = prefix + path;
       listing.add({ path: full, line: 0, text: shownPath(full), startsGroup: false }, true);
     });
     return !signal.aborted;
   });
   if (!ended) return stopped(ctx, 'glob');
-  return succeeded(`${counted(listing.count, 'file')} found`, listing.envelope());
+  return succeeded(`${counted(listing.count, 'file')} found`, { ...listing.envelope(), ...refusals.facts() });
 }
 
 /** What stands before a path relative to the folder `shown`: nothing for the working directory itself. */

@@ -5,11 +5,13 @@ import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
 import { binaryKind } from './binary-kind.js';
 import { describeCall } from './describe-call.js';
 import { fileFailure, FileRefusal } from './files/file-error.js';
+import { checkIgnoreFiles } from './files/file-walk.js';
+import { prefixOf } from './glob.js';
 import { inRepository } from './ignore-rules.js';
-import { createListing, type Listing } from './listing.js';
+import { createListing, createRefusals, type Listing, type Refusals } from './listing.js';
 import { openRegular, refuseElsewhere } from './files/open-file.js';
 import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
-import { searchPlainly } from './plain-search.js';
+import { globOverride, searchPlainly } from './plain-search.js';
 import type { ProcessRunner } from './process.js';
 import { findRipgrep, searchWithRipgrep, type FoundLine, type SearchEnd, type SearchRequest } from './ripgrep.js';
 import { absolutePath, isKernelPath, pathProblem, relativePath, shownPath } from './tool-path.js';
@@ -67,9 +69,10 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
   const requested = args.path ?? '.';
   const absolute = absolutePath(ctx.cwd, requested);
   const listing = createListing(ctx.limits.maxOutputBytes, (args.context ?? 0) > 0);
+  const refusals = createRefusals(ctx.cwd);
   let request: Omit<SearchRequest, 'signal'>;
   try {
-    if (await isBinaryFile(absolute, requested, ctx.landings)) return finished(listing, 0);
+    if (await isBinaryFile(absolute, requested, ctx.landings)) return finished(listing, 0, refusals);
     const root = realpathSync(absolute);
     if (args.path !== undefined) refuseElsewhere(root, requested, ctx.landings);
     const start = statSync(root).isDirectory() ? root : dirname(root);
@@ -77,6 +80,7 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
     request = {
       pattern: args.pattern, cwd: ctx.cwd, target: relativePath(ctx.cwd, absolute), root, glob: narrowing(args.glob), ignoreCase: args.ignore_case === true, context: args.context ?? 0,
       includeIgnored: args.include_ignored === true, outsideRepository: !inRepository(start), sandbox: ctx.sandbox, env: options.env,
+      refused: (path, reason) => { refusals.add(path, reason); },
     };
   } catch (error) {
     return fileFailure(error, requested, absolute);
@@ -85,7 +89,7 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
   const add = await withoutSecrets(lineAdder(listing), absolute, ctx.cwd, options, withheld);
   const end = await withStop(ctx, defaultTimeoutMs, (signal) => searched({ ...request, signal }, options, add));
   switch (end.ended) {
-    case 'done': return finished(listing, withheld.size);
+    case 'done': return finished(listing, withheld.size, refusals);
     case 'stopped': return stopped(ctx, 'grep');
     case 'bad_argument': {
       const expected = end.argument === 'pattern' ? 'a regular expression' : 'a glob pattern';
@@ -98,7 +102,22 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
 
 async function searched(request: SearchRequest, options: GrepOptions, found: (line: FoundLine) => void): Promise<SearchEnd> {
   const program = options.processes.canConfine(request.sandbox) ? await (options.findRipgrep ?? (() => findRipgrep(options.env)))() : null;
-  return program === null ? searchPlainly(request, found) : searchWithRipgrep(program, options.processes, request, found);
+  if (program === null || !request.includeIgnored && !(await hasPlainRules(request))) return searchPlainly(request, found);
+  return request.signal.aborted ? { ended: 'stopped' } : searchWithRipgrep(program, options.processes, request, found);
+}
+
+/** False where ripgrep would read an ignore file that nobody should. */
+async function hasPlainRules({ root, target, glob, signal, env, refused }: SearchRequest): Promise<boolean> {
+  let isPlain = true;
+  const override = glob === null ? undefined : globOverride(glob);
+  await checkIgnoreFiles({
+    root, shown: prefixOf(target), includeIgnored: false, signal, env, ...(override && { override }),
+    refused: (path, reason) => {
+      isPlain = false;
+      refused(path, reason);
+    },
+  });
+  return isPlain;
 }
 
 /** For ripgrep a glob that fits everything would bring back what ignore files leave out; here it only narrows nothing. */
@@ -147,11 +166,12 @@ async function withoutSecrets(add: (line: FoundLine) => void, searchedPath: stri
   };
 }
 
-function finished(listing: Listing, withheld: number): ToolOutcome {
+function finished(listing: Listing, withheld: number, refusals: Refusals): ToolOutcome {
   const summary = listing.count === 0 ? 'no matches' : counted(listing.count, 'matching line');
-  if (withheld === 0) return succeeded(summary, listing.envelope());
+  const envelope = { ...listing.envelope(), ...refusals.facts() };
+  if (withheld === 0) return succeeded(summary, envelope);
   const files = counted(withheld, 'file that holds secrets', 'files that hold secrets');
-  return succeeded(`${summary}; ${files} left out`, { ...listing.envelope(), left_out: `${files}; the user is asked when one is named as path` });
+  return succeeded(`${summary}; ${files} left out`, { ...envelope, left_out: `${files}; the user is asked when one is named as path` });
 }
 
 function shortened(text: string): string {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readBounded } from '../disk/bounded-file.js';
 import { byteText, compileIgnoreGlob, type PathMatcher } from './ignore-glob.js';
 
 /** What one ignore file says. */
@@ -9,10 +9,14 @@ export interface IgnoreFile {
 
 interface Rule { readonly matches: PathMatcher; readonly keeps: boolean; readonly foldersOnly: boolean }
 
-/** The ignore file at `path`, or null where there is none or nothing in it. */
-export function readIgnoreFile(path: string): IgnoreFile | null {
-  const bytes = readBytes(path);
-  return bytes === null ? null : parseIgnoreFile(bytes);
+/** A longer ignore file holds no rules, as git has a limit too; nobody writes one by hand. */
+const maxIgnoreBytes = 1_048_576;
+
+/** The ignore file at `path`, or null where there is none, nothing in it, or it is no file to read; `refused` is told why. */
+export function readIgnoreFile(path: string, links: 'follow' | 'refuse', refused: (path: string, reason: string) => void): IgnoreFile | null {
+  const found = readBounded(path, { maxBytes: maxIgnoreBytes, longer: 'refuse', links });
+  if (found.kind === 'refused') refused(path, found.reason);
+  return found.kind === 'read' ? parseIgnoreFile(found.bytes) : null;
 }
 
 export function parseIgnoreFile(bytes: Buffer): IgnoreFile | null {
@@ -53,12 +57,4 @@ function globOf(said: string): string {
   const inner = said.replace(/^\//, '');
   const glob = inner !== said || inner.includes('/') || inner === '**' ? inner : `**/${inner}`;
   return glob.endsWith('/**') ? `${glob}/*` : glob;
-}
-
-function readBytes(path: string): Buffer | null {
-  try {
-    return readFileSync(path);
-  } catch {
-    return null;
-  }
 }

@@ -1,5 +1,6 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative } from 'node:path';
+import { readBounded } from '../disk/bounded-file.js';
 import { readIgnoreFile, type IgnoreFile } from './ignore-file.js';
 import { byteText } from './ignore-glob.js';
 
@@ -17,6 +18,8 @@ export interface RulesStart {
   /** That folder as seen from the working directory: a person's own ignore file is read from there. Empty for the working directory itself. */
   readonly shown: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Told of each ignore file that is not read and why: it is no regular file, too long, or a link where git follows none. Its rules do not hold. */
+  readonly refused?: (path: string, reason: string) => void;
 }
 
 /** In falling precedence: a rule of an earlier kind wins over all of a later one, and within a kind the nearest folder wins. */
@@ -24,7 +27,12 @@ const kinds = ['.rgignore', '.ignore', '.gitignore', 'exclude'] as const;
 type Kind = (typeof kinds)[number];
 
 interface Level { readonly folder: string; readonly parent: Level | null; readonly rules: ReadonlyMap<Kind, IgnoreFile>; readonly isRepository: boolean }
-interface Setting { readonly start: RulesStart; readonly global: IgnoreFile | null; readonly bounded: boolean }
+interface Setting {
+  readonly start: RulesStart;
+  readonly global: IgnoreFile | null;
+  readonly bounded: boolean;
+  readonly refused: NonNullable<RulesStart['refused']>;
+}
 
 /** Every entry but `.git`. */
 export const noRules: FolderRules = { skips: (name) => name === '.git', inside: () => noRules };
@@ -33,7 +41,8 @@ export const noRules: FolderRules = { skips: (name) => name === '.git', inside: 
  *  Inside a repository, git's rules end at its root; outside of one they hold all the same, all the way up (`--no-require-git`).
  *  Source: ripgrep 15, GUIDE.md "Automatic filtering", with --hidden and --glob '!.git'. */
 export function folderRules(start: RulesStart): FolderRules {
-  const setting = { start, global: globalIgnoreFile(start.env), bounded: inRepository(start.folder) };
+  const refused = start.refused ?? (() => undefined);
+  const setting = { start, global: globalIgnoreFile(start.env, refused), bounded: inRepository(start.folder), refused };
   const levelFor = (at: string): Level | null => levelOf(at, dirname(at) === at ? null : levelFor(dirname(at)), setting);
   return rulesAt(start.folder, levelFor(start.folder), setting);
 }
@@ -57,8 +66,8 @@ function levelOf(folder: string, parent: Level | null, setting: Setting, names?:
   const has = (name: string): boolean => (names === undefined ? existsSync(join(folder, name)) : names.includes(name));
   const rules = new Map<Kind, IgnoreFile>();
   for (const kind of kinds) {
-    const path = kind !== 'exclude' ? has(kind) && join(folder, kind) : has('.git') && excludePath(join(folder, '.git'));
-    const file = path ? readIgnoreFile(path) : null;
+    const path = kind !== 'exclude' ? has(kind) && join(folder, kind) : has('.git') && excludePath(join(folder, '.git'), setting.refused);
+    const file = path ? readIgnoreFile(path, kind === '.gitignore' ? 'refuse' : 'follow', setting.refused) : null;
     if (file) rules.set(kind, file);
   }
   const isRepository = setting.bounded && repositoryMarks.some(has);
@@ -66,17 +75,16 @@ function levelOf(folder: string, parent: Level | null, setting: Setting, names?:
 }
 
 /** A work tree of git has a file in place of `.git`, which leads to the repository it belongs to. */
-function excludePath(git: string): string | null {
-  const inRepositoryItself = join(git, 'info/exclude');
-  const told = firstLine(git);
-  if (told === null) return inRepositoryItself;
+function excludePath(git: string, refused: Setting['refused']): string | null {
+  if (statSync(git, { throwIfNoEntry: false })?.isDirectory()) return join(git, 'info/exclude');
+  const told = firstLine(git, refused) ?? '';
   const own = told.startsWith('gitdir: ') ? told.slice('gitdir: '.length) : null;
-  const common = own === null ? null : firstLine(join(own, 'commondir'));
+  const common = own === null ? null : firstLine(join(own, 'commondir'), refused);
   return own === null || common === null ? null : join(isAbsolute(common) ? common : join(own, common), 'info/exclude');
 }
 
-function firstLine(path: string): string | null {
-  return readText(path)?.split('\n')[0] ?? null;
+function firstLine(path: string, refused: Setting['refused']): string | null {
+  return readText(path, refused)?.split('\n')[0] ?? null;
 }
 
 function isIgnored(level: Level | null, path: string, isFolder: boolean, { start, global }: Setting): boolean {
@@ -97,21 +105,19 @@ function verdictOf(start: Level | null, kind: Kind, path: string, isFolder: bool
   return null;
 }
 
-function readText(path: string): string | null {
-  try {
-    return readFileSync(path, 'utf8');
-  } catch {
-    return null;
-  }
+function readText(path: string, refused: Setting['refused']): string | null {
+  const found = readBounded(path, { maxBytes: 1_048_576, longer: 'refuse', links: 'follow' });
+  if (found.kind === 'refused') refused(path, found.reason);
+  return found.kind === 'read' ? found.bytes.toString('utf8') : null;
 }
 
 /** git's own ignore file for all repositories of a person: `core.excludesFile`, else `$XDG_CONFIG_HOME/git/ignore`. */
-function globalIgnoreFile(env: RulesStart['env']): IgnoreFile | null {
+function globalIgnoreFile(env: RulesStart['env'], refused: Setting['refused']): IgnoreFile | null {
   const home = env.HOME ?? '';
   const configHome = env.XDG_CONFIG_HOME || join(home, '.config');
   for (const file of [join(home, '.gitconfig'), join(configHome, 'git/config')]) {
-    const configured = /^\s*excludesfile\s*=\s*"?([^"\n]+)"?\s*$/im.exec(readText(file) ?? '')?.[1]?.trim();
-    if (configured) return readIgnoreFile(configured.replace(/^~(?=\/)/, home));
+    const configured = /^\s*excludesfile\s*=\s*"?([^"\n]+)"?\s*$/im.exec(readText(file, refused) ?? '')?.[1]?.trim();
+    if (configured) return readIgnoreFile(configured.replace(/^~(?=\/)/, home), 'follow', refused);
   }
-  return readIgnoreFile(join(configHome, 'git/ignore'));
+  return readIgnoreFile(join(configHome, 'git/ignore'), 'follow', refused);
 }

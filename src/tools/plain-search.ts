@@ -36,16 +36,16 @@ export async function searchPlainly(request: SearchRequest, found: (line: FoundL
 interface SearchedFile { readonly shown: string; readonly path: string }
 
 async function filesToSearch(request: SearchRequest, override: WalkRequest['override']): Promise<readonly SearchedFile[]> {
-  const { root, includeIgnored, signal, env } = request;
+  const { root, includeIgnored, signal, env, refused } = request;
   if (!statSync(root).isDirectory()) return [{ shown: request.target, path: root }];
   const shown = request.target === '.' ? '' : request.target.endsWith('/') ? request.target : `${request.target}/`;
   const files: SearchedFile[] = [];
-  await walkFiles({ root, shown, pattern: '**', includeIgnored, signal, env, ...(override && { override }) }, (path) => { files.push({ shown: shown + path, path: join(root, path) }); });
+  await walkFiles({ root, shown, pattern: '**', includeIgnored, signal, env, refused, ...(override && { override }) }, (path) => { files.push({ shown: shown + path, path: join(root, path) }); });
   return files;
 }
 
 /** ripgrep's `--glob`: a line of an ignore file that says what is searched, or with `!` what is not. Undefined for one it would not read. */
-function globOverride(glob: string): WalkRequest['override'] {
+export function globOverride(glob: string): WalkRequest['override'] {
   const file = parseIgnoreFile(Buffer.from(glob));
   if (file === null) return undefined;
   return (path, isFolder) => {

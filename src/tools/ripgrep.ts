@@ -19,6 +19,8 @@ export interface SearchRequest {
   readonly includeIgnored: boolean;
   /** Whether ignore files of git count outside of a repository too. */
   readonly outsideRepository: boolean;
+  /** Told of each ignore file that is not read and why. ripgrep must not run where there is one: it would read it. */
+  readonly refused: (path: string, reason: string) => void;
   readonly sandbox: Sandbox;
   readonly signal: AbortSignal;
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -1,4 +1,3 @@
-import { readlinkSync, realpathSync } from 'node:fs';
 import { isAbsolute, relative } from 'node:path';
 import type { ArgumentProblem } from '../core/tool.js';
 
@@ -15,15 +14,6 @@ export function shownPath(path: string): string {
 /** `path` relative to `cwd`; `.` for `cwd` itself. */
 export function relativePath(cwd: string, path: string): string {
   return relative(cwd, path) || '.';
-}
-
-/** Where the kernel says an open descriptor landed. `path` is asked again where there is no /proc. */
-export function landedPath(fd: number, path: string): string {
-  try {
-    return readlinkSync(`/proc/self/fd/${fd}`);
-  } catch {
-    return realpathSync(path);
-  }
 }
 
 /** True for what the kernel makes up: some of it calls itself a regular file, never ends or holds our own secrets. */

@@ -148,3 +148,20 @@ test('even trusted, a repository does not say where requests go', async () => {
   expect(rows.filter(({ key, value }) => value !== null && /^(?:approval|base_url|providers\b.*)$/.test(key)).map(({ key, value }) => [key, value])).toEqual([['approval', 'never']]);
   expect(stderr).toContain('is trusted, but these are taken from your own settings alone: base_url');
 });
+
+/** Files that the program reads by itself, each put there as something that has no end or no writer. */
+const endless: readonly (readonly [string, (path: string) => void])[] = [
+  ['.gitignore', (path) => { symlinkSync('/dev/zero', path); }], ['sub/.ignore', (path) => { symlinkSync('/dev/zero', path); }],
+  ['sub/.gitignore', (path) => { execFileSync('mkfifo', [path]); }], ['AGENTS.md', (path) => { execFileSync('mkfifo', [path]); }],
+  ['.agent/config.json', (path) => { symlinkSync('/dev/zero', path); }], ['.git', (path) => { execFileSync('mkfifo', [path]); }],
+];
+
+test.each(endless)('%s without an end holds up neither a search nor a turn', async (name, make) => {
+  const at = place({ 'sub/a.ts': 'needle\n', '.agent/x': '' });
+  make(join(at.work, name));
+  const glob = await agent(at, ['tools', 'call', 'glob', '{"pattern":"sub/*.ts"}']);
+  expect([glob.code, glob.stdout]).toEqual([0, expect.stringContaining('"output":"sub/a.ts"')]);
+  const grep = await agent(at, ['tools', 'call', 'grep', '{"pattern":"needle"}']);
+  expect([grep.code, grep.stdout]).toEqual([0, expect.stringContaining('"output":"sub/a.ts:1: needle"')]);
+  expect(await agent(at, ['-p', 'list sub/*.ts'])).toMatchObject({ code: 0, stdout: expect.stringContaining('sub/a.ts') });
+});

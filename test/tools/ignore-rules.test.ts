@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { compileIgnoreGlob } from '../../src/tools/ignore-glob.js';
-import { call, context, envelopeOf, registry, tree } from './workbench.js';
+import { call, context, envelopeOf, makeFifo, registry, tree } from './workbench.js';
 
 const ripgrep = createRequire(createRequire(import.meta.url).resolve('@vscode/ripgrep')).resolve(`@vscode/ripgrep-${process.platform}-${process.arch}/bin/rg`);
 
@@ -89,4 +89,43 @@ test('both engines filter by the same globs', async () => {
     const [first, second] = await Promise.all(engines.map(({ tools }) => call('grep', { pattern: 'hit', glob }, context(cwd), tools)));
     expect({ glob, ...second }).toEqual({ glob, ...first });
   }
+});
+
+/** Things that a repository may hold in the place of an ignore file, each with the reason a result gives. */
+const oddIgnoreFiles: readonly (readonly [name: string, path: string, make: (path: string) => void, reason: string])[] = [
+  ['a link to a device', '.gitignore', (path) => { symlinkSync('/dev/zero', path); }, 'it is a link'],
+  ['a link to a device that ripgrep alone obeys', '.ignore', (path) => { symlinkSync('/dev/zero', path); }, 'it is not a regular file'],
+  ['a FIFO', '.gitignore', makeFifo, 'it is not a regular file'],
+  ['a FIFO in a folder', 'sub/.ignore', makeFifo, 'it is not a regular file'],
+  ['a FIFO for the exclude file', '.git/info/exclude', makeFifo, 'it is not a regular file'],
+  ['a link to a file, which git does not follow', '.gitignore', (path) => { symlinkSync('rules', path); }, 'it is a link'],
+  ['a file of 60 MB', 'sub/.gitignore', (path) => {
+    writeFileSync(path, 'seen\n');
+    truncateSync(path, 60_000_000);
+  }, 'it has 60000000 bytes, over 1048576'],
+];
+
+test.each(oddIgnoreFiles)('%s in place of an ignore file is not read, and the result says so', async (_name, path, make, reason) => {
+  const cwd = tree({ seen: 'hit', 'sub/seen': 'hit', rules: 'seen\n', '.git/info/x': '' });
+  make(join(cwd, path));
+  const said = { ignore_files_not_read: `${path}: ${reason}` };
+  expect(await envelopeOf('glob', { pattern: '**/seen' }, context(cwd))).toEqual({ output: 'seen\nsub/seen', count: 2, ...said });
+  for (const { tools } of engines) {
+    expect(await envelopeOf('grep', { pattern: 'hit' }, context(cwd), tools)).toEqual({ output: 'seen:1: hit\nsub/seen:1: hit', count: 2, ...said });
+  }
+});
+
+test('an odd ignore file in a folder that a rule leaves out is not looked for, and one that is asked to be left alone is not either', async () => {
+  const cwd = tree({ '.gitignore': 'vendor/\n', seen: 'hit', 'vendor/v': 'hit' });
+  makeFifo(join(cwd, 'vendor/.ignore'));
+  expect(await envelopeOf('grep', { pattern: 'hit' }, context(cwd))).toEqual({ output: 'seen:1: hit', count: 1 });
+  expect(await envelopeOf('grep', { pattern: 'hit', include_ignored: true }, context(cwd))).toEqual({ output: 'seen:1: hit\nvendor/v:1: hit', count: 2 });
+  expect(await envelopeOf('grep', { pattern: 'hit', path: 'seen' }, context(cwd))).toEqual({ output: 'seen:1: hit', count: 1 });
+});
+
+test('a `.git` that is a FIFO leads nowhere', async () => {
+  const cwd = tree({ seen: 'hit' });
+  makeFifo(join(cwd, '.git'));
+  expect(await envelopeOf('glob', { pattern: '**' }, context(cwd))).toMatchObject({ output: 'seen', count: 1 });
+  expect(await envelopeOf('grep', { pattern: 'hit' }, context(cwd))).toMatchObject({ output: 'seen:1: hit', count: 1 });
 });

@@ -1,6 +1,7 @@
-import { closeSync, constants, existsSync, fstatSync, openSync, readSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { isKernelPath, landedPath } from '../../tools/tool-path.js';
+import { readBounded } from '../../disk/bounded-file.js';
+import { isKernelPath } from '../../tools/tool-path.js';
 import { spelledOut } from '../trust/trust-listing.js';
 
 const maxBytes = 64 * 1024;
@@ -17,41 +18,22 @@ export function readContextFiles(cwd: string, userDir: string): ContextFiles {
   const notices: string[] = [];
   const { root, paths } = projectFiles(cwd);
   const wanted = [{ path: join(userDir, 'AGENTS.md'), within: null }, ...paths.map((path) => ({ path, within: root }))];
-  const files = wanted.flatMap(({ path, within }) => {
-    try {
-      return readOne(path, within, notices);
-    } catch (error) {
-      if (!isMissing(error)) notices.push(`${path} could not be read: ${error instanceof Error ? error.message : String(error)}`);
-      return [];
-    }
-  });
-  return { files, notices };
+  return { files: wanted.flatMap(({ path, within }) => readOne(path, within, notices)), notices };
 }
 
-/** Never waits for a pipe or a device. */
 function readOne(path: string, within: string | null, notices: string[]): readonly ContextFile[] {
-  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
-  try {
-    const stats = fstatSync(descriptor);
-    if (!stats.isFile()) return [];
-    const landed = landedPath(descriptor, path);
-    if (isKernelPath(landed) || (within !== null && !landed.startsWith(within.endsWith('/') ? within : `${within}/`))) {
-      notices.push(`${path} is a link out of the project, to ${spelledOut(landed)}; it was not read.`);
-      return [];
-    }
-    const bytes = Buffer.alloc(maxBytes);
-    const raw = bytes.toString('utf8', 0, readSync(descriptor, bytes, 0, maxBytes, 0)).replace(/^\ufeff/, '').toWellFormed();
-    if (stats.size > maxBytes) notices.push(`${path} has ${stats.size} bytes; the model is given the first ${maxBytes}.`);
-    const count = raw.match(hidden)?.length ?? 0;
-    if (count > 0) notices.push(`${path} holds ${count} hidden characters; they were left out.`);
-    return [{ path, text: raw.replace(hidden, '') }];
-  } finally {
-    closeSync(descriptor);
+  const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
+  if (found.kind === 'refused') notices.push(`${path} was not read: ${found.reason}.`);
+  if (found.kind !== 'read') return [];
+  if (isKernelPath(found.path) || (within !== null && !found.path.startsWith(within.endsWith('/') ? within : `${within}/`))) {
+    notices.push(`${path} is a link out of the project, to ${spelledOut(found.path)}; it was not read.`);
+    return [];
   }
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && (error.code === 'ENOENT' || error.code === 'ENOTDIR');
+  const raw = found.bytes.toString('utf8').replace(/^\ufeff/, '').toWellFormed();
+  if (found.size > maxBytes) notices.push(`${path} has ${found.size} bytes; the model is given the first ${maxBytes}.`);
+  const count = raw.match(hidden)?.length ?? 0;
+  if (count > 0) notices.push(`${path} holds ${count} hidden characters; they were left out.`);
+  return [{ path, text: raw.replace(hidden, '') }];
 }
 
 /** `root`: where the files must lie, links resolved. */

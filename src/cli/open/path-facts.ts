@@ -1,6 +1,7 @@
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
-import { lstat, open } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
+import { readBoundedText } from '../../disk/bounded-file.js';
 import type { PathFacts } from '../../policy/facts.js';
 
 const maxLinks = 40;
@@ -63,17 +64,6 @@ function linkTarget(path: string): LinkTarget {
 }
 
 async function readText(path: string, maxBytes: number): Promise<string | null> {
-  try {
-    if (!(await lstat(path)).isFile()) return null;
-    const file = await open(path, 'r');
-    try {
-      const buffer = Buffer.alloc(maxBytes);
-      const { bytesRead } = await file.read(buffer, 0, maxBytes, 0);
-      return buffer.toString('utf8', 0, bytesRead);
-    } finally {
-      await file.close();
-    }
-  } catch {
-    return null;
-  }
+  await lstat(path).catch(() => null); // a file system that does not answer keeps a worker waiting, not the program
+  return readBoundedText(path, { maxBytes, longer: 'start', links: 'refuse' });
 }

@@ -1,10 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { appendFile, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { appendFile, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ensurePrivateDirectory } from '../../config/paths.js';
 import type { Log } from '../../core/log.js';
+import { readBounded } from '../../disk/bounded-file.js';
 
 const maxEntries = 1000;
+const maxBytes = 8 * 1024 * 1024;
 
 /** What was typed before, over all sessions, and the draft that is not sent yet. One JSON string a line, 0600; failures go to the log. Known secrets are masked in it. */
 export interface HistoryFile {
@@ -25,12 +27,12 @@ export function createHistoryFile(path: string, log: Log, mask: (text: string) =
     }
   };
   return {
-    load: () => guarded([], async () => (await readFile(path, 'utf8')).split('\n').slice(-maxEntries - 1).flatMap(entry)),
+    load: () => guarded([], async () => lastLines(path).slice(-maxEntries - 1).flatMap(entry)),
     append: (text) => guarded(undefined, async () => {
       ensurePrivateDirectory(dirname(path));
       await appendFile(path, `${JSON.stringify(mask(text))}\n`, { mode: 0o600 });
     }),
-    loadDraft: () => guarded('', async () => entry(await readFile(draft, 'utf8'))[0] ?? ''),
+    loadDraft: () => guarded('', async () => lastLines(draft).flatMap(entry)[0] ?? ''),
     saveDraft: (text) => guarded(undefined, async () => {
       if (text === '') return await rm(draft, { force: true });
       ensurePrivateDirectory(dirname(path));
@@ -44,6 +46,15 @@ export function createHistoryFile(path: string, log: Log, mask: (text: string) =
 /** Past inputs as they are, and nothing added to them. */
 export function unwritten(history: HistoryFile): HistoryFile {
   return { load: () => history.load(), append: async () => { /* Not kept. */ }, loadDraft: async () => '', saveDraft: async () => { /* Not kept. */ } };
+}
+
+/** The lines at the end of a file, whole ones only; none where there is no file. */
+function lastLines(path: string): readonly string[] {
+  const found = readBounded(path, { maxBytes, longer: 'end', links: 'follow' });
+  if (found.kind === 'refused') throw new Error(`${path}: ${found.reason}`);
+  if (found.kind === 'missing') return [];
+  const lines = found.bytes.toString('utf8').split('\n');
+  return found.size > maxBytes ? lines.slice(1) : lines;
 }
 
 /** The text of a line; a damaged line is left out. */

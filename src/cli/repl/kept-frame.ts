@@ -1,7 +1,8 @@
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { agentPaths, ensurePrivateDirectory } from '../../config/paths.js';
+import { readBoundedText } from '../../disk/bounded-file.js';
 import type { KnownFrame } from '../../ui/first-frame.js';
 import { version } from '../version.js';
 
@@ -23,7 +24,8 @@ const plainLine = /^(?:[^\x00-\x1f\x7f-\x9f]|\x1b\[[0-9;:]*m)*$/;
 export function keptFrame(start: Start): KnownFrame | null {
   try {
     const key = keyOf(start);
-    const kept = JSON.parse(readFileSync(join(folderOf(start.env), nameOf(key)), 'utf8')) as Kept;
+    const text = readBoundedText(join(folderOf(start.env), nameOf(key)), { maxBytes: 4_194_304, longer: 'refuse', links: 'follow' });
+    const kept = JSON.parse(text ?? 'null') as Kept;
     const { frame } = kept;
     return kept.key === key && isHarmless(frame) && kept.files.every((file) => isSame(file, stateOf(file.path))) ? frame : null;
   } catch {

@@ -1,6 +1,7 @@
-import { readFileSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { StatusFacts } from '../../ui/status-line.js';
+import { readBoundedText } from '../../disk/bounded-file.js';
 import { findModel } from '../../providers/models.js';
 import { repositoryRoot } from '../open/context-files.js';
 import type { SessionDesk } from './session-desk.js';
@@ -37,10 +38,15 @@ export function createStatus(bench: Workbench, desk: SessionDesk): () => StatusF
 function readBranch(root: string): string | undefined {
   try {
     const git = join(root, '.git');
-    const folder = statSync(git).isDirectory() ? git : resolve(root, readFileSync(git, 'utf8').replace(/^gitdir: /, '').trim());
-    const head = readFileSync(join(folder, 'HEAD'), 'utf8').trim();
+    const folder = statSync(git).isDirectory() ? git : resolve(root, small(git).replace(/^gitdir: /, '').trim());
+    const head = small(join(folder, 'HEAD')).trim();
+    if (head === '') return undefined;
     return head.startsWith('ref: refs/heads/') ? head.slice('ref: refs/heads/'.length) : head.slice(0, 8);
   } catch {
     return undefined;
   }
+}
+
+function small(path: string): string {
+  return readBoundedText(path, { maxBytes: 65_536, longer: 'refuse', links: 'follow' }) ?? '';
 }

@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { isRecord } from '../../core/json.js';
 import type { Fault, FaultCode } from '../../core/provider.js';
+import { readBounded } from '../../disk/bounded-file.js';
 
 /** A scripted conversation; see docs/offline-script.md. */
 export interface Script { readonly turns: readonly ScriptTurn[]; readonly loop: boolean }
@@ -22,15 +22,13 @@ export interface ScriptCall { readonly name: string; readonly arguments: string;
 
 export type ScriptResult = { readonly ok: true; readonly script: Script } | { readonly ok: false; readonly fault: Fault };
 
+const maxScriptBytes = 64 * 1024 * 1024;
+
 /** Reads a script. `path` may be relative to `cwd`. A script that cannot be used is a fault that names the file and the place in it. */
 export async function readScript(path: string, cwd: string): Promise<ScriptResult> {
-  const file = resolve(cwd, path);
-  try {
-    return parseScript(await readFile(file, 'utf8'), path);
-  } catch (error) {
-    const code = isRecord(error) && typeof error.code === 'string' ? error.code : String(error);
-    return bad(`cannot read the script ${path}: ${code === 'ENOENT' ? 'no such file' : code}`);
-  }
+  const found = readBounded(resolve(cwd, path), { maxBytes: maxScriptBytes, longer: 'refuse', links: 'follow' });
+  if (found.kind === 'read') return parseScript(found.bytes.toString('utf8'), path);
+  return bad(`cannot read the script ${path}: ${found.kind === 'missing' ? 'no such file' : found.reason}`);
 }
 
 /** The text of a script as a script. `name` stands for it in messages. */

@@ -1,6 +1,7 @@
-import { closeSync, constants, lstat, openSync, readdir, type Dirent, type Stats } from 'node:fs';
+import { closeSync, constants, lstat, openSync, readdir, readdirSync, type Dirent, type Stats } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { landedPath } from '../tool-path.js';
+import { setImmediate } from 'node:timers/promises';
+import { landedPath } from '../../disk/bounded-file.js';
 import { folderRules, noRules, type FolderRules } from '../ignore-rules.js';
 
 export interface WalkRequest {
@@ -15,6 +16,8 @@ export interface WalkRequest {
   readonly override?: (path: string, isFolder: boolean) => 'ignored' | 'kept' | null;
   readonly signal: AbortSignal;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** As of `RulesStart`. */
+  readonly refused?: (path: string, reason: string) => void;
 }
 
 type ReaddirCallback = (error: NodeJS.ErrnoException | null, entries: Dirent[]) => void;
@@ -25,9 +28,7 @@ type LstatCallback = (error: NodeJS.ErrnoException | null, stats?: Stats) => voi
  *  Ignored folders are never opened. Ends early when the signal aborts. */
 export async function walkFiles(request: WalkRequest, found: (path: string) => void): Promise<void> {
   const { default: glob } = await import('fast-glob');
-  const shown = request.shown ?? '';
-  const rules = request.includeIgnored ? noRules : folderRules({ folder: request.root, shown, env: request.env });
-  const top = request.override ? overridden(rules, request.override, shown) : rules;
+  const top = rulesOfWalk(request);
   const options = {
     cwd: standInRoot, dot: true, onlyFiles: true, followSymbolicLinks: false, extglob: false, suppressErrors: true, caseSensitiveMatch: true,
     unique: glob.generateTasks(request.pattern).length > 1 || request.pattern.includes('{'),
@@ -43,6 +44,37 @@ export async function walkFiles(request: WalkRequest, found: (path: string) => v
     stream.once('error', reject);
   });
   request.signal.removeEventListener('abort', stop);
+}
+
+function rulesOfWalk({ root, shown = '', env, includeIgnored, override, refused }: Omit<WalkRequest, 'pattern' | 'signal'>): FolderRules {
+  const rules = includeIgnored ? noRules : folderRules({ folder: root, shown, env, ...(refused && { refused }) });
+  return override ? overridden(rules, override, shown) : rules;
+}
+
+/** So many folders are looked into before other work has its turn. */
+const foldersAtOnce = 200;
+
+/** Looks at the ignore files that a search below `root` would read, and tells `refused` of those that nobody should: ripgrep itself would read
+ *  a device without end. `root` may be a file. Ends early when the signal aborts. */
+export async function checkIgnoreFiles(request: Omit<WalkRequest, 'pattern'>): Promise<void> {
+  const folders: (readonly [string, (names: readonly string[]) => FolderRules])[] = [[request.root, () => rulesOfWalk(request)]];
+  for (let next = folders.pop(), count = 1; next !== undefined && !request.signal.aborted; next = folders.pop(), count++) {
+    const [folder, rulesWith] = next;
+    const entries = entriesOf(folder);
+    const rules = rulesWith(entries.map(({ name }) => name));
+    for (const { name } of entries.filter((each) => each.isDirectory() && !rules.skips(each.name, true))) {
+      folders.push([join(folder, name), (names) => rules.inside(name, names)]);
+    }
+    if (count % foldersAtOnce === 0) await setImmediate();
+  }
+}
+
+function entriesOf(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return []; // gone, a file or not readable: ripgrep passes over it too
+  }
 }
 
 function overridden(rules: FolderRules, override: NonNullable<WalkRequest['override']>, at: string): FolderRules {

@@ -4,7 +4,8 @@ import { access, lstat, mkdir, open, readlink, realpath, rename, stat, unlink, t
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { FileRefusal } from './file-error.js';
 import { openRegular, readWhole, refuseElsewhere, refuseSpecial } from './open-file.js';
-import { isKernelPath, landedPath, shownPath } from '../tool-path.js';
+import { landedPath } from '../../disk/bounded-file.js';
+import { isKernelPath, shownPath } from '../tool-path.js';
 
 /** A file as it was before a write. */
 export interface BeforeWrite {

@@ -1,7 +1,8 @@
 import { closeSync, constants, fstatSync, openSync, read, readSync, statSync, type Stats } from 'node:fs';
 import { promisify } from 'node:util';
 import { FileRefusal } from './file-error.js';
-import { isKernelPath, landedPath, shownPath } from '../tool-path.js';
+import { landedPath } from '../../disk/bounded-file.js';
+import { isKernelPath, shownPath } from '../tool-path.js';
 
 export interface OpenFile {
   readonly stats: Stats;

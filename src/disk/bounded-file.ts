@@ -1,0 +1,82 @@
+import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, realpathSync } from 'node:fs';
+
+export interface BoundedRead {
+  readonly maxBytes: number;
+  /** What becomes of a longer file: it is not read, or its first or its last `maxBytes` are. */
+  readonly longer: 'refuse' | 'start' | 'end';
+  /** `refuse`: a path whose last part is a link is not read, as git does not read such a `.gitignore`. */
+  readonly links: 'follow' | 'refuse';
+}
+
+export type FileContents =
+  /** `path` is where the kernel says the file lies; `size` is that of the whole file. */
+  | { readonly kind: 'read'; readonly bytes: Buffer; readonly path: string; readonly size: number }
+  | { readonly kind: 'missing' }
+  /** `reason` is a clause: `it is not a regular file`. */
+  | { readonly kind: 'refused'; readonly reason: string };
+
+/** Reads a file that somebody else may have put there: never waits for a pipe or a device, reads no more than `maxBytes`, and throws nothing.
+ *  Every file that the program reads unasked goes through here; test/architecture.test.ts names the other readers. */
+export function readBounded(path: string, { maxBytes, longer, links }: BoundedRead): FileContents {
+  let descriptor: number;
+  try {
+    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | (links === 'refuse' ? constants.O_NOFOLLOW : 0));
+  } catch (error) {
+    return unopened(error);
+  }
+  try {
+    const stats = fstatSync(descriptor);
+    if (!stats.isFile()) return { kind: 'refused', reason: 'it is not a regular file' };
+    const { size } = stats;
+    if (size > maxBytes && longer === 'refuse') return { kind: 'refused', reason: `it has ${size} bytes, over ${maxBytes}` };
+    const bytes = readFrom(descriptor, longer === 'end' ? Math.max(0, size - maxBytes) : 0, maxBytes + 1, size);
+    if (bytes.length <= maxBytes) return { kind: 'read', bytes, path: landedPath(descriptor, path), size };
+    if (longer === 'refuse') return { kind: 'refused', reason: `it has more than ${maxBytes} bytes` };
+    return { kind: 'read', bytes: bytes.subarray(0, maxBytes), path: landedPath(descriptor, path), size };
+  } catch (error) {
+    return { kind: 'refused', reason: `it cannot be read (${codeOf(error)})` };
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** The file as text, without a byte order mark; null where there is none or it is refused. */
+export function readBoundedText(path: string, options: BoundedRead): string | null {
+  const found = readBounded(path, options);
+  return found.kind === 'read' ? found.bytes.toString('utf8').replace(/^\uFEFF/, '') : null;
+}
+
+/** The size is a hint only: what the kernel makes up says 0, and a file may grow meanwhile. */
+function readFrom(descriptor: number, start: number, maxBytes: number, size: number): Buffer {
+  const parts: Buffer[] = [];
+  let length = 0;
+  while (length < maxBytes) {
+    const part = Buffer.allocUnsafe(Math.min(maxBytes - length, parts.length === 0 ? size + 1 : 65_536));
+    const count = readSync(descriptor, part, 0, part.length, start + length);
+    if (count === 0) break;
+    parts.push(part.subarray(0, count));
+    length += count;
+  }
+  return parts.length === 1 ? parts[0] ?? Buffer.alloc(0) : Buffer.concat(parts);
+}
+
+function unopened(error: unknown): FileContents {
+  const code = codeOf(error);
+  if (code === 'ENOENT' || code === 'ENOTDIR') return { kind: 'missing' };
+  if (code === 'ELOOP') return { kind: 'refused', reason: 'it is a link' };
+  if (code === 'ENXIO') return { kind: 'refused', reason: 'it is not a regular file' };
+  return { kind: 'refused', reason: `it cannot be opened (${code})` };
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'error';
+}
+
+/** Where the kernel says an open descriptor landed. `path` is asked again where there is no /proc. */
+export function landedPath(descriptor: number, path: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${descriptor}`);
+  } catch {
+    return realpathSync(path);
+  }
+}
