@@ -31,6 +31,28 @@ test.runIf(process.platform === 'linux').each([
   expect(await openSandbox({ ...request(tree()), program: shim(script) })).toMatchObject({ ok: false, problem: expect.stringMatching(problem), fix: expect.stringMatching(/\S/) });
 });
 
+/** bubblewrap without one pair of its arguments. */
+const without = (option: string, value: string): string => shim(`first=1
+for word do
+  [ "$first" ] && set -- && first=
+  if [ "$held" ]; then
+    [ "$word" = '${value}' ] || set -- "$@" ${option} "$word"
+    held=
+  elif [ "$word" = ${option} ]; then held=1
+  else set -- "$@" "$word"
+  fi
+done
+exec /usr/bin/bwrap "$@"`);
+
+const worksAsRoot = bubblewrapWorks && process.getuid?.() === 0;
+test.runIf(worksAsRoot)('as root a profile that leaves the settings of the kernel open is no sandbox', async () => {
+  expect(await openSandbox({ ...request(tree()), program: without('--none', '') })).toMatchObject({ ok: true });
+  expect(await openSandbox({ ...request(tree()), program: without('--remount-ro', '/proc') })).toMatchObject({
+    ok: false, problem: expect.stringMatching(/could write \/proc\/sys\/kernel\//),
+    fix: expect.stringMatching(/ordinary user/),
+  });
+});
+
 test.runIf(process.platform === 'linux')('the home directory cannot be the workspace', async () => {
   const home = tree();
   expect(await openSandbox({ ...request(home), home })).toMatchObject({ ok: false, problem: expect.stringContaining('home directory'), fix: expect.stringContaining('-C') });
@@ -59,7 +81,7 @@ test('the environment inside is what is named, nothing else', () => {
 
 test('a command that would start in a hidden folder is not started, and neither the environment nor a missing path reaches the arguments', () => {
   const workspace = tree({ '.env': '' });
-  const confine = createConfine({ program: '/usr/bin/bwrap', forbidsNested: true, workspace, home: '/home/ann', path: '', isSecret: () => false, filter: null });
+  const confine = createConfine({ program: '/usr/bin/bwrap', version: '0.8.0', workspace, home: '/home/ann', path: '', isSecret: () => false, filter: null });
   const command = { file: 'true', args: [], cwd: workspace, env: { PATH: '/bin', LANG: 'value-of-lang' } };
   expect(() => confine({ ...command, cwd: '/srv/elsewhere' }, 'workspace')).toThrow(/hidden in the sandbox/);
   const { args } = confine(command, 'workspace');

@@ -1,7 +1,7 @@
 import { createSocket } from 'node:dgram';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { tmpdir } from 'node:os';
+import { tmpdir, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { processesMarked } from '../../src/tools/process-group.js';
@@ -58,10 +58,17 @@ async function listeners(home: string): Promise<{ readonly port: number; readonl
 const refusedCall = (number: number, ...args: readonly number[]): string => `perl -e 'syscall(${[number, ...args].join(',')}) == -1 && ($!+0 == 1 || $!+0 == 38) or print "HIT $!\\n"'`;
 const unixSocket = (path: string): string => `perl -e 'use Socket; socket(S, AF_UNIX, SOCK_STREAM, 0); connect(S, pack("S a108", 1, "${path}")) and print "HIT\\n"'`;
 
+/** Tries each setting of the kernel that is shown. To open one for writing changes nothing. */
+const openEach = `for f in $(find /proc /sys -path '/proc/[0-9]*' -prune -o -type f -print 2>/dev/null); do
+  true >>"$f" && echo "HIT $f"
+done 2>/dev/null`;
+
 /** What must not come to pass, each printing HIT where it does. `free`: it does without a sandbox. */
 function probes({ home }: Place, net: { readonly port: number; readonly udpPort: number }): readonly { readonly name: string; readonly command: string; readonly free?: true }[] {
   return [
     { name: 'write /etc', command: '[ -w /etc/passwd ] || (: > /etc/agent-probe) 2>/dev/null && echo HIT' },
+    { name: 'write what the kernel is steered by', command: openEach },
+    { name: 'write a new file of /dev', command: '(: > /dev/agent-probe) && echo HIT' },
     { name: 'write a new folder of the root', command: 'mkdir /agent-probe 2>/dev/null && echo HIT' },
     { name: 'read a key in HOME', command: `cat ~/.ssh/id_rsa ~/.aws/credentials ${home}/.ssh/id_rsa | grep -q KEY && echo HIT`, free: true },
     { name: 'read /etc/shadow', command: 'head -c 1 /etc/shadow /etc/gshadow | grep -q . && echo HIT' },
@@ -134,6 +141,15 @@ test.skipIf(!bubblewrapWorks).each(accounts)('writes reach the workspace alone, 
     'projects/work/.git/hooks/pre-commit.sample': 'untouched', 'projects/work/.vscode/tasks.json': '{}', 'projects/work/.env': 'KEY-OF-WORKSPACE',
   });
   expect([results[0]?.text, results[4]?.text.endsWith('private\n')]).toEqual(['meant to be read', true]);
+});
+
+test.skipIf(!bubblewrapWorks).each(accounts)('the private folders hold less than the memory, as $name', async (account) => {
+  const place = makePlace(account);
+  const command = 'set -- /tmp /run /var/tmp /dev/shm ~; for folder do touch $folder/fine; done; df -P -k "$@"';
+  const [result] = await processes.run({ ...place, commands: [{ command }] }, account);
+  const rows = (result?.text ?? '').trim().split('\n').slice(1).map((line) => line.split(/\s+/));
+  expect(rows.map((row) => row[5])).toEqual(['/tmp', '/run', '/var/tmp', '/dev/shm', place.home]);
+  expect(rows.reduce((sum, row) => sum + Number(row[1]) * 1024, 0)).toBeLessThan(totalmem());
 });
 
 test.skipIf(!bubblewrapWorks).each(accounts)('a secret that appears or moves between two commands is hidden from the next, as $name', async (account) => {

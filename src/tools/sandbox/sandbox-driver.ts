@@ -1,17 +1,19 @@
-import { release } from 'node:os';
+import { release, totalmem } from 'node:os';
 import type { Command } from '../command.js';
 import type { Confine } from '../process.js';
 import { sandboxEnvironment } from './sandbox-environment.js';
 import { isWithin, systemFolders, toolFolders } from './sandbox-folders.js';
 import { createGuardScan } from './sandbox-guards.js';
 import { processLimitFile } from './sandbox-process-limit.js';
-import { filterDescriptor, fixedArguments, homeInside, workspaceArguments, type ProfilePlaces } from './sandbox-profile.js';
+import {
+  filterDescriptor, fixedArguments, homeInside, workspaceArguments, type ProfileOptions, type ProfilePlaces,
+} from './sandbox-profile.js';
 
 export interface SandboxOptions {
   /** Where bubblewrap is, absolute. */
   readonly program: string;
-  /** Whether it knows `--disable-userns` (0.8.0 and later). */
-  readonly forbidsNested: boolean;
+  /** Its version, `0.8.0`. */
+  readonly version: string;
   /** Absolute, links resolved. */
   readonly workspace: string;
   readonly home: string;
@@ -32,7 +34,8 @@ const maxProcesses = 512;
 export function createConfine(options: SandboxOptions): Confine {
   const home = homeInside(options.home);
   const places: ProfilePlaces = { workspace: options.workspace, home, tools: toolFolders(options.path, options.home, options.workspace) };
-  const fixed = fixedArguments(places, options.forbidsNested);
+  const profile = profileOptions(options.version);
+  const fixed = fixedArguments(places, profile);
   const shown = [...systemFolders, ...places.tools, places.workspace];
   const isShown = (path: string): boolean => shown.some((folder) => isWithin(path, folder));
   const scan = createGuardScan({ workspace: places.workspace, isSecret: options.isSecret });
@@ -47,12 +50,22 @@ export function createConfine(options: SandboxOptions): Confine {
     return {
       file, cwd: '/', env: sandboxEnvironment(command.env, home),
       args: [
-        ...before, ...fixed, ...workspaceArguments(places, sandbox, guards), ...extra.flatMap((path) => ['--ro-bind-try', path, path]), '--remount-ro', '/',
+        ...before, ...fixed, ...workspaceArguments(places, sandbox, guards, profile.privateBytes),
+        ...extra.flatMap((path) => ['--ro-bind-try', path, path]), '--remount-ro', '/',
         ...(options.filter ? ['--seccomp', String(filterDescriptor)] : []), '--chdir', command.cwd, '--', '/bin/sh', '-c', limits, 'sh', command.file, ...command.args,
       ],
       ...(options.filter ? { filter: options.filter } : {}),
     };
   };
+}
+
+/** There are five private folders, and a program that fills all of them leaves more than a third of the memory. */
+function profileOptions(version: string): ProfileOptions {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  const isAtLeast = (wanted: number): boolean => major > 0 || minor >= wanted;
+  const limit = process.constrainedMemory();
+  const memoryBytes = limit > 0 ? Math.min(totalmem(), limit) : totalmem();
+  return { forbidsNested: isAtLeast(8), privateBytes: isAtLeast(7) ? Math.floor(memoryBytes / 8) : null };
 }
 
 /** Limits are set inside: the count of processes is that of the new user namespace from Linux 5.14 on, and one of the whole user before. Shells spell it differently. */

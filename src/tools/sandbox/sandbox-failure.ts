@@ -38,6 +38,9 @@ function fixFor(complaint: string, isRoot: boolean, setting: (name: string) => s
     return 'AppArmor keeps bwrap from making namespaces: install its profile (apt-get install apparmor-profiles), or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0';
   }
   if (isRoot && /uid map/.test(complaint)) return 'Run as an ordinary user: this container keeps root from mapping users.';
+  if (isRoot && /could write \/(?:proc|sys)\//.test(complaint)) {
+    return 'Run as an ordinary user: as root the settings of the kernel stay open here.';
+  }
   if (/unknown option/i.test(complaint)) return 'Update bubblewrap to 0.5 or newer.';
   return elsewhere;
 }

@@ -31,7 +31,11 @@ export interface OpenedSandbox {
 
 const probeTimeoutMs = 20_000;
 const namespaces = ['user', 'pid', 'net', 'ipc', 'uts', 'mnt'] as const;
-const probeScript = 'cat /proc/self/status; ls -l /proc/self/ns; [ -w /etc/passwd ] && echo escaped; exit 0';
+/** Settings of the whole machine. To open one for writing changes nothing; what was written would hold outside of every
+ *  namespace. */
+const kernelFiles = '/proc/sys/kernel/* /proc/sys/fs/* /proc/sys/vm/* /proc/sysrq-trigger /proc/irq/* /proc/mtrr /sys/kernel/*';
+const probeScript = `cat /proc/self/status; ls -l /proc/self/ns; [ -w /etc/passwd ] && echo escaped
+for file in ${kernelFiles}; do true >>"$file" && echo "open: $file"; done 2>/dev/null; exit 0`;
 
 /** Finds bubblewrap and runs the real profile once: what comes back holds, or says what keeps it from holding and the fix. Never throws. */
 export async function openSandbox(request: SandboxRequest): Promise<OpenedSandbox | SandboxFailure> {
@@ -51,9 +55,8 @@ async function openWith(program: string, request: SandboxRequest): Promise<Opene
   const { home, workspace, isSecret } = request;
   const path = request.env.PATH ?? '';
   const version = await versionOf(program);
-  const [major = 0, minor = 0] = version.split('.').map(Number);
   const filter = seccompFilter(process.arch);
-  const confine = createConfine({ program, forbidsNested: major > 0 || minor >= 8, workspace, home, path, isSecret, filter });
+  const confine = createConfine({ program, version, workspace, home, path, isSecret, filter });
   const problem = await probe(confine, request, filter !== null);
   if (problem !== null) return explainFailure(problem, isRoot());
   const filtered = filter === null ? `no system call filter for ${process.arch}` : 'system calls filtered';
@@ -113,5 +116,7 @@ async function probe(confine: Confine, { sandbox, workspace, env }: SandboxReque
   if (missing !== undefined) return `a confined process should have ${missing.replace(':\t', ' ')}`;
   const shared = namespaces.find((name) => !text.includes(`${name} -> ${name}:[`) || text.includes(readlinkSync(`/proc/self/ns/${name}`)));
   if (shared !== undefined) return `a confined process shares our ${shared} namespace`;
+  const open = /^open: (.*)$/m.exec(text)?.[1];
+  if (open !== undefined) return `a confined process could write ${open}`;
   return text.includes('escaped') ? 'a confined process could write to /etc' : null;
 }

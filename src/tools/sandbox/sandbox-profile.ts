@@ -37,14 +37,31 @@ export function homeInside(home: string): string {
   return usable ? home : '/tmp';
 }
 
-/** What does not change while we run. Namespaces of its own, no capabilities, no terminal, the end with ours; then the file system, by a list of what is shown. */
-export function fixedArguments(places: ProfilePlaces, forbidsNested: boolean): readonly string[] {
+/** What this bubblewrap can do besides. */
+export interface ProfileOptions {
+  /** Whether it knows `--disable-userns` (0.8.0 and later). */
+  readonly forbidsNested: boolean;
+  /** What each private folder holds at most, or null where it cannot be said (`--size`, 0.7.0 and later). */
+  readonly privateBytes: number | null;
+}
+
+/** An empty folder in memory, for this call alone. */
+function privateFolder(path: string, maxBytes: number | null): readonly string[] {
+  return [...(maxBytes === null ? [] : ['--size', String(maxBytes)]), '--tmpfs', path];
+}
+
+/** What does not change while we run. Namespaces of its own, no capabilities, no terminal, the end with ours; then the file system, by a list of what is shown.
+ *  /proc holds settings of the whole machine that belong to root, and to them root inside is root without any capability:
+ *  it is read-only. What a process opens through /proc/self/fd is not. */
+export function fixedArguments(places: ProfilePlaces, options: ProfileOptions): readonly string[] {
   const { home, tools } = places;
+  const { forbidsNested, privateBytes } = options;
   return [
     '--unshare-user', '--unshare-ipc', '--unshare-pid', '--unshare-net', '--unshare-uts', '--unshare-cgroup-try', ...(forbidsNested ? ['--disable-userns'] : []),
     '--cap-drop', 'ALL', '--new-session', '--die-with-parent', '--hostname', 'sandbox',
-    ...systemFolders.flatMap(systemFolder), '--proc', '/proc', '--dev', '/dev',
-    ...privateFolders.flatMap((folder) => ['--tmpfs', folder]), ...(home === '/tmp' ? [] : ['--tmpfs', home]),
+    ...systemFolders.flatMap(systemFolder), '--proc', '/proc', '--remount-ro', '/proc',
+    '--dev', '/dev', ...privateFolder('/dev/shm', privateBytes), '--remount-ro', '/dev',
+    ...[...privateFolders, ...(home === '/tmp' ? [] : [home])].flatMap((folder) => privateFolder(folder, privateBytes)),
     ...tools.flatMap((folder) => ['--ro-bind', folder, folder]), ...hiddenSystemSecrets(),
   ];
 }
@@ -82,10 +99,12 @@ function hide(path: string): readonly string[] {
 }
 
 /** The workspace with what is guarded in it, after the fixed part: later mounts lie over earlier ones. */
-export function workspaceArguments(places: ProfilePlaces, sandbox: Exclude<Sandbox, 'off'>, guards: Guards): readonly string[] {
+export function workspaceArguments(
+  places: ProfilePlaces, sandbox: Exclude<Sandbox, 'off'>, guards: Guards, privateBytes: number | null,
+): readonly string[] {
   const { workspace, home } = places;
   const hidden = guards.hidden.flatMap(hide);
-  const homeWithin = isWithin(home, workspace) ? ['--tmpfs', home] : [];
+  const homeWithin = isWithin(home, workspace) ? privateFolder(home, privateBytes) : [];
   if (sandbox === 'read-only') return ['--ro-bind', workspace, workspace, ...homeWithin, ...hidden];
   return [
     '--bind', workspace, workspace, ...guards.held.flatMap((path) => ['--bind', path, path]), ...guards.fixed.flatMap((path) => ['--ro-bind', path, path]), ...homeWithin, ...hidden,
