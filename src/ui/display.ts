@@ -1,8 +1,7 @@
-import { createHighlight } from './markdown/highlight.js';
-import type { ItemStyle } from './item-lines.js';
+import { createHighlighter, type Highlighter } from './markdown/highlight.js';
+import { noticeLines, type ItemStyle } from './item-lines.js';
 import { layoutBelow } from './live-region.js';
 import { renderMarkdown } from './markdown/markdown-stream.js';
-import type { MarkdownStyle } from './markdown/markdown-render.js';
 import type { Overlay, Panel } from './panels/panel.js';
 import { createPanels, type Panels } from './panels/panels.js';
 import type { PromptInput } from './input/prompt-input.js';
@@ -14,6 +13,7 @@ import type { Answer } from './answers.js';
 import type { ThemeChoice } from './ports.js';
 import type { Lost, Screen, ScreenSize } from './screen.js';
 import { createScreen } from './screen-writer.js';
+import { wrapWords } from './rows.js';
 import { splitStyledLines } from './sgr.js';
 import { statusLine } from './status-line.js';
 import { createSwitchableTheme, type SwitchableTheme, type Theme } from './theme.js';
@@ -41,6 +41,7 @@ export interface Display {
   /** `attached`: right below what was printed before. */
   print(text: string, options?: { readonly attached: boolean }): void;
   greet(greeting: Greeting): void;
+  notice(level: 'info' | 'warn' | 'error', message: string): void;
   printMarkdown(text: string): void;
   printLines(lines: readonly string[]): void;
   resize(size: ScreenSize): void;
@@ -88,13 +89,15 @@ class Frames implements Display {
   readonly #screen: Screen;
   readonly #transcript: Transcript;
   readonly #panels: { readonly running: Panels; readonly other: Panels };
-  readonly #highlight: MarkdownStyle['highlight'];
+  readonly #highlighter: Highlighter;
   readonly #onChange: () => void;
   #printed = false;
   /** Nothing is drawn until the terminal has said where it is; what is to be printed waits. */
   #endWait: (() => void) | null = null;
   #held: readonly Item[] = [];
   #state: DisplayState | null = null;
+  /** True while colours for what is held are loaded: it waits for them, since what is printed stays as it is. */
+  #loading = false;
   /** Set while sizes change: what would add rows waits until the size has been the same for a moment. */
   #restless: (() => void) | null = null;
   /** What streamed at the last frame, and what of it was painted: what has come since may be finished, and the item that says so is not here yet. */
@@ -111,8 +114,11 @@ class Frames implements Display {
     this.#onChange = onChange;
     this.theme = createSwitchableTheme(options.facts);
     this.#screen = screen;
-    this.#highlight = createHighlight(this.theme, () => { this.#transcript.refresh(); onChange(); });
-    this.#transcript = createTranscript(this.#style(), this.#highlight);
+    this.#highlighter = createHighlighter(this.theme, () => {
+      this.#transcript.refresh();
+      onChange();
+    });
+    this.#transcript = createTranscript(this.#style(), this.#highlighter);
     this.#panels = { running: createPanels(this.theme, onChange), other: createPanels(this.theme, onChange) };
   }
 
@@ -120,13 +126,27 @@ class Frames implements Display {
     this.#held = this.#held.length > 0 ? [...this.#held, ...finished] : finished;
     this.#state = state;
     this.#newest = state.view.text;
-    if (this.#restless) this.echo(state);
+    this.#loadColors(finished);
+    if (this.#restless || this.#loading) this.echo(state);
     else if (!this.#endWait) this.#paint(state);
   }
 
+  #loadColors(items: readonly Item[]): void {
+    const code = items.flatMap((item) => (item.type === 'assistant' ? [item.text] : []));
+    const loaded = code.length === 0 ? null : this.#highlighter.load(code.join('\n'));
+    if (!loaded) return;
+    this.#loading = true;
+    void loaded.then(() => {
+      this.#loading = false;
+      this.#stale = true;
+      this.#onChange();
+    });
+  }
+
   #paint(state: DisplayState): void {
-    const items = this.#restless ? [] : this.#held;
-    if (!this.#restless) {
+    const waits = this.#restless !== null || this.#loading;
+    const items = waits ? [] : this.#held;
+    if (!waits) {
       this.#held = [];
       this.#text = this.#newest;
     }
@@ -152,12 +172,17 @@ class Frames implements Display {
   }
 
   greet({ name, line, more }: Greeting): void {
-    this.printLines([this.theme.paint('bold', sanitize(name)) + sanitize(line)]);
+    this.printLines(wrapWords(this.theme.paint('bold', sanitize(name)) + sanitize(line), this.#screen.size.columns));
     if (more !== undefined) this.printMarkdown(more);
   }
 
+  notice(level: 'info' | 'warn' | 'error', message: string): void {
+    this.printLines(noticeLines(level, message, this.#style()));
+  }
+
   printMarkdown(text: string): void {
-    this.printLines(renderMarkdown(text, { theme: this.theme, columns: this.#screen.size.columns, highlight: this.#highlight, wrap: this.#options.wrap }));
+    const { columns } = this.#screen.size;
+    this.printLines(renderMarkdown(text, { theme: this.theme, columns, highlight: this.#highlighter.paint, wrap: 'words' }));
   }
 
   printLines(lines: readonly string[]): void {
@@ -190,6 +215,7 @@ class Frames implements Display {
   close(): void {
     this.#restless?.();
     this.#restless = null;
+    this.#loading = false;
     if (this.#endWait) {
       this.#stopWaiting();
       let lost = this.#screen.settle();

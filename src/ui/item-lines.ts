@@ -1,8 +1,9 @@
 import type { TurnEnd } from '../core/agent-event.js';
 import type { WrapMode } from './markdown/markdown-render.js';
+import { wrapWords } from './rows.js';
 import { sanitize } from './sanitize.js';
 import type { Theme } from './theme.js';
-import { callLine, headRows, resultLines, type ResultDetail } from './tool-lines.js';
+import { callLine, resultLines, sentLines, type ResultDetail } from './tool-lines.js';
 import type { Item } from './view.js';
 import { expandTabs } from './width.js';
 
@@ -13,37 +14,53 @@ export function itemLines(item: Exclude<Item, { readonly type: 'assistant' }>, s
   const { theme } = style;
   switch (item.type) {
     case 'user': return userLines(item.text, item.seq, style);
-    case 'reasoning': return reasoningLines(item.text, theme);
+    case 'reasoning': return reasoningLines(item.text, style);
     case 'call': return [callLine(item.title, theme)];
     case 'result': return resultLines(item.summary, item.result, item.seq, style.detail, style);
-    case 'notice': return noticeLines(item.level, item.message, theme);
-    case 'void': return [theme.paint('warn', `${theme.glyphs.retry} The answer above broke off (${sanitize(item.reason)}); it is void and asked for again, try ${item.attempt} of ${item.maxRetries}.`)];
-    case 'ended': return endLines(item.end, theme);
+    case 'notice': return noticeLines(item.level, item.message, style);
+    case 'void': return voidLines(item, style);
+    case 'ended': return endLines(item.end, style);
     default: return item satisfies never;
   }
 }
 
 function userLines(text: string, seq: number, style: ItemStyle): string[] {
-  const lines = headRows(text, style.detail.show === 'full' ? Number.POSITIVE_INFINITY : style.detail.maxRows, seq, style, (all) => all.map((line) => style.theme.paint('user', line)));
-  return lines.map((line, index) => (index === 0 ? style.theme.paint('prompt', style.theme.glyphs.prompt) + line : line));
+  const { glyphs, paint } = style.theme;
+  return sentLines(text, seq, style).map((line, index) => (index === 0 ? paint('prompt', glyphs.prompt) + line : line));
 }
 
-function reasoningLines(text: string, theme: Theme): string[] {
-  return sanitize(text).split('\n').map((line, index) => theme.paint('dim', expandTabs(index === 0 ? `${theme.glyphs.ellipsis} ${line}` : line)));
+function reasoningLines(text: string, style: ItemStyle): string[] {
+  const { glyphs, paint } = style.theme;
+  const lines = sanitize(text).split('\n').map((line, index) => expandTabs(index === 0 ? `${glyphs.ellipsis} ${line}` : line));
+  return lines.flatMap((line) => prose(line, style)).map((line) => paint('dim', line));
 }
 
-export function noticeLines(level: 'info' | 'warn' | 'error', message: string, theme: Theme): string[] {
+/** The lines of a text of ours, broken at words; `indent` is that of the lines after the first. */
+function prose(line: string, { columns, wrap }: Pick<ItemStyle, 'columns' | 'wrap'>, indent = 0): string[] {
+  return wrap === 'terminal' ? [line] : wrapWords(line, columns, indent);
+}
+
+function voidLines(item: Extract<Item, { readonly type: 'void' }>, { theme, columns }: ItemStyle): string[] {
+  const reason = sanitize(item.reason);
+  const count = `try ${item.attempt} of ${item.maxRetries}`;
+  const text = `${theme.glyphs.retry} The answer above broke off (${reason}); it is void and asked for again, ${count}.`;
+  return wrapWords(text, columns, 2).map((line) => theme.paint('warn', line));
+}
+
+/** A notice is always broken at words: nobody copies it. */
+export function noticeLines(level: 'info' | 'warn' | 'error', message: string, { theme, columns }: Pick<ItemStyle, 'theme' | 'columns'>): string[] {
   const [first = '', ...rest] = sanitize(message).split('\n');
-  const sign = level === 'error' ? theme.paint('bad', theme.glyphs.bad) : level === 'warn' ? theme.paint('warn', '!') : theme.paint('dim', theme.glyphs.dot);
-  return [`${sign} ${first}`, ...rest.map((line) => `  ${line}`)];
+  const info = theme.paint('dim', theme.glyphs.dot);
+  const sign = level === 'error' ? theme.paint('bad', theme.glyphs.bad) : level === 'warn' ? theme.paint('warn', '!') : info;
+  return [`${sign} ${first}`, ...rest.map((line) => `  ${line}`)].flatMap((line) => wrapWords(expandTabs(line), columns, 2));
 }
 
-function endLines(end: TurnEnd, theme: Theme): string[] {
+function endLines(end: TurnEnd, style: ItemStyle): string[] {
   switch (end.status) {
     case 'completed': return [];
-    case 'interrupted': return [theme.paint('warn', `${theme.glyphs.bad} Interrupted.`)];
-    case 'limit_reached': return noticeLines('warn', end.fault ? faultText(end) : `Stopped after ${end.turns} responses that asked for tools.`, theme);
-    case 'failed': return noticeLines('error', faultText(end), theme);
+    case 'interrupted': return [style.theme.paint('warn', `${style.theme.glyphs.bad} Interrupted.`)];
+    case 'limit_reached': return noticeLines('warn', end.fault ? faultText(end) : `Stopped after ${end.turns} responses that asked for tools.`, style);
+    case 'failed': return noticeLines('error', faultText(end), style);
     default: return end.status satisfies never;
   }
 }

@@ -70,7 +70,7 @@ class PlainRepl implements ReplHandle {
     void this.#offerQueued();
   }
 
-  notice(level: 'info' | 'warn' | 'error', message: string): void { this.#lines(noticeLines(level, message, this.#style.theme)); }
+  notice(level: 'info' | 'warn' | 'error', message: string): void { this.#lines(noticeLines(level, message, this.#style)); }
   submit(text: string): void { if (!runCommand(text, this.#commands, this.#context())) this.#turns.send(text, 'steer'); }
   refresh(): void { /* There is no status line. */ }
   pause(): void { this.#options.input.pause(); }

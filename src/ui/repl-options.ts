@@ -49,7 +49,7 @@ export interface ReplOptions {
   /** Submitted at once. */
   readonly prompt?: string;
   readonly detail?: ResultDetail;
-  /** Long lines of prose: broken by the terminal (the default), or by us at words. */
+  /** Long lines of prose: broken by us at words (the default), or by the terminal. */
   readonly wrap?: WrapMode;
   /** Keys of the input: readline's (the default) or vim's. */
   readonly keys?: 'emacs' | 'vim';
@@ -84,4 +84,4 @@ export interface ReplHandle {
   exit(): void;
 }
 
-export const defaultDetail: ResultDetail = { show: 'head', maxRows: 16 };
+export const defaultDetail: ResultDetail = { show: 'full', maxRows: 200 };

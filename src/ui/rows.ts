@@ -1,5 +1,5 @@
 import { applySgr, openSgr, sgrReset, withoutSgr, type SgrState } from './sgr.js';
-import { certainWidth, clusters, isCertain } from './width.js';
+import { certainWidth, clusters, isCertain, widestWidth } from './width.js';
 
 /** One row of the terminal. `text` begins and ends without attributes. */
 export interface Row {
@@ -55,6 +55,66 @@ function wrapStyled(line: string, columns: number): Row[] {
   }
   close();
   return rows;
+}
+
+/** Where a text without blanks may be broken: behind a character of two columns, but not before closing punctuation. */
+const betweenWide = /(?<=[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff60])(?![\u3001\u3002\uff0c\uff0e\uff1a\uff1b\uff01\uff1f\u300d\u300f\uff09\u30fc])/u;
+const anyWide = /[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff60]/;
+
+/** `line` broken at blanks into lines of at most `columns`; those after the first begin with `indent` blanks. A word
+ *  that is longer stays whole (the terminal wraps it, and it is copied whole). Attributes that are on at a break end
+ *  there and begin again in the next line. No tabs, no line breaks in `line`. */
+export function wrapWords(line: string, columns: number, indent = 0): string[] {
+  if (line.length <= columns && !anyWide.test(line) && isCertain(line)) return [line];
+  const room = Math.max(8, columns);
+  const rows = new WordRows(room, Math.min(indent, Math.floor(room / 2)));
+  for (const [index, word] of line.split(' ').entries()) {
+    const parts = anyWide.test(word) ? word.split(betweenWide) : [word];
+    for (const [at, part] of parts.entries()) rows.add(part, index > 0 && at === 0);
+  }
+  return rows.end();
+}
+
+class WordRows {
+  readonly #columns: number;
+  readonly #indent: number;
+  readonly #state: SgrState = new Map();
+  readonly #rows: string[] = [];
+  #text = '';
+  #width = 0;
+  #empty = true;
+
+  constructor(columns: number, indent: number) {
+    this.#columns = columns;
+    this.#indent = indent;
+  }
+
+  /** Adds a word, `apart` by a blank from what stands before it. */
+  add(word: string, apart: boolean): void {
+    const width = widestWidth(word);
+    const blank = apart && !(this.#empty && this.#rows.length > 0) ? 1 : 0;
+    if (!this.#empty && this.#width + blank + width > this.#columns) this.#break();
+    else if (blank > 0) this.#put(' ', 1);
+    this.#put(word, width);
+    this.#empty &&= width === 0;
+    for (const match of word.matchAll(/\x1b\[([0-9;:]*)m/g)) applySgr(this.#state, match[1] ?? '');
+  }
+
+  end(): string[] {
+    return [...this.#rows, this.#text];
+  }
+
+  #put(text: string, width: number): void {
+    this.#text += text;
+    this.#width += width;
+  }
+
+  #break(): void {
+    this.#rows.push(this.#state.size > 0 ? this.#text + sgrReset : this.#text);
+    this.#text = ' '.repeat(this.#indent) + openSgr(this.#state);
+    this.#width = this.#indent;
+    this.#empty = true;
+  }
 }
 
 /** `line` without its first `count` columns, its attributes kept. */

@@ -8,7 +8,6 @@ import { createDialogs, type Dialogs } from './panels/dialogs.js';
 import { createDisplay, sizeOf, type Display } from './display.js';
 import { eventText, eventTitle, newestWithMore } from './event-text.js';
 import { isNote } from './history-items.js';
-import { noticeLines } from './item-lines.js';
 import type { InputEvent } from './input/key-decoder.js';
 import { readKeys } from './input/key-reader.js';
 import { createLeaving, type Leaving } from './leaving.js';
@@ -105,7 +104,7 @@ class ScreenRepl implements ReplHandle {
 
   notice(level: 'info' | 'warn' | 'error', message: string): void {
     if (this.#closed) return;
-    this.#display.printLines(noticeLines(level, message, this.#display.theme));
+    this.#display.notice(level, message);
     this.#frame();
   }
 

@@ -4,7 +4,7 @@ export type ColorDepth = 0 | 16 | 256 | 16_777_216;
 /** What pieces of text are, as far as their looks go. */
 export const roles = [
   'prompt', 'user', 'dim', 'bold', 'italic', 'strike', 'underline', 'heading', 'code', 'link',
-  'call', 'good', 'bad', 'warn', 'added', 'removed', 'hunk',
+  'call', 'good', 'bad', 'warn', 'added', 'removed', 'changed', 'hunk',
   'keyword', 'string', 'number', 'comment', 'name', 'type',
 ] as const;
 export type Role = (typeof roles)[number];

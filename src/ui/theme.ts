@@ -21,12 +21,18 @@ type Palette = Readonly<Record<Role, Codes>>;
 
 const attributes = {
   dim: ['2', '22'], bold: ['1', '22'], italic: ['3', '23'], strike: ['9', '29'], underline: ['4', '24'], heading: ['1', '22'], user: ['1', '22'],
+  changed: ['7', '27'],
 } as const;
 
-/** Sixteen colours: what the reader's own palette makes of them is right on dark and on light ground. */
+/** Sixteen colours, as the reader's own palette has them, on dark ground. */
 const basic: Palette = {
   ...attributes, prompt: ['36', '39'], code: ['36', '39'], link: ['4;34', '24;39'], call: ['36', '39'], good: ['32', '39'], bad: ['31', '39'], warn: ['33', '39'],
   added: ['32', '39'], removed: ['31', '39'], hunk: ['36', '39'], keyword: ['35', '39'], string: ['32', '39'], number: ['33', '39'], comment: ['2', '22'], name: ['34', '39'], type: ['36', '39'],
+};
+
+/** Sixteen colours on light ground, where yellow, cyan and bright colours can hardly be read. */
+const basicLight: Palette = {
+  ...basic, prompt: ['34', '39'], code: ['35', '39'], call: ['34', '39'], warn: ['35', '39'], hunk: ['34', '39'], number: ['31', '39'], type: ['34', '39'],
 };
 
 const dark: Palette = {
@@ -53,7 +59,8 @@ export function createTheme(facts: Pick<TerminalFacts, 'unicode' | 'colors' | 't
 
 function paletteOf({ colors, theme }: Pick<TerminalFacts, 'colors' | 'theme'>): Palette {
   const custom: CustomTheme | null = typeof theme === 'string' ? null : theme;
-  const base = colors === 16 ? basic : (custom?.base ?? theme) === 'light' ? light : dark;
+  const ground = custom?.base ?? theme;
+  const base = colors === 16 ? (ground === 'light' ? basicLight : basic) : ground === 'light' ? light : dark;
   if (!custom) return base;
   const own = roles.flatMap((role) => {
     const style = custom.styles[role];

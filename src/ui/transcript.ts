@@ -1,6 +1,7 @@
 import { itemLines, type ItemStyle } from './item-lines.js';
 import { createMarkdownStream, type MarkdownStream } from './markdown/markdown-stream.js';
-import type { Highlight } from './markdown/highlight.js';
+import type { Highlighter } from './markdown/highlight.js';
+import type { MarkdownStyle } from './markdown/markdown-render.js';
 import { dropColumns, wrapLine } from './rows.js';
 import type { Lost } from './screen.js';
 import type { Item } from './view.js';
@@ -21,13 +22,13 @@ export interface Transcript {
   resize(columns: number, lost: Lost): void;
 }
 
-export function createTranscript(style: ItemStyle, highlight: Highlight): Transcript {
-  return new Lines(style, highlight);
+export function createTranscript(style: ItemStyle, highlighter: Highlighter): Transcript {
+  return new Lines(style, highlighter);
 }
 
 class Lines implements Transcript {
   #style: ItemStyle;
-  readonly #highlight: Highlight;
+  readonly #highlighter: Highlighter;
   #stream: MarkdownStream | null = null;
   #text = '';
   #open: readonly string[] = [];
@@ -36,10 +37,13 @@ class Lines implements Transcript {
   #out: string[] = [];
   #partial = false;
   #last: Item['type'] | 'other' | null = null;
+  /** The width that the open block is laid out for. It stays while a part of the block is printed: another width breaks the lines elsewhere. */
+  #blockColumns: number;
 
-  constructor(style: ItemStyle, highlight: Highlight) {
+  constructor(style: ItemStyle, highlighter: Highlighter) {
     this.#style = style;
-    this.#highlight = highlight;
+    this.#highlighter = highlighter;
+    this.#blockColumns = style.columns;
   }
 
   advance(items: readonly Item[], text: string, maxRows: number): Printed {
@@ -62,7 +66,20 @@ class Lines implements Transcript {
   }
 
   refresh(): void {
-    this.#stream?.restyle({ ...this.#style, highlight: this.#highlight });
+    this.#stream?.restyle(this.#markdownStyle());
+  }
+
+  #markdownStyle(): MarkdownStyle {
+    const { paint, loading } = this.#highlighter;
+    return { ...this.#style, columns: this.#blockColumns, highlight: paint, loading };
+  }
+
+  /** Lays the open block out for the terminal's width, where nothing of it is printed. */
+  #fitBlock(): boolean {
+    if (this.#blockColumns === this.#style.columns || this.#printed.lines > 0 || this.#printed.columns > 0) return false;
+    this.#blockColumns = this.#style.columns;
+    this.refresh();
+    return true;
   }
 
   resize(columns: number, lost: Lost): void {
@@ -70,7 +87,7 @@ class Lines implements Transcript {
     else if (lost.lines > 0) this.#printed = { lines: this.#printed.lines + lost.lines, columns: lost.columns };
     else this.#printed = { ...this.#printed, columns: this.#printed.columns + lost.columns };
     this.#style = { ...this.#style, columns };
-    this.refresh();
+    this.#fitBlock();
   }
 
   #take(item: Item): void {
@@ -100,7 +117,12 @@ class Lines implements Transcript {
     if (text === '' || (this.#stream && !text.startsWith(this.#text.slice(0, 64)))) { this.#drop(); if (text === '') return; }
     this.#stream ??= this.#begun();
     this.#text = text;
-    const { done, open } = this.#stream.update(text);
+    this.#update(this.#stream, text);
+    if (this.#fitBlock()) this.#update(this.#stream, text);
+  }
+
+  #update(stream: MarkdownStream, text: string): void {
+    const { done, open } = stream.update(text);
     this.#give(done);
     this.#open = open;
   }
@@ -108,7 +130,8 @@ class Lines implements Transcript {
   #begun(): MarkdownStream {
     this.#begin('assistant');
     this.#given = false;
-    return createMarkdownStream({ ...this.#style, highlight: this.#highlight });
+    this.#blockColumns = this.#style.columns;
+    return createMarkdownStream(this.#markdownStyle());
   }
 
   #finish(text: string, interrupted: boolean): void {

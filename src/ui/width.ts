@@ -1,4 +1,5 @@
 import stringWidth from 'string-width';
+import { withoutSgr } from './sgr.js';
 
 /** Made for the first text that needs it: it takes 10 ms. */
 let segmenter: Intl.Segmenter | undefined;
@@ -59,6 +60,12 @@ function uncertainEnd(text: string, from: number): number {
     if (certainWidth(text.charCodeAt(at)) > 0 && (at + 1 === text.length || certainWidth(text.charCodeAt(at + 1)) > 0)) return at;
   }
   return text.length;
+}
+
+/** The most columns that any terminal gives `text`: one that knows no joined emoji shows each part of it by itself. */
+export function widestWidth(text: string): number {
+  if (!text.includes('\u200d')) return textWidth(text);
+  return [...withoutSgr(text)].reduce((sum, char) => sum + stringWidth(char), 0);
 }
 
 /** `text` cut to `columns`, with `mark` at its end where something was left out. No SGR inside. */

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
+import type { ToolResultData } from '../../src/core/event.js';
+import { itemLines } from '../../src/ui/item-lines.js';
 import { statusLine } from '../../src/ui/status-line.js';
 import { createTheme } from '../../src/ui/theme.js';
-import { callLine, resultLines } from '../../src/ui/tool-lines.js';
+import { callLine, resultLines, type ResultDetail } from '../../src/ui/tool-lines.js';
 import { emptyView } from '../../src/ui/view.js';
 import { dropColumns, wrapLine } from '../../src/ui/rows.js';
 import { formatCount, formatDuration } from '../../src/ui/format.js';
@@ -35,20 +37,67 @@ test('an error whose summary was cut is shown once, whole', () => {
   expect(resultLines('A long story…', result, 7, { show: 'head', maxRows: 10 }, { theme: plain, columns: 80 })).toEqual(['✘ A long story of what is wrong. (34ms)']);
 });
 
-test('rows are counted as the terminal wraps them; full shows all, line only the summary', () => {
-  const result = { tool_call_id: 'c', name: 't', output: JSON.stringify({ output: `${'x'.repeat(150)}\nb\nc\nd` }), success: true, duration_ms: 1 };
-  const lines = (show: 'full' | 'head' | 'line'): string[] => resultLines('s', result, 7, { show, maxRows: 3 }, { theme: plain, columns: 80 });
-  expect(lines('head')).toEqual(['✔ s (1ms)', 'x'.repeat(150), 'b', '… 2 more lines · /show 7']);
-  expect(lines('full')).toHaveLength(5);
-  expect(lines('line')).toEqual(['✔ s (1ms)']);
+function resultOf(envelope: Readonly<Record<string, unknown>>, more: Partial<ToolResultData> = {}): ToolResultData {
+  return { tool_call_id: 'c', name: 't', output: JSON.stringify(envelope), success: true, duration_ms: 1, ...more };
+}
+
+function shownLines(result: ToolResultData, show: ResultDetail['show'], maxRows = 200, theme = plain): string[] {
+  return resultLines('s', result, 7, { show, maxRows }, { theme, columns: 80 }).slice(1);
+}
+
+test('rows are counted as the terminal wraps them; full has a bound, line is only the summary', () => {
+  const result = resultOf({ output: `${'x'.repeat(150)}\nb\nc\nd` });
+  expect(shownLines(result, 'full', 3)).toEqual(['x'.repeat(150), 'b', '… +2 lines, Ctrl-O or /show 7']);
+  expect(shownLines(result, 'full')).toHaveLength(4);
+  expect(shownLines(result, 'line')).toEqual([]);
 });
 
-test('a diff is coloured line by line, colours in output stay closed in their line', () => {
-  const result = { tool_call_id: 'c', name: 't', output: '{"output":"x"}', success: true, duration_ms: 1, diff: '@@ -1 +1 @@\n-a\n+b\n' };
-  expect(resultLines('s', result, 7, { show: 'head', maxRows: 9 }, { theme: colored, columns: 80 }).slice(1)).toEqual(['\x1b[36m@@ -1 +1 @@\x1b[39m', '\x1b[31m-a\x1b[39m', '\x1b[32m+b\x1b[39m']);
-  const output = { ...result, output: JSON.stringify({ output: '\x1b[31mred\nstill\x1b[0m' }) };
-  const { diff: _diff, ...without } = output;
-  expect(resultLines('s', without, 7, { show: 'head', maxRows: 9 }, { theme: colored, columns: 80 }).slice(1)).toEqual(['\x1b[31mred\x1b[m', '\x1b[31mstill\x1b[0m']);
+test.each([
+  ['bash', 12, 'end'], ['file_read', 3, 'start'], ['grep', 8, 'start'], ['glob', 8, 'start'], ['another', 12, 'start'],
+] as const)('of %s, head shows %i rows from the %s', (name, rows, from) => {
+  const all = Array.from({ length: 200 }, (_, index) => `line ${index + 1}`);
+  const note = `… +${200 - rows} lines, Ctrl-O or /show 7`;
+  const expected = from === 'start' ? [...all.slice(0, rows), note] : [note, ...all.slice(-rows)];
+  expect(shownLines(resultOf({ output: all.join('\n') }, { name }), 'head')).toEqual(expected);
+  expect(shownLines(resultOf({ output: all.slice(0, rows).join('\n') }, { name }), 'head')).toEqual(all.slice(0, rows));
+});
+
+test('of a new file head shows 20 rows, of a change 40', () => {
+  const added = Array.from({ length: 60 }, (_, index) => `+line ${index + 1}`);
+  const created = { diff: ['--- /dev/null', '+++ b/a', '@@ -0,0 +1,60 @@', ...added, ''].join('\n') };
+  const changed = { diff: ['--- a/a', '+++ b/a', '@@ -1,0 +1,60 @@', ...added, ''].join('\n') };
+  expect(shownLines(resultOf({ output: 'x' }, created), 'head').slice(19)).toEqual(['20 + line 20', '… +40 lines, Ctrl-O or /show 7']);
+  expect(shownLines(resultOf({ output: 'x' }, changed), 'head').slice(39)).toEqual(['40 + line 40', '… +20 lines, Ctrl-O or /show 7']);
+});
+
+test('a change has line numbers, the words that differ are marked, and an ellipsis stands between two places', () => {
+  const diff = ['--- a/x.ts', '+++ b/x.ts', '@@ -8,3 +8,3 @@', ' same', '-const limit = 10;', '+const limit = 200;', ' end', '@@ -98,2 +98,3 @@', ' a', '+b\tc', ' d', ''];
+  const result = resultOf({ output: 'x' }, { diff: diff.join('\n') });
+  expect(shownLines(result, 'full')).toEqual([
+    '  8   same', '  9 - const limit = 10;', '  9 + const limit = 200;', ' 10   end', '  …', ' 98   a', ' 99 + b       c', '100   d',
+  ]);
+  expect(shownLines(result, 'full', 200, colored)[2]).toBe('\x1b[2m  9\x1b[22m \x1b[32m+ const limit = \x1b[7m200\x1b[27m;\x1b[39m');
+});
+
+test('a line that has little in common with the one before is not marked', () => {
+  const diff = ['@@ -1,1 +1,1 @@', '-return first;', '+throw new Error(second);', ''].join('\n');
+  expect(shownLines(resultOf({ output: 'x' }, { diff }), 'full', 200, colored).join('')).not.toContain('\x1b[7m');
+});
+
+test('colours in output stay closed in their line', () => {
+  const result = resultOf({ output: '\x1b[31mred\nstill\x1b[0m' });
+  expect(shownLines(result, 'full', 200, colored)).toEqual(['\x1b[31mred\x1b[m', '\x1b[31mstill\x1b[0m']);
+});
+
+test('a long message that was sent is shown by its first and last lines', () => {
+  const pasted = Array.from({ length: 1000 }, (_, index) => `row ${index + 1}`).join('\n');
+  const style = { theme: plain, columns: 80, detail: { show: 'full', maxRows: 200 } } as const;
+  expect(itemLines({ type: 'user', seq: 3, text: `see this:\n${pasted}\nwhat is wrong?` }, style)).toEqual([
+    '❯ see this:', 'row 1', 'row 2', '[997 more lines, /show 3]', 'row 1000', 'what is wrong?',
+  ]);
+  expect(itemLines({ type: 'user', seq: 3, text: 'one\ntwo' }, style)).toEqual(['❯ one', 'two']);
+  const long = itemLines({ type: 'user', seq: 3, text: 'y'.repeat(5_000) }, style);
+  expect(long.map((line) => line.length)).toEqual([155, 21]);
 });
 
 test('a title cannot forge a second line', () => {

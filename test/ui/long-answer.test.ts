@@ -132,7 +132,9 @@ test('a text that broke off when part of its one line had scrolled away is marke
   await harness.settle();
   const lines = harness.terminal.lines();
   const mark = lines.findIndex((line) => line.startsWith('↻'));
-  expect(lines.slice(mark - 1, mark + 3)).toEqual(['', '↻ The answer above broke off (the connection broke in the middle of the answer); it is void and asked for again, try 1 of 5.', '', 'new text']);
+  expect(lines.slice(mark - 1, mark + 6)).toEqual([
+    '', '↻ The answer above broke off (the', '  connection broke in the middle of the', '  answer); it is void and asked for', '  again, try 1 of 5.', '', 'new text',
+  ]);
   expect(lines.filter((line) => line.includes('↻'))).toHaveLength(1);
 });
 

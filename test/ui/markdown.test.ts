@@ -1,4 +1,7 @@
 import { expect, test } from 'vitest';
+import type { Event } from '../../src/core/event.js';
+import { assistant, createFakeSession } from './fake-session.js';
+import { facts, openRepl } from './repl-harness.js';
 import { createMarkdownStream, renderMarkdown } from '../../src/ui/markdown/markdown-stream.js';
 import type { MarkdownStyle } from '../../src/ui/markdown/markdown-render.js';
 import { createTheme } from '../../src/ui/theme.js';
@@ -39,18 +42,14 @@ https://example.org ![pic](https://evil.example/p)
 test('each kind of block without colours', () => {
   expect(renderMarkdown(sample, plain)).toEqual([
     '# Title', '',
-    'A paragraph with bold, italic, code, gone and a link (https://example.org/a).', 'Second line <b>html</b> & more.', '',
+    'A paragraph with bold, italic, code,', 'gone and a link (https://example.org/a).', 'Second line <b>html</b> & more.', '',
     '• one', '• two', '  • nested', '    deeper', '• [x] done', '',
     '1. first', '2. second', '',
     '> quoted', '> text', '',
-    'name  size              note',
-    '────  ────  ────────────────────────────',
-    '日本    12   a long note that has to be',
-    '                      wrapped',
-    'b        3               x', '',
+    'name: 日本', 'size: 12', 'note: a long note that has to be wrapped', '', 'name: b', 'size: 3', 'note: x', '',
     '```ts', 'const a = 1;', '```', '',
     '────────────────────────────────────────', '',
-    'https://example.org pic (https://evil.example/p)',
+    'https://example.org pic', '(https://evil.example/p)',
   ]);
 });
 
@@ -103,7 +102,7 @@ test('a long list and a long paragraph are given out in parts and lose nothing',
 
 test('a table never is wider than the terminal', () => {
   const table = `| ${'a'.repeat(50)} | b | ${'c '.repeat(40)} |\n|-|-|-|\n| 1 | 2 | 3 |`;
-  for (const columns of [20, 40, 80]) {
+  for (const columns of [70, 80, 100]) {
     for (const line of renderMarkdown(table, { ...plain, columns })) expect(line.length).toBeLessThanOrEqual(columns);
   }
 });
@@ -112,11 +111,61 @@ test('escape sequences in a model text do not pass', () => {
   expect(renderMarkdown('a\x1b]0;t\x07b \x1b[31mred\x1b[2J', plain)).toEqual(['ab red']);
 });
 
-test('prose is broken at words where that is wished, code never', () => {
+test('prose is broken at words, code never', () => {
   const text = `${'word '.repeat(20).trimEnd()}\n\n- ${'item '.repeat(12).trimEnd()}\n\n\`\`\`\n${'x'.repeat(60)}\n\`\`\``;
-  const lines = renderMarkdown(text, { ...colored, wrap: 'words' });
+  const lines = renderMarkdown(text, colored);
   expect(lines.map((line) => line.replace(/\x1b\[[0-9;]*m/g, ''))).toEqual([
     'word word word word word word word word', 'word word word word word word word word', 'word word word word', '',
     '• item item item item item item item', '  item item item item item', '', 'x'.repeat(60),
   ]);
+});
+
+test('where the terminal breaks lines, prose stays as it came', () => {
+  const text = 'word '.repeat(20).trimEnd();
+  expect(renderMarkdown(`${text}\n\n- ${text}`, { ...plain, wrap: 'terminal' })).toEqual([text, '', `• ${text}`]);
+});
+
+test('text without blanks is broken between wide characters, not before what closes a sentence', () => {
+  expect(renderMarkdown('日本語の文章はどこでも折り返せます。終わり', { ...plain, columns: 16 })).toEqual(['日本語の文章はど', 'こでも折り返せま', 'す。終わり']);
+  expect(renderMarkdown('あいうえおかき。く', { ...plain, columns: 14 })).toEqual(['あいうえおか', 'き。く']);
+});
+
+test('a joined emoji never makes a row wider than a terminal that shows its parts apart has room for', () => {
+  const family = '👨\u200d👩\u200d👧\u200d👦';
+  const lines = renderMarkdown(`${family} `.repeat(8).trimEnd(), { ...plain, columns: 20 });
+  expect(lines).toEqual([`${family} ${family}`, `${family} ${family}`, `${family} ${family}`, `${family} ${family}`]);
+});
+
+test('a table stays one where its columns can be read, and becomes records where not', () => {
+  const table = '| file | what it is for |\n|-|-|\n| a.ts | the loop that everything runs |\n| b.ts | |';
+  expect(renderMarkdown(table, { ...plain, columns: 80 })).toEqual([
+    'file  what it is for',
+    `────  ${'─'.repeat(29)}`,
+    'a.ts  the loop that everything runs',
+    'b.ts',
+  ]);
+  expect(renderMarkdown(table, { ...plain, columns: 24 })).toEqual(['file: a.ts', 'what it is for: the loop', '  that everything runs', '', 'file: b.ts']);
+});
+
+test.each(['streamed', 'at once', 'from a resumed session'])('code of an answer is coloured in its first block too: %s', async (way) => {
+  await Promise.all([import('highlight.js/lib/core'), import('highlight.js/lib/languages/python')]);
+  const text = 'Here:\n\n```py\nimport os\n```\n\nand\n\n- in a list:\n\n  ```py\n  return os\n  ```\n\nDone.';
+  const options = { facts: { ...facts, colors: 16 as const } };
+  const past: Event[] = [
+    { seq: 3, kind: 'user', content: 'hi', data: null, createdAt: 1 },
+    { seq: 4, kind: 'assistant', content: text, data: { response_id: 'r', provider: 'p', api: 'openai-chat', model: 'm', stop: 'end' }, createdAt: 2 },
+  ];
+  const harness = openRepl(way === 'from a resumed session' ? { ...options, session: createFakeSession(past) } : options);
+  if (way !== 'from a resumed session') {
+    harness.type('go\r');
+    if (way === 'streamed') harness.session.stream(text);
+    harness.session.append(assistant(text));
+    await harness.session.end();
+  }
+  await harness.settle();
+  await harness.settle();
+  expect(harness.terminal.lines()).toContain('import os');
+  expect(harness.terminal.sent()).toContain('\x1b[35mimport\x1b[39m os');
+  expect(harness.terminal.sent()).toContain('\x1b[35mreturn\x1b[39m os');
+  expect(harness.terminal.lines().filter((line) => line.includes('import os'))).toHaveLength(1);
 });

@@ -168,7 +168,7 @@ test('/theme offers the user\'s own themes, begins at the one that counts, and s
   expect(harness.terminal.lines().join('\n')).toContain('✘ wrong.json:1:3: unknown key');
   harness.type('/theme wron\r');
   await harness.settle();
-  expect(harness.terminal.lines().join('\n')).toContain('There is no theme wron. Did you mean wrong? Known: dark, light, none, mine, wrong.');
+  expect(harness.terminal.lines().join('\n')).toContain('There is no theme wron. Did you mean wrong? Known: dark, light, none, mine,\n  wrong.');
 });
 
 test('an alias typed whole runs at once', async () => {

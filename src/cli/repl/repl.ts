@@ -2,8 +2,6 @@ import { walkFiles } from '../../tools/files/file-walk.js';
 import type { EarlyFrame } from './early-frame.js';
 import { startRepl } from '../../ui/repl.js';
 import type { ReplOptions } from '../../ui/repl-options.js';
-import type { UiSection } from '../../config/config.js';
-import type { ResultDetail } from '../../ui/tool-lines.js';
 import { reasoningText } from '../../providers/reasoning-text.js';
 import { exit } from '../cli-error.js';
 import { endingSignals, onEndingSignal } from '../exit-code.js';
@@ -25,7 +23,6 @@ import { prepareNextStart, type Opened } from './next-start.js';
 import { runUserShell } from './user-shell.js';
 import { openWorkbench, type Workbench } from '../open/workbench.js';
 
-const headRows = 10;
 const maxCompletionFiles = 200_000;
 
 /** The REPL from its start to its end; gives the exit code. */
@@ -91,7 +88,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       runShell: (command, shellOptions) => runUserShell(bench, desk, command, shellOptions),
       editExternally: (text) => editExternally(setup, text),
       suspend: () => { process.kill(0, 'SIGSTOP'); },
-      detail: resultDetail(setup.config.ui), wrap: setup.config.ui.wrap, notify: setup.config.ui.notify, keys: setup.config.ui.keys, reasoning: setup.config.ui.reasoning, reasoningOf: reasoningText,
+      detail: { show: setup.config.ui.toolOutput, maxRows: setup.config.ui.toolOutputRows }, wrap: setup.config.ui.wrap, notify: setup.config.ui.notify, keys: setup.config.ui.keys, reasoning: setup.config.ui.reasoning, reasoningOf: reasoningText,
       ...(setup.config.ui.title && hasTitle(setup.env) ? { title: () => desk.title() } : {}),
       ...(firstFrame ? { firstFrame } : {}),
       ...(hello ? { greeting: hello } : {}),
@@ -108,12 +105,6 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
   desk.current().session.interrupt();
   await queue.close();
   return { exitCode: signalCode, opened: { ...opened, options: used } };
-}
-
-/** `full` is full up to a row limit: what a flood of output would push out of the scrollback is one key away. */
-function resultDetail(ui: UiSection): ResultDetail {
-  if (ui.toolOutput === 'line') return { show: 'line', maxRows: 1 };
-  return { show: 'head', maxRows: ui.toolOutput === 'full' ? ui.toolOutputRows : Math.min(headRows, ui.toolOutputRows) };
 }
 
 /** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store closed. */

@@ -26,29 +26,66 @@ const roles: Readonly<Record<string, Role>> = {
   title: 'name', function: 'name', class: 'type', attr: 'name', attribute: 'name', variable: 'name', symbol: 'string', name: 'name', tag: 'keyword', 'selector-tag': 'keyword', addition: 'added', deletion: 'removed', section: 'bold', bullet: 'keyword',
 };
 
-/** Loads the highlighter and each language at its first use; `onLoaded` says that a text may look better now. */
-export function createHighlight(theme: Theme, onLoaded: () => void): Highlight {
+/** Colours code, and loads the highlighter and each language at its first use. */
+export interface Highlighter {
+  readonly paint: Highlight;
+  /** True while the colours of a language are on their way; asks for them. */
+  readonly loading: (language: string) => boolean;
+  /** Loads the languages of the fences in a Markdown text. Resolves once they are there or cannot be had; null where nothing is to load. */
+  readonly load: (markdown: string) => Promise<void> | null;
+}
+
+/** `onLoaded` says that a text may look better now. */
+export function createHighlighter(theme: Theme, onLoaded: () => void): Highlighter {
   let core: HLJSApi | null = null;
-  const asked = new Set<string>();
-  const load = async (name: string): Promise<void> => {
-    const source = languages[name];
-    if (!source) return;
+  const loads = new Map<string, Promise<void>>();
+  const pending = new Set<string>();
+  const known = (language: string): string | null => {
+    const name = aliases[language.toLowerCase()] ?? language.toLowerCase();
+    return theme.colors && Object.hasOwn(languages, name) ? name : null;
+  };
+  const fetch = async (name: string, source: () => Promise<{ default: LanguageFn }>): Promise<void> => {
     const [hljs, language] = await Promise.all([import('highlight.js/lib/core'), source()]);
     core = hljs.default;
     core.registerLanguage(name, language.default);
-    onLoaded();
   };
-  return (code, language) => {
-    const name = aliases[language.toLowerCase()] ?? language.toLowerCase();
-    if (!theme.colors || !Object.hasOwn(languages, name)) return null;
-    if (!asked.has(name)) {
-      asked.add(name);
+  const load = (name: string): Promise<void> => {
+    const source = languages[name];
+    const before = loads.get(name);
+    if (before || !source) return before ?? Promise.resolve();
+    pending.add(name);
+    // A language that cannot be loaded leaves its code without colours.
+    const done = fetch(name, source).catch(() => undefined).then(() => {
+      pending.delete(name);
+      onLoaded();
+    });
+    loads.set(name, done);
+    return done;
+  };
+  return {
+    paint: (code, language) => {
+      const name = known(language);
+      if (name === null) return null;
       void load(name);
-    }
-    if (!core?.getLanguage(name)) return null;
-    return paintHtml(core.highlight(code, { language: name, ignoreIllegals: true }).value, theme);
+      if (!core?.getLanguage(name)) return null;
+      return paintHtml(core.highlight(code, { language: name, ignoreIllegals: true }).value, theme);
+    },
+    loading: (language) => {
+      const name = known(language);
+      if (name === null) return false;
+      void load(name);
+      return pending.has(name);
+    },
+    load: (markdown) => {
+      const names = new Set([...markdown.matchAll(fence)].flatMap((found) => known(found[1] ?? '') ?? []));
+      const wanted = [...names].filter((name) => !loads.has(name) || pending.has(name));
+      return wanted.length === 0 ? null : Promise.all(wanted.map(load)).then(() => undefined);
+    },
   };
 }
+
+/** The opening of a fence, in a list or a quote too, and its language. */
+const fence = /^[ \t>]*(?:[-*+]\s+|\d+[.)]\s+)?(?:`{3,}|~{3,})[ \t]*([\w+#-]+)/gm;
 
 /** The spans of highlight.js as attributes, line by line. */
 function paintHtml(html: string, theme: Theme): string[] {

@@ -1,29 +1,31 @@
 import type { Token, Tokens } from 'marked';
-import wrapAnsi from 'wrap-ansi';
 import { paintDiff } from '../diff-lines.js';
 import type { Highlight } from './highlight.js';
 import { renderInline } from './markdown-inline.js';
 import { renderTable } from './markdown-table.js';
 import type { Theme } from '../theme.js';
+import { wrapWords } from '../rows.js';
 import { expandTabs } from '../width.js';
 
 export interface MarkdownStyle {
   readonly theme: Theme;
   readonly columns: number;
   readonly highlight: Highlight;
-  /** Who breaks long lines of prose: the terminal (one copies them whole, it rewraps them), or we at words. Code is never broken. */
+  /** True while the colours of a language are loaded: a block of it is not final yet. */
+  readonly loading?: (language: string) => boolean;
+  /** Who breaks long lines of prose: we at words, or the terminal anywhere (one copies them whole). Code is never broken. */
   readonly wrap?: WrapMode | undefined;
 }
 
 export type WrapMode = 'terminal' | 'words';
 
-/** A block as lines that the terminal wraps. Text that one would copy has no gutter, border or hard break in it. */
+/** A block as lines. Code and what else one would copy has no gutter, border or hard break in it. */
 export function renderBlock(token: Token, style: MarkdownStyle): string[] {
   const { theme } = style;
   switch (token.type) {
     case 'space':
     case 'def': return [];
-    case 'heading': return [heading(token as Tokens.Heading, theme)];
+    case 'heading': return prose(heading(token as Tokens.Heading, theme), style);
     case 'code': return code(token as Tokens.Code, style);
     case 'list': return list(token as Tokens.List, style);
     case 'blockquote': return blocks((token as Tokens.Blockquote).tokens, { ...style, columns: style.columns - 2 }).map((line) => theme.paint('dim', '> ') + line);
@@ -40,10 +42,13 @@ export function blocks(tokens: readonly Token[], style: MarkdownStyle): string[]
   return parts.flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]));
 }
 
-function text(token: { readonly tokens?: Token[] | undefined; readonly raw: string }, { theme, columns, wrap }: MarkdownStyle): string[] {
-  const line = token.tokens ? renderInline(token.tokens, theme.paint) : token.raw;
-  const lines = line.split('\n').map((part) => expandTabs(part));
-  return wrap === 'words' ? lines.flatMap((part) => wrapAnsi(part, Math.max(8, columns), { trim: true }).split('\n')) : lines;
+function text(token: { readonly tokens?: Token[] | undefined; readonly raw: string }, style: MarkdownStyle): string[] {
+  return prose(token.tokens ? renderInline(token.tokens, style.theme.paint) : token.raw, style);
+}
+
+function prose(text: string, { columns, wrap }: MarkdownStyle): string[] {
+  const lines = text.split('\n').map((part) => expandTabs(part));
+  return wrap === 'terminal' ? lines : lines.flatMap((part) => wrapWords(part, columns));
 }
 
 function heading(token: Tokens.Heading, theme: Theme): string {
@@ -51,10 +56,14 @@ function heading(token: Tokens.Heading, theme: Theme): string {
   return theme.colors ? theme.paint('heading', token.depth === 1 ? theme.paint('underline', line) : line) : `${'#'.repeat(token.depth)} ${line}`;
 }
 
+export function languageOf(token: Tokens.Code): string {
+  return (token.lang ?? '').split(/[\s{,:]/)[0] ?? '';
+}
+
 /** Code is printed as it is. Without colours the fences stay, since nothing else sets it apart. */
 function code(token: Tokens.Code, { theme, highlight }: MarkdownStyle): string[] {
   const source = token.text.split('\n').map((line) => expandTabs(line));
-  const language = (token.lang ?? '').split(/[\s{,:]/)[0] ?? '';
+  const language = languageOf(token);
   if (!theme.colors) return token.codeBlockStyle === 'indented' ? source : [`\`\`\`${language}`, ...source, '```'];
   if (language === 'diff' || language === 'patch') return paintDiff(source, theme);
   return [...(highlight(source.join('\n'), language) ?? source)];

@@ -1,6 +1,6 @@
 import type { Token, Tokens } from 'marked';
 import { lexMarkdown } from './markdown-lexer.js';
-import { renderBlock, type MarkdownStyle } from './markdown-render.js';
+import { languageOf, renderBlock, type MarkdownStyle } from './markdown-render.js';
 import { createSanitizer } from '../sanitize.js';
 
 /** What a streaming text looks like now. `done` lines are final and given out once; `open` lines belong to the block that still grows. */
@@ -70,13 +70,22 @@ class Stream implements MarkdownStream {
   #takeBlocks(lines: string[]): readonly Token[] {
     const tokens = lexMarkdown(this.#source);
     if (tokens.reduce((sum, token) => sum + token.raw.length, 0) !== this.#source.length) return tokens;
-    const last = Math.max(0, tokens.findLastIndex((token) => token.type !== 'space'));
+    const newest = Math.max(0, tokens.findLastIndex((token) => token.type !== 'space'));
+    const waiting = tokens.findIndex((token) => this.#waits(token));
+    const last = waiting < 0 ? newest : Math.min(waiting, newest);
     for (const token of tokens.slice(0, last)) {
       this.#give(lines, renderBlock(token, this.#style), true);
       this.#source = this.#source.slice(token.raw.length);
     }
-    const open = tokens[last];
+    const open = waiting < 0 ? tokens[last] : undefined;
     return open && this.#takeSettled(open, lines) ? lexMarkdown(this.#source) : tokens.slice(last);
+  }
+
+  /** Code whose colours are on their way is not given out yet: what is printed stays as it is. */
+  #waits(token: Token): boolean {
+    if (token.type === 'code') return this.#style.loading?.(languageOf(token as Tokens.Code)) === true;
+    const nested = 'items' in token ? (token as Tokens.List).items : 'tokens' in token ? token.tokens ?? [] : [];
+    return (token.type === 'list' || token.type === 'list_item' || token.type === 'blockquote') && nested.some((part) => this.#waits(part));
   }
 
   #give(lines: string[], block: readonly string[], gapAfter: boolean): void {
