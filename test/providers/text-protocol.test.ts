@@ -18,7 +18,7 @@ function read(pieces: readonly string[], stop: Extract<WireChunk, { type: 'end' 
   const given: readonly WireChunk[] = [...pieces.map((text): WireChunk => ({ type: 'text', text })), { type: 'usage', usage: { input: 1, cacheRead: 0, cacheWrite: 0, output: 1 } }, { type: 'end', stop }];
   const chunks = given.flatMap((chunk) => step(chunk));
   const { text, reasoning, calls, stop: ended } = fold(chunks);
-  return { text, reasoning, calls: calls.map(({ name, arguments: args }) => `${name} ${args}`), stop: ended, order: chunks.map(({ type }) => type).filter((type) => type !== 'text').join(' ') };
+  return { text, reasoning, calls: calls.map(({ name, arguments: args }) => `${name} ${args}`), stop: ended, order: chunks.map(({ type }) => type).filter((type) => type !== 'text' && type !== 'reasoning').join(' ') };
 }
 
 const block = (tool: string, args: string): string => `\`\`\`json\n{"tool": "${tool}", "args": ${args}}\n\`\`\``;
@@ -53,8 +53,43 @@ test.each(forms)('%s', (_name, answer, text, calls) => {
     const got = read(pieces);
     expect({ text: got.text, calls: got.calls }).toEqual({ text, calls });
     expect(got.stop).toBe(calls.length > 0 ? 'tool' : 'stop');
-    expect(got.order).toBe([...(got.reasoning === '' ? [] : got.order.match(/reasoning/g) ?? []), ...calls.map(() => 'tool_call'), 'usage', 'end'].join(' '));
+    expect(got.order).toBe([...calls.map(() => 'tool_call'), 'usage', 'end'].join(' '));
   }
+});
+
+const wish = block('bash', '{"command":"x"}');
+const thoughts: readonly (readonly [open: string, close: string])[] = [
+  ['<think>', '</think>'], ['<thinking>', '</thinking>'], ['<Thinking mode="deep">', '</Thinking >'], ['<thought>', '</thought>'], ['<reasoning>', '</reasoning>'],
+  ['<reflection>', '</reflection>'], ['<scratchpad>', '</scratchpad>'], ['<seed:think>', '</seed:think>'], ['<mm:think>', '</mm:think>'],
+  ['[THINK]', '[/THINK]'], ['<|START_THINKING|>', '<|END_THINKING|>'], ['<|inner_prefix|>', '<|inner_suffix|>'], ['<|begin_of_thought|>', '<|end_of_thought|>'],
+  ['◁think▷', '◁/think▷'], ['<|channel>thought', '<channel|>'], ['<|channel|>analysis<|message|>', '<|end|>'],
+];
+
+test.each(thoughts)('no call between %s and %s is run, and none after it where it is not closed', (open, close) => {
+  const inside = `\nI could\n${wish}\nor {"name":"bash","arguments":{}} or [TOOL_CALLS]bash[ARGS]{"command":"y"}.`;
+  const answers: readonly (readonly [answer: string, text: string, calls: readonly string[]])[] = [
+    [`${open}${inside}${close}No.`, 'No.', []],
+    [`${open}${inside}`, '', []],
+    [`Well.\n${open}${inside}${close}\n${wish}`, 'Well.', ['bash {"command":"x"}']],
+    [`${wish}\n${open}${inside}${close}`, '', ['bash {"command":"x"}']],
+    [`Write \`${open}\` and think.\n${wish}`, `Write \`${open}\` and think.`, ['bash {"command":"x"}']],
+  ];
+  for (const [answer, text, calls] of answers) {
+    for (const pieces of [[answer], [...answer], answer.match(/[\s\S]{1,5}/g) ?? []]) {
+      const got = read(pieces);
+      expect({ text: got.text.trim(), calls: got.calls }, answer).toEqual({ text, calls });
+      expect(got.reasoning.includes('I could')).toBe(answer.includes('I could'));
+    }
+  }
+});
+
+test.each(thoughts.slice(0, 14))('calls before a lone end of thinking do not count: %s', (_open, close) => {
+  expect(read([`Hm.\n${wish}${close}Hello`])).toMatchObject({ text: 'Hm.\nHello', calls: [] });
+});
+
+test('where gpt-oss goes on to its answer, the answer is text', () => {
+  const answer = '<|channel|>analysis<|message|>I could {"name":"bash","arguments":{}}<|start|>assistant<|channel|>final<|message|>Hello';
+  expect(read([...answer])).toMatchObject({ text: '<|start|>assistant<|channel|>final<|message|>Hello', calls: [] });
 });
 
 test('a call that the output limit cut is given as one that the loop refuses', () => {
@@ -66,13 +101,13 @@ test('calls of a refused answer are not given', () => {
 });
 
 test('nothing of an answer is lost or doubled, wherever it is cut', () => {
-  const alphabet = fc.constantFrom('`', '```', '```json\n', '\n', '{"tool":"glob","args":{}}', '{', '}', '<tool_call>', '</tool_call>', '<', 'a ', '"', '[TOOL_CALLS]', '</think>', '<function=glob>', '[', '\\', '😀');
+  const alphabet = fc.constantFrom('`', '```', '```json\n', '\n', '{"tool":"glob","args":{}}', '{', '}', '<tool_call>', '</tool_call>', '<', 'a ', '"', '[TOOL_CALLS]', '</think>', '<thinking>', '[/THINK]', '<|channel|>analysis', '<function=glob>', '[', '\\', '😀');
   let cases = 0;
   fc.assert(fc.property(fc.array(alphabet, { maxLength: 14 }).map((parts) => parts.join('')), fc.integer({ min: 1, max: 9 }), (answer, size) => {
     cases++;
     const whole = read([answer]);
     expect(read(answer.match(new RegExp(`[\\s\\S]{1,${size}}`, 'g')) ?? [])).toEqual(whole);
-    if (whole.calls.length === 0 && !answer.includes('</think>')) expect(whole.text).toBe(answer);
+    if (whole.calls.length === 0 && !/think|analysis/i.test(answer)) expect(whole.text).toBe(answer);
   }), { numRuns: 3000 });
   console.log(`Text protocol: ${cases} answers, cut and whole`);
 });

@@ -2,6 +2,7 @@ import type { ReceivedCall } from '../../core/provider.js';
 import { closedBlock, fencedBlock, jsonBlock, namedTool, type Block } from './text-block.js';
 import { callsInJson, type ToolSchemas } from './text-calls.js';
 import { markups, wrappers } from './text-forms.js';
+import { longestClosing, mayBeThinking, thinkingAt, thinkingEndAt } from './text-thinking.js';
 
 /** What of an answer is to be shown. */
 export interface Shown { readonly type: 'text' | 'reasoning'; readonly text: string }
@@ -17,12 +18,15 @@ export interface TextScanner {
 type Opening =
   | { readonly kind: 'none' | 'more' }
   | { readonly kind: 'skip'; readonly length: number }
-  | { readonly kind: 'think' | 'thought'; readonly length: number }
+  | { readonly kind: 'think'; readonly length: number; readonly close: RegExp }
+  | { readonly kind: 'thought'; readonly length: number }
   | { readonly kind: 'code'; readonly length: number }
   | { readonly kind: 'block'; readonly block: Block };
 
 /** After so many places that looked like a call and were none, the rest is text. */
 const maxFailed = 64;
+const asText = { kind: 'text' } as const;
+const fenceEnd = /\n```/;
 const none: Opening = { kind: 'none' };
 const more: Opening = { kind: 'more' };
 const firstKey = /^[{[]\s*\{?\s*["']?(?:tool|name|tool_name|function|args|arguments|parameters|type|id)["']?\s*:/;
@@ -41,7 +45,8 @@ class Scanner implements TextScanner {
   /** Not yet understood. */
   #rest = '';
   #block: Block | null = null;
-  #mode: 'text' | 'code' | 'think' = 'text';
+  /** `close`: what ends code that is not ours, or thinking. */
+  #mode: { readonly kind: 'text' } | { readonly kind: 'code' | 'think'; readonly close: RegExp } = asText;
   /** Blanks and wrapper tags that are shown only where text follows. */
   #glue = '';
   /** The line so far, as it was shown. */
@@ -84,17 +89,17 @@ class Scanner implements TextScanner {
   /** One step; false where more text is needed. */
   #step(final: boolean): boolean {
     if (this.#block !== null) return this.#readBlock(this.#block, final);
-    if (this.#mode !== 'text') return this.#pass(final, this.#mode);
-    const at = this.#failed > maxFailed ? -1 : this.#rest.search(/[<[{`f]/);
+    if (this.#mode.kind !== 'text') return this.#pass(final, this.#mode.kind, this.#mode.close);
+    const at = this.#failed > maxFailed ? -1 : this.#rest.search(/[<[{`f◁]/);
     if (at !== 0) { this.#say(at < 0 ? this.#rest.length : at); return true; }
     const opening = this.#opening(final);
     switch (opening.kind) {
       case 'none': this.#say(1); return true;
       case 'more': return false;
       case 'skip': this.#glue += this.#cut(opening.length); return true;
-      case 'think': this.#cut(opening.length); this.#mode = 'think'; return true;
+      case 'think': this.#cut(opening.length); this.#mode = { kind: 'think', close: opening.close }; return true;
       case 'thought': this.#cut(opening.length); this.#calls = []; return true;
-      case 'code': this.#say(opening.length); this.#mode = 'code'; return true;
+      case 'code': this.#say(opening.length); this.#mode = { kind: 'code', close: fenceEnd }; return true;
       case 'block': this.#block = opening.block; return true;
       default: return opening satisfies never;
     }
@@ -116,16 +121,19 @@ class Scanner implements TextScanner {
     return true;
   }
 
-  /** Code that is not ours, up to its closing fence; thought, up to its closing tag. */
-  #pass(final: boolean, mode: 'code' | 'think'): boolean {
-    const close = mode === 'code' ? '\n```' : '</think>';
-    const at = this.#rest.indexOf(close);
-    const length = at >= 0 ? at : final ? this.#rest.length : Math.max(0, this.#rest.length - close.length + 1);
-    if (mode === 'code') this.#say(at >= 0 ? at + close.length : length);
-    else if (length > 0) this.#shown.push({ type: 'reasoning', text: this.#cut(length) });
-    if (at < 0) return final && this.#rest !== '';
-    if (mode === 'think') this.#cut(close.length);
-    this.#mode = 'text';
+  /** Code that is not ours, up to its closing fence; thought, up to its closing mark, or all the rest where none comes. */
+  #pass(final: boolean, kind: 'code' | 'think', close: RegExp): boolean {
+    const found = close.exec(this.#rest);
+    const held = final ? 0 : kind === 'code' ? 3 : longestClosing;
+    const length = found?.index ?? Math.max(0, this.#rest.length - held);
+    const closing = found?.[0].length ?? 0;
+    if (kind === 'code') this.#say(length + closing);
+    else {
+      if (length > 0) this.#shown.push({ type: 'reasoning', text: this.#cut(length) });
+      this.#cut(closing);
+    }
+    if (found === null) return final && this.#rest !== '';
+    this.#mode = asText;
     return true;
   }
 
@@ -155,13 +163,15 @@ class Scanner implements TextScanner {
     if (rest.startsWith('`')) return this.#fence(rest, final);
     if (isInCode(this.#line)) return none;
     if (rest.startsWith('{')) return this.#bare(rest, final);
-    if (rest.startsWith('</think>')) return { kind: 'thought', length: 8 };
-    if (rest.startsWith('<think>') && !this.#spoke) return { kind: 'think', length: 7 };
+    const thinking = thinkingAt(rest);
+    if (thinking !== null) return { kind: 'think', ...thinking };
+    const thought = thinkingEndAt(rest);
+    if (thought > 0) return { kind: 'thought', length: thought };
     const form = markups.find(({ open }) => rest.startsWith(open));
     if (form !== undefined) return form.close.length > 0 ? { kind: 'block', block: closedBlock(form, this.#tools) } : this.#marked(form.open, form.read.bind(form), rest, final);
     const wrapper = wrappers.find((tag) => rest.startsWith(tag));
     if (wrapper !== undefined) return { kind: 'skip', length: wrapper.length };
-    return !final && openings.some((open) => open.startsWith(rest)) ? more : none;
+    return !final && (openings.some((open) => open.startsWith(rest)) || mayBeThinking(rest)) ? more : none;
   }
 
   /** A fence at the start of a line: of JSON that may be a call, or of code that is passed as it is. */
@@ -217,4 +227,4 @@ function withoutTags(glue: string): string {
   return wrappers.reduce((text, tag) => text.replaceAll(tag, ''), glue);
 }
 
-const openings: readonly string[] = [...markups.map(({ open }) => open), ...wrappers, '<think>', '</think>'];
+const openings: readonly string[] = [...markups.map(({ open }) => open), ...wrappers];
