@@ -38,6 +38,9 @@ export interface Quirks {
   readonly empty_content_as_text?: boolean;
   /** `nine`: every tool call id is nine letters and digits (Mistral); others are replaced by a digest of that form. */
   readonly call_id_form?: 'nine';
+  /** Models (an expression, in any case) whose template refuses what a user says right after a result: a word of the model goes between. Source: Mistral's
+   *  chat templates, and reports of 400 "Unexpected role 'user' after role 'tool'". */
+  readonly assistant_after_tool_models?: string;
   /** `text`: no native tool calls, tools are described in the system prompt. */
   readonly tool_protocol?: 'native' | 'text';
 }

@@ -61,7 +61,7 @@ interface Played { readonly heard: readonly Heard[]; readonly toolRuns: number; 
 
 /** A loop as small as it can be: runs the calls it may run, sends the results, asks again. */
 async function play(fault: FaultCase, url: string, abort: AbortController, interruptAfterText: () => boolean): Promise<Played> {
-  const provider = testProvider(testEndpoint(fault.api, fault.api === 'anthropic-messages' ? url : `${url}/v1`), { idleTimeoutMs: idleMs });
+  const provider = testProvider(testEndpoint(fault.api, fault.api === 'anthropic-messages' ? url : `${url}/v1`), { firstByteTimeoutMs: 2000, turnTimeoutMs: 15_000, idleTimeoutMs: idleMs });
   const heard: Heard[] = [];
   const messages: Message[] = [];
   const texts: string[] = [];

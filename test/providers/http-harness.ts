@@ -10,7 +10,7 @@ import { responsesWire } from '../../src/providers/wires/responses-wire.js';
 export const testKey = 'test-key-0123456789';
 
 export const testLimits: HttpLimits = {
-  firstByteTimeoutMs: 2000, idleTimeoutMs: 2000, turnTimeoutMs: 15_000, maxRetries: 5, retryBaseMs: 250, maxRetryAfterMs: 60_000,
+  firstByteTimeoutMs: 60_000, idleTimeoutMs: 2000, turnTimeoutMs: 60_000, maxRetries: 5, retryBaseMs: 250, maxRetryAfterMs: 60_000,
 };
 
 export function testEndpoint(api: Api, baseUrl: string, more: Partial<Endpoint> = {}): Endpoint {

@@ -114,8 +114,9 @@ test('over fifty turns each request continues the one before, cache marks aside,
       const asked = project(events.slice(0, index + 1));
       const text = protocol.wire(wires[name]!, asked, quirks).requestParts(asked, { provider: 'p', model: 'm', toolChoice: 'auto', quirks }).join('').replaceAll(mark, '');
       expect(text.startsWith(before), `${name} ${JSON.stringify(quirks)} at ${index}`).toBe(true);
-      // Without the brackets that close the list; as text, what the user says next may go into the last message too.
-      before = text.slice(0, text.lastIndexOf(`${'tool_protocol' in quirks ? '"' : ''}${name === 'messages' && 'tool_protocol' in quirks ? '}]}]' : name === 'messages' ? ']}]' : '}]'}`));
+      // Without the brackets that close the list, and as what the user says next may go into the last message too.
+      const isParts = 'cache_control_models' in quirks || name === 'messages' && !('tool_protocol' in quirks);
+      before = text.slice(0, text.lastIndexOf(isParts ? ']}]' : name === 'messages' ? '"}]}]' : '"}]'));
       requests++;
     }
   }

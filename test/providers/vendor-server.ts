@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { rules, schemaError, loneSurrogates } from './wire-rules.js';
+import { mistralTurns, rules, schemaError, loneSurrogates } from './wire-rules.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -27,6 +27,8 @@ export interface VendorHabits {
   readonly wholeCalls?: boolean;
   /** Call ids of nine letters and digits, none other taken (Mistral). */
   readonly nineIds?: boolean;
+  /** Its template lets user and assistant take turns, results and calls aside (Mistral). */
+  readonly alternates?: boolean;
   readonly refusedFields?: readonly string[];
 }
 
@@ -90,6 +92,7 @@ function judge(body: Fields, habits: VendorHabits): readonly string[] {
   return [
     ...(schema === null ? [] : [schema]),
     ...(rules[habits.api]?.(body) ?? []),
+    ...(habits.alternates === true ? mistralTurns(messages) : []),
     ...(loneSurrogates(body) > 0 ? ['a lone surrogate'] : []),
     ...silent.map(() => 'reasoning_content is missing in an assistant message'),
     ...ids.filter((id) => !/:"[a-zA-Z0-9]{9}"$/.test(id)).map((id) => `${id} is not nine letters and digits`),

@@ -16,7 +16,7 @@ export const vendors: Readonly<Record<string, VendorHabits>> = {
   moonshot: { api: 'openai-chat', wantsReasoning: true },
   google: { api: 'openai-chat', wholeCalls: true },
   xai: { api: 'openai-chat' },
-  mistral: { api: 'openai-chat', wholeCalls: true, nineIds: true, refusedFields: ['stream_options'] },
+  mistral: { api: 'openai-chat', wholeCalls: true, nineIds: true, alternates: true, refusedFields: ['stream_options'] },
   groq: { api: 'openai-chat', reasoning: 'reasoning', wholeCalls: true, refusedFields: ['reasoning_content', 'reasoning_details'] },
 };
 

@@ -75,7 +75,7 @@ test('Responses: a turn with two calls, without state at the provider', () => {
     model: 'm', stream: true, store: false, include: ['reasoning.encrypted_content'], instructions: 'Be brief.',
     tools: [{ type: 'function', name: 'glob', description: 'Finds files.', parameters: tool.input_schema, strict: false }],
     input: [
-      { role: 'user', content: 'list' }, { role: 'assistant', content: 'Looking.' },
+      { type: 'message', role: 'user', content: 'list' }, { type: 'message', role: 'assistant', content: 'Looking.' },
       { type: 'function_call', call_id: 'call_1', name: 'glob', arguments: '{"pattern": "*"}' }, { type: 'function_call', call_id: 'call_2', name: 'glob', arguments: '{}' },
       { type: 'function_call_output', call_id: 'call_1', output: '{"output":"a.ts"}' }, { type: 'function_call_output', call_id: 'call_2', output: '{"error":"no","code":"timeout"}' },
     ],
@@ -96,7 +96,7 @@ test.each<readonly [name: string, wire: string, quirks: Quirks, more: Partial<Co
   ['nothing to answer', 'chat', {}, { system: '', messages: [] }, {}, { messages: [{ role: 'user', content: 'Continue.' }] }],
   ['limits and effort', 'responses', { effort: 'reasoning.effort' }, { settings: { ...settings, max_output_tokens: 5, effort: 'high' } }, {}, { max_output_tokens: 16, reasoning: { effort: 'high' } }],
   ['tools forbidden', 'responses', {}, {}, { toolChoice: 'none' }, { tool_choice: 'none' }],
-  ['no system prompt', 'responses', {}, { system: '', tools: [], messages: [] }, {}, { instructions: undefined, tools: undefined, input: [{ role: 'user', content: 'Continue.' }] }],
+  ['no system prompt', 'responses', {}, { system: '', tools: [], messages: [] }, {}, { instructions: undefined, tools: undefined, input: [{ type: 'message', role: 'user', content: 'Continue.' }] }],
   ['a thinking budget', 'messages', { effort: 'thinking', default_max_output_tokens: 20_000 }, { settings: { ...settings, effort: 'low' } }, {}, { max_tokens: 20_000, thinking: { type: 'enabled', budget_tokens: 4096 } }],
   ['a thinking budget larger than the limit', 'messages', { effort: 'thinking' }, { settings: { ...settings, effort: 'max', max_output_tokens: 3000 } }, {}, { max_tokens: 3000, thinking: { type: 'enabled', budget_tokens: 1976 } }],
   ['adaptive thinking', 'messages', { effort: 'adaptive' }, { settings: { ...settings, effort: 'high' } }, {}, { thinking: { type: 'adaptive' }, output_config: { effort: 'high' } }],
@@ -120,6 +120,26 @@ test('Chat Completions with cache marks: system and the last two user sides, con
     { role: 'user', content: [{ type: 'text', text: 'two', ...cache }] },
   ]);
   expect(JSON.stringify(body('chat', talk(messages), { cache_control_models: '^anthropic/' }))).not.toContain('cache_control');
+});
+
+test('what the user says in a row is one message, and the sides take turns', () => {
+  const messages = [user('one'), user('two'), answer('openai-chat', 'ok', []), answer('openai-chat', 'go', [call('a')]), user('three', 9), user('four', 10)];
+  const result = { tool_call_id: 'a', content: '{"output":"a.ts"}' };
+  const calls = [{ id: 'a', type: 'function', function: { name: 'glob', arguments: '{"pattern": "*"}' } }];
+  const turns = [
+    { role: 'system', content: 'Be brief.' }, { role: 'user', content: 'one\n\ntwo' }, { role: 'assistant', content: 'ok' }, { role: 'user', content: 'Continue.' },
+    { role: 'assistant', content: 'go', tool_calls: calls }, { role: 'tool', ...result },
+  ];
+  expect(body('chat', talk(messages)).messages).toEqual([...turns, { role: 'user', content: 'three\n\nfour' }]);
+  const noted = [...turns, { role: 'assistant', content: 'Noted.' }, { role: 'user', content: 'three\n\nfour' }];
+  expect(body('chat', talk(messages), { assistant_after_tool_models: '^M$' }).messages).toEqual(noted);
+  expect((body('chat', talk(messages), inParts).messages as unknown[]).at(-1)).toEqual({
+    role: 'user', content: [{ type: 'text', text: 'three' }, { type: 'text', text: 'four', ...cache }],
+  });
+  const said = (body('responses', talk(messages), { assistant_after_tool_models: '^M$' }).input as readonly { type: string; role?: string; content?: string }[]);
+  expect(said.map(({ type, role, content: text }) => words(role ?? type, text))).toEqual([
+    'user one\n\ntwo', 'assistant ok', 'user Continue.', 'assistant go', 'function_call', 'function_call_output', 'assistant Noted.', 'user three\n\nfour',
+  ]);
 });
 
 const details = [{ type: 'reasoning.text', text: 'Hm.', signature: 'S==', format: 'anthropic-claude-v1', index: 0 }, { type: 'reasoning.encrypted', data: 'E==', index: 1 }];
@@ -173,7 +193,7 @@ test('Messages: thinking, server tools and calls come back where they stood', ()
 });
 
 test('Responses: encrypted reasoning comes back before what it led to', () => {
-  const types = (file: string): unknown[] => replay('responses', file).map(({ type, role, call_id: id }) => words(type ?? role, id));
+  const types = (file: string): unknown[] => replay('responses', file).map(({ type, role, call_id: id }) => words(type === 'message' ? role : type, id));
   expect(types('openai/responses-reasoning-and-call.sse')).toEqual(['user', 'reasoning', 'assistant', 'function_call call_a', 'function_call_output call_a']);
   expect(types('openai/responses-interleaved.sse')).toEqual(['user', 'reasoning', 'function_call call_a', 'reasoning', 'function_call call_b', 'function_call_output call_a', 'function_call_output call_b']);
   expect(types('openai/responses-server-tools.sse')).toEqual(['user', 'web_search_call', 'assistant']);

@@ -44,7 +44,37 @@ function chat(body: Fields): readonly string[] {
       broken.push(...nameAndArguments(made.name, made.arguments));
     }
   }
+  broken.push(...turns(list(body.messages).filter(({ role }) => role !== 'system').map(({ role }) => String(role))));
   return open.length > 0 ? [...broken, 'calls not answered at the end'] : broken;
+}
+
+/** The sides take turns and the user begins; results belong to the model's side. */
+function turns(roles: readonly string[]): readonly string[] {
+  const broken: string[] = [];
+  roles.forEach((role, index) => {
+    const before = roles[index - 1];
+    if (index === 0 ? role !== 'user' : role === before && role !== 'tool') broken.push(`${role} after ${before ?? 'nothing'} at ${index}`);
+  });
+  return broken;
+}
+
+/** What Mistral's templates demand: without results and calls, user and assistant alternate. */
+export function mistralTurns(messages: readonly Fields[]): readonly string[] {
+  const said = messages.filter(({ role, tool_calls: calls }) => role !== 'system' && role !== 'tool' && calls === undefined).map(({ role }) => String(role));
+  return said.flatMap((role, index) => ((role === 'user') === (index % 2 === 0) ? [] : [`${said.join(' ')} does not alternate`])).slice(0, 1);
+}
+
+/** Responses' items as the messages that a server makes of them: the items of one response are one. */
+export function asMessages(items: readonly Fields[]): readonly Fields[] {
+  const made: Fields[] = [];
+  for (const { type, role } of items) {
+    if (type === 'reasoning') continue;
+    const message = type === 'function_call' ? { role: 'assistant', tool_calls: [] } : { role: type === 'function_call_output' ? 'tool' : role ?? 'assistant' };
+    const before = made.at(-1);
+    if (before?.role === 'assistant' && message.role === 'assistant') made[made.length - 1] = { ...before, ...message };
+    else made.push(message);
+  }
+  return made;
 }
 
 function nameAndArguments(name: unknown, args: unknown): readonly string[] {
@@ -58,7 +88,9 @@ function responses(body: Fields): readonly string[] {
   const open = new Set<unknown>();
   const seen = new Set<unknown>();
   const input = list(body.input);
+  broken.push(...turns(asMessages(input).map(({ role }) => String(role))));
   input.forEach((item, index) => {
+    if (typeof item.type !== 'string') broken.push(`item ${index} without a type`);
     if (item.type === 'function_call') {
       if (seen.has(item.call_id)) broken.push(`id ${String(item.call_id)} twice`);
       seen.add(item.call_id);

@@ -4,10 +4,12 @@ import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import { wellFormed } from '../../core/text.js';
 import { effortForm, type EffortForm } from '../quirks.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
-import { bodyParts, jsonText, listParts, markSides, mergeSides, pieceCache, textCache, type Pieces } from './wire-pieces.js';
+import {
+  alternating, bodyParts, joinTexts, jsonText, listParts, markSides, mergeSides, pieceCache, textCache, type ItemForms, type Pieces,
+} from './wire-pieces.js';
 import type { WireOptions } from './wire.js';
 
-const nothingToAnswer = '{"role":"user","content":"Continue."}';
+const userHead = '{"role":"user","content":';
 const mark = ',"cache_control":{"type":"ephemeral"}';
 
 /** Serialises conversations for Chat Completions. Order of the fields: what never changes in a session, the messages, what may change.
@@ -20,9 +22,11 @@ export function chatRequest(): (conversation: Conversation, options: WireOptions
     const inParts = quirks.cache_control_models !== undefined && new RegExp(quirks.cache_control_models).test(options.model);
     const variant = JSON.stringify([options.provider, options.model, quirks.reasoning_return, quirks.empty_content_as_text, quirks.call_id_form, inParts]);
     const said = conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options, inParts)));
+    const forms = itemForms(options, inParts);
+    const items = alternating(said, forms);
     const messages = systemMessage(conversation.system, inParts);
-    if (inParts) addMarked(messages, said);
-    else addAll(messages, said);
+    // In one pass: of a long conversation these are thousands, at each turn.
+    for (const item of inParts ? marked(items) : items) messages.push(item);
     const hasTools = conversation.tools.length > 0;
     return bodyParts([
       ['model', jsonText(options.model)],
@@ -31,24 +35,29 @@ export function chatRequest(): (conversation: Conversation, options: WireOptions
       ...limits(conversation, options),
       ['tools', hasTools ? tools(conversation.tools, () => jsonText(conversation.tools.map(toolField))) : undefined],
       ['parallel_tool_calls', hasTools && quirks.parallel_tool_calls === true ? 'true' : undefined],
-      ['messages', listParts(messages.length > 0 ? messages : [nothingToAnswer])],
+      ['messages', listParts(messages.length > 0 ? messages : [forms.go])],
       ['tool_choice', hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? '"none"' : undefined],
     ], options.extraBody);
   };
 }
 
-/** In one pass: of a long conversation these are thousands, at each turn. */
-function addAll(messages: string[], said: readonly Pieces[]): void {
-  for (const { assistant: own, user } of said) {
-    for (const item of own) messages.push(item);
-    for (const item of user) messages.push(item);
-  }
+/** How messages of this request take turns. */
+function itemForms({ quirks, model }: WireOptions, inParts: boolean): ItemForms {
+  const needsAnswer = quirks.assistant_after_tool_models !== undefined && new RegExp(quirks.assistant_after_tool_models, 'i').test(model);
+  return {
+    go: `${userHead}${content('Continue.', inParts)}}`,
+    ...(needsAnswer ? { noted: '{"role":"assistant","content":"Noted."}' } : {}),
+    isResult: (item) => item.startsWith('{"role":"tool"'),
+    // Parts stay parts.
+    join: (first, second) => (inParts ? `${first.slice(0, -2)},${second.slice(userHead.length + 1)}` : joinTexts(first, second, userHead)),
+  };
 }
 
-function addMarked(messages: string[], said: readonly Pieces[]): void {
-  const sides = mergeSides(said);
+function marked(items: readonly string[]): readonly string[] {
+  const isOwn = (item: string): boolean => item.startsWith('{"role":"assistant"');
+  const sides = mergeSides(items.map((item) => (isOwn(item) ? { assistant: [item], user: [] } : { assistant: [], user: [item] })));
   markSides(sides, markLast);
-  for (const { items } of sides) for (const item of items) messages.push(item);
+  return sides.flatMap((side) => side.items);
 }
 
 function limits(conversation: Conversation, { quirks, model }: WireOptions): (readonly [string, string | undefined])[] {
@@ -89,7 +98,7 @@ function markLast(message: string): string {
 }
 
 function serialise(message: Message, options: WireOptions, inParts: boolean): Pieces {
-  if (message.role === 'user') return { assistant: [], user: message.content.trim() === '' ? [] : [`{"role":"user","content":${content(message.content, inParts)}}`] };
+  if (message.role === 'user') return { assistant: [], user: message.content.trim() === '' ? [] : [`${userHead}${content(message.content, inParts)}}`] };
   if (message.text === '' && message.calls.length === 0) return { assistant: [], user: [] };
   const ids = message.calls.map(({ id }) => wireId(id, options, inParts));
   const results = message.calls.map(({ result }, index) => (

@@ -5,10 +5,10 @@ import { wellFormed } from '../../core/text.js';
 import { effortForm } from '../quirks.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
 import { layOut, type Part } from './wire-layout.js';
-import { bodyParts, jsonText, listParts, pieceCache, textCache, type Pieces } from './wire-pieces.js';
+import { alternating, bodyParts, joinTexts, jsonText, listParts, pieceCache, textCache, type ItemForms, type Pieces } from './wire-pieces.js';
 import type { WireOptions } from './wire.js';
 
-const nothingToAnswer = '{"role":"user","content":"Continue."}';
+const userHead = '{"type":"message","role":"user","content":';
 /** The vendor's own minimum. */
 const minOutputTokens = 16;
 
@@ -21,10 +21,8 @@ export function responsesRequest(): (conversation: Conversation, options: WireOp
     const { quirks } = options;
     const { effort, max_output_tokens: max } = conversation.settings;
     const variant = JSON.stringify([options.provider, options.model]);
-    const input = conversation.messages.flatMap((message) => {
-      const { assistant, user } = pieces(message, variant, () => serialise(message, options));
-      return [...assistant, ...user];
-    });
+    const forms = itemForms(options);
+    const input = alternating(conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options))), forms);
     const hasTools = conversation.tools.length > 0;
     return bodyParts([
       ['model', jsonText(options.model)],
@@ -36,9 +34,19 @@ export function responsesRequest(): (conversation: Conversation, options: WireOp
       ['reasoning', effort !== undefined && effortForm(quirks, options.model) !== undefined ? jsonText({ effort }) : undefined],
       ['tools', hasTools ? tools(conversation.tools, () => jsonText(conversation.tools.map(toolField))) : undefined],
       ['parallel_tool_calls', hasTools && quirks.parallel_tool_calls === true ? 'true' : undefined],
-      ['input', listParts(input.length > 0 ? input : [nothingToAnswer])],
+      ['input', listParts(input.length > 0 ? input : [forms.go])],
       ['tool_choice', hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? '"none"' : undefined],
     ], options.extraBody);
+  };
+}
+
+function itemForms({ quirks, model }: WireOptions): ItemForms {
+  const needsAnswer = quirks.assistant_after_tool_models !== undefined && new RegExp(quirks.assistant_after_tool_models, 'i').test(model);
+  return {
+    go: `${userHead}"Continue."}`,
+    ...(needsAnswer ? { noted: '{"type":"message","role":"assistant","content":"Noted."}' } : {}),
+    isResult: (item) => item.startsWith('{"type":"function_call_output"'),
+    join: (first, second) => joinTexts(first, second, userHead),
   };
 }
 
@@ -48,7 +56,7 @@ function toolField({ name, description, input_schema }: ToolSpec): Json {
 
 function serialise(message: Message, options: WireOptions): Pieces {
   if (message.role === 'user') {
-    return { assistant: [], user: message.content.trim() === '' ? [] : [`{"role":"user","content":${JSON.stringify(wellFormed(message.content))}}`] };
+    return { assistant: [], user: message.content.trim() === '' ? [] : [`${userHead}${JSON.stringify(wellFormed(message.content))}}`] };
   }
   const results = message.calls.map(({ id, result }) => JSON.stringify({ type: 'function_call_output', call_id: itemId(id), output: wellFormed(result.output) }));
   return { assistant: assistant(message, options), user: results };
@@ -71,7 +79,8 @@ function readable(item: Json): boolean {
 function item(part: Part): string {
   switch (part.kind) {
     case 'item': return JSON.stringify(part.item);
-    case 'text': return JSON.stringify({ role: 'assistant', content: wellFormed(part.text), ...(part.phase === undefined ? {} : { phase: part.phase }) });
+    // OpenAI takes messages without a type; llama-server does not.
+    case 'text': return JSON.stringify({ type: 'message', role: 'assistant', content: wellFormed(part.text), ...(part.phase === undefined ? {} : { phase: part.phase }) });
     case 'call':
       return JSON.stringify({ type: 'function_call', call_id: itemId(part.call.id), name: toolName(part.call.name), arguments: argumentsText(part.call.arguments) });
     default: return part satisfies never;

@@ -49,6 +49,47 @@ export function mergeSides(pieces: readonly Pieces[]): Side[] {
   return sides;
 }
 
+/** What a wire's items are to strict alternation. */
+export interface ItemForms {
+  /** Says "Continue." for the user. */
+  readonly go: string;
+  /** Stands for the model between a result and what the user says next; absent where nobody needs it. */
+  readonly noted?: string;
+  isResult(item: string): boolean;
+  /** Two items of the user as one. */
+  join(first: string, second: string): string;
+}
+
+/** The items in order, as chat templates demand that let the sides take turns (Mistral, Gemma): the user begins, two items of the user are one, and between
+ *  two responses the user says something. */
+export function alternating(said: readonly Pieces[], forms: ItemForms): string[] {
+  const items: string[] = [];
+  let last: 'user' | 'result' | 'assistant' | null = null;
+  for (const { assistant, user } of said) {
+    if (assistant.length > 0) {
+      if (last === null || last === 'assistant') items.push(forms.go);
+      for (const item of assistant) items.push(item);
+      last = 'assistant';
+    }
+    for (const item of user) {
+      const kind = forms.isResult(item) ? 'result' : 'user';
+      if (kind === 'user' && last === 'user') {
+        items[items.length - 1] = forms.join(items.at(-1) ?? '', item);
+        continue;
+      }
+      if (kind === 'user' && last === 'result' && forms.noted !== undefined) items.push(forms.noted);
+      items.push(item);
+      last = kind;
+    }
+  }
+  return items;
+}
+
+/** Two JSON texts that end with a string, each after `head`, as one with both strings, a blank line between them. */
+export function joinTexts(first: string, second: string, head: string): string {
+  return `${first.slice(0, -2)}\\n\\n${second.slice(head.length + 1)}`;
+}
+
 /** Marks the last item of the last two user sides, so that the next request still hits the cache up to the older mark. */
 export function markSides(sides: readonly Side[], mark: (item: string) => string): void {
   for (const { items } of sides.filter(({ side }) => side === 'user').slice(-2)) {
