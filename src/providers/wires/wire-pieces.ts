@@ -60,29 +60,33 @@ export interface ItemForms {
   join(first: string, second: string): string;
 }
 
+type Spoke = 'user' | 'result' | 'assistant' | null;
+
 /** The items in order, as chat templates demand that let the sides take turns (Mistral, Gemma): the user begins, two items of the user are one, and between
  *  two responses the user says something. */
 export function alternating(said: readonly Pieces[], forms: ItemForms): string[] {
   const items: string[] = [];
-  let last: 'user' | 'result' | 'assistant' | null = null;
+  let last: Spoke = null;
   for (const { assistant, user } of said) {
     if (assistant.length > 0) {
       if (last === null || last === 'assistant') items.push(forms.go);
       for (const item of assistant) items.push(item);
       last = 'assistant';
     }
-    for (const item of user) {
-      const kind = forms.isResult(item) ? 'result' : 'user';
-      if (kind === 'user' && last === 'user') {
-        items[items.length - 1] = forms.join(items.at(-1) ?? '', item);
-        continue;
-      }
-      if (kind === 'user' && last === 'result' && forms.noted !== undefined) items.push(forms.noted);
-      items.push(item);
-      last = kind;
-    }
+    for (const item of user) last = addAnswer(items, item, last, forms);
   }
   return items;
+}
+
+/** Adds what stands on the user's side: a result, or what the user says. Returns which it is. */
+function addAnswer(items: string[], item: string, last: Spoke, forms: ItemForms): Spoke {
+  if (forms.isResult(item)) {
+    items.push(item);
+    return 'result';
+  }
+  if (last === 'user') items.push(forms.join(items.pop() ?? '', item));
+  else items.push(...(last === 'result' && forms.noted !== undefined ? [forms.noted] : []), item);
+  return 'user';
 }
 
 /** Two JSON texts that end with a string, each after `head`, as one with both strings, a blank line between them. */
