@@ -123,6 +123,15 @@ function fileOpeners(root: string, sources: readonly Source[]): string[] {
   }).map((source) => relative(root, source.path));
 }
 
+/** A promise kept for later calls keeps a failure as well: one load that failed would break every later call. */
+function keptPromises(root: string, sources: readonly Source[]): string[] {
+  return sources.flatMap((source) => {
+    const names = [...source.text.matchAll(/(?:\blet\s+|#)(\w+)\s*(?::\s*Promise<|=\s*import\()/g)].map((match) => match[1] ?? '');
+    const kept = names.filter((name) => new RegExp(`\\b${name}\\s*\\?\\?=`).test(source.text));
+    return [...kept, ...source.text.match(/\?\?=\s*\(*\s*import\(/g) ?? []].map((name) => `${relative(root, source.path)}: ${name}`);
+  });
+}
+
 const root = fileURLToPath(new URL('../src', import.meta.url));
 const sources = readSources(root);
 const planted = mkdtempSync(join(tmpdir(), 'agent-architecture-'));
@@ -171,6 +180,15 @@ test('a planted reader of files is found, however it is imported', () => {
     'tools/d.ts': "import { existsSync, type Stats } from 'node:fs';\n", 'tools/e.ts': "const fs = await import('node:fs');\n", 'tools/f.ts': "import {\n  createReadStream,\n} from 'node:fs';\n",
   });
   expect(fileOpeners(planted, bad).toSorted()).toEqual(['tools/a.ts', 'tools/b.ts', 'tools/c.ts', 'tools/e.ts', 'tools/f.ts']);
+});
+
+test('what is loaded at its first use is kept by core/load-once.ts, which forgets a failure', () => {
+  expect(keptPromises(root, sources)).toEqual([]);
+  const bad = plant({
+    'tools/a.ts': "let loading: Promise<Part> | null = null;\nexport const load = () => (loading ??= part());\n", 'tools/b.ts': "let part: unknown;\nexport const load = () => (part ??= import('./a.js'));\n",
+    'tools/c.ts': "class C {\n  #part: Promise<Part> | null = null;\n  load() { return this.#part ??= part(); }\n}\n", 'tools/d.ts': 'let saving: Promise<void> = Promise.resolve();\n',
+  });
+  expect(keptPromises(planted, bad).map((found) => found.split(':')[0])).toEqual(['tools/a.ts', 'tools/b.ts', 'tools/c.ts']);
 });
 
 test('a planted forbidden import, cycle and long file are each found', () => {

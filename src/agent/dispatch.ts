@@ -69,7 +69,8 @@ function refused(error: ErrorEnvelope): Dispatched {
 type Permission = { readonly error: null; readonly verdict: Verdict } | { readonly error: ErrorEnvelope; readonly unavailable: boolean };
 
 async function permit(d: TurnDeps, call: ToolCallData, bound: BoundCall, signal: AbortSignal): Promise<Permission> {
-  const verdict = await d.policy.assess(bound, d.cwd);
+  const verdict = await unlessAborted(d.policy.assess(bound, d.cwd), signal);
+  if (verdict === null) return { error: cancelledBefore, unavailable: false };
   if (verdict.decision === 'allow') return { error: null, verdict };
   const reasons = verdict.reasons.join('; ');
   if (verdict.decision === 'deny') return { error: errorEnvelope('permission_denied', `Denied by policy: ${reasons}`), unavailable: false };
@@ -86,6 +87,21 @@ async function permit(d: TurnDeps, call: ToolCallData, bound: BoundCall, signal:
     risk: verdict.risk, reasons: verdict.reasons, call_sha256: hash,
   } });
   return error ? { error, unavailable: answer.answer === 'unavailable' } : { error: null, verdict };
+}
+
+/** What `work` gives, or null as soon as the signal is aborted: policy may wait for a file system that does not answer. */
+async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
+  const over = new AbortController();
+  const aborted = new Promise<null>((resolve) => {
+    if (signal.aborted) resolve(null);
+    else signal.addEventListener('abort', () => { resolve(null); }, { once: true, signal: over.signal });
+  });
+  try {
+    const done = await Promise.race([work, aborted]);
+    return signal.aborted ? null : done;
+  } finally {
+    over.abort();
+  }
 }
 
 /** What the person can do so that such a call runs. */

@@ -75,7 +75,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     note: (draft) => add(draft, [], 'later'),
     settle: async () => {
       if (untold.length === 0) return;
-      await store.sync(sessionId).catch(() => null);
+      await saver.sync();
       tell();
     },
   };

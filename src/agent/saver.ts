@@ -5,6 +5,8 @@ import type { Blob, Store, Synced } from '../core/store.js';
 export interface Saver {
   /** Resolves once it was tried, and what was unsaved before it. Never rejects: a failing store keeps events waiting. */
   save(event: Event, blobs: readonly Blob[], synced: Synced): Promise<void>;
+  /** Brings to the disk what is saved and may still be lost in a power cut. Never rejects: a disk that refuses is told of as a store that fails. */
+  sync(): Promise<void>;
   /** One more try to save what is unsaved. */
   flush(): Promise<void>;
   unsaved(): number;
@@ -27,6 +29,11 @@ export function createSaver({ store, sessionId, begin, warn }: SaverOptions): Sa
   let warned = false;
   let saving: Promise<void> = Promise.resolve();
 
+  const fail = (error: unknown): void => {
+    if (!warned) warn(error instanceof Error ? error.message : String(error));
+    warned = true;
+  };
+
   const saveAll = async (): Promise<void> => {
     if (pending.length === 0) return;
     try {
@@ -39,8 +46,16 @@ export function createSaver({ store, sessionId, begin, warn }: SaverOptions): Sa
         pending.shift();
       }
     } catch (error) {
-      if (!warned) warn(error instanceof Error ? error.message : String(error));
-      warned = true;
+      fail(error);
+    }
+  };
+
+  const syncAll = async (): Promise<void> => {
+    await saveAll();
+    try {
+      await store.sync(sessionId);
+    } catch (error) {
+      fail(error);
     }
   };
 
@@ -51,6 +66,10 @@ export function createSaver({ store, sessionId, begin, warn }: SaverOptions): Sa
 
   return {
     flush,
+    sync: () => {
+      saving = saving.then(syncAll);
+      return saving;
+    },
     save: (event, blobs, synced) => {
       pending.push({ event, blobs, synced });
       return flush();

@@ -100,8 +100,9 @@ class LiveSession implements Session {
   }
 
   async append(draft: EventDraft, blobs?: readonly Blob[]): Promise<Event> {
-    for (const first of this.#opening.splice(0)) await this.#recorder.note(first);
-    const event = await this.#recorder.append(draft, blobs);
+    // Not one after the other: an append that comes meanwhile would find no opening left and be the first event.
+    const opening = this.#opening.splice(0).map((first) => this.#recorder.note(first));
+    const [event] = await Promise.all([this.#recorder.append(draft, blobs), ...opening]);
     noteFiles(this.#knownFiles, event);
     return event;
   }
@@ -118,21 +119,30 @@ class LiveSession implements Session {
     const turn = new AbortController();
     this.#turn = turn;
     this.#emit({ type: 'turn_started' });
-    for (const note of this.#notes.splice(0)) await this.append({ kind: 'user', content: note, data: { note: true } });
-    await this.append({ kind: 'user', content: text, data: null });
-    let end: TurnEnd;
-    try {
-      end = await runTurn(this.#deps(), turn.signal);
-    } catch (error) {
-      this.#options.log({ at: 'turn', message: 'the loop threw', error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
-      end = { status: 'failed', text: '', turns: 0, toolCalls: 0, denied: 0, fault: { code: 'internal', message: 'The turn failed inside the program; the log file has the details.' } };
-    }
-    await this.repair();
-    await this.#recorder.settle();
-    if (end.fault) await this.append({ kind: 'error', content: end.fault.message, data: { code: end.fault.code, message: end.fault.message } });
+    const end = await this.#safely(() => this.#wholeTurn(text, turn.signal));
     this.#turn = null;
     this.#emit({ type: 'turn_ended', end });
     return end;
+  }
+
+  async #wholeTurn(text: string, signal: AbortSignal): Promise<TurnEnd> {
+    for (const note of this.#notes.splice(0)) await this.append({ kind: 'user', content: note, data: { note: true } });
+    await this.append({ kind: 'user', content: text, data: null });
+    const end = await this.#safely(() => runTurn(this.#deps(), signal));
+    await this.repair();
+    await this.#recorder.settle();
+    if (end.fault) await this.append({ kind: 'error', content: end.fault.message, data: { code: end.fault.code, message: end.fault.message } });
+    return end;
+  }
+
+  /** A fault of our own ends the turn and never the session. */
+  async #safely(work: () => Promise<TurnEnd>): Promise<TurnEnd> {
+    try {
+      return await work();
+    } catch (error) {
+      this.#options.log({ at: 'turn', message: 'the loop threw', error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+      return { status: 'failed', text: '', turns: 0, toolCalls: 0, denied: 0, fault: { code: 'internal', message: 'The turn failed inside the program; the log file has the details.' } };
+    }
   }
 
   settled(): Promise<void> {
@@ -226,6 +236,7 @@ class LiveSession implements Session {
   }
 
   async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
+    if (signal.aborted) return { answer: 'deny' };
     const answer = await new Promise<Answer>((resolve) => {
       this.#questions.set(question.callId, resolve);
       signal.addEventListener('abort', () => { resolve({ answer: 'deny' }); }, { once: true });
@@ -248,6 +259,12 @@ class LiveSession implements Session {
   }
 
   #emit(event: AgentEvent): void {
-    for (const listener of this.#listeners) listener(event);
+    for (const listener of this.#listeners) {
+      try {
+        listener(event);
+      } catch (error) {
+        this.#options.log({ at: 'listener', message: 'a listener threw', error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+      }
+    }
   }
 }

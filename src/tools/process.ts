@@ -1,4 +1,5 @@
 import { constants } from 'node:os';
+import { loadOnce } from '../core/load-once.js';
 import type { Sandbox } from '../core/tool.js';
 import type { Exit, startChild, StartedChild } from './child-process.js';
 import type { Command } from './command.js';
@@ -62,7 +63,7 @@ const pollMs = 10;
 export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunner {
   const marker = `${options.marker.name}=${options.marker.value}`;
   const groups = createStartedGroups(marker);
-  let loading: Promise<Machinery> | undefined;
+  const loaded = loadOnce(() => loadMachinery(options.watched === true ? marker : null));
   let watchdog: Watchdog | null = null;
   const confined = (command: Command, sandbox: Sandbox): Command => {
     const marked = (bare: Command): Command => ({ ...bare, env: { ...bare.env, [options.marker.name]: options.marker.value } });
@@ -71,7 +72,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunne
     return marked(options.confine(command, sandbox));
   };
   const started = async (request: ProcessRequest, output: Output): Promise<StartedChild | null> => {
-    const machinery = await (loading ??= loadMachinery(options.watched === true ? marker : null));
+    const machinery = await loaded.get();
     ({ watchdog } = machinery);
     watchdog?.start();
     const count = request.joined === true ? 1 : 2;

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { ModelChunk, ModelRequest } from '../../src/core/provider.js';
 import { project } from '../../src/core/project.js';
 import type { Event } from '../../src/core/event.js';
+import type { SessionOptions } from '../../src/agent/session.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { askAlways, calls, end, envelopes, kinds, newRegistry, noteTool, rig, scripted, text } from './harness.js';
 
@@ -48,6 +49,72 @@ test('an interrupt while a question is open cancels the call', async () => {
   expect(await session.submit('go')).toMatchObject({ status: 'interrupted' });
   expect(tool.ran).toEqual([]);
   expect(envelopes(session.events()).map((envelope) => envelope.code)).toEqual(['cancelled']);
+});
+
+test('an interrupt while policy judges ends the call without a question, also where policy never comes back', async () => {
+  for (const judged of [askAlways, { assess: () => new Promise<never>(() => { /* A file system that does not answer. */ }) }]) {
+    const tool = noteTool();
+    const { session, seen } = rig({ provider: scripted([calls(['note', '{"text":"1"}'])]), tools: [tool], interactive: true, policy: {
+      assess: (call, cwd) => {
+        session.interrupt();
+        return judged.assess(call, cwd);
+      },
+    } });
+    expect(await session.submit('go')).toMatchObject({ status: 'interrupted' });
+    expect(seen.filter((event) => event.type === 'approval_requested')).toEqual([]);
+    expect(tool.ran).toEqual([]);
+    expect(envelopes(session.events()).map((envelope) => envelope.code)).toEqual(['cancelled']);
+    expect(session.busy()).toBe(false);
+  }
+});
+
+test('an interrupt while a call that waits for a question reaches the disk ends it without the question', async () => {
+  const store = openMemoryStore({ now: () => 1 });
+  const { session, seen } = rig({ provider: scripted([calls(['note', '{"text":"1"}'])]), tools: [noteTool()], policy: askAlways, interactive: true,
+    store: { ...store, sync: () => { session.interrupt(); return Promise.resolve(); } } });
+  expect(await session.submit('go')).toMatchObject({ status: 'interrupted' });
+  expect(seen.filter((event) => event.type === 'approval_requested')).toEqual([]);
+});
+
+test('a listener that throws keeps neither the others from hearing nor the session from its next turn', async () => {
+  const logged: unknown[] = [];
+  const { session } = rig({ provider: scripted([[text('one'), end()]]), log: (entry) => { logged.push(entry); } });
+  const heard: string[] = [];
+  session.subscribe((event) => { throw new Error(`no ${event.type}`); });
+  session.subscribe((event) => { heard.push(event.type); });
+  expect(await session.submit('go')).toMatchObject({ status: 'completed', text: 'one' });
+  expect(await session.submit('again')).toMatchObject({ status: 'completed', text: 'one' });
+  expect(heard.filter((type) => type === 'turn_ended')).toHaveLength(2);
+  expect(JSON.stringify(logged)).toContain('no turn_started');
+});
+
+test('a turn that fails inside the program leaves the session for the next one', async () => {
+  let broken = true;
+  const mask: NonNullable<SessionOptions['mask']> = (draft) => {
+    if (broken && draft.kind === 'user') throw new Error('the mask broke');
+    return draft;
+  };
+  const { session } = rig({ provider: scripted([[text('one'), end()]]), mask });
+  expect(await session.submit('go')).toMatchObject({ status: 'failed', fault: { code: 'internal' } });
+  broken = false;
+  expect([session.busy(), await session.submit('again')]).toEqual([false, expect.objectContaining({ status: 'completed' })]);
+});
+
+test('two first events at once come after the opening, in the order they were given', async () => {
+  const { session, rows } = rig({ provider: scripted([[text('one'), end()]]) });
+  await Promise.all([session.append({ kind: 'user', content: 'first', data: null }), session.append({ kind: 'model', content: 'second', data: { provider: 'p', model: 'm' } })]);
+  expect(kinds(session.events())).toBe('system tools user model');
+  expect(kinds(await rows())).toBe('system tools user model');
+});
+
+test('where the disk refuses a sync, the reader is warned before anything of it is told, and once', async () => {
+  const store = openMemoryStore({ now: () => 1 });
+  const provider = scripted([[{ type: 'usage', usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 }, costUsd: null }, { type: 'fault', fault: { code: 'bad_request', message: 'no' } }]]);
+  const { session, seen } = rig({ provider, store: { ...store, sync: () => Promise.reject(new Error('disk I/O error')) } });
+  await session.submit('go');
+  await session.submit('go');
+  const told = seen.flatMap((event) => (event.type === 'notice' ? [event.message.split('.')[0]] : event.type === 'event' ? [event.event.kind] : []));
+  expect(told).toEqual(['system', 'tools', 'user', 'The session cannot be saved: disk I/O error', 'usage', 'error', 'user', 'usage', 'error']);
 });
 
 test('a yes for the session covers the same call again and no other', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Api, ModelRef } from '../../core/conversation.js';
+import { loadOnce } from '../../core/load-once.js';
 import type { Provider } from '../../core/provider.js';
 import { resolveProvider, type Endpoint, type ProviderChoice, type Resolution } from '../../providers/catalog.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
@@ -83,14 +84,15 @@ async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise
     return { ref, provider: createOfflineProvider({ cwd: setup.cwd, sleep }), warm: () => undefined, close: () => undefined };
   }
   const { api } = endpoint;
-  let loading: Promise<HttpProvider> | null = null;
-  const load = (): Promise<HttpProvider> => (loading ??= Promise.all([import('../../providers/http/http-provider.js'), wireOf(api)])
-    .then(([{ createHttpProvider }, wire]) => createHttpProvider(endpoint, wire, setup.config.http, httpDependencies(setup, endpoint))));
-  const provider: Provider = { async *stream(request) { yield* (await load()).stream(request); } };
+  const http = loadOnce(async (): Promise<HttpProvider> => {
+    const [{ createHttpProvider }, wire] = await Promise.all([import('../../providers/http/http-provider.js'), wireOf(api)]);
+    return createHttpProvider(endpoint, wire, setup.config.http, httpDependencies(setup, endpoint));
+  });
+  const provider: Provider = { async *stream(request) { yield* (await http.get()).stream(request); } };
   return {
     ref, provider: endpoint.local ? await watched(setup, provider, endpoint) : provider,
-    warm: () => { load().then((loaded) => { loaded.warm(); }, () => { /* The request says it. */ }); },
-    close: () => { loading?.then((loaded) => { loaded.close(); }, () => undefined); },
+    warm: () => { http.get().then((loaded) => { loaded.warm(); }, () => { /* The request says it. */ }); },
+    close: () => { http.started()?.then((loaded) => { loaded.close(); }, () => undefined); },
   };
 }
 

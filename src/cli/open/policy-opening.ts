@@ -1,4 +1,5 @@
 import { dirname } from 'node:path';
+import { loadOnce, type LoadedOnce } from '../../core/load-once.js';
 import type { ApprovalMode, Policy, Verdict } from '../../core/policy.js';
 import type { BoundCall } from '../../core/tool.js';
 import type { PathFacts } from '../../policy/facts.js';
@@ -11,14 +12,15 @@ export interface SwitchablePolicy extends Policy { mode(): ApprovalMode; switchT
 /** The policy of this run. Its code is loaded with the first call it judges: an answer without tools needs none of it. */
 export function openPolicy(setup: Setup): SwitchablePolicy {
   let mode = setup.config.policy.approval;
-  let ready: Promise<Policy> | null = null;
+  const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(setup, mode));
+  let policy = loaded();
   return {
     mode: () => mode,
     switchTo: (next) => {
       mode = next;
-      ready = null;
+      policy = loaded();
     },
-    assess: async (call, cwd) => await (await (ready ??= loadPolicy(setup, mode))).assess(call, cwd),
+    assess: async (call, cwd) => await (await policy.get()).assess(call, cwd),
   };
 }
 

@@ -1,3 +1,4 @@
+import { loadOnce } from '../../core/load-once.js';
 import type { Sandbox } from '../../core/tool.js';
 import type { PathFacts } from '../facts.js';
 import type { Judgement } from '../judgement.js';
@@ -15,18 +16,13 @@ export interface ShellRules {
 }
 
 const maxResolved = 64;
-let parser: Promise<Parse> | null = null;
-
 /** The parser, loaded with the first command. */
-function loadParser(): Promise<Parse> {
-  parser ??= import('unbash').then((module) => module.parse);
-  return parser;
-}
+const parser = loadOnce(async (): Promise<Parse> => (await import('unbash')).parse);
 
 /** Judges a command line for the tool `tool`, started in `cwd` (absolute). */
 export async function judgeShell(command: string, cwd: string, tool: string, rules: ShellRules): Promise<Judgement> {
   const { facts, secrets, isProtected } = rules;
-  const parse = await loadParser();
+  const parse = await parser.get();
   const context = { home: facts.home, cwd, workspace: facts.workspace, secrets, isProtected };
   const first = classifyShell(command, { ...context, plainGit: true, plainCargo: true }, parse);
   const plainGit = !/git/.test(command) || (await isPlainEverywhere(hasPlainGit, first.folders, facts));

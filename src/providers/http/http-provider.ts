@@ -1,4 +1,5 @@
 import { isRecord } from '../../core/json.js';
+import { loadOnce } from '../../core/load-once.js';
 import type { Fault, ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
 import type { Endpoint } from '../catalog.js';
 import { joinUrl } from '../catalog-base-url.js';
@@ -41,20 +42,19 @@ export interface HttpProvider extends Provider { warm(): void; close(): void }
 /** Sends requests to `endpoint` in the protocol of `wire`. Retries, time-outs and limits are kept here; see `ModelChunk` for what the stream promises.
  *  Keys are masked in every message. Source: contracts 5, "Provider failures". */
 export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpLimits, d: HttpDependencies): HttpProvider {
-  let client: Promise<Client> | null = null;
-  let protocol: Promise<TextProtocol> | null = null;
+  const client = loadOnce(() => openClient(endpoint, d.env));
+  const protocol = loadOnce(async (): Promise<TextProtocol> => (await import('../text/text-protocol.js')).createTextProtocol());
   const wireFor = async ({ conversation }: ModelRequest): Promise<Wire> => {
     if (!usesText(conversation, endpoint.quirks)) return wire;
-    return (await (protocol ??= import('../text/text-protocol.js').then(({ createTextProtocol }) => createTextProtocol()))).wire(wire, conversation, endpoint.quirks);
+    return (await protocol.get()).wire(wire, conversation, endpoint.quirks);
   };
   const encoder = createBodyEncoder();
   let underWay = 0;
   const { host } = new URL(endpoint.baseUrl);
   const url = joinUrl(endpoint.baseUrl, wire.path);
-  const open = (): Promise<Client> => (client ??= openClient(endpoint, d.env));
   return {
     async *stream(request) {
-      const context: Context = { endpoint, url, host, wire: await wireFor(request), limits, d, open };
+      const context: Context = { endpoint, url, host, wire: await wireFor(request), limits, d, open: () => client.get() };
       const parts = requestParts(request, context);
       const body = underWay === 0 ? encoder.encode(parts) : encodeBody(parts);
       underWay++;
@@ -65,11 +65,11 @@ export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpL
       }
     },
     warm() {
-      void open().then(({ transport }) => {
+      void client.get().then(({ transport }) => {
         transport.warm(endpoint.baseUrl);
-      }, () => { client = null; });
+      }, () => { /* The request tries again. */ });
     },
-    close() { void client?.then(({ transport }) => { transport.close(); }, () => null); },
+    close() { void client.started()?.then(({ transport }) => { transport.close(); }, () => null); },
   };
 }
 
