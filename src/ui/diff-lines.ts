@@ -13,7 +13,7 @@ export function paintDiff(lines: readonly string[], theme: Theme): string[] {
 }
 
 /** One line of a change: its number in the file, old for what goes, new for all else. */
-interface DiffLine {
+export interface DiffLine {
   readonly sign: '+' | '-' | ' ';
   readonly number: number;
   readonly text: string;
@@ -37,8 +37,8 @@ export function changeLines(lines: readonly string[], theme: Theme): string[] {
   return [...shown.flatMap((place, index) => (index === 0 ? place : [between, ...place])), ...(cut ? [between] : [])];
 }
 
-/** What stands below each hunk header. */
-function placesOf(lines: readonly string[]): DiffLine[][] {
+/** What stands below each hunk header of a unified diff. */
+export function placesOf(lines: readonly string[]): DiffLine[][] {
   const places: DiffLine[][] = [];
   let before = 0;
   let after = 0;

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { toHtml } from '../../src/cli/record/export-html.js';
 import { readJsonl, toJsonl } from '../../src/cli/record/export-jsonl.js';
@@ -20,18 +21,50 @@ const events: readonly Event[] = [
 ];
 const session = { row: sessionRow({ title: nasty }), events };
 
-test('an HTML export escapes everything recorded, carries no script and asks the network for nothing', () => {
-  const page = toHtml(session);
-  expect(page.match(/<script|\u001b|\u202e|src=|href="(?!#)|@import|url\(/g)).toBeNull();
-  expect(page).toContain("default-src 'none'");
+test('an HTML export escapes everything recorded, runs no script but its own and asks the network for nothing', async () => {
+  const page = await toHtml(session);
+  expect(page.match(/\u001b|\u202e|src=|href="(?!#)|@import|url\(/g)).toBeNull();
+  const scripts = [...page.matchAll(/<script>([\s\S]*?)<\/script>/g)].map((found) => found[1] ?? '');
+  expect([scripts.length, page.match(/<script/g)?.length]).toEqual([1, 1]);
+  const hash = createHash('sha256').update(scripts[0] ?? '').digest('base64');
+  expect(page).toContain(`content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-${hash}'"`);
   expect(page.match(/&lt;script&gt;/g)?.length).toBeGreaterThan(7);
-  const open = page.match(/<(details|pre|section|div|ins|del|h2|p)[ >]/g)?.length;
-  expect(page.match(/<\/(details|pre|section|div|ins|del|h2|p)>/g)).toHaveLength(open ?? 0);
+  const kinds = 'details|pre|section|div|code|h2|p|i|span|table|ul|li|blockquote';
+  const open = page.replace(scripts[0] ?? '', '').match(new RegExp(`<(${kinds})[ >]`, 'g'))?.length;
+  expect(page.match(new RegExp(`</(${kinds})>`, 'g'))).toHaveLength(open ?? 0);
 });
 
-test('in an HTML export code and strong words of an answer are shown as such, and nothing in them is markup', () => {
-  const page = toHtml({ ...session, events: [event(1, { kind: 'assistant', content: 'Set `a<b> **c**` to **two & more**; 2 ** 3 ** 4 and a `lone tick', data: { response_id: 'r', provider: 'p', api: 'openai-chat', model: 'm', stop: 'end' } })] });
-  expect(page).toContain('<div class="text">Set <code>a&lt;b&gt; **c**</code> to <strong>two &amp; more</strong>; 2 ** 3 ** 4 and a `lone tick</div>');
+const answer = (content: string): Event => event(1, { kind: 'assistant', content, data: { response_id: 'r', provider: 'p', api: 'openai-chat', model: 'm', stop: 'end' } });
+const called = (name: string, args: string, more: Readonly<Record<string, unknown>>): Event[] => [
+  event(4, { kind: 'tool_call', content: `${name}(…)`, data: { id: 'c1', type: 'function', function: { name, arguments: args }, response_id: 'r1' } }),
+  event(6, { kind: 'tool_result', content: 'done', data: { tool_call_id: 'c1', name, output: JSON.stringify({ output: 'what came' }), success: true, duration_ms: 3, ...more } }),
+];
+
+test.each([
+  ['# Heading one', '<h2>Heading one</h2>'],
+  ['~~gone~~ and *leaning* and `a<b>`', '<del>gone</del> and <em>leaning</em> and <code>a&lt;b&gt;</code>'],
+  ['| Name | Type |\n|-|-|\n| a | <b> |', '<td>&lt;b&gt;</td>'],
+  ['> quoted', '<blockquote>'],
+  ['- [x] done\n- open', '<li><input checked="" disabled="" type="checkbox"> done</li>'],
+  ['```ts\nconst a = "<b>";\n```', '<span class="hljs-keyword">const</span> a = <span class="hljs-string">&quot;&lt;b&gt;&quot;</span>'],
+  ['```unknown\n<b>\n```', '<pre><code>&lt;b&gt;</code></pre>'],
+  ['[here](https://example.org/?a=1&b="2)', '<a href="https://example.org/?a=1&amp;b=&quot;2" rel="noreferrer noopener">here</a>'],
+  ['[here](javascript:alert(1))', 'here (javascript:alert(1))'],
+  ['![pic](https://evil.example/p)', 'pic (https://evil.example/p)'],
+  ['<img src=x onerror=alert(1)> text', '&lt;img src=x onerror=alert(1)&gt; text'],
+])('an answer in an HTML export is rendered: %j', async (markdown, html) => {
+  expect(await toHtml({ ...session, events: [answer(markdown)] })).toContain(html);
+});
+
+test('in an HTML export a change is a diff with line numbers, a command a command, and their JSON is folded away', async () => {
+  const diff = '--- a/x\n+++ b/x\n@@ -7,2 +7,2 @@\n same\n-old <b>\n+new\n';
+  const edit = await toHtml({ ...session, events: called('file_edit', JSON.stringify({ path: 'x', old_string: 'old <b>', new_string: 'new' }), { diff }) });
+  expect(edit).toContain('<div class="removed"><i>8</i>- old &lt;b&gt;</div><div class="added"><i>8</i>+ new</div>');
+  expect(edit).toContain('<details><summary>Arguments</summary>');
+  const command = await toHtml({ ...session, events: called('bash', JSON.stringify({ command: 'for f in *; do echo "$f"; done' }), {}) });
+  expect(command).toContain('<span class="hljs-keyword">for</span> f <span class="hljs-keyword">in</span>');
+  expect(command).not.toContain('&quot;command&quot;');
+  expect(await toHtml({ ...session, events: called('bash', '{"command": ', {}) })).toContain('<pre>{&quot;command&quot;: </pre>');
 });
 
 test('a Markdown export keeps recorded text inside fences longer than any of its own, and carries no control characters', () => {

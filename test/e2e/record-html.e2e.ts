@@ -16,7 +16,12 @@ document.querySelector('iframe').onload = ({ target }) => {
   const height = () => Math.round(part.getBoundingClientRect().height);
   const heights = [height()];
   for (let n = 0; n < 2; n++) { part.querySelector('summary').click(); heights.push(height()); }
-  document.title = JSON.stringify({ heights, wide: page.documentElement.scrollWidth <= 1000, font: page.defaultView.getComputedStyle(page.querySelector('h1')).fontWeight });
+  const find = page.querySelector('#find');
+  find.value = 'flamingo';
+  find.dispatchEvent(new Event('input'));
+  const shown = [...page.querySelectorAll('.entry')].filter((entry) => !entry.hidden);
+  const found = [page.querySelector('#count').textContent, shown.length, shown[0].querySelector('details').open];
+  document.title = JSON.stringify({ heights, found, wide: page.documentElement.scrollWidth <= 1000, font: page.defaultView.getComputedStyle(page.querySelector('h1')).fontWeight });
 };</script>`;
 
 async function rendered(at: Place, file: string): Promise<string> {
@@ -46,10 +51,12 @@ test('a browser shows the exported page: its texts, its style, and calls that fo
 
   const dom = await rendered(at, page);
   for (const text of ['What is in &lt;a.txt&gt;?', 'I read it: <code>a.txt</code>.', 'flamingo &lt;b&gt;&amp;amp;&lt;/b&gt;', 'Done &lt;/main&gt;&lt;h1&gt;not a heading&lt;/h1&gt;.', '✔']) expect(dom).toContain(text);
-  expect([dom.match(/<details/g)?.length, dom.match(/<h1/g)?.length, dom.match(/<script/g)]).toEqual([3, 1, null]);
+  expect([dom.match(/<details/g)?.length, dom.match(/<h1/g)?.length, dom.match(/<script/g)?.length]).toEqual([3, 1, 1]);
 
   writeFileSync(join(at.home, 'probe.html'), probe);
   const title = /<title>([^<]*)<\/title>/.exec(await rendered(at, join(at.home, 'probe.html')))?.[1] ?? '';
-  const { heights: [folded = 0, open = 0, again = 0], wide, font } = JSON.parse(title) as { heights: number[]; wide: boolean; font: string };
+  type Seen = { heights: number[]; found: unknown; wide: boolean; font: string };
+  const { heights: [folded = 0, open = 0, again = 0], found, wide, font } = JSON.parse(title) as Seen;
+  expect(found).toEqual(['1 of 6', 1, true]);
   expect([folded > 20 && folded < 80, open > folded + 100, again === folded, wide, font]).toEqual([true, true, true, true, '700']);
 });

@@ -13,7 +13,7 @@ import { findSession } from '../open/session-files.js';
 
 type Options = RootOptions & { readonly format?: string; readonly output?: string; readonly redact?: boolean };
 
-const formats: Readonly<Record<string, (session: ExportedSession) => string>> = {
+const formats: Readonly<Record<string, (session: ExportedSession) => string | Promise<string>>> = {
   md: toMarkdown, jsonl: toJsonl, html: toHtml, script: (session) => toScript(session.events),
 };
 
@@ -28,7 +28,7 @@ export async function exportSession(id: string, options: Options): Promise<numbe
     const redactor = options.redact === false ? null : createRedactor(setup.secrets.map(({ value }) => value));
     const session: ExportedSession = redactor === null ? { row, events }
       : { row: { ...row, title: row.title === null ? null : redactor.text(row.title) }, events: events.map((event) => redactor.event(event)) };
-    const text = format(session);
+    const text = await format(session);
     if (options.output === undefined) process.stdout.write(text);
     else write(resolve(setup.cwd, options.output), text);
     const masked = redactor?.count() ?? 0;

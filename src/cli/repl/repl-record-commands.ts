@@ -22,7 +22,7 @@ export function recordCommands(bench: Workbench, desk: SessionDesk): readonly Co
 }
 
 /** The same as `agent sessions export`, keys masked. A file that is there is not written over. */
-function exportTo(argument: string, { setup }: Workbench, desk: SessionDesk, context: CommandContext): void {
+async function exportTo(argument: string, { setup }: Workbench, desk: SessionDesk, context: CommandContext): Promise<void> {
   const { row, session } = desk.current();
   const events = session.events();
   if (events.length === 0) { context.notice('info', 'There is nothing to export yet.'); return; }
@@ -30,7 +30,7 @@ function exportTo(argument: string, { setup }: Workbench, desk: SessionDesk, con
   const redactor = createRedactor(setup.secrets.map(({ value }) => value));
   const exported: ExportedSession = { row: { ...row, title: row.title === null ? null : redactor.text(row.title) }, events: events.map((event) => redactor.event(event)) };
   const format = /\.jsonl$/i.test(name) ? toJsonl : /\.html?$/i.test(name) ? toHtml : toMarkdown;
-  const text = format(exported);
+  const text = await format(exported);
   try {
     writeFileSync(resolve(setup.cwd, name), text, { mode: 0o600, flag: 'wx' });
   } catch (error) {

@@ -84,6 +84,20 @@ export function createHighlighter(theme: Theme, onLoaded: () => void): Highlight
   };
 }
 
+/** Marks up code as HTML with the classes of highlight.js; null where the language is not known. Languages of the fences in `markdown` and
+ *  those `named` are loaded first. */
+export async function loadHtmlHighlight(markdown: string, named: readonly string[]): Promise<(code: string, language: string) => string | null> {
+  const nameOf = (language: string): string => aliases[language.toLowerCase()] ?? language.toLowerCase();
+  const names = new Set([...[...markdown.matchAll(fence)].map((found) => found[1] ?? ''), ...named].map(nameOf));
+  const known = [...names].filter((name) => Object.hasOwn(languages, name));
+  const { default: core } = await import('highlight.js/lib/core');
+  await Promise.all(known.map(async (name) => {
+    const language = await languages[name]?.();
+    if (language) core.registerLanguage(name, language.default);
+  }));
+  return (code, language) => (core.getLanguage(nameOf(language)) ? core.highlight(code, { language: nameOf(language), ignoreIllegals: true }).value : null);
+}
+
 /** The opening of a fence, in a list or a quote too, and its language. */
 const fence = /^[ \t>]*(?:[-*+]\s+|\d+[.)]\s+)?(?:`{3,}|~{3,})[ \t]*([\w+#-]+)/gm;
 
