@@ -120,6 +120,13 @@ test('prose is broken at words, code never', () => {
   ]);
 });
 
+test('a long task keeps its box clear', () => {
+  expect(renderMarkdown(`- [ ] ${'task '.repeat(8).trimEnd()}\n- [x] two`, { ...plain, columns: 26 })).toEqual([
+    '• [ ] task task task task', '      task task task task', '• [x] two',
+  ]);
+  expect(renderMarkdown('- [ ] one\n\n- [x] two\n', plain)).toEqual(['• [ ] one', '', '• [x] two']);
+});
+
 test('where the terminal breaks lines, prose stays as it came', () => {
   const text = 'word '.repeat(20).trimEnd();
   expect(renderMarkdown(`${text}\n\n- ${text}`, { ...plain, wrap: 'terminal' })).toEqual([text, '', `• ${text}`]);

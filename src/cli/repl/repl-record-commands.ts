@@ -11,7 +11,7 @@ import type { Workbench } from '../open/workbench.js';
 /** `/export`, `/doctor`. */
 export function recordCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {
   return [
-    { name: 'export', description: 'write this session to a file: .md, .html or .jsonl', argument: '[file]', run: async (argument, context) => { exportTo(argument, bench, desk, context); } },
+    { name: 'export', description: 'write this session to a file: .md, .html or .jsonl', argument: '[file]', run: async (argument, context) => { await exportTo(argument, bench, desk, context); } },
     { name: 'doctor', description: 'check this machine: node, storage, keys, servers, sandbox', run: async (_argument, context) => {
       const { doctorAction } = await import('../commands/doctor-action.js');
       let text = '';

@@ -81,8 +81,13 @@ function list(token: Tokens.List, style: MarkdownStyle): string[] {
 
 function listItem(item: Tokens.ListItem, style: MarkdownStyle): string[] {
   const box = item.task ? `[${item.checked ? 'x' : ' '}] ` : '';
-  const parts = item.tokens.filter((token) => token.type !== 'checkbox').map((token) => ({ token, lines: renderBlock(token, style) })).filter((part) => part.lines.length > 0);
-  if (box !== '' && parts[0] && !parts[0].lines[0]?.startsWith(box)) parts[0].lines[0] = box + (parts[0].lines[0] ?? '');
+  const inside = { ...style, columns: style.columns - box.length };
+  const tokens = item.tokens.filter((token) => token.type !== 'checkbox');
+  const parts = tokens.map((token) => ({ token, lines: renderBlock(token, inside) })).filter((part) => part.lines.length > 0);
+  const [first] = parts;
+  // In a loose list the box is a part of the paragraph.
+  const lead = first?.lines[0]?.startsWith(box) === true ? '' : box;
+  if (first) first.lines = first.lines.map((line, index) => (index === 0 ? lead : ' '.repeat(box.length)) + line);
   const lines = parts.flatMap((part, index) => (index > 0 && item.loose && part.token.type !== 'list' ? ['', ...part.lines] : part.lines));
   return lines.length > 0 ? lines : [''];
 }
