@@ -5,7 +5,7 @@ import type { Answer, Approver, Question } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, project } from '../core/project.js';
 import type { Fault, Provider } from '../core/provider.js';
 import type { SessionPort } from '../core/session-port.js';
-import type { Blob, SessionRow, Store } from '../core/store.js';
+import { placeOf, type Blob, type SessionRow, type Store } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, planFor, type Compacted } from './compact.js';
 import type { CompactionPlan } from './compaction-plan.js';
@@ -81,7 +81,7 @@ class LiveSession implements Session {
     this.#recorder = createRecorder({
       store, sessionId: this.id, now, restored, emit: (event) => { this.#emit(event); },
       ...(options.mask ? { mask: options.mask } : {}),
-      ...(restored.length > 0 ? {} : { begin: () => store.createSession({ ...options.row, updatedAt: now() }) }),
+      ...(restored.length > 0 ? {} : { begin: () => store.createSession({ ...options.row, ...placeOf(this.ref()), updatedAt: now() }) }),
     });
     for (const event of restored) noteFiles(this.#knownFiles, event);
     this.#opening = restored.length > 0 ? [] : [...options.opening];
@@ -194,8 +194,9 @@ class LiveSession implements Session {
   async switchModel(ref: ModelRef): Promise<void> {
     this.#model = { provider: await this.#options.connect(ref), ref };
     if (this.events().length === 0) return;
-    await this.append({ kind: 'model', content: `${ref.provider}/${ref.model}`, data: { provider: ref.provider, model: ref.model } });
-    await this.#options.store.update(this.id, { provider: ref.provider, model: ref.model }).catch((error: unknown) => {
+    const { provider, model, api, baseUrl } = ref;
+    await this.append({ kind: 'model', content: `${provider}/${model}`, data: { provider, model, api, ...(baseUrl === undefined ? {} : { base_url: baseUrl }) } });
+    await this.#options.store.update(this.id, { api: '', baseUrl: '', ...placeOf(ref) }).catch((error: unknown) => {
       this.#options.log({ at: 'store', message: 'the model of the session row was not updated', error: String(error) });
     });
   }

@@ -37,7 +37,13 @@ export interface AnsweredCall {
 }
 
 /** Which model a request is for. */
-export interface ModelRef { readonly provider: string; readonly api: Api; readonly model: string }
+export interface ModelRef {
+  readonly provider: string;
+  readonly api: Api;
+  readonly model: string;
+  /** Where it is asked: the base URL without user name, password and query. Absent for the embedded provider. */
+  readonly baseUrl?: string;
+}
 
 /** The wires. `offline` is the embedded provider. */
 export type Api = 'openai-chat' | 'openai-responses' | 'anthropic-messages' | 'offline';

@@ -148,6 +148,10 @@ export interface ErrorData { readonly code: string; readonly message: string }
 /** A command the person ran themselves (`!!command`): on record, not sent to the model. `content` is its output. */
 export interface ShellData { readonly command: string; readonly exit_code: number | null }
 
+/** The model that the conversation goes on with. `base_url` is where it is asked, with nothing secret in it; absent for the embedded provider and in
+ *  events from before it was kept. */
+export interface ModelData { readonly provider: string; readonly model: string; readonly api?: string; readonly base_url?: string }
+
 /** What may be appended: the kinds this program writes. */
 export type EventDraft =
   | { readonly kind: 'system'; readonly content: string; readonly data: null }
@@ -160,7 +164,7 @@ export type EventDraft =
   | { readonly kind: 'usage'; readonly content: null; readonly data: UsageData }
   | { readonly kind: 'approval'; readonly content: string; readonly data: ApprovalData }
   | { readonly kind: 'shell'; readonly content: string; readonly data: ShellData }
-  | { readonly kind: 'model'; readonly content: string; readonly data: { readonly provider: string; readonly model: string } }
+  | { readonly kind: 'model'; readonly content: string; readonly data: ModelData }
   | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData }
   | { readonly kind: 'rewind'; readonly content: string; readonly data: RewindData }
   | { readonly kind: 'compaction'; readonly content: string; readonly data: CompactionData }

@@ -1,4 +1,5 @@
 import type { QueuedMessage } from './agent-event.js';
+import type { ModelRef } from './conversation.js';
 import type { Event } from './event.js';
 import type { SearchHit } from './search.js';
 
@@ -12,10 +13,22 @@ export interface SessionRow {
   readonly title: string | null;
   readonly provider: string | null;
   readonly model: string | null;
+  /** The wire and the base URL that the session's requests go to, with nothing secret in it. Absent: not on record (the embedded provider, a session
+   *  from before this was kept, an imported one). */
+  readonly api?: string;
+  readonly baseUrl?: string;
   /** Unix milliseconds. */
   readonly createdAt: number;
   readonly updatedAt: number;
 }
+
+/** What a session's row says of the model it goes on with. */
+export function placeOf({ provider, model, api, baseUrl }: ModelRef): { readonly provider: string; readonly model: string; readonly api?: string; readonly baseUrl?: string } {
+  return { provider, model, ...(baseUrl === undefined ? {} : { api, baseUrl }) };
+}
+
+/** An empty `api` or `baseUrl` takes the one on record away. */
+export type SessionChange = Readonly<Partial<Record<'title' | 'provider' | 'model' | 'api' | 'baseUrl' | 'directoryId', string>>>;
 
 /** A session in a listing. `prompt` is the first line of its first user message. */
 export interface SessionSummary extends SessionRow { readonly prompt: string | null; readonly events: number; readonly costUsd: number | null }
@@ -65,7 +78,7 @@ export interface Store {
   list(limit: number, cwd?: string): Promise<readonly SessionSummary[]>;
   /** The newest events that hold all words of `text` (also "phrases" and beginnings*), of the sessions of `cwd` where it is given. */
   search(text: string, limit: number, cwd?: string): Promise<readonly SearchHit[]>;
-  update(id: string, change: { readonly title?: string; readonly provider?: string; readonly model?: string; readonly directoryId?: string }): Promise<void>;
+  update(id: string, change: SessionChange): Promise<void>;
   remove(id: string): Promise<void>;
   /** A new session whose events are copies of the first `uptoSeq` (default: all) of `parentId`'s. */
   fork(parentId: string, row: SessionRow, uptoSeq?: number): Promise<void>;

@@ -24,6 +24,12 @@ export function readBaseUrl(value: string, rules: BaseUrlRules): BaseUrl {
   return { ok: true, url: url.href.replace(/\/+$/, '') };
 }
 
+/** A base URL as it may be kept and shown: without user name, password, query and fragment, where keys can be. */
+export function publicAddress(baseUrl: string): string {
+  const { origin, pathname } = new URL(baseUrl);
+  return (origin + pathname).replace(/\/+$/, '');
+}
+
 function parse(text: string, rules: BaseUrlRules): URL | null {
   const bare = !/^[a-z][a-z0-9+.-]*:\/\//i.test(text);
   const full = bare ? `http://${text.startsWith(':') ? '127.0.0.1' : ''}${text}` : text;

@@ -1,7 +1,7 @@
 import type { Api, ModelRef } from '../core/conversation.js';
 import type { JsonObject } from '../core/json.js';
 import { didYouMean } from '../core/nearest.js';
-import { readBaseUrl, isLoopback } from './catalog-base-url.js';
+import { isLoopback, publicAddress, readBaseUrl } from './catalog-base-url.js';
 import { baseUrlNames, keyNames, mergePresets, type Preset, type Presets } from './catalog-presets.js';
 import type { Quirks } from './quirks.js';
 
@@ -82,7 +82,7 @@ function resolveNamed(name: string, model: string | null, choice: ProviderChoice
   if (wrong !== null) return wrong;
   const id = model ?? preset.default_model;
   if (id === null) return problem('model_missing', `no model chosen for ${endpoint.label}`, `name one with \`--model ${name}/<model>\`; \`agent models --provider ${name}\` lists them`);
-  return { ok: true, ref: { provider: name, api: endpoint.api, model: id }, endpoint };
+  return { ok: true, ref: { provider: name, api: endpoint.api, model: id, baseUrl: publicAddress(base.url) }, endpoint };
 }
 
 function keyProblem(endpoint: Endpoint, preset: Preset): Resolution | null {
@@ -130,9 +130,26 @@ function keyNeeded(preset: Preset, baseUrl: string): boolean {
   return preset.key_required !== false && !isLoopback(new URL(baseUrl).hostname);
 }
 
+/** Where a provider is said to be, as it may be shown, and by what: a setting or a variable. Null where nothing but its built-in preset says it, for an
+ *  address that cannot be read and for an unknown provider. */
+export function saidAddress(name: string, choice: ProviderChoice): { readonly baseUrl: string; readonly by: string } | null {
+  const presets = mergePresets(choice.presets, choice.userProviders ?? {});
+  const preset = Object.hasOwn(presets, name) ? presets[name] : undefined;
+  if (preset === undefined || preset.api === 'offline') return null;
+  const own = ownSettings(choice, name);
+  const configured = choice.userProviders?.[name]?.base_url === undefined ? null : `providers.${name}.base_url`;
+  const by = own.baseUrl === undefined ? addressVariable(name, preset, choice.env) ?? configured : 'base_url';
+  const base = baseUrl(name, preset, own);
+  return by === null || !base.ok ? null : { baseUrl: publicAddress(base.url), by };
+}
+
+function addressVariable(name: string, preset: Preset, env: ProviderChoice['env']): string | null {
+  return baseUrlNames(name, preset).find((variable) => (env[variable] ?? '').trim() !== '') ?? null;
+}
+
 function baseUrl(name: string, preset: Preset, choice: ProviderChoice): ReturnType<typeof readBaseUrl> {
-  const fromEnv = baseUrlNames(name, preset).map((variable) => choice.env[variable]).find((value) => value !== undefined && value.trim() !== '');
-  const value = choice.baseUrl ?? fromEnv ?? preset.base_url;
+  const variable = addressVariable(name, preset, choice.env);
+  const value = choice.baseUrl ?? (variable === null ? undefined : choice.env[variable]) ?? preset.base_url;
   const short = preset.default_port === undefined ? {} : { defaultPort: preset.default_port, defaultPath: '/v1' };
   return readBaseUrl(value, { ...short, allowInsecure: choice.allowInsecure === true });
 }

@@ -2,12 +2,12 @@ import { hostname } from 'node:os';
 import type { QueuedMessage } from '../core/agent-event.js';
 import type { Event } from '../core/event.js';
 import type { SearchHit } from '../core/search.js';
-import type { Lease, SessionRow, SessionSummary, Store } from '../core/store.js';
+import type { Lease, SessionChange, SessionRow, SessionSummary, Store } from '../core/store.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import { dataJson, noSession, seqTaken } from './event-rows.js';
 import { findSession, type SessionIndex } from './find-session.js';
 import { matchesSearch, parseSearch, snippetOf, type SearchQuery } from './search-query.js';
-import { promptLine, sessionExists, type SessionChange } from './session-rows.js';
+import { promptLine, sessionExists } from './session-rows.js';
 
 interface Kept { row: SessionRow; readonly events: Event[]; /** Grows with every event of the store; 0 where there is none. */ lastWrite: number }
 
@@ -75,7 +75,8 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
 }
 
 function changeRow(item: Kept, change: SessionChange): void {
-  item.row = { ...item.row, ...change, ...(change.title === undefined ? {} : { title: wellFormed(change.title) }) };
+  const { api, baseUrl, ...row } = { ...item.row, ...change, ...(change.title === undefined ? {} : { title: wellFormed(change.title) }) };
+  item.row = { ...row, ...(api ? { api } : {}), ...(baseUrl ? { baseUrl } : {}) };
 }
 
 function relocate(kept: Iterable<Kept>, directoryId: string, from: string, to: string): void {

@@ -31,6 +31,8 @@ const migrations: readonly Migration[] = [
   { sql: queueSchema },
   { sql: directorySchema },
   { sql: compactSchema },
+  /** Which wire and which server a session speaks; null where that is not known, as for every session from before. */
+  { sql: 'ALTER TABLE sessions ADD COLUMN api TEXT; ALTER TABLE sessions ADD COLUMN base_url TEXT;' },
 ];
 
 /** The schema this program writes. */

@@ -1,5 +1,5 @@
 import type { Event } from '../core/event.js';
-import type { SessionRow, SessionSummary, Store } from '../core/store.js';
+import type { SessionChange, SessionRow, SessionSummary } from '../core/store.js';
 import { firstLine, utf8Bytes, wellFormed } from '../core/text.js';
 import type { Connection } from './connection.js';
 import { insertEvent, noSession } from './event-rows.js';
@@ -8,14 +8,14 @@ import { sqliteCode, StoreError } from './store-error.js';
 interface StoredSession {
   readonly id: string; readonly parent_id: string | null; readonly cwd: string; readonly title: string | null;
   readonly provider: string | null; readonly model: string | null; readonly created_at: number; readonly updated_at: number;
-  readonly dir_id: string | null;
+  readonly dir_id: string | null; readonly api: string | null; readonly base_url: string | null;
 }
 interface StoredSummary extends StoredSession { readonly prompt: string | null; readonly events: number; readonly cost_usd: number | null }
 
 /** Longest `prompt` of a summary, in UTF-16 units. */
 const maxPrompt = 200;
 
-const columns = 'id, parent_id, cwd, title, provider, model, created_at, updated_at, dir_id';
+const columns = 'id, parent_id, cwd, title, provider, model, created_at, updated_at, dir_id, api, base_url';
 /** Which session was written to last is read off the event ids: the clock may have been set back meanwhile. */
 const lastEvent = '(SELECT e.id FROM events e WHERE e.session_id = s.id ORDER BY e.seq DESC LIMIT 1)';
 const newestFirst = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DESC';
@@ -23,10 +23,10 @@ const newestFirst = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DE
 /** Throws a StoreError `exists` where the id is taken by a different session. */
 export function insertSession({ sql }: Connection, row: SessionRow): void {
   try {
-    sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`).run(...sessionValues(row));
+    sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`).run(...sessionValues(row));
   } catch (error) {
     if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw error;
-    const same = sql('SELECT 1 FROM sessions WHERE id = ? AND parent_id IS ? AND cwd = ? AND title IS ? AND provider IS ? AND model IS ? AND created_at = ? AND updated_at = ? AND dir_id IS ?').get(...sessionValues(row));
+    const same = sql(`SELECT 1 FROM sessions WHERE ${columns.split(', ').map((name) => `${name} IS ?`).join(' AND ')}`).get(...sessionValues(row));
     if (same === undefined) throw sessionExists(row.id, error);
   }
 }
@@ -96,13 +96,12 @@ export function promptLine(prompt: string | null): string | null {
   return prompt === null ? null : firstLine(prompt, maxPrompt);
 }
 
-export type SessionChange = Parameters<Store['update']>[1];
-
 /** Throws a StoreError `no_session`. */
 export function updateSession({ sql }: Connection, id: string, change: SessionChange): void {
-  const { title = null, provider = null, model = null, directoryId = null } = change;
-  const { changes } = sql('UPDATE sessions SET title = coalesce(?, title), provider = coalesce(?, provider), model = coalesce(?, model), dir_id = coalesce(?, dir_id) WHERE id = ?')
-    .run(title === null ? null : wellFormed(title), provider, model, directoryId, id);
+  const { title = null, provider = null, model = null, directoryId = null, api = null, baseUrl = null } = change;
+  const { changes } = sql(`UPDATE sessions SET title = coalesce(?, title), provider = coalesce(?, provider), model = coalesce(?, model),
+      dir_id = coalesce(?, dir_id), api = nullif(coalesce(?, api), ''), base_url = nullif(coalesce(?, base_url), '') WHERE id = ?`)
+    .run(title === null ? null : wellFormed(title), provider, model, directoryId, api, baseUrl, id);
   if (changes === 0) throw noSession(id);
 }
 
@@ -132,13 +131,14 @@ export function adoptSession(connection: Connection, row: SessionRow, events: re
 /** `row` in the order of the table's columns. */
 export function sessionValues(row: SessionRow): readonly (string | number | null)[] {
   const texts = [row.id, row.parentId, row.cwd, row.title, row.provider, row.model].map((text) => (text === null ? null : wellFormed(text)));
-  return [...texts, row.createdAt, row.updatedAt, row.directoryId ?? null];
+  return [...texts, row.createdAt, row.updatedAt, row.directoryId ?? null, row.api ?? null, row.baseUrl ?? null];
 }
 
 function sessionOfRow(row: StoredSession): SessionRow {
   return {
     id: row.id, parentId: row.parent_id, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
     createdAt: row.created_at, updatedAt: row.updated_at, ...(row.dir_id === null ? {} : { directoryId: row.dir_id }),
+    ...(row.api === null ? {} : { api: row.api }), ...(row.base_url === null ? {} : { baseUrl: row.base_url }),
   };
 }
 

@@ -1,12 +1,20 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 /** One answer of the scripted model. `pieces`: how many characters of arguments go into one chunk. */
 export interface Turn { readonly text?: string; readonly calls?: readonly { readonly name: string; readonly arguments: unknown }[] }
 export type Kind = 'chat' | 'messages' | 'responses';
 export interface Received { readonly kind: Kind; readonly body: Readonly<Record<string, unknown>>; readonly headers: IncomingMessage['headers'] }
-export interface ModelServer { readonly url: string; readonly requests: readonly Received[] }
+export interface ModelServer {
+  readonly url: string;
+  readonly requests: readonly Received[];
+  /** All that was ever received, on whatever connection. */
+  bytes(): number;
+  /** Resolves once every connection is closed. */
+  closed(): Promise<void>;
+}
 
 type Send = (event: string, data: unknown) => void;
 const pieces = (text: string): readonly string[] => text.match(/[\s\S]{1,7}/g) ?? [''];
@@ -22,9 +30,17 @@ export async function modelServer(turns: readonly Turn[]): Promise<ModelServer> 
       else play(kind, turns[requests.length - 1] ?? { text: 'End of script.' }, requests.length, response);
     });
   });
+  const sockets: Socket[] = [];
+  server.on('connection', (socket: Socket) => { sockets.push(socket); });
+  // Whoever closes a connection, it is not a time-out within a test.
+  server.keepAliveTimeout = 300_000;
   await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
   onTestFinished(() => { server.closeAllConnections(); server.close(); });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests,
+    bytes: () => sockets.reduce((sum, { bytesRead }) => sum + bytesRead, 0),
+    closed: async () => { for (const socket of sockets) if (!socket.closed) await once(socket, 'close'); },
+  };
 }
 
 async function readBody(request: IncomingMessage): Promise<Readonly<Record<string, unknown>>> {

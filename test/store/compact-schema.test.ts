@@ -11,7 +11,7 @@ import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
 
-/** What the fifth version had and the sixth has not, in its own words. */
+/** What the fifth version had and those after it have not, in its own words, and without what came later. */
 const fifthVersion = `
 CREATE INDEX sessions_title ON sessions(title COLLATE NOCASE) WHERE title IS NOT NULL;
 CREATE INDEX sessions_dir_id ON sessions(dir_id) WHERE dir_id IS NOT NULL;
@@ -25,6 +25,8 @@ DROP TABLE events_fts;
 CREATE VIRTUAL TABLE events_fts USING fts5(text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
 INSERT INTO events_fts(rowid, text) SELECT id, text FROM search_text;
 UPDATE search_state SET indexed_to = (SELECT max(id) FROM events);
+ALTER TABLE sessions DROP COLUMN api;
+ALTER TABLE sessions DROP COLUMN base_url;
 PRAGMA user_version = 5;`;
 
 const usage = { response_id: 'r2', provider: 'openai', model: 'gpt-5.2', input_tokens: 8, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: 0.25 };

@@ -158,6 +158,21 @@ describe.each(stores)('the %s store', (_name, open) => {
     expect((await store.list(9, old.cwd)).map((row) => row.directoryId)).toEqual(['9:9', '7:2']);
   });
 
+  test('where a session is held goes along with its row and its forks, and can be taken away', async () => {
+    const store = await open();
+    const there = { provider: 'openai', model: 'm', api: 'openai-chat', baseUrl: 'http://127.0.0.1:1/v1' };
+    const row = sessionRow(there);
+    await store.createSession(row);
+    await store.append(row.id, event(1));
+    const fork = sessionRow({ ...there, parentId: row.id });
+    await store.fork(row.id, fork);
+    await store.update(row.id, { api: 'openai-responses', baseUrl: 'http://127.0.0.1:2/v1' });
+    expect([await store.session(row.id), await store.session(fork.id)]).toMatchObject([{ api: 'openai-responses', baseUrl: 'http://127.0.0.1:2/v1' }, there]);
+    await store.update(row.id, { provider: 'offline', api: '', baseUrl: '' });
+    const offline = await store.session(row.id);
+    expect([offline?.provider, offline?.api, offline?.baseUrl]).toEqual(['offline', undefined, undefined]);
+  });
+
   test('a fork starts from the parent\'s history and leaves the parent as it was', async () => {
     const store = await open();
     const parent = sessionRow();

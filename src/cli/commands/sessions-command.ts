@@ -17,7 +17,7 @@ export async function listSessions(options: Options): Promise<number> {
   return await withStore(options, async (store, setup) => {
     const rows = await store.list(limit, options.here ? setup.cwd : undefined);
     printListing(options.json, rows.map((row) => ({
-      id: row.id, parent_id: row.parentId, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
+      id: row.id, parent_id: row.parentId, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model, api: row.api ?? null, base_url: row.baseUrl ?? null,
       created_at: row.createdAt, updated_at: row.updatedAt, prompt: row.prompt, events: row.events, cost_usd: row.costUsd,
     })), () => (rows.length === 0
       ? [options.here ? `No sessions of ${setup.cwd}.` : 'No sessions yet.']
@@ -41,7 +41,7 @@ export async function showSession(id: string, options: Options): Promise<number>
       return exit.done;
     }
     printListing(options.json, events.map(({ seq, kind, content, data, createdAt }) => ({ seq, kind, content, data, created_at: createdAt })),
-      () => [`${row.id}  ${row.cwd}  ${row.provider ?? '?'}/${row.model ?? '?'}${row.title === null ? '' : `  ${oneLine(row.title)}`}`, ...columns(events.map(eventLine))]);
+      () => [`${row.id}  ${row.cwd}  ${row.provider ?? '?'}/${row.model ?? '?'}${row.baseUrl === undefined ? '' : `  ${oneLine(row.baseUrl)}`}${row.title === null ? '' : `  ${oneLine(row.title)}`}`, ...columns(events.map(eventLine))]);
     return exit.done;
   });
 }

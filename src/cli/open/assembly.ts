@@ -1,18 +1,21 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createSession, type Session } from '../../agent/session.js';
+import type { ModelRef } from '../../core/conversation.js';
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
-import type { SessionRow } from '../../core/store.js';
+import type { Provider } from '../../core/provider.js';
+import { placeOf, type SessionRow } from '../../core/store.js';
 import { findModel } from '../../providers/models.js';
 import { directoryId } from '../directory-id.js';
 import type { Notice } from '../headless/headless.js';
 import { explainMissing, keepMark, lostEvents } from '../lost-events.js';
-import { openModel, type OpenedModel } from './model-opening.js';
+import { openModel, wishOfRef, type OpenedModel } from './model-opening.js';
 import { lastTools, openingEvents, readContext } from './opening-events.js';
 import { configuredWish, type ModelWish } from './provider-settings.js';
 import { changedTools } from './resumed-settings.js';
 import { createDraftMask } from '../secrets.js';
+import { addressNotices, resumedWish } from './session-address.js';
 import { newSessionId, openSession, type OpenedSession, type SessionWish } from './session-files.js';
 import { spendCheck } from './spend-limit.js';
 import { openKeeping } from '../undo/undo-keeping.js';
@@ -38,21 +41,22 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
   const createdAt = Date.now();
   const fresh: SessionRow = { id: newSessionId(() => createdAt), parentId: null, cwd: setup.cwd, title: null, provider: null, model: null, createdAt, updatedAt: createdAt, ...directoryOf(setup.cwd) };
   const { database } = setup.config.files;
-  const opened = await openSession(store, wish, fresh).catch(async (error: unknown) => { throw bench.durable ? await explainMissing(error, store, database, wish, setup.cwd) : error; });
-  const model = await openModel(setup, modelWish(setup, opened)).catch(async (error: unknown) => {
+  const opened = await openSession(store, wish, fresh, (found) => onRecord(bench, found, wish)).catch(async (error: unknown) => { throw bench.durable ? await explainMissing(error, store, database, wish, setup.cwd) : error; });
+  const model = await modelWish(bench, opened, wish).then((wished) => openModel(setup, wished)).catch(async (error: unknown) => {
     await opened.release();
     throw error;
   });
+  const models = createModels(setup, model, () => session.settled());
   // A prompt in hand is sent in a moment: the connection is made while the session is put together.
   if (!interactive) model.warm();
   const context = opened.restored.length > 0 ? { files: [], notices: [] } : readContext(setup);
-  const row: SessionRow = { ...opened.row, cwd: setup.cwd, provider: model.ref.provider, model: model.ref.model };
+  const row: SessionRow = { ...opened.row, cwd: setup.cwd, ...placeOf(model.ref) };
   const mask = createDraftMask(setup.secrets);
   const session = createSession({
     store, row, registry, interactive, model, policy: bench.policy,
     restored: opened.restored, notes: changesSince(opened, setup.cwd, createdAt),
     opening: opened.restored.length > 0 ? [] : openingEvents(setup, registry, context.files),
-    connect: async (ref) => (await openModel(setup, { provider: ref.provider, model: ref.model })).provider,
+    connect: models.open,
     refuseRequest: spendCheck(setup, model.ref),
     limits: setup.config.limits, keeping: openKeeping(setup), contextWindow: ({ provider, model: name }) => findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
     sha256: (text) => createHash('sha256').update(text).digest('hex'),
@@ -69,7 +73,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
       await session.flush();
       await note?.();
       await opened.release().catch(() => undefined);
-      model.close();
+      models.close();
     },
   };
 }
@@ -94,23 +98,47 @@ function changesSince(opened: OpenedSession, cwd: string, now: number): readonly
   ];
 }
 
-/** What was said on the command line wins, then what the session used, then the configuration. A session of the embedded provider has no
- *  preference: once there is a real model, it goes on with that. */
-function modelWish(setup: Setup, opened: OpenedSession): ModelWish {
-  const explicit = ['model', 'provider', 'base_url'].some((key) => ['flag', 'set'].includes(setup.loaded.origins[key]?.kind ?? ''));
-  const { row } = opened;
-  const preferred = row.provider !== null && row.model !== null && row.model !== 'offline';
-  return !explicit && opened.restored.length > 0 && preferred ? { provider: row.provider, model: row.model } : configuredWish(setup);
+/** What an old session goes on with. A new one in a REPL goes on with the model in use, any other with what is configured. */
+async function modelWish(bench: Workbench, opened: OpenedSession, wish: SessionWish): Promise<ModelWish> {
+  if (opened.restored.length > 0) return await onRecord(bench, opened.row, wish);
+  return wish.after === undefined || wish.after.model === 'offline' ? configuredWish(bench.setup) : wishOfRef(wish.after);
+}
+
+/** Throws a `CliError` where the settings would send the session elsewhere. */
+async function onRecord({ setup, store }: Workbench, row: SessionRow, wish: SessionWish): Promise<ModelWish> {
+  const events = row.baseUrl === undefined ? await store.load(row.id) : [];
+  return resumedWish(setup, row, events, wish.after === undefined);
+}
+
+/** Opens the models that a session is switched to. One that it leaves is closed once no turn uses it, the last one with the session. */
+function createModels(setup: Setup, first: OpenedModel, settled: () => Promise<void>): { readonly open: (ref: ModelRef) => Promise<Provider>; readonly close: () => void } {
+  let current = first;
+  return {
+    open: async (ref) => {
+      if (sameModel(current.ref, ref)) return current.provider;
+      const left = current;
+      current = await openModel(setup, wishOfRef(ref));
+      void settled().then(() => { left.close(); });
+      return current.provider;
+    },
+    close: () => { current.close(); },
+  };
+}
+
+function sameModel(one: ModelRef, other: ModelRef): boolean {
+  return one.provider === other.provider && one.model === other.model && one.api === other.api && one.baseUrl === other.baseUrl;
 }
 
 /** Brings an old session up to what is asked of it now: open calls answered, another model noted, an explicit change of tools appended. */
 async function bringUpToDate(session: Session, opened: OpenedSession, model: OpenedModel, bench: Workbench): Promise<readonly Notice[]> {
   if (opened.restored.length === 0) return [];
   await session.repair();
-  const switched = opened.row.provider !== model.ref.provider || opened.row.model !== model.ref.model;
-  if (switched) await session.switchModel(model.ref);
-  const notices: readonly Notice[] = switched && hasReasoning(opened.restored)
+  const { row } = opened;
+  const switched = row.provider !== model.ref.provider || row.model !== model.ref.model;
+  if (switched || row.baseUrl !== model.ref.baseUrl || (row.baseUrl !== undefined && row.api !== model.ref.api)) await session.switchModel(model.ref);
+  const dropped: readonly Notice[] = switched && hasReasoning(opened.restored)
     ? [{ level: 'info', code: 'model_changed', message: `The session goes on with ${model.ref.provider}/${model.ref.model}. Reasoning of the model before is not sent to it.` }] : [];
+  const notices = [...dropped, ...addressNotices(row, model)];
   const tools = changedTools(bench.setup, bench.registry, lastTools(opened.restored), bench.options.tools);
   if (tools === null) return notices;
   await session.append(tools);

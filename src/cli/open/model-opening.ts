@@ -2,14 +2,15 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Api, ModelRef } from '../../core/conversation.js';
 import { loadOnce } from '../../core/load-once.js';
 import type { Provider } from '../../core/provider.js';
-import { resolveProvider, type Endpoint, type ProviderChoice, type Resolution } from '../../providers/catalog.js';
+import type { SessionRow } from '../../core/store.js';
+import { resolveProvider, saidAddress, type Endpoint, type ProviderChoice, type Resolution } from '../../providers/catalog.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
 import type { HttpDependencies, HttpProvider } from '../../providers/http/http-provider.js';
 import { maskProvider } from '../../providers/masked-provider.js';
 import { findModel } from '../../providers/models.js';
 import type { Wire } from '../../providers/wires/wire.js';
 import { CliError, exit } from '../cli-error.js';
-import { providerSettings, type ModelWish } from './provider-settings.js';
+import { providerSettings, splitName, type ModelWish } from './provider-settings.js';
 import { createMask, createStreamMasks } from '../secrets.js';
 import type { Setup } from '../setup.js';
 
@@ -58,18 +59,36 @@ async function firstServed(setup: Setup, asked: ProviderChoice): Promise<Extract
 
 /** A wish with all that the settings and the environment say of providers. */
 export function providerChoice(setup: Setup, wish: ModelWish): ProviderChoice {
-  return {
+  const choice: ProviderChoice = {
     env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom, allowInsecure: setup.config.http.allowInsecure,
     ...(wish.provider === null ? {} : { name: wish.provider }),
     ...(wish.model === null ? {} : { model: wish.model }),
     ...providerSettings(setup),
   };
+  return wish.provider === null ? choice : placed(choice, wish.provider, wish);
 }
 
-/** The model that `name` means in a session that uses `current`: without a provider in it, one of the same provider. Asks nobody. */
+/** The choice with the address and the wire that a session keeps. An address that settings say alike is taken from there: they may hold what is not on
+ *  record, such as a query. */
+function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelWish): ProviderChoice {
+  const owners = { ...choice.owners, ...(api === undefined ? {} : { api: name }) };
+  const kept = { ...choice, owners, ...(api === undefined ? {} : { api }) };
+  if (baseUrl === undefined || saidAddress(name, choice)?.baseUrl === baseUrl) return kept;
+  return { ...kept, baseUrl, owners: { ...owners, baseUrl: name } };
+}
+
+/** The model that `name` means in a session that uses `current`: without a provider in it, one of the same provider. A model of the same provider is asked
+ *  where the session's was. Asks nobody. */
 export function resolveModel(setup: Setup, name: string, current: ModelRef): Resolution {
-  const fallback = current.api === 'offline' ? {} : { fallback: { provider: current.provider, model: null } };
-  return resolveProvider({ ...providerChoice(setup, { provider: null, model: name }), ...fallback });
+  if (current.api === 'offline') return resolveProvider(providerChoice(setup, { provider: null, model: name }));
+  const [named, id] = splitName(setup, name);
+  if (named !== null && named !== current.provider) return resolveProvider(providerChoice(setup, { provider: named, model: id }));
+  return resolveProvider(providerChoice(setup, wishOfRef({ ...current, model: id ?? '' })));
+}
+
+/** What it takes to open the model of `ref` again where it was. */
+export function wishOfRef({ provider, model, api, baseUrl }: ModelRef): ModelWish {
+  return { provider, model: model || null, ...(api === 'offline' ? {} : { api, baseUrl }) };
 }
 
 const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
@@ -131,8 +150,8 @@ export async function wireOf(api: Exclude<Api, 'offline'>): Promise<Wire> {
 }
 
 /** The endpoint data of a provider for showing a request; needs no key. */
-export function endpointFor(setup: Setup, provider: string | null, api: Exclude<Api, 'offline'>): Pick<Endpoint, 'quirks' | 'extraBody'> {
+export function endpointFor(setup: Setup, { provider, baseUrl }: Pick<SessionRow, 'provider' | 'baseUrl'>, api: Exclude<Api, 'offline'>): Pick<Endpoint, 'quirks' | 'extraBody'> {
   const env = Object.fromEntries(Object.entries(setup.env).map(([name, value]) => [name, value]));
-  const resolved = resolveProvider({ ...providerChoice({ ...setup, env }, { provider, model: 'any' }), api });
+  const resolved = resolveProvider({ ...providerChoice({ ...setup, env }, { provider, model: 'any', baseUrl }), api });
   return resolved.ok && resolved.ref.api === api ? resolved.endpoint : { quirks: {} };
 }

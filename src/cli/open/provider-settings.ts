@@ -3,8 +3,9 @@ import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js
 import type { ProviderChoice } from '../../providers/catalog.js';
 import type { Setup } from '../setup.js';
 
-/** Which model: from options and configuration, or from the row of the session that is resumed. */
-export interface ModelWish { readonly provider: string | null; readonly model: string | null }
+/** Which model: from options and configuration, or what a session goes on with. `baseUrl` and `api` are those of a session that stays where it is; absent:
+ *  the provider's, as it is configured. */
+export interface ModelWish { readonly provider: string | null; readonly model: string | null; readonly baseUrl?: string | undefined; readonly api?: ProviderChoice['api'] }
 
 /** What the settings say. A model that names its provider wins over a `provider` from a layer below: `-m anthropic/…` means Anthropic, whatever the file says. */
 export function configuredWish(setup: Setup): ModelWish {
@@ -57,6 +58,17 @@ function wishOf(setup: Setup, leaves: readonly Leaf[]): ModelWish {
 
 /** The provider that a model's first segment names. */
 function namedBy(setup: Setup, model: string | null): string | null {
-  const [first = ''] = (model ?? '').split('/');
-  return Object.hasOwn(mergePresets(builtInPresets, setup.config.provider.custom), first) ? first : null;
+  return splitName(setup, model ?? '')[0];
+}
+
+/** `[provider/]model` as its two parts; null for one that is not there. */
+export function splitName(setup: Setup, name: string): readonly [provider: string | null, model: string | null] {
+  const [first = '', ...rest] = name.split('/');
+  const isProvider = Object.hasOwn(mergePresets(builtInPresets, setup.config.provider.custom), first);
+  return isProvider ? [first, rest.join('/') || null] : [null, name || null];
+}
+
+/** True for a setting that the command line gives. */
+export function isSaid(setup: Setup, key: string): boolean {
+  return ['flag', 'set'].includes(setup.loaded.origins[key]?.kind ?? '');
 }

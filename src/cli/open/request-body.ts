@@ -15,7 +15,7 @@ export async function requestBody(setup: Setup, { row, events, wire, prompt }: B
   const last = events.at(-1)?.seq ?? 0;
   const turn: readonly Event[] = prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
   const api = wire as Exclude<Api, 'offline'>;
-  const endpoint = endpointFor(setup, row.provider, api);
+  const endpoint = endpointFor(setup, row, api);
   const conversation = project([...events, ...turn]);
   const chosen = createTextProtocol().wire(await wireOf(api), conversation, endpoint.quirks);
   return JSON.stringify(chosen.request(conversation, {

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { ModelRef } from '../../core/conversation.js';
 import type { Event } from '../../core/event.js';
 import { ulid } from '../../core/ids.js';
 import type { SessionRow, Store } from '../../core/store.js';
@@ -13,6 +14,8 @@ export interface SessionWish {
   readonly fork: boolean;
   /** Go on from right after this event: in a fork by leaving out what follows, else by a rewind. */
   readonly at?: number;
+  /** The model in use where the wish comes from within a REPL, whose command line was meant for another session. */
+  readonly after?: ModelRef;
 }
 
 export interface OpenedSession {
@@ -27,9 +30,11 @@ export function newSessionId(now: () => number): string {
   return ulid(now(), randomBytes(16));
 }
 
-/** Finds, forks or makes the session and takes its lease. Throws a `CliError` with exit code 7 where that cannot be. */
-export async function openSession(store: Store, wish: SessionWish, fresh: SessionRow): Promise<OpenedSession> {
+/** Finds, forks or makes the session and takes its lease. `refuse` throws where a session that was found must not go on. Throws a `CliError` with exit
+ *  code 7 where that cannot be. */
+export async function openSession(store: Store, wish: SessionWish, fresh: SessionRow, refuse: (found: SessionRow) => Promise<unknown> = () => Promise.resolve()): Promise<OpenedSession> {
   const found = await wanted(store, wish, fresh);
+  if (found !== null) await refuse(found);
   const movedFrom = found !== null && hasMoved(found, fresh) ? found.cwd : null;
   if (found === null) {
     if (wish.fork || wish.at !== undefined) throw new CliError(exit.usage, `${wish.fork ? '--fork' : '--at'} needs a session`, 'Use it with -c or -r <session>.');

@@ -2,14 +2,14 @@ import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { SessionRow } from '../../core/store.js';
 
-/** A session outside the store. */
-export interface ExportedSession { readonly row: SessionRow; readonly events: readonly Event[] }
+/** A session outside the store. `writtenAddress`: the base URL that a file names, which is not trusted and no part of the row. */
+export interface ExportedSession { readonly row: SessionRow; readonly events: readonly Event[]; readonly writtenAddress?: string }
 
 /** The canonical form: a line for the session, then one for each event, in order. `readJsonl` reads it back. */
 export function toJsonl({ row, events }: ExportedSession): string {
   const head = {
     type: 'session', format: 'agent-session', version: 1, id: row.id, parent_id: row.parentId, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
-    created_at: row.createdAt, updated_at: row.updatedAt,
+    api: row.api ?? null, base_url: row.baseUrl ?? null, created_at: row.createdAt, updated_at: row.updatedAt,
   };
   return [head, ...events.map((event) => ({ type: 'event', seq: event.seq, kind: event.kind, content: event.content, data: event.data ?? null, created_at: event.createdAt }))]
     .map((line) => `${JSON.stringify(line)}\n`).join('');
@@ -18,15 +18,18 @@ export function toJsonl({ row, events }: ExportedSession): string {
 /** Throws an Error that names the line and what is wrong with it. Lines of a type it does not know are passed over. */
 export function readJsonl(text: string): ExportedSession {
   let row: SessionRow | null = null;
+  let address: unknown = null;
   const events: Event[] = [];
   for (const [index, line] of text.split('\n').entries()) {
     if (line.trim() === '') continue;
     const value = parseLine(line, index + 1);
-    if (row === null) row = sessionOf(value, index + 1);
-    else if (value.type === 'event') events.push(eventOf(value, index + 1, events.at(-1)?.seq ?? 0));
+    if (row === null) {
+      row = sessionOf(value, index + 1);
+      address = value.base_url;
+    } else if (value.type === 'event') events.push(eventOf(value, index + 1, events.at(-1)?.seq ?? 0));
   }
   if (row === null) throw new Error('the file is empty');
-  return { row, events };
+  return { row, events, ...(typeof address === 'string' ? { writtenAddress: address } : {}) };
 }
 
 type Line = Readonly<Record<string, unknown>>;

@@ -4,7 +4,7 @@ import { StoreError } from '../../store/store-error.js';
 import { CliError, exit } from '../cli-error.js';
 import { readJsonl, type ExportedSession } from './export-jsonl.js';
 import type { RootOptions } from '../options.js';
-import { withStore } from './record-opening.js';
+import { oneLine, withStore } from './record-opening.js';
 import { newSessionId } from '../open/session-files.js';
 
 type Options = RootOptions & { readonly asNew?: boolean };
@@ -21,8 +21,15 @@ export async function importSession(file: string, options: Options): Promise<num
       throw error;
     }
     process.stdout.write(`${row.id}\n`);
+    if (row.provider !== null && row.provider !== 'offline') process.stderr.write(`agent: ${untrusted(row.provider, read.writtenAddress)}\n`);
     return exit.done;
   });
+}
+
+/** A file may name any server: what is said in a session goes only where this user's own settings or command line say. */
+function untrusted(provider: string, address: string | undefined): string {
+  const named = address === undefined ? 'An imported session has no address' : `The address in the file, ${oneLine(address)}, is not trusted`;
+  return `${named}: the session goes on where \`${oneLine(provider)}\` is configured to be, or where --base-url says.`;
 }
 
 function readSession(path: string, shown: string): ExportedSession {

@@ -36,7 +36,8 @@ async function change(setup: Setup, desk: SessionDesk, name: string, context: Co
   context.refresh();
   const dropped = before.provider !== resolved.ref.provider || before.api !== resolved.ref.api || before.model !== resolved.ref.model;
   const reasoning = dropped && session.events().some((event) => event.kind === 'assistant' && typeof event.data === 'object' && event.data !== null && 'reasoning' in event.data);
-  context.notice('info', `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}.${reasoning ? ' Reasoning of the model before is not sent to it.' : ''}`);
+  const at = resolved.ref.baseUrl === before.baseUrl || resolved.ref.baseUrl === undefined ? '' : ` at ${resolved.ref.baseUrl}`;
+  context.notice('info', `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}${at}.${reasoning ? ' Reasoning of the model before is not sent to it.' : ''}`);
 }
 
 async function pickModel(setup: Setup, desk: SessionDesk, context: CommandContext): Promise<string | null> {

@@ -37,7 +37,7 @@ export async function openDesk(bench: Workbench, wish: SessionWish): Promise<Ses
       title = next;
     },
     open: async (next) => {
-      const opened = await assemble(bench, next, true);
+      const opened = await assemble(bench, { ...next, after: current.session.ref() }, true);
       const old = current;
       current = opened;
       ({ title } = opened.row);
