@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { evaluatedCommands, evaluatedReaders } from './evaluated-commands.js';
 import { furtherCommands } from './further-commands.js';
 import { harmCommands } from './harm-commands.js';
 import { hiddenCommands } from './hidden-commands.js';
@@ -11,8 +12,10 @@ import { readerCommands } from './reader-commands.js';
 import { readerDailyCommands } from './reader-daily-commands.js';
 import { readerLineCommands } from './reader-line-commands.js';
 
-const dangerous = { ...harmCommands, ...leakCommands, ...hiddenCommands, ...optionCommands, ...mixedCommands, ...furtherCommands };
-const readers = [...readerCommands, ...readerLineCommands, ...readerDailyCommands];
+const dangerous = {
+  ...harmCommands, ...leakCommands, ...hiddenCommands, ...optionCommands, ...mixedCommands, ...furtherCommands, ...evaluatedCommands,
+};
+const readers = [...readerCommands, ...readerLineCommands, ...readerDailyCommands, ...evaluatedReaders];
 
 function rowsOf(classes: Readonly<Record<string, readonly string[]>>): readonly { readonly name: string; readonly commands: readonly string[] }[] {
   return Object.entries(classes).map(([name, commands]) => ({ name, commands }));

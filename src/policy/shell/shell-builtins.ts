@@ -1,6 +1,8 @@
 import { change, danger, pathsOf, quoted, unanalysable } from './shell-findings.js';
 import { isFetched } from './shell-fetched.js';
-import { setFindings } from './shell-environment.js';
+import { filledFindings, setFindings } from './shell-environment.js';
+import { letFindings } from './shell-expansions.js';
+import { parseOptions, valuesOf } from './shell-options.js';
 import { printsNamesOnly, shellText } from './shell-wrappers.js';
 import { writtenFindings } from './shell-written.js';
 import { namesSecret } from './shell-words.js';
@@ -10,8 +12,8 @@ export const builtinHandlers: ReadonlyMap<string, Handler> = new Map<string, Han
   ['eval', evaluate], ['trap', trap], ['alias', alias], ['enable', (call) => (call.args.length === 0 ? [] : danger(call, 'changes what builtin commands are'))],
   ['source', source], ['.', source], ['cd', changeFolder], ['pushd', changeFolder], ['printenv', printenv],
   ['export', declare], ['declare', declare], ['typeset', declare], ['local', declare], ['readonly', declare], ['let', arithmetic], ['set', set], ['shopt', shopt],
-  ['unset', unset], ['printf', printf], ['read', read], ['mapfile', read], ['readarray', read], ['test', bracket], ['[', bracket],
-  ['hash', (call) => (call.args.some(({ text }) => text.startsWith('-p')) ? danger(call, 'changes which program a name runs') : [])],
+  ['unset', unset], ['printf', printf], ['read', read], ['mapfile', mapfile], ['readarray', mapfile], ['getopts', getopts],
+  ['wait', wait], ['jobs', jobs], ['test', bracket], ['[', bracket], ['hash', hash],
   ['bind', (call) => danger(call, 'binds keys to commands')], ['complete', (call) => danger(call, 'installs a completion command')], ['compgen', compgen], ['fc', (call) => danger(call, 'runs commands again')],
   ['history', (call) => (call.args.some(({ text }) => /^-[cdw]/.test(text)) ? danger(call, 'changes the history') : change(call, 'prints the history'))],
   ['kill', kill], ['ulimit', (call) => (call.args.some(({ text }) => /^\d+$|^unlimited$/.test(text)) ? change(call, 'changes limits') : [])], ['umask', (call) => (call.args.length === 0 || call.args[0]?.text === '-S' ? [] : change(call, 'changes the mode of new files'))],
@@ -76,7 +78,8 @@ function declare(call: Invocation): readonly Finding[] {
   if (/[in]/.test(flags) && call.name !== 'export') return unanalysable(`${call.name} ${flags} evaluates what it assigns`);
   if (words.length === 0 && !/[fF]/.test(flags) && call.name !== 'local') return dump(call);
   if (flags.includes('p')) return printed(words, call);
-  if (words.some(({ text }) => /^\w+\[.*[$`]/s.test(text) || /^\w*\0/.test(text))) return unanalysable('an assignment whose name is evaluated');
+  const evaluated = words.some(({ text }) => /^\w+\[(?!\d+\])[^=]*(?:=|$)|^\w*\0/.test(text));
+  if (evaluated) return unanalysable('an assignment whose name or index is evaluated');
   const steering = words.flatMap((word) => assigned(word, call));
   return steering.length === 0 && words.length > 0 && exports ? change(call, 'changes the environment of later commands') : steering;
 }
@@ -96,6 +99,8 @@ function dump(call: Invocation): readonly Finding[] {
 
 function set(call: Invocation): readonly Finding[] {
   if (/(?:^| )(?:\+o history|-o nohistory|\+H)(?: |$)/.test(call.args.map(({ text }) => text).join(' '))) return danger(call, 'keeps what is done out of the history');
+  const keyword = call.args.some(({ text }) => /^-[a-zA-Z]*k|^keyword$/.test(text)) && call.args[0]?.text !== '--';
+  if (keyword) return danger(call, 'makes words behind a command change its variables');
   return call.args.length === 0 ? dump(call) : [];
 }
 
@@ -107,33 +112,64 @@ function shopt(call: Invocation): readonly Finding[] {
 }
 
 function arithmetic(call: Invocation): readonly Finding[] {
-  return call.args.every((arg) => !arg.dynamic && /^(?:\w+=)?[\d\s+*/%()-]+$|^\w+(?:\+\+|--)$/.test(arg.text)) ? [] : unanalysable('let evaluates what it is given');
+  return call.args.flatMap((arg) => letFindings(arg.text, call.scan));
 }
 
 function unset(call: Invocation): readonly Finding[] {
   const history = call.args.find(({ text }) => /^HIST\w+$|^PROMPT_COMMAND$/.test(text));
   if (history) return danger(call, 'keeps what is done out of the history');
-  return call.args.some((arg) => arg.text.includes('[') && !/^\w+\[\d+\]$/.test(arg.text)) ? unanalysable('unset evaluates an index') : [];
+  const unknown = call.args.some((arg) => arg.dynamic || (arg.text.includes('[') && !/^\w+\[\d+\]$/.test(arg.text)));
+  if (unknown) return unanalysable('unset evaluates an index, or drops what is known only when it runs');
+  const names = call.args[0]?.text === '-f' ? [] : call.args.flatMap(({ values }) => values);
+  const decides = names.some((name) => /^(?:PATH|GIT_CONFIG_\w+)$/.test(name));
+  return decides ? danger(call, 'drops what decides where programs are found') : [];
 }
 
 function printf(call: Invocation): readonly Finding[] {
-  const at = call.args.findIndex(({ text }) => text.startsWith('-v'));
-  const name = at === 0 ? call.args[0]?.text.slice(2) || call.args[1]?.text || '' : 'x';
-  if (!/^\w+$/.test(name)) return unanalysable('printf -v evaluates an index');
-  return at === 0 ? setFindings(name, '', call.scan) : [];
+  const [first, second] = call.args;
+  if (first?.text.startsWith('-v') !== true) return [];
+  const values = first.values.map((value) => value.slice(2));
+  const name = first.text === '-v' ? second : { ...first, text: first.text.slice(2), values };
+  return name ? filledFindings(name, call.scan) : [];
+}
+
+function hash(call: Invocation): readonly Finding[] {
+  return call.args.some(({ text }) => /^-\w*p/.test(text)) ? danger(call, 'changes which program a name runs') : [];
 }
 
 function read(call: Invocation): readonly Finding[] {
-  if (call.name !== 'read' && call.args.some(({ text }) => /^-[^-]*C/.test(text))) return unanalysable(`${call.name} -C runs a command`);
-  const names = call.args.filter(({ text }) => !text.startsWith('-'));
-  if (names.some(({ text }) => text.includes('[') || text.includes('\0'))) return unanalysable(`${call.name} evaluates an index`);
-  return names.flatMap(({ text }) => setFindings(text, '', call.scan));
+  const options = parseOptions(call.args, '-a -d -i -n -N -p -t -u');
+  return [...options.operands, ...valuesOf(options, '-a')].flatMap((arg) => filledFindings(arg, call.scan));
 }
 
+function mapfile(call: Invocation): readonly Finding[] {
+  const options = parseOptions(call.args, '-d -n -O -s -u -C -c');
+  if (valuesOf(options, '-C').length > 0) return unanalysable(`${call.name} -C runs a command`);
+  return options.operands.flatMap((arg) => filledFindings(arg, call.scan));
+}
+
+function getopts(call: Invocation): readonly Finding[] {
+  const words = call.args[0]?.text === '--' ? call.args.slice(1) : call.args;
+  return words.slice(1, 2).flatMap((arg) => filledFindings(arg, call.scan));
+}
+
+function wait(call: Invocation): readonly Finding[] {
+  return valuesOf(parseOptions(call.args, '-p'), '-p').flatMap((arg) => filledFindings(arg, call.scan));
+}
+
+/** `jobs -x command` runs the command. */
+function jobs(call: Invocation): readonly Finding[] {
+  const at = call.args.findIndex(({ text }) => /^-\w*x/.test(text));
+  return at < 0 ? [] : [...call.argv(call.args.slice(at + 1)), ...change(call, 'runs a command')];
+}
+
+/** `-v` and `-R` evaluate an index, wherever in the test they stand. */
 function bracket(call: Invocation): readonly Finding[] {
-  const at = call.args.findIndex(({ text }) => text === '-v' || text === '-R');
-  const name = call.args[at + 1]?.text ?? '';
-  return at >= 0 && call.args.length - (call.name === '[' ? 1 : 0) <= 3 && !/^\w+$/.test(name) ? unanalysable(`${call.name} -v evaluates an index`) : [];
+  const evaluates = call.args.some((arg, index) => {
+    const before = call.args[index - 1]?.text;
+    return (before === '-v' || before === '-R') && !/^(?:\w+|[!=]?=|\])$/.test(arg.text);
+  });
+  return evaluates ? unanalysable(`${call.name} -v evaluates an index`) : [];
 }
 
 function compgen(call: Invocation): readonly Finding[] {

@@ -1,10 +1,9 @@
-import type { Assignment } from 'unbash';
-import { quoted } from './shell-findings.js';
-import type { Finding, Scan } from './shell-types.js';
+import { quoted, unanalysable } from './shell-findings.js';
+import type { Arg, Finding, Scan } from './shell-types.js';
 
 /** Variables by which a program is made to load or run something else, or to talk to someone else. */
 const steering = new RegExp(`^(?:${[
-  'LD_\\w+', 'DYLD_\\w+', 'PATH', 'CDPATH', 'BASH_ENV', 'ENV', 'IFS', 'PS[0-4]', 'PROMPT_COMMAND', 'SHELLOPTS', 'BASHOPTS', 'BASH_FUNC_\\w+', 'BASH_LOADABLES_PATH', 'BASH_XTRACEFD', 'EXECIGNORE', 'GLOBIGNORE', 'INPUTRC', 'SHELL', 'HOME', 'ZDOTDIR', 'XDG_\\w+', 'FCEDIT', 'COMSPEC',
+  'LD_\\w+', 'DYLD_\\w+', 'PATH', 'CDPATH', 'BASH_ENV', 'BASH_CMDS', 'BASH_ALIASES', 'TEXTDOMAIN\\w*', 'ENV', 'IFS', 'PS[0-4]', 'PROMPT_COMMAND', 'SHELLOPTS', 'BASHOPTS', 'BASH_FUNC_\\w+', 'BASH_LOADABLES_PATH', 'BASH_XTRACEFD', 'EXECIGNORE', 'GLOBIGNORE', 'INPUTRC', 'SHELL', 'HOME', 'ZDOTDIR', 'XDG_\\w+', 'FCEDIT', 'COMSPEC',
   'GIT_(?!AUTHOR_|COMMITTER_|TERMINAL_PROMPT|TRACE$|OPTIONAL_LOCKS|LFS_SKIP|MERGE_AUTOEDIT)\\w+', 'SSH_\\w+', 'SUDO_\\w+', 'PAGER', '\\w+PAGER', 'MANOPT', 'MANPATH', 'EDITOR', 'VISUAL', '\\w+_EDITOR', 'BROWSER', 'LESS\\w*', 'MORE',
   'NODE_(?!ENV$|DEBUG$|NO_WARNINGS$|DISABLE_COLORS$)\\w+', 'ELECTRON_RUN_AS_NODE', 'TSX_\\w+', 'TS_NODE_\\w+', 'DENO_\\w+', 'BUN_\\w+', 'PYTHON(?!UNBUFFERED$|DONTWRITEBYTECODE$|HASHSEED$|IOENCODING$|UTF8$|FAULTHANDLER$)\\w+', 'PERL5?\\w*', 'RUBY\\w*', 'GEM_\\w+', 'BUNDLE_\\w+', 'PHP\\w*', 'LUA_\\w+', 'GUILE_\\w+', 'R_\\w+', 'JULIA_\\w+', 'ERL_\\w+', 'ELIXIR_\\w+',
   'JAVA_TOOL_OPTIONS', '_JAVA_OPTIONS', 'JDK_JAVA_OPTIONS', 'JAVA_OPTS', 'CLASSPATH', 'MAVEN_\\w+', 'GRADLE_\\w+', 'SBT_\\w+', 'GOFLAGS', 'GOPROXY', 'GOPRIVATE', 'GONOSUM\\w*', 'GOSUMDB', 'GOINSECURE', 'GOTOOLCHAIN', 'RUSTC\\w*', 'RUSTFLAGS', 'RUSTUP_\\w+', 'CARGO_(?!TERM_\\w+$|TARGET_DIR$|INCREMENTAL$)\\w+', 'MAKEFLAGS', 'MAKEFILES', 'GNUMAKEFLAGS', 'MFLAGS',
@@ -21,19 +20,33 @@ const disarmed = new Map([['PAGER', /^(?:cat)?$/], ['GIT_PAGER', /^(?:cat)?$/], 
 
 const history = /^HIST(?:FILE|SIZE|FILESIZE|CONTROL|IGNORE)$/;
 
-/** An assignment, before a command or alone. */
-export function assignmentFindings(node: Assignment, scan: Scan): readonly Finding[] {
-  if (node.index && /\$\(|`/.test(node.index.text)) return [{ risk: 'dangerous', reason: `cannot be analysed: the index in ${quoted(node.text)}`, fixed: true }];
-  const value = node.value.type === 'Word' ? node.value.text : '';
-  return setFindings(node.name, value.replace(/^(["'])(.*)\1$/s, '$2'), scan);
+/** Variables whose value bash evaluates as arithmetic when it is assigned. */
+const evaluated = /^(?:S?RANDOM|SECONDS|HISTCMD|OPTIND|LINENO)$/;
+
+/** A builtin command fills the variable that the word `arg` names, with what is known only when it runs. */
+export function filledFindings(arg: Arg, scan: Scan): readonly Finding[] {
+  return arg.values.flatMap((name) => {
+    if (arg.dynamic || name.includes('\0')) return unanalysable('a variable is filled whose name is not known');
+    const index = name.includes('[') && !/^\w+\[\d+\]$/.test(name);
+    if (index) return unanalysable(`the index in ${quoted(name)} is evaluated`);
+    return setFindings(name, null, scan);
+  });
 }
 
-/** Setting the variable `name`; also used for `env NAME=value` and `export`. */
-export function setFindings(name: string, value: string, scan: Scan): readonly Finding[] {
+/** Setting the variable `target`, with or without an index behind it; also used for `env NAME=value` and `export`. `given` is null
+ *  where the value is known only when it runs. */
+export function setFindings(target: string, given: string | null, scan: Scan): readonly Finding[] {
+  const name = target.replace(/(?:\[.*)?\+?$/s, '');
+  const value = given ?? '';
+  if (evaluated.test(name)) return evaluatedFindings(name, given);
   if (history.test(name) && disarmed.get(name)?.test(value) !== true) return [{ risk: 'dangerous', reason: `sets ${name}: what is done is kept out of the history`, fixed: true }];
   if (!steering.test(name) || disarmed.get(name)?.test(value) === true) return [];
   if (name === 'HOME' && value.startsWith(scan.context.workspace)) return [{ risk: 'mutating', reason: `sets ${name}` }];
   return [{ risk: 'dangerous', reason: `sets ${name}, which decides what other programs load or run`, fixed: true }];
+}
+
+function evaluatedFindings(name: string, given: string | null): readonly Finding[] {
+  return given !== null && /^\d*$/.test(given) ? [] : unanalysable(`${name} evaluates what is assigned to it`);
 }
 
 /** True for a variable that changes nothing but how output looks, or is set to what switches a program off. */

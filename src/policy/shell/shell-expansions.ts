@@ -1,5 +1,6 @@
-import type { ArithmeticExpression, ParameterExpansionPart, TestExpression, Word, WordPart } from 'unbash';
-import { unanalysable } from './shell-findings.js';
+import type { ArithmeticExpression, Assignment, ParameterExpansionPart, TestExpression, Word, WordPart } from 'unbash';
+import { setFindings } from './shell-environment.js';
+import { quoted, unanalysable } from './shell-findings.js';
 import type { Finding, Scan } from './shell-types.js';
 
 const numeric = /^[\d\s#]*$|^0x[\da-f]+$/i;
@@ -11,7 +12,9 @@ export function expansionFindings(part: ParameterExpansionPart, scan: Scan): rea
   if (index && !plainIndex(index, scan)) return unanalysable(`the index in ${part.text} is evaluated when it runs`);
   if (part.prefix === '!' && operation?.type !== 'Names' && !isListOfKeys(index)) return unanalysable(`${part.text} names a variable by the value of another`);
   const why = operation ? operationProblem(operation, scan) : null;
-  return why === null ? [] : unanalysable(`${part.text} ${why}`);
+  if (why !== null) return unanalysable(`${part.text} ${why}`);
+  const assigns = operation?.type === 'Default' && operation.operator.endsWith('=');
+  return assigns ? setFindings(part.parameter, operation.operand.value, scan) : [];
 }
 
 type Operation = NonNullable<ParameterExpansionPart['operation']>;
@@ -30,12 +33,36 @@ function operationProblem(operation: Operation, scan: Scan): string | null {
   }
 }
 
+/** An assignment, before a command or alone. */
+export function assignmentFindings(node: Assignment, scan: Scan): readonly Finding[] {
+  const plain = node.value.type === 'Word' || node.value.elements.every(({ text }) => plainElement(text, scan));
+  const indexed = (node.index && !plainIndex(node.index, scan)) || !plain;
+  if (indexed) return unanalysable(`the index in ${quoted(node.text)} is evaluated when it runs`);
+  const value = node.value.type === 'Word' ? node.value.text : '';
+  return setFindings(node.name, value.replace(/^(["'])(.*)\1$/s, '$2'), scan);
+}
+
 function isListOfKeys(index: Word | undefined): boolean {
   return index?.text === '@' || index?.text === '*';
 }
 
+/** True for an index that arithmetic reads as a number, or that can only be a key: it holds no name that the script assigns. */
 function plainIndex(index: Word, scan: Scan): boolean {
-  return isListOfKeys(index) || numericWord(index, scan) || /^"?[\w.-]+"?$/.test(index.text) && /^\D/.test(index.text) && !scan.variables.has(index.text);
+  return isListOfKeys(index) || numericWord(index, scan) || plainKey(index.text, scan);
+}
+
+function plainKey(text: string, scan: Scan): boolean {
+  const bare = text.replace(/^(["'])(.*)\1$/s, '$2');
+  const names = [...bare.matchAll(/[A-Za-z_]\w*/g)];
+  return /^[\w .:/-]+$/.test(bare) && names.every(([name]) => scan.variables.get(name)?.numeric ?? true);
+}
+
+/** The same for the element of a list in parentheses, which may name its index: `[key]=value`. */
+function plainElement(text: string, scan: Scan): boolean {
+  const index = /^\[(.*?)\]\+?=/s.exec(text)?.[1];
+  const variable = /^"?\$\{?(\w+)\}?"?$/.exec(index ?? '')?.[1];
+  if (index === undefined || plainKey(index, scan)) return true;
+  return variable !== undefined && scan.variables.get(variable)?.numeric === true;
 }
 
 function hidesCommand(word: Word | undefined): boolean {
@@ -45,7 +72,13 @@ function hidesCommand(word: Word | undefined): boolean {
 /** True for a word that arithmetic reads as a number and nothing else. */
 export function numericWord(word: Word, scan: Scan): boolean {
   if (!word.parts) return numericText(word.value.trim(), scan);
-  return word.parts.every((part) => numericPart(part, scan));
+  return numericParts(word.parts, scan);
+}
+
+/** Beside other parts a name is only the beginning or the end of one: `a$i` may be any variable. */
+function numericParts(parts: readonly WordPart[], scan: Scan): boolean {
+  const alone = parts.length === 1;
+  return parts.every((part) => (part.type === 'Literal' && !alone ? numeric.test(part.value.trim()) : numericPart(part, scan)));
 }
 
 function numericPart(part: WordPart, scan: Scan): boolean {
@@ -53,11 +86,16 @@ function numericPart(part: WordPart, scan: Scan): boolean {
     case 'Literal': return numericText(part.value.trim(), scan);
     case 'SimpleExpansion': return /^\$[?#$!]$/.test(part.text) || scan.variables.get(part.text.slice(1))?.numeric === true;
     case 'ParameterExpansion': return part.prefix === '#' || (!part.operation && scan.variables.get(part.parameter)?.numeric === true);
-    case 'DoubleQuoted': return part.parts.every((inner) => numericPart(inner, scan));
+    case 'DoubleQuoted': return numericParts(part.parts, scan);
     case 'ArithmeticExpansion': return true;
-    case 'CommandExpansion': return countsOnly.test(part.text);
+    case 'CommandExpansion': return isCount(part.text, scan);
     default: return false;
   }
+}
+
+/** A substitution that prints a number and nothing else. */
+export function isCount(text: string, scan: Scan): boolean {
+  return countsOnly.test(text) && !['wc', 'nproc', 'date', 'expr'].some((name) => scan.functions.has(name));
 }
 
 function numericText(text: string, scan: Scan): boolean {
@@ -68,7 +106,39 @@ function numericText(text: string, scan: Scan): boolean {
  *  script itself fills with numbers are harmless. */
 export function arithmeticFindings(expression: ArithmeticExpression | undefined, text: string, scan: Scan): readonly Finding[] {
   if (!expression) return /^[\s\d+*/%()<>=!&|^~-]*$/.test(text) ? [] : unanalysable(`the arithmetic ${text}`);
-  return harmlessArithmetic(expression, scan) ? [] : unanalysable(`the arithmetic ${text} evaluates values known only when it runs`);
+  const harmless = harmlessArithmetic(expression, scan);
+  if (!harmless) return unanalysable(`the arithmetic ${text} evaluates values known only when it runs`);
+  return assignedIn(expression).flatMap((name) => setFindings(name, '0', scan));
+}
+
+/** The variables that arithmetic assigns. */
+function assignedIn(node: ArithmeticExpression): readonly string[] {
+  switch (node.type) {
+    case 'ArithmeticBinary': return [...target(node.operator, node.left), ...assignedIn(node.left), ...assignedIn(node.right)];
+    case 'ArithmeticUnary': return [...target(node.operator, node.operand), ...assignedIn(node.operand)];
+    case 'ArithmeticTernary': return [node.test, node.consequent, node.alternate].flatMap(assignedIn);
+    case 'ArithmeticGroup': return assignedIn(node.expression);
+    case 'ArithmeticWord':
+    case 'ArithmeticCommandExpansion': return [];
+    default: node satisfies never; return [];
+  }
+}
+
+function target(operator: string, node: ArithmeticExpression): readonly string[] {
+  return /^(?:[-+*/%&|^]|<<|>>)?=$|^\+\+$|^--$/.test(operator) && node.type === 'ArithmeticWord' ? [node.value.trim()] : [];
+}
+
+/** A text that `let` evaluates: operators, numbers and variables that the script itself fills with numbers. */
+export function letFindings(text: string, scan: Scan): readonly Finding[] {
+  const read = [...text.replace(/[A-Za-z_]\w*\s*=(?!=)/g, ' ').matchAll(/[A-Za-z_]\w*/g)];
+  const numbers = read.every(([name]) => scan.variables.get(name)?.numeric === true);
+  const plain = /^[\w\s+*/%()<>=!&|^~?:,-]+$/.test(text) && numbers;
+  return plain ? letTargets(text).flatMap((name) => setFindings(name, '0', scan)) : unanalysable('let evaluates what it is given');
+}
+
+/** The variables that a text for `let` assigns. */
+export function letTargets(text: string): readonly string[] {
+  return [...text.matchAll(/[A-Za-z_]\w*(?=\s*(?:[-+*/%&|^]|<<|>>)?=(?!=))/g)].map(([name]) => name);
 }
 
 function harmlessArithmetic(node: ArithmeticExpression, scan: Scan): boolean {
@@ -77,8 +147,8 @@ function harmlessArithmetic(node: ArithmeticExpression, scan: Scan): boolean {
     case 'ArithmeticUnary': return harmlessArithmetic(node.operand, scan);
     case 'ArithmeticTernary': return [node.test, node.consequent, node.alternate].every((inner) => harmlessArithmetic(inner, scan));
     case 'ArithmeticGroup': return harmlessArithmetic(node.expression, scan);
-    case 'ArithmeticWord': return node.parts ? node.parts.every((part) => numericPart(part, scan)) : numericText(node.value.trim(), scan);
-    case 'ArithmeticCommandExpansion': return countsOnly.test(node.text);
+    case 'ArithmeticWord': return node.parts ? numericParts(node.parts, scan) : numericText(node.value.trim(), scan);
+    case 'ArithmeticCommandExpansion': return isCount(node.text, scan);
     default: node satisfies never; return false;
   }
 }

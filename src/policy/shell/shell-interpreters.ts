@@ -128,6 +128,9 @@ function shell(call: Invocation): readonly Finding[] {
   const first = args.findIndex(({ text }) => !/^[-+]/.test(text));
   const file = args[first];
   if (args.some(({ text }) => /^--(?:rcfile|init-file)/.test(text))) return danger(call, 'runs a start-up file of choice');
+  const before = call.args.slice(0, Math.max(0, call.args.findIndex(({ text }) => !/^[-+]|^keyword$/.test(text))));
+  const keyword = before.some(({ text }) => /^-[a-zA-Z]*k|^keyword$/.test(text));
+  if (keyword) return danger(call, 'makes words behind a command change its variables');
   if (at >= 0 && (first < 0 || at < first)) return inlineShell(args, at, call);
   if (!file || args.some(({ text }) => /^-[a-z]*s/.test(text))) return shellInput(call);
   return isInput(file) ? danger(call, 'runs what it is sent as a program') : runsFile(file, call);

@@ -1,11 +1,14 @@
 import type { Redirect, WordPart } from 'unbash';
+import { filledFindings } from './shell-environment.js';
 import { pathsOf, quoted, secretIn, writeTo } from './shell-findings.js';
-import { resolveWord, secretVariableIn } from './shell-words.js';
+import { literalArg, resolveWord, secretVariableIn } from './shell-words.js';
 import type { Arg, Finding, Scan } from './shell-types.js';
 
 /** What a redirect reads, overwrites or connects to. */
 export function redirectFindings(node: Redirect, scan: Scan): readonly Finding[] {
-  if (!node.target) return [];
+  const { descriptor } = node;
+  const named = descriptor?.type === 'FileDescriptorVariable' ? filledFindings(literalArg(descriptor.name), scan) : [];
+  if (!node.target || named.length > 0) return named;
   const args = resolveWord(node.target, scan);
   return args.flatMap((arg) => oneTarget(node.operator, arg, node, scan));
 }

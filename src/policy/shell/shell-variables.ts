@@ -1,4 +1,7 @@
-import { forEachChild, type Assignment, type SyntaxNode, type Word } from 'unbash';
+import {
+  forEachChild, type ArithmeticBinary, type Assignment, type Command, type ParameterExpansionPart, type SyntaxNode, type Word,
+} from 'unbash';
+import { isCount, letTargets } from './shell-expansions.js';
 import { resolveWord } from './shell-words.js';
 import type { Scan, Variable } from './shell-types.js';
 
@@ -14,8 +17,11 @@ export function collectNames(root: SyntaxNode, scan: Scan): void {
       case 'Assignment': assign(node, scan); break;
       case 'For': loop(node.name.value, node.wordlist, scan); break;
       case 'Select': forget(node.name.value, scan); break;
+      case 'Coproc': forget(node.name?.value ?? 'COPROC', scan); break;
+      case 'FileDescriptorVariable': entry(node.name, scan).known = false; break;
+      case 'ParameterExpansion': preset(node, scan); break;
       case 'Command': filled(node.name?.value ?? '', node.args, scan); break;
-      case 'ArithmeticBinary': if (node.operator.endsWith('=') && node.left.type === 'ArithmeticWord' && !/^[=!<>]=$/.test(node.operator)) entry(node.left.value.trim(), scan); break;
+      case 'ArithmeticBinary': calculated(node, scan); break;
       case 'ArithmeticUnary': if (node.operator === '++' || node.operator === '--') counted(node.operand.type === 'ArithmeticWord' ? node.operand.value.trim() : '', scan); break;
       default: break;
     }
@@ -30,6 +36,11 @@ function entry(name: string, scan: Scan): Variable {
   const made: Variable = { values: new Set(), known: true, numeric: true, glob: false };
   scan.variables.set(name, made);
   return made;
+}
+
+function calculated({ operator, left }: ArithmeticBinary, scan: Scan): void {
+  const assigns = operator.endsWith('=') && !/^[=!<>]=$/.test(operator);
+  if (assigns && left.type === 'ArithmeticWord') entry(left.value.trim(), scan);
 }
 
 function counted(name: string, scan: Scan): void {
@@ -50,7 +61,7 @@ function assign(node: Assignment, scan: Scan): void {
 
 function add(name: string, word: Word, scan: Scan): void {
   const variable = entry(name, scan);
-  if (!numericValue.test(word.text)) variable.numeric = false;
+  if (!numericValue.test(word.text) && !isCount(word.text, scan)) variable.numeric = false;
   const args = resolveWord(word, scan);
   for (const arg of args) {
     if (arg.dynamic || arg.substitution !== 'none') variable.known = false;
@@ -65,9 +76,28 @@ function loop(name: string, wordlist: readonly Word[] | undefined, scan: Scan): 
   for (const word of wordlist) add(name, word, scan);
 }
 
-const fillers = new Set(['read', 'mapfile', 'readarray', 'getopts', 'printf', 'unset', 'local', 'declare', 'typeset', 'wait']);
+/** `${name:=value}` */
+function preset({ parameter, index, operation }: ParameterExpansionPart, scan: Scan): void {
+  if (operation?.type !== 'Default' || !operation.operator.endsWith('=')) return;
+  if (index) forget(parameter, scan);
+  else add(parameter, operation.operand, scan);
+}
 
-function filled(command: string, args: readonly { readonly type: string; readonly text: string }[], scan: Scan): void {
-  if (!fillers.has(command)) return;
-  for (const arg of args) if (arg.type === 'Word') forget(arg.text, scan);
+/** Builtin commands that fill variables, with those that they fill without being told. */
+const fillers = new Map([
+  ['read', 'REPLY'], ['mapfile', 'MAPFILE'], ['readarray', 'MAPFILE'], ['getopts', 'OPTARG'], ['printf', ''],
+  ['unset', ''], ['local', ''], ['declare', ''], ['typeset', ''], ['readonly', ''], ['export', ''], ['wait', ''],
+]);
+
+function filled(command: string, args: Command['args'], scan: Scan): void {
+  const untold = fillers.get(command);
+  if (command === 'let') for (const { text } of args) for (const name of letTargets(text)) entry(name, scan).known = false;
+  if (untold === undefined) return;
+  forget(untold, scan);
+  for (const arg of args) if (arg.type === 'Word') for (const name of named(arg)) forget(name, scan);
+}
+
+/** What a word may name as a variable: alone, behind the letters of an option (`-aname`), before a value or an index. */
+function named({ text, value }: Word): readonly string[] {
+  return [text, value, value.replace(/^-\w*?[apv]/, ''), value.replace(/[=[+].*$/s, '')];
 }

@@ -1,7 +1,7 @@
 import { forEachChild, type ArithmeticFor, type Command, type Function as FunctionNode, type HereDoc, type ParsedScript, type Pipeline, type Redirection, type Script, type SyntaxNode, type While } from 'unbash';
 import { judge } from './shell-judge.js';
-import { arithmeticFindings, expansionFindings, testFindings } from './shell-expansions.js';
-import { assignmentFindings, isBenignVariable, setFindings } from './shell-environment.js';
+import { arithmeticFindings, assignmentFindings, expansionFindings, testFindings } from './shell-expansions.js';
+import { filledFindings, isBenignVariable, setFindings } from './shell-environment.js';
 import { pathsOf, quoted, unanalysable } from './shell-findings.js';
 import { hereFindings, redirectFindings } from './shell-redirects.js';
 import { literalArg, resolveWord } from './shell-words.js';
@@ -22,9 +22,10 @@ export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
     case 'Pipeline': walkPipeline(node, scan, inner); return;
     case 'Function': walkFunction(node, scan, inner); return;
     case 'For':
-    case 'Select': report(scan, setFindings(node.name.value, '', scan)); break;
-    case 'While':
-    case 'ArithmeticFor': report(scan, endless(node)); break;
+    case 'Select': report(scan, setFindings(node.name.value, null, scan)); break;
+    case 'Coproc': if (node.name) report(scan, filledFindings(literalArg(node.name.value), scan)); break;
+    case 'While': report(scan, endless(node)); break;
+    case 'ArithmeticFor': report(scan, [...endless(node), ...loopFindings(node, scan)]); break;
     case 'Redirected': {
       const input = inputOf(node.redirects, scan);
       for (const redirect of node.redirects) walk(redirect, scan, inner);
@@ -49,6 +50,11 @@ export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
 
 function report(scan: Scan, findings: readonly Finding[]): void {
   scan.findings.push(...findings);
+}
+
+function loopFindings(node: ArithmeticFor, scan: Scan): readonly Finding[] {
+  const expressions = [node.initialize, node.test, node.update].filter((expression) => expression !== undefined);
+  return expressions.flatMap((expression) => arithmeticFindings(expression, 'of the loop', scan));
 }
 
 function walkScript(script: Script | ParsedScript, scan: Scan, place: Place): void {
@@ -165,12 +171,20 @@ function walkCommand(node: Command, scan: Scan, place: Place): void {
   if (scan.parts > maxParts) return;
   forEachChild(node, (child) => walk(child, scan, { ...place, piped: false, input: '', next: null }));
   if (!node.name) return;
+  report(scan, descriptorFindings(node));
   const own: Place = { ...place, piped: place.piped || feeds(node.redirects) || (remote.has(node.name.value) && node.redirects.some(({ operator }) => operator === '<')), input: `${place.input}${inputOf(node.redirects, scan)}` };
   const argv = argvOf(node, scan);
   if (scan.variables.has('IFS') && node.name.parts?.some(({ type }) => type === 'SimpleExpansion' || type === 'ParameterExpansion') === true) report(scan, unanalysable('a command name that is split by signs of choice'));
   report(scan, judge(argv, own, scan, node.prefix.some((part) => part.type === 'Assignment' && !isBenignVariable(part.name, part.value.type === 'Word' ? part.value.text : undefined))));
   keepWritten(node, argv, own.input, scan);
   if (fetchers.test(`${place.input} ${node.name.value}`)) for (const redirect of node.redirects) keepFetched(redirect, scan);
+}
+
+/** `{a[$(x)]}<file`: a word right before a redirect names the variable for its descriptor, and an index in it is evaluated. */
+function descriptorFindings(node: Command): readonly Finding[] {
+  const words = [node.name, ...node.args].filter((word) => word?.type === 'Word');
+  const found = words.find((word) => /^\{.*\[.*\}$/s.test(word.text) && node.redirects.some(({ pos }) => pos === word.end));
+  return found ? unanalysable(`the index in ${quoted(found.text)} is evaluated`) : [];
 }
 
 /** Programs for which a file as standard input is more than data. */
