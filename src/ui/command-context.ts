@@ -15,15 +15,16 @@ interface Parts {
   readonly onPrinted: () => void;
 }
 
-/** What the commands of the REPL on a screen may do. */
+/** What one command of the REPL on a screen may do that was called just now. */
 export function commandContext(repl: ReplHandle, { display, dialogs, input, session, colored, onPrinted }: Parts): CommandContext {
+  const calledAt = dialogs.keys();
   return {
     session,
     print: (text) => { display.print(text); onPrinted(); },
     printMarkdown: (text) => { display.printMarkdown(text); onPrinted(); },
     notice: (level, message) => { repl.notice(level, message); },
-    pick: (options) => dialogs.pick(options),
-    page: (title, text) => dialogs.page(title, text),
+    pick: (options) => dialogs.pick(options, calledAt),
+    page: (title, text) => dialogs.page(title, text, calledAt),
     copy: (text) => { display.copy(text); return true; },
     setTheme: (theme) => { display.setTheme(theme); repl.refresh(); return colored; },
     setDraft: (text) => { input.setText(text); repl.refresh(); },

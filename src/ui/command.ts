@@ -1,6 +1,6 @@
 import { nearestName } from '../core/nearest.js';
 import type { SessionPort } from '../core/session-port.js';
-import type { PickItem } from './panels/picker.js';
+import type { Picking } from './panels/picker.js';
 import type { ThemeChoice } from './ports.js';
 
 /** A slash command. The table of them comes from outside. */
@@ -24,7 +24,7 @@ export interface CommandContext {
   printMarkdown(text: string): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
   /** The value of the chosen item, or null. The item of `current` is selected at first. */
-  pick<T>(options: { readonly title: string; readonly items: readonly PickItem<T>[]; readonly current?: T }): Promise<T | null>;
+  pick<T>(options: Picking<T>): Promise<T | null>;
   /** A long text to scroll through; it does not go to the scrollback. */
   page(title: string, text: string): Promise<void>;
   setDraft(text: string): void;

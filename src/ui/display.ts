@@ -27,6 +27,8 @@ export interface DisplayState {
   readonly view: View;
   readonly input: PromptInput;
   readonly overlay: Overlay | null;
+  /** Whether the overlay takes no key yet. */
+  readonly waits: boolean;
   readonly busySinceMs: number | null;
   /** Stands in the place of the status line for a moment. */
   readonly hint: string | null;
@@ -56,15 +58,16 @@ export interface Display {
 }
 
 /** Frames on the terminal, which is asked where it is. */
-export function createDisplay(options: ReplOptions, onChange: () => void): Display {
-  const frames = new Frames(options, onChange, terminalScreen(options));
+export function createDisplay(options: ReplOptions, onChange: () => void, onOverlay: (shown: Overlay) => void): Display {
+  const frames = new Frames(options, onChange, onOverlay, terminalScreen(options));
   options.input.answers?.listen((answer) => { frames.answered(answer); });
   return frames;
 }
 
 /** Frames on another screen. */
 export function createDisplayOn(screen: Screen, options: ReplOptions): Display {
-  return new Frames(options, () => { /* Nothing moves there. */ }, screen);
+  const nothing = (): void => { /* Nothing moves there. */ };
+  return new Frames(options, nothing, nothing, screen);
 }
 
 function terminalScreen({ output, facts, firstFrame, input: { answers } }: ReplOptions): Screen {
@@ -91,6 +94,8 @@ class Frames implements Display {
   readonly #panels: { readonly running: Panels; readonly other: Panels };
   readonly #highlighter: Highlighter;
   readonly #onChange: () => void;
+  /** Told of each overlay that stands on the screen. */
+  readonly #onOverlay: (shown: Overlay) => void;
   #printed = false;
   /** Nothing is drawn until the terminal has said where it is; what is to be printed waits. */
   #endWait: (() => void) | null = null;
@@ -109,9 +114,10 @@ class Frames implements Display {
   #stale = false;
   #running: { readonly atMs: number; readonly calls: string; readonly panel: Panel | null } | null = null;
 
-  constructor(options: ReplOptions, onChange: () => void, screen: Screen) {
+  constructor(options: ReplOptions, onChange: () => void, onOverlay: (shown: Overlay) => void, screen: Screen) {
     this.#options = options;
     this.#onChange = onChange;
+    this.#onOverlay = onOverlay;
     this.theme = createSwitchableTheme(options.facts);
     this.#screen = screen;
     this.#highlighter = createHighlighter(this.theme, () => {
@@ -308,6 +314,7 @@ class Frames implements Display {
     const open = this.#transcript.open();
     const asked = this.#screen.draw({ lines: [...open, ...below.lines], text: open.length, cursor: { line: open.length + below.cursor.line, column: below.cursor.column } });
     if (asked && !this.#wait()) this.#screen.settle();
+    if (below.showsOverlay && state.overlay) this.#onOverlay(state.overlay);
   }
 
   #below(state: DisplayState, apart: boolean): ReturnType<typeof layoutBelow> {
@@ -315,7 +322,7 @@ class Frames implements Display {
     const { size } = this.#screen;
     const running = state.overlay ? null : this.#runningPanel(state.view, nowMs);
     return layoutBelow({
-      size, theme: this.theme, panels: this.#panels.other, runningPanels: this.#panels.running, input: state.input, overlay: state.overlay?.panel(size) ?? null, running, queue: state.view.queue, apart,
+      size, theme: this.theme, panels: this.#panels.other, runningPanels: this.#panels.running, input: state.input, overlay: state.overlay, waits: state.waits, running, queue: state.view.queue, apart,
       status: statusLine(this.#options.status(), state.view, { nowMs, busySinceMs: state.busySinceMs, hint: state.hint }, this.theme, size.columns),
     });
   }

@@ -1,7 +1,7 @@
 import type { QueuedMessage } from '../core/agent-event.js';
 import { displayText } from './input/editor.js';
 import { layoutEditor } from './input/editor-layout.js';
-import type { Panel } from './panels/panel.js';
+import type { Overlay, Panel } from './panels/panel.js';
 import { beforeCursor } from './panels/panel.js';
 import type { Panels } from './panels/panels.js';
 import type { PromptInput } from './input/prompt-input.js';
@@ -19,7 +19,9 @@ export interface LiveParts {
   readonly runningPanels: Panels;
   readonly input: PromptInput;
   /** Stands in the place of the input. */
-  readonly overlay: Panel | null;
+  readonly overlay: Overlay | null;
+  /** Whether the overlay takes no key yet. */
+  readonly waits: boolean;
   readonly running: Panel | null;
   readonly queue: readonly QueuedMessage[];
   readonly status: string;
@@ -27,21 +29,22 @@ export interface LiveParts {
   readonly apart: boolean;
 }
 
+/** `showsOverlay`: the overlay is laid out and among the lines. */
+interface Below extends Live { readonly showsOverlay: boolean }
+
 const mostQueued = 4;
+/** Rows of a draft below a question. */
+const mostDraftRows = 3;
 
 /** The rows below the open text, and where the cursor stands in them. Never higher than the terminal less two rows. The status stands
  *  above the input: some terminals (xterm.js) lose track of the cursor when a row below it is rewrapped by a resize, so as little as
  *  possible stands there. */
-export function layoutBelow(parts: LiveParts): Live {
+export function layoutBelow(parts: LiveParts): Below {
   const { size } = parts;
   const room = Math.max(1, size.rows - 2);
   const status = room < 3 ? [] : [parts.status];
   const gap = parts.apart && room > 6 ? [''] : [];
-  if (parts.overlay) {
-    const rows = (parts.panels.rows(parts.overlay, size.columns) ?? ['']).slice(-Math.max(1, room - status.length - gap.length));
-    const before = [...gap, ...status];
-    return { lines: [...before, ...rows], cursor: { line: before.length + rows.length - 1, column: Math.min(size.columns - 1, textWidth(beforeCursor(parts.overlay))) } };
-  }
+  if (parts.overlay) return overlayRows(parts, parts.overlay, [...gap, ...status], room);
   const menu = parts.input.panel();
   const menuRows = menu ? (parts.panels.rows(menu, size.columns) ?? []).slice(0, Math.max(0, room - 6)) : [];
   const above = [...runningRows(parts, room), ...queueRows(parts)].slice(0, Math.max(0, room - status.length - gap.length - menuRows.length - 1));
@@ -51,7 +54,25 @@ export function layoutBelow(parts: LiveParts): Live {
   return {
     lines: [...before, ...input.lines, ...menuRows],
     cursor: { line: before.length + input.cursor.line, column: input.cursor.column },
+    showsOverlay: false,
   };
+}
+
+/** What stands in the place of the input. Below what came by itself stands the draft: keys may still go there. */
+function overlayRows(parts: LiveParts, overlay: Overlay, status: readonly string[], room: number): Below {
+  const { size, input } = parts;
+  const isDrafted = overlay.asks && (input.text() !== '' || input.searching() !== null);
+  const draft = isDrafted ? inputRows(parts, room < 16 ? 1 : mostDraftRows) : null;
+  const queue = room < 16 ? [] : queueRows(parts);
+  const taken = queue.length + (draft?.lines.length ?? 0);
+  const panel = overlay.panel({ columns: size.columns, rows: size.rows - taken }, parts.waits);
+  const laidOut = parts.panels.rows(panel, size.columns);
+  const rows = (laidOut ?? ['']).slice(-Math.max(1, room - status.length - taken));
+  const before = [...queue, ...status, ...rows];
+  const cursor = draft
+    ? { line: before.length + draft.cursor.line, column: draft.cursor.column }
+    : { line: before.length - 1, column: Math.min(size.columns - 1, textWidth(beforeCursor(panel))) };
+  return { lines: [...before, ...draft?.lines ?? []], cursor, showsOverlay: laidOut !== null };
 }
 
 function inputRows({ input, theme, size }: LiveParts, maxRows: number): Live {

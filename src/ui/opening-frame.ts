@@ -18,7 +18,7 @@ export function openingFrame(options: ReplOptions, { greeting, events, draft }: 
   const input = createPromptInput({ commands: () => [], rank: () => [], wantFiles: () => { /* No key is pressed. */ } });
   input.setText(draft);
   if (greeting) display.greet(greeting);
-  display.frame(showLastExchange(display, events), { view: { ...emptyView, totals: totalsOf(events) }, input, overlay: null, busySinceMs: null, hint: null });
+  display.frame(showLastExchange(display, events), { view: { ...emptyView, totals: totalsOf(events) }, input, overlay: null, waits: false, busySinceMs: null, hint: null });
   return { ...page.bottom(), draft };
 }
 

@@ -45,7 +45,6 @@ class ScreenRepl implements ReplHandle {
   #turns: Turns;
   #unsubscribe: () => void;
   #stopKeys: () => void;
-  readonly #context: CommandContext;
   #ownCommands = 0;
   readonly #timers: Timers;
   readonly #work: Work;
@@ -62,13 +61,12 @@ class ScreenRepl implements ReplHandle {
     this.#work = createWork({ clock: options.clock, output: options.output, how: options.notify, timers: this.#timers });
     this.#leaving = createLeaving({ clock: options.clock, timers: this.#timers, onChange: () => { this.#echo(); } });
     this.#commands = withBuiltins(options);
-    this.#dialogs = createDialogs({ clock: options.clock, rank, onAnswer: (callId, answer) => { this.#session.answer(callId, answer); }, onChange: () => { this.#echo(); } });
+    this.#dialogs = createDialogs({ clock: options.clock, timers: this.#timers, rank, onAnswer: (callId, answer) => { this.#session.answer(callId, answer); }, onChange: () => { this.#echo(); } });
     this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
     this.#past = createPastInputs({ options, input: this.#input, timers: this.#timers, notice: (level, message) => { this.notice(level, message); }, onChange: () => { this.#echo(); } });
     this.#title = createWorkTitle(options);
-    this.#display = createDisplay({ ...options, status: () => ({ ...options.status(), mode: this.#input.mode(), stopping: this.#work.stopping() }) }, () => { this.#echo(); });
+    this.#display = createDisplay({ ...options, status: () => ({ ...options.status(), mode: this.#input.mode(), stopping: this.#work.stopping() }) }, () => { this.#echo(); }, (shown) => { this.#dialogs.drawn(shown); });
     this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); }, ...(options.reasoning ? { reasoning: options.reasoning } : {}) });
-    this.#context = commandContext(this, { display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session, colored: options.facts.colors > 0, onPrinted: () => { this.#frame(); } });
     const early = options.firstFrame?.takeKeys() ?? [];
     if (options.firstFrame) this.#input.setText(options.firstFrame.draft);
     if (!options.firstFrame) enterTerminal(options.input, options.output);
@@ -108,7 +106,7 @@ class ScreenRepl implements ReplHandle {
     this.#frame();
   }
 
-  submit(text: string): void { if (!this.#closed && !runCommand(text, this.#commands, this.#context)) this.#send(text, 'steer'); }
+  submit(text: string): void { if (!this.#closed && !runCommand(text, this.#commands, this.#context())) this.#send(text, 'steer'); }
   refresh(): void { this.#echo(); }
 
   pause(): void {
@@ -147,6 +145,13 @@ class ScreenRepl implements ReplHandle {
     this.#options.onExit();
   }
 
+  #context(): CommandContext {
+    return commandContext(this, {
+      display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session,
+      colored: this.#options.facts.colors > 0, onPrinted: () => { this.#frame(); },
+    });
+  }
+
   #turnsOf(session: SessionPort): Turns {
     return createTurns(session, { onFailure: (message) => { this.notice('error', message); }, onIdle: () => { this.#frame(); } });
   }
@@ -165,7 +170,11 @@ class ScreenRepl implements ReplHandle {
   }
 
   #state(): Parameters<Display['frame']>[1] {
-    return { view: this.#store.view(), input: this.#input, overlay: this.#dialogs.top(), busySinceMs: this.#work.sinceMs(), hint: this.#leaving.hint() };
+    const overlay = this.#dialogs.top();
+    return {
+      view: this.#store.view(), input: this.#input, overlay, waits: overlay !== null && this.#dialogs.waits(overlay),
+      busySinceMs: this.#work.sinceMs(), hint: this.#leaving.hint(),
+    };
   }
 
   #frame(): void {
@@ -187,8 +196,7 @@ class ScreenRepl implements ReplHandle {
   #take(events: readonly InputEvent[]): void {
     for (const event of events) {
       if (this.#closed) return;
-      const overlay = this.#dialogs.top();
-      if (overlay) overlay.take(event);
+      if (this.#dialogs.take(event)) this.#leaving.forget();
       else this.#act(this.#input.take(event));
     }
     this.#echo();
@@ -196,7 +204,8 @@ class ScreenRepl implements ReplHandle {
   }
 
   #act(action: InputAction): void {
-    if (action.type !== 'none' && action.type !== 'cancel') this.#leaving.forget();
+    // A key in between was typed by somebody who stays.
+    if (action.type !== 'cancel') this.#leaving.forget();
     switch (action.type) {
       case 'none': break;
       case 'submit': this.#submitted(action.text, action.when); break;
@@ -213,7 +222,7 @@ class ScreenRepl implements ReplHandle {
 
   #submitted(text: string, when: 'steer' | 'after'): void {
     void this.#options.history.append(text);
-    if (runCommand(text, this.#commands, this.#context)) return;
+    if (runCommand(text, this.#commands, this.#context())) return;
     const line = shellLine(text);
     if (line) void this.#shell(line);
     else this.#send(text, when);
@@ -260,7 +269,7 @@ class ScreenRepl implements ReplHandle {
   #page(): void {
     const events = this.#session.events();
     const event = newestWithMore(events, this.#options.reasoningOf);
-    if (event) void this.#dialogs.page(eventTitle(events, event), eventText(event, this.#options.reasoningOf));
+    if (event) void this.#dialogs.page(eventTitle(events, event), eventText(event, this.#options.reasoningOf), this.#dialogs.keys());
   }
 
   async #edit(): Promise<void> {

@@ -42,11 +42,11 @@ test('/undo shows the list, asks, and does nothing without a yes; /redo takes it
   const file = (): string => readFileSync(join(rig.root, 'a.txt'), 'utf8');
   const no = screen(rig, ['Leave']);
   await command(rig, 'undo').run('', no.context);
-  expect([file(), no.said.at(-1), no.offered]).toEqual(['b\n', 'info: Nothing was touched.', [['Undo 1 file(s)', 'Leave everything as it is']]]);
+  expect([file(), no.said.at(-1), no.offered]).toEqual(['b\n', 'info: Nothing was touched.', [['Undo the changes in 1 file', 'Leave everything as it is']]]);
   expect(no.said[0]).toMatch(/^Undo event \d+, file_edit\(.*\):\n {2}write {3}a\.txt$/);
   const yes = screen(rig, ['Undo']);
   await command(rig, 'undo').run('', yes.context);
-  expect([file(), yes.said.at(-1)]).toEqual(['a\n', 'info: 1 file(s) undone; /redo takes that back.']);
+  expect([file(), yes.said.at(-1)]).toEqual(['a\n', 'info: 1 file undone; /redo takes that back.']);
   const again = screen(rig, ['Redo']);
   await command(rig, 'redo').run('', again.context);
   expect(file()).toBe('b\n');

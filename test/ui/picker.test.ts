@@ -13,7 +13,7 @@ function open(current?: number): { readonly chosen: () => number | null | undefi
   return {
     chosen: () => chosen,
     selected: () => {
-      const panel = picker.panel({ columns: 80, rows: 8 });
+      const panel = picker.panel({ columns: 80, rows: 8 }, false);
       return panel.type === 'picker' ? panel.rows[panel.selected]?.label : undefined;
     },
     press: (keys) => { for (const event of decoder.decode(keys)) picker.take(event); },

@@ -6,28 +6,25 @@ import { editKey } from '../input/editor-keys.js';
 import type { InputEvent } from '../input/key-decoder.js';
 import { keyName } from '../input/key-tables.js';
 import type { Overlay, Panel } from './panel.js';
-import type { Clock } from '../ports.js';
 import { wrapLine } from '../rows.js';
 import type { ScreenSize } from '../screen.js';
 
-/** Keys typed this soon after the question came were meant for something else. */
-const deafMs = 300;
 const choices = ['Yes, once', 'Yes, and this exact call again in this session', 'No', 'No, and tell the model why'] as const;
 const no = 2;
+const letters: Readonly<Record<string, number>> = { y: 0, 1: 0, a: 1, 2: 1, n: 2, 3: 2, t: 3, 4: 3 };
 /** Rows of the terminal that are neither body nor choices: two kept free, gap, status, title, what is above and below, hint. */
 const rowsAround = 8;
 
-/** The question of a call that waits for a yes. Default is no; what is not on the screen yet cannot be agreed to. */
-export function createApproval(question: Question, clock: Clock, onAnswer: (answer: Answer) => void, onChange: () => void): Overlay {
-  return new Approval(question, clock, onAnswer, onChange);
+/** The question of a call that waits for a yes. Default is no; what is not on the screen yet cannot be agreed to, and no single letter
+ *  agrees to a dangerous call. */
+export function createApproval(question: Question, onAnswer: (answer: Answer) => void, onChange: () => void): Overlay {
+  return new Approval(question, onAnswer, onChange);
 }
 
 class Approval implements Overlay {
   readonly #question: Question;
-  readonly #clock: Clock;
   readonly #onAnswer: (answer: Answer) => void;
   readonly #onChange: () => void;
-  readonly #shownAtMs: number;
   readonly #lines: readonly string[];
   #selected = no;
   #top = 0;
@@ -37,16 +34,17 @@ class Approval implements Overlay {
   #message: Editor | null = null;
   #hint = '';
 
-  constructor(question: Question, clock: Clock, onAnswer: (answer: Answer) => void, onChange: () => void) {
+  constructor(question: Question, onAnswer: (answer: Answer) => void, onChange: () => void) {
     this.#question = question;
-    this.#clock = clock;
     this.#onAnswer = onAnswer;
     this.#onChange = onChange;
-    this.#shownAtMs = clock();
     this.#lines = questionLines(question);
   }
 
-  panel(size: ScreenSize): Panel {
+  /** While a reason is written every key is for that. */
+  get asks(): boolean { return this.#message === null; }
+
+  panel(size: ScreenSize, waits: boolean): Panel {
     const { verdict } = this.#question;
     const columns = Math.max(10, size.columns - 4);
     this.#bodyRows = this.#lines.flatMap((line) => wrapLine(line, columns).map((row) => row.text));
@@ -60,20 +58,31 @@ class Approval implements Overlay {
     return {
       type: 'approval', title: decisionText(this.#question.call.tool.name, { lines: false }), risk: verdict.risk, body: this.#bodyRows.slice(this.#top, end),
       above: this.#top, below: this.#bodyRows.length - end, reasons, targets, choices, selected: this.#selected,
-      message: this.#message ? decisionText(editorText(this.#message), { lines: false }) : null, hint: this.#hint,
+      message: this.#message ? decisionText(editorText(this.#message), { lines: false }) : null,
+      hint: this.#hint === '' ? this.#keys() : this.#hint, waits,
     };
   }
 
-  take(event: InputEvent): void {
-    if (this.#clock() - this.#shownAtMs < deafMs) return;
+  take(event: InputEvent): boolean {
     this.#hint = '';
-    if (this.#message) this.#takeMessage(this.#message, event);
-    else if (event.type === 'key') this.#takeKey(keyName(event));
-    else if (event.type === 'text' && event.text.length === 1) this.#takeLetter(event.text);
+    const taken = this.#taken(event);
     this.#onChange();
+    return taken;
   }
 
-  #takeKey(name: string): void {
+  #taken(event: InputEvent): boolean {
+    if (this.#message) { this.#takeMessage(this.#message, event); return true; }
+    if (event.type === 'key') return this.#takeKey(keyName(event));
+    return event.type === 'text' && event.text.length === 1 && this.#takeLetter(event.text);
+  }
+
+  #isDangerous(): boolean { return this.#question.verdict.risk === 'dangerous'; }
+
+  #keys(): string {
+    return `Arrows and Enter choose${this.#isDangerous() ? '' : ', or y a n t'}; Esc says no`;
+  }
+
+  #takeKey(name: string): boolean {
     switch (name) {
       case 'up': this.#selected = Math.max(0, this.#selected - 1); break;
       case 'down': case 'tab': this.#selected = Math.min(choices.length - 1, this.#selected + 1); break;
@@ -81,14 +90,19 @@ class Approval implements Overlay {
       case 'pageup': case 'alt-v': this.#top -= this.#height; break;
       case 'escape': case 'ctrl-c': case 'ctrl-d': this.#onAnswer({ answer: 'deny' }); break;
       case 'enter': this.#choose(this.#selected); break;
-      default: break;
+      default: return false;
     }
+    return true;
   }
 
-  #takeLetter(letter: string): void {
-    const index = { y: 0, 1: 0, a: 1, 2: 1, n: 2, 3: 2, t: 3, 4: 3 }[letter.toLowerCase()];
-    if (letter === ' ') this.#top += this.#height;
-    else if (index !== undefined) this.#choose(index);
+  /** A dangerous call has no one-letter answer: the letter is the beginning of something else. */
+  #takeLetter(letter: string): boolean {
+    const index = letters[letter.toLowerCase()];
+    if (letter === ' ' && this.#top + this.#height < this.#bodyRows.length) this.#top += this.#height;
+    else if (index === undefined) return false;
+    else if (this.#isDangerous()) { this.#hint = 'Dangerous: choose with the arrows and Enter.'; return false; }
+    else this.#choose(index);
+    return true;
   }
 
   #choose(index: number): void {

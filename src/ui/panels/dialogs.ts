@@ -1,24 +1,47 @@
 import type { Answer, Question } from '../../core/policy.js';
+import type { InputEvent } from '../input/key-decoder.js';
+import type { Clock } from '../ports.js';
 import { createApproval } from './approval.js';
 import { createPager } from './pager.js';
 import type { Overlay } from './panel.js';
 import { createPicker, type Picking, type Rank } from './picker.js';
-import type { Clock } from '../ports.js';
 import { sanitize } from '../sanitize.js';
+import type { Timers } from '../timers.js';
+
+/** A question takes keys once it has stood on the screen, and no key has come, for this long: until then somebody is typing something else. */
+export const pauseMs = 700;
 
 /** What stands in the place of the input: questions, pickers, the pager. The last one has the keys; a question waits below what is open. */
 export interface Dialogs {
   top(): Overlay | null;
+  /** Every key is offered here first. False: it belongs to the draft. */
+  take(event: InputEvent): boolean;
+  /** Whether `overlay` waits for a pause before it takes keys. */
+  waits(overlay: Overlay): boolean;
+  /** `overlay` stands on the screen. */
+  drawn(overlay: Overlay): void;
+  /** How many keys have come. */
+  keys(): number;
   /** One dialog per open question; one that was answered elsewhere goes. */
   sync(questions: readonly Question[]): void;
-  pick<T>(options: Picking<T>): Promise<T | null>;
-  page(title: string, text: string): Promise<void>;
+  /** `calledAt` is what `keys` was when the person called for it: where more were pressed since, it comes by itself. */
+  pick<T>(options: Picking<T>, calledAt: number): Promise<T | null>;
+  page(title: string, text: string, calledAt: number): Promise<void>;
   clear(): void;
 }
 
-export function createDialogs(d: { readonly clock: Clock; readonly rank: Rank; readonly onAnswer: (callId: string, answer: Answer) => void; readonly onChange: () => void }): Dialogs {
+interface Parts {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly rank: Rank;
+  readonly onAnswer: (callId: string, answer: Answer) => void;
+  readonly onChange: () => void;
+}
+
+export function createDialogs(d: Parts): Dialogs {
   const stack: Overlay[] = [];
   const asked = new Map<string, Overlay>();
+  const pause = createPause(d, () => stack.at(-1) ?? null);
   const close = (overlay: Overlay): void => {
     const at = stack.indexOf(overlay);
     if (at >= 0) stack.splice(at, 1);
@@ -29,12 +52,17 @@ export function createDialogs(d: { readonly clock: Clock; readonly rank: Rank; r
     d.onChange();
   });
   const ask = (question: Question): void => {
-    const overlay = createApproval(question, d.clock, (answer) => { close(overlay); d.onAnswer(question.callId, answer); }, d.onChange);
+    const onAnswer = (answer: Answer): void => {
+      close(overlay);
+      d.onAnswer(question.callId, answer);
+    };
+    const overlay = createApproval(question, onAnswer, d.onChange);
     asked.set(question.callId, overlay);
     stack.unshift(overlay);
   };
   return {
     top: () => stack.at(-1) ?? null,
+    ...pause,
     sync: (questions) => {
       for (const [callId, overlay] of asked) {
         if (questions.some((question) => question.callId === callId)) continue;
@@ -43,8 +71,56 @@ export function createDialogs(d: { readonly clock: Clock; readonly rank: Rank; r
       }
       for (const question of questions) if (!asked.has(question.callId)) ask(question);
     },
-    pick: (options) => open((done) => createPicker(options, d.rank, done, d.onChange)),
-    page: (title, text) => open<void>((done) => createPager(sanitize(title), sanitize(text).split('\n'), () => { done(); }, d.onChange)),
+    pick: (options, calledAt) => {
+      const asks = options.confirms === true || calledAt !== pause.keys();
+      return open((done) => createPicker({ ...options, asks }, d.rank, done, d.onChange));
+    },
+    page: (title, text, calledAt) => {
+      const asks = calledAt !== pause.keys();
+      return open<void>((done) => createPager(sanitize(title), sanitize(text).split('\n'), asks, () => { done(); }, d.onChange));
+    },
     clear: () => { stack.length = 0; asked.clear(); },
+  };
+}
+
+/** The one gate between the keyboard and everything that comes by itself. */
+function createPause(d: Parts, top: () => Overlay | null): Pick<Dialogs, 'take' | 'waits' | 'drawn' | 'keys'> {
+  const drawnAtMs = new WeakMap<Overlay, number>();
+  let lastKeyMs = -Infinity;
+  let keys = 0;
+  /** Took the last key, so the next one is meant for it too. */
+  let hearer: Overlay | null = null;
+  const leftMs = (overlay: Overlay): number => {
+    if (!overlay.asks || overlay === hearer) return 0;
+    return Math.max(lastKeyMs, drawnAtMs.get(overlay) ?? Infinity) + pauseMs - d.clock();
+  };
+  const wake = (): void => {
+    const overlay = top();
+    const left = overlay === null ? 0 : leftMs(overlay);
+    if (left <= 0) d.onChange();
+    else if (left < Infinity) d.timers.set('pause', Math.ceil(left), wake);
+  };
+  const waits = (overlay: Overlay): boolean => leftMs(overlay) > 0;
+  return {
+    keys: () => keys,
+    waits,
+    drawn: (overlay) => {
+      if (!overlay.asks || drawnAtMs.has(overlay)) return;
+      drawnAtMs.set(overlay, d.clock());
+      wake();
+    },
+    take: (event) => {
+      const overlay = top();
+      const hears = overlay !== null && !waits(overlay);
+      keys++;
+      lastKeyMs = d.clock();
+      // Before it acts: what it opens or closes is another one.
+      hearer = hears ? overlay : null;
+      const taken = hears && overlay.take(event);
+      if (!taken) hearer = null;
+      const next = top();
+      if (next?.asks === true) wake();
+      return taken;
+    },
   };
 }

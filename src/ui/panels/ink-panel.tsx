@@ -4,9 +4,16 @@ import type { Panel, PanelRow, RunningRow } from './panel.js';
 import type { Theme } from '../theme.js';
 import { textWidth } from '../width.js';
 
+const waitingText = 'Keys go to your draft until you pause';
+
 /** One row, cut at the edge, never wrapped. */
 function Row({ children }: { readonly children: string }): ReactNode {
   return <Text wrap="truncate-end">{children === '' ? ' ' : children}</Text>;
+}
+
+/** What the keys do now. */
+function Keys({ text, panel, theme }: { readonly text: string; readonly panel: { readonly waits: boolean }; readonly theme: Theme }): ReactNode {
+  return <Row>{panel.waits ? theme.paint('warn', waitingText) : theme.paint('dim', text)}</Row>;
 }
 
 function Choices({ rows, selected, theme }: { readonly rows: readonly PanelRow[]; readonly selected: number; readonly theme: Theme }): ReactNode {
@@ -37,7 +44,7 @@ function Picker({ panel, theme }: { readonly panel: Extract<Panel, { type: 'pick
   return (
     <Box flexDirection="column">
       <Choices rows={panel.rows} selected={panel.selected} theme={theme} />
-      <Row>{theme.paint('dim', `${panel.position} ${theme.glyphs.dot} type to filter, enter chooses, esc leaves`)}</Row>
+      <Keys text={`${panel.position} ${theme.glyphs.dot} type to filter, enter chooses, esc leaves`} panel={panel} theme={theme} />
       <Row>{`${theme.paint('bold', `${panel.title}:`)} ${panel.query}`}</Row>
     </Box>
   );
@@ -53,12 +60,19 @@ function Approval({ panel, theme }: { readonly panel: Extract<Panel, { type: 'ap
       {panel.below > 0 ? <Row>{paint('warn', `${theme.glyphs.ellipsis} ${panel.below} more lines; page down to see them before you can say yes`)}</Row> : null}
       {panel.reasons.map((reason) => <Row key={`r${reason}`}>{paint('warn', '! ') + reason}</Row>)}
       {panel.targets.map((target) => <Row key={`t${target}`}>{`${paint('dim', theme.glyphs.arrow)} ${target}`}</Row>)}
-      {panel.hint === '' ? null : <Row>{paint('dim', panel.hint)}</Row>}
+      {panel.message === null ? <Keys text={panel.hint} panel={panel} theme={theme} /> : null}
       {panel.message === null
-        ? panel.choices.map((choice, index) => <Row key={choice}>{index === panel.selected ? paint('prompt', theme.glyphs.prompt) + paint('bold', choice) : `  ${choice}`}</Row>)
+        ? panel.choices.map((choice, index) => <Choice key={choice} choice={choice} selected={index === panel.selected} waits={panel.waits} theme={theme} />)
         : <Row>{`Why not? ${panel.message}`}</Row>}
     </Box>
   );
+}
+
+interface ChoiceParts { readonly choice: string; readonly selected: boolean; readonly waits: boolean; readonly theme: Theme }
+
+function Choice({ choice, selected, waits, theme: { paint, glyphs } }: ChoiceParts): ReactNode {
+  const row = selected ? paint('prompt', glyphs.prompt) + paint('bold', choice) : `  ${choice}`;
+  return <Row>{waits ? paint('dim', `${selected ? glyphs.prompt : '  '}${choice}`) : row}</Row>;
 }
 
 function Running({ panel, theme }: { readonly panel: Extract<Panel, { type: 'running' }>; readonly theme: Theme }): ReactNode {
@@ -84,7 +98,7 @@ function Pager({ panel, theme }: { readonly panel: Extract<Panel, { type: 'pager
     <Box flexDirection="column">
       <Row>{theme.paint('bold', panel.title)}</Row>
       {panel.lines.map((line, index) => <Row key={`${index}`}>{line}</Row>)}
-      <Row>{theme.paint('dim', `${panel.position} ${theme.glyphs.dot} arrows and page keys scroll, q leaves`)}</Row>
+      <Keys text={`${panel.position} ${theme.glyphs.dot} arrows and page keys scroll, q leaves`} panel={panel} theme={theme} />
     </Box>
   );
 }

@@ -5,7 +5,7 @@ import { wrapLine } from '../rows.js';
 import type { ScreenSize } from '../screen.js';
 
 /** A long text to look through in the live region; the scrollback does not get it. Lines are clean already. */
-export function createPager(title: string, lines: readonly string[], onDone: () => void, onChange: () => void): Overlay {
+export function createPager(title: string, lines: readonly string[], asks: boolean, onDone: () => void, onChange: () => void): Overlay {
   let top = 0;
   let height = 1;
   let count = 1;
@@ -20,7 +20,8 @@ export function createPager(title: string, lines: readonly string[], onDone: () 
     q: onDone, j: () => { scroll(1); }, k: () => { scroll(-1); }, ' ': () => { scroll(height); }, b: () => { scroll(-height); }, g: () => { scroll(-count); }, G: () => { scroll(count); },
   };
   return {
-    panel: (size: ScreenSize): Panel => {
+    asks,
+    panel: (size: ScreenSize, waits: boolean): Panel => {
       if (wrappedAt !== size.columns) {
         rows = lines.flatMap((line) => wrapLine(line, size.columns - 1).map((row) => row.text));
         wrappedAt = size.columns;
@@ -29,12 +30,13 @@ export function createPager(title: string, lines: readonly string[], onDone: () 
       height = Math.max(1, size.rows - 6);
       scroll(0);
       const end = Math.min(count, top + height);
-      return { type: 'pager', title, lines: rows.slice(top, end), position: `lines ${top + 1}-${end} of ${count}` };
+      return { type: 'pager', title, lines: rows.slice(top, end), position: `lines ${top + 1}-${end} of ${count}`, waits };
     },
-    take: (event: InputEvent): void => {
+    take: (event: InputEvent): boolean => {
       if (event.type === 'key') keys[keyName(event)]?.();
       else if (event.type === 'text') for (const letter of event.text) letters[letter]?.();
       onChange();
+      return true;
     },
   };
 }

@@ -6,20 +6,25 @@ export interface PanelRow { readonly label: string; readonly detail: string }
 /** A structured part of the live region as data; Ink lays it out. All texts are clean already. */
 export type Panel =
   | { readonly type: 'menu'; readonly rows: readonly PanelRow[]; readonly selected: number; readonly more: number }
-  | { readonly type: 'picker'; readonly title: string; readonly query: string; readonly rows: readonly PanelRow[]; readonly selected: number; readonly position: string }
+  | { readonly type: 'picker'; readonly title: string; readonly query: string; readonly rows: readonly PanelRow[]; readonly selected: number; readonly position: string; readonly waits: boolean }
   | {
     readonly type: 'approval'; readonly title: string; readonly risk: string; readonly body: readonly string[]; readonly above: number; readonly below: number;
     readonly reasons: readonly string[]; readonly targets: readonly string[]; readonly choices: readonly string[]; readonly selected: number; readonly message: string | null; readonly hint: string;
+    readonly waits: boolean;
   }
   | { readonly type: 'running'; readonly calls: readonly RunningRow[]; readonly waiting: number }
-  | { readonly type: 'pager'; readonly title: string; readonly lines: readonly string[]; readonly position: string };
+  | { readonly type: 'pager'; readonly title: string; readonly lines: readonly string[]; readonly position: string; readonly waits: boolean };
 
 export interface RunningRow { readonly title: string; readonly elapsed: string; readonly tail: readonly string[] }
 
 /** Something that stands in the place of the input and takes the keys. */
 export interface Overlay {
-  panel(size: ScreenSize): Panel;
-  take(event: InputEvent): void;
+  /** `waits`: it takes no key yet, because somebody may still be typing. */
+  panel(size: ScreenSize, waits: boolean): Panel;
+  /** False: the key means nothing here and belongs to the draft. */
+  take(event: InputEvent): boolean;
+  /** It came by itself, so a key may have been meant for the draft, which stands below it. */
+  readonly asks: boolean;
 }
 
 /** What stands before the cursor in the last row of a panel. No row stands below the cursor: a smaller window would take those away, and what

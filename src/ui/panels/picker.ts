@@ -8,13 +8,14 @@ import type { ScreenSize } from '../screen.js';
 export interface PickItem<T> { readonly label: string; readonly detail?: string; readonly value: T }
 
 /** What is chosen from, and what counts now: that is selected where nothing is typed. */
-export interface Picking<T> { readonly title: string; readonly items: readonly PickItem<T>[]; readonly current?: T }
+export interface Picking<T> { readonly title: string; readonly items: readonly PickItem<T>[]; readonly current?: T; /** It asks for a yes to something that is done at once. */ readonly confirms?: boolean }
 
 /** Ranks the indexes of `texts` by how well they match `query`. */
 export type Rank = (query: string, texts: readonly string[]) => readonly number[];
 
 /** A list that is filtered by typing. Answers the chosen value, or null. */
-export function createPicker<T>({ title, items, current }: Picking<T>, rank: Rank, onDone: (value: T | null) => void, onChange: () => void): Overlay {
+export function createPicker<T>(picking: Picking<T> & { readonly asks?: boolean }, rank: Rank, onDone: (value: T | null) => void, onChange: () => void): Overlay {
+  const { title, items, current, asks = false } = picking;
   const rows: readonly PanelRow[] = items.map((item) => ({ label: oneLine(item.label), detail: oneLine(item.detail ?? '') }));
   const texts = rows.map((row) => `${row.label} ${row.detail}`);
   let query = '';
@@ -39,17 +40,19 @@ export function createPicker<T>({ title, items, current }: Picking<T>, rank: Ran
     'enter': choose, 'escape': () => { onDone(null); }, 'ctrl-c': () => { onDone(null); }, 'ctrl-d': () => { onDone(null); },
   };
   return {
-    panel: (size: ScreenSize): Panel => {
+    asks,
+    panel: (size: ScreenSize, waits: boolean): Panel => {
       height = Math.max(1, Math.min(12, size.rows - 6));
       const top = Math.max(0, Math.min(selected - Math.floor(height / 2), matches.length - height));
       const shown = matches.slice(top, top + height).map((index) => rows[index] ?? { label: '', detail: '' });
       const position = matches.length === 0 ? 'nothing matches' : `${selected + 1} of ${matches.length}`;
-      return { type: 'picker', title: oneLine(title), query, rows: shown, selected: selected - top, position };
+      return { type: 'picker', title: oneLine(title), query, rows: shown, selected: selected - top, position, waits };
     },
-    take: (event: InputEvent): void => {
+    take: (event: InputEvent): boolean => {
       if (event.type === 'key') keys[keyName(event)]?.();
       else filter(query + oneLine(event.text));
       onChange();
+      return true;
     },
   };
 }
