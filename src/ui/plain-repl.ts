@@ -1,11 +1,12 @@
 import type { AgentEvent } from '../core/agent-event.js';
-import type { Question } from '../core/policy.js';
+import type { Answer, Question } from '../core/policy.js';
 import type { SessionPort } from '../core/session-port.js';
 import { questionLines } from './panels/approval.js';
 import { withBuiltins } from './builtin-commands.js';
 import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
 import { decisionText } from './panels/decision-text.js';
+import { pauseMs } from './panels/dialogs.js';
 import { lastExchange } from './history-items.js';
 import { createLeaving, type Leaving } from './leaving.js';
 import { itemLines, noticeLines, type ItemStyle } from './item-lines.js';
@@ -25,6 +26,20 @@ export function startPlainRepl(options: ReplOptions): ReplHandle {
   return new PlainRepl(options);
 }
 
+/** Something that waits for a line. */
+interface Reader {
+  readonly prompt: string;
+  /** It came by itself: its prompt waits for a pause, and a line begun before that answers nothing. */
+  readonly asks: boolean;
+  /** The call that is asked about. */
+  readonly callId?: string;
+  /** False: the line is no answer, so it was typed for something else. */
+  take(line: string): boolean;
+}
+
+/** How long the terminal may take to hand out a line that has not ended. */
+const handOutMs = 50;
+
 class PlainRepl implements ReplHandle {
   readonly #options: ReplOptions;
   readonly #commands: readonly Command[];
@@ -39,7 +54,10 @@ class PlainRepl implements ReplHandle {
   #view: View = emptyView;
   #line = '';
   #sanitizer: Sanitizer | null = null;
-  #waiting: ((line: string) => void)[] = [];
+  /** The first one has its turn. */
+  #readers: readonly Reader[] = [];
+  /** Its prompt stands there. */
+  #open: Reader | null = null;
   #closed = false;
 
   constructor(options: ReplOptions) {
@@ -63,6 +81,7 @@ class PlainRepl implements ReplHandle {
   attach(session: SessionPort): void {
     this.#turns.leave();
     this.#unsubscribe();
+    for (const { callId } of this.#readers) if (callId !== undefined) this.#withdraw(callId);
     this.#session = session;
     this.#turns = this.#turnsOf();
     this.#unsubscribe = session.subscribe(this.#onEvent);
@@ -88,6 +107,7 @@ class PlainRepl implements ReplHandle {
   exit(): void {
     if (this.#closed) return;
     this.#closed = true;
+    if (this.#timers.has('typed')) this.#options.input.setRawMode?.(false);
     this.#timers.clear();
     this.#turns.leave();
     this.#unsubscribe();
@@ -112,10 +132,12 @@ class PlainRepl implements ReplHandle {
     const texts = await this.#options.queued?.(this.#session.id) ?? [];
     if (texts.length === 0 || this.#closed) return;
     this.notice('info', `Never sent, because the program ended before:\n${texts.join('\n\n')}`);
-    const answer = await this.#read('send it now? yes or no: ');
-    if (/^\s*y(es)?\s*$/i.test(answer)) this.#turns.send(texts.join('\n\n'), 'steer');
-    else if (/^\s*(no?)?\s*$/i.test(answer)) this.#prompt();
-    else this.#takeLine(answer);
+    this.#read({ prompt: 'send it now? yes or no: ', asks: true, take: (line) => {
+      const answer = line.trim();
+      if (/^y(es)?$/i.test(answer)) this.#turns.send(texts.join('\n\n'), 'steer');
+      else this.#prompt();
+      return /^(y(es)?|no?)?$/i.test(answer);
+    } });
   }
 
   #replay(): void {
@@ -129,7 +151,8 @@ class PlainRepl implements ReplHandle {
     this.#view = reduce(this.#view, event, this.#options.clock());
     for (const item of this.#view.items) this.#item(item);
     this.#view = { ...this.#view, items: [] };
-    for (const question of this.#view.questions) if (!before.includes(question)) void this.#ask(question);
+    for (const question of this.#view.questions) if (!before.includes(question)) this.#ask(question);
+    for (const question of before) if (!this.#view.questions.includes(question)) this.#withdraw(question.callId);
   };
 
   /** Reasoning that comes between pieces of an answer would tear that apart. */
@@ -183,8 +206,14 @@ class PlainRepl implements ReplHandle {
   };
 
   #takeLine(line: string): void {
-    const waiting = this.#waiting.shift();
-    if (waiting) { waiting(line); return; }
+    const reader = this.#open;
+    if (reader?.take(line) === true) { this.#done(reader); return; }
+    const [waiting] = this.#readers;
+    this.#takeText(line);
+    if (waiting) this.#offer();
+  }
+
+  #takeText(line: string): void {
     const text = sanitize(line);
     if (text.trim() === '') { this.#prompt(); return; }
     void this.#options.history.append(text);
@@ -194,18 +223,58 @@ class PlainRepl implements ReplHandle {
     else this.submit(text);
   }
 
-  #read(question: string): Promise<string> {
-    this.#write(question);
-    return new Promise((resolve) => { this.#waiting.push(resolve); });
+  #read(reader: Reader): void {
+    this.#readers = [...this.#readers, reader];
+    if (this.#readers[0] === reader) this.#offer();
   }
 
-  async #ask(question: Question): Promise<void> {
+  #done(reader: Reader): void {
+    this.#readers = this.#readers.filter((other) => other !== reader);
+    if (this.#open !== reader) return;
+    this.#open = null;
+    this.#offer();
+  }
+
+  /** The call needs no answer any more. */
+  #withdraw(callId: string): void {
+    for (const reader of this.#readers) if (reader.callId === callId) this.#done(reader);
+  }
+
+  /** The next prompt, at once or after a pause. */
+  #offer(): void {
+    const [reader] = this.#readers;
+    this.#open = null;
+    if (!reader) return;
+    if (reader.asks) this.#timers.set('pause', pauseMs, () => { this.#offerAfterPause(); });
+    else this.#prompting(reader);
+  }
+
+  #prompting(reader: Reader): void {
+    this.#open = reader;
+    this.#write(reader.prompt);
+  }
+
+  /** The terminal keeps a line that has not ended. In raw mode it hands that out, so what was begun before the prompt is known. */
+  #offerAfterPause(): void {
+    const { input } = this.#options;
+    input.setRawMode?.(true);
+    this.#timers.set('typed', handOutMs, () => {
+      const [reader] = this.#readers;
+      if (reader && this.#line === '') this.#prompting(reader);
+      else if (reader) this.#write(`\nEnd this line first, it is no answer:\n${this.#style.theme.glyphs.prompt}${sanitize(this.#line)}`);
+      input.setRawMode?.(false);
+    });
+  }
+
+  #ask(question: Question): void {
     const reasons = question.verdict.reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`);
     this.#lines([`Allow ${decisionText(question.call.tool.name, { lines: false })}?`, ...questionLines(question).map((line) => `  ${line}`), ...reasons]);
-    const answer = (await this.#read('yes, session, or no (and why): ')).trim();
-    if (/^y(es)?$/i.test(answer)) this.#session.answer(question.callId, { answer: 'once' });
-    else if (/^s(ession)?$/i.test(answer)) this.#session.answer(question.callId, { answer: 'session' });
-    else this.#session.answer(question.callId, answer === '' || /^no?$/i.test(answer) ? { answer: 'deny' } : { answer: 'deny', message: answer });
+    const { callId } = question;
+    this.#read({ prompt: 'yes, session, or no (and why): ', asks: true, callId, take: (line) => {
+      const answer = lineAnswer(line, question.verdict.risk === 'dangerous');
+      if (answer) this.#session.answer(callId, answer);
+      return answer !== null;
+    } });
   }
 
   async #shell({ command, sendToModel }: { readonly command: string; readonly sendToModel: boolean }): Promise<void> {
@@ -230,10 +299,27 @@ class PlainRepl implements ReplHandle {
     };
   }
 
-  async #pick<T>({ title, items, current }: Picking<T>): Promise<T | null> {
+  #pick<T>({ title, items, current, confirms = false }: Picking<T>): Promise<T | null> {
     const row = ({ label, detail = '', value }: PickItem<T>, index: number): string => `${index + 1}. ${sanitize(label)}${value === current ? ' (now)' : ''}  ${sanitize(detail)}`.trimEnd();
     this.#lines([sanitize(title), ...items.map(row)]);
-    const answer = Number((await this.#read('number: ')).trim());
-    return items[answer - 1]?.value ?? null;
+    return new Promise((resolve) => {
+      this.#read({ prompt: 'number: ', asks: confirms, take: (line) => {
+        const answer = line.trim();
+        const isNumber = answer === '' || /^\d+$/.test(answer);
+        if (isNumber || !confirms) resolve(items[Number(answer) - 1]?.value ?? null);
+        return isNumber || !confirms;
+      } });
+    });
   }
+}
+
+/** What a line says to a question; null where it is no answer. A dangerous call has no one-letter yes. */
+function lineAnswer(line: string, isDangerous: boolean): Answer | null {
+  const text = line.trim();
+  if ((isDangerous ? /^yes$/i : /^y(es)?$/i).test(text)) return { answer: 'once' };
+  if ((isDangerous ? /^session$/i : /^s(ession)?$/i).test(text)) return { answer: 'session' };
+  if (text === '') return { answer: 'deny' };
+  const refusal = /^no?(?:$|[\s,.:;-]+([\s\S]*)$)/i.exec(text);
+  if (!refusal) return null;
+  return refusal[1] ? { answer: 'deny', message: refusal[1] } : { answer: 'deny' };
 }

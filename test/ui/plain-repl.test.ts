@@ -21,16 +21,55 @@ test('a turn line by line, without one escape byte', async () => {
   expect(harness.exits()).toBe(1);
 });
 
-test('a question is asked in words; anything but a yes denies, and says why', async () => {
-  for (const [typed, answer] of [['yes', { answer: 'once' }], ['s', { answer: 'session' }], ['', { answer: 'deny' }], ['not there', { answer: 'deny', message: 'not there' }]] as const) {
+/** A question's prompt comes after a pause, and a moment in which the terminal hands out what was typed. */
+const pauseMs = 750;
+
+test('a question is asked in words and answered in words; a no may say why', async () => {
+  for (const [typed, answer] of [['yes', { answer: 'once' }], ['session', { answer: 'session' }], ['', { answer: 'deny' }], ['no, not there', { answer: 'deny', message: 'not there' }]] as const) {
     const harness = openPlain();
     harness.type('go\n');
     harness.session.emit({ type: 'approval_requested', question: question('c1', 'bash', { command: 'rm -rf \u202ebuild' }, ['deletes files']) });
+    expect(harness.terminal.sent()).not.toContain('yes, session');
+    harness.tick(pauseMs);
+    expect(harness.terminal.sent()).toMatch(/yes, session, or no \(and why\): $/);
     harness.type(`${typed}\n`);
     await harness.settle();
     expect(harness.session.answers).toEqual([['c1', answer]]);
     expect(harness.terminal.sent()).toContain('Allow bash?\n  rm -rf \\u202ebuild\n! deletes files\n');
   }
+});
+
+test('a line that was begun before the prompt of a question answers nothing and is sent', async () => {
+  const harness = openPlain();
+  harness.type('go\n');
+  harness.session.emit({ type: 'approval_requested', question: question('c1', 'bash', { command: 'rm -rf docs' }) });
+  harness.type('yes\n');
+  harness.tick(pauseMs - 100);
+  harness.type('ye');
+  harness.tick(pauseMs);
+  expect(harness.terminal.sent()).toMatch(/End this line first, it is no answer:\n> ye$/);
+  expect(harness.raw()).toBe(false);
+  harness.type('s\n');
+  harness.tick(pauseMs);
+  for (const line of ['y', 'why yesterday you yes']) {
+    harness.type(`${line}\n`);
+    harness.tick(pauseMs);
+  }
+  expect([harness.session.answers, harness.session.takeQueue().map(({ text }) => text)]).toEqual([[], ['yes', 'yes', 'y', 'why yesterday you yes']]);
+  harness.type('yes\n');
+  expect(harness.session.answers).toEqual([['c1', { answer: 'once' }]]);
+});
+
+test('questions are asked one after the other, and one that ends by itself takes no line any more', async () => {
+  const harness = openPlain();
+  harness.type('go\n');
+  for (const id of ['c1', 'c2', 'c3']) harness.session.emit({ type: 'approval_requested', question: question(id, 'bash', { command: id }) });
+  harness.tick(pauseMs);
+  harness.type('yes\n');
+  harness.session.emit({ type: 'approval_resolved', callId: 'c2', answer: 'deny' });
+  harness.tick(pauseMs);
+  harness.type('no\n');
+  expect(harness.session.answers).toEqual([['c1', { answer: 'once' }], ['c3', { answer: 'deny' }]]);
 });
 
 test('a list is chosen from by number', async () => {
@@ -78,6 +117,7 @@ test('what waited when the program ended is offered; a line that is no answer is
     const taken: string[] = [];
     const harness = openPlain({ queued: async (id) => { taken.push(id); return ['first', 'second']; } });
     await harness.settle();
+    harness.tick(pauseMs);
     harness.type(`${typed}\n`);
     await harness.settle();
     expect([taken, harness.session.submitted]).toEqual([['s1'], submitted]);
