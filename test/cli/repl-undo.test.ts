@@ -81,7 +81,7 @@ test('/rewind to an event goes to right after it, and says which files stay chan
   const shown = screen(rig);
   await command(rig, 'rewind').run('1', shown.context);
   expect(own(rig)).toEqual([]);
-  expect(shown.said.at(-1)).toBe('info: The conversation goes on from event 1. What followed stays on record; /rewind brings it back. Files are as they are: 1 later call(s) changed some, /undo takes that back.');
+  expect(shown.said.at(-1)).toBe('info: The conversation goes on from event 1. What followed stays on record; /rewind brings it back. Files are as they are: 1 later call changed some, /undo takes that back.');
   await command(rig, 'rewind').run('99', shown.context);
   expect(shown.said.at(-1)).toBe('error: This session has no event 99.');
 });

@@ -2,6 +2,7 @@ import { changeSets } from '../../agent/change-sets.js';
 import { knownEvent, type Event } from '../../core/event.js';
 import { project } from '../../core/project.js';
 import { firstLine } from '../../core/text.js';
+import { counted } from '../../tools/outcome.js';
 import type { Command, CommandContext } from '../../ui/command.js';
 import type { PickItem } from '../../ui/panels/picker.js';
 import { rewindTo } from '../open/rewind-event.js';
@@ -29,7 +30,7 @@ export function rewindCommand(desk: SessionDesk): Command {
 
 function filesLeft(events: readonly Event[], toSeq: number): string {
   const calls = changeSets(events).filter((set) => set.seq > toSeq && set.undoneBy === null).length;
-  return calls === 0 ? '' : ` Files are as they are: ${calls} later call(s) changed some, /undo takes that back.`;
+  return calls === 0 ? '' : ` Files are as they are: ${counted(calls, 'later call')} changed some, /undo takes that back.`;
 }
 
 async function pickTarget(events: readonly Event[], context: CommandContext): Promise<Target | null> {

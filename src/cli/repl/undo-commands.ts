@@ -1,3 +1,4 @@
+import { counted } from '../../tools/outcome.js';
 import type { Command, CommandContext } from '../../ui/command.js';
 import type { SessionDesk } from './session-desk.js';
 import { act } from '../undo/undo-act.js';
@@ -22,8 +23,7 @@ async function revert(kind: 'undo' | 'redo', argument: string, desk: SessionDesk
   context.print(listing.lines.join('\n'));
   if (listing.files === 0) { context.notice('info', 'Nothing was touched.'); return; }
   const verb = kind === 'undo' ? 'Undo' : 'Redo';
-  const files = `${listing.files} ${listing.files === 1 ? 'file' : 'files'}`;
-  const items = [{ label: `${verb} the changes in ${files}`, value: true }, { label: 'Leave everything as it is', value: false }];
+  const items = [{ label: `${verb} the changes in ${counted(listing.files, 'file')}`, value: true }, { label: 'Leave everything as it is', value: false }];
   const yes = await context.pick({ title: `${verb} what is listed above`, items, confirms: true });
   if (yes !== true || session.busy()) { context.notice('info', 'Nothing was touched.'); return; }
   let done = 0;
@@ -33,5 +33,5 @@ async function revert(kind: 'undo' | 'redo', argument: string, desk: SessionDesk
     for (const { path, reason } of result.skipped) context.notice('warn', `Left ${path}: ${reason}`);
   }
   const back = kind === 'undo' ? '/redo' : '/undo';
-  context.notice('info', `${done} ${done === 1 ? 'file' : 'files'} ${kind === 'undo' ? 'undone' : 'redone'}; ${back} takes that back.`);
+  context.notice('info', `${counted(done, 'file')} ${kind === 'undo' ? 'undone' : 'redone'}; ${back} takes that back.`);
 }

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { Event } from '../../core/event.js';
 import type { SessionRow, Store } from '../../core/store.js';
 import { openSqliteStore } from '../../store/sqlite-store.js';
+import { counted } from '../../tools/outcome.js';
 import { CliError, exit } from '../cli-error.js';
 import type { RootOptions } from '../options.js';
 import { findSession } from '../open/session-files.js';
@@ -51,7 +52,7 @@ async function carryOut(desk: RevertDesk, reverts: readonly Revert[], { lines, f
     done += result.done.length;
     left += result.skipped.length;
   }
-  process.stdout.write(`Done: ${done} file(s)${left > 0 ? `, ${left} left as they are` : ''}.\n`);
+  process.stdout.write(`Done: ${counted(done, 'file')}${left > 0 ? `, ${left} left as they are` : ''}.\n`);
   return exit.done;
 }
 
