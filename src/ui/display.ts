@@ -1,5 +1,6 @@
 import { createHighlighter, type Highlighter } from './markdown/highlight.js';
 import { noticeLines, type ItemStyle } from './item-lines.js';
+import { createLinks, type Links } from './links.js';
 import { layoutBelow } from './live-region.js';
 import { renderMarkdown } from './markdown/markdown-stream.js';
 import type { Overlay, Panel } from './panels/panel.js';
@@ -59,7 +60,8 @@ export interface Display {
 
 /** Frames on the terminal, which is asked where it is. */
 export function createDisplay(options: ReplOptions, onChange: () => void, onOverlay: (shown: Overlay) => void): Display {
-  const frames = new Frames(options, onChange, onOverlay, terminalScreen(options));
+  const links = options.facts.links === true ? createLinks() : undefined;
+  const frames = new Frames(options, onChange, onOverlay, terminalScreen(options, links), links);
   options.input.answers?.listen((answer) => { frames.answered(answer); });
   return frames;
 }
@@ -70,9 +72,9 @@ export function createDisplayOn(screen: Screen, options: ReplOptions): Display {
   return new Frames(options, nothing, nothing, screen);
 }
 
-function terminalScreen({ output, facts, firstFrame, input: { answers } }: ReplOptions): Screen {
+function terminalScreen({ output, facts, firstFrame, input: { answers } }: ReplOptions, links: Links | undefined): Screen {
   return createScreen({
-    write: (text) => { output.write(text); }, size: sizeOf(output), synchronized: facts.synchronized, reflow: () => answers?.reflow() ?? [facts.reflows ? 'all' : 'none'],
+    write: (text) => { output.write(links ? links.translate(text) : text); }, size: sizeOf(output), synchronized: facts.synchronized, reflow: () => answers?.reflow() ?? [facts.reflows ? 'all' : 'none'],
     ...(answers ? { question: answers.question.bind(answers), quick: answers.quick.bind(answers) } : {}),
     ...(firstFrame ? { painted: firstFrame.painted } : {}),
   });
@@ -93,6 +95,7 @@ class Frames implements Display {
   readonly #transcript: Transcript;
   readonly #panels: { readonly running: Panels; readonly other: Panels };
   readonly #highlighter: Highlighter;
+  readonly #links: Links | undefined;
   readonly #onChange: () => void;
   /** Told of each overlay that stands on the screen. */
   readonly #onOverlay: (shown: Overlay) => void;
@@ -114,8 +117,9 @@ class Frames implements Display {
   #stale = false;
   #running: { readonly atMs: number; readonly calls: string; readonly panel: Panel | null } | null = null;
 
-  constructor(options: ReplOptions, onChange: () => void, onOverlay: (shown: Overlay) => void, screen: Screen) {
+  constructor(options: ReplOptions, onChange: () => void, onOverlay: (shown: Overlay) => void, screen: Screen, links?: Links) {
     this.#options = options;
+    this.#links = links;
     this.#onChange = onChange;
     this.#onOverlay = onOverlay;
     this.theme = createSwitchableTheme(options.facts);
@@ -188,7 +192,7 @@ class Frames implements Display {
 
   printMarkdown(text: string): void {
     const { columns } = this.#screen.size;
-    this.printLines(renderMarkdown(text, { theme: this.theme, columns, highlight: this.#highlighter.paint, wrap: 'words' }));
+    this.printLines(renderMarkdown(text, { theme: this.theme, columns, highlight: this.#highlighter.paint, wrap: 'words', link: this.#links?.paint }));
   }
 
   printLines(lines: readonly string[]): void {
@@ -306,7 +310,7 @@ class Frames implements Display {
   }
 
   #style(): ItemStyle {
-    return { theme: this.theme, columns: this.#screen.size.columns, detail: this.#options.detail ?? defaultDetail, wrap: this.#options.wrap };
+    return { theme: this.theme, columns: this.#screen.size.columns, detail: this.#options.detail ?? defaultDetail, wrap: this.#options.wrap, link: this.#links?.paint };
   }
 
   #draw(state: DisplayState): void {

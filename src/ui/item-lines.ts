@@ -1,5 +1,5 @@
 import type { TurnEnd } from '../core/agent-event.js';
-import type { WrapMode } from './markdown/markdown-render.js';
+import type { MarkdownStyle, WrapMode } from './markdown/markdown-render.js';
 import { wrapWords } from './rows.js';
 import { sanitize } from './sanitize.js';
 import type { Theme } from './theme.js';
@@ -7,7 +7,7 @@ import { callLine, resultLines, sentLines, type ResultDetail } from './tool-line
 import type { Item } from './view.js';
 import { expandTabs } from './width.js';
 
-export interface ItemStyle { readonly theme: Theme; readonly columns: number; readonly detail: ResultDetail; readonly wrap?: WrapMode | undefined }
+export interface ItemStyle { readonly theme: Theme; readonly columns: number; readonly detail: ResultDetail; readonly wrap?: WrapMode | undefined; readonly link?: MarkdownStyle['link'] }
 
 /** A finished item as lines; an assistant's text is not among them, it streams. */
 export function itemLines(item: Exclude<Item, { readonly type: 'assistant' }>, style: ItemStyle): string[] {

@@ -39,6 +39,8 @@ export interface TerminalFacts {
   readonly synchronized: boolean;
   /** Wrapped lines are wrapped anew when the width changes (false: old xterm, the Linux console, screen). */
   readonly reflows: boolean;
+  /** The terminal is known to make OSC 8 a link. */
+  readonly links?: boolean;
   /** Plain lines, no cursor movement, no escape sequences: screen readers and `TERM=dumb`. */
   readonly plain: boolean;
 }

@@ -3,6 +3,10 @@ export type SgrState = Map<string, string>;
 
 export const sgrReset = '\x1b[m';
 
+/** Parameters of ours that no terminal has: a link begins, the number of its address behind it, and ends. See links.ts. */
+export const linkOn = '8888';
+export const linkOff = '8889';
+
 const simpleSlots: Readonly<Record<string, string>> = { 1: 'weight', 2: 'dim', 3: 'italic', 4: 'underline', 5: 'blink', 6: 'blink', 7: 'inverse', 9: 'strike' };
 const clears: Readonly<Record<string, readonly string[]>> = {
   22: ['weight', 'dim'], 23: ['italic'], 24: ['underline'], 25: ['blink'], 27: ['inverse'], 29: ['strike'], 39: ['foreground'], 49: ['background'],
@@ -13,7 +17,11 @@ export function applySgr(state: SgrState, parameters: string): void {
   const codes = parameters === '' ? ['0'] : parameters.split(';');
   for (let i = 0; i < codes.length; i++) {
     const code = codes[i] ?? '';
-    if (code === '38' || code === '48') {
+    if (code === linkOn) {
+      state.set('link', codes.slice(i, i + 2).join(';'));
+      i++;
+    } else if (code === linkOff) state.delete('link');
+    else if (code === '38' || code === '48') {
       const length = codes[i + 1] === '5' ? 3 : codes[i + 1] === '2' ? 5 : 1;
       state.set(code === '38' ? 'foreground' : 'background', codes.slice(i, i + length).join(';'));
       i += length - 1;

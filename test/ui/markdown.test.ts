@@ -176,3 +176,22 @@ test.each(['streamed', 'at once', 'from a resumed session'])('code of an answer 
   expect(harness.terminal.sent()).toContain('\x1b[35mreturn\x1b[39m os');
   expect(harness.terminal.lines().filter((line) => line.includes('import os'))).toHaveLength(1);
 });
+
+test('on a terminal that knows links an address is one, also over the end of a row; elsewhere nothing is sent', async () => {
+  const address = `https://example.org/${'long-'.repeat(20)}end`;
+  const text = `See [the **page**](${address}) or https://example.org/b.\n\n| a |\n|-|\n| [x](https://example.org/c) |\n\n[no](javascript:alert(1)) [no](https://e.org/\x07)`;
+  for (const links of [true, false]) {
+    const harness = openRepl({ columns: 40, facts: { ...facts, colors: 16, links } });
+    harness.type('go\r');
+    harness.session.stream(text);
+    harness.session.append(assistant(text));
+    await harness.session.end();
+    await harness.settle();
+    const sent = harness.terminal.sent();
+    expect(sent).not.toContain('888');
+    const opened = [...sent.matchAll(/\x1b\]8;;([^\x1b]*)\x1b\\/g)].map((found) => found[1] ?? '');
+    expect(opened.filter((to) => to === '')).toHaveLength(opened.length / 2);
+    expect(new Set(opened)).toEqual(new Set(links ? [address, '', 'https://example.org/b', 'https://example.org/c', 'https://e.org/'] : []));
+    expect(harness.terminal.lines().join('\n')).toContain(`See the page\n(${address})\nor https://example.org/b.`);
+  }
+});

@@ -10,7 +10,16 @@ export function terminalFacts(env: NodeJS.ProcessEnv, theme: ThemeChoice): Termi
     theme: colors === 0 ? 'none' : theme,
     synchronized: env.TERM !== 'linux',
     reflows: env.TERM !== 'linux' && !isGnuScreen(env),
+    links: knowsLinks(env),
   };
+}
+
+/** Terminals that are known to know OSC 8, by what they say of themselves. Inside tmux and screen nothing is known. */
+function knowsLinks(env: NodeJS.ProcessEnv): boolean {
+  if (env.TMUX || env.STY) return false;
+  if (/^(?:iTerm\.app|WezTerm|vscode|ghostty|Hyper|rio)$/.test(env.TERM_PROGRAM ?? '')) return true;
+  if (/^(?:xterm-kitty|xterm-ghostty|foot|foot-extra|alacritty|wezterm)$/.test(env.TERM ?? '')) return true;
+  return Number(env.VTE_VERSION ?? 0) >= 5_000 || Boolean(env.WT_SESSION) || Number(env.KONSOLE_VERSION ?? 0) >= 201_200;
 }
 
 /** Whether the terminal has a title that can be given back: the Linux console has none, GNU screen no stack of them. */

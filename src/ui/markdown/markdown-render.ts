@@ -15,6 +15,8 @@ export interface MarkdownStyle {
   readonly loading?: (language: string) => boolean;
   /** Who breaks long lines of prose: we at words, or the terminal anywhere (one copies them whole). Code is never broken. */
   readonly wrap?: WrapMode | undefined;
+  /** Makes a text a link, on terminals that know them. */
+  readonly link?: ((address: string, text: string) => string) | undefined;
 }
 
 export type WrapMode = 'terminal' | 'words';
@@ -25,11 +27,11 @@ export function renderBlock(token: Token, style: MarkdownStyle): string[] {
   switch (token.type) {
     case 'space':
     case 'def': return [];
-    case 'heading': return prose(heading(token as Tokens.Heading, theme), style);
+    case 'heading': return prose(heading(token as Tokens.Heading, style), style);
     case 'code': return code(token as Tokens.Code, style);
     case 'list': return list(token as Tokens.List, style);
     case 'blockquote': return blocks((token as Tokens.Blockquote).tokens, { ...style, columns: style.columns - 2 }).map((line) => theme.paint('dim', '> ') + line);
-    case 'table': return renderTable(token as Tokens.Table, theme, style.columns);
+    case 'table': return renderTable(token as Tokens.Table, theme, style.columns, style.link);
     case 'hr': return [theme.paint('dim', theme.glyphs.rule.repeat(Math.min(style.columns, 40)))];
     case 'html': return token.raw.trimEnd().split('\n');
     default: return text(token, style);
@@ -43,7 +45,7 @@ export function blocks(tokens: readonly Token[], style: MarkdownStyle): string[]
 }
 
 function text(token: { readonly tokens?: Token[] | undefined; readonly raw: string }, style: MarkdownStyle): string[] {
-  return prose(token.tokens ? renderInline(token.tokens, style.theme.paint) : token.raw, style);
+  return prose(token.tokens ? renderInline(token.tokens, style.theme.paint, style.link) : token.raw, style);
 }
 
 function prose(text: string, { columns, wrap }: MarkdownStyle): string[] {
@@ -51,8 +53,8 @@ function prose(text: string, { columns, wrap }: MarkdownStyle): string[] {
   return wrap === 'terminal' ? lines : lines.flatMap((part) => wrapWords(part, columns));
 }
 
-function heading(token: Tokens.Heading, theme: Theme): string {
-  const line = renderInline(token.tokens, theme.paint).replaceAll('\n', ' ');
+function heading(token: Tokens.Heading, { theme, link }: MarkdownStyle): string {
+  const line = renderInline(token.tokens, theme.paint, link).replaceAll('\n', ' ');
   return theme.colors ? theme.paint('heading', token.depth === 1 ? theme.paint('underline', line) : line) : `${'#'.repeat(token.depth)} ${line}`;
 }
 

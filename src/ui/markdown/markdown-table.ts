@@ -1,6 +1,6 @@
 import type { Tokens } from 'marked';
 import wrapAnsi from 'wrap-ansi';
-import { renderInline } from './markdown-inline.js';
+import { renderInline, type PaintLink } from './markdown-inline.js';
 import type { Theme } from '../theme.js';
 import { wrapWords } from '../rows.js';
 import { textWidth } from '../width.js';
@@ -14,9 +14,9 @@ const readableColumn = 12;
 
 /** A table whose columns fit into `columns`; cells that are too wide are wrapped at words. Where the columns would be too
  *  narrow to read, each row is a record instead: a line for each cell, led by the name of its column. */
-export function renderTable(token: Tokens.Table, theme: Theme, columns: number): string[] {
-  const header = token.header.map((cell) => theme.paint('bold', renderInline(cell.tokens, theme.paint)));
-  const rows = token.rows.map((row) => row.map((cell) => renderInline(cell.tokens, theme.paint)));
+export function renderTable(token: Tokens.Table, theme: Theme, columns: number, link?: PaintLink): string[] {
+  const header = token.header.map((cell) => theme.paint('bold', renderInline(cell.tokens, theme.paint, link)));
+  const rows = token.rows.map((row) => row.map((cell) => renderInline(cell.tokens, theme.paint, link)));
   const natural = naturalWidths([header, ...rows]);
   const widths = fitColumns(natural, columns);
   if (rows.length > 0 && isTooNarrow(natural, widths, columns)) return records(header, rows, columns);
