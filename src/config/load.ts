@@ -1,4 +1,5 @@
 import defaults from '../../config/defaults.json' with { type: 'json' };
+import { replaceUnseen } from '../core/hidden-text.js';
 import { checkValue } from './check.js';
 import { toConfig, type Config } from './config.js';
 import { parseConfigText, readConfigFile, type FileText } from './file.js';
@@ -104,7 +105,7 @@ function listed(keys: readonly string[]): string {
 }
 
 function ignoredProject(file: ProjectFile, what: string): ProjectLayer {
-  return { ...emptyLayer, notices: [{ code: 'project_config', message: `${file.path.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')} ${what}` }], project: { file, trusted: false, ignored: [], wanted: [] } };
+  return { ...emptyLayer, notices: [{ code: 'project_config', message: `${replaceUnseen(file.path, () => '?')} ${what}` }], project: { file, trusted: false, ignored: [], wanted: [] } };
 }
 
 function broken(problem: ConfigProblem): Layer {

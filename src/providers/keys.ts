@@ -1,3 +1,5 @@
+import { replaceUnseen } from '../core/hidden-text.js';
+
 const mask = '[masked]';
 
 /** Forms in which keys appear in what servers answer. The first group, where there is one, is kept. */
@@ -20,6 +22,6 @@ export function maskKeys(text: string, keys: readonly (string | null)[] = []): s
 
 /** A server's words made fit to be shown: keys masked, one line, no control or direction characters, well-formed, at most `maxLength` characters. */
 export function quoteServer(text: string, keys: readonly (string | null)[], maxLength = 300): string {
-  const line = maskKeys(text.slice(0, maxLength * 8), keys).replace(/[\p{Cc}\p{Zl}\p{Zp}\u200b-\u200f\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim();
+  const line = replaceUnseen(maskKeys(text.slice(0, maxLength * 8), keys), () => ' ').replace(/ +/g, ' ').trim();
   return (line.length > maxLength ? `${line.slice(0, maxLength - 1)}…` : line).toWellFormed();
 }

@@ -1,11 +1,16 @@
+import { escapeCode, isDeceptive, maybeDeceptive } from '../core/hidden-text.js';
+
 /** Untrusted text on its way to the terminal. At most colours pass; whatever could move, ask, rename, copy or hide is taken out or shown
  *  as an ASCII escape. Stateful, so that a sequence split over several chunks does not pass either. Source: ECMA-48; xterm ctlseqs. */
 export interface Sanitizer { write(chunk: string): string }
 
 type Mode = 'text' | 'escape' | 'csi' | 'osc' | 'string' | 'charset';
 
-const suspicious = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]/;
+const mark = /\p{M}/u;
 const longestSequence = 256;
+/** More combining marks than any script puts on one character would be drawn over other rows. */
+const maxMarks = 32;
+const tooManyMarks = new RegExp(`\\p{M}{${maxMarks + 1}}`, 'u');
 
 export function createSanitizer(options: { readonly colors: boolean }): Sanitizer {
   return new Filter(options.colors);
@@ -13,7 +18,18 @@ export function createSanitizer(options: { readonly colors: boolean }): Sanitize
 
 /** A whole text at once. */
 export function sanitize(text: string, options: { readonly colors: boolean } = { colors: false }): string {
-  return suspicious.test(text) ? new Filter(options.colors).write(text) : text;
+  return isPlain(text) ? text : new Filter(options.colors).write(text);
+}
+
+function isPlain(text: string): boolean {
+  return !maybeDeceptive(text) && !tooManyMarks.test(text);
+}
+
+/** Combining marks at the end of `text`, which holds nothing outside the first plane. */
+function marksAtEnd(text: string): number {
+  let at = text.length;
+  while (at > 0 && text.charCodeAt(at - 1) >= 0x300 && mark.test(text[at - 1] ?? '')) at--;
+  return text.length - at;
 }
 
 class Filter implements Sanitizer {
@@ -22,13 +38,18 @@ class Filter implements Sanitizer {
   #sequence = '';
   #afterReturn = false;
   #escapeInString = false;
+  /** Combining marks since the last character of another kind. */
+  #marks = 0;
 
   constructor(colors: boolean) {
     this.#colors = colors;
   }
 
   write(chunk: string): string {
-    if (this.#mode === 'text' && !this.#afterReturn && !suspicious.test(chunk)) return chunk;
+    if (this.#mode === 'text' && !this.#afterReturn && this.#marks === 0 && isPlain(chunk)) {
+      this.#marks = marksAtEnd(chunk);
+      return chunk;
+    }
     let out = '';
     for (const char of chunk) out += this.#take(char, char.codePointAt(0) ?? 0);
     return out;
@@ -56,7 +77,18 @@ class Filter implements Sanitizer {
     if (code === 0x9b) return this.#enter('csi');
     if (code === 0x9d) return this.#enter('osc');
     if (code === 0x90 || code === 0x98 || code === 0x9e || code === 0x9f) return this.#enter('string');
-    return visible(char, code);
+    return this.#visible(char, code);
+  }
+
+  #visible(char: string, code: number): string {
+    const before = this.#marks;
+    const isMark = code >= 0x300 && mark.test(char);
+    if (isMark && before >= maxMarks) return '';
+    // The first selector chooses a form of the character before it, which terminals do not know; more of them carry something else.
+    const shown = isSupplementarySelector(code) && before === 0 ? '' : visible(char, code);
+    if (isMark) this.#marks = before + 1;
+    else if (shown !== '') this.#marks = 0;
+    return shown;
   }
 
   #enter(mode: Mode): string {
@@ -121,23 +153,17 @@ function isColor(code: number): boolean {
   return colorRanges.some(([from, to]) => code >= from && code <= to);
 }
 
-/** Invisible without a meaning on a screen: soft hyphen, zero-width space, word joiner, byte order mark. */
+/** Invisible without a meaning on a screen: soft hyphen, zero-width space, word joiner, byte order mark. What else deceives is shown as an escape. */
 const dropped: ReadonlySet<number> = new Set([0xad, 0x180e, 0x200b, 0x2060, 0xfeff]);
-/** Next line; bidi marks and controls, Unicode line ends, invisible operators, interlinear and tag characters: shown as escapes. */
-const deceptive: readonly (readonly [number, number])[] = [
-  [0x85, 0x85], [0x61c, 0x61c], [0x200e, 0x200f], [0x2028, 0x202e], [0x2061, 0x206f], [0xfff9, 0xfffb], [0xe0000, 0xe007f],
-];
 
 function visible(char: string, code: number): string {
-  if (code >= 0x20 && code < 0x7f) return char;
+  if (!isDeceptive(code)) return char;
   if (code === 0) return '\\0';
-  if (code === 0x09) return char;
-  if (deceptive.some(([from, to]) => code >= from && code <= to)) return escapeCode(code);
+  if (code === 0x85) return escapeCode(code);
   if (code < 0xa0 || dropped.has(code)) return '';
-  return code >= 0xd800 && code <= 0xdfff ? '\ufffd' : char;
+  return code >= 0xd800 && code <= 0xdfff ? '\ufffd' : escapeCode(code);
 }
 
-export function escapeCode(code: number): string {
-  if (code < 0x100) return `\\x${code.toString(16).padStart(2, '0')}`;
-  return code < 0x10000 ? `\\u${code.toString(16).padStart(4, '0')}` : `\\u{${code.toString(16)}}`;
+function isSupplementarySelector(code: number): boolean {
+  return code >= 0xe0100 && code <= 0xe01ef;
 }

@@ -71,3 +71,16 @@ test('what a person decides by is pure: no control, no attribute, nothing hidden
     expect(out).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]|[\u{e0000}-\u{e007f}]/u);
   }), { numRuns: 300 });
 });
+
+test('fillers, supplementary selectors and object replacements are seen, and 32 marks are enough for a character', () => {
+  expect(sanitize('a\u115f\u1160\u3164\uffa0\ufffc\u{e0041}b')).toBe('a\\u115f\\u1160\\u3164\\uffa0\\ufffc\\u{e0041}b');
+  expect(sanitize('葛\u{e0100} 😀\u{e0154}\u{e0155}\u{e0156}')).toBe('葛 😀\\u{e0155}\\u{e0156}');
+  expect(sanitize(`a${'\u0301'.repeat(300)}b\u0301`)).toBe(`a${'\u0301'.repeat(32)}b\u0301`);
+  expect(sanitize(`a${`${'\u0301'.repeat(20)}\u200b\x1b[1m`.repeat(9)}`, { colors: false })).toBe(`a${'\u0301'.repeat(32)}`);
+  const sanitizer = createSanitizer({ colors: false });
+  expect(`a${'\u0301'.repeat(50)}b`.match(/[^]{1,10}/g)?.map((chunk) => sanitizer.write(chunk)).join('')).toBe(`a${'\u0301'.repeat(32)}b`);
+});
+
+test('in a question nothing that is blank passes for text', () => {
+  expect(decisionText('rm\u2800x \ufffc \ue000 \u3164', { lines: false })).toBe('rm\\u2800x \\ufffc \\ue000 \\u3164');
+});

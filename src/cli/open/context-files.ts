@@ -1,12 +1,13 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { replaceUnseen } from '../../core/hidden-text.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { isKernelPath } from '../../tools/tool-path.js';
 import { spelledOut } from '../trust/trust-listing.js';
 
 const maxBytes = 64 * 1024;
-/** What a reader does not see and a model does: controls, formats, tag characters, variation selectors but the one that emoji carry, letters without a shape. */
-const hidden = /[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]|\p{Cf}|[\u115f\u1160\u2065\u3164\uffa0]|\u034f|\u17b4|\u17b5|[\u180b-\u180f]|[\ufe00-\ufe0e]|[\u{e0000}-\u{e0fff}]/gu;
+/** What is unseen in a question and belongs into a text: layout, the selector of emoji, icons of a font, characters newer than this program. */
+const harmless = /[\t\n\r\ufe0f\u2800\p{Co}]|(?!\p{Default_Ignorable_Code_Point})\p{Cn}/u;
 
 interface ContextFile { readonly path: string; readonly text: string }
 
@@ -31,9 +32,14 @@ function readOne(path: string, within: string | null, notices: string[]): readon
   }
   const raw = found.bytes.toString('utf8').replace(/^\ufeff/, '').toWellFormed();
   if (found.size > maxBytes) notices.push(`${path} has ${found.size} bytes; the model is given the first ${maxBytes}.`);
-  const count = raw.match(hidden)?.length ?? 0;
-  if (count > 0) notices.push(`${path} holds ${count} hidden characters; they were left out.`);
-  return [{ path, text: raw.replace(hidden, '') }];
+  let count = 0;
+  const text = replaceUnseen(raw, (char) => {
+    if (harmless.test(char)) return char;
+    count++;
+    return '';
+  });
+  if (count > 0) notices.push(`${path} holds ${count} hidden character${count === 1 ? '' : 's'}; ${count === 1 ? 'it was' : 'they were'} left out.`);
+  return [{ path, text }];
 }
 
 /** `root`: where the files must lie, links resolved. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Marked } from 'marked';
+import { replaceDeceptive } from '../../core/hidden-text.js';
 import { isRecord } from '../../core/json.js';
 import { placesOf } from '../../ui/diff-lines.js';
 import { loadHtmlHighlight } from '../../ui/markdown/highlight.js';
@@ -205,9 +206,9 @@ function pre(text: string): string {
   return `<pre>${escaped(text)}</pre>`;
 }
 
-/** Control characters that HTML does not know become U+FFFD, those that turn the direction of text too. */
+/** What readers do not see, or HTML does not know, becomes U+FFFD. */
 function visible(text: string): string {
-  return text.toWellFormed().replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g, '\ufffd');
+  return replaceDeceptive(text.toWellFormed().replace(/\r\n?/g, '\n'), () => '\ufffd');
 }
 
 /** Fit for text and for quoted attributes. */

@@ -1,15 +1,17 @@
+import { replaceUnseen } from '../../core/hidden-text.js';
 import type { LoadedProject } from '../../config/load.js';
 import type { Leaf } from '../../config/merge.js';
 import { keyText } from '../../config/schema.js';
 
 /** Longer lists are not read by anybody, so they are not asked about. */
 const maxCharacters = 8000;
-/** Neither letters, digits, punctuation and symbols nor a plain blank; and letters that have no shape. Marks are spelt out: they change or hide what stands before them. */
-const unseen = /[^\p{L}\p{N}\p{P}\p{S} ]|[\u115f\u1160\u3164\uffa0]/gu;
+/** Neither letters, digits, punctuation and symbols nor a plain blank. Marks are spelt out: they change or hide what stands before them. */
+const unusual = /[^\p{L}\p{N}\p{P}\p{S} ]/gu;
 
 /** `text` on one line with whatever cannot be seen spelt out: `\u{202e}`. */
 export function spelledOut(text: string): string {
-  return text.replaceAll(unseen, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
+  const spelled = (character: string): string => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+  return replaceUnseen(text.replaceAll(unusual, spelled), spelled);
 }
 
 /** Exactly what trust would let count, a line for each setting. */

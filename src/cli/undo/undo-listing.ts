@@ -1,4 +1,5 @@
 import type { ChangeSet } from '../../agent/change-sets.js';
+import { spelledLine } from '../../core/hidden-text.js';
 import { firstLine } from '../../core/text.js';
 import { planOf, type Revert, type RevertDesk } from './undo-act.js';
 import { planLines, type Ahead } from './undo-plan.js';
@@ -21,5 +22,5 @@ export async function listReverts(desk: RevertDesk, reverts: readonly Revert[], 
 const verbs = { undo: 'Undo', redo: 'Redo', restore: 'Restore as of' } as const;
 
 function printable(title: string): string {
-  return firstLine(title, 100).replace(/\p{Cc}/gu, '\u00b7');
+  return spelledLine(firstLine(title, 100));
 }

@@ -1,5 +1,6 @@
 import { relative } from 'node:path';
 import { changeSets, stateAt, type ChangeSet } from '../../agent/change-sets.js';
+import { spelledLine } from '../../core/hidden-text.js';
 import type { ChangeData, Event } from '../../core/event.js';
 import { isLinkMode, presentState, type PresentState, type Replacement } from './undo-files.js';
 
@@ -103,8 +104,8 @@ export function planLines(plan: RevertPlan, cwd: string): readonly string[] {
   ];
 }
 
-/** A path as a list shows it: relative where it is inside `cwd`, control characters as dots. */
+/** A path as a list shows it: relative where it is inside `cwd`, hidden characters spelt out. */
 export function shownTo(cwd: string, path: string): string {
   const inside = relative(cwd, path);
-  return (inside === '' || inside.startsWith('..') ? path : inside).replace(/\p{Cc}/gu, '\u00b7');
+  return spelledLine(inside === '' || inside.startsWith('..') ? path : inside);
 }

@@ -1,4 +1,5 @@
 import type { ParsedScript } from 'unbash';
+import { hasUnseen } from '../../core/hidden-text.js';
 import { unanalysable } from './shell-findings.js';
 import type { Finding, FoundCommand, Place, Scan, ShellContext } from './shell-types.js';
 import { collectNames } from './shell-variables.js';
@@ -57,14 +58,14 @@ function runScript(text: string, scan: Scan, parse: Parse, place: Place): void {
 }
 
 const control = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
-/** Blanks that are not a blank to the shell, and characters that take no room: formats, variation selectors, fillers. */
-const invisible = /[^\P{Zs} ]|\p{Zl}|\p{Zp}|\p{Cf}|\u034f|[\u115f-\u1160]|[\u17b4-\u17b5]|[\u180b-\u180f]|\u3164|[\ufe00-\ufe0f]|\uffa0|[\u{e0000}-\u{e0fff}]/u;
+/** Blanks that are not a blank to the shell. */
+const otherBlank = /[^\P{Zs} ]/u;
 
 /** Why a text is not even parsed: readers, terminals and shells disagree about what it says. */
 function refusal(command: string): string | null {
   if (command.length > maxCharacters) return `it is longer than ${maxCharacters} characters`;
   if (control.test(command)) return 'it holds control characters';
-  if (invisible.test(command)) return 'it holds characters that cannot be seen';
+  if (otherBlank.test(command) || hasUnseen(command.replace(/[\t\n]/g, ''))) return 'it holds characters that cannot be seen';
   if (/[^\S\n]{80,}\S/.test(command) || /\n{20,}\s*\S/.test(command)) return 'blanks push a part of it out of sight';
   return command.isWellFormed() ? null : 'it holds broken characters';
 }

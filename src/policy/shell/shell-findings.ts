@@ -1,7 +1,7 @@
+import { replaceUnseen } from '../../core/hidden-text.js';
 import { isInside, resolvePath } from '../paths.js';
 import { unknownText, type Arg, type Finding, type Invocation, type Scan } from './shell-types.js';
 
-const hidden = /[\u0000-\u001f\u007f-\u009f\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]/g;
 const maxShown = 80;
 
 /** The command as a reason names it: in backquotes, on one line, cut. */
@@ -11,7 +11,7 @@ export function shown(call: Pick<Invocation, 'name' | 'args'>): string {
 }
 
 export function quoted(text: string): string {
-  const clean = text.replaceAll(unknownText, '…').replace(hidden, ' ');
+  const clean = replaceUnseen(text.replaceAll(unknownText, '…'), () => ' ');
   return `\`${clean.length > maxShown ? `${clean.slice(0, maxShown)}…` : clean}\``;
 }
 

@@ -1,7 +1,6 @@
-import { escapeCode } from '../sanitize.js';
+import { escapeCode, hasUnseen } from '../../core/hidden-text.js';
 
 const shortEscapes: Readonly<Record<number, string>> = { 0x00: '\\0', 0x07: '\\a', 0x08: '\\b', 0x09: '\\t', 0x0a: '\\n', 0x0d: '\\r', 0x1b: '\\x1b' };
-const hidden = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 const otherSpace = /[\p{Zs}]/u;
 
 /** A text that a person decides by: no control, no attribute, nothing invisible or reordering passes; each is shown as an ASCII escape,
@@ -13,7 +12,7 @@ export function decisionText(text: string, options: { readonly lines: boolean })
     const code = char.codePointAt(0) ?? 0;
     if (char === '\n' && options.lines) out += '\n';
     else if (char === ' ') out += ' ';
-    else if (hidden.test(char)) out += shortEscapes[code] ?? escapeCode(code);
+    else if (hasUnseen(char)) out += shortEscapes[code] ?? escapeCode(code);
     else if (otherSpace.test(char)) out += escapeCode(code);
     else out += char;
   }
