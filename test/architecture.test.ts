@@ -132,6 +132,24 @@ function keptPromises(root: string, sources: readonly Source[]): string[] {
   });
 }
 
+/** The two places every byte to a terminal passes: the printer of the command line, which sanitises, and what gives the screen's writer its terminal. */
+const terminalWriters = ['cli/print.ts', 'cli/repl/early-frame.ts'];
+/** Comments may name the streams. */
+const namesTerminal = new RegExp([
+  String.raw`\bprocess(?:\?\.|\.)std(?:out|err)\b`, String.raw`\bprocess\[`, String.raw`\bstd(?:out|err)\b[^;\n]*\}\s*=\s*process\b`, String.raw`import\s*\{[^}]*\bstd(?:out|err)\b[^}]*\}\s*from\s*'(?:node:)?process'`,
+  String.raw`\bconsole\.`, String.raw`\b(?:write|writev|writeFile|appendFile)Sync\(\s*[12]\b`, String.raw`\bfd:\s*[12]\b`, String.raw`WriteStream\(`, String.raw`\b(?:open|write|append|create)\w*\(\s*['"\x60]/dev/(?:tty|stdout|stderr|fd)`,
+].join('|'));
+
+function terminalNamers(root: string, sources: readonly Source[]): string[] {
+  const code = (text: string): string => text.replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, '');
+  return sources.filter((source) => namesTerminal.test(code(source.text))).map((source) => relative(root, source.path));
+}
+
+/** What readers do not see is listed once: a class of characters of one's own forgets some of them. */
+function hiddenClasses(root: string, sources: readonly Source[]): string[] {
+  return sources.filter((source) => /\\p\{Cf\}|\\u20(?:2a|66|0b)/i.test(source.text)).map((source) => relative(root, source.path));
+}
+
 const root = fileURLToPath(new URL('../src', import.meta.url));
 const sources = readSources(root);
 const planted = mkdtempSync(join(tmpdir(), 'agent-architecture-'));
@@ -189,6 +207,25 @@ test('what is loaded at its first use is kept by core/load-once.ts, which forget
     'tools/c.ts': "class C {\n  #part: Promise<Part> | null = null;\n  load() { return this.#part ??= part(); }\n}\n", 'tools/d.ts': 'let saving: Promise<void> = Promise.resolve();\n',
   });
   expect(keptPromises(planted, bad).map((found) => found.split(':')[0])).toEqual(['tools/a.ts', 'tools/b.ts', 'tools/c.ts']);
+});
+
+test('only the printer of the command line and the opener of the screen name the terminal', () => {
+  expect(terminalNamers(root, sources).filter((path) => !terminalWriters.includes(path))).toEqual([]);
+});
+
+test('only one module lists the characters that nobody sees', () => {
+  expect(hiddenClasses(root, sources)).toEqual(['core/hidden-text.ts']);
+});
+
+test('each planted way around the printer is found, and a comment is none', () => {
+  const ways = [
+    'process.stdout.write(text);', 'process.stderr.write(text);', "process['stdout'].write(text);", 'const { stdin, stdout } = process;', "import { stdout } from 'node:process';",
+    'console.log(text);', 'writeSync(1, text);', 'fs.writeFileSync(2, text);', "createWriteStream('', { fd: 1 });", 'new WriteStream(1);', "appendFileSync('/dev/tty', text);", "open('/dev/stderr');",
+  ];
+  const bad = plant(Object.fromEntries([...ways.entries()].map(([index, text]) => [`cli/way-${index}.ts`, `${text}\n`])));
+  expect(terminalNamers(planted, bad)).toHaveLength(ways.length);
+  expect(terminalNamers(planted, plant({ 'cli/fine.ts': '/** `process.stdout` fits. */\n// process.stdout too\nconst stdout = listen(process.stdin);\n' }))).toEqual([]);
+  expect(hiddenClasses(planted, plant({ 'ui/own.ts': String.raw`text.replace(/[\u202a-\u202e]/g, '');` }))).toEqual(['ui/own.ts']);
 });
 
 test('a planted forbidden import, cycle and long file are each found', () => {

@@ -9,18 +9,19 @@ import type { SessionWish } from './open/session-files.js';
 import { setUp } from './setup.js';
 import { joinPrompt, readStdin } from './headless/stdin.js';
 import { openWorkbench } from './open/workbench.js';
+import { outputIsTerminal, printError } from './print.js';
 
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
 
 /** `agent` itself: the REPL on a terminal, one turn without one. Gives the exit code. */
 export async function runChat(words: readonly string[], options: RootOptions, early: EarlyFrame | null): Promise<number> {
-  const headless = options.print === true || !process.stdin.isTTY || !process.stdout.isTTY;
+  const headless = options.print === true || !process.stdin.isTTY || !outputIsTerminal();
   const format = options.outputFormat;
   if (!formats.includes(format)) throw new CliError(exit.usage, `--output-format: \`${format}\` is not a format`, `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim());
   if (!headless) return await (await import('./repl/repl.js')).runRepl(words, options, early);
   const setup = await setUp(options);
   const wish = sessionWish(options);
-  const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, (text) => { process.stderr.write(text); });
+  const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, printError);
   const prompt = joinPrompt(words, piped);
   if (prompt === '') throw new CliError(exit.usage, 'there is no prompt', 'Give one as words or on standard input: agent -p "explain this".');
   const bench = await openWorkbench(setup, options);

@@ -1,9 +1,8 @@
 import { type Command, CommanderError } from 'commander';
 import { CliError, describeFailure, exit } from './cli-error.js';
 import type { EarlyFrame } from './repl/early-frame.js';
-import { letGoOfLostTerminals } from './lost-terminal.js';
 import { buildProgram } from './program.js';
-import { watchStandardOutput } from './standard-output.js';
+import { letGoOfLostTerminals, printError, watchStandardOutput } from './print.js';
 
 /** Runs one command line and ends the process with its exit code. */
 export async function run(argv: readonly string[], early: EarlyFrame | null): Promise<void> {
@@ -16,11 +15,11 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
     early?.withdraw();
     const failure = describeFailure(error, argv.includes('--debug'));
     const { createMask, knownSecrets } = await import('./secrets.js');
-    process.stderr.write(createMask(knownSecrets(process.env))(failure.text));
+    printError(createMask(knownSecrets(process.env))(failure.text));
     exitCode = failure.exitCode;
   }
   const lost = await output.taken();
-  if (lost !== null) process.stderr.write(`agent: standard output cannot be written: ${lost.message}\nMake room or send it elsewhere; what was printed is not whole.\n`);
+  if (lost !== null) printError(`agent: standard output cannot be written: ${lost.message}\nMake room or send it elsewhere; what was printed is not whole.\n`);
   process.exit(lost !== null && exitCode === exit.done ? exit.failed : exitCode);
 }
 

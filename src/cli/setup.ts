@@ -11,6 +11,7 @@ import { createLogFile } from './log-file.js';
 import type { RootOptions } from './options.js';
 import { createMask, knownSecrets, type Secret } from './secrets.js';
 import { openTrustFile } from './trust/trust-file.js';
+import { printError } from './print.js';
 
 const maxPromptBytes = 256 * 1024;
 
@@ -44,7 +45,7 @@ export async function setUp(options: Partial<RootOptions>, trusted?: string): Pr
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
   const secrets = knownSecrets(env, loaded.config.provider.custom);
-  const log = createLogFile(options.ephemeral ? null : loaded.config.files.log, createMask(secrets), options.debug ? (line) => { process.stderr.write(`${line}\n`); } : null);
+  const log = createLogFile(options.ephemeral ? null : loaded.config.files.log, createMask(secrets), options.debug ? (line) => { printError(`${line}\n`); } : null);
   const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
   return { cwd, env, home, loaded, config: loaded.config, notices, log, secrets, testMode: options.test === true && env.TEST_ALLOW !== '1' };
 }

@@ -4,6 +4,7 @@ import { builtInPresets } from '../../providers/catalog-presets.js';
 import { CliError, exit } from '../cli-error.js';
 import { completionScript, isCompletionShell } from './completion-command.js';
 import type { CompletionCommand, CompletionOption, CompletionValue } from './completion-spec.js';
+import { printData } from '../print.js';
 
 const shells: readonly string[] = ['bash', 'zsh', 'fish'];
 /** Options that also stand before and behind a subcommand. Source: contracts 1. */
@@ -12,7 +13,7 @@ const globalOptions = new Set(['--set', '--cwd', '--test', '--approval', '--sand
 /** `agent completion bash`: the script on stdout, made from the command line as it is. */
 export function completionAction(shell: string, program: Command): number {
   if (!isCompletionShell(shell)) throw new CliError(exit.usage, `unknown shell \`${shell}\``, `${didYouMean(shell, shells)} Known: ${shells.join(', ')}`.trim());
-  process.stdout.write(completionScript(shell, commandSpec(program)));
+  printData(completionScript(shell, commandSpec(program)));
   return exit.done;
 }
 

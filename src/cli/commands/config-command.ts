@@ -11,6 +11,7 @@ import { configRows, originText } from './config-rows.js';
 import { keyText } from '../../config/schema.js';
 import { originRank, valueAt } from '../../config/merge.js';
 import { loadTheme, ownThemes } from '../theme-files.js';
+import { jsonText } from '../print.js';
 
 /** What a `config` command works with. The options are those that stand before or behind it on the command line. */
 export interface ConfigCommandIo {
@@ -43,7 +44,7 @@ export async function runConfigCommand(args: readonly string[], io: ConfigComman
 function showPaths(io: ConfigCommandIo): number {
   const { config, database, log, history } = agentPaths(io.env, io.home);
   const files = [['config', config], ['database', database], ['log', log], ['history', history]] as const;
-  return print(io, io.json ? JSON.stringify(files.map(([name, path]) => ({ name, path }))) : config);
+  return print(io, io.json ? jsonText(files.map(([name, path]) => ({ name, path }))) : config);
 }
 
 async function showAll(io: ConfigCommandIo): Promise<number> {
@@ -51,7 +52,7 @@ async function showAll(io: ConfigCommandIo): Promise<number> {
   const rows = configRows(loaded);
   const keyWidth = Math.max(...rows.map((row) => row.key.length));
   const lines = rows.map((row) => `${row.key.padEnd(keyWidth)}  ${row.value === null ? '-' : JSON.stringify(row.value)}  (${originText(row)})`);
-  print(io, io.json ? JSON.stringify(rows) : lines.join('\n'));
+  print(io, io.json ? jsonText(rows) : lines.join('\n'));
   return report(loaded, io);
 }
 
@@ -60,7 +61,7 @@ async function getKey([name = '']: readonly string[], io: ConfigCommandIo): Prom
   if (!key) return failWith(io, unknownKeyProblem(name, 'agent config get'));
   const loaded = await load(io);
   const value = maskValue(valueAt(loaded.values, key.path) ?? null, key.path);
-  print(io, io.json || typeof value !== 'string' ? (value === null && !io.json ? '' : JSON.stringify(value)) : value);
+  print(io, io.json || typeof value !== 'string' ? (value === null && !io.json ? '' : jsonText(value)) : value);
   return report(loaded, io);
 }
 
@@ -101,7 +102,7 @@ async function check(io: ConfigCommandIo): Promise<number> {
   const theme = await themeProblem(ui.theme, files);
   const problems = [...loaded.problems, ...(theme ? [theme] : [])];
   if (io.json) {
-    print(io, JSON.stringify(problems.map(({ message, hint, key, where, line, column, nearest }) => ({ message, hint, key, where, line: line ?? null, column: column ?? null, nearest: nearest ?? null }))));
+    print(io, jsonText(problems.map(({ message, hint, key, where, line, column, nearest }) => ({ message, hint, key, where, line: line ?? null, column: column ?? null, nearest: nearest ?? null }))));
   } else if (problems.length === 0) {
     print(io, `${loaded.config.files.config}: ok${loaded.project ? `\n${loaded.project.file.path}: ${loaded.project.trusted ? 'ok' : 'not trusted'}` : ''}`);
   }

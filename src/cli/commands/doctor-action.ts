@@ -9,16 +9,18 @@ import { findRipgrep, freeBytes, reachesServer, storeFacts, terminalFacts } from
 import type { RootOptions } from '../options.js';
 import { checkSandbox } from '../open/sandbox-opening.js';
 import { trustedBefore, trustFlags } from '../setup.js';
+import { print } from '../print.js';
+import { screenStreams } from '../repl/early-frame.js';
 
 /** `agent doctor`: a broken configuration is one of its findings, so it is read here and not before. */
-export async function doctorAction(options: RootOptions & { readonly json?: boolean }, stdout: { write(text: string): unknown } = process.stdout): Promise<number> {
+export async function doctorAction(options: RootOptions & { readonly json?: boolean }, stdout: { write(text: string): unknown } = { write: print }): Promise<number> {
   const { env } = process;
   const home = env.HOME ?? homedir();
   const loaded = await loadConfig({ env, cwd: options.cwd ?? process.cwd(), home, set: options.set, flags: trustFlags(options), projectTrusted: trustedBefore(env, home) });
   const { files } = loaded.config;
   return await runDoctor({ stdout, json: options.json === true }, {
     nodeVersion: process.version,
-    terminal: terminalFacts(process.stdout, env),
+    terminal: terminalFacts(screenStreams().output, env),
     keys: Object.entries(builtInPresets).filter(([, preset]) => preset.key_required !== false).flatMap(([provider, preset]) =>
       keyNames(preset).map((variable) => ({ provider, variable, set: (env[variable] ?? '').trim() !== '' }))),
     servers: Object.values(builtInPresets).filter((preset) => preset.local === true).map((preset) => {

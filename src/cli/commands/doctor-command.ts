@@ -2,6 +2,7 @@ import type { ConfigProblem } from '../../config/problem.js';
 import { exit } from '../cli-error.js';
 import { checkConfig, checkDisk, checkKeys, checkNode, checkRipgrep, checkStore, checkTerminal, fail, ok } from './doctor-checks.js';
 import type { DoctorCheck, KeyFact, RipgrepFact, StoreFacts, TerminalFacts } from './doctor-checks.js';
+import { jsonText } from '../print.js';
 
 /** A server on this machine that may be running. */
 export interface LocalServer { readonly name: string; readonly host: string; readonly port: number }
@@ -39,7 +40,7 @@ export async function runDoctor(io: DoctorIo, facts: DoctorFacts): Promise<numbe
     one('disk', async () => checkDisk(await facts.freeBytes())),
     facts.more ? several(facts.more()) : [],
   ])).flat();
-  io.stdout.write(io.json ? `${JSON.stringify(checks)}\n` : checks.map(line).join(''));
+  io.stdout.write(io.json ? `${jsonText(checks)}\n` : checks.map(line).join(''));
   return checks.some((check) => check.status === 'fail') ? exit.failed : exit.done;
 }
 

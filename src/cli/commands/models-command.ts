@@ -4,7 +4,7 @@ import { resolveProvider } from '../../providers/catalog.js';
 import { findLocalServers, listModels as askForModels } from '../../providers/discover.js';
 import { findModel, knownModels } from '../../providers/models.js';
 import { CliError, exit } from '../cli-error.js';
-import { columns, printListing } from '../json-output.js';
+import { columns, printError, printListing } from '../print.js';
 import { providerChoice } from '../open/model-opening.js';
 import type { RootOptions } from '../options.js';
 import { setUp, type Setup } from '../setup.js';
@@ -63,11 +63,11 @@ async function providerRows(setup: Setup, name: string): Promise<readonly ModelR
   const known = tableRows(setup).filter((item) => item.provider === name);
   const resolved = resolveProvider(providerChoice(setup, { provider: name, model: 'any' }));
   if (!resolved.ok) {
-    process.stderr.write(`agent: ${resolved.problem.message}; the list is what is known here. ${resolved.problem.hint}\n`);
+    printError(`agent: ${resolved.problem.message}; the list is what is known here. ${resolved.problem.hint}\n`);
     return known;
   }
   const listed = await askForModels(resolved.endpoint, setup.env);
   if (listed.ok) return listed.models.map((item) => row(setup, name, item.id, 'server', item.contextWindow));
-  process.stderr.write(`agent: ${listed.message}; the list is what is known here.\n`);
+  printError(`agent: ${listed.message}; the list is what is known here.\n`);
   return known;
 }

@@ -1,6 +1,6 @@
 import { checkEndpoint, type CheckReport } from '../../providers/check.js';
 import { exit } from '../cli-error.js';
-import { columns, printListing } from '../json-output.js';
+import { columns, printError, printListing } from '../print.js';
 import { httpDependencies, resolveReady, wireOf } from '../open/model-opening.js';
 import type { RootOptions } from '../options.js';
 import { createMask } from '../secrets.js';
@@ -23,7 +23,7 @@ export async function checkProvider(name: string, options: RootOptions & { reado
   const rows = rowsOf(report, { model: `${ref.provider}/${ref.model}`, url: endpoint.baseUrl, key: endpoint.key === null ? 'none sent' : `from ${endpoint.keyEnv.join(' or ')}`, ms: Math.round(performance.now() - startedAt) }).map((row) => ({ ...row, detail: mask(row.detail) }));
   printListing(options.json, rows, () => columns(rows.map((row) => [row.ok === true ? 'ok' : row.ok === false ? 'FAILED' : '-', row.check, row.detail])));
   if (report.fault === null) return report.tools === true ? exit.done : exit.failed;
-  process.stderr.write(`agent: ${mask(report.fault.message)}\n${report.fault.hint ?? 'Check the base URL, the model and the network.'}\n`);
+  printError(`agent: ${mask(report.fault.message)}\n${report.fault.hint ?? 'Check the base URL, the model and the network.'}\n`);
   return report.fault.code === 'auth' ? exit.credentials : exit.failed;
 }
 

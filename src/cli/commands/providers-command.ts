@@ -1,7 +1,7 @@
 import { builtInPresets, keyNames, mergePresets } from '../../providers/catalog-presets.js';
 import { resolveProvider } from '../../providers/catalog.js';
 import { exit } from '../cli-error.js';
-import { columns, printListing } from '../json-output.js';
+import { columns, printListing } from '../print.js';
 import { providerChoice } from '../open/model-opening.js';
 import type { RootOptions } from '../options.js';
 import { setUp } from '../setup.js';

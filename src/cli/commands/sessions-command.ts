@@ -1,9 +1,10 @@
 import type { Event } from '../../core/event.js';
+import { escapedJson } from '../../core/hidden-text.js';
 import { didYouMean } from '../../core/nearest.js';
 import { project } from '../../core/project.js';
 import { vacuumDatabase } from '../../store/vacuum.js';
 import { CliError, exit } from '../cli-error.js';
-import { age, columns, printListing } from '../json-output.js';
+import { age, columns, outputIsTerminal, print, printData, printListing } from '../print.js';
 import type { RootOptions } from '../options.js';
 import { countOption, oneLine, withStore } from '../record/record-opening.js';
 import { requestBody, wireNames } from '../open/request-body.js';
@@ -37,11 +38,12 @@ export async function showSession(id: string, options: Options): Promise<number>
     const row = await findSession(store, id);
     const events = await store.load(row.id);
     if (options.as !== undefined) {
-      process.stdout.write(`${await requestBody(setup, { row, events, wire: options.as, prompt: options.prompt ?? null })}\n`);
+      const body = await requestBody(setup, { row, events, wire: options.as, prompt: options.prompt ?? null });
+      printData(`${outputIsTerminal() ? escapedJson(body) : body}\n`);
       return exit.done;
     }
     printListing(options.json, events.map(({ seq, kind, content, data, createdAt }) => ({ seq, kind, content, data, created_at: createdAt })),
-      () => [`${row.id}  ${row.cwd}  ${row.provider ?? '?'}/${row.model ?? '?'}${row.baseUrl === undefined ? '' : `  ${oneLine(row.baseUrl)}`}${row.title === null ? '' : `  ${oneLine(row.title)}`}`, ...columns(events.map(eventLine))]);
+      () => [...columns([[row.id, row.cwd, `${row.provider ?? '?'}/${row.model ?? '?'}`, row.baseUrl ?? '', oneLine(row.title ?? '')].filter((cell) => cell !== '')]), ...columns(events.map(eventLine))]);
     return exit.done;
   });
 }
@@ -68,7 +70,7 @@ export async function removeSessions(ids: readonly string[], options: Options): 
       if (!lease.held) throw new CliError(exit.session, `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`, 'End that one first.');
       const events = project(await store.load(row.id)).messages.length;
       await store.remove(row.id);
-      process.stdout.write(`Removed ${row.id} (${events} messages).\n`);
+      print(`Removed ${row.id} (${events} messages).\n`);
     }
     return setup.config.files.database;
   });

@@ -1,15 +1,16 @@
-import { createInterface } from 'node:readline/promises';
 import { createHash } from 'node:crypto';
 import { dispatch } from '../../agent/dispatch.js';
 import type { TurnDeps } from '../../agent/turn.js';
 import { isError, type Envelope } from '../../core/envelope.js';
+import { escapedJson } from '../../core/hidden-text.js';
 import { didYouMean } from '../../core/nearest.js';
 import type { Answer, Approver } from '../../core/policy.js';
 import { createProjection } from '../../core/project.js';
 import type { Binding, Registry } from '../../core/tool.js';
+import { decisionText } from '../../ui/panels/decision-text.js';
 import { CliError, exit } from '../cli-error.js';
 import { endingSignals, onEndingSignal, type EndingSignal } from '../exit-code.js';
-import { columns, printListing } from '../json-output.js';
+import { askLine, columns, errorsAreTerminal, print, printData, printJson, printListing } from '../print.js';
 import { createMask } from '../secrets.js';
 import type { RootOptions } from '../options.js';
 import { openPolicy } from '../open/policy-opening.js';
@@ -29,9 +30,8 @@ export async function listTools(options: Options): Promise<number> {
 export async function showTool(name: string, options: Options): Promise<number> {
   const { registry } = await openToolbox(await setUp(options), undefined);
   const tool = registry.get(name) ?? unknown(name, registry);
-  process.stdout.write(options.json
-    ? `${JSON.stringify({ name, description: tool.description, input_schema: tool.input_schema, effect: tool.effect, toolset: tool.toolset }, null, 2)}\n`
-    : `${tool.name} (${tool.toolset}, ${tool.effect})\n${tool.description}\n\n${JSON.stringify(tool.input_schema, null, 2)}\n`);
+  if (options.json) printJson({ name, description: tool.description, input_schema: tool.input_schema, effect: tool.effect, toolset: tool.toolset }, 2);
+  else print(`${tool.name} (${tool.toolset}, ${tool.effect})\n${tool.description}\n\n${JSON.stringify(tool.input_schema, null, 2)}\n`);
   return exit.done;
 }
 
@@ -48,7 +48,7 @@ export async function checkTool(name: string, json: string, options: Options): P
   const binding = registry.bind({ name, arguments: json });
   if (!binding.ok) throw new CliError(exit.usage, binding.error.error, `agent tools show ${name} prints its schema.`);
   const { risk, decision, reasons, sandbox, targets } = await openPolicy(setup).assess(binding.bound, setup.cwd);
-  process.stdout.write(`${JSON.stringify({ risk, decision, reasons, sandbox, ...(targets ? { targets } : {}) })}\n`);
+  printJson({ risk, decision, reasons, sandbox, ...(targets ? { targets } : {}) });
   return exit.done;
 }
 
@@ -61,7 +61,7 @@ export async function callTool(name: string, json: string, options: Options): Pr
   onEndingSignal((signal) => { stop.abort(signal); });
   const envelope = await runCall(setup, registry, { name, json, binding, signal: stop.signal });
   await processes.killBackground();
-  process.stdout.write(`${createMask(setup.secrets)(JSON.stringify(envelope))}\n`);
+  printData(`${escapedJson(createMask(setup.secrets)(JSON.stringify(envelope)))}\n`);
   if (stop.signal.aborted) return endingSignals[stop.signal.reason as EndingSignal];
   return isError(envelope) ? exit.failed : exit.done;
 }
@@ -87,17 +87,15 @@ function standalone(setup: Setup, registry: Registry): TurnDeps {
 
 /** Asks on the terminal where there is one on both sides; default No. */
 function terminalApprover(): Approver {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) return { ask: () => Promise.resolve({ answer: 'unavailable' }) };
+  if (!process.stdin.isTTY || !errorsAreTerminal()) return { ask: () => Promise.resolve({ answer: 'unavailable' }) };
   return {
     async ask(question, signal): Promise<Answer> {
-      const lines = createInterface({ input: process.stdin, output: process.stderr });
       try {
-        const reply = await lines.question(`${question.title}: ${JSON.stringify(question.argumentsText)}\n${question.verdict.reasons.join('\n')}\nRun it? [y/N] `, { signal });
+        const text = [question.title, question.argumentsText, ...question.verdict.reasons].map((line) => decisionText(line, { lines: false })).join('\n');
+        const reply = await askLine(`${text}\nRun it? [y/N] `, signal);
         return /^y(es)?$/i.test(reply.trim()) ? { answer: 'once' } : { answer: 'deny' };
       } catch {
         return { answer: 'deny' };
-      } finally {
-        lines.close();
       }
     },
   };

@@ -1,12 +1,12 @@
 import type { AgentEvent } from '../../core/agent-event.js';
 import { knownEvent, type Event } from '../../core/event.js';
 import type { Fault } from '../../core/provider.js';
+import { spelledLine } from '../../core/hidden-text.js';
 import { firstLine } from '../../core/text.js';
 import type { Session } from '../../agent/session.js';
-import { sanitize } from '../../ui/sanitize.js';
 import { exit } from '../cli-error.js';
 import { onEndingSignal, turnExitCode, type EndingSignal } from '../exit-code.js';
-import { createOutput } from './output.js';
+import { jsonText, openOutput, printError } from '../print.js';
 import { createUsageMeter, resultObject, streamLine, unreportedUsage } from './stream-json.js';
 import { version } from '../version.js';
 
@@ -30,11 +30,11 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   const { session, format } = options;
   const startedAt = options.now();
   let readerGone = false;
-  const out = createOutput(process.stdout, () => {
+  const out = openOutput(() => {
     readerGone = true;
     session.interrupt();
   });
-  const line = (value: unknown): void => { out.write(`${JSON.stringify(value)}\n`); };
+  const line = (value: unknown): void => { out.write(`${jsonText(value)}\n`); };
   const meter = createUsageMeter();
   let signal: EndingSignal | null = null;
   onEndingSignal((name) => { signal ??= name; session.interrupt(); });
@@ -56,19 +56,17 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   const end = await session.submit(options.prompt);
   if (format === 'text' && end.text !== '') out.write(answerText(end.text));
   if (format !== 'text') line(resultObject(end, session.id, meter.sum(), options.now() - startedAt));
-  if (end.fault && format !== 'stream-json') process.stderr.write(describeFault(end.fault));
+  if (end.fault && format !== 'stream-json') printError(describeFault(end.fault));
   await out.drained();
   return readerGone && !signal ? exit.done : turnExitCode(end, signal);
 }
 
-/** Byte for byte what the model wrote into a file or a pipe; on a terminal nothing that steers it. */
 function answerText(text: string): string {
-  const shown = process.stdout.isTTY ? sanitize(text) : text;
-  return shown.endsWith('\n') ? shown : `${shown}\n`;
+  return text.endsWith('\n') ? text : `${text}\n`;
 }
 
 function describeFault({ code, message, hint }: Fault): string {
-  return `agent: ${sanitize(message)}\n${hint ?? whatToDo[code]}\n`;
+  return `agent: ${message}\n${hint ?? whatToDo[code]}\n`;
 }
 
 /** What to do about a failure whose provider said nothing better. */
@@ -95,20 +93,15 @@ function createErrorPrinter(verbose: boolean, format: OutputFormat): (event: Age
 }
 
 function printTrouble(event: AgentEvent): void {
-  if (event.type === 'notice' && event.level !== 'info') process.stderr.write(`agent: ${sanitize(event.message)}\n`);
+  if (event.type === 'notice' && event.level !== 'info') printError(`agent: ${event.message}\n`);
   if (event.type !== 'retry_scheduled') return;
-  process.stderr.write(`agent: ${sanitize(event.reason).replace(/\.$/, '')}; trying again in ${(event.delayMs / 1000).toFixed(1)} s (${event.attempt} of ${event.maxRetries})\n`);
+  printError(`agent: ${event.reason.replace(/\.$/, '')}; trying again in ${(event.delayMs / 1000).toFixed(1)} s (${event.attempt} of ${event.maxRetries})\n`);
 }
 
 function printCall(raw: Event, titles: Map<string, string>): void {
   const event = knownEvent(raw);
   if (event?.kind === 'tool_call') titles.set(event.data.id, event.content);
   if (event?.kind !== 'tool_result') return;
-  const title = printable(titles.get(event.data.tool_call_id) ?? event.data.name);
-  process.stderr.write(`${event.data.success ? '✔' : '✘'} ${title}: ${printable(firstLine(event.content, 200))} (${event.data.duration_ms}ms)\n`);
-}
-
-/** Text from a model or a file, safe on a terminal: control characters become `\u…`. */
-function printable(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  const title = spelledLine(titles.get(event.data.tool_call_id) ?? event.data.name);
+  printError(`${event.data.success ? '✔' : '✘'} ${title}: ${spelledLine(firstLine(event.content, 200))} (${event.data.duration_ms}ms)\n`);
 }

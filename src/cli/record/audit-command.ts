@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { CliError, exit } from '../cli-error.js';
-import { csvLine } from './csv.js';
-import { columns, printListing } from '../json-output.js';
+import { printCsv } from './csv.js';
+import { columns, printListing } from '../print.js';
 import type { RootOptions } from '../options.js';
 import { countOption, localTime, oneLine, pointInTime, withRecords } from './record-opening.js';
 import { findSession } from '../open/session-files.js';
@@ -39,7 +39,7 @@ export async function auditCalls(options: Options): Promise<number> {
       created_at: row.created_at, session_id: row.session_id, seq: row.seq, tool: row.tool, args_sha256: hash('sha256', row.arguments ?? '', 'hex'),
       duration_ms: row.duration_ms, status: row.status, decision: row.decision, decided_by: row.decided_by, risk: row.risk, summary: row.summary, error: row.error,
     }));
-    if (options.csv) process.stdout.write([csvLine(fields), ...rows.map((row) => csvLine(fields.map((field) => row[field])))].join(''));
+    if (options.csv) for (const line of [fields, ...rows.map((row) => fields.map((field) => row[field]))]) printCsv(line);
     else printListing(options.json, rows, () => (rows.length === 0 ? ['No tool calls.'] : columns([
       ['time', 'session', 'seq', 'tool', 'args sha256', 'ms', 'status', 'decision', 'call'],
       ...rows.map((row) => [

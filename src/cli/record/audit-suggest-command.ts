@@ -6,7 +6,7 @@ import { createSecretPaths } from '../../policy/secret-paths.js';
 import { classifyShell } from '../../policy/shell/shell-classify.js';
 import { suggestRules, type Analyse, type AskedCall, type Suggestions } from './audit-suggest.js';
 import { exit } from '../cli-error.js';
-import { printListing } from '../json-output.js';
+import { printListing } from '../print.js';
 import type { RootOptions } from '../options.js';
 import { localTime, oneLine, withRecords } from './record-opening.js';
 import type { Setup } from '../setup.js';

@@ -3,6 +3,7 @@ import { exit } from '../cli-error.js';
 import type { RootOptions } from '../options.js';
 import { localTime, withRecords } from './record-opening.js';
 import { findSession } from '../open/session-files.js';
+import { print, printJson } from '../print.js';
 
 type Options = RootOptions & { readonly json?: boolean };
 
@@ -19,17 +20,18 @@ const limits = 'This shows damage and tampering, it does not prevent them: one w
 export async function verifyAudit(session: string | undefined, options: Options): Promise<number> {
   return await withRecords(options, async (records, store) => {
     const report = records.verify(session === undefined ? null : (await findSession(store, session)).id);
-    process.stdout.write(options.json ? json(report) : text(report));
+    if (options.json) printJson(json(report), 2);
+    else print(text(report));
     return report.breaks.length === 0 ? exit.done : exit.failed;
   });
 }
 
-function json({ sessions, events, redacted, breaks, heads }: ChainReport): string {
-  return `${JSON.stringify({
+function json({ sessions, events, redacted, breaks, heads }: ChainReport): object {
+  return {
     ok: breaks.length === 0, sessions, events, redacted,
     breaks: breaks.map(({ sessionId, seq, kind, createdAt }) => ({ session_id: sessionId, seq, kind, created_at: createdAt, message: `event ${seq} ${meanings[kind]}` })),
     heads: heads.map(({ sessionId, seq, hash }) => ({ session_id: sessionId, seq, hash })),
-  }, null, 2)}\n`;
+  };
 }
 
 function text({ sessions, events, redacted, breaks, heads }: ChainReport): string {

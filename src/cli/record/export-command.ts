@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { escapedJson } from '../../core/hidden-text.js';
 import { didYouMean } from '../../core/nearest.js';
 import { CliError, exit } from '../cli-error.js';
 import { toHtml } from './export-html.js';
@@ -10,6 +11,7 @@ import type { RootOptions } from '../options.js';
 import { withStore } from './record-opening.js';
 import { createRedactor } from './redact.js';
 import { findSession } from '../open/session-files.js';
+import { printData, printError } from '../print.js';
 
 type Options = RootOptions & { readonly format?: string; readonly output?: string; readonly redact?: boolean };
 
@@ -29,10 +31,10 @@ export async function exportSession(id: string, options: Options): Promise<numbe
     const session: ExportedSession = redactor === null ? { row, events }
       : { row: { ...row, title: row.title === null ? null : redactor.text(row.title) }, events: events.map((event) => redactor.event(event)) };
     const text = await format(session);
-    if (options.output === undefined) process.stdout.write(text);
+    if (options.output === undefined) printData(name === 'jsonl' ? escapedJson(text) : text);
     else write(resolve(setup.cwd, options.output), text);
     const masked = redactor?.count() ?? 0;
-    if (masked > 0) process.stderr.write(`agent: ${masked} value${masked === 1 ? '' : 's'} that looked like keys ${masked === 1 ? 'was' : 'were'} masked; --no-redact leaves them\n`);
+    if (masked > 0) printError(`agent: ${masked} value${masked === 1 ? '' : 's'} that looked like keys ${masked === 1 ? 'was' : 'were'} masked; --no-redact leaves them\n`);
     return exit.done;
   });
 }

@@ -6,6 +6,7 @@ import { readJsonl, type ExportedSession } from './export-jsonl.js';
 import type { RootOptions } from '../options.js';
 import { oneLine, withStore } from './record-opening.js';
 import { newSessionId } from '../open/session-files.js';
+import { print, printError } from '../print.js';
 
 type Options = RootOptions & { readonly asNew?: boolean };
 
@@ -20,8 +21,8 @@ export async function importSession(file: string, options: Options): Promise<num
       if (error instanceof StoreError && error.code === 'exists') throw new CliError(exit.session, `session ${row.id} is in the store already`, '--as-new imports it under an id of its own.');
       throw error;
     }
-    process.stdout.write(`${row.id}\n`);
-    if (row.provider !== null && row.provider !== 'offline') process.stderr.write(`agent: ${untrusted(row.provider, read.writtenAddress)}\n`);
+    print(`${row.id}\n`);
+    if (row.provider !== null && row.provider !== 'offline') printError(`agent: ${untrusted(row.provider, read.writtenAddress)}\n`);
     return exit.done;
   });
 }

@@ -1,6 +1,6 @@
 import { vacuumDatabase } from '../../store/vacuum.js';
 import { CliError, exit } from '../cli-error.js';
-import { age, columns, printListing } from '../json-output.js';
+import { age, columns, print, printError, printListing } from '../print.js';
 import type { RootOptions } from '../options.js';
 import { oneLine, pointInTime, withStore } from './record-opening.js';
 import { forgetFrames } from '../repl/kept-frame.js';
@@ -20,12 +20,12 @@ export async function pruneSessions(options: Options): Promise<number> {
     let count = 0;
     for (const row of options.yes ? old : []) {
       const lease = await store.acquire(row.id);
-      if (!lease.held) { process.stderr.write(`agent: ${row.id} is in use by process ${lease.holder.pid} and stays\n`); continue; }
+      if (!lease.held) { printError(`agent: ${row.id} is in use by process ${lease.holder.pid} and stays\n`); continue; }
       await store.remove(row.id);
       await lease.release();
       count++;
     }
-    if (!options.json) process.stdout.write(summary(old.length, options.yes ? count : null));
+    if (!options.json) print(summary(old.length, options.yes ? count : null));
     return { removed: count, file: setup.config.files.database };
   });
   if (removed > 0) forgetFrames(process.env);

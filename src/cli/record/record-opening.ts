@@ -1,14 +1,16 @@
+import { replaceDeceptive } from '../../core/hidden-text.js';
 import type { Store } from '../../core/store.js';
 import { openRecords, type Records } from '../../store/records.js';
 import { openSqliteStore } from '../../store/sqlite-store.js';
 import { CliError, exit } from '../cli-error.js';
 import type { RootOptions } from '../options.js';
 import { setUp, type Setup } from '../setup.js';
+import { printError } from '../print.js';
 
 /** Opens the store for one listing or change, and closes it again. A store that cannot be opened is an error here: there is nothing to list. */
 export async function withStore<T>(options: Partial<RootOptions>, use: (store: Store, setup: Setup) => Promise<T>): Promise<T> {
   const setup = await setUp(options);
-  const notify = (message: string): void => { process.stderr.write(`agent: ${message}\n`); };
+  const notify = (message: string): void => { printError(`agent: ${message}\n`); };
   const { store, notices } = await openSqliteStore({ file: setup.config.files.database, now: Date.now, notify });
   notices.forEach(notify);
   try {
@@ -49,7 +51,7 @@ export function countOption(text: string | undefined, option: string, fallback: 
 
 /** Stored text on one line, control characters shown as dots. */
 export function oneLine(text: string, max = 120): string {
-  const line = text.slice(0, max * 2).replace(/\s+/g, ' ').replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2066-\u2069]/g, '\u00b7').trim();
+  const line = replaceDeceptive(text.slice(0, max * 2).replace(/\s+/g, ' '), () => '\u00b7').trim();
   return line.length > max ? `${line.slice(0, max - 1).toWellFormed()}…` : line;
 }
 

@@ -5,6 +5,7 @@ import { countOption, withStore } from './record-opening.js';
 import { redactedEvent } from './redacted-event.js';
 import { findSession } from '../open/session-files.js';
 import { forgetFrames } from '../repl/kept-frame.js';
+import { print } from '../print.js';
 
 /** `agent redact <session> <seq>`: takes the texts of one event off the record for good. The hash chain stays whole and shows that it was done. */
 export async function redactSession(id: string, seqText: string, options: RootOptions): Promise<number> {
@@ -20,7 +21,7 @@ export async function redactSession(id: string, seqText: string, options: RootOp
       if (!replacement) throw new CliError(exit.usage, `event ${seq} is of kind ${event.kind}, which is not redacted`, 'It holds no text of its own; redact the call, the answer or the message it belongs to.');
       forgetFrames(process.env);
       const count = await redactEvent(setup.config.files.database, row.id, seq, replacement);
-      process.stdout.write(`Redacted event ${seq} of ${row.id}${count > 1 ? ` and ${count - 1} of its copies in forks` : ''}.\n`);
+      print(`Redacted event ${seq} of ${row.id}${count > 1 ? ` and ${count - 1} of its copies in forks` : ''}.\n`);
       return exit.done;
     } finally {
       await lease.release();

@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Event } from '../../core/event.js';
-import { sanitize } from '../../ui/sanitize.js';
 import { CliError, exit } from '../cli-error.js';
 import { entriesOf, type Entry } from './export-entries.js';
 import type { RootOptions } from '../options.js';
 import { withStore } from './record-opening.js';
 import { findSession } from '../open/session-files.js';
+import { outputIsTerminal, print } from '../print.js';
 
 type Options = RootOptions & { readonly speed?: string; readonly instant?: boolean; readonly verify?: boolean; readonly json?: boolean };
 
@@ -21,7 +21,7 @@ export async function replaySession(id: string, options: Options): Promise<numbe
     const row = await findSession(store, id);
     const events = await store.load(row.id);
     if (options.verify) return await (await import('./replay-verify.js')).verifyReplay(setup, store, row, events, options.json === true);
-    return await show(events, options.instant === true || !process.stdout.isTTY ? Infinity : speed);
+    return await show(events, options.instant === true || !outputIsTerminal() ? Infinity : speed);
   });
 }
 
@@ -31,7 +31,7 @@ async function show(events: readonly Event[], speed: number): Promise<number> {
     const at = finishedAt(entry);
     if (speed !== Infinity && before !== null) await wait(Math.min(longestWaitMs, Math.max(0, at - before) / speed));
     before = at;
-    process.stdout.write(`${sanitize(lines(entry)).trimEnd()}\n\n`);
+    print(`${lines(entry).trimEnd()}\n\n`);
   }
   return exit.done;
 }

@@ -4,7 +4,7 @@ import type { SessionRow, Store } from '../../core/store.js';
 import type { BoundCall, Registry, ToolContext } from '../../core/tool.js';
 import { exit } from '../cli-error.js';
 import { shownOutput } from './export-entries.js';
-import { columns, printListing } from '../json-output.js';
+import { columns, printListing } from '../print.js';
 import { oneLine } from './record-opening.js';
 import { changesOf, makeScratch, type Scratch } from './replay-scratch.js';
 import type { Setup } from '../setup.js';

@@ -1,7 +1,8 @@
 import type { SearchHit } from '../../core/search.js';
+import { spelledLine } from '../../core/hidden-text.js';
 import { sanitize } from '../../ui/sanitize.js';
 import { CliError, exit } from '../cli-error.js';
-import { age, printListing } from '../json-output.js';
+import { age, outputIsTerminal, printListing } from '../print.js';
 import type { RootOptions } from '../options.js';
 import { countOption, withStore } from './record-opening.js';
 
@@ -14,17 +15,17 @@ export async function searchRecord(words: readonly string[], options: Options): 
   if (!/[\p{L}\p{N}]/u.test(text)) throw new CliError(exit.usage, 'there is no word to look for', 'For example agent search migration error, "exact phrase" or begin*.');
   return await withStore(options, async (store, setup) => {
     const hits = await store.search(text, limit, options.here ? setup.cwd : undefined);
-    const colors = process.stdout.isTTY && (setup.env.NO_COLOR ?? '') === '';
+    const colors = outputIsTerminal() && (setup.env.NO_COLOR ?? '') === '';
     printListing(options.json, hits.map((hit) => ({
       session_id: hit.sessionId, seq: hit.seq, kind: hit.kind, created_at: hit.createdAt, cwd: hit.cwd, title: hit.title, snippet: hit.snippet, matches: hit.matches,
-    })), () => (hits.length === 0 ? [`Nothing holds ${text}.`] : [...hits.flatMap((hit) => hitLines(hit, colors)), 'agent -r <session> goes on with one.']));
+    })), () => (hits.length === 0 ? [`Nothing holds ${text}.`] : [...hits.flatMap((hit) => hitLines(hit, colors)), 'agent -r <session> goes on with one.']), { colors });
     return exit.done;
   });
 }
 
 function hitLines(hit: SearchHit, colors: boolean): readonly string[] {
-  const title = hit.title === null ? '' : `  ${sanitize(hit.title)}`;
-  return [`${hit.sessionId}  #${hit.seq}  ${hit.kind}  ${age(Date.now() - hit.createdAt)} ago  ${sanitize(hit.cwd)}${title}`, `    ${emphasized(hit, colors)}`];
+  const title = hit.title === null ? '' : `  ${spelledLine(hit.title)}`;
+  return [`${hit.sessionId}  #${hit.seq}  ${hit.kind}  ${age(Date.now() - hit.createdAt)} ago  ${spelledLine(hit.cwd)}${title}`, `    ${emphasized(hit, colors)}`];
 }
 
 /** The snippet made safe, with the words found in bold. */

@@ -1,6 +1,6 @@
 import { CliError, exit } from '../cli-error.js';
-import { csvLine } from './csv.js';
-import { columns } from '../json-output.js';
+import { printCsv } from './csv.js';
+import { columns, print, printJson } from '../print.js';
 import type { RootOptions } from '../options.js';
 import { oneLine, withRecords } from './record-opening.js';
 
@@ -12,14 +12,14 @@ export async function querySql(sql: string, options: Options): Promise<number> {
     try {
       const { columns: names, rows } = records.ask(sql);
       if (options.csv) {
-        process.stdout.write(csvLine(names));
-        for (const row of rows) process.stdout.write(csvLine(row.map(shownValue)));
+        printCsv(names);
+        for (const row of rows) printCsv(row.map(shownValue));
       } else if (options.json) {
         const all = [...rows].map((row) => Object.fromEntries(names.map((name, index) => [name, shownValue(row[index])])));
-        process.stdout.write(`${JSON.stringify(all, null, 2)}\n`);
+        printJson(all, 2);
       } else {
         const lines = columns([names, ...[...rows].map((row) => row.map((value) => oneLine(String(shownValue(value) ?? 'NULL'))))]);
-        process.stdout.write(lines.map((line) => `${line}\n`).join(''));
+        print(lines.map((line) => `${line}\n`).join(''));
       }
       return exit.done;
     } catch (error) {

@@ -1,6 +1,6 @@
 import type { Records } from '../../store/records.js';
 import { exit } from '../cli-error.js';
-import { columns } from '../json-output.js';
+import { columns, print, printJson } from '../print.js';
 import type { RootOptions } from '../options.js';
 import { localDay, oneLine, pointInTime, withRecords } from './record-opening.js';
 import { foldTurns, percentile, type Spending, type StatsRow, type TurnStats } from './stats-fold.js';
@@ -25,7 +25,8 @@ export async function showStats(options: Options): Promise<number> {
     const scope = { since, cwd: options.here ? setup.cwd : null };
     const tools = toolStats(records, scope);
     const turns = foldTurns(spendingRows(records, scope), localDay);
-    process.stdout.write(options.json ? `${JSON.stringify(tableRows(tools, turns), null, 2)}\n` : text(tools, turns));
+    if (options.json) printJson(tableRows(tools, turns), 2);
+    else print(text(tools, turns));
     return Promise.resolve(exit.done);
   });
 }

@@ -13,9 +13,14 @@ export interface EarlyFrame {
 const valued = new Set(['-m', '--model', '--provider', '--base-url', '--max-tool-turns', '--approval', '--tools', '--system-prompt', '--max-cost', '--set', '-C', '--cwd', '--at', '--sandbox']);
 const bare = new Set(['-c', '--continue', '--fork', '--no-tools', '--ephemeral', '--test', '--safe', '-v', '--verbose', '--debug']);
 
+/** The terminal that the screen is drawn on: only what draws it, and sanitises, may have it. */
+export function screenStreams(): { readonly input: NodeJS.ReadStream; readonly output: NodeJS.WriteStream } {
+  return { input: process.stdin, output: process.stdout };
+}
+
 /** Paints what the last such start left behind, else the prompt, where the command line opens the REPL on a terminal that understands escape sequences, else nothing. */
 export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): EarlyFrame | null {
-  const { stdin, stdout } = process;
+  const { input: stdin, output: stdout } = screenStreams();
   if (!stdin.isTTY || !stdout.isTTY || isPlainTerminal(env) || !opensRepl(argv)) return null;
   const stop = (code: number) => (): void => {
     leaveTerminal(stdin, stdout);

@@ -1,7 +1,7 @@
 import type { Command, CommandContext } from '../../ui/command.js';
 import type { SessionSummary } from '../../core/store.js';
 import { firstLine } from '../../core/text.js';
-import { age } from '../json-output.js';
+import { age } from '../print.js';
 import { modelCommand } from './repl-model-command.js';
 import { recordCommands } from './repl-record-commands.js';
 import { contextCommand, costCommand, toolsCommand } from './repl-report-commands.js';

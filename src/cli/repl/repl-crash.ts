@@ -2,16 +2,19 @@ import type { Log } from '../../core/log.js';
 import { leaveTerminal } from '../../ui/terminal-modes.js';
 import { exit } from '../cli-error.js';
 import { missingPart } from '../missing-part.js';
+import { printError } from '../print.js';
+import { screenStreams } from './early-frame.js';
 
 /** A bug that nothing caught ends the program, but gives the terminal back first and says where the details are. What was said so far is in the record. */
 export function giveTerminalBackOnCrash(log: Log, debug: boolean): void {
   const crashed = (error: unknown): void => {
-    leaveTerminal(process.stdin, process.stdout);
+    const { input, output } = screenStreams();
+    leaveTerminal(input, output);
     const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
     log({ at: 'crash', message: 'an error was not caught', error: stack });
     const message = error instanceof Error ? error.message : String(error);
     const said = missingPart(error) ?? { message: `the program failed: ${message}`, hint: 'The session is kept: agent -c goes on. The log file has the details.' };
-    process.stderr.write(`\r\nagent: ${said.message}\n${said.hint}\n${debug ? `${stack}\n` : ''}`);
+    printError(`\nagent: ${said.message}\n${said.hint}\n${debug ? `${stack}\n` : ''}`);
     process.exit(exit.failed);
   };
   process.on('uncaughtException', crashed);

@@ -1,7 +1,7 @@
 import type { SearchHit } from '../../core/search.js';
 import type { Command, CommandContext } from '../../ui/command.js';
 import type { PickItem } from '../../ui/panels/picker.js';
-import { age } from '../json-output.js';
+import { age } from '../print.js';
 import type { SessionDesk } from './session-desk.js';
 import type { Workbench } from '../open/workbench.js';
 

@@ -3,7 +3,7 @@ import { didYouMean } from '../../core/nearest.js';
 import type { ApprovalMode } from '../../core/policy.js';
 import type { Command, CommandContext } from '../../ui/command.js';
 import { configRows, originText } from '../commands/config-rows.js';
-import { columns } from '../json-output.js';
+import { columns } from '../print.js';
 import type { SessionDesk } from './session-desk.js';
 import type { Workbench } from '../open/workbench.js';
 

@@ -1,5 +1,5 @@
 import { walkFiles } from '../../tools/files/file-walk.js';
-import type { EarlyFrame } from './early-frame.js';
+import { screenStreams, type EarlyFrame } from './early-frame.js';
 import { startRepl } from '../../ui/repl.js';
 import type { ReplOptions } from '../../ui/repl-options.js';
 import { reasoningText } from '../../providers/reasoning-text.js';
@@ -22,6 +22,7 @@ import { setUpAsking } from '../trust/trust-opening.js';
 import { prepareNextStart, type Opened } from './next-start.js';
 import { runUserShell } from './user-shell.js';
 import { openWorkbench, type Workbench } from '../open/workbench.js';
+import { onLostStream } from '../print.js';
 
 const maxCompletionFiles = 200_000;
 
@@ -73,7 +74,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
   const opened = { greeting: hello, status: status() };
   const used = await new Promise<ReplOptions>((resolve) => {
     const replOptions: ReplOptions = {
-      input: process.stdin, output: process.stdout, facts: terminalFacts(setup.env, theme), themes: userThemes(setup),
+      ...screenStreams(), facts: terminalFacts(setup.env, theme), themes: userThemes(setup),
       clock: () => performance.now(),
       schedule: (callback, delayMs) => {
         const timer = setTimeout(callback, delayMs);
@@ -111,7 +112,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
 function onSignals(ended: (exitCode: number | null) => void): void {
   onEndingSignal((signal) => { ended(endingSignals[signal]); });
   process.stdin.once('end', () => { ended(null); });
-  for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', () => { ended(null); });
+  onLostStream(() => { ended(null); });
 }
 
 /** The files that `@` completes, as the search tools see them. */

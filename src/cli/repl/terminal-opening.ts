@@ -1,6 +1,6 @@
 import type { TerminalFacts, ThemeChoice } from '../../ui/ports.js';
 import type { ColorDepth } from '../../ui/theme-style.js';
-import { hasColors, hasUnicode, isPlainTerminal } from './early-frame.js';
+import { hasColors, hasUnicode, isPlainTerminal, screenStreams } from './early-frame.js';
 
 /** What is known of the terminal, from the environment alone, and its colours. */
 export function terminalFacts(env: NodeJS.ProcessEnv, theme: ThemeChoice): TerminalFacts {
@@ -33,7 +33,7 @@ function isGnuScreen(env: NodeJS.ProcessEnv): boolean {
 }
 
 function colorDepth(env: NodeJS.ProcessEnv): ColorDepth {
-  const bits = process.stdout.getColorDepth({ ...env });
+  const bits = screenStreams().output.getColorDepth({ ...env });
   if (bits >= 24) return 16_777_216;
   if (bits >= 8) return 256;
   return bits >= 4 ? 16 : 0;

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import { agentPaths } from '../../config/paths.js';
 import { findProjectFile } from '../../config/project-file.js';
 import { CliError, exit } from '../cli-error.js';
-import { columns, printListing } from '../json-output.js';
+import { columns, outputIsTerminal, print, printListing } from '../print.js';
 import type { RootOptions } from '../options.js';
 import { setUp } from '../setup.js';
 import { openTrustFile, type TrustFile } from './trust-file.js';
@@ -19,8 +19,8 @@ export async function trustAction(options: Options): Promise<number> {
   const { project } = setup.loaded;
   if (project?.trusted) return said(`${spelledOut(project.file.path)} is trusted as it is. agent config trust --revoke takes that back.`);
   if (!project || project.wanted.length === 0) return said('Nothing here asks for trust.');
-  if (!process.stdin.isTTY || !process.stdout.isTTY) throw new CliError(exit.usage, 'trust is only asked about in a terminal', 'Run agent config trust in one.');
-  const answer = await askForTrust(project, terminalQuestion(process.stdin, process.stdout));
+  if (!process.stdin.isTTY || !outputIsTerminal()) throw new CliError(exit.usage, 'trust is only asked about in a terminal', 'Run agent config trust in one.');
+  const answer = await askForTrust(project, terminalQuestion(process.stdin));
   if (answer === 'unanswered') return exit.failed;
   openTrustFile(setup.config.files.trust).record(project.file, answer === 'yes', Date.now());
   return said(answer === 'yes' ? 'Trusted until the file changes.' : 'Not trusted; it is not asked about again until the file changes.');
@@ -37,7 +37,7 @@ function earlierAnswers(options: Options): number {
 }
 
 function said(line: string): number {
-  process.stdout.write(`${line}\n`);
+  print(`${line}\n`);
   return exit.done;
 }
 

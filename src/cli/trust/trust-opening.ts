@@ -14,7 +14,7 @@ export async function setUpAsking(options: RootOptions, early: EarlyFrame | null
   if (answers.answerFor(project.file) !== null) return setup;
   early?.withdraw();
   const { askForTrust, terminalQuestion } = await import('./trust-question.js');
-  const answer = await askForTrust(project, terminalQuestion(process.stdin, process.stdout));
+  const answer = await askForTrust(project, terminalQuestion(process.stdin));
   if (answer === 'unanswered') return setup;
   const notices = remembered(() => { answers.record(project.file, answer === 'yes', Date.now()); });
   const settled = answer === 'yes' ? await setUp(options, project.file.sha256) : setup;

@@ -1,5 +1,6 @@
 import type { LoadedProject } from '../../config/load.js';
 import { trustQuestion } from './trust-listing.js';
+import { print } from '../print.js';
 
 /** The terminal, as far as a question needs it. */
 export interface QuestionPort {
@@ -26,9 +27,9 @@ export async function askForTrust(project: LoadedProject | null, port: QuestionP
 }
 
 /** The terminal in its line mode: the kernel edits the line, Ctrl-C ends the program. */
-export function terminalQuestion(input: NodeJS.ReadStream, output: NodeJS.WriteStream): QuestionPort {
+export function terminalQuestion(input: NodeJS.ReadStream): QuestionPort {
   return {
-    write: (text) => { output.write(text); },
+    write: (text) => { print(text); },
     discardTyped: async () => {
       const drop = (): void => { /* typed before the question stood there */ };
       input.setRawMode(true); // a line that has not ended yet is kept back by the kernel otherwise

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises';
 import { resolve } from 'node:path';
 import type { Event } from '../../core/event.js';
 import type { SessionRow, Store } from '../../core/store.js';
@@ -12,6 +11,7 @@ import { act, type Revert, type RevertDesk } from './undo-act.js';
 import { chooseReverts } from './undo-choice.js';
 import { listReverts } from './undo-listing.js';
 import { wishAt } from './undo-plan.js';
+import { askLine, errorsAreTerminal, print, printError } from '../print.js';
 
 export type UndoOptions = RootOptions & { readonly yes?: boolean };
 
@@ -42,9 +42,9 @@ export async function restoreAction(target: string, options: UndoOptions): Promi
 }
 
 async function carryOut(desk: RevertDesk, reverts: readonly Revert[], { lines, files }: { readonly lines: readonly string[]; readonly files: number }, options: UndoOptions): Promise<number> {
-  process.stdout.write(`${lines.join('\n')}\n`);
-  if (files === 0) { process.stdout.write('Nothing was touched.\n'); return exit.failed; }
-  if (!await allowed(options)) { process.stdout.write('Nothing was touched; --yes does it without asking.\n'); return exit.done; }
+  print(`${lines.join('\n')}\n`);
+  if (files === 0) { print('Nothing was touched.\n'); return exit.failed; }
+  if (!await allowed(options)) { print('Nothing was touched; --yes does it without asking.\n'); return exit.done; }
   let left = 0;
   let done = 0;
   for (const revert of reverts) {
@@ -52,26 +52,21 @@ async function carryOut(desk: RevertDesk, reverts: readonly Revert[], { lines, f
     done += result.done.length;
     left += result.skipped.length;
   }
-  process.stdout.write(`Done: ${counted(done, 'file')}${left > 0 ? `, ${left} left as they are` : ''}.\n`);
+  print(`Done: ${counted(done, 'file')}${left > 0 ? `, ${left} left as they are` : ''}.\n`);
   return exit.done;
 }
 
 async function allowed(options: UndoOptions): Promise<boolean> {
   if (options.yes === true) return true;
-  if (!process.stdin.isTTY || !process.stderr.isTTY) return false;
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    return /^y(es)?$/i.test((await lines.question('Do this? [y/N] ')).trim());
-  } finally {
-    lines.close();
-  }
+  if (!process.stdin.isTTY || !errorsAreTerminal()) return false;
+  return /^y(es)?$/i.test((await askLine('Do this? [y/N] ')).trim());
 }
 
 /** The session's log, read and written under its lease. */
 async function withDesk(options: UndoOptions, use: (desk: RevertDesk) => Promise<number>): Promise<number> {
   const { cwd, config } = await setUp(options);
   const { store, notices } = await openSqliteStore({ file: config.files.database, now: Date.now });
-  for (const notice of notices) process.stderr.write(`agent: ${notice}\n`);
+  for (const notice of notices) printError(`agent: ${notice}\n`);
   try {
     const row = await wanted(store, cwd, options.resume);
     const lease = await store.acquire(row.id);
