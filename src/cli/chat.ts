@@ -6,7 +6,7 @@ import { runHeadless, type OutputFormat } from './headless/headless.js';
 import type { RootOptions } from './options.js';
 import { eventNumber } from './open/rewind-event.js';
 import type { SessionWish } from './open/session-files.js';
-import { setUp } from './setup.js';
+import { setUp, type Setup } from './setup.js';
 import { joinPrompt, readStdin } from './headless/stdin.js';
 import { openWorkbench } from './open/workbench.js';
 import { outputIsTerminal, printError } from './print.js';
@@ -19,7 +19,7 @@ export async function runChat(words: readonly string[], options: RootOptions, ea
   const format = options.outputFormat;
   if (!formats.includes(format)) throw new CliError(exit.usage, `--output-format: \`${format}\` is not a format`, `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim());
   if (!headless) return await (await import('./repl/repl.js')).runRepl(words, options, early);
-  const setup = await setUp(options);
+  const setup: Setup = { ...await setUp(options), headless: true };
   const wish = sessionWish(options);
   const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, printError);
   const prompt = joinPrompt(words, piped);

@@ -29,6 +29,8 @@ export interface Setup {
   readonly secrets: readonly Secret[];
   /** `--test` without `TEST_ALLOW=1`. */
   readonly testMode: boolean;
+  /** True where the run is one turn without a terminal. */
+  readonly headless?: boolean;
 }
 
 /** Settles directory and configuration. `trusted`: the hash of a project's settings that the user has just said yes to.

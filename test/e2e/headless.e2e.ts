@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, closeSync, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -21,6 +21,21 @@ test('a plain request is answered by the embedded provider, through the real too
   const { code, stdout, stderr } = await agent(at, ['-p', 'read README.md']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toMatch(/offline/i);
+});
+
+test('without a model a request that is not understood ends with 4, in every format; one who asks for the offline provider gets its help', async () => {
+  const at = place();
+  for (const prompt of ['fix the bug', 'write a function that sorts numbers to src/sort.ts', 'run the tests']) {
+    const { code, stdout, stderr } = await agent(at, ['-p', prompt]);
+    expect([prompt, code, stdout]).toEqual([prompt, 4, '']);
+    expect(stderr).toMatch(/^agent: no model is connected.*\nSet the key of a provider .*agent providers/m);
+  }
+  const json = await agent(at, ['-p', '--output-format', 'json', 'fix the bug']);
+  expect([json.code, JSON.parse(json.stdout)]).toMatchObject([4, { status: 'failed', error: { code: 'auth' } }]);
+  for (const chosen of [['-m', 'offline'], ['--provider', 'offline'], ['--set', 'model=offline/offline']]) {
+    expect(await agent(at, ['-p', ...chosen, 'fix the bug'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/no language model/) as string });
+  }
+  expect(readdirSync(at.work)).toEqual([]);
 });
 
 test('stream-json gives the lines of the contract, in the order of the rows', async () => {

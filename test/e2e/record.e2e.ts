@@ -139,7 +139,7 @@ test('prune lists first, deletes with --yes, and gives the room back', async () 
   const db = new Database(file);
   db.prepare('UPDATE sessions SET updated_at = updated_at - 40 * 86400000').run();
   db.close();
-  await agent(at, ['-p', 'hello']);
+  await agent(at, ['-p', '-m', 'offline', 'hello']);
   expect((await agent(at, ['sessions', 'prune'])).code).toBe(2);
   const listed = await agent(at, ['sessions', 'prune', '--older-than', '30d']);
   expect(listed.stdout).toMatch(new RegExp(`${id}[^]*1 session. Nothing was deleted`));

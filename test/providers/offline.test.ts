@@ -52,7 +52,13 @@ test.each([
   ['run git log --since=1.week -- a.ts', 'bash', { command: 'git log --since=1.week -- a.ts' }],
   ['write hello to notes.txt', 'file_write', { path: 'notes.txt', content: 'hello\n' }],
   ['write "two words" into a/b.txt', 'file_write', { path: 'a/b.txt', content: 'two words\n' }],
-  ['create a file called x.txt with hi there', 'file_write', { path: 'x.txt', content: 'hi there\n' }],
+  ['create a file called x.txt with "hi there"', 'file_write', { path: 'x.txt', content: 'hi there\n' }],
+  ['run ./scripts/build.sh --fast', 'bash', { command: './scripts/build.sh --fast' }],
+  ["run git commit -m 'fix the tests and more'", 'bash', { command: "git commit -m 'fix the tests and more'" }],
+  ['run `frobnicate the tests`', 'bash', { command: 'frobnicate the tests' }],
+  ['read README', 'file_read', { path: 'README' }],
+  ['read the file notes', 'file_read', { path: 'notes' }],
+  ['list .foo files', 'glob', { pattern: '**/*.foo' }],
   ['replace hello with goodbye in notes.txt', 'file_edit', { path: 'notes.txt', old_string: 'hello', new_string: 'goodbye' }],
   ['write me a poem about the sea', null, {}],
   ['why is the sky blue', null, {}],
@@ -60,6 +66,17 @@ test.each([
 ])('%s', (text, name, args) => {
   const steps = readRequest(text);
   expect(steps).toEqual(name === null ? null : [[{ name, args }]]);
+});
+
+test.each([
+  'write a function that sorts numbers to src/sort.ts', 'write tests to src/sort.test.ts', 'write hello to everyone', 'save my changes to main.ts', 'put the config into config.json',
+  'create a file called x.txt with hi there', 'create a.ts with a class for users', 'replace tabs with two spaces in src/a.ts', 'change the tests to use vitest in package.json',
+  'run the tests', 'run npm test and fix failures', 'run npm test then fix it', 'run the build, then deploy', 'run make sure that it works', 'run go to the next step', 'execute order 66', 'bash the door',
+  'find the bug in src/main.ts', 'find bugs in src', 'search for the word total and rename it to sum', 'search the web for cats', 'look at the code', 'where is the config loaded?', 'grep two words',
+  'show me the weather', 'open https://example.com', 'show me how this works', 'read the docs', 'what are you?', 'what is there', 'list big files', 'find unused files', 'what is in the box?',
+  'fix the failing test', 'explain src/main.ts', 'delete notes.txt', 'read README.md and summarise it', 'list the files and delete them', 'make it work with node 20',
+])('plain English is not acted on: %s', (text) => {
+  expect(readRequest(text)).toBeNull();
 });
 
 test('several files are read in one response, several requests one after the other', () => {

@@ -100,7 +100,7 @@ async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise
   if (endpoint.api === 'offline') {
     await checkScript(setup, ref.model);
     const { createOfflineProvider } = await import('../../providers/offline/offline.js');
-    return { ref, provider: createOfflineProvider({ cwd: setup.cwd, sleep }), warm: () => undefined, close: () => undefined };
+    return { ref, provider: createOfflineProvider({ cwd: setup.cwd, sleep, standsIn: setup.headless === true && !choseOffline(setup.config.provider) }), warm: () => undefined, close: () => undefined };
   }
   const { api } = endpoint;
   const http = loadOnce(async (): Promise<HttpProvider> => {
@@ -113,6 +113,11 @@ async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise
     warm: () => { http.get().then((loaded) => { loaded.warm(); }, () => { /* The request says it. */ }); },
     close: () => { http.started()?.then((loaded) => { loaded.close(); }, () => undefined); },
   };
+}
+
+/** True where the person asked for the embedded provider, and did not get it for want of another. */
+export function choseOffline({ provider, model }: Pick<Setup['config']['provider'], 'provider' | 'model'>): boolean {
+  return provider === 'offline' || /^offline(?:\/|$)/.test(model ?? '');
 }
 
 /** What an HTTP provider needs of the world. */

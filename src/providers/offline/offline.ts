@@ -1,7 +1,7 @@
 import type { Conversation, Message } from '../../core/conversation.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
 import { textChunks } from './offline-chunks.js';
-import { offlineHelp, offlineNote } from './offline-help.js';
+import { connectHint, offlineHelp, offlineNote } from './offline-help.js';
 import { readRequest, type OfflineCall } from './offline-request.js';
 import { usesText } from '../quirks.js';
 import { summarise } from './offline-summary.js';
@@ -13,6 +13,8 @@ export interface OfflineDependencies {
   readonly cwd: string;
   /** Returns early, without an error, once `signal` is aborted. */
   readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>;
+  /** True where nobody chose this provider and nobody reads along: a request that it does not understand then fails, instead of being answered with help. */
+  readonly standsIn?: boolean;
 }
 
 /** The embedded provider: no model, no network. The same conversation gives the same answer. A model id that ends in `.json` names a script to
@@ -20,7 +22,7 @@ export interface OfflineDependencies {
 export function createOfflineProvider(d: OfflineDependencies): Provider {
   return {
     async *stream(request) {
-      if (!request.ref.model.endsWith('.json')) { yield* answer(request); return; }
+      if (!request.ref.model.endsWith('.json')) { yield* answer(request, d.standsIn === true); return; }
       const script = await readScript(request.ref.model, d.cwd);
       if (!script.ok) { yield { type: 'fault', fault: script.fault }; return; }
       // A script may write its calls as text, like the models that it stands for.
@@ -35,11 +37,17 @@ async function textStep(conversation: Conversation): Promise<(chunk: ModelChunk)
   return createTextStep(schemasOf(conversation));
 }
 
-function* answer(request: ModelRequest): Generator<ModelChunk> {
+const notUnderstood: ModelChunk = {
+  type: 'fault',
+  fault: { code: 'auth', message: 'no model is connected, and the built-in offline provider does not understand this request', hint: connectHint },
+};
+
+function* answer(request: ModelRequest, standsIn: boolean): Generator<ModelChunk> {
   const { conversation } = request;
   const { asked, answers } = lastTurn(conversation.messages);
-  const steps = readRequest(asked) ?? [];
-  const next = request.toolChoice === 'none' ? undefined : steps[answers.length];
+  const steps = readRequest(asked);
+  if (steps === null && standsIn) { yield notUnderstood; return; }
+  const next = request.toolChoice === 'none' ? undefined : steps?.[answers.length];
   const missing = next?.find((call) => !conversation.tools.some((tool) => tool.name === call.name));
   if (next !== undefined && missing === undefined) { yield* callTools(next, conversation, request.signal); return; }
   const last = answers.at(-1);
