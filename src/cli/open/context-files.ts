@@ -7,7 +7,7 @@ import { spelledOut } from '../trust/trust-listing.js';
 
 const maxBytes = 64 * 1024;
 /** What is unseen in a question and belongs into a text: layout, the selector of emoji, icons of a font, characters newer than this program. */
-const harmless = /[\t\n\r\ufe0f\u2800\p{Co}]|(?!\p{Default_Ignorable_Code_Point})\p{Cn}/u;
+const harmless = /[\t\n\r\u2800\p{Co}]|\ufe0f|(?!\p{Default_Ignorable_Code_Point})\p{Cn}/u;
 
 interface ContextFile { readonly path: string; readonly text: string }
 

@@ -50,16 +50,19 @@ function* answer(request: ModelRequest, standsIn: boolean): Generator<ModelChunk
   const next = request.toolChoice === 'none' ? undefined : steps?.[answers.length];
   const missing = next?.find((call) => !conversation.tools.some((tool) => tool.name === call.name));
   if (next !== undefined && missing === undefined) { yield* callTools(next, conversation, request.signal); return; }
-  const last = answers.at(-1);
-  const said = missing !== undefined ? `That needs the tool \`${missing.name}\`, which is switched off in this session.`
-    : last === undefined || last.role !== 'assistant' ? offlineHelp
-    : summarise(last.calls) + (isFirst(conversation.messages) ? `\n\n${offlineNote}` : '');
+  const said = missing === undefined ? closingWords(answers.at(-1), conversation.messages)
+    : `That needs the tool \`${missing.name}\`, which is switched off in this session.`;
   for (const chunk of textChunks('text', said)) {
     if (request.signal.aborted) return;
     yield chunk;
   }
   yield free;
   yield { type: 'end', stop: 'stop' };
+}
+
+function closingWords(last: Message | undefined, messages: readonly Message[]): string {
+  if (last?.role !== 'assistant') return offlineHelp;
+  return summarise(last.calls) + (isFirst(messages) ? `\n\n${offlineNote}` : '');
 }
 
 const free: ModelChunk = { type: 'usage', usage: { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }, costUsd: 0 };
