@@ -268,7 +268,7 @@ class PlainRepl implements ReplHandle {
 
   #ask(question: Question): void {
     const reasons = question.verdict.reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`);
-    this.#lines([`Allow ${decisionText(question.call.tool.name, { lines: false })}?`, ...questionLines(question).map((line) => `  ${line}`), ...reasons]);
+    this.#lines([`Allow ${decisionText(question.call.tool.name, { lines: false })}?`, ...questionLines(question).map(({ text }) => `  ${text}`), ...reasons]);
     const { callId } = question;
     this.#read({ prompt: 'yes, session, or no (and why): ', asks: true, callId, take: (line) => {
       const answer = lineAnswer(line, question.verdict.risk === 'dangerous');

@@ -95,6 +95,14 @@ test('an edit is shown as what goes and what comes', async () => {
   expect(shown(harness.terminal).slice(3, 8)).toEqual(['Allow this call? file_edit (dangerous)', '  path: a.ts', '  - one', '  - two', '  + three']);
 });
 
+test('what goes and what comes have their colours, and lines that stay are shown once', async () => {
+  const harness = openRepl({ facts: { ...facts, colors: 16 } });
+  await ask(harness, { path: 'a.ts', old_string: 'if (a) {\n  one\n}', new_string: 'if (a) {\n  two\n}' }, [], 'file_edit');
+  expect(shown(harness.terminal).slice(4, 9)).toEqual(['  path: a.ts', '    if (a) {', '  -   one', '  +   two', '    }']);
+  expect(harness.terminal.sent()).toContain('\x1b[31m-   one\x1b[39m');
+  expect(harness.terminal.sent()).toContain('\x1b[32m+   two\x1b[39m');
+});
+
 const ran: string[] = [];
 const commands: readonly Command[] = [
   { name: 'model', argument: '[model]', description: 'choose a model', run: async (argument, context) => {

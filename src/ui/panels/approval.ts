@@ -5,8 +5,8 @@ import { editorText, emptyEditor, paste, type, type Editor } from '../input/edit
 import { editKey } from '../input/editor-keys.js';
 import type { InputEvent } from '../input/key-decoder.js';
 import { keyName } from '../input/key-tables.js';
-import type { Overlay, Panel } from './panel.js';
-import { wrapLine } from '../rows.js';
+import type { BodyRow, Overlay, Panel } from './panel.js';
+import { wrapLine, wrapWords } from '../rows.js';
 import type { ScreenSize } from '../screen.js';
 
 const choices = ['Yes, once', 'Yes, and this exact call again in this session', 'No', 'No, and tell the model why'] as const;
@@ -25,11 +25,11 @@ class Approval implements Overlay {
   readonly #question: Question;
   readonly #onAnswer: (answer: Answer) => void;
   readonly #onChange: () => void;
-  readonly #lines: readonly string[];
+  readonly #lines: readonly BodyRow[];
   #selected = no;
   #top = 0;
   #height = 1;
-  #bodyRows: readonly string[] = [];
+  #bodyRows: readonly BodyRow[] = [];
   #seen = 0;
   #message: Editor | null = null;
   #hint = '';
@@ -47,7 +47,7 @@ class Approval implements Overlay {
   panel(size: ScreenSize, waits: boolean): Panel {
     const { verdict } = this.#question;
     const columns = Math.max(10, size.columns - 4);
-    this.#bodyRows = this.#lines.flatMap((line) => wrapLine(line, columns).map((row) => row.text));
+    this.#bodyRows = this.#lines.flatMap(({ text, tone }) => wrapLine(text, columns).map((row) => ({ text: row.text, tone })));
     const room = Math.max(2, size.rows - rowsAround - choices.length);
     const reasons = rowsOf(verdict.reasons, columns, Math.max(1, Math.floor(room / 2)));
     const targets = rowsOf(verdict.targets ?? [], columns, Math.max(0, Math.min(6, Math.floor((room - reasons.length) / 3))));
@@ -131,18 +131,24 @@ class Approval implements Overlay {
 
 /** Texts as rows, at most `most` of them; the last one then says how many are left out. */
 function rowsOf(texts: readonly string[], columns: number, most: number): readonly string[] {
-  const rows = texts.flatMap((text) => wrapLine(decisionText(text, { lines: false }), columns).map((row) => row.text));
+  const rows = texts.flatMap((text) => wrapWords(decisionText(text, { lines: false }), columns));
   return rows.length <= most ? rows : [...rows.slice(0, Math.max(0, most - 1)), ...(most > 0 ? [`and ${rows.length - most + 1} more`] : [])];
 }
 
 /** All that the call would do, escaped, nothing left out: each argument under its name, an edit as what goes and what comes. */
-export function questionLines(question: Question): readonly string[] {
+export function questionLines(question: Question): readonly BodyRow[] {
   const { args } = question.call;
   const names = Object.keys(args);
   const single = names.length === 1 ? args[names[0] ?? ''] : undefined;
-  if (typeof single === 'string') return decisionText(single, { lines: true }).split('\n');
-  if (typeof args.old_string === 'string' && typeof args.new_string === 'string') return editLines(args);
-  return names.flatMap((name) => argumentLines(name, args[name]));
+  if (typeof single === 'string') return plainRows(decisionText(single, { lines: true }).split('\n'));
+  const { old_string: before, new_string: after, ...rest } = args;
+  if (typeof before !== 'string' || typeof after !== 'string') return plainRows(names.flatMap((name) => argumentLines(name, args[name])));
+  const others = Object.keys(rest).flatMap((name) => argumentLines(name, rest[name]));
+  return [...plainRows(others), ...editRows(before, after)];
+}
+
+function plainRows(lines: readonly string[]): BodyRow[] {
+  return lines.map((text) => ({ text, tone: null }));
 }
 
 function argumentLines(name: string, value: unknown): string[] {
@@ -152,8 +158,19 @@ function argumentLines(name: string, value: unknown): string[] {
   return lines.length === 1 && !isRecord(value) ? [`${key}: ${text}`] : [`${key}:`, ...lines];
 }
 
-function editLines(args: Readonly<Record<string, unknown>>): string[] {
-  const { old_string: oldString, new_string: newString, ...rest } = args;
-  const lines = (value: unknown, sign: string): string[] => decisionText(String(value), { lines: true }).split('\n').map((line) => sign + line);
-  return [...Object.keys(rest).flatMap((name) => argumentLines(name, rest[name])), ...lines(oldString, '- '), ...lines(newString, '+ ')];
+/** What goes and what comes; lines that both begin or end with are shown once. */
+function editRows(before: string, after: string): BodyRow[] {
+  const old = decisionText(before, { lines: true }).split('\n');
+  const now = decisionText(after, { lines: true }).split('\n');
+  const least = Math.min(old.length, now.length);
+  let start = 0;
+  while (start < least && old[start] === now[start]) start++;
+  let end = 0;
+  while (end < least - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
+  return [
+    ...old.slice(0, start).map((line): BodyRow => ({ text: `  ${line}`, tone: null })),
+    ...old.slice(start, old.length - end).map((line): BodyRow => ({ text: `- ${line}`, tone: 'removed' })),
+    ...now.slice(start, now.length - end).map((line): BodyRow => ({ text: `+ ${line}`, tone: 'added' })),
+    ...old.slice(old.length - end).map((line): BodyRow => ({ text: `  ${line}`, tone: null })),
+  ];
 }

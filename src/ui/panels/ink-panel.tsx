@@ -56,7 +56,7 @@ function Approval({ panel, theme }: { readonly panel: Extract<Panel, { type: 'ap
     <Box flexDirection="column">
       <Row>{`${paint('warn', 'Allow this call?')} ${paint('bold', panel.title)} ${paint('dim', `(${panel.risk})`)}`}</Row>
       {panel.above > 0 ? <Row>{paint('dim', `${theme.glyphs.up} ${panel.above} lines above`)}</Row> : null}
-      <Box flexDirection="column" paddingLeft={2}>{panel.body.map((line, index) => <Row key={`${index}`}>{line}</Row>)}</Box>
+      <Box flexDirection="column" paddingLeft={2}>{panel.body.map(({ text, tone }, index) => <Row key={`${index}`}>{tone ? paint(tone, text) : text}</Row>)}</Box>
       {panel.below > 0 ? <Row>{paint('warn', `${theme.glyphs.ellipsis} ${panel.below} more lines; page down to see them before you can say yes`)}</Row> : null}
       {panel.reasons.map((reason) => <Row key={`r${reason}`}>{paint('warn', '! ') + reason}</Row>)}
       {panel.targets.map((target) => <Row key={`t${target}`}>{`${paint('dim', theme.glyphs.arrow)} ${target}`}</Row>)}

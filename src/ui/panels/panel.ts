@@ -1,6 +1,9 @@
 import type { InputEvent } from '../input/key-decoder.js';
 import type { ScreenSize } from '../screen.js';
 
+/** A row of what is asked about; a line that goes or comes has the colour of one. */
+export interface BodyRow { readonly text: string; readonly tone: 'added' | 'removed' | null }
+
 export interface PanelRow { readonly label: string; readonly detail: string }
 
 /** A structured part of the live region as data; Ink lays it out. All texts are clean already. */
@@ -8,7 +11,7 @@ export type Panel =
   | { readonly type: 'menu'; readonly rows: readonly PanelRow[]; readonly selected: number; readonly more: number }
   | { readonly type: 'picker'; readonly title: string; readonly query: string; readonly rows: readonly PanelRow[]; readonly selected: number; readonly position: string; readonly waits: boolean }
   | {
-    readonly type: 'approval'; readonly title: string; readonly risk: string; readonly body: readonly string[]; readonly above: number; readonly below: number;
+    readonly type: 'approval'; readonly title: string; readonly risk: string; readonly body: readonly BodyRow[]; readonly above: number; readonly below: number;
     readonly reasons: readonly string[]; readonly targets: readonly string[]; readonly choices: readonly string[]; readonly selected: number; readonly message: string | null; readonly hint: string;
     readonly waits: boolean;
   }
