@@ -2,9 +2,10 @@ import { clampEnvelope, errorEnvelope, isError, parseEnvelope, type ErrorEnvelop
 import type { EventDraft, ToolCallData } from '../core/event.js';
 import type { WatchReport } from '../core/file-changes.js';
 import { isRecord } from '../core/json.js';
-import type { Answer, Verdict } from '../core/policy.js';
+import type { Answer, Question, Verdict } from '../core/policy.js';
 import type { Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
 import { keepChanges, type KeptChanges } from './kept-changes.js';
+import { askedAboutLoop } from './repeats.js';
 import type { TurnDeps } from './turn.js';
 
 /** What became of one call. `denied`: policy wanted a yes and nobody could be asked. */
@@ -69,24 +70,29 @@ function refused(error: ErrorEnvelope): Dispatched {
 type Permission = { readonly error: null; readonly verdict: Verdict } | { readonly error: ErrorEnvelope; readonly unavailable: boolean };
 
 async function permit(d: TurnDeps, call: ToolCallData, bound: BoundCall, signal: AbortSignal): Promise<Permission> {
-  const verdict = await unlessAborted(d.policy.assess(bound, d.cwd), signal);
-  if (verdict === null) return { error: cancelledBefore, unavailable: false };
+  const assessed = await unlessAborted(d.policy.assess(bound, d.cwd), signal);
+  if (assessed === null) return { error: cancelledBefore, unavailable: false };
+  const { repeated, ...verdict } = askedAboutLoop(d, call, assessed);
   if (verdict.decision === 'allow') return { error: null, verdict };
   const reasons = verdict.reasons.join('; ');
   if (verdict.decision === 'deny') return { error: errorEnvelope('permission_denied', `Denied by policy: ${reasons}`), unavailable: false };
   const hash = d.sha256(`${call.function.name}\0${call.function.arguments}`);
-  const granted = d.grants.has(hash);
-  if (!granted) await d.settle();
-  const answer: Answer = granted
-    ? { answer: 'once' }
-    : await d.approver.ask({ callId: call.id, title: call.function.name, call: bound, argumentsText: call.function.arguments, verdict }, signal);
-  if (answer.answer === 'session') d.grants.add(hash);
+  const { answer, granted } = await askedOnce(d, { callId: call.id, title: call.function.name, call: bound, argumentsText: call.function.arguments, verdict }, repeated === undefined ? hash : `repeated ${hash}`, signal);
   const error = denial(answer, verdict, signal);
   await d.append({ kind: 'approval', content: error ? `denied: ${reasons}` : `allowed: ${reasons}`, data: {
     tool_call_id: call.id, decision: error ? 'deny' : 'allow', by: granted ? 'session_grant' : answer.answer === 'unavailable' ? 'headless' : 'user',
-    risk: verdict.risk, reasons: verdict.reasons, call_sha256: hash,
+    risk: verdict.risk, reasons: verdict.reasons, call_sha256: hash, ...(repeated === undefined ? {} : { repeated }),
   } });
   return error ? { error, unavailable: answer.answer === 'unavailable' } : { error: null, verdict };
+}
+
+/** The person's answer, or the one they gave for the rest of the session under this `grant`. */
+async function askedOnce(d: TurnDeps, question: Question, grant: string, signal: AbortSignal): Promise<{ readonly answer: Answer; readonly granted: boolean }> {
+  if (d.grants.has(grant)) return { answer: { answer: 'once' }, granted: true };
+  await d.settle();
+  const answer = await d.approver.ask(question, signal);
+  if (answer.answer === 'session') d.grants.add(grant);
+  return { answer, granted: false };
 }
 
 /** What `work` gives, or null as soon as the signal is aborted: policy may wait for a file system that does not answer. */

@@ -4,19 +4,20 @@ import type { ToolCallData } from '../core/event.js';
 import { firstLine } from '../core/text.js';
 import { ask, type Asking } from './ask.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
+import { withRepeats } from './repeats.js';
 import type { Reply } from './request.js';
 import type { TurnDeps } from './turn.js';
 
 /** Responses in a row whose every call failed, after which the model is asked for an answer instead. */
 const maxFailedResponses = 3;
 
-interface Count extends Asking { turns: number; toolCalls: number; denied: number; failedInRow: number }
+interface Count extends Asking { turns: number; toolCalls: number; denied: number; failedInRow: number; looped: boolean }
 type Status = TurnEnd['status'];
 
 /** One user turn: request, run what was asked for, one call at a time and in order, and request again, until a response asks for nothing.
  *  Front ends and tests alike run this and nothing else. Source: contracts 5. */
 export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd> {
-  const count: Count = { turns: 0, toolCalls: 0, denied: 0, failedInRow: 0, overflowed: false, autoFailed: false };
+  const count: Count = { turns: 0, toolCalls: 0, denied: 0, failedInRow: 0, looped: false, overflowed: false, autoFailed: false };
   for (;;) {
     const reply = await ask(d, 'auto', count, signal);
     const status = ended(reply, signal);
@@ -25,7 +26,7 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
     await runCalls(d, reply, count, signal);
     if (signal.aborted) return end('interrupted', reply.text, count);
     for (const text of d.takeSteering()) await d.append({ kind: 'user', content: text, data: null });
-    if (count.turns >= d.limits.maxToolTurns) return await lastAnswer(d, 'limit_reached', count, signal);
+    if (count.looped || count.turns >= d.limits.maxToolTurns) return await lastAnswer(d, 'limit_reached', count, signal);
     if (count.failedInRow >= maxFailedResponses) return await lastAnswer(d, 'completed', count, signal);
   }
 }
@@ -40,7 +41,8 @@ function ended(reply: Reply, signal: AbortSignal): Status | null {
 function end(status: Status, text: string, count: Count, reply: Pick<Reply, 'fault'> & Partial<Reply> = {}): TurnEnd {
   const { turns, toolCalls, denied } = count;
   const fault = reply.fault ?? (status === 'failed' ? refusalFault(reply.stop) : undefined);
-  return { status, text, turns, toolCalls, denied, ...(fault ? { fault } : {}) };
+  const limit = status === 'limit_reached' && count.looped ? { limit: 'repeated_calls' } as const : {};
+  return { status, text, turns, toolCalls, denied, ...limit, ...(fault ? { fault } : {}) };
 }
 
 function refusalFault(stop: Reply['stop'] | undefined): NonNullable<TurnEnd['fault']> {
@@ -52,11 +54,12 @@ function refusalFault(stop: Reply['stop'] | undefined): NonNullable<TurnEnd['fau
 async function lastAnswer(d: TurnDeps, status: 'limit_reached' | 'completed', count: Count, signal: AbortSignal): Promise<TurnEnd> {
   const reply = await ask(d, 'none', count, signal);
   const calls = await recordCalls(d, reply);
-  for (const { call } of calls) await answer(d, call, fixed(errorEnvelope('limit_reached', limitMessage(d, status))));
+  for (const { call } of calls) await answer(d, call, fixed(errorEnvelope('limit_reached', limitMessage(d, status, count))));
   return end(ended(reply, signal) ?? status, reply.text, count, reply);
 }
 
-function limitMessage(d: TurnDeps, status: 'limit_reached' | 'completed'): string {
+function limitMessage(d: TurnDeps, status: 'limit_reached' | 'completed', count: Count): string {
+  if (count.looped) return 'The same call gave the same result again and again. Stopping tool loop.';
   return status === 'limit_reached'
     ? `Tool call limit reached (${d.limits.maxToolTurns}). Stopping tool loop.`
     : `Every call of the last ${maxFailedResponses} responses failed. Answer without tools.`;
@@ -69,9 +72,9 @@ async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSi
   let failed = 0;
   for (const [index, prepared] of calls.entries()) {
     const { call } = prepared;
-    const done = await runCall(d, prepared, index, reply, signal);
+    const done = count.looped ? fixed(errorEnvelope('limit_reached', limitMessage(d, 'limit_reached', count))) : repeated(d, call, count, await runCall(d, prepared, index, reply, signal));
     const last = index === calls.length - 1 && count.turns >= d.limits.maxToolTurns;
-    await answer(d, call, last ? withLimit(d, done) : done);
+    await answer(d, call, last ? withLimit(d, done, count) : done);
     count.toolCalls += 1;
     if (done.denied) count.denied += 1;
     if (isError(done.outcome.envelope)) failed += 1;
@@ -111,8 +114,19 @@ function fixed(envelope: ReturnType<typeof errorEnvelope>): Dispatched {
   return { outcome: { envelope, summary: envelope.error }, denied: false, durationMs: 0 };
 }
 
-function withLimit(d: TurnDeps, done: Dispatched): Dispatched {
-  const envelope: Envelope = { ...done.outcome.envelope, limit_reached: true, limit_message: limitMessage(d, 'limit_reached') };
+/** Marks a result that was there before, and ends the turn where nobody can be asked about it. */
+function repeated(d: TurnDeps, call: ToolCallData, count: Count, done: Dispatched): Dispatched {
+  const { envelope, looped } = withRepeats(d, call, done.outcome.envelope);
+  if (looped) {
+    count.looped = true;
+    d.emit({ type: 'notice', level: 'warn', code: 'repeated_calls', message: `Stopped: ${call.function.name} was called with the same arguments and gave the same result ${d.limits.loopLimit} times. loop_limit sets how often.` });
+  }
+  return envelope === done.outcome.envelope ? done : { ...done, outcome: { ...done.outcome, envelope } };
+}
+
+function withLimit(d: TurnDeps, done: Dispatched, count: Count): Dispatched {
+  if (count.looped) return done;
+  const envelope: Envelope = { ...done.outcome.envelope, limit_reached: true, limit_message: limitMessage(d, 'limit_reached', count) };
   return { ...done, outcome: { ...done.outcome, envelope } };
 }
 

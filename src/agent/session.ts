@@ -224,6 +224,8 @@ class LiveSession implements Session {
       events: () => this.events(),
       model: () => this.#model,
       approver: this.#approver(),
+      canAsk: this.#options.interactive,
+      mask: (draft) => this.#options.mask?.(draft) ?? draft,
       grants: this.#grants,
       knownFiles: this.#knownFiles,
       takeSteering: () => this.#takeSteering(),

@@ -13,6 +13,8 @@ import type { Registry } from '../core/tool.js';
 export interface TurnLimits {
   readonly maxToolTurns: number;
   readonly maxToolCalls: number;
+  /** So often the same call may give the same result; 0: any number of times. Source: contracts 9. */
+  readonly loopLimit: number;
   /** Most bytes of one stored output. */
   readonly maxOutputBytes: number;
 }
@@ -30,6 +32,10 @@ export interface TurnDeps {
   readonly registry: Registry;
   readonly policy: Policy;
   readonly approver: Approver;
+  /** Whether somebody is there to answer. */
+  readonly canAsk: boolean;
+  /** What the recorder takes out of an event. */
+  readonly mask: (draft: EventDraft) => EventDraft;
   /** Calls the person allowed for the rest of the session, by `call_sha256`. */
   readonly grants: Set<string>;
   readonly knownFiles: Map<string, string | null>;

@@ -68,6 +68,7 @@ export interface RequestSection {
 export interface LimitsSection {
   readonly maxToolTurns: number;
   readonly maxToolCalls: number;
+  readonly loopLimit: number;
   readonly maxOutputBytes: number;
   readonly modelOutputBytes: number;
   readonly maxCostUsd: number | null;
@@ -118,7 +119,7 @@ interface Merged {
   readonly tool_protocol: ProviderSection['toolProtocol'];
   readonly effort?: string; readonly max_output_tokens?: number; readonly extra_body?: JsonObject;
   readonly max_cost_usd?: number; readonly system_prompt?: string;
-  readonly max_tool_turns: number; readonly max_tool_calls: number; readonly max_output_size: number; readonly model_output_size: number;
+  readonly max_tool_turns: number; readonly max_tool_calls: number; readonly loop_limit: number; readonly max_output_size: number; readonly model_output_size: number;
   readonly approval: ApprovalMode; readonly sandbox: Sandbox; readonly rules: PolicySection['rules'];
   readonly tools: { readonly fs: boolean; readonly exec: boolean; readonly confirm: boolean; readonly limits?: Readonly<Record<string, ToolLimits>> };
   readonly exec: { readonly timeout_s: number; readonly max_timeout_s: number };
@@ -143,7 +144,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     },
     request: { systemPrompt: all.system_prompt ?? null, effort: all.effort ?? null, maxOutputTokens: all.max_output_tokens ?? null, extraBody: all.extra_body ?? {} },
     limits: {
-      maxToolTurns: all.max_tool_turns, maxToolCalls: all.max_tool_calls, maxOutputBytes: all.max_output_size,
+      maxToolTurns: all.max_tool_turns, maxToolCalls: all.max_tool_calls, loopLimit: all.loop_limit, maxOutputBytes: all.max_output_size,
       modelOutputBytes: all.model_output_size, maxCostUsd: all.max_cost_usd ?? null,
     },
     policy: { approval: approvalOf(all, origins), sandbox: all.sandbox, rules: all.rules },

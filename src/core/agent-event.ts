@@ -30,5 +30,7 @@ export interface TurnEnd {
   readonly toolCalls: number;
   /** Calls denied because nobody could be asked. */
   readonly denied: number;
+  /** Which limit, of a turn that ended `limit_reached` and not at `max_tool_turns`. */
+  readonly limit?: 'repeated_calls';
   readonly fault?: Fault;
 }

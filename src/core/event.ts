@@ -141,6 +141,8 @@ export interface ApprovalData {
   readonly reasons: readonly string[];
   /** SHA-256 (hex) of `name`, a NUL and the arguments as received. */
   readonly call_sha256: string;
+  /** It was asked about because it had given the same result so often. */
+  readonly repeated?: number;
 }
 
 export interface ErrorData { readonly code: string; readonly message: string }

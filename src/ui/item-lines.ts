@@ -59,7 +59,7 @@ function endLines(end: TurnEnd, style: ItemStyle): string[] {
   switch (end.status) {
     case 'completed': return [];
     case 'interrupted': return [style.theme.paint('warn', `${style.theme.glyphs.bad} Interrupted.`)];
-    case 'limit_reached': return noticeLines('warn', end.fault ? faultText(end) : `Stopped after ${end.turns} responses that asked for tools.`, style);
+    case 'limit_reached': return noticeLines('warn', end.fault ? faultText(end) : end.limit === 'repeated_calls' ? 'Stopped: the same call gave the same result again and again.' : `Stopped after ${end.turns} responses that asked for tools.`, style);
     case 'failed': return noticeLines('error', faultText(end), style);
     default: return end.status satisfies never;
   }

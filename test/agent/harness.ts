@@ -70,7 +70,7 @@ export function rig(options: Partial<SessionOptions> & { readonly provider: Prov
     row: { id: 's1', parentId: null, cwd: '/work', title: null, provider: 'scripted', model: 'm', createdAt: 1, updatedAt: 1 },
     model: { provider: options.provider, ref },
     connect: () => Promise.resolve(options.provider),
-    limits: { maxToolTurns: 50, maxToolCalls: 100, maxOutputBytes: 1_048_576 },
+    limits: { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1_048_576 },
     sha256: (value) => createHash('sha256').update(value).digest('hex'),
     now: () => 1, log: () => undefined,
     ...options,

@@ -1,3 +1,6 @@
+import type { SessionOptions } from '../../src/agent/session.js';
+import type { Event } from '../../src/core/event.js';
+import type { ModelChunk } from '../../src/core/provider.js';
 import { expect, test } from 'vitest';
 import { askAlways, calls, end, envelopes, kinds, noteTool, rig, scripted, text } from './harness.js';
 
@@ -24,13 +27,13 @@ test('rows, events and memory agree on what happened, in the order of the contra
 test('a model that never stops gets three turns, the limit fields and one last request without tools', async () => {
   const tool = noteTool();
   const provider = scripted([never]);
-  const { session } = rig({ provider, tools: [tool], limits: { maxToolTurns: 3, maxToolCalls: 100, maxOutputBytes: 1000 } });
+  const { session } = rig({ provider, tools: [tool], limits: { maxToolTurns: 3, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1000 } });
   const turn = await session.submit('go');
   expect(turn).toMatchObject({ status: 'limit_reached', turns: 3, toolCalls: 3 });
   expect(provider.requests.map((request) => request.toolChoice)).toEqual(['auto', 'auto', 'auto', 'none']);
   expect(envelopes(session.events())).toEqual([
     { output: 'noted again' }, { output: 'noted again' },
-    { output: 'noted again', limit_reached: true, limit_message: 'Tool call limit reached (3). Stopping tool loop.' },
+    { output: 'noted again', repeated: 3, repeated_message: expect.stringContaining('3 times'), limit_reached: true, limit_message: 'Tool call limit reached (3). Stopping tool loop.' },
     { error: 'Tool call limit reached (3). Stopping tool loop.', code: 'limit_reached' },
   ]);
   expect(tool.ran).toHaveLength(3);
@@ -41,7 +44,7 @@ test('a model that never stops gets three turns, the limit fields and one last r
 test('calls beyond the cap of one response are refused, the others run', async () => {
   const tool = noteTool();
   const provider = scripted([calls(['note', '{"text":"1"}'], ['note', '{"text":"2"}'], ['note', '{"text":"3"}']), [text('ok'), end()]]);
-  const { session } = rig({ provider, tools: [tool], limits: { maxToolTurns: 50, maxToolCalls: 2, maxOutputBytes: 1000 } });
+  const { session } = rig({ provider, tools: [tool], limits: { maxToolTurns: 50, maxToolCalls: 2, loopLimit: 6, maxOutputBytes: 1000 } });
   await session.submit('go');
   expect(tool.ran).toEqual(['1', '2']);
   expect(envelopes(session.events()).map((envelope) => envelope.code)).toEqual([undefined, undefined, 'limit_reached']);
@@ -147,3 +150,82 @@ test('what the first request is made of is known before it', () => {
   const { session } = rig({ provider: scripted([]) });
   expect(session.conversation()).toMatchObject({ system: 'S', tools: [], messages: [], settings: { model_output_size: 1000 } });
 });
+
+const limitsWith = (loopLimit: number): SessionOptions['limits'] => ({ maxToolTurns: 50, maxToolCalls: 100, loopLimit, maxOutputBytes: 1_048_576 });
+const repeatedIn = (events: readonly Event[]): readonly unknown[] => envelopes(events).map((envelope) => envelope.repeated ?? null);
+
+test('the same call with the same result is counted from the third time, and after six times ends the turn where nobody can be asked', async () => {
+  const tool = noteTool();
+  const { session, seen } = rig({ provider: scripted([...Array.from({ length: 6 }, () => never), [text('I went round in circles.'), end()]]), tools: [tool] });
+  expect(await session.submit('go')).toMatchObject({ status: 'limit_reached', limit: 'repeated_calls', turns: 6, text: 'I went round in circles.' });
+  expect(repeatedIn(session.events())).toEqual([null, null, 3, 4, 5, 6]);
+  expect(envelopes(session.events()).at(2)).toMatchObject({ output: 'noted again', repeated_message: expect.stringMatching(/3 times in a row/) });
+  expect(envelopes(session.events()).at(5)).toMatchObject({ limit_reached: true, limit: 'repeated_calls' });
+  expect(seen.filter((event) => event.type === 'notice').map((event) => event.code)).toEqual(['repeated_calls']);
+  expect(tool.ran).toHaveLength(6);
+  await session.submit('once more'); // the answer above ended the count
+  expect(envelopes(session.events()).slice(6)).toEqual([]);
+});
+
+test('a result that changes, a call with other arguments and an answer in between are no loop', async () => {
+  let count = 0;
+  const clock = noteTool(() => Promise.resolve({ envelope: { output: `at ${++count}` }, summary: '' }));
+  const changing = rig({ provider: scripted([...Array.from({ length: 12 }, () => never), [text('ok'), end()]]), tools: [clock] });
+  expect(await changing.session.submit('go')).toMatchObject({ status: 'completed', turns: 12 });
+  expect(repeatedIn(changing.session.events()).every((repeated) => repeated === null)).toBe(true);
+  const between = rig({ provider: scripted(Array.from({ length: 4 }, () => [never, never, [text('ok'), end()]]).flat()), tools: [noteTool()] });
+  for (let turn = 0; turn < 4; turn++) await between.session.submit('the same, please');
+  expect(repeatedIn(between.session.events())).toEqual(Array.from({ length: 8 }, () => null));
+  const working = rig({ provider: scripted([...Array.from({ length: 12 }, (_, index) => calls(['note', index % 2 === 0 ? '{"text":"test"}' : `{"text":"edit ${index}"}`])), [text('ok'), end()]]), tools: [noteTool()] });
+  expect(await working.session.submit('go')).toMatchObject({ status: 'completed', turns: 12 });
+  expect(repeatedIn(working.session.events()).every((repeated) => repeated === null)).toBe(true);
+});
+
+test('calls that take turns and bring nothing new are a loop as well', async () => {
+  const provider = scripted([...Array.from({ length: 20 }, (_, index) => calls(['note', `{"text":"${index % 2}"}`])), [text('ok'), end()]]);
+  const { session } = rig({ provider, tools: [noteTool()] });
+  expect(await session.submit('go')).toMatchObject({ status: 'limit_reached', limit: 'repeated_calls', turns: 12 });
+});
+
+test('loop_limit says how often, and 0 switches it off', async () => {
+  const few = rig({ provider: scripted([never, never, [text('ok'), end()]]), tools: [noteTool()], limits: limitsWith(2) });
+  expect(await few.session.submit('go')).toMatchObject({ status: 'limit_reached', turns: 2 });
+  const off = rig({ provider: scripted([...Array.from({ length: 12 }, () => never), [text('ok'), end()]]), tools: [noteTool()], limits: limitsWith(0) });
+  expect(await off.session.submit('go')).toMatchObject({ status: 'completed', turns: 12 });
+  expect(repeatedIn(off.session.events()).every((repeated) => repeated === null)).toBe(true);
+});
+
+test('identical calls of one response are counted too, and those behind the limit are not run', async () => {
+  const tool = noteTool();
+  const { session } = rig({ provider: scripted([calls(...Array.from({ length: 8 }, () => ['note', '{"text":"again"}'] as const)), [text('ok'), end()]]), tools: [tool] });
+  expect(await session.submit('go')).toMatchObject({ status: 'limit_reached', limit: 'repeated_calls' });
+  expect(tool.ran).toHaveLength(6);
+  expect(envelopes(session.events()).map((envelope) => envelope.code ?? envelope.repeated ?? null)).toEqual([null, null, 3, 4, 5, 6, 'limit_reached', 'limit_reached']);
+});
+
+test('the count goes on after a resume: it is made of the log', async () => {
+  const first = rig({ provider: scripted([never, never, never, never, never, (request) => { first.session.interrupt(); return hangingUntil(request.signal); }]), tools: [noteTool()] });
+  expect(await first.session.submit('go')).toMatchObject({ status: 'interrupted' });
+  const resumed = rig({ provider: scripted([never, [text('ok'), end()]]), tools: [noteTool()], restored: first.session.events(), store: first.store });
+  expect(await resumed.session.submit('go on')).toMatchObject({ status: 'limit_reached', limit: 'repeated_calls' });
+  expect(repeatedIn(resumed.session.events()).at(-1)).toBe(6);
+});
+
+test('where somebody is there, the seventh time is asked about: a yes starts the count anew, a no is told to the model', async () => {
+  const tool = noteTool();
+  const { session, seen } = rig({ provider: scripted([...Array.from({ length: 14 }, () => never), [text('ok'), end()]]), tools: [tool], interactive: true });
+  const answers = [{ answer: 'once' }, { answer: 'deny', message: 'enough' }] as const;
+  let asked = 0;
+  session.subscribe((event) => { if (event.type === 'approval_requested') session.answer(event.question.callId, answers[Math.min(asked++, 1)]!); });
+  expect(await session.submit('go')).toMatchObject({ status: 'completed' });
+  const questions = seen.flatMap((event) => (event.type === 'approval_requested' ? [event.question.verdict.reasons] : []));
+  expect(questions.slice(0, 2)).toEqual([['this exact call has given the same result 6 times in a row'], ['this exact call has given the same result 6 times in a row']]);
+  expect(repeatedIn(session.events()).slice(0, 12)).toEqual([null, null, 3, 4, 5, 6, null, null, 3, 4, 5, 6]);
+  expect(envelopes(session.events()).at(12)).toMatchObject({ code: 'denied_by_user', error: 'The user said no: enough' });
+  expect(tool.ran).toHaveLength(12);
+});
+
+async function* hangingUntil(signal: AbortSignal): AsyncIterable<ModelChunk> {
+  if (!signal.aborted) await new Promise<void>((resolve) => { signal.addEventListener('abort', () => { resolve(); }); });
+  yield end();
+}

@@ -10,13 +10,13 @@ test('without any file every default of the contract holds and nothing is writte
   expect({ ...config, files: null, fs: { ...config.fs, deny: config.fs.deny.some((glob) => glob.includes('shadow')) } }).toEqual({
     provider: { model: null, provider: null, baseUrl: null, api: null, toolProtocol: 'auto', custom: {}, models: {} },
     request: { systemPrompt: null, effort: null, maxOutputTokens: null, extraBody: {} },
-    limits: { maxToolTurns: 50, maxToolCalls: 100, maxOutputBytes: 1_048_576, modelOutputBytes: 32_768, maxCostUsd: null },
+    limits: { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1_048_576, modelOutputBytes: 32_768, maxCostUsd: null },
     policy: { approval: 'dangerous', sandbox: 'off', rules: { allow: [], ask: [], deny: [] } },
     tools: { toolsets: ['fs', 'exec'], limits: {} },
     exec: { timeoutS: 120, maxTimeoutS: 600 },
     http: { firstByteTimeoutMs: 60_000, idleTimeoutMs: 90_000, turnTimeoutMs: 900_000, maxRetries: 5, retryBaseMs: 500, maxRetryAfterMs: 60_000, allowInsecure: false },
     fs: { maxBytes: 1_048_576, deny: true },
-    ui: { toolOutput: 'full', toolOutputRows: 200, theme: 'auto', wrap: 'terminal', notify: 'bell', title: true, keys: 'emacs', reasoning: 'line' },
+    ui: { toolOutput: 'full', toolOutputRows: 200, theme: 'auto', wrap: 'words', notify: 'bell', title: true, keys: 'emacs', reasoning: 'line' },
     files: null,
   });
   expect({ problems, notices, project, left: readdirSync(place.root) }).toEqual({ problems: [], notices: [], project: null, left: ['repo'] });
@@ -33,7 +33,7 @@ test('a flag wins over --set, over the environment, over a trusted project, over
     flags: { max_tool_turns: 5, model: undefined },
   });
   expect({ ...config.limits, fileBytes: config.fs.maxBytes, seconds: config.exec.timeoutS })
-    .toEqual({ maxToolTurns: 5, maxToolCalls: 4, maxOutputBytes: 3, modelOutputBytes: 2, maxCostUsd: null, fileBytes: 1, seconds: 120 });
+    .toEqual({ maxToolTurns: 5, maxToolCalls: 4, loopLimit: 6, maxOutputBytes: 3, modelOutputBytes: 2, maxCostUsd: null, fileBytes: 1, seconds: 120 });
   expect([origins.max_tool_turns, origins.max_tool_calls, origins.max_output_size, origins.model_output_size, origins['fs.max_size'], origins['exec.timeout_s']]).toEqual([
     { kind: 'flag' }, { kind: 'set' }, { kind: 'environment', variable: 'AGENT_MAX_OUTPUT_SIZE' }, { kind: 'project', file: place.projectFile }, { kind: 'user', file: place.userFile }, { kind: 'default' },
   ]);

@@ -61,7 +61,7 @@ test('the REPL with its prompt on screen has loaded at most 36 files and 800 kB'
 
 test('the first request has at most 3,800 bytes, and each turn adds what it says and little more', async () => {
   const turns = 10;
-  const server = await modelServer(Array.from({ length: turns }, () => ({ calls: [{ name: 'bash', arguments: { command: 'echo done' } }] })));
+  const server = await modelServer(Array.from({ length: turns }, (_, index) => ({ calls: [{ name: 'bash', arguments: { command: `echo ${index}` } }] })));
   await agent(place(), ['-p', 'hi'], { env: { ...key, OPENAI_BASE_URL: `${server.url}/v1` } });
   const sizes = server.requests.map(({ body }) => Buffer.byteLength(JSON.stringify(body)));
   expect(sizes).toHaveLength(turns + 1);

@@ -61,6 +61,16 @@ test('json is one result object, and piped input stands below the prompt', async
   expect(rows(at.home)[2]?.content).toBe('explain this\n\npiped\ntext');
 });
 
+test('twelve identical calls end with exit code 3 after six, and loop_limit says otherwise', async () => {
+  const at = place();
+  const turns = [...Array.from({ length: 12 }, () => ({ calls: [call('glob', { pattern: '*.none' })] })), { text: 'Nothing there.' }];
+  const { code, stdout, stderr } = await agent(at, ['-p', '-m', script(at, turns), '--output-format', 'json', 'go']);
+  expect([code, JSON.parse(stdout)]).toEqual([3, expect.objectContaining({ status: 'limit_reached', limit: 'repeated_calls', turns: 6 })]);
+  expect(stderr).toContain('loop_limit');
+  const off = await agent(at, ['-p', '-m', script(at, turns), '--set', 'loop_limit=0', '--output-format', 'json', 'go']);
+  expect([off.code, JSON.parse(off.stdout)]).toEqual([0, expect.objectContaining({ status: 'completed', turns: 12 })]);
+});
+
 test('the turn limit ends with three turns, the limit fields, one answer and exit code 3', async () => {
   const at = place();
   const model = script(at, [

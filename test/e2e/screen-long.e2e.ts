@@ -82,7 +82,7 @@ test('ten resizes between answers of 20,000 tokens: every word once, in order, n
 test('of 1,000 keys typed while an answer streams none is lost', async () => {
   const turns = [{ text: generateTokens(400).join(''), delay_ms: 30, calls: [{ name: 'glob', arguments: { pattern: '*' } }] }];
   const at = place();
-  const screen = openScreen(at, ['-m', script(at, turns, { loop: true }), '--max-tool-turns', '100000'], { columns: 200, rows: 50, env: colourless });
+  const screen = openScreen(at, ['-m', script(at, turns, { loop: true }), '--max-tool-turns', '100000', '--set', 'loop_limit=0'], { columns: 200, rows: 50, env: colourless });
   await screen.until(idle);
   screen.type('go\r');
   await screen.until(/esc interrupts/);

@@ -41,6 +41,7 @@ export function resultObject(end: TurnEnd, sessionId: string, usage: UsageSum, d
   const error: Json | undefined = end.fault ? { code: end.fault.code, message: end.fault.message } : undefined;
   return {
     type: 'result', status: end.fault?.code === 'max_cost' ? 'limit_reached' : end.status, text: end.text, session_id: sessionId,
+    ...(end.limit ? { limit: end.limit } : {}),
     turns: end.turns, tool_calls: end.toolCalls, usage: { ...usage }, duration_ms: Math.round(durationMs), ...(error ? { error } : {}),
   };
 }

@@ -1,3 +1,4 @@
+import { withoutRepeats } from '../../agent/repeats.js';
 import { knownEvent, type ChangeData, type Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { SessionRow, Store } from '../../core/store.js';
@@ -44,7 +45,8 @@ async function check(registry: Registry, call: Recorded, scratch: Scratch, known
   const { envelope, files } = await binding.bound.tool.run(binding.bound.args, context(binding.bound, scratch.folder, known));
   for (const file of files ?? []) known.set(file.path, file.sha256);
   const now = JSON.stringify(envelope).replaceAll(scratch.folder, scratch.root);
-  return now === call.output ? line('same', '') : line('differs', firstDifference(shownOutput(call.output), shownOutput(now)));
+  const then = withoutRepeats(call.output);
+  return now === then ? line('same', '') : line('differs', firstDifference(shownOutput(then), shownOutput(now)));
 }
 
 function context({ limits }: BoundCall, cwd: string, known: ReadonlyMap<string, string | null>): ToolContext {

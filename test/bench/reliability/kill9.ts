@@ -18,7 +18,7 @@ const durable = ['assistant', 'tool_call', 'tool_result', 'usage', 'error'];
 interface Ended { readonly lines: readonly Record<string, unknown>[]; readonly code: number | null }
 
 function run(work: string, home: string, args: readonly string[], killAfterMs: { readonly from: 'start' | 'line'; readonly ms: number } | null): Promise<Ended> {
-  const child = spawn(process.execPath, [program, ...args], { cwd: work, env: { PATH: process.env['PATH'] ?? '', HOME: home, AGENT_HOME: join(home, '.agent') }, stdio: ['ignore', 'pipe', 'ignore'] });
+  const child = spawn(process.execPath, [program, ...args], { cwd: work, env: { PATH: process.env['PATH'] ?? '', HOME: home, AGENT_HOME: join(home, '.agent'), AGENT_LOOP_LIMIT: '0' }, stdio: ['ignore', 'pipe', 'ignore'] });
   let text = '';
   let armed = false;
   const arm = (): void => {
