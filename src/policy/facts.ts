@@ -10,6 +10,6 @@ export interface PathFacts {
    *  (`link/../x` is beside the link's target), and names that do not exist are kept as they are behind the last directory that does.
    *  Null where that cannot be told (a loop, no permission, a name too long). Never rejects. */
   landing(path: string): Promise<string | null>;
-  /** The text of a small regular file, at most `maxBytes` of it; null where there is none or it cannot be read. Never rejects. */
-  readText(path: string, maxBytes: number): Promise<string | null>;
+  /** A regular file that is no link and has at most `maxBytes`; `refused` for whatever else is there. Never rejects. */
+  readWhole(path: string, maxBytes: number): Promise<Uint8Array | 'missing' | 'refused'>;
 }

@@ -45,12 +45,18 @@ export function createPolicy(options: PolicyOptions): Policy {
 async function judgeCall(call: BoundCall, cwd: string, rules: ShellRules): Promise<Judgement> {
   const { tool, args } = call;
   if (tool.effect === 'execute' && typeof args['command'] === 'string') {
-    const workdir = typeof args['workdir'] === 'string' ? resolvePath(cwd, args['workdir'], rules.facts.home) : cwd;
-    return judgeShell(args['command'], workdir, tool.name, rules);
+    return judgeShell(args['command'], await startFolder(args['workdir'], cwd, rules), tool.name, rules);
   }
   if (tool.effect === 'read' || tool.effect === 'write') return judgeFileCall(call, cwd, rules);
   const ruling = rulingOf({ tool: tool.name, paths: [] }, rules);
   return { risk: 'mutating', reasons: [tool.effect === 'network' ? `${tool.name} uses the network` : `${tool.name} runs a program`], targets: [], guarded: false, confined: false, ruling };
+}
+
+/** Where a command starts: the kernel follows the links on the way before the shell asks it where it stands. */
+async function startFolder(workdir: unknown, cwd: string, { facts }: ShellRules): Promise<string> {
+  if (typeof workdir !== 'string') return cwd;
+  const landed = await facts.landing(workdir.startsWith('/') ? workdir : `${cwd}/${workdir}`);
+  return landed ?? resolvePath(cwd, workdir, facts.home);
 }
 
 async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): Promise<Judgement> {

@@ -35,9 +35,13 @@ const maxTotalBytes = 256 * 1024 * 1024;
 const maxArgumentBytes = 120 * 1024;
 
 export function bashTool(options: BashOptions): Tool {
-  let environment: Record<string, string> | null = null;
+  const environments = new Map<boolean, Record<string, string>>();
   // Made once: to read one's own environment takes Node a system call's time for each name.
-  const env = (): Record<string, string> => environment ??= shellEnvironment(options.env, options.protectedEnv);
+  const env = (readsOnly: boolean): Record<string, string> => {
+    const made = environments.get(readsOnly) ?? shellEnvironment(options.env, options.protectedEnv, readsOnly);
+    environments.set(readsOnly, made);
+    return made;
+  };
   return {
     name: 'bash', effect: 'execute', toolset: 'exec',
     description: 'Run a shell command. No terminal, stdin is empty; cd and variables do not carry over.',
@@ -58,7 +62,7 @@ export function bashTool(options: BashOptions): Tool {
       if (command.includes('\0')) return { argument: 'command', problem: 'holds a NUL character', expected: 'a command without it' };
       return pathProblem('workdir', workdir);
     },
-    run: (args, ctx) => runCommand(args as unknown as BashArgs, ctx, options, env()),
+    run: (args, ctx) => runCommand(args as unknown as BashArgs, ctx, options, env(ctx.readsOnly === true)),
   };
 }
 

@@ -27,6 +27,9 @@ test('a loop and a relative path land nowhere', async () => {
   expect([await facts.landing(`${root}/loop/x`), await facts.landing('real')]).toEqual([null, null]);
 });
 
-test('only regular files are read, and no more of them than asked', async () => {
-  expect(await Promise.all([facts.readText(`${root}/real/file`, 3), facts.readText(`${root}/real`, 3), facts.readText(`${root}/none`, 3)])).toEqual(['tex', null, null]);
+test('only regular files that are not longer than asked are read', async () => {
+  const read = ['real/file', 'real', 'none', 'dangling'].map((path) => facts.readWhole(`${root}/${path}`, 4));
+  expect(await Promise.all([...read, facts.readWhole(`${root}/real/file`, 3)])).toEqual([
+    Buffer.from('text'), 'refused', 'missing', 'refused', 'refused',
+  ]);
 });

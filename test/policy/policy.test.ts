@@ -132,7 +132,7 @@ test('a filter that singles out secrets is asked about, one that does not is not
 
 test('a repository whose settings name programs makes git more than a reader', async () => {
   expect((await assess('bash', 'execute', { command: 'git status' })).risk).toBe('read-only');
-  for (const setting of ['[core]\n\tfsmonitor = ./x', '[core]\n\tsshCommand = x', '[alias]\n\tst = !x', '[diff "x"]\n\ttextconv = x', '[include]\n\tpath = x', '[CORE]\nHooksPath=x']) {
+  for (const setting of ['[core]\n\tfsmonitor = ./x', '[core]\n\tsshCommand = x', '[alias]\n\tst = !x', '[diff "x"]\n\ttextconv = x', '[include]\n\tpath = x', '[CORE]\nFsMonitor=x']) {
     writeFileSync(join(workspace, '.git', 'config'), setting);
     expect((await assess('bash', 'execute', { command: 'git status' })).risk, setting).toBe('mutating');
     expect((await assess('bash', 'execute', { command: 'git status', workdir: 'src' })).risk, setting).toBe('mutating');

@@ -7,7 +7,7 @@ import { refusedAllow, type Rule, type Rules } from '../../src/policy/rules.js';
 import { toolCall } from './calls.js';
 import { defaultDeny } from './judging.js';
 
-const facts: PathFacts = { home: '/home/user', workspace: '/home/user/project', ownPaths: [], landing: (path) => Promise.resolve(path), readText: () => Promise.resolve(null) };
+const facts: PathFacts = { home: '/home/user', workspace: '/home/user/project', ownPaths: [], landing: (path) => Promise.resolve(path), readWhole: () => Promise.resolve('missing') };
 
 function assess(given: Partial<Rules>, name: string, effect: Effect, args: Readonly<Record<string, unknown>>, approval: ApprovalMode = 'mutating'): Promise<Verdict> {
   const rules: Rules = { allow: [], ask: [], deny: [], ...given };

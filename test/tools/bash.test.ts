@@ -48,6 +48,17 @@ test('a program that a repository names for git status does not run', async () =
   expect(await bash('git status >/dev/null 2>&1; ls', {}, cwd)).toMatchObject({ output: 'watch.sh\n' });
 });
 
+test('a command that only reads runs no hook and enters no folder that is itself a repository', async () => {
+  const cwd = tree({ 'a.txt': 'a', hook: '#!/bin/sh\ntouch "$PWD/HIT"\n' });
+  await bash('git init -q . && git add a.txt && chmod +x hook && mv hook .git/hooks/post-index-change && touch a.txt', {}, cwd);
+  await bash('git init -q --bare inner', {}, cwd);
+  const reading = async (command: string) => (await call('bash', { command }, context(cwd, { readsOnly: true }))).envelope;
+  expect(await reading('touch -d 2001-01-01 a.txt; git status --short; ls')).toMatchObject({ output: 'A  a.txt\n?? inner/\na.txt\ninner\n' });
+  expect(await reading('git -C inner log')).toMatchObject({ exit_code: 128, output: expect.stringContaining('bareRepository') });
+  expect(await bash('git -C inner symbolic-ref --short HEAD', {}, cwd)).toMatchObject({ exit_code: 0 });
+  expect(await bash('touch -d 2001-01-02 a.txt; git status --short; ls HIT', {}, cwd)).toMatchObject({ exit_code: 0 });
+});
+
 test('what a command makes or changes that other programs run by themselves is named, and nothing else is', async () => {
   const cwd = tree({ '.vscode/settings.json': '{}', '.vscode/launch.json': '{}', '.git/hooks/pre-commit.sample': '', '.git/config': '[core]\n', 'package.json': '{}' });
   const planted = ['.agent/config.json', '.claude/settings.json', '.cursor/mcp.json', '.devcontainer/devcontainer.json', '.git/hooks/pre-commit', '.github/workflows/ci.yml', '.husky/pre-push', '.idea/runs/all.xml', '.mcp.json',

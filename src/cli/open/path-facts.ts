@@ -1,14 +1,14 @@
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { readBoundedText } from '../../disk/bounded-file.js';
+import { readBounded } from '../../disk/bounded-file.js';
 import type { PathFacts } from '../../policy/facts.js';
 
 const maxLinks = 40;
 
 /** What the kernel would find at a path, one component at a time and following links, for the names that exist and those that do not yet. */
 export function createPathFacts(places: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'>): PathFacts {
-  return { ...places, landing: async (path) => await landing(path, places.workspace), readText };
+  return { ...places, landing: async (path) => await landing(path, places.workspace), readWhole };
 }
 
 async function landing(path: string, workspace: string): Promise<string | null> {
@@ -63,7 +63,8 @@ function linkTarget(path: string): LinkTarget {
   }
 }
 
-async function readText(path: string, maxBytes: number): Promise<string | null> {
+async function readWhole(path: string, maxBytes: number): Promise<Uint8Array | 'missing' | 'refused'> {
   await lstat(path).catch(() => null); // a file system that does not answer keeps a worker waiting, not the program
-  return readBoundedText(path, { maxBytes, longer: 'start', links: 'refuse' });
+  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'refuse' });
+  return found.kind === 'read' ? found.bytes : found.kind;
 }

@@ -19,6 +19,8 @@ export interface ShellAnalysis {
   readonly loose: readonly Finding[];
   /** Every directory that a part of it may stand in, absolute. */
   readonly folders: readonly string[];
+  /** Whose settings in these folders it took to be plain. */
+  readonly relies: ReadonlySet<'git' | 'cargo'>;
   /** Absolute paths read and written by redirects and known arguments, by text alone: links are not followed. */
   readonly reads: readonly string[];
   readonly writes: readonly string[];
@@ -40,7 +42,8 @@ export function classifyShell(command: string, context: ShellContext, parse: Par
 
 function newScan(context: ShellContext, parse: Parse): Scan {
   const scan: Scan = {
-    context, cwds: [context.cwd], lostCwd: false, functions: new Set(), variables: new Map(), commands: [], findings: [],
+    context, cwds: [context.cwd], lostCwd: false, relies: new Set(),
+    functions: new Set(), variables: new Map(), commands: [], findings: [],
     writes: new Set(), reads: new Set(), fetched: new Set(), written: new Map(), parts: 0,
     script: (text, place) => { runScript(text, scan, parse, place); },
   };
@@ -78,7 +81,8 @@ function summary(scan: Scan): ShellAnalysis {
   const [worst] = findings;
   return {
     risk: worst?.risk ?? 'read-only', findings, commands: scan.commands, loose: scan.findings.filter((finding) => !owned.has(finding)),
-    folders: scan.cwds, reads: [...scan.reads], writes: [...scan.writes], targets: [...new Set(findings.flatMap((finding) => finding.targets ?? []))],
+    folders: scan.cwds, relies: scan.relies, reads: [...scan.reads], writes: [...scan.writes],
+    targets: [...new Set(findings.flatMap((finding) => finding.targets ?? []))],
   };
 }
 

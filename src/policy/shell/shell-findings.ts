@@ -37,7 +37,13 @@ export function fromFile(files: readonly Arg[], call: Pick<Invocation, 'name' | 
 export function pathsOf(text: string, scan: Scan): readonly string[] {
   const { home } = scan.context;
   if (text.startsWith('/') || text === '~' || text.startsWith('~/')) return [resolvePath('/', text, home)];
-  return scan.cwds.map((cwd) => resolvePath(cwd, text, home));
+  return fromEach(scan).map((cwd) => resolvePath(cwd, text, home));
+}
+
+/** Every folder a path may start from, as the shell spells it and as the kernel sees it. */
+function fromEach({ cwds, context: { landings } }: Scan): readonly string[] {
+  if (landings === undefined || landings.size === 0) return cwds;
+  return [...new Set(cwds.flatMap((cwd) => [cwd, landings.get(cwd) ?? cwd]))];
 }
 
 /** Where the system keeps what nobody misses. */

@@ -36,13 +36,17 @@ function globalOption(text: string, value: Arg | undefined, call: Invocation): r
   return text === '-p' || text === '--paginate' ? change(call, 'starts a pager') : [];
 }
 
+/** `link/..` is beside the target of the link, wherever that lies. */
+const climbs = /[^./][^/]*\/\.\.(?:\/|$)/;
+
 function folder(value: Arg, call: Invocation): readonly Finding[] {
   call.argv([{ ...value, text: 'cd', values: ['cd'], dynamic: false, glob: false, substitution: 'none' }, value]);
-  const known = !value.dynamic || value.substitution === 'names';
+  const known = (!value.dynamic || value.substitution === 'names') && !climbs.test(value.text);
   return known && !value.glob && /^[\w./~+@-]+$/.test(value.text) ? [] : change(call, 'works in another repository');
 }
 
 function settingIsHarmless(setting: string): boolean {
+  if (/^diff\.submodule=diff$/i.test(setting)) return false;
   return disarming.test(setting) || harmlessKeys.test(setting.split('=')[0] ?? '');
 }
 
@@ -51,7 +55,7 @@ function subcommand(verb: string, rest: readonly Arg[], call: Invocation): reado
   const options = parseOptions(rest, takes);
   const why = verb.startsWith('credential') ? 'prints or keeps credentials' : showsReference(verb, options) ? undefined : gitDangerous[verb];
   if (why !== undefined) return danger(call, why);
-  const running = [...gitRunning, ...(verb === 'grep' ? ['-O'] : [])].find((name) => has(options, name));
+  const running = runningOption(verb, rest, options);
   if (running !== undefined) return danger(call, `${running} runs another program`);
   if (verb === 'config') return config(rest, call);
   const reads = readsOnly(verb, rest, options);
@@ -59,6 +63,12 @@ function subcommand(verb: string, rest: readonly Arg[], call: Invocation): reado
   const written = valuesOf(options, ...outputs).flatMap((arg) => writeTo(arg, call));
   if (written.length > 0) return written;
   return reads ? readingFindings(rest, call) : changeFindings(verb, rest, call);
+}
+
+/** An option that runs a program; that of `git grep` may stand in a cluster (`-nO./program`). */
+function runningOption(verb: string, rest: readonly Arg[], options: Options): string | undefined {
+  if (verb === 'grep' && rest.some(({ text }) => /^-[^-efABCm]*O/.test(text))) return '-O';
+  return gitRunning.find((name) => has(options, name));
 }
 
 /** `git symbolic-ref HEAD` prints where it points; a second word moves it. */
@@ -71,7 +81,13 @@ const takes = '-o --output --format --pretty --since --until --author --grep -n 
 
 function readingFindings(rest: readonly Arg[], call: Invocation): readonly Finding[] {
   if (rest.some((arg) => arg.dynamic && arg.substitution !== 'names')) return change(call, 'takes words that are known only when it runs');
+  if (rest.some(({ text }) => /^--sub\w*=diff$/.test(text))) return change(call, 'runs git in each submodule');
+  call.scan.relies.add('git');
   return call.scan.context.plainGit ? [] : change(call, 'may run programs that the repository names in its configuration');
+}
+
+function writesObjects(verb: string, options: Options): boolean {
+  return (verb === 'merge-tree' && has(options, '--write-tree')) || (verb === 'fsck' && has(options, '--lost-found'));
 }
 
 const listWords: Readonly<Record<string, RegExp>> = {
@@ -82,7 +98,7 @@ const listWords: Readonly<Record<string, RegExp>> = {
 
 function readsOnly(verb: string, rest: readonly Arg[], options: Options): boolean {
   const words = rest.map(({ text }) => text).join(' ');
-  if (verb === 'fsck' && has(options, '--lost-found')) return false;
+  if (writesObjects(verb, options)) return false;
   if (gitReaders.has(verb)) return true;
   if (verb === 'ls-remote') return !has(options, '--upload-pack', '--server-option', '-o') && options.operands.slice(0, 1).every(({ text }) => /^[\w-]+$/.test(text));
   if (verb === 'reflog' && /^(?:expire|delete|drop)\b/.test(words)) return false;

@@ -8,7 +8,7 @@ import type { ProtectedPaths } from '../protected-paths.js';
 import type { RuleTest } from '../rules.js';
 import type { SecretPaths } from '../secret-paths.js';
 import { classifyShell, type Parse, type ShellAnalysis } from './shell-classify.js';
-import type { Finding } from './shell-types.js';
+import type { Finding, ShellContext } from './shell-types.js';
 
 export interface ShellRules {
   readonly facts: PathFacts; readonly secrets: SecretPaths; readonly isProtected: ProtectedPaths; readonly sandbox: Sandbox;
@@ -23,10 +23,11 @@ const parser = loadOnce(async (): Promise<Parse> => (await import('unbash')).par
 export async function judgeShell(command: string, cwd: string, tool: string, rules: ShellRules): Promise<Judgement> {
   const { facts, secrets, isProtected } = rules;
   const parse = await parser.get();
-  const context = { home: facts.home, cwd, workspace: facts.workspace, secrets, isProtected };
-  const first = classifyShell(command, { ...context, plainGit: true, plainCargo: true }, parse);
-  const plainGit = !/git/.test(command) || (await isPlainEverywhere(hasPlainGit, first.folders, facts));
-  const plainCargo = !/cargo/.test(command) || (await isPlainEverywhere(hasPlainCargo, first.folders, facts));
+  const places = { home: facts.home, cwd, workspace: facts.workspace };
+  const start = { ...places, secrets, isProtected, plainGit: true, plainCargo: true };
+  const { context, analysis: first } = await followed(command, start, parse, facts);
+  const plainGit = !first.relies.has('git') || (await isPlainEverywhere(hasPlainGit, first.folders, facts));
+  const plainCargo = !first.relies.has('cargo') || (await isPlainEverywhere(hasPlainCargo, first.folders, facts));
   const analysis = plainGit && plainCargo ? first : classifyShell(command, { ...context, plainGit, plainCargo }, parse);
   const linked = await linkedFindings(analysis, rules);
   const findings = [...linked, ...analysis.findings];
@@ -35,8 +36,26 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
   return { risk, reasons: findings.map((finding) => finding.reason), targets, guarded: false, confined: rules.sandbox !== 'off', ruling: ruling(analysis, linked, tool, rules) };
 }
 
+const maxRounds = 8;
+
+/** Judges the line with each folder that it goes to followed through links: from there `..` is another folder than it
+ *  looks. */
+async function followed(
+  command: string, context: ShellContext, parse: Parse, facts: PathFacts,
+): Promise<{ readonly context: ShellContext; readonly analysis: ShellAnalysis }> {
+  const landings = new Map<string, string>();
+  for (let round = 0; ; round++) {
+    const judged = { ...context, landings: new Map(landings) };
+    const analysis = classifyShell(command, judged, parse);
+    const unknown = analysis.folders.filter((folder) => !landings.has(folder) && !folder.includes('\0'));
+    for (const folder of unknown) landings.set(folder, (await facts.landing(folder)) ?? folder);
+    const isSettled = unknown.every((folder) => landings.get(folder) === folder);
+    if (isSettled || round === maxRounds) return { context: judged, analysis };
+  }
+}
+
 /** `cd` and `git -C` may lead into another repository, with settings of its own. */
-async function isPlainEverywhere(isPlain: typeof hasPlainGit, folders: readonly string[], facts: PathFacts): Promise<boolean> {
+async function isPlainEverywhere(isPlain: typeof hasPlainCargo, folders: readonly string[], facts: PathFacts): Promise<boolean> {
   const plain = await Promise.all(folders.map((folder) => isPlain(folder, facts)));
   return plain.every(Boolean);
 }

@@ -48,13 +48,20 @@ function after(call: Invocation, word: string): readonly Arg[] {
   return call.args.slice(call.args.findIndex(({ text }) => text === word) + 1);
 }
 
+function plainCargo({ scan }: Invocation): boolean {
+  scan.relies.add('cargo');
+  return scan.context.plainCargo;
+}
+
 function cargo(call: Invocation): readonly Finding[] {
   const verb = verbOf(call);
   const words = call.args.map(({ text }) => text);
   if (/^(?:publish|yank|login|logout|owner|install|uninstall)$/.test(verb)) return danger(call, 'publishes, signs in or installs programs');
   if (call.args.some(({ text }) => /^--config|^--git\b/.test(text))) return danger(call, 'is given settings of choice');
   const reads = /^(?:tree|metadata|pkgid|locate-project|read-manifest|search|info|help|version|verify-project)$/.test(verb) || words.every((text) => /^(?:--list|-V|-vV|--version)$/.test(text));
-  if (reads && !words.some((text) => /^(?:--registry|--index|-C|--manifest-path|\+|-Z)/.test(text))) return call.scan.context.plainCargo ? asks(call) : change(call, 'runs the programs that the folder names for cargo');
+  if (reads && !words.some((text) => /^(?:--registry|--index|-C|--manifest-path|\+|-Z)/.test(text))) {
+    return plainCargo(call) ? asks(call) : change(call, 'runs the programs that the folder names for cargo');
+  }
   return change(call, 'builds and runs project code');
 }
 

@@ -70,6 +70,9 @@ export interface ShellContext {
   readonly plainGit: boolean;
   /** The same for the settings of cargo around the folder. */
   readonly plainCargo: boolean;
+  /** Folders on the way that are reached through links, and where they lie: `..` means another folder to a program than
+   *  to the shell. */
+  readonly landings?: ReadonlyMap<string, string>;
 }
 
 /** A program that would run, wrappers and what they wrap each on its own. */
@@ -82,6 +85,8 @@ export interface Scan {
   readonly cwds: string[];
   /** A `cd` went somewhere unknown. */
   lostCwd: boolean;
+  /** What of the repository's settings the judgement rests on. */
+  readonly relies: Set<'git' | 'cargo'>;
   readonly functions: Set<string>;
   readonly variables: Map<string, Variable>;
   readonly commands: FoundCommand[];
