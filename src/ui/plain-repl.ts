@@ -6,7 +6,6 @@ import { withBuiltins } from './builtin-commands.js';
 import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
 import { decisionText } from './panels/decision-text.js';
-import { pauseMs } from './panels/dialogs.js';
 import { lastExchange } from './history-items.js';
 import { createLeaving, type Leaving } from './leaving.js';
 import { itemLines, noticeLines, type ItemStyle } from './item-lines.js';
@@ -17,7 +16,7 @@ import { createSanitizer, sanitize, type Sanitizer } from './sanitize.js';
 import { shellLine } from './shell-line.js';
 import { createTheme } from './theme.js';
 import { createThoughts } from './thoughts.js';
-import { createTimers, type Timers } from './timers.js';
+import { createTimers, pauseMs, type Timers } from './timers.js';
 import { createTurns, type Turns } from './turns.js';
 import { emptyView, reduce, type Item, type View } from './view.js';
 
@@ -76,6 +75,7 @@ class PlainRepl implements ReplHandle {
     this.#prompt();
     void this.#offerQueued();
     if (options.prompt !== undefined) this.submit(options.prompt);
+    for (const chunk of options.typed ?? []) this.#take(chunk);
   }
 
   attach(session: SessionPort): void {

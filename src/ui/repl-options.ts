@@ -44,6 +44,8 @@ export interface ReplOptions {
   readonly onExit: () => void;
   /** What stands on the terminal already. */
   readonly firstFrame?: FirstFrame;
+  /** Keys that were typed before there was an input, in order. */
+  readonly typed?: readonly (Uint8Array | string)[];
   /** Shown above the prompt at the start, Markdown. */
   readonly greeting?: Greeting;
   /** Submitted at once. */

@@ -67,7 +67,7 @@ class ScreenRepl implements ReplHandle {
     this.#title = createWorkTitle(options);
     this.#display = createDisplay({ ...options, status: () => ({ ...options.status(), mode: this.#input.mode(), stopping: this.#work.stopping() }) }, () => { this.#echo(); }, (shown) => { this.#dialogs.drawn(shown); });
     this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); }, ...(options.reasoning ? { reasoning: options.reasoning } : {}) });
-    const early = options.firstFrame?.takeKeys() ?? [];
+    const early = [...options.typed ?? [], ...options.firstFrame?.takeKeys() ?? []];
     if (options.firstFrame) this.#input.setText(options.firstFrame.draft);
     if (!options.firstFrame) enterTerminal(options.input, options.output);
     options.output.on('resize', this.#resized);

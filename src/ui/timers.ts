@@ -1,5 +1,8 @@
 import type { Schedule } from './ports.js';
 
+/** A question takes keys once it has stood on the screen, and no key has come, for this long: until then somebody types something else. */
+export const pauseMs = 700;
+
 /** Timers by name: setting one takes back the one of that name before it. */
 export interface Timers {
   set(name: string, delayMs: number, callback: () => void): void;

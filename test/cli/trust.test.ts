@@ -28,7 +28,7 @@ async function projectOf(text: string): Promise<LoadedProject | null> {
 
 async function asked(project: LoadedProject | null, answer: string | null): Promise<{ readonly result: string; readonly shown: string }> {
   let shown = '';
-  const result = await askForTrust(project, { write: (text) => { shown += text; }, discardTyped: () => Promise.resolve(), line: () => Promise.resolve(answer) });
+  const result = await askForTrust(project, { write: (text) => { shown += text; }, untilPause: () => Promise.resolve(), line: () => Promise.resolve(answer) });
   return { result, shown };
 }
 

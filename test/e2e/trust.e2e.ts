@@ -41,6 +41,18 @@ test('the REPL asks once, before anything else; no is the default and is remembe
   await leave(second);
 });
 
+test('who types while the question comes answers nothing; all of it is the draft afterwards', async () => {
+  const screen = openScreen(project(), [], wide);
+  for (const key of 'why yesterday you yes') {
+    screen.type(key);
+    await new Promise((resolve) => { setTimeout(resolve, 120); });
+  }
+  await screen.until(/\[y\/N\]/);
+  screen.type('n\r');
+  await screen.until(/❯ why yesterday you yes/);
+  await screen.until(/not trusted; ignored/);
+});
+
 test('a yes holds for exactly that file, in every command; one changed byte asks again', async () => {
   const at = project();
   const first = openScreen(at, [], wide);
@@ -66,8 +78,10 @@ test('what was typed before the question stands there answers nothing', async ()
   screen.type('y\ry\ry');
   await screen.until(/\[y\/N\]/);
   screen.type('\r');
-  await screen.until(/not trusted/);
+  await screen.until(/not trusted[\s\S]*❯ y\n {2}y\n {2}y$/);
+  screen.type('\x03');
   await leave(screen);
+  expect(answers(at).map((entry) => entry.trusted)).toEqual([false]);
 });
 
 test('headless nobody is asked: it is ignored with a notice, and works', async () => {

@@ -5,8 +5,8 @@ import { keptFrame } from './kept-frame.js';
 /** What stands before the rest of the program is loaded, until the REPL takes it over or `withdraw` takes it away. */
 export interface EarlyFrame {
   take(): FirstFrame | null;
-  /** Clears what was painted and gives the terminal back; does nothing once the frame was taken. */
-  withdraw(): void;
+  /** Clears what was painted and gives the terminal back, and the keys that were typed; does nothing once the frame was taken. */
+  withdraw(): readonly (Uint8Array | string)[];
 }
 
 /** Options with which the REPL opens for certain; anything else may end in a message instead, and paints nothing early. */
@@ -39,12 +39,13 @@ export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): Ear
       return taken;
     },
     withdraw: () => {
-      if (!frame) return;
-      frame.takeKeys();
+      if (!frame) return [];
+      const keys = frame.takeKeys();
       frame.erase();
       frame = null;
       released();
       leaveTerminal(stdin, stdout);
+      return keys;
     },
   };
 }

@@ -28,7 +28,7 @@ const maxCompletionFiles = 200_000;
 
 /** The REPL from its start to its end; gives the exit code. */
 export async function runRepl(words: readonly string[], options: RootOptions, early: EarlyFrame | null): Promise<number> {
-  const setup = await setUpAsking(options, early);
+  const { setup, typed } = await setUpAsking(options, early);
   const bench = await openWorkbench(setup, options);
   let ended: Ended;
   let keepFrames: () => void;
@@ -36,7 +36,7 @@ export async function runRepl(words: readonly string[], options: RootOptions, ea
     const resume = typeof options.resume === 'string' ? options.resume : null;
     const desk = await openDesk(bench, { continueNewest: options.continue === true, resume, fork: options.fork === true, ...eventNumber(options.at) });
     try {
-      ended = await converse(bench, desk, words.join(' ').trim(), early);
+      ended = await converse(bench, desk, words.join(' ').trim(), { early, typed });
     } finally {
       await desk.close();
     }
@@ -50,8 +50,11 @@ export async function runRepl(words: readonly string[], options: RootOptions, ea
 
 interface Ended { readonly exitCode: number; readonly opened: Opened }
 
+/** What stood on the terminal and what was typed before there was a REPL. */
+interface Before { readonly early: EarlyFrame | null; readonly typed: readonly (Uint8Array | string)[] }
+
 /** Shows the screen and waits for its end. */
-async function converse(bench: Workbench, desk: SessionDesk, prompt: string, early: EarlyFrame | null): Promise<Ended> {
+async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { early, typed }: Before): Promise<Ended> {
   const { setup, options } = bench;
   const mask = createMask(setup.secrets);
   const queue = createQueueKeeper(bench.store, setup.log, mask);
@@ -91,6 +94,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, ear
       suspend: () => { process.kill(0, 'SIGSTOP'); },
       detail: { show: setup.config.ui.toolOutput, maxRows: setup.config.ui.toolOutputRows }, wrap: setup.config.ui.wrap, notify: setup.config.ui.notify, keys: setup.config.ui.keys, reasoning: setup.config.ui.reasoning, reasoningOf: reasoningText,
       ...(setup.config.ui.title && hasTitle(setup.env) ? { title: () => desk.title() } : {}),
+      typed,
       ...(firstFrame ? { firstFrame } : {}),
       ...(hello ? { greeting: hello } : {}),
       ...(prompt === '' ? {} : { prompt }),

@@ -20,7 +20,8 @@ export async function trustAction(options: Options): Promise<number> {
   if (project?.trusted) return said(`${spelledOut(project.file.path)} is trusted as it is. agent config trust --revoke takes that back.`);
   if (!project || project.wanted.length === 0) return said('Nothing here asks for trust.');
   if (!process.stdin.isTTY || !outputIsTerminal()) throw new CliError(exit.usage, 'trust is only asked about in a terminal', 'Run agent config trust in one.');
-  const answer = await askForTrust(project, terminalQuestion(process.stdin));
+  const nowhere = (): void => { /* There is no draft that it could go to. */ };
+  const answer = await askForTrust(project, terminalQuestion(process.stdin, nowhere));
   if (answer === 'unanswered') return exit.failed;
   openTrustFile(setup.config.files.trust).record(project.file, answer === 'yes', Date.now());
   return said(answer === 'yes' ? 'Trusted until the file changes.' : 'Not trusted; it is not asked about again until the file changes.');

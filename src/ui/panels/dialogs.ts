@@ -6,10 +6,7 @@ import { createPager } from './pager.js';
 import type { Overlay } from './panel.js';
 import { createPicker, type Picking, type Rank } from './picker.js';
 import { sanitize } from '../sanitize.js';
-import type { Timers } from '../timers.js';
-
-/** A question takes keys once it has stood on the screen, and no key has come, for this long: until then somebody is typing something else. */
-export const pauseMs = 700;
+import { pauseMs, type Timers } from '../timers.js';
 
 /** What stands in the place of the input: questions, pickers, the pager. The last one has the keys; a question waits below what is open. */
 export interface Dialogs {
