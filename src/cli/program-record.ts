@@ -7,7 +7,7 @@ export function addRecord(program: Command, finish: Finish): void {
   addAudit(program, finish);
   addRedact(program, finish);
   leaf(program, 'stats', 'how often and how well tools ran, and what was spent on what', 'agent stats --since 7d')
-    .option('--since <time>', 'from then on: 2h, 3d, 2w or a date').option('--here', 'of this directory only').option('--json', 'one JSON object')
+    .option('--since <time>', 'from then on: 2h, 3d, 2w or a date').option('--here', 'of this directory only').option('--json', 'one JSON array: a row each, with the name of its table')
     .action(async (_options: unknown, command: Command) => { finish(await (await import('./record/stats-command.js')).showStats(command.optsWithGlobals())); });
   leaf(program, 'sql <select>', 'a question to the record in SQL, read-only', 'agent sql "SELECT tool, count(*) FROM v_tool_calls GROUP BY tool"')
     .option('--json', 'one JSON array').option('--csv', 'comma-separated values')

@@ -47,7 +47,8 @@ function addSessions(program: Command, finish: Finish): void {
   const sessions = group(program, 'sessions', 'list, show, search, export, import, rename and remove sessions', 'agent sessions list');
   const load = () => import('./commands/sessions-command.js');
   leaf(sessions, 'list', 'newest first', 'agent sessions list --here --json')
-    .option('--here', 'only those of this directory').option('--limit <n>', 'at most so many', '50').option('--json', 'one JSON array')
+    .option('--here', 'only those of this directory').option('--limit <n>', 'at most so many (default 50, with --json all)')
+    .option('--page <n>', 'the second, third, … so many').option('--json', 'one JSON array')
     .action(async (_options: unknown, command: Command) => { finish(await (await load()).listSessions(command.optsWithGlobals())); });
   leaf(sessions, 'show <session>', 'its events, or the request its next turn would send', 'agent sessions show 0198 --as openai-chat')
     .option('--as <wire>', 'the request body: openai-chat, openai-responses or anthropic-messages')

@@ -12,16 +12,19 @@ import { isRecord } from '../core/json.js';
 export interface Layer { readonly leaves: readonly Leaf[]; readonly problems: readonly ConfigProblem[]; readonly notices: readonly ConfigNotice[] }
 
 export const emptyLayer: Layer = { leaves: [], problems: [], notices: [] };
-const notKeys = new Set(['AGENT_HOME', 'AGENT_DEBUG']);
+const notKeys = new Set(['AGENT_HOME', 'AGENT_DEBUG', 'AGENT_PLAIN']);
+/** Azure Pipelines gives its jobs variables of the same prefix. Source: its documentation, "Use predefined variables". */
+const foreign = /^AGENT_(?:BUILDDIRECTORY|CONTAINERMAPPING|DISABLELOGPLUGIN.*|HOMEDIRECTORY|ID|JOBNAME|JOBSTATUS|MACHINENAME|NAME|OS|OSARCHITECTURE|PROXY.*|RETAINDEFAULTENCODING|ROOTDIRECTORY|SERVEROMDIRECTORY|TEMPDIRECTORY|TOOLSDIRECTORY|VERSION|WORKFOLDER)$/;
 
-/** The settings of the environment: `AGENT_A_B` is `a.b`. An empty variable counts as unset, one that names no setting is passed over,
- *  with a notice where it is one slip away from one that does. */
+/** The settings of the environment: `AGENT_A_B` is `a.b`. An empty variable counts as unset, one that names no setting is passed over
+ *  with a notice, which names the one that was probably meant. */
 export function environmentLayer(env: Environment): Layer {
-  const names = Object.keys(env).filter((name) => name.startsWith('AGENT_') && !notKeys.has(name) && env[name] !== '');
-  return combine(names.sort().map((variable) => {
+  const names = Object.keys(env).filter((name) => name.startsWith('AGENT_') && !notKeys.has(name) && !foreign.test(name) && env[name] !== '').sort();
+  const stray = names.filter((variable) => resolveVariable(variable) === null);
+  return combine([...names.map((variable) => {
     const key = resolveVariable(variable);
-    return key ? textLayer(env[variable] ?? '', key, variable, { kind: 'environment', variable }) : strayVariable(variable);
-  }));
+    return key ? textLayer(env[variable] ?? '', key, variable, { kind: 'environment', variable }) : emptyLayer;
+  }), strayVariables(stray)]);
 }
 
 /** The settings of `--set key=value`; the last of one key counts. */
@@ -62,10 +65,25 @@ function textLayer(text: string, key: NonNullable<ReturnType<typeof resolveKey>>
   return { ...emptyLayer, leaves };
 }
 
-function strayVariable(variable: string): Layer {
-  const meant = nearestName(variable, knownVariables());
-  if (meant === null || editDistance(variable, meant) > 2) return emptyLayer;
-  return { ...emptyLayer, notices: [{ code: 'config_variable', message: `The variable ${variable} sets nothing; did you mean ${meant}?` }] };
+/** Other programs may have variables of this prefix: no error. */
+function strayVariables(variables: readonly string[]): Layer {
+  const near = variables.flatMap((variable) => {
+    const meant = meantVariable(variable);
+    return meant === null ? [] : [{ variable, message: `The variable ${variable} sets nothing; did you mean ${meant}?` }];
+  });
+  const others = variables.filter((variable) => !near.some((item) => item.variable === variable));
+  const messages = near.map(({ message }) => message);
+  if (others.length > 0) messages.push(`${others.length === 1 ? 'The variable' : 'The variables'} ${others.join(', ')} ${others.length === 1 ? 'sets' : 'set'} nothing here.`);
+  return { ...emptyLayer, notices: messages.map((message) => ({ code: 'config_variable', message })) };
+}
+
+/** The variable of a setting that is a slip away, or whose last words are nearly these. */
+function meantVariable(variable: string): string | null {
+  const known = knownVariables();
+  const whole = nearestName(variable, known);
+  if (whole !== null && editDistance(variable, whole) <= 2) return whole;
+  const words = variable.slice('AGENT_'.length);
+  return known.find((name) => name.endsWith(`_${words}`)) ?? null;
 }
 
 function refused(problem: ConfigProblem): Layer {

@@ -75,7 +75,10 @@ export interface Store {
   newestOfDirectory(directoryId: string): Promise<SessionRow | null>;
   /** Gives the sessions recorded of the directory `from` the path it has now. */
   relocate(directoryId: string, from: string, to: string): Promise<void>;
+  /** Newest first. */
   list(limit: number, cwd?: string): Promise<readonly SessionSummary[]>;
+  /** How many sessions there are, of `cwd` where it is given. */
+  count(cwd?: string): Promise<number>;
   /** The newest events that hold all words of `text` (also "phrases" and beginnings*), of the sessions of `cwd` where it is given. */
   search(text: string, limit: number, cwd?: string): Promise<readonly SearchHit[]>;
   update(id: string, change: SessionChange): Promise<void>;

@@ -11,7 +11,7 @@ export interface SessionIndex {
   recent(max: number): readonly SessionRow[];
 }
 
-const maxMatches = 20;
+export const maxMatches = 20;
 const maxCompared = 500;
 
 /** An id wins over a prefix, a prefix over a title; among titles one in the very same letters wins. */

@@ -62,6 +62,7 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
     newestOfDirectory: async (directoryId) => newestFirst().find((item) => item.row.directoryId === directoryId)?.row ?? null,
     relocate: async (...move) => { relocate(sessions.values(), ...move); },
     list: async (limit, cwd) => newestFirst(cwd).slice(0, limit).map(summary),
+    count: async (cwd) => newestFirst(cwd).length,
     search: async (text, limit, cwd) => searchKept(newestFirst(cwd), text).slice(0, limit),
     update: async (id, change) => { changeRow(kept(id), change); },
     remove: async (id) => { for (const map of [sessions, queues]) map.delete(id); },

@@ -76,6 +76,11 @@ export function relocateSessions({ sql }: Connection, directoryId: string, from:
   sql('UPDATE sessions SET cwd = ? WHERE dir_id = ? AND cwd = ?').run(wellFormed(to), directoryId, wellFormed(from));
 }
 
+export function countSessions({ sql }: Connection, cwd?: string): number {
+  const statement = sql<{ readonly count: number }>(`SELECT count(*) AS count FROM sessions ${cwd === undefined ? '' : 'WHERE cwd = ?'}`);
+  return (cwd === undefined ? statement.get() : statement.get(cwd))?.count ?? 0;
+}
+
 /** Newest first. Reads per session: two index look-ups, its number of events and its costs from indexes alone. */
 export function listSessions({ sql }: Connection, limit: number, cwd?: string): readonly SessionSummary[] {
   const where = cwd === undefined ? '' : 'WHERE s.cwd = ?';

@@ -14,7 +14,7 @@ import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './
 import { ownIdentity, type ProcessIdentity } from './process-identity.js';
 import { readQueue, writeQueue } from './queue-rows.js';
 import { retryWhileBusy } from './retry.js';
-import { adoptSession, forkSession, insertSession, listSessions, newestOfDirectory, readSession, recentSessions, relocateSessions, rowLimit, sessionsByPrefix, sessionsByTitle, touchSession, updateSession } from './session-rows.js';
+import { adoptSession, countSessions, forkSession, insertSession, listSessions, newestOfDirectory, readSession, recentSessions, relocateSessions, rowLimit, sessionsByPrefix, sessionsByTitle, touchSession, updateSession } from './session-rows.js';
 import { indexPending, searchEvents } from './search-index.js';
 import { parseSearch } from './search-query.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './store-error.js';
@@ -102,6 +102,7 @@ class SqliteStore implements Store {
   newest: Store['newest'] = (cwd) => this.#read((connection) => recentSessions(connection, 1, cwd)[0] ?? null);
   newestOfDirectory: Store['newestOfDirectory'] = (directoryId) => this.#read((connection) => newestOfDirectory(connection, directoryId));
   relocate: Store['relocate'] = (directoryId, from, to) => this.#write((connection) => { relocateSessions(connection, directoryId, from, to); });
+  count: Store['count'] = (cwd) => this.#read((connection) => countSessions(connection, cwd));
   list: Store['list'] = (limit, cwd) => this.#read((connection) => listSessions(connection, limit, cwd));
   update: Store['update'] = (id, change) => this.#write((connection) => { updateSession(connection, id, change); });
   fork: Store['fork'] = (parentId, row, uptoSeq) => this.#write((connection) => { forkSession(connection, parentId, row, uptoSeq); });

@@ -82,11 +82,14 @@ test('wrong texts name their variable or option, and what was expected', async (
   expect(config.limits.maxToolTurns).toBe(50);
 });
 
-test('a variable one slip away from a setting is pointed out, others are not', async () => {
-  const { notices } = await makePlace().load({ env: { AGENT_MAX_TOOL_TURN: '3', AGENT_TOKEN_FILE: 'x', AGENT_APROVAL: 'always' } });
+test('a variable that sets nothing is said with the one that was meant, those of other programs and our own are not', async () => {
+  const own = { AGENT_HOME: '', AGENT_PLAIN: '1', AGENT_DEBUG: '1', AGENT_NAME: 'runner 1', AGENT_TOOLSDIRECTORY: '/opt' };
+  const { notices } = await makePlace().load({ env: { AGENT_MAX_TOOL_TURN: '3', AGENT_TOKEN_FILE: 'x', AGENT_APROVAL: 'always', AGENT_WEB_PROVIDER: 'y', AGENT_MAX_RETRIES: '9', ...own } });
   expect(notices.map((notice) => notice.message)).toEqual([
     'The variable AGENT_APROVAL sets nothing; did you mean AGENT_APPROVAL?',
+    'The variable AGENT_MAX_RETRIES sets nothing; did you mean AGENT_HTTP_MAX_RETRIES?',
     'The variable AGENT_MAX_TOOL_TURN sets nothing; did you mean AGENT_MAX_TOOL_TURNS?',
+    'The variables AGENT_TOKEN_FILE, AGENT_WEB_PROVIDER set nothing here.',
   ]);
 });
 

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, closeSync, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -36,6 +36,22 @@ test('without a model a request that is not understood ends with 4, in every for
     expect(await agent(at, ['-p', ...chosen, 'fix the bug'])).toMatchObject({ code: 0, stdout: expect.stringMatching(/no language model/) as string });
   }
   expect(readdirSync(at.work)).toEqual([]);
+});
+
+test('a variable, a limit or a value that counts for nothing is said', async () => {
+  const at = place();
+  const variables = await agent(at, ['-p', 'list *'], { env: { AGENT_WEB_PROVIDER: 'x', AGENT_APROVAL: 'never', AGENT_NAME: 'runner' } });
+  expect(variables).toMatchObject({ code: 0, stderr: expect.stringMatching(/AGENT_APROVAL sets nothing; did you mean AGENT_APPROVAL\?\nagent: The variable AGENT_WEB_PROVIDER sets nothing here\.\n/) as string });
+  const file = join(at.home, '.agent/config.json');
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, '{\n  "tools": { "limits": { "bsh": { "timeout_ms": 5 } } }\n}\n');
+  const named = `${file}:2:26: unknown key "tools.limits.bsh" (did you mean "tools.limits.bash"?)`;
+  for (const args of [['-p', 'list *'], ['tools', 'list'], ['config', 'check']]) expect(await agent(at, args)).toMatchObject({ code: 2, stderr: expect.stringContaining(named) as string });
+  writeFileSync(file, '{ "tools": { "exec": false, "limits": { "bash": { "timeout_ms": 5 } } } }');
+  expect((await agent(at, ['-p', 'list *'])).code).toBe(0);
+  expect(await agent(at, ['tools', 'list', '--set', 'tools.limits.glop.rate_per_min=1'])).toMatchObject({ code: 2, stderr: expect.stringContaining('"tools.limits.glob"') as string });
+  expect(await agent(at, ['config', 'get', 'max_tool_turns'], { env: { AGENT_MAX_TOOL_TURNS: 'abc' } })).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('not "abc"') as string });
+  expect(await agent(at, ['config', 'get', 'max_tool_calls'], { env: { AGENT_MAX_TOOL_TURNS: 'abc' } })).toMatchObject({ code: 2, stdout: '100\n' });
 });
 
 test('stream-json gives the lines of the contract, in the order of the rows', async () => {

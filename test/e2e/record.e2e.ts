@@ -107,6 +107,43 @@ test('a session exported and imported into an empty store sends the next request
   expect(await agent(other, ['sessions', 'import', file])).toMatchObject({ code: 2, stderr: expect.stringContaining('line 1 is not a JSON object') });
 });
 
+test('a session whose id is none is not imported under it', async () => {
+  const { at, id } = await recorded();
+  const file = join(at.home, 's.jsonl');
+  await agent(at, ['sessions', 'export', id, '-o', file]);
+  const named = (other: string): void => { writeFileSync(file, readFileSync(file, 'utf8').replace(/"id":"[^"]*"/, `"id":"${other}"`)); };
+  for (const other of ['x', '..', 'list', '01m8', '--json', '0198c0de-0000-4000-8000-000000000000']) {
+    named(other);
+    expect(await agent(at, ['sessions', 'import', file])).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/is no session id.*\n--as-new|must be a word/) as string });
+  }
+  expect(((await json(at, ['sessions', 'list'])) as unknown[]).length).toBe(1);
+  expect((await agent(at, ['sessions', 'import', file, '--as-new'])).code).toBe(0);
+  named('0198c0de-0000-7000-8000-000000000000');
+  expect((await agent(at, ['sessions', 'import', file])).code).toBe(0);
+});
+
+test('sessions are listed by pages and all of them as JSON, and those that look the same are told apart', async () => {
+  const { at } = await recorded();
+  const db = new Database(join(at.home, '.agent/agent.db'));
+  const add = db.prepare("INSERT INTO sessions (id, cwd, title, created_at, updated_at) VALUES (?, '/p', ?, ?, ?)");
+  for (let n = 0; n < 70; n++) add.run(`01M8${String(n).padStart(22, '0')}`, n < 2 ? 'the same' : `title ${n}`, n * 1000, n);
+  db.close();
+  const count = (text: string): number => text.split('\n').length - 1;
+  const first = await agent(at, ['sessions', 'list']);
+  expect([count(first.stdout), first.stderr]).toEqual([50, '21 more of 71 sessions: --page 2 goes on, --limit 71 lists all.\n']);
+  const second = await agent(at, ['sessions', 'list', '--page', '2']);
+  expect([count(second.stdout), second.stderr]).toEqual([21, '']);
+  expect(new Set(`${first.stdout}${second.stdout}`.trim().split('\n').map((line) => line.split(' ')[0])).size).toBe(71);
+  expect(second.stdout.match(/the same · begun \S+ \S+/g)?.length).toBe(2);
+  expect(new Set(second.stdout.match(/the same · begun \S+ \S+/g)).size).toBe(2);
+  expect((await agent(at, ['sessions', 'list', '--page', '9'])).stderr).toContain('page 9 is behind the last one');
+  const all = await agent(at, ['sessions', 'list', '--json']);
+  expect([(JSON.parse(all.stdout) as unknown[]).length, all.stderr]).toEqual([71, '']);
+  const some = await agent(at, ['sessions', 'list', '--json', '--limit', '5']);
+  expect([(JSON.parse(some.stdout) as unknown[]).length, some.stderr.slice(0, 7)]).toEqual([5, '66 more']);
+  expect((await agent(at, ['sessions', 'show', '01M8'])).stderr).toContain('at least 20 sessions match');
+});
+
 test('exports mask keys unless told not to, in every format', async () => {
   const { at, id } = await recorded();
   for (const format of ['md', 'jsonl', 'html']) {

@@ -60,6 +60,9 @@ async function getKey([name = '']: readonly string[], io: ConfigCommandIo): Prom
   const key = resolveKey(name);
   if (!key) return failWith(io, unknownKeyProblem(name, 'agent config get'));
   const loaded = await load(io);
+  const asked = keyText(key.path);
+  // The value of a key that was given wrongly is not the default: it is not known.
+  if (loaded.problems.some((problem) => problem.key === asked || problem.key.startsWith(`${asked}.`) || asked.startsWith(`${problem.key}.`))) return report(loaded, io);
   const value = maskValue(valueAt(loaded.values, key.path) ?? null, key.path);
   print(io, io.json || typeof value !== 'string' ? (value === null && !io.json ? '' : jsonText(value)) : value);
   return report(loaded, io);
@@ -100,7 +103,8 @@ async function check(io: ConfigCommandIo): Promise<number> {
   const loaded = await load(io);
   const { ui, files } = loaded.config;
   const theme = await themeProblem(ui.theme, files);
-  const problems = [...loaded.problems, ...(theme ? [theme] : [])];
+  const { strayLimits, toolNames } = await import('../open/toolbox.js');
+  const problems = [...loaded.problems, ...(theme ? [theme] : []), ...await strayLimits(loaded, toolNames())];
   if (io.json) {
     print(io, jsonText(problems.map(({ message, hint, key, where, line, column, nearest }) => ({ message, hint, key, where, line: line ?? null, column: column ?? null, nearest: nearest ?? null }))));
   } else if (problems.length === 0) {

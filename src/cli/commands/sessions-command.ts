@@ -4,28 +4,40 @@ import { didYouMean } from '../../core/nearest.js';
 import { project } from '../../core/project.js';
 import { vacuumDatabase } from '../../store/vacuum.js';
 import { CliError, exit } from '../cli-error.js';
-import { age, columns, outputIsTerminal, print, printData, printListing } from '../print.js';
+import { age, columns, outputIsTerminal, print, printData, printError, printListing } from '../print.js';
 import type { RootOptions } from '../options.js';
-import { countOption, oneLine, withStore } from '../record/record-opening.js';
+import { countOption, distinctTitles, oneLine, withStore } from '../record/record-opening.js';
 import { requestBody, wireNames } from '../open/request-body.js';
 import { findSession } from '../open/session-files.js';
 import { forgetFrames } from '../repl/kept-frame.js';
 
-type Options = RootOptions & { readonly json?: boolean; readonly here?: boolean; readonly limit?: string; readonly as?: string; readonly prompt?: string };
+type Options = RootOptions & { readonly json?: boolean; readonly here?: boolean; readonly limit?: string; readonly page?: string; readonly as?: string; readonly prompt?: string };
 
+const defaultLimit = 50;
+
+/** A page of the sessions, newest first; with `--json` all of them unless less is asked for. What was left out is said on stderr. */
 export async function listSessions(options: Options): Promise<number> {
-  const limit = countOption(options.limit, '--limit', 50);
+  const whole = options.json === true && options.limit === undefined && options.page === undefined;
+  const limit = whole ? Infinity : countOption(options.limit, '--limit', defaultLimit);
+  const page = countOption(options.page, '--page', 1);
   return await withStore(options, async (store, setup) => {
-    const rows = await store.list(limit, options.here ? setup.cwd : undefined);
+    const cwd = options.here ? setup.cwd : undefined;
+    const skipped = whole ? 0 : limit * (page - 1);
+    const rows = (await store.list(limit * page, cwd)).slice(skipped);
+    const titles = distinctTitles(rows);
     printListing(options.json, rows.map((row) => ({
-      id: row.id, parent_id: row.parentId, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model, api: row.api ?? null, base_url: row.baseUrl ?? null,
+      id: row.id, parent_id: row.parentId, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
       created_at: row.createdAt, updated_at: row.updatedAt, prompt: row.prompt, events: row.events, cost_usd: row.costUsd,
-    })), () => (rows.length === 0
+    })), () => (rows.length === 0 && skipped === 0
       ? [options.here ? `No sessions of ${setup.cwd}.` : 'No sessions yet.']
-      : columns(rows.map((row) => [
+      : columns(rows.map((row, index) => [
         row.id, age(Date.now() - row.updatedAt), `${row.events} events`, `${row.provider ?? '?'}/${row.model ?? '?'}`,
-        row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`, ...(options.here ? [] : [row.cwd]), oneLine(row.title ?? row.prompt ?? ''),
+        row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`, ...(options.here ? [] : [row.cwd]), titles[index] ?? '',
       ]))));
+    const total = whole ? rows.length : await store.count(cwd);
+    const left = total - skipped - rows.length;
+    if (left > 0) printError(`${left} more of ${total} sessions: --page ${page + 1} goes on, --limit ${total} lists all.\n`);
+    else if (rows.length === 0 && skipped > 0) printError(`There are ${total} sessions; page ${page} is behind the last one.\n`);
     return exit.done;
   });
 }

@@ -3,6 +3,7 @@ import type { ModelRef } from '../../core/conversation.js';
 import type { Event } from '../../core/event.js';
 import { ulid } from '../../core/ids.js';
 import type { SessionRow, Store } from '../../core/store.js';
+import { maxMatches } from '../../store/find-session.js';
 import { CliError, exit } from '../cli-error.js';
 import { directoryId } from '../directory-id.js';
 import { rewindTo } from './rewind-event.js';
@@ -104,7 +105,7 @@ export async function findSession(store: Store, text: string): Promise<SessionRo
   switch (match.found) {
     case 'one': return match.session;
     case 'many':
-      throw new CliError(exit.session, `${match.sessions.length} sessions match \`${text}\``, `Give more of the id: ${match.sessions.slice(0, 5).map((row) => row.id).join(', ')}`);
+      throw new CliError(exit.session, `${match.sessions.length < maxMatches ? '' : 'at least '}${match.sessions.length} sessions match \`${text}\``, `Give more of the id: ${match.sessions.slice(0, 5).map((row) => row.id).join(', ')}`);
     case 'none':
       throw new CliError(exit.session, `there is no session \`${text}\``, match.nearest.length > 0 ? `Nearest: ${match.nearest.join(', ')}` : 'agent sessions list shows them.');
     default: return match satisfies never;

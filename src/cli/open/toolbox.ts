@@ -1,7 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import type { Issue } from '../../config/check.js';
+import { readConfigFile } from '../../config/file.js';
+import type { LoadedConfig } from '../../config/load.js';
+import type { Origin } from '../../config/merge.js';
+import { fileProblem, issueProblem, type ConfigProblem } from '../../config/problem.js';
+import { keyText } from '../../config/schema.js';
 import type { ToolSpec } from '../../core/event.js';
-import { didYouMean } from '../../core/nearest.js';
+import { didYouMean, nearestName } from '../../core/nearest.js';
 import type { Registry, Tool } from '../../core/tool.js';
 import { builtinTools } from '../../tools/builtin.js';
 import { createProcessRunner, type Confine, type ProcessRunner } from '../../tools/process.js';
@@ -21,7 +27,11 @@ export async function openToolbox(setup: Setup, chosen: string | boolean | undef
   const { config } = setup;
   const processes = createProcessRunner({ watched: true, marker: { name: '_AGENT_RUN', value: randomUUID() }, ...(confine ? { confine } : {}) });
   process.once('exit', () => { processes.killNow(); });
-  const tools = selectTools(allTools(setup, processes), chosen);
+  const known = allTools(setup, processes);
+  const [problem] = await strayLimits(setup.loaded, known.map((tool) => tool.name));
+  if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
+  const switchedOn = known.filter((tool) => config.tools.toolsets.includes(tool.toolset));
+  const tools = selectTools(setup.testMode ? inTestMode(switchedOn) : switchedOn, chosen);
   const registry = createRegistry({
     compile: await loadSchemaCompiler(tools.map((tool) => tool.input_schema)), compileAt: 'first_use', maxOutputBytes: config.limits.maxOutputBytes, now: () => performance.now(),
   });
@@ -32,12 +42,38 @@ export async function openToolbox(setup: Setup, chosen: string | boolean | undef
 function allTools(setup: Setup, processes: ProcessRunner): readonly Tool[] {
   const { config, env } = setup;
   const outputMask = createStreamMasks(setup.secrets);
-  const tools = builtinTools({
+  return builtinTools({
     processes, env, protectedEnv: secretVariables(env, config.provider.custom), shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
     secretFiles: () => secretFiles(setup), maxReadBytes: config.fs.maxBytes, timeoutS: config.exec.timeoutS, maxTimeoutS: config.exec.maxTimeoutS,
     ...(outputMask ? { outputMask } : {}),
-  }).filter((tool) => config.tools.toolsets.includes(tool.toolset));
-  return setup.testMode ? inTestMode(tools) : tools;
+  });
+}
+
+/** Limits of tools that do not exist: a slip in the name would leave a tool without its limit. `tools` are the names of all there are, switched off or not.
+ *  What a project says that is not trusted only counts where it fits. */
+export async function strayLimits({ config, origins, project }: LoadedConfig, tools: readonly string[]): Promise<readonly ConfigProblem[]> {
+  const problems: ConfigProblem[] = [];
+  for (const name of Object.keys(config.tools.limits).filter((item) => !tools.includes(item))) {
+    const key = keyText(['tools', 'limits', name]);
+    const origin = Object.entries(origins).find(([other]) => other === key || other.startsWith(`${key}.`))?.[1];
+    if (origin?.kind === 'project' && project?.trusted !== true) continue;
+    const meant = nearestName(name, tools);
+    const nearest = meant === null ? null : keyText(['tools', 'limits', meant]);
+    problems.push(await problemAt(origin, { path: ['tools', 'limits', name], reason: 'is not a tool', unknown: true, nearest }));
+  }
+  return problems;
+}
+
+async function problemAt(origin: Origin | undefined, issue: Issue): Promise<ConfigProblem> {
+  if (origin?.kind !== 'user' && origin?.kind !== 'project') return issueProblem(origin?.kind === 'environment' ? origin.variable : '--set', issue);
+  const content = readConfigFile(origin.file);
+  return content.kind === 'text' ? await fileProblem(origin.file, content.text, issue) : issueProblem(origin.file, issue);
+}
+
+/** The names of all tools of the program. */
+export function toolNames(): readonly string[] {
+  const none = { env: {}, protectedEnv: [], shell: 'sh', maxReadBytes: 1, timeoutS: 1, maxTimeoutS: 1 };
+  return builtinTools({ ...none, processes: createProcessRunner({ marker: { name: '_AGENT_RUN', value: '' } }) }).map((tool) => tool.name);
 }
 
 /** What tells a file that holds secrets (`fs.deny`), by its absolute path. */

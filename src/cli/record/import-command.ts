@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { isSessionId } from '../../core/ids.js';
 import { StoreError } from '../../store/store-error.js';
 import { CliError, exit } from '../cli-error.js';
 import { readJsonl, type ExportedSession } from './export-jsonl.js';
@@ -14,6 +15,9 @@ type Options = RootOptions & { readonly asNew?: boolean };
 export async function importSession(file: string, options: Options): Promise<number> {
   return await withStore(options, async (store, setup) => {
     const read = readSession(resolve(setup.cwd, file), file);
+    if (!options.asNew && !isSessionId(read.row.id)) {
+      throw new CliError(exit.usage, `${file}: \`${oneLine(read.row.id)}\` is no session id: it is neither a ULID nor a UUID of version 7`, '--as-new imports it under an id of its own.');
+    }
     const row = options.asNew ? { ...read.row, id: newSessionId(Date.now) } : read.row;
     try {
       await store.adopt(row, read.events);

@@ -1,5 +1,5 @@
 import { replaceDeceptive } from '../../core/hidden-text.js';
-import type { Store } from '../../core/store.js';
+import type { SessionSummary, Store } from '../../core/store.js';
 import { openRecords, type Records } from '../../store/records.js';
 import { openSqliteStore } from '../../store/sqlite-store.js';
 import { CliError, exit } from '../cli-error.js';
@@ -53,6 +53,17 @@ export function countOption(text: string | undefined, option: string, fallback: 
 export function oneLine(text: string, max = 120): string {
   const line = replaceDeceptive(text.slice(0, max * 2).replace(/\s+/g, ' '), () => '\u00b7').trim();
   return line.length > max ? `${line.slice(0, max - 1).toWellFormed()}…` : line;
+}
+
+/** What each session is called in a list: its title, else its first prompt. Those that would look the same say when they began. */
+export function distinctTitles(rows: readonly Pick<SessionSummary, 'title' | 'prompt' | 'id' | 'createdAt'>[], max = 120): readonly string[] {
+  const names = rows.map((row) => oneLine(row.title ?? row.prompt ?? '', max));
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return rows.map((row, index) => {
+    const name = names[index] ?? '';
+    return name === '' || (counts.get(name) ?? 0) < 2 ? name : `${name} · begun ${localTime(row.createdAt)}`;
+  });
 }
 
 /** `2026-03-01 12:34:56`, local. */

@@ -1,7 +1,7 @@
 import type { Command, CommandContext } from '../../ui/command.js';
 import type { SessionSummary } from '../../core/store.js';
-import { firstLine } from '../../core/text.js';
 import { age } from '../print.js';
+import { distinctTitles } from '../record/record-opening.js';
 import { modelCommand } from './repl-model-command.js';
 import { recordCommands } from './repl-record-commands.js';
 import { contextCommand, costCommand, toolsCommand } from './repl-report-commands.js';
@@ -46,17 +46,24 @@ async function resume(bench: Workbench, desk: SessionDesk, argument: string, con
 
 async function pickSession(bench: Workbench, desk: SessionDesk, context: CommandContext): Promise<string | null> {
   const here = desk.current().session.id;
-  const rows = (await bench.store.list(500)).filter((row) => row.id !== here && row.events > 0);
+  const rows = (await bench.store.list(Infinity)).filter((row) => row.id !== here && row.events > 0);
   if (rows.length === 0) { context.notice('info', 'There are no other sessions yet.'); return null; }
-  return await context.pick({ title: 'Go on with', items: sortedHereFirst(rows, bench.setup.cwd).map((row) => pickItem(row, bench.setup.cwd)) });
+  return await context.pick({ title: 'Go on with', items: pickItems(sortedHereFirst(rows, bench.setup.cwd), bench.setup.cwd) });
 }
 
 function sortedHereFirst(rows: readonly SessionSummary[], cwd: string): readonly SessionSummary[] {
   return [...rows.filter((row) => row.cwd === cwd), ...rows.filter((row) => row.cwd !== cwd)];
 }
 
-function pickItem(row: SessionSummary, cwd: string): { readonly label: string; readonly detail: string; readonly value: string } {
+interface PickRow { readonly label: string; readonly detail: string; readonly value: string }
+
+function pickItems(rows: readonly SessionSummary[], cwd: string): readonly PickRow[] {
+  const titles = distinctTitles(rows, 70);
+  return rows.map((row, index) => pickItem(row, titles[index] || row.id, cwd));
+}
+
+function pickItem(row: SessionSummary, label: string, cwd: string): PickRow {
   const cost = row.costUsd === null || row.costUsd === 0 ? '' : `$${row.costUsd.toFixed(2)}`;
   const detail = [`${age(Date.now() - row.updatedAt)} ago`, row.model ?? '', `${row.events} events`, cost, row.cwd === cwd ? '' : row.cwd].filter((part) => part !== '');
-  return { label: firstLine(row.title ?? row.prompt ?? row.id, 70), detail: detail.join(' · '), value: row.id };
+  return { label, detail: detail.join(' · '), value: row.id };
 }
