@@ -91,8 +91,7 @@ function rulingOf(subject: Subject, rules: ShellRules): Judgement['ruling'] {
 /** A filter that singles out secret files reads them as much as naming one does. */
 function secretFilter(glob: unknown, tool: string, secrets: SecretPaths): readonly string[] {
   if (typeof glob !== 'string' || tool === 'glob' || glob.startsWith('!')) return [];
-  const named = glob.replace(/^(?:\*\*\/)+/, '');
-  return secrets.matches(`/${named}`) || (/^[.\w]/.test(named) && secrets.mayMatch(`/${named}`)) ? [`the filter ${glob} singles out files with secrets`] : [];
+  return secrets.singlesOut(glob, 'glob') ? [`the filter ${glob} singles out files with secrets`] : [];
 }
 
 /** Names the user's own rule first, so that what was refused or asked is known to be theirs to change. */

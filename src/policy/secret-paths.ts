@@ -16,6 +16,9 @@ export interface SecretPaths {
   matches(path: string): boolean;
   /** True where an absolute path with wildcards may name such a file; a bare `*` names nothing in particular and does not count. */
   mayMatch(glob: string): boolean;
+  /** True where a filter over the names of files picks such files rather than files of any name: a glob, in which `*` stands for a leading
+   *  dot as well, or a regular expression, which may match any part of the name. */
+  singlesOut(filter: string, kind: 'glob' | 'regex'): boolean;
 }
 
 /** Tests over secret files for one list of globs (`fs.deny`). `home` is absolute. */
@@ -28,6 +31,14 @@ export function createSecretPaths(globs: readonly string[], home: string): Secre
   });
   return {
     matches,
+    singlesOut(filter, kind) {
+      const picks = kind === 'glob' ? globFilter(filter) : regexFilter(filter);
+      const { names } = examplesOf();
+      const takes = (name: string): boolean => picks(name) && !matches(`/${name}`);
+      const named = `/${filter.replace(/^(?:\*\*\/|\.?\/)+/, '')}`;
+      if (takes('xq.txt')) return false;
+      return matches(named) || names.some((name) => picks(name) && !takes(plainName(name)));
+    },
     mayMatch(glob) {
       if (matches(glob)) return true;
       const test = shellGlob(glob);
@@ -40,4 +51,28 @@ export function createSecretPaths(globs: readonly string[], home: string): Secre
       return !/^\*\.\w+$/.test(last) ? names.some(byName) : matches(`${directory}x${last.slice(1)}`);
     },
   };
+}
+
+/** A name of the same kind that says nothing: a filter that takes it as well looks at more than secrets. */
+function plainName(name: string): string {
+  return `xq${/(?<=.)\.\w+$/.exec(name)?.[0] ?? ''}`;
+}
+
+function globFilter(filter: string): (name: string) => boolean {
+  try {
+    const test = compileGlobs([lastName(filter).replaceAll('[!', '[^')], '');
+    return (name) => test(`/${name}`);
+  } catch {
+    return () => true;
+  }
+}
+
+/** Also with the brackets and bars of basic expressions, which a backslash makes signs. */
+function regexFilter(filter: string): (name: string) => boolean {
+  try {
+    const tests = [filter, filter.replace(/\\([()|])/g, '$1')].map((text) => new RegExp(text, 'i'));
+    return (name) => tests.some((test) => test.test(name) || test.test(`./${name}`));
+  } catch {
+    return () => true;
+  }
 }

@@ -8,7 +8,7 @@ export const archiveHandlers: ReadonlyMap<string, Handler> = new Map<string, Han
   ['tar', tar], ['bsdtar', tar], ['gtar', tar], ['unzip', unzip], ['zip', zip], ['7z', sevenZip], ['7za', sevenZip], ['unrar', sevenZip], ['cpio', cpio], ['pax', cpio], ['ar', ar],
 ]);
 
-const tarTakes = '-f -C -T -X -I -F -b -g -H -K -L -N -V -W --file --directory --files-from --exclude --exclude-from --strip-components --transform --xform --wildcards-match --use-compress-program --to-command --checkpoint-action --info-script --new-volume-script --rsh-command --rmt-command --owner --group --mode --mtime --one-top-level';
+const tarTakes = '-f -C -T -X -I -F -b -g -H -K -L -N -V -W --file --directory --files-from --exclude --exclude-from --strip-components --transform --xform --wildcards-match --index-file --volno-file --use-compress-program --to-command --checkpoint-action --info-script --new-volume-script --rsh-command --rmt-command --owner --group --mode --mtime --one-top-level';
 const tarDeadly = ['-I', '-F', '--use-compress-program', '--to-command', '--checkpoint-action', '--info-script', '--new-volume-script', '--rsh-command', '--rmt-command', '-P', '--absolute-names', '--absolute-paths', '--recursive-unlink', '--unlink-first', '--remove-files'];
 
 /** The first word of tar may be a cluster without a dash. */
@@ -29,6 +29,8 @@ function tar(call: Invocation): readonly Finding[] {
   if (deadly !== undefined) return danger(call, `${deadly} runs another program or leaves the folder`);
   if (valuesOf(options, '-f', '--file').some(({ text }) => text.includes(':') && !has(options, '--force-local'))) return danger(call, 'reaches another machine');
   if (call.args.some((arg) => arg.dynamic || arg.glob && /^\*$/.test(arg.text))) return [...change(call, 'takes words that are known only when it runs')];
+  const noted = [...valuesOf(options, '-g', '--index-file', '--volno-file'), ...snapshots(call)].flatMap((arg) => writeTo(arg, call));
+  if (noted.length > 0) return [...noted, ...change(call, 'writes down what it sees')];
   if (has(options, '-t', '--list') && !has(options, '-x', '-c', '-r', '-u', '--extract', '--create', '--delete')) return [];
   const { home } = call.scan.context;
   const wide = options.operands.find(({ text }) => text.replace(/\/+$/, '') === home || text === '/' || text === '/etc');
@@ -37,6 +39,15 @@ function tar(call: Invocation): readonly Finding[] {
   keepUnpacked(options, call);
   const where = has(options, '-x', '--extract', '--get') ? valuesOf(options, '-C', '--directory', '--one-top-level') : valuesOf(options, '-f', '--file').filter(({ text }) => text !== '-');
   return [...where.flatMap((arg) => writeTo(arg, call)), ...change(call, 'packs or unpacks files')];
+}
+
+/** `--listed-incremental`, of which `--list` is no beginning. */
+function snapshots({ args }: Invocation): readonly Arg[] {
+  return args.flatMap((arg, index) => {
+    if (!/^--list(?:ed|e)/.test(arg.text)) return [];
+    const value = /=(.*)$/s.exec(arg.text)?.[1];
+    return value === undefined ? args.slice(index + 1, index + 2) : [{ ...arg, text: value, values: [value] }];
+  });
 }
 
 /** What is unpacked from the network is fetched as a whole. */
@@ -73,5 +84,5 @@ function cpio(call: Invocation): readonly Finding[] {
 }
 
 function ar(call: Invocation): readonly Finding[] {
-  return /^-?[tp]/.test(call.args[0]?.text ?? '') && !call.args.some(({ text }) => text.startsWith('--')) ? [] : change(call, 'changes an archive');
+  return /^-?[tp]/.test(call.args[0]?.text ?? '') && !call.args.some(({ text }) => /^--|^@/.test(text)) ? [] : change(call, 'changes an archive');
 }

@@ -15,7 +15,7 @@ export const builtinHandlers: ReadonlyMap<string, Handler> = new Map<string, Han
   ['unset', unset], ['printf', printf], ['read', read], ['mapfile', mapfile], ['readarray', mapfile], ['getopts', getopts],
   ['wait', wait], ['jobs', jobs], ['test', bracket], ['[', bracket], ['hash', hash],
   ['bind', (call) => danger(call, 'binds keys to commands')], ['complete', (call) => danger(call, 'installs a completion command')], ['compgen', compgen], ['fc', (call) => danger(call, 'runs commands again')],
-  ['history', (call) => (call.args.some(({ text }) => /^-[cdw]/.test(text)) ? danger(call, 'changes the history') : change(call, 'prints the history'))],
+  ['history', (call) => (call.args.some(({ text }) => /^-[cdw]/.test(text)) ? danger(call, 'changes the history') : danger(call, 'prints what was typed, secrets among it'))],
   ['kill', kill], ['ulimit', (call) => (call.args.some(({ text }) => /^\d+$|^unlimited$/.test(text)) ? change(call, 'changes limits') : [])], ['umask', (call) => (call.args.length === 0 || call.args[0]?.text === '-S' ? [] : change(call, 'changes the mode of new files'))],
   ['disown', (call) => change(call, 'lets a process outlive the call')], ['yes', yes], ['unalias', () => []], ['bg', (call) => change(call, 'moves a job')], ['fg', (call) => change(call, 'moves a job')], ['suspend', (call) => danger(call, 'stops the shell')],
   ['zmodload', (call) => danger(call, 'loads a module into the shell')], ['ztcp', (call) => danger(call, 'opens a connection')], ['logout', () => []], ['help', () => []],

@@ -14,6 +14,36 @@ const acts = /(?:^|\s)(?:get-object|rm|rb|mb|cp|mv|sync|del\S*|put\S*|create\S*|
 /** What may choose another server, another program or a file as an answer. */
 const steering = /(?:^|\s)--(?:endpoint-url|cli-input-json|cli-input-yaml|no-verify-ssl|ca-bundle|impersonate-service-account|flags-file|follow|watch|api-url|api-host)\b/;
 
+/** Questions whose answer holds the environment of a service, the data of its users or its keys. */
+const revealing = new RegExp(`--include-values?\\b|--dump-config|--attribute[ =]userData|(?:^|\\s)(?:${[
+  'get-api-keys?', 'list-api-keys', 'api-keys', 'appsettings', 'list-publishing-\\S+', 'get-function(?:-configuration)?', 'list-functions',
+  'describe-task-definition', 'describe-job-definitions', 'batch-get-projects', 'describe-configuration-settings', 'describe-user-pool-client',
+  'describe-launch-template-versions', 'get-password-data', 'get-console-output', 'get-connections?', 'generate-db-auth-token',
+  'amplify (?:get|list)-\\S+', 'apprunner describe-service', 'appconfig kv', 'container(?:app)? (?:show|list)',
+  '(?:run|functions) (?:\\S+ )?describe', 'instances describe', 'project-info describe', 'instance-templates describe',
+  'apps spec', 'apps get', 'databases (?:get|connection|list)', 'env ls',
+].join('|')})(?=\\s|$)`);
+
+function reveals(text: string, call: Invocation): boolean {
+  return (revealing.test(text) && !asksOneField(call)) || (call.name === 'supabase' && /^status\b/.test(text));
+}
+
+const projectNames = new Set('serverless sls vercel netlify sam amplify eb firebase wrangler supabase packer skaffold tilt okteto vagrant minikube '
+  .concat('kind k3d multipass colima limactl').split(' '));
+
+/** The tools that run a project on this machine, told nothing that reaches further. */
+function runsProject(text: string, { name }: Invocation): boolean {
+  const reaches = /(?:^|\s)(?:rm|delete|destroy|deploy|--prod|remove|publish|push|reset)(?:\s|$)/.test(text);
+  return projectNames.has(name) && projectTools.test(text) && !reaches;
+}
+
+/** `--query Runtime`: one field that is no setting of the service. */
+function asksOneField({ args }: Invocation): boolean {
+  const given = args.map(({ text }, index) => (/^--query$/.test(args[index - 1]?.text ?? '') ? text : /^--query=(.*)$/s.exec(text)?.[1]));
+  const harmless = /^[\w.[\]*]*(?:Name|Arn|Id|Runtime|Version|Status|State|Handler|MemorySize|Timeout|LastModified|CodeSize)\]?$/;
+  return given.some((field) => field !== undefined && harmless.test(field));
+}
+
 /** The words without the name of the service, which may read like a verb (`gcloud run`, `aws deploy`). */
 function deeper(call: Invocation): string {
   const words = call.args.map(({ text }) => text);
@@ -26,7 +56,8 @@ function cloud(call: Invocation): readonly Finding[] {
   const text = wordsOf(call.args);
   if (harmlessConfig.test(`${call.name} ${text}`)) return asks(call);
   if (secrets.test(text) && !/get-caller-identity|list-secrets\b/.test(text)) return danger(call, 'prints or makes credentials');
-  if (/^(?:serverless|sls|vercel|netlify|sam|amplify|eb|firebase|wrangler|supabase|packer|skaffold|tilt|okteto|vagrant|minikube|kind|k3d|multipass|colima|limactl)$/.test(call.name) && projectTools.test(text) && !/(?:^|\s)(?:rm|delete|destroy|deploy|--prod|remove|publish|push|reset)(?:\s|$)/.test(text)) return change(call, 'runs the project or a service of this machine');
+  if (reveals(text, call)) return danger(call, 'prints settings that hold secrets');
+  if (runsProject(text, call)) return change(call, 'runs the project or a service of this machine');
   if (!questions.test(text) || acts.test(deeper(call))) return danger(call, 'changes what runs elsewhere');
   return steering.test(text) ? change(call, 'is given a server or a file of choice') : asks(call);
 }

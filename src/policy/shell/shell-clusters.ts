@@ -26,14 +26,16 @@ function tries(verb: string, options: Options): boolean {
   return (dry || /^(?:diff|kustomize)\b/.test(verb)) && !addresses;
 }
 
-const helmReads = /^(?:list|ls|status|history|hist|get (?:manifest|notes|hooks|metadata)|show|inspect|search|version|env|lint|template|repo (?:list|ls)|dependency (?:list|ls)|dep (?:list|ls)|plugin (?:list|ls)|help)(?: |$)/;
+const helmReads = /^(?:list|ls|status|history|hist|get (?:notes|metadata)|show|inspect|search|version|env|lint|template|repo (?:list|ls)|dependency (?:list|ls)|dep (?:list|ls)|plugin (?:list|ls)|help)(?: |$)/;
 
 function helm(call: Invocation): readonly Finding[] {
   const options = parseOptions(call.args, '-n -f -o --namespace --values --set --set-string --set-file --output --kube-context --version --revision --max --post-renderer --output-dir -s --show-only --kubeconfig --repo');
   const verb = wordsOf(options.operands);
   if (has(options, '--post-renderer', '--kubeconfig', '--kube-apiserver', '--kube-token')) return danger(call, 'runs a program or talks to a cluster of choice');
+  if (/^get (?:values|all|manifest|hooks)\b/.test(verb)) return danger(call, 'prints secrets');
+  if (has(options, '--dependency-update')) return change(call, 'fetches charts');
   if (has(options, '--output-dir')) return [...valuesOf(options, '--output-dir').flatMap((arg) => writeTo(arg, call)), ...change(call, 'writes files')];
-  if (/^(?:dependency|dep) (?:update|build|up)|^repo (?:add|update|index)|^package\b|^create\b|^pull\b|^get (?:values|all)/.test(verb)) return options.operands.some((arg) => arg.dynamic) ? danger(call, 'fetches what is known only when it runs') : change(call, 'fetches or packs charts, or prints their values');
+  if (/^(?:dependency|dep) (?:update|build|up)|^repo (?:add|update|index)|^package\b|^create\b|^pull\b/.test(verb)) return options.operands.some((arg) => arg.dynamic) ? danger(call, 'fetches what is known only when it runs') : change(call, 'fetches or packs charts');
   return helmReads.test(verb) ? asks(call) : danger(call, 'changes the cluster');
 }
 

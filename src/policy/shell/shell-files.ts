@@ -146,7 +146,7 @@ function setsId(mode: string): boolean {
 }
 
 function chmod(call: Invocation): readonly Finding[] {
-  if (call.args.some(({ text }) => text.startsWith('--reference'))) return danger(call, 'takes over the mode of another file');
+  if (call.args.some(({ text }) => text.startsWith('--ref'))) return danger(call, 'takes over the mode of another file');
   const { operands, flags } = parseOptions(call.args.map((arg) => (/^-[rwxst]+$/.test(arg.text) ? { ...arg, text: `a${arg.text}` } : arg)));
   const [mode, ...files] = operands;
   const wrong = mode ? modeProblem(mode) : null;

@@ -1,10 +1,13 @@
 import { change, danger, secretIn, writeTo } from './shell-findings.js';
 import { listedBelow } from './shell-listings.js';
+import { parseOptions } from './shell-options.js';
 import { printsNames } from './shell-readers.js';
 import { literalArg, unknownArg } from './shell-words.js';
-import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
+import type { Arg, Finding, Handler, Invocation, Scan } from './shell-types.js';
 
-export const findHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([['find', find], ['gfind', find], ['fd', fd], ['fdfind', fd], ['locate', () => []], ['updatedb', (call) => change(call, 'rebuilds an index')]]);
+export const findHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([['find', find], ['gfind', find], ['fd', fd], ['fdfind', fd], ['locate', () => []],
+  ['ugrep', ugrep], ['ug', ugrep], ['ugrep+', ugrep], ['ug+', ugrep],
+  ['updatedb', (call) => change(call, 'rebuilds an index')]]);
 
 const writes = /^-f(?:print|print0|printf|ls)$/;
 const valued = /^-(?:i?name|i?path|i?wholename|i?regex|perm|newer\w*|size|[acm]time|[acm]min|user|group|printf)$/;
@@ -33,6 +36,12 @@ function primary(at: number, call: Invocation): readonly Finding[] {
   return unknownWord(arg, call);
 }
 
+/** ugrep starts programs for its filters and its pager, and obeys a file of the folder that may name them. */
+function ugrep(call: Invocation): readonly Finding[] {
+  const runs = call.args.some(({ text }) => /^---|^--(?:filter|pager|view|config|save-config)/.test(text));
+  return runs ? danger(call, 'starts a program for what it finds') : change(call, 'obeys the settings of the folder');
+}
+
 function unknownWord(arg: Arg, call: Invocation): readonly Finding[] {
   return arg.dynamic && arg.substitution !== 'names' ? change(call, 'takes words that are known only when it runs') : [];
 }
@@ -53,12 +62,44 @@ function executed(words: readonly Arg[], call: Invocation): readonly Finding[] {
 }
 
 function secretTarget(call: Invocation): readonly Finding[] {
+  const filter = secretFilter(call.name, call.args.map(({ text }) => text), call.scan);
+  if (filter !== null) return danger(call, `acts on files with secrets, which ${filter} picks`);
   for (const arg of call.args) {
     const secret = arg.text.startsWith('-') ? null : secretIn({ ...literalArg(arg.text), glob: /[*?[]/.test(arg.text) }, call.scan);
     if (secret !== null) return danger(call, `acts on the secret file ${secret}`, [secret]);
   }
   return [];
 }
+
+/** The test of find or fd among the words that picks secret files, or null. */
+export function secretFilter(name: string, words: readonly string[], scan: Scan): string | null {
+  const { secrets } = scan.context;
+  const filters = name.endsWith('find') ? findFilters(words) : fdFilters(words);
+  return filters.find(({ text, kind }) => secrets.singlesOut(text, kind))?.text ?? null;
+}
+
+interface Filter { readonly text: string; readonly kind: 'glob' | 'regex' }
+
+function findFilters(words: readonly string[]): readonly Filter[] {
+  return words.flatMap((text, index): readonly Filter[] => {
+    const before = words[index - 1] ?? '';
+    const negated = /^(?:!|-not)$/.test(words[index - 2] ?? '');
+    if (negated || !/^-i?(?:name|path|wholename|regex)$/.test(before)) return [];
+    return [{ text, kind: before.endsWith('regex') ? 'regex' : 'glob' }];
+  });
+}
+
+/** Extensions, and the first operand, which is a regular expression unless globs are asked for. */
+function fdFilters(words: readonly string[]): readonly Filter[] {
+  const own = words.slice(0, words.findIndex((text) => /^(?:-[a-zA-Z]*[xX]|--exec.*)$/.test(text)) >>> 0);
+  const { flags, operands } = parseOptions(own.map((text) => literalArg(text)), fdTakes);
+  const extensions = flags.flatMap(({ name, value }) => (/^(?:-e|--extension)$/.test(name) && value ? [`*.${value.text}`] : []));
+  const kind = flags.some(({ name }) => name === '-g' || name === '--glob') ? 'glob' : 'regex';
+  return [...extensions.map((text): Filter => ({ text, kind: 'glob' })), ...operands.slice(0, 1).map(({ text }): Filter => ({ text, kind }))];
+}
+
+const fdTakes = '-e -E -t -d -S -c -j --extension --exclude --type --max-depth --min-depth --exact-depth --size --changed-within --changed-before '
+  + '--color --base-directory --search-path --owner --threads --max-results';
 
 function fd(call: Invocation): readonly Finding[] {
   const at = call.args.findIndex(({ text }) => /^(?:-[a-zA-Z]*[xX]|--exec|--exec-batch)$/.test(text));

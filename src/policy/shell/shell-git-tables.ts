@@ -1,7 +1,7 @@
 /** Subcommands of git that read, and the operands and options with which they still only read. */
 export const gitReaders: ReadonlySet<string> = new Set([
   'status', 'log', 'diff', 'show', 'blame', 'annotate', 'shortlog', 'rev-parse', 'rev-list', 'describe', 'ls-files', 'ls-tree', 'name-rev', 'merge-base', 'show-ref', 'for-each-ref', 'count-objects', 'diff-tree', 'diff-index', 'diff-files',
-  'whatchanged', 'cherry', 'range-diff', 'var', 'version', 'check-ignore', 'check-attr', 'check-ref-format', 'check-mailmap', 'cat-file', 'grep', 'show-branch', 'verify-pack', 'merge-tree', 'patch-id', 'fsck', 'stripspace', 'column',
+  'whatchanged', 'cherry', 'range-diff', 'var', 'version', 'check-ignore', 'check-attr', 'check-ref-format', 'check-mailmap', 'cat-file', 'grep', 'show-branch', 'verify-pack', 'patch-id', 'fsck', 'stripspace', 'column',
 ]);
 
 /** Options that make a reading subcommand run a program. */

@@ -94,6 +94,7 @@ const listWords: Readonly<Record<string, RegExp>> = {
   stash: /^(?:list|show)\b/, branch: /^(?:$|(?:(?:-[arv]+|-l|--all|--remotes|--list|--verbose|--show-current|--no-color|--column|--(?:sort|format|color)\S*|--(?:contains|merged|no-merged|points-at|no-contains)(?: \S+| ?$)|--list \S+)(?: |$))+)/,
   tag: /^(?:$|-l\b|--list\b|-n\d*(?: |$)|--(?:contains|merged|points-at)\b|--sort=\S+$)/, remote: /^(?:$|-v$|--verbose$|get-url\b|show(?: -n)?(?: [\w.-]+)?$)/, worktree: /^list\b/, submodule: /^(?:status\b|summary\b|$)/, bisect: /^(?:log|view)\b/, notes: /^(?:$|list\b|show\b)/, reflog: /^(?:$|show\b|-\S*|HEAD|list\b|[\w/]+$)/,
   bundle: /^(?:verify|list-heads)\b/, 'sparse-checkout': /^list\b/, 'symbolic-ref': /^/, help: /^(?:-a|-g|[\w-]+)?$/, archive: /^(?:-l|--list)$/, lfs: /^(?:ls-files|status|env)\b/,
+  'merge-tree': /^(?:--trivial-merge )?[^-\s]\S* [^-\s]\S* [^-\s]\S*$/,
 };
 
 function readsOnly(verb: string, rest: readonly Arg[], options: Options): boolean {

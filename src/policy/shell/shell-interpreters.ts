@@ -1,5 +1,7 @@
-import { change, danger, secretIn, unanalysable, writeTo } from './shell-findings.js';
+import { isInside } from '../paths.js';
+import { change, danger, pathsOf, secretIn, unanalysable, writeTo } from './shell-findings.js';
 import { isFetched } from './shell-fetched.js';
+import { parseOptions, valuesOf } from './shell-options.js';
 import { isPlainPerl } from './shell-perl.js';
 import { asks } from './shell-queries.js';
 import { isPlainCode, onlyPrints } from './shell-plain-code.js';
@@ -9,7 +11,7 @@ import { literalArg } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
 /** How an interpreter takes a program as a word, and which of its options take a value. */
-interface Interpreter { readonly inline: RegExp; readonly asks?: RegExp; readonly takes: string; readonly preload?: RegExp; readonly language?: 'python' | 'javascript' }
+interface Interpreter { readonly inline: RegExp; readonly asks?: RegExp; readonly takes: string; readonly preload?: RegExp; readonly language?: 'python' | 'javascript'; readonly shell?: boolean }
 
 const python: Interpreter = { inline: /^-[a-zA-Z]*c/, takes: '-m -W -X --check-hash-based-pycs', language: 'python' };
 const interpreters: Readonly<Record<string, Interpreter>> = {
@@ -21,10 +23,12 @@ const interpreters: Readonly<Record<string, Interpreter>> = {
   'php': { asks: /^(?:-m|--ini|--modules)$/, inline: /^(?:-r|-R|-B|-E|--run|--process-)/, takes: '-d -c -f -S', preload: /^-[dS]/ },
   'lua luajit lua5.3 lua5.4': { inline: /^-e/, takes: '-l', preload: /^-l/ }, 'osascript': { inline: /^-/, takes: '-l' }, 'tclsh wish expect': { inline: /^-c/, takes: '' }, 'R Rscript littler': { inline: /^(?:-e|--eval)/, takes: '' },
   'julia': { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' }, 'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' }, 'erl': { inline: /^-eval/, takes: '' }, 'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' }, 'ghc ghci runghc': { inline: /^-e/, takes: '' }, 'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' }, 'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' }, 'swift ocaml': { inline: /^-e/, takes: '' }, 'jjs jrunscript jshell slsh octave octave-cli scilab-cli maxima gst newlisp picolisp bpython ptpython sage gnuplot gimp ginsh gforth swipl ocamlrun': { inline: /^-(?:e|c|f|b|q|-eval|-exec|eval|code|goal)/, takes: '' }, 'latex pdflatex lualatex xelatex tex xetex luatex pdftex latexmk': { inline: /^\\/, takes: '-output-directory -jobname', preload: /^--?(?:shell-escape|enable-write18|lua)/ },
-  'sash rc es mrsh yash posh oil osh ysh bosh': { inline: /^-[a-z]*c/, takes: '' }, 'xonsh nu fish elvish csh tcsh': { inline: /^-[a-z]*c/, takes: '' },
+  'sash rc es mrsh yash posh oil osh ysh bosh xonsh nu fish elvish csh tcsh': { inline: /^-[a-z]*[cC]|^--(?:init-)?commands?/, takes: '', shell: true },
 };
 
-const shells = ['sh', 'bash', 'dash', 'zsh', 'ksh', 'mksh', 'ash', 'rbash'];
+/** Shells whose text is read as bash. What others make of the same words (qualifiers of zsh, tests of dash) is not known. */
+const likeBash: ReadonlySet<string> = new Set(['sh', 'bash', 'rbash']);
+const shells = [...likeBash, 'dash', 'zsh', 'ksh', 'mksh', 'ash'];
 
 export const interpreterHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ...Object.entries(interpreters).flatMap(([names, how]) => names.split(' ').map((name): [string, Handler] => [name, (call) => (call.args.length === 1 && how.asks?.test(call.args[0]?.text ?? '') === true ? [] : interpreter(how, call))])),
@@ -38,8 +42,8 @@ function interpreter(how: Interpreter, call: Invocation): readonly Finding[] {
   const own = script < 0 ? args : args.slice(0, script + 1);
   if (own.some(({ text }) => how.preload?.test(text) === true)) return danger(call, 'loads code before the program');
   if (at >= 0 && (script < 0 || at <= script)) return inlineCode(args, at, how, call);
-  const module = moduleOf(args);
-  if (module !== null) return moduleFindings(module, args, call);
+  const module = how.language === 'python' ? moduleOf(args) : null;
+  if (module !== null) return moduleFindings(module, call);
   const file = args[script];
   return file && !isInput(file) ? runsFile(file, call) : fromInput(how, call);
 }
@@ -62,9 +66,18 @@ function scriptAt(args: readonly Arg[], takes: string): number {
   return -1;
 }
 
-function moduleOf(args: readonly Arg[]): string | null {
-  const at = args.findIndex(({ text }) => text === '-m');
-  return at < 0 || args.slice(0, at).some(({ text }) => !text.startsWith('-')) ? null : args[at + 1]?.text ?? '';
+interface Module { readonly name: string; readonly args: readonly Arg[]; readonly isolated: boolean }
+
+/** `-m name`, also behind other letters and with the name attached. */
+function moduleOf(args: readonly Arg[]): Module | null {
+  const at = args.findIndex(({ text }) => /^-[bBdEhiIOPqsSuvVx]*m/.test(text));
+  const before = args.slice(0, Math.max(0, at));
+  const operand = before.some(({ text }, index) => !text.startsWith('-') && !/^-[WX]$/.test(before[index - 1]?.text ?? ''));
+  if (at < 0 || operand) return null;
+  const attached = args[at]?.text.replace(/^-\w*?m/, '') ?? '';
+  const isolated = args.slice(0, at + 1).some(({ text }) => /^-[bBdEiIOPqsSuvx]*[IP]/.test(text));
+  if (attached !== '') return { name: attached, args: args.slice(at + 1), isolated };
+  return { name: args[at + 1]?.text ?? '', args: args.slice(at + 2), isolated };
 }
 
 function inlineCode(args: readonly Arg[], at: number, how: Interpreter, call: Invocation): readonly Finding[] {
@@ -73,6 +86,7 @@ function inlineCode(args: readonly Arg[], at: number, how: Interpreter, call: In
   const next = args[at + 1] ?? literalArg('');
   const code = text ?? next.text;
   if ([option, next].some((arg) => arg.dynamic || arg.substitution !== 'none')) return danger(call, 'runs code that is known only when it runs');
+  if (how.shell === true) return otherShell([code], call);
   if (call.name === 'perl' && isReplacing(args, at)) return replaced(args, at, call);
   return how.language && isPlainCode(code, how.language) ? plainCode(code, how.language, call) : danger(call, 'runs code that is not analysed');
 }
@@ -114,12 +128,26 @@ function runsFile(file: Arg, call: Invocation): readonly Finding[] {
 
 const quietModules = /^(?:pytest|unittest|mypy|ruff|black|isort|flake8|pylint|coverage|build|venv|json\.tool|compileall|py_compile|doctest|timeit|sphinx|tox|nox|pyright|pydoc|ensurepip|pip|twine|http\.server|site|this|calendar)$/;
 
-function moduleFindings(module: string, args: readonly Arg[], call: Invocation): readonly Finding[] {
-  const at = args.findIndex(({ text }) => text === module);
-  if (module === 'pip' || module === 'twine') return call.argv([literalArg(module), ...args.slice(at + 1)]);
-  if (/^(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver)$/.test(module)) return danger(call, 'serves the folder to the network');
-  if (/^(?:smtplib|smtpd|ftplib|telnetlib|webbrowser|pty|code|pdb|trace|runpy|zipapp|cProfile|profile|bdb)$/.test(module)) return danger(call, 'reaches more than the workspace');
-  return change(call, quietModules.test(module) ? 'runs a tool' : 'runs a module');
+/** Modules are looked for in the folder first, unless python is told to stay away from it (`-I`, `-P`). */
+function moduleFindings({ name, args, isolated }: Module, call: Invocation): readonly Finding[] {
+  if (/^(?:pip|twine|sqlite3)$/.test(name)) {
+    const local = isolated ? [] : change(call, 'takes in modules of the folder');
+    return [...call.argv([literalArg(name), ...args]), ...local];
+  }
+  if (/^(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver)$/.test(name)) return danger(call, 'serves the folder to the network');
+  if (otherwise.test(name)) return danger(call, 'reaches more than the workspace');
+  if (name === 'timeit') return timed(args, call);
+  return change(call, quietModules.test(name) ? 'runs a tool' : 'runs a module');
+}
+
+const otherwise = /^(?:smtplib|smtpd|ftplib|telnetlib|webbrowser|pty|code|pdb|trace|runpy|zipapp|cProfile|profile|bdb|idlelib)$/;
+
+/** `timeit` runs each of its words as code. */
+function timed(args: readonly Arg[], call: Invocation): readonly Finding[] {
+  const options = parseOptions(args, '-n -r -s -u --number --repeat --setup --unit');
+  const code = [...options.operands, ...valuesOf(options, '-s', '--setup')];
+  const plain = code.every((arg) => !arg.dynamic && arg.substitution === 'none' && isPlainCode(arg.text, 'python'));
+  return plain ? change(call, 'runs a tool') : danger(call, 'runs code that is not analysed');
 }
 
 function shell(call: Invocation): readonly Finding[] {
@@ -145,7 +173,13 @@ function inlineShell(args: readonly Arg[], at: number, call: Invocation): readon
   const code = args.slice(at + 1).find(({ text }) => !/^[-+][a-zA-Z]+$|^--$/.test(text)) ?? args[at + 1];
   if (!code || code.dynamic || code.substitution !== 'none') return unanalysable(`${call.name} -c runs a text that is known only when it runs`);
   const login = args.some(({ text }) => /^-[a-z]*[il]/.test(text)) ? change(call, 'reads the start-up files') : [];
-  return [...code.values.flatMap((text) => call.script(text, { next: null })), ...login];
+  if (!likeBash.has(call.name)) return otherShell(code.values, call);
+  return [...code.values.flatMap((text) => call.script(text, { next: null, posix: call.name === 'sh' })), ...login];
+}
+
+/** The text is followed as far as bash would, for what it names, but never believed. */
+function otherShell(texts: readonly string[], call: Invocation): readonly Finding[] {
+  return [...texts.flatMap((text) => call.script(text, { next: null })), ...danger(call, 'runs a text of another shell')];
 }
 
 function deno(call: Invocation): readonly Finding[] {
@@ -163,10 +197,26 @@ function calculator(call: Invocation): readonly Finding[] {
   return files || call.args.some((arg) => arg.dynamic) ? change(call, 'runs a program of its own') : [];
 }
 
+/** Options by which build tools are given recipes, or the folder where they lie. */
+const recipeOptions: Readonly<Record<string, string>> = {
+  make: '-f --file --makefile -C --directory -I --include-dir', gmake: '-f --file --makefile -C --directory -I --include-dir',
+  ninja: '-f -C', just: '-f --justfile -d --working-directory', task: '-t --taskfile -d --dir', rake: '-f --rakefile -I -r -R',
+};
+
+/** Recipes from another place, or from one that is known only when it runs. */
+function fetchesRecipes(call: Invocation): boolean {
+  const { workspace } = call.scan.context;
+  const names = recipeOptions[call.name] ?? '';
+  return valuesOf(parseOptions(call.args, names), ...names.split(' ')).some((arg) => {
+    if (arg.dynamic) return arg.substitution !== 'names';
+    return arg.text === '-' || !arg.values.every((value) => pathsOf(value, call.scan).every((path) => isInside(path, workspace)));
+  });
+}
+
 /** Build tools run the workspace's recipes; a recipe from elsewhere or from a word is code that nobody has seen. */
 function make(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
-  const elsewhere = words.some((text, index) => /^(?:-f|--file|--makefile|--justfile|-t|--taskfile|--rakefile)$/.test(words[index - 1] ?? '') ? /^-$|^\/dev\/|^\/proc\/|\0/.test(text) : /^(?:-f|--file=|--makefile=)(?:-$|\/dev\/|\/proc\/)/.test(text));
+  const elsewhere = fetchesRecipes(call);
   if (elsewhere || (call.args.some((arg) => arg.substitution === 'any'))) return danger(call, 'runs recipes that are not in the workspace');
   if (call.name === 'rake' && words.some((text) => /^(?:-p|-e|-E|--execute\S*)$/.test(text))) return danger(call, 'runs code given as a word');
   const recipes = words.find((_text, index) => /^(?:-f|--file|--makefile)$/.test(words[index - 1] ?? '')) ?? (call.name === 'just' ? 'justfile' : 'Makefile');

@@ -138,11 +138,24 @@ function sshKeygen(call: Invocation): readonly Finding[] {
 
 function openssl(call: Invocation): readonly Finding[] {
   const verb = call.args[0]?.text ?? '';
-  if (/^(?:version|help|ciphers|errstr|prime|rand|list)$/.test(verb) && !call.args.some(({ text }) => /^-(?:out|writerand|engine|provider)/.test(text))) return [];
-  if (/^(?:s_client|s_server|s_time|ocsp|ts|cmp|engine|storeutl|pkcs12|rsa|ec|pkey|pkcs8|genrsa|genpkey)$/.test(verb) || call.args.some(({ text }) => /^-(?:engine|provider-path|config|inkey|key|passin|pass|out)$/.test(text) && verb !== 'dgst')) return danger(call, 'uses keys or the network');
-  return /^(?:x509|crl|req|verify|asn1parse|dgst)$/.test(verb) && !call.args.some(({ text }) => signs.test(text)) ? asks(call) : change(call, 'calculates with files');
+  const given = (names: RegExp): boolean => call.args.some(({ text }) => names.test(text));
+  if (given(/^--?(?:engine\w*|provider(?:-path)?|config)$/)) return danger(call, 'loads code or settings of choice');
+  if (/^(?:version|help|ciphers|errstr|prime|rand|list)$/.test(verb) && !given(/^--?(?:out|writerand)/)) return [];
+  const usesKeys = /^(?:s_client|s_server|s_time|ocsp|ts|cmp|engine|storeutl|pkcs12|rsa|ec|pkey|pkcs8|genrsa|genpkey)$/.test(verb);
+  if (usesKeys || (verb !== 'dgst' && given(/^--?(?:inkey|key|passin|pass)$/))) return danger(call, 'uses keys or the network');
+  const { flags } = parseOptions(call.args.map(doubleDashed), '--out --CAkey --CAserial');
+  const written = flags.flatMap(({ name, value }) => (name === '--out' && value ? writeTo(value, call) : []));
+  if (written.length > 0) return [...written, ...change(call, 'writes a file')];
+  return /^(?:x509|crl|req|verify|asn1parse|dgst)$/.test(verb) && !given(signs) ? asks(call) : change(call, 'calculates with files');
+}
+
+/** openssl takes `-out` and `--out` alike. */
+function doubleDashed(arg: Arg): Arg {
+  return /^-\w{2,}/.test(arg.text) ? { ...arg, text: `-${arg.text}` } : arg;
 }
 
 /** Options of openssl that sign, make or use a key, write a file or ask the network. */
-const signs = /^-(?:out\w*|sign\w*|prverify|verify_recover|key\w*|newkey|new|CA\w*key|force_pubkey|hmac|mac|macopt|rand|writerand|provider\w*|config|crl_download|strparse|genstr|genconf|x509toreq|req|set_serial|passin|CAcreateserial|CAserial)$/;
-
+const signs = new RegExp(`^--?(?:${[
+  'out\\w*', 'sign\\w*', 'prverify', 'verify_recover', 'key\\w*', 'newkey', 'new', 'CA\\w*key', 'force_pubkey', 'hmac', 'mac', 'macopt', 'rand',
+  'writerand', 'crl_download', 'strparse', 'genstr', 'genconf', 'x509toreq', 'req', 'set_serial', 'passin', 'CAcreateserial', 'CAserial',
+].join('|')})$`);

@@ -53,6 +53,7 @@ function packageFile(operands: readonly Arg[], call: Invocation): readonly Findi
 function npmConfig(words: readonly string[], call: Invocation): readonly Finding[] {
   const [first, second] = words;
   if (first === 'get' || (second === 'get' && words.length > 2)) return words.some((word) => /auth|token|password/i.test(word)) ? danger(call, 'prints tokens') : [];
+  if (/^(?:yarn|pnpm)$/.test(call.name) && /^(?:list|ls)$/.test(second ?? '')) return danger(call, 'prints tokens');
   return second === 'list' || second === 'ls' ? asks(call) : danger(call, 'changes settings of npm');
 }
 

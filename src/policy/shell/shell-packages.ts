@@ -3,10 +3,11 @@ import { installs, remoteSource } from './shell-installs.js';
 import { runner } from './shell-npm.js';
 import { parseOptions } from './shell-options.js';
 import { asks } from './shell-queries.js';
+import { scriptFindings } from './shell-tasks.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
 export const packageHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['uvx', runner], ['pipx', pipx], ['corepack', (call) => danger(call, 'installs programs')], ['lerna', (call) => (verbOf(call) === 'publish' ? danger(call, 'publishes') : change(call, 'runs project code'))], ['vsce', published], ['ovsx', published], ['np', published], ['semantic-release', published], ['release-it', published], ['changeset', (call) => (verbOf(call) === 'publish' ? published(call) : change(call, 'changes files'))], ['goreleaser', published], ['twine', (call) => (verbOf(call) === 'upload' ? published(call) : change(call, 'checks packages'))], ['flit', published], ['hatch', hatch], ['poetry', poetry], ['pdm', poetry], ['pipenv', poetry], ['uv', uv], ['rye', poetry],
+  ['uvx', runner], ['pipx', pipx], ['corepack', (call) => danger(call, 'installs programs')], ['lerna', lerna], ['vsce', published], ['ovsx', published], ['np', published], ['semantic-release', published], ['release-it', published], ['changeset', (call) => (verbOf(call) === 'publish' ? published(call) : change(call, 'changes files'))], ['goreleaser', published], ['twine', (call) => (verbOf(call) === 'upload' ? published(call) : change(call, 'checks packages'))], ['flit', published], ['hatch', hatch], ['poetry', poetry], ['pdm', poetry], ['pipenv', poetry], ['uv', uv], ['rye', poetry],
   ['pip', pip], ['pip3', pip], ['conda', pip], ['mamba', pip], ['gem', gem], ['bundle', bundle], ['bundler', bundle], ['cargo', cargo], ['go', go], ['composer', composer], ['mvn', maven], ['mvnw', maven], ['./mvnw', maven], ['gradle', maven], ['./gradlew', maven], ['dotnet', dotnet], ['mix', (call) => (/^(?:hex\.publish|ecto\.(?:drop|reset))$/.test(verbOf(call)) ? danger(call, 'publishes or drops') : change(call, 'runs project code'))], ['nuget', (call) => (verbOf(call) === 'push' ? published(call) : change(call, 'installs packages'))],
 ]);
 
@@ -16,6 +17,17 @@ function verbOf(call: Invocation): string {
 
 function published(call: Invocation): readonly Finding[] {
   return danger(call, 'publishes');
+}
+
+/** `lerna exec` runs a command in each package. */
+function lerna(call: Invocation): readonly Finding[] {
+  const verb = verbOf(call);
+  if (verb === 'publish') return published(call);
+  const rest = after(call, verb);
+  const dashes = rest.findIndex(({ text }) => text === '--');
+  const command = rest.slice(dashes < 0 ? rest.findIndex(({ text }) => !text.startsWith('-')) >>> 0 : dashes + 1);
+  const inner = verb === 'exec' ? call.argv(command) : verb === 'run' ? scriptFindings(command[0]?.text ?? '', call) : [];
+  return [...inner, ...change(call, 'runs project code')];
 }
 
 function pipx(call: Invocation): readonly Finding[] {

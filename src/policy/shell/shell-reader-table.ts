@@ -40,12 +40,13 @@ function onlyFirst(...words: readonly string[]): NonNullable<Reader['extra']> {
 export const readerTable: Readonly<Record<string, Reader>> = {
   'ls dir vdir eza exa lsd stat basename dirname realpath readlink df namei': plain,
   'du': { open: true, deadly: '--files0-from' },
-  'pwd whoami id groups logname uname arch nproc free uptime tty who w users locale getconf sleep true false : seq expr factor wait jobs times dirs break continue return exit shift caller numfmt tsort cal ncal echo hostid': plain,
-  'which whereis type whatis apropos pgrep pidof pstree lscpu lsblk lsusb lspci lsmod lsns vmstat iostat mpstat sensors lsb_release sw_vers getfacl getfattr lsattr ulimit cd pushd popd local readonly getopts last lastlog': plain,
-  'sar nvidia-smi': { open: true, deadly: '-r --gpu-reset -pl --power-limit -pm --persistence-mode', output: '-o' },
+  'pwd whoami id groups logname uname arch nproc free uptime tty who w users locale getconf sleep true false : seq expr factor times dirs break continue return exit shift caller numfmt tsort cal ncal echo hostid': plain,
+  'which whereis type whatis apropos pgrep pidof pstree lscpu lsblk lsusb lspci lsmod lsns vmstat iostat mpstat lsb_release sw_vers getfacl getfattr lsattr ulimit cd pushd popd last lastlog': plain,
+  'sar': { open: true, output: '-o' },
+  'sensors': { open: true, deadly: '-s --set', unsafe: '-c --config-file --bus-list' },
   'wc': { content: true, open: true },
   'md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum crc32 shasum md5': content,
-  'cat tac nl head rev fold fmt expand unexpand tr cut paste join comm cmp od hexdump strings look colrm column col ul': { ...content, takes: '-n -c -d -f -s -w -t -j -1 -2 -o -e --lines --bytes --delimiter --fields --width --output-delimiter -N -A -v -S' },
+  'cat tac nl head rev fold fmt expand unexpand tr cut paste join comm cmp od hexdump look colrm column col ul': { ...content, takes: '-n -c -d -f -s -w -t -j -1 -2 -o -e --lines --bytes --delimiter --fields --width --output-delimiter -N -A -v -S' },
   'tail': { ...content, takes: '-n -c --lines --bytes --pid -s --sleep-interval', unsafe: '-f -F --follow --retry --pid' },
   'more most pg': { ...content, extra: (call) => (call.args.some(({ text }) => text.startsWith('+') && /!/.test(text)) ? danger(call, 'runs a command of the pager') : []) },
   'less': { ...content, takes: '-b -h -j -p -P -t -T -x -y -z --pattern --prompt', output: '-o -O --log-file --LOG-FILE', deadly: '-k --lesskey-file --lesskey-src --lesskey-content',
@@ -67,7 +68,7 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'diff3 sdiff': { content: true, deadly: '--diff-program', output: '-o --output' },
   'pr': content,
   'jq gojq jaq': { ...content, takes: '-f -L --from-file --indent', pattern: '--never', extra: envFilter },
-  'yq xq dasel': { ...content, takes: '-f -o -p -s', pattern: '--never', unsafe: '-i --inplace --in-place -s --split-exp', extra: envFilter },
+  'yq xq dasel': { ...content, takes: '-f -o -p -s', pattern: '--never', unsafe: '-i --inplace --in-place -s --split-exp', deadly: '--security-enable-system-operator', extra: envFilter },
   'date': { takes: '-d -r -f --date --reference --file --iso-8601 --rfc-3339', extra: dateSets },
   'file': { ...content, takes: '-F -P -e --separator --exclude', deadly: '-m --magic-file', unsafe: '-C --compile -z -Z --uncompress -f --files-from' },
   'hostname dnsdomainname domainname': { takes: '-F --file', deadly: '-F --file -b --boot', extra: listOnly },
@@ -87,16 +88,23 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'xsv qsv': { ...content, takes: '-s -d -n -c', output: '-o --output', extra: onlyFirst('headers', 'count', 'stats', 'frequency', 'select', 'search', 'slice', 'table', 'sample', 'sort', 'join', 'flatten', 'fmt', 'cat', 'dedup', 'input') },
   'iconv': { ...content, takes: '-f -t --from-code --to-code', output: '-o --output' },
 
-  'gzip gunzip bzip2 xz zstd': { content: true, extra: (call, options) => (has(options, '-l', '--list', '-t', '--test', '-c', '--stdout', '--to-stdout') && !has(options, '-r', '--recursive') ? [] : [...options.operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'replaces files')]) },
-  'nm size readelf objdump c++filt addr2line otool': { ...content, deadly: '--plugin --disassembler-options-file', takes: '-j -M' },
-  'apt-cache': { extra: onlyFirst('show', 'search', 'policy', 'depends', 'rdepends', 'showpkg', 'madison', 'stats', 'pkgnames') }, 'dpkg-query': { takes: '-W -f -l -s -L -S -p --show --showformat --list --status --listfiles --search', deadly: '--admindir --root' },
+  'gzip gunzip bzip2 xz zstd': { content: true, output: '-o --output-dir-flat --output-dir-mirror --trace', extra: (call, options) => (has(options, '-l', '--list', '-t', '--test', '-c', '--stdout', '--to-stdout') && !has(options, '-r', '--recursive') ? [] : [...options.operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'replaces files')]) },
+  'nm size readelf objdump c++filt addr2line otool strings': {
+    ...content, deadly: '--plugin --disassembler-options-file', takes: '-j -M -n -e -t -T', extra: optionsFromFile,
+  },
+  'apt-cache': { deadly: '-o --option -c --config-file', extra: onlyFirst('show', 'search', 'policy', 'depends', 'rdepends', 'showpkg', 'madison', 'stats', 'pkgnames') }, 'dpkg-query': { takes: '-W -f -l -s -L -S -p --show --showformat --list --status --listfiles --search', deadly: '--admindir --root' },
   'journalctl': { takes: '-u -n -p -S -U -o --since --until --unit --lines', output: '--cursor-file', unsafe: '-f --follow', deadly: '--vacuum-size --vacuum-time --vacuum-files --rotate --flush --sync --setup-keys --relinquish-var --update-catalog' },
   'dmesg': { deadly: '-C --clear -c --read-clear -D -E -n --console-on --console-off --console-level', unsafe: '-w --follow' },
   'cloc tokei scc sloccount': { takes: '--include-lang --exclude-dir -e', deadly: '--extract-with --vcs', unsafe: '--config --git', output: '--out --report-file -o --output --write-lang-def --counted --ignored --found --categorized --sql --diff-alignment' },
-  'pygmentize highlight': { takes: '-l -f -O', output: '-o', unsafe: '-x' },
+  'pygmentize': { takes: '-l -f -O', output: '-o', unsafe: '-x' },
   'cowsay cowthink': { ...content, takes: '-f -e -T -W', extra: (call, options) => (valuesOf(options, '-f').some(({ text }) => /[/.]/.test(text)) ? danger(call, 'loads code') : []) },
   'figlet toilet lolcat': { ...content, takes: '-f -w' },
 };
+
+/** `@file` stands for the options in that file, among them one that loads a plugin. */
+function optionsFromFile(call: Invocation): readonly Finding[] {
+  return call.args.some(({ text }) => text.startsWith('@')) ? danger(call, 'takes its options from a file') : [];
+}
 
 function envFilter(call: Invocation, options: Options): readonly Finding[] {
   const program = call.args.map(({ text }) => text).join('\n');

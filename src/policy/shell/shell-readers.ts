@@ -48,11 +48,28 @@ export function searchText(call: Invocation): ReadonlySet<Arg> {
 const filter = /^-(?:g|A|B|C|m|t|T|r|-glob|-iglob|-include|-exclude|-exclude-dir|-type|-replace|-arg|-argjson|d|s|n|w|b|N|S|a)$/;
 const attachedFilter = /^--(?:exclude|exclude-dir|include|regexp)=|^(?:--?(?:glob|iglob|replace)=|-g.).*!/;
 
+/** Options of searches whose value chooses the files that are searched. */
+const choosing: Readonly<Record<string, { readonly names: readonly string[]; readonly kind: 'glob' | 'regex' }>> = {
+  rg: { names: ['-g', '--glob', '--iglob'], kind: 'glob' }, ripgrep: { names: ['-g', '--glob', '--iglob'], kind: 'glob' },
+  ag: { names: ['-G', '--file-search-regex'], kind: 'regex' },
+  ...Object.fromEntries(['grep', 'egrep', 'fgrep', 'zgrep'].map((name) => [name, { names: ['--include'], kind: 'glob' as const }])),
+};
+
+/** The filter of a search that picks secret files, or null. */
+function secretFilter(call: Invocation, options: Options): string | null {
+  const chooses = choosing[call.name];
+  if (!chooses || has(options, '--files')) return null;
+  const filters = valuesOf(options, ...chooses.names).flatMap(({ values }) => values).filter((text) => !text.startsWith('!'));
+  return filters.find((text) => call.scan.context.secrets.singlesOut(text, chooses.kind)) ?? null;
+}
+
 /** Judges a program that reads, by the table of what its options may do beside. */
 export function judgeReader(reader: Reader, call: Invocation): readonly Finding[] {
   const options = parseOptions(call.args, [reader.takes, reader.output].filter(Boolean).join(' '));
   const deadly = given(reader.deadly, options, reader.takes);
   if (deadly !== undefined) return danger(call, `${deadly} runs or loads another program`);
+  const filter = secretFilter(call, options);
+  if (filter !== null) return danger(call, `picks files with secrets by ${filter}`);
   const output = reader.output ? valuesOf(options, ...reader.output.split(' ')) : [];
   const written = output.flatMap((arg) => writeTo(arg, call));
   if (written.length > 0) return written;

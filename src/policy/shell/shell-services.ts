@@ -1,6 +1,7 @@
-import { change, danger } from './shell-findings.js';
+import { change, danger, secretIn } from './shell-findings.js';
 import { parseOptions } from './shell-options.js';
 import { unknownFindings } from './shell-tasks.js';
+import { literalArg } from './shell-words.js';
 import type { Finding, Handler, Invocation } from './shell-types.js';
 
 export const serviceHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
@@ -21,8 +22,33 @@ const destroyingFile = /(?:^|[/_.-])(?:drop|truncate|delete|wipe|purge|reset|des
 
 const destructive = /\b(?:drop|truncate|delete\s+from|alter|update\s+\S+\s+set|revoke|grant|vacuum\s+into|attach|create\s+(?:or\s+replace\s+)?(?:function|extension|user|role|trigger)|copy\b[^;]*\b(?:program|to|from)\b|load_extension|load_file|into\s+(?:out|dump)file|load\s+data|writefile|readfile|edit|fts3_tokenizer|replace\s+into|merge\s+into|detach|optimize|system|kill|set\s+global|do\s+\$\$|dblink|pg_read_file|pg_ls_dir|lo_(?:import|export)|xp_cmdshell|shutdown|pg_(?:terminate|cancel)_backend|pg_(?:reload_conf|switch_wal|promote))\b/i;
 const redis = /\b(?:flushall|flushdb|del|unlink|shutdown|config\s+(?:set|rewrite)|eval|evalsha|fcall|script|function|debug|module|slaveof|replicaof|save|bgsave|bgrewriteaof|rename|restore|migrate|swapdb|acl|failover|cluster|client\s+kill|monitor|hdel|expire|getdel|xtrim|xdel|ltrim|lrem|lpop|rpop|spop|srem|zrem\w*|zpop\w+|bitop|geodel|pexpire|expireat|persist|copy|move|smove|psync|replconf|client\s+no-evict|latency\s+reset)\b/i;
-const mongo = /createUser|createRole|grantRoles|updateUser|changeUserPassword|drop\w*\s*\(|delete(?:One|Many)\s*\(|remove\s*\(|update\w*\s*\(|replaceOne|insert\w*\s*\(|\$where|mapReduce|shutdown|runCommand|adminCommand|eval\s*\(|load\s*\(|renameCollection|bulkWrite|findOneAnd/;
-const dotCommands = /(?:^|[\s;'"])\.(?:shell|system|import|output|once|load|save|backup|restore|read|open|excel|log|clone|cd|archive|dump|recover|www)\b|\\!|\\copy\b|\\o\b|\\g\s*[|/]|\\w\b|\\i\b|\\\|/;
+const mongo = /child_process|\brequire\s*\(|\bprocess\.|\brun(?:\w*Program)?\s*\(|\bcat\s*\(|(?:remove|copy|write)File|\bimport\s*\(|createUser|createRole|grantRoles|updateUser|changeUserPassword|drop\w*\s*\(|delete(?:One|Many)\s*\(|remove\s*\(|update\w*\s*\(|replaceOne|insert\w*\s*\(|\$where|mapReduce|shutdown|runCommand|adminCommand|eval\s*\(|load\s*\(|renameCollection|bulkWrite|findOneAnd/;
+const dotCommands = new RegExp([
+  '\\\\!', '\\\\(?:copy|o|out|w|write|i|ir|include\\w*|e|ef|ev|edit|s|setenv|gexec|lo_\\w+)\\b', '\\\\gx?\\s*[|/]', '\\\\\\|', '\\\\set\\b.*`',
+  '(?:^|\\s)pager\\s', '(?:^|\\s)--(?:pager|tee|init-command)\\b', ':!!',
+].join('|'));
+
+/** Commands of sqlite3 and duckdb that run a program or reach a file, each of which any beginning of its name calls. */
+const reaching = ('shell system import output once load save backup restore read open excel log clone cd archive dump recover www trace iotrace '
+  + 'testcase session imposter').split(' ');
+const harmlessDots = new Set('tables schema indexes indices databases fullschema stats dbinfo headers mode show timer width version help sep'.split(' '));
+const readsFiles = /^(?:sqlite|duckdb|clickhouse|litecli)/;
+
+function reachingDot(call: Invocation): boolean {
+  const lines = call.args.filter(({ text }) => !text.startsWith('-')).flatMap(({ values }) => values).flatMap((text) => text.split('\n'));
+  const given = lines.flatMap((line) => /^\s*\.([a-z]+)(?=\s|$)/.exec(line)?.[1] ?? []);
+  const fed = [...call.place.input.matchAll(/(?:^|[\s;'"])\.([a-z]+)(?=\s|$)/g)].map((match) => match[1] ?? '');
+  return [...given, ...fed].some((word) => !harmlessDots.has(word) && reaching.some((name) => name.startsWith(word)));
+}
+
+/** What reaches beyond the database itself: any file in quotes, programs and modules, the environment. */
+function fileOfStatement(call: Invocation, text: string): readonly Finding[] {
+  if (reachingDot(call)) return danger(call, 'runs a command or writes a file from the database program');
+  const loads = call.name.startsWith('duckdb') && /\b(?:install|load|getenv|import|export)\b/i.test(text);
+  if (loads || /\bexecutable\s*\(/.test(text)) return danger(call, 'loads or runs a program, or reads the environment');
+  const named = [...text.matchAll(/'([^'\n]+)'/g)].flatMap(([, name = '']) => secretIn(literalArg(name), call.scan) ?? []);
+  return named[0] === undefined ? [] : danger(call, `names the secret file ${named[0]}`, named);
+}
 
 const languages: readonly (readonly [RegExp, RegExp])[] = [[/^(?:redis|valkey)/, redis], [/^mongo/, mongo], [/^etcdctl$/, /\b(?:del|put|txn|auth|user|role|defrag|compact\w*|move-leader|snapshot)\b/]];
 
@@ -32,9 +58,17 @@ function database(call: Invocation): readonly Finding[] {
   if (language.test(text) || call.args.some(({ text: word }) => word === '--delete')) return danger(call, 'changes or destroys data');
   if (namesDestroyer(call)) return danger(call, 'runs statements of a file that is named for destroying');
   if (call.name.startsWith('sqlite') && onlyReads(call, text)) return [];
+  const reached = readsFiles.test(call.name) ? fileOfStatement(call, text) : [];
+  if (reached.length > 0) return reached;
   if (dotCommands.test(text)) return danger(call, 'runs a command or writes a file from the database program');
-  if (call.args.some((arg) => arg.dynamic || /^-(?:cmd|init)$/.test(arg.text))) return danger(call, 'is given words that are known only when it runs');
-  return [...(/^(?:influx|etcdctl|turso|cockroach|neo4j-client)$/.test(call.name) ? unknownFindings(call) : []), ...change(call, 'talks to a database')];
+  return statements(call);
+}
+
+function statements(call: Invocation): readonly Finding[] {
+  const unknown = call.args.some((arg) => arg.dynamic || /^--?(?:cmd|init)$/.test(arg.text));
+  if (unknown) return danger(call, 'is given words that are known only when it runs');
+  const rare = /^(?:influx|etcdctl|turso|cockroach|neo4j-client)$/.test(call.name);
+  return [...(rare ? unknownFindings(call) : []), ...change(call, 'talks to a database')];
 }
 
 function remote(call: Invocation): readonly Finding[] {

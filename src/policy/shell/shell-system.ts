@@ -1,4 +1,5 @@
-import { change, danger, pathsOf } from './shell-findings.js';
+import { change, danger, pathsOf, writeTo } from './shell-findings.js';
+import { parseOptions, valuesOf } from './shell-options.js';
 import { asks, wordsOf } from './shell-queries.js';
 import type { Finding, Handler, Invocation } from './shell-types.js';
 
@@ -41,8 +42,24 @@ export const systemHandlers: ReadonlyMap<string, Handler> = new Map<string, Hand
   ['ip', ip], ['ifconfig', (call) => (call.args.length <= 1 ? [] : danger(call, 'changes the network'))], ['route', (call) => (call.args.every(({ text }) => text.startsWith('-n')) ? [] : danger(call, 'changes the network'))], ['hostnamectl', (call) => (call.args.length === 0 || call.args[0]?.text === 'status' ? [] : danger(call, 'changes the machine'))], ['timedatectl', (call) => (call.args.length === 0 || /^(?:status|show|list-timezones|show-timesync)$/.test(call.args[0]?.text ?? '') ? [] : danger(call, 'sets the clock'))],
   ['fuser', (call) => (call.args.some(({ text }) => /^-[a-zA-Z]*k|^--kill/.test(text)) ? danger(call, 'ends processes') : change(call, 'looks who uses a file'))], ['top', top], ['htop', waits], ['btop', waits], ['watchman', waits], ['inotifywait', waits], ['ldd', (call) => (call.args.every((arg) => arg.text.startsWith('-') || (!arg.dynamic && pathsOf(arg.text, call.scan).every((path) => /^\/(?:usr|bin|sbin|lib)/.test(path)))) ? [] : change(call, 'may run the program'))],
   ['gdb', (call) => danger(call, 'runs commands of the debugger')], ['lldb', (call) => danger(call, 'runs commands of the debugger')], ['perf', (call) => (call.args.some(({ text }) => /^-[pa]$|^--(?:pid|all-cpus)/.test(text)) ? danger(call, 'reaches into other processes') : observed(call))], ['ffmpeg', (call) => (call.args.some(({ text }) => /x11grab|avfoundation|^https?:|^rtmp|^tcp:|^udp:|concat:|subfile/.test(text)) ? danger(call, 'reaches the desktop or the network') : change(call, 'writes media'))],
+  ['nvidia-smi', graphics],
   ['nvm', (call) => (/^(?:ls|list|current|version|which)$/.test(call.args[0]?.text ?? '') ? change(call, 'lists versions') : danger(call, 'installs or switches programs'))],
 ]);
+
+const graphicsQuestions = new RegExp(`^(?:${[
+  '(?:(?:-[LqxuhB]|--(?:help|version|list-gpus|list-excluded-gpus|query|xml-format|dtd|unit|query-[\\w-]+=\\S+)'
+    + '|(?:-[di]|--(?:id|display|format))[ =]\\w[\\w,:.-]*)(?: |$))*',
+  'topo(?: -[a-z\\d]+| [\\w,:.]+)*', 'nvlink (?:-[sce]|--(?:status|capabilities|errorcounters))(?: -i \\S+)?',
+].join('|')})$`);
+
+/** nvidia-smi: whatever is no known question sets something of the card. */
+function graphics(call: Invocation): readonly Finding[] {
+  const words = call.args.map(({ text }) => text);
+  const noted = valuesOf(parseOptions(call.args, '-f --filename'), '-f', '--filename').flatMap((arg) => writeTo(arg, call));
+  if (noted.length > 0) return [...noted, ...change(call, 'writes a file')];
+  if (words.some((text) => /^-l(?:ms)?$|^--loop/.test(text)) || /^[dp]mon$/.test(words[0] ?? '')) return waits(call);
+  return graphicsQuestions.test(words.join(' ')) ? asks(call) : danger(call, 'changes the settings of the graphics card');
+}
 
 function waits(call: Invocation): readonly Finding[] {
   return change(call, 'runs until it is stopped');

@@ -10,6 +10,8 @@ const runningText = /\b(?:system|popen|exec[lv]?p?e?|spawn\w*|execSync|shell_exe
 const runningOption = /^--?(?:shell-escape|enable-write18|eval|evaluate|exec|execute|exec-cmd|shell|run-shell|(?:pre|post|deploy|renew|manual-auth|on)-(?:hook|exec|cmd|command|invoke|run|download-\w+|complete|error|start|stop)|hook|batch-interpreter|custom-dir|script-security|checkpoint-action|to-command|rsh|remsh|proxy-?command|use-compress-program|compress-program|shell-command|run-command|spawn|load-module|plugin-dir|ruby|lua|luascript|python)(?:=.*)?$|^--?(?:output|out|target|dest\w*|to|upload\S*|push|sink|remote)=[a-z]\w+:\/\/(?!localhost|127\.)/i;
 /** A shell or a tool that destroys, handed over as the thing to run. */
 const handedProgram = /^(?:\/(?:usr\/)?s?bin\/)?(?:(?:ba|z|da|k|c|tc|fi)?sh|busybox|rm|shred|dd|mkfs(?:\.\w+)?|su|sudo|doas|nc|ncat|socat)$/;
+/** The same inside a word: `--filter=*:sh -c x`. */
+const handedText = /(?:^|[=:\s])(?:\/\S*\/)?(?:ba|da|z|k)?sh\s+-\w*c\b/;
 const verb = 'stop|undeploy|undo|strip|deliver|alter|kill|evict|disable|reboot|halt|rollback|scale|reset|release|remove|destroy|drop|purge|wipe|nuke|erase|terminate|teardown|tear-down|undefine|shutdown|poweroff|delete|flush|unpublish|deprovision|decommission|forget|uninstall|unregister|remove-all|revoke|factory-reset|force-reset|truncate';
 /** What is asked of a program that no table knows. */
 const destroyingVerb = new RegExp(`^(?:(?:${verb})(?:[-_:]\\S+)?|\\S+[-_:](?:${verb})|flush\\S+|publish\\S+|deleteall|rm|publish|deploy|apply|upload|push|send|share|expose|broadcast|exfil\\S*|rekey|unseal|--(?:${verb}|delete-all|force-delete|rm|upload|publish|push)(?:-\\S+|=\\S+)?)$`, 'i');
@@ -42,7 +44,7 @@ export function unknownFindings(call: Invocation): readonly Finding[] {
   if (tellingName.test(call.name)) return danger(call, 'is a program that harms, by its name');
   const verbs = [...words.filter((word) => !word.startsWith('-')).slice(0, 3), ...words.filter((word) => word.startsWith('--'))];
   if (verbs.some((word) => destroyingVerb.test(word))) return danger(call, 'is told to destroy or to publish');
-  if (words.some((word) => runningOption.test(word)) || words.some((word) => handedProgram.test(word) || /\/bin\/(?:ba|z|da)?sh\b|^(?:ba|da|z)?sh\s*[;&|]|@exec\b/.test(word))) return danger(call, 'is given a program to run');
+  if (words.some((word) => runningOption.test(word)) || words.some((word) => handedProgram.test(word) || handedText.test(word) || /\/bin\/(?:ba|z|da)?sh\b|^(?:ba|da|z)?sh\s*[;&|]|@exec\b/.test(word))) return danger(call, 'is given a program to run');
   if (words.some((word) => otherMachine.test(word))) return danger(call, 'reaches another machine');
   if (words.some((word) => guardedPlace.test(word))) return danger(call, 'is given a place of the system that decides what runs');
   return runningText.test(call.place.input) || /\/bin\/(?:ba)?sh\b/.test(call.place.input) ? danger(call, 'is given code that starts programs or deletes') : taskFindings(call, words);

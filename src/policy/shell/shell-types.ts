@@ -42,6 +42,8 @@ export interface Place {
   /** The later commands of its pipeline, by name. */
   readonly next: readonly Arg[] | null;
   readonly depth: number;
+  /** The text is for `sh`, which need not be bash. */
+  readonly posix?: boolean;
 }
 
 /** A simple command, wrappers and paths of system folders removed. */

@@ -35,8 +35,9 @@ export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
     case 'Redirect': report(scan, redirectFindings(node, scan)); break;
     case 'HereString': report(scan, hereFindings(node.target?.parts ?? [], scan)); break;
     case 'HereDoc': report(scan, hereFindings(node.body.parts ?? [], scan)); break;
-    case 'TestCommand': report(scan, testFindings(node.expression, scan)); break;
-    case 'ArithmeticCommand': report(scan, arithmeticFindings(node.expression, node.body, scan)); break;
+    case 'TestCommand': report(scan, [...bashOnly('`[[`', place), ...testFindings(node.expression, scan)]); break;
+    case 'ArithmeticCommand': report(scan, [...bashOnly('`((`', place), ...arithmeticFindings(node.expression, node.body, scan)]); break;
+    case 'AnsiCQuoted': report(scan, bashOnly("`$'`", place)); return;
     case 'ArithmeticExpansion': report(scan, arithmeticFindings(node.expression, node.text, scan)); break;
     case 'ParameterExpansion': report(scan, expansionFindings(node, scan)); break;
     case 'CommandExpansion':
@@ -57,6 +58,11 @@ function loopFindings(node: ArithmeticFor, scan: Scan): readonly Finding[] {
   return expressions.flatMap((expression) => arithmeticFindings(expression, 'of the loop', scan));
 }
 
+/** What only bash reads as bash does: another `sh` runs words of a test as commands, or ends a text elsewhere. */
+function bashOnly(sign: string, place: Place): readonly Finding[] {
+  return place.posix === true ? unanalysable(`${sign} means something else to other shells`) : [];
+}
+
 function walkScript(script: Script | ParsedScript, scan: Scan, place: Place): void {
   if ('errors' in script && script.errors && script.errors.length > 0) report(scan, unanalysable(script.errors[0]?.message ?? 'it is not valid shell'));
   for (const statement of script.commands) walk(statement, scan, { ...place, depth: place.depth + 1 });
@@ -65,7 +71,7 @@ function walkScript(script: Script | ParsedScript, scan: Scan, place: Place): vo
 function walkSubstitution(script: ParsedScript | undefined, node: SyntaxNode & { readonly text?: string }, scan: Scan, place: Place): void {
   if (!script) { report(scan, unanalysable(quoted(node.text ?? 'a substitution'))); return; }
   const output = node.type === 'ProcessSubstitution' && node.operator === '>';
-  walk(script, scan, { piped: output, captured: true, input: '', next: null, depth: place.depth });
+  walk(script, scan, { ...place, piped: output, captured: true, input: '', next: null });
 }
 
 function walkFunction(node: FunctionNode, scan: Scan, place: Place): void {

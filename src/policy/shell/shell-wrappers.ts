@@ -1,6 +1,7 @@
 import { change, danger, secretIn, unanalysable, writeTo } from './shell-findings.js';
 import { parseOptions, valuesOf } from './shell-options.js';
 import { isBenignVariable, setFindings } from './shell-environment.js';
+import { secretFilter } from './shell-find.js';
 import { listedBelow } from './shell-listings.js';
 import { literalArg, unknownArg } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
@@ -26,7 +27,7 @@ const wrappers: Readonly<Record<string, Wrapper>> = {
   'nice': { takes: '-n --adjustment' }, 'ionice': { takes: '-c -n -p --class --classdata' }, 'chrt taskset': { skip: 1, takes: '-T -P -D' }, 'numactl': { takes: '-N -m -C -i -p' },
   'timeout gtimeout': { takes: '-s -k --signal --kill-after', skip: 1 }, 'time gtime': { takes: '-f -o --format --output', output: '-o --output' }, 'stdbuf': { takes: '-i -o -e --input --output --error' },
   'watch': { takes: '-n -q --interval --equexit', joins: true, adds: 'runs until it is stopped' }, 'strace ltrace': { takes: '-e -o -s -p -a -O -S -u -E -I -P -b', output: '-o', adds: 'traces a program', deadly: '-p' }, 'flock': { takes: '-w -E --timeout', skip: 1, code: '-c --command' },
-  'script': { takes: '-c -E -I -O -B -m -T -t -o', code: '-c --command', adds: 'records a terminal', skip: 9 }, 'unbuffer rlwrap xvfb-run caffeinate systemd-inhibit fakeroot catchsegv dumb-init dbus-launch dbus-run-session ccache distcc sccache': { takes: '-n -s -w -t -c -C -f' }, 'tini catatonit': {},
+  'script': { takes: '-c -E -I -O -B -m -T -t -o', code: '-c --command', adds: 'records a terminal', skip: 9 }, 'caffeinate': { takes: '-t -w' }, 'unbuffer rlwrap xvfb-run systemd-inhibit fakeroot catchsegv dumb-init dbus-launch dbus-run-session ccache distcc sccache': { takes: '-n -s -w -t -c -C -f' }, 'tini catatonit': {},
   'valgrind perf-record heaptrack': { adds: 'runs it under observation' }, 'setarch linux32 linux64 i386 x86_64 arch prlimit choom': { takes: '-n -p' }, 'cpulimit': { takes: '-l -p -e' }, 'trickle': { takes: '-d -u -s' },
   'aa-exec': { takes: '-p -n' }, 'logsave': { skip: 1, takes: '' }, 'grc multitime pexec nocache eatmydata timelimit faketime libfaketime with-contenv softlimit': { takes: '-c -t -T -m -d -s -f -n' }, 'setlock': { skip: 1 },
   'busybox toybox': {}, 'hyperfine': { takes: '-w -r -m -M -p -c -n --warmup --runs --prepare --cleanup', joins: true, code: '-p -c --prepare --cleanup', adds: 'runs it many times' }, 'entr': { adds: 'runs it on changes' },
@@ -46,11 +47,19 @@ function inside(args: readonly Arg[], wrapper: Wrapper): readonly Arg[] {
   for (let i = 0; i < args.length; i++) {
     const text = args[i]?.text ?? '';
     if (text === '--') return args.slice(i + 1 + skip);
-    if (text.startsWith('-') && text.length > 1) { if (takes.has(text)) i++; continue; }
+    if (text.startsWith('-') && text.length > 1) { if (takesNext(text, takes)) i++; continue; }
     if (skip === 0) return args.slice(i);
     skip--;
   }
   return [];
+}
+
+/** Whether an option is followed by its value: by its name, by a beginning of it, or as the last letter of a cluster. */
+function takesNext(text: string, takes: ReadonlySet<string>): boolean {
+  if (takes.has(text)) return true;
+  if (text.startsWith('--')) return text.length > 2 && !text.includes('=') && [...takes].some((name) => name.startsWith(text));
+  const at = [...text].findIndex((letter, index) => index > 0 && takes.has(`-${letter}`));
+  return at > 0 && at === text.length - 1;
 }
 
 function through(wrapper: Wrapper, call: Invocation): readonly Finding[] {
@@ -95,12 +104,23 @@ function env(call: Invocation): readonly Finding[] {
   for (let i = 0; i < args.length; i++) {
     const text = args[i]?.text ?? '';
     if (/^[A-Za-z_]\w*=/.test(text)) findings.push(...settingFindings(text, call));
-    else if (/^(?:-S|--split-string)/.test(text)) return [...findings, ...unanalysable(`${call.name} ${text} splits a text into a command`)];
-    else if (/^(?:-u|-C|--unset|--chdir)$/.test(text)) i++;
-    else if (!text.startsWith('-')) return [...findings, ...call.argv(args.slice(i))];
+    else if (/^-[a-zA-Z0]*S|^--s/.test(text)) return [...findings, ...unanalysable(`${call.name} ${text} splits a text into a command`)];
+    else if (/^-[a-zA-Z0]*C|^--c/.test(text)) findings.push(...movedTo(args[i], args[i + 1], call));
+    if (takesNext(text, envTakes)) i++;
+    else if (/^-|^[A-Za-z_]\w*=/.test(text)) continue;
+    else return [...findings, ...call.argv(args.slice(i))];
   }
   if (args.some(({ text }) => /^(?:-i|-|--ignore-environment)$/.test(text))) return findings;
   return printsNamesOnly(place.next) ? [] : danger(call, 'prints the environment, which holds keys');
+}
+
+const envTakes: ReadonlySet<string> = new Set(['-u', '-C', '-a', '--unset', '--chdir', '--argv0']);
+
+/** `-C folder` of env: like `cd`. */
+function movedTo(option: Arg | undefined, next: Arg | undefined, call: Invocation): readonly Finding[] {
+  const attached = option?.text.replace(/^--\w+=?|^-\w*?C/, '') ?? '';
+  const folder = attached === '' ? next : literalArg(attached);
+  return folder ? call.argv([literalArg('cd'), option?.dynamic === true ? unknownArg : folder]) : [];
 }
 
 function settingFindings(text: string, call: Invocation): readonly Finding[] {
@@ -136,6 +156,9 @@ function lister(call: Invocation): boolean {
 }
 
 function secretNamed(call: Invocation): readonly Finding[] {
+  const [name = '', ...words] = call.place.input.trim().split(/\s+/);
+  const filter = /^(?:g?find|fd|fdfind)$/.test(name) ? secretFilter(name, words, call.scan) : null;
+  if (filter !== null) return danger(call, `takes the names of files with secrets, which ${filter} picks`);
   for (const word of call.place.input.split(/\s+/)) {
     const secret = word.length > 1 ? secretIn({ ...literalArg(word), glob: true }, call.scan) : null;
     if (secret !== null) return danger(call, `takes the name of the secret file ${secret}`, [secret]);

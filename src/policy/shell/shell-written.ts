@@ -34,7 +34,7 @@ export function writtenFindings(file: string, call: Invocation): readonly Findin
   const path = pathsOf(file, call.scan).find((one) => call.scan.written.has(one));
   if (path === undefined) return [];
   const text = call.scan.written.get(path);
-  const forShell = /^(?:sh|bash|dash|zsh|ksh|ash|source|\.)$/.test(call.name) || (call.name === file && shellFile.test(file));
-  const other = /^#!(?!.*\b(?:ba|da|z|k)?sh\b)/.test(text ?? '');
-  return typeof text === 'string' && forShell && !other ? call.script(text) : danger(call, 'runs what this line has just written');
+  const forShell = /^(?:sh|bash|source|\.)$/.test(call.name) || (call.name === file && shellFile.test(file));
+  const other = /^#!(?!.*\b(?:ba)?sh\b)/.test(text ?? '');
+  return typeof text === 'string' && forShell && !other ? call.script(text, { posix: call.name === 'sh' }) : danger(call, 'runs what this line has just written');
 }
