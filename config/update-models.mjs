@@ -150,6 +150,7 @@ function priceOn(name, list, today, notes) {
   return dated.filter(({ constraint }) => constraint === undefined || constraint.start_date <= today).at(-1)?.prices ?? {};
 }
 
+const byText = (one, other) => (one < other ? -1 : 1);
 const differ = (one, other) => Math.abs(one - other) > tolerance * Math.max(one, other);
 
 /** The first source caps windows where a dearer tier begins; the window itself is what the second one says. */
@@ -157,17 +158,20 @@ function isCapped(pi, prices) {
   return pi.context_window === pi.long_prompt?.above_tokens && prices.context_window > pi.context_window;
 }
 
+/** The fields about which two sources say different things and nothing settles which is right. */
+function disputes(one, other, settled) {
+  return compared.filter((field) => one[field] !== undefined && other[field] !== undefined && settled[field] === undefined && differ(one[field], other[field]));
+}
+
 /** One row of all that is known: an override, the first source, the second, and what the table had. For what the first source no longer has, the table
  *  stands in its place. */
 function merged(name, before, pi, prices, override, notes) {
   const { reason, ...settled } = override ?? {};
-  const row = { ...before, ...prices, ...pi, ...(pi && prices && isCapped(pi, prices) ? { context_window: prices.context_window } : {}), ...settled };
-  row.retired = pi === undefined ? true : undefined;
-  if (row.long_prompt?.above_tokens === prices?.long_prompt?.above_tokens && row.long_prompt) row.long_prompt = { ...prices.long_prompt, ...row.long_prompt };
-  const one = pi ?? before ?? {};
-  const disputed = compared.filter((field) => one[field] !== undefined && prices?.[field] !== undefined && differ(one[field], prices[field])
-    && settled[field] === undefined && !(field === 'context_window' && isCapped(one, prices)));
-  for (const field of disputed) notes.push(`disputed  ${name}: ${field} ${one[field]} or ${prices[field]}`);
+  const first = pi ?? before ?? {};
+  const window = isCapped(first, prices) ? { context_window: prices.context_window } : {};
+  const row = { ...before, ...prices, ...pi, ...window, ...settled, retired: pi === undefined ? true : undefined };
+  if (row.long_prompt !== undefined && row.long_prompt.above_tokens === prices.long_prompt?.above_tokens) row.long_prompt = { ...prices.long_prompt, ...row.long_prompt };
+  for (const field of disputes(first, prices, { ...settled, ...window })) notes.push(`disputed  ${name}: ${field} ${first[field]} or ${prices[field]}`);
   if (reason !== undefined) notes.push(`override  ${name}: ${Object.keys(settled).join(', ')} (${reason})`);
   return Object.fromEntries(order.filter((field) => row[field] !== undefined).map((field) => [field, row[field]]));
 }
@@ -209,14 +213,14 @@ async function main() {
     const pi = readPi(piPackage.root, notes);
     const prices = await readPrices(pricesPackage.root, today, notes);
     if (pi.size === 0 || prices.size === 0) throw new Unusable('a source has no rows: its layout has changed');
-    const names = [...new Set([...Object.keys(before), ...pi.keys()])].toSorted();
-    const rows = names.map((name) => [name, merged(name, before[name], pi.get(name), prices.get(name), overrides[name], notes)]);
+    const names = [...new Set([...Object.keys(before), ...pi.keys()])].toSorted(byText);
+    const rows = names.map((name) => [name, merged(name, before[name], pi.get(name), prices.get(name) ?? {}, overrides[name], notes)]);
     for (const name of Object.keys(overrides)) if (!names.includes(name)) notes.push(`override  ${name}: there is no such row`);
     notes.push(...rows.flatMap(([name, row]) => change(name, before[name], row) ?? []));
-    for (const note of notes.toSorted()) say(note);
-    const disputes = notes.filter((note) => note.startsWith('disputed')).length;
-    say(`${rows.length} rows, ${disputes} disputed`);
-    if (disputes > 0) {
+    for (const note of notes.toSorted(byText)) say(note);
+    const disputed = notes.filter((note) => note.startsWith('disputed')).length;
+    say(`${rows.length} rows, ${disputed} disputed`);
+    if (disputed > 0) {
       say('Nothing was written. Settle each dispute with a row, and its reason, in config/models-overrides.json.');
       return 1;
     }

@@ -34,7 +34,7 @@ const collect = (value: string, earlier: readonly string[]): readonly string[] =
 export function addRootOptions(program: Command): Command {
   return program
     .option('-p, --print', 'headless: one user turn, print, exit')
-    .option('-m, --model <[provider/]model>', 'for example openai/gpt-5.2 or openrouter/moonshotai/kimi-k2')
+    .option('-m, --model <[provider/]model>', 'for example openai/gpt-5.2 or openrouter/moonshotai/kimi-k2.6')
     .option('--provider <name>', 'the provider; the whole of --model is then its model id')
     .option('--base-url <url>', "the provider's base URL")
     .option('-c, --continue', 'resume the newest session of this directory')

@@ -18,7 +18,7 @@ Examples:
   agent -p "explain src/main.ts"          one answer, printed
   git diff | agent -p "review this"       piped input is appended to the prompt
   agent -c                                go on with the newest session here
-  agent -m openrouter/moonshotai/kimi-k2  use this model`;
+  agent -m openrouter/moonshotai/kimi-k2.6  use this model`;
 
 /** The command line. Each action loads what it needs and nothing else. */
 export function buildProgram({ rest, early, finish }: ProgramOptions): Command {

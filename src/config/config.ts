@@ -54,7 +54,10 @@ export interface ModelEntry {
   readonly cache_read_usd?: number;
   readonly cache_write_usd?: number;
   /** What a whole request costs whose prompt is longer than `above_tokens`. */
-  readonly long_prompt?: { readonly above_tokens: number; readonly input_usd: number; readonly output_usd: number; readonly cache_read_usd?: number };
+  readonly long_prompt?: {
+    readonly above_tokens: number; readonly input_usd: number; readonly output_usd: number; readonly cache_read_usd?: number; readonly cache_write_usd?: number;
+  };
+  readonly efforts?: readonly string[];
 }
 
 /** What shapes a request beside the conversation. */

@@ -8,18 +8,43 @@ export interface ModelEntry {
   readonly input_usd?: number;
   readonly cache_read_usd?: number;
   readonly cache_write_usd?: number;
+  /** Written to the cache for an hour. */
+  readonly cache_write_1h_usd?: number;
   readonly output_usd?: number;
+  /** USD of one web search that the provider makes. */
+  readonly web_search_usd?: number;
   /** What a whole request costs whose prompt is longer than `above_tokens`. */
-  readonly long_prompt?: { readonly above_tokens: number; readonly input_usd: number; readonly cache_read_usd?: number; readonly output_usd: number };
+  readonly long_prompt?: {
+    readonly above_tokens: number; readonly input_usd: number; readonly cache_read_usd?: number; readonly cache_write_usd?: number; readonly output_usd: number;
+  };
+  /** True: it takes images. */
+  readonly vision?: boolean;
+  readonly reasoning?: boolean;
+  /** The levels that the model takes as an effort setting, `none` included where it can do without reasoning. Absent: not known. */
+  readonly efforts?: readonly string[];
+  /** No longer offered, as far as is known; kept for old sessions. */
+  readonly retired?: boolean;
 }
 
 export type ModelTable = Readonly<Record<string, ModelEntry>>;
 
 /** What is known of a model; null for what is not. */
-export interface ModelFacts { readonly contextWindow: number | null; readonly maxOutputTokens: number | null; readonly price: Price | null }
+export interface ModelFacts {
+  readonly contextWindow: number | null;
+  readonly maxOutputTokens: number | null;
+  readonly price: Price | null;
+  readonly efforts: readonly string[] | null;
+  readonly retired: boolean;
+}
 
-/** The models this program comes with knowledge of, by `provider/model`. */
-export const knownModels: ModelTable = builtIn;
+/** Where the table's facts come from. `date`: when that version was published. */
+export interface ModelSource { readonly package: string; readonly version: string; readonly date?: string }
+
+const { $sources, ...rows } = builtIn;
+
+/** The models this program comes with knowledge of, by `provider/model`, and the packages they were taken from (`config/update-models.mjs`). */
+export const knownModels: ModelTable = rows;
+export const modelSources: readonly ModelSource[] = $sources;
 
 const nothing: ModelTable = {};
 /** What was found before: it is asked for with every request. */
@@ -70,7 +95,10 @@ function vendorName(model: string): string | null {
 }
 
 function factsOf(entry: ModelEntry): ModelFacts {
-  return { contextWindow: entry.context_window ?? null, maxOutputTokens: entry.max_output_tokens ?? null, price: priceOf(entry) };
+  return {
+    contextWindow: entry.context_window ?? null, maxOutputTokens: entry.max_output_tokens ?? null, price: priceOf(entry), efforts: entry.efforts ?? null,
+    retired: entry.retired === true,
+  };
 }
 
 function priceOf(entry: ModelEntry): Price | null {
@@ -81,7 +109,10 @@ function priceOf(entry: ModelEntry): Price | null {
     ...(read === undefined ? {} : { cacheRead: read }),
     ...(write === undefined ? {} : { cacheWrite: write }),
     ...(long === undefined ? {} : {
-      long: { aboveTokens: long.above_tokens, input: long.input_usd, output: long.output_usd, ...(long.cache_read_usd === undefined ? {} : { cacheRead: long.cache_read_usd }) },
+      long: {
+        aboveTokens: long.above_tokens, input: long.input_usd, output: long.output_usd, ...(long.cache_read_usd === undefined ? {} : { cacheRead: long.cache_read_usd }),
+        ...(long.cache_write_usd === undefined ? {} : { cacheWrite: long.cache_write_usd }),
+      },
     }),
   };
 }

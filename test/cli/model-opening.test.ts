@@ -26,7 +26,7 @@ async function setupOf({ file = {}, env = {}, flags = {}, set = [] }: Given): Pr
 /** Where the first request goes, and where one after `/model` to another provider does. */
 const cases: readonly (readonly [name: string, given: Given, first: string, switched: readonly (readonly [model: string, to: string])[]])[] = [
   ['a flag names both', { flags: { base_url: proxy, model: 'openai/m' } }, `openai m ${proxy}`, [['anthropic/claude', 'anthropic claude https://api.anthropic.com'], ['openai/n', `openai n ${proxy}`], ['n', `openai n ${proxy}`]]],
-  ['a file names provider and URL', { file: { provider: 'deepseek', base_url: proxy } }, `deepseek deepseek-chat ${proxy}`, [['openai/x', 'openai x https://api.openai.com/v1'], ['deepseek/y', `deepseek y ${proxy}`]]],
+  ['a file names provider and URL', { file: { provider: 'deepseek', base_url: proxy } }, `deepseek deepseek-flash ${proxy}`, [['openai/x', 'openai x https://api.openai.com/v1'], ['deepseek/y', `deepseek y ${proxy}`]]],
   ['a flag for another provider than the file\'s', { file: { provider: 'deepseek', base_url: proxy }, flags: { model: 'anthropic/claude' } }, 'anthropic claude https://api.anthropic.com', [['deepseek/y', `deepseek y ${proxy}`]]],
   ['a file\'s URL alone, the model on the command line', { file: { base_url: proxy }, flags: { model: 'anthropic/claude' } }, `anthropic claude ${proxy}`, [['openai/x', 'openai x https://api.openai.com/v1']]],
   ['a URL in the environment', { env: { AGENT_BASE_URL: proxy }, set: ['model=deepseek/z'] }, `deepseek z ${proxy}`, [['openai/x', 'openai x https://api.openai.com/v1']]],

@@ -96,6 +96,19 @@ test('--effort and max_output_tokens go out where the model takes them', async (
   expect(Object.keys(server.bodies[1] ?? {}).filter((name) => /effort|reasoning|thinking/.test(name))).toEqual([]);
 });
 
+test('the list of models says of when its facts are and what is retired, and every default may be used with --max-cost', async () => {
+  const at = place();
+  const listed = (await agent(at, ['models'])).stdout;
+  expect(listed).toMatch(/\nFacts: @earendil-works\/pi-ai [\d.]+ of \d{4}-\d\d-\d\d, @pydantic\/genai-prices [\d.]+ of \d{4}-\d\d-\d\d\.\n$/);
+  expect(listed).toMatch(/^anthropic\/claude-sonnet-5 +1000k +\$2 in, \$10 out per million tokens +table$/m);
+  expect(listed).toMatch(/^deepseek\/deepseek-chat .* table, retired$/m);
+  const rows = JSON.parse((await agent(at, ['models', '--json'])).stdout) as readonly Record<string, unknown>[];
+  expect(rows.find(({ model }) => model === 'claude-sonnet-5')).toMatchObject({ efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'], retired: false, facts_date: expect.stringMatching(/^\d{4}-/) as string });
+  const server = await vendor({ api: 'anthropic-messages' });
+  server.script({ text: 'hi' });
+  expect(await agent(at, ['-p', '--provider', 'anthropic', '--max-cost', '5', 'hi'], { env: { ...key, ANTHROPIC_BASE_URL: server.url } })).toMatchObject({ code: 0, stdout: 'hi\n' });
+});
+
 test('a local server that is not running is one clear sentence', async () => {
   const at = place();
   const server = await vendor({ api: 'openai-chat' });

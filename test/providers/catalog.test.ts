@@ -29,7 +29,7 @@ test.each([
   [{ model: 'claude', baseUrl: 'http://localhost:9/v1', env: {} }, 'openai claude openai-chat http://localhost:9/v1 -'],
   [{ name: 'anthropic', env: { ...keys, ANTHROPIC_BASE_URL: 'https://proxy.example' } }, 'anthropic claude-sonnet-5 anthropic-messages https://proxy.example k-anthropic'],
   [{ name: 'google', env: { GOOGLE_API_KEY: 'g' } }, 'google gemini-2.5-pro openai-chat https://generativelanguage.googleapis.com/v1beta/openai g'],
-  [{ env: { MOONSHOT_API_KEY: 'm' } }, 'moonshot kimi-k2.5 openai-chat https://api.moonshot.ai/v1 m'],
+  [{ env: { MOONSHOT_API_KEY: 'm' } }, 'moonshot kimi-k2.6 openai-chat https://api.moonshot.ai/v1 m'],
   [{ model: 'ollama/qwen3:8b', env: { OLLAMA_HOST: '0.0.0.0' } }, 'ollama qwen3:8b openai-chat http://127.0.0.1:11434/v1 -'],
   [{ model: 'ollama/m', env: { OLLAMA_HOST: 'localhost:9999' } }, 'ollama m openai-chat http://localhost:9999/v1 -'],
   [{ model: 'ollama/m', env: { OLLAMA_HOST: ':9999' } }, 'ollama m openai-chat http://127.0.0.1:9999/v1 -'],

@@ -17,6 +17,7 @@ export const vendors: Readonly<Record<string, VendorHabits>> = {
   google: { api: 'openai-chat', wholeCalls: true },
   xai: { api: 'openai-chat' },
   mistral: { api: 'openai-chat', wholeCalls: true, nineIds: true, alternates: true, refusedFields: ['stream_options'] },
+  meta: { api: 'openai-responses' },
   groq: { api: 'openai-chat', reasoning: 'reasoning', wholeCalls: true, refusedFields: ['reasoning_content', 'reasoning_details'] },
 };
 

@@ -2,7 +2,7 @@ import { didYouMean } from '../../core/nearest.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
 import { resolveProvider } from '../../providers/catalog.js';
 import { findLocalServers, listModels as askForModels } from '../../providers/discover.js';
-import { findModel, knownModels } from '../../providers/models.js';
+import { findModel, knownModels, modelSources, type ModelFacts } from '../../providers/models.js';
 import { CliError, exit } from '../cli-error.js';
 import { columns, printError, printListing } from '../print.js';
 import { providerChoice } from '../open/model-opening.js';
@@ -16,9 +16,17 @@ interface ModelRow {
   readonly max_output_tokens: number | null;
   readonly input_usd: number | null;
   readonly output_usd: number | null;
+  /** The levels that `--effort` may have; null where that is not known. */
+  readonly efforts: readonly string[] | null;
+  /** No longer offered, as far as is known. */
+  readonly retired: boolean;
+  /** Of when the facts of the built-in table are; null for a model that it does not have. */
+  readonly facts_date: string | null;
   /** `table`: known here; `server`: the provider lists it. */
   readonly source: 'table' | 'server';
 }
+
+const unknownModel: ModelFacts = { contextWindow: null, maxOutputTokens: null, price: null, efforts: null, retired: false };
 
 /** The models of the table and of the local servers that run; with `--provider` what that provider itself lists. */
 export async function listModels(options: RootOptions & { readonly json?: boolean }): Promise<number> {
@@ -26,9 +34,14 @@ export async function listModels(options: RootOptions & { readonly json?: boolea
   const setup = await setUp(options);
   const rows = provider === undefined ? [...tableRows(setup), ...await localRows(setup)] : await providerRows(setup, provider);
   printListing(options.json, rows, () => columns(rows.map((row) => [
-    `${row.provider}/${row.model}`, row.context_window === null ? '-' : `${Math.round(row.context_window / 1000)}k`, price(row), row.source,
-  ])));
+    `${row.provider}/${row.model}`, row.context_window === null ? '-' : `${Math.round(row.context_window / 1000)}k`, price(row), row.retired ? `${row.source}, retired` : row.source,
+  ])).concat(sourceLine()));
   return exit.done;
+}
+
+/** Where the built-in facts come from, and of when they are. */
+function sourceLine(): string {
+  return `Facts: ${modelSources.map(({ package: name, version, date }) => `${name} ${version}${date === undefined ? '' : ` of ${date}`}`).join(', ')}.`;
 }
 
 function price(row: ModelRow): string {
@@ -36,10 +49,12 @@ function price(row: ModelRow): string {
 }
 
 function row(setup: Setup, provider: string, model: string, source: ModelRow['source'], listedWindow: number | null = null): ModelRow {
-  const facts = findModel(provider, model, setup.config.provider.models);
+  const { contextWindow, maxOutputTokens, price: paid, efforts, retired } = findModel(provider, model, setup.config.provider.models) ?? unknownModel;
+  const { input = null, output = null } = paid ?? {};
+  const factsDate = findModel(provider, model) === null ? undefined : modelSources[0]?.date;
   return {
-    provider, model, source, context_window: facts?.contextWindow ?? listedWindow, max_output_tokens: facts?.maxOutputTokens ?? null,
-    input_usd: facts?.price?.input ?? null, output_usd: facts?.price?.output ?? null,
+    provider, model, source, context_window: contextWindow ?? listedWindow, max_output_tokens: maxOutputTokens, input_usd: input, output_usd: output, efforts, retired,
+    facts_date: factsDate ?? null,
   };
 }
 

@@ -14,7 +14,7 @@ export function greeting({ provider, model }: ModelRef, configured: { readonly p
     `No model is connected: none of ${variables.join(', ')} is set, and no Ollama (port 11434) or LM Studio (port 1234) answers here.`,
     'The embedded **offline** provider answers: it is no model, but it drives the real tools on plain requests such as `list **/*.md`, `read README.md`, `run ls -la`.', '',
     'To connect a model, set one of these and start again:', '',
-    '    export OPENROUTER_API_KEY=…      # any model: agent -m openrouter/anthropic/claude-sonnet-4.5',
+    '    export OPENROUTER_API_KEY=…      # any model: agent -m openrouter/anthropic/claude-sonnet-5',
     '    export ANTHROPIC_API_KEY=…       # or OPENAI_API_KEY, DEEPSEEK_API_KEY, MOONSHOT_API_KEY, …',
     '    ollama serve                     # a local model: agent -m ollama/<model>',
   ].join('\n') };

@@ -3,7 +3,7 @@ import type { PickItem } from '../../ui/panels/picker.js';
 import { builtInPresets } from '../../providers/catalog-presets.js';
 import { firstWithKey, resolveProvider } from '../../providers/catalog.js';
 import { findLocalServers } from '../../providers/discover.js';
-import { findModel, knownModels } from '../../providers/models.js';
+import { findModel, knownModels, type ModelFacts } from '../../providers/models.js';
 import { CliError } from '../cli-error.js';
 import { resolveModel } from '../open/model-opening.js';
 import type { SessionDesk } from './session-desk.js';
@@ -43,7 +43,7 @@ async function change(setup: Setup, desk: SessionDesk, name: string, context: Co
 async function pickModel(setup: Setup, desk: SessionDesk, context: CommandContext): Promise<string | null> {
   const servers = await findLocalServers({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
   const local = servers.flatMap(({ endpoint, models }) => models.map((model) => `${endpoint.provider}/${model.id}`));
-  const table = Object.keys({ ...knownModels, ...setup.config.provider.models }).filter((name) => reachable(setup, name));
+  const table = Object.keys({ ...knownModels, ...setup.config.provider.models }).filter((name) => !isRetired(setup, name) && reachable(setup, name));
   const { provider, model } = desk.current().session.ref();
   const current = `${provider}/${model}`;
   const listed = [...local, ...table, 'offline/offline'];
@@ -56,9 +56,17 @@ function reachable(setup: Setup, name: string): boolean {
   return resolveProvider({ model: name, env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom }).ok;
 }
 
-function item(setup: Setup, name: string): PickItem<string> {
+function factsOf(setup: Setup, name: string): ModelFacts | null {
   const slash = name.indexOf('/');
-  const facts = findModel(name.slice(0, slash), name.slice(slash + 1), setup.config.provider.models);
+  return findModel(name.slice(0, slash), name.slice(slash + 1), setup.config.provider.models);
+}
+
+function isRetired(setup: Setup, name: string): boolean {
+  return factsOf(setup, name)?.retired === true;
+}
+
+function item(setup: Setup, name: string): PickItem<string> {
+  const facts = factsOf(setup, name);
   const price = facts?.price ? `$${facts.price.input} in, $${facts.price.output} out` : '';
   const window = facts?.contextWindow ? `${Math.round(facts.contextWindow / 1000)}k` : '';
   return { label: name, detail: [window, price].filter((part) => part !== '').join(' · '), value: name };
