@@ -287,6 +287,13 @@ export const disguisedCommands: Readonly<Record<string, readonly string[]>> = {
     'ninja -C /tmp/x',
     'ninja -f /tmp/build.ninja',
     'chmod --ref=/bin/su x',
+    'cp -r ~ backup',
+    'cp -a $HOME /tmp/x',
+    'cp -R ~/ out',
+    'cp --recursive /home/user out',
+    'cp -r ~/. out',
+    'cp -r ~/* out',
+    'ln -s ~ out',
   ],
 };
 

@@ -119,6 +119,32 @@ describe('links are judged by where they lead', () => {
     for (const command of ['echo x > assets/config', 'cp a.txt assets/hooks/pre-push', 'tee assets/config']) expect((await assess('bash', 'execute', { command })).risk, command).toBe('dangerous');
   });
 
+  test('what is deleted or moved away counts where it lies', async () => {
+    symlinkSync(join(home, '.config'), join(workspace, 'settings'));
+    for (const command of ['rm settings/agent/config.json', 'rm -f assets/config', 'unlink settings/agent/x', 'mv settings/agent/config.json a']) {
+      expect((await assess('bash', 'execute', { command })).risk, command).toBe('dangerous');
+    }
+    expect((await assess('bash', 'execute', { command: 'rm a.txt' })).risk).toBe('mutating');
+    expect((await assess('bash', 'execute', { command: 'mv a.txt b.txt' })).risk).toBe('mutating');
+  });
+
+  test('a substitution is judged by its commands, and not by the descriptor that stands for it', async () => {
+    const readers = [
+      'diff <(sort a.txt) <(sort b.txt)', 'comm -12 <(sort a.txt) <(sort b.txt)', 'cat <(sort a.txt)', 'wc -l < <(ls)', 'grep -f <(cut -c1 a.txt) b.txt',
+      'while read -r x; do echo "$x"; done < <(ls)', 'diff a.txt <(git show HEAD:a.txt)', 'diff <(cat a.txt | sort) -', 'paste <(ls) <(ls -l)',
+      'cat a.txt | cat /dev/stdin', 'cat a.txt | diff /dev/stdin b.txt', 'cat a.txt | cat < /dev/stdin', 'cat a.txt | cat /dev/fd/0',
+      'join <(sort a.txt) <(sort b.txt) | head -3', 'sort -m <(sort a.txt) <(sort b.txt)', 'jq -s . <(cat a.json) <(cat b.json)',
+      'diff <(cd src && ls) <(cd test && ls)', 'cat <(cat <(ls))',
+    ];
+    for (const command of readers) expect((await assess('bash', 'execute', { command })).risk, command).toBe('read-only');
+    const others = [
+      ['diff <(cat notes.txt) a.txt', 'dangerous'], ['cat <(cat .env)', 'dangerous'], ['cat <(rm -rf src)', 'dangerous'], ['bash <(cat a.txt)', 'dangerous'],
+      ['ls > >(sh)', 'dangerous'], ['diff <(npm test) a.txt', 'mutating'], ['ls | tee >(cat > b.txt)', 'mutating'],
+      ['cat /proc/1/fd/3', 'dangerous'], ['. <(cat a.txt)', 'dangerous'],
+    ] as const;
+    for (const [command, risk] of others) expect((await assess('bash', 'execute', { command })).risk, command).toBe(risk);
+  });
+
   test('a link out of the workspace is outside, and so is what cannot be followed', async () => {
     for (const path of ['up/b.txt', 'up/home/b.txt', 'loop', 'loop/x']) expect((await assess('file_write', 'write', { path }, { sandbox: 'workspace' })).decision, path).toBe('ask');
   });

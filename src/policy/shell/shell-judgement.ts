@@ -60,6 +60,9 @@ async function isPlainEverywhere(isPlain: typeof hasPlainCargo, folders: readonl
   return plain.every(Boolean);
 }
 
+/** What a command itself was given: a substitution, its input. Where that leads here says nothing of it. */
+const ownDescriptor = /^\/dev\/(?:fd\/\d+|std(?:in|out|err))$/;
+
 /** A redirect or an operand may be a link into something guarded: what counts is where it lands. */
 async function linkedFindings(analysis: ShellAnalysis, rules: ShellRules): Promise<readonly Finding[]> {
   const found: Finding[] = [];
@@ -67,7 +70,7 @@ async function linkedFindings(analysis: ShellAnalysis, rules: ShellRules): Promi
     const landed = path.includes('\0') ? null : await rules.facts.landing(path);
     if (landed !== null && landed !== path && (rules.isProtected(landed) || rules.secrets.matches(landed))) found.push({ risk: 'dangerous', reason: `${path} leads to the protected file ${landed}`, fixed: true, targets: [landed] });
   }
-  for (const path of analysis.reads.slice(0, maxResolved)) {
+  for (const path of analysis.reads.filter((read) => !ownDescriptor.test(read)).slice(0, maxResolved)) {
     const landed = path.includes('\0') ? null : await rules.facts.landing(path);
     if (landed !== null && landed !== path && rules.secrets.matches(landed)) found.push({ risk: 'dangerous', reason: `${path} leads to the secret file ${landed}`, fixed: true, targets: [landed] });
   }
