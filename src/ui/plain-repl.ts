@@ -13,7 +13,7 @@ import { renderMarkdown } from './markdown/markdown-stream.js';
 import type { PickItem, Picking } from './panels/picker.js';
 import { defaultDetail, type Greeting, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createSanitizer, sanitize, type Sanitizer } from './sanitize.js';
-import { shellLine } from './shell-line.js';
+import { createOwnCommands, shellEnd, shellLine } from './shell-line.js';
 import { createTheme } from './theme.js';
 import { createThoughts } from './thoughts.js';
 import { createTimers, pauseMs, type Timers } from './timers.js';
@@ -57,6 +57,7 @@ class PlainRepl implements ReplHandle {
   #readers: readonly Reader[] = [];
   /** Its prompt stands there. */
   #open: Reader | null = null;
+  readonly #own = createOwnCommands();
   #closed = false;
 
   constructor(options: ReplOptions) {
@@ -96,6 +97,7 @@ class PlainRepl implements ReplHandle {
   resume(): void { this.#options.input.resume(); }
 
   interrupt(): boolean {
+    if (this.#own.stop()) return true;
     if (this.#turns.busy()) { this.#interrupt(); return true; }
     if (this.#closed || this.#leaving.pressed()) return false;
     this.#line = '';
@@ -109,6 +111,7 @@ class PlainRepl implements ReplHandle {
     this.#closed = true;
     if (this.#timers.has('typed')) this.#options.input.setRawMode?.(false);
     this.#timers.clear();
+    this.#own.stop();
     this.#turns.leave();
     this.#unsubscribe();
     this.#options.input.off('data', this.#take);
@@ -198,12 +201,18 @@ class PlainRepl implements ReplHandle {
 
   readonly #take = (chunk: Uint8Array | string): void => {
     const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
-    if (text.includes('\x03')) { if (this.#turns.busy()) this.#interrupt(); else this.exit(); return; }
+    if (text.includes('\x03')) { this.#stop(); return; }
     if (text === '\x04') { this.exit(); return; }
     const lines = (this.#line + text).split(/\r\n|\r|\n/);
     this.#line = lines.pop() ?? '';
     for (const line of lines) this.#takeLine(line);
   };
+
+  #stop(): void {
+    if (this.#own.stop()) return;
+    if (this.#turns.busy()) this.#interrupt();
+    else this.exit();
+  }
 
   #takeLine(line: string): void {
     const reader = this.#open;
@@ -279,8 +288,11 @@ class PlainRepl implements ReplHandle {
 
   async #shell({ command, sendToModel }: { readonly command: string; readonly sendToModel: boolean }): Promise<void> {
     const sanitizer = createSanitizer({ colors: false });
-    const { exitCode } = await this.#options.runShell(command, { sendToModel, onOutput: (chunk) => { this.#write(sanitizer.write(chunk)); } });
-    if (exitCode !== 0) this.#lines([`[exit ${exitCode ?? 'unknown'}]`]);
+    const onOutput = (chunk: string): void => { this.#write(sanitizer.write(chunk)); };
+    await this.#own.run(async (signal) => {
+      const { exitCode } = await this.#options.runShell(command, { sendToModel, signal, onOutput });
+      if (exitCode !== 0) this.#lines([shellEnd(exitCode, signal)]);
+    }).catch((error: unknown) => { this.notice('error', error instanceof Error ? error.message : String(error)); });
     this.#prompt();
   }
 

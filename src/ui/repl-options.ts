@@ -13,9 +13,14 @@ export interface HistoryPort {
   /** Oldest first. */
   load(): Promise<readonly string[]>;
   append(text: string): Promise<void>;
-  loadDraft?(): Promise<string>;
+  /** Null where none is kept. */
+  loadDraft?(): Promise<Draft | null>;
+  /** The last one that was called for is the one that is kept. */
   saveDraft?(text: string): Promise<void>;
 }
+
+/** What was written and not sent, and when. */
+export interface Draft { readonly text: string; readonly savedAt: Date }
 
 /** What the REPL needs from outside. Nothing in `ui` touches a file, a process or a real timer. */
 /** What stands above the first prompt. The line is no Markdown: that takes longer to load than all else of the screen. */
@@ -38,8 +43,8 @@ export interface ReplOptions {
   readonly files: () => Promise<readonly string[]>;
   /** What the status line shows; asked anew at each frame, so it must be cheap. */
   readonly status: () => StatusFacts;
-  /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended. */
-  readonly runShell: (command: string, options: { readonly sendToModel: boolean; readonly onOutput: (chunk: string) => void }) => Promise<{ readonly exitCode: number | null }>;
+  /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended, soon after `signal`. */
+  readonly runShell: (command: string, options: { readonly sendToModel: boolean; readonly signal: AbortSignal; readonly onOutput: (chunk: string) => void }) => Promise<{ readonly exitCode: number | null }>;
   /** The terminal is given back; what is left is to close the rest and end. */
   readonly onExit: () => void;
   /** What stands on the terminal already. */

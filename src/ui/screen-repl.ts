@@ -16,7 +16,7 @@ import { createPromptInput, type InputAction, type PromptInput } from './input/p
 import { createRank } from './input/rank.js';
 import { showLastExchange } from './opening-frame.js';
 import type { ReplHandle, ReplOptions } from './repl-options.js';
-import { runShellLine, shellLine, type ShellLine } from './shell-line.js';
+import { createOwnCommands, runShellLine, shellLine, type ShellLine } from './shell-line.js';
 import { enterTerminal, leaveTerminal } from './terminal-modes.js';
 import { createTimers, type Timers } from './timers.js';
 import { createTurns, type Turns } from './turns.js';
@@ -45,7 +45,7 @@ class ScreenRepl implements ReplHandle {
   #turns: Turns;
   #unsubscribe: () => void;
   #stopKeys: () => void;
-  #ownCommands = 0;
+  readonly #own = createOwnCommands();
   readonly #timers: Timers;
   readonly #work: Work;
   readonly #leaving: Leaving;
@@ -65,7 +65,7 @@ class ScreenRepl implements ReplHandle {
     this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
     this.#past = createPastInputs({ options, input: this.#input, timers: this.#timers, notice: (level, message) => { this.notice(level, message); }, onChange: () => { this.#echo(); } });
     this.#title = createWorkTitle(options);
-    this.#display = createDisplay({ ...options, status: () => ({ ...options.status(), mode: this.#input.mode(), stopping: this.#work.stopping() }) }, () => { this.#echo(); }, (shown) => { this.#dialogs.drawn(shown); });
+    this.#display = createDisplay({ ...options, status: () => ({ ...options.status(), mode: this.#input.mode(), ownCommand: this.#own.running(), stopping: this.#work.stopping() }) }, () => { this.#echo(); }, (shown) => { this.#dialogs.drawn(shown); });
     this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); }, ...(options.reasoning ? { reasoning: options.reasoning } : {}) });
     const early = [...options.typed ?? [], ...options.firstFrame?.takeKeys() ?? []];
     if (options.firstFrame) this.#input.setText(options.firstFrame.draft);
@@ -130,6 +130,8 @@ class ScreenRepl implements ReplHandle {
   exit(): void {
     if (this.#closed) return;
     this.#turns.leave();
+    this.#own.stop();
+    this.#past.leave();
     this.#dialogs.clear();
     this.#frame();
     this.#closed = true;
@@ -159,7 +161,7 @@ class ScreenRepl implements ReplHandle {
   readonly #onEvent = (event: AgentEvent): void => {
     this.#work.heed(event);
     // What the model is told of the user's own command stands on the screen already.
-    if (this.#ownCommands > 0 && event.type === 'event' && isNote(event.event)) return;
+    if (this.#own.running() && event.type === 'event' && isNote(event.event)) return;
     this.#store.apply(event);
   };
 
@@ -209,7 +211,7 @@ class ScreenRepl implements ReplHandle {
     switch (action.type) {
       case 'none': break;
       case 'submit': this.#submitted(action.text, action.when); break;
-      case 'escape': if (this.#turns.busy()) this.#interrupt(); break;
+      case 'escape': if (!this.#own.stop() && this.#turns.busy()) this.#interrupt(); break;
       case 'cancel': this.#cancel(); break;
       case 'end': this.exit(); break;
       case 'suspend': this.#suspend(); break;
@@ -232,9 +234,10 @@ class ScreenRepl implements ReplHandle {
     this.#work.sent(() => { this.#turns.send(text, when); }, () => this.#turns.busy());
   }
 
-  /** Ctrl-C: ends the turn; when idle it clears the draft. Twice leaves. */
+  /** Ctrl-C: ends the person's own command, else the turn; when idle it clears the draft. Twice leaves. */
   #cancel(): void {
     if (this.#leaving.pressed()) { this.exit(); return; }
+    if (this.#own.stop()) return;
     if (this.#turns.busy()) this.#interrupt();
     else if (this.#input.text() !== '') this.#input.setText('');
   }
@@ -282,9 +285,11 @@ class ScreenRepl implements ReplHandle {
   }
 
   async #shell(line: ShellLine): Promise<void> {
-    this.#ownCommands++;
-    await runShellLine(line, this.#options.runShell, this.#display, () => { if (!this.#timers.has('shell')) this.#timers.set('shell', frameMs, () => { this.#frame(); }); });
-    this.#ownCommands--;
+    const onPrinted = (): void => {
+      if (!this.#timers.has('shell')) this.#timers.set('shell', frameMs, () => { this.#frame(); });
+    };
+    const work = (signal: AbortSignal): Promise<void> => runShellLine(line, this.#options.runShell, this.#display, signal, onPrinted);
+    await this.#own.run(work).catch((error: unknown) => { this.notice('error', error instanceof Error ? error.message : String(error)); });
     this.#frame();
   }
 

@@ -10,8 +10,41 @@ export function shellLine(text: string): ShellLine | null {
   return match ? { command: match[2] ?? '', sendToModel: match[1] === '!' } : null;
 }
 
+/** What stands below the output of a command that did not succeed. */
+export function shellEnd(exitCode: number | null, signal: AbortSignal): string {
+  return exitCode === null && signal.aborted ? '[stopped]' : `[exit ${exitCode ?? 'unknown'}]`;
+}
+
+/** The user's own commands that run. */
+export interface OwnCommands {
+  running(): boolean;
+  run(work: (signal: AbortSignal) => Promise<void>): Promise<void>;
+  /** Tells all of them to end; false where none runs. */
+  stop(): boolean;
+}
+
+export function createOwnCommands(): OwnCommands {
+  const controllers = new Set<AbortController>();
+  return {
+    running: () => controllers.size > 0,
+    run: async (work) => {
+      const controller = new AbortController();
+      controllers.add(controller);
+      try {
+        await work(controller.signal);
+      } finally {
+        controllers.delete(controller);
+      }
+    },
+    stop: () => {
+      for (const controller of controllers) controller.abort();
+      return controllers.size > 0;
+    },
+  };
+}
+
 /** Runs the user's own command; whole lines are printed as they come. `onPrinted` may be called often. */
-export async function runShellLine(line: ShellLine, runShell: ReplOptions['runShell'], display: Display, onPrinted: () => void): Promise<void> {
+export async function runShellLine(line: ShellLine, runShell: ReplOptions['runShell'], display: Display, signal: AbortSignal, onPrinted: () => void): Promise<void> {
   const sanitizer = createSanitizer({ colors: display.theme.colors });
   let rest = '';
   const onOutput = (chunk: string): void => {
@@ -24,8 +57,8 @@ export async function runShellLine(line: ShellLine, runShell: ReplOptions['runSh
   };
   display.print(`! ${line.command}`);
   onPrinted();
-  const { exitCode } = await runShell(line.command, { sendToModel: line.sendToModel, onOutput });
+  const { exitCode } = await runShell(line.command, { sendToModel: line.sendToModel, signal, onOutput });
   if (rest !== '') display.print(rest, { attached: true });
-  if (exitCode !== 0) display.print(`[exit ${exitCode ?? 'unknown'}]`, { attached: true });
+  if (exitCode !== 0) display.print(shellEnd(exitCode, signal), { attached: true });
   onPrinted();
 }

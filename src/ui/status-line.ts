@@ -16,6 +16,8 @@ export interface StatusFacts {
   readonly contextWindow?: number | null | undefined;
   /** What the input's keys mean now, where they have modes. */
   readonly mode?: string | null | undefined;
+  /** A command of the person's own runs. */
+  readonly ownCommand?: boolean | undefined;
   /** The turn was told to end. */
   readonly stopping?: boolean | undefined;
 }
@@ -38,6 +40,7 @@ export function statusLine(facts: StatusFacts | null, view: View, state: { reado
 }
 
 function activity(view: View, { nowMs, busySinceMs }: { readonly nowMs: number; readonly busySinceMs: number | null }, facts: StatusFacts | null): string {
+  if (facts?.ownCommand) return `your command runs, ${interruptKey(facts)} stops it`;
   if (view.retry && !facts?.stopping) {
     const seconds = Math.max(0, Math.ceil((view.retry.atMs - nowMs) / 1_000));
     return `retry ${view.retry.attempt}/${view.retry.maxRetries} in ${seconds}s: ${view.retry.reason}`;
@@ -48,7 +51,11 @@ function activity(view: View, { nowMs, busySinceMs }: { readonly nowMs: number; 
 function doing(view: View, elapsed: string, facts: StatusFacts | null): string {
   if (facts?.stopping) return `stopping ${elapsed}`;
   if (view.questions.length > 0) return 'waiting for you';
-  return `${view.reasoning !== '' && view.text === '' ? 'thinking' : 'working'} ${elapsed}, ${facts?.mode === 'insert' ? 'ctrl-c' : 'esc'} interrupts`;
+  return `${view.reasoning !== '' && view.text === '' ? 'thinking' : 'working'} ${elapsed}, ${interruptKey(facts)} interrupts`;
+}
+
+function interruptKey(facts: StatusFacts | null): string {
+  return facts?.mode === 'insert' ? 'ctrl-c' : 'esc';
 }
 
 function factParts(facts: StatusFacts, view: View): string[] {

@@ -44,6 +44,43 @@ test('an interrupt stops a running command and gives the prompt back', async () 
   expect(execFileSync('ps', ['-eo', 'args']).toString().split('\n')).not.toContain(asleep);
 });
 
+test.each([['Esc', '\x1b'], ['Ctrl-C', '\x03']])('%s ends a command of one\'s own with all it started, and the program stays', async (_name, key) => {
+  const at = place();
+  const asleep = `sleep 301.${process.pid}`;
+  const screen = openScreen(at, []);
+  await screen.until(/❯/);
+  screen.type(`!echo begun; ${asleep}\r`);
+  await screen.until(/^begun/m);
+  screen.type(key);
+  await screen.until(/\[stopped\]/);
+  expect(execFileSync('ps', ['-eo', 'args']).toString().split('\n')).not.toContain(asleep);
+  screen.type('still here');
+  await screen.until(/❯ still here/);
+});
+
+test('a draft that was thrown away stays away, one that was kept comes back and says so', async () => {
+  const at = place();
+  const again = async (keys: readonly string[], ready: RegExp): Promise<string> => {
+    const screen = openScreen(at, []);
+    const text = await screen.until(ready);
+    for (const key of keys) {
+      screen.type(key);
+      if (key.length > 1) await screen.until(new RegExp(`❯ ${key}`));
+    }
+    await screen.exited;
+    return text;
+  };
+  await again(['STALE one', '\x03', '\x03'], /❯/);
+  expect(await again(['STALE two', '\x15', '\x04'], /\/help[^]*❯/)).not.toContain('STALE');
+  const screen = openScreen(at, []);
+  expect(await screen.until(/\/help[^]*❯/)).not.toContain('STALE');
+  screen.type('half a thought');
+  await screen.until(/❯ half a thought/);
+  screen.pty.kill('SIGTERM');
+  await screen.exited;
+  expect(await again(['\x15', '\x04'], /Draft of \d\d:\d\d; Ctrl-U clears it\.[^]*❯ half a thought/)).not.toContain('STALE');
+});
+
 test('a dangerous command waits for a yes, and no is the default', async () => {
   const at = place({ 'keep/file': 'x' });
   const model = script(at, [{ calls: [{ name: 'bash', arguments: { command: 'rm -rf keep' } }] }, { text: 'Then not.' }, { calls: [{ name: 'bash', arguments: { command: 'rm -rf keep' } }] }, { text: 'Gone.' }]);

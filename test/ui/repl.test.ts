@@ -156,9 +156,9 @@ test('up on an empty line takes the queue back to edit', async () => {
 });
 
 test('what was never sent when the program ended is back in the input, before the draft', async () => {
-  const harness = openRepl({ queued: async (id) => (id === 's1' ? ['first', 'second'] : []), history: { load: async () => [], append: async () => undefined, loadDraft: async () => 'half' } });
+  const harness = openRepl({ queued: async (id) => (id === 's1' ? ['first', 'second'] : []), history: { load: async () => [], append: async () => undefined, loadDraft: async () => ({ text: 'half', savedAt: new Date(2020, 1, 3, 1, 43) }) } });
   await harness.settle();
-  expect(shown(harness.terminal).slice(-8)).toEqual(['· 2 messages that were never sent are back in the input.', '', status, '❯ first', '', '  second', '', '  half']);
+  expect(shown(harness.terminal).slice(-10)).toEqual(['· Draft of 2020-02-03 01:43; Ctrl-U clears it.', '', '· 2 messages that were never sent are back in the input.', '', status, '❯ first', '', '  second', '', '  half']);
 });
 
 test('leaving in the middle of a turn sends nothing that is queued, and keeps it', async () => {
@@ -188,6 +188,36 @@ test('ctrl-c clears the draft when idle, a second one within two seconds leaves,
   expect(harness.terminal.sent().endsWith('\x1b[<u\x1b[?2004l\x1b[?2026l\x1b[m\x1b[?25h')).toBe(true);
   await harness.terminal.settle();
   expect(shown(harness.terminal)).toEqual([]);
+});
+
+test('what is typed after ctrl-c was typed by somebody who stays: the next ctrl-c leaves nothing', async () => {
+  const harness = openRepl();
+  await harness.settle();
+  for (const keys of ['abc', '\x03', 'defg', '\x03']) harness.type(keys);
+  await harness.settle();
+  expect([harness.exits(), shown(harness.terminal)]).toEqual([0, ['Ctrl-C again leaves', '❯']]);
+});
+
+test('what was thrown away last is what is kept when one leaves at once', async () => {
+  const saved: string[] = [];
+  const kept = { load: async () => [], append: async () => undefined, saveDraft: async (text: string) => { saved.push(text); } };
+  for (const keys of [['STALE draft', '\x03', '\x03'], ['STALE two', '\x15', '\x04']]) {
+    const harness = openRepl({ history: kept });
+    await harness.settle();
+    for (const key of keys) harness.type(key);
+    expect([harness.exits(), saved.at(-1)]).toEqual([1, '']);
+  }
+});
+
+test.each(['\x1b', '\x03'])('%j ends a command of one\'s own, and does not leave', async (key) => {
+  const harness = openRepl({ runShell: (_command, { signal }) => new Promise((resolve) => { signal.addEventListener('abort', () => { resolve({ exitCode: null }); }); }) });
+  harness.type('!sleep 300\r');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('your command runs, esc stops it');
+  harness.type(key);
+  harness.tick(40);
+  await harness.settle();
+  expect([shown(harness.terminal)[1], harness.exits()]).toEqual(['[stopped]', 0]);
 });
 
 test('ctrl-d leaves on an empty line only', () => {

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { appendFile, rename, rm, writeFile } from 'node:fs/promises';
+import { appendFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ensurePrivateDirectory } from '../../config/paths.js';
 import type { Log } from '../../core/log.js';
+import type { Draft } from '../../ui/repl-options.js';
 import { readBounded } from '../../disk/bounded-file.js';
 
 const maxEntries = 1000;
@@ -12,8 +13,10 @@ const maxBytes = 8 * 1024 * 1024;
 export interface HistoryFile {
   load(): Promise<readonly string[]>;
   append(text: string): Promise<void>;
-  loadDraft(): Promise<string>;
+  loadDraft(): Promise<Draft | null>;
   saveDraft(text: string): Promise<void>;
+  /** Resolves once all that was to be saved is on the disk. */
+  settled(): Promise<void>;
 }
 
 export function createHistoryFile(path: string, log: Log, mask: (text: string) => string): HistoryFile {
@@ -26,26 +29,39 @@ export function createHistoryFile(path: string, log: Log, mask: (text: string) =
       return fallback;
     }
   };
+  const writeDraft = async (text: string): Promise<void> => {
+    if (text === '') return await rm(draft, { force: true });
+    ensurePrivateDirectory(dirname(path));
+    const next = `${draft}.${randomBytes(4).toString('hex')}`;
+    await writeFile(next, JSON.stringify(mask(text)), { mode: 0o600 });
+    await rename(next, draft);
+  };
+  /** One after the other: an older draft may not come after a newer one. */
+  let saving = Promise.resolve();
   return {
     load: () => guarded([], async () => lastLines(path).slice(-maxEntries - 1).flatMap(entry)),
     append: (text) => guarded(undefined, async () => {
       ensurePrivateDirectory(dirname(path));
       await appendFile(path, `${JSON.stringify(mask(text))}\n`, { mode: 0o600 });
     }),
-    loadDraft: () => guarded('', async () => lastLines(draft).flatMap(entry)[0] ?? ''),
-    saveDraft: (text) => guarded(undefined, async () => {
-      if (text === '') return await rm(draft, { force: true });
-      ensurePrivateDirectory(dirname(path));
-      const next = `${draft}.${randomBytes(4).toString('hex')}`;
-      await writeFile(next, JSON.stringify(mask(text)), { mode: 0o600 });
-      await rename(next, draft);
+    loadDraft: () => guarded(null, async () => {
+      const [text = ''] = lastLines(draft).flatMap(entry);
+      return text === '' ? null : { text, savedAt: (await stat(draft)).mtime };
     }),
+    saveDraft: (text) => {
+      saving = saving.then(() => guarded(undefined, () => writeDraft(text)));
+      return saving;
+    },
+    settled: () => saving,
   };
 }
 
 /** Past inputs as they are, and nothing added to them. */
 export function unwritten(history: HistoryFile): HistoryFile {
-  return { load: () => history.load(), append: async () => { /* Not kept. */ }, loadDraft: async () => '', saveDraft: async () => { /* Not kept. */ } };
+  return {
+    load: () => history.load(), append: async () => { /* Not kept. */ }, loadDraft: async () => null, saveDraft: async () => { /* Not kept. */ },
+    settled: async () => { /* Nothing is under way. */ },
+  };
 }
 
 /** The lines at the end of a file, whole ones only; none where there is no file. */

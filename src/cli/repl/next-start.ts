@@ -29,7 +29,7 @@ export async function prepareNextStart(bench: Workbench, desk: SessionDesk, open
 async function prepared(bench: Workbench, desk: SessionDesk, opened: Opened): Promise<Keep> {
   // In this order: what is written in between makes the frame void.
   const file = stateOf(`${bench.setup.config.files.history}.draft`);
-  const draft = { file, text: await opened.options.history.loadDraft?.() ?? '' };
+  const draft = { file, text: (await opened.options.history.loadDraft?.())?.text ?? '' };
   const keeps = [keepGreeting(bench, opened, draft), ...(await isContinuable(bench, desk) ? [keepExchange(bench, desk, opened, draft)] : [])];
   return () => { for (const keep of keeps) keep(); };
 }

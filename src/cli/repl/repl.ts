@@ -20,7 +20,7 @@ import { openDesk, type SessionDesk } from './session-desk.js';
 import { hasTitle, terminalFacts } from './terminal-opening.js';
 import { setUpAsking } from '../trust/trust-opening.js';
 import { prepareNextStart, type Opened } from './next-start.js';
-import { runUserShell } from './user-shell.js';
+import { createOwnRuns, runUserShell } from './user-shell.js';
 import { openWorkbench, type Workbench } from '../open/workbench.js';
 import { onLostStream } from '../print.js';
 
@@ -75,6 +75,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { e
   const status = createStatus(bench, desk);
   const hello = desk.current().session.events().length === 0 ? greeting(desk.current().session.ref(), setup.config.provider) : null;
   const opened = { greeting: hello, status: status() };
+  const ownCommands = createOwnRuns();
   const used = await new Promise<ReplOptions>((resolve) => {
     const replOptions: ReplOptions = {
       ...screenStreams(), facts: terminalFacts(setup.env, theme), themes: userThemes(setup),
@@ -89,7 +90,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { e
       queued: () => queue.take(desk.current().session),
       files: () => listFiles(bench),
       status,
-      runShell: (command, shellOptions) => runUserShell(bench, desk, command, shellOptions),
+      runShell: (command, shellOptions) => ownCommands.follow(runUserShell(bench, desk, command, shellOptions)),
       editExternally: (text) => editExternally(setup, text),
       suspend: () => { process.kill(0, 'SIGSTOP'); },
       detail: { show: setup.config.ui.toolOutput, maxRows: setup.config.ui.toolOutputRows }, wrap: setup.config.ui.wrap, notify: setup.config.ui.notify, keys: setup.config.ui.keys, reasoning: setup.config.ui.reasoning, reasoningOf: reasoningText,
@@ -108,7 +109,9 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { e
     desk.current().model.warm();
   });
   desk.current().session.interrupt();
+  await ownCommands.ended();
   await queue.close();
+  await history.settled();
   return { exitCode: signalCode, opened: { ...opened, options: used } };
 }
 

@@ -1,4 +1,5 @@
 import { isError } from '../../core/envelope.js';
+import { isRecord, type Json } from '../../core/json.js';
 import { headBytes } from '../../core/text.js';
 import type { SessionDesk } from './session-desk.js';
 import type { Workbench } from '../open/workbench.js';
@@ -6,7 +7,32 @@ import type { Workbench } from '../open/workbench.js';
 const maxTold = 32_768;
 
 export interface ShellRun { readonly exitCode: number | null }
-export interface ShellRunOptions { readonly sendToModel: boolean; readonly onOutput: (chunk: string) => void }
+export interface ShellRunOptions { readonly sendToModel: boolean; readonly signal: AbortSignal; readonly onOutput: (chunk: string) => void }
+
+/** The person's own commands that are not done with: the record is to have them before it is closed. */
+export interface OwnRuns {
+  follow(run: Promise<ShellRun>): Promise<ShellRun>;
+  ended(): Promise<void>;
+}
+
+export function createOwnRuns(): OwnRuns {
+  const open = new Set<Promise<unknown>>();
+  return {
+    follow: (run) => {
+      open.add(run);
+      const done = (): void => { open.delete(run); };
+      run.then(done, done);
+      return run;
+    },
+    ended: async () => { await Promise.allSettled(open); },
+  };
+}
+
+/** What a command that was ended had printed until then. */
+function printedBefore(details: Json | undefined): string {
+  const output = isRecord(details) && typeof details.output === 'string' ? details.output : '';
+  return output === '' || output.endsWith('\n') ? output : `${output}\n`;
+}
 
 /** `!command`: run by the person themselves, so nothing is asked; recorded, and told to the model unless `!!` kept it from it. */
 export async function runUserShell(bench: Workbench, desk: SessionDesk, command: string, options: ShellRunOptions): Promise<ShellRun> {
@@ -18,17 +44,17 @@ export async function runUserShell(bench: Workbench, desk: SessionDesk, command:
   const { session } = desk.current();
   const { config } = bench.setup;
   const outcome = await tool.run({ command, timeout_seconds: config.exec.maxTimeoutS }, {
-    cwd: session.cwd, signal: new AbortController().signal, sandbox: config.policy.sandbox, knownFiles: new Map(), eventOutput: () => null,
+    cwd: session.cwd, signal: options.signal, sandbox: config.policy.sandbox, knownFiles: new Map(), eventOutput: () => null,
     limits: { timeoutMs: null, maxOutputBytes: config.limits.maxOutputBytes }, progress: options.onOutput,
   });
   const { envelope } = outcome;
-  const output = isError(envelope) ? envelope.error : envelope.output;
+  const output = isError(envelope) ? `${printedBefore(envelope.details)}${envelope.error}` : envelope.output;
   const exitCode = isError(envelope) || typeof envelope.exit_code !== 'number' ? null : envelope.exit_code;
   if (!options.sendToModel) {
     await session.append({ kind: 'shell', content: output, data: { command, exit_code: exitCode } });
     return { exitCode };
   }
-  const told = `[The user ran a command]\n$ ${command}\n${headBytes(output, maxTold)}\n[${exitCode === null ? 'failed' : `exit code ${exitCode}`}]`;
+  const told = `[The user ran a command]\n$ ${command}\n${headBytes(output, maxTold)}\n[${exitCode !== null ? `exit code ${exitCode}` : options.signal.aborted ? 'stopped by the user' : 'failed'}]`;
   if (session.busy()) session.enqueue({ text: told, when: 'steer' });
   else await session.append({ kind: 'user', content: told, data: { note: true } });
   return { exitCode };

@@ -1,5 +1,5 @@
 import type { PromptInput } from './prompt-input.js';
-import type { ReplOptions } from '../repl-options.js';
+import type { Draft, ReplOptions } from '../repl-options.js';
 import type { Timers } from '../timers.js';
 
 const draftDelayMs = 400;
@@ -10,6 +10,8 @@ export interface PastInputs {
   /** Another session is on the screen now: what waited in that one comes before what is written already. */
   offer(sessionId: string): Promise<void>;
   keepDraft(): void;
+  /** Keeps it at once: the program ends. */
+  leave(): void;
 }
 
 interface Parts {
@@ -22,6 +24,8 @@ interface Parts {
 
 export function createPastInputs({ options, input, timers, notice, onChange }: Parts): PastInputs {
   const { history } = options;
+  /** Until then the input does not stand for what is kept. */
+  let loaded = false;
   const keepDraft = (): void => {
     if (history.saveDraft) timers.set('draft', draftDelayMs, () => void history.saveDraft?.(input.text()));
   };
@@ -32,15 +36,30 @@ export function createPastInputs({ options, input, timers, notice, onChange }: P
     keepDraft();
     notice('info', texts.length === 1 ? 'A message that was never sent is back in the input.' : `${texts.length} messages that were never sent are back in the input.`);
   };
+  /** The screen may show it already; what was typed since stands behind it. */
+  const bringBack = ({ text, savedAt }: Draft): void => {
+    if (input.text() === '') input.setText(text);
+    if (input.text().startsWith(text)) notice('info', `Draft of ${shortTime(savedAt)}; ${text.includes('\n') ? 'Ctrl-C' : 'Ctrl-U'} clears it.`);
+  };
   return {
     load: async (sessionId) => {
       input.setHistory(await history.load());
       const draft = await history.loadDraft?.();
-      if (draft !== undefined && draft !== '' && input.text() === '') input.setText(draft);
+      if (draft) bringBack(draft);
+      loaded = true;
       await offer(sessionId);
       onChange();
     },
     offer,
     keepDraft,
+    leave: () => { if (loaded) void history.saveDraft?.(input.text()); },
   };
+}
+
+/** The hour of today, the day as well of another day. */
+function shortTime(date: Date): string {
+  const two = (count: number): string => String(count).padStart(2, '0');
+  const day = (of: Date): string => `${of.getFullYear()}-${two(of.getMonth() + 1)}-${two(of.getDate())}`;
+  const hour = `${two(date.getHours())}:${two(date.getMinutes())}`;
+  return day(date) === day(new Date()) ? hour : `${day(date)} ${hour}`;
 }
