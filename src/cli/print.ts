@@ -10,6 +10,11 @@ export function outputIsTerminal(): boolean {
   return process.stdout.isTTY;
 }
 
+/** Unknown where standard output is no terminal. */
+export function outputColumns(): number | undefined {
+  return outputIsTerminal() ? process.stdout.columns : undefined;
+}
+
 export function errorsAreTerminal(): boolean {
   return process.stderr.isTTY;
 }

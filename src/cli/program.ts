@@ -1,7 +1,10 @@
-import { Command } from 'commander';
+import { Command, Help, type Option } from 'commander';
+import { didYouMean, editDistance } from '../core/nearest.js';
+import { CliError, exit } from './cli-error.js';
 import type { EarlyFrame } from './repl/early-frame.js';
 import { addRootOptions, type RootOptions } from './options.js';
-import { group, leaf, type Finish } from './program-parts.js';
+import { group, helpFlags, leaf, type Finish } from './program-parts.js';
+import { askLine, errorsAreTerminal, outputColumns, outputIsTerminal, print } from './print.js';
 import { addRecord, addRecordSessions } from './program-record.js';
 import { version } from './version.js';
 
@@ -25,22 +28,52 @@ export function buildProgram({ rest, early, finish }: ProgramOptions): Command {
   const program = addRootOptions(new Command('agent'))
     .description('An interactive terminal agent shell: everything a model does on your machine is on screen and on record.')
     .argument('[prompt...]', 'what to do; in the REPL it is submitted first')
-    .version(version, '-V, --version')
-    .helpOption('-h, --help')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption(...helpFlags)
     .addHelpText('after', rootExamples)
     .showSuggestionAfterError(true)
     .exitOverride()
-    .configureOutput({ writeErr: () => { /* errors are printed once, by run */ } })
+    .configureOutput({
+      writeOut: print, getOutHelpWidth: () => Math.min(helpColumns, outputColumns() ?? helpColumns),
+      writeErr: () => { /* errors are printed once, by run */ },
+    })
+    .configureHelp({ minWidthToWrap: 24, optionDescription: describeOption })
     .action(async (words: string[], options: RootOptions) => {
+      if (rest.length === 0) await askAboutCommand(words, options, program.commands.map((command) => command.name()));
       finish(await (await import('./chat.js')).runChat([...words, ...rest], options, early));
     });
+  program.commandsGroup('Sessions and the record:');
   addSessions(program, finish);
   addRecord(program, finish);
+  program.commandsGroup('Take back:');
+  addUndo(program, finish);
+  program.commandsGroup('Tools, models and settings:');
   addTools(program, finish);
   addConfig(program, finish);
-  addUndo(program, finish);
   addRest(program, finish);
+  program.commandsGroup('About the program:');
+  addAbout(program, finish);
   return program;
+}
+
+/** Where nobody knows how wide the reader's lines are. */
+const helpColumns = 100;
+
+/** A default that is an empty list says nothing. */
+function describeOption(this: Help, option: Option): string {
+  return Array.isArray(option.defaultValue) ? option.description : Help.prototype.optionDescription.call(this, option);
+}
+
+/** One word that is nearly a command was hardly meant for a model, which may cost money: a person is asked, elsewhere it is a usage error. */
+async function askAboutCommand(words: readonly string[], options: RootOptions, commands: readonly string[]): Promise<void> {
+  const [word = ''] = words;
+  const isPrompt = words.length !== 1 || options.print === true || options.continue === true || options.resume !== undefined;
+  const near = isPrompt ? undefined : commands.find((name) => editDistance(word.toLowerCase(), name) <= (word.length < 6 ? 1 : 2));
+  if (near === undefined) return;
+  const mistake = `\`${word}\` is not a command; did you mean \`agent ${near}\`?`;
+  const isAsked = process.stdin.isTTY && outputIsTerminal() && errorsAreTerminal();
+  if (isAsked && /^y(es)?$/i.test((await askLine(`${mistake} Send it as a prompt? [y/N] `)).trim())) return;
+  throw new CliError(exit.usage, mistake, `A prompt of that one word goes behind --: agent -- ${word}`);
 }
 
 function addSessions(program: Command, finish: Finish): void {
@@ -117,4 +150,25 @@ function addRest(program: Command, finish: Finish): void {
     .action(async (_options: unknown, command: Command) => { finish(await (await import('./commands/doctor-action.js')).doctorAction(command.optsWithGlobals())); });
   leaf(program, 'completion <shell>', 'a completion script for bash, zsh or fish', 'agent completion bash >> ~/.bashrc')
     .action(async (shell: string) => { finish((await import('./commands/completion-action.js')).completionAction(shell, program)); });
+}
+
+function addAbout(program: Command, finish: Finish): void {
+  leaf(program, 'help [command...]', 'what a command does and takes', 'agent help sessions list').action((words: string[]) => {
+    commandOf(program, words).outputHelp();
+    finish(exit.done);
+  });
+  leaf(program, 'version', 'print the version', 'agent version').action(() => {
+    print(`${version}\n`);
+    finish(exit.done);
+  });
+}
+
+function commandOf(program: Command, words: readonly string[]): Command {
+  return words.reduce((above, word) => {
+    const found = above.commands.find((command) => command.name() === word);
+    if (found) return found;
+    const names = above.commands.map((command) => command.name());
+    const known = names.length === 0 ? '' : `${didYouMean(word, names)} Known: ${names.join(', ')}. `.trimStart();
+    throw new CliError(exit.usage, `there is no command \`${words.join(' ')}\``, `${known}A prompt that begins with the name of a command goes behind --.`);
+  }, program);
 }

@@ -54,7 +54,7 @@ export function explained(error: SchemaError | undefined): ArgumentProblem {
       return { argument: inside(error.params.additionalProperty), problem: 'unknown argument', expected: `only ${Object.keys(properties).join(', ')}` };
     case 'type': return { argument: at, problem: 'wrong type', expected: described(error.params.type) };
     case 'minimum': case 'maximum': return { argument: at, problem: 'out of range', expected: `a value ${String(error.params.comparison)} ${String(error.params.limit)}` };
-    case 'minLength': return { argument: at, problem: 'too short', expected: `at least ${String(error.params.limit)} character(s)` };
+    case 'minLength': return { argument: at, problem: 'too short', expected: error.params.limit === 1 ? 'at least 1 character' : `at least ${String(error.params.limit)} characters` };
     case 'enum': return { argument: at, problem: 'not one of the allowed values', expected: JSON.stringify(error.params.allowedValues) };
     default: return { argument: at, problem: 'refused by the schema', expected: error.message ?? error.keyword };
   }

@@ -17,14 +17,14 @@ export async function listProviders(options: RootOptions & { readonly json?: boo
     return {
       name, label: preset.label ?? name, api: endpoint?.api ?? preset.api, base_url: endpoint?.baseUrl ?? preset.base_url,
       key_env: variables, key_set: variables.some((variable) => (setup.env[variable] ?? '').trim() !== ''),
-      default_model: preset.default_model,
+      key_required: preset.key_required !== false, default_model: preset.default_model,
     };
   });
   printListing(options.json, rows, () => columns(rows.map((row) => [row.name, row.api, keyState(row), row.base_url === '' ? '-' : row.base_url, row.default_model ?? '-'])));
   return exit.done;
 }
 
-function keyState(row: { readonly key_env: readonly string[]; readonly key_set: boolean }): string {
-  if (row.key_env.length === 0) return 'no key needed';
+function keyState(row: { readonly key_env: readonly string[]; readonly key_set: boolean; readonly key_required: boolean }): string {
+  if (!row.key_set && (row.key_env.length === 0 || !row.key_required)) return 'no key needed';
   return row.key_set ? `${row.key_env[0] ?? ''} is set` : `${row.key_env.join(' or ')} is not set`;
 }
