@@ -1,19 +1,22 @@
+import { obeyedInProjects, obeyedInRepositories, type Obeyed } from '../core/obeyed-files.js';
 import { compileGlobs } from './globs.js';
 import type { PathFacts } from './facts.js';
 import { isInside } from './paths.js';
 
-/** Files that some program runs or obeys without being asked; a write to one asks in every mode. Source: contracts 8, issue of trust, item 4. */
+const glob = ({ path }: Obeyed): string => (path.endsWith('/') ? `${path}**` : path);
+
+/** Files that some program runs or obeys without being asked; a write to one asks in every mode. What programs obey in a
+ *  project is listed once, for all who have to know; here are what else no file tool has to write in a repository, and what
+ *  programs obey in a home directory, wherever that lies. Source: contracts 8. */
 const anywhere: readonly string[] = [
-  '.agent/**',
-  '.git/hooks/**', '.git/{config,config.worktree,index.lock,HEAD}', '.git/info/**', '.git/modules/**/{config,hooks/**}', '.git/worktrees/**', '.git/objects/info/**', '.{husky,githooks}/**', '.pre-commit-config.yaml', 'lefthook.{yml,yaml}', '.git',
-  '.vscode/**', '*.code-workspace', '.idea/**', '.zed/**', '.fleet/**', '.devcontainer/**', '.devcontainer.json',
-  '.{claude,cursor,codex,gemini,windsurf,continue,roo,cline,opencode,kiro,junie,goose,amp,qwen,augment,trae}/**', '.{mcp,claude}.json', 'mcp.json', '.aider.conf.yml', '.clinerules/**', '.{cursorrules,windsurfrules}', '.config/{goose,opencode,claude,zed,Code,Cursor}/**',
-  '.envrc', '.{exrc,nvimrc,vimrc,lvimrc,nvim.lua,dir-locals.el,gvimrc,ideavimrc}', '.{vim,emacs.d,doom.d}/**', '.emacs', '.config/{nvim,emacs,helix,kitty,alacritty,tmux}/**',
-  '.github/{workflows,actions}/**', '.{gitea,forgejo}/workflows/**', '.gitlab-ci.yml', '.circleci/**', '.buildkite/**', '.{travis,drone,appveyor,cirrus}.yml', '.woodpecker/**', '.woodpecker.yml', '{azure-pipelines,bitbucket-pipelines}.{yml,yaml}', 'Jenkinsfile',
+  ...obeyedInProjects.map(glob),
+  ...obeyedInRepositories.flatMap((item) => [`.git/${glob(item)}`, `.git/modules/**/${glob(item)}`]),
+  '.git', '.git/{index.lock,HEAD}', '.git/info/**', '.git/worktrees/**', '.git/objects/info/**',
+  '.config/{goose,opencode,claude,zed,Code,Cursor}/**', '.{gvimrc,ideavimrc}', '.{vim,emacs.d,doom.d}/**', '.emacs', '.config/{nvim,emacs,helix,kitty,alacritty,tmux}/**',
   '.{bashrc,bash_profile,bash_login,bash_logout,bash_aliases,profile,zshrc,zshenv,zprofile,zlogin,zlogout,kshrc,cshrc,tcshrc,login,inputrc}', '.config/fish/**', '.bashrc.d/**', '.oh-my-zsh/**', '.zsh/**',
   '.{xinitrc,xprofile,xsession,xsessionrc,xserverrc,pam_environment,tmux.conf,screenrc,Xresources}', '.config/{autostart,systemd,environment.d,git,pip,npm,uv,i3,sway,hypr,xdg-terminals.list}/**', '.local/share/{systemd,applications,dbus-1}/**',
-  '.ssh/**', '.gnupg/**', '.gitconfig', '.{npmrc,yarnrc,yarnrc.yml,pip/pip.conf,pypirc,gemrc,curlrc,wgetrc,netrc,condarc,bunfig.toml}', '.pnpmrc', '.cargo/**', '.m2/settings.xml', '.gradle/init.gradle', '.gradle/init.d/**', '.docker/**', '.kube/**', '.aws/**', '.rustup/**', '.nvm/**', '.pyenv/**', '.asdf/**', '.gem/**',
-  '.{Rprofile,irbrc,pryrc,gdbinit,lldbinit,pythonrc,pythonrc.py,psqlrc,sqliterc,perltidyrc,pdbrc,nanorc,lesskey,lessfilter,guile,ghci,dbshell}', '{sitecustomize,usercustomize}.py', 'site-packages/*.pth', 'conftest.pth',
+  '.ssh/**', '.gnupg/**', '.gitconfig', '.{pip/pip.conf,pypirc,gemrc,curlrc,wgetrc,netrc,condarc}', '.cargo/**', '.m2/settings.xml', '.gradle/init.gradle', '.gradle/init.d/**', '.docker/**', '.kube/**', '.aws/**', '.rustup/**', '.nvm/**', '.pyenv/**', '.asdf/**', '.gem/**',
+  '.{Rprofile,irbrc,pryrc,pythonrc,pythonrc.py,psqlrc,sqliterc,perltidyrc,pdbrc,nanorc,lesskey,lessfilter,guile,ghci,dbshell}',
 ];
 
 const underHome: readonly string[] = [

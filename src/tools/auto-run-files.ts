@@ -1,37 +1,135 @@
-import { lstatSync, readdirSync, type Stats } from 'node:fs';
+import { lstatSync, readdirSync, type Dirent, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
+import { obeyedInProjects, obeyedInRepositories } from '../core/obeyed-files.js';
+import { createFolderScan } from './folder-scan.js';
 
-/** Programs obey these without being asked: hooks, editors, other agents, continuous integration, our own settings. Relative to a workspace; folders with all that is in them. */
-export const autoRunPlaces: readonly string[] = [
-  '.agent', '.vscode', '.idea', '.zed', '.devcontainer', '.husky', '.githooks', '.claude', '.cursor', '.codex', '.gemini', '.windsurf', '.mcp.json', '.claude.json',
-  '.gitlab-ci.yml', '.circleci', '.github/workflows', '.github/actions', '.pre-commit-config.yaml',
-];
-const watchedPlaces: readonly string[] = [...autoRunPlaces, '.git/hooks', '.git/config', '.git/config.worktree', '.envrc', '.devcontainer.json', 'lefthook.yml', '.cursorrules'];
-const maxEntries = 500;
+const maxEntries = 1000;
+const maxRepositories = 200;
 
-/** Looks at what programs would obey in a workspace; the function returned looks again and gives what is new or other than it was: relative paths in order. Not in
- *  the home directory, where these folders hold what such programs, ours too, write all the time. */
-export function watchAutoRunFiles(workspace: string): () => readonly string[] {
-  if (workspace === homedir()) return () => [];
-  const before = look(workspace);
-  return () => [...look(workspace)].filter(([path, state]) => before.get(path) !== state).map(([path]) => path).toSorted();
+/** A place that a program obeys, whether there is something or not. */
+export interface ObeyedPlace {
+  /** Absolute. The last name may hold a `*`. */
+  readonly path: string;
+  readonly everyday: boolean;
 }
 
-function look(workspace: string): ReadonlyMap<string, string> {
-  const found = new Map<string, string>();
-  for (const place of watchedPlaces) visit(workspace, place, found);
+/** Where a folder has its repository: in it (`.git`), elsewhere (`.git` is a file), or it is one itself. */
+export interface RepositoryPlace { readonly path: string; readonly kind: 'inside' | 'elsewhere' | 'itself' }
+
+/** What programs obey of a folder that has these entries, its repository aside. */
+export function obeyedPlaces(folder: string, entries: readonly Dirent[]): readonly ObeyedPlace[] {
+  return entries.flatMap(({ name }) => {
+    const places = plainNames.get(name) ?? wildNames.filter(({ first }) => nameTest(first)(name));
+    return places.map(({ rest, everyday }) => ({ path: join(folder, name, rest), everyday }));
+  });
+}
+
+interface FirstName { readonly first: string; readonly rest: string; readonly everyday: boolean }
+
+const firstNames: readonly FirstName[] = obeyedInProjects.map(({ path, everyday }) => {
+  const [first = '', ...rest] = path.replace(/\/$/, '').split('/');
+  return { first, rest: rest.join('/'), everyday: everyday === true };
+});
+const plainNames = new Map<string, readonly FirstName[]>();
+for (const item of firstNames.filter(({ first }) => !first.includes('*'))) {
+  plainNames.set(item.first, [...plainNames.get(item.first) ?? [], item]);
+}
+const wildNames = firstNames.filter(({ first }) => first.includes('*'));
+
+function nameTest(pattern: string): (name: string) => boolean {
+  const parts = pattern.split('*').map((part) => part.replace(/[.+?^$()[\]{}|\\]/g, '\\$&'));
+  const expression = new RegExp(`^${parts.join('.*')}$`, 's');
+  return (name) => expression.test(name);
+}
+
+/** What there may be at a place: its path, or where that holds a `*` those that match now. */
+export function pathsAt({ path }: ObeyedPlace): readonly string[] {
+  const last = basename(path);
+  if (!last.includes('*')) return [path];
+  return namesIn(dirname(path)).filter(nameTest(last)).map((name) => join(dirname(path), name));
+}
+
+/** The repository of a folder with these entries, as git would find it. */
+export function repositoryOf(folder: string, entries: readonly Dirent[]): readonly RepositoryPlace[] {
+  const git = entries.find(({ name }) => name === '.git');
+  if (git !== undefined) return [{ path: join(folder, '.git'), kind: git.isDirectory() ? 'inside' : 'elsewhere' }];
+  const has = (wanted: string): boolean => entries.some(({ name }) => name === wanted);
+  return has('HEAD') && (has('objects') || has('commondir')) ? [{ path: folder, kind: 'itself' }] : [];
+}
+
+const placesInRepository = obeyedInRepositories.map(({ path, everyday }) => ({
+  path: path.replace(/\/$/, ''), everyday: everyday === true,
+}));
+
+/** What git obeys of a repository, its submodules and its work trees. */
+export function placesOfRepository({ path, kind }: RepositoryPlace): readonly ObeyedPlace[] {
+  if (kind === 'elsewhere') return [{ path, everyday: false }];
+  const workTrees = namesIn(join(path, 'worktrees')).map((name) => join(path, 'worktrees', name));
+  return [path, ...workTrees, ...submodules(path)].flatMap((folder) =>
+    placesInRepository.map(({ path: name, everyday }) => ({ path: join(folder, name), everyday })));
+}
+
+/** One is enough: what a command could not take away must stay guarded when it took away the rest. */
+const marks = new Set(['HEAD', 'config', 'config.worktree', 'commondir']);
+
+/** A submodule's name may have slashes in it, and a submodule submodules of its own. */
+function submodules(repository: string): readonly string[] {
+  const found: string[] = [];
+  const queue = below(join(repository, 'modules'));
+  for (let index = 0; index < queue.length && index < maxRepositories; index++) {
+    const folder = queue[index] ?? '';
+    const isRepository = namesIn(folder).some((name) => marks.has(name));
+    if (isRepository) found.push(folder);
+    queue.push(...below(isRepository ? join(folder, 'modules') : folder));
+  }
   return found;
 }
 
-function visit(workspace: string, path: string, found: Map<string, string>): void {
-  const stats = statsOf(join(workspace, path));
-  if (!stats || found.size >= maxEntries) return;
+function below(folder: string): string[] {
+  return namesIn(folder).map((name) => join(folder, name));
+}
+
+/** Looks at what programs would obey in a workspace; the function that a look returns looks again and gives what is new
+ *  or other than it was: relative paths in order. Not in the home directory, where these folders hold what such programs,
+ *  ours too, write all the time. */
+export function createAutoRunWatch(): (workspace: string) => () => readonly string[] {
+  const scans = new Map<string, () => ReadonlyMap<string, Found>>();
+  return (workspace) => {
+    if (workspace === homedir()) return () => [];
+    const scan = scans.get(workspace) ?? createFolderScan(workspace, found);
+    scans.set(workspace, scan);
+    const before = look(workspace, scan());
+    return () => {
+      const changed = [...look(workspace, scan())].filter(([path, state]) => before.get(path) !== state);
+      return changed.map(([path]) => path).toSorted();
+    };
+  };
+}
+
+interface Found { readonly places: readonly ObeyedPlace[]; readonly repositories: readonly RepositoryPlace[] }
+
+function found(folder: string, entries: readonly Dirent[]): Found {
+  return { places: obeyedPlaces(folder, entries), repositories: repositoryOf(folder, entries) };
+}
+
+function look(workspace: string, folders: ReadonlyMap<string, Found>): ReadonlyMap<string, string> {
+  const states = new Map<string, string>();
+  for (const { places, repositories } of folders.values()) {
+    const all = [...repositories.flatMap(placesOfRepository), ...places];
+    for (const path of all.flatMap(pathsAt)) visit(path, workspace, states);
+  }
+  return states;
+}
+
+function visit(path: string, workspace: string, states: Map<string, string>): void {
+  const stats = statsOf(path);
+  if (!stats || states.size >= maxEntries) return;
   if (!stats.isDirectory()) {
-    found.set(path, `${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`);
+    states.set(path.slice(workspace.length + 1), `${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`);
     return;
   }
-  for (const name of namesIn(join(workspace, path))) if (!name.endsWith('.sample')) visit(workspace, `${path}/${name}`, found);
+  for (const name of namesIn(path)) if (!name.endsWith('.sample')) visit(join(path, name), workspace, states);
 }
 
 function statsOf(path: string): Stats | undefined {

@@ -3,7 +3,7 @@ import { outputOfParts } from '../core/envelope.js';
 import type { Json } from '../core/json.js';
 import type { StreamMask } from '../core/stream-mask.js';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
-import { watchAutoRunFiles } from './auto-run-files.js';
+import { createAutoRunWatch } from './auto-run-files.js';
 import { describeCall } from './describe-call.js';
 import { fileFailure, FileRefusal } from './files/file-error.js';
 import { createOutputCollector, type CollectedOutput } from './output-collector.js';
@@ -35,6 +35,7 @@ const maxTotalBytes = 256 * 1024 * 1024;
 const maxArgumentBytes = 120 * 1024;
 
 export function bashTool(options: BashOptions): Tool {
+  const watch = createAutoRunWatch();
   const environments = new Map<boolean, Record<string, string>>();
   // Made once: to read one's own environment takes Node a system call's time for each name.
   const env = (readsOnly: boolean): Record<string, string> => {
@@ -62,7 +63,11 @@ export function bashTool(options: BashOptions): Tool {
       if (command.includes('\0')) return { argument: 'command', problem: 'holds a NUL character', expected: 'a command without it' };
       return pathProblem('workdir', workdir);
     },
-    run: (args, ctx) => runCommand(args as unknown as BashArgs, ctx, options, env(ctx.readsOnly === true)),
+    async run(args, ctx) {
+      const newAutoRunFiles = ctx.sandbox === 'read-only' || ctx.readsOnly === true ? () => [] : watch(ctx.cwd);
+      const outcome = await runCommand(args as unknown as BashArgs, ctx, options, env(ctx.readsOnly === true));
+      return warned(outcome, newAutoRunFiles());
+    },
   };
 }
 
@@ -76,14 +81,13 @@ async function runCommand(args: BashArgs, ctx: ToolContext, options: BashOptions
   const timeoutMs = Math.min((args.timeout_seconds ?? options.timeoutS) * 1000, ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY);
   const collector = createOutputCollector(ctx.limits.maxOutputBytes);
   const progress = createProgressStream(collector, (chunk) => { ctx.progress(chunk); }, options.outputMask?.());
-  const newAutoRunFiles = ctx.sandbox === 'read-only' || ctx.readsOnly === true ? () => [] : watchAutoRunFiles(ctx.cwd);
   const result = await options.processes.run({
     ...shellCommand(args.command, options.shell), cwd: workdir, env,
     sandbox: ctx.sandbox, signal: ctx.signal, timeoutMs, maxTotalBytes, joined: true,
     onOutput(chunk) { collector.add(chunk); progress.moved(); },
   });
   progress.end();
-  return warned(outcome(result, collector.collected(), timeoutMs), newAutoRunFiles());
+  return outcome(result, collector.collected(), timeoutMs);
 }
 
 const maxNamed = 20;

@@ -167,6 +167,42 @@ test.skipIf(!bubblewrapWorks).each(accounts)('a confined script can open its own
   expect(results.map(({ text }) => text)).toEqual(['1\n2\n3\n3\n', '1\n2\n3\n3\n']);
 });
 
+/** Everyday git, each line a call of its own. */
+const everydayGit: readonly string[] = [
+  'git init -q -b main && git config user.name ann && git config user.email ann@example.com', 'git add .', 'git commit -qm one',
+  'git branch topic', 'git checkout -q topic', 'echo two > two.txt && git add . && git commit -qm two', 'git checkout -q main',
+  'echo three > three.txt && git add . && git commit -qm three', 'git merge -q --no-edit topic', 'git tag v1', 'git log --oneline', 'git diff HEAD~1',
+  'echo x >> two.txt && git stash -q && git stash pop -q && git diff --quiet; git checkout -q -- two.txt',
+  'git checkout -q -b later HEAD~1 && echo four > four.txt && git add . && git commit -qm four', 'git rebase -q main', 'git cherry-pick --no-commit topic && git reset -q --hard',
+  'git checkout -q -b clash v1~2 && echo other > three.txt && git add . && git commit -qm clash; git rebase main; git status | grep -q rebase',
+  'echo both > three.txt && git add . && GIT_EDITOR=true git rebase --continue', 'git gc -q', 'git worktree add -q .trees/x && git -C .trees/x status --short && git -C .trees/x log --oneline',
+  'git mv two.txt 2.txt && git commit -qam moved', 'git fsck', 'git branch -D later', 'test -z "$(git status --porcelain -- readable.txt)"',
+];
+
+test.skipIf(!bubblewrapWorks).each(accounts)('everyday git goes on working in the sandbox, as $name', async (account) => {
+  const place = makePlace(account);
+  rmSync(join(place.workspace, '.git'), { recursive: true });
+  writeFileSync(join(place.workspace, '.gitignore'), '.env*\n.trees\n');
+  const results = await processes.run({ ...place, commands: everydayGit.map((command) => ({ command })) }, account);
+  expect(results.filter(({ result }) => result.exitCode !== 0)).toEqual([]);
+});
+
+test.skipIf(!bubblewrapWorks).each(accounts)('what git and package managers obey later cannot be written, as $name', async (account) => {
+  const place = makePlace(account);
+  const guarded = [
+    '.git/config', '.git/hooks/pre-commit.sample', '.git/info/attributes', '.git/objects/info/alternates', '.git/commondir', '.git/modules/lib/config', '.git/modules/lib/hooks/post-merge', '.git/modules/a/b/config.worktree',
+    '.git/worktrees/x/commondir', '.git/worktrees/x/gitdir', 'sub/.git/config', '.npmrc', '.yarnrc.yml', '.cargo/config.toml', 'Jenkinsfile',
+  ];
+  for (const path of [...guarded, '.git/modules/lib/HEAD', '.git/modules/a/b/HEAD']) {
+    mkdirSync(dirname(join(place.workspace, path)), { recursive: true });
+    writeFileSync(join(place.workspace, path), 'untouched');
+  }
+  for (const path of ['.', ...readdirSync(place.workspace, { recursive: true, encoding: 'utf8' })]) if (!path.endsWith('link.txt')) chownSync(join(place.workspace, path), account.uid, account.gid);
+  const attempts = guarded.map((path) => `(echo x > ${path}) 2>/dev/null; rm -f ${path}; mv new ${path}; d=$(dirname ${path}); mv $d $d.old; rm -rf $d; mv .git .old; mv sub s; cp -r .old .git`);
+  await processes.run({ ...place, commands: ['touch new', ...attempts].map((command) => ({ command })) }, account);
+  expect(guarded.filter((path) => readFileSync(join(place.workspace, path), 'utf8') !== 'untouched')).toEqual([]);
+});
+
 const rootIsCounted = accounts.length === 1 || processLimitFile(512) !== null;
 test.skipIf(!bubblewrapWorks).each(accounts.filter(({ uid }) => uid !== 0 || rootIsCounted))('a command that goes on forking is stopped at 512 processes, as $name', async (account) => {
   const command = `perl -e 'for ($count = 0; $count < 1000; $count++) { $id = fork; last unless defined $id; if ($id == 0) { sleep 60; exit } } print $count'`;

@@ -1,6 +1,9 @@
-import { lstatSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { lstatSync, realpathSync, statSync, type Dirent } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { autoRunPlaces } from '../auto-run-files.js';
+import {
+  obeyedPlaces, pathsAt, placesOfRepository, repositoryOf, type ObeyedPlace, type RepositoryPlace,
+} from '../auto-run-files.js';
+import { createFolderScan } from '../folder-scan.js';
 import { isWithin } from './sandbox-folders.js';
 
 /** What of the workspace is not simply writable. Absolute paths of what exists, parents before children. */
@@ -19,68 +22,46 @@ export interface GuardOptions {
   readonly isSecret: (path: string) => boolean;
 }
 
-interface Folder { readonly changedAt: number; readonly settled: boolean; readonly folders: readonly string[]; readonly secrets: readonly string[]; readonly fixed: readonly string[] }
+interface Found {
+  readonly secrets: readonly string[];
+  readonly places: readonly ObeyedPlace[];
+  readonly repositories: readonly RepositoryPlace[];
+}
 
-const skippedFolders = new Set(['node_modules', '.git']);
-const maxFolders = 1000;
 const maxHidden = 200;
-/** A folder that changed this shortly before it was read may change again without another time stamp. */
-const settleMs = 50;
 
-/** Looks through the workspace, breadth first and up to 1,000 folders, for what has to be guarded. The first look reads them all, later ones read what changed (by the kernel's change
- *  time, which no program can set). Throws where there are more secret files than can be hidden. */
+/** Looks through the workspace for what has to be guarded. Throws where there are more secret files than can be hidden. */
 export function createGuardScan(options: GuardOptions): () => Guards {
-  let known = new Map<string, Folder>();
+  const { workspace } = options;
+  const scan = createFolderScan(workspace, (path, entries): Found => ({
+    secrets: secretsIn(path, entries, options),
+    places: path === workspace ? obeyedPlaces(path, entries) : [],
+    repositories: repositoryOf(path, entries).filter(({ kind }) => kind !== 'itself' || path === workspace),
+  }));
   return () => {
-    const seen = new Map<string, Folder>();
-    const queue = [options.workspace];
-    for (let index = 0; index < queue.length && seen.size < maxFolders; index++) {
-      const path = queue[index] ?? '';
-      const folder = look(path, known.get(path), options);
-      if (!folder) continue;
-      seen.set(path, folder);
-      queue.push(...folder.folders);
-    }
-    known = seen;
-    const folders = [...seen.values()];
+    const folders = [...scan().values()];
     const hidden = folders.flatMap((folder) => folder.secrets);
     if (hidden.length > maxHidden) throw new Error(`the workspace has more than ${maxHidden} secret files, and the sandbox cannot hide them all; narrow fs.deny`);
-    const fixed = [...folders.flatMap((folder) => folder.fixed), ...autoRunPlaces.map((name) => join(options.workspace, name))].filter(isPlain);
-    return { hidden, fixed, held: heldFolders([...hidden, ...fixed], options.workspace) };
+    const places = folders.flatMap((folder) => [...folder.places, ...folder.repositories.flatMap(placesOfRepository)]);
+    const obeyed = places.filter(({ everyday }) => !everyday).flatMap(pathsAt);
+    const fixed = obeyed.filter((path) => isPlain(path) && !hidden.includes(path));
+    return { hidden, fixed, held: heldFolders([...hidden, ...fixed], workspace) };
   };
 }
 
-function look(path: string, known: Folder | undefined, options: GuardOptions): Folder | null {
-  const now = Date.now();
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (!stat?.isDirectory()) return null;
-  if (known?.settled && known.changedAt === stat.ctimeMs) return known;
-  try {
-    return { ...contents(path, options), changedAt: stat.ctimeMs, settled: now - stat.ctimeMs > settleMs };
-  } catch {
-    return null; // not readable for us, and so not for a command
-  }
-}
-
-function contents(path: string, { isSecret, workspace }: GuardOptions): Pick<Folder, 'folders' | 'secrets' | 'fixed'> {
-  const entries = readdirSync(path, { withFileTypes: true });
+function secretsIn(path: string, entries: readonly Dirent[], { isSecret, workspace }: GuardOptions): readonly string[] {
   const isSecretName = (name: string): boolean => isEnvironmentFile(name) || isSecret(join(path, name));
-  const links = entries.filter((entry) => entry.isSymbolicLink() && isSecretName(entry.name)).flatMap((entry) => linked(join(path, entry.name), workspace));
-  const git = entries.find((entry) => entry.name === '.git');
-  return {
-    folders: entries.filter((entry) => entry.isDirectory() && !skippedFolders.has(entry.name)).map((entry) => join(path, entry.name)),
-    secrets: [...entries.filter((entry) => entry.isFile() && isSecretName(entry.name)).map((entry) => join(path, entry.name)), ...links],
-    fixed: git === undefined ? [] : gitFiles(join(path, '.git'), git.isDirectory()),
-  };
+  const named = entries.filter(({ name }) => isSecretName(name));
+  return named.flatMap((entry) => {
+    const file = join(path, entry.name);
+    if (entry.isSymbolicLink()) return linked(file, workspace);
+    return entry.isFile() ? [file] : [];
+  });
 }
 
 /** `.env`, `.env.local`, `.envrc`; not the examples that are meant to be read. */
 function isEnvironmentFile(name: string): boolean {
   return name.startsWith('.env') && !/\.(?:example|sample|template|dist|defaults)$/.test(name);
-}
-
-function gitFiles(path: string, isFolder: boolean): readonly string[] {
-  return isFolder ? ['config', 'config.worktree', 'hooks'].map((name) => join(path, name)) : [path];
 }
 
 /** A link cannot be covered: its target is, where it lies in the workspace. Elsewhere it is out of sight anyway. */
