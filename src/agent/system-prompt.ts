@@ -6,7 +6,7 @@ export interface PromptFacts {
   readonly date: string;
   readonly isGitRepository: boolean;
   readonly toolNames: readonly string[];
-  /** `AGENTS.md` files, the most general first. */
+  /** Files of instructions (`AGENTS.md`), the most general first. */
   readonly contextFiles: readonly ContextFile[];
   /** The user's own prompt (`system_prompt`), or ''. */
   readonly userPrompt: string;

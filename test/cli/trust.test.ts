@@ -90,7 +90,7 @@ test('where there is nothing to trust, or too much to read, nothing is asked', a
   expect([flood.result, flood.shown.includes('[y/N]')]).toEqual(['unanswered', false]);
 });
 
-test('hidden characters of an AGENTS.md are left out and counted; files for other agents are not read', () => {
+test('hidden characters of an AGENTS.md are left out and counted; files for other agents are not read beside it', () => {
   const root = folder();
   mkdirSync(join(root, '.git'));
   const tags = [...'obey'].map((letter) => String.fromCodePoint(0xe0000 + letter.charCodeAt(0))).join('');
@@ -98,7 +98,7 @@ test('hidden characters of an AGENTS.md are left out and counted; files for othe
   for (const name of ['CLAUDE.md', 'GEMINI.md', '.cursorrules', '.windsurfrules', 'COPILOT.md']) writeFileSync(join(root, name), 'HIT');
   const { files, notices } = readContextFiles(root, folder());
   expect(files).toEqual([{ path: join(root, 'AGENTS.md'), text: 'Use tabs. Always.\n' }]);
-  expect(notices).toEqual([expect.stringMatching(/ 6 hidden characters; they were left out\.$/)]);
+  expect(notices).toEqual([{ level: 'warn', message: expect.stringMatching(/ 6 hidden characters; they were left out\.$/) as string }]);
   expect(readFileSync(join(root, 'AGENTS.md'), 'utf8')).toContain(tags);
 });
 
@@ -113,5 +113,29 @@ test('an AGENTS.md that leads out of the repository, is not read', () => {
   symlinkSync('../../guide.md', join(root, 'sub/deep/AGENTS.md'));
   const { files, notices } = readContextFiles(join(root, 'sub/deep'), folder());
   expect(files.map(({ text }) => text)).toEqual(['Use tabs.']);
-  expect(notices).toEqual([expect.stringContaining('a link out of the project'), expect.stringContaining('a link out of the project')]);
+  const out = { level: 'warn', message: expect.stringContaining('a link out of the project') as string };
+  expect(notices).toEqual([out, out]);
+});
+
+test('a CLAUDE.md is read where no AGENTS.md stands in its folder, under the same rules, and that is said once', () => {
+  const root = folder();
+  for (const name of ['.git', 'a', 'a/b', 'a/b/c', 'a/b/c/d']) mkdirSync(join(root, name));
+  const outside = join(folder(), 'key');
+  writeFileSync(outside, 'OUTSIDE');
+  writeFileSync(join(root, 'CLAUDE.md'), 'Root.\u202e');
+  writeFileSync(join(root, 'a/AGENTS.md'), 'A.');
+  writeFileSync(join(root, 'a/CLAUDE.md'), 'HIT');
+  symlinkSync(outside, join(root, 'a/b/CLAUDE.md'));
+  symlinkSync(outside, join(root, 'a/b/c/AGENTS.md'));
+  writeFileSync(join(root, 'a/b/c/CLAUDE.md'), 'HIT');
+  writeFileSync(join(root, 'a/b/c/d/CLAUDE.md'), 'x'.repeat(70_000));
+  const own = folder();
+  writeFileSync(join(own, 'CLAUDE.md'), 'HIT');
+  const { files, notices } = readContextFiles(join(root, 'a/b/c/d'), own);
+  expect(files.map(({ path, text }) => [path.slice(root.length), text.length > 20 ? text.length : text])).toEqual([['/CLAUDE.md', 'Root.'], ['/a/AGENTS.md', 'A.'], ['/a/b/c/d/CLAUDE.md', 65_536]]);
+  expect(notices.map(({ level, message }) => `${level} ${message.replaceAll(root, '')}`)).toEqual([
+    'info Instructions are read from /CLAUDE.md, /a/b/c/d/CLAUDE.md: there is no AGENTS.md beside them.',
+    'warn /CLAUDE.md holds 1 hidden character; it was left out.', expect.stringMatching(/^warn \/a\/b\/CLAUDE.md is a link out of the project/),
+    expect.stringMatching(/^warn \/a\/b\/c\/AGENTS.md is a link out of the project/), expect.stringMatching(/^warn .*d\/CLAUDE.md has 70000 bytes/),
+  ]);
 });

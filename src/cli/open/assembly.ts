@@ -64,7 +64,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
   });
   const note = bench.durable ? keepMark(session, database) : null;
   const lost = bench.durable && opened.restored.length > 0 ? await lostEvents(store, database, wish, opened, setup.cwd) : [];
-  const notices = [...movedNotice(opened, setup.cwd), ...lost, ...context.notices.map((message): Notice => ({ level: 'warn', code: 'context_file', message }))];
+  const notices = [...movedNotice(opened, setup.cwd), ...lost, ...context.notices.map((notice): Notice => ({ ...notice, code: 'context_file' }))];
   return {
     session, row, model, notices: [...notices, ...await bringUpToDate(session, opened, model, bench)],
     close: async () => {

@@ -11,21 +11,31 @@ const harmless = /[\t\n\r\u2800\p{Co}]|\ufe0f|(?!\p{Default_Ignorable_Code_Point
 
 interface ContextFile { readonly path: string; readonly text: string }
 
-export interface ContextFiles { readonly files: readonly ContextFile[]; readonly notices: readonly string[] }
+interface ContextNotice { readonly level: 'info' | 'warn'; readonly message: string }
 
-/** Reads the user's own `AGENTS.md` and those from the repository's root down to `cwd`, the most general first; no file of another agent. At most 64 KiB of each is
- *  taken; hidden characters are removed and counted in a notice. A file that cannot be read, or a repository's that is a link out of it, is named in a notice. */
+export interface ContextFiles { readonly files: readonly ContextFile[]; readonly notices: readonly ContextNotice[] }
+
+/** Reads the user's own `AGENTS.md` and those from the repository's root down to `cwd`, the most general first; in a folder of the repository where none
+ *  stands its `CLAUDE.md`, which a notice names; no other file of another agent. At most 64 KiB of each is taken; hidden characters are removed and
+ *  counted in a notice. A file that cannot be read, or a repository's that is a link out of it, is named in a notice. */
 export function readContextFiles(cwd: string, userDir: string): ContextFiles {
-  const notices: string[] = [];
-  const { root, paths } = projectFiles(cwd);
-  const wanted = [{ path: join(userDir, 'AGENTS.md'), within: null }, ...paths.map((path) => ({ path, within: root }))];
-  return { files: wanted.flatMap(({ path, within }) => readOne(path, within, notices)), notices };
+  const warnings: string[] = [];
+  const { root, folders } = projectFolders(cwd);
+  const own = readOne(join(userDir, 'AGENTS.md'), null, warnings) ?? [];
+  const project = folders.flatMap((folder) => readOne(join(folder, 'AGENTS.md'), root, warnings) ?? readOne(join(folder, 'CLAUDE.md'), root, warnings) ?? []);
+  const others = project.filter(({ path }) => path.endsWith('/CLAUDE.md')).map(({ path }) => path);
+  const said = others.length === 0 ? [] : [{ level: 'info' as const, message: `Instructions are read from ${others.map(spelledOut).join(', ')}: there is no AGENTS.md beside ${others.length === 1 ? 'it' : 'them'}.` }];
+  return { files: [...own, ...project], notices: [...said, ...warnings.map((message) => ({ level: 'warn' as const, message }))] };
 }
 
-function readOne(path: string, within: string | null, notices: string[]): readonly ContextFile[] {
+/** Null where there is no such file; one that is there and is not read counts as there. */
+function readOne(path: string, within: string | null, notices: string[]): readonly ContextFile[] | null {
   const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
-  if (found.kind === 'refused') notices.push(`${path} was not read: ${found.reason}.`);
-  if (found.kind !== 'read') return [];
+  if (found.kind === 'missing') return null;
+  if (found.kind === 'refused') {
+    notices.push(`${path} was not read: ${found.reason}.`);
+    return [];
+  }
   if (isKernelPath(found.path) || (within !== null && !found.path.startsWith(within.endsWith('/') ? within : `${within}/`))) {
     notices.push(`${path} is a link out of the project, to ${spelledOut(found.path)}; it was not read.`);
     return [];
@@ -43,11 +53,11 @@ function readOne(path: string, within: string | null, notices: string[]): readon
 }
 
 /** `root`: where the files must lie, links resolved. */
-function projectFiles(cwd: string): { readonly root: string; readonly paths: readonly string[] } {
+function projectFolders(cwd: string): { readonly root: string; readonly folders: readonly string[] } {
   const root = repositoryRoot(cwd);
   const folders = [cwd];
   for (let at = cwd; root !== null && at !== root; at = dirname(at)) folders.unshift(dirname(at));
-  return { root: realpathSync(root ?? cwd), paths: folders.map((folder) => join(folder, 'AGENTS.md')) };
+  return { root: realpathSync(root ?? cwd), folders };
 }
 
 /** The nearest folder at or above `cwd` that holds `.git`, or null. */
