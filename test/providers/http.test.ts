@@ -161,6 +161,24 @@ test('a reader that stops listening closes the connection', async () => {
   expect(server.requests.length).toBe(1);
 });
 
+test('a whole JSON answer behind much white space is read, in one piece and in many', async () => {
+  const body = JSON.stringify({ choices: [{ index: 0, message: { content: 'Hello' }, finish_reason: 'stop' }] });
+  for (const before of ['\n'.repeat(200), ' \r\n\t'.repeat(5000)]) {
+    for (const stream of [[{ data: before + body }], [{ data: before }, { data: body }]]) {
+      const server = await serve({ status: 200, headers: { 'content-type': 'application/json' }, stream });
+      const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), hello, 'openai-chat');
+      expect([heard.text, heard.stop, server.requests.length]).toEqual(['Hello', 'stop', 1]);
+    }
+  }
+});
+
+test('a status that means an empty answer is not asked for again', async () => {
+  const server = await serve({ status: 204 });
+  const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), hello, 'openai-chat');
+  expect([heard.fault?.code, heard.fault?.status, server.requests.length]).toEqual(['protocol', 204, 1]);
+  expect(heard.fault?.message).toContain('204');
+});
+
 test('compressed streams are read', async () => {
   const { gzipSync } = await import('node:zlib');
   const body = gzipSync(Buffer.from(`${event({ content: 'Hello' })}${event({}, 'stop')}data: [DONE]\n\n`));

@@ -55,18 +55,35 @@ test.each([
 test('the vendor\'s own sentence is shown, on one line, cut, without keys', () => {
   expect(fault(401, openai('Incorrect API key provided: sk-abc123SECRETxyz.'))).toMatchObject({ message: expect.not.stringContaining('SECRET') as string });
   expect(fault(400, openai('token eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc refused')).message).not.toContain('eyJ');
-  expect(fault(502, '<html><title>502\u001b[2J Bad Gateway</title>\u001b[2J</html>').message).toBe('The server answered with a web page: 502 [2J Bad Gateway');
+  expect(fault(502, '<html><title>502\u001b[2J Bad Gateway</title>\u001b[2J</html>').message).toBe('The server answered 502 with a web page: 502 [2J Bad Gateway');
   expect(fault(400, openai(`a\nb\u001b]0;x\u0007${'y'.repeat(500)}`)).message).toMatch(/^a b \]0;x y+…$/);
   expect(fault(400, openai('z'.repeat(500))).message).toHaveLength(300);
   expect(fault(503, '')).toEqual({ code: 'network', message: 'The server answered 503.', status: 503 });
   expect(fault(400, '{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\\"error\\":{\\"message\\":\\"bad schema\\"}}"}}}').message).toBe('Provider returned error: bad schema');
+  expect(fault(500, '<html>oops</html>').message).toBe('The server answered 500 with a web page.');
   for (const body of ['{"error":"no model"}', '{"message":"no model"}', '{"detail":"no model"}', 'no model', '[{"error":{"message":"no model"}}]']) expect(fault(400, body).message).toBe('no model');
+});
+
+test('an overflow that only its type names is one', () => {
+  const body = '{"error":{"message":"The total length of all messages is too long.","type":"too_many_prompt_tokens","code":400}}';
+  expect(fault(400, body)).toMatchObject({ code: 'context_overflow', message: 'The total length of all messages is too long.' });
+});
+
+test('a proxy that asks for a password is said as that', () => {
+  const { code, message, hint } = fault(407, '<html>Proxy Authentication Required</html>');
+  expect({ code, message, hint }).toEqual({ code: 'network', message: expect.stringMatching(/proxy.*407/) as string, hint: expect.stringContaining('HTTPS_PROXY') as string });
 });
 
 test('odd bodies never throw', () => {
   for (const body of ['null', '5', '[]', '{}', '{"error":null}', '{"error":{}}', '{"error":[]}', '{"error":{"message":5}}', '{"error":{"error":{"error":{"error":{"error":{"error":"deep"}}}}}}', '\u0000']) {
     expect(fault(500, body)).toMatchObject({ code: 'network', status: 500 });
   }
+});
+
+test.each(['messages', 'responses'] as const)('an error event whose fields lie flat keeps its message: %s', (wire) => {
+  const data = '{"code":500,"message":"The model produced output that does not match","type":"server_error"}';
+  const [chunk] = wires[wire]!.decoder().push({ event: 'error', data });
+  expect(chunk).toMatchObject({ type: 'fault', fault: { code: 'network', message: 'The model produced output that does not match', status: 500 } });
 });
 
 test('an error inside a stream is retried only where that can help', () => {

@@ -136,6 +136,44 @@ test('endless text and endless arguments are given up at 8 MiB', () => {
   }
 });
 
+/** What a wire makes of these events, as data. */
+function play(wire: 'chat' | 'messages' | 'responses', ...events: readonly object[]): Decoded {
+  const decoder = wires[wire]!.decoder();
+  return fold([...events.flatMap((event) => decoder.push({ event: '', data: JSON.stringify(event) })), ...decoder.end()]);
+}
+const chat = (delta: object, finish: string | null = null): object => ({ choices: [{ index: 0, delta, finish_reason: finish }] });
+
+test('an empty legacy function_call beside tool_calls is no call', () => {
+  const made = { id: 'call_a', type: 'function', function: { name: 'glob', arguments: '{}' } };
+  for (const old of [{ name: '', arguments: '' }, { name: null, arguments: null }, {}]) {
+    expect(play('chat', chat({ tool_calls: [made], function_call: old }), chat({}, 'tool_calls')).calls).toEqual([{ id: 'call_a', name: 'glob', arguments: '{}' }]);
+    expect(fold(wires.chat!.decodeBody({ choices: [{ message: { tool_calls: [made], function_call: old }, finish_reason: 'tool_calls' }] } as Json)).calls).toHaveLength(1);
+  }
+});
+
+test('content in parts: only a list is thinking, and only in a part of that type', () => {
+  const hm = [{ type: 'text', text: 'Hm.' }];
+  const parts = [{ type: 'thinking', thinking: 'no list' }, { type: 'reference', thinking: hm }, { type: 'thinking', thinking: hm }, { type: 'text', text: 'Hi' }];
+  expect(play('chat', chat({ content: parts }), chat({}, 'stop'))).toMatchObject({ text: 'Hi', reasoning: 'Hm.', stop: 'stop' });
+});
+
+test('Responses: a delta that is no text says nothing, and does not stand for the answer that came whole', () => {
+  const output = [{ type: 'message', id: 'm1', content: [{ type: 'output_text', text: 'Hello' }] }];
+  const completed = { type: 'response.completed', response: { status: 'completed', output } };
+  for (const delta of ['', null, 5, { text: 'x' }]) {
+    expect(play('responses', { type: 'response.output_text.delta', item_id: 'm0', delta }, completed), JSON.stringify(delta)).toMatchObject({ text: 'Hello', stop: 'stop' });
+  }
+});
+
+test('Responses: a message without text takes no place between reasoning and calls; one with text does, with its phase', () => {
+  const call = { type: 'function_call', id: 'f', call_id: 'c', name: 'glob', arguments: '{}' };
+  const message = (text: string, phase?: unknown): object => ({ type: 'message', id: `m${text}`, content: [{ type: 'output_text', text }], ...(phase === undefined ? {} : { phase }) });
+  const kept = (said: object): readonly unknown[] => play('responses', { type: 'response.completed', response: { status: 'completed', output: [call, reasoningItem, said] } }).kept;
+  expect(kept(message(''))).toEqual([{ type: 'layout_call' }, reasoningItem]);
+  expect(kept(message('Hi', 5))).toEqual([{ type: 'layout_call' }, reasoningItem, { type: 'layout_text', units: 2 }]);
+  expect(kept(message('Hi', 'commentary'))).toEqual([{ type: 'layout_call' }, reasoningItem, { type: 'layout_text', units: 2, phase: 'commentary' }]);
+});
+
 test('nothing is given after an end or a fault', () => {
   for (const wire of Object.values(wires)) {
     const decoder = wire.decoder();

@@ -27,6 +27,7 @@ export type Outcome = { readonly complete: true } | { readonly complete: false; 
  *  unfinished one can run. Throws an `HttpFailure` where the connection breaks. */
 export async function* readAnswer(answer: Answer, reader: AnswerReader): AsyncGenerator<ModelChunk, Outcome> {
   if (answer.status < 200 || answer.status > 299) return { complete: false, failed: await refused(answer, reader) };
+  if (answer.status === 204 || answer.status === 205) return { complete: false, failed: nothingInIt(answer, reader) };
   const gate = createGate(reader);
   for await (const chunks of wireChunks(answer, reader)) {
     for (const chunk of chunks) {
@@ -78,6 +79,13 @@ async function refused(answer: Answer, reader: AnswerReader): Promise<Failed> {
   const fault = reader.wire.fault(status, await readText(answer.body, maxErrorBytes));
   const wait = retryAfterMs(headers, reader.now());
   return { fault: { status, ...fault }, retryable: isRetryableAnswer(status, headers, fault), ...(wait === undefined ? {} : { retryAfterMs: wait }) };
+}
+
+/** An answer that says by its status that it is empty will be empty again. */
+function nothingInIt(answer: Answer, { host }: AnswerReader): Failed {
+  answer.body.destroy();
+  const { status } = answer;
+  return { fault: { code: 'protocol', message: `${host} answered ${status}, which is an answer without a body`, hint: 'check the base URL', status }, retryable: false };
 }
 
 function redirectTarget(location: string | undefined): string {
@@ -137,7 +145,8 @@ async function* untilBroken(body: Answer['body'], broken: { error?: unknown }): 
 
 /** What a body is, by its first bytes rather than by what the server calls it. Throws for a web page. */
 function sniff(chunk: Uint8Array, contentType: string, host: string): 'unknown' | 'events' | 'json' {
-  const start = new TextDecoder().decode(chunk.subarray(0, 64)).trimStart();
+  const first = chunk.findIndex((byte) => byte !== 32 && (byte < 9 || byte > 13));
+  const start = first < 0 ? '' : new TextDecoder().decode(chunk.subarray(first, first + 64)).trimStart();
   if (start === '') return 'unknown';
   if (start.startsWith('{') || start.startsWith('[')) return 'json';
   if (start.startsWith('<') || contentType.startsWith('text/html')) {

@@ -89,7 +89,9 @@ class ChatStream implements StreamDecoder {
       this.#answer.say('text', delta.refusal);
     }
     if (Array.isArray(delta.tool_calls)) for (const piece of delta.tool_calls as readonly unknown[]) this.#answer.countArguments(this.#calls.add(piece));
-    if (isRecord(delta.function_call)) this.#answer.countArguments(this.#calls.add({ index: 0, function: delta.function_call }));
+    // Some servers send an empty one beside `tool_calls` (Snowflake).
+    const { function_call: old } = delta;
+    if (isRecord(old) && (old.name || old.arguments)) this.#answer.countArguments(this.#calls.add({ index: 0, function: old }));
   }
 
   /** Content as parts (Mistral): text, or thinking that itself has parts. */

@@ -25,7 +25,8 @@ class ResponsesStream implements StreamDecoder {
   push({ event, data }: ServerEvent): readonly WireChunk[] {
     if (this.#answer.ended || data === '' || data === '[DONE]') return [];
     const value = parseData(data);
-    if (isRecord(value)) this.#event(typeof value.type === 'string' ? value.type : event, value);
+    // In an error event `type` may be the error's own (llama-server).
+    if (isRecord(value)) this.#event(event !== 'error' && typeof value.type === 'string' ? value.type : event, value);
     else if (value === undefined) this.#answer.incomplete('an event of the stream is broken');
     return this.#answer.take();
   }

@@ -5,7 +5,7 @@ const overflow = new RegExp([
   'exceed[^.]{0,40}context (?:window|length|limit|size)', 'prompt is too long', 'prompt too long', 'input is too long', 'input is too large',
   'input (?:token count|length)[^.]{0,40}exceed', 'input tokens? exceed', 'maximum prompt length is', 'exceeded model token limit', 'too large for model with',
   'reduce the length of', 'prompt exceeds max length', 'range of input length should be', 'exceed max message tokens', 'greater than the context length',
-  'when context the overflows', 'too many (?:input )?tokens', 'input token count', 'max_new_tokens.{0,20}must be <=',
+  'when context the overflows', 'too[ _]many[ _](?:(?:input|prompt)[ _])?tokens', 'input token count', 'max_new_tokens.{0,20}must be <=',
 ].join('|'), 'i');
 
 const quota = new RegExp([

@@ -11,7 +11,8 @@ interface ErrorFacts { readonly status?: number; readonly type: string; readonly
 /** Reads the body of a non-2xx answer (or of a 200 that is not an answer at all). The message is the vendor's own sentence on one line, at most
  *  300 characters, keys masked. Source: contracts 5 and 8. */
 export function httpFault(status: number, body: string): Fault {
-  const facts = { ...readBody(body), status };
+  const facts = { ...readBody(body, status), status };
+  if (status === 407) return { ...proxyFault, status };
   return { ...fault(classify(facts), facts.message || `The server answered ${status}.`), status };
 }
 
@@ -31,20 +32,25 @@ export function fault(code: FaultCode, message: string): Fault {
   return { code, message: quoteServer(message, [], maxMessage), ...(hint === undefined ? {} : { hint }) };
 }
 
+const proxyFault: Fault = {
+  code: 'network', message: 'The proxy asks for a user name and a password (407).',
+  hint: 'Put them into the address of the proxy: HTTPS_PROXY=http://user:password@host:port.',
+};
+
 const hints: { readonly [K in FaultCode]?: string } = {
   auth: 'Check the API key of this provider.',
   quota: 'Add credit at the provider, or choose another model.',
   context_overflow: 'Start a new session, or choose a model with a larger context window.',
 };
 
-function readBody(body: string): ErrorFacts {
+function readBody(body: string, status: number): ErrorFacts {
   const text = body.trim();
   try {
     return readError(JSON.parse(text) as unknown, 0);
   } catch {
     if (!text.startsWith('<')) return { type: '', code: '', message: text };
     const title = /<title[^>]*>([^<]*)/i.exec(text)?.[1]?.trim() ?? '';
-    return { type: '', code: '', message: title === '' ? 'The server answered with a web page.' : `The server answered with a web page: ${title}` };
+    return { type: '', code: '', message: `The server answered ${status} with a web page${title === '' ? '.' : `: ${title}`}` };
   }
 }
 
