@@ -30,6 +30,24 @@ test('requests to other machines go through the proxy of the environment', async
   expect([heard.text, tunnels, server.requests[0]?.headers.authorization]).toEqual(['Hello', ['api.example:80'], `Bearer ${testKey}`]);
 });
 
+test('a proxy that asks for a password is said as that, for a tunnel too, and not asked again', async () => {
+  let asked = 0;
+  const proxy = createServer().on('connect', (_request, socket) => {
+    asked++;
+    socket.end('HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\ncontent-length: 0\r\n\r\n');
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  const env = { https_proxy: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}` };
+  const provider = testProvider(testEndpoint('openai-chat', 'https://api.example/v1'), {}, { env });
+  const { fault } = await listen(provider, hello, 'openai-chat');
+  provider.close();
+  proxy.closeAllConnections();
+  proxy.close();
+  expect([fault?.code, fault?.hint, asked]).toEqual(['network', expect.stringContaining('HTTPS_PROXY'), 1]);
+  expect(fault?.message).toMatch(/proxy.*407/);
+});
+
 test.each([
   ['http://127.0.0.1:1/v1', { HTTP_PROXY: 'http://p:1' }, null],
   ['https://api.example/v1', { HTTP_PROXY: 'http://p:1' }, null],

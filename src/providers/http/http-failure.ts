@@ -1,4 +1,5 @@
 import { isRecord } from '../../core/json.js';
+import { proxyFault } from '../wires/wire-fault.js';
 import { HttpFailure } from './http-answer.js';
 
 type Phase = 'connect' | 'body';
@@ -14,6 +15,7 @@ const phrases: Readonly<Record<string, string>> = {
 export function networkFailure(error: unknown, host: string, phase: Phase): HttpFailure {
   if (error instanceof HttpFailure) return error;
   const code = errorCode(error);
+  if (proxyWantsPassword(error)) return new HttpFailure(proxyFault, false, error);
   if (/^(?:Z_|ERR_BROTLI|ERR__ERROR_)/.test(code)) return compressionFailure(code, host, error);
   if (certificateCode.test(code)) {
     return new HttpFailure({ code: 'network', message: `no secure connection to ${host}: ${code}`, hint: 'check the address and the clock; for a private authority set NODE_EXTRA_CA_CERTS' }, false, error);
@@ -26,6 +28,16 @@ export function networkFailure(error: unknown, host: string, phase: Phase): Http
   if (phase === 'body') return new HttpFailure({ code: 'stream_incomplete', message: `the connection to ${host} broke in the middle of the answer${named}` }, true, error);
   const said = phrases[code] ?? 'could not be reached';
   return new HttpFailure({ code: 'network', message: `${host} ${said}${named}`, hint: 'check the network, the base URL and that the server is running' }, true, error);
+}
+
+/** True where a proxy refused to open a tunnel for that reason. undici says it in words alone. */
+function proxyWantsPassword(error: unknown): boolean {
+  let current: unknown = error;
+  for (let depth = 0; depth < 6 && isRecord(current); depth++) {
+    if (typeof current.message === 'string' && current.message.includes('Proxy response (407)')) return true;
+    current = current.cause;
+  }
+  return false;
 }
 
 function compressionFailure(code: string, host: string, error: unknown): HttpFailure {

@@ -32,7 +32,8 @@ export function fault(code: FaultCode, message: string): Fault {
   return { code, message: quoteServer(message, [], maxMessage), ...(hint === undefined ? {} : { hint }) };
 }
 
-const proxyFault: Fault = {
+/** A proxy between here and the server wants to know who asks. */
+export const proxyFault: Fault = {
   code: 'network', message: 'The proxy asks for a user name and a password (407).',
   hint: 'Put them into the address of the proxy: HTTPS_PROXY=http://user:password@host:port.',
 };
