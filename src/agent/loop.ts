@@ -95,7 +95,10 @@ async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly Prepared
   const prepared: PreparedCall[] = [];
   for (const [index, received] of reply.calls.entries()) {
     const id = uniqueId(d, received.id === '' ? `call_${reply.responseId}_${index + 1}` : received.id);
-    const call: ToolCallData = { id, type: 'function', function: { name: received.name, arguments: received.arguments }, response_id: reply.responseId };
+    const call: ToolCallData = {
+      id, type: 'function', function: { name: received.name, arguments: received.arguments }, response_id: reply.responseId,
+      ...(received.received === undefined ? {} : { received: received.received }),
+    };
     const binding = d.registry.bind(call.function);
     const content = binding.ok ? binding.bound.tool.describe(binding.bound.args) : `${firstLine(received.name, 64)}(${firstLine(received.arguments, 160)})`;
     await d.note({ kind: 'tool_call', content, data: call });

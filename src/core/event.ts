@@ -49,6 +49,8 @@ export interface ToolCallData {
   /** `arguments` is the JSON text exactly as received, kept even where it does not parse. */
   readonly function: { readonly name: string; readonly arguments: string };
   readonly response_id: string;
+  /** What the model wrote, where the call stood in its text in another form than `arguments`. */
+  readonly received?: string;
 }
 
 /** A file as the session knows it after a call: `sha256` of its bytes (hex), or null where it did not exist. */

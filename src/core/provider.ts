@@ -38,6 +38,12 @@ export type ModelChunk =
   | { readonly type: 'fault'; readonly fault: Fault };
 
 /** A call as the provider sent it. `id` may be empty or repeated; the loop makes it unique. */
-export interface ReceivedCall { readonly id: string; readonly name: string; readonly arguments: string }
+export interface ReceivedCall {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+  /** The text that the call was read from, where its arguments were mended or put together. */
+  readonly received?: string;
+}
 
 export interface Provider { stream(request: ModelRequest): AsyncIterable<ModelChunk> }

@@ -44,6 +44,16 @@ const forms: readonly (readonly [name: string, answer: string, text: string, cal
   ['Llama, after its tag', '<|python_tag|>{"name": "glob", "parameters": {"pattern": "a"}}', '', ['glob {"pattern": "a"}']],
   ['DeepSeek', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>glob\n```json\n{"pattern":"a"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>', '', ['glob {"pattern":"a"}']],
   ['a number too large for JavaScript stays exact', block('glob', '{"n": 12345678901234567890}'), '', ['glob {"n": 12345678901234567890}']],
+  ['a bare list', 'Two:\n[{"name":"glob","arguments":{"pattern":"*"}},{"name":"bash","arguments":{"command":"ls"}}]\nDone.', 'Two:\n\nDone.', ['glob {"pattern":"*"}', 'bash {"command":"ls"}']],
+  ['a bare list with tool and args', '[{"tool":"glob","args":{}},\n {"tool":"bash","args":{"command":"ls"}}]', '', ['glob {}', 'bash {"command":"ls"}']],
+  ['a bare list of which one is no call stays text, whole', '[{"name":"glob","arguments":{}},{"name":"x"}]', '[{"name":"glob","arguments":{}},{"name":"x"}]', []],
+  ['a list that is none of calls stays text', 'See [1], [x](y) and [{"name": "a"}].', 'See [1], [x](y) and [{"name": "a"}].', []],
+  ['a bare tool_call', '{"tool_call": {"name": "glob", "arguments": {"pattern":"*"}}}', '', ['glob {"pattern":"*"}']],
+  ['a fenced tool_call, with words around it', `A\n\`\`\`json\n{ "tool_call": { "name": "glob", "arguments": {"pattern":"*"} } }\n\`\`\`\nB`, 'A\n\nB', ['glob {"pattern":"*"}']],
+  ['a fenced tool_call of an unknown tool: the loop answers it', '```json\n{"tool_call":{"name":"nosuch","arguments":{}}}\n```', '', ['nosuch {}']],
+  ['tool_calls as OpenAI writes them', '{"tool_calls":[{"id":"1","type":"function","function":{"name":"glob","arguments":"{\\"pattern\\":\\"*\\"}"}}]}', '', ['glob {"pattern":"*"}']],
+  ['a list of tool_call', '[{"tool_call":{"name":"glob","arguments":{}}},{"tool_call":{"name":"bash","arguments":{}}}]', '', ['glob {}', 'bash {}']],
+  ['a quoted tool_call in a sentence stays text, with what is in it', 'It says {"tool_call":{"name":"bash","arguments":{}}} there.', 'It says {"tool_call":{"name":"bash","arguments":{}}} there.', []],
   ['plain text with every opening character', 'if (a < b) { x[0] = `y`; } f()', 'if (a < b) { x[0] = `y`; } f()', []],
   ['blanks at the ends stay where there is no call', '  hi \n\n', '  hi \n\n', []],
 ];
@@ -96,12 +106,21 @@ test('a call that the output limit cut is given as one that the loop refuses', (
   expect(read(['Writing.\n```json\n{"tool":"file_write","args":{"path":"a","content":"ab'], 'length')).toMatchObject({ stop: 'length', calls: [expect.stringContaining('file_write')], text: 'Writing.' });
 });
 
+test('a call that was mended keeps what the model wrote', () => {
+  const scanner = createTextScanner(tools);
+  const mended = '```json\n{"tool":"glob","args":{"pattern": "*",}}\n```';
+  scanner.push(`${mended}\n${block('bash', '{"command":"ls"}')}`);
+  expect(scanner.end(false).calls).toEqual([
+    { id: '', name: 'glob', arguments: '{"pattern":"*"}', received: mended }, { id: '', name: 'bash', arguments: '{"command":"ls"}' },
+  ]);
+});
+
 test('calls of a refused answer are not given', () => {
   expect(read([block('bash', '{}')], 'refusal')).toMatchObject({ stop: 'refusal', calls: [] });
 });
 
 test('nothing of an answer is lost or doubled, wherever it is cut', () => {
-  const alphabet = fc.constantFrom('`', '```', '```json\n', '\n', '{"tool":"glob","args":{}}', '{', '}', '<tool_call>', '</tool_call>', '<', 'a ', '"', '[TOOL_CALLS]', '</think>', '<thinking>', '[/THINK]', '<|channel|>analysis', '<function=glob>', '[', '\\', '😀');
+  const alphabet = fc.constantFrom('`', '```', '```json\n', '\n', '{"tool":"glob","args":{}}', '{', '}', '<tool_call>', '</tool_call>', '<', 'a ', '"', '[TOOL_CALLS]', '</think>', '<thinking>', '[/THINK]', '<|channel|>analysis', '<function=glob>', '[', ']', ',', '{"tool_call":', '{"name":"glob","arguments":{}}', '\\', '😀');
   let cases = 0;
   fc.assert(fc.property(fc.array(alphabet, { maxLength: 14 }).map((parts) => parts.join('')), fc.integer({ min: 1, max: 9 }), (answer, size) => {
     cases++;

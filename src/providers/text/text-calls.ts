@@ -35,6 +35,8 @@ export function isWholeJson(text: string): boolean {
 
 function callsOf(json: string, tools: ToolSchemas, certainty: Certainty): readonly ReceivedCall[] | null {
   if (!json.startsWith('[')) {
+    const list = jsonMembers(json).get('tool_calls');
+    if (list?.startsWith('[') === true) return callsOf(list, tools, wrapped(certainty));
     const call = callOf(json, tools, certainty);
     return call === null ? null : [call];
   }
@@ -43,12 +45,19 @@ function callsOf(json: string, tools: ToolSchemas, certainty: Certainty): readon
   return items.length > 0 && calls.length === items.length ? calls : null;
 }
 
-/** `{tool, args}`, `{name, arguments}`, `{name, parameters}`, `{function: {…}}` and their like. */
+/** What stands in an object that is named for a call is one, in a block of JSON even of an unknown tool. */
+function wrapped(certainty: Certainty): Certainty {
+  return certainty === 'fenced' ? 'marked' : certainty;
+}
+
+/** `{tool, args}`, `{name, arguments}`, `{name, parameters}`, `{tool_call: {…}}`, `{function: {…}}` and their like. */
 function callOf(json: string, tools: ToolSchemas, certainty: Certainty): ReceivedCall | null {
   if (!json.startsWith('{')) return null;
   const members = jsonMembers(json);
-  const inner = members.get('function');
-  if (inner?.startsWith('{') === true) return callOf(inner, tools, certainty);
+  for (const wrapper of ['tool_call', 'function_call', 'function']) {
+    const inner = members.get(wrapper);
+    if (inner?.startsWith('{') === true) return callOf(inner, tools, wrapper === 'function' ? certainty : wrapped(certainty));
+  }
   const key = nameKeys.find((candidate) => members.get(candidate)?.startsWith('"') === true);
   if (key === undefined) return null;
   const name = JSON.parse(members.get(key) ?? '""') as string;

@@ -29,8 +29,8 @@ const asText = { kind: 'text' } as const;
 const fenceEnd = /\n```/;
 const none: Opening = { kind: 'none' };
 const more: Opening = { kind: 'more' };
-const firstKey = /^[{[]\s*\{?\s*["']?(?:tool|name|tool_name|function|args|arguments|parameters|type|id)["']?\s*:/;
-const openFirstKey = /^[{[]\s*\{?\s*(?:["']?[a-z_]{0,12}["']?\s*)?$/;
+const firstKey = /^(?:\{|\[\s*\{)\s*["']?(?:tool|name|tool_name|tool_calls?|function|function_call|args|arguments|parameters|type|id)["']?\s*:/;
+const openFirstKey = /^(?:\[\s*)?(?:\{\s*(?:["']?[a-z_]{0,13}["']?\s*)?)?$/;
 const markStart = /^\s*(?:[\w.-]+\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\]\s*)?(?=\{)|(?=[[{]))/;
 const openMarkStart = /^\s*[\w.-]{0,128}\s*(?:\[[\w\s[\]-]{0,128})?$/;
 
@@ -114,8 +114,8 @@ class Scanner implements TextScanner {
       this.#say(result.length);
       return true;
     }
-    this.#cut(result.length);
-    this.#calls.push(...result.calls);
+    const text = this.#cut(result.length);
+    this.#calls.push(...asReceived(result.calls, text));
     this.#glue = withoutTags(this.#glue);
     this.#line = '';
     return true;
@@ -163,6 +163,8 @@ class Scanner implements TextScanner {
     if (rest.startsWith('`')) return this.#fence(rest, final);
     if (isInCode(this.#line)) return none;
     if (rest.startsWith('{')) return this.#bare(rest, final);
+    const list = rest.startsWith('[') ? this.#bare(rest, final) : none;
+    if (list.kind === 'block' || list.kind === 'more' && !openings.some((open) => open.startsWith(rest))) return list;
     const thinking = thinkingAt(rest);
     if (thinking !== null) return { kind: 'think', ...thinking };
     const thought = thinkingEndAt(rest);
@@ -193,14 +195,20 @@ class Scanner implements TextScanner {
     return !final && openMarkStart.test(body) ? more : none;
   }
 
-  /** An object in the text (Llama). One that names a `tool` must begin its line, so that a call which is only quoted does not run. */
+  /** An object or a list of them in the text (Llama). What names a `tool` must begin its line, so that a call which is only quoted does not run. */
   #bare(rest: string, final: boolean): Opening {
     const before = this.#line.trimEnd().at(-1) ?? '';
-    if ('}],"\'(=`'.includes(before) && before !== '') return none;
+    if ('}[],"\'(=`'.includes(before) && before !== '') return none;
     if (!firstKey.test(rest)) return !final && openFirstKey.test(rest) ? more : none;
-    if (/^\{\s*["']?tool\b/.test(rest) && this.#line.trim() !== '') return none;
-    return { kind: 'block', block: jsonBlock(0, (body) => callsInJson(body, this.#tools, 'bare')) };
+    const isQuoted = /^(?:\[\s*)?\{\s*["']?tool(?:_calls?)?\b/.test(rest) && this.#line.trim() !== '';
+    return { kind: 'block', block: jsonBlock(0, (body) => (isQuoted ? null : callsInJson(body, this.#tools, 'bare'))) };
   }
+}
+
+/** The calls of a block. Where the block does not hold some arguments to the letter, the first of those calls keeps its text for the record. */
+function asReceived(calls: readonly ReceivedCall[], text: string): readonly ReceivedCall[] {
+  const changed = calls.findIndex((call) => !text.includes(call.arguments));
+  return calls.map((call, index) => (index === changed ? { ...call, received: text } : call));
 }
 
 const callLanguage = /^(?:|json|json5|jsonc|tool|tools|tool_call|tool_calls|tool_code)$/i;
