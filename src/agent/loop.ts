@@ -1,7 +1,8 @@
 import type { TurnEnd } from '../core/agent-event.js';
-import { envelopeText, errorEnvelope, isError, type Envelope } from '../core/envelope.js';
+import { envelopeText, errorEnvelope, isError, type Envelope, type ErrorEnvelope } from '../core/envelope.js';
 import type { ToolCallData } from '../core/event.js';
 import { firstLine } from '../core/text.js';
+import type { Binding } from '../core/tool.js';
 import { ask, type Asking } from './ask.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
 import { withRepeats } from './repeats.js';
@@ -22,10 +23,12 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
     const reply = await ask(d, 'auto', count, signal);
     const status = ended(reply, signal);
     if (status) return end(status, reply.text, count, reply);
-    if (reply.calls.length === 0) return end('completed', reply.text, count);
-    await runCalls(d, reply, count, signal);
+    if (reply.calls.length === 0 && reply.stop !== 'pause') return end('completed', reply.text, count);
+    if (reply.calls.length > 0) await runCalls(d, reply, count, signal);
+    else count.turns += 1;
     if (signal.aborted) return end('interrupted', reply.text, count);
-    for (const text of d.takeSteering()) await d.append({ kind: 'user', content: text, data: null });
+    // What a pause is followed by is the rest of the answer.
+    if (reply.calls.length > 0) for (const text of d.takeSteering()) await d.append({ kind: 'user', content: text, data: null });
     if (count.looped || count.turns >= d.limits.maxToolTurns) return await lastAnswer(d, 'limit_reached', count, signal);
     if (count.failedInRow >= maxFailedResponses) return await lastAnswer(d, 'completed', count, signal);
   }
@@ -99,12 +102,17 @@ async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly Prepared
       id, type: 'function', function: { name: received.name, arguments: received.arguments }, response_id: reply.responseId,
       ...(received.received === undefined ? {} : { received: received.received }),
     };
-    const binding = d.registry.bind(call.function);
+    const binding: Binding = received.refused === undefined ? d.registry.bind(call.function) : { ok: false, error: refusedByServer(received.refused, received.arguments) };
     const content = binding.ok ? binding.bound.tool.describe(binding.bound.args) : `${firstLine(received.name, 64)}(${firstLine(received.arguments, 160)})`;
     await d.note({ kind: 'tool_call', content, data: call });
     prepared.push({ call, binding });
   }
   return prepared;
+}
+
+/** A call that the server of the model could not read: the model may make it again. */
+function refusedByServer(why: string, written: string): ErrorEnvelope {
+  return errorEnvelope('invalid_args', `Not run: the server did not take this call: ${why} Make it again, in the form of a tool call.`, { written: firstLine(written, 2000) });
 }
 
 function uniqueId(d: TurnDeps, id: string): string {

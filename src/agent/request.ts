@@ -5,6 +5,9 @@ import type { Fault, ModelChunk, ReceivedCall } from '../core/provider.js';
 import { cacheMiss } from './cache-watch.js';
 import type { TurnDeps } from './turn.js';
 
+/** Calls beyond `max_tool_calls` that are still read, recorded and refused, so that the model sees them fail; what comes after these is not read. */
+const refusedCalls = 20;
+
 /** One answer of a model, recorded. `fault` and `interrupted` leave `calls` empty: nothing of an unfinished answer may run. */
 export interface Reply {
   readonly responseId: string;
@@ -31,12 +34,22 @@ export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: 
   };
   if (worthKeeping(draft, calls, stop)) await (calls.length > 0 ? d.note : d.append)({ kind: 'assistant', content: draft.text, data });
   tellOfCut(d, stop, calls);
+  tellOfManyCalls(d, calls);
   return { responseId, text: draft.text, calls, stop, ...(draft.fault ? { fault: draft.fault } : {}) };
 }
 
 function tellOfCut(d: TurnDeps, stop: Stop, calls: readonly ReceivedCall[]): void {
   if (stop !== 'length' || calls.length > 0) return;
   d.emit({ type: 'notice', level: 'warn', code: 'output_limit', message: 'The answer was cut at the output limit of the model. Ask it to go on, or raise max_output_tokens.' });
+}
+
+function tellOfManyCalls(d: TurnDeps, calls: readonly ReceivedCall[]): void {
+  const { maxToolCalls } = d.limits;
+  if (calls.length < maxToolCalls + refusedCalls) return;
+  d.emit({
+    type: 'notice', level: 'warn', code: 'call_limit',
+    message: `The answer asks for ${calls.length} calls or more: ${maxToolCalls} are run (max_tool_calls), the others are refused, and after ${calls.length} it was not read on.`,
+  });
 }
 
 /** One answer to `conversation` that is no part of it: only its usage is recorded, and its text is not shown. */
@@ -53,7 +66,7 @@ async function listen(d: TurnDeps, conversation: Conversation, toolChoice: 'auto
   const { provider, ref } = d.model();
   const draft = newDraft();
   d.emit({ type: 'request_started' });
-  for await (const chunk of provider.stream({ conversation, ref, toolChoice, signal })) {
+  for await (const chunk of provider.stream({ conversation, ref, toolChoice, signal, maxCalls: d.limits.maxToolCalls + refusedCalls })) {
     if (signal.aborted) break;
     receive(d, draft, chunk);
   }

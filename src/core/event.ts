@@ -28,8 +28,8 @@ export interface UserData { readonly note: true }
 
 export interface ToolsData { readonly tools: readonly ToolSpec[]; readonly settings: RequestSettings }
 
-/** How a response ended. `interrupted` is ours, the others are the provider's, named alike for all of them. */
-export type Stop = 'stop' | 'tool' | 'length' | 'refusal' | 'content_filter' | 'interrupted';
+/** How a response ended. `interrupted` is ours, the others are the provider's, named alike for all of them; after `pause` it wants to go on. */
+export type Stop = 'stop' | 'tool' | 'pause' | 'length' | 'refusal' | 'content_filter' | 'interrupted';
 
 export interface AssistantData {
   /** Shared by the assistant text and the calls of one response; unique within the session. */

@@ -14,6 +14,8 @@ export interface Fault {
   readonly hint?: string;
   /** HTTP status, where there was one. */
   readonly status?: number;
+  /** What the model wrote where the server could not read it as a call, or ''. */
+  readonly refusedCall?: string;
 }
 
 export interface ModelRequest {
@@ -22,6 +24,8 @@ export interface ModelRequest {
   /** `none`: the tools are sent (the cached prefix stays), calling them is forbidden. */
   readonly toolChoice: 'auto' | 'none';
   readonly signal: AbortSignal;
+  /** Calls of one answer that are read; an answer with more is given up there, with these. Absent: all. */
+  readonly maxCalls?: number;
 }
 
 /** What a stream yields. It ends with exactly one `end` or `fault` and never throws; an abort ends it without either.
@@ -44,6 +48,8 @@ export interface ReceivedCall {
   readonly arguments: string;
   /** The text that the call was read from, where its arguments were mended or put together. */
   readonly received?: string;
+  /** Why the server itself did not take this call of the model; it must not be run. */
+  readonly refused?: string;
 }
 
 export interface Provider { stream(request: ModelRequest): AsyncIterable<ModelChunk> }

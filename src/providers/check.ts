@@ -20,7 +20,8 @@ export interface CheckReport {
 const question: Conversation = {
   system: 'You are being tested. Call the tool `ready` once and say nothing else.',
   tools: [{ name: 'ready', description: 'Says that tools work.', input_schema: { type: 'object', properties: {}, additionalProperties: false } }],
-  settings: { model_output_size: 32_768, max_output_tokens: 1024 },
+  // Native calls are what is asked about.
+  settings: { model_output_size: 32_768, max_output_tokens: 1024, tool_protocol: 'native' },
   messages: [{ role: 'user', seq: 3, content: 'Call `ready`.' }],
 };
 

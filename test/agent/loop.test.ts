@@ -50,6 +50,47 @@ test('calls beyond the cap of one response are refused, the others run', async (
   expect(envelopes(session.events()).map((envelope) => envelope.code)).toEqual([undefined, undefined, 'limit_reached']);
 });
 
+test('an answer with very many calls is asked for up to a bound, which is said', async () => {
+  const tool = noteTool();
+  const many = Array.from({ length: 22 }, (_unused, n) => ['note', `{"text":"${n}"}`] as const);
+  const provider = scripted([calls(...many), [text('ok'), end()]]);
+  const { session, seen } = rig({ provider, tools: [tool], limits: { maxToolTurns: 50, maxToolCalls: 2, maxOutputBytes: 1000, loopLimit: 0 } });
+  await session.submit('go');
+  expect(provider.requests[0]?.maxCalls).toBe(22);
+  expect(tool.ran).toEqual(['0', '1']);
+  expect(envelopes(session.events()).filter(({ code }) => code === 'limit_reached')).toHaveLength(20);
+  expect(seen.filter((event) => event.type === 'notice')).toMatchObject([{ code: 'call_limit', message: expect.stringMatching(/22 calls or more: 2 are run/) as string }]);
+});
+
+test('a call that the server could not read is answered with why, and the turn goes on', async () => {
+  const tool = noteTool();
+  const refused = { id: '', name: 'note', arguments: '{"text":"x"}', refused: 'Failed to call a function.' };
+  const provider = scripted([[{ type: 'tool_call', call: refused }, end('tool')], [text('ok'), end()]]);
+  const { session } = rig({ provider, tools: [tool] });
+  expect(await session.submit('go')).toMatchObject({ status: 'completed', text: 'ok', turns: 1 });
+  expect(tool.ran).toEqual([]);
+  expect(envelopes(session.events())).toMatchObject([{ code: 'invalid_args', error: expect.stringContaining('Failed to call a function.') as string, details: { written: '{"text":"x"}' } }]);
+});
+
+test('what a model wrote in another form than its call is on record', async () => {
+  const provider = scripted([[{ type: 'tool_call', call: { id: 'a', name: 'note', arguments: '{"text":"x"}', received: "{'text': 'x'}" } }, end('tool')], [text('ok'), end()]]);
+  const { rows, session } = rig({ provider, tools: [noteTool()] });
+  await session.submit('go');
+  expect((await rows()).find(({ kind }) => kind === 'tool_call')?.data).toMatchObject({ function: { arguments: '{"text":"x"}' }, received: "{'text': 'x'}" });
+});
+
+test('an answer that pauses goes on with the next request, counted like a round of calls', async () => {
+  const pause: ModelChunk = { type: 'end', stop: 'pause' };
+  const provider = scripted([[text('Searching.'), pause], [text('Found.'), end()]]);
+  const { session } = rig({ provider });
+  expect(await session.submit('go')).toMatchObject({ status: 'completed', text: 'Found.', turns: 1, toolCalls: 0 });
+  expect(provider.requests[1]?.conversation.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
+  const endless = scripted([[text('Searching.'), pause]]);
+  const { session: other } = rig({ provider: endless, limits: { maxToolTurns: 3, maxToolCalls: 2, maxOutputBytes: 1000, loopLimit: 0 } });
+  expect(await other.submit('go')).toMatchObject({ status: 'limit_reached', turns: 3 });
+  expect(endless.requests).toHaveLength(4);
+});
+
 test('after three responses whose calls all failed the model is asked for an answer', async () => {
   const provider = scripted([calls(['missing', '{}']), calls(['note', 'not json']), calls(['note', '{"text":1}']), [text('I cannot.'), end()]]);
   const { session } = rig({ provider, tools: [noteTool()] });

@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
+import type { Api } from '../../src/core/conversation.js';
 import type { ModelChunk } from '../../src/core/provider.js';
 import type { Schedule } from '../../src/providers/http/http-watch.js';
 import { startFaultServer, type Attempt, type FaultServer } from './http-fault-server.js';
@@ -179,6 +180,94 @@ test('a status that means an empty answer is not asked for again', async () => {
   expect(heard.fault?.message).toContain('204');
 });
 
+const usage = (input: number): string => `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [], usage: { prompt_tokens: input, completion_tokens: 1, total_tokens: input + 1 } })}\n\n`;
+const nothing: Attempt = { status: 200, headers: eventStream, body: `${event({ content: '' })}${event({}, 'stop')}${usage(5)}data: [DONE]\n\n` };
+
+test('an answer with nothing in it is asked for once more, and what both used is counted', async () => {
+  const server = await serve(nothing, { ...nothing, body: `${event({ content: 'Hello' })}${event({}, 'stop')}${usage(7)}data: [DONE]\n\n` });
+  const heard = await listen(testProvider(testEndpoint('openai-chat', server.url), {}, { price: () => ({ input: 1e6, output: 0 }) }), hello, 'openai-chat');
+  expect(heard.chunks.map(({ type }) => type)).toEqual(['retry', 'text', 'usage', 'end']);
+  expect(heard.chunks[0]).toMatchObject({ reason: expect.stringMatching(/empty answer/) as string });
+  expect(heard.chunks[2]).toMatchObject({ usage: { input: 12, output: 2 }, costUsd: 12 });
+});
+
+test('a second empty answer is taken as it is, and so is one where nothing may be tried again', async () => {
+  for (const [limits, requests] of [[{}, 2], [{ maxRetries: 0 }, 1]] as const) {
+    const server = await serve(nothing);
+    const heard = await listen(testProvider(testEndpoint('openai-chat', server.url), limits), hello, 'openai-chat');
+    expect([heard.text, heard.stop, heard.fault, server.requests.length]).toEqual(['', 'stop', null, requests]);
+  }
+});
+
+const bodyOf = (request: { readonly body: string } | undefined): { tools?: unknown; messages: { role: string; content: string }[] } => JSON.parse(request?.body ?? '{}') as never;
+const withoutTools: Attempt = { status: 400, headers: { 'content-type': 'application/json' }, body: '{"error":{"message":"registry.ollama.ai/library/gemma3 does not support tools"}}' };
+const asBlock: Attempt = { status: 200, headers: eventStream, stream: [{ data: event({ content: '```json\n{"tool":"bash","args":{"command":"ls"}}\n```' }) }, { data: event({}, 'stop') }] };
+
+test('where the server says that a model takes no tool calls, tools go as text, which is said once and remembered', async () => {
+  const server = await serve(withoutTools, asBlock);
+  const known = new Set<string>();
+  const first = testProvider(testEndpoint('openai-chat', server.url), {}, { textModels: known });
+  const heard = await listen(first, hello, 'openai-chat');
+  expect(heard.chunks.map(({ type }) => type)).toEqual(['notice', 'tool_call', 'end']);
+  expect(heard.chunks[0]).toMatchObject({ code: 'tool_protocol', message: expect.stringMatching(/m takes no tool calls.*as text/) as string });
+  expect(heard.calls).toMatchObject([{ name: 'bash', arguments: '{"command":"ls"}' }]);
+  expect((await listen(first, hello, 'openai-chat')).chunks.map(({ type }) => type)).toEqual(['tool_call', 'end']);
+  expect([...known]).toEqual(['m']);
+  await listen(testProvider(testEndpoint('openai-chat', server.url), {}, { textModels: known }), hello, 'openai-chat');
+  const bodies = server.requests.map((request) => bodyOf(request));
+  expect(bodies.map(({ tools }) => tools !== undefined)).toEqual([true, false, false, false]);
+  expect(bodies[1]?.messages[0]?.content).toContain('## bash');
+});
+
+test('a server that can be asked whether a model takes tool calls is asked once, before', async () => {
+  for (const [answer, first] of [[false, 'notice'], [true, 'text'], [null, 'text']] as const) {
+    const server = await serve(said);
+    const asked: string[] = [];
+    const provider = testProvider(testEndpoint('openai-chat', server.url), {}, { takesTools: (model) => { asked.push(model); return Promise.resolve(answer); } });
+    const heard = await listen(provider, hello, 'openai-chat');
+    await listen(provider, hello, 'openai-chat');
+    expect([heard.chunks[0]?.type, asked, server.requests.map((request) => bodyOf(request).tools !== undefined)]).toEqual([first, ['m'], [answer !== false, answer !== false]]);
+  }
+});
+
+test('a call that is written into the text is said, and not run', async () => {
+  const texts: readonly (readonly [text: string, leaks: boolean])[] = [
+    ['```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```', true], ['<tool_call>{"name":"bash","arguments":{}}</tool_call>', true], ['<start_function_call>call:bash{}', true],
+    ['[TOOL_REQUEST]{"name":"other"}[END_TOOL_REQUEST]', true], ['Hello', false], ['Write `<tool_call>` and {"name": "x"}.', false], ['```xml\n<tool_call>\n```', false],
+  ];
+  for (const [content, leaks] of texts) {
+    const server = await serve({ status: 200, headers: eventStream, stream: [{ data: event({ content }) }, { data: event({}, 'stop') }] });
+    const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), hello, 'openai-chat');
+    expect([heard.text, heard.calls, heard.chunks.flatMap((chunk) => (chunk.type === 'notice' ? [chunk.code] : []))], content).toEqual([content, [], leaks ? ['leaked_call'] : []]);
+  }
+});
+
+test.each(['400', 'mid-stream'])('a call that the server could not read becomes one that the model can make again: %s', async (how) => {
+  const error = { message: "Failed to call a function. See 'failed_generation'.", type: 'invalid_request_error', code: 'tool_use_failed', failed_generation: '<function=bash>{"command": "ls"</function>' };
+  const server = await serve(how === '400'
+    ? { status: 400, headers: { 'content-type': 'application/json' }, body: JSON.stringify({ error }) }
+    : { status: 200, headers: eventStream, stream: [{ data: event({ content: 'I look.' }) }, { data: `event: error\ndata: ${JSON.stringify({ error })}\n\n` }] });
+  const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), hello, 'openai-chat');
+  expect([heard.stop, heard.calls, server.requests.length]).toEqual(['tool', [{ id: '', name: 'bash', arguments: error.failed_generation, refused: error.message }], 1]);
+});
+
+test('an answer with more calls than are read is complete with those, and not read on', async () => {
+  const pieces: Readonly<Record<string, (n: number) => string>> = {
+    'openai-chat': (n) => event({ tool_calls: [{ index: n, id: `c${n}`, function: { name: 'bash', arguments: '{}' } }] }),
+    'anthropic-messages': (n) => `data: ${JSON.stringify({ type: 'content_block_start', index: n, content_block: { type: 'tool_use', id: `c${n}`, name: 'bash', input: {} } })}\n\n`,
+    'openai-responses': (n) => `data: ${JSON.stringify({ type: 'response.output_item.done', output_index: n, item: { type: 'function_call', id: `f${n}`, call_id: `c${n}`, name: 'bash', arguments: '{}' } })}\n\n`,
+  };
+  for (const [api, piece] of Object.entries(pieces) as [Api, (n: number) => string][]) {
+    const server = await serve({ status: 200, headers: eventStream, stream: [{ data: Array.from({ length: 50 }, (_unused, n) => piece(n)).join('') }], end: 'hang' });
+    const provider = testProvider(testEndpoint(api, server.url));
+    const chunks: ModelChunk[] = [];
+    for await (const chunk of provider.stream({ conversation: hello, ref: { provider: 'test', api, model: 'm' }, toolChoice: 'auto', signal: new AbortController().signal, maxCalls: 7 })) chunks.push(chunk);
+    provider.close();
+    expect(chunks.map(({ type }) => type), api).toEqual([...Array.from({ length: 7 }, () => 'tool_call'), 'end']);
+    expect(chunks.at(-1)).toMatchObject({ stop: 'tool' });
+  }
+});
+
 test('compressed streams are read', async () => {
   const { gzipSync } = await import('node:zlib');
   const body = gzipSync(Buffer.from(`${event({ content: 'Hello' })}${event({}, 'stop')}data: [DONE]\n\n`));
@@ -234,8 +323,9 @@ test('a server of this machine that is not running is one sentence, at once', as
   }
 });
 
-test('a model without tool calls is told what to do about it', async () => {
-  const server = await serve({ status: 400, headers: { 'content-type': 'application/json' }, body: '{"error":{"message":"registry.ollama.ai/library/gemma3 does not support tools"}}' });
-  const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), hello, 'openai-chat');
+test('where native calls were asked for, a model without them is told what to do about it', async () => {
+  const server = await serve(withoutTools);
+  const asked = { ...hello, settings: { ...hello.settings, tool_protocol: 'native' as const } };
+  const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), asked, 'openai-chat');
   expect(heard.fault).toMatchObject({ code: 'bad_request', hint: expect.stringContaining('tool_protocol=text') as string });
 });

@@ -51,7 +51,7 @@ const cases: Readonly<Record<string, readonly [wire: 'chat' | 'messages' | 'resp
     text: 'Searching.Found it.', calls: [], stop: 'stop',
     kept: [{ type: 'layout_text', units: 10 }, search, { type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1' }, { type: 'layout_text', units: 9 }],
   }],
-  'anthropic/unanswered-server-tool.sse': ['messages', { text: 'Searching.', calls: [], stop: 'stop', kept: [{ type: 'layout_text' }, search] }],
+  'anthropic/unanswered-server-tool.sse': ['messages', { text: 'Searching.', calls: [], stop: 'pause', kept: [{ type: 'layout_text' }, search] }],
   'anthropic/unknown-events.sse': ['messages', { text: 'Hello', stop: 'stop', fault: null }],
   'anthropic/no-message-stop.sse': ['messages', { text: 'Hello', stop: 'stop', fault: null, ...anthropicUsage }],
   'anthropic/error-in-stream.sse': ['messages', { text: 'par', ...failed('network', true) }],
@@ -147,7 +147,7 @@ test('an empty legacy function_call beside tool_calls is no call', () => {
   const made = { id: 'call_a', type: 'function', function: { name: 'glob', arguments: '{}' } };
   for (const old of [{ name: '', arguments: '' }, { name: null, arguments: null }, {}]) {
     expect(play('chat', chat({ tool_calls: [made], function_call: old }), chat({}, 'tool_calls')).calls).toEqual([{ id: 'call_a', name: 'glob', arguments: '{}' }]);
-    expect(fold(wires.chat!.decodeBody({ choices: [{ message: { tool_calls: [made], function_call: old }, finish_reason: 'tool_calls' }] } as Json)).calls).toHaveLength(1);
+    expect(fold(wires.chat!.decodeBody({ choices: [{ message: { tool_calls: [made], function_call: old }, finish_reason: 'tool_calls' }] })).calls).toHaveLength(1);
   }
 });
 

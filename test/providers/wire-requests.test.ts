@@ -192,6 +192,21 @@ test('Messages: thinking, server tools and calls come back where they stood', ()
   expect(types('anthropic/unanswered-server-tool.sse')).toEqual(['text Searching.']);
 });
 
+test('Messages: an answer that paused goes back as it is to go on, and without its open server tool once the user has spoken', () => {
+  const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} };
+  const thinking = { type: 'thinking', thinking: 'Hm.', signature: 'S' };
+  const paused: Message = { role: 'assistant', seq: 4, text: 'Searching.', calls: [], data: { ...made, stop: 'pause', api: 'anthropic-messages', reasoning: [thinking, { type: 'layout_text', units: 10 }, search] } };
+  const effort = { settings: { ...settings, effort: 'low', max_output_tokens: 9000 } };
+  const sent = body('messages', talk([user('x'), paused], effort), { effort: 'thinking' });
+  expect((sent.messages as { content: unknown }[])[1]?.content).toEqual([thinking, { type: 'text', text: 'Searching.' }, search]);
+  expect(sent.thinking).toBeDefined();
+  const found = answer('anthropic-messages', 'Found.', [], [{ type: 'web_search_tool_result', tool_use_id: 'srvtoolu_1', content: [] }]);
+  const went = body('messages', talk([user('x'), paused, found, user('y', 9)])).messages as { content: unknown[] }[];
+  expect(went[1]?.content).toHaveLength(5);
+  const broken = body('messages', talk([user('x'), paused, user('y', 9)])).messages as { content: unknown[] }[];
+  expect(broken[1]?.content).toEqual([thinking, { type: 'text', text: 'Searching.' }]);
+});
+
 test('Responses: encrypted reasoning comes back before what it led to', () => {
   const types = (file: string): unknown[] => replay('responses', file).map(({ type, role, call_id: id }) => words(type === 'message' ? role : type, id));
   expect(types('openai/responses-reasoning-and-call.sse')).toEqual(['user', 'reasoning', 'assistant', 'function_call call_a', 'function_call_output call_a']);

@@ -13,6 +13,11 @@ const maxErrorBytes = 64 * 1024;
 export interface AnswerReader {
   readonly wire: Wire;
   readonly host: string;
+  readonly maxCalls: number | undefined;
+  /** False: an answer that says nothing and calls nothing does not count. */
+  readonly takesEmpty: boolean;
+  /** What an empty answer before this one used. */
+  readonly spent: Spent | null;
   now(): number;
   /** A byte has come. */
   alive(): void;
@@ -20,8 +25,10 @@ export interface AnswerReader {
   cost(usage: Extract<WireChunk, { type: 'usage' }>): number | null;
 }
 
-/** How an answer ended: complete (`end` was given), or why it did not count. */
-export type Outcome = { readonly complete: true } | { readonly complete: false; readonly failed: Failed };
+type Spent = Extract<ModelChunk, { type: 'usage' }>;
+
+/** How an answer ended: complete (`end` was given), or why it did not count. `empty`: it was complete, with nothing in it; `spent` is what it used. */
+export type Outcome = { readonly complete: true } | { readonly complete: false; readonly failed: Failed; readonly empty?: true; readonly spent?: Spent };
 
 /** Reads one answer. Text and reasoning are given as they come; calls, usage and `end` only once the answer is complete, so that nothing of an
  *  unfinished one can run. Throws an `HttpFailure` where the connection breaks. */
@@ -36,6 +43,7 @@ export async function* readAnswer(answer: Answer, reader: AnswerReader): AsyncGe
       if (gate.failed !== null) { answer.body.destroy(); return { complete: false, failed: gate.failed }; }
       if (!gate.complete) continue;
       await answer.body.release();
+      if (gate.isEmpty() && !reader.takesEmpty) return emptied(gate, reader);
       yield* gate.held;
       return { complete: true };
     }
@@ -44,28 +52,56 @@ export async function* readAnswer(answer: Answer, reader: AnswerReader): AsyncGe
 }
 
 /** Holds back what an unfinished answer must not give. */
-interface Gate { readonly held: ModelChunk[]; complete: boolean; failed: Failed | null; take(chunk: WireChunk): ModelChunk | null }
+interface Gate {
+  readonly held: ModelChunk[];
+  complete: boolean;
+  failed: Failed | null;
+  take(chunk: WireChunk): ModelChunk | null;
+  /** True where the answer is over and there is nothing in it. */
+  isEmpty(): boolean;
+}
 
 function createGate(reader: AnswerReader): Gate {
   let chars = 0;
+  let said = false;
   return {
     held: [], complete: false, failed: null,
+    isEmpty() {
+      const last = this.held.at(-1);
+      return !said && last?.type === 'end' && last.stop === 'stop' && last.reasoning === undefined;
+    },
     take(chunk) {
       switch (chunk.type) {
         case 'text':
         case 'reasoning':
           chars += chunk.text.length;
+          said ||= chunk.text.trim() !== '';
           if (chars <= maxTextChars) return chunk;
           this.failed = unreadable(`the answer of ${reader.host} is longer than ${maxTextChars / 1024 / 1024} MiB of text`, false);
           return null;
         case 'tool_call': this.held.push(chunk); return null;
-        case 'usage': this.held.push({ type: 'usage', usage: chunk.usage, costUsd: reader.cost(chunk) }); return null;
+        case 'usage': this.held.push(together(reader.spent, { type: 'usage', usage: chunk.usage, costUsd: reader.cost(chunk) })); return null;
         case 'end': this.held.push(chunk); this.complete = true; return null;
         case 'fault': this.failed = { fault: chunk.fault, retryable: chunk.retryable }; return null;
         default: chunk satisfies never; return null;
       }
     },
   };
+}
+
+function emptied(gate: Gate, { host }: AnswerReader): Outcome {
+  const spent = gate.held.find((chunk) => chunk.type === 'usage');
+  const failed: Failed = { fault: { code: 'stream_incomplete', message: `${host} gave an empty answer` }, retryable: true };
+  return { complete: false, failed, empty: true, ...(spent === undefined ? {} : { spent }) };
+}
+
+/** Two requests that count as one. */
+function together(before: Spent | null, now: Spent): Spent {
+  if (before === null) return now;
+  const { usage: one } = before;
+  const { usage: two } = now;
+  const usage = { input: one.input + two.input, cacheRead: one.cacheRead + two.cacheRead, cacheWrite: one.cacheWrite + two.cacheWrite, output: one.output + two.output };
+  return { type: 'usage', usage, costUsd: before.costUsd === null || now.costUsd === null ? null : before.costUsd + now.costUsd };
 }
 
 /** An answer that is not 2xx. */
@@ -97,7 +133,7 @@ function redirectTarget(location: string | undefined): string {
 /** What the body means, as much at once as came at once: a stream of events, or one JSON document where the server did not stream. */
 async function* wireChunks(answer: Answer, reader: AnswerReader): AsyncGenerator<readonly WireChunk[]> {
   const sse = createSseReader();
-  const decoder = reader.wire.decoder();
+  const decoder = reader.wire.decoder(reader.maxCalls);
   const whole: Uint8Array[] = [];
   let kind: 'unknown' | 'events' | 'json' = 'unknown';
   let bytes = 0;
@@ -162,7 +198,7 @@ function decodeWhole(whole: readonly Uint8Array[], reader: AnswerReader): readon
   } catch {
     throw new HttpFailure({ code: 'stream_incomplete', message: `the answer of ${reader.host} is not whole JSON` }, true);
   }
-  return reader.wire.decodeBody(body);
+  return reader.wire.decodeBody(body, reader.maxCalls);
 }
 
 function tooLarge(answer: Answer, reader: AnswerReader, what: string): HttpFailure {

@@ -14,6 +14,7 @@ import { costUsd, type Price } from '../pricing.js';
 import { usesText } from '../quirks.js';
 import { planRetry, type Failed, type RetryRules } from './retry.js';
 import type { TextProtocol } from '../text/text-protocol.js';
+import { asText, isOpen, refusesTools, sayLeaks, textNotice, type TextModels } from '../text/tool-support.js';
 import type { Wire } from '../wires/wire.js';
 
 /** `http.*` of the configuration. */
@@ -34,6 +35,10 @@ export interface HttpDependencies {
   readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly price: (model: string) => Price | null;
+  /** What was found out before of this endpoint's models; absent: it is remembered for as long as the provider lives. */
+  readonly textModels?: TextModels;
+  /** Asks the server whether a model takes tool calls; null where it does not say. Absent: the first refusal says it. */
+  readonly takesTools?: (model: string) => Promise<boolean | null>;
 }
 
 /** A provider over HTTP. `warm` loads the client and opens a connection, so that the first request does not wait for either. */
@@ -50,20 +55,22 @@ export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpL
   };
   const encoder = createBodyEncoder();
   let underWay = 0;
+  const tools: ToolKnowledge = { known: d.textModels ?? new Set(), ask: d.takesTools, asked: new Set(), told: new Set() };
   const { host } = new URL(endpoint.baseUrl);
   const url = joinUrl(endpoint.baseUrl, wire.path);
+  const send = async function* (request: ModelRequest): AsyncGenerator<ModelChunk> {
+    const context: Context = { endpoint, url, host, wire: await wireFor(request), limits, d, open: () => client.get() };
+    const parts = requestParts(request, context);
+    const body = underWay === 0 ? encoder.encode(parts) : encodeBody(parts);
+    underWay++;
+    try {
+      yield* sayLeaks(stream(request, body, context), request, endpoint.label);
+    } finally {
+      underWay--;
+    }
+  };
   return {
-    async *stream(request) {
-      const context: Context = { endpoint, url, host, wire: await wireFor(request), limits, d, open: () => client.get() };
-      const parts = requestParts(request, context);
-      const body = underWay === 0 ? encoder.encode(parts) : encodeBody(parts);
-      underWay++;
-      try {
-        yield* stream(request, body, context);
-      } finally {
-        underWay--;
-      }
-    },
+    stream: (request) => withTools(request, endpoint, tools, send),
     warm() {
       void client.get().then(({ transport }) => {
         transport.warm(endpoint.baseUrl);
@@ -71,6 +78,44 @@ export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpL
     },
     close() { void client.started()?.then(({ transport }) => { transport.close(); }, () => null); },
   };
+}
+
+/** What is known of the models' tool calls. `asked`: those the server was asked about; `told`: those that were said to take none. */
+interface ToolKnowledge { readonly known: TextModels; readonly ask: HttpDependencies['takesTools']; readonly asked: Set<string>; readonly told: Set<string> }
+
+type SendRequest = (request: ModelRequest) => AsyncIterable<ModelChunk>;
+
+/** Sends a request with native calls, and with tools as text where the server says that the model takes none. */
+async function* withTools(request: ModelRequest, endpoint: Endpoint, tools: ToolKnowledge, send: SendRequest): AsyncGenerator<ModelChunk> {
+  const { model } = request.ref;
+  if (!isOpen(request.conversation, endpoint.quirks)) {
+    yield* send(request);
+    return;
+  }
+  await askOnce(model, tools);
+  if (!tools.known.has(model)) {
+    const refused = yield* untilRefused(send(request));
+    if (!refused) return;
+    tools.known.add(model);
+  }
+  if (!tools.told.has(model)) yield textNotice(endpoint.label, model);
+  tools.told.add(model);
+  yield* send(asText(request));
+}
+
+async function askOnce(model: string, { known, ask, asked }: ToolKnowledge): Promise<void> {
+  if (ask === undefined || known.has(model) || asked.has(model)) return;
+  asked.add(model);
+  if (await ask(model) === false) known.add(model);
+}
+
+/** The chunks of an answer; true where it is a fault that says that the model takes no tool calls, which is not given. */
+async function* untilRefused(chunks: AsyncIterable<ModelChunk>): AsyncGenerator<ModelChunk, boolean> {
+  for await (const chunk of chunks) {
+    if (chunk.type === 'fault' && refusesTools(chunk.fault)) return true;
+    yield chunk;
+  }
+  return false;
 }
 
 interface Client { readonly post: Post; readonly transport: Transport }
@@ -90,26 +135,39 @@ async function openClient(endpoint: Endpoint, env: HttpDependencies['env']): Pro
 async function* stream(request: ModelRequest, body: Uint8Array, context: Context): AsyncGenerator<ModelChunk> {
   const { limits, d, endpoint } = context;
   const turnEndsAt = d.now() + limits.turnTimeoutMs;
+  let empty: Pick<AnswerReader, 'takesEmpty' | 'spent'> = { takesEmpty: false, spent: null };
   for (let attempt = 1; !request.signal.aborted; attempt++) {
-    const outcome = yield* tryOnce(request, body, turnEndsAt, context);
+    // The last try is taken as it is.
+    const outcome: Outcome = yield* tryOnce(request, body, turnEndsAt, attempt > limits.maxRetries ? { ...empty, takesEmpty: true } : empty, context);
     if (outcome.complete || request.signal.aborted) return;
+    if (outcome.empty) empty = { takesEmpty: true, spent: outcome.spent ?? null };
     const plan = planRetry(notRunning(outcome.failed, endpoint), attempt, limits, { random: d.random(), now: d.now(), leftMs: turnEndsAt - d.now() });
-    if (!plan.retry) { yield { type: 'fault', fault: shown(plan.fault, endpoint, request.ref.model) }; return; }
+    if (!plan.retry) { yield* failed(shown(plan.fault, endpoint, request.ref.model), request); return; }
     const reason = shown(outcome.failed.fault, endpoint, request.ref.model).message;
     yield { type: 'retry', attempt, maxRetries: limits.maxRetries, delayMs: plan.delayMs, reason };
     await d.sleep(plan.delayMs, request.signal);
   }
 }
 
+/** A fault, or the call that the server could not read: its model is told, and may make it again. */
+function* failed(fault: Fault, { conversation }: ModelRequest): Generator<ModelChunk> {
+  const { refusedCall } = fault;
+  if (refusedCall === undefined || conversation.tools.length === 0) { yield { type: 'fault', fault }; return; }
+  const about = `${refusedCall} ${fault.message}`;
+  const named = conversation.tools.map(({ name }) => name).filter((name) => about.includes(name)).toSorted((one, other) => other.length - one.length)[0];
+  yield { type: 'tool_call', call: { id: '', name: named ?? 'unknown', arguments: refusedCall, refused: fault.message } };
+  yield { type: 'end', stop: 'tool' };
+}
+
 /** One request and its answer. Never throws. Leaving early (an abort, a reader that stops) closes the connection. */
-async function* tryOnce(request: ModelRequest, body: Uint8Array, turnEndsAt: number, context: Context): AsyncGenerator<ModelChunk, Outcome> {
+async function* tryOnce(request: ModelRequest, body: Uint8Array, turnEndsAt: number, empty: Pick<AnswerReader, 'takesEmpty' | 'spent'>, context: Context): AsyncGenerator<ModelChunk, Outcome> {
   const { url, host, wire, limits, d } = context;
   const controller = new AbortController();
   const abort = (): void => { controller.abort(); };
   request.signal.addEventListener('abort', abort, { once: true });
   const watch = createWatch({ firstByteMs: limits.firstByteTimeoutMs, idleMs: limits.idleTimeoutMs, turnEndsAt }, d.now, d.schedule, abort);
   const reader: AnswerReader = {
-    wire, host, now: d.now,
+    wire, host, now: d.now, maxCalls: request.maxCalls, ...empty,
     alive: () => { watch.alive(); },
     cost: ({ usage, costUsd: own }) => own ?? costUsd(usage, d.price(request.ref.model)),
   };
@@ -164,14 +222,11 @@ function timedOut(expired: Expired, host: string, limits: HttpLimits): HttpFailu
   }
 }
 
-/** How servers say that a model has no native tool calls (Ollama, OpenRouter, vLLM). */
-const noTools = /does(?: not|n't) support (?:tools?|function|tool)|no endpoints found that support tool|tool choice requires|tools? (?:is|are) not supported/i;
-
 /** A fault fit to be shown: keys masked, for a rejected key the variable it came from, for a conversation that is too long what that means. */
 function shown(fault: Fault, endpoint: Endpoint, model: string): Fault {
   const message = maskKeys(fault.message, [endpoint.key]);
   if (fault.code === 'context_overflow') return { ...fault, message: `The conversation is longer than the context window of ${model}: ${message}` };
-  if (fault.code === 'bad_request' && noTools.test(message)) return { ...fault, message, hint: 'This model takes no tool calls: add --set tool_protocol=text, and tools go as text.' };
+  if (refusesTools({ ...fault, message })) return { ...fault, message, hint: 'This model takes no tool calls: add --set tool_protocol=text, and tools go as text.' };
   if (fault.code !== 'auth' || endpoint.keyEnv.length === 0) return { ...fault, message };
   return { ...fault, message, hint: `check ${endpoint.keyEnv.join(' or ')}` };
 }

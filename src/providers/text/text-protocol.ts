@@ -25,14 +25,14 @@ export function createTextProtocol(): TextProtocol {
         ...wire,
         requestParts: (asked, options) => wire.requestParts(prompt.rewrite(asked, options.toolChoice), options),
         request: (asked, options) => wire.request(prompt.rewrite(asked, options.toolChoice), options),
-        decoder: () => {
-          const decoder = wire.decoder();
-          const step = createTextStep(schemas);
+        decoder: (maxCalls) => {
+          const decoder = wire.decoder(maxCalls);
+          const step = createTextStep(schemas, maxCalls);
           return { push: (event) => decoder.push(event).flatMap((chunk) => step(chunk)), end: () => decoder.end().flatMap((chunk) => step(chunk)) };
         },
-        decodeBody: (body) => {
-          const step = createTextStep(schemas);
-          return wire.decodeBody(body).flatMap((chunk) => step(chunk));
+        decodeBody: (body, maxCalls) => {
+          const step = createTextStep(schemas, maxCalls);
+          return wire.decodeBody(body, maxCalls).flatMap((chunk) => step(chunk));
         },
       };
     },
@@ -44,8 +44,8 @@ export function schemasOf(conversation: Conversation): ToolSchemas {
 }
 
 /** Reads one answer in which calls are text: text without them goes on at once, the calls come right before the end. A new answer (after a retry) needs a
- *  new step. Without tools, everything is text. */
-export function createTextStep(tools: ToolSchemas): <C extends Chunk>(chunk: C) => readonly (C | Extract<Chunk, { type: 'text' | 'reasoning' | 'tool_call' }>)[] {
+ *  new step. Without tools, everything is text; of more than `maxCalls` calls the first are given. */
+export function createTextStep(tools: ToolSchemas, maxCalls?: number): <C extends Chunk>(chunk: C) => readonly (C | Extract<Chunk, { type: 'text' | 'reasoning' | 'tool_call' }>)[] {
   const scanner = createTextScanner(tools);
   let held: Extract<Chunk, { type: 'usage' }>[] = [];
   let native = 0;
@@ -56,7 +56,8 @@ export function createTextStep(tools: ToolSchemas): <C extends Chunk>(chunk: C) 
       case 'usage': held.push(chunk); return [];
       case 'tool_call': native++; return [chunk];
       case 'end': {
-        const { shown, calls } = scanner.end(chunk.stop === 'length');
+        const { shown, calls: found } = scanner.end(chunk.stop === 'length');
+        const calls = found.slice(0, maxCalls);
         const usage = held as unknown as (typeof chunk)[];
         held = [];
         return [...shown, ...callChunks(chunk.stop, calls), ...usage, { ...chunk, stop: settled(chunk.stop, calls.length + native) }];

@@ -168,7 +168,11 @@ class Scanner implements TextScanner {
     const thinking = thinkingAt(rest);
     if (thinking !== null) return { kind: 'think', ...thinking };
     const thought = thinkingEndAt(rest);
-    if (thought > 0) return { kind: 'thought', length: thought };
+    return thought > 0 ? { kind: 'thought', length: thought } : this.#markup(rest, final);
+  }
+
+  /** Markup of a model's own. */
+  #markup(rest: string, final: boolean): Opening {
     const form = markups.find(({ open }) => rest.startsWith(open));
     if (form !== undefined) return form.close.length > 0 ? { kind: 'block', block: closedBlock(form, this.#tools) } : this.#marked(form.open, form.read.bind(form), rest, final);
     const wrapper = wrappers.find((tag) => rest.startsWith(tag));

@@ -10,6 +10,8 @@ export interface CallPieces {
   add(piece: unknown): string;
   /** The calls so far, in order of their first piece. */
   calls(): readonly ReceivedCall[];
+  /** How many calls have begun. */
+  count(): number;
 }
 
 /** Pieces belong together by `index`; where servers leave it out, by `id`, else to the latest call. A second call under a used index is seen by its
@@ -31,6 +33,7 @@ export function callPieces(): CallPieces {
       return part.arguments;
     },
     calls: () => slots.map(({ id, name, arguments: text }) => ({ id, name, arguments: text })),
+    count: () => slots.length,
   };
 }
 

@@ -9,23 +9,27 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** Reads a Chat Completions stream as servers really send it. `finish_reason` ends an answer, and so does `[DONE]` after a usage report where a server gives
  *  no reason at all (Snowflake). Source: OpenAI API reference, "The chat completion chunk object" (read 2026-11); the recordings named in the tests. */
-export function chatDecoder(): StreamDecoder {
-  return new ChatStream();
+export function chatDecoder(maxCalls?: number): StreamDecoder {
+  return new ChatStream(maxCalls);
 }
 
 /** Reads a whole `chat.completion`. It is complete by being whole, so a missing `finish_reason` is a stop. */
-export function chatBody(body: Json): readonly WireChunk[] {
-  return new ChatStream().whole(body);
+export function chatBody(body: Json, maxCalls?: number): readonly WireChunk[] {
+  return new ChatStream(maxCalls).whole(body);
 }
 
 class ChatStream implements StreamDecoder {
-  readonly #answer = new Answer();
+  readonly #answer: Answer;
   readonly #calls = callPieces();
   readonly #reasoning = reasoningPieces();
   #usage: Reported | null = null;
   #reason: string | null = null;
   #refused = false;
   #seen = false;
+
+  constructor(maxCalls: number | undefined) {
+    this.#answer = new Answer(maxCalls);
+  }
 
   push({ event, data }: ServerEvent): readonly WireChunk[] {
     if (this.#answer.ended || data === '') return [];
@@ -88,10 +92,14 @@ class ChatStream implements StreamDecoder {
       this.#refused = true;
       this.#answer.say('text', delta.refusal);
     }
-    if (Array.isArray(delta.tool_calls)) for (const piece of delta.tool_calls as readonly unknown[]) this.#answer.countArguments(this.#calls.add(piece));
+    this.#called(delta);
+  }
+
+  #called({ tool_calls: pieces, function_call: old }: Fields): void {
+    if (Array.isArray(pieces)) for (const piece of pieces as readonly unknown[]) this.#answer.countArguments(this.#calls.add(piece));
     // Some servers send an empty one beside `tool_calls` (Snowflake).
-    const { function_call: old } = delta;
     if (isRecord(old) && (old.name || old.arguments)) this.#answer.countArguments(this.#calls.add({ index: 0, function: old }));
+    if (this.#answer.isOverCalled(() => this.#calls.count())) this.#finish('tool_calls');
   }
 
   /** Content as parts (Mistral): text, or thinking that itself has parts. */

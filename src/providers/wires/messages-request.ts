@@ -21,7 +21,10 @@ export function messagesRequest(): (conversation: Conversation, options: WireOpt
   const tools = textCache();
   return (conversation, options) => {
     const variant = JSON.stringify([options.provider, options.model]);
-    const sides = mergeSides(conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options))));
+    const sides = mergeSides(conversation.messages.map((message, index, all) => {
+      const goesOn = isPaused(message) && all[index + 1]?.role !== 'user';
+      return pieces(message, `${variant}${goesOn ? ' goes on' : ''}`, () => serialise(message, options, goesOn));
+    }));
     if (sides[0]?.side !== 'user') sides.unshift({ side: 'user', items: [nothingToAnswer] });
     trimEnd(sides.at(-1));
     markSides(sides, markBlock);
@@ -80,19 +83,25 @@ function effortFields(conversation: Conversation, options: WireOptions, maxToken
 
 /** With a thinking budget, a last response with calls must start with its thinking, which a foreign one cannot; and no text may be continued. */
 function refusesBudget(conversation: Conversation, options: WireOptions, last: Side | undefined): boolean {
-  if (last?.side === 'assistant') return true;
   const answer = conversation.messages.findLast((message) => message.role === 'assistant');
+  if (last?.side === 'assistant') return answer === undefined || !isPaused(answer);
   return answer !== undefined && answer.calls.length > 0 && !thinks(layOut(answer, ownReasoning(answer, api, options))[0]);
 }
 
-function serialise(message: Message, options: WireOptions): Pieces {
+/** True for a response in which the model waits for a tool of its own server: sent back as it is, it goes on. */
+function isPaused(message: Message): boolean {
+  return message.role === 'assistant' && message.data?.stop === 'pause';
+}
+
+/** `goesOn`: what the model's server still has to answer is kept. */
+function serialise(message: Message, options: WireOptions, goesOn: boolean): Pieces {
   if (message.role === 'user') return { assistant: [], user: blank(message.content) ? [] : [textBlock(message.content)] };
-  return { assistant: assistant(message, options), user: message.calls.map(resultBlock) };
+  return { assistant: assistant(message, options, goesOn), user: message.calls.map(resultBlock) };
 }
 
 /** A response may not end with thinking: then it holds nothing that the thinking was for. */
-function assistant(message: AssistantMessage, options: WireOptions): readonly string[] {
-  const kept = answeredItems(ownReasoning(message, api, options));
+function assistant(message: AssistantMessage, options: WireOptions, goesOn: boolean): readonly string[] {
+  const kept = answeredItems(ownReasoning(message, api, options), goesOn);
   const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || !blank(part.text));
   const last = parts.findLastIndex((part) => !thinks(part));
   return parts.slice(0, last + 1).map(block);
@@ -111,13 +120,13 @@ function thinks(part: Part | undefined): boolean {
   return part?.kind === 'item' && isRecord(part.item) && (part.item.type === 'thinking' || part.item.type === 'redacted_thinking');
 }
 
-/** The kept blocks without thinking that lacks its signature and without server tools that lack their result. */
-function answeredItems(items: readonly Json[]): readonly Json[] {
+/** The kept blocks without thinking that lacks its signature and, unless it `goesOn`, without server tools that lack their result. */
+function answeredItems(items: readonly Json[], goesOn: boolean): readonly Json[] {
   const records = items.filter(isRecord) as readonly JsonObject[];
   const answered = new Set(records.map((item) => item.tool_use_id).filter((id) => typeof id === 'string'));
   return records.filter((item) => {
     if (item.type === 'thinking') return typeof item.signature === 'string';
-    return typeof item.type === 'string' && (!item.type.endsWith('_tool_use') || (typeof item.id === 'string' && answered.has(item.id)));
+    return typeof item.type === 'string' && (goesOn || !item.type.endsWith('_tool_use') || (typeof item.id === 'string' && answered.has(item.id)));
   });
 }
 

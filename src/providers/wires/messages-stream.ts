@@ -9,20 +9,24 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** Reads a Messages stream. A `stop_reason` completes the answer, also where `message_stop` never comes. A second `message_start` starts over, unless text
  *  was shown already. Source: Anthropic API reference, "Streaming Messages" (read 2026-11); the recordings named in the tests. */
-export function messagesDecoder(): StreamDecoder {
-  return new MessagesStream();
+export function messagesDecoder(maxCalls?: number): StreamDecoder {
+  return new MessagesStream(maxCalls);
 }
 
 /** Reads a whole `message`. */
-export function messagesBody(body: Json): readonly WireChunk[] {
-  return new MessagesStream().whole(body);
+export function messagesBody(body: Json, maxCalls?: number): readonly WireChunk[] {
+  return new MessagesStream(maxCalls).whole(body);
 }
 
 class MessagesStream implements StreamDecoder {
-  readonly #answer = new Answer();
+  readonly #answer: Answer;
   #blocks: BlockPieces = blockPieces();
   #usage: Fields = {};
   #reason: string | null = null;
+
+  constructor(maxCalls: number | undefined) {
+    this.#answer = new Answer(maxCalls);
+  }
 
   push({ event, data }: ServerEvent): readonly WireChunk[] {
     if (this.#answer.ended || data === '') return [];
@@ -57,7 +61,7 @@ class MessagesStream implements StreamDecoder {
   #event(type: string, value: Fields): void {
     switch (type) {
       case 'message_start': this.#start(value.message); break;
-      case 'content_block_start': this.#show(this.#blocks.start(value.index, value.content_block)); break;
+      case 'content_block_start': this.#begin(value.index, value.content_block); break;
       case 'content_block_delta': this.#delta(value.index, value.delta); break;
       case 'content_block_stop': this.#blocks.stop(value.index); break;
       case 'message_delta': this.#messageDelta(value); break;
@@ -73,6 +77,11 @@ class MessagesStream implements StreamDecoder {
     this.#reason = null;
     this.#usage = {};
     if (isRecord(message)) this.#report(message.usage);
+  }
+
+  #begin(index: unknown, block: unknown): void {
+    this.#show(this.#blocks.start(index, block));
+    if (isRecord(block) && block.type === 'tool_use' && this.#answer.isOverCalled(() => this.#blocks.calls().length)) this.#finish('tool_use');
   }
 
   #delta(index: unknown, delta: unknown): void {
@@ -105,6 +114,6 @@ class MessagesStream implements StreamDecoder {
 }
 
 const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop']>([
-  ['end_turn', 'stop'], ['stop_sequence', 'stop'], ['pause_turn', 'stop'], ['compaction', 'stop'],
+  ['end_turn', 'stop'], ['stop_sequence', 'stop'], ['pause_turn', 'pause'], ['compaction', 'stop'],
   ['tool_use', 'tool'], ['max_tokens', 'length'], ['model_context_window_exceeded', 'length'], ['refusal', 'refusal'],
 ]);

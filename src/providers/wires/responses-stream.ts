@@ -8,19 +8,23 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** Reads a Responses stream. Only `response.completed` or `response.incomplete` completes an answer. Source: OpenAI API reference, "Streaming events" of
  *  Responses (read 2026-11); the recordings named in the tests. */
-export function responsesDecoder(): StreamDecoder {
-  return new ResponsesStream();
+export function responsesDecoder(maxCalls?: number): StreamDecoder {
+  return new ResponsesStream(maxCalls);
 }
 
 /** Reads a whole `response`. */
-export function responsesBody(body: Json): readonly WireChunk[] {
-  return new ResponsesStream().whole(body);
+export function responsesBody(body: Json, maxCalls?: number): readonly WireChunk[] {
+  return new ResponsesStream(maxCalls).whole(body);
 }
 
 class ResponsesStream implements StreamDecoder {
-  readonly #answer = new Answer();
+  readonly #answer: Answer;
   readonly #items = itemPieces();
   #refused = false;
+
+  constructor(maxCalls: number | undefined) {
+    this.#answer = new Answer(maxCalls);
+  }
 
   push({ event, data }: ServerEvent): readonly WireChunk[] {
     if (this.#answer.ended || data === '' || data === '[DONE]') return [];
@@ -59,8 +63,8 @@ class ResponsesStream implements StreamDecoder {
 
   #lifecycle(type: string, value: Fields): void {
     switch (type) {
-      case 'response.output_item.added': this.#items.item(value.item, value, false); break;
-      case 'response.output_item.done': this.#item(value.item, value); break;
+      case 'response.output_item.added': this.#items.item(value.item, value, false); this.#countCall(value.item); break;
+      case 'response.output_item.done': this.#item(value.item, value); this.#countCall(value.item); break;
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
@@ -70,6 +74,11 @@ class ResponsesStream implements StreamDecoder {
       case 'error': this.#answer.failWith(isRecord(value.error) ? value.error : value); break;
       default: if (isRecord(value.error)) this.#answer.failWith(value.error);
     }
+  }
+
+  #countCall(item: unknown): void {
+    if (!isRecord(item) || item.type !== 'function_call' || !this.#answer.isOverCalled(() => this.#items.calls().length)) return;
+    this.#answer.finish({ stop: 'tool', reason: 'too many calls', calls: this.#items.calls(), usage: null, reasoning: this.#items.layout() });
   }
 
   #text(event: Fields, piece: unknown): void {

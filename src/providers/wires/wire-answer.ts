@@ -29,6 +29,16 @@ export class Answer {
   #said = 0;
   #arguments = 0;
   readonly #held = { text: '', reasoning: '' };
+  readonly #maxCalls: number;
+
+  constructor(maxCalls = Number.POSITIVE_INFINITY) {
+    this.#maxCalls = maxCalls;
+  }
+
+  /** True where more calls have begun than are read: the wire then finishes with those it has. */
+  isOverCalled(begun: () => number): boolean {
+    return this.#maxCalls !== Number.POSITIVE_INFINITY && !this.ended && begun() > this.#maxCalls;
+  }
 
   /** True once any text was given; it cannot be taken back. */
   get spoke(): boolean {
@@ -81,7 +91,8 @@ export class Answer {
     this.#flush('text');
     this.ended = true;
     const settled = settle(stop, calls.length);
-    if (settled === 'tool' || settled === 'length') for (const call of calls) this.#chunks.push({ type: 'tool_call', call });
+    const given = calls.slice(0, this.#maxCalls);
+    if (settled === 'tool' || settled === 'length') for (const call of given) this.#chunks.push({ type: 'tool_call', call });
     if (usage) this.#chunks.push({ type: 'usage', ...usage });
     this.#chunks.push({ type: 'end', stop: settled, ...(reasoning.length > 0 ? { reasoning } : {}) });
   }

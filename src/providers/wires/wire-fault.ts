@@ -6,14 +6,21 @@ import { isOverflow, isQuota, isRateLimit } from './wire-fault-texts.js';
 const maxMessage = 300;
 
 /** What an error body says, whichever vendor's shape it has. */
-interface ErrorFacts { readonly status?: number; readonly type: string; readonly code: string; readonly message: string }
+interface ErrorFacts {
+  readonly status?: number;
+  readonly type: string;
+  readonly code: string;
+  readonly message: string;
+  /** What the model wrote where the server could not read it as a call (Groq). */
+  readonly failedGeneration?: unknown;
+}
 
 /** Reads the body of a non-2xx answer (or of a 200 that is not an answer at all). The message is the vendor's own sentence on one line, at most
  *  300 characters, keys masked. Source: contracts 5 and 8. */
 export function httpFault(status: number, body: string): Fault {
   const facts = { ...readBody(body, status), status };
   if (status === 407) return { ...proxyFault, status };
-  return { ...fault(classify(facts), facts.message || `The server answered ${status}.`), status };
+  return { ...fault(classify(facts), facts.message || `The server answered ${status}.`), status, ...refusedCall(facts) };
 }
 
 /** Reads an error object that came inside a stream or a 200 answer. */
@@ -23,7 +30,12 @@ export function streamFault(error: unknown): { readonly fault: Fault; readonly r
   const facts = status === undefined ? read : { ...read, status };
   const code = classify(facts);
   const made = fault(code, facts.message || facts.type || facts.code || 'The provider reported an error without saying which.');
-  return { fault: status === undefined ? made : { ...made, status }, retryable: code === 'network' || code === 'rate_limited' };
+  return { fault: { ...made, ...(status === undefined ? {} : { status }), ...refusedCall(facts) }, retryable: code === 'network' || code === 'rate_limited' };
+}
+
+/** Source: Groq's documentation of error codes, `tool_use_failed` (read 2026-11). */
+function refusedCall({ code, failedGeneration }: ErrorFacts): Pick<Fault, 'refusedCall'> {
+  return code === 'tool_use_failed' ? { refusedCall: typeof failedGeneration === 'string' ? failedGeneration : '' } : {};
 }
 
 /** A fault with a message that is safe to show. */
@@ -67,6 +79,7 @@ function readError(value: unknown, depth: number): ErrorFacts {
     code: word(value.code),
     message: [sentence(value), rawOf(value, depth)].filter((part) => part !== '').join(': '),
     ...(status === undefined ? {} : { status }),
+    failedGeneration: value.failed_generation,
   };
 }
 
@@ -115,6 +128,6 @@ function byStatus(status: number): FaultCode {
 function byWord(text: string): FaultCode {
   if (isRateLimit(text)) return 'rate_limited';
   if (/authentication_error|permission_error|invalid_api_key|unauthori[sz]ed|forbidden/i.test(text)) return 'auth';
-  if (/invalid_request|invalid_argument|not_found|invalid_prompt|bad_request|unsupported/i.test(text)) return 'bad_request';
+  if (/invalid_request|invalid_argument|tool_use_failed|not_found|invalid_prompt|bad_request|unsupported/i.test(text)) return 'bad_request';
   return 'network';
 }

@@ -14,10 +14,10 @@ export interface Wire {
   requestParts(conversation: Conversation, options: WireOptions): readonly string[];
   /** The same body as an object, to show it. Always `JSON.parse` of those parts. */
   request(conversation: Conversation, options: WireOptions): JsonObject;
-  /** Reads one streamed answer. */
-  decoder(): StreamDecoder;
+  /** Reads one streamed answer. Once more than `maxCalls` calls have begun, it is complete with so many. */
+  decoder(maxCalls?: number): StreamDecoder;
   /** Reads an answer that came whole (`application/json`) although a stream was asked for. */
-  decodeBody(body: Json): readonly WireChunk[];
+  decodeBody(body: Json, maxCalls?: number): readonly WireChunk[];
   /** Reads an error body of a non-2xx answer. `retryAfterMs` is not its business. */
   fault(status: number, body: string): Fault;
 }
