@@ -29,6 +29,8 @@ export interface Setup {
   readonly secrets: readonly Secret[];
   /** `--test` without `TEST_ALLOW=1`. */
   readonly testMode: boolean;
+  /** True where nothing may be kept on disk. */
+  readonly ephemeral?: boolean;
   /** True where the run is one turn without a terminal. */
   readonly headless?: boolean;
 }
@@ -49,7 +51,10 @@ export async function setUp(options: Partial<RootOptions>, trusted?: string): Pr
   const secrets = knownSecrets(env, loaded.config.provider.custom);
   const log = createLogFile(options.ephemeral ? null : loaded.config.files.log, createMask(secrets), options.debug ? (line) => { printError(`${line}\n`); } : null);
   const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
-  return { cwd, env, home, loaded, config: loaded.config, notices, log, secrets, testMode: options.test === true && env.TEST_ALLOW !== '1' };
+  return {
+    cwd, env, home, loaded, config: loaded.config, notices, log, secrets, testMode: options.test === true && env.TEST_ALLOW !== '1',
+    ...(options.ephemeral === true ? { ephemeral: true } : {}),
+  };
 }
 
 /** Whether the user has said yes to exactly these settings of that directory. */

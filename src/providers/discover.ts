@@ -1,3 +1,4 @@
+import { isRecord } from '../core/json.js';
 import type { Endpoint, ProviderChoice } from './catalog.js';
 import { firstWithKey, resolveProvider } from './catalog.js';
 import { joinUrl } from './catalog-base-url.js';
@@ -68,6 +69,18 @@ export async function localContextWindow(endpoint: Endpoint, model: string, env:
   const running = await ask('/api/ps');
   if (running === null) return null;
   return readOllamaWindow(running, await ask('/api/show', JSON.stringify({ model })), model);
+}
+
+/** Whether `model` takes tool calls, where the server says so (Ollama); null where it does not. */
+export async function takesTools(endpoint: Endpoint, model: string, env: Env, timeoutMs = 500): Promise<boolean | null> {
+  const root = new URL(endpoint.baseUrl).origin;
+  const ask = async (path: string, body?: string): Promise<Readonly<Record<string, unknown>>> => {
+    const answer = await getJson(endpoint, `${root}${path}`, env, timeoutMs, body).catch(() => null);
+    return answer?.ok === true && isRecord(answer.body) ? answer.body : {};
+  };
+  if (typeof (await ask('/api/version')).version !== 'string') return null;
+  const { capabilities } = await ask('/api/show', JSON.stringify({ model }));
+  return Array.isArray(capabilities) ? capabilities.includes('tools') : null;
 }
 
 type JsonAnswer = { readonly ok: true; readonly body: unknown } | { readonly ok: false; readonly message: string };

@@ -45,6 +45,22 @@ test('tool_protocol=text: tools are described, calls in the text are run, result
   expect(server.refusals).toEqual([]);
 });
 
+test('a model that its server knows no tools for is spoken to in text, which is said, and remembered by the next run', async () => {
+  const at = place({ 'a.txt': 'hello\n' });
+  const server = await vendor({ api: 'openai-chat', refusedFields: ['tools'], refusal: 'm does not support tools' });
+  server.script({ text: block('file_read', { path: 'a.txt' }) }, { text: 'It says hello.' }, { text: 'Again.' });
+  const options = ['-p', '--base-url', server.url, '-m', 'openai/m'];
+  const first = await agent(at, [...options, 'read a.txt'], { env: key });
+  expect([first.code, first.stdout]).toEqual([0, 'It says hello.\n']);
+  expect(first.stderr).toContain('m takes no tool calls: tools go as text');
+  const second = await agent(at, [...options, 'and now?'], { env: key });
+  expect([second.code, second.stdout, server.refusals.length]).toEqual([0, 'Again.\n', 1]);
+  const listed = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[];
+  const shown = JSON.parse((await agent(at, ['sessions', 'show', listed[0]?.id ?? '', '--as', 'openai-chat'])).stdout) as ChatBody;
+  expect(shown.tools).toBeUndefined();
+  expect(shown.messages[0]?.content).toContain('## file_read');
+});
+
 test('a session keeps its protocol: resumed without the flag it still speaks text, and shows that request', async () => {
   const at = place({ 'a.txt': 'hello\n' });
   const server = await vendor({ api: 'openai-chat' });

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
 import { builtInPresets } from '../../src/providers/catalog-presets.js';
-import { chooseProvider, findLocalServers, listModels, localContextWindow } from '../../src/providers/discover.js';
+import { chooseProvider, findLocalServers, listModels, localContextWindow, takesTools } from '../../src/providers/discover.js';
 import { testEndpoint, testKey } from './http-harness.js';
 
 const open: Server[] = [];
@@ -34,6 +34,17 @@ async function closedPort(): Promise<string> {
   await once(server, 'close');
   return `127.0.0.1:${port}`;
 }
+
+test('Ollama says whether a model takes tool calls; others are not asked', async () => {
+  const ollama = await serve({ '/api/version': { version: '0.13.0' }, '/api/show': { capabilities: ['completion', 'tools'] } });
+  const without = await serve({ '/api/version': { version: '0.13.0' }, '/api/show': { capabilities: ['completion'] } });
+  const old = await serve({ '/api/version': { version: '0.3.0' }, '/api/show': {} });
+  const other = await serve({ '/api/show': { capabilities: [] } });
+  const servers = [ollama, without, old, other];
+  const said = await Promise.all(servers.map(({ url }) => takesTools(testEndpoint('openai-chat', `${url}/v1`), 'm', {})));
+  expect(said).toEqual([true, false, null, null]);
+  expect(other.seen.map(({ path }) => path)).toEqual(['/api/version']);
+});
 
 test('with nothing configured the first provider whose key is set is chosen', async () => {
   expect(await chooseProvider({ presets: builtInPresets, env: { GROQ_API_KEY: 'g', MOONSHOT_API_KEY: 'm' } })).toEqual({ provider: 'moonshot', model: null });

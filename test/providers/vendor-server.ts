@@ -30,6 +30,8 @@ export interface VendorHabits {
   /** Its template lets user and assistant take turns, results and calls aside (Mistral). */
   readonly alternates?: boolean;
   readonly refusedFields?: readonly string[];
+  /** What it says instead of what is wrong. */
+  readonly refusal?: string;
 }
 
 export interface VendorServer {
@@ -57,7 +59,7 @@ export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
     const wrong = judge(body, habits);
     if (wrong.length > 0) {
       refusals.push(...wrong);
-      json(response, 400, { error: { type: 'invalid_request_error', message: wrong[0] } });
+      json(response, 400, { error: { type: 'invalid_request_error', message: habits.refusal ?? wrong[0] } });
       return;
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -13,6 +13,7 @@ import { CliError, exit } from '../cli-error.js';
 import { providerSettings, splitName, type ModelWish } from './provider-settings.js';
 import { createMask, createStreamMasks } from '../secrets.js';
 import type { Setup } from '../setup.js';
+import { textModelsOf } from './text-models.js';
 
 /** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
 export interface OpenedModel { readonly provider: Provider; readonly ref: ModelRef; warm(): void; close(): void }
@@ -128,6 +129,8 @@ export function httpDependencies(setup: Setup, endpoint: Endpoint): HttpDependen
       const timer = setTimeout(callback, delayMs);
       return () => { clearTimeout(timer); };
     },
+    textModels: textModelsOf(setup, endpoint),
+    ...(endpoint.local ? { takesTools: async (model) => await (await import('../../providers/discover.js')).takesTools(endpoint, model, setup.env) } : {}),
     price: (model) => findModel(endpoint.provider, model, setup.config.provider.models)?.price ?? null,
   };
 }
@@ -155,7 +158,7 @@ export async function wireOf(api: Exclude<Api, 'offline'>): Promise<Wire> {
 }
 
 /** The endpoint data of a provider for showing a request; needs no key. */
-export function endpointFor(setup: Setup, { provider, baseUrl }: Pick<SessionRow, 'provider' | 'baseUrl'>, api: Exclude<Api, 'offline'>): Pick<Endpoint, 'quirks' | 'extraBody'> {
+export function endpointFor(setup: Setup, { provider, baseUrl }: Pick<SessionRow, 'provider' | 'baseUrl'>, api: Exclude<Api, 'offline'>): Pick<Endpoint, 'quirks' | 'extraBody'> & Partial<Endpoint> {
   const env = Object.fromEntries(Object.entries(setup.env).map(([name, value]) => [name, value]));
   const resolved = resolveProvider({ ...providerChoice({ ...setup, env }, { provider, model: 'any', baseUrl }), api });
   return resolved.ok && resolved.ref.api === api ? resolved.endpoint : { quirks: {} };

@@ -1,10 +1,12 @@
-import type { Api } from '../../core/conversation.js';
+import type { Api, Conversation } from '../../core/conversation.js';
 import type { Event } from '../../core/event.js';
 import { project } from '../../core/project.js';
 import type { SessionRow } from '../../core/store.js';
 import type { Setup } from '../setup.js';
 import { createTextProtocol } from '../../providers/text/text-protocol.js';
+import { asText, isOpen } from '../../providers/text/tool-support.js';
 import { endpointFor, wireOf } from './model-opening.js';
+import { textModelsOf } from './text-models.js';
 
 export const wireNames: readonly string[] = ['openai-chat', 'openai-responses', 'anthropic-messages'];
 
@@ -16,9 +18,15 @@ export async function requestBody(setup: Setup, { row, events, wire, prompt }: B
   const turn: readonly Event[] = prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
   const api = wire as Exclude<Api, 'offline'>;
   const endpoint = endpointFor(setup, row, api);
-  const conversation = project([...events, ...turn]);
+  const conversation = asSent(setup, project([...events, ...turn]), row.model ?? '', endpoint);
   const chosen = createTextProtocol().wire(await wireOf(api), conversation, endpoint.quirks);
   return JSON.stringify(chosen.request(conversation, {
     provider: row.provider ?? '', model: row.model ?? '', toolChoice: 'auto', quirks: endpoint.quirks, ...(endpoint.extraBody ? { extraBody: endpoint.extraBody } : {}),
   }), null, 2);
+}
+
+/** With tools as text where the model was found to take no calls. */
+function asSent(setup: Setup, conversation: Conversation, model: string, { quirks, provider, baseUrl }: ReturnType<typeof endpointFor>): Conversation {
+  if (provider === undefined || baseUrl === undefined || !isOpen(conversation, quirks)) return conversation;
+  return textModelsOf(setup, { provider, baseUrl }).has(model) ? asText(conversation) : conversation;
 }

@@ -100,7 +100,7 @@ async function* withTools(request: ModelRequest, endpoint: Endpoint, tools: Tool
   }
   if (!tools.told.has(model)) yield textNotice(endpoint.label, model);
   tools.told.add(model);
-  yield* send(asText(request));
+  yield* send({ ...request, conversation: asText(request.conversation) });
 }
 
 async function askOnce(model: string, { known, ask, asked }: ToolKnowledge): Promise<void> {

@@ -21,10 +21,9 @@ export function isOpen({ tools, settings }: Conversation, quirks: Quirks): boole
   return tools.length > 0 && settings.tool_protocol === undefined && quirks.tool_protocol === undefined;
 }
 
-/** The request with tools as text. */
-export function asText(request: ModelRequest): ModelRequest {
-  const { conversation } = request;
-  return { ...request, conversation: { ...conversation, settings: { ...conversation.settings, tool_protocol: 'text' } } };
+/** The conversation with tools as text. */
+export function asText(conversation: Conversation): Conversation {
+  return { ...conversation, settings: { ...conversation.settings, tool_protocol: 'text' } };
 }
 
 /** What is said where tools go as text although nobody asked for it. */
