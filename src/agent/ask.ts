@@ -1,5 +1,6 @@
 import type { Fault } from '../core/provider.js';
 import { compact, windowIsFull } from './compact.js';
+import { tokensOf } from './context-size.js';
 import { request, type Reply } from './request.js';
 import type { TurnDeps } from './turn.js';
 
@@ -12,13 +13,14 @@ export async function ask(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Aski
   if (!asking.autoFailed && windowIsFull(d)) await compactInTime(d, asking, signal);
   const reply = await requestUnlessRefused(d, toolChoice, signal);
   if (reply.fault?.code !== 'context_overflow' || signal.aborted) return reply;
-  if (asking.overflowed) return { ...reply, fault: tooLong(d) };
+  if (asking.overflowed) return { ...reply, fault: tooLong(d, reply.fault) };
   asking.overflowed = true;
-  const compacted = await compact(d, { trigger: 'overflow', focus: '' }, signal);
+  const windowTokens = windowSaid(reply.fault.message);
+  const compacted = await compact(d, { trigger: 'overflow', focus: '', ...(windowTokens === null ? {} : { windowTokens }) }, signal);
   if (signal.aborted) return reply;
-  if (!compacted.done) return { ...reply, fault: tooLong(d) };
+  if (!compacted.done) return { ...reply, fault: tooLong(d, reply.fault) };
   const again = await requestUnlessRefused(d, toolChoice, signal);
-  return again.fault?.code === 'context_overflow' ? { ...again, fault: tooLong(d) } : again;
+  return again.fault?.code === 'context_overflow' ? { ...again, fault: tooLong(d, again.fault) } : again;
 }
 
 /** A compaction that fails is said once in a turn, which goes on without. */
@@ -34,11 +36,30 @@ async function requestUnlessRefused(d: TurnDeps, toolChoice: 'auto' | 'none', si
   return refusal ? { responseId: '', text: '', calls: [], stop: 'interrupted', fault: refusal } : await request(d, toolChoice, signal);
 }
 
-function tooLong(d: TurnDeps): Fault {
-  const last = d.projection.conversation().messages.at(-1);
+/** The window's tokens, where the server's refusal names them (llama-server, vLLM, OpenAI, Anthropic). */
+function windowSaid(message: string): number | null {
+  const found = /context (?:size|length|window|limit)\D{0,20}(\d{3,8})\b|> (\d{3,8}) maximum|maximum prompt length is (\d{3,8})/i.exec(message);
+  return found === null ? null : Number(found[1] ?? found[2] ?? found[3]);
+}
+
+/** Of what is sent, this share belongs to the prompt and the tools where they are what is too long. */
+const mostOfIt = 0.75;
+
+/** `said`: the server's refusal, whose figures are kept. */
+function tooLong(d: TurnDeps, said: Fault): Fault {
+  const { system, tools, messages } = d.projection.conversation();
+  const fixed = tokensOf(system) + tokensOf(tools);
+  const refusal = `${said.message.replace(/[.\s]+$/, '')}.`;
+  if (fixed > (fixed + tokensOf(messages)) * mostOfIt) {
+    return {
+      ...said, message: `${refusal} The system prompt and the tools, which every request carries, take about ${fixed} tokens of it.`,
+      hint: 'Give the model a larger window (on a local server its context size), or send less with every request: --tools, --no-tools, shorter instructions.',
+    };
+  }
+  const last = messages.at(-1);
   const alone = last?.role === 'user' ? ` The last message alone has ${last.content.length} characters.` : '';
   return {
-    code: 'context_overflow', message: `The conversation does not fit the context window of ${d.model().ref.model}, and compacting it does not help.${alone}`,
+    ...said, message: `${refusal} Compacting the conversation does not help.${alone}`,
     hint: 'Send less at once, start a new session, or use a model with a larger window.',
   };
 }

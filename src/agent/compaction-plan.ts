@@ -4,6 +4,15 @@ import { project } from '../core/project.js';
 import { compactionText } from './compaction-text.js';
 import { contextTokens, tokensOf } from './context-size.js';
 
+export interface CompactionLimits {
+  /** Tokens that the newest messages may take to stay as they are. */
+  readonly keepTokens: number;
+  /** True: a last message of the user stays as it is. */
+  readonly keepLast: boolean;
+  /** Of the model's window. */
+  readonly windowTokens: number;
+}
+
 /** What a compaction would cover, and the text that would stand for it. */
 export interface CompactionPlan {
   readonly fromSeq: number;
@@ -13,13 +22,13 @@ export interface CompactionPlan {
   readonly tokensBefore: number;
   /** The compaction's content; `summary` is the model's part, null where there is none. */
   text(summary: string | null): string;
-  /** Estimated tokens of the next request with that content. */
-  tokensAfter(text: string): number;
+  /** Estimated tokens that the next request has less with that content; below 0 where it has more. */
+  saves(text: string): number;
 }
 
 /** Covers all but the newest messages that together take at most `keepTokens`, or those too where little else is there. With `keepLast` a last message of the user stays as it is, to be
  *  answered. Null where fewer than two messages would be covered. */
-export function planCompaction(events: readonly Event[], keepTokens: number, keepLast: boolean): CompactionPlan | null {
+export function planCompaction(events: readonly Event[], { keepTokens, keepLast, windowTokens }: CompactionLimits): CompactionPlan | null {
   const conversation = project(events);
   const { messages } = conversation;
   const wished = keptFrom(messages, keepTokens, keepLast);
@@ -31,8 +40,8 @@ export function planCompaction(events: readonly Event[], keepTokens: number, kee
   const toSeq = rest.length === 0 ? (events.at(-1)?.seq ?? 0) : Math.min(...rest.map((message) => message.seq)) - 1;
   return {
     fromSeq, toSeq, messages: covered.length, tokensBefore: contextTokens(events),
-    text: (summary) => compactionText(events, { fromSeq, toSeq, covered }, summary),
-    tokensAfter: (text) => tokensOf({ ...conversation, messages: [{ role: 'user', seq: 0, content: text }, ...rest] }),
+    text: (summary) => compactionText(events, { fromSeq, toSeq, covered }, summary, windowTokens),
+    saves: (text) => tokensOf(messages) - tokensOf([{ role: 'user', seq: 0, content: text }, ...rest]),
   };
 }
 

@@ -6,16 +6,16 @@ import { utf8Bytes } from '../core/text.js';
 
 interface Covered { readonly fromSeq: number; readonly toSeq: number; readonly covered: readonly Message[] }
 
-/** Most bytes of one message of the user, and of all of them. */
+/** Most bytes of one message of the user, and of all of them; in a small window less. */
 const maxMessageBytes = 8192;
 const maxMessagesBytes = 49_152;
 const maxListed = 100;
 
 /** What stands for a covered range: the user's own messages word for word and the files, both from the log, then the model's summary. */
-export function compactionText(events: readonly Event[], { fromSeq, toSeq, covered }: Covered, summary: string | null): string {
+export function compactionText(events: readonly Event[], { fromSeq, toSeq, covered }: Covered, summary: string | null, windowTokens: number): string {
   const { changed, read } = filesOf(events, toSeq);
   const parts: readonly (readonly string[])[] = [
-    ['## What the user said, word for word', ...ownMessages(events, covered)],
+    ['## What the user said, word for word', ...ownMessages(events, covered, windowTokens)],
     ['## Files changed in this session (event of the last change)', ...listed(changed)],
     ['## Files read (event)', ...listed(read)],
     ['## Summary', summary ?? 'The model could not be asked for a summary; read the events that matter.'],
@@ -24,13 +24,15 @@ export function compactionText(events: readonly Event[], { fromSeq, toSeq, cover
   return [head, ...parts.filter((part) => part.length > 1).map((part) => part.join('\n'))].join('\n\n');
 }
 
-/** In order; the oldest are left out where there is no room. A compaction among the covered gives the messages it stood for. */
-function ownMessages(events: readonly Event[], covered: readonly Message[]): readonly string[] {
+/** In order; the oldest are left out where there is no room, which is a quarter of the window. A compaction among the covered gives the messages it stood for. */
+function ownMessages(events: readonly Event[], covered: readonly Message[], windowTokens: number): readonly string[] {
+  const roomBytes = Math.min(maxMessagesBytes, windowTokens);
+  const longestBytes = Math.min(maxMessageBytes, Math.ceil(roomBytes / 2));
   const own = covered.flatMap((message) => said(events, message)).map(({ seq, content }) => {
-    const { text } = clampText(content, maxMessageBytes, (omitted) => `[… ${omitted} bytes omitted; file_read path="event:${seq}"]`);
+    const { text } = clampText(content, longestBytes, (omitted) => `[… ${omitted} bytes omitted; file_read path="event:${seq}"]`);
     return `(event ${seq}) ${text}`;
   });
-  let room = maxMessagesBytes;
+  let room = roomBytes;
   const start = own.findLastIndex((text) => (room -= utf8Bytes(text)) < 0) + 1;
   return start === 0 ? own : [`(${start} earlier messages are left out here)`, ...own.slice(start)];
 }

@@ -171,7 +171,7 @@ class LiveSession implements Session {
     }
   }
 
-  compactionPlan(): CompactionPlan | null { return planFor(this.#deps(), 'manual'); }
+  compactionPlan(): CompactionPlan | null { return planFor(this.#deps(), { trigger: 'manual' }); }
 
   interrupt(): void {
     this.#turn?.abort();

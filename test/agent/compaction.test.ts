@@ -40,7 +40,7 @@ test('a compaction keeps what the user said word for word, lists files from the 
 });
 
 test('a compaction of a compaction still has every word of the user', async () => {
-  const provider = scripted([say('a'), say('SUMMARY 1'), say('b'), say('SUMMARY 2'), say('c')]);
+  const provider = scripted([say(long), say('SUMMARY 1'), say(long), say('SUMMARY 2'), say('c')]);
   const { session } = rig({ provider });
   await session.submit('first wish');
   await session.compact('');
@@ -54,7 +54,7 @@ test('a compaction of a compaction still has every word of the user', async () =
 });
 
 test('an undone compaction sends the originals again, to the byte', async () => {
-  const provider = scripted([say('a'), say('SUMMARY'), say('b')]);
+  const provider = scripted([say(long), say('SUMMARY'), say('b')]);
   const { session } = rig({ provider });
   await session.submit('one');
   const before = project(session.events());
@@ -84,7 +84,7 @@ test('a turn in the middle of its calls is compacted too and goes on', async () 
 });
 
 test('after an overflow there is one compaction and one retry', async () => {
-  const provider = scripted([say('a'), overflow, say('SUMMARY'), say('b')]);
+  const provider = scripted([say(long), overflow, say('SUMMARY'), say('b')]);
   const { session, seen } = rig({ provider });
   await session.submit('one');
   expect(await session.submit('two')).toMatchObject({ status: 'completed', text: 'b' });
@@ -93,12 +93,47 @@ test('after an overflow there is one compaction and one retry', async () => {
 });
 
 test('an overflow that comes again ends the turn with a sentence and no further request', async () => {
-  const provider = scripted([say('a'), overflow]);
+  const provider = scripted([say(long), overflow]);
   const { session } = rig({ provider });
   await session.submit('one');
   const turn = await session.submit('x'.repeat(5000));
-  expect(turn).toMatchObject({ status: 'failed', fault: { code: 'context_overflow', message: 'The conversation does not fit the context window of m, and compacting it does not help. The last message alone has 5000 characters.' } });
+  expect(turn).toMatchObject({ status: 'failed', fault: { code: 'context_overflow', message: 'prompt is too long. Compacting the conversation does not help. The last message alone has 5000 characters.' } });
   expect(provider.requests).toHaveLength(4);
+});
+
+test('a compaction that saves nothing is not made, and its summary not asked for', async () => {
+  const provider = scripted([say('a'), overflow]);
+  const { session, seen } = rig({ provider });
+  await session.submit('one');
+  expect(await session.compact('')).toEqual({ done: false, reason: 'there is too little to compact: what would stand for it is as long' });
+  expect(await session.submit('two')).toMatchObject({ status: 'failed', fault: { code: 'context_overflow' } });
+  expect([kinds(session.events()), notices(seen), provider.requests.length]).toEqual(['system tools user assistant user error', [], 2]);
+  const wordy = scripted([say('Hello.'.repeat(200)), say('Fine.'), say('SUMMARY '.repeat(400))]);
+  const other = rig({ provider: wordy });
+  await other.session.submit('one');
+  await other.session.submit('two');
+  expect(await other.session.compact('')).toMatchObject({ done: false });
+  expect(other.session.events().some(({ kind }) => kind === 'compaction')).toBe(false);
+});
+
+test('in the window that the server names, the words of the user take a quarter at most', async () => {
+  const said: readonly ModelChunk[] = [{ type: 'fault', fault: { code: 'context_overflow', message: 'the request exceeds the available context size (2048 tokens), try increasing it' } }];
+  const provider = scripted([say('a'), say('b'), said, say('SUMMARY'), say('on')]);
+  const { session } = rig({ provider });
+  await session.submit(`first ${'x'.repeat(7000)}`);
+  await session.submit(`second ${'y'.repeat(7000)}`);
+  expect(await session.submit('third')).toMatchObject({ status: 'completed', text: 'on' });
+  const [summary = '', last] = texts(provider.requests[4]);
+  expect([summary.length < 3000, last]).toEqual([true, 'third']);
+  expect(summary).toMatch(/\(event \d+\) second y+\n\[… \d+ bytes omitted; file_read path="event:5"\]/);
+});
+
+test('where prompt and tools are what is too long, that is said with the figures of the server', async () => {
+  const said: readonly ModelChunk[] = [{ type: 'fault', fault: { code: 'context_overflow', message: 'request (3766 tokens) exceeds the available context size (2048 tokens)', status: 400 } }];
+  const { session } = rig({ provider: scripted([said]), opening: [{ kind: 'system', content: 'S'.repeat(8000), data: null }, { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 1000 } } }] });
+  const { fault } = await session.submit('hi');
+  expect(fault).toMatchObject({ code: 'context_overflow', status: 400, hint: expect.stringContaining('--no-tools') as string });
+  expect(fault?.message).toMatch(/^request \(3766 tokens\) exceeds .*2048 tokens\)\. The system prompt and the tools, .* about 2\d\d\d tokens of it\.$/);
 });
 
 test('a first message that overflows is not compacted at all', async () => {
@@ -128,7 +163,7 @@ test('where no summary comes in time, the turn goes on and it is said once', asy
 });
 
 test('an interrupted compaction leaves the conversation as it was', async () => {
-  const provider = scripted([say('a'), async function* (request) {
+  const provider = scripted([say(long), async function* (request) {
     yield text('half');
     await new Promise<void>((resolve) => { if (request.signal.aborted) resolve(); else request.signal.addEventListener('abort', () => { resolve(); }); });
   }]);

@@ -118,7 +118,7 @@ test.skipIf(!all)('a stream means the same wherever its bytes are split', () => 
     cuts += cutPoints(bytes.length).length;
   }
   console.log(`Recordings: ${streamed.length} streams byte by byte, ${cuts} cut points tried`);
-}, 120_000);
+}, 900_000);
 
 /** What a whole answer says, read straight from its JSON. */
 function plainReading(api: string, body: Fields): { readonly text: string; readonly names: readonly unknown[] } {

@@ -23,7 +23,7 @@ function dryRun(desk: SessionDesk, context: CommandContext): void {
   if (plan === null) { context.notice('info', 'There is too little to compact.'); return; }
   const text = plan.text('(the model would write this part)');
   context.print(text);
-  context.notice('info', `${plan.messages} messages (events ${plan.fromSeq} to ${plan.toSeq}) would become one: about ${plan.tokensAfter(text)} tokens and the summary instead of ${plan.tokensBefore}. Nothing was done.`);
+  context.notice('info', `${plan.messages} messages (events ${plan.fromSeq} to ${plan.toSeq}) would become one: about ${Math.max(0, plan.tokensBefore - plan.saves(text))} tokens and the summary instead of ${plan.tokensBefore}. Nothing was done.`);
 }
 
 async function compactNow(desk: SessionDesk, focus: string, context: CommandContext): Promise<void> {
