@@ -14,7 +14,7 @@ export const defaultDeny: readonly string[] = fsDefaults.fs.deny;
 
 /** A context without a machine behind it: nothing in these tests runs or reads a file. */
 export const context: ShellContext = {
-  home, cwd: workspace, workspace, plainGit: true, plainCargo: true,
+  home, cwd: workspace, workspace, plainGit: true, steered: new Set(),
   secrets: createSecretPaths(defaultDeny, home),
   isProtected: createProtectedPaths({ home, workspace, ownPaths: ['/home/user/.config/agent', '/home/user/.local/share/agent', '/home/user/.local/state/agent'] }),
 };

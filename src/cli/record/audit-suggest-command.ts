@@ -61,5 +61,5 @@ async function createAnalysis({ config, home }: Setup): Promise<Analyse> {
   const { files } = config;
   const secrets = createSecretPaths(config.fs.deny, home);
   const ownPaths = [...new Set([dirname(files.config), files.data, dirname(files.log)])];
-  return (command, cwd) => classifyShell(command, { home, cwd, workspace: cwd, plainGit: true, plainCargo: true, secrets, isProtected: createProtectedPaths({ home, workspace: cwd, ownPaths }) }, parse);
+  return (command, cwd) => classifyShell(command, { home, cwd, workspace: cwd, plainGit: true, steered: new Set(), secrets, isProtected: createProtectedPaths({ home, workspace: cwd, ownPaths }) }, parse);
 }

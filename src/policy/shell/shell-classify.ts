@@ -20,7 +20,7 @@ export interface ShellAnalysis {
   /** Every directory that a part of it may stand in, absolute. */
   readonly folders: readonly string[];
   /** Whose settings in these folders it took to be plain. */
-  readonly relies: ReadonlySet<'git' | 'cargo'>;
+  readonly relies: ReadonlySet<string>;
   /** Absolute paths read and written by redirects and known arguments, by text alone: links are not followed. */
   readonly reads: readonly string[];
   readonly writes: readonly string[];

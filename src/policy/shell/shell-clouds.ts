@@ -1,5 +1,5 @@
 import { change, danger } from './shell-findings.js';
-import { asks, wordsOf } from './shell-queries.js';
+import { asks, asksTool, wordsOf } from './shell-queries.js';
 import type { Finding, Handler, Invocation } from './shell-types.js';
 
 const names = ['aws', 'gcloud', 'gsutil', 'az', 'doctl', 'ibmcloud', 'oci', 'heroku', 'fly', 'flyctl', 'vercel', 'netlify', 'wrangler', 'firebase', 'railway', 'render', 'supabase', 'serverless', 'sls', 'eb', 'sam', 'amplify', 'cf', 'linode-cli', 'hcloud', 'scw', 'linode', 's3cmd', 's5cmd', 'mc', 'b2', 'azcopy', 'surge', 'now', 'stripe', 'twilio', 'slack', 'sentry-cli', 'gh-pages', 'planetscale', 'pscale', 'neonctl', 'bq', 'exo', 'civo', 'vultr-cli', 'upctl', 'aliyun', 'tccli', 'copilot-cli', 'ecs-cli', 'eksctl', 'kops', 'kubeadm', 'rosa', 'argocd', 'flux', 'istioctl', 'nomad-pack', 'waypoint', 'boundary', 'packer', 'vagrant', 'minikube', 'kind', 'k3d', 'multipass', 'limactl', 'colima', 'okteto', 'skaffold', 'tilt', 'databricks', 'snow', 'auth0', 'okta', 'cloudflare', 'fastly', 'akamai', 'rabbitmqadmin', 'kafka-topics', 'kafka-topics.sh'];
@@ -59,5 +59,6 @@ function cloud(call: Invocation): readonly Finding[] {
   if (reveals(text, call)) return danger(call, 'prints settings that hold secrets');
   if (runsProject(text, call)) return change(call, 'runs the project or a service of this machine');
   if (!questions.test(text) || acts.test(deeper(call))) return danger(call, 'changes what runs elsewhere');
-  return steering.test(text) ? change(call, 'is given a server or a file of choice') : asks(call);
+  if (call.name === 'packer') return change(call, 'starts the plugins of the folder');
+  return steering.test(text) ? change(call, 'is given a server or a file of choice') : asksTool(call);
 }

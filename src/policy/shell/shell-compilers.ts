@@ -1,6 +1,6 @@
 import { change, danger, writeTo } from './shell-findings.js';
 import { parseOptions, valuesOf } from './shell-options.js';
-import { asks } from './shell-queries.js';
+import { asks, asksTool } from './shell-queries.js';
 import type { Finding, Handler, Invocation } from './shell-types.js';
 
 const compilers = ['gcc', 'g++', 'cc', 'c++', 'clang', 'clang++', 'cpp', 'gfortran', 'tcc', 'ld', 'ld.lld', 'ld.gold', 'lld', 'nvcc', 'icc'];
@@ -33,5 +33,5 @@ const tools: Readonly<Record<string, string>> = { env: 'env', cat: 'cat', echo: 
 
 function rustc(call: Invocation): readonly Finding[] {
   if (call.args.some(({ text }) => /linker=|^-Z|load-plugins/.test(text))) return danger(call, 'starts or loads a program of choice');
-  return call.args.length > 0 && call.args.every(({ text }) => /^(?:--version|-V|-vV|--verbose|-v|--print(?:=\S+)?|sysroot|cfg|target-list|host-tuple|--explain|E\d+)$/.test(text)) ? asks(call) : change(call, 'builds programs');
+  return call.args.length > 0 && call.args.every(({ text }) => /^(?:--version|-V|-vV|--verbose|-v|--print(?:=\S+)?|sysroot|cfg|target-list|host-tuple|--explain|E\d+)$/.test(text)) ? asksTool(call) : change(call, 'builds programs');
 }

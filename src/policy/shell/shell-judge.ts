@@ -2,6 +2,7 @@ import { commandHandlers } from './shell-commands.js';
 import { isFetched } from './shell-fetched.js';
 import { writtenFindings } from './shell-written.js';
 import { candidates, change, danger, pathsOf, quoted, secretIn, shown, unanalysable } from './shell-findings.js';
+import { asksTool } from './shell-queries.js';
 import { taskFindings, unknownFindings } from './shell-tasks.js';
 import { judgeReader, namesOnly, readers, searchText } from './shell-readers.js';
 import type { Arg, Finding, Handler, Invocation, Place, Scan } from './shell-types.js';
@@ -73,7 +74,7 @@ function specialFindings(call: Invocation): readonly Finding[] {
   const { name, args, scan } = call;
   const handler = commandHandlers.get(name) ?? familyHandler(name);
   if (scan.functions.has(name) && !handler && !readers.has(name)) return [];
-  if (isVersionQuestion(call)) return [];
+  if (isVersionQuestion(call)) return asksTool(call);
   if (handler) return handler(call);
   const reader = readers.get(name);
   if (reader) return judgeReader(reader, call);

@@ -2,8 +2,8 @@ import { loadOnce } from '../../core/load-once.js';
 import type { Sandbox } from '../../core/tool.js';
 import type { PathFacts } from '../facts.js';
 import type { Judgement } from '../judgement.js';
-import { hasPlainCargo } from './plain-cargo.js';
 import { hasPlainGit } from './plain-git.js';
+import { steeredFamilies } from './plain-tools.js';
 import type { ProtectedPaths } from '../protected-paths.js';
 import type { RuleTest } from '../rules.js';
 import type { SecretPaths } from '../secret-paths.js';
@@ -24,11 +24,11 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
   const { facts, secrets, isProtected } = rules;
   const parse = await parser.get();
   const places = { home: facts.home, cwd, workspace: facts.workspace };
-  const start = { ...places, secrets, isProtected, plainGit: true, plainCargo: true };
+  const start = { ...places, secrets, isProtected, plainGit: true, steered: new Set<string>() };
   const { context, analysis: first } = await followed(command, start, parse, facts);
   const plainGit = !first.relies.has('git') || (await isPlainEverywhere(hasPlainGit, first.folders, facts));
-  const plainCargo = !first.relies.has('cargo') || (await isPlainEverywhere(hasPlainCargo, first.folders, facts));
-  const analysis = plainGit && plainCargo ? first : classifyShell(command, { ...context, plainGit, plainCargo }, parse);
+  const steered = await steeredFamilies(first.relies, first.folders, facts);
+  const analysis = plainGit && steered.size === 0 ? first : classifyShell(command, { ...context, plainGit, steered }, parse);
   const linked = await linkedFindings(analysis, rules);
   const findings = [...linked, ...analysis.findings];
   const risk = linked.length > 0 ? 'dangerous' : analysis.risk;
@@ -55,7 +55,7 @@ async function followed(
 }
 
 /** `cd` and `git -C` may lead into another repository, with settings of its own. */
-async function isPlainEverywhere(isPlain: typeof hasPlainCargo, folders: readonly string[], facts: PathFacts): Promise<boolean> {
+async function isPlainEverywhere(isPlain: typeof hasPlainGit, folders: readonly string[], facts: PathFacts): Promise<boolean> {
   const plain = await Promise.all(folders.map((folder) => isPlain(folder, facts)));
   return plain.every(Boolean);
 }

@@ -1,7 +1,7 @@
 import { change, danger } from './shell-findings.js';
 import { installs } from './shell-installs.js';
 import { parseOptions } from './shell-options.js';
-import { asks } from './shell-queries.js';
+import { asksTool } from './shell-queries.js';
 import { scriptFindings, taskFindings } from './shell-tasks.js';
 import { shellText } from './shell-wrappers.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
@@ -26,7 +26,7 @@ function npmVerb(verb: string, operands: readonly Arg[], words: readonly string[
   if (/^(?:config|c|set|get)$/.test(verb)) return npmConfig(operands.map(({ text }) => text), call);
   if (/^(?:init|innit)$/.test(verb) && operands.length > 1) return danger(call, 'fetches and runs a package');
   if (/^(?:i|install|add|in|ins|inst|isntall|update|up|upgrade|ci|clean-install|install-test|it)$/.test(verb)) return installs(call, operands.slice(1));
-  if (onlyAsks(verb, words, call)) return asks(call);
+  if (onlyAsks(verb, words, call)) return asksTool(call);
   if (verb === 'pkg') return packageFile(operands, call);
   return projectScript(verb, operands, call);
 }
@@ -46,15 +46,15 @@ function onlyAsks(verb: string, words: readonly string[], call: Invocation): boo
 
 /** `npm pkg set scripts.x=…` decides what later commands run. */
 function packageFile(operands: readonly Arg[], call: Invocation): readonly Finding[] {
-  if (operands[1]?.text === 'get') return asks(call);
+  if (operands[1]?.text === 'get') return asksTool(call);
   return operands.some(({ text }) => /^(?:scripts|bin|dependencies|overrides|publishConfig)\b.*=/.test(text)) ? danger(call, 'changes what the project runs') : change(call, 'changes the package file');
 }
 
 function npmConfig(words: readonly string[], call: Invocation): readonly Finding[] {
   const [first, second] = words;
-  if (first === 'get' || (second === 'get' && words.length > 2)) return words.some((word) => /auth|token|password/i.test(word)) ? danger(call, 'prints tokens') : [];
+  if (first === 'get' || (second === 'get' && words.length > 2)) return words.some((word) => /auth|token|password/i.test(word)) ? danger(call, 'prints tokens') : asksTool(call);
   if (/^(?:yarn|pnpm)$/.test(call.name) && /^(?:list|ls)$/.test(second ?? '')) return danger(call, 'prints tokens');
-  return second === 'list' || second === 'ls' ? asks(call) : danger(call, 'changes settings of npm');
+  return second === 'list' || second === 'ls' ? asksTool(call) : danger(call, 'changes settings of npm');
 }
 
 function bun(call: Invocation): readonly Finding[] {

@@ -2,7 +2,7 @@ import { change, danger } from './shell-findings.js';
 import { installs, remoteSource } from './shell-installs.js';
 import { runner } from './shell-npm.js';
 import { parseOptions } from './shell-options.js';
-import { asks } from './shell-queries.js';
+import { asks, asksTool } from './shell-queries.js';
 import { scriptFindings } from './shell-tasks.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
@@ -60,11 +60,6 @@ function after(call: Invocation, word: string): readonly Arg[] {
   return call.args.slice(call.args.findIndex(({ text }) => text === word) + 1);
 }
 
-function plainCargo({ scan }: Invocation): boolean {
-  scan.relies.add('cargo');
-  return scan.context.plainCargo;
-}
-
 function cargo(call: Invocation): readonly Finding[] {
   const verb = verbOf(call);
   const words = call.args.map(({ text }) => text);
@@ -72,7 +67,7 @@ function cargo(call: Invocation): readonly Finding[] {
   if (call.args.some(({ text }) => /^--config|^--git\b/.test(text))) return danger(call, 'is given settings of choice');
   const reads = /^(?:tree|metadata|pkgid|locate-project|read-manifest|search|info|help|version|verify-project)$/.test(verb) || words.every((text) => /^(?:--list|-V|-vV|--version)$/.test(text));
   if (reads && !words.some((text) => /^(?:--registry|--index|-C|--manifest-path|\+|-Z)/.test(text))) {
-    return plainCargo(call) ? asks(call) : change(call, 'runs the programs that the folder names for cargo');
+    return asksTool(call);
   }
   return change(call, 'builds and runs project code');
 }
@@ -106,7 +101,7 @@ function maven(call: Invocation): readonly Finding[] {
 }
 
 function dotnet(call: Invocation): readonly Finding[] {
-  if (/^--(?:info|list-sdks|list-runtimes)$/.test(call.args[0]?.text ?? '')) return asks(call);
+  if (/^--(?:info|list-sdks|list-runtimes)$/.test(call.args[0]?.text ?? '')) return asksTool(call);
   return /\b(?:nuget push|tool (?:install|run)|publish --to|ef database drop)\b/.test(call.args.map(({ text }) => text).join(' ')) ? danger(call, 'publishes, installs or drops') : change(call, 'builds and runs project code');
 }
 
@@ -116,7 +111,9 @@ function hatch(call: Invocation): readonly Finding[] {
 
 function poetry(call: Invocation): readonly Finding[] {
   const verb = verbOf(call);
-  if (call.name === 'poetry' && (/^(?:show|about|check)$/.test(verb) || (verb === 'version' && call.args.length === 1) || /^env (?:info|list)/.test(call.args.map(({ text }) => text).join(' ')))) return asks(call);
+  const words = call.args.map(({ text }) => text).join(' ');
+  const reads = /^(?:show|about|check)$/.test(verb) || words === 'version' || /^env (?:info|list)/.test(words);
+  if (call.name === 'poetry' && reads) return asksTool(call);
   if (verb === 'run' || verb === 'exec') return [...call.argv(after(call, verb)), ...change(call, 'runs project code')];
   if (/^(?:publish|config|self|source|plugin)$/.test(verb)) return danger(call, 'publishes or changes settings');
   return verb === 'add' || verb === 'install' ? installs(call, after(call, verb).filter(({ text }) => !text.startsWith('-'))) : change(call, 'changes the project');
@@ -124,7 +121,10 @@ function poetry(call: Invocation): readonly Finding[] {
 
 function uv(call: Invocation): readonly Finding[] {
   const verb = verbOf(call);
-  if (verb === 'pip') return call.argv(call.args.slice(call.args.findIndex(({ text }) => text === 'pip')));
+  if (verb === 'pip') {
+    const inner = call.argv(call.args.slice(call.args.findIndex(({ text }) => text === 'pip')));
+    return inner.length > 0 ? inner : asksTool(call, 'venv');
+  }
   if (verb === 'tool' || verb === 'publish' || verb === 'self') return danger(call, 'fetches, installs or publishes a program');
   if (verb === 'run' && call.args.some(({ text }) => /^--(?:with|from)/.test(text))) return danger(call, 'fetches and runs a package');
   return poetry(call);

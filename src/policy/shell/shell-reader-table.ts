@@ -1,5 +1,6 @@
 import { change, danger, writeTo } from './shell-findings.js';
 import { has, valuesOf, type Options } from './shell-options.js';
+import { asksTool } from './shell-queries.js';
 import type { Finding, Invocation } from './shell-types.js';
 
 /** What a program that reads may do beside, by its options. */
@@ -58,7 +59,11 @@ export const readerTable: Readonly<Record<string, Reader>> = {
   'grep egrep fgrep': { ...content, takes: '-e -f -A -B -C -m -d -D --regexp --file --context --after-context --before-context --max-count --include --exclude --exclude-dir --exclude-from --color --label --binary-files', pattern: '-e --regexp' },
   'rg ripgrep': { ...content, recursive: true, takes: '-e -f -g -t -T -A -B -C -m -r -E -d -M -j --regexp --file --glob --iglob --type --type-not --context --after-context --before-context --max-count --replace --encoding --max-depth --max-columns --sort --sortr --color --colors --threads --max-filesize',
     pattern: '-e --regexp', deadly: '--pre --hostname-bin', unsafe: '-z --search-zip --type-add', extra: huntsHidden },
-  'ag ack': { ...content, extra: huntsHidden, recursive: true, takes: '-A -B -C -m -g -G', pattern: '--match', deadly: '--pager --ackrc', unsafe: '-z --search-zip' },
+  'ag': { ...content, extra: huntsHidden, recursive: true, takes: '-A -B -C -m -g -G', pattern: '--match', deadly: '--pager --ackrc', unsafe: '-z --search-zip' },
+  'ack': {
+    ...content, recursive: true, takes: '-A -B -C -m -g', pattern: '--match', deadly: '--pager --ackrc',
+    extra: (call, options) => [...huntsHidden(call, options), ...asksTool(call)],
+  },
   'fd fdfind': { takes: '-e -E -t -d -g -S --extension --exclude --type --max-depth --min-depth --size --changed-within --changed-before -c --color --base-directory --search-path --owner --threads -j', pattern: '--glob-pattern' },
   'tree': { takes: '-L -P -I --filelimit --charset --gitfile', output: '-o', unsafe: '-R', open: true },
   'sort': { ...content, takes: '-k -t -S -T --key --field-separator --buffer-size --parallel --batch-size --files0-from --temporary-directory --sort', output: '-o --output', deadly: '--compress-program' },

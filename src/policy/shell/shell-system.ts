@@ -1,6 +1,6 @@
 import { change, danger, pathsOf, writeTo } from './shell-findings.js';
 import { parseOptions, valuesOf } from './shell-options.js';
-import { asks, wordsOf } from './shell-queries.js';
+import { asks, asksTool, wordsOf } from './shell-queries.js';
 import type { Finding, Handler, Invocation } from './shell-types.js';
 
 /** Programs that act on the machine or on other users whatever they are told, and why. */
@@ -37,7 +37,7 @@ const always: Readonly<Record<string, string>> = {
 export const systemHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
   ...Object.entries(always).flatMap(([names, why]) => names.split(' ').map((name): [string, Handler] => [name, (call) => danger(call, why)])),
   ['sysctl', sysctl], ['systemctl', systemctl], ['crontab', (call) => (call.args.length === 1 && call.args[0]?.text === '-l' ? asks(call) : danger(call, 'changes what runs later'))], ['atq', (call) => asks(call)], ['launchctl', lists(/^(?:list|print|print-disabled|blame|dumpstate|version)$/, 'controls services')], ['tmux', lists(/^(?:ls|list-sessions|list-windows|list-panes|lsw|lsp|-V)$/, 'starts what outlives the call')], ['screen', lists(/^(?:-ls|-list|-v|--version)$/, 'starts what outlives the call')], ['defaults', (call) => (/^(?:read|read-type|domains|find)$/.test(call.args[0]?.text ?? '') ? change(call, 'prints settings of programs') : danger(call, 'changes settings of programs'))], ['ldconfig', lists(/^(?:-p|--print-cache|-V|--version)$/, 'changes the settings of the machine')], ['diskutil', lists(/^(?:list|info|apfs list)$/, 'changes disks')], ['arp', lists(/^-(?:a|an|n)$/, 'changes the network')], ['log', lists(/^(?:show|stats)$/, 'tampers with logs')], ['xattr', (call) => (call.args.some(({ text }) => /^-\w*[cdw]/.test(text)) ? danger(call, 'takes marks off files that say where they come from') : asks(call))], ['system_profiler', (call) => asks(call)],
-  ['getent', getent], ['resolvectl', lists(/^(?:status|statistics|--version)$/, 'changes the network')], ['rustup', lists(/^(?:show|which|--version|-V|toolchain list|target list|component list|check)$/, 'installs or switches programs')], ['lastlog', (call) => (call.args.some(({ text }) => /^-[CS]|^--(?:clear|set)/.test(text)) ? danger(call, 'tampers with logs') : asks(call))],
+  ['getent', getent], ['resolvectl', lists(/^(?:status|statistics|--version)$/, 'changes the network')], ['rustup', rustup], ['lastlog', (call) => (call.args.some(({ text }) => /^-[CS]|^--(?:clear|set)/.test(text)) ? danger(call, 'tampers with logs') : asks(call))],
   ['mount', (call) => (call.args.length === 0 || (call.args[0]?.text === '-l' && call.args.length === 1) ? [] : danger(call, 'changes what is mounted'))], ['findmnt', () => []], ['blkid', () => []],
   ['ip', ip], ['ifconfig', (call) => (call.args.length <= 1 ? [] : danger(call, 'changes the network'))], ['route', (call) => (call.args.every(({ text }) => text.startsWith('-n')) ? [] : danger(call, 'changes the network'))], ['hostnamectl', (call) => (call.args.length === 0 || call.args[0]?.text === 'status' ? [] : danger(call, 'changes the machine'))], ['timedatectl', (call) => (call.args.length === 0 || /^(?:status|show|list-timezones|show-timesync)$/.test(call.args[0]?.text ?? '') ? [] : danger(call, 'sets the clock'))],
   ['fuser', (call) => (call.args.some(({ text }) => /^-[a-zA-Z]*k|^--kill/.test(text)) ? danger(call, 'ends processes') : change(call, 'looks who uses a file'))], ['top', top], ['htop', waits], ['btop', waits], ['watchman', waits], ['inotifywait', waits], ['ldd', (call) => (call.args.every((arg) => arg.text.startsWith('-') || (!arg.dynamic && pathsOf(arg.text, call.scan).every((path) => /^\/(?:usr|bin|sbin|lib)/.test(path)))) ? [] : change(call, 'may run the program'))],
@@ -88,6 +88,11 @@ function lists(questions: RegExp, otherwise: string): Handler {
     if (call.args.some(({ text }) => text.includes(';'))) return danger(call, otherwise);
     return questions.test(two) || questions.test(call.args[0]?.text ?? '') ? asks(call) : danger(call, otherwise);
   };
+}
+
+function rustup(call: Invocation): readonly Finding[] {
+  const asked = lists(/^(?:show|which|--version|-V|toolchain list|target list|component list|check)$/, 'installs or switches programs')(call);
+  return asked.length > 0 ? asked : asksTool(call);
 }
 
 /** `perf stat command`, `perf record command`. */

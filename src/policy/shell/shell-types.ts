@@ -70,8 +70,8 @@ export interface ShellContext {
   readonly isProtected: ProtectedPaths;
   /** The repository's own configuration names no program that a reading git command would run. */
   readonly plainGit: boolean;
-  /** The same for the settings of cargo around the folder. */
-  readonly plainCargo: boolean;
+  /** Families of tools that files of the folder, or of one above it, steer: `familyOf` names them. */
+  readonly steered: ReadonlySet<string>;
   /** Folders on the way that are reached through links, and where they lie: `..` means another folder to a program than
    *  to the shell. */
   readonly landings?: ReadonlyMap<string, string>;
@@ -88,7 +88,7 @@ export interface Scan {
   /** A `cd` went somewhere unknown. */
   lostCwd: boolean;
   /** What of the repository's settings the judgement rests on. */
-  readonly relies: Set<'git' | 'cargo'>;
+  readonly relies: Set<string>;
   readonly functions: Set<string>;
   readonly variables: Map<string, Variable>;
   readonly commands: FoundCommand[];
