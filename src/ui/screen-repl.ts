@@ -61,7 +61,7 @@ class ScreenRepl implements ReplHandle {
     this.#work = createWork({ clock: options.clock, output: options.output, how: options.notify, timers: this.#timers });
     this.#leaving = createLeaving({ clock: options.clock, timers: this.#timers, onChange: () => { this.#echo(); } });
     this.#commands = withBuiltins(options);
-    this.#dialogs = createDialogs({ clock: options.clock, timers: this.#timers, rank, onAnswer: (callId, answer) => { this.#session.answer(callId, answer); }, onChange: () => { this.#echo(); } });
+    this.#dialogs = createDialogs({ timers: this.#timers, rank, onAnswer: (callId, answer) => { this.#session.answer(callId, answer); }, onChange: () => { this.#echo(); } });
     this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
     this.#past = createPastInputs({ options, input: this.#input, timers: this.#timers, notice: (level, message) => { this.notice(level, message); }, onChange: () => { this.#echo(); } });
     this.#title = createWorkTitle(options);

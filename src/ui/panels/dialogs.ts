@@ -1,12 +1,14 @@
 import type { Answer, Question } from '../../core/policy.js';
 import type { InputEvent } from '../input/key-decoder.js';
-import type { Clock } from '../ports.js';
 import { createApproval } from './approval.js';
 import { createPager } from './pager.js';
 import type { Overlay } from './panel.js';
 import { createPicker, type Picking, type Rank } from './picker.js';
 import { sanitize } from '../sanitize.js';
 import { pauseMs, type Timers } from '../timers.js';
+
+/** A part of the pause. */
+const stepMs = 100;
 
 /** What stands in the place of the input: questions, pickers, the pager. The last one has the keys; a question waits below what is open. */
 export interface Dialogs {
@@ -28,7 +30,6 @@ export interface Dialogs {
 }
 
 interface Parts {
-  readonly clock: Clock;
   readonly timers: Timers;
   readonly rank: Rank;
   readonly onAnswer: (callId: string, answer: Answer) => void;
@@ -80,43 +81,51 @@ export function createDialogs(d: Parts): Dialogs {
   };
 }
 
-/** The one gate between the keyboard and everything that comes by itself. */
+/** The one gate between the keyboard and everything that comes by itself. A program that was held up sees keys late, as if there had been a pause
+ *  before them: so a pause is counted in steps, and keys that wait are read between two of them. */
 function createPause(d: Parts, top: () => Overlay | null): Pick<Dialogs, 'take' | 'waits' | 'drawn' | 'keys'> {
-  const drawnAtMs = new WeakMap<Overlay, number>();
-  let lastKeyMs = -Infinity;
+  const drawn = new WeakSet<Overlay>();
   let keys = 0;
+  let quietMs = 0;
+  /** Stood on the screen through a whole pause. */
+  let open: Overlay | null = null;
   /** Took the last key, so the next one is meant for it too. */
   let hearer: Overlay | null = null;
-  const leftMs = (overlay: Overlay): number => {
-    if (!overlay.asks || overlay === hearer) return 0;
-    return Math.max(lastKeyMs, drawnAtMs.get(overlay) ?? Infinity) + pauseMs - d.clock();
-  };
-  const wake = (): void => {
+  const waits = (overlay: Overlay): boolean => overlay.asks && overlay !== open && overlay !== hearer;
+  const asking = (): Overlay | null => {
     const overlay = top();
-    const left = overlay === null ? 0 : leftMs(overlay);
-    if (left <= 0) d.onChange();
-    else if (left < Infinity) d.timers.set('pause', Math.ceil(left), wake);
+    return overlay?.asks === true && drawn.has(overlay) ? overlay : null;
   };
-  const waits = (overlay: Overlay): boolean => leftMs(overlay) > 0;
+  const step = (): void => {
+    const overlay = asking();
+    if (overlay === null) return;
+    quietMs += stepMs;
+    if (quietMs < pauseMs) { d.timers.set('pause', stepMs, step); return; }
+    open = overlay;
+    d.onChange();
+  };
+  const restart = (): void => {
+    quietMs = 0;
+    open = null;
+    if (asking() !== null) d.timers.set('pause', stepMs, step);
+  };
   return {
     keys: () => keys,
     waits,
     drawn: (overlay) => {
-      if (!overlay.asks || drawnAtMs.has(overlay)) return;
-      drawnAtMs.set(overlay, d.clock());
-      wake();
+      if (!overlay.asks || drawn.has(overlay)) return;
+      drawn.add(overlay);
+      restart();
     },
     take: (event) => {
       const overlay = top();
       const hears = overlay !== null && !waits(overlay);
       keys++;
-      lastKeyMs = d.clock();
       // Before it acts: what it opens or closes is another one.
       hearer = hears ? overlay : null;
       const taken = hears && overlay.take(event);
       if (!taken) hearer = null;
-      const next = top();
-      if (next?.asks === true) wake();
+      restart();
       return taken;
     },
   };
