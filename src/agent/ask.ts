@@ -1,4 +1,5 @@
 import type { Fault } from '../core/provider.js';
+import { allowanceOf } from './budget.js';
 import { compact, windowIsFull } from './compact.js';
 import { tokensOf } from './context-size.js';
 import { request, type Reply } from './request.js';
@@ -32,8 +33,9 @@ async function compactInTime(d: TurnDeps, asking: Asking, signal: AbortSignal): 
 }
 
 async function requestUnlessRefused(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
-  const refusal = signal.aborted ? null : d.refuseRequest();
-  return refusal ? { responseId: '', text: '', calls: [], stop: 'interrupted', fault: refusal } : await request(d, toolChoice, signal);
+  const allowance = signal.aborted ? null : allowanceOf(d);
+  if (allowance?.allowed === false) return { responseId: '', text: '', calls: [], stop: 'interrupted', fault: allowance.fault };
+  return await request(d, toolChoice, signal);
 }
 
 /** The window's tokens, where the server's refusal names them (llama-server, vLLM, OpenAI, Anthropic). */

@@ -1,35 +1,105 @@
 import { knownEvent, type Event } from '../core/event.js';
+import type { Projection } from '../core/project.js';
 import type { Fault } from '../core/provider.js';
 import { contextTokens } from './context-size.js';
 
-/** USD per million tokens. */
-export interface Price { readonly input: number; readonly output: number }
+/** USD per million tokens. `cacheWrite`: of what a request adds to the provider's cache. */
+interface Rates { readonly input: number; readonly cacheWrite?: number; readonly output: number }
+
+/** `long`: the rates of a whole request whose prompt is longer than `aboveTokens`. */
+export interface Price extends Rates { readonly long?: Rates & { readonly aboveTokens: number } }
 
 export interface Budget {
   /** Most USD the session may cost. */
   readonly maxCostUsd: number;
   readonly price: Price;
-  /** Most tokens an answer may have. */
+  /** Most tokens of an answer whose request sets no limit of its own. */
   readonly maxOutputTokens: number;
+  /** True where the provider keeps to that by itself; else it is sent. */
+  readonly isKept: boolean;
 }
 
-/** A fault where the session's cost so far and the next request's projected cost together pass the limit, else null.
- *  Projected: the tokens known to go in (what the last request reported, and a quarter of the bytes added since) and a whole answer out. Source: contracts 8. */
-export function overBudget(events: readonly Event[], budget: Budget): Fault | null {
+/** What the next request may do. `maxOutputTokens`: the limit it must send in the place of its own, or null. `isShort`: money sets that limit, and a longer
+ *  answer would have been possible. */
+export type Allowance =
+  | { readonly allowed: true; readonly maxOutputTokens: number | null; readonly isShort: boolean }
+  | { readonly allowed: false; readonly fault: Fault };
+
+/** An answer that may not even be this long is not worth asking for. */
+const leastAnswerTokens = 256;
+/** The same for a summary of the conversation. */
+export const leastSummaryTokens = 1024;
+/** Shares of the limit that are said when they are passed. */
+const warnedShares = [0.95, 0.8];
+
+const unlimited: Allowance = { allowed: true, maxOutputTokens: null, isShort: false };
+
+interface Spending { readonly budget: () => Budget | Fault | null; readonly events: () => readonly Event[]; readonly projection: Projection }
+
+/** What the money that is left allows the next request of a session. */
+export function allowanceOf(d: Spending, leastTokens = leastAnswerTokens): Allowance {
+  const budget = d.budget();
+  if (budget === null) return unlimited;
+  if ('code' in budget) return { allowed: false, fault: budget };
+  return allowance(d.events(), budget, d.projection.conversation().settings.max_output_tokens, leastTokens);
+}
+
+/** Projected: what was spent, the tokens known to go in (what the last request reported, and a quarter of the bytes added since) at the dearest rate they
+ *  may have, and an answer as long as the rest pays for; refused where that is less than `leastTokens`. `limit`: what the request would send by itself. */
+export function allowance(events: readonly Event[], budget: Budget, limit: number | undefined, leastTokens = leastAnswerTokens): Allowance {
+  const tokens = contextTokens(events);
+  const { long } = budget.price;
+  const rates: Rates = long !== undefined && tokens > long.aboveTokens ? long : budget.price;
   const spent = spentUsd(events);
-  const projected = (contextTokens(events) * budget.price.input + budget.maxOutputTokens * budget.price.output) / 1e6;
-  if (spent + projected <= budget.maxCostUsd) return null;
-  const money = (usd: number): string => `$${usd.toFixed(4)}`;
-  return {
-    code: 'max_cost',
-    message: `Stopped at the spend limit of ${money(budget.maxCostUsd)}: ${money(spent)} is spent and the next request may cost ${money(projected)}.`,
-    hint: 'Raise it with --max-cost, or lower max_output_tokens.',
-  };
+  const inputUsd = (tokens * Math.max(rates.input, rates.cacheWrite ?? 0)) / 1e6;
+  const wanted = limit ?? budget.maxOutputTokens;
+  const least = Math.min(leastTokens, wanted);
+  const payable = affordable(budget.maxCostUsd - spent - inputUsd, rates.output);
+  if (payable < least) return { allowed: false, fault: spent === 0 ? tooSmall(budget, inputUsd, least, rates) : used(budget, spent, inputUsd + (least * rates.output) / 1e6) };
+  if (payable < wanted) return { allowed: true, maxOutputTokens: payable, isShort: true };
+  return limit === undefined && !budget.isKept ? { allowed: true, maxOutputTokens: wanted, isShort: false } : unlimited;
 }
 
-function spentUsd(events: readonly Event[]): number {
+/** Tokens that `usd` pays for; less than none where it is overdrawn. */
+function affordable(usd: number, perMillion: number): number {
+  if (usd < 0) return -1;
+  // The last digit of a sum of prices must not cost a token.
+  return perMillion === 0 ? Number.POSITIVE_INFINITY : Math.floor((usd * 1e6) / perMillion + 1e-6);
+}
+
+const hint = 'Raise it with --max-cost, or with /budget in the REPL.';
+
+function used({ maxCostUsd }: Budget, spent: number, next: number): Fault {
+  return { code: 'max_cost', message: `Stopped at the spend limit of ${money(maxCostUsd)}: ${money(spent)} is spent, and the next request would cost at least ${money(next)}.`, hint };
+}
+
+function tooSmall({ maxCostUsd }: Budget, inputUsd: number, least: number, { output }: Rates): Fault {
+  const next = inputUsd + (least * output) / 1e6;
+  return { code: 'max_cost', message: `The spend limit of ${money(maxCostUsd)} is too small: a request with an answer of ${least} ${least === 1 ? 'token' : 'tokens'} costs about ${money(next)}.`, hint };
+}
+
+/** Why an answer that was cut at a limit set by money ends the turn. */
+export function cutFault(maxCostUsd: number, spent: number): Fault {
+  return { code: 'max_cost', message: `The answer was cut at the spend limit of ${money(maxCostUsd)}: ${money(spent)} is spent.`, hint };
+}
+
+/** What to say where spending went from `before` to `after`, or null. */
+export function spendingWarning(maxCostUsd: number, before: number, after: number): string | null {
+  const share = warnedShares.find((passed) => before < passed * maxCostUsd && after >= passed * maxCostUsd);
+  return share === undefined ? null : `${share * 100} % of the spend limit of ${money(maxCostUsd)} is used: ${money(after)}.`;
+}
+
+/** What the session has cost so far, as far as that is known. */
+export function spentUsd(events: readonly Event[]): number {
   return events.reduce((spent, raw) => {
     const event = raw.kind === 'usage' ? knownEvent(raw) : null;
     return spent + (event?.kind === 'usage' ? (event.data.cost_usd ?? 0) : 0);
   }, 0);
+}
+
+/** An amount with as many digits as it takes to tell it from others of its size: `$5.00`, `$0.0109`, `$0.000042`. */
+export function money(usd: number): string {
+  const size = Math.abs(usd);
+  const digits = size > 0 && size < 0.1 ? Math.min(12, 2 - Math.floor(Math.log10(size))) : 2;
+  return `${usd < 0 ? '-' : ''}$${size.toFixed(Math.max(size < 10 && size > 0 ? 4 : 2, digits)).replace(/(\.\d\d\d*?)0+$/, '$1')}`;
 }

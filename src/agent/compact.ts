@@ -1,5 +1,6 @@
 import type { Conversation } from '../core/conversation.js';
 import type { CompactionData } from '../core/event.js';
+import { allowanceOf, leastSummaryTokens } from './budget.js';
 import { planCompaction, type CompactionPlan } from './compaction-plan.js';
 import { contextTokens, tokensOf } from './context-size.js';
 import { requestSummary } from './request.js';
@@ -48,8 +49,8 @@ export async function compact(d: TurnDeps, wish: CompactionWish, signal: AbortSi
   const plan = planFor(d, wish);
   if (plan === null) return { done: false, reason: 'there is too little to compact' };
   if (!isWorth(d, plan, plan.text(null))) return { done: false, reason: savesNothing };
-  const refusal = d.refuseRequest();
-  if (refusal) return { done: false, reason: refusal.message };
+  const allowance = allowanceOf(d, leastSummaryTokens);
+  if (!allowance.allowed) return { done: false, reason: allowance.fault.message };
   const { text, fault } = await requestSummary(d, summaryRequest(summarised(d, wish), focus), signal);
   if (signal.aborted) return { done: false, reason: 'it was interrupted' };
   if (text === '' && trigger !== 'overflow') return { done: false, reason: fault?.message ?? 'the model gave no summary' };

@@ -2,6 +2,7 @@ import type { Conversation, ModelRef } from '../core/conversation.js';
 import type { AssistantData, Stop, Usage } from '../core/event.js';
 import type { Json } from '../core/json.js';
 import type { Fault, ModelChunk, ReceivedCall } from '../core/provider.js';
+import { allowanceOf, cutFault, spendingWarning, spentUsd } from './budget.js';
 import { cacheMiss } from './cache-watch.js';
 import type { TurnDeps } from './turn.js';
 
@@ -17,7 +18,7 @@ export interface Reply {
   readonly fault?: Fault;
 }
 
-interface Draft { text: string; calls: ReceivedCall[]; usage: Usage | null; costUsd: number | null; stop: Stop; reasoning: readonly Json[]; fault: Fault | null }
+interface Draft { text: string; calls: ReceivedCall[]; usage: Usage | null; costUsd: number | null; stop: Stop; reasoning: readonly Json[]; fault: Fault | null; /** Money set the limit of the answer. */ isShort: boolean }
 
 /** Sends the conversation, shows the answer as it comes, and records usage and text. The only caller of a provider. */
 export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
@@ -27,20 +28,30 @@ export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: 
   const stop: Stop = signal.aborted || draft.fault ? 'interrupted' : draft.stop;
   const calls = stop === 'interrupted' ? [] : draft.calls;
   await recordUsage(d, ref, responseId, draft);
-  const data: AssistantData = {
-    response_id: responseId, provider: ref.provider, api: ref.api, model: ref.model, stop,
-    ...(stop === 'interrupted' ? { interrupted: true } : {}),
-    ...(draft.reasoning.length > 0 && stop !== 'interrupted' ? { reasoning: draft.reasoning } : {}),
-  };
+  const data = assistantData(ref, responseId, draft, stop);
   if (worthKeeping(draft, calls, stop)) await (calls.length > 0 ? d.note : d.append)({ kind: 'assistant', content: draft.text, data });
-  tellOfCut(d, stop, calls);
+  const fault = draft.fault ?? (stop === 'length' && calls.length === 0 ? cutOff(d, draft) : null);
   tellOfManyCalls(d, calls);
-  return { responseId, text: draft.text, calls, stop, ...(draft.fault ? { fault: draft.fault } : {}) };
+  return { responseId, text: draft.text, calls, stop, ...(fault ? { fault } : {}) };
 }
 
-function tellOfCut(d: TurnDeps, stop: Stop, calls: readonly ReceivedCall[]): void {
-  if (stop !== 'length' || calls.length > 0) return;
-  d.emit({ type: 'notice', level: 'warn', code: 'output_limit', message: 'The answer was cut at the output limit of the model. Ask it to go on, or raise max_output_tokens.' });
+function assistantData({ provider, api, model }: ModelRef, responseId: string, { reasoning }: Draft, stop: Stop): AssistantData {
+  return {
+    response_id: responseId, provider, api, model, stop, ...(stop === 'interrupted' ? { interrupted: true } : {}),
+    ...(reasoning.length > 0 && stop !== 'interrupted' ? { reasoning } : {}),
+  };
+}
+
+function cutByMoney(d: TurnDeps, { stop, isShort }: Draft): Fault | null {
+  const budget = d.budget();
+  return stop === 'length' && isShort && budget !== null && 'maxCostUsd' in budget ? cutFault(budget.maxCostUsd, spentUsd(d.events())) : null;
+}
+
+/** An answer without calls that was cut: where money did it the turn ends, else it is said. Calls that were cut are answered all the same. */
+function cutOff(d: TurnDeps, draft: Draft): Fault | null {
+  const fault = cutByMoney(d, draft);
+  if (fault === null) d.emit({ type: 'notice', level: 'warn', code: 'output_limit', message: 'The answer was cut at the output limit of the model. Ask it to go on, or raise max_output_tokens.' });
+  return fault;
 }
 
 function tellOfManyCalls(d: TurnDeps, calls: readonly ReceivedCall[]): void {
@@ -59,18 +70,27 @@ export async function requestSummary(d: TurnDeps, conversation: Conversation, si
   const quiet: TurnDeps = { ...d, emit: (event) => { if (event.type !== 'text_delta' && event.type !== 'reasoning_delta') d.emit(event); } };
   const draft = await listen(quiet, conversation, 'none', signal);
   await recordUsage(d, ref, responseId, draft, 'compaction');
-  return { text: draft.fault ? '' : draft.text.trim(), fault: draft.fault };
+  const fault = draft.fault ?? cutByMoney(d, draft);
+  return { text: fault ? '' : draft.text.trim(), fault };
 }
 
 async function listen(d: TurnDeps, conversation: Conversation, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Draft> {
   const { provider, ref } = d.model();
   const draft = newDraft();
+  const { sent, isShort } = withinBudget(d, conversation);
   d.emit({ type: 'request_started' });
-  for await (const chunk of provider.stream({ conversation, ref, toolChoice, signal, maxCalls: d.limits.maxToolCalls + refusedCalls })) {
+  for await (const chunk of provider.stream({ conversation: sent, ref, toolChoice, signal, maxCalls: d.limits.maxToolCalls + refusedCalls })) {
     if (signal.aborted) break;
     receive(d, draft, chunk);
   }
-  return draft;
+  return { ...draft, isShort };
+}
+
+/** The conversation with the output limit that the money left allows; the limit is no part of what a provider caches. */
+function withinBudget(d: TurnDeps, conversation: Conversation): { readonly sent: Conversation; readonly isShort: boolean } {
+  const allowance = allowanceOf(d);
+  if (!allowance.allowed || allowance.maxOutputTokens === null) return { sent: conversation, isShort: false };
+  return { sent: { ...conversation, settings: { ...conversation.settings, max_output_tokens: allowance.maxOutputTokens } }, isShort: allowance.isShort };
 }
 
 async function recordUsage(d: TurnDeps, ref: ModelRef, responseId: string, { usage, costUsd }: Draft, purpose?: 'compaction'): Promise<void> {
@@ -78,10 +98,14 @@ async function recordUsage(d: TurnDeps, ref: ModelRef, responseId: string, { usa
   const missed = purpose ? null : cacheMiss(d.events(), ref, usage);
   if (missed !== null) d.emit({ type: 'notice', level: 'info', code: 'cache_miss', message: missed });
   const { input, output, cacheRead, cacheWrite } = usage;
+  const before = spentUsd(d.events());
   await d.note({ kind: 'usage', content: null, data: {
     response_id: responseId, provider: ref.provider, model: ref.model,
     input_tokens: input, output_tokens: output, cache_read_tokens: cacheRead, cache_write_tokens: cacheWrite, cost_usd: costUsd, ...(purpose ? { purpose } : {}),
   } });
+  const budget = d.budget();
+  const warning = budget !== null && 'maxCostUsd' in budget ? spendingWarning(budget.maxCostUsd, before, before + (costUsd ?? 0)) : null;
+  if (warning !== null) d.emit({ type: 'notice', level: 'warn', code: 'spend_limit', message: warning });
 }
 
 /** An answer with calls alone needs no row of its own, and neither does one that broke off before its first word. */
@@ -91,7 +115,7 @@ function worthKeeping(draft: Draft, calls: readonly ReceivedCall[], stop: Stop):
 }
 
 function newDraft(): Draft {
-  return { text: '', calls: [], usage: null, costUsd: null, stop: 'stop', reasoning: [], fault: null };
+  return { text: '', calls: [], usage: null, costUsd: null, stop: 'stop', reasoning: [], fault: null, isShort: false };
 }
 
 function receive(d: TurnDeps, draft: Draft, chunk: ModelChunk): void {

@@ -7,6 +7,7 @@ import type { Fault, Provider } from '../core/provider.js';
 import type { SessionPort } from '../core/session-port.js';
 import { placeOf, type Blob, type SessionRow, type Store } from '../core/store.js';
 import { firstLine } from '../core/text.js';
+import type { Budget } from './budget.js';
 import { compact, planFor, type Compacted } from './compact.js';
 import type { CompactionPlan } from './compaction-plan.js';
 import { noteFiles } from './known-files.js';
@@ -30,7 +31,8 @@ export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | '
   readonly interactive: boolean;
   /** Takes out of every event what must never be recorded. */
   readonly mask?: (draft: EventDraft) => EventDraft;
-  readonly refuseRequest?: (events: readonly Event[], ref: ModelRef) => Fault | null;
+  /** What requests to a model may cost; a fault where its price is not known, null where there is no limit. */
+  readonly budget?: (ref: ModelRef) => Budget | Fault | null;
 }
 
 /** A session as its front end holds it, and what its owner does with it besides. */
@@ -213,7 +215,7 @@ class LiveSession implements Session {
   }
 
   #deps(): TurnDeps {
-    const { registry, policy, limits, sha256, now, log, keeping, contextWindow, refuseRequest } = this.#options;
+    const { registry, policy, limits, sha256, now, log, keeping, contextWindow, budget } = this.#options;
     return {
       registry, policy, limits, sha256, now, log, cwd: this.cwd, ...(keeping ? { keeping } : {}), ...(contextWindow ? { contextWindow } : {}),
       append: (draft, blobs) => this.append(draft, blobs),
@@ -229,7 +231,7 @@ class LiveSession implements Session {
       grants: this.#grants,
       knownFiles: this.#knownFiles,
       takeSteering: () => this.#takeSteering(),
-      refuseRequest: () => refuseRequest?.(this.events(), this.ref()) ?? null,
+      budget: () => budget?.(this.ref()) ?? null,
     };
   }
 

@@ -8,6 +8,7 @@ import type { Projection } from '../core/project.js';
 import type { Fault, Provider } from '../core/provider.js';
 import type { Blob } from '../core/store.js';
 import type { Registry } from '../core/tool.js';
+import type { Budget } from './budget.js';
 
 /** Limits of one user turn. Source: contracts 5 and 6. */
 export interface TurnLimits {
@@ -47,8 +48,8 @@ export interface TurnDeps {
   readonly cwd: string;
   /** Messages the person sent meanwhile, for delivery now. */
   readonly takeSteering: () => readonly string[];
-  /** Why the next request must not be sent, or null. */
-  readonly refuseRequest: () => Fault | null;
+  /** What requests may cost; a fault where the price is not known, null where there is no limit. */
+  readonly budget: () => Budget | Fault | null;
   readonly sha256: (text: string) => string;
   readonly now: () => number;
   readonly log: Log;

@@ -3,6 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
+import { allowance } from '../../src/agent/budget.js';
+import { builtInPresets, keyNames } from '../../src/providers/catalog-presets.js';
+import { createSpendLimit } from '../../src/cli/open/spend-limit.js';
 import { resolveModel, resolveReady } from '../../src/cli/open/model-opening.js';
 import { configuredWish } from '../../src/cli/open/provider-settings.js';
 import type { Setup } from '../../src/cli/setup.js';
@@ -55,4 +58,15 @@ test('provider_api stays with its provider, extra_body goes to all where none is
   const unnamed = await setupOf({ file: { extra_body: { seed: 1 } } });
   const any = resolveModel(unnamed, 'deepseek/x', { provider: 'openai', api: 'openai-chat', model: 'm' });
   expect(any.ok && any.endpoint.extraBody).toEqual({ seed: 1 });
+});
+
+test('a limit of one dollar lets every preset start with its default model', async () => {
+  const presets = Object.entries(builtInPresets).filter(([, { default_model: model, api }]) => model !== null && api !== 'offline');
+  const events = [{ seq: 1, kind: 'user', content: 'x'.repeat(12_000), data: null, createdAt: 0 }];
+  for (const [name, preset] of presets) {
+    const setup = await setupOf({ flags: { provider: name, max_cost_usd: 1 }, env: Object.fromEntries(keyNames(preset).map((key) => [key, 'k'])) });
+    const { ref } = await resolveReady(setup, configuredWish(setup));
+    const budget = createSpendLimit(setup).budget(ref);
+    expect(budget !== null && !('code' in budget) && allowance(events, budget, undefined), name).toMatchObject({ allowed: true });
+  }
 });

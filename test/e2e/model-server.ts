@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
 /** One answer of the scripted model. `pieces`: how many characters of arguments go into one chunk. */
-export interface Turn { readonly text?: string; readonly calls?: readonly { readonly name: string; readonly arguments: unknown }[] }
+export interface Turn { readonly text?: string; readonly calls?: readonly { readonly name: string; readonly arguments: unknown }[]; /** Why a chat answer ends. */ readonly finish?: string }
 export type Kind = 'chat' | 'messages' | 'responses';
 export interface Received { readonly kind: Kind; readonly body: Readonly<Record<string, unknown>>; readonly headers: IncomingMessage['headers'] }
 export interface ModelServer {
@@ -65,7 +65,7 @@ function playChat(turn: Turn, number: number, send: Send): void {
     chunk({ tool_calls: [{ index, id: `call_${number}_${index}`, type: 'function', function: { name: call.name, arguments: '' } }] });
     for (const piece of pieces(JSON.stringify(call.arguments))) chunk({ tool_calls: [{ index, function: { arguments: piece } }] });
   }
-  chunk({}, turn.calls ? 'tool_calls' : 'stop');
+  chunk({}, turn.finish ?? (turn.calls ? 'tool_calls' : 'stop'));
   send('', { id: `c${number}`, object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage: { prompt_tokens: 100, completion_tokens: 10, total_tokens: 110 } });
 }
 

@@ -122,7 +122,7 @@ test('the list of models says of when its facts are and what is retired, and eve
   expect(rows.find(({ model }) => model === 'claude-sonnet-5')).toMatchObject({ efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'], retired: false, facts_date: expect.stringMatching(/^\d{4}-/) as string });
   const server = await vendor({ api: 'anthropic-messages' });
   server.script({ text: 'hi' });
-  expect(await agent(at, ['-p', '--provider', 'anthropic', '--max-cost', '5', 'hi'], { env: { ...key, ANTHROPIC_BASE_URL: server.url } })).toMatchObject({ code: 0, stdout: 'hi\n' });
+  expect(await agent(at, ['-p', '--provider', 'anthropic', '--max-cost', '1', 'hi'], { env: { ...key, ANTHROPIC_BASE_URL: server.url } })).toMatchObject({ code: 0, stdout: 'hi\n' });
 });
 
 test('a local server that is not running is one clear sentence', async () => {

@@ -80,7 +80,7 @@ function standalone(setup: Setup, registry: Registry): TurnDeps {
     registry, policy: openPolicy(setup), approver: terminalApprover(), cwd: setup.cwd, log: setup.log,
     append: unrecorded, note: unrecorded, settle: () => Promise.resolve(), emit: () => undefined, events: () => [], projection: createProjection(),
     model: () => { throw new Error('a call by hand has no model'); },
-    grants: new Set(), knownFiles: new Map(), limits: setup.config.limits, canAsk: false, mask: (draft) => draft, takeSteering: () => [], refuseRequest: () => null,
+    grants: new Set(), knownFiles: new Map(), limits: setup.config.limits, canAsk: false, mask: (draft) => draft, takeSteering: () => [], budget: () => null,
     sha256: (text) => createHash('sha256').update(text).digest('hex'), now: () => performance.now(),
   };
 }

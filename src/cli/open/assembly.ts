@@ -17,7 +17,7 @@ import { changedTools } from './resumed-settings.js';
 import { createDraftMask } from '../secrets.js';
 import { addressNotices, resumedWish } from './session-address.js';
 import { newSessionId, openSession, type OpenedSession, type SessionWish } from './session-files.js';
-import { spendCheck } from './spend-limit.js';
+import { requirePrice } from './spend-limit.js';
 import { openKeeping } from '../undo/undo-keeping.js';
 import type { Setup } from '../setup.js';
 import type { Workbench } from './workbench.js';
@@ -42,7 +42,10 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
   const fresh: SessionRow = { id: newSessionId(() => createdAt), parentId: null, cwd: setup.cwd, title: null, provider: null, model: null, createdAt, updatedAt: createdAt, ...directoryOf(setup.cwd) };
   const { database } = setup.config.files;
   const opened = await openSession(store, wish, fresh, (found) => onRecord(bench, found, wish)).catch(async (error: unknown) => { throw bench.durable ? await explainMissing(error, store, database, wish, setup.cwd) : error; });
-  const model = await modelWish(bench, opened, wish).then((wished) => openModel(setup, wished)).catch(async (error: unknown) => {
+  const model = await modelWish(bench, opened, wish).then((wished) => openModel(setup, wished)).then((found) => {
+    requirePrice(bench.spend, found.ref);
+    return found;
+  }).catch(async (error: unknown) => {
     await opened.release();
     throw error;
   });
@@ -57,7 +60,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     restored: opened.restored, notes: changesSince(opened, setup.cwd, createdAt),
     opening: opened.restored.length > 0 ? [] : openingEvents(setup, registry, context.files),
     connect: models.open,
-    refuseRequest: spendCheck(setup, model.ref),
+    budget: (ref) => bench.spend.budget(ref),
     limits: setup.config.limits, keeping: openKeeping(setup), contextWindow: ({ provider, model: name }) => findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
     sha256: (text) => createHash('sha256').update(text).digest('hex'),
     now: Date.now, log: setup.log, ...(mask ? { mask } : {}),

@@ -1,38 +1,55 @@
-import { overBudget, type Budget } from '../../agent/budget.js';
+import type { Budget } from '../../agent/budget.js';
 import type { ModelRef } from '../../core/conversation.js';
-import type { Event } from '../../core/event.js';
 import type { Fault } from '../../core/provider.js';
+import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
 import { findModel } from '../../providers/models.js';
 import { CliError, exit } from '../cli-error.js';
 import type { Setup } from '../setup.js';
 
-/** Output tokens assumed where neither the configuration nor the model's entry says how long an answer may get. */
+/** Output tokens of an answer where neither the request nor the model's entry sets a limit. */
 const assumedOutputTokens = 8192;
 
-export type SpendCheck = (events: readonly Event[], ref: ModelRef) => Fault | null;
+/** What the sessions of one run may cost: `max_cost_usd`, until `/budget` sets another limit. */
+export interface SpendLimit {
+  /** Null: there is none. */
+  limitUsd(): number | null;
+  set(limitUsd: number | null): void;
+  /** What requests to a model may cost; a fault where its price is not known, null without a limit. */
+  budget(ref: ModelRef): Budget | Fault | null;
+}
 
-/** Judges the next request against `max_cost_usd`; without a limit nothing is ever refused. Throws a `CliError` (2) where the model to start with
- *  has no price; one that is switched to later is refused by a fault instead. */
-export function spendCheck(setup: Setup, first: ModelRef): SpendCheck {
-  const { maxCostUsd } = setup.config.limits;
-  if (maxCostUsd === null) return () => null;
-  const budgetOf = (ref: ModelRef): Budget | null => {
-    const facts = findModel(ref.provider, ref.model, setup.config.provider.models);
-    const price = ref.api === 'offline' ? { input: 0, output: 0 } : (facts?.price ?? null);
-    const maxOutputTokens = setup.config.request.maxOutputTokens ?? facts?.maxOutputTokens ?? assumedOutputTokens;
-    return price === null ? null : { maxCostUsd, price, maxOutputTokens };
-  };
-  if (budgetOf(first) === null) throw new CliError(exit.usage, unknownPrice(first), priceHint(first));
-  return (events, ref) => {
-    const budget = budgetOf(ref);
-    return budget === null ? { code: 'max_cost', message: unknownPrice(ref), hint: priceHint(ref) } : overBudget(events, budget);
+export function createSpendLimit(setup: Setup): SpendLimit {
+  let maxCostUsd = setup.config.limits.maxCostUsd;
+  return {
+    limitUsd: () => maxCostUsd,
+    set: (limitUsd) => { maxCostUsd = limitUsd; },
+    budget: (ref) => {
+      if (maxCostUsd === null) return null;
+      if (ref.api === 'offline') return { maxCostUsd, price: { input: 0, output: 0 }, maxOutputTokens: assumedOutputTokens, isKept: true };
+      const price = findModel(ref.provider, ref.model, setup.config.provider.models)?.price ?? null;
+      return price === null ? unknownPrice(ref) : { maxCostUsd, price, ...longestAnswer(setup, ref) };
+    },
   };
 }
 
-function unknownPrice(ref: ModelRef): string {
-  return `--max-cost: the price of \`${ref.provider}/${ref.model}\` is not known`;
+/** Throws a `CliError` (2) where there is a limit and the model to start with has no price; one that is switched to later is refused by a fault instead. */
+export function requirePrice(spend: SpendLimit, first: ModelRef): void {
+  const budget = spend.budget(first);
+  if (budget !== null && 'code' in budget) throw new CliError(exit.usage, budget.message, budget.hint ?? '');
 }
 
-function priceHint(ref: ModelRef): string {
-  return `Add it to config/models.json, or to "models" in your configuration: "${ref.provider}/${ref.model}": {"input_usd": …, "output_usd": …} (USD per million tokens).`;
+/** How long an answer gets whose request sets no limit: what the wire sends by itself, else what the model can. */
+function longestAnswer(setup: Setup, { provider, api, model }: ModelRef): Pick<Budget, 'maxOutputTokens' | 'isKept'> {
+  const sent = mergePresets(builtInPresets, setup.config.provider.custom)[provider]?.quirks?.default_max_output_tokens;
+  if (sent !== undefined) return { maxOutputTokens: sent, isKept: true };
+  const known = api === 'anthropic-messages' ? null : findModel(provider, model, setup.config.provider.models)?.maxOutputTokens ?? null;
+  return { maxOutputTokens: known ?? assumedOutputTokens, isKept: known !== null };
+}
+
+function unknownPrice({ provider, model }: ModelRef): Fault {
+  const name = `${provider}/${model}`;
+  return {
+    code: 'max_cost', message: `--max-cost: the price of \`${name}\` is not known`,
+    hint: `Add it to config/models.json, or to "models" in your configuration: "${name}": {"input_usd": …, "output_usd": …} (USD per million tokens).`,
+  };
 }

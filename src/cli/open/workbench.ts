@@ -6,6 +6,7 @@ import type { RootOptions } from '../options.js';
 import { openPolicy, type SwitchablePolicy } from './policy-opening.js';
 import { openSandbox } from './sandbox-opening.js';
 import type { Setup } from '../setup.js';
+import { createSpendLimit, type SpendLimit } from './spend-limit.js';
 import { openStore } from './store-opening.js';
 import { openToolbox } from './toolbox.js';
 
@@ -18,6 +19,7 @@ export interface Workbench {
   readonly registry: Registry;
   readonly processes: ProcessRunner;
   readonly policy: SwitchablePolicy;
+  readonly spend: SpendLimit;
   /** What there is to be said so far. */
   readonly notices: readonly Notice[];
   close(): Promise<void>;
@@ -27,7 +29,7 @@ export async function openWorkbench(setup: Setup, options: RootOptions): Promise
   const confine = await openSandbox(setup);
   const [{ store, durable, notices }, { registry, processes }] = await Promise.all([openStore(setup, options.ephemeral === true), openToolbox(setup, options.tools, confine)]);
   return {
-    setup, options, store, durable, registry, processes, policy: openPolicy(setup),
+    setup, options, store, durable, registry, processes, policy: openPolicy(setup), spend: createSpendLimit(setup),
     get notices() { return [...setup.notices, ...notices]; },
     close: async () => {
       await processes.killBackground();

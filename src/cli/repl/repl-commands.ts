@@ -4,7 +4,7 @@ import { age } from '../print.js';
 import { distinctTitles } from '../record/record-opening.js';
 import { modelCommand } from './repl-model-command.js';
 import { recordCommands } from './repl-record-commands.js';
-import { contextCommand, costCommand, toolsCommand } from './repl-report-commands.js';
+import { budgetCommand, contextCommand, costCommand, toolsCommand } from './repl-report-commands.js';
 import { compactCommands } from './compact-commands.js';
 import { rewindCommand } from './rewind-command.js';
 import { searchCommand } from './repl-search-command.js';
@@ -17,7 +17,7 @@ const fresh = { continueNewest: false, resume: null, fork: false } as const;
 
 /** The slash commands of the REPL beside those that the screen has itself. */
 export function replCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {
-  return [modelCommand(bench, desk), ...sessionCommands(bench, desk), searchCommand(bench, desk), ...undoCommands(desk), rewindCommand(desk), ...compactCommands(desk), toolsCommand(bench), contextCommand(bench, desk), costCommand(desk), ...settingsCommands(bench, desk), ...recordCommands(bench, desk)];
+  return [modelCommand(bench, desk), ...sessionCommands(bench, desk), searchCommand(bench, desk), ...undoCommands(desk), rewindCommand(desk), ...compactCommands(desk), toolsCommand(bench), contextCommand(bench, desk), costCommand(desk), budgetCommand(bench, desk), ...settingsCommands(bench, desk), ...recordCommands(bench, desk)];
 }
 
 function sessionCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {

@@ -1,3 +1,4 @@
+import { money, spentUsd } from '../../agent/budget.js';
 import { utf8Bytes } from '../../core/text.js';
 import type { Command } from '../../ui/command.js';
 import { findModel } from '../../providers/models.js';
@@ -32,6 +33,41 @@ export function costCommand(desk: SessionDesk): Command {
       return Promise.resolve();
     },
   };
+}
+
+/** `/budget`: what may be spent, shown or set. It counts for the sessions of this run. */
+export function budgetCommand({ spend }: Workbench, desk: SessionDesk): Command {
+  return {
+    name: 'budget', description: 'what this session may cost', argument: '[+usd, usd or off]',
+    run: (argument, context) => {
+      const { session } = desk.current();
+      const spent = spentUsd(session.events());
+      const before = spend.limitUsd();
+      const asked = askedLimit(argument.trim(), before ?? spent);
+      if (asked === undefined) context.notice('error', 'Give an amount in US dollars: /budget 5, /budget +2, /budget off.');
+      else if (asked !== 'as it is') spend.set(asked);
+      const budget = spend.budget(session.ref());
+      if (budget !== null && 'code' in budget) {
+        spend.set(before);
+        context.notice('error', `${budget.message.replace('--max-cost', '/budget')}. ${budget.hint ?? ''}`);
+      } else if (asked !== undefined) context.notice('info', spendingLine(spent, spend.limitUsd()));
+      return Promise.resolve();
+    },
+  };
+}
+
+/** The limit that `text` asks for, null for none; undefined for what is no amount. */
+function askedLimit(text: string, from: number): number | null | 'as it is' | undefined {
+  if (text === '') return 'as it is';
+  if (text === 'off') return null;
+  const [, plus, amount] = /^(\+?)\$?(\d+(?:\.\d+)?|\.\d+)$/.exec(text) ?? [];
+  return amount === undefined ? undefined : (plus === '+' ? from : 0) + Number(amount);
+}
+
+function spendingLine(spent: number, limit: number | null): string {
+  if (limit === null) return `${money(spent)} is spent, and there is no limit. /budget 5 sets one.`;
+  const left = limit - spent;
+  return left > 0 ? `${money(spent)} of ${money(limit)} is spent; ${money(left)} is left.` : `${money(spent)} is spent, and the limit is ${money(limit)}: nothing more is sent.`;
 }
 
 /** `/context`: what the next request is made of, by estimated size. */
