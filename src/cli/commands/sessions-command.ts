@@ -26,7 +26,7 @@ export async function listSessions(options: Options): Promise<number> {
     const rows = (await store.list(limit * page, cwd)).slice(skipped);
     const titles = distinctTitles(rows);
     printListing(options.json, rows.map((row) => ({
-      id: row.id, parent_id: row.parentId, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
+      id: row.id, parent_id: row.parentId, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model, api: row.api ?? null, base_url: row.baseUrl ?? null,
       created_at: row.createdAt, updated_at: row.updatedAt, prompt: row.prompt, events: row.events, cost_usd: row.costUsd,
     })), () => (rows.length === 0 && skipped === 0
       ? [options.here ? `No sessions of ${setup.cwd}.` : 'No sessions yet.']
