@@ -79,14 +79,17 @@ async function clearStrayLog(options: OpenOptions): Promise<void> {
   });
 }
 
+/** A repair reads what it can of the whole database. Who waits for another's finds a sound one then, so it waits longer than for a write. */
+const repairPatienceMs = 60_000;
+
 /** Runs `work` in one process at a time. The lock is SQLite's own on an empty file beside the database: it ends with its holder.
  *  That file stays, for removing it could let two processes hold two locks. */
-async function withRepairLock<T>({ driver, file, maxBusyMs }: OpenOptions, work: () => T): Promise<T> {
+async function withRepairLock<T>({ driver, file }: OpenOptions, work: () => T): Promise<T> {
   const lockFile = `${file}.lock`;
   if (!existsSync(lockFile)) closeSync(openSync(lockFile, 'a', 0o600));
   const lock: Database = new driver(lockFile, { timeout: 0 });
   try {
-    await retryWhileBusy(() => lock.exec('BEGIN EXCLUSIVE'), maxBusyMs);
+    await retryWhileBusy(() => lock.exec('BEGIN EXCLUSIVE'), repairPatienceMs);
     return work();
   } finally {
     lock.close();
