@@ -31,7 +31,7 @@ export interface RecorderOptions {
   readonly emit: (event: AgentEvent) => void;
   /** Events the store already holds. */
   readonly restored: readonly Event[];
-  /** Makes the session's row, as a saver's `begin`. */
+  /** As a saver's `begin`. */
   readonly begin?: () => Promise<void>;
   /** Takes out what must never be recorded, before anything sees the event. */
   readonly mask?: (draft: EventDraft) => EventDraft;

@@ -17,7 +17,7 @@ export interface Saver {
 export interface SaverOptions {
   readonly store: Store;
   readonly sessionId: string;
-  /** Makes the session's row; called before the first event is saved, again when that failed. Absent for a restored session. */
+  /** Makes the session's row and takes its lease; called before the first event is saved, again when that failed. */
   readonly begin?: () => Promise<void>;
   /** Told once why nothing can be saved. */
   readonly warn: (reason: string) => void;

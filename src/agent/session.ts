@@ -25,6 +25,8 @@ export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | '
   readonly model: { readonly provider: Provider; readonly ref: ModelRef };
   /** Opens the provider of another model. */
   readonly connect: (ref: ModelRef) => Promise<Provider>;
+  /** What is to be done before the first event is saved; tried again where it rejects. */
+  readonly begin?: () => Promise<void>;
   /** What has changed around a resumed session; told to the model before its next message. */
   readonly notes?: readonly string[];
   /** False: nobody can be asked. */
@@ -83,7 +85,10 @@ class LiveSession implements Session {
     this.#recorder = createRecorder({
       store, sessionId: this.id, now, restored, emit: (event) => { this.#emit(event); },
       ...(options.mask ? { mask: options.mask } : {}),
-      ...(restored.length > 0 ? {} : { begin: () => store.createSession({ ...options.row, ...placeOf(this.ref()), updatedAt: now() }) }),
+      begin: async () => {
+        await options.begin?.();
+        if (restored.length === 0) await store.createSession({ ...options.row, ...placeOf(this.ref()), updatedAt: now() });
+      },
     });
     for (const event of restored) noteFiles(this.#knownFiles, event);
     this.#opening = restored.length > 0 ? [] : [...options.opening];

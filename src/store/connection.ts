@@ -34,7 +34,20 @@ export interface Connection {
 export function connect(driver: Driver, file: string): Connection {
   assertWritable(file);
   refuseNewerLog(driver, file);
-  const db = open(driver, file);
+  return prepared(open(driver, file), file);
+}
+
+/** Where the header of a database says by which version it is written and read: 2 stands for a write-ahead log, which memory has none of.
+ *  Source: sqlite.org/fileformat2.html, 1.3.3. */
+const versionBytes = [18, 19];
+
+/** Opens a copy in memory of the database in `file`, whose bytes are `bytes`. */
+export function connectImage(driver: Driver, bytes: Buffer, file: string): Connection {
+  for (const at of versionBytes) bytes[at] = 1;
+  return prepared(new driver(bytes), file);
+}
+
+function prepared(db: Database, file: string): Connection {
   try {
     const { inode } = prepare(db, file);
     const transaction = db.transaction((work: () => void) => { work(); });

@@ -1,9 +1,10 @@
-import { existsSync, realpathSync } from 'node:fs';
+import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { SearchHit } from '../core/search.js';
 import type { Lease, LeaseHolder, Store, Synced } from '../core/store.js';
 import { insertEventWithBlobs, readBlob } from './blob-rows.js';
-import type { Connection } from './connection.js';
+import { readBounded } from '../disk/bounded-file.js';
+import { connectImage, type Connection } from './connection.js';
 import { loadDriver } from './driver.js';
 import { alteredNotice, checkRest, readEvents } from './event-reader.js';
 import { findSession } from './find-session.js';
@@ -59,6 +60,23 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   return { store, notices };
 }
 
+const maxImageBytes = 512 * 1024 * 1024;
+
+/** A store on a copy in memory of a database that cannot be opened where it stands, as on a full disk: its sessions are found, and what is added ends with
+ *  the process. Null where there is no such database, or a log beside it that the copy would lack. */
+export async function openImage(file: string, now: () => number): Promise<Store | null> {
+  if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) return null;
+  const found = readBounded(file, { maxBytes: maxImageBytes, longer: 'refuse', links: 'follow' });
+  if (found.kind !== 'read') return null;
+  const driver = await loadDriver();
+  const open: OpenOptions = { driver, file: `${file} (in memory)`, now, maxBusyMs: 0, notify: () => undefined };
+  try {
+    return new SqliteStore(connectImage(driver, found.bytes, file), open);
+  } catch {
+    return null; // damaged or not ours: what opened it before has said so
+  }
+}
+
 class SqliteStore implements Store {
   /** Events that are not in the full-text index yet, of those written here. */
   #unindexed = 0;
@@ -72,6 +90,8 @@ class SqliteStore implements Store {
   #last: Promise<unknown> = Promise.resolve();
   /** Everything waits for a repair that is under way. */
   #repairing: Promise<void> | null = null;
+  /** The last wait for another process's lock was in vain: until the database is free, each change is tried once and not waited for. */
+  #contended = false;
   /** Why nothing more can be done until the next start. */
   #broken: StoreError | null = null;
 
@@ -234,8 +254,15 @@ class SqliteStore implements Store {
     }
   }
 
-  #try<T>(work: (connection: Connection) => T): Promise<T> {
-    return retryWhileBusy(() => work(this.#usable()), this.#open.maxBusyMs);
+  async #try<T>(work: (connection: Connection) => T): Promise<T> {
+    try {
+      const done = await retryWhileBusy(() => work(this.#usable()), this.#contended ? 0 : this.#open.maxBusyMs);
+      this.#contended = false;
+      return done;
+    } catch (error) {
+      if (isBusy(error)) this.#contended = true;
+      throw error;
+    }
   }
 
   #usable(): Connection {

@@ -292,3 +292,21 @@ test('the log holds no key, and no tool is given one', async () => {
   await agent(at, ['-p', '-m', model, '--approval', 'never', '--debug', 'go'], { env: { OPENAI_API_KEY: key } });
   expect(readFileSync(join(at.home, '.agent/agent.db')).includes(key)).toBe(false);
 });
+
+test('a failure says on stderr what it is and what to do, in every format', async () => {
+  const at = place();
+  for (const format of ['text', 'json', 'stream-json']) {
+    const { code, stderr } = await agent(at, ['-p', '-m', script(at, [{ fault: { code: 'quota', message: 'No credit left.' } }]), '--output-format', format, 'go']);
+    expect({ format, code, stderr }).toEqual({ format, code: 1, stderr: 'agent: No credit left.\nAdd credit at the provider, or choose another model.\n' });
+  }
+});
+
+test('where the tools of a session change, stderr says that the cache is lost', async () => {
+  for (const format of ['text', 'json']) {
+    const at = place();
+    const model = script(at, [{ text: 'Seen.' }]);
+    await agent(at, ['-p', '-m', model, 'go']);
+    const { code, stderr } = await agent(at, ['-c', '-p', '-m', model, '--tools', 'fs', '--output-format', format, 'go on']);
+    expect({ format, code, stderr }).toEqual({ format, code: 0, stderr: expect.stringContaining('cache of this conversation is lost') });
+  }
+});

@@ -16,7 +16,7 @@ import Database from 'better-sqlite3';
 import { openSqliteStore } from './src/store/sqlite-store.js';
 const file = process.argv[2] ?? '';
 const say = (value: unknown) => { process.stdout.write(JSON.stringify(value) + '\\n'); };
-const { store, notices } = await openSqliteStore({ file, now: Date.now, ...JSON.parse(process.argv[3] ?? '{}') });
+const { store, notices } = await openSqliteStore({ file, now: Date.now, maxBusyMs: 60_000, ...JSON.parse(process.argv[3] ?? '{}') });
 const raw = new Database(file);
 say({ notices });
 for await (const line of createInterface({ input: process.stdin })) {

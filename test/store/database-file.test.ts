@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { checkSqliteVersion, driverError, sqliteVersion } from '../../src/store/driver.js';
 import { schemaVersion } from '../../src/store/migrations.js';
-import { openSqliteStore } from '../../src/store/sqlite-store.js';
+import { openImage, openSqliteStore } from '../../src/store/sqlite-store.js';
 import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
@@ -102,4 +102,23 @@ test('a SQLite with the WAL-reset bug is refused', async () => {
   expect(['3.44.5', '3.44.6', '3.45.0', '3.50.6', '3.50.7', '3.51.2', '3.51.3', '3.53.2', '4.0.0', '2.8.17', ''].map((version) => [version, refused(version)])).toEqual([
     ['3.44.5', true], ['3.44.6', false], ['3.45.0', true], ['3.50.6', true], ['3.50.7', false], ['3.51.2', true], ['3.51.3', false], ['3.53.2', false], ['4.0.0', false], ['2.8.17', true], ['', true]]);
   expect(refused(await sqliteVersion())).toBe(false);
+});
+
+test('a database that cannot be opened where it stands is read from a copy in memory, and what is added there ends with it', async () => {
+  const file = join(folder, 'image.db');
+  const { store } = await openSqliteStore({ file, now: clock });
+  const row = sessionRow();
+  await store.createSession(row);
+  await store.append(row.id, { seq: 1, kind: 'user', content: 'on the disk', data: null, createdAt: 1 });
+  expect(await openImage(file, clock)).toBe(null); // the log beside it holds what the copy would lack
+  await store.close();
+  const bytes = readFileSync(file);
+  const image = await openImage(file, clock);
+  await image?.append(row.id, { seq: 2, kind: 'user', content: 'in memory', data: null, createdAt: 2 });
+  expect([(await image?.newest(row.cwd))?.id, (await image?.load(row.id))?.map((event) => event.content)]).toEqual([row.id, ['on the disk', 'in memory']]);
+  await image?.close();
+  expect([readFileSync(file).equals(bytes), existsSync(`${file}-wal`)]).toEqual([true, false]);
+  writeFileSync(file, 'no database');
+  expect(await openImage(file, clock)).toBe(null);
+  expect(await openImage(join(folder, 'none.db'), clock)).toBe(null);
 });

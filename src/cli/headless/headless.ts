@@ -56,7 +56,7 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   const end = await session.submit(options.prompt);
   if (format === 'text' && end.text !== '') out.write(answerText(end.text));
   if (format !== 'text') line(resultObject(end, session.id, meter.sum(), options.now() - startedAt));
-  if (end.fault && format !== 'stream-json') printError(describeFault(end.fault));
+  if (end.fault) printError(describeFault(end.fault));
   await out.drained();
   return readerGone && !signal ? exit.done : turnExitCode(end, signal);
 }

@@ -5,8 +5,10 @@ import type { ModelRef } from '../../core/conversation.js';
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { Provider } from '../../core/provider.js';
-import { placeOf, type SessionRow } from '../../core/store.js';
+import { placeOf, type SessionRow, type Store } from '../../core/store.js';
 import { findModel } from '../../providers/models.js';
+import { printError } from '../print.js';
+import { StoreError } from '../../store/store-error.js';
 import { directoryId } from '../directory-id.js';
 import type { Notice } from '../headless/headless.js';
 import { explainMissing, keepMark, lostEvents } from '../lost-events.js';
@@ -24,6 +26,10 @@ import type { Workbench } from './workbench.js';
 
 /** A tool that is deaf to TERM is killed after 2 s; a turn that has not ended by then is left. */
 const longestEndingMs = 3000;
+
+/** What is unsaved at the end is tried this often, for this long. */
+const flushEveryMs = 100;
+const longestFlushMs = 5000;
 
 /** A session with all its parts, ready for its next turn. */
 export interface Assembly {
@@ -59,7 +65,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     store, row, registry, interactive, model, policy: bench.policy,
     restored: opened.restored, notes: changesSince(opened, setup.cwd, createdAt),
     opening: opened.restored.length > 0 ? [] : openingEvents(setup, registry, context.files),
-    connect: models.open,
+    connect: models.open, begin: opened.begin,
     budget: (ref) => bench.spend.budget(ref),
     limits: setup.config.limits, keeping: openKeeping(setup), contextWindow: ({ provider, model: name }) => findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
     sha256: (text) => createHash('sha256').update(text).digest('hex'),
@@ -73,12 +79,24 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     close: async () => {
       session.interrupt();
       await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
-      await session.flush();
+      await lastFlush(session, store);
       await note?.();
       await opened.release().catch(() => undefined);
       models.close();
     },
   };
+}
+
+/** Waits a while for a database that another process keeps locked, and says what could not be saved. */
+async function lastFlush(session: Session, store: Store): Promise<void> {
+  await session.flush();
+  for (let waitedMs = 0; session.unsaved() > 0 && waitedMs < longestFlushMs; waitedMs += flushEveryMs) {
+    const failure: unknown = await store.sync(session.id).then(() => null, (error: unknown) => error);
+    if (!(failure instanceof StoreError && failure.code === 'busy')) break;
+    await wait(flushEveryMs);
+    await session.flush();
+  }
+  if (session.unsaved() > 0) printError(`agent: ${session.unsaved()} events of session ${session.id} could not be saved\n`);
 }
 
 function directoryOf(cwd: string): Pick<SessionRow, 'directoryId'> {
@@ -145,7 +163,7 @@ async function bringUpToDate(session: Session, opened: OpenedSession, model: Ope
   const tools = changedTools(bench.setup, bench.registry, lastTools(opened.restored), bench.options.tools);
   if (tools === null) return notices;
   await session.append(tools);
-  return [...notices, { level: 'info', code: 'tools_changed', message: "The tools or their settings changed: the provider's cache of this conversation is lost once." }];
+  return [...notices, { level: 'warn', code: 'tools_changed', message: "The tools or their settings changed: the provider's cache of this conversation is lost once." }];
 }
 
 function hasReasoning(events: readonly Event[]): boolean {

@@ -4,6 +4,7 @@ import type { Event } from '../../core/event.js';
 import { ulid } from '../../core/ids.js';
 import type { SessionRow, Store } from '../../core/store.js';
 import { maxMatches } from '../../store/find-session.js';
+import { StoreError } from '../../store/store-error.js';
 import { CliError, exit } from '../cli-error.js';
 import { directoryId } from '../directory-id.js';
 import { rewindTo } from './rewind-event.js';
@@ -25,6 +26,8 @@ export interface OpenedSession {
   /** What the directory was called when the session was recorded, where it was moved since. */
   readonly movedFrom: string | null;
   readonly release: () => Promise<void>;
+  /** Takes the lease where it could not be had at once; before the first event that is saved. */
+  readonly begin: () => Promise<void>;
 }
 
 export function newSessionId(now: () => number): string {
@@ -39,18 +42,18 @@ export async function openSession(store: Store, wish: SessionWish, fresh: Sessio
   const movedFrom = found !== null && hasMoved(found, fresh) ? found.cwd : null;
   if (found === null) {
     if (wish.fork || wish.at !== undefined) throw new CliError(exit.usage, `${wish.fork ? '--fork' : '--at'} needs a session`, 'Use it with -c or -r <session>.');
-    return { row: fresh, restored: [], movedFrom, release: await lease(store, fresh.id) };
+    return { row: fresh, restored: [], movedFrom, ...await leaseInTime(store, fresh.id) };
   }
   if (wish.fork) {
     const row: SessionRow = { ...found, id: fresh.id, parentId: found.id, createdAt: fresh.createdAt, updatedAt: fresh.createdAt, ...placeOf(fresh) };
     if (wish.at !== undefined) refuseUnknownEvent(await store.load(found.id), wish.at, found.id);
     await store.fork(found.id, row, wish.at);
-    return { row, restored: await store.load(row.id), movedFrom, release: await lease(store, row.id) };
+    return { row, restored: await store.load(row.id), movedFrom, ...await leaseInTime(store, row.id) };
   }
-  const release = await lease(store, found.id);
+  const { release, begin } = await leaseInTime(store, found.id);
   try {
     await notePlace(store, found, fresh);
-    return { row: found, restored: await rewound(store, found.id, wish.at), movedFrom, release };
+    return { row: found, restored: await rewound(store, found.id, wish.at), movedFrom, release, begin };
   } catch (error) {
     await release();
     throw error;
@@ -110,6 +113,15 @@ export async function findSession(store: Store, text: string): Promise<SessionRo
       throw new CliError(exit.session, `there is no session \`${text}\``, match.nearest.length > 0 ? `Nearest: ${match.nearest.join(', ')}` : 'agent sessions list shows them.');
     default: return match satisfies never;
   }
+}
+
+/** The lease is needed with the first event on the disk: a store that is locked or cannot be written until then keeps nobody from going on.
+ *  Throws where another process holds it. */
+async function leaseInTime(store: Store, id: string): Promise<Pick<OpenedSession, 'release' | 'begin'>> {
+  let release: (() => Promise<void>) | null = null;
+  const begin = async (): Promise<void> => { release ??= await lease(store, id); };
+  await begin().catch((error: unknown) => { if (!(error instanceof StoreError)) throw error; });
+  return { begin, release: async () => { await release?.(); } };
 }
 
 async function lease(store: Store, id: string): Promise<() => Promise<void>> {
