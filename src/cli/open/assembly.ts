@@ -75,7 +75,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
   const lost = bench.durable && opened.restored.length > 0 ? await lostEvents(store, database, wish, opened, setup.cwd) : [];
   const notices = [...movedNotice(opened, setup.cwd), ...lost, ...context.notices.map((notice): Notice => ({ ...notice, code: 'context_file' }))];
   return {
-    session, row, model, notices: [...notices, ...await bringUpToDate(session, opened, model, bench)],
+    session, row, model, notices: [...notices, ...await heard(session, () => bringUpToDate(session, opened, model, bench))],
     close: async () => {
       session.interrupt();
       await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
@@ -148,6 +148,17 @@ function createModels(setup: Setup, first: OpenedModel, settled: () => Promise<v
 
 function sameModel(one: ModelRef, other: ModelRef): boolean {
   return one.provider === other.provider && one.model === other.model && one.api === other.api && one.baseUrl === other.baseUrl;
+}
+
+/** The notices that `work` gives, and those that the session gives meanwhile: nobody else listens yet. */
+async function heard(session: Session, work: () => Promise<readonly Notice[]>): Promise<readonly Notice[]> {
+  const said: Notice[] = [];
+  const stop = session.subscribe((event) => {
+    if (event.type === 'notice') said.push({ level: event.level, code: event.code, message: event.message });
+  });
+  const notices = await work();
+  stop();
+  return [...said, ...notices];
 }
 
 /** Brings an old session up to what is asked of it now: open calls answered, another model noted, an explicit change of tools appended. */

@@ -61,6 +61,7 @@ function openLate(open: () => Promise<Store>): Store {
     newest: async (cwd) => await (await get()).newest(cwd),
     newestOfDirectory: async (id) => await (await get()).newestOfDirectory(id),
     relocate: async (...args) => { await (await get()).relocate(...args); },
+    count: async (...args) => await (await get()).count(...args),
     list: async (...args) => await (await get()).list(...args),
     search: async (...args) => await (await get()).search(...args),
     update: async (...args) => { await (await get()).update(...args); },
