@@ -50,6 +50,8 @@ test('a variable, a limit or a value that counts for nothing is said', async () 
   writeFileSync(file, '{ "tools": { "exec": false, "limits": { "bash": { "timeout_ms": 5 } } } }');
   expect((await agent(at, ['-p', 'list *'])).code).toBe(0);
   expect(await agent(at, ['tools', 'list', '--set', 'tools.limits.glop.rate_per_min=1'])).toMatchObject({ code: 2, stderr: expect.stringContaining('"tools.limits.glob"') as string });
+  expect(await agent(at, ['config', 'set', 'tools.limits.glop.rate_per_min', '1'])).toMatchObject({ code: 2, stderr: expect.stringContaining('"tools.limits.glob"') as string });
+  expect((await agent(at, ['config', 'set', 'tools.limits.glob.rate_per_min', '1'])).code).toBe(0);
   expect(await agent(at, ['config', 'get', 'max_tool_turns'], { env: { AGENT_MAX_TOOL_TURNS: 'abc' } })).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining('not "abc"') as string });
   expect(await agent(at, ['config', 'get', 'max_tool_calls'], { env: { AGENT_MAX_TOOL_TURNS: 'abc' } })).toMatchObject({ code: 2, stdout: '100\n' });
 });

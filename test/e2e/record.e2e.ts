@@ -36,6 +36,8 @@ test('search, audit, statistics and SQL tell what was done', async () => {
   const hits = await json(at, ['search', 'flamingo']) as readonly Record<string, unknown>[];
   expect(hits.map((hit) => [hit['session_id'], hit['kind']])).toEqual([[id, 'tool_result'], [id, 'tool_call'], [id, 'assistant'], [id, 'user']]);
   expect(await json(at, ['sessions', 'search', '"the pelican"', '--limit', '1'])).toMatchObject([{ seq: expect.any(Number), snippet: 'Done with the pelican.', cwd: at.work }]);
+  expect(await agent(at, ['search', 'flamingo', '--limit', '3'])).toMatchObject({ code: 0, stderr: 'There are more than these 3: --limit 6 shows some of them.\n' });
+  expect((await agent(at, ['search', 'flamingo', '--limit', '4'])).stderr).toBe('');
   const calls = await json(at, ['audit']) as readonly Record<string, unknown>[];
   expect(calls.map((call) => [call['tool'], call['status'], call['decision'], call['decided_by']])).toEqual([
     ['grep', 'ok', 'allow', 'policy'], ['file_read', 'ok', 'allow', 'policy'], ['file_write', 'ok', 'allow', 'policy'], ['bash', 'ok', 'allow', 'policy'], ['nope', 'unknown_tool', null, null],

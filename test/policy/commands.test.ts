@@ -54,6 +54,6 @@ test('the tables are large enough to say something', () => {
 });
 
 test('an invisible part, a control character and an oversized line are dangerous', () => {
-  const lines = ['ls\u200b', 'ls \u202e', 'ls \u00a0x', 'cat \u{e0041}', 'ls\rrm x', 'ls \u001b[2K', `ls ${' '.repeat(200)};id`, `ls${'\n'.repeat(30)}id`, `echo ${'x'.repeat(70_000)}`, `${'true; '.repeat(300)}ls`, '\ud800'];
+  const lines = ['ls\u200b', 'ls \u202e', 'ls \u00a0x', 'cat \u{e0041}', 'ls \u2800', 'ls \ufffc', 'ls \ue000', 'ls \u3164x', 'ls\rrm x', 'ls \u001b[2K', `ls ${' '.repeat(200)};id`, `ls${'\n'.repeat(30)}id`, `echo ${'x'.repeat(70_000)}`, `${'true; '.repeat(300)}ls`, '\ud800'];
   expect(lines.filter((line) => riskOf(line) !== 'dangerous')).toEqual([]);
 });

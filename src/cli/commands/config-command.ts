@@ -5,7 +5,7 @@ import { loadConfig, type LoadedConfig, type LoadOptions } from '../../config/lo
 import { maskText, maskValue } from '../../config/mask.js';
 import { parseText } from '../../config/parse-text.js';
 import { unknownKeyProblem } from '../../config/override.js';
-import { textProblem, type ConfigProblem } from '../../config/problem.js';
+import { issueProblem, textProblem, type ConfigProblem } from '../../config/problem.js';
 import { exit } from '../cli-error.js';
 import { configRows, originText } from './config-rows.js';
 import { keyText } from '../../config/schema.js';
@@ -77,7 +77,7 @@ async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Pro
   if (!parsed.ok) return failWith(io, textProblem(keyText(key.path), key.path, parsed.reason));
   const files = agentPaths(io.env, io.home);
   const { config: file } = files;
-  const unusable = keyText(key.path) === 'ui.theme' ? await themeProblem(parsed.value, files) : null;
+  const unusable = keyText(key.path) === 'ui.theme' ? await themeProblem(parsed.value, files) : text === 'null' ? null : await strayTool(key.path);
   if (unusable) return failWith(io, unusable);
   try {
     const edited = await editConfigFile(file, key.path, parsed.value);
@@ -87,6 +87,14 @@ async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Pro
   }
   print(io, `${file}: ${keyText(key.path)} ${parsed.value === undefined ? 'removed' : `= ${JSON.stringify(maskValue(parsed.value, key.path))}`}`);
   return sayOverruled(key, io);
+}
+
+/** A limit of a tool that does not exist. */
+async function strayTool([section, limits, name]: readonly string[]): Promise<ConfigProblem | null> {
+  if (section !== 'tools' || limits !== 'limits' || name === undefined) return null;
+  const { strayLimit, toolNames } = await import('../open/toolbox.js');
+  const issue = strayLimit(name, toolNames());
+  return issue && issueProblem('agent config set', issue);
 }
 
 /** A value that something else wins over is set all the same, and said. */

@@ -53,15 +53,21 @@ function allTools(setup: Setup, processes: ProcessRunner): readonly Tool[] {
  *  What a project says that is not trusted only counts where it fits. */
 export async function strayLimits({ config, origins, project }: LoadedConfig, tools: readonly string[]): Promise<readonly ConfigProblem[]> {
   const problems: ConfigProblem[] = [];
-  for (const name of Object.keys(config.tools.limits).filter((item) => !tools.includes(item))) {
+  for (const name of Object.keys(config.tools.limits)) {
+    const issue = strayLimit(name, tools);
     const key = keyText(['tools', 'limits', name]);
     const origin = Object.entries(origins).find(([other]) => other === key || other.startsWith(`${key}.`))?.[1];
-    if (origin?.kind === 'project' && project?.trusted !== true) continue;
-    const meant = nearestName(name, tools);
-    const nearest = meant === null ? null : keyText(['tools', 'limits', meant]);
-    problems.push(await problemAt(origin, { path: ['tools', 'limits', name], reason: 'is not a tool', unknown: true, nearest }));
+    if (issue === null || (origin?.kind === 'project' && project?.trusted !== true)) continue;
+    problems.push(await problemAt(origin, issue));
   }
   return problems;
+}
+
+/** The issue of a limit for a tool that is none of `tools`; null for one that is. */
+export function strayLimit(name: string, tools: readonly string[]): Issue | null {
+  if (tools.includes(name)) return null;
+  const meant = nearestName(name, tools);
+  return { path: ['tools', 'limits', name], reason: 'is not a tool', unknown: true, nearest: meant === null ? null : keyText(['tools', 'limits', meant]) };
 }
 
 async function problemAt(origin: Origin | undefined, issue: Issue): Promise<ConfigProblem> {

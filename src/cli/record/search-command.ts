@@ -2,7 +2,7 @@ import type { SearchHit } from '../../core/search.js';
 import { spelledLine } from '../../core/hidden-text.js';
 import { sanitize } from '../../ui/sanitize.js';
 import { CliError, exit } from '../cli-error.js';
-import { age, outputIsTerminal, printListing } from '../print.js';
+import { age, outputIsTerminal, printError, printListing } from '../print.js';
 import type { RootOptions } from '../options.js';
 import { countOption, withStore } from './record-opening.js';
 
@@ -14,11 +14,13 @@ export async function searchRecord(words: readonly string[], options: Options): 
   const text = words.join(' ');
   if (!/[\p{L}\p{N}]/u.test(text)) throw new CliError(exit.usage, 'there is no word to look for', 'For example agent search migration error, "exact phrase" or begin*.');
   return await withStore(options, async (store, setup) => {
-    const hits = await store.search(text, limit, options.here ? setup.cwd : undefined);
+    const found = await store.search(text, limit + 1, options.here ? setup.cwd : undefined);
+    const hits = found.slice(0, limit);
     const colors = outputIsTerminal() && (setup.env.NO_COLOR ?? '') === '';
     printListing(options.json, hits.map((hit) => ({
       session_id: hit.sessionId, seq: hit.seq, kind: hit.kind, created_at: hit.createdAt, cwd: hit.cwd, title: hit.title, snippet: hit.snippet, matches: hit.matches,
     })), () => (hits.length === 0 ? [`Nothing holds ${text}.`] : [...hits.flatMap((hit) => hitLines(hit, colors)), 'agent -r <session> goes on with one.']), { colors });
+    if (found.length > limit) printError(`There are more than these ${limit}: --limit ${limit * 2} shows some of them.\n`);
     return exit.done;
   });
 }
