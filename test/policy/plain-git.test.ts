@@ -86,6 +86,10 @@ const rows: readonly Row[] = [
     plant: () => { rmSync(place.workspace, { recursive: true }); makeBare(place.workspace); },
   },
   ...[
+    "cd do?s && git diff", 'cd $(ls -d docs) && git diff', 'cd "$(dirname docs/x)" && git diff', 'for d in */; do (cd $d && git diff); done', String.raw`find . -name HEAD -execdir git diff \;`, 'git -C {docs,} diff',
+  ].map((command) => ({ name: 'a folder that is known only when it runs', command, plant: () => { makeBare(join(place.workspace, 'docs')); } })),
+  ...[
+    { name: 'a physical way up', command: 'cd -P link/.. && git diff' }, { name: 'one by an option', command: 'set -P; cd link/..; git diff' },
     { name: 'a linked folder', command: 'cd link && git diff' }, { name: 'one by -C', command: 'git -C link diff' },
     { name: 'one by workdir', command: 'git diff', workdir: 'link' }, { name: 'a way up from one', command: 'cd link && git -C .. diff' },
     { name: 'a way up by -C', command: 'git -C link/.. diff' }, { name: 'a way up by workdir', command: 'git diff', workdir: 'link/..' },
@@ -208,7 +212,7 @@ test('an ordinary repository, its folders, work trees and submodules are read', 
   mkdirSync(join(workspace, 'src/deep'), { recursive: true });
   symlinkSync('src', join(workspace, 'link'));
   git(workspace, 'worktree', 'add', '-q', '.trees/x');
-  const lines = ['git status', 'git -C sub log', 'cd sub && git diff', 'cd src/deep && git diff', 'cd link && git log', 'cd .trees/x && git status', 'git ls-remote origin', 'cd / && git --version'];
+  const lines = ['git status', 'git -C sub log', 'cd sub && git diff', 'cd src/deep && git diff', 'cd link && git log', 'cd .trees/x && git status', 'git ls-remote origin', 'cd / && git --version', 'cd "$(git rev-parse --show-toplevel)" && git diff'];
   expect(await Promise.all(lines.map(async (line) => [line, await riskOf(line)]))).toEqual(lines.map((line) => [line, 'read-only']));
   expect(await riskOf('git diff --submodule=diff')).toBe('mutating');
 });

@@ -46,12 +46,17 @@ function source(call: Invocation): readonly Finding[] {
   return [...writtenFindings(file.text, call), ...change(call, 'runs a script')];
 }
 
+/** `link/..` is beside the target of the link, wherever that lies. */
+export const climbs = /[^./][^/]*\/\.\.(?:\/|$)/;
+
 /** Relative paths after it may start in either folder: the command may fail, and may stand in a branch. */
 function changeFolder(call: Invocation): readonly Finding[] {
   const { scan } = call;
   const target = call.args.find(({ text }) => !/^-[LPe@n]+$|^--$/.test(text));
   if (!target) { enter(scan.context.home, scan); return []; }
   if (target.dynamic || target.glob || /^(?:-|[+-]\d+)$/.test(target.text)) scan.lostCwd = true;
+  // With -P a `..` behind a link leads to the folder of the link's target.
+  if (climbs.test(target.text) && call.args.some(({ text }) => /^-[Le@]*P/.test(text))) scan.wanders = true;
   for (const value of target.values) if (!value.includes('\0') && value !== '-') enter(value, scan);
   return target.dynamic && target.substitution !== 'names' ? change(call, 'goes to a folder that is known only when it runs') : [];
 }
@@ -98,6 +103,7 @@ function dump(call: Invocation): readonly Finding[] {
 }
 
 function set(call: Invocation): readonly Finding[] {
+  if (call.args.some(({ text }) => /^-[a-zA-Z]*P|^physical$/.test(text))) call.scan.wanders = true;
   if (/(?:^| )(?:\+o history|-o nohistory|\+H)(?: |$)/.test(call.args.map(({ text }) => text).join(' '))) return danger(call, 'keeps what is done out of the history');
   const keyword = call.args.some(({ text }) => /^-[a-zA-Z]*k|^keyword$/.test(text)) && call.args[0]?.text !== '--';
   if (keyword) return danger(call, 'makes words behind a command change its variables');

@@ -19,6 +19,8 @@ export interface ShellAnalysis {
   readonly loose: readonly Finding[];
   /** Every directory that a part of it may stand in, absolute. */
   readonly folders: readonly string[];
+  /** It may stand in other folders too. */
+  readonly wanders: boolean;
   /** Whose settings in these folders it took to be plain. */
   readonly relies: ReadonlySet<string>;
   /** Absolute paths read and written by redirects and known arguments, by text alone: links are not followed. */
@@ -42,7 +44,7 @@ export function classifyShell(command: string, context: ShellContext, parse: Par
 
 function newScan(context: ShellContext, parse: Parse): Scan {
   const scan: Scan = {
-    context, cwds: [context.cwd], lostCwd: false, relies: new Set(),
+    context, cwds: [context.cwd], lostCwd: false, wanders: false, relies: new Set(),
     functions: new Set(), variables: new Map(), commands: [], findings: [],
     writes: new Set(), reads: new Set(), fetched: new Set(), written: new Map(), parts: 0,
     script: (text, place) => { runScript(text, scan, parse, place); },
@@ -81,7 +83,8 @@ function summary(scan: Scan): ShellAnalysis {
   const [worst] = findings;
   return {
     risk: worst?.risk ?? 'read-only', findings, commands: scan.commands, loose: scan.findings.filter((finding) => !owned.has(finding)),
-    folders: scan.cwds, relies: scan.relies, reads: [...scan.reads], writes: [...scan.writes],
+    folders: scan.cwds, wanders: scan.lostCwd || scan.wanders, relies: scan.relies,
+    reads: [...scan.reads], writes: [...scan.writes],
     targets: [...new Set(findings.flatMap((finding) => finding.targets ?? []))],
   };
 }

@@ -17,6 +17,7 @@ const tests = /^-(?:H|L|P|O[0-3]|D|a|and|o|or|not|name|iname|path|ipath|wholenam
 
 function find(call: Invocation): readonly Finding[] {
   const findings: Finding[] = [];
+  if (call.args.some(({ text }) => /^-(?:exec|ok)dir$/.test(text))) call.scan.wanders = true;
   for (let at = 0; at < call.args.length; at++) {
     const end = runs.test(call.args[at]?.text ?? '') ? commandEnd(call.args, at + 1) : at;
     findings.push(...(end > at ? [...executed(call.args.slice(at + 1, end), call), ...(printsNames.test(call.args[at + 1]?.text ?? '') ? [] : secretTarget(call))] : primary(at, call)));

@@ -1,3 +1,4 @@
+import { climbs } from './shell-builtins.js';
 import { change, danger, writeTo } from './shell-findings.js';
 import { disarming, gitDangerous, gitReaders, gitRunning, harmlessKeys } from './shell-git-tables.js';
 import { changeFindings } from './shell-git-changes.js';
@@ -21,6 +22,7 @@ function globalOptions(call: Invocation): Split {
   for (let i = 0; i < args.length; i++) {
     const arg = args[i];
     if (!arg || arg.dynamic) return { findings: [...findings, ...danger(call, 'is given a command that is known only when it runs')], verb: '', rest: [] };
+    if (arg.text === '') return { findings: [...findings, ...change(call, 'is given an empty word')], verb: '', rest: [] };
     if (!arg.text.startsWith('-')) return { findings, verb: arg.text, rest: args.slice(i + 1) };
     findings.push(...globalOption(arg.text, args[i + 1], call));
     if (/^(?:-c|-C)$|^--(?:exec-path|git-dir|work-tree|namespace|super-prefix|config-env)$/.test(arg.text)) i++;
@@ -35,9 +37,6 @@ function globalOption(text: string, value: Arg | undefined, call: Invocation): r
   if (/^--(?:exec-path=|git-dir|work-tree|namespace|super-prefix)/.test(text)) return danger(call, 'uses the settings of another repository');
   return text === '-p' || text === '--paginate' ? change(call, 'starts a pager') : [];
 }
-
-/** `link/..` is beside the target of the link, wherever that lies. */
-const climbs = /[^./][^/]*\/\.\.(?:\/|$)/;
 
 function folder(value: Arg, call: Invocation): readonly Finding[] {
   call.argv([{ ...value, text: 'cd', values: ['cd'], dynamic: false, glob: false, substitution: 'none' }, value]);
@@ -87,7 +86,7 @@ function readingFindings(rest: readonly Arg[], call: Invocation): readonly Findi
 }
 
 function writesObjects(verb: string, options: Options): boolean {
-  return (verb === 'merge-tree' && has(options, '--write-tree')) || (verb === 'fsck' && has(options, '--lost-found'));
+  return verb === 'fsck' && has(options, '--lost-found');
 }
 
 const listWords: Readonly<Record<string, RegExp>> = {

@@ -26,8 +26,9 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
   const places = { home: facts.home, cwd, workspace: facts.workspace };
   const start = { ...places, secrets, isProtected, plainGit: true, steered: new Set<string>() };
   const { context, analysis: first } = await followed(command, start, parse, facts);
-  const plainGit = !first.relies.has('git') || (await isPlainEverywhere(hasPlainGit, first.folders, facts));
-  const steered = await steeredFamilies(first.relies, first.folders, facts);
+  const wanders = first.wanders && classifyShell(command.replace(topLevel, '.'), context, parse).wanders;
+  const plainGit = !first.relies.has('git') || (!wanders && await isPlainEverywhere(hasPlainGit, first.folders, facts));
+  const steered = wanders ? first.relies : await steeredFamilies(first.relies, first.folders, facts);
   const analysis = plainGit && steered.size === 0 ? first : classifyShell(command, { ...context, plainGit, steered }, parse);
   const linked = await linkedFindings(analysis, rules);
   const findings = [...linked, ...analysis.findings];
@@ -36,6 +37,8 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
   return { risk, reasons: findings.map((finding) => finding.reason), targets, guarded: false, confined: rules.sandbox !== 'off', ruling: ruling(analysis, linked, tool, rules) };
 }
 
+/** The root of the repository that a command stands in: of that the settings are looked at in any case. */
+const topLevel = /\$\(git rev-parse --show-toplevel\)/g;
 const maxRounds = 8;
 
 /** Judges the line with each folder that it goes to followed through links: from there `..` is another folder than it

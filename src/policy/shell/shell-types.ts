@@ -87,6 +87,8 @@ export interface Scan {
   readonly cwds: string[];
   /** A `cd` went somewhere unknown. */
   lostCwd: boolean;
+  /** A part of it may run in a folder that is not among `cwds`. */
+  wanders: boolean;
   /** What of the repository's settings the judgement rests on. */
   readonly relies: Set<string>;
   readonly functions: Set<string>;
