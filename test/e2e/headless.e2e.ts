@@ -23,6 +23,14 @@ test('a plain request is answered by the embedded provider, through the real too
   expect(stdout).toMatch(/offline/i);
 });
 
+test('as text the answer is printed without the white space around it; the event keeps what came', async () => {
+  const at = place();
+  const said = '\n\n  hello there\n\n  indented  \n\n';
+  const { code, stdout } = await agent(at, ['-p', '-m', script(at, [{ text: said }]), 'hi']);
+  expect({ code, stdout }).toEqual({ code: 0, stdout: 'hello there\n\n  indented\n' });
+  expect(rows(at.home).find(({ kind }) => kind === 'assistant')?.content).toBe(said);
+});
+
 test('without a model a request that is not understood ends with 4, in every format; one who asks for the offline provider gets its help', async () => {
   const at = place();
   for (const prompt of ['fix the bug', 'write a function that sorts numbers to src/sort.ts', 'run the tests']) {

@@ -230,6 +230,25 @@ test('a server that can be asked whether a model takes tool calls is asked once,
   }
 });
 
+const withEffort = (effort: string): typeof hello => ({ ...hello, settings: { ...hello.settings, effort } });
+
+test('an effort that a model has not is mapped, refused or not sent, and said once', async () => {
+  const levels = { quirks: { effort: [{ models: '^m$', send: 'reasoning_effort', levels: ['low', 'high'] }] } } as const;
+  const server = await serve(said);
+  const provider = testProvider(testEndpoint('openai-chat', server.url, levels));
+  const notices = async (effort: string, of = provider): Promise<readonly string[]> => (
+    (await listen(of, withEffort(effort), 'openai-chat')).chunks.flatMap((chunk) => (chunk.type === 'notice' ? [`${chunk.code}: ${chunk.message}`] : [])));
+  expect(await notices('max')).toEqual(['effort: m has no effort `max` (it has low, high): `high` is sent.']);
+  expect([await notices('max'), await notices('low')]).toEqual([[], []]);
+  const { fault } = await listen(provider, withEffort('none'), 'openai-chat');
+  expect(fault).toMatchObject({ code: 'bad_request', message: 'm cannot be asked for the effort `none`; it has low, high' });
+  const plain = testProvider(testEndpoint('openai-chat', server.url));
+  expect(await notices('high', plain)).toEqual(['effort: The effort setting (high) is not sent: m at Test is not known to take one.']);
+  const known = testProvider(testEndpoint('openai-chat', server.url, levels), {}, { facts: () => ({ efforts: ['medium'], maxOutputTokens: null }) });
+  expect(await notices('medium', known)).toEqual([]);
+  expect(server.requests.map(({ body }) => (JSON.parse(body) as { reasoning_effort?: string }).reasoning_effort)).toEqual(['high', 'high', 'low', undefined, 'medium']);
+});
+
 test('a call that is written into the text is said, and not run', async () => {
   const texts: readonly (readonly [text: string, leaks: boolean])[] = [
     ['```json\n{"name": "bash", "arguments": {"command": "ls"}}\n```', true], ['<tool_call>{"name":"bash","arguments":{}}</tool_call>', true], ['<start_function_call>call:bash{}', true],

@@ -3,7 +3,9 @@ import { expect, test } from 'vitest';
 import type { AssistantMessage, Conversation, Message } from '../../src/core/conversation.js';
 import type { Stop } from '../../src/core/event.js';
 import type { Json, JsonObject } from '../../src/core/json.js';
+import { builtInPresets } from '../../src/providers/catalog-presets.js';
 import type { Quirks } from '../../src/providers/quirks.js';
+import type { WireFacts } from '../../src/providers/wires/wire.js';
 import { decode, fold, wires } from './recordings.js';
 import { schemaError } from './wire-rules.js';
 
@@ -106,6 +108,67 @@ test.each<readonly [name: string, wire: string, quirks: Quirks, more: Partial<Co
 ])('%s (%s)', (_name, wire, quirks, more, extra, want) => {
   const sent = body(wire, talk([user('hi')], more), quirks, extra);
   expect(Object.fromEntries(Object.keys(want).map((key) => [key, sent[key]]))).toEqual(want);
+});
+
+test('Messages: a session without tools any more names those that its history calls, and forbids them', () => {
+  const sent = body('messages', talk([user('x'), answer('openai-chat', '', [call('a'), call('b')]), user('y', 9)], { tools: [] }));
+  expect([sent.tools, sent.tool_choice]).toEqual([[{ name: 'glob', description: '', input_schema: { type: 'object' } }], { type: 'none' }]);
+  expect(schemaError('anthropic-messages:request', sent)).toBeNull();
+  expect(body('messages', talk([user('x')], { tools: [] })).tools).toBeUndefined();
+});
+
+/** What a preset's model is sent for an effort setting, with what the table knows of it or nothing. */
+function effortSent(preset: string, model: string, effort: string, efforts: readonly string[] | null = null, facts: Partial<WireFacts> = {}): Record<string, unknown> {
+  const { api, quirks = {} } = builtInPresets[preset]!;
+  const name = api === 'openai-chat' ? 'chat' : api === 'openai-responses' ? 'responses' : 'messages';
+  const asked = talk([user('hi')], { settings: { ...settings, effort } });
+  const options = { provider: preset, model, toolChoice: 'auto', quirks, facts: { efforts, maxOutputTokens: null, ...facts } } as const;
+  const sent = wires[name]!.request(asked, options);
+  expect(schemaError(preset === 'openrouter' ? 'openrouter-chat:request' : `${api}:request`, sent), `${preset}/${model} ${effort}`).toBeNull();
+  return Object.fromEntries(['reasoning_effort', 'reasoning', 'output_config', 'thinking'].flatMap((key) => (sent[key] === undefined ? [] : [[key, sent[key]]])));
+}
+
+test.each<readonly [preset: string, model: string, effort: string, known: readonly string[] | null, sent: object]>([
+  ['anthropic', 'claude-sonnet-5', 'minimal', null, { thinking: { type: 'adaptive' }, output_config: { effort: 'low' } }],
+  ['anthropic', 'claude-sonnet-5', 'xhigh', ['low', 'medium', 'high', 'xhigh', 'max'], { thinking: { type: 'adaptive' }, output_config: { effort: 'xhigh' } }],
+  ['anthropic', 'claude-sonnet-5', 'none', null, {}],
+  ['anthropic', 'claude-sonnet-4-5', 'minimal', ['low'], { thinking: { type: 'enabled', budget_tokens: 1024 } }],
+  ['groq', 'openai/gpt-oss-120b', 'minimal', null, { reasoning_effort: 'low' }],
+  ['groq', 'openai/gpt-oss-120b', 'max', null, { reasoning_effort: 'high' }],
+  ['groq', 'openai/gpt-oss-120b', 'none', null, {}],
+  ['xai', 'grok-3-mini', 'minimal', null, { reasoning_effort: 'low' }],
+  ['xai', 'grok-3-mini', 'medium', null, { reasoning_effort: 'high' }],
+  ['xai', 'grok-4', 'high', null, {}],
+  ['xai', 'grok-9', 'high', ['low', 'high'], { reasoning_effort: 'high' }],
+  ['google', 'gemini-2.5-pro', 'max', null, { reasoning_effort: 'high' }],
+  ['google', 'gemini-2.5-pro', 'minimal', null, { reasoning_effort: 'low' }],
+  ['openai', 'o3', 'minimal', null, { reasoning: { effort: 'low' } }],
+  ['openai', 'o3', 'none', ['low', 'medium', 'high'], {}],
+  ['openai', 'gpt-5', 'minimal', ['minimal', 'low', 'medium', 'high'], { reasoning: { effort: 'minimal' } }],
+  ['openai', 'gpt-4o', 'high', null, {}],
+  ['openrouter', 'x/y', 'max', null, { reasoning: { effort: 'xhigh' } }],
+  ['deepseek', 'deepseek-chat', 'max', ['none', 'high'], { thinking: { type: 'enabled' } }],
+  ['mistral', 'mistral-large-latest', 'high', null, {}],
+])('%s/%s asked for the effort %s, of which the table knows %j', (preset, model, effort, known, sent) => {
+  expect(effortSent(preset, model, effort, known)).toEqual(sent);
+});
+
+test('every level of effort gives each preset a request that its vendor takes', () => {
+  for (const [preset, { api, default_model: model }] of Object.entries(builtInPresets)) {
+    if (api === 'offline') continue;
+    for (const effort of ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']) {
+      for (const name of [model ?? 'm', 'another']) effortSent(preset, name, effort);
+    }
+  }
+});
+
+test.each([
+  ['claude-3-5-haiku-20241022', null, undefined, 8192], ['claude-3-haiku-20240307', null, undefined, 4096], ['claude-3-opus-latest', null, 60_000, 4096], ['claude-3-7-sonnet', null, undefined, 32_000],
+  ['claude-opus-4-1', 32_000, 50_000, 32_000], ['claude-opus-4-1', 32_000, 100, 100], ['claude-x', null, undefined, 32_000],
+] as const)('Messages: %s, which can give %j tokens, is asked for %j: %j', (model, maxOutputTokens, wished, sent) => {
+  const { quirks = {} } = builtInPresets.anthropic!;
+  const asked = talk([user('hi')], { settings: { ...settings, ...(wished === undefined ? {} : { max_output_tokens: wished }) } });
+  expect(wires.messages!.request(asked, { provider: 'p', model, toolChoice: 'auto', quirks, facts: { efforts: null, maxOutputTokens } }).max_tokens).toBe(sent);
 });
 
 test('Chat Completions with cache marks: system and the last two user sides, contents always in parts', () => {

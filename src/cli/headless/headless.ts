@@ -54,15 +54,12 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   for (const notice of options.notices) see({ type: 'notice', ...notice });
 
   const end = await session.submit(options.prompt);
-  if (format === 'text' && end.text !== '') out.write(answerText(end.text));
+  const answer = end.text.trim();
+  if (format === 'text' && answer !== '') out.write(`${answer}\n`);
   if (format !== 'text') line(resultObject(end, session.id, meter.sum(), options.now() - startedAt));
   if (end.fault) printError(describeFault(end.fault));
   await out.drained();
   return readerGone && !signal ? exit.done : turnExitCode(end, signal);
-}
-
-function answerText(text: string): string {
-  return text.endsWith('\n') ? text : `${text}\n`;
 }
 
 function describeFault({ code, message, hint }: Fault): string {

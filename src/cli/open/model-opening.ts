@@ -8,7 +8,7 @@ import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js
 import type { HttpDependencies, HttpProvider } from '../../providers/http/http-provider.js';
 import { maskProvider } from '../../providers/masked-provider.js';
 import { findModel } from '../../providers/models.js';
-import type { Wire } from '../../providers/wires/wire.js';
+import type { Wire, WireFacts } from '../../providers/wires/wire.js';
 import { CliError, exit } from '../cli-error.js';
 import { providerSettings, splitName, type ModelWish } from './provider-settings.js';
 import { createMask, createStreamMasks } from '../secrets.js';
@@ -121,6 +121,12 @@ export function choseOffline({ provider, model }: Pick<Setup['config']['provider
   return provider === 'offline' || /^offline(?:\/|$)/.test(model ?? '');
 }
 
+/** What the model table, the user's first, knows of a model that shapes requests. */
+export function factsOf(setup: Setup, provider: string, model: string): WireFacts {
+  const facts = findModel(provider, model, setup.config.provider.models);
+  return { efforts: facts?.efforts ?? null, maxOutputTokens: facts?.maxOutputTokens ?? null };
+}
+
 /** What an HTTP provider needs of the world. */
 export function httpDependencies(setup: Setup, endpoint: Endpoint): HttpDependencies {
   return {
@@ -131,6 +137,7 @@ export function httpDependencies(setup: Setup, endpoint: Endpoint): HttpDependen
     },
     textModels: textModelsOf(setup, endpoint),
     ...(endpoint.local ? { takesTools: async (model) => await (await import('../../providers/discover.js')).takesTools(endpoint, model, setup.env) } : {}),
+    facts: (model) => factsOf(setup, endpoint.provider, model),
     price: (model) => findModel(endpoint.provider, model, setup.config.provider.models)?.price ?? null,
   };
 }

@@ -5,7 +5,7 @@ import type { SessionRow } from '../../core/store.js';
 import type { Setup } from '../setup.js';
 import { createTextProtocol } from '../../providers/text/text-protocol.js';
 import { asText, isOpen } from '../../providers/text/tool-support.js';
-import { endpointFor, wireOf } from './model-opening.js';
+import { endpointFor, factsOf, wireOf } from './model-opening.js';
 import { textModelsOf } from './text-models.js';
 
 export const wireNames: readonly string[] = ['openai-chat', 'openai-responses', 'anthropic-messages'];
@@ -21,7 +21,7 @@ export async function requestBody(setup: Setup, { row, events, wire, prompt }: B
   const conversation = asSent(setup, project([...events, ...turn]), row.model ?? '', endpoint);
   const chosen = createTextProtocol().wire(await wireOf(api), conversation, endpoint.quirks);
   return JSON.stringify(chosen.request(conversation, {
-    provider: row.provider ?? '', model: row.model ?? '', toolChoice: 'auto', quirks: endpoint.quirks, ...(endpoint.extraBody ? { extraBody: endpoint.extraBody } : {}),
+    provider: row.provider ?? '', model: row.model ?? '', toolChoice: 'auto', quirks: endpoint.quirks, facts: factsOf(setup, row.provider ?? '', row.model ?? ''), ...(endpoint.extraBody ? { extraBody: endpoint.extraBody } : {}),
   }), null, 2);
 }
 

@@ -11,11 +11,11 @@ import type { Post } from './http-sdk-fetch.js';
 import { createWatch, type Expired, type Schedule } from './http-watch.js';
 import { maskKeys } from '../keys.js';
 import { costUsd, type Price } from '../pricing.js';
-import { usesText } from '../quirks.js';
+import { planEffort, usesText } from '../quirks.js';
 import { planRetry, type Failed, type RetryRules } from './retry.js';
 import type { TextProtocol } from '../text/text-protocol.js';
 import { asText, isOpen, refusesTools, sayLeaks, textNotice, type TextModels } from '../text/tool-support.js';
-import type { Wire } from '../wires/wire.js';
+import type { Wire, WireFacts } from '../wires/wire.js';
 
 /** `http.*` of the configuration. */
 export interface HttpLimits extends RetryRules {
@@ -35,6 +35,8 @@ export interface HttpDependencies {
   readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly price: (model: string) => Price | null;
+  /** What is known of a model; absent: nothing. */
+  readonly facts?: (model: string) => WireFacts;
   /** What was found out before of this endpoint's models; absent: it is remembered for as long as the provider lives. */
   readonly textModels?: TextModels;
   /** Asks the server whether a model takes tool calls; null where it does not say. Absent: the first refusal says it. */
@@ -56,6 +58,7 @@ export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpL
   const encoder = createBodyEncoder();
   let underWay = 0;
   const tools: ToolKnowledge = { known: d.textModels ?? new Set(), ask: d.takesTools, asked: new Set(), told: new Set() };
+  const said = new Set<string>();
   const { host } = new URL(endpoint.baseUrl);
   const url = joinUrl(endpoint.baseUrl, wire.path);
   const send = async function* (request: ModelRequest): AsyncGenerator<ModelChunk> {
@@ -70,7 +73,13 @@ export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpL
     }
   };
   return {
-    stream: (request) => withTools(request, endpoint, tools, send),
+    async *stream(request) {
+      const effort = settleEffort(request, endpoint, d);
+      if (effort !== null && !said.has(effort.key)) yield effort.chunk;
+      if (effort?.chunk.type === 'fault') return;
+      if (effort !== null) said.add(effort.key);
+      yield* withTools(request, endpoint, tools, send);
+    },
     warm() {
       void client.get().then(({ transport }) => {
         transport.warm(endpoint.baseUrl);
@@ -78,6 +87,24 @@ export function createHttpProvider(endpoint: Endpoint, wire: Wire, limits: HttpL
     },
     close() { void client.started()?.then(({ transport }) => { transport.close(); }, () => null); },
   };
+}
+
+/** What is to be said of the effort setting, once for each `key`: that it is not sent, or goes out as another level. A fault where the model has no such level. */
+function settleEffort({ conversation, ref: { model } }: ModelRequest, endpoint: Endpoint, d: HttpDependencies): { readonly key: string; readonly chunk: ModelChunk } | null {
+  const { effort: asked } = conversation.settings;
+  const effort = planEffort(asked, endpoint.quirks, model, d.facts?.(model).efforts ?? null);
+  const about = `${model} ${asked ?? ''}`;
+  const notice = (message: string): { readonly key: string; readonly chunk: ModelChunk } => ({ key: about, chunk: { type: 'notice', level: 'warn', code: 'effort', message } });
+  switch (effort.plan) {
+    case 'none': return null;
+    case 'unsent': return notice(`The effort setting (${asked ?? ''}) is not sent: ${model} at ${endpoint.label} is not known to take one.`);
+    case 'refused': {
+      const message = `${model} cannot be asked for the effort \`${asked ?? ''}\`; it has ${effort.levels.join(', ')}`;
+      return { key: `${about} refused`, chunk: { type: 'fault', fault: { code: 'bad_request', message, hint: 'Choose one of these with --effort, or leave it out.' } } };
+    }
+    case 'send': return effort.level === asked ? null : notice(`${model} has no effort \`${asked ?? ''}\` (it has ${effort.levels.join(', ')}): \`${effort.level}\` is sent.`);
+    default: return effort satisfies never;
+  }
 }
 
 /** What is known of the models' tool calls. `asked`: those the server was asked about; `told`: those that were said to take none. */
@@ -195,9 +222,10 @@ function notRunning(failed: Failed, endpoint: Endpoint): Failed {
 }
 
 /** The same request and model give the same bytes. */
-function requestParts(request: ModelRequest, { endpoint, wire }: Context): readonly string[] {
+function requestParts(request: ModelRequest, { endpoint, wire, d }: Context): readonly string[] {
   return wire.requestParts(request.conversation, {
     provider: endpoint.provider, model: request.ref.model, toolChoice: request.toolChoice, quirks: endpoint.quirks,
+    ...(d.facts === undefined ? {} : { facts: d.facts(request.ref.model) }),
     ...(endpoint.extraBody === undefined ? {} : { extraBody: endpoint.extraBody }),
   });
 }

@@ -2,7 +2,7 @@ import type { AssistantMessage, Conversation, Message } from '../../core/convers
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import { wellFormed } from '../../core/text.js';
-import { effortForm, type EffortForm } from '../quirks.js';
+import { planEffort, type EffortPlan } from '../quirks.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
 import {
   alternating, bodyParts, joinTexts, jsonText, listParts, markSides, mergeSides, pieceCache, textCache, type ItemForms, type Pieces,
@@ -60,20 +60,20 @@ function marked(items: readonly string[]): readonly string[] {
   return sides.flatMap((side) => side.items);
 }
 
-function limits(conversation: Conversation, { quirks, model }: WireOptions): (readonly [string, string | undefined])[] {
+function limits(conversation: Conversation, { quirks, model, facts }: WireOptions): (readonly [string, string | undefined])[] {
   const max = conversation.settings.max_output_tokens ?? quirks.default_max_output_tokens;
-  return [[quirks.max_tokens_field ?? 'max_tokens', max === undefined ? undefined : String(max)], ...effortField(conversation.settings.effort, effortForm(quirks, model))];
+  return [[quirks.max_tokens_field ?? 'max_tokens', max === undefined ? undefined : String(max)], ...effortField(planEffort(conversation.settings.effort, quirks, model, facts?.efforts ?? null))];
 }
 
-function effortField(effort: string | undefined, how: EffortForm | undefined): (readonly [string, string])[] {
-  if (effort === undefined) return [];
-  switch (how) {
-    case 'reasoning_effort': return [['reasoning_effort', jsonText(effort)]];
-    case 'reasoning.effort': return [['reasoning', jsonText({ effort })]];
+function effortField(plan: EffortPlan): (readonly [string, string])[] {
+  if (plan.plan !== 'send') return [];
+  const { form, level } = plan;
+  switch (form) {
+    case 'reasoning_effort': return [['reasoning_effort', jsonText(level)]];
+    case 'reasoning.effort': return [['reasoning', jsonText({ effort: level })]];
     case 'thinking':
-    case 'adaptive': return [['thinking', jsonText({ type: effort === 'none' ? 'disabled' : 'enabled' })]];
-    case undefined: return [];
-    default: return how satisfies never;
+    case 'adaptive': return [['thinking', jsonText({ type: level === 'none' ? 'disabled' : 'enabled' })]];
+    default: return form satisfies never;
   }
 }
 

@@ -3,7 +3,7 @@ import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import { wellFormed } from '../../core/text.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
-import { effortForm } from '../quirks.js';
+import { outputLimit, planEffort } from '../quirks.js';
 import { layOut, type Part } from './wire-layout.js';
 import { bodyParts, jsonText, listParts, markSides, mergeSides, pieceCache, textCache, type Pieces, type Side } from './wire-pieces.js';
 import type { WireOptions } from './wire.js';
@@ -29,19 +29,33 @@ export function messagesRequest(): (conversation: Conversation, options: WireOpt
     trimEnd(sides.at(-1));
     markSides(sides, markBlock);
     const system = conversation.system.trim() === '' ? undefined : `[${markBlock(textBlock(conversation.system))}]`;
-    const maxTokens = conversation.settings.max_output_tokens ?? options.quirks.default_max_output_tokens ?? defaultMaxTokens;
-    const hasTools = conversation.tools.length > 0;
+    const maxTokens = mostTokens(conversation, options);
+    const known = conversation.tools.length > 0 ? conversation.tools : calledTools(conversation.messages);
+    const hasTools = known.length > 0;
+    const forbidden = options.toolChoice === 'none' || conversation.tools.length === 0;
     return bodyParts([
       ['model', jsonText(options.model)],
       ['max_tokens', String(maxTokens)],
       ['stream', 'true'],
-      ['tools', hasTools ? `[${markTools(tools(conversation.tools, () => toolTexts(conversation.tools)), system === undefined)}]` : undefined],
+      ['tools', hasTools ? `[${markTools(tools(known, () => toolTexts(known)), system === undefined)}]` : undefined],
       ['system', system],
       ['messages', messageParts(sides)],
       ...effortFields(conversation, options, maxTokens, sides.at(-1)),
-      ['tool_choice', hasTools && options.toolChoice === 'none' ? '{"type":"none"}' : undefined],
+      ['tool_choice', hasTools && forbidden ? '{"type":"none"}' : undefined],
     ], options.extraBody);
   };
+}
+
+function mostTokens({ settings }: Conversation, { quirks, model, facts }: WireOptions): number {
+  const wished = settings.max_output_tokens ?? quirks.default_max_output_tokens ?? defaultMaxTokens;
+  return outputLimit(wished, quirks, model, facts?.maxOutputTokens ?? null);
+}
+
+/** The tools that a history calls, for a session that has none any more: a request with calls must name tools. Source: Anthropic's 400 "Requests which include
+ *  `tool_use` or `tool_result` blocks must define tools", which gateways still send. */
+function calledTools(messages: readonly Message[]): readonly ToolSpec[] {
+  const names = new Set(messages.flatMap((message) => (message.role === 'assistant' ? message.calls.map(({ name }) => toolName(name)) : [])));
+  return [...names].map((name) => ({ name, description: '', input_schema: { type: 'object' } }));
 }
 
 /** A list that ends with the assistant's text may not end with white space. */
@@ -72,12 +86,11 @@ function markBlock(block: string): string {
 const budgets: ReadonlyMap<string, number> = new Map([['minimal', 1024], ['low', 4096], ['medium', 12_288], ['high', 24_576], ['xhigh', 32_768], ['max', 49_152]]);
 
 function effortFields(conversation: Conversation, options: WireOptions, maxTokens: number, last: Side | undefined): (readonly [string, string])[] {
-  const { effort } = conversation.settings;
-  if (effort === undefined || effort === 'none') return [];
-  const form = effortForm(options.quirks, options.model);
-  if (form === 'adaptive') return [['thinking', '{"type":"adaptive"}'], ['output_config', jsonText({ effort })]];
-  const budget = Math.min(budgets.get(effort) ?? 12_288, maxTokens - 1024);
-  if (form !== 'thinking' || budget < 1024 || refusesBudget(conversation, options, last)) return [];
+  const effort = planEffort(conversation.settings.effort, options.quirks, options.model, options.facts?.efforts ?? null);
+  if (effort.plan !== 'send' || effort.level === 'none') return [];
+  if (effort.form === 'adaptive') return [['thinking', '{"type":"adaptive"}'], ['output_config', jsonText({ effort: effort.level })]];
+  const budget = Math.min(budgets.get(effort.level) ?? 12_288, maxTokens - 1024);
+  if (effort.form !== 'thinking' || budget < 1024 || refusesBudget(conversation, options, last)) return [];
   return [['thinking', jsonText({ type: 'enabled', budget_tokens: budget })]];
 }
 

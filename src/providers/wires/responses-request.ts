@@ -2,7 +2,7 @@ import type { AssistantMessage, Conversation, Message } from '../../core/convers
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json } from '../../core/json.js';
 import { wellFormed } from '../../core/text.js';
-import { effortForm } from '../quirks.js';
+import { planEffort } from '../quirks.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
 import { layOut, type Part } from './wire-layout.js';
 import { alternating, bodyParts, joinTexts, jsonText, listParts, pieceCache, textCache, type ItemForms, type Pieces } from './wire-pieces.js';
@@ -19,7 +19,7 @@ export function responsesRequest(): (conversation: Conversation, options: WireOp
   const tools = textCache();
   return (conversation, options) => {
     const { quirks } = options;
-    const { effort, max_output_tokens: max } = conversation.settings;
+    const { max_output_tokens: max } = conversation.settings;
     const variant = JSON.stringify([options.provider, options.model]);
     const forms = itemForms(options);
     const input = alternating(conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options))), forms);
@@ -31,13 +31,18 @@ export function responsesRequest(): (conversation: Conversation, options: WireOp
       ['include', '["reasoning.encrypted_content"]'],
       ['instructions', conversation.system.trim() === '' ? undefined : JSON.stringify(wellFormed(conversation.system))],
       ['max_output_tokens', max === undefined ? undefined : String(Math.max(minOutputTokens, max))],
-      ['reasoning', effort !== undefined && effortForm(quirks, options.model) !== undefined ? jsonText({ effort }) : undefined],
+      ['reasoning', reasoning(conversation, options)],
       ['tools', hasTools ? tools(conversation.tools, () => jsonText(conversation.tools.map(toolField))) : undefined],
       ['parallel_tool_calls', hasTools && quirks.parallel_tool_calls === true ? 'true' : undefined],
       ['input', listParts(input.length > 0 ? input : [forms.go])],
       ['tool_choice', hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? '"none"' : undefined],
     ], options.extraBody);
   };
+}
+
+function reasoning({ settings }: Conversation, { quirks, model, facts }: WireOptions): string | undefined {
+  const effort = planEffort(settings.effort, quirks, model, facts?.efforts ?? null);
+  return effort.plan === 'send' ? jsonText({ effort: effort.level }) : undefined;
 }
 
 function itemForms({ quirks, model }: WireOptions): ItemForms {

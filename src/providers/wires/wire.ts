@@ -27,9 +27,14 @@ export interface WireOptions {
   readonly model: string;
   readonly toolChoice: 'auto' | 'none';
   readonly quirks: Quirks;
+  /** What the model table knows of the model; absent: nothing. */
+  readonly facts?: WireFacts;
   /** Its fields replace those of the body (`extra_body` in the configuration). */
   readonly extraBody?: JsonObject;
 }
+
+/** `efforts`: the levels that the model takes. Null: not known. */
+export interface WireFacts { readonly efforts: readonly string[] | null; readonly maxOutputTokens: number | null }
 
 /** One server-sent event: `event` is its type ('' where none was given), `data` its lines joined with "\n". */
 export interface ServerEvent { readonly event: string; readonly data: string }
