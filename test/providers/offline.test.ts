@@ -13,11 +13,13 @@ function talk(messages: readonly Message[], offered = tools): Conversation {
 
 async function ask(conversation: Conversation, toolChoice: 'auto' | 'none' = 'auto'): Promise<readonly ModelChunk[]> {
   const chunks: ModelChunk[] = [];
-  const provider = createOfflineProvider({ cwd: '/', sleep: () => Promise.resolve() });
+  const provider = createOfflineProvider({ cwd: '/', sleep: () => Promise.resolve(), isInstalled });
   const request = { conversation, ref: { provider: 'offline', api: 'offline', model: 'offline' }, toolChoice, signal: new AbortController().signal } as const;
   for await (const chunk of provider.stream(request)) chunks.push(chunk);
   return chunks;
 }
+
+const isInstalled = (): boolean => true;
 
 function textOf(chunks: readonly ModelChunk[]): string {
   return chunks.map((chunk) => (chunk.type === 'text' ? chunk.text : '')).join('');
@@ -64,7 +66,7 @@ test.each([
   ['why is the sky blue', null, {}],
   ['hi', null, {}],
 ])('%s', (text, name, args) => {
-  const steps = readRequest(text);
+  const steps = readRequest(text, isInstalled);
   expect(steps).toEqual(name === null ? null : [[{ name, args }]]);
 });
 
@@ -76,12 +78,17 @@ test.each([
   'show me the weather', 'open https://example.com', 'show me how this works', 'read the docs', 'what are you?', 'what is there', 'list big files', 'find unused files', 'what is in the box?',
   'fix the failing test', 'explain src/main.ts', 'delete notes.txt', 'read README.md and summarise it', 'list the files and delete them', 'make it work with node 20',
 ])('plain English is not acted on: %s', (text) => {
-  expect(readRequest(text)).toBeNull();
+  expect(readRequest(text, isInstalled)).toBeNull();
+});
+
+test('a program that is not installed is not run by its name', () => {
+  expect(readRequest('run npm test', () => false)).toBeNull();
+  expect(readRequest('run `npm test`', () => false)).toEqual([[{ name: 'bash', args: { command: 'npm test' } }]]);
 });
 
 test('several files are read in one response, several requests one after the other', () => {
-  expect(readRequest('read a.ts, b.ts and c.ts')).toEqual([[{ name: 'file_read', args: { path: 'a.ts' } }, { name: 'file_read', args: { path: 'b.ts' } }, { name: 'file_read', args: { path: 'c.ts' } }]]);
-  expect(readRequest('write hello to n.txt, then read n.txt')).toEqual([[{ name: 'file_write', args: { path: 'n.txt', content: 'hello\n' } }], [{ name: 'file_read', args: { path: 'n.txt' } }]]);
+  expect(readRequest('read a.ts, b.ts and c.ts', isInstalled)).toEqual([[{ name: 'file_read', args: { path: 'a.ts' } }, { name: 'file_read', args: { path: 'b.ts' } }, { name: 'file_read', args: { path: 'c.ts' } }]]);
+  expect(readRequest('write hello to n.txt, then read n.txt', isInstalled)).toEqual([[{ name: 'file_write', args: { path: 'n.txt', content: 'hello\n' } }], [{ name: 'file_read', args: { path: 'n.txt' } }]]);
 });
 
 test('a request becomes a call with an id of its own, and nothing is charged', async () => {

@@ -14,7 +14,7 @@ interface Asked { readonly responses?: number; readonly toolChoice?: 'auto' | 'n
 async function play(script: unknown, asked: Asked = {}): Promise<readonly ModelChunk[]> {
   writeFileSync(join(folder, 's.json'), typeof script === 'string' ? script : JSON.stringify(script));
   const answers: readonly Message[] = Array.from({ length: asked.responses ?? 0 }, (_item, index) => ({ role: 'assistant', seq: index + 4, text: 'x', data: null, calls: [] }));
-  const provider = createOfflineProvider({ cwd: folder, sleep: (delayMs) => { asked.sleeps?.push(delayMs); return Promise.resolve(); } });
+  const provider = createOfflineProvider({ cwd: folder, isInstalled: () => true, sleep: (delayMs) => { asked.sleeps?.push(delayMs); return Promise.resolve(); } });
   const chunks: ModelChunk[] = [];
   const conversation = { system: '', tools: [], settings: { model_output_size: 32_768 }, messages: [{ role: 'user', seq: 3, content: 'go' } as const, ...answers] };
   const request = { conversation, ref: { provider: 'offline', api: 'offline', model: 's.json' }, toolChoice: asked.toolChoice ?? 'auto', signal: asked.signal ?? new AbortController().signal } as const;
@@ -81,7 +81,7 @@ test.each([
 });
 
 test('a script that is not there is named', async () => {
-  const provider = createOfflineProvider({ cwd: folder, sleep: () => Promise.resolve() });
+  const provider = createOfflineProvider({ cwd: folder, isInstalled: () => true, sleep: () => Promise.resolve() });
   const conversation = { system: '', tools: [], settings: { model_output_size: 1 }, messages: [] };
   const chunks: ModelChunk[] = [];
   for await (const chunk of provider.stream({ conversation, ref: { provider: 'offline', api: 'offline', model: 'no/such.json' }, toolChoice: 'auto', signal: new AbortController().signal })) chunks.push(chunk);

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { delimiter, isAbsolute, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Api, ModelRef } from '../../core/conversation.js';
 import { loadOnce } from '../../core/load-once.js';
@@ -101,7 +103,7 @@ async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise
   if (endpoint.api === 'offline') {
     await checkScript(setup, ref.model);
     const { createOfflineProvider } = await import('../../providers/offline/offline.js');
-    return { ref, provider: createOfflineProvider({ cwd: setup.cwd, sleep, standsIn: setup.headless === true && !choseOffline(setup.config.provider) }), warm: () => undefined, close: () => undefined };
+    return { ref, provider: createOfflineProvider({ cwd: setup.cwd, sleep, isInstalled: (program) => isOnPath(setup.env, program), standsIn: setup.headless === true && !choseOffline(setup.config.provider) }), warm: () => undefined, close: () => undefined };
   }
   const { api } = endpoint;
   const http = loadOnce(async (): Promise<HttpProvider> => {
@@ -114,6 +116,11 @@ async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise
     warm: () => { http.get().then((loaded) => { loaded.warm(); }, () => { /* The request says it. */ }); },
     close: () => { http.started()?.then((loaded) => { loaded.close(); }, () => undefined); },
   };
+}
+
+/** `cd` is the shell's own. */
+function isOnPath({ PATH = '' }: NodeJS.ProcessEnv, program: string): boolean {
+  return program === 'cd' || PATH.split(delimiter).some((folder) => isAbsolute(folder) && existsSync(join(folder, program)));
 }
 
 /** True where the person asked for the embedded provider, and did not get it for want of another. */

@@ -5,7 +5,9 @@ export interface OfflineCall { readonly name: string; readonly args: JsonObject 
 
 type Groups = Readonly<Record<string, string | undefined>>;
 /** `calls` gives null where the words fit the form and are prose all the same. */
-interface Rule { readonly form: RegExp; readonly calls: (groups: Groups) => readonly OfflineCall[] | null }
+interface Rule { readonly form: RegExp; readonly calls: (groups: Groups, isInstalled: IsInstalled) => readonly OfflineCall[] | null }
+/** Whether a program can be run by its name here. */
+export type IsInstalled = (program: string) => boolean;
 
 const polite = /^(?:(?:please|pls|now|ok|okay|then|and|can you|could you|would you|will you|i want you to|i'd like you to|let's|go ahead and)[,\s]+)+/i;
 
@@ -21,7 +23,7 @@ const rules: readonly Rule[] = [
   { form: form(String.raw`(?:write|put|save)\s+(?<content>${piece})\s+(?:in)?to\s+(?:the\s+)?(?:a\s+)?(?:new\s+)?(?:file\s+)?(?:called\s+|named\s+)?(?<path>\S+)`), calls: write },
   { form: form(String.raw`(?:create|make|write)\s+(?:a\s+|the\s+)?(?:new\s+)?(?:file\s+)?(?:called\s+|named\s+)?(?<path>\S+)\s+(?:with|containing|saying)\s+(?:the\s+)?(?:text\s+|content\s+|contents\s+)?(?<content>${piece})`), calls: write },
   { form: form(String.raw`(?:run|execute|exec|bash|sh|shell)(?:\s+the\s+command)?:?\s+\x60(?<command>[^\x60]+)\x60`), calls: (g) => [bash(g.command)] },
-  { form: form(String.raw`(?:run|execute|exec)(?:\s+the\s+command)?:?\s+(?<command>\S.*)`), calls: (g) => (isCommand(g.command ?? '') ? [bash(g.command)] : null) },
+  { form: form(String.raw`(?:run|execute|exec)(?:\s+the\s+command)?:?\s+(?<command>\S.*)`), calls: (g, isInstalled) => (isCommand(g.command ?? '', isInstalled) ? [bash(g.command)] : null) },
   { form: /^[$!]\s*(?<command>.+)$/s, calls: (g) => [bash(g.command)] },
   { form: form(String.raw`(?:grep|rg)(?<flags>(?:\s+-[a-zA-Z]+)*)\s+(?<pattern>${piece})${inPath}`), calls: (g) => [grep(g, /i/.test(g.flags ?? ''))] },
   { form: form(String.raw`(?:search|look|scan)\s+for\s+(?:the\s+(?:word|text|string)\s+)?(?<pattern>${piece})${inPath}`), calls: (g) => [grep(g, false)] },
@@ -80,9 +82,9 @@ const programs = new Set([
 /** Outside quotes they make a sentence of a line. */
 const sentenceWords = /^(?:and|then|the|an?|it|its|them|they|my|our|your|this|that|these|those|until|unless|if|when|while|because|so|on|with|please|again|sure|to|in|of|about|into|everything|whether)[,.:;!?]?$/i;
 
-function isCommand(command: string): boolean {
+function isCommand(command: string, isInstalled: IsInstalled): boolean {
   const [program = ''] = command.split(/\s/, 1);
-  if (!programs.has(program) && !/^(?:\.{1,2}|~)?\/\S/.test(program)) return false;
+  if (!(programs.has(program) && isInstalled(program)) && !/^(?:\.{1,2}|~)?\/\S/.test(program)) return false;
   const unquoted = command.replace(/"(?:[^"\\]|\\.)*"|'[^']*'/g, '""');
   return !command.includes('\n') && !unquoted.split(/\s+/).some((item) => sentenceWords.test(item));
 }
@@ -92,21 +94,21 @@ function listing(groups: Groups): readonly OfflineCall[] {
 }
 
 /** What a user's text asks for: one step per request joined by `then`, each with the calls of one response. Null where it is not understood.
- *  Deterministic: the same text gives the same calls. */
-export function readRequest(text: string): readonly (readonly OfflineCall[])[] | null {
-  const whole = readStep(text);
+ *  Deterministic: the same text gives the same calls where the same programs are installed. */
+export function readRequest(text: string, isInstalled: IsInstalled): readonly (readonly OfflineCall[])[] | null {
+  const whole = readStep(text, isInstalled);
   const parts = text.split(/\s*(?:,|;|\.)?\s+(?:and\s+)?then\s+|\s*\n+\s*/i).filter((part) => part.trim() !== '');
   if (parts.length < 2 || /^\s*(?:write|create|put|save|make|replace|run|execute|\$|!)/i.test(text) && /\n/.test(text)) return whole === null ? null : [whole];
-  const steps = parts.map(readStep);
+  const steps = parts.map((part) => readStep(part, isInstalled));
   const known = steps.filter((step) => step !== null);
   return known.length === steps.length ? known : whole === null ? null : [whole];
 }
 
-function readStep(text: string): readonly OfflineCall[] | null {
+function readStep(text: string, isInstalled: IsInstalled): readonly OfflineCall[] | null {
   const request = text.trim().replace(polite, '').replace(/(?<=\S)\s*(?:[!]|,?\s+please[.!]?|\.(?=$))$/i, '').trim();
   for (const rule of rules) {
     const match = rule.form.exec(request);
-    const calls = match ? rule.calls(match.groups ?? {}) : null;
+    const calls = match ? rule.calls(match.groups ?? {}, isInstalled) : null;
     if (calls !== null) return calls;
   }
   return null;

@@ -2,7 +2,7 @@ import type { Conversation, Message } from '../../core/conversation.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
 import { textChunks } from './offline-chunks.js';
 import { connectHint, offlineHelp, offlineNote } from './offline-help.js';
-import { readRequest, type OfflineCall } from './offline-request.js';
+import { readRequest, type IsInstalled, type OfflineCall } from './offline-request.js';
 import { usesText } from '../quirks.js';
 import { summarise } from './offline-summary.js';
 import { playTurn } from './script.js';
@@ -13,6 +13,7 @@ export interface OfflineDependencies {
   readonly cwd: string;
   /** Returns early, without an error, once `signal` is aborted. */
   readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>;
+  readonly isInstalled: IsInstalled;
   /** True where nobody chose this provider and nobody reads along: a request that it does not understand then fails, instead of being answered with help. */
   readonly standsIn?: boolean;
 }
@@ -22,7 +23,7 @@ export interface OfflineDependencies {
 export function createOfflineProvider(d: OfflineDependencies): Provider {
   return {
     async *stream(request) {
-      if (!request.ref.model.endsWith('.json')) { yield* answer(request, d.standsIn === true); return; }
+      if (!request.ref.model.endsWith('.json')) { yield* answer(request, d); return; }
       const script = await readScript(request.ref.model, d.cwd);
       if (!script.ok) { yield { type: 'fault', fault: script.fault }; return; }
       // A script may write its calls as text, like the models that it stands for.
@@ -42,10 +43,10 @@ const notUnderstood: ModelChunk = {
   fault: { code: 'auth', message: 'no model is connected, and the built-in offline provider does not understand this request', hint: connectHint },
 };
 
-function* answer(request: ModelRequest, standsIn: boolean): Generator<ModelChunk> {
+function* answer(request: ModelRequest, { isInstalled, standsIn = false }: OfflineDependencies): Generator<ModelChunk> {
   const { conversation } = request;
   const { asked, answers } = lastTurn(conversation.messages);
-  const steps = readRequest(asked);
+  const steps = readRequest(asked, isInstalled);
   if (steps === null && standsIn) { yield notUnderstood; return; }
   const next = request.toolChoice === 'none' ? undefined : steps?.[answers.length];
   const missing = next?.find((call) => !conversation.tools.some((tool) => tool.name === call.name));
