@@ -120,7 +120,7 @@ function outcome(result: ProcessResult, collected: CollectedOutput, timeoutMs: n
     case 'cancelled':
       return failed('cancelled', 'The command was cancelled and ended with all it had started.', { output: parts.join(''), ...size });
     case 'output_limit':
-      return failed('execution_failed', 'The command printed more than 256 MiB and was ended; send its output to a file or filter it.', { output: parts.join(''), ...size });
+      return failed('execution_failed', 'The command printed more than 256 MiB and was ended; what it had done until then stays done. Send its output to a file (> out.txt) and read that with file_read or grep, or print less (head, tail, grep).', { output: parts.join(''), ...size });
     default: return result satisfies never;
   }
 }

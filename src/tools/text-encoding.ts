@@ -1,7 +1,58 @@
 /** How a text file is written: kept when it is written again. */
-export interface TextForm { readonly encoding: 'utf-8' | 'utf-16le' | 'utf-16be'; readonly bom: boolean; readonly eol: '\n' | '\r\n' }
+export interface TextForm { readonly encoding: 'utf-8' | 'utf-16le' | 'utf-16be' | 'windows-1252'; readonly bom: boolean; readonly eol: '\n' | '\r\n' }
 
-/** A text file's content without BOM, line ends as they are; `text` is null where the bytes are not valid in the encoding. */
+/** Characters of a text read as UTF-8: those outside of ASCII, and those that stand for bytes that are none. */
+export interface Oddities { wide: number; replaced: number }
+
+const wideCharacters = /[^\0-\x7f]/gu;
+const wideCharacter = /[^\0-\x7f]/;
+
+export function countOddities(text: string, odd: Oddities): void {
+  if (!text.includes('\uFFFD')) {
+    if (wideCharacter.test(text)) odd.wide += text.length;
+    return;
+  }
+  for (const [character] of text.matchAll(wideCharacters)) {
+    if (character === '\uFFFD') odd.replaced++;
+    else odd.wide++;
+  }
+}
+
+/** Text in one byte a character (Latin-1, or windows-1252, which adds to it) has hardly a byte outside of ASCII that is right in UTF-8 too; where most
+ *  are, it is UTF-8 with some bytes that are broken. */
+export function looksLatin({ wide, replaced }: Oddities): boolean {
+  return replaced > wide;
+}
+
+/** What a result calls the encoding; null for those that are nothing out of the way. */
+export function encodingName({ encoding }: Pick<TextForm, 'encoding'>, text: string): string | null {
+  if (encoding !== 'windows-1252') return null;
+  return /[^\0-\xff]|[\x80-\x9f]/.test(text) ? 'windows-1252' : 'latin1';
+}
+
+/** What windows-1252 has for the bytes 0x80 to 0x9f; the others are those of Latin-1. Source: WHATWG Encoding, "index windows-1252". Node 20's own
+ *  decoder of that name gives Latin-1 for a whole text. */
+const windowsCharacters = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
+
+/** Any bytes, cut anywhere, as windows-1252: each is a character. */
+export function windowsText(bytes: Uint8Array): string {
+  const latin = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
+  return latin.replace(/[\x80-\x9f]/g, (character) => windowsCharacters[character.charCodeAt(0) - 0x80] ?? character);
+}
+
+/** The byte of each character. */
+function windowsBytes(): ReadonlyMap<string, number> {
+  return new Map([...windowsText(Uint8Array.from({ length: 256 }, (_, byte) => byte))].map((character, byte) => [character, byte]));
+}
+
+/** Whether every character of `text` is one that the encoding has. */
+export function canEncode(text: string, { encoding }: Pick<TextForm, 'encoding'>): boolean {
+  if (encoding !== 'windows-1252') return true;
+  const bytes = windowsBytes();
+  return [...text].every((character) => bytes.has(character));
+}
+
+/** A text file's content without BOM, line ends as they are; `text` is null where the bytes are not valid in an encoding that can be told. */
 export interface DecodedText { readonly text: string | null; readonly form: TextForm }
 
 export const plainForm: TextForm = { encoding: 'utf-8', bom: false, eol: '\n' };
@@ -20,14 +71,26 @@ export function decodeText(bytes: Uint8Array): DecodedText {
     const text = new TextDecoder(encoding, { fatal: true }).decode(bytes);
     return { text, form: { encoding, bom, eol: dominantEol(text) } };
   } catch {
-    return { text: null, form: { encoding, bom, eol: '\n' } };
+    return (encoding === 'utf-8' && !bom ? latinText(bytes) : null) ?? { text: null, form: { encoding, bom, eol: '\n' } };
   }
+}
+
+function latinText(bytes: Uint8Array): DecodedText | null {
+  const odd = { wide: 0, replaced: 0 };
+  countOddities(new TextDecoder('utf-8').decode(bytes), odd);
+  if (!looksLatin(odd)) return null;
+  const text = windowsText(bytes);
+  return { text, form: { encoding: 'windows-1252', bom: false, eol: dominantEol(text) } };
 }
 
 /** The bytes of a text whose line ends are already as they shall be. */
 export function encodeText(text: string, form: TextForm): Buffer {
   const marked = form.bom && !text.startsWith('\uFEFF') ? `\uFEFF${text}` : text;
   if (form.encoding === 'utf-8') return Buffer.from(marked, 'utf8');
+  if (form.encoding === 'windows-1252') {
+    const bytes = windowsBytes();
+    return Buffer.from([...text].map((character) => bytes.get(character) ?? 0x3f));
+  }
   const little = Buffer.from(marked, 'utf16le');
   return form.encoding === 'utf-16le' ? little : little.swap16();
 }

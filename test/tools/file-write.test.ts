@@ -142,7 +142,7 @@ test('a text that is not there is answered with the nearest parts and their line
 });
 
 test('edit of a missing, binary or badly encoded file fails as what it is', async () => {
-  const cwd = tree({ 'here.ts': '', bin: Buffer.from([0x61, 0, 0x62]), latin: Buffer.from([0x61, 0xe4, 0x62]) });
+  const cwd = tree({ 'here.ts': '', bin: Buffer.from([0x61, 0, 0x62]), latin: Buffer.concat([Buffer.from('a é ü ö ß '), Buffer.from([0xe4, 0x62])]) });
   expect(await envelopeOf('file_edit', { path: 'her.ts', old_string: 'a', new_string: 'b' }, context(cwd))).toMatchObject({ code: 'not_found', details: { nearest: ['here.ts'] } });
   for (const path of ['bin', 'latin']) expect(await envelopeOf('file_edit', { path, old_string: 'a', new_string: 'b' }, context(cwd))).toMatchObject({ code: 'execution_failed' });
 });
@@ -152,4 +152,25 @@ test.each([
   ['file_edit', { path: 'a', old_string: '', new_string: 'x' }, 'old_string'], ['file_edit', { path: 'a', old_string: 'x', new_string: 'x' }, 'new_string'], ['file_edit', { path: 'a', old_string: 'x' }, 'new_string'],
 ])('%s with %j names the argument', async (name, args, argument) => {
   expect(await envelopeOf(name, args, context(tree()))).toMatchObject({ code: 'invalid_args', details: { argument } });
+});
+
+test('a file in one byte a character is read as what it says, named, and edited in its own encoding', async () => {
+  const cwd = tree({
+    latin: Buffer.from('// Gr\xfc\xdfe aus K\xf6ln am Rhein\nlet x = 1;\n', 'latin1'), windows: Buffer.from('the price: 5 \x80 \x96 cheap\n', 'latin1'),
+    mixed: Buffer.concat([Buffer.from('Größe und Länge sind schön '), Buffer.from([0xe4]), Buffer.from('\n')]), literal: 'one \uFFFD here\n', plain: 'Grüße\n',
+  });
+  const read = (path: string): Promise<unknown> => envelopeOf('file_read', { path }, context(cwd));
+  expect(await read('latin')).toEqual({ output: '// Grüße aus Köln am Rhein\nlet x = 1;\n', encoding: 'latin1' });
+  expect(await read('windows')).toEqual({ output: 'the price: 5 € – cheap\n', encoding: 'windows-1252' });
+  expect(await read('mixed')).toEqual({ output: 'Größe und Länge sind schön \uFFFD\n', encoding: 'utf-8, with 1 place that cannot be decoded' });
+  expect([await read('literal'), await read('plain')]).toEqual([{ output: 'one \uFFFD here\n' }, { output: 'Grüße\n' }]);
+  expect(await envelopeOf('file_edit', { path: 'latin', old_string: 'Köln', new_string: 'Fürth' }, context(cwd))).toEqual({ output: 'Replaced 1 occurrence(s) in latin', count: 1, encoding: 'latin1' });
+  expect(readFileSync(join(cwd, 'latin'), 'latin1')).toBe('// Gr\xfc\xdfe aus F\xfcrth am Rhein\nlet x = 1;\n');
+  const refused = await envelopeOf('file_edit', { path: 'latin', old_string: 'x = 1', new_string: 'x = "→"' }, context(cwd));
+  expect(refused).toMatchObject({ code: 'execution_failed', error: expect.stringContaining('latin1, which has not every character') });
+  expect(readFileSync(join(cwd, 'latin'), 'latin1')).toContain('let x = 1;');
+  await envelopeOf('file_write', { path: 'windows', content: 'now 6 €\n' }, context(cwd));
+  expect(readFileSync(join(cwd, 'windows'), 'latin1')).toBe('now 6 \x80\n');
+  await envelopeOf('file_write', { path: 'windows', content: 'now → 6\n' }, context(cwd));
+  expect(readFileSync(join(cwd, 'windows'), 'utf8')).toBe('now → 6\n');
 });

@@ -7,7 +7,7 @@ import { writeEffects } from './file-write.js';
 import { beforeWrite, writeWhole } from './file-writer.js';
 import { failed, succeeded } from '../outcome.js';
 import { staleRefusal } from './stale-file.js';
-import { decodeText, encodeText, withEol, withoutCarriageReturns, type TextForm } from '../text-encoding.js';
+import { canEncode, decodeText, encodeText, encodingName, withEol, withoutCarriageReturns, type TextForm } from '../text-encoding.js';
 import { absolutePath, pathProblem, shownPath } from '../tool-path.js';
 
 interface FileEditArgs { readonly path: string; readonly old_string: string; readonly new_string: string; readonly replace_all?: boolean }
@@ -42,7 +42,9 @@ async function edit(args: FileEditArgs, ctx: ToolContext, memory: ContentMemory)
     const refusal = await staleRefusal(before, args.path, ctx, memory);
     if (refusal) return refusal;
     const { text, form } = decodeText(before.bytes);
-    if (text === null || text.includes('\0')) throw new FileRefusal('execution_failed', `${shownPath(args.path)} is not UTF-8 or UTF-16 text; it is not edited.`);
+    if (text === null || text.includes('\0')) throw new FileRefusal('execution_failed', `${shownPath(args.path)} is not text in UTF-8, UTF-16 or Latin-1; it is not edited.`);
+    const name = encodingName(form, text);
+    if (!canEncode(args.new_string, form)) throw new FileRefusal('execution_failed', `${shownPath(args.path)} is ${name ?? form.encoding}, which has not every character of new_string; convert the file first, or use others.`);
     const plain = withoutCarriageReturns(text);
     const wanted = withoutCarriageReturns(args.old_string);
     const found = occurrences(plain, wanted);
@@ -52,7 +54,7 @@ async function edit(args: FileEditArgs, ctx: ToolContext, memory: ContentMemory)
     await writeWhole(before, bytes, args.path);
     const effects = await writeEffects(before, bytes, args.path, memory);
     const output = `Replaced ${found.length} occurrence(s) in ${shownPath(args.path)}`;
-    return succeeded(output, { output, count: found.length }, effects);
+    return succeeded(output, { output, count: found.length, ...(name === null ? {} : { encoding: name }) }, effects);
   } catch (error) {
     return fileFailure(error, args.path, absolute);
   }

@@ -8,7 +8,7 @@ import { fileFailure, FileRefusal } from './file-error.js';
 import { createLineCollector, lineWindow, type LineWindow } from '../line-window.js';
 import { openRegular, type OpenFile } from './open-file.js';
 import { counted, failed, stopped, succeeded, withStop } from '../outcome.js';
-import { sniffEncoding } from '../text-encoding.js';
+import { countOddities, encodingName, looksLatin, sniffEncoding, windowsText, type Oddities } from '../text-encoding.js';
 import { absolutePath, pathProblem, shownPath } from '../tool-path.js';
 
 export interface FileReadOptions {
@@ -56,10 +56,10 @@ async function read(args: FileReadArgs, ctx: ToolContext, options: FileReadOptio
   try {
     const opened = await openRegular(absolute, args.path, ctx.landings);
     file = opened;
-    const { window, sha256, whole } = await withStop(ctx, defaultTimeoutMs, (signal) => scan(opened, args, maxBytes, signal));
+    const { window, sha256, whole, encoding } = await withStop(ctx, defaultTimeoutMs, (signal) => readText(opened, () => openRegular(absolute, args.path, ctx.landings), { args, maxBytes, signal }));
     if (!whole) return stopped(ctx, 'file_read');
     if ((args.offset ?? 1) === 1 && window.nextOffset === null) memory.remember(sha256, window.text);
-    return shown(args, window, [{ path: file.path, sha256 }]);
+    return shown(args, window, [{ path: file.path, sha256 }], encoding === null ? {} : { encoding });
   } catch (error) {
     return fileFailure(error, args.path, absolute);
   } finally {
@@ -73,12 +73,32 @@ function readEvent(seq: number, args: FileReadArgs, ctx: ToolContext, maxBytes: 
   return shown(args, lineWindow(output, args.offset ?? 1, args.limit ?? Number.POSITIVE_INFINITY, maxBytes), []);
 }
 
+interface Scan { readonly args: FileReadArgs; readonly maxBytes: number; readonly signal: AbortSignal }
+interface Scanned { readonly window: LineWindow; readonly sha256: string; readonly whole: boolean; /** All of it is what the encoding allows. */ readonly valid: boolean }
+
+/** The file as UTF-8 or UTF-16, and once more in one byte a character where it turns out to be neither. `encoding`: what a result calls it where it must
+ *  be told. */
+async function readText(file: OpenFile, reopen: () => Promise<OpenFile>, how: Scan): Promise<Scanned & { readonly encoding: string | null }> {
+  const odd = { wide: 0, replaced: 0 };
+  const first = await scan(file, how, odd);
+  if (first.valid || !first.whole) return { ...first, encoding: null };
+  if (!looksLatin(odd)) return { ...first, encoding: `utf-8, with ${counted(odd.replaced, 'place')} that cannot be decoded` };
+  const again = await reopen();
+  try {
+    const second = await scan(again, how, null);
+    return { ...second, encoding: encodingName({ encoding: 'windows-1252' }, second.window.text) };
+  } finally {
+    again.close();
+  }
+}
+
 /** One pass over the file: hash, line count and the asked-for lines, however long the file or a line of it is. */
-async function scan(file: OpenFile, args: FileReadArgs, maxBytes: number, signal: AbortSignal): Promise<{ window: LineWindow; sha256: string; whole: boolean }> {
+async function scan(file: OpenFile, { args, maxBytes, signal }: Scan, odd: Oddities | null): Promise<Scanned> {
   const lines = createLineCollector(args.offset ?? 1, args.limit ?? Number.POSITIVE_INFINITY, maxBytes);
   const hash = createHash('sha256');
   const buffer = Buffer.allocUnsafe(Math.max(sniffBytes, Math.min(chunkBytes, file.stats.size + 1)));
   let decoder: TextDecoder | undefined;
+  const isUtf8 = utf8Check();
   while (!signal.aborted) {
     const bytesRead = await file.read(buffer);
     if (bytesRead === 0) break;
@@ -88,10 +108,27 @@ async function scan(file: OpenFile, args: FileReadArgs, maxBytes: number, signal
       decoder = new TextDecoder(sniffEncoding(chunk).encoding);
     }
     hash.update(chunk);
-    lines.add(decoder.decode(chunk, { stream: true }));
+    const text = odd === null ? windowsText(chunk) : decoder.decode(chunk, { stream: true });
+    if (odd !== null) countOddities(text, odd);
+    isUtf8(chunk);
+    lines.add(text);
   }
-  if (decoder) lines.add(decoder.decode());
-  return { window: lines.finish(), sha256: hash.digest('hex'), whole: !signal.aborted };
+  if (decoder && odd !== null) lines.add(decoder.decode());
+  return { window: lines.finish(), sha256: hash.digest('hex'), whole: !signal.aborted, valid: decoder === undefined || decoder.encoding !== 'utf-8' || isUtf8(null) };
+}
+
+/** Takes bytes piece by piece, null at the end, and says whether all so far are UTF-8. */
+function utf8Check(): (chunk: Buffer | null) => boolean {
+  const strict = new TextDecoder('utf-8', { fatal: true });
+  let valid = true;
+  return (chunk) => {
+    try {
+      if (valid) strict.decode(chunk ?? undefined, { stream: chunk !== null });
+    } catch {
+      valid = false;
+    }
+    return valid;
+  };
 }
 
 function refuseBinary(start: Buffer, requested: string, sizeBytes: number): void {
@@ -99,13 +136,13 @@ function refuseBinary(start: Buffer, requested: string, sizeBytes: number): void
   if (kind !== null) throw new FileRefusal('execution_failed', `${shownPath(requested)} is binary: ${kind}, ${sizeBytes} bytes; file_read takes text only.`);
 }
 
-function shown(args: FileReadArgs, window: LineWindow, files: readonly FileState[]): ToolOutcome {
+function shown(args: FileReadArgs, window: LineWindow, files: readonly FileState[], facts: { readonly encoding?: string } = {}): ToolOutcome {
   const offset = args.offset ?? 1;
   if (offset > 1 && offset > window.totalLines) {
     return failed('execution_failed', `${shownPath(args.path)} has ${counted(window.totalLines, 'line')}; offset ${offset} is past its end.`, { total_lines: window.totalLines });
   }
-  if (window.nextOffset === null && !window.cutInside) return succeeded(counted(window.totalLines - Math.min(offset - 1, window.totalLines), 'line'), { output: window.text }, { files });
+  if (window.nextOffset === null && !window.cutInside) return succeeded(counted(window.totalLines - Math.min(offset - 1, window.totalLines), 'line'), { output: window.text, ...facts }, { files });
   const next = window.nextOffset === null ? {} : { next_offset: window.nextOffset };
   const last = window.nextOffset === null ? window.totalLines : window.nextOffset - 1;
-  return succeeded(`lines ${offset}-${last} of ${window.totalLines}`, { output: window.text, truncated: true, total_lines: window.totalLines, ...next }, { files });
+  return succeeded(`lines ${offset}-${last} of ${window.totalLines}`, { output: window.text, truncated: true, total_lines: window.totalLines, ...next, ...facts }, { files });
 }

@@ -6,7 +6,7 @@ import { fileFailure } from './file-error.js';
 import { beforeWrite, sha256Of, writeWhole, type BeforeWrite } from './file-writer.js';
 import { succeeded, type Effects } from '../outcome.js';
 import { staleRefusal } from './stale-file.js';
-import { decodeText, encodeText, plainForm, withEol, withoutCarriageReturns } from '../text-encoding.js';
+import { canEncode, decodeText, encodeText, plainForm, withEol, withoutCarriageReturns } from '../text-encoding.js';
 import { absolutePath, pathProblem, shownPath } from '../tool-path.js';
 
 interface FileWriteArgs { readonly path: string; readonly content: string }
@@ -34,7 +34,8 @@ async function write(args: FileWriteArgs, ctx: ToolContext, memory: ContentMemor
     const refusal = await staleRefusal(before, args.path, ctx, memory);
     if (refusal) return refusal;
     const old = before.bytes === null ? null : decodeText(before.bytes);
-    const form = old?.text == null ? plainForm : old.form;
+    const kept = old?.text == null ? plainForm : old.form;
+    const form = canEncode(args.content, kept) ? kept : { ...plainForm, eol: kept.eol };
     const keepsEol = old?.text?.includes('\n') === true;
     const bytes = encodeText(withEol(keepsEol ? withoutCarriageReturns(args.content) : args.content, form.eol), form);
     await writeWhole(before, bytes, args.path);
