@@ -26,7 +26,8 @@ export function createPolicy(options: PolicyOptions): Policy {
   const rules: Rules = options.rules ?? { allow: [], ask: [], deny: [] };
   const shared: ShellRules = {
     facts, sandbox, secrets: createSecretPaths(options.fsDeny, facts.home), isProtected: createProtectedPaths(facts),
-    allow: compileRules(rules.allow.filter((rule) => refusedAllow(rule) === null), facts.home, 'every'), ask: compileRules(rules.ask, facts.home), deny: compileRules(rules.deny, facts.home),
+    allow: compileRules(rules.allow.filter((rule) => refusedAllow(rule) === null), facts.home, 'allow'),
+    ask: compileRules(rules.ask, facts.home, 'stop'), deny: compileRules(rules.deny, facts.home, 'stop'),
   };
   return {
     async assess(call, cwd): Promise<Verdict> {

@@ -1,7 +1,8 @@
-import { compileGlobs } from './globs.js';
+import { compileGlobs, shellGlob } from './globs.js';
+import { lastName } from './paths.js';
 
-/** A rule of the user. Holds for a call that fits every field given: `argv` are the leading words of a command, compared exactly,
- *  `path` a glob over the paths that the call touches. Source: contracts, `rules` of the configuration. */
+/** A rule of the user. Holds for a call that fits every field given: `argv` are the leading words of a command, `path` a
+ *  glob over the paths that the call touches. Source: contracts, `rules` of the configuration. */
 export interface Rule { readonly tool?: string; readonly argv?: readonly string[]; readonly path?: string }
 
 export interface Rules { readonly allow: readonly Rule[]; readonly ask: readonly Rule[]; readonly deny: readonly Rule[] }
@@ -11,6 +12,8 @@ export interface Subject {
   readonly tool: string;
   /** The words of one simple command; absent for tools that run none. */
   readonly argv?: readonly string[];
+  /** Every value that is known of each of those words; NUL stands for what only the running shell knows. */
+  readonly words?: readonly (readonly string[])[];
   /** Absolute paths, links resolved. */
   readonly paths: readonly string[];
 }
@@ -18,14 +21,99 @@ export interface Subject {
 /** One list of rules as a test. */
 export type RuleTest = (subject: Subject) => Rule | null;
 
-/** `paths` says whether a glob must hold for some path of a call or for every one: to stop a call one is enough, to allow it is not. */
-export function compileRules(rules: readonly Rule[], home: string, paths: 'some' | 'every' = 'some'): RuleTest {
+/** Rules that stop a call err on the safe side: one path is enough, and the words are looked for behind other options,
+ *  wherever the program lies and behind what starts it. Rules that allow one err the other way: every path must fit, and
+ *  each leading word exactly. */
+export function compileRules(rules: readonly Rule[], home: string, purpose: 'stop' | 'allow'): RuleTest {
   const compiled = rules.map((rule) => ({ rule, matchesPath: rule.path === undefined ? null : compileGlobs([rule.path], home) }));
   return (subject) => compiled.find(({ rule, matchesPath }) => {
     if (rule.tool !== undefined && rule.tool !== subject.tool) return false;
-    if (rule.argv && !(subject.argv && rule.argv.every((word, index) => subject.argv?.[index] === word))) return false;
-    return matchesPath === null || (paths === 'some' ? subject.paths.some(matchesPath) : subject.paths.length > 0 && subject.paths.every(matchesPath));
+    if (rule.argv && !(purpose === 'stop' ? reaches(rule.argv, subject) : startsWith(rule.argv, subject))) return false;
+    return matchesPath === null || (purpose === 'stop' ? subject.paths.some(matchesPath) : subject.paths.length > 0 && subject.paths.every(matchesPath));
   })?.rule ?? null;
+}
+
+type Words = NonNullable<Subject['words']>;
+
+function startsWith(rule: readonly string[], { argv }: Subject): boolean {
+  return argv !== undefined && rule.every((word, index) => argv[index] === word);
+}
+
+/** Programs that run the command among their words, whatever else they do. */
+const starters = new Set([
+  'sudo su doas pkexec run0 runuser sg gosu su-exec setpriv chroot unshare nsenter bwrap firejail proot fakeroot',
+  'fakechroot systemd-run env command builtin exec eval trap coproc jobs xargs parallel nice ionice nohup setsid',
+  'timeout gtimeout time stdbuf watch strace ltrace flock script find fd busybox toybox ssh autossh docker podman',
+  'nerdctl kubectl npx pnpx bunx tmux screen at batch',
+].join(' ').split(' '));
+
+/** The rule fits the command, or one that begins at any of its words where its program starts others. */
+function reaches(rule: readonly string[], { words = [] }: Subject): boolean {
+  if (fits(rule, words)) return true;
+  if (words[0]?.some((program) => starters.has(lastName(program))) !== true) return false;
+  const begins = words.some((_values, index) => index > 0 && fits(rule, words.slice(index)));
+  return begins || words.slice(1).flat().some((text) => textHolds(rule, text));
+}
+
+/** A word that is a text for a shell, parted as well as can be without reading it as one. */
+function textHolds(rule: readonly string[], text: string): boolean {
+  if (!/\s/.test(text)) return false;
+  return text.split(/[;&|\n()`{}]+/).some((part) => {
+    const words = part.trim().split(/\s+/).map((word) => [word.replace(/^["']|["']$/g, '')]);
+    return words.some((_word, index) => fits(rule, words.slice(index)));
+  });
+}
+
+/** The words of the rule stand in their order behind the program, parted by nothing but options and what may be their
+ *  values; its options stand anywhere. At least one word must be known to be the same. */
+function fits([program = '', ...rest]: readonly string[], [head = [], ...words]: Words): boolean {
+  const names = head.map((name) => lastName(name));
+  if (!isWord(lastName(program), names)) return false;
+  const plain = rest.filter((word) => !word.startsWith('-'));
+  const end = words.findIndex((values) => values.includes('--'));
+  const options = end < 0 ? words : words.slice(0, end);
+  if (!rest.every((word) => plain.includes(word) || hasOption(word, options.flat()))) return false;
+  const said = words.flat();
+  const known = names.includes(lastName(program)) || plain.some((word) => said.includes(word));
+  return known && follows(plain, words);
+}
+
+function follows(plain: readonly string[], words: Words): boolean {
+  let at = 0;
+  for (const word of plain) {
+    while (!isWord(word, words[at] ?? [])) {
+      const option = words[at]?.[0] ?? '';
+      if (!option.startsWith('-') || option === '--') return false;
+      at++;
+      if (takesValue(option) && isValue(words[at] ?? [], word)) at++;
+    }
+    at++;
+  }
+  return true;
+}
+
+/** False for options that are known to stand alone. */
+function takesValue(option: string): boolean {
+  return !/=|^--no-|^-[pPh]$|^--(?:paginate|bare|silent|quiet|verbose|help|version)$/.test(option);
+}
+
+function isValue(values: readonly string[], word: string): boolean {
+  return !isWord(word, values) && values[0]?.startsWith('-') === false;
+}
+
+/** One of the values is the word, or may become it. */
+function isWord(word: string, values: readonly string[]): boolean {
+  return values.some((value) => value === word || (/[*?[\0]/.test(value) && shellGlob(value)(word)));
+}
+
+/** `-rf` is there as `-fr` and as `-r -f`, `--force` as `--force=x` and by a beginning of its name. */
+function hasOption(option: string, texts: readonly string[]): boolean {
+  const long = texts.map((text) => text.replace(/=.*$/s, ''));
+  if (long.includes(option)) return true;
+  const begins = (text: string): boolean => text.length > 3 && text.startsWith('--') && option.startsWith(text);
+  if (option.startsWith('--')) return long.some(begins);
+  const letters = new Set(texts.filter((text) => /^-\w/.test(text)).flatMap((text) => [...text.slice(1)]));
+  return [...option.slice(1)].every((letter) => letters.has(letter));
 }
 
 const openEnded = new Set(('sh bash dash zsh ksh fish csh tcsh pwsh busybox toybox env sudo su doas pkexec run0 xargs parallel find fd nice ionice nohup setsid timeout time stdbuf watch strace ltrace flock script command builtin exec eval source . coproc trap '

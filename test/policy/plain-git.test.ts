@@ -219,7 +219,7 @@ test('an ordinary repository, its folders, work trees and submodules are read', 
 
 test.each([
   ['git grep -nO./x y', 'dangerous'], ['git grep -O y', 'dangerous'], ['git grep -e FOO -nE', 'read-only'], ['git -c diff.submodule=diff diff', 'dangerous'],
-  ['git merge-tree --write-tree a b', 'mutating'], ['git merge-tree a b', 'mutating'],
+  ['git merge-tree --write-tree a b', 'mutating'], ['git merge-tree a b', 'mutating'], ['git merge-tree base a b', 'read-only'],
 ])('%s is %s', async (line, risk) => {
   expect(await riskOf(line)).toBe(risk);
 });

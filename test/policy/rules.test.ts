@@ -48,6 +48,25 @@ describe('what an allow rule does not open', () => {
     expect(await decide(given, command)).toBe('ask');
   });
 
+  test.each([
+    'cd /tmp && npm test', 'cd sub && npm test', 'cd ..; npm test', 'pushd /tmp; npm test', '(cd x; npm test)', 'cd "$x" && npm test',
+    'cd $(git rev-parse --show-toplevel) && npm test', 'env -C /tmp npm test', '/usr/bin/npm test', './npm test', 'env npm test',
+    'command npm test', 'timeout 5 npm test', 'nohup npm test', 'bash -c "npm test"', "sh -c 'npm test'", 'eval npm test', 'exec npm test',
+    'sudo npm test', 'xargs npm test', 'find . -exec npm test \\;', 'jobs -x npm test', "zsh -c 'npm test'", 'BASH_CMDS[npm]=./x; npm test',
+    'npm() { cat a; }; npm test', 'npm() { ./x; }; npm test', 'unset PATH; npm test', 'getopts x PATH; npm test', 'hash -p ./x npm; npm test',
+    'alias npm=x; npm test', 'read PATH < f; npm test', '((PATH=1)); npm test', 'coproc npm test', 'npm te?t',
+  ])('nor the same program in another place, behind another one or under its name: %s', async (command) => {
+    expect(await decide(given, command)).toBe('ask');
+  });
+
+  test('nor in another folder that the call names', async () => {
+    for (const workdir of ['/tmp', '..', '/home/user']) {
+      expect((await assess(given, 'bash', 'execute', { command: 'npm test', workdir })).decision, workdir).toBe('ask');
+    }
+    expect((await assess(given, 'bash', 'execute', { command: 'npm test', workdir: 'sub' })).decision).toBe('allow');
+    expect((await assess(given, 'bash', 'execute', { command: 'cd . && npm test' })).decision).toBe('allow');
+  });
+
   test('readers around it change nothing', async () => {
     expect(await decide(given, 'npm test | tail -5')).toBe('allow');
     expect(await decide(given, 'ls && npm test -- --run')).toBe('allow');
@@ -76,8 +95,36 @@ describe('deny and ask rules see through what is around a command', () => {
     expect(await decide(given, command, 'never')).toBe('deny');
   });
 
-  test.each(['git status', 'git pull', 'echo git push', 'git -h push'])('not %s', async (command) => {
+  test.each([
+    'git -C . push', '/usr/bin/git push', 'git --no-pager push', 'git -c a=b push', 'git --git-dir=.git push', 'git --git-dir .git push', 'git -h push',
+    'git -C a --no-pager push origin', 'cd x && git push', '(cd x; git -C y push)', 'sudo git push', 'sudo -u x git push', 'sudo -n /usr/bin/git -C . push',
+    'doas git push', 'nohup git push', 'command git push', 'env -i git push', 'env A=b /usr/bin/git -C . push', 'timeout --kill 5 10 git push',
+    'nice -n 5 git push', 'stdbuf -o0 git push', 'setsid git push', 'xargs -0n 1 git push < a', 'sh -c "cd x; git push"', 'zsh -c "git push"', "fish -c 'git push'",
+    'su -c "git push"', "su - x -c 'cd y && /usr/bin/git push'", 'ssh h git push', "ssh h 'cd x && git push'", 'docker run x git push', 'chroot / git push',
+    'unshare -r git push', 'g=git; $g push', 'v=push; git $v', 'for v in status push; do git $v; done', 'git "$verb"', '$(echo git) push', './git push',
+    '../bin/git push', 'git pus[h]', 'f() { git push; }; f', 'eval "git push"', 'time git push', 'jobs -x git push', 'watch git push', 'coproc git push',
+    'if git -C x push; then ls; fi', "script -c 'git push'", 'flock x git push', 'busybox sh -c "git push"', 'exec git push', 'strace git push', '{git,push}',
+  ])('also in another place, behind options of its own and through what starts it: %s', async (command) => {
+    expect(await decide(given, command, 'never')).toBe('deny');
+    expect(await decide({ ask: given.deny }, command, 'dangerous')).toBe('ask');
+  });
+
+  test.each([
+    'git status', 'git pull', 'echo git push', 'git log --grep push', 'git commit -m push', 'git --no-pager log push', 'git stash push', 'git-lfs push',
+    'grep push .git/config', 'npm run push', 'git', 'ls push', 'cat git push', 'git log -- push', 'mygit push', 'sudo ls', 'ssh h ls',
+  ])('not %s', async (command) => {
     expect(await decide(given, command, 'never')).not.toBe('deny');
+  });
+
+  test('options count wherever they stand and however they are bundled', async () => {
+    const forced = { deny: [{ tool: 'bash', argv: ['rm', '-rf'] }, { tool: 'bash', argv: ['git', 'push', '--force'] }, { tool: 'bash', argv: ['npm', 'run', 'deploy'] }] };
+    const denied = [
+      'rm -rf x', 'rm -fr x', 'rm -r -f x', 'rm x -rf', 'rm -rfv x', '/bin/rm -r x -f', 'sudo rm -fr x', 'git push --force', 'git push origin main --force',
+      'git push --forc', 'git -C . push --force=x', 'npm run deploy', 'npm run --silent deploy', 'npm --prefix a run deploy', 'npm run deploy -- --dry',
+    ];
+    for (const command of denied) expect(await decide(forced, command, 'never'), command).toBe('deny');
+    const others = ['rm -r x', 'rm -f x', 'rm x', 'rm "$f"', 'git push origin', 'git push --follow-tags', 'npm run build', 'npm run build deploy', 'rm -- -rf'];
+    for (const command of others) expect(await decide(forced, command, 'never'), command).not.toBe('deny');
   });
 });
 

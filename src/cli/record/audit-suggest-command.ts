@@ -21,7 +21,7 @@ export async function suggestAllowRules(options: RootOptions & { readonly json?:
     // Forks and imports hold copies of the same call.
     const rows = records.rows("SELECT tool, arguments, cwd, min(session_id) AS session_id, created_at, decision FROM v_tool_calls WHERE decided_by = 'user' GROUP BY call_id, created_at, arguments ORDER BY created_at") as readonly AskedRow[];
     const { proposed, left } = suggestRules(rows.flatMap(askedCall), await createAnalysis(setup), minimum);
-    const isRuled = compileRules(setup.config.policy.rules.allow, setup.home);
+    const isRuled = compileRules(setup.config.policy.rules.allow, setup.home, 'allow');
     const fresh = proposed.filter(({ rule }) => isRuled({ tool: rule.tool ?? '', argv: rule.argv ?? [], paths: [] }) === null);
     printListing(options.json, fresh.map(({ rule, allowed, sessions, firstAt, lastAt, example }) => ({ rule, allowed, sessions, first_at: firstAt, last_at: lastAt, example })),
       () => report({ proposed: fresh, left }, setup.config.files.config));

@@ -17,7 +17,9 @@ export function judge(argv: readonly Arg[], place: Place, scan: Scan, prefixed =
   const head = argv[0];
   if (!head) return [];
   const findings = judgeNamed(head, argv.slice(1), place, scan, prefixed);
-  scan.commands.push({ argv: argv.map(({ text }) => text), findings, exact: !prefixed && argv.every((arg) => !arg.dynamic && !arg.glob) });
+  const plain = argv.every((arg) => !arg.dynamic && !arg.glob && arg.values.length === 1);
+  const exact = plain && !prefixed && place.started !== true && !scan.functions.has(head.text);
+  scan.commands.push({ argv: argv.map(({ text }) => text), words: argv.map(({ values }) => values), findings, exact });
   return findings;
 }
 
@@ -41,7 +43,7 @@ function nameProblem(head: Arg): string | null {
 }
 
 function invocation(name: string, args: readonly Arg[], place: Place, scan: Scan): Invocation {
-  const deeper = (change: Partial<Place> = {}): Place => ({ ...place, ...change, depth: place.depth + 1 });
+  const deeper = (change: Partial<Place> = {}): Place => ({ ...place, ...change, started: true, depth: place.depth + 1 });
   return {
     name, args, place, scan,
     argv: (inner, changed) => (place.depth > 60 ? unanalysable('it is nested too deeply') : judge(inner, deeper(changed), scan)),

@@ -2,6 +2,7 @@ import { loadOnce } from '../../core/load-once.js';
 import type { Sandbox } from '../../core/tool.js';
 import type { PathFacts } from '../facts.js';
 import type { Judgement } from '../judgement.js';
+import { isInside, normalise } from '../paths.js';
 import { hasPlainGit } from './plain-git.js';
 import { steeredFamilies } from './plain-tools.js';
 import type { ProtectedPaths } from '../protected-paths.js';
@@ -33,8 +34,9 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
   const linked = await linkedFindings(analysis, rules);
   const findings = [...linked, ...analysis.findings];
   const risk = linked.length > 0 ? 'dangerous' : analysis.risk;
+  const inside = isInside(normalise((await facts.landing(cwd)) ?? '/'), facts.workspace);
   const targets = [...new Set([...findings.flatMap((finding) => finding.targets ?? [])])];
-  return { risk, reasons: findings.map((finding) => finding.reason), targets, guarded: false, confined: rules.sandbox !== 'off', ruling: ruling(analysis, linked, tool, rules) };
+  return { risk, reasons: findings.map((finding) => finding.reason), targets, guarded: false, confined: rules.sandbox !== 'off', ruling: ruling(analysis, linked, tool, inside, rules) };
 }
 
 /** The root of the repository that a command stands in: of that the settings are looked at in any case. */
@@ -80,14 +82,17 @@ async function linkedFindings(analysis: ShellAnalysis, rules: ShellRules): Promi
   return found;
 }
 
-/** One denied or asked-about command is enough; to allow a line, every command that is more than a reader must be allowed, and nothing
- *  beside the commands may count. */
-function ruling(analysis: ShellAnalysis, linked: readonly Finding[], tool: string, rules: ShellRules): Judgement['ruling'] {
+/** One denied or asked-about command is enough; to allow a line, every command that is more than a reader must be allowed, nothing beside
+ *  the commands may count, and all of it must run where it starts, in the workspace. */
+function ruling(analysis: ShellAnalysis, linked: readonly Finding[], tool: string, inside: boolean, rules: ShellRules): Judgement['ruling'] {
   const paths = [...analysis.writes, ...analysis.reads, ...analysis.targets];
-  const subjects = [{ tool, paths }, ...analysis.commands.map((command) => ({ tool, argv: command.argv, paths }))];
+  const subjects = [{ tool, paths }, ...analysis.commands.map(({ argv, words }) => ({ tool, argv, words, paths }))];
   if (subjects.some((subject) => rules.deny(subject) !== null)) return 'deny';
   if (subjects.some((subject) => rules.ask(subject) !== null)) return 'ask';
-  if (linked.length > 0 || analysis.loose.length > 0 || analysis.findings.some((finding) => finding.fixed === true)) return null;
+  const stays = inside && analysis.folders.length === 1 && !analysis.wanders;
+  if (!stays || linked.length > 0 || analysis.loose.length > 0) return null;
+  if (analysis.findings.some((finding) => finding.fixed === true)) return null;
   const active = analysis.commands.filter((command) => command.findings.length > 0);
-  return active.length > 0 && active.every((command) => command.exact && rules.allow({ tool, argv: command.argv, paths })?.argv !== undefined) ? 'allow' : null;
+  const allowed = active.every(({ exact, argv }) => exact && rules.allow({ tool, argv, paths })?.argv !== undefined);
+  return active.length > 0 && allowed ? 'allow' : null;
 }

@@ -42,6 +42,8 @@ export interface Place {
   /** The later commands of its pipeline, by name. */
   readonly next: readonly Arg[] | null;
   readonly depth: number;
+  /** Another program starts it. */
+  readonly started?: boolean;
   /** The text is for `sh`, which need not be bash. */
   readonly posix?: boolean;
 }
@@ -78,7 +80,14 @@ export interface ShellContext {
 }
 
 /** A program that would run, wrappers and what they wrap each on its own. */
-export interface FoundCommand { readonly argv: readonly string[]; readonly findings: readonly Finding[]; readonly exact: boolean }
+export interface FoundCommand {
+  readonly argv: readonly string[];
+  /** Every known value of each word. */
+  readonly words: readonly (readonly string[])[];
+  readonly findings: readonly Finding[];
+  /** Its words are what they seem, its program is no function of the line, and nothing else starts it. */
+  readonly exact: boolean;
+}
 
 /** What is learnt while a command line is walked. Mutable, owned by one classification. */
 export interface Scan {

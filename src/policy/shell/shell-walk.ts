@@ -23,7 +23,10 @@ export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
     case 'Function': walkFunction(node, scan, inner); return;
     case 'For':
     case 'Select': report(scan, setFindings(node.name.value, null, scan)); break;
-    case 'Coproc': if (node.name) report(scan, filledFindings(literalArg(node.name.value), scan)); break;
+    case 'Coproc':
+      if (node.name) report(scan, filledFindings(literalArg(node.name.value), scan));
+      walk(node.body, scan, { ...inner, started: true });
+      return;
     case 'While': report(scan, endless(node)); break;
     case 'ArithmeticFor': report(scan, [...endless(node), ...loopFindings(node, scan)]); break;
     case 'Redirected': {
@@ -135,7 +138,8 @@ function timed(node: Pipeline, scan: Scan, place: Place): readonly Finding[] {
   const [first] = node.commands;
   const words = first?.type === 'Command' ? argvOf(first, scan) : [];
   if (words[0]?.text.startsWith('-') === true) return judge([literalArg('time'), ...words], place, scan);
-  scan.commands.push({ argv: ['time', ...words.map(({ text }) => text)], findings: [], exact: true });
+  const argv = ['time', ...words.map(({ text }) => text)];
+  scan.commands.push({ argv, words: argv.map((text) => [text]), findings: [], exact: true });
   return [];
 }
 
