@@ -22,8 +22,10 @@ export interface PreparedCall { readonly call: ToolCallData; readonly binding: B
 export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, signal: AbortSignal): Promise<Dispatched> {
   if (signal.aborted) return refused(cancelledBefore);
   if (!binding.ok) return refused(binding.error);
-  const { bound } = binding;
-  const permission = await permit(d, call, bound, signal);
+  const filled = withSecrets(d, binding.bound);
+  if (filled.error) return refused(filled.error);
+  const { bound } = filled;
+  const permission = await permit(d, call, { bound, shown: binding.bound }, signal);
   if (permission.error) return { ...refused(permission.error), denied: permission.unavailable };
   if (signal.aborted) return refused(cancelledBefore);
   const limited = d.registry.admit(bound.tool.name);
@@ -36,7 +38,7 @@ export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, sig
   told();
   const durationMs = Math.max(0, Math.round(d.now() - startedAt));
   const seen = await lookAgain();
-  const envelope = clampEnvelope(outcome.envelope, bound.limits.maxOutputBytes);
+  const envelope = clampEnvelope(d.secrets?.envelope(outcome.envelope) ?? outcome.envelope, bound.limits.maxOutputBytes);
   const kept = d.keeping ? keepChanges(d.keeping, outcome.changes ?? [], seen) : undefined;
   return { outcome: { ...outcome, envelope }, denied: false, durationMs, ...(kept ? { kept } : {}) };
 }
@@ -67,9 +69,30 @@ function refused(error: ErrorEnvelope): Dispatched {
   return { outcome: { envelope: error, summary: error.error }, denied: false, durationMs: 0 };
 }
 
+type Filled = { readonly error: null; readonly bound: BoundCall } | { readonly error: ErrorEnvelope };
+
+/** The call with the values of the placeholders it repeats: for the tools of this machine, and for the moment it runs. A placeholder is never written where a value should be. */
+function withSecrets(d: TurnDeps, bound: BoundCall): Filled {
+  const { toolset } = bound.tool;
+  if (!d.secrets || (toolset !== 'fs' && toolset !== 'exec')) return { error: null, bound };
+  const restored = d.secrets.restore(bound.args, toolset === 'exec');
+  if (restored.ok) return { error: null, bound: { ...bound, args: restored.value } };
+  const { marks, reason } = restored;
+  return { error: errorEnvelope('execution_failed', `Not run: ${marks.join(', ')} ${whyNot[reason]}`, { reason: `secret_${reason}`, placeholders: marks }) };
+}
+
+const whyNot = {
+  unknown: 'stands for a secret whose value is not in memory (it was seen before the session was resumed, or never). Read it again where it stands, with file_read or the command that printed it, and repeat the call with the placeholder you are given then.',
+  key: 'stands for the key of a provider, which is never given to a call. Leave that part of the file as it is (file_edit of other lines).',
+  shell: 'stands for a value with characters that a shell would obey. Put the placeholder in single quotes, or write it to a file with file_write and let the command read that.',
+} as const;
+
+/** A call as it is judged and run, and as the person is shown it: with placeholders. */
+interface Judged { readonly bound: BoundCall; readonly shown: BoundCall }
+
 type Permission = { readonly error: null; readonly verdict: Verdict } | { readonly error: ErrorEnvelope; readonly unavailable: boolean };
 
-async function permit(d: TurnDeps, call: ToolCallData, bound: BoundCall, signal: AbortSignal): Promise<Permission> {
+async function permit(d: TurnDeps, call: ToolCallData, { bound, shown }: Judged, signal: AbortSignal): Promise<Permission> {
   const assessed = await unlessAborted(d.policy.assess(bound, d.cwd), signal);
   if (assessed === null) return { error: cancelledBefore, unavailable: false };
   const { repeated, ...verdict } = askedAboutLoop(d, call, assessed);
@@ -77,7 +100,7 @@ async function permit(d: TurnDeps, call: ToolCallData, bound: BoundCall, signal:
   const reasons = verdict.reasons.join('; ');
   if (verdict.decision === 'deny') return { error: errorEnvelope('permission_denied', `Denied by policy: ${reasons}`), unavailable: false };
   const hash = d.sha256(`${call.function.name}\0${call.function.arguments}`);
-  const { answer, granted } = await askedOnce(d, { callId: call.id, title: call.function.name, call: bound, argumentsText: call.function.arguments, verdict }, repeated === undefined ? hash : `repeated ${hash}`, signal);
+  const { answer, granted } = await askedOnce(d, question(d, call, shown, verdict), repeated === undefined ? hash : `repeated ${hash}`, signal);
   const error = denial(answer, verdict, signal);
   await d.append({ kind: 'approval', content: error ? `denied: ${reasons}` : `allowed: ${reasons}`, data: {
     tool_call_id: call.id, decision: error ? 'deny' : 'allow', by: granted ? 'session_grant' : answer.answer === 'unavailable' ? 'headless' : 'user',
@@ -110,6 +133,11 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
+function question({ secrets }: TurnDeps, { id, function: { name, arguments: text } }: ToolCallData, shown: BoundCall, verdict: Verdict): Question {
+  if (!secrets) return { callId: id, title: name, call: shown, argumentsText: text, verdict };
+  return { callId: id, title: name, call: { ...shown, args: secrets.deep(shown.args) }, argumentsText: secrets.json(text), verdict: secrets.deep(verdict) };
+}
+
 /** What the person can do so that such a call runs. */
 function remedy(verdict: Verdict): string {
   return verdict.everyMode
@@ -137,7 +165,7 @@ async function run(d: TurnDeps, callId: string, bound: BoundCall, verdict: Verdi
     cwd: d.cwd, sandbox: verdict.sandbox, readsOnly: verdict.risk === 'read-only', ...(verdict.landings ? { landings: verdict.landings } : {}), limits: bound.limits, knownFiles: d.knownFiles,
     signal: timer === null ? signal : AbortSignal.any([signal, deadline.signal]),
     eventOutput: (seq) => storedOutput(d, seq),
-    progress: (chunk) => { d.emit({ type: 'tool_output', callId, chunk }); },
+    progress: (chunk) => { d.emit({ type: 'tool_output', callId, chunk }); }, ...(d.secrets ? { outputMask: d.secrets.stream() } : {}),
   };
   try {
     const outcome = await bound.tool.run(bound.args, ctx);

@@ -103,9 +103,9 @@ async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly Prepared
       ...(received.received === undefined ? {} : { received: received.received }),
     };
     const binding: Binding = received.refused === undefined ? d.registry.bind(call.function) : { ok: false, error: refusedByServer(received.refused, received.arguments) };
-    const content = binding.ok ? binding.bound.tool.describe(binding.bound.args) : `${firstLine(received.name, 64)}(${firstLine(received.arguments, 160)})`;
-    await d.note({ kind: 'tool_call', content, data: call });
-    prepared.push({ call, binding });
+    const content = binding.ok ? binding.bound.tool.describe(d.secrets?.deep(binding.bound.args) ?? binding.bound.args) : `${firstLine(received.name, 64)}(${firstLine(d.secrets?.json(received.arguments) ?? received.arguments, 160)})`;
+    const recorded = await d.note({ kind: 'tool_call', content, data: call });
+    prepared.push({ call: recorded.data as ToolCallData, binding });
   }
   return prepared;
 }

@@ -1,6 +1,7 @@
 import type { AgentEvent } from '../core/agent-event.js';
 import type { Event, EventDraft } from '../core/event.js';
 import { createProjection, type Projection } from '../core/project.js';
+import type { SecretGuard } from '../core/secret-guard.js';
 import type { Blob, Store, Synced } from '../core/store.js';
 import { wellFormedDeep } from '../core/text.js';
 import { createSaver } from './saver.js';
@@ -34,8 +35,11 @@ export interface RecorderOptions {
   /** As a saver's `begin`. */
   readonly begin?: () => Promise<void>;
   /** Takes out what must never be recorded, before anything sees the event. */
-  readonly mask?: (draft: EventDraft) => EventDraft;
+  readonly secrets?: SecretGuard;
 }
+
+/** Most placeholders that a notice names. */
+const maxNamedMarks = 3;
 
 export function createRecorder(options: RecorderOptions): Recorder {
   const { store, sessionId, now, emit } = options;
@@ -50,7 +54,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
   });
 
   const add = async (given: EventDraft, blobs: readonly Blob[], synced: Synced): Promise<Event> => {
-    const draft = options.mask?.(given) ?? given;
+    const draft = options.secrets?.event(given) ?? given;
     const event: Event = wellFormedDeep({ seq: (events.at(-1)?.seq ?? 0) + 1, kind: draft.kind, content: draft.content, data: draft.data, createdAt: now() });
     events.push(event);
     projection.add(event);
@@ -59,7 +63,13 @@ export function createRecorder(options: RecorderOptions): Recorder {
     return event;
   };
 
-  const tell = (): void => { for (const event of untold.splice(0)) emit({ type: 'event', event }); };
+  const tell = (): void => {
+    for (const event of untold.splice(0)) emit({ type: 'event', event });
+    const seen = options.secrets?.takeSeen();
+    if (!seen) return;
+    const marks = seen.marks.slice(0, maxNamedMarks).join(' ') + (seen.marks.length > maxNamedMarks ? ' …' : '');
+    emit({ type: 'notice', level: 'info', code: 'secret_masked', message: `secret seen, masked ×${seen.count}: ${marks} (secrets.unmasked and secrets.mask switch this off)` });
+  };
 
   return {
     projection,

@@ -32,7 +32,7 @@ export function withRepeats(d: TurnDeps, call: ToolCallData, envelope: Envelope)
   if (loopLimit === 0) return { envelope, looped: false };
   const repeats = repeatsIn(d.events());
   if (!repeats.has(call.function)) return { envelope, looped: false };
-  const count = repeats.with(call.function, recordedOutput(d, call, envelope));
+  const count = repeats.with(call.function, envelopeText(d.secrets?.envelope(envelope) ?? envelope));
   const looped = count >= loopLimit && !d.canAsk;
   if (count < toldFrom && !looped) return { envelope, looped };
   const message = looped
@@ -54,13 +54,6 @@ export function askedAboutLoop(d: TurnDeps, call: ToolCallData, verdict: Verdict
 export function withoutRepeats(output: string): string {
   const at = output.lastIndexOf(mark);
   return at < 0 || at < output.length - maxMarkChars ? output : `${output.slice(0, at)}}`;
-}
-
-/** As the log will hold it: what it must not hold is taken out there, and would make each result differ from those before. */
-function recordedOutput(d: TurnDeps, call: ToolCallData, envelope: Envelope): string {
-  const output = envelopeText(envelope);
-  const { data } = d.mask({ kind: 'tool_result', content: '', data: { tool_call_id: call.id, name: call.function.name, output, success: true, duration_ms: 0 } });
-  return data !== null && 'output' in data ? data.output : output;
 }
 
 function repeatsIn(events: readonly Event[]): Repeats {

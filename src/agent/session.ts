@@ -4,6 +4,7 @@ import type { Event, EventDraft } from '../core/event.js';
 import type { Answer, Approver, Question } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, project } from '../core/project.js';
 import type { Fault, Provider } from '../core/provider.js';
+import type { SecretGuard } from '../core/secret-guard.js';
 import type { SessionPort } from '../core/session-port.js';
 import { placeOf, type Blob, type SessionRow, type Store } from '../core/store.js';
 import { firstLine } from '../core/text.js';
@@ -31,8 +32,8 @@ export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | '
   readonly notes?: readonly string[];
   /** False: nobody can be asked. */
   readonly interactive: boolean;
-  /** Takes out of every event what must never be recorded. */
-  readonly mask?: (draft: EventDraft) => EventDraft;
+  /** What takes secrets out of all that is recorded, sent and shown. Absent: nothing does. */
+  readonly secrets?: SecretGuard;
   /** What requests to a model may cost; a fault where its price is not known, null where there is no limit. */
   readonly budget?: (ref: ModelRef) => Budget | Fault | null;
 }
@@ -84,7 +85,7 @@ class LiveSession implements Session {
     const { store, now, restored } = options;
     this.#recorder = createRecorder({
       store, sessionId: this.id, now, restored, emit: (event) => { this.#emit(event); },
-      ...(options.mask ? { mask: options.mask } : {}),
+      ...(options.secrets ? { secrets: options.secrets } : {}),
       begin: async () => {
         await options.begin?.();
         if (restored.length === 0) await store.createSession({ ...options.row, ...placeOf(this.ref()), updatedAt: now() });
@@ -185,7 +186,7 @@ class LiveSession implements Session {
   }
 
   enqueue(message: QueuedMessage): void {
-    this.#setQueue([...this.#queue, message]);
+    this.#setQueue([...this.#queue, { ...message, text: this.#options.secrets?.text(message.text) ?? message.text }]);
   }
 
   takeQueue(): readonly QueuedMessage[] {
@@ -220,9 +221,9 @@ class LiveSession implements Session {
   }
 
   #deps(): TurnDeps {
-    const { registry, policy, limits, sha256, now, log, keeping, contextWindow, budget } = this.#options;
+    const { registry, policy, limits, sha256, now, log, keeping, contextWindow, budget, secrets } = this.#options;
     return {
-      registry, policy, limits, sha256, now, log, cwd: this.cwd, ...(keeping ? { keeping } : {}), ...(contextWindow ? { contextWindow } : {}),
+      registry, policy, limits, sha256, now, log, cwd: this.cwd, ...(keeping ? { keeping } : {}), ...(contextWindow ? { contextWindow } : {}), ...(secrets ? { secrets } : {}),
       append: (draft, blobs) => this.append(draft, blobs),
       note: (draft) => this.#recorder.note(draft),
       settle: () => this.#recorder.settle(),
@@ -232,7 +233,6 @@ class LiveSession implements Session {
       model: () => this.#model,
       approver: this.#approver(),
       canAsk: this.#options.interactive,
-      mask: (draft) => this.#options.mask?.(draft) ?? draft,
       grants: this.#grants,
       knownFiles: this.#knownFiles,
       takeSteering: () => this.#takeSteering(),

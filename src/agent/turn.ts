@@ -6,6 +6,7 @@ import type { Log } from '../core/log.js';
 import type { Approver, Policy } from '../core/policy.js';
 import type { Projection } from '../core/project.js';
 import type { Fault, Provider } from '../core/provider.js';
+import type { SecretGuard } from '../core/secret-guard.js';
 import type { Blob } from '../core/store.js';
 import type { Registry } from '../core/tool.js';
 import type { Budget } from './budget.js';
@@ -35,8 +36,6 @@ export interface TurnDeps {
   readonly approver: Approver;
   /** Whether somebody is there to answer. */
   readonly canAsk: boolean;
-  /** What the recorder takes out of an event. */
-  readonly mask: (draft: EventDraft) => EventDraft;
   /** Calls the person allowed for the rest of the session, by `call_sha256`. */
   readonly grants: Set<string>;
   readonly knownFiles: Map<string, string | null>;
@@ -53,4 +52,6 @@ export interface TurnDeps {
   readonly sha256: (text: string) => string;
   readonly now: () => number;
   readonly log: Log;
+  /** Absent: nothing is hidden. */
+  readonly secrets?: SecretGuard;
 }

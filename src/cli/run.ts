@@ -14,8 +14,8 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
   } catch (error) {
     early?.withdraw();
     const failure = describeFailure(error, argv.includes('--debug'));
-    const { createMask, knownSecrets } = await import('./secrets.js');
-    printError(createMask(knownSecrets(process.env))(failure.text));
+    const { knownSecrets, plainGuard } = await import('./secrets.js');
+    printError(plainGuard(process.env, knownSecrets(process.env)).text(failure.text));
     exitCode = failure.exitCode;
   }
   const lost = await output.taken();

@@ -1,7 +1,14 @@
-import type { ProviderEntry } from '../config/config.js';
-import type { EventDraft } from '../core/event.js';
-import { isRecord } from '../core/json.js';
-import { createStreamMask, type HiddenText, type StreamMask } from '../core/stream-mask.js';
+import { createHmac, randomBytes } from 'node:crypto';
+import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Config, ProviderEntry } from '../config/config.js';
+import { ensurePrivateDirectory } from '../config/paths.js';
+import type { Event } from '../core/event.js';
+import { isSecretVariable, secretForms } from '../core/secret-forms.js';
+import { createSecretGuard, type SecretGuard } from '../core/secret-guard.js';
+import type { Store } from '../core/store.js';
+import { baseUrlNames, builtInPresets, keyNames, mergePresets, type Preset, type Presets } from '../providers/catalog-presets.js';
+import type { BlobSeal } from '../store/blob-rows.js';
 
 /** A value that must never be written anywhere, and the name of what holds it. */
 export interface Secret { readonly name: string; readonly value: string }
@@ -11,24 +18,38 @@ type OwnProviders = Readonly<Record<string, ProviderEntry>>;
 
 /** Shorter values would hit ordinary words. */
 const minLength = 8;
-const keyVariable = /^(OPENAI|ANTHROPIC|OPENROUTER|DEEPSEEK|MOONSHOT|GEMINI|GOOGLE|XAI|MISTRAL|GROQ|OLLAMA|LMSTUDIO)_API_KEY$/;
 const keyHeader = /auth|key|token|secret|cookie|password/i;
 
-/** The names of variables that hold provider keys: no tool's process gets them. */
-export function secretVariables(env: Environment, providers: OwnProviders = {}): readonly string[] {
-  const own = new Set(Object.values(providers).flatMap((provider) => provider.key_env ?? []));
-  return Object.keys(env).filter((name) => keyVariable.test(name) || own.has(name));
+/** The names of variables that hold provider keys, by the catalogue and the settings: no tool's process gets them. */
+export function secretVariables(env: Environment, providers: OwnProviders = {}, presets: Presets = builtInPresets): readonly string[] {
+  const named = new Set(catalogue(providers, presets).flatMap(([, preset]) => [...keyNames(preset), ...Object.values(preset.headers ?? {}).flatMap(variablesIn)]));
+  return Object.keys(env).filter((name) => named.has(name));
 }
 
 /** Every secret this program has been given: keys in variables, headers that sign requests, passwords in addresses. Longest first, so that one that
  *  begins with another is replaced whole. */
-export function knownSecrets(env: Environment, providers: OwnProviders = {}): readonly Secret[] {
-  const keys = secretVariables(env, providers).map((name) => ({ name, value: (env[name] ?? '').trim() }));
-  const headers = Object.values(providers).flatMap((provider) => Object.entries(provider.headers ?? {})).filter(([name]) => keyHeader.test(name))
+export function knownSecrets(env: Environment, providers: OwnProviders = {}, presets: Presets = builtInPresets): readonly Secret[] {
+  const keys = secretVariables(env, providers, presets).map((name) => ({ name, value: (env[name] ?? '').trim() }));
+  const all = catalogue(providers, presets);
+  const headers = all.flatMap(([, preset]) => Object.entries(preset.headers ?? {})).filter(([name]) => keyHeader.test(name))
     .map(([name, value]) => ({ name, value: value.replace(/^(?:bearer|basic|token)\s+/i, '').trim() }));
-  const addresses = [...Object.entries(env).filter(([name]) => /_BASE_URL$|^(?:https?|all)_proxy$/i.test(name)), ...Object.entries(providers).map(([name, { base_url: url }]) => [name, url] as const)];
+  const addressNames = new Set(all.flatMap(([name, preset]) => baseUrlNames(name, preset)));
+  const addresses = [
+    ...Object.entries(env).filter(([name]) => addressNames.has(name) || /_BASE_URL$|^(?:https?|all)_proxy$/i.test(name)),
+    ...all.map(([name, { base_url: url }]) => [name, url] as const),
+  ];
   const passwords = addresses.flatMap(([name, url]) => passwordsOf(url).map((value) => ({ name, value })));
   return [...keys, ...headers, ...passwords].filter(({ value }) => value.length >= minLength).toSorted((a, b) => b.value.length - a.value.length);
+}
+
+/** The presets, each as its own fields and as the settings change them: neither's key is shown. */
+function catalogue(providers: OwnProviders, presets: Presets): readonly (readonly [string, Preset])[] {
+  return [...Object.entries(presets), ...Object.entries(mergePresets(presets, providers))];
+}
+
+/** `$NAME` and `${NAME}` in the value of a header. */
+function variablesIn(value: string): readonly string[] {
+  return [...value.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map((match) => match[1] ?? '');
 }
 
 /** The password of an address, as it is written and as it is meant. */
@@ -42,32 +63,110 @@ function passwordsOf(url: string | undefined): readonly string[] {
   }
 }
 
-/** Each secret as it is written and as it stands inside JSON, longest first. */
-function hiddenTexts(secrets: readonly Secret[]): readonly HiddenText[] {
-  return secrets.flatMap(({ name, value }) => [...new Set([value, JSON.stringify(value).slice(1, -1)])].map((form) => ({ form, mark: `«redacted:${name}»` })))
-    .toSorted((a, b) => b.form.length - a.form.length);
+/** Values of other variables that hold secrets, by their names and by how they look. */
+function environmentSecrets(env: Environment, keys: readonly Secret[]): readonly string[] {
+  const values = Object.entries(env).filter(([name, value]) => value !== undefined && isSecretVariable(name, value.trim())).map(([, value]) => value?.trim() ?? '');
+  return [...new Set(values)].filter((value) => !keys.some((key) => key.value === value));
 }
 
-/** Replaces each known secret by `«redacted:NAME»`, also where it stands inside JSON. */
-export function createMask(secrets: readonly Secret[]): (text: string) => string {
-  const hidden = hiddenTexts(secrets);
-  return (text) => hidden.reduce((masked, { form, mark }) => (masked.includes(form) ? masked.replaceAll(form, mark) : masked), text);
+type Masking = Config['secrets'];
+
+/** What a session's guard is made of: a part of `Setup`. */
+interface SecretSource {
+  readonly env: Environment;
+  readonly secrets: readonly Secret[];
+  readonly guard: SecretGuard;
+  readonly config: Pick<Config, 'secrets'>;
+  secretKey(): Buffer;
 }
 
-/** The same for texts that come in pieces, each with a mask of its own. Undefined where there is nothing to hide. */
-export function createStreamMasks(secrets: readonly Secret[]): (() => StreamMask) | undefined {
-  const hidden = hiddenTexts(secrets);
-  return hidden.length === 0 ? undefined : () => createStreamMask(hidden);
+/** What hides secrets where there is no session: the log file, the history, errors, what stands on a terminal. */
+export function plainGuard(env: Environment, secrets: readonly Secret[], masking: Masking = { mask: true, unmasked: [] }): SecretGuard {
+  return createSecretGuard(guarded(env, secrets, masking));
 }
 
-/** The same for everything an event says: what is recorded is what a model is sent. Undefined where there is nothing to hide. */
-export function createDraftMask(secrets: readonly Secret[]): ((draft: EventDraft) => EventDraft) | undefined {
-  if (secrets.length === 0) return undefined;
-  const mask = createMask(secrets);
-  const deep = (value: unknown): unknown => {
-    if (typeof value === 'string') return mask(value);
-    if (Array.isArray(value)) return value.map(deep);
-    return isRecord(value) ? Object.fromEntries(Object.entries(value).map(([key, item]) => [mask(key), deep(item)])) : value;
+function guarded(env: Environment, keys: readonly Secret[], { mask, unmasked }: Masking): Pick<Parameters<typeof createSecretGuard>[0], 'forms' | 'keys' | 'environment'> {
+  return { keys, forms: mask ? secretForms(unmasked) : [], environment: mask && !unmasked.includes('environment') ? environmentSecrets(env, keys) : [] };
+}
+
+/** What hides the secrets of one session, and knows those again that were seen in `events`. */
+export function sessionGuard(setup: SecretSource, events: readonly Event[] = []): SecretGuard {
+  const guard = createSecretGuard({
+    ...guarded(setup.env, setup.secrets, setup.config.secrets),
+    fingerprint: (value) => createHmac('sha256', setup.secretKey()).update(value).digest('hex').slice(0, 32),
+  });
+  guard.recall(events);
+  return guard;
+}
+
+/** What an export is written through: everything that looks like a secret, whatever the settings say of a session. */
+export function exportGuard(env: Environment, secrets: readonly Secret[], mark: string): SecretGuard {
+  return createSecretGuard({ ...guarded(env, secrets, { mask: true, unmasked: [] }), mark });
+}
+
+/** A store whose sessions are read without the secrets that were recorded before they were looked for. */
+export function guardedStore(store: Store, setup: SecretSource): Store {
+  return {
+    ...store,
+    load: async (id) => {
+      const events = await store.load(id);
+      const guard = sessionGuard(setup, events);
+      return events.map((event) => guard.event(event));
+    },
   };
-  return (draft) => ({ ...draft, content: deep(draft.content), data: deep(draft.data) }) as EventDraft;
+}
+
+/** How contents that are kept for undo and hold secrets are stored: readable with this installation's key alone. */
+export function blobSeal(setup: SecretSource): BlobSeal {
+  const holds = (text: string): boolean => setup.guard.text(text) !== text;
+  return {
+    key: () => createHmac('sha256', setup.secretKey()).update('contents kept for undo').digest(),
+    holdsSecret: (bytes) => {
+      const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+      return holds(buffer.toString('utf8')) || (buffer.includes(0) && holds(buffer.toString('utf16le')));
+    },
+  };
+}
+
+const keyBytes = 32;
+
+/** This installation's key, from its file (0600), made with its first use; where there can be no file, one for this run. */
+export function openSecretKey(folder: string | null): () => Buffer {
+  let key: Buffer | null = null;
+  return () => (key ??= (folder === null ? null : readKey(join(folder, 'secrets.key'), folder)) ?? randomBytes(keyBytes));
+}
+
+function readKey(path: string, folder: string): Buffer | null {
+  try {
+    return keyIn(path) ?? makeKey(path, folder);
+  } catch {
+    return null;
+  }
+}
+
+function keyIn(path: string): Buffer | null {
+  try {
+    const key = Buffer.from(readFileSync(path, 'utf8').trim(), 'hex');
+    return key.length === keyBytes ? key : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Whole or not there at all; of two that are made at once the first one stays. */
+function makeKey(path: string, folder: string): Buffer | null {
+  ensurePrivateDirectory(folder);
+  const made = `${path}.${randomBytes(4).toString('hex')}`;
+  const file = openSync(made, 'wx', 0o600);
+  try {
+    writeSync(file, `${randomBytes(keyBytes).toString('hex')}\n`);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+  try {
+    linkSync(made, path);
+  } catch { /* somebody was faster, or what is there is no key */ }
+  unlinkSync(made);
+  return keyIn(path);
 }

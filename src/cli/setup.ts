@@ -5,11 +5,12 @@ import { loadConfig, type LoadedConfig } from '../config/load.js';
 import { agentPaths, type Environment } from '../config/paths.js';
 import type { ProjectFile } from '../config/project-file.js';
 import type { Log } from '../core/log.js';
+import type { SecretGuard } from '../core/secret-guard.js';
 import { CliError, exit } from './cli-error.js';
 import type { Notice } from './headless/headless.js';
 import { createLogFile } from './log-file.js';
 import type { RootOptions } from './options.js';
-import { createMask, knownSecrets, type Secret } from './secrets.js';
+import { knownSecrets, openSecretKey, plainGuard, type Secret } from './secrets.js';
 import { openTrustFile } from './trust/trust-file.js';
 import { printError } from './print.js';
 
@@ -25,8 +26,12 @@ export interface Setup {
   readonly config: LoadedConfig['config'];
   readonly notices: readonly Notice[];
   readonly log: Log;
-  /** What must never be written. */
+  /** What must never be written: keys of providers and what else signs their requests. */
   readonly secrets: readonly Secret[];
+  /** Hides these and all that looks like a secret, outside of sessions. */
+  readonly guard: SecretGuard;
+  /** By which secrets are known again, and what holds them is sealed. */
+  secretKey(): Buffer;
   /** `--test` without `TEST_ALLOW=1`. */
   readonly testMode: boolean;
   /** True where nothing may be kept on disk. */
@@ -49,11 +54,12 @@ export async function setUp(options: Partial<RootOptions>, trusted?: string): Pr
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
   const secrets = knownSecrets(env, loaded.config.provider.custom);
-  const log = createLogFile(options.ephemeral ? null : loaded.config.files.log, createMask(secrets), options.debug ? (line) => { printError(`${line}\n`); } : null);
+  const guard = plainGuard(env, secrets, loaded.config.secrets);
+  const log = createLogFile(options.ephemeral ? null : loaded.config.files.log, (line) => guard.json(line), options.debug ? (line) => { printError(`${line}\n`); } : null);
   const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
   return {
-    cwd, env, home, loaded, config: loaded.config, notices, log, secrets, testMode: options.test === true && env.TEST_ALLOW !== '1',
-    ...(options.ephemeral === true ? { ephemeral: true } : {}),
+    cwd, env, home, loaded, config: loaded.config, notices, log, secrets, guard, testMode: options.test === true && env.TEST_ALLOW !== '1',
+    secretKey: openSecretKey(options.ephemeral ? null : loaded.config.files.data), ...(options.ephemeral === true ? { ephemeral: true } : {}),
   };
 }
 

@@ -15,6 +15,8 @@ export interface Config {
   readonly exec: { readonly timeoutS: number; readonly maxTimeoutS: number };
   readonly http: HttpSection;
   readonly fs: { readonly maxBytes: number; readonly deny: readonly string[] };
+  /** Which secrets are masked in what is recorded, sent and shown: all, but for the kinds in `unmasked`. */
+  readonly secrets: { readonly mask: boolean; readonly unmasked: readonly string[] };
   readonly ui: UiSection;
   readonly files: AgentPaths;
 }
@@ -131,6 +133,7 @@ interface Merged {
     readonly max_retries: number; readonly retry_base_ms: number; readonly max_retry_after_ms: number; readonly allow_insecure: boolean;
   };
   readonly fs: { readonly max_size: number; readonly deny: readonly string[] };
+  readonly secrets: Config['secrets'];
   readonly ui: Omit<UiSection, 'toolOutput' | 'toolOutputRows'> & { readonly tool_output: UiSection['toolOutput']; readonly tool_output_rows: number };
   readonly providers?: Readonly<Record<string, ProviderEntry>>;
   readonly models?: Readonly<Record<string, ModelEntry>>;
@@ -158,6 +161,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
       maxRetries: http.max_retries, retryBaseMs: http.retry_base_ms, maxRetryAfterMs: http.max_retry_after_ms, allowInsecure: http.allow_insecure,
     },
     fs: { maxBytes: all.fs.max_size, deny: all.fs.deny },
+    secrets: all.secrets,
     ui: { toolOutput: ui.tool_output, toolOutputRows: ui.tool_output_rows, theme: ui.theme, wrap: ui.wrap, notify: ui.notify, title: ui.title, keys: ui.keys, reasoning: ui.reasoning },
     files,
   };

@@ -39,6 +39,19 @@ export function outputBytes(envelope: OutputEnvelope): number {
   return outputParts(envelope).reduce((sum, part) => sum + utf8Bytes(part), 0);
 }
 
+/** What `mapEnvelope` does to texts: to all of them, and to the ends of an output whose middle is left out. */
+export interface EnvelopeChange { value<T>(value: T): T; head(text: string): string; tail(text: string): string }
+
+/** The envelope with its texts changed; itself where none was. */
+export function mapEnvelope(envelope: Envelope, change: EnvelopeChange): Envelope {
+  const parts = isError(envelope) ? undefined : partsOf.get(envelope);
+  if (!parts) return change.value(envelope);
+  const next = parts.map((part, index) => (index === 0 ? change.head(part) : index === parts.length - 1 ? change.tail(part) : change.value(part)));
+  const { output: _output, ...more } = envelope;
+  const changed = change.value(more);
+  return changed === more && next.every((part, index) => part === parts[index]) ? envelope : outputOfParts(next, changed as { readonly [key: string]: Json });
+}
+
 export function isError(envelope: Envelope): envelope is ErrorEnvelope {
   return 'error' in envelope;
 }

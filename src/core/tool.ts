@@ -1,3 +1,4 @@
+import type { StreamMask } from './stream-mask.js';
 import type { ToolSpec, FileState, ToolCallData } from './event.js';
 import type { Envelope, ErrorEnvelope } from './envelope.js';
 
@@ -66,6 +67,8 @@ export interface ToolContext {
   eventOutput(seq: number): string | null;
   /** Live output for the screen; a slow reader may lose chunks. */
   progress(chunk: string): void;
+  /** What hides secrets in it; absent where nothing is to be hidden. */
+  readonly outputMask?: StreamMask;
 }
 
 /** A call whose tool exists and whose arguments passed the schema. */

@@ -1,13 +1,23 @@
-import type { ModelChunk, Provider } from '../core/provider.js';
-import type { StreamMask } from '../core/stream-mask.js';
+import type { Message } from '../core/conversation.js';
+import type { ModelChunk, ModelRequest, Provider } from '../core/provider.js';
+import type { SecretGuard } from '../core/secret-guard.js';
 
-/** A provider whose words have passed `mask`, and what its model says `streamMask`: a gateway may echo what it was sent, also the keys of others. */
-export function maskProvider(provider: Provider, mask: (text: string) => string, streamMask: () => StreamMask): Provider {
+/** A provider that is sent no secret, and whose words have passed the guard: a gateway may echo what it was sent, also the keys of others. What a call is given
+ *  stays as the model wrote it; it is hidden where it is recorded. */
+export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
+  const sent = new WeakMap<Message, Message>();
+  const hidden = (message: Message): Message => {
+    const known = sent.get(message) ?? guard.deep(message);
+    sent.set(message, known);
+    return known;
+  };
+  const masked = ({ conversation, ...request }: ModelRequest): ModelRequest =>
+    ({ ...request, conversation: { ...conversation, system: guard.text(conversation.system), messages: conversation.messages.map(hidden) } });
   return {
     async *stream(request) {
-      const streams = { text: streamMask(), reasoning: streamMask() };
+      const streams = { text: guard.stream(), reasoning: guard.stream() };
       let speaking: 'text' | 'reasoning' = 'text';
-      for await (const chunk of provider.stream(request)) {
+      for await (const chunk of provider.stream(masked(request))) {
         if (chunk.type === 'retry') streams[speaking].skip();
         else if (chunk.type !== speaking) {
           const rest = streams[speaking].end();
@@ -17,17 +27,17 @@ export function maskProvider(provider: Provider, mask: (text: string) => string,
           speaking = chunk.type;
           const text = streams[speaking].add(chunk.text);
           if (text !== '') yield text === chunk.text ? chunk : { ...chunk, text };
-        } else yield masked(chunk, mask);
+        } else yield told(chunk, guard);
       }
     },
   };
 }
 
-function masked(chunk: ModelChunk, mask: (text: string) => string): ModelChunk {
+function told(chunk: ModelChunk, guard: SecretGuard): ModelChunk {
   switch (chunk.type) {
-    case 'fault': return { ...chunk, fault: { ...chunk.fault, message: mask(chunk.fault.message) } };
-    case 'retry': return { ...chunk, reason: mask(chunk.reason) };
-    case 'notice': return { ...chunk, message: mask(chunk.message) };
+    case 'fault': return { ...chunk, fault: { ...chunk.fault, message: guard.text(chunk.fault.message) } };
+    case 'retry': return { ...chunk, reason: guard.text(chunk.reason) };
+    case 'notice': return { ...chunk, message: guard.text(chunk.message) };
     default: return chunk;
   }
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { Event } from '../core/event.js';
 import type { Blob, Synced } from '../core/store.js';
@@ -10,34 +10,70 @@ const maxPlainBytes = 1024;
 
 interface BlobRow { readonly encoding: string; readonly bytes: Buffer }
 
+/** What keeps contents that hold secrets from being read in the file: they are encrypted. */
+export interface BlobSeal {
+  /** 32 bytes. */
+  key(): Uint8Array;
+  holdsSecret(bytes: Uint8Array): boolean;
+}
+
+interface Contents { readonly blobs: readonly Blob[]; readonly seal: BlobSeal | null }
+
+/** Stands before contents that are sealed: then 12 bytes that differ each time, 16 that tell whether the rest is what was written, the rest. */
+const sealMark = Buffer.from('agent-sealed-1\0');
+const nonceBytes = 12;
+const tagBytes = 16;
+
 /** One event and the contents it refers to, in one commit. Throws as `insertEvent` does. */
-export function insertEventWithBlobs(connection: Connection, sessionId: string, event: Event, blobs: readonly Blob[], synced: Synced): void {
+export function insertEventWithBlobs(connection: Connection, sessionId: string, event: Event, { blobs, seal }: Contents, synced: Synced): void {
   if (blobs.length === 0) { insertEvent(connection, sessionId, event, synced); return; }
   connection.transact(() => {
-    insertBlobs(connection, blobs);
+    insertBlobs(connection, blobs, seal);
     insertEvent(connection, sessionId, event, synced);
   });
 }
 
 /** Contents that are there already are not written again. */
-function insertBlobs({ sql }: Connection, blobs: readonly Blob[]): void {
+function insertBlobs({ sql }: Connection, blobs: readonly Blob[], seal: BlobSeal | null): void {
   for (const { sha256, bytes } of blobs) {
     if (sql('SELECT 1 FROM blobs WHERE sha256 = ?').get(sha256) !== undefined) continue;
+    if (seal?.holdsSecret(bytes)) {
+      sql('INSERT INTO blobs (sha256, size, encoding, bytes) VALUES (?, ?, ?, ?)').run(sha256, bytes.byteLength, 'raw', sealed(bytes, seal));
+      continue;
+    }
     const packed = bytes.byteLength > maxPlainBytes ? deflateRawSync(bytes, { level: 3 }) : null;
     const small = packed !== null && packed.length < bytes.byteLength;
     sql('INSERT INTO blobs (sha256, size, encoding, bytes) VALUES (?, ?, ?, ?)').run(sha256, bytes.byteLength, small ? 'deflate' : 'raw', small ? packed : Buffer.from(bytes));
   }
 }
 
-/** Null where there are no such contents, and where the stored bytes are no longer what they were. */
-export function readBlob({ sql }: Connection, sha256: string): Uint8Array | null {
-  const row = sql<BlobRow>('SELECT encoding, bytes FROM blobs WHERE sha256 = ?').get(sha256);
-  return row ? contentsOf(row, sha256) : null;
+function sealed(bytes: Uint8Array, seal: BlobSeal): Buffer {
+  const nonce = randomBytes(nonceBytes);
+  const cipher = createCipheriv('aes-256-gcm', seal.key(), nonce);
+  const hidden = Buffer.concat([cipher.update(deflateRawSync(bytes, { level: 3 })), cipher.final()]);
+  return Buffer.concat([sealMark, nonce, cipher.getAuthTag(), hidden]);
 }
 
-function contentsOf({ encoding, bytes }: BlobRow, sha256: string): Uint8Array | null {
+/** Throws where it was sealed with another key, or changed since. */
+function unsealed(bytes: Buffer, seal: BlobSeal): Buffer {
+  const at = sealMark.length + nonceBytes;
+  const decipher = createDecipheriv('aes-256-gcm', seal.key(), bytes.subarray(sealMark.length, at));
+  decipher.setAuthTag(bytes.subarray(at, at + tagBytes));
+  return inflateRawSync(Buffer.concat([decipher.update(bytes.subarray(at + tagBytes)), decipher.final()]));
+}
+
+/** Null where there are no such contents, and where the stored bytes are no longer what they were. */
+export function readBlob({ sql }: Connection, sha256: string, seal: BlobSeal | null): Uint8Array | null {
+  const row = sql<BlobRow>('SELECT encoding, bytes FROM blobs WHERE sha256 = ?').get(sha256);
+  if (!row) return null;
+  const contents = contentsOf(row, sha256, (bytes) => bytes);
+  if (contents !== null || seal === null || !row.bytes.subarray(0, sealMark.length).equals(sealMark)) return contents;
+  return contentsOf(row, sha256, (bytes) => unsealed(bytes, seal));
+}
+
+function contentsOf({ encoding, bytes }: BlobRow, sha256: string, opened: (bytes: Buffer) => Buffer): Uint8Array | null {
   try {
-    const contents = encoding === 'deflate' ? inflateRawSync(bytes) : bytes;
+    const contents = encoding === 'deflate' ? inflateRawSync(bytes) : opened(bytes);
     return createHash('sha256').update(contents).digest('hex') === sha256 ? contents : null;
   } catch {
     return null;

@@ -2,7 +2,7 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { SearchHit } from '../core/search.js';
 import type { Lease, LeaseHolder, Store, Synced } from '../core/store.js';
-import { insertEventWithBlobs, readBlob } from './blob-rows.js';
+import { insertEventWithBlobs, readBlob, type BlobSeal } from './blob-rows.js';
 import { readBounded } from '../disk/bounded-file.js';
 import { connectImage, type Connection } from './connection.js';
 import { loadDriver } from './driver.js';
@@ -29,6 +29,8 @@ export interface SqliteStoreOptions {
   readonly maxBusyMs?: number;
   /** Told what happens to the database after it was opened (damage found at a later read). */
   readonly notify?: (message: string) => void;
+  /** How contents that hold secrets are stored; absent: as they are. */
+  readonly seal?: BlobSeal;
 }
 
 export interface OpenedStore {
@@ -55,7 +57,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
   let tell = (message: string): void => { notices.push(message); };
   const file = existsSync(options.file) ? realpathSync(options.file) : resolve(options.file);
   const open: OpenOptions = { driver, file, now: options.now, maxBusyMs: options.maxBusyMs ?? defaultBusyMs, notify: (message) => { tell(message); } };
-  const store = new SqliteStore(await openDatabase(open), open);
+  const store = new SqliteStore(await openDatabase(open), open, options.seal ?? null);
   tell = options.notify ?? tell;
   return { store, notices };
 }
@@ -71,7 +73,7 @@ export async function openImage(file: string, now: () => number): Promise<Store 
   const driver = await loadDriver();
   const open: OpenOptions = { driver, file: `${file} (in memory)`, now, maxBusyMs: 0, notify: () => undefined };
   try {
-    return new SqliteStore(connectImage(driver, found.bytes, file), open);
+    return new SqliteStore(connectImage(driver, found.bytes, file), open, null);
   } catch {
     return null; // damaged or not ours: what opened it before has said so
   }
@@ -84,6 +86,7 @@ class SqliteStore implements Store {
   #logRoom = false;
   #connection: Connection | null;
   readonly #open: OpenOptions;
+  readonly #seal: BlobSeal | null;
   readonly #tokens = new Map<string, string>();
   #identity: ProcessIdentity | null = null;
   /** Changes are made one after the other, in the order they were asked for, also while one waits for a lock. */
@@ -95,22 +98,23 @@ class SqliteStore implements Store {
   /** Why nothing more can be done until the next start. */
   #broken: StoreError | null = null;
 
-  constructor(connection: Connection, open: OpenOptions) {
+  constructor(connection: Connection, open: OpenOptions, seal: BlobSeal | null) {
     this.#connection = connection;
     this.#open = open;
+    this.#seal = seal;
   }
 
   /** It reaches the disk with its first event. */
   createSession: Store['createSession'] = (row) => this.#write((connection) => { insertSession(connection, row); }, 'later');
   append: Store['append'] = (sessionId, event, blobs = [], synced = 'now') => this.#write((connection) => {
-    insertEventWithBlobs(connection, sessionId, event, blobs, synced);
+    insertEventWithBlobs(connection, sessionId, event, { blobs, seal: this.#seal }, synced);
     if (synced === 'now') this.#keepLogRoom();
     if (++this.#unindexed >= indexedAtOnce) this.#indexSoon();
   }, synced);
   sync: Store['sync'] = (sessionId) => this.#write((connection) => { touchSession(connection, sessionId, this.#open.now()); });
   queue: Store['queue'] = (sessionId) => this.#read((connection) => readQueue(connection, sessionId));
   setQueue: Store['setQueue'] = (sessionId, messages) => this.#write((connection) => { writeQueue(connection, sessionId, messages); });
-  blob: Store['blob'] = (sha256) => this.#read((connection) => readBlob(connection, sha256));
+  blob: Store['blob'] = (sha256) => this.#read((connection) => readBlob(connection, sha256, this.#seal));
   load: Store['load'] = async (sessionId) => {
     const { events, altered, checkedTo } = await this.#read((connection) => readEvents(connection, sessionId));
     this.#tellAltered(sessionId, altered);

@@ -1,7 +1,6 @@
 import { statSync } from 'node:fs';
 import { outputOfParts } from '../core/envelope.js';
 import type { Json } from '../core/json.js';
-import type { StreamMask } from '../core/stream-mask.js';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
 import { createAutoRunWatch } from './auto-run-files.js';
 import { describeCall } from './describe-call.js';
@@ -24,8 +23,6 @@ export interface BashOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names that no child process gets to see. */
   readonly protectedEnv: readonly string[];
-  /** What hides known secrets in output that is shown while it comes. */
-  readonly outputMask?: () => StreamMask;
 }
 
 interface BashArgs { readonly command: string; readonly timeout_seconds?: number; readonly workdir?: string }
@@ -80,7 +77,7 @@ async function runCommand(args: BashArgs, ctx: ToolContext, options: BashOptions
   }
   const timeoutMs = Math.min((args.timeout_seconds ?? options.timeoutS) * 1000, ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY);
   const collector = createOutputCollector(ctx.limits.maxOutputBytes);
-  const progress = createProgressStream(collector, (chunk) => { ctx.progress(chunk); }, options.outputMask?.());
+  const progress = createProgressStream(collector, (chunk) => { ctx.progress(chunk); }, ctx.outputMask);
   const result = await options.processes.run({
     ...shellCommand(args.command, options.shell), cwd: workdir, env,
     sandbox: ctx.sandbox, signal: ctx.signal, timeoutMs, maxTotalBytes, joined: true,

@@ -1,4 +1,3 @@
-import type { StreamMask } from '../core/stream-mask.js';
 import type { Tool } from '../core/tool.js';
 import { bashTool } from './bash.js';
 import { createContentMemory } from './files/content-memory.js';
@@ -26,8 +25,6 @@ export interface BuiltinOptions {
   readonly secretFiles?: () => Promise<(path: string) => boolean>;
   /** Names of variables that no child process gets (provider keys). */
   readonly protectedEnv: readonly string[];
-  /** What hides known secrets in output that is shown while it comes. */
-  readonly outputMask?: () => StreamMask;
 }
 
 const contentMemoryChars = 4 * 1024 * 1024;

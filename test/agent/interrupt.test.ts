@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ModelChunk, ModelRequest } from '../../src/core/provider.js';
 import { project } from '../../src/core/project.js';
 import type { Event } from '../../src/core/event.js';
-import type { SessionOptions } from '../../src/agent/session.js';
+import { createSecretGuard } from '../../src/core/secret-guard.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { askAlways, calls, end, envelopes, kinds, newRegistry, noteTool, rig, scripted, text } from './harness.js';
 
@@ -90,12 +90,12 @@ test('a listener that throws keeps neither the others from hearing nor the sessi
 
 test('a turn that fails inside the program leaves the session for the next one', async () => {
   let broken = true;
-  const mask: NonNullable<SessionOptions['mask']> = (draft) => {
-    if (broken && draft.kind === 'user') throw new Error('the mask broke');
-    return draft;
-  };
-  const { session } = rig({ provider: scripted([[text('one'), end()]]), mask });
-  expect(await session.submit('go')).toMatchObject({ status: 'failed', fault: { code: 'internal' } });
+  const secrets = createSecretGuard({ forms: [], keys: [], environment: ['value-of-mine'], fingerprint: () => {
+    if (broken) throw new Error('the mask broke');
+    return 'hash';
+  } });
+  const { session } = rig({ provider: scripted([[text('one'), end()]]), secrets });
+  expect(await session.submit('go value-of-mine')).toMatchObject({ status: 'failed', fault: { code: 'internal' } });
   broken = false;
   expect([session.busy(), await session.submit('again')]).toEqual([false, expect.objectContaining({ status: 'completed' })]);
 });

@@ -99,7 +99,7 @@ const tokens = [
 test('keys of the environment and whatever looks like one are masked, hashes and ids are not', () => {
   const secret = 'pa"ss\\word-of-mine';
   const kept = `${'0123456789abcdef'.repeat(4)} 01a1fbc2-1d56-7ed7-9daf-3f0931b92b0c c2lnbmF0dXJlK3NlYWxlZA== task-force sketch ask-me-anything-about-it`;
-  const redactor = createRedactor([secret]);
+  const redactor = createRedactor({}, [{ name: 'KEY', value: secret }]);
   expect(tokens.map((token) => redactor.text(`a ${token} b`))).toEqual(tokens.map(() => 'a [redacted] b'));
   expect(redactor.text(`${kept} ${secret} ${JSON.stringify(secret)} Authorization: Bearer ${'t0k'.repeat(10)} https://me:hunter2@host/`)).toBe(`${kept} [redacted] "[redacted]" Authorization: Bearer [redacted] https://me:[redacted]@host/`);
   const sealed = tokens[0];

@@ -8,6 +8,7 @@ import { builtInPresets, keyNames } from '../../src/providers/catalog-presets.js
 import { createSpendLimit } from '../../src/cli/open/spend-limit.js';
 import { resolveModel, resolveReady } from '../../src/cli/open/model-opening.js';
 import { configuredWish } from '../../src/cli/open/provider-settings.js';
+import { openSecretKey, plainGuard } from '../../src/cli/secrets.js';
 import type { Setup } from '../../src/cli/setup.js';
 
 const keys = { OPENAI_API_KEY: 'k-openai', ANTHROPIC_API_KEY: 'k-anthropic', DEEPSEEK_API_KEY: 'k-deepseek' };
@@ -23,7 +24,7 @@ async function setupOf({ file = {}, env = {}, flags = {}, set = [] }: Given): Pr
   const all = { ...keys, ...env, AGENT_HOME: join(home, 'agent') };
   const loaded = await loadConfig({ env: all, cwd: home, home, flags, set });
   expect(loaded.problems).toEqual([]);
-  return { cwd: home, env: all, home, loaded, config: loaded.config, notices: [], log: () => undefined, secrets: [], testMode: false };
+  return { cwd: home, env: all, home, loaded, config: loaded.config, notices: [], log: () => undefined, secrets: [], guard: plainGuard(all, []), secretKey: openSecretKey(null), testMode: false };
 }
 
 /** Where the first request goes, and where one after `/model` to another provider does. */

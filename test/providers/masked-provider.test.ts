@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ModelChunk } from '../../src/core/provider.js';
-import { createStreamMask } from '../../src/core/stream-mask.js';
+import { createSecretGuard } from '../../src/core/secret-guard.js';
 import { maskProvider } from '../../src/providers/masked-provider.js';
 
 const request = { conversation: { system: '', tools: [], messages: [] }, ref: { provider: 'p', model: 'm' }, toolChoice: 'auto', signal: new AbortController().signal } as never;
@@ -8,7 +8,7 @@ const request = { conversation: { system: '', tools: [], messages: [] }, ref: { 
 async function masked(chunks: readonly ModelChunk[]): Promise<readonly ModelChunk[]> {
   const provider = { async *stream() { await Promise.resolve(); yield* chunks; } };
   const out: ModelChunk[] = [];
-  for await (const chunk of maskProvider(provider, (text) => text.replaceAll('key-value', '<K>'), () => createStreamMask([{ form: 'key-value', mark: '<K>' }])).stream(request)) out.push(chunk);
+  for await (const chunk of maskProvider(provider, createSecretGuard({ forms: [], keys: [{ name: 'K', value: 'key-value' }], environment: [] })).stream(request)) out.push(chunk);
   return out;
 }
 
@@ -21,13 +21,13 @@ test('text and reasoning of a model are masked across their pieces, each by itse
     { type: 'tool_call', call: { id: 'c', name: 'bash', arguments: '{}' } }, { type: 'text', text: 'ys.' }, end,
   ];
   expect(await masked(chunks)).toEqual([
-    { type: 'reasoning', text: 'it is ' }, { type: 'reasoning', text: '<K>; ' }, { type: 'reasoning', text: 'ke' }, { type: 'text', text: 'the ' }, { type: 'text', text: '<K> and ' }, { type: 'text', text: 'ke' },
+    { type: 'reasoning', text: 'it is ' }, { type: 'reasoning', text: '«redacted:K»; ' }, { type: 'reasoning', text: 'ke' }, { type: 'text', text: 'the ' }, { type: 'text', text: '«redacted:K» and ' }, { type: 'text', text: 'ke' },
     chunks[5], { type: 'text', text: 'ys.' }, end,
   ]);
 });
 
 test('what waited when a request is sent again is void with the rest', async () => {
   expect(await masked([{ type: 'text', text: 'a key' }, retry, { type: 'text', text: '-value' }, end])).toEqual([
-    { type: 'text', text: 'a ' }, { ...retry, reason: '<K>' }, { type: 'text', text: '-value' }, end,
+    { type: 'text', text: 'a ' }, { ...retry, reason: '«redacted:K»' }, { type: 'text', text: '-value' }, end,
   ]);
 });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { createStreamMask, type StreamMask } from '../../src/core/stream-mask.js';
+import { createSecretGuard } from '../../src/core/secret-guard.js';
+import type { StreamMask } from '../../src/core/stream-mask.js';
 import { createOutputCollector } from '../../src/tools/output-collector.js';
 import { createProgressStream, type ProgressStream } from '../../src/tools/progress-stream.js';
 
@@ -16,7 +17,7 @@ const secret = 'secret-value-of-the-test';
 async function shown(pieces: readonly string[], apart: boolean): Promise<string> {
   let text = '';
   let told = (): void => undefined;
-  const stream = piped((chunk) => { text += chunk; told(); }, createStreamMask([{ form: secret, mark: '<hidden>' }]));
+  const stream = piped((chunk) => { text += chunk; told(); }, createSecretGuard({ forms: [], keys: [{ name: 'hidden', value: secret }], environment: [] }).stream());
   for (const piece of pieces) {
     const next = new Promise<void>((resolve) => { told = resolve; });
     stream.add(Buffer.from(piece));
@@ -27,13 +28,13 @@ async function shown(pieces: readonly string[], apart: boolean): Promise<string>
 }
 
 test('a secret that comes in two pieces is hidden, and nothing else is lost', async () => {
-  for (let cut = 1; cut < secret.length; cut++) expect(await shown([`a ${secret.slice(0, cut)}`, `${secret.slice(cut)} b`], cut % 4 === 0)).toBe('a <hidden> b');
+  for (let cut = 1; cut < secret.length; cut++) expect(await shown([`a ${secret.slice(0, cut)}`, `${secret.slice(cut)} b`], cut % 4 === 0)).toBe('a «redacted:hidden» b');
 });
 
 test('where a flood drops the start of a secret, its rest is not shown', async () => {
   for (let more = 8180; more < 8300; more++) {
     const text = await shown([`x${secret}${'ü'.repeat(4)}${'y'.repeat(more)}`], false);
-    expect(text.replaceAll(/[xyü\uFFFD]|<?h?i?d?d?e?n?>/g, '')).toBe('');
+    expect(text.replaceAll(/[xyü\uFFFD]|«?r?e?d?a?c?t?e?d?:?h?i?d?d?e?n?»/g, '')).toBe('');
     expect(text.length).toBeGreaterThan(7500);
   }
 });

@@ -3,7 +3,6 @@ import { exit } from '../cli-error.js';
 import { columns, printError, printListing } from '../print.js';
 import { httpDependencies, resolveReady, wireOf } from '../open/model-opening.js';
 import type { RootOptions } from '../options.js';
-import { createMask } from '../secrets.js';
 import { setUp } from '../setup.js';
 
 interface Row { readonly check: string; readonly ok: boolean | null; readonly detail: string }
@@ -19,7 +18,7 @@ export async function checkProvider(name: string, options: RootOptions & { reado
   }
   const startedAt = performance.now();
   const report = await checkEndpoint(endpoint, ref, await wireOf(endpoint.api), setup.config.http, httpDependencies(setup, endpoint));
-  const mask = createMask(setup.secrets);
+  const mask = (text: string): string => setup.guard.text(text);
   const rows = rowsOf(report, { model: `${ref.provider}/${ref.model}`, url: endpoint.baseUrl, key: endpoint.key === null ? 'none sent' : `from ${endpoint.keyEnv.join(' or ')}`, ms: Math.round(performance.now() - startedAt) }).map((row) => ({ ...row, detail: mask(row.detail) }));
   printListing(options.json, rows, () => columns(rows.map((row) => [row.ok === true ? 'ok' : row.ok === false ? 'FAILED' : '-', row.check, row.detail])));
   if (report.fault === null) return report.tools === true ? exit.done : exit.failed;

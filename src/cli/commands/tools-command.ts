@@ -11,7 +11,6 @@ import { decisionText } from '../../ui/panels/decision-text.js';
 import { CliError, exit } from '../cli-error.js';
 import { endingSignals, onEndingSignal, type EndingSignal } from '../exit-code.js';
 import { askLine, columns, errorsAreTerminal, print, printData, printJson, printListing } from '../print.js';
-import { createMask } from '../secrets.js';
 import type { RootOptions } from '../options.js';
 import { openPolicy } from '../open/policy-opening.js';
 import { openSandbox } from '../open/sandbox-opening.js';
@@ -61,7 +60,7 @@ export async function callTool(name: string, json: string, options: Options): Pr
   onEndingSignal((signal) => { stop.abort(signal); });
   const envelope = await runCall(setup, registry, { name, json, binding, signal: stop.signal });
   await processes.killBackground();
-  printData(`${escapedJson(createMask(setup.secrets)(JSON.stringify(envelope)))}\n`);
+  printData(`${escapedJson(setup.guard.json(JSON.stringify(envelope)))}\n`);
   if (stop.signal.aborted) return endingSignals[stop.signal.reason as EndingSignal];
   return isError(envelope) ? exit.failed : exit.done;
 }
@@ -80,8 +79,8 @@ function standalone(setup: Setup, registry: Registry): TurnDeps {
     registry, policy: openPolicy(setup), approver: terminalApprover(), cwd: setup.cwd, log: setup.log,
     append: unrecorded, note: unrecorded, settle: () => Promise.resolve(), emit: () => undefined, events: () => [], projection: createProjection(),
     model: () => { throw new Error('a call by hand has no model'); },
-    grants: new Set(), knownFiles: new Map(), limits: setup.config.limits, canAsk: false, mask: (draft) => draft, takeSteering: () => [], budget: () => null,
-    sha256: (text) => createHash('sha256').update(text).digest('hex'), now: () => performance.now(),
+    grants: new Set(), knownFiles: new Map(), limits: setup.config.limits, canAsk: false, takeSteering: () => [], budget: () => null,
+    sha256: (text) => createHash('sha256').update(text).digest('hex'), now: () => performance.now(), secrets: setup.guard,
   };
 }
 

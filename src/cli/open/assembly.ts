@@ -5,6 +5,7 @@ import type { ModelRef } from '../../core/conversation.js';
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { Provider } from '../../core/provider.js';
+import type { SecretGuard } from '../../core/secret-guard.js';
 import { placeOf, type SessionRow, type Store } from '../../core/store.js';
 import { findModel } from '../../providers/models.js';
 import { printError } from '../print.js';
@@ -16,12 +17,11 @@ import { openModel, wishOfRef, type OpenedModel } from './model-opening.js';
 import { lastTools, openingEvents, readContext } from './opening-events.js';
 import { configuredWish, type ModelWish } from './provider-settings.js';
 import { changedTools } from './resumed-settings.js';
-import { createDraftMask } from '../secrets.js';
+import { sessionGuard } from '../secrets.js';
 import { addressNotices, resumedWish } from './session-address.js';
 import { newSessionId, openSession, type OpenedSession, type SessionWish } from './session-files.js';
 import { requirePrice } from './spend-limit.js';
 import { openKeeping } from '../undo/undo-keeping.js';
-import type { Setup } from '../setup.js';
 import type { Workbench } from './workbench.js';
 
 /** A tool that is deaf to TERM is killed after 2 s; a turn that has not ended by then is left. */
@@ -37,6 +37,8 @@ export interface Assembly {
   readonly row: SessionRow;
   readonly model: OpenedModel;
   readonly notices: readonly Notice[];
+  /** Knows the secrets of this session. */
+  readonly secrets: SecretGuard;
   /** Saves what is unsaved and gives back the lease and the connection; the workbench stays. */
   close(): Promise<void>;
 }
@@ -48,19 +50,19 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
   const fresh: SessionRow = { id: newSessionId(() => createdAt), parentId: null, cwd: setup.cwd, title: null, provider: null, model: null, createdAt, updatedAt: createdAt, ...directoryOf(setup.cwd) };
   const { database } = setup.config.files;
   const opened = await openSession(store, wish, fresh, (found) => onRecord(bench, found, wish)).catch(async (error: unknown) => { throw bench.durable ? await explainMissing(error, store, database, wish, setup.cwd) : error; });
-  const model = await modelWish(bench, opened, wish).then((wished) => openModel(setup, wished)).then((found) => {
+  const secrets = sessionGuard(setup, opened.restored);
+  const model = await modelWish(bench, opened, wish).then((wished) => openModel(setup, wished, secrets)).then((found) => {
     requirePrice(bench.spend, found.ref);
     return found;
   }).catch(async (error: unknown) => {
     await opened.release();
     throw error;
   });
-  const models = createModels(setup, model, () => session.settled());
+  const models = createModels(model, (ref) => openModel(setup, wishOfRef(ref), secrets), () => session.settled());
   // A prompt in hand is sent in a moment: the connection is made while the session is put together.
   if (!interactive) model.warm();
   const context = opened.restored.length > 0 ? { files: [], notices: [] } : readContext(setup);
   const row: SessionRow = { ...opened.row, cwd: setup.cwd, ...placeOf(model.ref) };
-  const mask = createDraftMask(setup.secrets);
   const session = createSession({
     store, row, registry, interactive, model, policy: bench.policy,
     restored: opened.restored, notes: changesSince(opened, setup.cwd, createdAt),
@@ -69,13 +71,13 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     budget: (ref) => bench.spend.budget(ref),
     limits: setup.config.limits, keeping: openKeeping(setup), contextWindow: ({ provider, model: name }) => findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
     sha256: (text) => createHash('sha256').update(text).digest('hex'),
-    now: Date.now, log: setup.log, ...(mask ? { mask } : {}),
+    now: Date.now, log: setup.log, secrets,
   });
   const note = bench.durable ? keepMark(session, database) : null;
   const lost = bench.durable && opened.restored.length > 0 ? await lostEvents(store, database, wish, opened, setup.cwd) : [];
   const notices = [...movedNotice(opened, setup.cwd), ...lost, ...context.notices.map((notice): Notice => ({ ...notice, code: 'context_file' }))];
   return {
-    session, row, model, notices: [...notices, ...await heard(session, () => bringUpToDate(session, opened, model, bench))],
+    session, row, model, secrets, notices: [...notices, ...await heard(session, () => bringUpToDate(session, opened, model, bench))],
     close: async () => {
       session.interrupt();
       await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
@@ -132,13 +134,13 @@ async function onRecord({ setup, store }: Workbench, row: SessionRow, wish: Sess
 }
 
 /** Opens the models that a session is switched to. One that it leaves is closed once no turn uses it, the last one with the session. */
-function createModels(setup: Setup, first: OpenedModel, settled: () => Promise<void>): { readonly open: (ref: ModelRef) => Promise<Provider>; readonly close: () => void } {
+function createModels(first: OpenedModel, openOther: (ref: ModelRef) => Promise<OpenedModel>, settled: () => Promise<void>): { readonly open: (ref: ModelRef) => Promise<Provider>; readonly close: () => void } {
   let current = first;
   return {
     open: async (ref) => {
       if (sameModel(current.ref, ref)) return current.provider;
       const left = current;
-      current = await openModel(setup, wishOfRef(ref));
+      current = await openOther(ref);
       void settled().then(() => { left.close(); });
       return current.provider;
     },

@@ -4,6 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Api, ModelRef } from '../../core/conversation.js';
 import { loadOnce } from '../../core/load-once.js';
 import type { Provider } from '../../core/provider.js';
+import type { SecretGuard } from '../../core/secret-guard.js';
 import type { SessionRow } from '../../core/store.js';
 import { resolveProvider, saidAddress, type Endpoint, type ProviderChoice, type Resolution } from '../../providers/catalog.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
@@ -13,7 +14,6 @@ import { findModel } from '../../providers/models.js';
 import type { Wire, WireFacts } from '../../providers/wires/wire.js';
 import { CliError, exit } from '../cli-error.js';
 import { providerSettings, splitName, type ModelWish } from './provider-settings.js';
-import { createMask, createStreamMasks } from '../secrets.js';
 import type { Setup } from '../setup.js';
 import { textModelsOf } from './text-models.js';
 
@@ -22,11 +22,10 @@ export interface OpenedModel { readonly provider: Provider; readonly ref: ModelR
 
 /** Opens the model that is wished for, or the best there is: the first provider with a key, a local server, the embedded provider.
  *  Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing key. */
-export async function openModel(setup: Setup, wish: ModelWish): Promise<OpenedModel> {
+export async function openModel(setup: Setup, wish: ModelWish, secrets: SecretGuard): Promise<OpenedModel> {
   const { ref, endpoint } = await resolveReady(setup, wish);
   const opened = await connect(setup, ref, endpoint);
-  const streams = createStreamMasks(setup.secrets);
-  return streams ? { ...opened, provider: maskProvider(opened.provider, createMask(setup.secrets), streams) } : opened;
+  return { ...opened, provider: maskProvider(opened.provider, secrets) };
 }
 
 /** The model and endpoint that are wished for. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a missing key, 1 for a local server that

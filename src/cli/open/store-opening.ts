@@ -4,6 +4,7 @@ import { openMemoryStore } from '../../store/memory-store.js';
 import { openImage, openSqliteStore } from '../../store/sqlite-store.js';
 import { StoreError } from '../../store/store-error.js';
 import type { Notice } from '../headless/headless.js';
+import { blobSeal, guardedStore } from '../secrets.js';
 import type { Setup } from '../setup.js';
 
 export interface StoreOpening {
@@ -26,21 +27,21 @@ export async function openStore(setup: Setup, ephemeral: boolean): Promise<Store
       said.push({ level: 'warn', code: 'store_repaired', message });
       setup.log({ at: 'store', message });
     };
-    const { store, notices } = await openSqliteStore({ file: setup.config.files.database, now, notify, maxBusyMs: longestWaitMs });
+    const { store, notices } = await openSqliteStore({ file: setup.config.files.database, now, notify, maxBusyMs: longestWaitMs, seal: blobSeal(setup) });
     notices.forEach(notify);
-    return { store, durable: true, notices: said };
+    return { store: guardedStore(store, setup), durable: true, notices: said };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     if (error instanceof StoreError && error.code === 'busy') {
       const message = `${reason}. This session goes on in memory; it is saved once the database is free.`;
-      const late = openLate(async () => (await openSqliteStore({ file: setup.config.files.database, now, maxBusyMs: 0 })).store);
-      return { store: late, durable: true, notices: [{ level: 'warn', code: 'store_busy', message }] };
+      const late = openLate(async () => (await openSqliteStore({ file: setup.config.files.database, now, maxBusyMs: 0, seal: blobSeal(setup) })).store);
+      return { store: guardedStore(late, setup), durable: true, notices: [{ level: 'warn', code: 'store_busy', message }] };
     }
     const hint = error instanceof StoreError && error.hint !== '' ? `${error.hint} ` : '';
     setup.log({ at: 'store', message: 'no store', reason });
     const message = `Sessions cannot be saved: ${reason}. ${hint}This one is kept in memory and ends with the program.`;
     const image = await openImage(setup.config.files.database, now).catch(() => null);
-    return { store: image ?? openMemoryStore({ now }), durable: false, notices: [{ level: 'warn', code: 'store_unavailable', message }] };
+    return { store: guardedStore(image ?? openMemoryStore({ now }), setup), durable: false, notices: [{ level: 'warn', code: 'store_unavailable', message }] };
   }
 }
 

@@ -15,7 +15,7 @@ import { createRegistry } from '../../tools/registry.js';
 import { loadSchemaCompiler } from '../../tools/schema-compiler.js';
 import { inTestMode } from '../../tools/test-mode.js';
 import { CliError, exit } from '../cli-error.js';
-import { createStreamMasks, secretVariables } from '../secrets.js';
+import { secretVariables } from '../secrets.js';
 import type { Setup } from '../setup.js';
 
 /** The catalogue of this run, and what its tools have started. */
@@ -41,11 +41,9 @@ export async function openToolbox(setup: Setup, chosen: string | boolean | undef
 
 function allTools(setup: Setup, processes: ProcessRunner): readonly Tool[] {
   const { config, env } = setup;
-  const outputMask = createStreamMasks(setup.secrets);
   return builtinTools({
     processes, env, protectedEnv: secretVariables(env, config.provider.custom), shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
     secretFiles: () => secretFiles(setup), maxReadBytes: config.fs.maxBytes, timeoutS: config.exec.timeoutS, maxTimeoutS: config.exec.maxTimeoutS,
-    ...(outputMask ? { outputMask } : {}),
   });
 }
 

@@ -27,7 +27,7 @@ export async function exportSession(id: string, options: Options): Promise<numbe
   return await withStore(options, async (store, setup) => {
     const row = await findSession(store, id);
     const events = await store.load(row.id);
-    const redactor = options.redact === false ? null : createRedactor(setup.secrets.map(({ value }) => value));
+    const redactor = options.redact === false ? null : createRedactor(setup.env, setup.secrets);
     const session: ExportedSession = redactor === null ? { row, events }
       : { row: { ...row, title: row.title === null ? null : redactor.text(row.title) }, events: events.map((event) => redactor.event(event)) };
     const text = await format(session);

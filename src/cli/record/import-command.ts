@@ -6,6 +6,7 @@ import { CliError, exit } from '../cli-error.js';
 import { readJsonl, type ExportedSession } from './export-jsonl.js';
 import type { RootOptions } from '../options.js';
 import { oneLine, withStore } from './record-opening.js';
+import { sessionGuard } from '../secrets.js';
 import { newSessionId } from '../open/session-files.js';
 import { print, printError } from '../print.js';
 
@@ -20,7 +21,8 @@ export async function importSession(file: string, options: Options): Promise<num
     }
     const row = options.asNew ? { ...read.row, id: newSessionId(Date.now) } : read.row;
     try {
-      await store.adopt(row, read.events);
+      const guard = sessionGuard(setup, read.events);
+      await store.adopt(row, read.events.map((event) => guard.event(event)));
     } catch (error) {
       if (error instanceof StoreError && error.code === 'exists') throw new CliError(exit.session, `session ${row.id} is in the store already`, '--as-new imports it under an id of its own.');
       throw error;

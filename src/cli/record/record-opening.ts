@@ -4,6 +4,7 @@ import { openRecords, type Records } from '../../store/records.js';
 import { openSqliteStore } from '../../store/sqlite-store.js';
 import { CliError, exit } from '../cli-error.js';
 import type { RootOptions } from '../options.js';
+import { blobSeal, guardedStore } from '../secrets.js';
 import { setUp, type Setup } from '../setup.js';
 import { printError } from '../print.js';
 
@@ -11,10 +12,10 @@ import { printError } from '../print.js';
 export async function withStore<T>(options: Partial<RootOptions>, use: (store: Store, setup: Setup) => Promise<T>): Promise<T> {
   const setup = await setUp(options);
   const notify = (message: string): void => { printError(`agent: ${message}\n`); };
-  const { store, notices } = await openSqliteStore({ file: setup.config.files.database, now: Date.now, notify });
+  const { store, notices } = await openSqliteStore({ file: setup.config.files.database, now: Date.now, notify, seal: blobSeal(setup) });
   notices.forEach(notify);
   try {
-    return await use(store, setup);
+    return await use(guardedStore(store, setup), setup);
   } finally {
     await store.close();
   }

@@ -27,7 +27,7 @@ async function exportTo(argument: string, { setup }: Workbench, desk: SessionDes
   const events = session.events();
   if (events.length === 0) { context.notice('info', 'There is nothing to export yet.'); return; }
   const name = argument === '' ? `session-${row.id.slice(0, 13)}.md` : argument;
-  const redactor = createRedactor(setup.secrets.map(({ value }) => value));
+  const redactor = createRedactor(setup.env, setup.secrets);
   const exported: ExportedSession = { row: { ...row, title: row.title === null ? null : redactor.text(row.title) }, events: events.map((event) => redactor.event(event)) };
   const format = /\.jsonl$/i.test(name) ? toJsonl : /\.html?$/i.test(name) ? toHtml : toMarkdown;
   const text = await format(exported);

@@ -15,7 +15,6 @@ import { giveTerminalBackOnCrash } from './repl-crash.js';
 import { createQueueKeeper } from './repl-queue.js';
 import { createStatus } from './repl-status.js';
 import { configuredTheme, userThemes } from './repl-themes.js';
-import { createMask } from '../secrets.js';
 import { openDesk, type SessionDesk } from './session-desk.js';
 import { hasTitle, terminalFacts } from './terminal-opening.js';
 import { setUpAsking } from '../trust/trust-opening.js';
@@ -56,7 +55,7 @@ interface Before { readonly early: EarlyFrame | null; readonly typed: readonly (
 /** Shows the screen and waits for its end. */
 async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { early, typed }: Before): Promise<Ended> {
   const { setup, options } = bench;
-  const mask = createMask(setup.secrets);
+  const mask = (text: string): string => setup.guard.text(text);
   const queue = createQueueKeeper(bench.store, setup.log, mask);
   let signalCode: number = exit.done;
   let leave = (): void => { /* Nothing is there yet. */ };

@@ -29,7 +29,8 @@ export async function openDesk(bench: Workbench, wish: SessionWish): Promise<Ses
   return {
     current: () => current,
     title: () => title,
-    rename: async (next) => {
+    rename: async (given) => {
+      const next = current.secrets.text(given);
       const { session } = current;
       const save = (): Promise<void> => bench.store.update(session.id, { title: next });
       if (session.events().length > 0) await save();

@@ -45,7 +45,7 @@ export async function runUserShell(bench: Workbench, desk: SessionDesk, command:
   const { config } = bench.setup;
   const outcome = await tool.run({ command, timeout_seconds: config.exec.maxTimeoutS }, {
     cwd: session.cwd, signal: options.signal, sandbox: config.policy.sandbox, knownFiles: new Map(), eventOutput: () => null,
-    limits: { timeoutMs: null, maxOutputBytes: config.limits.maxOutputBytes }, progress: options.onOutput,
+    limits: { timeoutMs: null, maxOutputBytes: config.limits.maxOutputBytes }, progress: options.onOutput, outputMask: desk.current().secrets.stream(),
   });
   const { envelope } = outcome;
   const output = isError(envelope) ? `${printedBefore(envelope.details)}${envelope.error}` : envelope.output;

@@ -6,6 +6,7 @@ import { counted } from '../../tools/outcome.js';
 import { CliError, exit } from '../cli-error.js';
 import type { RootOptions } from '../options.js';
 import { findSession } from '../open/session-files.js';
+import { blobSeal } from '../secrets.js';
 import { setUp } from '../setup.js';
 import { act, type Revert, type RevertDesk } from './undo-act.js';
 import { chooseReverts } from './undo-choice.js';
@@ -64,8 +65,9 @@ async function allowed(options: UndoOptions): Promise<boolean> {
 
 /** The session's log, read and written under its lease. */
 async function withDesk(options: UndoOptions, use: (desk: RevertDesk) => Promise<number>): Promise<number> {
-  const { cwd, config } = await setUp(options);
-  const { store, notices } = await openSqliteStore({ file: config.files.database, now: Date.now });
+  const setup = await setUp(options);
+  const { cwd, config } = setup;
+  const { store, notices } = await openSqliteStore({ file: config.files.database, now: Date.now, seal: blobSeal(setup) });
   for (const notice of notices) printError(`agent: ${notice}\n`);
   try {
     const row = await wanted(store, cwd, options.resume);
