@@ -107,6 +107,7 @@ const openers: Readonly<Record<string, string>> = {
   'cli/compiled-files.ts': 'compiled files of its own',
   'cli/record/import-command.ts': 'a file or pipe that the user names',
   'cli/repl/external-editor.ts': 'a draft of its own',
+  'cli/secrets.ts': 'a key of its own',
   'cli/setup.ts': 'a file or pipe that the user names, cut',
   'cli/trust/trust-file.ts': 'drafts of its own',
 };

@@ -27,14 +27,18 @@ export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, sig
   const { bound } = filled;
   const permission = await permit(d, call, { bound, shown: binding.bound }, signal);
   if (permission.error) return { ...refused(permission.error), denied: permission.unavailable };
-  if (signal.aborted) return refused(cancelledBefore);
+  return signal.aborted ? refused(cancelledBefore) : await runPermitted(d, call, { bound, verdict: permission.verdict }, signal);
+}
+
+/** Run → clamp, of a call that policy and the person let pass. */
+async function runPermitted(d: TurnDeps, call: ToolCallData, { bound, verdict }: { readonly bound: BoundCall; readonly verdict: Verdict }, signal: AbortSignal): Promise<Dispatched> {
   const limited = d.registry.admit(bound.tool.name);
   if (limited) return refused(limited);
   const told = await start(d, call, bound);
   if (signal.aborted) return refused(cancelledBefore);
-  const lookAgain = await watched(d, call, bound, permission.verdict);
+  const lookAgain = await watched(d, call, bound, verdict);
   const startedAt = d.now();
-  const outcome = await run(d, call.id, bound, permission.verdict, signal);
+  const outcome = await run(d, call.id, bound, verdict, signal);
   told();
   const durationMs = Math.max(0, Math.round(d.now() - startedAt));
   const seen = await lookAgain();

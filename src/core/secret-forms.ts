@@ -67,7 +67,7 @@ function formOf(row: FormRow): SecretForm {
     kind, starts, ignoreCase, anywhere, pem, isToken: row.open === undefined && !pem,
     behind: behind === undefined ? null : new RegExp(behind),
     whole: once(() => new RegExp(`(${row.lead ?? ''})(${row.value ?? tokenSource(row)})`, flags)),
-    open: once(() => new RegExp(row.open ?? `(?:${alternatives(row.starts)})[${row.chars}]*`, flags)),
+    open: once(() => new RegExp(row.open ?? `(?:${alternatives(row.starts)})[${row.chars}]{0,${row.max ?? ''}}`, flags)),
     accepts: (value, lead) => accepts(row, value, lead),
   };
 }
@@ -130,8 +130,8 @@ function isPassword(value: string, lead: string, wanted: 'any' | 'real'): boolea
 /** Whether the value of a variable with such a name may be a secret: long, and nothing that a person would write as a word, a number, a path or a list. */
 export function isSecretVariable(name: string, value: string): boolean {
   if (!/(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|_PWD|_PAT|_DSN)$/i.test(name)) return false;
-  if (value.length < 8 || /\s/.test(value) || /^(?:[~/.]|[A-Za-z]:\\|[a-z]+:\/\/)/.test(value) || /^[\d.,:]+$/.test(value)) return false;
+  if (value.length < 8 || /\s|^(?:[~/.]|[A-Za-z]:\\|[a-z]+:\/\/)|^[\d.,:]+$/.test(value)) return false;
   if (/PASS|SECRET/i.test(name) && (isMixed(value) || value.length >= 16)) return true;
   if (isMixed(value)) return !isMadeOfWords(value);
-  return value.length >= 20 && /[a-z]/.test(value) && /[A-Z]/.test(value) && (value.match(/[a-z][A-Z]/g)?.length ?? 0) >= 5;
+  return value.length >= 20 && value.split(/[a-z][A-Z]/).length > 5;
 }

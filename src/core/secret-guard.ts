@@ -219,7 +219,7 @@ class Guard implements SecretGuard {
     const [content, data] = this.#recorded(() => [event.content === null ? null : this.text(event.content), this.#data(event.kind, event.data)] as const);
     const added = this.#options.fingerprint && (data === null || isRecord(data)) ? this.#takeUnrecorded() : null;
     if (content === event.content && data === event.data && added === null) return event;
-    return { ...event, content, data: added === null ? data : { ...(data ?? {}), secrets: { ...secretsOf(data), ...added } } };
+    return { ...event, content, data: added === null ? data : { ...(data as object | null), secrets: { ...secretsOf(data), ...added } } };
   }
 
   /** What is masked on its way into an event is counted; what is only shown is not. */
@@ -281,7 +281,8 @@ class Guard implements SecretGuard {
   /** The end of such an output: its first word may be the end of one. */
   #cutStart(part: string): string {
     const word = /^[A-Za-z0-9_+/=.~-]{8,512}/.exec(part)?.[0] ?? '';
-    return /\d/.test(word) && /[A-Za-z]/.test(word) && word.length >= minCutChars ? `«secret:cut»${this.text(part.slice(word.length))}` : this.text(part);
+    const isChance = (/\d/.test(word) && /[A-Za-z]/.test(word)) || word.split(/[a-z][A-Z]/).length > 3;
+    return isChance && word.length >= minCutChars ? `«secret:cut»${this.text(part.slice(word.length))}` : this.text(part);
   }
 
   stream(): StreamMask {

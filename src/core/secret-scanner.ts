@@ -62,8 +62,7 @@ export function createSecretScanner(forms: readonly SecretForm[], literals: read
         at = next;
         last = next - 1;
       }
-      for (at = Math.max(at, text.length - 2); !isWhole && at < text.length; at++) if (pass.mayBegin(lists, at)) return { found: pass.found, openAt: at };
-      return { found: pass.found, openAt: text.length };
+      return { found: pass.found, openAt: isWhole ? text.length : pass.beginning(lists, at) };
     },
   };
 }
@@ -98,13 +97,15 @@ class Pass {
     return at;
   }
 
-  /** Whether the text ends with the beginning of a start. */
-  mayBegin(lists: readonly (readonly Candidate[])[], at: number): boolean {
-    const text = this.#text.slice(at);
-    for (const candidates of lists) {
-      if (candidates.some(({ start, form }) => beginsWith(start, text, form) && (form === null || this.#beginsWord(form, at)))) return true;
+  /** Where the last two characters may be the first of a start; the length of the text where they are not. */
+  beginning(lists: readonly (readonly Candidate[])[], from: number): number {
+    const { length } = this.#text;
+    for (let at = Math.max(from, length - 2); at < length; at++) {
+      const text = this.#text.slice(at);
+      const isOne = ({ start, form }: Candidate): boolean => beginsWith(start, text, form) && (form === null || this.#beginsWord(form, at));
+      if (lists.some((candidates) => candidates.some(isOne))) return at;
     }
-    return false;
+    return length;
   }
 
   #literal({ start }: Candidate, at: number): number {
@@ -118,18 +119,26 @@ class Pass {
 
   #form(start: string, form: SecretForm, at: number): number {
     const text = this.#text;
-    const rest = text.length - at;
-    if (rest < start.length) return !this.#isWhole && beginsWith(start, text.slice(at), form) && this.#beginsWord(form, at) ? -1 : at;
-    if (!hasAt(text, start, at, form) || (this.#refusedTo.get(form.kind) ?? 0) > at || !this.#beginsWord(form, at)) return at;
+    if (text.length - at < start.length) return !this.#isWhole && beginsWith(start, text.slice(at), form) && this.#beginsWord(form, at) ? -1 : at;
+    const isHere = hasAt(text, start, at, form) && (this.#refusedTo.get(form.kind) ?? 0) <= at && this.#beginsWord(form, at);
+    if (!isHere) return at;
     if (form.pem) return this.#privateKey(form, at);
-    if (!this.#isWhole && rest <= maxOpenChars && reaches(form.open(), text, at) === text.length) return -1;
+    return this.#mayGrow(at) && reaches(form.open(), text, at) === text.length ? -1 : this.#whole(form, at);
+  }
+
+  #whole(form: SecretForm, at: number): number {
     const whole = form.whole();
     whole.lastIndex = at;
-    const [all, lead = '', value = ''] = whole.exec(text) ?? [];
+    const [all, lead = '', value = ''] = whole.exec(this.#text) ?? [];
     if (all === undefined) return this.#cut(form, at);
     if (form.accepts(value, lead)) return this.#take(form.kind, at + lead.length, at + lead.length + value.length, false);
     this.#refusedTo.set(form.kind, at + all.length);
     return at;
+  }
+
+  /** Whether more may come that belongs to what begins here. */
+  #mayGrow(at: number): boolean {
+    return !this.#isWhole && this.#text.length - at <= maxOpenChars;
   }
 
   /** A token that was shortened with `…` or the marker of a cut output. */
@@ -143,24 +152,22 @@ class Pass {
   /** From its first line to its last; where that is missing, as far as it looks like one. */
   #privateKey({ kind }: SecretForm, at: number): number {
     const text = this.#text;
-    const head = /-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----/y;
-    head.lastIndex = at;
-    if (!head.test(text)) {
-      const isOpen = !this.#isWhole && text.length - at < 64 && /^-----BEGIN [A-Z0-9 ]*-{0,4}$/.test(text.slice(at));
-      return isOpen ? -1 : at;
-    }
-    if (this.#pemEnd < at && this.#pemEnd !== text.length) {
-      const end = text.indexOf('-----END ', head.lastIndex);
-      this.#pemEnd = end < 0 ? text.length : end;
-    }
-    const tail = /-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----/y;
-    tail.lastIndex = this.#pemEnd;
-    if (this.#pemEnd - at < maxOpenChars && tail.test(text)) return this.#take(kind, at, tail.lastIndex, false);
-    if (!this.#isWhole && text.length - at < maxOpenChars) return -1;
-    const body = /(?:(?:\\[nr]|[\r\n])+[-+ >|\t]{0,4}(?:[A-Za-z0-9+/=]{1,2000}|[A-Za-z-]{2,20}: [^\r\n\\]{0,200}|(?=[\r\n\\]))){0,400}/y;
-    body.lastIndex = head.lastIndex;
-    body.test(text);
-    return body.lastIndex - head.lastIndex >= 24 ? this.#take(kind, at, body.lastIndex, true) : at;
+    const head = reaches(/-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----/y, text, at);
+    if (head < 0) return this.#mayGrow(at) && text.length - at < 64 && /^-----BEGIN [A-Z0-9 ]*-{0,4}$/.test(text.slice(at)) ? -1 : at;
+    const end = this.#nextPemEnd(head);
+    const tail = end - at < maxOpenChars ? reaches(/-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----/y, text, end) : -1;
+    if (tail > 0) return this.#take(kind, at, tail, false);
+    if (this.#mayGrow(at)) return -1;
+    const body = reaches(/(?:(?:\\[nr]|[\r\n])+[-+ >|\t]{0,4}(?:[A-Za-z0-9+/=]{1,2000}|[A-Za-z-]{2,20}: [^\r\n\\]{0,200}|(?=[\r\n\\]))){0,400}/y, text, head);
+    return body - head >= 24 ? this.#take(kind, at, body, true) : at;
+  }
+
+  /** Found once for all keys before it: a text of nothing but first lines is read once as well. */
+  #nextPemEnd(from: number): number {
+    if (this.#pemEnd >= from) return this.#pemEnd;
+    const end = this.#text.indexOf('-----END ', from);
+    this.#pemEnd = end < 0 ? this.#text.length : end;
+    return this.#pemEnd;
   }
 
   #take(kind: string, start: number, end: number, isCut: boolean): number {

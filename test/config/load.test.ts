@@ -16,6 +16,7 @@ test('without any file every default of the contract holds and nothing is writte
     exec: { timeoutS: 120, maxTimeoutS: 600 },
     http: { firstByteTimeoutMs: 60_000, idleTimeoutMs: 90_000, turnTimeoutMs: 900_000, maxRetries: 5, retryBaseMs: 500, maxRetryAfterMs: 60_000, allowInsecure: false },
     fs: { maxBytes: 1_048_576, deny: true },
+    secrets: { mask: true, unmasked: [] },
     ui: { toolOutput: 'full', toolOutputRows: 200, theme: 'auto', wrap: 'words', notify: 'bell', title: true, keys: 'emacs', reasoning: 'line' },
     files: null,
   });

@@ -146,13 +146,25 @@ test('sessions are listed by pages and all of them as JSON, and those that look 
   expect((await agent(at, ['sessions', 'show', '01M8'])).stderr).toContain('at least 20 sessions match');
 });
 
-test('exports mask keys unless told not to, in every format', async () => {
-  const { at, id } = await recorded();
+test('exports mask keys unless told not to, in every format, wherever they stand; values of variables that are named like secrets too', async () => {
+  const tokens = [`ghp_${'aB3'.repeat(12)}`, `AKIA${'A1B2'.repeat(4)}`, `sk-${'a1'.repeat(16)}`, `xoxb-${'123-abc'.repeat(3)}`, `glpat-${'x1-Y'.repeat(5)}`, `sk_live_${'a1B2'.repeat(5)}`, `npm_${'a'.repeat(36)}`];
+  const value = 'eR7-value-of-a-variable';
+  const at = place({ 'key.txt': `x\n${tokens.join('\n')}\n${JSON.stringify({ text: `a\n${tokens.join('"')}` })}\n${value}\n` });
+  const model = script(at, [{ calls: [{ name: 'file_read', arguments: { path: 'key.txt' } }] }, { calls: [{ name: 'bash', arguments: { command: `printf 'x\n%s' ${tokens[0]}` } }] }, { text: 'Done.' }]);
+  await agent(at, ['-p', '--model', model, '--set', 'secrets.mask=false', '--approval', 'never', 'read it']);
+  const [row] = await json(at, ['sessions', 'list']) as readonly { readonly id: string }[];
+  const id = row?.id ?? '';
+  Object.assign(at.env, { AGENT_SECRETS_MASK: 'false', DEPLOY_SECRET: value });
   for (const format of ['md', 'jsonl', 'html']) {
     const { stdout } = await agent(at, ['sessions', 'export', id, '--format', format]);
-    expect([format, stdout.includes(key), stdout.includes('[redacted]')]).toEqual([format, false, true]);
+    expect([format, [...tokens, value].filter((token) => stdout.includes(token)), stdout.includes('[redacted]')]).toEqual([format, [], true]);
   }
-  expect((await agent(at, ['sessions', 'export', id, '--format', 'md', '--no-redact'])).stdout).toContain(key);
+  const { stdout: whole } = await agent(at, ['sessions', 'export', id, '--format', 'md', '--no-redact']);
+  expect([...tokens, value].filter((token) => !whole.includes(token))).toEqual([]);
+  Object.assign(at.env, { AGENT_SECRETS_MASK: 'true' });
+  const { stdout: read } = await agent(at, ['sessions', 'show', id, '--as', 'openai-chat']);
+  expect([...tokens, value].filter((token) => read.includes(token))).toEqual([]);
+  expect(read).toContain('«secret:github_token#1»');
 });
 
 test('replay shows it again without a model, --verify finds drift in a copy, and the script plays it once more', async () => {

@@ -2,12 +2,14 @@ import { withoutRepeats } from '../../agent/repeats.js';
 import { knownEvent, type ChangeData, type Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { SessionRow, Store } from '../../core/store.js';
+import type { SecretGuard } from '../../core/secret-guard.js';
 import type { BoundCall, Registry, ToolContext } from '../../core/tool.js';
 import { exit } from '../cli-error.js';
 import { shownOutput } from './export-entries.js';
 import { columns, printListing } from '../print.js';
 import { oneLine } from './record-opening.js';
 import { changesOf, makeScratch, type Scratch } from './replay-scratch.js';
+import { sessionGuard } from '../secrets.js';
 import type { Setup } from '../setup.js';
 import { openToolbox } from '../open/toolbox.js';
 
@@ -23,9 +25,9 @@ export async function verifyReplay(setup: Setup, store: Store, row: SessionRow, 
   const scratch = await makeScratch(row.cwd, events, store);
   try {
     const { registry } = await openToolbox(setup, repeatable.join(','));
-    const known = new Map<string, string | null>();
+    const again: Again = { registry, known: new Map(), secrets: sessionGuard(setup, events) };
     const checked: Checked[] = [];
-    for (const call of recordedCalls(events)) checked.push(await check(registry, call, scratch, known));
+    for (const call of recordedCalls(events)) checked.push(await check(again, call, scratch));
     report(checked, json);
     return checked.some((call) => call.outcome === 'differs') ? exit.failed : exit.done;
   } finally {
@@ -33,7 +35,10 @@ export async function verifyReplay(setup: Setup, store: Store, row: SessionRow, 
   }
 }
 
-async function check(registry: Registry, call: Recorded, scratch: Scratch, known: Map<string, string | null>): Promise<Checked> {
+/** What the calls that are run again share. Secrets that are read again get the placeholders they have on record. */
+interface Again { readonly registry: Registry; readonly known: Map<string, string | null>; readonly secrets: SecretGuard }
+
+async function check({ registry, known, secrets }: Again, call: Recorded, scratch: Scratch): Promise<Checked> {
   const line = (outcome: Checked['outcome'], note: string): Checked => ({ seq: call.seq, call: call.summary, outcome, note });
   const args = repeatable.includes(call.name) ? scratch.args(call.args) : null;
   if (args === null) {
@@ -42,9 +47,14 @@ async function check(registry: Registry, call: Recorded, scratch: Scratch, known
   }
   const binding = registry.bind({ name: call.name, arguments: args });
   if (!binding.ok) return line(binding.error.code === errorCode(call.output) ? 'same' : 'differs', binding.error.error);
-  const { envelope, files } = await binding.bound.tool.run(binding.bound.args, context(binding.bound, scratch.folder, known));
+  const filled = secrets.restore(binding.bound.args, false);
+  if (!filled.ok) {
+    await scratch.apply(call.changes);
+    return line('skipped', `${filled.marks.join(', ')} is not known`);
+  }
+  const { envelope, files } = await binding.bound.tool.run(filled.value, context(binding.bound, scratch.folder, known));
   for (const file of files ?? []) known.set(file.path, file.sha256);
-  const now = JSON.stringify(envelope).replaceAll(scratch.folder, scratch.root);
+  const now = JSON.stringify(secrets.envelope(envelope)).replaceAll(scratch.folder, scratch.root);
   const then = withoutRepeats(call.output);
   return now === then ? line('same', '') : line('differs', firstDifference(shownOutput(then), shownOutput(now)));
 }
