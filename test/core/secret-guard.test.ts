@@ -88,7 +88,7 @@ test('events keep their shape: envelopes and arguments stay JSON, formatting and
   const one = guard();
   const args = `{ "path" : "a.txt",\n  "content":"x\\n${token}\\u0041","n": 1.0 }`;
   const call: EventDraft = { kind: 'tool_call', content: `w(${token})`, data: { id: 'c', type: 'function', function: { name: 'w', arguments: args }, response_id: 'r' } };
-  const masked = one.event(call) as typeof call;
+  const masked = one.event(call);
   expect(masked).toMatchObject({ content: 'w(«secret:github_token#1»)', data: { secrets: { 'github_token#1': expect.stringMatching(/^[0-9a-f]{64}$/) } } });
   if (masked.kind === 'tool_call') expect(masked.data.function.arguments).toBe(`{ "path" : "a.txt",\n  "content":"x\\n«secret:github_token#1»A","n": 1.0 }`.replace('»A', '\u00bbA'));
   const result = one.event(toolResult({ output: `\n${token}\n"${other}"`, exit_code: 0 }, { diff: `+${token}` }));
