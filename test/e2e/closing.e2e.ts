@@ -29,7 +29,7 @@ function runsOf(at: Place): readonly string[] {
   return [...new Set(alive(at).flatMap(({ environment }) => /\b_AGENT_RUN=(\S+)/.exec(environment)?.[1] ?? []))];
 }
 
-async function noneLeft(at: Place, runs: readonly string[] = [], deadlineMs = 10_000): Promise<readonly string[]> {
+async function noneLeft(at: Place, runs: readonly string[] = [], deadlineMs = 60_000): Promise<readonly string[]> {
   const left = (): readonly Process[] => [...alive(at), ...processes().filter(({ line }) => runs.some((run) => line.includes(run)))];
   for (const until = performance.now() + deadlineMs; performance.now() < until;) {
     if (left().length === 0) return [];

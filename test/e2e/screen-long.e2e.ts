@@ -66,7 +66,7 @@ test('ten resizes between answers of 20,000 tokens: every word once, in order, n
   const other: readonly (readonly [number, number])[] = [[100, 30], [60, 15], [120, 40], [40, 12], [80, 24], [81, 10], [200, 50], [79, 50], [50, 20], [80, 24]];
   const tokens = generateTokens(20_000);
   const parts = Array.from({ length: 11 }, (_, index) => tokens.slice(index * 1_819, (index + 1) * 1_819).join(''));
-  const turns = parts.map((text, index) => ({ text: `${text}\n\`\`\`\n\nover-${index}`, delay_ms: 600, ...(index < 10 ? { calls: [{ name: 'glob', arguments: { pattern: '*' } }] } : {}) }));
+  const turns = parts.map((text, index) => ({ text: `${text}\n\`\`\`\n\nover-${index}`, delay_ms: 600, ...(index < 10 ? { calls: [{ name: 'glob', arguments: { pattern: `*.${index}` } }] } : {}) }));
   const screen = await atPrompt(turns, [80, 24]);
   screen.type('go\r');
   for (const [index, [columns, rows]] of other.entries()) {
