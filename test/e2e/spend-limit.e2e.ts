@@ -35,7 +35,7 @@ test('a limit that a whole answer would pass caps the answer, and nothing else o
 test('an answer that money cuts ends with 5 and keeps its text; what was spent counts after a resume', async () => {
   const { server, run } = await scene([{ text: 'half of it', finish: 'length' }]);
   const { code, stdout, stderr } = await run(['-m', 'openai/dear', '--max-cost', '2', '--output-format', 'stream-json', 'hi']);
-  expect([code, stderr]).toEqual([5, '']);
+  expect([code, stderr]).toEqual([5, 'agent: The answer was cut at the spend limit of $2.00: $0.02 is spent.\nRaise it with --max-cost, or with /budget in the REPL.\n']);
   expect(lines(stdout).at(-1)).toMatchObject({ type: 'result', status: 'limit_reached', text: 'half of it', error: { code: 'max_cost', message: 'The answer was cut at the spend limit of $2.00: $0.02 is spent.' } });
   expect(limits(server)[0]).toBeGreaterThan(256);
   const again = await run(['-c', '--max-cost', '0.03', 'more']);
