@@ -31,7 +31,7 @@ export const obeyedInProjects: readonly Obeyed[] = [
  *  repository itself. Not `HEAD`, `index`, `refs`, `logs` and `objects`, which every commit writes and which run nothing. */
 export const obeyedInRepositories: readonly Obeyed[] = [
   ...obeyed('config', 'config.worktree', 'hooks/', 'commondir', 'gitdir', 'info/attributes', 'info/grafts'),
-  ...obeyed('objects/info/alternates', 'objects/info/http-alternates'),
+  ...obeyed('objects/info/alternates', 'objects/info/http-alternates', 'remotes/', 'branches/'),
   // A rebase or a pick that stops leaves what is still to be done, and lines that run commands are part of that.
   ...written('rebase-merge/git-rebase-todo', 'sequencer/todo'),
 ];

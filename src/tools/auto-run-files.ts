@@ -1,7 +1,9 @@
 import { lstatSync, readdirSync, type Dirent, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
+import { parseSettings } from '../core/git-settings.js';
 import { obeyedInProjects, obeyedInRepositories } from '../core/obeyed-files.js';
+import { readBoundedText } from '../disk/bounded-file.js';
 import { createFolderScan } from './folder-scan.js';
 
 const maxEntries = 1000;
@@ -66,8 +68,20 @@ const placesInRepository = obeyedInRepositories.map(({ path, everyday }) => ({
 export function placesOfRepository({ path, kind }: RepositoryPlace): readonly ObeyedPlace[] {
   if (kind === 'elsewhere') return [{ path, everyday: false }];
   const workTrees = namesIn(join(path, 'worktrees')).map((name) => join(path, 'worktrees', name));
-  return [path, ...workTrees, ...submodules(path)].flatMap((folder) =>
+  const own = [path, ...workTrees, ...submodules(path)].flatMap((folder) =>
     placesInRepository.map(({ path: name, everyday }) => ({ path: join(folder, name), everyday })));
+  return [...own, ...namedPlaces(path, kind === 'inside' ? dirname(path) : path)];
+}
+
+/** What the settings of a repository lead to within its work tree: a folder of hooks, more settings. */
+function namedPlaces(repository: string, workTree: string): readonly ObeyedPlace[] {
+  const source = readBoundedText(join(repository, 'config'), { maxBytes: 1_048_576, longer: 'refuse', links: 'follow' });
+  const named = (parseSettings(source ?? '') ?? []).flatMap(({ key, value }) => {
+    if (value === null || value === '') return [];
+    if (key === 'core.hookspath') return [resolve(workTree, value)];
+    return /^include(?:if\.[^]*)?\.path$/.test(key) ? [resolve(repository, value)] : [];
+  });
+  return named.filter((path) => path.startsWith(`${workTree}/`)).map((path) => ({ path, everyday: false }));
 }
 
 /** One is enough: what a command could not take away must stay guarded when it took away the rest. */

@@ -3,9 +3,10 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync,
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { parseSettings } from '../../src/core/git-settings.js';
 import { createPathFacts } from '../../src/cli/open/path-facts.js';
 import { createPolicy } from '../../src/policy/policy.js';
-import { linkedRepositories, parseSettings } from '../../src/policy/shell/plain-git.js';
+import { linkedRepositories } from '../../src/policy/shell/plain-git.js';
 import { toolCall } from './calls.js';
 import { defaultDeny } from './judging.js';
 

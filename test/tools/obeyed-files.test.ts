@@ -65,6 +65,17 @@ test('a folder that is a repository itself is named with what git obeys in it, a
   expect(createGuardScan({ workspace: itself, isSecret: () => false })().fixed).toEqual([join(itself, 'config')]);
 });
 
+test('what the settings of a repository lead to is kept and named as they are', () => {
+  const settings = '[core] hooksPath = tools/hooks\n[include] path = ../settings\n[includeIf "gitdir:~/x"] path = ../../outside\n';
+  const workspace = tree({ ...repository, '.git/config': settings, 'tools/hooks/pre-push': '', 'tools/other': '', settings: '' });
+  const scan = createGuardScan({ workspace, isSecret: () => false });
+  const changed = createAutoRunWatch()(workspace);
+  for (const name of ['tools/hooks/pre-commit', 'tools/other', 'settings']) make(join(workspace, name));
+  expect({ fixed: scan().fixed.map((path) => path.slice(workspace.length + 1)).toSorted(), named: changed() }).toEqual({
+    fixed: ['.git/config', 'settings', 'tools/hooks'], named: ['settings', 'tools/hooks/pre-commit'],
+  });
+});
+
 test('what git writes with every commit is neither kept nor named', () => {
   const workspace = tree(repository);
   const changed = createAutoRunWatch()(workspace);
