@@ -29,7 +29,8 @@ function tar(call: Invocation): readonly Finding[] {
   if (deadly !== undefined) return danger(call, `${deadly} runs another program or leaves the folder`);
   if (valuesOf(options, '-f', '--file').some(({ text }) => text.includes(':') && !has(options, '--force-local'))) return danger(call, 'reaches another machine');
   if (call.args.some((arg) => arg.dynamic || arg.glob && /^\*$/.test(arg.text))) return [...change(call, 'takes words that are known only when it runs')];
-  const noted = [...valuesOf(options, '-g', '--index-file', '--volno-file'), ...snapshots(call)].flatMap((arg) => writeTo(arg, call));
+  const notes = [...valuesOf(options, '-g', '--index-file', '--volno-file'), ...snapshots(call)];
+  const noted = notes.flatMap((arg) => writeTo(arg, call));
   if (noted.length > 0) return [...noted, ...change(call, 'writes down what it sees')];
   if (has(options, '-t', '--list') && !has(options, '-x', '-c', '-r', '-u', '--extract', '--create', '--delete')) return [];
   const { home } = call.scan.context;

@@ -33,8 +33,8 @@ export function filledFindings(arg: Arg, scan: Scan): readonly Finding[] {
   });
 }
 
-/** Setting the variable `target`, with or without an index behind it; also used for `env NAME=value` and `export`. `given` is null
- *  where the value is known only when it runs. */
+/** Setting the variable `target`, with or without an index behind it; also used for `env NAME=value` and `export`.
+ *  `given` is null where the value is known only when it runs. */
 export function setFindings(target: string, given: string | null, scan: Scan): readonly Finding[] {
   const name = target.replace(/(?:\[.*)?\+?$/s, '');
   const value = given ?? '';

@@ -1,4 +1,4 @@
-import type { ArithmeticExpression, Assignment, ParameterExpansionPart, TestExpression, Word, WordPart } from 'unbash';
+import type { ArithmeticExpression, Assignment, LiteralPart, ParameterExpansionPart, TestExpression, Word, WordPart } from 'unbash';
 import { setFindings } from './shell-environment.js';
 import { quoted, unanalysable } from './shell-findings.js';
 import type { Finding, Scan } from './shell-types.js';
@@ -46,7 +46,8 @@ function isListOfKeys(index: Word | undefined): boolean {
   return index?.text === '@' || index?.text === '*';
 }
 
-/** True for an index that arithmetic reads as a number, or that can only be a key: it holds no name that the script assigns. */
+/** True for an index that arithmetic reads as a number, or that can only be a key: it holds no name that the script
+ *  assigns. */
 function plainIndex(index: Word, scan: Scan): boolean {
   return isListOfKeys(index) || numericWord(index, scan) || plainKey(index.text, scan);
 }
@@ -78,7 +79,8 @@ export function numericWord(word: Word, scan: Scan): boolean {
 /** Beside other parts a name is only the beginning or the end of one: `a$i` may be any variable. */
 function numericParts(parts: readonly WordPart[], scan: Scan): boolean {
   const alone = parts.length === 1;
-  return parts.every((part) => (part.type === 'Literal' && !alone ? numeric.test(part.value.trim()) : numericPart(part, scan)));
+  const isPartOfName = (part: WordPart): part is LiteralPart => part.type === 'Literal' && !alone;
+  return parts.every((part) => (isPartOfName(part) ? numeric.test(part.value.trim()) : numericPart(part, scan)));
 }
 
 function numericPart(part: WordPart, scan: Scan): boolean {
@@ -114,7 +116,8 @@ export function arithmeticFindings(expression: ArithmeticExpression | undefined,
 /** The variables that arithmetic assigns. */
 function assignedIn(node: ArithmeticExpression): readonly string[] {
   switch (node.type) {
-    case 'ArithmeticBinary': return [...target(node.operator, node.left), ...assignedIn(node.left), ...assignedIn(node.right)];
+    case 'ArithmeticBinary':
+      return [...target(node.operator, node.left), ...assignedIn(node.left), ...assignedIn(node.right)];
     case 'ArithmeticUnary': return [...target(node.operator, node.operand), ...assignedIn(node.operand)];
     case 'ArithmeticTernary': return [node.test, node.consequent, node.alternate].flatMap(assignedIn);
     case 'ArithmeticGroup': return assignedIn(node.expression);
@@ -125,7 +128,8 @@ function assignedIn(node: ArithmeticExpression): readonly string[] {
 }
 
 function target(operator: string, node: ArithmeticExpression): readonly string[] {
-  return /^(?:[-+*/%&|^]|<<|>>)?=$|^\+\+$|^--$/.test(operator) && node.type === 'ArithmeticWord' ? [node.value.trim()] : [];
+  const assigns = /^(?:[-+*/%&|^]|<<|>>)?=$|^\+\+$|^--$/.test(operator);
+  return assigns && node.type === 'ArithmeticWord' ? [node.value.trim()] : [];
 }
 
 /** A text that `let` evaluates: operators, numbers and variables that the script itself fills with numbers. */
@@ -133,7 +137,8 @@ export function letFindings(text: string, scan: Scan): readonly Finding[] {
   const read = [...text.replace(/[A-Za-z_]\w*\s*=(?!=)/g, ' ').matchAll(/[A-Za-z_]\w*/g)];
   const numbers = read.every(([name]) => scan.variables.get(name)?.numeric === true);
   const plain = /^[\w\s+*/%()<>=!&|^~?:,-]+$/.test(text) && numbers;
-  return plain ? letTargets(text).flatMap((name) => setFindings(name, '0', scan)) : unanalysable('let evaluates what it is given');
+  if (!plain) return unanalysable('let evaluates what it is given');
+  return letTargets(text).flatMap((name) => setFindings(name, '0', scan));
 }
 
 /** The variables that a text for `let` assigns. */

@@ -94,9 +94,11 @@ function findFilters(words: readonly string[]): readonly Filter[] {
 function fdFilters(words: readonly string[]): readonly Filter[] {
   const own = words.slice(0, words.findIndex((text) => /^(?:-[a-zA-Z]*[xX]|--exec.*)$/.test(text)) >>> 0);
   const { flags, operands } = parseOptions(own.map((text) => literalArg(text)), fdTakes);
-  const extensions = flags.flatMap(({ name, value }) => (/^(?:-e|--extension)$/.test(name) && value ? [`*.${value.text}`] : []));
+  const named = flags.filter(({ name }) => name === '-e' || name === '--extension');
+  const extensions = named.flatMap(({ value }) => (value ? [`*.${value.text}`] : []));
   const kind = flags.some(({ name }) => name === '-g' || name === '--glob') ? 'glob' : 'regex';
-  return [...extensions.map((text): Filter => ({ text, kind: 'glob' })), ...operands.slice(0, 1).map(({ text }): Filter => ({ text, kind }))];
+  const patterns = operands.slice(0, 1).map(({ text }): Filter => ({ text, kind }));
+  return [...extensions.map((text): Filter => ({ text, kind: 'glob' })), ...patterns];
 }
 
 const fdTakes = '-e -E -t -d -S -c -j --extension --exclude --type --max-depth --min-depth --exact-depth --size --changed-within --changed-before '

@@ -15,7 +15,9 @@ function forge(call: Invocation): readonly Finding[] {
 }
 
 function question(words: readonly string[], call: Invocation): readonly Finding[] {
-  const programs = words.flatMap((text, index) => (/^(?:-q|--jq)$/.test(words[index - 1] ?? '') ? [text] : (/^(?:-q|--jq=)(.+)$/s.exec(text)?.[1] ?? [])));
+  const isValue = (index: number): boolean => /^(?:-q|--jq)$/.test(words[index - 1] ?? '');
+  const attached = (text: string): string | undefined => /^(?:-q|--jq=)(.+)$/s.exec(text)?.[1];
+  const programs = words.flatMap((text, index) => (isValue(index) ? [text] : (attached(text) ?? [])));
   const environment = programs.some((text) => /\$ENV\b|(?<!\.)\benv\b/.test(text.replace(/"(?:[^"\\]|\\[^(])*"/g, '')));
   if (environment) return danger(call, 'reads the environment, which holds keys');
   if (words.some((text) => /^--(?:web|watch)$/.test(text) || (text === '-w' && words[0] !== 'run')) || words[1] === 'watch') return change(call, 'opens a program or runs until it is stopped');

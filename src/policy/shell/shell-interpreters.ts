@@ -26,7 +26,8 @@ const interpreters: Readonly<Record<string, Interpreter>> = {
   'sash rc es mrsh yash posh oil osh ysh bosh xonsh nu fish elvish csh tcsh': { inline: /^-[a-z]*[cC]|^--(?:init-)?commands?/, takes: '', shell: true },
 };
 
-/** Shells whose text is read as bash. What others make of the same words (qualifiers of zsh, tests of dash) is not known. */
+/** Shells whose text is read as bash. What others make of the same words (qualifiers of zsh, tests of dash) is not
+ *  known. */
 const likeBash: ReadonlySet<string> = new Set(['sh', 'bash', 'rbash']);
 const shells = [...likeBash, 'dash', 'zsh', 'ksh', 'mksh', 'ash'];
 
@@ -72,7 +73,8 @@ interface Module { readonly name: string; readonly args: readonly Arg[]; readonl
 function moduleOf(args: readonly Arg[]): Module | null {
   const at = args.findIndex(({ text }) => /^-[bBdEhiIOPqsSuvVx]*m/.test(text));
   const before = args.slice(0, Math.max(0, at));
-  const operand = before.some(({ text }, index) => !text.startsWith('-') && !/^-[WX]$/.test(before[index - 1]?.text ?? ''));
+  const isValue = (index: number): boolean => /^-[WX]$/.test(before[index - 1]?.text ?? '');
+  const operand = before.some(({ text }, index) => !text.startsWith('-') && !isValue(index));
   if (at < 0 || operand) return null;
   const attached = args[at]?.text.replace(/^-\w*?m/, '') ?? '';
   const isolated = args.slice(0, at + 1).some(({ text }) => /^-[bBdEiIOPqsSuvx]*[IP]/.test(text));
@@ -179,7 +181,8 @@ function inlineShell(args: readonly Arg[], at: number, call: Invocation): readon
 
 /** The text is followed as far as bash would, for what it names, but never believed. */
 function otherShell(texts: readonly string[], call: Invocation): readonly Finding[] {
-  return [...texts.flatMap((text) => call.script(text, { next: null })), ...danger(call, 'runs a text of another shell')];
+  const named = texts.flatMap((text) => call.script(text, { next: null }));
+  return [...named, ...danger(call, 'runs a text of another shell')];
 }
 
 function deno(call: Invocation): readonly Finding[] {
@@ -209,7 +212,8 @@ function fetchesRecipes(call: Invocation): boolean {
   const names = recipeOptions[call.name] ?? '';
   return valuesOf(parseOptions(call.args, names), ...names.split(' ')).some((arg) => {
     if (arg.dynamic) return arg.substitution !== 'names';
-    return arg.text === '-' || !arg.values.every((value) => pathsOf(value, call.scan).every((path) => isInside(path, workspace)));
+    const paths = arg.values.flatMap((value) => pathsOf(value, call.scan));
+    return arg.text === '-' || !paths.every((path) => isInside(path, workspace));
   });
 }
 

@@ -82,9 +82,11 @@ async function linkedFindings(analysis: ShellAnalysis, rules: ShellRules): Promi
   return found;
 }
 
-/** One denied or asked-about command is enough; to allow a line, every command that is more than a reader must be allowed, nothing beside
- *  the commands may count, and all of it must run where it starts, in the workspace. */
-function ruling(analysis: ShellAnalysis, linked: readonly Finding[], tool: string, inside: boolean, rules: ShellRules): Judgement['ruling'] {
+/** One denied or asked-about command is enough; to allow a line, every command that is more than a reader must be
+ *  allowed, nothing beside the commands may count, and all of it must run where it starts, in the workspace. */
+function ruling(
+  analysis: ShellAnalysis, linked: readonly Finding[], tool: string, inside: boolean, rules: ShellRules,
+): Judgement['ruling'] {
   const paths = [...analysis.writes, ...analysis.reads, ...analysis.targets];
   const subjects = [{ tool, paths }, ...analysis.commands.map(({ argv, words }) => ({ tool, argv, words, paths }))];
   if (subjects.some((subject) => rules.deny(subject) !== null)) return 'deny';

@@ -26,7 +26,8 @@ function lerna(call: Invocation): readonly Finding[] {
   const rest = after(call, verb);
   const dashes = rest.findIndex(({ text }) => text === '--');
   const command = rest.slice(dashes < 0 ? rest.findIndex(({ text }) => !text.startsWith('-')) >>> 0 : dashes + 1);
-  const inner = verb === 'exec' ? call.argv(command) : verb === 'run' ? scriptFindings(command[0]?.text ?? '', call) : [];
+  const told = verb === 'run' ? scriptFindings(command[0]?.text ?? '', call) : [];
+  const inner = verb === 'exec' ? call.argv(command) : told;
   return [...inner, ...change(call, 'runs project code')];
 }
 

@@ -13,7 +13,8 @@ export function asks(call: Invocation, args: readonly Arg[] = call.args): readon
 export function asksTool(call: Invocation, family = familyOf(call.name)): readonly Finding[] {
   const { scan } = call;
   scan.relies.add(family);
-  return scan.lostCwd || scan.context.steered.has(family) ? change(call, 'obeys files of the folder, which may name a program') : asks(call);
+  const steered = scan.lostCwd || scan.context.steered.has(family);
+  return steered ? change(call, 'obeys files of the folder, which may name a program') : asks(call);
 }
 
 /** The texts of the words, joined for patterns. */

@@ -59,7 +59,8 @@ const choosing: Readonly<Record<string, { readonly names: readonly string[]; rea
 function secretFilter(call: Invocation, options: Options): string | null {
   const chooses = choosing[call.name];
   if (!chooses || has(options, '--files')) return null;
-  const filters = valuesOf(options, ...chooses.names).flatMap(({ values }) => values).filter((text) => !text.startsWith('!'));
+  const given = valuesOf(options, ...chooses.names).flatMap(({ values }) => values);
+  const filters = given.filter((text) => !text.startsWith('!'));
   return filters.find((text) => call.scan.context.secrets.singlesOut(text, chooses.kind)) ?? null;
 }
 

@@ -35,7 +35,8 @@ const harmlessDots = new Set('tables schema indexes indices databases fullschema
 const readsFiles = /^(?:sqlite|duckdb|clickhouse|litecli)/;
 
 function reachingDot(call: Invocation): boolean {
-  const lines = call.args.filter(({ text }) => !text.startsWith('-')).flatMap(({ values }) => values).flatMap((text) => text.split('\n'));
+  const words = call.args.filter(({ text }) => !text.startsWith('-'));
+  const lines = words.flatMap(({ values }) => values).flatMap((text) => text.split('\n'));
   const given = lines.flatMap((line) => /^\s*\.([a-z]+)(?=\s|$)/.exec(line)?.[1] ?? []);
   const fed = [...call.place.input.matchAll(/(?:^|[\s;'"])\.([a-z]+)(?=\s|$)/g)].map((match) => match[1] ?? '');
   return [...given, ...fed].some((word) => !harmlessDots.has(word) && reaching.some((name) => name.startsWith(word)));
@@ -46,7 +47,8 @@ function fileOfStatement(call: Invocation, text: string): readonly Finding[] {
   if (reachingDot(call)) return danger(call, 'runs a command or writes a file from the database program');
   const loads = call.name.startsWith('duckdb') && /\b(?:install|load|getenv|import|export)\b/i.test(text);
   if (loads || /\bexecutable\s*\(/.test(text)) return danger(call, 'loads or runs a program, or reads the environment');
-  const named = [...text.matchAll(/'([^'\n]+)'/g)].flatMap(([, name = '']) => secretIn(literalArg(name), call.scan) ?? []);
+  const strings = [...text.matchAll(/'([^'\n]+)'/g)];
+  const named = strings.flatMap(([, name = '']) => secretIn(literalArg(name), call.scan) ?? []);
   return named[0] === undefined ? [] : danger(call, `names the secret file ${named[0]}`, named);
 }
 

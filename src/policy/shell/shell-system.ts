@@ -55,10 +55,12 @@ const graphicsQuestions = new RegExp(`^(?:${[
 /** nvidia-smi: whatever is no known question sets something of the card. */
 function graphics(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
-  const noted = valuesOf(parseOptions(call.args, '-f --filename'), '-f', '--filename').flatMap((arg) => writeTo(arg, call));
+  const files = valuesOf(parseOptions(call.args, '-f --filename'), '-f', '--filename');
+  const noted = files.flatMap((arg) => writeTo(arg, call));
   if (noted.length > 0) return [...noted, ...change(call, 'writes a file')];
   if (words.some((text) => /^-l(?:ms)?$|^--loop/.test(text)) || /^[dp]mon$/.test(words[0] ?? '')) return waits(call);
-  return graphicsQuestions.test(words.join(' ')) ? asks(call) : danger(call, 'changes the settings of the graphics card');
+  const known = graphicsQuestions.test(words.join(' '));
+  return known ? asks(call) : danger(call, 'changes the settings of the graphics card');
 }
 
 function waits(call: Invocation): readonly Finding[] {
@@ -91,7 +93,8 @@ function lists(questions: RegExp, otherwise: string): Handler {
 }
 
 function rustup(call: Invocation): readonly Finding[] {
-  const asked = lists(/^(?:show|which|--version|-V|toolchain list|target list|component list|check)$/, 'installs or switches programs')(call);
+  const questions = /^(?:show|which|--version|-V|toolchain list|target list|component list|check)$/;
+  const asked = lists(questions, 'installs or switches programs')(call);
   return asked.length > 0 ? asked : asksTool(call);
 }
 

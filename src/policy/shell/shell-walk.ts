@@ -39,7 +39,9 @@ export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
     case 'HereString': report(scan, hereFindings(node.target?.parts ?? [], scan)); break;
     case 'HereDoc': report(scan, hereFindings(node.body.parts ?? [], scan)); break;
     case 'TestCommand': report(scan, [...bashOnly('`[[`', place), ...testFindings(node.expression, scan)]); break;
-    case 'ArithmeticCommand': report(scan, [...bashOnly('`((`', place), ...arithmeticFindings(node.expression, node.body, scan)]); break;
+    case 'ArithmeticCommand':
+      report(scan, [...bashOnly('`((`', place), ...arithmeticFindings(node.expression, node.body, scan)]);
+      break;
     case 'AnsiCQuoted': report(scan, bashOnly("`$'`", place)); return;
     case 'ArithmeticExpansion': report(scan, arithmeticFindings(node.expression, node.text, scan)); break;
     case 'ParameterExpansion': report(scan, expansionFindings(node, scan)); break;
@@ -190,10 +192,12 @@ function walkCommand(node: Command, scan: Scan, place: Place): void {
   if (fetchers.test(`${place.input} ${node.name.value}`)) for (const redirect of node.redirects) keepFetched(redirect, scan);
 }
 
-/** `{a[$(x)]}<file`: a word right before a redirect names the variable for its descriptor, and an index in it is evaluated. */
+/** `{a[$(x)]}<file`: a word right before a redirect names the variable for its descriptor, and an index in it is
+ *  evaluated. */
 function descriptorFindings(node: Command): readonly Finding[] {
   const words = [node.name, ...node.args].filter((word) => word?.type === 'Word');
-  const found = words.find((word) => /^\{.*\[.*\}$/s.test(word.text) && node.redirects.some(({ pos }) => pos === word.end));
+  const indexed = words.filter(({ text }) => /^\{.*\[.*\}$/s.test(text));
+  const found = indexed.find(({ end }) => node.redirects.some(({ pos }) => pos === end));
   return found ? unanalysable(`the index in ${quoted(found.text)} is evaluated`) : [];
 }
 

@@ -57,7 +57,8 @@ function inside(args: readonly Arg[], wrapper: Wrapper): readonly Arg[] {
 /** Whether an option is followed by its value: by its name, by a beginning of it, or as the last letter of a cluster. */
 function takesNext(text: string, takes: ReadonlySet<string>): boolean {
   if (takes.has(text)) return true;
-  if (text.startsWith('--')) return text.length > 2 && !text.includes('=') && [...takes].some((name) => name.startsWith(text));
+  const begins = (name: string): boolean => name.startsWith(text);
+  if (text.startsWith('--')) return text.length > 2 && !text.includes('=') && [...takes].some(begins);
   const at = [...text].findIndex((letter, index) => index > 0 && takes.has(`-${letter}`));
   return at > 0 && at === text.length - 1;
 }
