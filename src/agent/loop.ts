@@ -143,6 +143,7 @@ function withLimit(d: TurnDeps, done: Dispatched, count: Count): Dispatched {
 
 async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promise<void> {
   const { outcome: { envelope, summary: content, files, diff }, kept } = done;
+  d.log({ at: 'call', message: 'a call ended', detail: true, tool: call.function.name, ms: done.durationMs, ...(isError(envelope) ? { err: envelope.code } : { ok: true }) });
   await d.append({ kind: 'tool_result', content, data: {
     tool_call_id: call.id, name: call.function.name, output: envelopeText(envelope), success: !isError(envelope), duration_ms: done.durationMs,
     ...(files && files.length > 0 ? { files } : {}), ...(diff ? { diff } : {}), ...(kept && kept.changes.length > 0 ? { changes: kept.changes } : {}),

@@ -6,7 +6,8 @@ import type { Log } from '../core/log.js';
 /** Appends JSON lines to the log file (0600, its folder 0700), made with its first entry. A log that cannot be written never stops the program; without a path nothing is kept. */
 export function createLogFile(path: string | null, mask: (text: string) => string, mirror: ((line: string) => void) | null): Log {
   let ready = false;
-  return (entry) => {
+  return ({ detail, ...entry }) => {
+    if (detail && mirror === null) return;
     const line = mask(JSON.stringify({ time: new Date().toISOString(), ...entry }));
     mirror?.(line);
     if (path === null) return;

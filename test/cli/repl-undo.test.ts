@@ -106,3 +106,15 @@ test('/compact --dry-run shows what would stand there and asks nobody; /compact 
   await command(rig, 'uncompact').run('', back.context);
   expect(back.said.at(-1)).toBe('info: There is no compaction to take back.');
 });
+
+test('/rewind to a note of the program goes to right after it, and offers none to be changed and sent again', async () => {
+  const rig = await undoRig();
+  await rig.session.append({ kind: 'user', content: 'first of my own', data: null });
+  const note = await rig.session.append({ kind: 'user', content: '[Note: today is another day]', data: { note: true } });
+  await rig.session.append({ kind: 'user', content: 'second of my own', data: null });
+  const shown = screen(rig);
+  await command(rig, 'rewind').run('', shown.context);
+  expect(shown.offered).toEqual([['second of my own', 'first of my own']]);
+  await command(rig, 'rewind').run(String(note.seq), shown.context);
+  expect([shown.drafts, own(rig)]).toEqual([[], ['first of my own', '[Note: today is another day]']]);
+});

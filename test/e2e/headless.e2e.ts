@@ -320,3 +320,12 @@ test('where the tools of a session change, stderr says that the cache is lost', 
     expect({ format, code, stderr }).toEqual({ format, code: 0, stderr: expect.stringContaining('cache of this conversation is lost') });
   }
 });
+
+test('--debug logs a line per call with tool, time and how it ended; without it there is none', async () => {
+  const at = place({ 'a.txt': 'x\n' });
+  const model = script(at, [{ calls: [call('file_read', { path: 'a.txt' }), call('file_read', { path: 'none' })] }, { text: 'Seen.' }]);
+  const { stderr } = await agent(at, ['-p', '-m', model, '--debug', 'go']);
+  const logged = stderr.split('\n').filter((line) => line.includes('"at":"call"')).map((line) => JSON.parse(line) as Record<string, unknown>);
+  expect(logged).toMatchObject([{ tool: 'file_read', ms: expect.any(Number), ok: true }, { tool: 'file_read', ms: expect.any(Number), err: 'not_found' }]);
+  expect((await agent(at, ['-p', '-m', model, 'go'])).stderr).toBe('');
+});

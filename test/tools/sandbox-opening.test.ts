@@ -1,11 +1,11 @@
-import { chmodSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, readdirSync, symlinkSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createProcessRunner } from '../../src/tools/process.js';
 import { createConfine } from '../../src/tools/sandbox/sandbox-driver.js';
 import { sandboxEnvironment } from '../../src/tools/sandbox/sandbox-environment.js';
 import { explainFailure, missingSystem } from '../../src/tools/sandbox/sandbox-failure.js';
-import { openSandbox } from '../../src/tools/sandbox/sandbox-opening.js';
+import { findProgram, openSandbox } from '../../src/tools/sandbox/sandbox-opening.js';
 import { bubblewrapWorks } from './sandbox-child.js';
 import { call, context, registry, tree } from './workbench.js';
 
@@ -20,6 +20,16 @@ function shim(script: string): string {
 
 test.runIf(process.platform === 'linux')('without bubblewrap the fix is to install it', async () => {
   expect(await openSandbox({ ...request(tree()), program: null })).toMatchObject({ ok: false, problem: 'the sandbox needs bubblewrap, and bwrap is not installed', fix: expect.stringMatching(/^Install it: .* bubblewrap$/) });
+});
+
+test('a bubblewrap that the workspace brings along is none, also through a link', () => {
+  const workspace = tree({ 'bin/bwrap': '#!/bin/sh\nexit 0\n' });
+  chmodSync(join(workspace, 'bin/bwrap'), 0o755);
+  const elsewhere = tree();
+  symlinkSync(join(workspace, 'bin/bwrap'), join(elsewhere, 'bwrap'));
+  const own = shim('exit 0');
+  expect(findProgram(`${join(workspace, 'bin')}:${elsewhere}`, workspace, [])).toBe(null);
+  expect(findProgram(`${join(workspace, 'bin')}:${elsewhere}:${dirname(own)}`, workspace, [])).toBe(own);
 });
 
 test.runIf(process.platform === 'linux').each([

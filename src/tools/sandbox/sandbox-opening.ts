@@ -68,8 +68,8 @@ function isRoot(): boolean {
 }
 
 /** /usr/bin first: AppArmor's profiles cover that path alone. Never one that the workspace brings along. */
-function findProgram(path: string, workspace: string): string | null {
-  const folders = ['/usr/bin', '/bin', '/usr/local/bin', ...path.split(delimiter).filter((folder) => isAbsolute(folder))];
+export function findProgram(path: string, workspace: string, first: readonly string[] = ['/usr/bin', '/bin', '/usr/local/bin']): string | null {
+  const folders = [...first, ...path.split(delimiter).filter((folder) => isAbsolute(folder))];
   return folders.map((folder) => join(folder, 'bwrap')).find((file) => isProgram(file) && !isWithin(resolved(file), workspace)) ?? null;
 }
 
