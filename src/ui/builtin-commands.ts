@@ -23,7 +23,7 @@ function builtinCommands(all: () => readonly Command[], { themes, reasoningOf }:
     },
     copyCommand,
     themeCommand(themes),
-    { name: 'exit', aliases: ['quit', 'q'], description: 'leave', run: async (_argument, context) => { context.exit(); } },
+    { name: 'exit', aliases: ['quit', 'q'], description: 'leave', leaves: true, run: async (_argument, context) => { context.exit(); } },
   ];
 }
 
@@ -35,13 +35,15 @@ export function withBuiltins(options: Needed): readonly Command[] {
 }
 
 function helpText(commands: readonly Command[]): string {
-  const rows = commands.map((command) => `- \`/${command.name}${command.argument === undefined ? '' : ` ${command.argument}`}\` ${command.description}`);
+  const cell = (text: string): string => text.replaceAll('|', '\\|');
+  const rows = commands.map(({ name, argument, description }) => `| ${cell(`/${name}${argument === undefined ? '' : ` ${argument}`}`)} | ${cell(description)} |`);
   return [
-    '## Commands', '', ...rows, '', '## Keys', '',
+    '| Command | |', '| --- | --- |', ...rows, '', '## Keys', '',
     '- Enter sends; while a turn runs it goes to the model with the next results. Alt-Enter waits for the end of the turn. Up on an empty line takes the queue back.',
     '- Shift-Enter, Ctrl-J or `\\` Enter: a new line. Ctrl-R searches what was typed before. `@` completes paths.',
     '- Esc or Ctrl-C interrupts; Ctrl-C twice, or Ctrl-D on an empty line, leaves.',
     '- `!command` runs a command and shows it to the model, `!!command` only to you.',
     '- Ctrl-O shows the last result or reasoning in full, `/show N` any event. Ctrl-G opens your editor.',
+    '- Ctrl-X prints results whole or only the rows that tell most, from then on.',
   ].join('\n');
 }

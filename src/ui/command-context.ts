@@ -24,7 +24,7 @@ export function commandContext(repl: ReplHandle, { display, dialogs, input, sess
     printMarkdown: (text) => { display.printMarkdown(text); onPrinted(); },
     notice: (level, message) => { repl.notice(level, message); },
     pick: (options) => dialogs.pick(options, calledAt),
-    page: (title, text) => dialogs.page(title, text, calledAt),
+    page: (title, text, options) => dialogs.page(title, text, calledAt, options),
     copy: (text) => { display.copy(text); return true; },
     setTheme: (theme) => { display.setTheme(theme); repl.refresh(); return colored; },
     setDraft: (text) => { input.setText(text); repl.refresh(); },

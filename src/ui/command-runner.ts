@@ -2,7 +2,7 @@ import { findCommand, nearestCommand, type Command, type CommandContext } from '
 
 /** Runs what begins with a slash. False where `text` is no command and goes to the model. A path such as `/etc/hosts is …` is none. */
 export function runCommand(text: string, commands: readonly Command[], context: CommandContext): boolean {
-  const match = /^\/([A-Za-z][\w-]*)(?:\s+([\s\S]*))?$/.exec(text.trim());
+  const match = text.trim() === '?' ? ['/help', 'help'] as const : /^\/([A-Za-z][\w-]*)(?:\s+([\s\S]*))?$/.exec(text.trim());
   if (!match) return false;
   const name = match[1] ?? '';
   const command = findCommand(commands, name);

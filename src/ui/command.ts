@@ -10,11 +10,15 @@ export interface Command {
   readonly aliases?: readonly string[];
   /** One line, for `/help` and the completion menu. */
   readonly description: string;
+  /** It ends the program, so it is no suggestion for a name that was mistyped. */
+  readonly leaves?: true;
   /** What may follow the name, e.g. `[model]`. */
   readonly argument?: string;
   /** May run while a turn does. A rejection is shown as an error; it does not end the program. */
   run(argument: string, context: CommandContext): Promise<void>;
 }
+
+export interface PageOptions { readonly prose?: boolean }
 
 /** What a command may do with the screen. All texts are sanitised on the way. */
 export interface CommandContext {
@@ -25,8 +29,8 @@ export interface CommandContext {
   notice(level: 'info' | 'warn' | 'error', message: string): void;
   /** The value of the chosen item, or null. The item of `current` is selected at first. */
   pick<T>(options: Picking<T>): Promise<T | null>;
-  /** A long text to scroll through; it does not go to the scrollback. */
-  page(title: string, text: string): Promise<void>;
+  /** A long text to scroll through; it does not go to the scrollback. `prose`: long lines break at words and go on indented. */
+  page(title: string, text: string, options?: PageOptions): Promise<void>;
   setDraft(text: string): void;
   /** Sends a text to the clipboard of the terminal. False where it has none. */
   copy(text: string): boolean;
@@ -48,5 +52,6 @@ export function findCommand(commands: readonly Command[], name: string): Command
 
 /** The name or alias that `name` most probably meant. */
 export function nearestCommand(commands: readonly Command[], name: string): string | null {
-  return nearestName(name, commands.flatMap((command) => [command.name, ...(command.aliases ?? [])]));
+  const offered = commands.filter((command) => command.leaves !== true);
+  return nearestName(name, offered.flatMap((command) => [command.name, ...(command.aliases ?? [])]));
 }

@@ -19,6 +19,7 @@ import { splitStyledLines } from './sgr.js';
 import { statusLine } from './status-line.js';
 import { createSwitchableTheme, type SwitchableTheme, type Theme } from './theme.js';
 import { clipboardSequence } from './terminal-modes.js';
+import type { ResultDetail } from './tool-lines.js';
 import { createTranscript, type Transcript } from './transcript.js';
 import type { Item, View } from './view.js';
 import { expandTabs } from './width.js';
@@ -54,6 +55,8 @@ export interface Display {
   readonly theme: Theme;
   /** Colours of all that is drawn from now on; what is printed stays as it is. */
   setTheme(theme: ThemeChoice): void;
+  /** How much is printed of the results that come. */
+  setDetail(detail: ResultDetail): void;
   /** Puts a text into the terminal's clipboard (OSC 52), where the terminal lets it. */
   copy(text: string): void;
 }
@@ -128,7 +131,7 @@ class Frames implements Display {
       this.#transcript.refresh();
       onChange();
     });
-    this.#transcript = createTranscript(this.#style(), this.#highlighter);
+    this.#transcript = createTranscript(this.#style(), this.#highlighter, options.tellsDetail);
     this.#panels = { running: createPanels(this.theme, onChange), other: createPanels(this.theme, onChange) };
   }
 
@@ -209,6 +212,10 @@ class Frames implements Display {
   setTheme(theme: ThemeChoice): void {
     this.theme.use(theme);
     this.#transcript.refresh();
+  }
+
+  setDetail(detail: ResultDetail): void {
+    this.#transcript.setDetail(detail);
   }
 
   copy(text: string): void {

@@ -19,6 +19,9 @@ export interface HistoryPort {
   saveDraft?(text: string): Promise<void>;
 }
 
+/** What became of a setting that was to be kept, as a sentence. */
+export interface Kept { readonly done: boolean; readonly said: string }
+
 /** What was written and not sent, and when. */
 export interface Draft { readonly text: string; readonly savedAt: Date }
 
@@ -56,6 +59,10 @@ export interface ReplOptions {
   /** Submitted at once. */
   readonly prompt?: string;
   readonly detail?: ResultDetail;
+  /** Nobody has chosen how much of a result is printed: the first long one says that one can. */
+  readonly tellsDetail?: boolean;
+  /** Keeps a setting in the user's configuration; says where, or why not. Missing: nothing is kept. May not reject. */
+  readonly keepSetting?: (key: string, value: string) => Promise<Kept>;
   /** Long lines of prose: broken by us at words (the default), or by the terminal. */
   readonly wrap?: WrapMode;
   /** Keys of the input: readline's (the default) or vim's. */

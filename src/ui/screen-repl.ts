@@ -15,10 +15,11 @@ import { createPastInputs, type PastInputs } from './input/past-inputs.js';
 import { createPromptInput, type InputAction, type PromptInput } from './input/prompt-input.js';
 import { createRank } from './input/rank.js';
 import { showLastExchange } from './opening-frame.js';
-import type { ReplHandle, ReplOptions } from './repl-options.js';
+import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createOwnCommands, runShellLine, shellLine, type ShellLine } from './shell-line.js';
 import { enterTerminal, leaveTerminal } from './terminal-modes.js';
 import { createTimers, type Timers } from './timers.js';
+import type { ResultDetail } from './tool-lines.js';
 import { createTurns, type Turns } from './turns.js';
 import { createViewStore, type ViewStore } from './view-store.js';
 import { totalsOf } from './view.js';
@@ -46,6 +47,7 @@ class ScreenRepl implements ReplHandle {
   #unsubscribe: () => void;
   #stopKeys: () => void;
   readonly #own = createOwnCommands();
+  #detail: ResultDetail;
   readonly #timers: Timers;
   readonly #work: Work;
   readonly #leaving: Leaving;
@@ -56,6 +58,7 @@ class ScreenRepl implements ReplHandle {
 
   constructor(options: ReplOptions) {
     this.#options = options;
+    this.#detail = options.detail ?? defaultDetail;
     const rank = createRank();
     this.#timers = createTimers(options.schedule);
     this.#work = createWork({ clock: options.clock, output: options.output, how: options.notify, timers: this.#timers });
@@ -216,6 +219,7 @@ class ScreenRepl implements ReplHandle {
       case 'end': this.exit(); break;
       case 'suspend': this.#suspend(); break;
       case 'page': this.#page(); break;
+      case 'detail': void this.#switchDetail(); break;
       case 'edit': void this.#edit(); break;
       case 'take-back': if (!this.#takeBack()) this.#input.older(); break;
       default: action satisfies never;
@@ -273,6 +277,16 @@ class ScreenRepl implements ReplHandle {
     const events = this.#session.events();
     const event = newestWithMore(events, this.#options.reasoningOf);
     if (event) void this.#dialogs.page(eventTitle(events, event), eventText(event, this.#options.reasoningOf), this.#dialogs.keys());
+  }
+
+  /** Results whole, or the rows of them that tell most; what is printed stays as it is. */
+  async #switchDetail(): Promise<void> {
+    const show = this.#detail.show === 'full' ? 'head' : 'full';
+    this.#detail = { ...this.#detail, show };
+    this.#display.setDetail(this.#detail);
+    const kept = await this.#options.keepSetting?.('ui.tool_output', show);
+    const what = show === 'full' ? 'Results are printed whole from here on' : 'Of results only the rows that tell most are printed from here on';
+    this.notice(kept?.done === false ? 'warn' : 'info', `${what}; Ctrl-X changes it back. ${kept?.said ?? ''}`.trimEnd());
   }
 
   async #edit(): Promise<void> {

@@ -8,6 +8,8 @@ export interface Themes {
   /** The one that counts at the start. */
   readonly current: string;
   names(): readonly string[];
+  /** Keeps it for the starts to come; says so, or why not. */
+  keep?(name: string): Promise<string>;
   /** Null: it cannot be used; what is wrong was told to `onProblem`. */
   load(name: string, onProblem: (problem: string) => void): Promise<ThemeChoice | null>;
 }
@@ -18,13 +20,14 @@ function isOwn(name: string): name is keyof typeof own {
   return Object.hasOwn(own, name);
 }
 
-/** `/theme`: other colours from now on, in this run. */
+/** `/theme`: other colours from now on, in this run, and with `--keep` in the next. */
 export function themeCommand(themes?: Themes): Command {
   let current = themes?.current ?? 'dark';
   const names = (): readonly string[] => [...Object.keys(own), ...(themes?.names() ?? []).filter((name) => !isOwn(name))];
   return {
-    name: 'theme', argument: '[name]', description: 'other colours: dark, light, none or your own',
-    run: async (argument, context) => {
+    name: 'theme', argument: '[name]', description: 'other colours: dark, light, none or your own; --keep keeps them',
+    run: async (given, context) => {
+      const argument = given.replace(/(?:^|\s+)--keep(?=\s|$)/, '').trim();
       const items = names().map((name): PickItem<string> => ({ label: name, detail: isOwn(name) ? own[name] : 'your own', value: name }));
       const name = argument === '' ? await context.pick({ title: 'Colours', items, current }) : argument;
       if (name === null) return;
@@ -33,7 +36,8 @@ export function themeCommand(themes?: Themes): Command {
       if (theme === null) return;
       if (!context.setTheme(theme)) { context.notice('warn', 'This terminal is shown no colours (NO_COLOR, TERM=dumb or a plain screen).'); return; }
       current = name;
-      context.notice('info', `Colours ${isOwn(name) ? own[name] : `of ${name}`} from here on. To keep it: "ui": {"theme": "${name}"} in the configuration.`);
+      const kept = argument === given.trim() ? null : await themes?.keep?.(name);
+      context.notice('info', `Colours ${isOwn(name) ? own[name] : `of ${name}`} from here on. ${kept ?? `This counts until the program ends; /theme ${name} --keep keeps it.`}`);
     },
   };
 }

@@ -2,7 +2,8 @@ import { itemLines, type ItemStyle } from './item-lines.js';
 import { createMarkdownStream, type MarkdownStream } from './markdown/markdown-stream.js';
 import type { Highlighter } from './markdown/highlight.js';
 import type { MarkdownStyle } from './markdown/markdown-render.js';
-import { dropColumns, wrapLine } from './rows.js';
+import { dropColumns, wrapLine, wrapWords } from './rows.js';
+import type { ResultDetail } from './tool-lines.js';
 import type { Lost } from './screen.js';
 import type { Item } from './view.js';
 
@@ -16,15 +17,21 @@ export interface Transcript {
   /** Lines of other origin, set apart by an empty line unless `attached` to those before. */
   print(lines: readonly string[], attached?: boolean): void;
   open(): readonly string[];
+  /** How much is printed of the results that come. */
+  setDetail(detail: ResultDetail): void;
   /** The open block is to be rendered anew (colours loaded). */
   refresh(): void;
   /** The terminal has another width; `lost` of the open lines went to the scrollback on the way. */
   resize(columns: number, lost: Lost): void;
 }
 
-export function createTranscript(style: ItemStyle, highlighter: Highlighter): Transcript {
-  return new Lines(style, highlighter);
+/** `tellsDetail`: the first long result says how to have less of the next. */
+export function createTranscript(style: ItemStyle, highlighter: Highlighter, tellsDetail = false): Transcript {
+  return new Lines(style, highlighter, tellsDetail);
 }
+
+/** A result of more rows than this is a flood to some. */
+const longRows = 40;
 
 class Lines implements Transcript {
   #style: ItemStyle;
@@ -40,7 +47,10 @@ class Lines implements Transcript {
   /** The width that the open block is laid out for. It stays while a part of the block is printed: another width breaks the lines elsewhere. */
   #blockColumns: number;
 
-  constructor(style: ItemStyle, highlighter: Highlighter) {
+  #tellsDetail: boolean;
+
+  constructor(style: ItemStyle, highlighter: Highlighter, tellsDetail: boolean) {
+    this.#tellsDetail = tellsDetail;
     this.#style = style;
     this.#highlighter = highlighter;
     this.#blockColumns = style.columns;
@@ -100,7 +110,19 @@ class Lines implements Transcript {
     const lines = itemLines(item, this.#style);
     if (lines.length === 0) return;
     this.#begin(item.type);
-    this.#out = [...this.#out, ...lines];
+    this.#out = [...this.#out, ...lines, ...this.#hintBelow(item, lines.length)];
+  }
+
+  setDetail(detail: ResultDetail): void {
+    this.#style = { ...this.#style, detail };
+    this.#tellsDetail = false;
+  }
+
+  #hintBelow(item: Item, rows: number): readonly string[] {
+    const { detail, theme, columns } = this.#style;
+    if (!this.#tellsDetail || item.type !== 'result' || detail.show !== 'full' || rows <= longRows) return [];
+    this.#tellsDetail = false;
+    return wrapWords(`Ctrl-X shows only the rows that tell most, of this kind of result and others, from then on.`, columns).map((row) => theme.paint('dim', row));
   }
 
   /** True once lines of the running stream were given out. */

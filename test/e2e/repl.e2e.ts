@@ -81,6 +81,31 @@ test('a draft that was thrown away stays away, one that was kept comes back and 
   expect(await again(['\x15', '\x04'], /Draft of \d\d:\d\d; Ctrl-U clears it\.[^]*❯ half a thought/)).not.toContain('STALE');
 });
 
+test('settings are kept where that is wished, /clear says what it did, and leaving says how to come back', async () => {
+  const at = place({ 'a.md': 'x' });
+  const screen = openScreen(at, [], { columns: 120 });
+  await screen.until(/❯/);
+  screen.type('list **/*.md\r');
+  await screen.until(/1 file match/);
+  screen.type('/approval mutating\r');
+  await screen.until(/This counts until the program ends; \/approval mutating --keep\s+keeps it\./);
+  screen.type('/approval mutating --keep\r');
+  await screen.until(/Kept in .*config\.json: approval =\s+"mutating"/s);
+  screen.type('/config\r');
+  const settings = await screen.until(/arrows and page keys scroll/);
+  expect(settings.slice(settings.lastIndexOf('Settings')).split('\n').filter((line) => line.trim() === '').length).toBeLessThan(3);
+  screen.type('q');
+  screen.type('/clear\r');
+  await screen.until(/A new session\. The one before is kept: \/sessions [0-9A-Za-z-]{13}/);
+  screen.type('list **/*.md\r');
+  await screen.until(/kept: [^]*1 file match[^]*❯$/);
+  screen.type('/exit\r');
+  await screen.exited;
+  const [, id = ''] = /To go on: agent -r (\S+)/.exec(screen.text()) ?? [];
+  expect((await agent(at, ['-p', '-r', id, 'list **/*.md'])).code).toBe(0);
+  expect((await agent(at, ['config', 'get', 'approval'])).stdout).toBe('mutating\n');
+});
+
 test('a dangerous command waits for a yes, and no is the default', async () => {
   const at = place({ 'keep/file': 'x' });
   const model = script(at, [{ calls: [{ name: 'bash', arguments: { command: 'rm -rf keep' } }] }, { text: 'Then not.' }, { calls: [{ name: 'bash', arguments: { command: 'rm -rf keep' } }] }, { text: 'Gone.' }]);

@@ -175,7 +175,7 @@ test('/theme offers the user\'s own themes, begins at the one that counts, and s
   expect(shown(harness.terminal).slice(-7)).toEqual(['  dark   for a dark ground', '  light  for a light ground', '  none   no colours', '❯ mine   your own', '  wrong  your own', '4 of 5 · type to filter, enter chooses, esc leaves', 'Colours:']);
   harness.type('\r');
   await harness.settle();
-  expect(harness.terminal.lines().join('\n')).toContain('Colours of mine from here on. To keep it: "ui": {"theme": "mine"}');
+  expect(harness.terminal.lines().join('\n')).toContain('Colours of mine from here on. This counts until the program ends; /theme mine');
   harness.type('/theme wrong\r');
   await harness.settle();
   expect(harness.terminal.lines().join('\n')).toContain('✘ wrong.json:1:3: unknown key');
@@ -202,6 +202,61 @@ test('an unknown command names the nearest; a failing one says so; a path is no 
   expect(shown(harness.terminal)).toContain('✘ There is no command /modle. The nearest is /model.');
   expect(shown(harness.terminal)).toContain('✘ /broken failed: it broke');
   expect(harness.session.submitted).toEqual(['/etc/hosts is what?']);
+});
+
+test('a command that leaves is no suggestion; a question mark alone is a request for help', async () => {
+  const harness = openRepl();
+  for (const typed of ['/init', '?']) harness.type(`${typed}\r`);
+  await harness.settle();
+  const said = harness.terminal.lines().join('\n');
+  expect(said.match(/There is no command .*/g)).toEqual(['There is no command /init.']);
+  expect(said).toContain('Ctrl-X prints results whole');
+  expect([harness.exits(), harness.session.submitted]).toEqual([0, []]);
+});
+
+test('a list uses the width there is, and marks what was looked for and what is typed', async () => {
+  const label = 'the parser fails on an empty file, and so does the printer, which nobody has looked at yet';
+  const harness = openRepl({ columns: 120, facts: { ...facts, colors: 16 }, commands: [{ name: 'find', description: '', run: async (_argument, context) => {
+    await context.pick({ title: 'Found', items: [{ label, detail: '2h ago', value: 1 }], marked: ['printer'] });
+  } }] });
+  harness.type('/find\r');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain(`${label}  2h ago`);
+  const marked = (): readonly string[] => [...harness.terminal.sent().matchAll(/\x1b\[33m([a-z]+)\x1b/g)].map((match) => match[1] ?? '');
+  expect(marked()).toContain('printer');
+  harness.type('empty');
+  await harness.settle();
+  expect(marked()).toContain('empty');
+});
+
+test('ctrl-x prints the head of results from then on and keeps that; the first long result has said so, once', async () => {
+  const kept: string[] = [];
+  const keepSetting = async (key: string, value: string): Promise<{ readonly done: true; readonly said: string }> => {
+    kept.push(`${key}=${value}`);
+    return { done: true, said: 'Kept.' };
+  };
+  const harness = openRepl({ detail: { show: 'full', maxRows: 200 }, tellsDetail: true, keepSetting });
+  const output = Array.from({ length: 50 }, (_, index) => `row ${index}`).join('\n');
+  harness.type('go\r');
+  const run = (id: string): void => {
+    harness.session.call(id, 'bash(command="seq 50")');
+    harness.session.start(id);
+    harness.session.result(id, 'exit 0', { output, exit_code: 0 });
+  };
+  run('c1');
+  run('c2');
+  await harness.settle();
+  expect(harness.terminal.lines().filter((line) => line.startsWith('Ctrl-X'))).toHaveLength(1);
+  expect(harness.terminal.lines().filter((line) => line === 'row 30')).toHaveLength(2);
+  harness.type('\x18');
+  await harness.settle();
+  run('c3');
+  await harness.settle();
+  expect([kept, harness.terminal.lines().filter((line) => line === 'row 30').length]).toEqual([['ui.tool_output=head'], 2]);
+  harness.type('\x18');
+  await harness.settle();
+  expect(kept.at(-1)).toBe('ui.tool_output=full');
+  expect(harness.terminal.lines().join('\n')).toContain('Results are printed whole from here on; Ctrl-X changes it back. Kept.');
 });
 
 test('@ completes paths', async () => {

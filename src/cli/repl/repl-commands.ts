@@ -23,7 +23,7 @@ export function replCommands(bench: Workbench, desk: SessionDesk): readonly Comm
 function sessionCommands(bench: Workbench, desk: SessionDesk): readonly Command[] {
   return [
     { name: 'sessions', aliases: ['resume'], description: 'go on with another session', argument: '[id, prefix or title]', run: (argument, context) => resume(bench, desk, argument, context) },
-    { name: 'clear', aliases: ['new'], description: 'start a new session; this one is kept', run: async (_argument, context) => { context.attach(await desk.open(fresh)); } },
+    { name: 'clear', aliases: ['new'], description: 'start a new session; this one is kept', run: (_argument, context) => clear(desk, context) },
     { name: 'fork', description: 'go on in a copy of this session', run: async (_argument, context) => {
       const { id } = desk.current().session;
       context.attach(await desk.open({ continueNewest: false, resume: id, fork: true }));
@@ -35,6 +35,13 @@ function sessionCommands(bench: Workbench, desk: SessionDesk): readonly Command[
       context.notice('info', `This session is now called ${argument.trim()}.`);
     } },
   ];
+}
+
+async function clear(desk: SessionDesk, context: CommandContext): Promise<void> {
+  const { session } = desk.current();
+  const isKept = session.events().length > 0;
+  context.attach(await desk.open(fresh));
+  context.notice('info', isKept ? `A new session. The one before is kept: /sessions ${session.id.slice(0, 13)}.` : 'A new session.');
 }
 
 async function resume(bench: Workbench, desk: SessionDesk, argument: string, context: CommandContext): Promise<void> {

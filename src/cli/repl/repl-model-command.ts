@@ -6,6 +6,7 @@ import { findLocalServers } from '../../providers/discover.js';
 import { findModel, knownModels, type ModelFacts } from '../../providers/models.js';
 import { CliError } from '../cli-error.js';
 import { resolveModel } from '../open/model-opening.js';
+import { keepWish, keptOrHow } from './repl-settings-commands.js';
 import type { SessionDesk } from './session-desk.js';
 import type { Setup } from '../setup.js';
 import type { Workbench } from '../open/workbench.js';
@@ -13,15 +14,20 @@ import type { Workbench } from '../open/workbench.js';
 /** `/model`: another model for the next request, by name or from a list of what can be reached from here. */
 export function modelCommand(bench: Workbench, desk: SessionDesk): Command {
   return {
-    name: 'model', description: 'show or change the model', argument: '[provider/model]',
+    name: 'model', description: 'show or change the model; --keep keeps it', argument: '[provider/model]',
     run: async (argument, context) => {
-      const chosen = argument.trim() === '' ? await pickModel(bench.setup, desk, context) : argument.trim();
-      if (chosen !== null) await change(bench.setup, desk, chosen, context);
+      const { rest, keeps } = keepWish(argument);
+      const chosen = rest === '' ? await pickModel(bench.setup, desk, context) : rest;
+      if (chosen !== null) await change(bench, desk, { name: chosen, keeps }, context);
     },
   };
 }
 
-async function change(setup: Setup, desk: SessionDesk, name: string, context: CommandContext): Promise<void> {
+/** What a person asked for: another model, and whether the next sessions begin with it. */
+interface Wish { readonly name: string; readonly keeps: boolean }
+
+async function change(bench: Workbench, desk: SessionDesk, { name, keeps }: Wish, context: CommandContext): Promise<void> {
+  const { setup } = bench;
   const { session } = desk.current();
   const before = session.ref();
   const resolved = resolveModel(setup, name, before);
@@ -37,7 +43,8 @@ async function change(setup: Setup, desk: SessionDesk, name: string, context: Co
   const dropped = before.provider !== resolved.ref.provider || before.api !== resolved.ref.api || before.model !== resolved.ref.model;
   const reasoning = dropped && session.events().some((event) => event.kind === 'assistant' && typeof event.data === 'object' && event.data !== null && 'reasoning' in event.data);
   const at = resolved.ref.baseUrl === before.baseUrl || resolved.ref.baseUrl === undefined ? '' : ` at ${resolved.ref.baseUrl}`;
-  context.notice('info', `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}${at}.${reasoning ? ' Reasoning of the model before is not sent to it.' : ''}`);
+  const kept = await keptOrHow(bench, 'model', `${resolved.ref.provider}/${resolved.ref.model}`, keeps);
+  context.notice('info', `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}${at}. ${kept}${reasoning ? ' Reasoning of the model before is not sent to it.' : ''}`);
 }
 
 async function pickModel(setup: Setup, desk: SessionDesk, context: CommandContext): Promise<string | null> {

@@ -15,11 +15,11 @@ export async function configuredTheme({ env, config }: Setup): Promise<ThemeChoi
 }
 
 /** What `/theme` offers besides our own. */
-export function userThemes({ env, config }: Setup): Themes {
+export function userThemes({ env, config }: Setup, keep: (name: string) => Promise<string>): Themes {
   const name = config.ui.theme;
   const theme = name === 'auto' ? terminalTheme(env, name) : name;
   return {
-    current: theme,
+    current: theme, keep,
     names: () => themeNames(config.files),
     load: async (wanted, onProblem) => {
       const loaded = await loadTheme(wanted, config.files);

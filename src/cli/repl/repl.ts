@@ -13,6 +13,7 @@ import { replCommands } from './repl-commands.js';
 import { eventNumber } from '../open/rewind-event.js';
 import { giveTerminalBackOnCrash } from './repl-crash.js';
 import { createQueueKeeper } from './repl-queue.js';
+import { keepSetting } from './repl-settings-commands.js';
 import { createStatus } from './repl-status.js';
 import { configuredTheme, userThemes } from './repl-themes.js';
 import { openDesk, type SessionDesk } from './session-desk.js';
@@ -21,7 +22,7 @@ import { setUpAsking } from '../trust/trust-opening.js';
 import { prepareNextStart, type Opened } from './next-start.js';
 import { createOwnRuns, runUserShell } from './user-shell.js';
 import { openWorkbench, type Workbench } from '../open/workbench.js';
-import { onLostStream } from '../print.js';
+import { onLostStream, print } from '../print.js';
 
 const maxCompletionFiles = 200_000;
 
@@ -31,11 +32,13 @@ export async function runRepl(words: readonly string[], options: RootOptions, ea
   const bench = await openWorkbench(setup, options);
   let ended: Ended;
   let keepFrames: () => void;
+  let left: string | null = null;
   try {
     const resume = typeof options.resume === 'string' ? options.resume : null;
     const desk = await openDesk(bench, { continueNewest: options.continue === true, resume, fork: options.fork === true, ...eventNumber(options.at) });
     try {
       ended = await converse(bench, desk, words.join(' ').trim(), { early, typed });
+      left = bench.durable && desk.current().session.events().length > 0 ? desk.current().session.id : null;
     } finally {
       await desk.close();
     }
@@ -44,6 +47,7 @@ export async function runRepl(words: readonly string[], options: RootOptions, ea
     await bench.close();
   }
   keepFrames();
+  if (left !== null && ended.exitCode === exit.done) print(`To go on: agent -r ${left.slice(0, 13)}\n`);
   return ended.exitCode;
 }
 
@@ -77,7 +81,8 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { e
   const ownCommands = createOwnRuns();
   const used = await new Promise<ReplOptions>((resolve) => {
     const replOptions: ReplOptions = {
-      ...screenStreams(), facts: terminalFacts(setup.env, theme), themes: userThemes(setup),
+      ...screenStreams(), facts: terminalFacts(setup.env, theme), themes: userThemes(setup, async (name) => (await keepSetting(bench, 'ui.theme', name)).said),
+      keepSetting: (key, value) => keepSetting(bench, key, value), tellsDetail: setup.loaded.origins['ui.tool_output'] === undefined,
       clock: () => performance.now(),
       schedule: (callback, delayMs) => {
         const timer = setTimeout(callback, delayMs);

@@ -15,7 +15,7 @@ import type { Vim } from './vim.js';
 export type InputAction =
   | { readonly type: 'none' }
   | { readonly type: 'submit'; readonly text: string; readonly when: 'steer' | 'after' }
-  | { readonly type: 'escape' | 'cancel' | 'end' | 'suspend' | 'page' | 'edit' | 'take-back' };
+  | { readonly type: 'escape' | 'cancel' | 'end' | 'suspend' | 'page' | 'detail' | 'edit' | 'take-back' };
 
 /** The input line: text, history, search, completion. It draws nothing and waits for nothing. */
 export interface PromptInput {
@@ -39,7 +39,7 @@ export interface PromptInput {
 
 const none: InputAction = { type: 'none' };
 /** Keys that mean the same in all of vim's modes. */
-const ownKeys = new Set(['enter', 'alt-enter', 'ctrl-c', 'ctrl-z', 'ctrl-o', 'ctrl-g']);
+const ownKeys = new Set(['enter', 'alt-enter', 'ctrl-c', 'ctrl-z', 'ctrl-o', 'ctrl-x', 'ctrl-g']);
 
 /** Whether `event` is for vim: all but pastes outside insert mode, and what leaves that. */
 function isCommand(vim: Vim, event: InputEvent): boolean {
@@ -179,6 +179,7 @@ class Prompt implements PromptInput {
       case 'ctrl-c': return { type: 'cancel' };
       case 'ctrl-z': return { type: 'suspend' };
       case 'ctrl-o': return { type: 'page' };
+      case 'ctrl-x': return { type: 'detail' };
       case 'ctrl-g': return { type: 'edit' };
       case 'ctrl-r': this.#beginSearch(); return none;
       case 'ctrl-d': if (empty) return { type: 'end' }; break;

@@ -1,4 +1,5 @@
 import type { Answer, Question } from '../../core/policy.js';
+import type { PageOptions } from '../command.js';
 import type { InputEvent } from '../input/key-decoder.js';
 import { createApproval } from './approval.js';
 import { createPager } from './pager.js';
@@ -25,7 +26,7 @@ export interface Dialogs {
   sync(questions: readonly Question[]): void;
   /** `calledAt` is what `keys` was when the person called for it: where more were pressed since, it comes by itself. */
   pick<T>(options: Picking<T>, calledAt: number): Promise<T | null>;
-  page(title: string, text: string, calledAt: number): Promise<void>;
+  page(title: string, text: string, calledAt: number, options?: PageOptions): Promise<void>;
   clear(): void;
 }
 
@@ -73,9 +74,9 @@ export function createDialogs(d: Parts): Dialogs {
       const asks = options.confirms === true || calledAt !== pause.keys();
       return open((done) => createPicker({ ...options, asks }, d.rank, done, d.onChange));
     },
-    page: (title, text, calledAt) => {
-      const asks = calledAt !== pause.keys();
-      return open<void>((done) => createPager(sanitize(title), sanitize(text).split('\n'), asks, () => { done(); }, d.onChange));
+    page: (title, text, calledAt, { prose = false } = {}) => {
+      const how = { asks: calledAt !== pause.keys(), prose };
+      return open<void>((done) => createPager(sanitize(title), sanitize(text).split('\n'), how, () => { done(); }, d.onChange));
     },
     clear: () => { stack.length = 0; asked.clear(); },
   };

@@ -16,14 +16,29 @@ function Keys({ text, panel, theme }: { readonly text: string; readonly panel: {
   return <Row>{panel.waits ? theme.paint('warn', waitingText) : theme.paint('dim', text)}</Row>;
 }
 
-function Choices({ rows, selected, theme }: { readonly rows: readonly PanelRow[]; readonly selected: number; readonly theme: Theme }): ReactNode {
-  const labelWidth = Math.min(36, Math.max(...rows.map((row) => textWidth(row.label)), 0));
+interface ChoicesParts {
+  readonly rows: readonly PanelRow[];
+  readonly selected: number;
+  readonly theme: Theme;
+  readonly columns: number;
+  readonly marked?: readonly string[];
+}
+
+/** The labels get the room that the details leave, and a good half of the row where both are long. */
+function Choices({ rows, selected, theme, columns, marked = [] }: ChoicesParts): ReactNode {
+  const widest = (text: (row: PanelRow) => string): number => Math.max(...rows.map((row) => textWidth(text(row))), 0);
+  const room = Math.max(12, columns - 4);
+  const labelWidth = Math.min(widest((row) => row.label), Math.max(room - widest((row) => row.detail), Math.floor(room * 0.6)));
+  const label = (row: PanelRow, isSelected: boolean): string => {
+    const shown = markWords(row.label, marked, theme);
+    return isSelected ? theme.paint('bold', shown) : shown;
+  };
   return (
     <Box flexDirection="column">
       {rows.map((row, index) => (
         <Box key={`${index} ${row.label}`}>
           <Box flexShrink={0} width={2}><Text>{index === selected ? theme.paint('prompt', theme.glyphs.prompt) : '  '}</Text></Box>
-          <Box flexShrink={0} width={labelWidth} marginRight={2}><Row>{index === selected ? theme.paint('bold', row.label) : row.label}</Row></Box>
+          <Box flexShrink={0} width={labelWidth} marginRight={2}><Row>{label(row, index === selected)}</Row></Box>
           <Box flexShrink={1}><Row>{theme.paint('dim', row.detail)}</Row></Box>
         </Box>
       ))}
@@ -31,19 +46,29 @@ function Choices({ rows, selected, theme }: { readonly rows: readonly PanelRow[]
   );
 }
 
-function Menu({ panel, theme }: { readonly panel: Extract<Panel, { type: 'menu' }>; readonly theme: Theme }): ReactNode {
+/** Where a word that was looked for stands, whatever its capitals. */
+function markWords(text: string, words: readonly string[], theme: Theme): string {
+  const wanted = words.filter((word) => word !== '').map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return wanted.length === 0 ? text : text.replace(new RegExp(wanted.join('|'), 'giu'), (found) => theme.paint('warn', found));
+}
+
+interface MenuParts { readonly panel: Extract<Panel, { type: 'menu' }>; readonly theme: Theme; readonly columns: number }
+
+function Menu({ panel, theme, columns }: MenuParts): ReactNode {
   return (
     <Box flexDirection="column">
-      <Choices rows={panel.rows} selected={panel.selected} theme={theme} />
+      <Choices rows={panel.rows} selected={panel.selected} theme={theme} columns={columns} />
       {panel.more > 0 ? <Row>{theme.paint('dim', `  ${theme.glyphs.ellipsis} ${panel.more} more`)}</Row> : null}
     </Box>
   );
 }
 
-function Picker({ panel, theme }: { readonly panel: Extract<Panel, { type: 'picker' }>; readonly theme: Theme }): ReactNode {
+interface PickerParts { readonly panel: Extract<Panel, { type: 'picker' }>; readonly theme: Theme; readonly columns: number }
+
+function Picker({ panel, theme, columns }: PickerParts): ReactNode {
   return (
     <Box flexDirection="column">
-      <Choices rows={panel.rows} selected={panel.selected} theme={theme} />
+      <Choices rows={panel.rows} selected={panel.selected} theme={theme} columns={columns} marked={panel.marked} />
       <Keys text={`${panel.position} ${theme.glyphs.dot} type to filter, enter chooses, esc leaves`} panel={panel} theme={theme} />
       <Row>{`${theme.paint('bold', `${panel.title}:`)} ${panel.query}`}</Row>
     </Box>
@@ -103,10 +128,10 @@ function Pager({ panel, theme }: { readonly panel: Extract<Panel, { type: 'pager
   );
 }
 
-function Layout({ panel, theme }: { readonly panel: Panel; readonly theme: Theme }): ReactNode {
+function Layout({ panel, theme, columns }: { readonly panel: Panel; readonly theme: Theme; readonly columns: number }): ReactNode {
   switch (panel.type) {
-    case 'menu': return <Menu panel={panel} theme={theme} />;
-    case 'picker': return <Picker panel={panel} theme={theme} />;
+    case 'menu': return <Menu panel={panel} theme={theme} columns={columns} />;
+    case 'picker': return <Picker panel={panel} theme={theme} columns={columns} />;
     case 'approval': return <Approval panel={panel} theme={theme} />;
     case 'running': return <Running panel={panel} theme={theme} />;
     case 'pager': return <Pager panel={panel} theme={theme} />;
@@ -116,6 +141,7 @@ function Layout({ panel, theme }: { readonly panel: Panel; readonly theme: Theme
 
 /** The rows of a panel as Ink lays them out at `columns`. Colours come from the theme, not from what Ink finds out about the terminal. */
 export function renderPanel(panel: Panel, theme: Theme, columns: number): readonly string[] {
-  const frame = renderToString(<Layout panel={panel} theme={theme} />, { columns: Math.max(1, columns - 1) });
+  const width = Math.max(1, columns - 1);
+  const frame = renderToString(<Layout panel={panel} theme={theme} columns={width} />, { columns: width });
   return frame === '' ? [] : frame.split('\n');
 }

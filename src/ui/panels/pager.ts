@@ -1,11 +1,11 @@
 import type { InputEvent } from '../input/key-decoder.js';
 import { keyName } from '../input/key-tables.js';
 import type { Overlay, Panel } from './panel.js';
-import { wrapLine } from '../rows.js';
+import { wrapLine, wrapWords } from '../rows.js';
 import type { ScreenSize } from '../screen.js';
 
 /** A long text to look through in the live region; the scrollback does not get it. Lines are clean already. */
-export function createPager(title: string, lines: readonly string[], asks: boolean, onDone: () => void, onChange: () => void): Overlay {
+export function createPager(title: string, lines: readonly string[], { asks, prose }: { readonly asks: boolean; readonly prose: boolean }, onDone: () => void, onChange: () => void): Overlay {
   let top = 0;
   let height = 1;
   let count = 1;
@@ -23,7 +23,8 @@ export function createPager(title: string, lines: readonly string[], asks: boole
     asks,
     panel: (size: ScreenSize, waits: boolean): Panel => {
       if (wrappedAt !== size.columns) {
-        rows = lines.flatMap((line) => wrapLine(line, size.columns - 1).map((row) => row.text));
+        const words = (line: string): readonly string[] => (prose ? wrapWords(line, size.columns - 1, 4) : [line]);
+        rows = lines.flatMap(words).flatMap((line) => wrapLine(line, size.columns - 1).map((row) => row.text));
         wrappedAt = size.columns;
       }
       count = rows.length;

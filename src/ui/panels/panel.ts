@@ -9,7 +9,7 @@ export interface PanelRow { readonly label: string; readonly detail: string }
 /** A structured part of the live region as data; Ink lays it out. All texts are clean already. */
 export type Panel =
   | { readonly type: 'menu'; readonly rows: readonly PanelRow[]; readonly selected: number; readonly more: number }
-  | { readonly type: 'picker'; readonly title: string; readonly query: string; readonly rows: readonly PanelRow[]; readonly selected: number; readonly position: string; readonly waits: boolean }
+  | { readonly type: 'picker'; readonly title: string; readonly query: string; readonly rows: readonly PanelRow[]; readonly selected: number; readonly position: string; readonly waits: boolean; readonly marked: readonly string[] }
   | {
     readonly type: 'approval'; readonly title: string; readonly risk: string; readonly body: readonly BodyRow[]; readonly above: number; readonly below: number;
     readonly reasons: readonly string[]; readonly targets: readonly string[]; readonly choices: readonly string[]; readonly selected: number; readonly message: string | null; readonly hint: string;

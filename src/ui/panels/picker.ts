@@ -8,14 +8,14 @@ import type { ScreenSize } from '../screen.js';
 export interface PickItem<T> { readonly label: string; readonly detail?: string; readonly value: T }
 
 /** What is chosen from, and what counts now: that is selected where nothing is typed. */
-export interface Picking<T> { readonly title: string; readonly items: readonly PickItem<T>[]; readonly current?: T; /** It asks for a yes to something that is done at once. */ readonly confirms?: boolean }
+export interface Picking<T> { readonly title: string; readonly items: readonly PickItem<T>[]; readonly current?: T; /** It asks for a yes to something that is done at once. */ readonly confirms?: boolean; /** Words that are marked in the labels. */ readonly marked?: readonly string[] }
 
 /** Ranks the indexes of `texts` by how well they match `query`. */
 export type Rank = (query: string, texts: readonly string[]) => readonly number[];
 
 /** A list that is filtered by typing. Answers the chosen value, or null. */
 export function createPicker<T>(picking: Picking<T> & { readonly asks?: boolean }, rank: Rank, onDone: (value: T | null) => void, onChange: () => void): Overlay {
-  const { title, items, current, asks = false } = picking;
+  const { title, items, current, asks = false, marked = [] } = picking;
   const rows: readonly PanelRow[] = items.map((item) => ({ label: oneLine(item.label), detail: oneLine(item.detail ?? '') }));
   const texts = rows.map((row) => `${row.label} ${row.detail}`);
   let query = '';
@@ -46,7 +46,7 @@ export function createPicker<T>(picking: Picking<T> & { readonly asks?: boolean 
       const top = Math.max(0, Math.min(selected - Math.floor(height / 2), matches.length - height));
       const shown = matches.slice(top, top + height).map((index) => rows[index] ?? { label: '', detail: '' });
       const position = matches.length === 0 ? 'nothing matches' : `${selected + 1} of ${matches.length}`;
-      return { type: 'picker', title: oneLine(title), query, rows: shown, selected: selected - top, position, waits };
+      return { type: 'picker', title: oneLine(title), query, rows: shown, selected: selected - top, position, waits, marked: query === '' ? marked : [...marked, query] };
     },
     take: (event: InputEvent): boolean => {
       if (event.type === 'key') keys[keyName(event)]?.();
