@@ -20,6 +20,11 @@ function isOwn(name: string): name is keyof typeof own {
   return Object.hasOwn(own, name);
 }
 
+async function keptOrHow(name: string, keeps: boolean, themes: Themes | undefined): Promise<string> {
+  const kept = keeps ? await themes?.keep?.(name) : undefined;
+  return kept ?? `This counts until the program ends; /theme ${name} --keep keeps it.`;
+}
+
 /** `/theme`: other colours from now on, in this run, and with `--keep` in the next. */
 export function themeCommand(themes?: Themes): Command {
   let current = themes?.current ?? 'dark';
@@ -36,8 +41,8 @@ export function themeCommand(themes?: Themes): Command {
       if (theme === null) return;
       if (!context.setTheme(theme)) { context.notice('warn', 'This terminal is shown no colours (NO_COLOR, TERM=dumb or a plain screen).'); return; }
       current = name;
-      const kept = argument === given.trim() ? null : await themes?.keep?.(name);
-      context.notice('info', `Colours ${isOwn(name) ? own[name] : `of ${name}`} from here on. ${kept ?? `This counts until the program ends; /theme ${name} --keep keeps it.`}`);
+      const kept = await keptOrHow(name, argument !== given.trim(), themes);
+      context.notice('info', `Colours ${isOwn(name) ? own[name] : `of ${name}`} from here on. ${kept}`);
     },
   };
 }
