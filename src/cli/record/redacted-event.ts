@@ -1,10 +1,18 @@
+import { isRecord } from '../../core/json.js';
 import { knownEvent, type Event, type EventDraft } from '../../core/event.js';
 
 const mark = '[redacted by the user]';
 
 /** What is left of an event once its texts are taken out: enough that calls and answers still belong together and a provider accepts the conversation. Null
  *  for kinds that hold no text of their own, or structure that the rest of the session depends on. */
-export function redactedEvent(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
+export function redactedEvent(event: Event): { readonly content: string | null; readonly data: unknown } | null {
+  const left = emptied(event);
+  const secrets = isRecord(event.data) ? event.data.secrets : undefined;
+  // Keyed hashes: without them the next secret would get a number that stands for another one elsewhere.
+  return left === null || secrets === undefined ? left : { ...left, data: { ...left.data, secrets } };
+}
+
+function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
   const known = knownEvent(event);
   switch (known?.kind) {
     case 'system': return { content: mark, data: null };
