@@ -172,9 +172,21 @@ class Guard implements SecretGuard {
       const items = value.map((item: unknown) => this.#deep(item, isReasoning));
       return items.every((item, index) => item === value[index]) ? value : items;
     }
-    if (!isRecord(value)) return value;
-    const entries = Object.entries(value).map(([name, item]) => [this.text(name), this.#field(name, item, isReasoning)] as const);
-    return entries.every(([name, item]) => Object.hasOwn(value, name) && item === value[name]) ? value : Object.fromEntries(entries);
+    return isRecord(value) ? this.#record(value, isReasoning) : value;
+  }
+
+  /** Nothing is copied before something changes: in most values there is nothing to hide. */
+  #record(value: Readonly<Record<string, unknown>>, isReasoning: boolean): Readonly<Record<string, unknown>> {
+    let changed: (readonly [string, unknown])[] | null = null;
+    const names = Object.keys(value);
+    for (const [index, name] of names.entries()) {
+      const shown = this.text(name);
+      const item = this.#field(name, value[name], isReasoning);
+      if (changed === null && shown === name && item === value[name]) continue;
+      changed ??= names.slice(0, index).map((before) => [before, value[before]] as const);
+      changed.push([shown, item]);
+    }
+    return changed === null ? value : Object.fromEntries(changed);
   }
 
   #field(name: string, value: unknown, isReasoning: boolean): unknown {
@@ -197,6 +209,7 @@ class Guard implements SecretGuard {
   }
 
   json(text: string): string {
+    if (this.#isPlain(text)) return text;
     if (parsed(text) === undefined) return this.text(text);
     let masked = '';
     let from = 0;
@@ -264,7 +277,13 @@ class Guard implements SecretGuard {
     return mapEnvelope(envelope, { value: (value) => this.deep(value), head: (part) => this.#cutEnd(part), tail: (part) => this.#cutStart(part) });
   }
 
+  /** A JSON text in which nothing is found as it is written, and nothing is written in another way. */
+  #isPlain(text: string): boolean {
+    return !text.includes('\\u') && !text.includes('\\/') && this.#scanner.scan(text).found.length === 0;
+  }
+
   #envelopeText(text: string): string {
+    if (this.#isPlain(text)) return text;
     const envelope = parseEnvelope(text);
     const masked = this.#envelope(envelope);
     if (masked === envelope) return text;

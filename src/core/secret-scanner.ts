@@ -78,7 +78,7 @@ class Pass {
   readonly #text: string;
   readonly #isWhole: boolean;
   /** What looked like a secret and is none is not looked at again, part by part. */
-  readonly #refusedTo = new Map<string, number>();
+  #refusedTo: Map<string, number> | null = null;
   #pemEnd = -1;
 
   constructor(text: string, isWhole: boolean) {
@@ -120,10 +120,14 @@ class Pass {
   #form(start: string, form: SecretForm, at: number): number {
     const text = this.#text;
     if (text.length - at < start.length) return !this.#isWhole && beginsWith(start, text.slice(at), form) && this.#beginsWord(form, at) ? -1 : at;
-    const isHere = hasAt(text, start, at, form) && (this.#refusedTo.get(form.kind) ?? 0) <= at && this.#beginsWord(form, at);
+    const isHere = hasAt(text, start, at, form) && !this.#isRefused(form, at) && this.#beginsWord(form, at);
     if (!isHere) return at;
     if (form.pem) return this.#privateKey(form, at);
     return this.#mayGrow(at) && reaches(form.open(), text, at) === text.length ? -1 : this.#whole(form, at);
+  }
+
+  #isRefused({ kind }: SecretForm, at: number): boolean {
+    return (this.#refusedTo?.get(kind) ?? 0) > at;
   }
 
   #whole(form: SecretForm, at: number): number {
@@ -132,6 +136,7 @@ class Pass {
     const [all, lead = '', value = ''] = whole.exec(this.#text) ?? [];
     if (all === undefined) return this.#cut(form, at);
     if (form.accepts(value, lead)) return this.#take(form.kind, at + lead.length, at + lead.length + value.length, false);
+    this.#refusedTo ??= new Map();
     this.#refusedTo.set(form.kind, at + all.length);
     return at;
   }
