@@ -9,10 +9,10 @@ export const offlineHelp = `I am the offline provider built into this program: n
 
 and several of them joined with \`then\`; a line that is anything more than that I leave alone. To connect a model, set a key and start again:
 
-    export OPENROUTER_API_KEY=…    # or OPENAI_API_KEY, ANTHROPIC_API_KEY, DEEPSEEK_API_KEY, MOONSHOT_API_KEY, GEMINI_API_KEY, XAI_API_KEY, MISTRAL_API_KEY, GROQ_API_KEY
+    export OPENROUTER_API_KEY=…
     agent
 
-or start Ollama or LM Studio on this machine: \`agent --model ollama/<model>\`. \`agent providers\` shows what is set.`;
+or start Ollama or LM Studio on this machine: \`agent --model ollama/<model>\`. \`agent providers\` lists the other providers, their keys and what is set.`;
 
 /** Said after the first answer of a session that did something, so that nobody takes this for a model. */
 export const offlineNote = 'This was the built-in offline provider, not a language model; set OPENROUTER_API_KEY (or the key of another provider) to connect one.';
