@@ -2,6 +2,7 @@ import { clampEnds, clampText } from './clamp.js';
 import { isError, outputBytes, outputParts, parseEnvelope, type OutputEnvelope } from './envelope.js';
 import type { ToolResultData } from './event.js';
 import { isRecord, type Json } from './json.js';
+import { linePieces } from './line-pieces.js';
 import { headBytes, tailBytes, utf8Bytes } from './text.js';
 
 /** The stored envelope as a model is sent it: `output` (and an error's `details.output`) cut to `maxBytes`, the marker line saying how to
@@ -15,7 +16,11 @@ export function modelOutput(result: ToolResultData, seq: number, args: string, m
     return JSON.stringify({ ...envelope, details: { ...(details as Record<string, Json>), output: cut([details.output], seq, maxBytes, utf8Bytes(details.output)) } });
   }
   if (outputBytes(envelope) <= maxBytes) return result.output;
-  if (result.name === 'file_read') return JSON.stringify(cutLines(envelope, args, maxBytes));
+  if (result.name === 'file_read') {
+    const { piece_bytes: pieceBytes } = envelope;
+    const isPaged = typeof pieceBytes === 'number';
+    return JSON.stringify(isPaged ? cutPieces(envelope, args, pieceBytes, maxBytes) : cutLines(envelope, args, maxBytes));
+  }
   const total = totalBytes(envelope);
   return JSON.stringify({ ...envelope, output: cut(outputParts(envelope), seq, maxBytes, total), truncated: true, total_bytes: total });
 }
@@ -32,6 +37,16 @@ function cut(parts: readonly string[], seq: number, maxBytes: number, totalBytes
   return clampText(parts.join(''), maxBytes, marker, totalBytes).text;
 }
 
+/** A text with lines so long that they count as several (`piece_bytes`), or too long for a head and a tail, ends where
+ *  no more fits, and `next_offset` is where to read on. */
+function cutPieces(envelope: OutputEnvelope, args: string, pieceBytes: number, maxBytes: number): OutputEnvelope {
+  const pieces = linePieces(envelope.output, pieceBytes);
+  let bytes = 0;
+  const over = pieces.findIndex((piece) => (bytes += utf8Bytes(piece)) > maxBytes);
+  const count = over < 0 ? pieces.length : Math.max(1, over);
+  return { ...envelope, output: pieces.slice(0, count).join(''), truncated: true, next_offset: offsetOf(args) + count };
+}
+
 /** A file's text loses whole lines from its middle, and the marker names them and the `offset` to read on from. */
 function cutLines(envelope: OutputEnvelope, args: string, maxBytes: number): OutputEnvelope {
   const first = offsetOf(args);
@@ -41,12 +56,18 @@ function cutLines(envelope: OutputEnvelope, args: string, maxBytes: number): Out
   const tail = wholeLines(tailBytes(envelope.output, Math.floor(room / 2)), 'tail');
   const headLines = head === '' ? 0 : head.split('\n').length;
   const tailLines = tail === '' ? 0 : tail.split('\n').length;
-  if (headLines === 0) return cutLongLine(envelope, first, maxBytes);
-  const output = [head, lineMarker(first + headLines, first + lines.length - tailLines - 1), ...(tail === '' ? [] : [tail])].join('\n');
+  if (headLines === 0) {
+    const fits = utf8Bytes(lines[0] ?? '') < maxBytes;
+    return fits ? cutPieces(envelope, args, Number.POSITIVE_INFINITY, maxBytes) : cutLongLine(envelope, first, maxBytes);
+  }
+  // After the last line break there is no line.
+  const last = first + lines.length - (tail === '' && lines.at(-1) === '' ? 1 : tailLines) - 1;
+  const output = [head, lineMarker(first + headLines, last), ...(tail === '' ? [] : [tail])].join('\n');
   return { ...envelope, output, truncated: true, total_bytes: totalBytes(envelope) };
 }
 
-/** A first line longer than the budget: cut by bytes, since no offset could show more of it. */
+/** A first line longer than the budget, of a result from before long lines counted as several: cut by bytes, since no
+ *  offset could show more of it. */
 function cutLongLine(envelope: OutputEnvelope, first: number, maxBytes: number): OutputEnvelope {
   const total = totalBytes(envelope);
   const { text } = clampText(envelope.output, maxBytes, (omitted) => `[… ${omitted} bytes omitted from line ${first} on; offset=${first + 1}]`, total);

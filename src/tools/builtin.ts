@@ -14,6 +14,8 @@ export interface BuiltinOptions {
   readonly shell: string;
   /** `fs.max_size`: most bytes of one file_read. */
   readonly maxReadBytes: number;
+  /** `model_output_size`: most bytes of one result that a model is sent. */
+  readonly modelOutputBytes: number;
   /** `exec.timeout_s` and `exec.max_timeout_s`. */
   readonly timeoutS: number;
   readonly maxTimeoutS: number;

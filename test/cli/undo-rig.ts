@@ -42,7 +42,7 @@ export async function undoRig(files: Readonly<Record<string, string>> = {}, watc
   onTestFinished(() => store.close());
   const registry = createRegistry({ compile, compileAt: 'first_use', maxOutputBytes: 1_048_576, now: () => performance.now() });
   const processes = createProcessRunner({ marker: { name: '_AGENT_TEST', value: place } });
-  for (const tool of builtinTools({ processes, env: process.env, protectedEnv: [], shell: 'bash', maxReadBytes: 1_048_576, timeoutS: 20, maxTimeoutS: 20 })) registry.register(tool);
+  for (const tool of builtinTools({ processes, env: process.env, protectedEnv: [], shell: 'bash', maxReadBytes: 1_048_576, modelOutputBytes: 32_768, timeoutS: 20, maxTimeoutS: 20 })) registry.register(tool);
   const script: (readonly ModelChunk[])[] = [];
   const provider: Provider = { async *stream() { yield* script.shift() ?? [{ type: 'text', text: 'Done.' }, { type: 'end', stop: 'stop' }]; } };
   const session = createSession({

@@ -3,8 +3,11 @@ import { closeSync, openSync, symlinkSync, writeSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { modelOutput } from '../../src/core/model-output.js';
+import { builtinTools } from '../../src/tools/builtin.js';
 import { createLineCollector } from '../../src/tools/line-window.js';
-import { call, context, envelopeOf, makeFifo, registry, tree } from './workbench.js';
+import { calls, end, rig, scripted, text as saying } from '../agent/harness.js';
+import { call, context, envelopeOf, makeFifo, registry, toolOptions, tree } from './workbench.js';
 
 const read = (cwd: string, path: string, more: object = {}) => envelopeOf('file_read', { path, ...more }, context(cwd));
 const utf16 = (text: string, big: boolean): Buffer => { const bytes = Buffer.from(`\uFEFF${text}`, 'utf16le'); return big ? bytes.swap16() : bytes; };
@@ -42,25 +45,122 @@ test('offset and limit choose lines, and pages join to the whole', async () => {
   expect(joined).toBe(text);
 });
 
-test('a file over the size limit is cut at a line, a longer line inside it', async () => {
-  const cwd = tree({ f: 'aaaa\nbbbb\ncccc\n', long: `${'é'.repeat(500)}\nshort\n` });
+test('a file over the size limit is cut at a line', async () => {
+  const cwd = tree({ f: 'aaaa\nbbbb\ncccc\n' });
   const tools = registry({ maxReadBytes: 12 });
   expect(await envelopeOf('file_read', { path: 'f' }, context(cwd), tools)).toEqual({ output: 'aaaa\nbbbb\n', truncated: true, total_lines: 3, next_offset: 3 });
-  const small = registry({ maxReadBytes: 100 });
-  const envelope = await envelopeOf('file_read', { path: 'long' }, context(cwd), small) as { output: string };
-  expect(envelope).toMatchObject({ truncated: true, total_lines: 2, next_offset: 2, output: expect.stringMatching(/^é+\n\[… \d+ bytes of line 1 omitted\]$/) });
-  expect(Buffer.byteLength(envelope.output)).toBeLessThanOrEqual(100);
 });
+
+test('a line that is too long for one counts as several, and the result says so', async () => {
+  const cwd = tree({ long: `${'é'.repeat(70)}\nshort\n`, fits: `${'x'.repeat(49)}\n` });
+  const tools = registry({ maxReadBytes: 100, modelOutputBytes: 54 });
+  const facts = { long_lines: 'a line over 50 bytes counts as several', piece_bytes: 50 };
+  const readLong = (more: object) => envelopeOf('file_read', { path: 'long', ...more }, context(cwd), tools);
+  expect(await readLong({})).toEqual({ output: 'é'.repeat(25), truncated: true, total_lines: 4, next_offset: 2, ...facts });
+  expect(await readLong({ offset: 3 })).toEqual({ output: `${'é'.repeat(20)}\nshort\n`, ...facts });
+  expect(await readLong({ offset: 4 })).toEqual({ output: 'short\n', ...facts });
+  expect(await readLong({ offset: 5 })).toMatchObject({ code: 'execution_failed', details: { total_lines: 4 } });
+  expect(await envelopeOf('file_read', { path: 'fits' }, context(cwd), tools)).toEqual({ output: `${'x'.repeat(49)}\n` });
+});
+
+interface Page { readonly output: string; readonly next_offset?: number; readonly truncated?: boolean }
+
+/** What is read by who follows `next_offset` to the end. */
+async function followed(readPage: (offset: number) => Promise<Page>): Promise<string> {
+  const pages: string[] = [];
+  for (let offset: number | undefined = 1; offset !== undefined;) {
+    const page: Page = await readPage(offset);
+    pages.push(page.output);
+    offset = page.next_offset;
+  }
+  return pages.join('');
+}
+
+/** Texts of short and long lines, of characters of one to four bytes, with LF, CRLF and lone CR. */
+function randomText(random: (below: number) => number): string {
+  const characters = ['a', 'b ', 'é', '日', '🙂', '\r', 'e\u0301'];
+  return Array.from({ length: random(6) }, () => {
+    const line = Array.from({ length: random(4) === 0 ? random(300) : random(30) }, () => characters[random(characters.length)]).join('');
+    return line + (random(3) === 0 ? '\r\n' : random(5) === 0 ? '' : '\n');
+  }).join('');
+}
+
+test('who follows next_offset reads every byte once, whatever the sizes, also of what a model is sent and of an event', async () => {
+  let state = 20_261_122;
+  const random = (below: number): number => { state = (state * 48_271) % 2_147_483_647; return state % below; };
+  for (let round = 0; round < 50; round++) {
+    const text = randomText(random);
+    const cwd = tree({ f: text });
+    const expected = text.replaceAll('\r\n', '\n');
+    const [maxReadBytes = 1, modelOutputBytes = 1] = [0, 0].map(() => 4 + random(random(3) === 0 ? 12 : 300));
+    const tools = registry({ maxReadBytes, modelOutputBytes });
+    const ctx = context(cwd, { eventOutput: () => text });
+    for (const path of ['f', 'event:7']) {
+      const shape = `round ${round}, ${path}, ${maxReadBytes} and ${modelOutputBytes} bytes`;
+      const page = async (offset: number): Promise<Page> => await envelopeOf('file_read', { path, offset }, ctx, tools) as unknown as Page;
+      if (expected === '') continue;
+      expect(await followed(page), shape).toBe(expected);
+      const limited = await followed(async (offset) => await envelopeOf('file_read', { path, offset, limit: 2 }, ctx, tools) as unknown as Page);
+      expect(limited, shape).toBe(expected);
+      const sent = async (offset: number, limit?: number): Promise<Page> => {
+        const args = { path, offset, ...(limit === undefined ? {} : { limit }) };
+        const output = JSON.stringify(await envelopeOf('file_read', args, ctx, tools));
+        const page = JSON.parse(modelOutput({ tool_call_id: 'c', name: 'file_read', output, success: true, duration_ms: 1 }, 7, JSON.stringify(args), modelOutputBytes)) as Page;
+        expect(Buffer.byteLength(page.output), shape).toBeLessThanOrEqual(modelOutputBytes);
+        const marker = /\[… lines (\d+)-(\d+) omitted; file_read offset=\d+\]\n?/.exec(page.output);
+        if (marker === null) return page;
+        const [from, to] = [Number(marker[1]), Number(marker[2])];
+        const middle: string[] = [];
+        for (let next: number | undefined = from; next !== undefined && next <= to;) {
+          const part: Page = await sent(next, to - next + 1);
+          middle.push(part.output);
+          next = part.next_offset;
+        }
+        return { ...page, output: page.output.slice(0, marker.index) + middle.join('') + page.output.slice(marker.index + marker[0].length) };
+      };
+      expect(await followed(sent), shape).toBe(expected);
+    }
+  }
+}, 60_000);
+
+test('a model that follows next_offset reads all of a JSON of 3 MB on one line', async () => {
+  const json = JSON.stringify(Array.from({ length: 42_000 }, (_unused, index) => ({ id: index, name: `Ærø 日本 ${index}`, tags: ['a', 'b'], text: 'x'.repeat(20) })));
+  expect(Buffer.byteLength(json)).toBeGreaterThan(3_000_000);
+  const cwd = tree({ 'one-line.json': json });
+  const pages: string[] = [];
+  let most = 0;
+  const provider = scripted([async function* ({ conversation }) {
+    const last = conversation.messages.at(-1);
+    const results = last?.role === 'assistant' ? last.calls.map((call) => call.result) : [];
+    const page = results[0] ? JSON.parse(results[0].output) as Page : null;
+    if (page) {
+      pages.push(page.output);
+      most = Math.max(most, Buffer.byteLength(page.output));
+    }
+    if (page !== null && page.next_offset === undefined) yield* [saying('Read.'), end()];
+    else yield* calls(['file_read', JSON.stringify({ path: 'one-line.json', ...(page ? { offset: page.next_offset } : {}) })]);
+  }]);
+  const { session } = rig({
+    provider, tools: builtinTools(toolOptions()),
+    opening: [{ kind: 'system', content: 'S', data: null }, { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 32_768 } } }],
+    row: { id: 's1', parentId: null, cwd, title: null, provider: 'scripted', model: 'm', createdAt: 1, updatedAt: 1 },
+    limits: { maxToolTurns: 200, maxToolCalls: 200, loopLimit: 6, maxOutputBytes: 1_048_576 },
+  });
+  await session.submit('read it');
+  expect(pages.join('') === json).toBe(true);
+  expect(most).toBeLessThanOrEqual(32_768);
+}, 60_000);
 
 test('lines are the same wherever the text is cut into pieces', () => {
   const text = 'a\r\nb\r\r\nc\n\n\rd\r';
-  const whole = createLineCollector(1, 100, 1000);
+  const wish = { offset: 1, limit: 100, maxBytes: 1000, pageBytes: 1000, pieceBytes: 1000 };
+  const whole = createLineCollector(wish);
   whole.add(text);
   const expected = whole.finish();
-  expect(expected).toEqual({ text: 'a\nb\r\nc\n\n\rd\r', totalLines: 5, nextOffset: null, cutInside: false });
+  expect(expected).toEqual({ text: 'a\nb\r\nc\n\n\rd\r', totalLines: 5, nextOffset: null, longLines: false });
   for (let first = 0; first <= text.length; first++) {
     for (let second = first; second <= text.length; second++) {
-      const pieces = createLineCollector(1, 100, 1000);
+      const pieces = createLineCollector(wish);
       for (const piece of [text.slice(0, first), text.slice(first, second), text.slice(second)]) pieces.add(piece);
       expect(pieces.finish()).toEqual(expected);
     }
@@ -74,15 +174,17 @@ test('one line of 100 MB is read in bounded memory', async () => {
   closeSync(fd);
   const before = process.memoryUsage().rss;
   const { output, ...rest } = await read(cwd, 'big') as { output: string };
-  expect(rest).toEqual({ truncated: true, total_lines: 1 });
-  expect(output.slice(-60)).toMatch(/x\n\[… \d+ bytes of line 1 omitted\]$/);
+  expect(rest).toEqual({ truncated: true, total_lines: 6827, next_offset: 3, long_lines: 'a line over 15360 bytes counts as several', piece_bytes: 15_360 });
+  expect(output).toBe('x'.repeat(30_720));
   expect(process.memoryUsage().rss - before).toBeLessThan(60 * 1024 * 1024);
 }, 20_000);
 
-test('a limit too small for the marker keeps the beginning and nothing above it', async () => {
+test('the smallest limit keeps what fits and says where to read on', async () => {
   const cwd = tree({ 'one-line.txt': 'é'.repeat(100) });
   const envelope = await envelopeOf('file_read', { path: 'one-line.txt' }, context(cwd, { limits: { timeoutMs: null, maxOutputBytes: 5 } }));
-  expect(envelope).toEqual({ output: 'éé', truncated: true, total_lines: 1 });
+  expect(envelope).toEqual({
+    output: 'éé', truncated: true, total_lines: 50, next_offset: 2, long_lines: 'a line over 5 bytes counts as several', piece_bytes: 5,
+  });
 });
 
 test('binary files are refused with their kind and size', async () => {

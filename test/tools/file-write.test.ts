@@ -78,7 +78,7 @@ test('a directory, a FIFO, a device, a path through a file and a name too long a
 async function writerProgram(cwd: string, body: string): Promise<string> {
   const script = `
     import { builtinTools } from ${JSON.stringify(new URL('../../src/tools/builtin.js', import.meta.url).pathname)};
-    const tool = builtinTools({ processes: null, shell: 'bash', maxReadBytes: 1, timeoutS: 1, maxTimeoutS: 1, env: {}, protectedEnv: [] }).find((one) => one.name === 'file_write');
+    const tool = builtinTools({ processes: null, shell: 'bash', maxReadBytes: 1, modelOutputBytes: 1, timeoutS: 1, maxTimeoutS: 1, env: {}, protectedEnv: [] }).find((one) => one.name === 'file_write');
     const ctx = { cwd: ${JSON.stringify(cwd)}, signal: new AbortController().signal, sandbox: 'off', limits: { timeoutMs: null, maxOutputBytes: 1000 }, knownFiles: new Map() };
     const write = async (content) => (await tool.run({ path: 'f', content }, ctx)).envelope;
     ${body}`;

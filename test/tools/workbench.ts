@@ -45,7 +45,7 @@ const compile = await loadSchemaCompiler();
 
 export function toolOptions(changed: Partial<BuiltinOptions> = {}): BuiltinOptions {
   return {
-    processes, shell: 'bash', maxReadBytes: 1_048_576, timeoutS: 120, maxTimeoutS: 600, env: process.env, protectedEnv: [], ...changed,
+    processes, shell: 'bash', maxReadBytes: 1_048_576, modelOutputBytes: 32_768, timeoutS: 120, maxTimeoutS: 600, env: process.env, protectedEnv: [], ...changed,
   };
 }
 

@@ -43,7 +43,8 @@ function allTools(setup: Setup, processes: ProcessRunner): readonly Tool[] {
   const { config, env } = setup;
   return builtinTools({
     processes, env, protectedEnv: secretVariables(env, config.provider.custom), shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
-    secretFiles: () => secretFiles(setup), maxReadBytes: config.fs.maxBytes, timeoutS: config.exec.timeoutS, maxTimeoutS: config.exec.maxTimeoutS,
+    secretFiles: () => secretFiles(setup), maxReadBytes: config.fs.maxBytes, modelOutputBytes: config.limits.modelOutputBytes,
+    timeoutS: config.exec.timeoutS, maxTimeoutS: config.exec.maxTimeoutS,
   });
 }
 
@@ -76,7 +77,7 @@ async function problemAt(origin: Origin | undefined, issue: Issue): Promise<Conf
 
 /** The names of all tools of the program. */
 export function toolNames(): readonly string[] {
-  const none = { env: {}, protectedEnv: [], shell: 'sh', maxReadBytes: 1, timeoutS: 1, maxTimeoutS: 1 };
+  const none = { env: {}, protectedEnv: [], shell: 'sh', maxReadBytes: 1, modelOutputBytes: 1, timeoutS: 1, maxTimeoutS: 1 };
   return builtinTools({ ...none, processes: createProcessRunner({ marker: { name: '_AGENT_RUN', value: '' } }) }).map((tool) => tool.name);
 }
 

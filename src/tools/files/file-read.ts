@@ -5,7 +5,7 @@ import { binaryKind } from '../binary-kind.js';
 import type { ContentMemory } from './content-memory.js';
 import { describeCall } from '../describe-call.js';
 import { fileFailure, FileRefusal } from './file-error.js';
-import { createLineCollector, lineWindow, type LineWindow } from '../line-window.js';
+import { createLineCollector, lineWindow, type LineWindow, type WindowWish } from '../line-window.js';
 import { openRegular, type OpenFile } from './open-file.js';
 import { counted, failed, stopped, succeeded, withStop } from '../outcome.js';
 import { countOddities, encodingName, looksLatin, sniffEncoding, windowsText, type Oddities } from '../text-encoding.js';
@@ -14,6 +14,8 @@ import { absolutePath, pathProblem, shownPath } from '../tool-path.js';
 export interface FileReadOptions {
   /** Most bytes of one read. */
   readonly maxReadBytes: number;
+  /** `model_output_size`: what a model is sent of it at once. */
+  readonly modelOutputBytes: number;
 }
 
 interface FileReadArgs { readonly path: string; readonly offset?: number; readonly limit?: number }
@@ -21,6 +23,8 @@ interface FileReadArgs { readonly path: string; readonly offset?: number; readon
 const defaultTimeoutMs = 60_000;
 const chunkBytes = 256 * 1024;
 const sniffBytes = 8192;
+/** A longer line counts as several: else what is behind its beginning could not be asked for. */
+const longLineBytes = 15_360;
 
 export function fileReadTool(options: FileReadOptions, memory: ContentMemory): Tool {
   return {
@@ -48,18 +52,19 @@ export function fileReadTool(options: FileReadOptions, memory: ContentMemory): T
 }
 
 async function read(args: FileReadArgs, ctx: ToolContext, options: FileReadOptions, memory: ContentMemory): Promise<ToolOutcome> {
-  const maxBytes = Math.min(options.maxReadBytes, ctx.limits.maxOutputBytes);
+  const wish = windowWish(args, Math.min(options.maxReadBytes, ctx.limits.maxOutputBytes), options.modelOutputBytes);
   const event = /^event:(\d{1,15})$/.exec(args.path);
-  if (event) return readEvent(Number(event[1]), args, ctx, maxBytes);
+  if (event) return readEvent(Number(event[1]), args, ctx, wish);
   const absolute = absolutePath(ctx.cwd, args.path);
   let file: OpenFile | undefined;
   try {
     const opened = await openRegular(absolute, args.path, ctx.landings);
     file = opened;
-    const { window, sha256, whole, encoding } = await withStop(ctx, defaultTimeoutMs, (signal) => readText(opened, () => openRegular(absolute, args.path, ctx.landings), { args, maxBytes, signal }));
+    const { window, sha256, whole, encoding } = await withStop(ctx, defaultTimeoutMs, (signal) => readText(opened, () => openRegular(absolute, args.path, ctx.landings), { args, wish, signal }));
     if (!whole) return stopped(ctx, 'file_read');
     if ((args.offset ?? 1) === 1 && window.nextOffset === null) memory.remember(sha256, window.text);
-    return shown(args, window, [{ path: file.path, sha256 }], encoding === null ? {} : { encoding });
+    const facts = { ...longLineFacts(window, wish), ...(encoding === null ? {} : { encoding }) };
+    return shown(args, window, [{ path: file.path, sha256 }], facts);
   } catch (error) {
     return fileFailure(error, args.path, absolute);
   } finally {
@@ -67,13 +72,27 @@ async function read(args: FileReadArgs, ctx: ToolContext, options: FileReadOptio
   }
 }
 
-function readEvent(seq: number, args: FileReadArgs, ctx: ToolContext, maxBytes: number): ToolOutcome {
+function readEvent(seq: number, args: FileReadArgs, ctx: ToolContext, wish: WindowWish): ToolOutcome {
   const output = ctx.eventOutput(seq);
   if (output === null) return failed('not_found', `There is no tool result at event ${seq} of this session.`);
-  return shown(args, lineWindow(output, args.offset ?? 1, args.limit ?? Number.POSITIVE_INFINITY, maxBytes), []);
+  const window = lineWindow(output, wish);
+  return shown(args, window, [], longLineFacts(window, wish));
 }
 
-interface Scan { readonly args: FileReadArgs; readonly maxBytes: number; readonly signal: AbortSignal }
+/** Where a long line is among it, no more than a model is sent at once: what it is sent then is all that is kept, and
+ *  ends where `next_offset` goes on. A sixteenth stays free, for placeholders that are longer than their secrets. */
+function windowWish({ offset, limit }: FileReadArgs, maxBytes: number, modelOutputBytes: number): WindowWish {
+  const pageBytes = Math.max(1, Math.min(maxBytes, Math.floor(modelOutputBytes * 15 / 16)));
+  const pieceBytes = Math.min(longLineBytes, pageBytes);
+  return { offset: offset ?? 1, limit: limit ?? Number.POSITIVE_INFINITY, maxBytes, pageBytes, pieceBytes };
+}
+
+/** `piece_bytes` is what `modelOutput` counts by. */
+function longLineFacts({ longLines }: LineWindow, { pieceBytes }: WindowWish): Facts {
+  return longLines ? { long_lines: `a line over ${pieceBytes} bytes counts as several`, piece_bytes: pieceBytes } : {};
+}
+
+interface Scan { readonly args: FileReadArgs; readonly wish: WindowWish; readonly signal: AbortSignal }
 interface Scanned { readonly window: LineWindow; readonly sha256: string; readonly whole: boolean; /** All of it is what the encoding allows. */ readonly valid: boolean }
 
 /** The file as UTF-8 or UTF-16, and once more in one byte a character where it turns out to be neither. `encoding`: what a result calls it where it must
@@ -93,8 +112,8 @@ async function readText(file: OpenFile, reopen: () => Promise<OpenFile>, how: Sc
 }
 
 /** One pass over the file: hash, line count and the asked-for lines, however long the file or a line of it is. */
-async function scan(file: OpenFile, { args, maxBytes, signal }: Scan, odd: Oddities | null): Promise<Scanned> {
-  const lines = createLineCollector(args.offset ?? 1, args.limit ?? Number.POSITIVE_INFINITY, maxBytes);
+async function scan(file: OpenFile, { args, wish, signal }: Scan, odd: Oddities | null): Promise<Scanned> {
+  const lines = createLineCollector(wish);
   const hash = createHash('sha256');
   const buffer = Buffer.allocUnsafe(Math.max(sniffBytes, Math.min(chunkBytes, file.stats.size + 1)));
   let decoder: TextDecoder | undefined;
@@ -136,13 +155,15 @@ function refuseBinary(start: Buffer, requested: string, sizeBytes: number): void
   if (kind !== null) throw new FileRefusal('execution_failed', `${shownPath(requested)} is binary: ${kind}, ${sizeBytes} bytes; file_read takes text only.`);
 }
 
-function shown(args: FileReadArgs, window: LineWindow, files: readonly FileState[], facts: { readonly encoding?: string } = {}): ToolOutcome {
+interface Facts { readonly encoding?: string; readonly long_lines?: string; readonly piece_bytes?: number }
+
+function shown(args: FileReadArgs, window: LineWindow, files: readonly FileState[], facts: Facts): ToolOutcome {
   const offset = args.offset ?? 1;
   if (offset > 1 && offset > window.totalLines) {
     return failed('execution_failed', `${shownPath(args.path)} has ${counted(window.totalLines, 'line')}; offset ${offset} is past its end.`, { total_lines: window.totalLines });
   }
-  if (window.nextOffset === null && !window.cutInside) return succeeded(counted(window.totalLines - Math.min(offset - 1, window.totalLines), 'line'), { output: window.text, ...facts }, { files });
-  const next = window.nextOffset === null ? {} : { next_offset: window.nextOffset };
-  const last = window.nextOffset === null ? window.totalLines : window.nextOffset - 1;
-  return succeeded(`lines ${offset}-${last} of ${window.totalLines}`, { output: window.text, truncated: true, total_lines: window.totalLines, ...next, ...facts }, { files });
+  if (window.nextOffset === null) return succeeded(counted(window.totalLines - Math.min(offset - 1, window.totalLines), 'line'), { output: window.text, ...facts }, { files });
+  const { text, totalLines, nextOffset } = window;
+  const cut = { truncated: true, total_lines: totalLines, next_offset: nextOffset };
+  return succeeded(`lines ${offset}-${nextOffset - 1} of ${totalLines}`, { output: text, ...cut, ...facts }, { files });
 }

@@ -13,7 +13,7 @@ const env = process.env;
 /** glob and grep on a tree of files of 200 bytes, and the same search by `rg` itself. */
 export async function fileRows(folder: string): Promise<readonly Row[]> {
   const processes = createProcessRunner({ marker: { name: '_AGENT_BENCH', value: String(process.pid) } });
-  const tools = builtinTools({ processes, env, protectedEnv: [], shell: 'bash', maxReadBytes: 1_000_000, timeoutS: 60, maxTimeoutS: 60 });
+  const tools = builtinTools({ processes, env, protectedEnv: [], shell: 'bash', maxReadBytes: 1_000_000, modelOutputBytes: 32_768, timeoutS: 60, maxTimeoutS: 60 });
   const ripgrep = await findRipgrep(env);
   const rows: Row[] = [];
   for (const files of [1_000, 10_000, 100_000]) {

@@ -134,7 +134,7 @@ function untouched(root: string): boolean {
 async function makeRegistry(): Promise<Registry> {
   const registry = createRegistry({ compile: await loadSchemaCompiler(), compileAt: 'first_use', maxOutputBytes: 1_048_576, now: () => performance.now() });
   const processes = createProcessRunner({ marker: { name: '_AGENT_RACE', value: String(process.pid) } });
-  for (const tool of builtinTools({ processes, shell: 'sh', maxReadBytes: 1_048_576, timeoutS: 10, maxTimeoutS: 10, env: process.env, protectedEnv: [] })) registry.register(tool);
+  for (const tool of builtinTools({ processes, shell: 'sh', maxReadBytes: 1_048_576, modelOutputBytes: 32_768, timeoutS: 10, maxTimeoutS: 10, env: process.env, protectedEnv: [] })) registry.register(tool);
   return registry;
 }
 
