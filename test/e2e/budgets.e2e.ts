@@ -32,32 +32,32 @@ function coverageFolder(): string {
 const key = { OPENAI_API_KEY: 'sk-budget', AGENT_MODEL: 'openai/m' };
 
 // The entry says itself what to do where nothing else of the program can be loaded.
-test('--version loads the entry and nothing else', async () => {
+test('--version loads the entry, what prints, and nothing else', async () => {
   const folder = coverageFolder();
   await agent(place(), ['--version'], { env: { NODE_V8_COVERAGE: folder } });
   const { files, bytes } = loadedFrom(folder);
-  expect({ few: files <= 4, small: bytes <= 3_400 }, `${files} files, ${bytes} bytes`).toEqual({ few: true, small: true });
+  expect({ few: files <= 8, small: bytes <= 11_700 }, `${files} files, ${bytes} bytes`).toEqual({ few: true, small: true });
 });
 
 // 32 kB of it is the table of models, which grew from 46 rows to 161 with more fields; the window and the price of any of them may be asked for at once.
-test('a headless answer loads at most 32 files and 607 kB, no terminal, no policy, no Node fetch', async () => {
+test('a headless answer loads at most 32 files and 710 kB, no terminal, no policy, no Node fetch', async () => {
   const server = await modelServer([{ text: 'Hello.' }]);
   const folder = coverageFolder();
   const { code } = await agent(place(), ['-p', 'hi'], { env: { ...key, OPENAI_BASE_URL: `${server.url}/v1`, NODE_V8_COVERAGE: folder } });
   const { files, bytes, names } = loadedFrom(folder);
   expect(code).toBe(0);
   expect(names.filter((name) => /ink-panel|repl|chunks\/call-|chunks\/command-/.test(name))).toEqual([]);
-  expect({ few: files <= 32, small: bytes <= 607_000 }, `${files} files, ${bytes} bytes`).toEqual({ few: true, small: true });
+  expect({ few: files <= 32, small: bytes <= 710_000 }, `${files} files, ${bytes} bytes`).toEqual({ few: true, small: true });
 });
 
-test('the REPL with its prompt on screen has loaded at most 36 files and 832 kB', async () => {
+test('the REPL with its prompt on screen has loaded at most 36 files and 1,000 kB', async () => {
   const folder = coverageFolder();
   const screen = openScreen(place(), [], { env: { ...key, OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', NODE_V8_COVERAGE: folder } });
   await screen.until(/❯/);
   screen.type('\u0004');
   expect(await screen.exited).toBe(0);
   const { files, bytes } = loadedFrom(folder);
-  expect({ few: files <= 36, small: bytes <= 832_000 }, `${files} files, ${bytes} bytes`).toEqual({ few: true, small: true });
+  expect({ few: files <= 36, small: bytes <= 1_000_000 }, `${files} files, ${bytes} bytes`).toEqual({ few: true, small: true });
 });
 
 test('the first request has at most 3,800 bytes, and each turn adds what it says and little more', async () => {
