@@ -1,4 +1,5 @@
 import { knownEvent, type ChangeData, type Event, type KnownEvent } from '../core/event.js';
+import type { DirectoryMove } from '../core/store.js';
 
 /** What one call did to files. */
 export interface ChangeSet {
@@ -22,6 +23,35 @@ function changesOf(event: Known): readonly ChangeData[] | null {
     case 'undo': case 'redo': case 'restore': return event.data.changes;
     default: return null;
   }
+}
+
+/** The events with the paths that changed files have now: what was recorded below a directory that was moved is below
+ *  its new path. Paths outside of it stay. */
+export function atPresentPaths(events: readonly Event[], moves: readonly DirectoryMove[]): readonly Event[] {
+  if (moves.length === 0) return events;
+  return events.map((raw) => {
+    const event = knownEvent(raw);
+    const changes = changesOf(event);
+    const since = moves.filter((move) => raw.seq <= move.lastSeq);
+    if (event === null || changes === null || since.length === 0) return raw;
+    return { ...raw, data: { ...event.data, changes: changes.map((change) => movedChange(change, since)) } };
+  });
+}
+
+function movedChange(change: ChangeData, moves: readonly DirectoryMove[]): ChangeData {
+  const { path, made_folder: made, gone_folder: gone } = change;
+  return {
+    ...change, path: movedPath(path, moves),
+    ...(made === undefined ? {} : { made_folder: movedPath(made, moves) }),
+    ...(gone === undefined ? {} : { gone_folder: movedPath(gone, moves) }),
+  };
+}
+
+function movedPath(path: string, moves: readonly DirectoryMove[]): string {
+  return moves.reduce((now, { from, to }) => {
+    const isInside = now === from || now.startsWith(`${from}/`);
+    return isInside ? to + now.slice(from.length) : now;
+  }, path);
 }
 
 /** Every call that changed files, in order. Rewinds do not count here: they are about what was said, not about what was done. */

@@ -3,6 +3,9 @@ import type { ModelRef } from './conversation.js';
 import type { Event } from './event.js';
 import type { SearchHit } from './search.js';
 
+/** A directory that was moved, with all that is in it. What events up to `lastSeq` name below `from` is below `to`. */
+export interface DirectoryMove { readonly from: string; readonly to: string; readonly lastSeq: number }
+
 export interface SessionRow {
   readonly id: string;
   readonly parentId: string | null;
@@ -10,6 +13,8 @@ export interface SessionRow {
   readonly cwd: string;
   /** What tells that directory from others whatever it is called; absent where that is not known. */
   readonly directoryId?: string;
+  /** How that directory was moved since the session began, oldest first; absent where it was not. */
+  readonly moves?: readonly DirectoryMove[];
   readonly title: string | null;
   readonly provider: string | null;
   readonly model: string | null;
@@ -73,7 +78,7 @@ export interface Store {
   newest(cwd: string): Promise<SessionRow | null>;
   /** The same, of a directory that may have another name now, by its id. */
   newestOfDirectory(directoryId: string): Promise<SessionRow | null>;
-  /** Gives the sessions recorded of the directory `from` the path it has now. */
+  /** Gives the sessions recorded of the directory `from` the path it has now, and adds that to their moves. */
   relocate(directoryId: string, from: string, to: string): Promise<void>;
   /** Newest first. */
   list(limit: number, cwd?: string): Promise<readonly SessionSummary[]>;

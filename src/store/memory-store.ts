@@ -81,7 +81,11 @@ function changeRow(item: Kept, change: SessionChange): void {
 }
 
 function relocate(kept: Iterable<Kept>, directoryId: string, from: string, to: string): void {
-  for (const item of kept) if (item.row.directoryId === directoryId && item.row.cwd === from) item.row = { ...item.row, cwd: to };
+  for (const item of kept) {
+    if (item.row.directoryId !== directoryId || item.row.cwd !== from) continue;
+    const moves = [...item.row.moves ?? [], { from, to, lastSeq: item.events.at(-1)?.seq ?? 0 }];
+    item.row = { ...item.row, cwd: to, moves };
+  }
 }
 
 function acquireIn(leases: Map<string, { readonly since: number }>, sessionId: string, since: number): Lease {

@@ -33,6 +33,8 @@ const migrations: readonly Migration[] = [
   { sql: compactSchema },
   /** Which wire and which server a session speaks; null where that is not known, as for every session from before. */
   { sql: 'ALTER TABLE sessions ADD COLUMN api TEXT; ALTER TABLE sessions ADD COLUMN base_url TEXT;' },
+  /** JSON `[{"from", "to", "last_seq"}]`: how the session's directory was moved; null where it was not. */
+  { sql: 'ALTER TABLE sessions ADD COLUMN moves TEXT;' },
 ];
 
 /** The schema this program writes. */

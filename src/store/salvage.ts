@@ -40,7 +40,7 @@ export function salvage(driver: Driver, damagedFile: string, copy: string, targe
 }
 
 function copySessions(source: Database, target: Database): void {
-  const columns = [...sessionColumns, ...laterColumns(source, 'sessions', ['dir_id', 'api', 'base_url'])];
+  const columns = [...sessionColumns, ...laterColumns(source, 'sessions', ['dir_id', 'api', 'base_url', 'moves'])];
   const insert = target.prepare(`INSERT OR IGNORE INTO sessions (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`);
   for (const row of readableRows(source, 'sessions', columns)) {
     if (typeof row['id'] === 'string' && typeof row['cwd'] === 'string' && isTime(row['created_at']) && isTime(row['updated_at'])) {

@@ -1,5 +1,6 @@
 import type { Event } from '../core/event.js';
-import type { SessionChange, SessionRow, SessionSummary } from '../core/store.js';
+import { isRecord } from '../core/json.js';
+import type { DirectoryMove, SessionChange, SessionRow, SessionSummary } from '../core/store.js';
 import { firstLine, utf8Bytes, wellFormed } from '../core/text.js';
 import type { Connection } from './connection.js';
 import { insertEvent, noSession } from './event-rows.js';
@@ -9,13 +10,14 @@ interface StoredSession {
   readonly id: string; readonly parent_id: string | null; readonly cwd: string; readonly title: string | null;
   readonly provider: string | null; readonly model: string | null; readonly created_at: number; readonly updated_at: number;
   readonly dir_id: string | null; readonly api: string | null; readonly base_url: string | null;
+  readonly moves: string | null;
 }
 interface StoredSummary extends StoredSession { readonly prompt: string | null; readonly events: number; readonly cost_usd: number | null }
 
 /** Longest `prompt` of a summary, in UTF-16 units. */
 const maxPrompt = 200;
 
-const columns = 'id, parent_id, cwd, title, provider, model, created_at, updated_at, dir_id, api, base_url';
+const columns = 'id, parent_id, cwd, title, provider, model, created_at, updated_at, dir_id, api, base_url, moves';
 /** Which session was written to last is read off the event ids: the clock may have been set back meanwhile. */
 const lastEvent = '(SELECT e.id FROM events e WHERE e.session_id = s.id ORDER BY e.seq DESC LIMIT 1)';
 const newestFirst = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DESC';
@@ -23,7 +25,7 @@ const newestFirst = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DE
 /** Throws a StoreError `exists` where the id is taken by a different session. */
 export function insertSession({ sql }: Connection, row: SessionRow): void {
   try {
-    sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`).run(...sessionValues(row));
+    sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`).run(...sessionValues(row));
   } catch (error) {
     if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw error;
     const same = sql(`SELECT 1 FROM sessions WHERE ${columns.split(', ').map((name) => `${name} IS ?`).join(' AND ')}`).get(...sessionValues(row));
@@ -73,7 +75,12 @@ export function newestOfDirectory({ sql }: Connection, directoryId: string): Ses
 }
 
 export function relocateSessions({ sql }: Connection, directoryId: string, from: string, to: string): void {
-  sql('UPDATE sessions SET cwd = ? WHERE dir_id = ? AND cwd = ?').run(wellFormed(to), directoryId, wellFormed(from));
+  const [before, now] = [wellFormed(from), wellFormed(to)];
+  const lastSeq = 'coalesce((SELECT max(seq) FROM events WHERE session_id = sessions.id), 0)';
+  const move = `json_object('from', ?, 'to', ?, 'last_seq', ${lastSeq})`;
+  sql(`UPDATE sessions SET cwd = ?, moves = json_insert(iif(json_valid(moves), moves, '[]'), '$[#]', ${move})
+      WHERE dir_id = ? AND cwd = ?`)
+    .run(now, before, now, directoryId, before);
 }
 
 export function countSessions({ sql }: Connection, cwd?: string): number {
@@ -136,14 +143,37 @@ export function adoptSession(connection: Connection, row: SessionRow, events: re
 /** `row` in the order of the table's columns. */
 export function sessionValues(row: SessionRow): readonly (string | number | null)[] {
   const texts = [row.id, row.parentId, row.cwd, row.title, row.provider, row.model].map((text) => (text === null ? null : wellFormed(text)));
-  return [...texts, row.createdAt, row.updatedAt, row.directoryId ?? null, row.api ?? null, row.baseUrl ?? null];
+  const later = [row.directoryId, row.api, row.baseUrl, movesText(row.moves)].map((text) => text ?? null);
+  return [...texts, row.createdAt, row.updatedAt, ...later];
+}
+
+function movesText(moves: readonly DirectoryMove[] | undefined): string | undefined {
+  return moves && JSON.stringify(moves.map(({ from, to, lastSeq }) => ({ from, to, last_seq: lastSeq })));
+}
+
+function movesOf(text: string | null): readonly DirectoryMove[] {
+  try {
+    const list: unknown = JSON.parse(text ?? '[]');
+    return Array.isArray(list) ? list.flatMap(moveOf) : [];
+  } catch {
+    return []; // damaged: as if it was not known
+  }
+}
+
+function moveOf(item: unknown): readonly DirectoryMove[] {
+  if (!isRecord(item)) return [];
+  const { from, to, last_seq: lastSeq } = item;
+  if (typeof from !== 'string' || typeof to !== 'string' || typeof lastSeq !== 'number') return [];
+  return [{ from, to, lastSeq }];
 }
 
 function sessionOfRow(row: StoredSession): SessionRow {
+  const moves = movesOf(row.moves);
   return {
     id: row.id, parentId: row.parent_id, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
     createdAt: row.created_at, updatedAt: row.updated_at, ...(row.dir_id === null ? {} : { directoryId: row.dir_id }),
     ...(row.api === null ? {} : { api: row.api }), ...(row.base_url === null ? {} : { baseUrl: row.base_url }),
+    ...(moves.length === 0 ? {} : { moves }),
   };
 }
 

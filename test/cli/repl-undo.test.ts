@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Assembly } from '../../src/cli/open/assembly.js';
@@ -6,6 +6,7 @@ import { compactCommands } from '../../src/cli/repl/compact-commands.js';
 import { rewindCommand } from '../../src/cli/repl/rewind-command.js';
 import type { SessionDesk } from '../../src/cli/repl/session-desk.js';
 import { undoCommands } from '../../src/cli/repl/undo-commands.js';
+import type { SessionRow } from '../../src/core/store.js';
 import { project } from '../../src/core/project.js';
 import type { CommandContext } from '../../src/ui/command.js';
 import { undoRig, type UndoRig } from './undo-rig.js';
@@ -32,8 +33,8 @@ function screen(rig: UndoRig, choices: readonly string[] = []): Screen {
   return { context, said, drafts, offered };
 }
 
-const deskOf = (rig: UndoRig): SessionDesk => ({ current: () => ({ session: rig.session }) as Assembly, title: () => null, rename: () => Promise.resolve(), open: () => Promise.reject(new Error('not here')), close: () => Promise.resolve() });
-const command = (rig: UndoRig, name: string) => [...undoCommands(deskOf(rig)), rewindCommand(deskOf(rig)), ...compactCommands(deskOf(rig))].find((item) => item.name === name)!;
+const deskOf = (rig: UndoRig, row: Partial<SessionRow> = {}): SessionDesk => ({ current: () => ({ session: rig.session, row }) as Assembly, title: () => null, rename: () => Promise.resolve(), open: () => Promise.reject(new Error('not here')), close: () => Promise.resolve() });
+const command = (rig: UndoRig, name: string, row?: SessionRow) => [...undoCommands(deskOf(rig, row)), rewindCommand(deskOf(rig)), ...compactCommands(deskOf(rig))].find((item) => item.name === name)!;
 const own = (rig: UndoRig) => project(rig.session.events()).messages.flatMap((message) => (message.role === 'user' ? [message.content] : []));
 
 test('/undo shows the list, asks, and does nothing without a yes; /redo takes it back', async () => {
@@ -50,6 +51,22 @@ test('/undo shows the list, asks, and does nothing without a yes; /redo takes it
   const again = screen(rig, ['Redo']);
   await command(rig, 'redo').run('', again.context);
   expect(file()).toBe('b\n');
+});
+
+test('/undo and /redo look for files where their directory is now, and not at its old path', async () => {
+  const rig = await undoRig({ 'a.txt': 'a\n' });
+  await rig.run([['file_edit', { path: 'a.txt', old_string: 'a', new_string: 'b' }]]);
+  const moved = `${rig.root}-moved`;
+  renameSync(rig.root, moved);
+  cpSync(moved, rig.root, { recursive: true });
+  await rig.store.update('s1', { directoryId: 'here' });
+  await rig.store.relocate('here', rig.root, moved);
+  const row = await rig.store.session('s1') ?? undefined;
+  const both = (): readonly string[] => [rig.root, moved].map((root) => readFileSync(join(root, 'a.txt'), 'utf8'));
+  await command(rig, 'undo', row).run('', screen(rig, ['Undo']).context);
+  expect(both()).toEqual(['b\n', 'a\n']);
+  await command(rig, 'redo', row).run('', screen(rig, ['Redo']).context);
+  expect(both()).toEqual(['b\n', 'b\n']);
 });
 
 test('/undo says what it cannot do', async () => {

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, lstatSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -58,6 +58,37 @@ test('a session of thirty writes, edits and commands is undone and redone, the t
   expect(tree(at)).toEqual(after);
   expect((await agent(at, ['undo', 'all', '--yes'])).code).toBe(0);
   expect(tree(at)).toEqual(before);
+});
+
+test('files of a directory that was moved are undone where they are now; what stands at the old path is left', async () => {
+  const at = place({ 'a.txt': 'v0\n', 'b.txt': 'b0\n' });
+  const first = [write('a.txt', 'v1\n'), write('deep/new.txt', 'n\n'), bash('echo b1 > b.txt; echo out > ../outside.txt'), { text: 'Done.' }];
+  await agent(at, ['-p', '--approval', 'never', '-m', script(at, first), 'go']);
+  const second = { ...at, work: `${at.work}-second` };
+  const third = { ...at, work: `${at.work}-third` };
+  renameSync(at.work, second.work);
+  cpSync(second.work, at.work, { recursive: true });
+  const listed = await agent(second, ['undo']);
+  expect(listed).toMatchObject({ code: 0, stdout: expect.stringMatching(/write {3}b\.txt/) });
+  const more = script(at, [write('a.txt', 'v2\n'), { text: 'Done.' }], { loop: true });
+  await agent(second, ['-c', '-p', '--approval', 'never', '-m', more, 'on']);
+  expect(readFileSync(join(second.work, 'a.txt'), 'utf8')).toBe('v2\n');
+  renameSync(second.work, third.work);
+  mkdirSync(second.work);
+  writeFileSync(join(second.work, 'a.txt'), 'v2\n');
+  writeFileSync(join(third.work, 'b.txt'), 'mine\n');
+  const foreign = [tree(at), tree(second)];
+  const undone = await agent(third, ['undo', 'all', '--yes']);
+  expect(undone).toMatchObject({ code: 0, stdout: expect.stringMatching(/leave {3}b\.txt: it was changed since/) });
+  expect(Object.keys(tree(third))).toEqual(['a.txt', 'b.txt']);
+  expect(['a.txt', 'b.txt'].map((name) => readFileSync(join(third.work, name), 'utf8'))).toEqual(['v0\n', 'mine\n']);
+  expect([tree(at), tree(second)]).toEqual(foreign);
+  expect((await agent(third, ['redo', 'all', '--yes'])).code).toBe(0);
+  expect(readFileSync(join(third.work, 'a.txt'), 'utf8')).toBe('v2\n');
+  const [result] = events(at).filter((event) => event.kind === 'tool_result');
+  expect((await agent(third, ['restore', `a.txt@${result?.seq ?? 0}`, '--yes'])).code).toBe(0);
+  expect(readFileSync(join(third.work, 'a.txt'), 'utf8')).toBe('v1\n');
+  expect([tree(at), tree(second)]).toEqual(foreign);
 });
 
 test('what the user changed meanwhile is left, and restore brings one file to any event', async () => {

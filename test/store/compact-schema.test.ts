@@ -27,6 +27,7 @@ INSERT INTO events_fts(rowid, text) SELECT id, text FROM search_text;
 UPDATE search_state SET indexed_to = (SELECT max(id) FROM events);
 ALTER TABLE sessions DROP COLUMN api;
 ALTER TABLE sessions DROP COLUMN base_url;
+ALTER TABLE sessions DROP COLUMN moves;
 PRAGMA user_version = 5;`;
 
 const usage = { response_id: 'r2', provider: 'openai', model: 'gpt-5.2', input_tokens: 8, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: 0.25 };

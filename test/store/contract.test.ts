@@ -154,6 +154,18 @@ describe.each(stores)('the %s store', (_name, open) => {
     await store.relocate('7:1', '/elsewhere', '/never');
     await store.relocate('7:1', old.cwd, '/work/renamed');
     await store.update(unknown.id, { directoryId: '9:9' });
+    const moves = [{ from: old.cwd, to: '/work/renamed', lastSeq: 1 }];
+    expect((await store.session(late.id))?.moves).toEqual(moves);
+    const fork = sessionRow({ parentId: late.id, moves });
+    await store.fork(late.id, fork);
+    expect((await store.session(fork.id))?.moves).toEqual(moves);
+    await store.relocate('7:1', '/work/renamed', '/work/again');
+    await store.relocate('7:1', '/work/again', '/work/renamed');
+    expect((await store.session(old.id))?.moves).toEqual([
+      { from: old.cwd, to: '/work/renamed', lastSeq: 0 }, { from: '/work/renamed', to: '/work/again', lastSeq: 0 },
+      { from: '/work/again', to: '/work/renamed', lastSeq: 0 },
+    ]);
+    await store.remove(fork.id);
     expect((await store.list(9, '/work/renamed')).map((row) => row.id)).toEqual([late.id, old.id]);
     expect((await store.list(9, old.cwd)).map((row) => row.directoryId)).toEqual(['9:9', '7:2']);
   });

@@ -29,7 +29,7 @@ test('the tables, the journal and the modes are the published ones, whatever the
     expect(columns('sessions')).toEqual([
       ['id', 'TEXT', 0, 1], ['parent_id', 'TEXT', 0, 0], ['cwd', 'TEXT', 1, 0], ['title', 'TEXT', 0, 0], ['provider', 'TEXT', 0, 0],
       ['model', 'TEXT', 0, 0], ['created_at', 'INTEGER', 1, 0], ['updated_at', 'INTEGER', 1, 0], ['dir_id', 'TEXT', 0, 0],
-      ['api', 'TEXT', 0, 0], ['base_url', 'TEXT', 0, 0]]);
+      ['api', 'TEXT', 0, 0], ['base_url', 'TEXT', 0, 0], ['moves', 'TEXT', 0, 0]]);
     expect(columns('events')).toEqual([
       ['id', 'INTEGER', 0, 1], ['session_id', 'TEXT', 1, 0], ['seq', 'INTEGER', 1, 0], ['kind', 'TEXT', 1, 0], ['content', 'TEXT', 0, 0],
       ['data_json', 'TEXT', 0, 0], ['created_at', 'INTEGER', 1, 0], ['crc32', 'INTEGER', 0, 0], ['hash', 'BLOB', 0, 0], ['redacted', 'TEXT', 0, 0]]);

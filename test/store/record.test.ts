@@ -26,7 +26,7 @@ async function firstVersion(file: string, events: readonly Event[]): Promise<str
   const db = new Database(file);
   const later = db.prepare<[], string>("SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema WHERE type IN ('view', 'trigger')").pluck().all();
   for (const sql of [...later, 'DROP TABLE events_fts', 'DROP TABLE search_state', 'DROP TABLE search_stale', 'DROP TABLE IF EXISTS blobs', 'DROP TABLE IF EXISTS blob_refs', 'DROP TABLE IF EXISTS queue']) db.exec(sql);
-  for (const column of ['dir_id', 'api', 'base_url']) db.exec(`ALTER TABLE sessions DROP COLUMN ${column}`);
+  for (const column of ['dir_id', 'api', 'base_url', 'moves']) db.exec(`ALTER TABLE sessions DROP COLUMN ${column}`);
   for (const column of ['crc32', 'hash', 'redacted']) db.exec(`ALTER TABLE events DROP COLUMN ${column}`);
   for (const item of events) {
     db.prepare('INSERT INTO events (session_id, seq, kind, content, data_json, created_at) VALUES (?, ?, ?, ?, ?, ?)').run(id, item.seq, item.kind, item.content, item.data === null ? null : JSON.stringify(item.data), item.createdAt);

@@ -45,22 +45,24 @@ export async function openSession(store: Store, wish: SessionWish, fresh: Sessio
     return { row: fresh, restored: [], movedFrom, ...await leaseInTime(store, fresh.id) };
   }
   if (wish.fork) {
-    const row: SessionRow = { ...found, id: fresh.id, parentId: found.id, createdAt: fresh.createdAt, updatedAt: fresh.createdAt, ...placeOf(fresh) };
+    const origin = { ...found, ...await notePlace(store, found, fresh), parentId: found.id };
+    const { id, createdAt } = fresh;
+    const row: SessionRow = { ...origin, id, createdAt, updatedAt: createdAt, ...placeOf(fresh) };
     if (wish.at !== undefined) refuseUnknownEvent(await store.load(found.id), wish.at, found.id);
     await store.fork(found.id, row, wish.at);
     return { row, restored: await store.load(row.id), movedFrom, ...await leaseInTime(store, row.id) };
   }
   const { release, begin } = await leaseInTime(store, found.id);
   try {
-    await notePlace(store, found, fresh);
-    return { row: found, restored: await rewound(store, found.id, wish.at), movedFrom, release, begin };
+    const row = { ...found, ...await notePlace(store, found, fresh) };
+    return { row, restored: await rewound(store, found.id, wish.at), movedFrom, release, begin };
   } catch (error) {
     await release();
     throw error;
   }
 }
 
-type Place = { readonly cwd: string; readonly directoryId?: string | undefined };
+export type Place = { readonly cwd: string; readonly directoryId?: string | undefined };
 
 function placeOf({ cwd, directoryId: id }: SessionRow): Place & Pick<SessionRow, 'directoryId'> {
   return { cwd, ...(id === undefined ? {} : { directoryId: id }) };
@@ -71,11 +73,20 @@ function hasMoved(row: SessionRow, here: Place): boolean {
   return row.directoryId !== undefined && row.directoryId === here.directoryId && row.cwd !== here.cwd && directoryId(row.cwd) !== row.directoryId;
 }
 
-/** Lets the sessions of a moved directory be found under its new name, and an old session when its directory is moved. Does without where that fails. */
-async function notePlace(store: Store, row: SessionRow, { cwd, directoryId: id }: SessionRow): Promise<void> {
-  if (id === undefined) return;
-  if (hasMoved(row, { cwd, directoryId: id })) await store.relocate(id, row.cwd, cwd).catch(() => null);
-  else if (row.directoryId === undefined && row.cwd === cwd) await store.update(row.id, { directoryId: id }).catch(() => null);
+/** Lets the sessions of a moved directory be found under its new name, and an old session when its directory is moved.
+ *  Does without where that fails. Gives the moves of the session, this one included. */
+export async function notePlace(store: Store, row: SessionRow, here: Place): Promise<Pick<SessionRow, 'moves'>> {
+  const { cwd, directoryId: id } = here;
+  if (id === undefined) return {};
+  const isUnknown = row.directoryId === undefined && row.cwd === cwd;
+  if (isUnknown) await store.update(row.id, { directoryId: id }).catch(() => null);
+  if (!hasMoved(row, here)) return {};
+  try {
+    await store.relocate(id, row.cwd, cwd);
+    const moves = (await store.session(row.id))?.moves;
+    if (moves) return { moves };
+  } catch { /* The move holds all the same, and is noted by the next who sees it. */ }
+  return { moves: [...row.moves ?? [], { from: row.cwd, to: cwd, lastSeq: Number.MAX_SAFE_INTEGER }] };
 }
 
 async function rewound(store: Store, id: string, at: number | undefined): Promise<readonly Event[]> {
@@ -95,11 +106,17 @@ function refuseUnknownEvent(events: readonly Event[], at: number, id: string): v
 async function wanted(store: Store, wish: SessionWish, { cwd, directoryId: id }: SessionRow): Promise<SessionRow | null> {
   if (wish.resume !== null) return await findSession(store, wish.resume);
   if (!wish.continueNewest) return null;
-  const newest = await store.newest(cwd);
+  const newest = await newestHere(store, { cwd, directoryId: id });
   if (newest) return newest;
-  const elsewhere = id === undefined ? null : await store.newestOfDirectory(id);
-  if (elsewhere && hasMoved(elsewhere, { cwd, directoryId: id })) return elsewhere;
   throw new CliError(exit.session, `there is no session of ${cwd} to continue`, 'agent sessions list shows those of other directories; -r <id> resumes any.');
+}
+
+/** The session of this directory that was written to last, also where it was recorded before the directory was moved. */
+export async function newestHere(store: Store, { cwd, directoryId: id }: Place): Promise<SessionRow | null> {
+  const newest = await store.newest(cwd);
+  if (newest || id === undefined) return newest;
+  const elsewhere = await store.newestOfDirectory(id);
+  return elsewhere && hasMoved(elsewhere, { cwd, directoryId: id }) ? elsewhere : null;
 }
 
 /** By id, unique prefix or title; a `CliError` with exit code 7 otherwise. */

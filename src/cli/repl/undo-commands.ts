@@ -1,7 +1,7 @@
 import { counted } from '../../tools/outcome.js';
 import type { Command, CommandContext } from '../../ui/command.js';
 import type { SessionDesk } from './session-desk.js';
-import { act } from '../undo/undo-act.js';
+import { act, atPresent } from '../undo/undo-act.js';
 import { chooseReverts } from '../undo/undo-choice.js';
 import { listReverts } from '../undo/undo-listing.js';
 
@@ -15,11 +15,12 @@ export function undoCommands(desk: SessionDesk): readonly Command[] {
 }
 
 async function revert(kind: 'undo' | 'redo', argument: string, desk: SessionDesk, context: CommandContext): Promise<void> {
-  const { session } = desk.current();
+  const { session, row } = desk.current();
   if (session.busy()) { context.notice('warn', `A turn is running: interrupt it (Esc) before /${kind}.`); return; }
-  const choice = chooseReverts(session.events(), kind, argument);
+  const files = atPresent(session, row.moves);
+  const choice = chooseReverts(files.events(), kind, argument);
   if ('problem' in choice) { context.notice('info', choice.problem); return; }
-  const listing = await listReverts(session, choice.reverts, choice.passed);
+  const listing = await listReverts(files, choice.reverts, choice.passed);
   context.print(listing.lines.join('\n'));
   if (listing.files === 0) { context.notice('info', 'Nothing was touched.'); return; }
   const verb = kind === 'undo' ? 'Undo' : 'Redo';
@@ -28,7 +29,7 @@ async function revert(kind: 'undo' | 'redo', argument: string, desk: SessionDesk
   if (yes !== true || session.busy()) { context.notice('info', 'Nothing was touched.'); return; }
   let done = 0;
   for (const item of choice.reverts) {
-    const result = await act(session, item);
+    const result = await act(files, item);
     done += result.done.length;
     for (const { path, reason } of result.skipped) context.notice('warn', `Left ${path}: ${reason}`);
   }

@@ -1,4 +1,6 @@
+import { atPresentPaths } from '../../agent/change-sets.js';
 import type { ChangeData, Event, EventDraft } from '../../core/event.js';
+import type { DirectoryMove } from '../../core/store.js';
 import { changeMode, replaceFile } from './undo-files.js';
 import { planRevert, shownTo, type Action, type Ahead, type RevertPlan, type Skipped, type Wish } from './undo-plan.js';
 
@@ -8,6 +10,16 @@ export interface RevertDesk {
   events(): readonly Event[];
   blob(sha256: string): Promise<Uint8Array | null>;
   append(draft: EventDraft): Promise<unknown>;
+}
+
+/** The desk with files where they are now, the session's directory having been moved so. */
+export function atPresent(desk: RevertDesk, moves: readonly DirectoryMove[] | undefined): RevertDesk {
+  return {
+    cwd: desk.cwd,
+    events: () => atPresentPaths(desk.events(), moves ?? []),
+    blob: (sha256) => desk.blob(sha256),
+    append: (draft) => desk.append(draft),
+  };
 }
 
 /** What is wanted: the kind of event that records it, what it is about, and the files. */

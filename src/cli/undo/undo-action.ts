@@ -5,10 +5,11 @@ import { openSqliteStore } from '../../store/sqlite-store.js';
 import { counted } from '../../tools/outcome.js';
 import { CliError, exit } from '../cli-error.js';
 import type { RootOptions } from '../options.js';
-import { findSession } from '../open/session-files.js';
+import { directoryId } from '../directory-id.js';
+import { findSession, newestHere, notePlace, type Place } from '../open/session-files.js';
 import { blobSeal } from '../secrets.js';
 import { setUp } from '../setup.js';
-import { act, type Revert, type RevertDesk } from './undo-act.js';
+import { act, atPresent, type Revert, type RevertDesk } from './undo-act.js';
 import { chooseReverts } from './undo-choice.js';
 import { listReverts } from './undo-listing.js';
 import { wishAt } from './undo-plan.js';
@@ -70,20 +71,22 @@ async function withDesk(options: UndoOptions, use: (desk: RevertDesk) => Promise
   const { store, notices } = await openSqliteStore({ file: config.files.database, now: Date.now, seal: blobSeal(setup) });
   for (const notice of notices) printError(`agent: ${notice}\n`);
   try {
-    const row = await wanted(store, cwd, options.resume);
+    const here = { cwd, directoryId: directoryId(cwd) ?? undefined };
+    const row = await wanted(store, here, options.resume);
     const lease = await store.acquire(row.id);
     if (!lease.held) throw new CliError(exit.session, `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`, 'Use /undo there, or end that program first.');
-    return await use(deskOf(store, row, cwd, [...await store.load(row.id)]));
+    const { moves } = { ...row, ...await notePlace(store, row, here) };
+    return await use(atPresent(deskOf(store, row, cwd, [...await store.load(row.id)]), moves));
   } finally {
     await store.close();
   }
 }
 
-async function wanted(store: Store, cwd: string, resume: string | true | undefined): Promise<SessionRow> {
+async function wanted(store: Store, here: Place, resume: string | true | undefined): Promise<SessionRow> {
   if (typeof resume === 'string') return await findSession(store, resume);
-  const newest = await store.newest(cwd);
+  const newest = await newestHere(store, here);
   if (newest) return newest;
-  throw new CliError(exit.session, `there is no session of ${cwd}`, 'Name one with -r <session>; agent sessions list shows them.');
+  throw new CliError(exit.session, `there is no session of ${here.cwd}`, 'Name one with -r <session>; agent sessions list shows them.');
 }
 
 function deskOf(store: Store, row: SessionRow, cwd: string, events: Event[]): RevertDesk {
