@@ -121,7 +121,7 @@ test('edit replaces one exact occurrence and keeps everything else byte for byte
   const cwd = tree({ f: mixed });
   chmodSync(join(cwd, 'f'), 0o640);
   const outcome = await call('file_edit', { path: 'f', old_string: 'old\nb', new_string: 'new\nlines\nb' }, context(cwd));
-  expect(outcome).toMatchObject({ envelope: { output: 'Replaced 1 occurrence(s) in f', count: 1 }, summary: 'Replaced 1 occurrence(s) in f', diff: expect.stringContaining('-old\n+new\n+lines') });
+  expect(outcome).toMatchObject({ envelope: { output: 'Replaced 1 occurrence(s) in f', count: 1 }, summary: 'Replaced 1 occurrence in f', diff: expect.stringContaining('-old\n+new\n+lines') });
   expect(readFileSync(join(cwd, 'f'), 'utf8')).toBe('\uFEFFa\r\nnew\r\nlines\r\nb\nc\r\nd\r\n');
   expect(outcome.files).toEqual([{ path: join(cwd, 'f'), sha256: sha(readFileSync(join(cwd, 'f'))) }]);
   expect(statSync(join(cwd, 'f')).mode & 0o777).toBe(0o640);

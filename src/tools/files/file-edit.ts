@@ -5,7 +5,7 @@ import { lineNumbers, nearestParts, occurrences } from './edit-match.js';
 import { fileFailure, FileRefusal } from './file-error.js';
 import { writeEffects } from './file-write.js';
 import { beforeWrite, writeWhole } from './file-writer.js';
-import { failed, succeeded } from '../outcome.js';
+import { counted, failed, succeeded } from '../outcome.js';
 import { staleRefusal } from './stale-file.js';
 import { canEncode, decodeText, encodeText, encodingName, withEol, withoutCarriageReturns, type TextForm } from '../text-encoding.js';
 import { absolutePath, pathProblem, shownPath } from '../tool-path.js';
@@ -53,8 +53,11 @@ async function edit(args: FileEditArgs, ctx: ToolContext, memory: ContentMemory)
     const bytes = encodeText(replaced(text, found, wanted.length, withEol(withoutCarriageReturns(args.new_string), form.eol), form), form);
     await writeWhole(before, bytes, args.path);
     const effects = await writeEffects(before, bytes, args.path, memory);
-    const output = `Replaced ${found.length} occurrence(s) in ${shownPath(args.path)}`;
-    return succeeded(output, { output, count: found.length, ...(name === null ? {} : { encoding: name }) }, effects);
+    const where = shownPath(args.path);
+    const summary = `Replaced ${counted(found.length, 'occurrence')} in ${where}`;
+    // The model's wording is a contract.
+    const output = `Replaced ${found.length} occurrence(s) in ${where}`;
+    return succeeded(summary, { output, count: found.length, ...(name === null ? {} : { encoding: name }) }, effects);
   } catch (error) {
     return fileFailure(error, args.path, absolute);
   }
