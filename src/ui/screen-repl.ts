@@ -201,8 +201,9 @@ class ScreenRepl implements ReplHandle {
   #take(events: readonly InputEvent[]): void {
     for (const event of events) {
       if (this.#closed) return;
-      if (this.#dialogs.take(event)) this.#leaving.forget();
-      else this.#act(this.#input.take(event));
+      const left = this.#dialogs.take(event);
+      if (left === null) this.#leaving.forget();
+      else this.#act(this.#input.take(left));
     }
     this.#echo();
     if (!this.#closed) this.#past.keepDraft();

@@ -326,3 +326,14 @@ test('what the model is told of the user\'s own command is not shown twice, and 
   await harness.settle();
   expect(shown(harness.terminal)).toEqual(['! make', 'one', 'second line', '', 'offline · ~/thing (main) · approval dangerous', '❯']);
 });
+
+test('what is typed behind the q that closes a pager goes to the draft, also where it comes in one piece', async () => {
+  const page: Command = { name: 'page', description: 'a long text', run: async (_, context) => { await context.page('Pages', Array.from({ length: 100 }, (_line, n) => `row ${n}`).join('\n')); } };
+  const harness = openRepl({ commands: [page] });
+  harness.type('/page\r');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('arrows and page keys scroll');
+  harness.type('jjq/help and more');
+  await harness.settle();
+  expect(shown(harness.terminal).at(-1)).toBe('❯ /help and more');
+});

@@ -63,11 +63,11 @@ class Approval implements Overlay {
     };
   }
 
-  take(event: InputEvent): boolean {
+  take(event: InputEvent): InputEvent | null {
     this.#hint = '';
     const taken = this.#taken(event);
     this.#onChange();
-    return taken;
+    return taken ? null : event;
   }
 
   #taken(event: InputEvent): boolean {

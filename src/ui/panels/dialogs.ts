@@ -14,8 +14,8 @@ const stepMs = 100;
 /** What stands in the place of the input: questions, pickers, the pager. The last one has the keys; a question waits below what is open. */
 export interface Dialogs {
   top(): Overlay | null;
-  /** Every key is offered here first. False: it belongs to the draft. */
-  take(event: InputEvent): boolean;
+  /** Every key is offered here first. Gives what of it belongs to the draft. */
+  take(event: InputEvent): InputEvent | null;
   /** Whether `overlay` waits for a pause before it takes keys. */
   waits(overlay: Overlay): boolean;
   /** `overlay` stands on the screen. */
@@ -124,10 +124,10 @@ function createPause(d: Parts, top: () => Overlay | null): Pick<Dialogs, 'take' 
       keys++;
       // Before it acts: what it opens or closes is another one.
       hearer = hears ? overlay : null;
-      const taken = hears && overlay.take(event);
-      if (!taken) hearer = null;
+      const left = hears ? overlay.take(event) : event;
+      if (left !== null) hearer = null;
       restart();
-      return taken;
+      return left;
     },
   };
 }

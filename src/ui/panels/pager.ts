@@ -33,11 +33,16 @@ export function createPager(title: string, lines: readonly string[], { asks, pro
       const end = Math.min(count, top + height);
       return { type: 'pager', title, lines: rows.slice(top, end), position: `lines ${top + 1}-${end} of ${count}`, waits };
     },
-    take: (event: InputEvent): boolean => {
+    take: (event: InputEvent): InputEvent | null => {
+      let left: InputEvent | null = null;
       if (event.type === 'key') keys[keyName(event)]?.();
-      else if (event.type === 'text') for (const letter of event.text) letters[letter]?.();
+      else if (event.type === 'text') {
+        const end = /^[^q]*q/.exec(event.text)?.[0].length ?? event.text.length;
+        for (const letter of event.text.slice(0, end)) letters[letter]?.();
+        if (end < event.text.length) left = { type: 'text', text: event.text.slice(end) };
+      }
       onChange();
-      return true;
+      return left;
     },
   };
 }

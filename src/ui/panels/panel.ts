@@ -24,8 +24,8 @@ export interface RunningRow { readonly title: string; readonly elapsed: string; 
 export interface Overlay {
   /** `waits`: it takes no key yet, because somebody may still be typing. */
   panel(size: ScreenSize, waits: boolean): Panel;
-  /** False: the key means nothing here and belongs to the draft. */
-  take(event: InputEvent): boolean;
+  /** What of it means nothing here and belongs to the draft: all, nothing (null), or the text behind the key that closed this. */
+  take(event: InputEvent): InputEvent | null;
   /** It came by itself, so a key may have been meant for the draft, which stands below it. */
   readonly asks: boolean;
 }

@@ -48,11 +48,11 @@ export function createPicker<T>(picking: Picking<T> & { readonly asks?: boolean 
       const position = matches.length === 0 ? 'nothing matches' : `${selected + 1} of ${matches.length}`;
       return { type: 'picker', title: oneLine(title), query, rows: shown, selected: selected - top, position, waits, marked: query === '' ? marked : [...marked, query] };
     },
-    take: (event: InputEvent): boolean => {
+    take: (event: InputEvent): InputEvent | null => {
       if (event.type === 'key') keys[keyName(event)]?.();
       else filter(query + oneLine(event.text));
       onChange();
-      return true;
+      return null;
     },
   };
 }
