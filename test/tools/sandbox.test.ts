@@ -35,6 +35,9 @@ function makePlace(account: Account): Place {
   return { home, workspace, account };
 }
 
+/** Abstract names are the whole machine's. */
+const abstractSocket = `agent-sandbox-test-${process.pid}`;
+
 async function listeners(home: string): Promise<{ readonly port: number; readonly udpPort: number; hits(): number }> {
   let hits = 0;
   const count = (): void => { hits++; };
@@ -47,7 +50,7 @@ async function listeners(home: string): Promise<{ readonly port: number; readonl
   const tcp = await listen(0);
   await listen(join(home, 'agent.sock'));
   chmodSync(join(home, 'agent.sock'), 0o777);
-  await listen('\0agent-sandbox-test');
+  await listen(`\0${abstractSocket}`);
   const udp = createSocket('udp4', count);
   await new Promise<void>((resolve) => { udp.bind(0, '127.0.0.1', resolve); });
   onTestFinished(() => { udp.close(); });
@@ -82,7 +85,7 @@ function probes({ home }: Place, net: { readonly port: number; readonly udpPort:
     { name: 'UDP', command: `echo x > /dev/udp/127.0.0.1/${net.udpPort}`, free: true },
     { name: 'name lookup', command: `perl -e 'print "HIT" if gethostbyname("example.com")'` },
     { name: 'unix socket in HOME', command: unixSocket(`${home}/agent.sock`), free: true },
-    { name: 'abstract unix socket', command: unixSocket(String.raw`\0agent-sandbox-test`), free: true },
+    { name: 'abstract unix socket', command: unixSocket(`\\0${abstractSocket}`), free: true },
     { name: 'socket of the virtual machine', command: `perl -e 'socket(S, 40, 1, 0) and print "HIT\\n"'` },
     { name: 'remount', command: 'mount -o remount,rw,bind / && echo HIT; mount -o remount,rw,bind /etc && echo HIT; umount .env && echo HIT' },
     { name: 'mount', command: `mount -t tmpfs x /tmp && echo HIT; ${refusedCall(calls.mount, 0, 0, 0, 0, 0)}` },
