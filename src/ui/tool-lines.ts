@@ -8,7 +8,7 @@ import { wrapLine } from './rows.js';
 import { sanitize } from './sanitize.js';
 import { splitStyledLines } from './sgr.js';
 import type { Theme } from './theme.js';
-import { expandTabs } from './width.js';
+import { expandTabs, unjoined } from './width.js';
 
 /** How much of a result is printed: up to `maxRows` rows of it, the few rows that tell most, or only its summary. */
 export interface ResultDetail { readonly show: 'full' | 'head' | 'line'; readonly maxRows: number }
@@ -77,7 +77,7 @@ function partRows(
 ): string[] {
   const whole = text.replace(/\n+$/, '');
   const bounded = part.from === 'start' ? whole.slice(0, headChars) : whole.slice(-headChars);
-  const clean = sanitize(bounded, { colors: style.theme.colors && paint === null });
+  const clean = unjoined(sanitize(bounded, { colors: style.theme.colors && paint === null }));
   const lines = (paint ? paint(clean.split('\n')) : splitStyledLines(clean)).map((line) => expandTabs(line));
   const kept = takeRows(lines, part, style.columns);
   if (kept.length === lines.length && bounded.length === whole.length) return kept;

@@ -68,6 +68,12 @@ export function widestWidth(text: string): number {
   return [...withoutSgr(text)].reduce((sum, char) => sum + stringWidth(char), 0);
 }
 
+/** Joined emoji as their parts: terminals differ in how many columns they give the whole, and a row that is wider than it was taken for leaves its end
+ *  behind. Joiners between letters stay. */
+export function unjoined(text: string): string {
+  return text.includes('\u200d') ? text.replace(/(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})/gu, '') : text;
+}
+
 /** `text` cut to `columns`, with `mark` at its end where something was left out. No SGR inside. */
 export function fitWidth(text: string, columns: number, mark = '…'): string {
   if (textWidth(text) <= columns) return text;

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { ToolResultData } from '../../src/core/event.js';
 import { itemLines } from '../../src/ui/item-lines.js';
 import { statusLine } from '../../src/ui/status-line.js';
+import { runningPanel } from '../../src/ui/panels/running-panel.js';
 import { createTheme } from '../../src/ui/theme.js';
 import { callLine, resultLines, type ResultDetail } from '../../src/ui/tool-lines.js';
 import { emptyView } from '../../src/ui/view.js';
@@ -87,6 +88,12 @@ test('a line that has little in common with the one before is not marked', () =>
 test('colours in output stay closed in their line', () => {
   const result = resultOf({ output: '\x1b[31mred\nstill\x1b[0m' });
   expect(shownLines(result, 'full', 200, colored)).toEqual(['\x1b[31mred\x1b[m', '\x1b[31mstill\x1b[0m']);
+});
+
+test('joined emoji in output are shown as their parts, joiners between letters stay', () => {
+  expect(shownLines(resultOf({ output: '👨\u200d👩\u200d👧 क्\u200dष 🏳\ufe0f\u200d🌈' }), 'full')).toEqual(['👨👩👧 क्\u200dष 🏳\ufe0f🌈']);
+  const call = { callId: 'c', seq: 1, title: 'bash', startedAtMs: 0, output: '👨\u200d👩\n' };
+  expect(runningPanel([call], 60_000, false)).toMatchObject({ calls: [{ tail: ['👨👩'] }] });
 });
 
 test('a long message that was sent is shown by its first and last lines', () => {

@@ -3,7 +3,7 @@ import type { Panel } from './panel.js';
 import { sanitize } from '../sanitize.js';
 import { splitStyledLines } from '../sgr.js';
 import type { OpenCall } from '../view.js';
-import { expandTabs } from '../width.js';
+import { expandTabs, unjoined } from '../width.js';
 
 /** A call is shown as running once it has taken this long; most are done before. */
 export const patienceMs = 150;
@@ -21,6 +21,6 @@ export function runningPanel(calls: readonly OpenCall[], nowMs: number, colors: 
 }
 
 function tail(output: string, colors: boolean): string[] {
-  const clean = sanitize(output.replace(/[\r\n]+$/, ''), { colors });
+  const clean = unjoined(sanitize(output.replace(/[\r\n]+$/, ''), { colors }));
   return clean === '' ? [] : splitStyledLines(clean).slice(-tailRows).map((line) => expandTabs(line));
 }
