@@ -15,12 +15,20 @@ const versionIn = (file) => JSON.parse(readFileSync(`${root}/${file}`, 'utf8')).
 const withOwnFetchClasses = {
   name: 'own-fetch-classes',
   setup(plugin) {
-    plugin.onLoad({ filter: /(node_modules\/(openai|@anthropic-ai\/sdk)\/.*\.mjs|src\/providers\/http\/http-sdk-fetch\.ts)$/ }, ({ path }) => {
-      const source = readFileSync(path, 'utf8');
-      const used = ['Headers', 'Response'].filter((name) => new RegExp(`\\b(new|instanceof) ${name}\\b`).test(source));
-      const line = used.length === 0 ? '' : `import { ${used.join(', ')} } from '${root}src/providers/http/http-fetch-classes.js';`;
-      return { contents: `${line}${source}`, loader: path.endsWith('.ts') ? 'ts' : 'js', resolveDir: dirname(path) };
-    });
+    plugin.onLoad(
+      { filter: /(node_modules\/(openai|@anthropic-ai\/sdk)\/.*\.mjs|src\/providers\/http\/http-sdk-fetch\.ts)$/ },
+      ({ path }) => {
+        const source = readFileSync(path, 'utf8');
+        const used = ['Headers', 'Response'].filter((name) =>
+          new RegExp(`\\b(new|instanceof) ${name}\\b`).test(source),
+        );
+        const line =
+          used.length === 0
+            ? ''
+            : `import { ${used.join(', ')} } from '${root}src/providers/http/http-fetch-classes.js';`;
+        return { contents: `${line}${source}`, loader: path.endsWith('.ts') ? 'ts' : 'js', resolveDir: dirname(path) };
+      },
+    );
   },
 };
 
@@ -31,16 +39,22 @@ const withLateConstants = {
     plugin.onLoad({ filter: /node_modules\/(.*\/)?string-width\/index\.js$/ }, ({ path }) => {
       const source = readFileSync(path, 'utf8');
       const contents = source
-        .replace(/^const segmenter = (new Intl\.Segmenter\(\));$/m, 'let madeSegmenter; const segmenter = { segment: (text) => (madeSegmenter ??= $1).segment(text) };')
-        .replace(/^const rgiEmojiRegex = (\/.*\/v);$/m, 'let madeRgi; const rgiEmojiRegex = { test: (text) => (madeRgi ??= $1).test(text) };');
+        .replace(
+          /^const segmenter = (new Intl\.Segmenter\(\));$/m,
+          'let madeSegmenter; const segmenter = { segment: (text) => (madeSegmenter ??= $1).segment(text) };',
+        )
+        .replace(
+          /^const rgiEmojiRegex = (\/.*\/v);$/m,
+          'let madeRgi; const rgiEmojiRegex = { test: (text) => (madeRgi ??= $1).test(text) };',
+        );
       if (!contents.includes('madeSegmenter')) throw new Error(`${path} is not what this build knows how to change`);
       return { contents };
     });
   },
 };
 
-/** A top-level `await` is nothing for CommonJS. Ink's layout engine has one: here it is ready when what `ink-panel.tsx` gives as `ready` is. Ink has two for
- *  the tools of its own developers, which are left out. */
+/** A top-level `await` is nothing for CommonJS. Ink's layout engine has one: here it is ready when what `ink-panel.tsx`
+ * gives as `ready` is. Ink has two for the tools of its own developers, which are left out. */
 const withoutTopLevelAwait = {
   name: 'without-top-level-await',
   setup(plugin) {
@@ -51,21 +65,38 @@ const withoutTopLevelAwait = {
         return text.replaceAll(from, to);
       }, source);
     };
-    plugin.onLoad({ filter: /node_modules\/yoga-layout\/dist\/src\/index\.js$/ }, ({ path }) => ({ contents: changed(path, [
-      ['const Yoga = wrapAssembly(await loadYoga());', 'let Yoga; export const ready = loadYoga().then((assembly) => { Yoga = wrapAssembly(assembly); });'],
-      ['export default Yoga;', 'export { Yoga as default };'],
-    ]) }));
-    plugin.onLoad({ filter: /node_modules\/ink\/build\/reconciler\.js$/ }, ({ path }) => ({ contents: changed(path, [['isDev()', 'false']]) }));
-    plugin.onLoad({ filter: /src\/ui\/panels\/ink-panel\.tsx$/ }, ({ path }) => ({ contents: `${readFileSync(path, 'utf8')}\nexport { ready } from 'yoga-layout';\n`, loader: 'tsx' }));
+    plugin.onLoad({ filter: /node_modules\/yoga-layout\/dist\/src\/index\.js$/ }, ({ path }) => ({
+      contents: changed(path, [
+        [
+          'const Yoga = wrapAssembly(await loadYoga());',
+          'let Yoga; export const ready = loadYoga().then((assembly) => { Yoga = wrapAssembly(assembly); });',
+        ],
+        ['export default Yoga;', 'export { Yoga as default };'],
+      ]),
+    }));
+    plugin.onLoad({ filter: /node_modules\/ink\/build\/reconciler\.js$/ }, ({ path }) => ({
+      contents: changed(path, [['isDev()', 'false']]),
+    }));
+    plugin.onLoad({ filter: /src\/ui\/panels\/ink-panel\.tsx$/ }, ({ path }) => ({
+      contents: `${readFileSync(path, 'utf8')}\nexport { ready } from 'yoga-layout';\n`,
+      loader: 'tsx',
+    }));
   },
 };
 
-/** The schemas of the built-in tools, compiled now, so that a start loads no schema compiler. Source: ajv, "Standalone validation code". */
+/** The schemas of the built-in tools, compiled now, so that a start loads no schema compiler. Source: ajv, "Standalone
+ * validation code". */
 const withPrecompiledSchemas = {
   name: 'precompiled-schemas',
   setup(plugin) {
-    plugin.onResolve({ filter: /precompiled-schemas\.js$/ }, () => ({ path: 'precompiled-schemas', namespace: 'compiled' }));
-    plugin.onLoad({ filter: /.*/, namespace: 'compiled' }, async () => ({ contents: await precompiledSchemas(), resolveDir: root }));
+    plugin.onResolve({ filter: /precompiled-schemas\.js$/ }, () => ({
+      path: 'precompiled-schemas',
+      namespace: 'compiled',
+    }));
+    plugin.onLoad({ filter: /.*/, namespace: 'compiled' }, async () => ({
+      contents: await precompiledSchemas(),
+      resolveDir: root,
+    }));
   },
 };
 
@@ -73,14 +104,34 @@ async function precompiledSchemas() {
   const folder = await mkdtemp(`${root}/node_modules/.agent-build-`);
   try {
     const names = { builtin: 'src/tools/builtin.ts', ajv: 'src/tools/ajv.ts' };
-    await build({ absWorkingDir: root, entryPoints: names, outdir: folder, outExtension: { '.js': '.mjs' }, bundle: true, packages: 'external', format: 'esm', platform: 'node', logLevel: 'warning' });
+    await build({
+      absWorkingDir: root,
+      entryPoints: names,
+      outdir: folder,
+      outExtension: { '.js': '.mjs' },
+      bundle: true,
+      packages: 'external',
+      format: 'esm',
+      platform: 'node',
+      logLevel: 'warning',
+    });
     const { builtinTools } = await import(`${folder}/builtin.mjs`);
     const { Ajv2020, ajvOptions } = await import(`${folder}/ajv.mjs`);
     const { default: standaloneCode } = await import('ajv/dist/standalone/index.js');
     const ajv = new Ajv2020({ ...ajvOptions, code: { source: true, esm: true } });
-    const schemas = builtinTools({ timeoutS: 120, maxTimeoutS: 600, maxReadBytes: 1, env: {}, protectedEnv: [], shell: 'sh' }).map((tool) => tool.input_schema);
+    const schemas = builtinTools({
+      timeoutS: 120,
+      maxTimeoutS: 600,
+      maxReadBytes: 1,
+      env: {},
+      protectedEnv: [],
+      shell: 'sh',
+    }).map((tool) => tool.input_schema);
     schemas.forEach((schema, index) => ajv.addSchema(schema, `s${index}`));
-    const code = (standaloneCode.default ?? standaloneCode)(ajv, Object.fromEntries(schemas.map((_, index) => [`v${index}`, `s${index}`])));
+    const code = (standaloneCode.default ?? standaloneCode)(
+      ajv,
+      Object.fromEntries(schemas.map((_, index) => [`v${index}`, `s${index}`])),
+    );
     const entries = schemas.map((schema, index) => `[${JSON.stringify(JSON.stringify(schema))}, v${index}]`);
     return `${code}\nexport const precompiled = new Map([${entries.join(', ')}]);\n`;
   } finally {
@@ -91,10 +142,21 @@ async function precompiledSchemas() {
 /** What is loaded together, at what moment. */
 const groups = [
   ['start', ['src/cli/run.ts', 'src/cli/chat.ts']],
-  ['request', ['src/providers/http/http-provider.ts', 'src/providers/wires/chat-wire.ts', 'src/providers/http/http-transport.ts', 'src/providers/http/http-openai-client.ts']],
+  [
+    'request',
+    [
+      'src/providers/http/http-provider.ts',
+      'src/providers/wires/chat-wire.ts',
+      'src/providers/http/http-transport.ts',
+      'src/providers/http/http-openai-client.ts',
+    ],
+  ],
   ['repl', ['src/cli/repl/repl.ts']],
   ['call', ['src/policy/policy.ts']],
-  ['command', ['src/tools/child-process.ts', 'src/tools/output-pipes.ts', 'src/tools/watchdog.ts', 'src/tools/change-watch.ts']],
+  [
+    'command',
+    ['src/tools/child-process.ts', 'src/tools/output-pipes.ts', 'src/tools/watchdog.ts', 'src/tools/change-watch.ts'],
+  ],
 ];
 
 const options = {
@@ -104,7 +166,13 @@ const options = {
   target: 'node20.19',
   mainFields: ['module', 'main'],
   external: ['bindings', '@vscode/ripgrep'],
-  define: { 'process.env.NODE_ENV': '"production"', 'process.env.DEV': '"false"', AGENT_VERSION: JSON.stringify(versionIn('package.json')), SQLITE_DRIVER_VERSION: JSON.stringify(versionIn('node_modules/better-sqlite3/package.json')), 'globalThis.ReadableStream': 'undefined' },
+  define: {
+    'process.env.NODE_ENV': '"production"',
+    'process.env.DEV': '"false"',
+    AGENT_VERSION: JSON.stringify(versionIn('package.json')),
+    SQLITE_DRIVER_VERSION: JSON.stringify(versionIn('node_modules/better-sqlite3/package.json')),
+    'globalThis.ReadableStream': 'undefined',
+  },
   minify: true,
   legalComments: 'none',
   logLevel: 'warning',
@@ -122,6 +190,12 @@ const { metafile } = await build({
   metafile: true,
   plugins: [withPrecompiledSchemas, withOwnFetchClasses, withLateConstants, withoutTopLevelAwait],
 });
-await joinGroups({ folder: `${root}/dist/chunks`, metafile, groups, apart: ['src/cli/main.ts', 'src/cli/repl/early-frame.ts'], options });
+await joinGroups({
+  folder: `${root}/dist/chunks`,
+  metafile,
+  groups,
+  apart: ['src/cli/main.ts', 'src/cli/repl/early-frame.ts'],
+  options,
+});
 await toCommonJs(`${root}/dist`, options);
 await writeThirdPartyLicenses({ root, metafile, file: `${root}/dist/third-party-licenses.txt` });

@@ -2,19 +2,37 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 
-/** Writes the licence text of every package of which `metafile` (esbuild's, its paths relative to `root`) holds a file. Throws for one that names no licence. */
+/** Writes the licence text of every package of which `metafile` (esbuild's, its paths relative to `root`) holds a file.
+ * Throws for one that names no licence. */
 export async function writeThirdPartyLicenses({ root, metafile, file }) {
   const packaged = /^((?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+)\//;
-  const folders = new Set(Object.values(metafile.outputs).flatMap(({ inputs }) => Object.entries(inputs))
-    .filter(([, { bytesInOutput }]) => bytesInOutput > 0).map(([input]) => packaged.exec(input)?.[1]).filter((folder) => folder !== undefined));
+  const folders = new Set(
+    Object.values(metafile.outputs)
+      .flatMap(({ inputs }) => Object.entries(inputs))
+      .filter(([, { bytesInOutput }]) => bytesInOutput > 0)
+      .map(([input]) => packaged.exec(input)?.[1])
+      .filter((folder) => folder !== undefined),
+  );
   const texts = [...folders].map((folder) => noticeOf(`${root}${folder}`)).sort();
-  await writeFile(file, `agent contains the following software, each under its own licence.\n\n${[...new Set(texts)].join('\n\n')}`);
+  await writeFile(
+    file,
+    `agent contains the following software, each under its own licence.\n\n${[...new Set(texts)].join('\n\n')}`,
+  );
 }
 
 function noticeOf(folder) {
   const { name, version, license } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
-  const files = readdirSync(folder).filter((entry) => /^(licen[cs]e|notice|copying)/i.test(entry)).sort();
+  const files = readdirSync(folder)
+    .filter((entry) => /^(licen[cs]e|notice|copying)/i.test(entry))
+    .sort();
   if (files.length === 0 && !license) throw new Error(`${name} ${version} names no licence; it cannot be bundled`);
   const rule = '-'.repeat(100);
-  return [rule, `${name} ${version} (${license ?? 'see below'})`, rule, '', ...files.map((entry) => readFileSync(`${folder}/${entry}`, 'utf8').trim()), ''].join('\n');
+  return [
+    rule,
+    `${name} ${version} (${license ?? 'see below'})`,
+    rule,
+    '',
+    ...files.map((entry) => readFileSync(`${folder}/${entry}`, 'utf8').trim()),
+    '',
+  ].join('\n');
 }

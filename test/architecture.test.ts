@@ -4,24 +4,41 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 
-/** Which folders a folder may import, and which packages (`node:` stands for all of Node's own). The table is the documentation. */
-const layers: Readonly<Record<string, { readonly folders: readonly string[]; readonly packages: readonly string[] }>> = {
-  core: { folders: [], packages: [] },
-  disk: { folders: [], packages: ['node:'] },
-  agent: { folders: ['core'], packages: [] },
-  policy: { folders: ['core'], packages: ['unbash'] },
-  providers: { folders: ['core', 'disk'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
-  tools: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'execa', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'] },
-  store: { folders: ['core', 'disk'], packages: ['node:', 'better-sqlite3'] },
-  config: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'jsonc-parser'] },
-  ui: { folders: ['core'], packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'string-width', 'wrap-ansi'] },
-  cli: { folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui'], packages: ['*'] },
-};
+/** Which folders a folder may import, and which packages (`node:` stands for all of Node's own). The table is the
+ * documentation. */
+const layers: Readonly<Record<string, { readonly folders: readonly string[]; readonly packages: readonly string[] }>> =
+  {
+    core: { folders: [], packages: [] },
+    disk: { folders: [], packages: ['node:'] },
+    agent: { folders: ['core'], packages: [] },
+    policy: { folders: ['core'], packages: ['unbash'] },
+    providers: { folders: ['core', 'disk'], packages: ['node:', 'openai', '@anthropic-ai/sdk', 'undici'] },
+    tools: {
+      folders: ['core', 'disk'],
+      packages: ['node:', 'ajv', 'execa', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'],
+    },
+    store: { folders: ['core', 'disk'], packages: ['node:', 'better-sqlite3'] },
+    config: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'jsonc-parser'] },
+    ui: {
+      folders: ['core'],
+      packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'string-width', 'wrap-ansi'],
+    },
+    cli: {
+      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui'],
+      packages: ['*'],
+    },
+  };
 const maxLines = 500;
 /** Statements at the start of a line, and dynamic imports anywhere; texts that merely look alike are not. */
-const importPattern = /^(?:import|export)\b(?:[^;'"`]*?\bfrom\s*)?\s*(['"])([^'"\n]+)\1|\b(?:import|require)\s*\(\s*(['"])([^'"\n]+)\3/gm;
+const importPattern =
+  /^(?:import|export)\b(?:[^;'"`]*?\bfrom\s*)?\s*(['"])([^'"\n]+)\1|\b(?:import|require)\s*\(\s*(['"])([^'"\n]+)\3/gm;
 
-interface Source { readonly path: string; readonly folder: string; readonly text: string; readonly imports: readonly string[] }
+interface Source {
+  readonly path: string;
+  readonly folder: string;
+  readonly text: string;
+  readonly imports: readonly string[];
+}
 
 function readSources(root: string): Source[] {
   return readdirSync(root, { recursive: true, encoding: 'utf8' })
@@ -41,7 +58,9 @@ function forbiddenImports(root: string, sources: readonly Source[]): string[] {
   return sources.flatMap((source) => {
     const layer = layers[source.folder];
     if (!layer) return [`${relative(root, source.path)}: no layer called ${source.folder}`];
-    return source.imports.filter((specifier) => !allowed(root, source, specifier, layer)).map((specifier) => `${relative(root, source.path)} imports ${specifier}`);
+    return source.imports
+      .filter((specifier) => !allowed(root, source, specifier, layer))
+      .map((specifier) => `${relative(root, source.path)} imports ${specifier}`);
   });
 }
 
@@ -52,7 +71,11 @@ function allowed(root: string, source: Source, specifier: string, layer: (typeof
     const folder = inside.split('/')[0] ?? '';
     return folder === source.folder || layer.folders.includes(folder);
   }
-  return layer.packages.some((name) => name === '*' || (name === 'node:' ? specifier.startsWith('node:') : specifier === name || specifier.startsWith(`${name}/`)));
+  return layer.packages.some(
+    (name) =>
+      name === '*' ||
+      (name === 'node:' ? specifier.startsWith('node:') : specifier === name || specifier.startsWith(`${name}/`)),
+  );
 }
 
 function cycles(root: string, sources: readonly Source[]): string[] {
@@ -60,7 +83,10 @@ function cycles(root: string, sources: readonly Source[]): string[] {
   const found: string[] = [];
   const done = new Set<Source>();
   const visit = (source: Source, trail: readonly Source[]): void => {
-    if (trail.includes(source)) { found.push([...trail.slice(trail.indexOf(source)), source].map((item) => relative(root, item.path)).join(' -> ')); return; }
+    if (trail.includes(source)) {
+      found.push([...trail.slice(trail.indexOf(source)), source].map((item) => relative(root, item.path)).join(' -> '));
+      return;
+    }
     if (done.has(source)) return;
     for (const specifier of source.imports.filter((item) => item.startsWith('.'))) {
       const next = byPath.get(target(source, specifier));
@@ -73,17 +99,23 @@ function cycles(root: string, sources: readonly Source[]): string[] {
 }
 
 function tooLong(root: string, sources: readonly Source[]): string[] {
-  return sources.filter((source) => source.text.split('\n').length - 1 > maxLines).map((source) => relative(root, source.path));
+  return sources
+    .filter((source) => source.text.split('\n').length - 1 > maxLines)
+    .map((source) => relative(root, source.path));
 }
 
 /** A second place that drives a model would be a second loop. */
 function streamCallers(root: string, sources: readonly Source[]): string[] {
-  return sources.filter((source) => source.folder !== 'providers' && /\bprovider\.stream\(/.test(source.text)).map((source) => relative(root, source.path));
+  return sources
+    .filter((source) => source.folder !== 'providers' && /\bprovider\.stream\(/.test(source.text))
+    .map((source) => relative(root, source.path));
 }
 
 /** Everything that starts a process goes through one module of `tools`. */
 function processStarters(root: string, sources: readonly Source[]): string[] {
-  return sources.filter((source) => source.imports.some((item) => item === 'node:child_process' || item === 'execa')).map((source) => relative(root, source.path));
+  return sources
+    .filter((source) => source.imports.some((item) => item === 'node:child_process' || item === 'execa'))
+    .map((source) => relative(root, source.path));
 }
 
 /** Who opens files in a way of its own, and why. A file that is read unasked goes through disk/bounded-file.ts. */
@@ -116,30 +148,52 @@ const opening = /^(?:readFile(?:Sync)?|open(?:Sync|AsBlob)?|read(?:Sync|v|vSync)
 
 /** Modules that take from `node:fs` what opens or reads a file. */
 function fileOpeners(root: string, sources: readonly Source[]): string[] {
-  return sources.filter((source) => {
-    const clauses = [...source.text.matchAll(/^import\s+([^'"]*?)\s+from\s+['"]node:fs(?:\/promises)?['"]/gm)].map((match) => match[1] ?? '');
-    const names = clauses.flatMap((clause) => clause.match(/[\w*]+/g) ?? []);
-    const late = /\b(?:import|require)\s*\(\s*['"]node:fs(?:\/promises)?['"]/.test(source.text);
-    return late || clauses.some((clause) => !clause.startsWith('{') && !clause.startsWith('type ')) || names.some((name) => opening.test(name));
-  }).map((source) => relative(root, source.path));
+  return sources
+    .filter((source) => {
+      const clauses = [...source.text.matchAll(/^import\s+([^'"]*?)\s+from\s+['"]node:fs(?:\/promises)?['"]/gm)].map(
+        (match) => match[1] ?? '',
+      );
+      const names = clauses.flatMap((clause) => clause.match(/[\w*]+/g) ?? []);
+      const late = /\b(?:import|require)\s*\(\s*['"]node:fs(?:\/promises)?['"]/.test(source.text);
+      return (
+        late ||
+        clauses.some((clause) => !clause.startsWith('{') && !clause.startsWith('type ')) ||
+        names.some((name) => opening.test(name))
+      );
+    })
+    .map((source) => relative(root, source.path));
 }
 
 /** A promise kept for later calls keeps a failure as well: one load that failed would break every later call. */
 function keptPromises(root: string, sources: readonly Source[]): string[] {
   return sources.flatMap((source) => {
-    const names = [...source.text.matchAll(/(?:\blet\s+|#)(\w+)\s*(?::\s*Promise<|=\s*import\()/g)].map((match) => match[1] ?? '');
+    const names = [...source.text.matchAll(/(?:\blet\s+|#)(\w+)\s*(?::\s*Promise<|=\s*import\()/g)].map(
+      (match) => match[1] ?? '',
+    );
     const kept = names.filter((name) => new RegExp(`\\b${name}\\s*\\?\\?=`).test(source.text));
-    return [...kept, ...source.text.match(/\?\?=\s*\(*\s*import\(/g) ?? []].map((name) => `${relative(root, source.path)}: ${name}`);
+    return [...kept, ...(source.text.match(/\?\?=\s*\(*\s*import\(/g) ?? [])].map(
+      (name) => `${relative(root, source.path)}: ${name}`,
+    );
   });
 }
 
-/** The two places every byte to a terminal passes: the printer of the command line, which sanitises, and what gives the screen's writer its terminal. */
+/** The two places every byte to a terminal passes: the printer of the command line, which sanitises, and what gives the
+ * screen's writer its terminal. */
 const terminalWriters = ['cli/print.ts', 'cli/repl/early-frame.ts'];
 /** Comments may name the streams. */
-const namesTerminal = new RegExp([
-  String.raw`\bprocess(?:\?\.|\.)std(?:out|err)\b`, String.raw`\bprocess\[`, String.raw`\bstd(?:out|err)\b[^;\n]*\}\s*=\s*process\b`, String.raw`import\s*\{[^}]*\bstd(?:out|err)\b[^}]*\}\s*from\s*'(?:node:)?process'`,
-  String.raw`\bconsole\.`, String.raw`\b(?:write|writev|writeFile|appendFile)Sync\(\s*[12]\b`, String.raw`\bfd:\s*[12]\b`, String.raw`WriteStream\(`, String.raw`\b(?:open|write|append|create)\w*\(\s*['"\x60]/dev/(?:tty|stdout|stderr|fd)`,
-].join('|'));
+const namesTerminal = new RegExp(
+  [
+    String.raw`\bprocess(?:\?\.|\.)std(?:out|err)\b`,
+    String.raw`\bprocess\[`,
+    String.raw`\bstd(?:out|err)\b[^;\n]*\}\s*=\s*process\b`,
+    String.raw`import\s*\{[^}]*\bstd(?:out|err)\b[^}]*\}\s*from\s*'(?:node:)?process'`,
+    String.raw`\bconsole\.`,
+    String.raw`\b(?:write|writev|writeFile|appendFile)Sync\(\s*[12]\b`,
+    String.raw`\bfd:\s*[12]\b`,
+    String.raw`WriteStream\(`,
+    String.raw`\b(?:open|write|append|create)\w*\(\s*['"\x60]/dev/(?:tty|stdout|stderr|fd)`,
+  ].join('|'),
+);
 
 function terminalNamers(root: string, sources: readonly Source[]): string[] {
   const code = (text: string): string => text.replaceAll(/\/\*[^]*?\*\/|^\s*\/\/.*$/gm, '');
@@ -148,13 +202,17 @@ function terminalNamers(root: string, sources: readonly Source[]): string[] {
 
 /** What readers do not see is listed once: a class of characters of one's own forgets some of them. */
 function hiddenClasses(root: string, sources: readonly Source[]): string[] {
-  return sources.filter((source) => /\\p\{Cf\}|\\u20(?:2a|66|0b)/i.test(source.text)).map((source) => relative(root, source.path));
+  return sources
+    .filter((source) => /\\p\{Cf\}|\\u20(?:2a|66|0b)/i.test(source.text))
+    .map((source) => relative(root, source.path));
 }
 
 const root = fileURLToPath(new URL('../src', import.meta.url));
 const sources = readSources(root);
 const planted = mkdtempSync(join(tmpdir(), 'agent-architecture-'));
-afterAll(() => { rmSync(planted, { recursive: true, force: true }); });
+afterAll(() => {
+  rmSync(planted, { recursive: true, force: true });
+});
 
 function plant(files: Readonly<Record<string, string>>): Source[] {
   rmSync(planted, { recursive: true, force: true });
@@ -185,8 +243,12 @@ test('only the loop asks a provider for a stream', () => {
   expect(streamCallers(root, sources).filter((path) => path !== 'agent/request.ts')).toEqual([]);
 });
 
-test('only two modules start processes: one for tools, one for the user\'s own editor', () => {
-  expect(processStarters(root, sources).filter((path) => path !== 'tools/child-process.ts' && path !== 'tools/interactive-process.ts')).toEqual([]);
+test("only two modules start processes: one for tools, one for the user's own editor", () => {
+  expect(
+    processStarters(root, sources).filter(
+      (path) => path !== 'tools/child-process.ts' && path !== 'tools/interactive-process.ts',
+    ),
+  ).toEqual([]);
 });
 
 test('a file is opened in one place, or in one that has a reason', () => {
@@ -195,19 +257,35 @@ test('a file is opened in one place, or in one that has a reason', () => {
 
 test('a planted reader of files is found, however it is imported', () => {
   const bad = plant({
-    'tools/a.ts': "import { existsSync, readFileSync } from 'node:fs';\n", 'tools/b.ts': "import fs from 'node:fs';\n", 'tools/c.ts': "import * as fs from 'node:fs/promises';\n",
-    'tools/d.ts': "import { existsSync, type Stats } from 'node:fs';\n", 'tools/e.ts': "const fs = await import('node:fs');\n", 'tools/f.ts': "import {\n  createReadStream,\n} from 'node:fs';\n",
+    'tools/a.ts': "import { existsSync, readFileSync } from 'node:fs';\n",
+    'tools/b.ts': "import fs from 'node:fs';\n",
+    'tools/c.ts': "import * as fs from 'node:fs/promises';\n",
+    'tools/d.ts': "import { existsSync, type Stats } from 'node:fs';\n",
+    'tools/e.ts': "const fs = await import('node:fs');\n",
+    'tools/f.ts': "import {\n  createReadStream,\n} from 'node:fs';\n",
   });
-  expect(fileOpeners(planted, bad).toSorted()).toEqual(['tools/a.ts', 'tools/b.ts', 'tools/c.ts', 'tools/e.ts', 'tools/f.ts']);
+  expect(fileOpeners(planted, bad).toSorted()).toEqual([
+    'tools/a.ts',
+    'tools/b.ts',
+    'tools/c.ts',
+    'tools/e.ts',
+    'tools/f.ts',
+  ]);
 });
 
 test('what is loaded at its first use is kept by core/load-once.ts, which forgets a failure', () => {
   expect(keptPromises(root, sources)).toEqual([]);
   const bad = plant({
-    'tools/a.ts': "let loading: Promise<Part> | null = null;\nexport const load = () => (loading ??= part());\n", 'tools/b.ts': "let part: unknown;\nexport const load = () => (part ??= import('./a.js'));\n",
-    'tools/c.ts': "class C {\n  #part: Promise<Part> | null = null;\n  load() { return this.#part ??= part(); }\n}\n", 'tools/d.ts': 'let saving: Promise<void> = Promise.resolve();\n',
+    'tools/a.ts': 'let loading: Promise<Part> | null = null;\nexport const load = () => (loading ??= part());\n',
+    'tools/b.ts': "let part: unknown;\nexport const load = () => (part ??= import('./a.js'));\n",
+    'tools/c.ts': 'class C {\n  #part: Promise<Part> | null = null;\n  load() { return this.#part ??= part(); }\n}\n',
+    'tools/d.ts': 'let saving: Promise<void> = Promise.resolve();\n',
   });
-  expect(keptPromises(planted, bad).map((found) => found.split(':')[0])).toEqual(['tools/a.ts', 'tools/b.ts', 'tools/c.ts']);
+  expect(keptPromises(planted, bad).map((found) => found.split(':')[0])).toEqual([
+    'tools/a.ts',
+    'tools/b.ts',
+    'tools/c.ts',
+  ]);
 });
 
 test('only the printer of the command line and the opener of the screen name the terminal', () => {
@@ -220,24 +298,50 @@ test('only one module lists the characters that nobody sees', () => {
 
 test('each planted way around the printer is found, and a comment is none', () => {
   const ways = [
-    'process.stdout.write(text);', 'process.stderr.write(text);', "process['stdout'].write(text);", 'const { stdin, stdout } = process;', "import { stdout } from 'node:process';",
-    'console.log(text);', 'writeSync(1, text);', 'fs.writeFileSync(2, text);', "createWriteStream('', { fd: 1 });", 'new WriteStream(1);', "appendFileSync('/dev/tty', text);", "open('/dev/stderr');",
+    'process.stdout.write(text);',
+    'process.stderr.write(text);',
+    "process['stdout'].write(text);",
+    'const { stdin, stdout } = process;',
+    "import { stdout } from 'node:process';",
+    'console.log(text);',
+    'writeSync(1, text);',
+    'fs.writeFileSync(2, text);',
+    "createWriteStream('', { fd: 1 });",
+    'new WriteStream(1);',
+    "appendFileSync('/dev/tty', text);",
+    "open('/dev/stderr');",
   ];
-  const bad = plant(Object.fromEntries([...ways.entries()].map(([index, text]) => [`cli/way-${index}.ts`, `${text}\n`])));
+  const bad = plant(
+    Object.fromEntries([...ways.entries()].map(([index, text]) => [`cli/way-${index}.ts`, `${text}\n`])),
+  );
   expect(terminalNamers(planted, bad)).toHaveLength(ways.length);
-  expect(terminalNamers(planted, plant({ 'cli/fine.ts': '/** `process.stdout` fits. */\n// process.stdout too\nconst stdout = listen(process.stdin);\n' }))).toEqual([]);
-  expect(hiddenClasses(planted, plant({ 'ui/own.ts': String.raw`text.replace(/[\u202a-\u202e]/g, '');` }))).toEqual(['ui/own.ts']);
+  expect(
+    terminalNamers(
+      planted,
+      plant({
+        'cli/fine.ts': '/** `process.stdout` fits. */\n// process.stdout too\nconst stdout = listen(process.stdin);\n',
+      }),
+    ),
+  ).toEqual([]);
+  expect(hiddenClasses(planted, plant({ 'ui/own.ts': String.raw`text.replace(/[\u202a-\u202e]/g, '');` }))).toEqual([
+    'ui/own.ts',
+  ]);
 });
 
 test('a planted forbidden import, cycle and long file are each found', () => {
   const bad = plant({
-    'ui/screen.ts': "import { open } from '../store/sqlite.js';\nimport fs from 'node:fs';\nconst late = () => import('better-sqlite3');\n",
+    'ui/screen.ts':
+      "import { open } from '../store/sqlite.js';\nimport fs from 'node:fs';\nconst late = () => import('better-sqlite3');\n",
     'store/sqlite.ts': 'export const open = 1;\n',
     'core/a.ts': "import type { B } from './b.js';\n",
     'core/b.ts': "export * from './a.js';\n",
     'agent/long.ts': 'export {};\n'.repeat(maxLines + 1),
   });
-  expect(forbiddenImports(planted, bad)).toEqual(['ui/screen.ts imports ../store/sqlite.js', 'ui/screen.ts imports node:fs', 'ui/screen.ts imports better-sqlite3']);
+  expect(forbiddenImports(planted, bad)).toEqual([
+    'ui/screen.ts imports ../store/sqlite.js',
+    'ui/screen.ts imports node:fs',
+    'ui/screen.ts imports better-sqlite3',
+  ]);
   expect(cycles(planted, bad)).toHaveLength(1);
   expect(tooLong(planted, bad)).toEqual(['agent/long.ts']);
 });

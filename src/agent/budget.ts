@@ -4,10 +4,16 @@ import type { Fault } from '../core/provider.js';
 import { contextTokens } from './context-size.js';
 
 /** USD per million tokens. `cacheWrite`: of what a request adds to the provider's cache. */
-interface Rates { readonly input: number; readonly cacheWrite?: number; readonly output: number }
+interface Rates {
+  readonly input: number;
+  readonly cacheWrite?: number;
+  readonly output: number;
+}
 
 /** `long`: the rates of a whole request whose prompt is longer than `aboveTokens`. */
-export interface Price extends Rates { readonly long?: Rates & { readonly aboveTokens: number } }
+export interface Price extends Rates {
+  readonly long?: Rates & { readonly aboveTokens: number };
+}
 
 export interface Budget {
   /** Most USD the session may cost. */
@@ -19,8 +25,8 @@ export interface Budget {
   readonly isKept: boolean;
 }
 
-/** What the next request may do. `maxOutputTokens`: the limit it must send in the place of its own, or null. `isShort`: money sets that limit, and a longer
- *  answer would have been possible. */
+/** What the next request may do. `maxOutputTokens`: the limit it must send in the place of its own, or null. `isShort`:
+ * money sets that limit, and a longer answer would have been possible. */
 export type Allowance =
   | { readonly allowed: true; readonly maxOutputTokens: number | null; readonly isShort: boolean }
   | { readonly allowed: false; readonly fault: Fault };
@@ -34,7 +40,11 @@ const warnedShares = [0.95, 0.8];
 
 const unlimited: Allowance = { allowed: true, maxOutputTokens: null, isShort: false };
 
-interface Spending { readonly budget: () => Budget | Fault | null; readonly events: () => readonly Event[]; readonly projection: Projection }
+interface Spending {
+  readonly budget: () => Budget | Fault | null;
+  readonly events: () => readonly Event[];
+  readonly projection: Projection;
+}
 
 /** What the money that is left allows the next request of a session. */
 export function allowanceOf(d: Spending, leastTokens = leastAnswerTokens): Allowance {
@@ -44,9 +54,15 @@ export function allowanceOf(d: Spending, leastTokens = leastAnswerTokens): Allow
   return allowance(d.events(), budget, d.projection.conversation().settings.max_output_tokens, leastTokens);
 }
 
-/** Projected: what was spent, the tokens known to go in (what the last request reported, and a quarter of the bytes added since) at the dearest rate they
- *  may have, and an answer as long as the rest pays for; refused where that is less than `leastTokens`. `limit`: what the request would send by itself. */
-export function allowance(events: readonly Event[], budget: Budget, limit: number | undefined, leastTokens = leastAnswerTokens): Allowance {
+/** Projected: what was spent, the tokens known to go in (what the last request reported, and a quarter of the bytes
+ * added since) at the dearest rate they may have, and an answer as long as the rest pays for; refused where that is
+ * less than `leastTokens`. `limit`: what the request would send by itself. */
+export function allowance(
+  events: readonly Event[],
+  budget: Budget,
+  limit: number | undefined,
+  leastTokens = leastAnswerTokens,
+): Allowance {
   const tokens = contextTokens(events);
   const { long } = budget.price;
   const rates: Rates = long !== undefined && tokens > long.aboveTokens ? long : budget.price;
@@ -55,7 +71,14 @@ export function allowance(events: readonly Event[], budget: Budget, limit: numbe
   const wanted = limit ?? budget.maxOutputTokens;
   const least = Math.min(leastTokens, wanted);
   const payable = affordable(budget.maxCostUsd - spent - inputUsd, rates.output);
-  if (payable < least) return { allowed: false, fault: spent === 0 ? tooSmall(budget, inputUsd, least, rates) : used(budget, spent, inputUsd + (least * rates.output) / 1e6) };
+  if (payable < least)
+    return {
+      allowed: false,
+      fault:
+        spent === 0
+          ? tooSmall(budget, inputUsd, least, rates)
+          : used(budget, spent, inputUsd + (least * rates.output) / 1e6),
+    };
   if (payable < wanted) return { allowed: true, maxOutputTokens: payable, isShort: true };
   return limit === undefined && !budget.isKept ? { allowed: true, maxOutputTokens: wanted, isShort: false } : unlimited;
 }
@@ -70,23 +93,37 @@ function affordable(usd: number, perMillion: number): number {
 const hint = 'Raise it with --max-cost, or with /budget in the REPL.';
 
 function used({ maxCostUsd }: Budget, spent: number, next: number): Fault {
-  return { code: 'max_cost', message: `Stopped at the spend limit of ${money(maxCostUsd)}: ${money(spent)} is spent, and the next request would cost at least ${money(next)}.`, hint };
+  return {
+    code: 'max_cost',
+    message: `Stopped at the spend limit of ${money(maxCostUsd)}: ${money(spent)} is spent, and the next request would cost at least ${money(next)}.`,
+    hint,
+  };
 }
 
 function tooSmall({ maxCostUsd }: Budget, inputUsd: number, least: number, { output }: Rates): Fault {
   const next = inputUsd + (least * output) / 1e6;
-  return { code: 'max_cost', message: `The spend limit of ${money(maxCostUsd)} is too small: a request with an answer of ${least} ${least === 1 ? 'token' : 'tokens'} costs about ${money(next)}.`, hint };
+  return {
+    code: 'max_cost',
+    message: `The spend limit of ${money(maxCostUsd)} is too small: a request with an answer of ${least} ${least === 1 ? 'token' : 'tokens'} costs about ${money(next)}.`,
+    hint,
+  };
 }
 
 /** Why an answer that was cut at a limit set by money ends the turn. */
 export function cutFault(maxCostUsd: number, spent: number): Fault {
-  return { code: 'max_cost', message: `The answer was cut at the spend limit of ${money(maxCostUsd)}: ${money(spent)} is spent.`, hint };
+  return {
+    code: 'max_cost',
+    message: `The answer was cut at the spend limit of ${money(maxCostUsd)}: ${money(spent)} is spent.`,
+    hint,
+  };
 }
 
 /** What to say where spending went from `before` to `after`, or null. */
 export function spendingWarning(maxCostUsd: number, before: number, after: number): string | null {
   const share = warnedShares.find((passed) => before < passed * maxCostUsd && after >= passed * maxCostUsd);
-  return share === undefined ? null : `${share * 100} % of the spend limit of ${money(maxCostUsd)} is used: ${money(after)}.`;
+  return share === undefined
+    ? null
+    : `${share * 100} % of the spend limit of ${money(maxCostUsd)} is used: ${money(after)}.`;
 }
 
 /** What the session has cost so far, as far as that is known. */

@@ -19,14 +19,19 @@ type Known = KnownEvent | null;
 /** What an event did to files; null for an event that is not about files. */
 function changesOf(event: Known): readonly ChangeData[] | null {
   switch (event?.kind) {
-    case 'tool_result': return Array.isArray(event.data.changes) ? event.data.changes : null;
-    case 'undo': case 'redo': case 'restore': return event.data.changes;
-    default: return null;
+    case 'tool_result':
+      return Array.isArray(event.data.changes) ? event.data.changes : null;
+    case 'undo':
+    case 'redo':
+    case 'restore':
+      return event.data.changes;
+    default:
+      return null;
   }
 }
 
 /** The events with the paths that changed files have now: what was recorded below a directory that was moved is below
- *  its new path. Paths outside of it stay. */
+ * its new path. Paths outside of it stay. */
 export function atPresentPaths(events: readonly Event[], moves: readonly DirectoryMove[]): readonly Event[] {
   if (moves.length === 0) return events;
   return events.map((raw) => {
@@ -41,7 +46,8 @@ export function atPresentPaths(events: readonly Event[], moves: readonly Directo
 function movedChange(change: ChangeData, moves: readonly DirectoryMove[]): ChangeData {
   const { path, made_folder: made, gone_folder: gone } = change;
   return {
-    ...change, path: movedPath(path, moves),
+    ...change,
+    path: movedPath(path, moves),
     ...(made === undefined ? {} : { made_folder: movedPath(made, moves) }),
     ...(gone === undefined ? {} : { gone_folder: movedPath(gone, moves) }),
   };
@@ -54,7 +60,8 @@ function movedPath(path: string, moves: readonly DirectoryMove[]): string {
   }, path);
 }
 
-/** Every call that changed files, in order. Rewinds do not count here: they are about what was said, not about what was done. */
+/** Every call that changed files, in order. Rewinds do not count here: they are about what was said, not about what was
+ * done. */
 export function changeSets(events: readonly Event[]): readonly ChangeSet[] {
   const titles = new Map<string, string>();
   const sets = new Map<number, ChangeSet>();
@@ -65,7 +72,13 @@ export function changeSets(events: readonly Event[]): readonly ChangeSet[] {
     if (event === null || changes === null) continue;
     if (event.kind === 'tool_result') {
       const { tool_call_id, name, unwatched } = event.data;
-      sets.set(event.seq, { seq: event.seq, title: titles.get(tool_call_id) ?? name, changes, unwatched: unwatched ?? null, undoneBy: null });
+      sets.set(event.seq, {
+        seq: event.seq,
+        title: titles.get(tool_call_id) ?? name,
+        changes,
+        unwatched: unwatched ?? null,
+        undoneBy: null,
+      });
     } else markUndone(sets, event, changes);
   }
   return [...sets.values()];
@@ -82,7 +95,12 @@ export function changeSetAt(events: readonly Event[], seq: number): ChangeSet | 
   const sets = changeSets(events);
   const event = events.find((item) => item.seq === seq);
   const known = event ? knownEvent(event) : null;
-  const id = known?.kind === 'tool_call' ? known.data.id : known?.kind === 'tool_started' || known?.kind === 'tool_result' ? known.data.tool_call_id : null;
+  const id =
+    known?.kind === 'tool_call'
+      ? known.data.id
+      : known?.kind === 'tool_started' || known?.kind === 'tool_result'
+        ? known.data.tool_call_id
+        : null;
   if (id === null) return null;
   return sets.find((set) => set.seq >= seq && isResultOf(events, set.seq, id)) ?? null;
 }
@@ -93,9 +111,13 @@ function isResultOf(events: readonly Event[], seq: number, id: string): boolean 
   return known?.kind === 'tool_result' && known.data.tool_call_id === id;
 }
 
-export interface FileMoment { readonly sha256: string | null; readonly mode: number | null }
+export interface FileMoment {
+  readonly sha256: string | null;
+  readonly mode: number | null;
+}
 
-/** What a file was right after event `seq`, by what the session's own calls and undos did to it; null where none of them touched it. */
+/** What a file was right after event `seq`, by what the session's own calls and undos did to it; null where none of
+ * them touched it. */
 export function stateAt(events: readonly Event[], path: string, seq: number): FileMoment | null {
   let state: FileMoment | null = null;
   for (const raw of events) {

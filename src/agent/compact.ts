@@ -27,7 +27,8 @@ const assumedWindow = 128_000;
 /** Of the messages' tokens, what a compaction must save to be made. */
 const leastSaving = 0.05;
 
-/** True where the next request would come near the end of the model's window, and something was said since the last try to compact. */
+/** True where the next request would come near the end of the model's window, and something was said since the last try
+ * to compact. */
 export function windowIsFull(d: TurnDeps): boolean {
   const window = d.contextWindow?.(d.model().ref) ?? null;
   const events = d.events();
@@ -37,13 +38,20 @@ export function windowIsFull(d: TurnDeps): boolean {
 }
 
 /** What a compaction would cover now; null where there is too little. */
-export function planFor(d: Pick<TurnDeps, 'events' | 'model' | 'contextWindow'>, { trigger, windowTokens }: Omit<CompactionWish, 'focus'>): CompactionPlan | null {
+export function planFor(
+  d: Pick<TurnDeps, 'events' | 'model' | 'contextWindow'>,
+  { trigger, windowTokens }: Omit<CompactionWish, 'focus'>,
+): CompactionPlan | null {
   const window = windowTokens ?? d.contextWindow?.(d.model().ref) ?? assumedWindow;
-  return planCompaction(d.events(), { keepTokens: trigger === 'auto' ? window * keptShare : 0, keepLast: trigger !== 'manual', windowTokens: window });
+  return planCompaction(d.events(), {
+    keepTokens: trigger === 'auto' ? window * keptShare : 0,
+    keepLast: trigger !== 'manual',
+    windowTokens: window,
+  });
 }
 
-/** One request for a summary, and one event that stands for what it covers; the originals stay in the log. Where the window has overflowed and no
- *  summary comes, what the program itself knows has to do. */
+/** One request for a summary, and one event that stands for what it covers; the originals stay in the log. Where the
+ * window has overflowed and no summary comes, what the program itself knows has to do. */
 export async function compact(d: TurnDeps, wish: CompactionWish, signal: AbortSignal): Promise<Compacted> {
   const { trigger, focus } = wish;
   const plan = planFor(d, wish);
@@ -53,7 +61,8 @@ export async function compact(d: TurnDeps, wish: CompactionWish, signal: AbortSi
   if (!allowance.allowed) return { done: false, reason: allowance.fault.message };
   const { text, fault } = await requestSummary(d, summaryRequest(summarised(d, wish), focus), signal);
   if (signal.aborted) return { done: false, reason: 'it was interrupted' };
-  if (text === '' && trigger !== 'overflow') return { done: false, reason: fault?.message ?? 'the model gave no summary' };
+  if (text === '' && trigger !== 'overflow')
+    return { done: false, reason: fault?.message ?? 'the model gave no summary' };
   const content = plan.text(text === '' ? null : text);
   return isWorth(d, plan, content) ? await record(d, plan, trigger, content) : { done: false, reason: savesNothing };
 }
@@ -72,10 +81,24 @@ function summarised(d: TurnDeps, { trigger, windowTokens }: CompactionWish): Con
   return shrunk(conversation, Math.min(window, tokensOf(conversation)) / 2);
 }
 
-async function record(d: TurnDeps, plan: CompactionPlan, trigger: CompactionWish['trigger'], content: string): Promise<Compacted> {
+async function record(
+  d: TurnDeps,
+  plan: CompactionPlan,
+  trigger: CompactionWish['trigger'],
+  content: string,
+): Promise<Compacted> {
   const { fromSeq, toSeq, tokensBefore, messages } = plan;
   const tokensAfter = Math.max(0, tokensBefore - plan.saves(content));
-  const { seq } = await d.append({ kind: 'compaction', content, data: { from_seq: fromSeq, to_seq: toSeq, trigger, tokens_before: tokensBefore, tokens_after: tokensAfter } });
-  d.emit({ type: 'notice', level: 'info', code: 'compacted', message: `The conversation was compacted: ${messages} messages became one, about ${tokensAfter} tokens instead of ${tokensBefore}. The provider's cache is lost once. Nothing is deleted; /uncompact takes it back.` });
+  const { seq } = await d.append({
+    kind: 'compaction',
+    content,
+    data: { from_seq: fromSeq, to_seq: toSeq, trigger, tokens_before: tokensBefore, tokens_after: tokensAfter },
+  });
+  d.emit({
+    type: 'notice',
+    level: 'info',
+    code: 'compacted',
+    message: `The conversation was compacted: ${messages} messages became one, about ${tokensAfter} tokens instead of ${tokensBefore}. The provider's cache is lost once. Nothing is deleted; /uncompact takes it back.`,
+  });
   return { done: true, seq, tokensBefore, tokensAfter };
 }

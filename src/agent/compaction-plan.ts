@@ -26,9 +26,13 @@ export interface CompactionPlan {
   saves(text: string): number;
 }
 
-/** Covers all but the newest messages that together take at most `keepTokens`, or those too where little else is there. With `keepLast` a last message of the user stays as it is, to be
- *  answered. Null where fewer than two messages would be covered. */
-export function planCompaction(events: readonly Event[], { keepTokens, keepLast, windowTokens }: CompactionLimits): CompactionPlan | null {
+/** Covers all but the newest messages that together take at most `keepTokens`, or those too where little else is there.
+ * With `keepLast` a last message of the user stays as it is, to be answered. Null where fewer than two messages would
+ * be covered. */
+export function planCompaction(
+  events: readonly Event[],
+  { keepTokens, keepLast, windowTokens }: CompactionLimits,
+): CompactionPlan | null {
   const conversation = project(events);
   const { messages } = conversation;
   const wished = keptFrom(messages, keepTokens, keepLast);
@@ -39,7 +43,10 @@ export function planCompaction(events: readonly Event[], { keepTokens, keepLast,
   const fromSeq = Math.min(...covered.map((message) => message.seq));
   const toSeq = rest.length === 0 ? (events.at(-1)?.seq ?? 0) : Math.min(...rest.map((message) => message.seq)) - 1;
   return {
-    fromSeq, toSeq, messages: covered.length, tokensBefore: contextTokens(events),
+    fromSeq,
+    toSeq,
+    messages: covered.length,
+    tokensBefore: contextTokens(events),
     text: (summary) => compactionText(events, { fromSeq, toSeq, covered }, summary, windowTokens),
     saves: (text) => tokensOf(messages) - tokensOf([{ role: 'user', seq: 0, content: text }, ...rest]),
   };

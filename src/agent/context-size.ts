@@ -4,14 +4,16 @@ import { utf8Bytes } from '../core/text.js';
 
 const bytesPerToken = 4;
 
-/** Tokens that the next request would send, estimated: what the last request reported, and a quarter of the bytes added since. Where the conversation
- *  was reshaped since (compaction, rewind), a quarter of all its bytes. */
+/** Tokens that the next request would send, estimated: what the last request reported, and a quarter of the bytes added
+ * since. Where the conversation was reshaped since (compaction, rewind), a quarter of all its bytes. */
 export function contextTokens(events: readonly Event[]): number {
   const last = events.findLastIndex((event) => reportedBy(event) !== null);
   const since = events.slice(last + 1);
-  if (since.some(({ kind }) => kind === 'compaction' || kind === 'compaction_undone' || kind === 'rewind')) return tokensOf(project(events));
+  if (since.some(({ kind }) => kind === 'compaction' || kind === 'compaction_undone' || kind === 'rewind'))
+    return tokensOf(project(events));
   const usage = reportedBy(events[last]);
-  const reported = usage === null ? 0 : usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens;
+  const reported =
+    usage === null ? 0 : usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens;
   const bytes = since.reduce((sum, event) => sum + addedBytes(event), 0);
   return reported + Math.ceil(bytes / bytesPerToken);
 }
@@ -23,7 +25,9 @@ function reportedBy(raw: Event | undefined): UsageData | null {
 }
 
 function addedBytes({ kind, content, data }: Event): number {
-  return kind === 'tool_started' || kind === 'usage' ? 0 : utf8Bytes(content ?? '') + (data === null ? 0 : utf8Bytes(JSON.stringify(data)));
+  return kind === 'tool_started' || kind === 'usage'
+    ? 0
+    : utf8Bytes(content ?? '') + (data === null ? 0 : utf8Bytes(JSON.stringify(data)));
 }
 
 /** A quarter of the bytes of `value` as JSON. */

@@ -9,16 +9,25 @@ import { askedAboutLoop } from './repeats.js';
 import type { TurnDeps } from './turn.js';
 
 /** What became of one call. `denied`: policy wanted a yes and nobody could be asked. */
-export interface Dispatched { readonly outcome: ToolOutcome; readonly denied: boolean; readonly durationMs: number; readonly kept?: KeptChanges }
+export interface Dispatched {
+  readonly outcome: ToolOutcome;
+  readonly denied: boolean;
+  readonly durationMs: number;
+  readonly kept?: KeptChanges;
+}
 
 /** A read that takes longer is shown while it runs. */
 const unseenReadMs = 20;
 const cancelledBefore = errorEnvelope('cancelled', 'Cancelled by the user before it was run.');
 
 /** A recorded call and what the registry made of it. */
-export interface PreparedCall { readonly call: ToolCallData; readonly binding: Binding }
+export interface PreparedCall {
+  readonly call: ToolCallData;
+  readonly binding: Binding;
+}
 
-/** Exists → schema → policy → run → clamp. Never throws; whatever happens, there is an outcome. Source: contracts 3, seed 000. */
+/** Exists → schema → policy → run → clamp. Never throws; whatever happens, there is an outcome. Source: contracts 3,
+ * seed 000. */
 export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, signal: AbortSignal): Promise<Dispatched> {
   if (signal.aborted) return refused(cancelledBefore);
   if (!binding.ok) return refused(binding.error);
@@ -27,11 +36,18 @@ export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, sig
   const { bound } = filled;
   const permission = await permit(d, call, { bound, shown: binding.bound }, signal);
   if (permission.error) return { ...refused(permission.error), denied: permission.unavailable };
-  return signal.aborted ? refused(cancelledBefore) : await runPermitted(d, call, { bound, verdict: permission.verdict }, signal);
+  return signal.aborted
+    ? refused(cancelledBefore)
+    : await runPermitted(d, call, { bound, verdict: permission.verdict }, signal);
 }
 
 /** Run → clamp, of a call that policy and the person let pass. */
-async function runPermitted(d: TurnDeps, call: ToolCallData, { bound, verdict }: { readonly bound: BoundCall; readonly verdict: Verdict }, signal: AbortSignal): Promise<Dispatched> {
+async function runPermitted(
+  d: TurnDeps,
+  call: ToolCallData,
+  { bound, verdict }: { readonly bound: BoundCall; readonly verdict: Verdict },
+  signal: AbortSignal,
+): Promise<Dispatched> {
   const limited = d.registry.admit(bound.tool.name);
   if (limited) return refused(limited);
   const told = await start(d, call, bound);
@@ -42,13 +58,16 @@ async function runPermitted(d: TurnDeps, call: ToolCallData, { bound, verdict }:
   told();
   const durationMs = Math.max(0, Math.round(d.now() - startedAt));
   const seen = await lookAgain();
-  const envelope = clampEnvelope(d.secrets?.envelope(outcome.envelope) ?? outcome.envelope, bound.limits.maxOutputBytes);
+  const envelope = clampEnvelope(
+    d.secrets?.envelope(outcome.envelope) ?? outcome.envelope,
+    bound.limits.maxOutputBytes,
+  );
   const kept = d.keeping ? keepChanges(d.keeping, outcome.changes ?? [], seen) : undefined;
   return { outcome: { ...outcome, envelope }, denied: false, durationMs, ...(kept ? { kept } : {}) };
 }
 
-/** A call is on the disk before it acts. One that reads files acts on nothing: it is committed, and reaches the disk with its result, or soon where
- *  that takes long. The function returned ends the waiting. */
+/** A call is on the disk before it acts. One that reads files acts on nothing: it is committed, and reaches the disk
+ * with its result, or soon where that takes long. The function returned ends the waiting. */
 async function start(d: TurnDeps, call: ToolCallData, bound: BoundCall): Promise<() => void> {
   const started: EventDraft = { kind: 'tool_started', content: null, data: { tool_call_id: call.id } };
   if (bound.tool.effect !== 'read') {
@@ -56,17 +75,32 @@ async function start(d: TurnDeps, call: ToolCallData, bound: BoundCall): Promise
     return () => undefined;
   }
   await d.note(started);
-  const timer = setTimeout(() => { void d.settle(); }, unseenReadMs);
-  return () => { clearTimeout(timer); };
+  const timer = setTimeout(() => {
+    void d.settle();
+  }, unseenReadMs);
+  return () => {
+    clearTimeout(timer);
+  };
 }
 
 const nothingSeen: WatchReport = { changes: [], madeFolders: [], goneFolders: [] };
 
 /** Looks at what a call may change beside what its tool reports; a call that only reads costs nothing. */
-async function watched(d: TurnDeps, call: ToolCallData, bound: BoundCall, verdict: Verdict): Promise<() => Promise<WatchReport>> {
+async function watched(
+  d: TurnDeps,
+  call: ToolCallData,
+  bound: BoundCall,
+  verdict: Verdict,
+): Promise<() => Promise<WatchReport>> {
   const watch = d.keeping?.watch;
   if (!watch || verdict.risk === 'read-only') return () => Promise.resolve(nothingSeen);
-  return await watch.begin({ effect: bound.tool.effect, cwd: d.cwd, verdict, commandText: call.function.arguments, knownPaths: d.knownFiles.keys() });
+  return await watch.begin({
+    effect: bound.tool.effect,
+    cwd: d.cwd,
+    verdict,
+    commandText: call.function.arguments,
+    knownPaths: d.knownFiles.keys(),
+  });
 }
 
 function refused(error: ErrorEnvelope): Dispatched {
@@ -75,46 +109,84 @@ function refused(error: ErrorEnvelope): Dispatched {
 
 type Filled = { readonly error: null; readonly bound: BoundCall } | { readonly error: ErrorEnvelope };
 
-/** The call with the values of the placeholders it repeats: for the tools of this machine, and for the moment it runs. A placeholder is never written where a value should be. */
+/** The call with the values of the placeholders it repeats: for the tools of this machine, and for the moment it runs.
+ * A placeholder is never written where a value should be. */
 function withSecrets(d: TurnDeps, bound: BoundCall): Filled {
   const { toolset } = bound.tool;
   if (!d.secrets || (toolset !== 'fs' && toolset !== 'exec')) return { error: null, bound };
   const restored = d.secrets.restore(bound.args, toolset === 'exec');
   if (restored.ok) return { error: null, bound: { ...bound, args: restored.value } };
   const { marks, reason } = restored;
-  return { error: errorEnvelope('execution_failed', `Not run: ${marks.join(', ')} ${whyNot[reason]}`, { reason: `secret_${reason}`, placeholders: marks }) };
+  return {
+    error: errorEnvelope('execution_failed', `Not run: ${marks.join(', ')} ${whyNot[reason]}`, {
+      reason: `secret_${reason}`,
+      placeholders: marks,
+    }),
+  };
 }
 
 const whyNot = {
-  unknown: 'stands for a secret whose value is not in memory (it was seen before the session was resumed, or never). Read it again where it stands, with file_read or the command that printed it, and repeat the call with the placeholder you are given then.',
+  unknown:
+    'stands for a secret whose value is not in memory (it was seen before the session was resumed, or never). Read it again where it stands, with file_read or the command that printed it, and repeat the call with the placeholder you are given then.',
   key: 'stands for the key of a provider, which is never given to a call. Leave that part of the file as it is (file_edit of other lines).',
-  shell: 'stands for a value with characters that a shell would obey. Put the placeholder in single quotes, or write it to a file with file_write and let the command read that.',
+  shell:
+    'stands for a value with characters that a shell would obey. Put the placeholder in single quotes, or write it to a file with file_write and let the command read that.',
 } as const;
 
 /** A call as it is judged and run, and as the person is shown it: with placeholders. */
-interface Judged { readonly bound: BoundCall; readonly shown: BoundCall }
+interface Judged {
+  readonly bound: BoundCall;
+  readonly shown: BoundCall;
+}
 
-type Permission = { readonly error: null; readonly verdict: Verdict } | { readonly error: ErrorEnvelope; readonly unavailable: boolean };
+type Permission =
+  | { readonly error: null; readonly verdict: Verdict }
+  | { readonly error: ErrorEnvelope; readonly unavailable: boolean };
 
-async function permit(d: TurnDeps, call: ToolCallData, { bound, shown }: Judged, signal: AbortSignal): Promise<Permission> {
+async function permit(
+  d: TurnDeps,
+  call: ToolCallData,
+  { bound, shown }: Judged,
+  signal: AbortSignal,
+): Promise<Permission> {
   const assessed = await unlessAborted(d.policy.assess(bound, d.cwd), signal);
   if (assessed === null) return { error: cancelledBefore, unavailable: false };
   const { repeated, ...verdict } = askedAboutLoop(d, call, assessed);
   if (verdict.decision === 'allow') return { error: null, verdict };
   const reasons = verdict.reasons.join('; ');
-  if (verdict.decision === 'deny') return { error: errorEnvelope('permission_denied', `Denied by policy: ${reasons}`), unavailable: false };
+  if (verdict.decision === 'deny')
+    return { error: errorEnvelope('permission_denied', `Denied by policy: ${reasons}`), unavailable: false };
   const hash = d.sha256(`${call.function.name}\0${call.function.arguments}`);
-  const { answer, granted } = await askedOnce(d, question(d, call, shown, verdict), repeated === undefined ? hash : `repeated ${hash}`, signal);
+  const { answer, granted } = await askedOnce(
+    d,
+    question(d, call, shown, verdict),
+    repeated === undefined ? hash : `repeated ${hash}`,
+    signal,
+  );
   const error = denial(answer, verdict, signal);
-  await d.append({ kind: 'approval', content: error ? `denied: ${reasons}` : `allowed: ${reasons}`, data: {
-    tool_call_id: call.id, decision: error ? 'deny' : 'allow', by: granted ? 'session_grant' : answer.answer === 'unavailable' ? 'headless' : 'user',
-    risk: verdict.risk, reasons: verdict.reasons, call_sha256: hash, ...(repeated === undefined ? {} : { repeated }),
-  } });
+  await d.append({
+    kind: 'approval',
+    content: error ? `denied: ${reasons}` : `allowed: ${reasons}`,
+    data: {
+      tool_call_id: call.id,
+      decision: error ? 'deny' : 'allow',
+      by: granted ? 'session_grant' : answer.answer === 'unavailable' ? 'headless' : 'user',
+      risk: verdict.risk,
+      reasons: verdict.reasons,
+      call_sha256: hash,
+      ...(repeated === undefined ? {} : { repeated }),
+    },
+  });
   return error ? { error, unavailable: answer.answer === 'unavailable' } : { error: null, verdict };
 }
 
 /** The person's answer, or the one they gave for the rest of the session under this `grant`. */
-async function askedOnce(d: TurnDeps, question: Question, grant: string, signal: AbortSignal): Promise<{ readonly answer: Answer; readonly granted: boolean }> {
+async function askedOnce(
+  d: TurnDeps,
+  question: Question,
+  grant: string,
+  signal: AbortSignal,
+): Promise<{ readonly answer: Answer; readonly granted: boolean }> {
   if (d.grants.has(grant)) return { answer: { answer: 'once' }, granted: true };
   await d.settle();
   const answer = await d.approver.ask(question, signal);
@@ -122,12 +194,20 @@ async function askedOnce(d: TurnDeps, question: Question, grant: string, signal:
   return { answer, granted: false };
 }
 
-/** What `work` gives, or null as soon as the signal is aborted: policy may wait for a file system that does not answer. */
+/** What `work` gives, or null as soon as the signal is aborted: policy may wait for a file system that does not
+ * answer. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
   const over = new AbortController();
   const aborted = new Promise<null>((resolve) => {
     if (signal.aborted) resolve(null);
-    else signal.addEventListener('abort', () => { resolve(null); }, { once: true, signal: over.signal });
+    else
+      signal.addEventListener(
+        'abort',
+        () => {
+          resolve(null);
+        },
+        { once: true, signal: over.signal },
+      );
   });
   try {
     const done = await Promise.race([work, aborted]);
@@ -137,9 +217,20 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-function question({ secrets }: TurnDeps, { id, function: { name, arguments: text } }: ToolCallData, shown: BoundCall, verdict: Verdict): Question {
+function question(
+  { secrets }: TurnDeps,
+  { id, function: { name, arguments: text } }: ToolCallData,
+  shown: BoundCall,
+  verdict: Verdict,
+): Question {
   if (!secrets) return { callId: id, title: name, call: shown, argumentsText: text, verdict };
-  return { callId: id, title: name, call: { ...shown, args: secrets.deep(shown.args) }, argumentsText: secrets.json(text), verdict: secrets.deep(verdict) };
+  return {
+    callId: id,
+    title: name,
+    call: { ...shown, args: secrets.deep(shown.args) },
+    argumentsText: secrets.json(text),
+    verdict: secrets.deep(verdict),
+  };
 }
 
 /** What the person can do so that such a call runs. */
@@ -151,42 +242,83 @@ function remedy(verdict: Verdict): string {
 
 function denial(answer: Answer, verdict: Verdict, signal: AbortSignal): ErrorEnvelope | null {
   switch (answer.answer) {
-    case 'once': case 'session': return null;
+    case 'once':
+    case 'session':
+      return null;
     case 'unavailable':
-      return errorEnvelope('permission_denied', `Not run, because it needs a yes and nobody can be asked here: ${verdict.reasons.join('; ')}. ${remedy(verdict)}`);
+      return errorEnvelope(
+        'permission_denied',
+        `Not run, because it needs a yes and nobody can be asked here: ${verdict.reasons.join('; ')}. ${remedy(verdict)}`,
+      );
     case 'deny':
       if (signal.aborted) return cancelledBefore;
-      return errorEnvelope('denied_by_user', answer.message ? `The user said no: ${answer.message}` : 'The user said no.');
-    default: return answer satisfies never;
+      return errorEnvelope(
+        'denied_by_user',
+        answer.message ? `The user said no: ${answer.message}` : 'The user said no.',
+      );
+    default:
+      return answer satisfies never;
   }
 }
 
-async function run(d: TurnDeps, callId: string, bound: BoundCall, verdict: Verdict, signal: AbortSignal): Promise<ToolOutcome> {
+async function run(
+  d: TurnDeps,
+  callId: string,
+  bound: BoundCall,
+  verdict: Verdict,
+  signal: AbortSignal,
+): Promise<ToolOutcome> {
   const deadline = new AbortController();
   const { timeoutMs } = bound.limits;
-  const timer = timeoutMs === null ? null : setTimeout(() => { deadline.abort(); }, timeoutMs);
+  const timer =
+    timeoutMs === null
+      ? null
+      : setTimeout(() => {
+          deadline.abort();
+        }, timeoutMs);
   const ctx: ToolContext = {
-    cwd: d.cwd, sandbox: verdict.sandbox, readsOnly: verdict.risk === 'read-only', ...(verdict.landings ? { landings: verdict.landings } : {}), limits: bound.limits, knownFiles: d.knownFiles,
+    cwd: d.cwd,
+    sandbox: verdict.sandbox,
+    readsOnly: verdict.risk === 'read-only',
+    ...(verdict.landings ? { landings: verdict.landings } : {}),
+    limits: bound.limits,
+    knownFiles: d.knownFiles,
     signal: timer === null ? signal : AbortSignal.any([signal, deadline.signal]),
     eventOutput: (seq) => storedOutput(d, seq),
-    progress: (chunk) => { d.emit({ type: 'tool_output', callId, chunk }); }, ...(d.secrets ? { outputMask: d.secrets.stream() } : {}),
+    progress: (chunk) => {
+      d.emit({ type: 'tool_output', callId, chunk });
+    },
+    ...(d.secrets ? { outputMask: d.secrets.stream() } : {}),
   };
   try {
     const outcome = await bound.tool.run(bound.args, ctx);
     return deadline.signal.aborted && !signal.aborted ? timedOut(outcome, timeoutMs ?? 0) : outcome;
   } catch (error) {
-    d.log({ at: 'tool', message: 'a tool threw', tool: bound.tool.name, error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
-    const envelope = errorEnvelope('internal', `${bound.tool.name} failed inside the program; the log file has the details.`);
+    d.log({
+      at: 'tool',
+      message: 'a tool threw',
+      tool: bound.tool.name,
+      error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+    });
+    const envelope = errorEnvelope(
+      'internal',
+      `${bound.tool.name} failed inside the program; the log file has the details.`,
+    );
     return { envelope, summary: envelope.error };
   } finally {
     if (timer !== null) clearTimeout(timer);
   }
 }
 
-/** A tool that came back because its deadline cancelled it has timed out; one that had finished all the same keeps its result. */
+/** A tool that came back because its deadline cancelled it has timed out; one that had finished all the same keeps its
+ * result. */
 function timedOut(outcome: ToolOutcome, timeoutMs: number): ToolOutcome {
   if (!isError(outcome.envelope) || outcome.envelope.code !== 'cancelled') return outcome;
-  const envelope = errorEnvelope('timeout', `Stopped after ${timeoutMs} ms, the limit for this tool.`, outcome.envelope.details);
+  const envelope = errorEnvelope(
+    'timeout',
+    `Stopped after ${timeoutMs} ms, the limit for this tool.`,
+    outcome.envelope.details,
+  );
   return { ...outcome, envelope, summary: envelope.error };
 }
 
@@ -196,5 +328,7 @@ function storedOutput(d: TurnDeps, seq: number): string | null {
   if (event?.kind !== 'tool_result' || !isRecord(event.data) || typeof event.data.output !== 'string') return null;
   const envelope = parseEnvelope(event.data.output);
   if (!isError(envelope)) return envelope.output;
-  return isRecord(envelope.details) && typeof envelope.details.output === 'string' ? envelope.details.output : envelope.error;
+  return isRecord(envelope.details) && typeof envelope.details.output === 'string'
+    ? envelope.details.output
+    : envelope.error;
 }

@@ -12,13 +12,27 @@ import type { TurnDeps } from './turn.js';
 /** Responses in a row whose every call failed, after which the model is asked for an answer instead. */
 const maxFailedResponses = 3;
 
-interface Count extends Asking { turns: number; toolCalls: number; denied: number; failedInRow: number; looped: boolean }
+interface Count extends Asking {
+  turns: number;
+  toolCalls: number;
+  denied: number;
+  failedInRow: number;
+  looped: boolean;
+}
 type Status = TurnEnd['status'];
 
-/** One user turn: request, run what was asked for, one call at a time and in order, and request again, until a response asks for nothing.
- *  Front ends and tests alike run this and nothing else. Source: contracts 5. */
+/** One user turn: request, run what was asked for, one call at a time and in order, and request again, until a response
+ * asks for nothing. Front ends and tests alike run this and nothing else. Source: contracts 5. */
 export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd> {
-  const count: Count = { turns: 0, toolCalls: 0, denied: 0, failedInRow: 0, looped: false, overflowed: false, autoFailed: false };
+  const count: Count = {
+    turns: 0,
+    toolCalls: 0,
+    denied: 0,
+    failedInRow: 0,
+    looped: false,
+    overflowed: false,
+    autoFailed: false,
+  };
   for (;;) {
     const reply = await ask(d, 'auto', count, signal);
     const status = ended(reply, signal);
@@ -28,8 +42,10 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
     else count.turns += 1;
     if (signal.aborted) return end('interrupted', reply.text, count);
     // What a pause is followed by is the rest of the answer.
-    if (reply.calls.length > 0) for (const text of d.takeSteering()) await d.append({ kind: 'user', content: text, data: null });
-    if (count.looped || count.turns >= d.limits.maxToolTurns) return await lastAnswer(d, 'limit_reached', count, signal);
+    if (reply.calls.length > 0)
+      for (const text of d.takeSteering()) await d.append({ kind: 'user', content: text, data: null });
+    if (count.looped || count.turns >= d.limits.maxToolTurns)
+      return await lastAnswer(d, 'limit_reached', count, signal);
     if (count.failedInRow >= maxFailedResponses) return await lastAnswer(d, 'completed', count, signal);
   }
 }
@@ -44,20 +60,27 @@ function ended(reply: Reply, signal: AbortSignal): Status | null {
 function end(status: Status, text: string, count: Count, reply: Pick<Reply, 'fault'> & Partial<Reply> = {}): TurnEnd {
   const { turns, toolCalls, denied } = count;
   const fault = reply.fault ?? (status === 'failed' ? refusalFault(reply.stop) : undefined);
-  const limit = status === 'limit_reached' && count.looped ? { limit: 'repeated_calls' } as const : {};
+  const limit = status === 'limit_reached' && count.looped ? ({ limit: 'repeated_calls' } as const) : {};
   return { status, text, turns, toolCalls, denied, ...limit, ...(fault ? { fault } : {}) };
 }
 
 function refusalFault(stop: Reply['stop'] | undefined): NonNullable<TurnEnd['fault']> {
-  const message = stop === 'content_filter' ? "The provider's content filter stopped the answer." : 'The model refused to answer.';
+  const message =
+    stop === 'content_filter' ? "The provider's content filter stopped the answer." : 'The model refused to answer.';
   return { code: 'bad_request', message, hint: 'Rephrase the request or use another model.' };
 }
 
 /** One request in which calling tools is forbidden. Calls that come back all the same are answered and not run. */
-async function lastAnswer(d: TurnDeps, status: 'limit_reached' | 'completed', count: Count, signal: AbortSignal): Promise<TurnEnd> {
+async function lastAnswer(
+  d: TurnDeps,
+  status: 'limit_reached' | 'completed',
+  count: Count,
+  signal: AbortSignal,
+): Promise<TurnEnd> {
   const reply = await ask(d, 'none', count, signal);
   const calls = await recordCalls(d, reply);
-  for (const { call } of calls) await answer(d, call, fixed(errorEnvelope('limit_reached', limitMessage(d, status, count))));
+  for (const { call } of calls)
+    await answer(d, call, fixed(errorEnvelope('limit_reached', limitMessage(d, status, count))));
   return end(ended(reply, signal) ?? status, reply.text, count, reply);
 }
 
@@ -75,7 +98,9 @@ async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSi
   let failed = 0;
   for (const [index, prepared] of calls.entries()) {
     const { call } = prepared;
-    const done = count.looped ? fixed(errorEnvelope('limit_reached', limitMessage(d, 'limit_reached', count))) : repeated(d, call, count, await runCall(d, prepared, index, reply, signal));
+    const done = count.looped
+      ? fixed(errorEnvelope('limit_reached', limitMessage(d, 'limit_reached', count)))
+      : repeated(d, call, count, await runCall(d, prepared, index, reply, signal));
     const last = index === calls.length - 1 && count.turns >= d.limits.maxToolTurns;
     await answer(d, call, last ? withLimit(d, done, count) : done);
     count.toolCalls += 1;
@@ -85,11 +110,26 @@ async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSi
   count.failedInRow = failed === calls.length ? count.failedInRow + 1 : 0;
 }
 
-async function runCall(d: TurnDeps, prepared: PreparedCall, index: number, reply: Reply, signal: AbortSignal): Promise<Dispatched> {
+async function runCall(
+  d: TurnDeps,
+  prepared: PreparedCall,
+  index: number,
+  reply: Reply,
+  signal: AbortSignal,
+): Promise<Dispatched> {
   if (reply.stop === 'length') {
-    return fixed(errorEnvelope('invalid_args', 'Not run: the response was cut at the output limit, so its arguments may be incomplete. Send less at once.', { reason: 'output_limit' }));
+    return fixed(
+      errorEnvelope(
+        'invalid_args',
+        'Not run: the response was cut at the output limit, so its arguments may be incomplete. Send less at once.',
+        { reason: 'output_limit' },
+      ),
+    );
   }
-  if (index >= d.limits.maxToolCalls) return fixed(errorEnvelope('limit_reached', `Not run: a response may make at most ${d.limits.maxToolCalls} calls.`));
+  if (index >= d.limits.maxToolCalls)
+    return fixed(
+      errorEnvelope('limit_reached', `Not run: a response may make at most ${d.limits.maxToolCalls} calls.`),
+    );
   return await dispatch(d, prepared, signal);
 }
 
@@ -99,11 +139,19 @@ async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly Prepared
   for (const [index, received] of reply.calls.entries()) {
     const id = uniqueId(d, received.id === '' ? `call_${reply.responseId}_${index + 1}` : received.id);
     const call: ToolCallData = {
-      id, type: 'function', function: { name: received.name, arguments: received.arguments }, response_id: reply.responseId,
+      id,
+      type: 'function',
+      function: { name: received.name, arguments: received.arguments },
+      response_id: reply.responseId,
       ...(received.received === undefined ? {} : { received: received.received }),
     };
-    const binding: Binding = received.refused === undefined ? d.registry.bind(call.function) : { ok: false, error: refusedByServer(received.refused, received.arguments) };
-    const content = binding.ok ? binding.bound.tool.describe(d.secrets?.deep(binding.bound.args) ?? binding.bound.args) : `${firstLine(received.name, 64)}(${firstLine(d.secrets?.json(received.arguments) ?? received.arguments, 160)})`;
+    const binding: Binding =
+      received.refused === undefined
+        ? d.registry.bind(call.function)
+        : { ok: false, error: refusedByServer(received.refused, received.arguments) };
+    const content = binding.ok
+      ? binding.bound.tool.describe(d.secrets?.deep(binding.bound.args) ?? binding.bound.args)
+      : `${firstLine(received.name, 64)}(${firstLine(d.secrets?.json(received.arguments) ?? received.arguments, 160)})`;
     const recorded = await d.note({ kind: 'tool_call', content, data: call });
     prepared.push({ call: recorded.data as ToolCallData, binding });
   }
@@ -112,7 +160,11 @@ async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly Prepared
 
 /** A call that the server of the model could not read: the model may make it again. */
 function refusedByServer(why: string, written: string): ErrorEnvelope {
-  return errorEnvelope('invalid_args', `Not run: the server did not take this call: ${why} Make it again, in the form of a tool call.`, { written: firstLine(written, 2000) });
+  return errorEnvelope(
+    'invalid_args',
+    `Not run: the server did not take this call: ${why} Make it again, in the form of a tool call.`,
+    { written: firstLine(written, 2000) },
+  );
 }
 
 function uniqueId(d: TurnDeps, id: string): string {
@@ -130,23 +182,55 @@ function repeated(d: TurnDeps, call: ToolCallData, count: Count, done: Dispatche
   const { envelope, looped } = withRepeats(d, call, done.outcome.envelope);
   if (looped) {
     count.looped = true;
-    d.emit({ type: 'notice', level: 'warn', code: 'repeated_calls', message: `Stopped: ${call.function.name} was called with the same arguments and gave the same result ${d.limits.loopLimit} times. loop_limit sets how often.` });
+    d.emit({
+      type: 'notice',
+      level: 'warn',
+      code: 'repeated_calls',
+      message: `Stopped: ${call.function.name} was called with the same arguments and gave the same result ${d.limits.loopLimit} times. loop_limit sets how often.`,
+    });
   }
   return envelope === done.outcome.envelope ? done : { ...done, outcome: { ...done.outcome, envelope } };
 }
 
 function withLimit(d: TurnDeps, done: Dispatched, count: Count): Dispatched {
   if (count.looped) return done;
-  const envelope: Envelope = { ...done.outcome.envelope, limit_reached: true, limit_message: limitMessage(d, 'limit_reached', count) };
+  const envelope: Envelope = {
+    ...done.outcome.envelope,
+    limit_reached: true,
+    limit_message: limitMessage(d, 'limit_reached', count),
+  };
   return { ...done, outcome: { ...done.outcome, envelope } };
 }
 
 async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promise<void> {
-  const { outcome: { envelope, summary: content, files, diff }, kept } = done;
-  d.log({ at: 'call', message: 'a call ended', detail: true, tool: call.function.name, ms: done.durationMs, ...(isError(envelope) ? { err: envelope.code } : { ok: true }) });
-  await d.append({ kind: 'tool_result', content, data: {
-    tool_call_id: call.id, name: call.function.name, output: envelopeText(envelope), success: !isError(envelope), duration_ms: done.durationMs,
-    ...(files && files.length > 0 ? { files } : {}), ...(diff ? { diff } : {}), ...(kept && kept.changes.length > 0 ? { changes: kept.changes } : {}),
-    ...(kept?.unwatched === undefined ? {} : { unwatched: kept.unwatched }),
-  } }, kept?.blobs);
+  const {
+    outcome: { envelope, summary: content, files, diff },
+    kept,
+  } = done;
+  d.log({
+    at: 'call',
+    message: 'a call ended',
+    detail: true,
+    tool: call.function.name,
+    ms: done.durationMs,
+    ...(isError(envelope) ? { err: envelope.code } : { ok: true }),
+  });
+  await d.append(
+    {
+      kind: 'tool_result',
+      content,
+      data: {
+        tool_call_id: call.id,
+        name: call.function.name,
+        output: envelopeText(envelope),
+        success: !isError(envelope),
+        duration_ms: done.durationMs,
+        ...(files && files.length > 0 ? { files } : {}),
+        ...(diff ? { diff } : {}),
+        ...(kept && kept.changes.length > 0 ? { changes: kept.changes } : {}),
+        ...(kept?.unwatched === undefined ? {} : { unwatched: kept.unwatched }),
+      },
+    },
+    kept?.blobs,
+  );
 }

@@ -8,10 +8,11 @@ import { createSaver } from './saver.js';
 
 /** The events of one session: memory first, then the store, then the listeners. */
 export interface Recorder {
-  /** Durable when it resolves, unless the store fails: then the session goes on in memory, the reader is warned once, and what is unsaved
-   *  is tried again, in order, with every later event. Never rejects. */
+  /** Durable when it resolves, unless the store fails: then the session goes on in memory, the reader is warned once,
+   * and what is unsaved is tried again, in order, with every later event. Never rejects. */
   append(draft: EventDraft, blobs?: readonly Blob[]): Promise<Event>;
-  /** For an event nothing acts on before another follows: it reaches the disk with that one, and listeners hear of both then. */
+  /** For an event nothing acts on before another follows: it reaches the disk with that one, and listeners hear of both
+   * then. */
   note(draft: EventDraft): Promise<Event>;
   /** Brings to the disk, and to the listeners, what was noted. */
   settle(): Promise<void>;
@@ -49,13 +50,28 @@ export function createRecorder(options: RecorderOptions): Recorder {
   /** Saved, and not told yet because a power cut could still take it. */
   const untold: Event[] = [];
   const saver = createSaver({
-    store, sessionId, ...(options.begin ? { begin: options.begin } : {}),
-    warn: (reason) => { emit({ type: 'notice', level: 'warn', code: 'store_failed', message: `The session cannot be saved: ${reason}. It goes on in memory; unsaved events are tried again with each new one.` }); },
+    store,
+    sessionId,
+    ...(options.begin ? { begin: options.begin } : {}),
+    warn: (reason) => {
+      emit({
+        type: 'notice',
+        level: 'warn',
+        code: 'store_failed',
+        message: `The session cannot be saved: ${reason}. It goes on in memory; unsaved events are tried again with each new one.`,
+      });
+    },
   });
 
   const add = async (given: EventDraft, blobs: readonly Blob[], synced: Synced): Promise<Event> => {
     const draft = options.secrets?.event(given) ?? given;
-    const event: Event = wellFormedDeep({ seq: (events.at(-1)?.seq ?? 0) + 1, kind: draft.kind, content: draft.content, data: draft.data, createdAt: now() });
+    const event: Event = wellFormedDeep({
+      seq: (events.at(-1)?.seq ?? 0) + 1,
+      kind: draft.kind,
+      content: draft.content,
+      data: draft.data,
+      createdAt: now(),
+    });
     events.push(event);
     projection.add(event);
     await saver.save(event, blobs, synced);
@@ -68,7 +84,12 @@ export function createRecorder(options: RecorderOptions): Recorder {
     const seen = options.secrets?.takeSeen();
     if (!seen) return;
     const marks = seen.marks.slice(0, maxNamedMarks).join(' ') + (seen.marks.length > maxNamedMarks ? ' …' : '');
-    emit({ type: 'notice', level: 'info', code: 'secret_masked', message: `secret seen, masked ×${seen.count}: ${marks} (secrets.unmasked and secrets.mask switch this off)` });
+    emit({
+      type: 'notice',
+      level: 'info',
+      code: 'secret_masked',
+      message: `secret seen, masked ×${seen.count}: ${marks} (secrets.unmasked and secrets.mask switch this off)`,
+    });
   };
 
   return {
@@ -76,7 +97,7 @@ export function createRecorder(options: RecorderOptions): Recorder {
     events: () => events,
     unsaved: () => saver.unsaved(),
     flush: () => saver.flush(),
-    blob: async (sha256) => saver.unsavedBlob(sha256) ?? await store.blob(sha256),
+    blob: async (sha256) => saver.unsavedBlob(sha256) ?? (await store.blob(sha256)),
     append: async (draft, blobs = []) => {
       const event = await add(draft, blobs, 'now');
       tell();

@@ -13,8 +13,9 @@ const maxMarkChars = 600;
 
 type Call = ToolCallData['function'];
 
-/** How often calls gave what they had given before, since the last answer without calls, or since the person last said that it may go on.
- *  Made of the log alone, so it is the same after a resume. What gives something new sets every count back: then it is no loop. */
+/** How often calls gave what they had given before, since the last answer without calls, or since the person last said
+ * that it may go on. Made of the log alone, so it is the same after a resume. What gives something new sets every count
+ * back: then it is no loop. */
 interface Repeats {
   /** How often `call` has given `output` in a row, this time included. */
   with(call: Call, output: string): number;
@@ -23,11 +24,18 @@ interface Repeats {
   has(call: Call): boolean;
 }
 
-interface Seen { count: number; newBefore: number }
+interface Seen {
+  count: number;
+  newBefore: number;
+}
 
-/** The result with `"repeated"` from the third time on, and a line that tells the model so. `looped` once it is as often as `loop_limit` allows
- *  and nobody can be asked: the turn is to end. */
-export function withRepeats(d: TurnDeps, call: ToolCallData, envelope: Envelope): { readonly envelope: Envelope; readonly looped: boolean } {
+/** The result with `"repeated"` from the third time on, and a line that tells the model so. `looped` once it is as
+ * often as `loop_limit` allows and nobody can be asked: the turn is to end. */
+export function withRepeats(
+  d: TurnDeps,
+  call: ToolCallData,
+  envelope: Envelope,
+): { readonly envelope: Envelope; readonly looped: boolean } {
   const { loopLimit } = d.limits;
   if (loopLimit === 0) return { envelope, looped: false };
   const repeats = repeatsIn(d.events());
@@ -38,16 +46,27 @@ export function withRepeats(d: TurnDeps, call: ToolCallData, envelope: Envelope)
   const message = looped
     ? `The same call gave the same result ${count} times. Stopping tool loop.`
     : `The same call has given the same result ${count} times in a row. Do something else, or say what is missing.`;
-  const limit = looped ? { limit_reached: true, limit: 'repeated_calls', limit_message: message } : { repeated_message: message };
+  const limit = looped
+    ? { limit_reached: true, limit: 'repeated_calls', limit_message: message }
+    : { repeated_message: message };
   return { envelope: { ...envelope, repeated: count, ...limit }, looped };
 }
 
 /** The verdict on a call that would be made once more after `loop_limit` times: the person is asked first. */
-export function askedAboutLoop(d: TurnDeps, call: ToolCallData, verdict: Verdict): Verdict & { readonly repeated?: number } {
+export function askedAboutLoop(
+  d: TurnDeps,
+  call: ToolCallData,
+  verdict: Verdict,
+): Verdict & { readonly repeated?: number } {
   if (d.limits.loopLimit === 0 || !d.canAsk || verdict.decision === 'deny') return verdict;
   const repeated = repeatsIn(d.events()).of(call.function);
   if (repeated < d.limits.loopLimit) return verdict;
-  return { ...verdict, decision: 'ask', reasons: [`this exact call has given the same result ${repeated} times in a row`, ...verdict.reasons], repeated };
+  return {
+    ...verdict,
+    decision: 'ask',
+    reasons: [`this exact call has given the same result ${repeated} times in a row`, ...verdict.reasons],
+    repeated,
+  };
 }
 
 /** A stored result without the mark. */
@@ -61,9 +80,11 @@ function repeatsIn(events: readonly Event[]): Repeats {
   const calls = new Map<string, Call>();
   for (const event of sinceLastAnswer(events)) {
     if (event.kind === 'tool_call') calls.set(event.data.id, event.data.function);
-    if (event.kind === 'approval' && event.data.repeated !== undefined && event.data.decision === 'allow') tally.reset();
+    if (event.kind === 'approval' && event.data.repeated !== undefined && event.data.decision === 'allow')
+      tally.reset();
     const call = event.kind === 'tool_result' ? calls.get(event.data.tool_call_id) : undefined;
-    if (event.kind === 'tool_result' && call && !unrun.test(event.data.output.slice(-maxMarkChars))) tally.add(call, withoutRepeats(event.data.output));
+    if (event.kind === 'tool_result' && call && !unrun.test(event.data.output.slice(-maxMarkChars)))
+      tally.add(call, withoutRepeats(event.data.output));
   }
   return tally;
 }
@@ -112,7 +133,8 @@ function sinceLastAnswer(events: readonly Event[]): readonly KnownEvent[] {
     const event = raw ? knownEvent(raw) : null;
     if (event?.kind === 'rewind') break;
     if (event?.kind === 'tool_call') withCalls.add(event.data.response_id);
-    if (event?.kind === 'assistant' && event.data.stop !== 'interrupted' && !withCalls.has(event.data.response_id)) break;
+    if (event?.kind === 'assistant' && event.data.stop !== 'interrupted' && !withCalls.has(event.data.response_id))
+      break;
     if (event) since.push(event);
   }
   return since.toReversed();

@@ -6,10 +6,12 @@ import { allowanceOf, cutFault, spendingWarning, spentUsd } from './budget.js';
 import { cacheMiss } from './cache-watch.js';
 import type { TurnDeps } from './turn.js';
 
-/** Calls beyond `max_tool_calls` that are still read, recorded and refused, so that the model sees them fail; what comes after these is not read. */
+/** Calls beyond `max_tool_calls` that are still read, recorded and refused, so that the model sees them fail; what
+ * comes after these is not read. */
 const refusedCalls = 20;
 
-/** One answer of a model, recorded. `fault` and `interrupted` leave `calls` empty: nothing of an unfinished answer may run. */
+/** One answer of a model, recorded. `fault` and `interrupted` leave `calls` empty: nothing of an unfinished answer may
+ * run. */
 export interface Reply {
   readonly responseId: string;
   readonly text: string;
@@ -18,7 +20,16 @@ export interface Reply {
   readonly fault?: Fault;
 }
 
-interface Draft { text: string; calls: ReceivedCall[]; usage: Usage | null; costUsd: number | null; stop: Stop; reasoning: readonly Json[]; fault: Fault | null; /** Money set the limit of the answer. */ isShort: boolean }
+interface Draft {
+  text: string;
+  calls: ReceivedCall[];
+  usage: Usage | null;
+  costUsd: number | null;
+  stop: Stop;
+  reasoning: readonly Json[];
+  fault: Fault | null;
+  /** Money set the limit of the answer. */ isShort: boolean;
+}
 
 /** Sends the conversation, shows the answer as it comes, and records usage and text. The only caller of a provider. */
 export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
@@ -29,28 +40,48 @@ export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: 
   const calls = stop === 'interrupted' ? [] : draft.calls;
   await recordUsage(d, ref, responseId, draft);
   const data = assistantData(ref, responseId, draft, stop);
-  if (worthKeeping(draft, calls, stop)) await (calls.length > 0 ? d.note : d.append)({ kind: 'assistant', content: draft.text, data });
+  if (worthKeeping(draft, calls, stop))
+    await (calls.length > 0 ? d.note : d.append)({ kind: 'assistant', content: draft.text, data });
   const fault = draft.fault ?? (stop === 'length' && calls.length === 0 ? cutOff(d, draft) : null);
   tellOfManyCalls(d, calls);
   return { responseId, text: draft.text, calls, stop, ...(fault ? { fault } : {}) };
 }
 
-function assistantData({ provider, api, model }: ModelRef, responseId: string, { reasoning }: Draft, stop: Stop): AssistantData {
+function assistantData(
+  { provider, api, model }: ModelRef,
+  responseId: string,
+  { reasoning }: Draft,
+  stop: Stop,
+): AssistantData {
   return {
-    response_id: responseId, provider, api, model, stop, ...(stop === 'interrupted' ? { interrupted: true } : {}),
+    response_id: responseId,
+    provider,
+    api,
+    model,
+    stop,
+    ...(stop === 'interrupted' ? { interrupted: true } : {}),
     ...(reasoning.length > 0 && stop !== 'interrupted' ? { reasoning } : {}),
   };
 }
 
 function cutByMoney(d: TurnDeps, { stop, isShort }: Draft): Fault | null {
   const budget = d.budget();
-  return stop === 'length' && isShort && budget !== null && 'maxCostUsd' in budget ? cutFault(budget.maxCostUsd, spentUsd(d.events())) : null;
+  return stop === 'length' && isShort && budget !== null && 'maxCostUsd' in budget
+    ? cutFault(budget.maxCostUsd, spentUsd(d.events()))
+    : null;
 }
 
-/** An answer without calls that was cut: where money did it the turn ends, else it is said. Calls that were cut are answered all the same. */
+/** An answer without calls that was cut: where money did it the turn ends, else it is said. Calls that were cut are
+ * answered all the same. */
 function cutOff(d: TurnDeps, draft: Draft): Fault | null {
   const fault = cutByMoney(d, draft);
-  if (fault === null) d.emit({ type: 'notice', level: 'warn', code: 'output_limit', message: 'The answer was cut at the output limit of the model. Ask it to go on, or raise max_output_tokens.' });
+  if (fault === null)
+    d.emit({
+      type: 'notice',
+      level: 'warn',
+      code: 'output_limit',
+      message: 'The answer was cut at the output limit of the model. Ask it to go on, or raise max_output_tokens.',
+    });
   return fault;
 }
 
@@ -58,53 +89,102 @@ function tellOfManyCalls(d: TurnDeps, calls: readonly ReceivedCall[]): void {
   const { maxToolCalls } = d.limits;
   if (calls.length < maxToolCalls + refusedCalls) return;
   d.emit({
-    type: 'notice', level: 'warn', code: 'call_limit',
+    type: 'notice',
+    level: 'warn',
+    code: 'call_limit',
     message: `The answer asks for ${calls.length} calls or more: ${maxToolCalls} are run (max_tool_calls), the others are refused, and after ${calls.length} it was not read on.`,
   });
 }
 
 /** One answer to `conversation` that is no part of it: only its usage is recorded, and its text is not shown. */
-export async function requestSummary(d: TurnDeps, conversation: Conversation, signal: AbortSignal): Promise<{ readonly text: string; readonly fault: Fault | null }> {
+export async function requestSummary(
+  d: TurnDeps,
+  conversation: Conversation,
+  signal: AbortSignal,
+): Promise<{ readonly text: string; readonly fault: Fault | null }> {
   const { ref } = d.model();
   const responseId = `r${(d.events().at(-1)?.seq ?? 0) + 1}`;
-  const quiet: TurnDeps = { ...d, emit: (event) => { if (event.type !== 'text_delta' && event.type !== 'reasoning_delta') d.emit(event); } };
+  const quiet: TurnDeps = {
+    ...d,
+    emit: (event) => {
+      if (event.type !== 'text_delta' && event.type !== 'reasoning_delta') d.emit(event);
+    },
+  };
   const draft = await listen(quiet, conversation, 'none', signal);
   await recordUsage(d, ref, responseId, draft, 'compaction');
   const fault = draft.fault ?? cutByMoney(d, draft);
   return { text: fault ? '' : draft.text.trim(), fault };
 }
 
-async function listen(d: TurnDeps, conversation: Conversation, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Draft> {
+async function listen(
+  d: TurnDeps,
+  conversation: Conversation,
+  toolChoice: 'auto' | 'none',
+  signal: AbortSignal,
+): Promise<Draft> {
   const { provider, ref } = d.model();
   const draft = newDraft();
   const { sent, isShort } = withinBudget(d, conversation);
   d.emit({ type: 'request_started' });
-  for await (const chunk of provider.stream({ conversation: sent, ref, toolChoice, signal, maxCalls: d.limits.maxToolCalls + refusedCalls })) {
+  for await (const chunk of provider.stream({
+    conversation: sent,
+    ref,
+    toolChoice,
+    signal,
+    maxCalls: d.limits.maxToolCalls + refusedCalls,
+  })) {
     if (signal.aborted) break;
     receive(d, draft, chunk);
   }
   return { ...draft, isShort };
 }
 
-/** The conversation with the output limit that the money left allows; the limit is no part of what a provider caches. */
-function withinBudget(d: TurnDeps, conversation: Conversation): { readonly sent: Conversation; readonly isShort: boolean } {
+/** The conversation with the output limit that the money left allows; the limit is no part of what a provider
+ * caches. */
+function withinBudget(
+  d: TurnDeps,
+  conversation: Conversation,
+): { readonly sent: Conversation; readonly isShort: boolean } {
   const allowance = allowanceOf(d);
   if (!allowance.allowed || allowance.maxOutputTokens === null) return { sent: conversation, isShort: false };
-  return { sent: { ...conversation, settings: { ...conversation.settings, max_output_tokens: allowance.maxOutputTokens } }, isShort: allowance.isShort };
+  return {
+    sent: { ...conversation, settings: { ...conversation.settings, max_output_tokens: allowance.maxOutputTokens } },
+    isShort: allowance.isShort,
+  };
 }
 
-async function recordUsage(d: TurnDeps, ref: ModelRef, responseId: string, { usage, costUsd }: Draft, purpose?: 'compaction'): Promise<void> {
+async function recordUsage(
+  d: TurnDeps,
+  ref: ModelRef,
+  responseId: string,
+  { usage, costUsd }: Draft,
+  purpose?: 'compaction',
+): Promise<void> {
   if (!usage) return;
   const missed = purpose ? null : cacheMiss(d.events(), ref, usage);
   if (missed !== null) d.emit({ type: 'notice', level: 'info', code: 'cache_miss', message: missed });
   const { input, output, cacheRead, cacheWrite } = usage;
   const before = spentUsd(d.events());
-  await d.note({ kind: 'usage', content: null, data: {
-    response_id: responseId, provider: ref.provider, model: ref.model,
-    input_tokens: input, output_tokens: output, cache_read_tokens: cacheRead, cache_write_tokens: cacheWrite, cost_usd: costUsd, ...(purpose ? { purpose } : {}),
-  } });
+  await d.note({
+    kind: 'usage',
+    content: null,
+    data: {
+      response_id: responseId,
+      provider: ref.provider,
+      model: ref.model,
+      input_tokens: input,
+      output_tokens: output,
+      cache_read_tokens: cacheRead,
+      cache_write_tokens: cacheWrite,
+      cost_usd: costUsd,
+      ...(purpose ? { purpose } : {}),
+    },
+  });
   const budget = d.budget();
-  const warning = budget !== null && 'maxCostUsd' in budget ? spendingWarning(budget.maxCostUsd, before, before + (costUsd ?? 0)) : null;
+  const warning =
+    budget !== null && 'maxCostUsd' in budget
+      ? spendingWarning(budget.maxCostUsd, before, before + (costUsd ?? 0))
+      : null;
   if (warning !== null) d.emit({ type: 'notice', level: 'warn', code: 'spend_limit', message: warning });
 }
 
@@ -124,8 +204,12 @@ function receive(d: TurnDeps, draft: Draft, chunk: ModelChunk): void {
       draft.text += chunk.text;
       d.emit({ type: 'text_delta', text: chunk.text });
       break;
-    case 'reasoning': d.emit({ type: 'reasoning_delta', text: chunk.text }); break;
-    case 'tool_call': draft.calls.push(chunk.call); break;
+    case 'reasoning':
+      d.emit({ type: 'reasoning_delta', text: chunk.text });
+      break;
+    case 'tool_call':
+      draft.calls.push(chunk.call);
+      break;
     case 'usage':
       draft.usage = chunk.usage;
       draft.costUsd = chunk.costUsd;
@@ -134,12 +218,17 @@ function receive(d: TurnDeps, draft: Draft, chunk: ModelChunk): void {
       Object.assign(draft, newDraft());
       d.emit({ ...chunk, type: 'retry_scheduled' });
       break;
-    case 'notice': d.emit({ type: 'notice', level: chunk.level ?? 'info', code: chunk.code, message: chunk.message }); break;
+    case 'notice':
+      d.emit({ type: 'notice', level: chunk.level ?? 'info', code: chunk.code, message: chunk.message });
+      break;
     case 'end':
       draft.stop = chunk.stop;
       draft.reasoning = chunk.reasoning ?? [];
       break;
-    case 'fault': draft.fault = chunk.fault; break;
-    default: chunk satisfies never;
+    case 'fault':
+      draft.fault = chunk.fault;
+      break;
+    default:
+      chunk satisfies never;
   }
 }

@@ -3,9 +3,11 @@ import type { Blob, Store, Synced } from '../core/store.js';
 
 /** Brings events to the store in the order they were given. */
 export interface Saver {
-  /** Resolves once it was tried, and what was unsaved before it. Never rejects: a failing store keeps events waiting. */
+  /** Resolves once it was tried, and what was unsaved before it. Never rejects: a failing store keeps events
+   * waiting. */
   save(event: Event, blobs: readonly Blob[], synced: Synced): Promise<void>;
-  /** Brings to the disk what is saved and may still be lost in a power cut. Never rejects: a disk that refuses is told of as a store that fails. */
+  /** Brings to the disk what is saved and may still be lost in a power cut. Never rejects: a disk that refuses is told
+   * of as a store that fails. */
   sync(): Promise<void>;
   /** One more try to save what is unsaved. */
   flush(): Promise<void>;
@@ -75,6 +77,7 @@ export function createSaver({ store, sessionId, begin, warn }: SaverOptions): Sa
       return flush();
     },
     unsaved: () => pending.length,
-    unsavedBlob: (sha256) => pending.flatMap((item) => item.blobs).find((item) => item.sha256 === sha256)?.bytes ?? null,
+    unsavedBlob: (sha256) =>
+      pending.flatMap((item) => item.blobs).find((item) => item.sha256 === sha256)?.bytes ?? null,
   };
 }

@@ -16,7 +16,10 @@ import { createRecorder, type Recorder } from './recorder.js';
 import { runTurn } from './loop.js';
 import type { TurnDeps } from './turn.js';
 
-export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | 'limits' | 'sha256' | 'now' | 'log' | 'keeping' | 'contextWindow'> {
+export interface SessionOptions extends Pick<
+  TurnDeps,
+  'registry' | 'policy' | 'limits' | 'sha256' | 'now' | 'log' | 'keeping' | 'contextWindow'
+> {
   readonly store: Store;
   readonly row: SessionRow;
   /** Events of a session that is resumed; empty for a new one. */
@@ -40,10 +43,12 @@ export interface SessionOptions extends Pick<TurnDeps, 'registry' | 'policy' | '
 
 /** A session as its front end holds it, and what its owner does with it besides. */
 export interface Session extends SessionPort {
-  /** Answers calls that the program's end left open, in the log. Call once, before the first turn of a resumed session. */
+  /** Answers calls that the program's end left open, in the log. Call once, before the first turn of a resumed
+   * session. */
   repair(): Promise<number>;
   append(draft: EventDraft): Promise<Event>;
-  /** Puts a summary in the place of the conversation so far; `focus` is what the user wants kept in particular, or ''. Runs like a turn; rejects while one runs. */
+  /** Puts a summary in the place of the conversation so far; `focus` is what the user wants kept in particular, or ''.
+   * Runs like a turn; rejects while one runs. */
   compact(focus: string): Promise<Compacted>;
   /** What `compact` would cover; null where there is too little. */
   compactionPlan(): CompactionPlan | null;
@@ -84,23 +89,40 @@ class LiveSession implements Session {
     this.#model = options.model;
     const { store, now, restored } = options;
     this.#recorder = createRecorder({
-      store, sessionId: this.id, now, restored, emit: (event) => { this.#emit(event); },
+      store,
+      sessionId: this.id,
+      now,
+      restored,
+      emit: (event) => {
+        this.#emit(event);
+      },
       ...(options.secrets ? { secrets: options.secrets } : {}),
       begin: async () => {
         await options.begin?.();
-        if (restored.length === 0) await store.createSession({ ...options.row, ...placeOf(this.ref()), updatedAt: now() });
+        if (restored.length === 0)
+          await store.createSession({ ...options.row, ...placeOf(this.ref()), updatedAt: now() });
       },
     });
     for (const event of restored) noteFiles(this.#knownFiles, event);
     this.#opening = restored.length > 0 ? [] : [...options.opening];
-    this.#notes = [...options.notes ?? []];
+    this.#notes = [...(options.notes ?? [])];
   }
 
-  ref(): ModelRef { return this.#model.ref; }
-  busy(): boolean { return this.#turn !== null; }
-  events(): readonly Event[] { return this.#recorder.events(); }
-  unsaved(): number { return this.#recorder.unsaved(); }
-  flush(): Promise<void> { return this.#recorder.flush(); }
+  ref(): ModelRef {
+    return this.#model.ref;
+  }
+  busy(): boolean {
+    return this.#turn !== null;
+  }
+  events(): readonly Event[] {
+    return this.#recorder.events();
+  }
+  unsaved(): number {
+    return this.#recorder.unsaved();
+  }
+  flush(): Promise<void> {
+    return this.#recorder.flush();
+  }
 
   conversation(): Conversation {
     if (this.#opening.length === 0) return this.#recorder.projection.conversation();
@@ -115,11 +137,15 @@ class LiveSession implements Session {
     return event;
   }
 
-  blob(sha256: string): Promise<Uint8Array | null> { return this.#recorder.blob(sha256); }
+  blob(sha256: string): Promise<Uint8Array | null> {
+    return this.#recorder.blob(sha256);
+  }
 
   subscribe(listener: (event: AgentEvent) => void): () => void {
     this.#listeners.add(listener);
-    return () => { this.#listeners.delete(listener); };
+    return () => {
+      this.#listeners.delete(listener);
+    };
   }
 
   async submit(text: string): Promise<TurnEnd> {
@@ -139,7 +165,12 @@ class LiveSession implements Session {
     const end = await this.#safely(() => runTurn(this.#deps(), signal));
     await this.repair();
     await this.#recorder.settle();
-    if (end.fault) await this.append({ kind: 'error', content: end.fault.message, data: { code: end.fault.code, message: end.fault.message } });
+    if (end.fault)
+      await this.append({
+        kind: 'error',
+        content: end.fault.message,
+        data: { code: end.fault.code, message: end.fault.message },
+      });
     return end;
   }
 
@@ -148,8 +179,19 @@ class LiveSession implements Session {
     try {
       return await work();
     } catch (error) {
-      this.#options.log({ at: 'turn', message: 'the loop threw', error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
-      return { status: 'failed', text: '', turns: 0, toolCalls: 0, denied: 0, fault: { code: 'internal', message: 'The turn failed inside the program; the log file has the details.' } };
+      this.#options.log({
+        at: 'turn',
+        message: 'the loop threw',
+        error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+      });
+      return {
+        status: 'failed',
+        text: '',
+        turns: 0,
+        toolCalls: 0,
+        denied: 0,
+        fault: { code: 'internal', message: 'The turn failed inside the program; the log file has the details.' },
+      };
     }
   }
 
@@ -179,7 +221,9 @@ class LiveSession implements Session {
     }
   }
 
-  compactionPlan(): CompactionPlan | null { return planFor(this.#deps(), { trigger: 'manual' }); }
+  compactionPlan(): CompactionPlan | null {
+    return planFor(this.#deps(), { trigger: 'manual' });
+  }
 
   interrupt(): void {
     this.#turn?.abort();
@@ -203,7 +247,11 @@ class LiveSession implements Session {
     this.#model = { provider: await this.#options.connect(ref), ref };
     if (this.events().length === 0) return;
     const { provider, model, api, baseUrl } = ref;
-    await this.append({ kind: 'model', content: `${provider}/${model}`, data: { provider, model, api, ...(baseUrl === undefined ? {} : { base_url: baseUrl }) } });
+    await this.append({
+      kind: 'model',
+      content: `${provider}/${model}`,
+      data: { provider, model, api, ...(baseUrl === undefined ? {} : { base_url: baseUrl }) },
+    });
     await this.#options.store.update(this.id, { api: '', baseUrl: '', ...placeOf(ref) }).catch((error: unknown) => {
       this.#options.log({ at: 'store', message: 'the model of the session row was not updated', error: String(error) });
     });
@@ -213,9 +261,18 @@ class LiveSession implements Session {
     const open = this.#recorder.projection.openCalls();
     for (const { call, started } of open) {
       const envelope = started ? interruptedRunning : interruptedBefore;
-      await this.append({ kind: 'tool_result', content: firstLine(envelope.error, 120), data: {
-        tool_call_id: call.id, name: call.function.name, output: JSON.stringify(envelope), success: false, duration_ms: 0, synthetic: true,
-      } });
+      await this.append({
+        kind: 'tool_result',
+        content: firstLine(envelope.error, 120),
+        data: {
+          tool_call_id: call.id,
+          name: call.function.name,
+          output: JSON.stringify(envelope),
+          success: false,
+          duration_ms: 0,
+          synthetic: true,
+        },
+      });
     }
     return open.length;
   }
@@ -223,11 +280,22 @@ class LiveSession implements Session {
   #deps(): TurnDeps {
     const { registry, policy, limits, sha256, now, log, keeping, contextWindow, budget, secrets } = this.#options;
     return {
-      registry, policy, limits, sha256, now, log, cwd: this.cwd, ...(keeping ? { keeping } : {}), ...(contextWindow ? { contextWindow } : {}), ...(secrets ? { secrets } : {}),
+      registry,
+      policy,
+      limits,
+      sha256,
+      now,
+      log,
+      cwd: this.cwd,
+      ...(keeping ? { keeping } : {}),
+      ...(contextWindow ? { contextWindow } : {}),
+      ...(secrets ? { secrets } : {}),
       append: (draft, blobs) => this.append(draft, blobs),
       note: (draft) => this.#recorder.note(draft),
       settle: () => this.#recorder.settle(),
-      emit: (event) => { this.#emit(event); },
+      emit: (event) => {
+        this.#emit(event);
+      },
       projection: this.#recorder.projection,
       events: () => this.events(),
       model: () => this.#model,
@@ -249,7 +317,13 @@ class LiveSession implements Session {
     if (signal.aborted) return { answer: 'deny' };
     const answer = await new Promise<Answer>((resolve) => {
       this.#questions.set(question.callId, resolve);
-      signal.addEventListener('abort', () => { resolve({ answer: 'deny' }); }, { once: true });
+      signal.addEventListener(
+        'abort',
+        () => {
+          resolve({ answer: 'deny' });
+        },
+        { once: true },
+      );
       this.#emit({ type: 'approval_requested', question });
     });
     this.#questions.delete(question.callId);
@@ -273,7 +347,11 @@ class LiveSession implements Session {
       try {
         listener(event);
       } catch (error) {
-        this.#options.log({ at: 'listener', message: 'a listener threw', error: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+        this.#options.log({
+          at: 'listener',
+          message: 'a listener threw',
+          error: error instanceof Error ? (error.stack ?? error.message) : String(error),
+        });
       }
     }
   }

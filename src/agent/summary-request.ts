@@ -12,7 +12,8 @@ export function summaryRequest(conversation: Conversation, focus: string): Conve
   return { ...conversation, messages: [...conversation.messages, { role: 'user', seq, content: instruction + wish }] };
 }
 
-/** The conversation cut down to about `maxTokens`: long texts, arguments and outputs first, then the oldest messages. */
+/** The conversation cut down to about `maxTokens`: long texts, arguments and outputs first, then the oldest
+ * messages. */
 export function shrunk(conversation: Conversation, maxTokens: number): Conversation {
   const small = conversation.messages.map(shrunkMessage);
   let room = maxTokens - tokensOf({ ...conversation, messages: [] });
@@ -21,13 +22,21 @@ export function shrunk(conversation: Conversation, maxTokens: number): Conversat
 }
 
 function shrunkMessage(message: Message): Message {
-  return message.role === 'user' ? { ...message, content: clampText(message.content, 4096).text } : shrunkAnswer(message);
+  return message.role === 'user'
+    ? { ...message, content: clampText(message.content, 4096).text }
+    : shrunkAnswer(message);
 }
 
 /** Signed reasoning would not fit a text that was cut. */
 function shrunkAnswer(message: AssistantMessage): AssistantMessage {
   return {
-    ...message, text: clampText(message.text, 2048).text, data: message.data === null ? null : { ...message.data, reasoning: [] },
-    calls: message.calls.map((call) => ({ ...call, arguments: call.arguments.length > 1024 ? '{}' : call.arguments, result: { ...call.result, output: clampText(call.result.output, 1024).text } })),
+    ...message,
+    text: clampText(message.text, 2048).text,
+    data: message.data === null ? null : { ...message.data, reasoning: [] },
+    calls: message.calls.map((call) => ({
+      ...call,
+      arguments: call.arguments.length > 1024 ? '{}' : call.arguments,
+      result: { ...call.result, output: clampText(call.result.output, 1024).text },
+    })),
   };
 }

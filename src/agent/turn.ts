@@ -21,8 +21,8 @@ export interface TurnLimits {
   readonly maxOutputBytes: number;
 }
 
-/** Everything a turn needs. Two verbs carry the design: `append` (durable) and `emit` (ephemeral). `note` is an `append` whose sync waits for the
- *  next one; nothing may act on it before that, or before `settle`. */
+/** Everything a turn needs. Two verbs carry the design: `append` (durable) and `emit` (ephemeral). `note` is an
+ * `append` whose sync waits for the next one; nothing may act on it before that, or before `settle`. */
 export interface TurnDeps {
   readonly append: (draft: EventDraft, blobs?: readonly Blob[]) => Promise<Event>;
   readonly note: (draft: EventDraft) => Promise<Event>;
@@ -42,7 +42,8 @@ export interface TurnDeps {
   /** Absent: what calls do to files is not kept. */
   readonly keeping?: ChangeKeeping;
   readonly limits: TurnLimits;
-  /** Tokens of a model's context window; null where it is not known. Absent: the conversation is compacted only once it has overflowed. */
+  /** Tokens of a model's context window; null where it is not known. Absent: the conversation is compacted only once it
+   * has overflowed. */
   readonly contextWindow?: (ref: ModelRef) => number | null;
   readonly cwd: string;
   /** Messages the person sent meanwhile, for delivery now. */

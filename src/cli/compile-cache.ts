@@ -10,22 +10,32 @@ const maxUptimeS = 600;
 /** What a run has compiled is kept while it runs, too: it may last for hours, or be killed. */
 const keepEveryMs = 60_000;
 
-/** Keeps what Node compiles of this program, so that the next start need not compile it again. The cache of another version goes. Never throws.
- *  `nodeModule` is `node:module`, which has `enableCompileCache` since Node 22.1; before that we keep it ourselves. Source: nodejs.org, "Module compile cache". */
+/** Keeps what Node compiles of this program, so that the next start need not compile it again. The cache of another
+ * version goes. Never throws. `nodeModule` is `node:module`, which has `enableCompileCache` since Node 22.1; before
+ * that we keep it ourselves. Source: nodejs.org, "Module compile cache". */
 export function keepCompiled(argv: readonly string[], env: NodeJS.ProcessEnv, nodeModule: object): void {
   if (argv.includes('--ephemeral') || env.NODE_DISABLE_COMPILE_CACHE !== undefined) return;
   try {
     const folder = (env.AGENT_HOME ? null : besideProgram()) ?? inCache(env);
-    const [enable, flush] = ['enableCompileCache', 'flushCompileCache'].map((name) => Reflect.get(nodeModule, name) as unknown);
+    const [enable, flush] = ['enableCompileCache', 'flushCompileCache'].map(
+      (name) => Reflect.get(nodeModule, name) as unknown,
+    );
     if (typeof enable !== 'function') {
       const keep = keepCompiledFiles(folder);
-      process.once('exit', () => { if (process.uptime() < maxUptimeS) keep(); });
+      process.once('exit', () => {
+        if (process.uptime() < maxUptimeS) keep();
+      });
       keepWhileYoung(keep);
     } else {
       enable(folder);
-      if (typeof flush === 'function') keepWhileYoung(() => { flush(); });
+      if (typeof flush === 'function')
+        keepWhileYoung(() => {
+          flush();
+        });
     }
-  } catch { /* without a home, or where nothing can be written, it goes without */ }
+  } catch {
+    /* without a home, or where nothing can be written, it goes without */
+  }
 }
 
 function keepWhileYoung(keep: () => void): void {

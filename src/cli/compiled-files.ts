@@ -1,4 +1,14 @@
-import { closeSync, existsSync, fstatSync, openSync, readdirSync, readSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire, Module } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { Script } from 'node:vm';
@@ -6,9 +16,20 @@ import { crc32 } from 'node:zlib';
 import { ensurePrivateDirectory } from '../config/paths.js';
 
 type Load = (module: NodeJS.Module, filename: string) => void;
-type Body = (this: unknown, exports: unknown, require: (id: string) => unknown, module: NodeJS.Module, filename: string, folder: string) => void;
+type Body = (
+  this: unknown,
+  exports: unknown,
+  require: (id: string) => unknown,
+  module: NodeJS.Module,
+  filename: string,
+  folder: string,
+) => void;
 /** A file of the program that was compiled, the sum of its source, and where it is kept. */
-interface Compiled { readonly script: Script; readonly sourceSum: number; readonly file: string }
+interface Compiled {
+  readonly script: Script;
+  readonly sourceSum: number;
+  readonly file: string;
+}
 
 /** What is smaller is compiled faster than it is found. */
 const leastBytes = 8192;
@@ -16,9 +37,10 @@ const leastBytes = 8192;
 const headBytes = 8;
 const wrapper = ['(function(exports,require,module,__filename,__dirname){', '\n})'] as const;
 
-/** Loads the files of this program, the larger ones as V8 left them compiled at the end of an earlier run, with every function that had run by then. All files of a
- *  run are kept again where one of them was not there yet, so that a run which does more leaves more. They find each other by name, without Node's search for
- *  modules; packages are Node's. Returns what keeps them. Source: nodejs.org, `vm.Script`, "cachedData". */
+/** Loads the files of this program, the larger ones as V8 left them compiled at the end of an earlier run, with every
+ * function that had run by then. All files of a run are kept again where one of them was not there yet, so that a run
+ * which does more leaves more. They find each other by name, without Node's search for modules; packages are Node's.
+ * Returns what keeps them. Source: nodejs.org, `vm.Script`, "cachedData". */
 export function keepCompiledFiles(folder: string): () => void {
   const { extensions, cache } = createRequire(import.meta.url);
   const plain = extensions['.js'] as Load;
@@ -31,7 +53,10 @@ export function keepCompiledFiles(folder: string): () => void {
   const load: Load = (module, filename) => {
     const bytes = dirname(filename) === ours ? read(filename, wrapper) : null;
     // What V8 keeps cannot `import()`: a small file that imports a package is Node's.
-    if (bytes === null || (bytes.length < leastBytes && bytes.includes('import('))) { plain(module, filename); return; }
+    if (bytes === null || (bytes.length < leastBytes && bytes.includes('import('))) {
+      plain(module, filename);
+      return;
+    }
     const body = compile(bytes, filename).runInThisContext() as Body;
     body.call(module.exports, module.exports, (id) => requireFrom(module, id), module, filename, ours);
   };
@@ -75,7 +100,8 @@ export function keepCompiledFiles(folder: string): () => void {
 
 type Reader = (file: string, around?: readonly [string, string]) => Buffer | null;
 
-/** Reads whole files, with texts put before and behind; null where that fails. What was read is overwritten by the next: all is read into one buffer. */
+/** Reads whole files, with texts put before and behind; null where that fails. What was read is overwritten by the
+ * next: all is read into one buffer. */
 function createReader(): Reader {
   let buffer = Buffer.alloc(0);
   return (file, [head, tail] = ['', '']) => {
@@ -104,7 +130,8 @@ function kept(bytes: Buffer | null, sourceSum: number): Buffer | undefined {
   return bytes.readUInt32LE(0) === sourceSum && bytes.readUInt32LE(4) === crc32(data) ? data : undefined;
 }
 
-/** Each file is there whole or not at all; what belongs to no file of the program any more goes. It saves time and nothing else, so a failure is nobody's concern. */
+/** Each file is there whole or not at all; what belongs to no file of the program any more goes. It saves time and
+ * nothing else, so a failure is nobody's concern. */
 function keep(place: string, ours: string, compiled: readonly Compiled[]): void {
   try {
     ensurePrivateDirectory(place);
@@ -118,5 +145,7 @@ function keep(place: string, ours: string, compiled: readonly Compiled[]): void 
       renameSync(made, file);
     }
     for (const name of readdirSync(place)) if (!existsSync(join(ours, name))) rmSync(join(place, name));
-  } catch { /* no room, no right */ }
+  } catch {
+    /* no room, no right */
+  }
 }

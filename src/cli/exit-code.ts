@@ -7,10 +7,14 @@ export type EndingSignal = keyof typeof endingSignals;
 
 /** Calls back at each of these signals, which then do not end the process by themselves. */
 export function onEndingSignal(listener: (signal: EndingSignal) => void): void {
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => { listener(signal); });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => {
+      listener(signal);
+    });
 }
 
-/** The exit code of a headless turn. Several reasons: signal first, then 4, 5 or 1, then 3, then 6. Source: contracts 8, "`result`". */
+/** The exit code of a headless turn. Several reasons: signal first, then 4, 5 or 1, then 3, then 6. Source: contracts
+ * 8, "`result`". */
 export function turnExitCode(end: TurnEnd, signal: EndingSignal | null): number {
   if (signal) return endingSignals[signal];
   if (end.fault?.code === 'auth') return exit.credentials;

@@ -3,8 +3,13 @@ import { dirname } from 'node:path';
 import { ensurePrivateDirectory } from '../config/paths.js';
 import type { Log } from '../core/log.js';
 
-/** Appends JSON lines to the log file (0600, its folder 0700), made with its first entry. A log that cannot be written never stops the program; without a path nothing is kept. */
-export function createLogFile(path: string | null, mask: (text: string) => string, mirror: ((line: string) => void) | null): Log {
+/** Appends JSON lines to the log file (0600, its folder 0700), made with its first entry. A log that cannot be written
+ * never stops the program; without a path nothing is kept. */
+export function createLogFile(
+  path: string | null,
+  mask: (text: string) => string,
+  mirror: ((line: string) => void) | null,
+): Log {
   let ready = false;
   return ({ detail, ...entry }) => {
     if (detail && mirror === null) return;
@@ -19,6 +24,8 @@ export function createLogFile(path: string | null, mask: (text: string) => strin
         ready = true;
       }
       appendFileSync(path, `${line}\n`);
-    } catch { /* nowhere to say so: the log is the place for such things */ }
+    } catch {
+      /* nowhere to say so: the log is the place for such things */
+    }
   };
 }

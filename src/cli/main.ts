@@ -1,5 +1,5 @@
-// The start path: `--version` answers before anything else is loaded, a prompt stands before the rest is, and everything else is loaded when it is
-// known to be needed.
+// The start path: `--version` answers before anything else is loaded, a prompt stands before the rest is, and
+// everything else is loaded when it is known to be needed.
 import * as nodeModule from 'node:module';
 import { openOutput, outputIsTerminal, printError } from './print.js';
 import type { EarlyFrame } from './repl/early-frame.js';
@@ -7,19 +7,26 @@ import { version } from './version.js';
 
 const argv = process.argv.slice(2);
 if (argv[0] === '--version' || argv[0] === '-V') {
-  openOutput(() => { process.exitCode = 1; }).write(`${version}\n`);
+  openOutput(() => {
+    process.exitCode = 1;
+  }).write(`${version}\n`);
 } else void start();
 
 async function start(): Promise<void> {
   let early: EarlyFrame | null = null;
   try {
-    early = process.stdin.isTTY && outputIsTerminal() ? (await import('./repl/early-frame.js')).paintEarly(argv, process.env) : null;
+    early =
+      process.stdin.isTTY && outputIsTerminal()
+        ? (await import('./repl/early-frame.js')).paintEarly(argv, process.env)
+        : null;
     (await import('./compile-cache.js')).keepCompiled(argv, process.env, nodeModule);
     await (await import('./run.js')).run(argv, early);
   } catch (error) {
     // Whatever else goes wrong is told by `run`: here a part of the program cannot be loaded.
     early?.withdraw();
-    printError(`agent: a part of the program cannot be loaded: ${String(error).split('\n', 1)[0]}\nStart agent again, or install it anew.\n`);
+    printError(
+      `agent: a part of the program cannot be loaded: ${String(error).split('\n', 1)[0]}\nStart agent again, or install it anew.\n`,
+    );
     process.exit(1);
   }
 }

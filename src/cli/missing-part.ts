@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 
-/** What to say where a part of the program itself could not be loaded; null for any other error. Parts are loaded when they are wanted, so an upgrade or a
- *  removal meanwhile shows late; files of another version have other names. */
+/** What to say where a part of the program itself could not be loaded; null for any other error. Parts are loaded when
+ * they are wanted, so an upgrade or a removal meanwhile shows late; files of another version have other names. */
 export function missingPart(error: unknown): { readonly message: string; readonly hint: string } | null {
   if (!(error instanceof Error)) return null;
   if (!('code' in error) || (error.code !== 'MODULE_NOT_FOUND' && error.code !== 'ERR_MODULE_NOT_FOUND')) return null;

@@ -44,7 +44,10 @@ export function addRootOptions(program: Command): Command {
     .option('-c, --continue', 'resume the newest session of this directory')
     .option('-r, --resume [session]', 'resume by id, id prefix or title; without a value a picker')
     .option('--fork', 'with -c or -r: go on in a new session, the old one stays as it was')
-    .option('--at <event>', 'with -c or -r: go on from right after this event; with --fork in the copy, without it by a rewind, which keeps what followed on record')
+    .option(
+      '--at <event>',
+      'with -c or -r: go on from right after this event; with --fork in the copy, without it by a rewind, which keeps what followed on record',
+    )
     .option('--ephemeral', 'keep nothing on disk')
     .optionsGroup('Tools and what they may do:')
     .option('--tools <a,b,…>', 'only these tools or toolsets (fs, exec)')
@@ -60,6 +63,8 @@ export function addRootOptions(program: Command): Command {
     .option('-v, --verbose', 'headless: one line per tool call on stderr')
     .optionsGroup('General:')
     .option('-C, --cwd <dir>', 'work there')
-    .addOption(new Option('--set <key=value>', 'override one configuration key; repeatable').argParser(collect).default([], ''))
+    .addOption(
+      new Option('--set <key=value>', 'override one configuration key; repeatable').argParser(collect).default([], ''),
+    )
     .option('--debug', 'stack traces and the log on stderr');
 }

@@ -3,8 +3,8 @@ import { isatty } from 'node:tty';
 import { escapedJson, spelledLine } from '../core/hidden-text.js';
 import { sanitize } from '../ui/sanitize.js';
 
-// Standard output and standard error of the command line: nothing else of it names them (test/architecture.test.ts). What goes to a terminal from here
-// cannot steer it. The screen of the REPL has a writer of its own.
+// Standard output and standard error of the command line: nothing else of it names them (test/architecture.test.ts).
+// What goes to a terminal from here cannot steer it. The screen of the REPL has a writer of its own.
 
 export function outputIsTerminal(): boolean {
   return process.stdout.isTTY;
@@ -19,7 +19,8 @@ export function errorsAreTerminal(): boolean {
   return process.stderr.isTTY;
 }
 
-/** Text for people, wherever it goes: it may come out of a pager onto a terminal. With `colors`, the caller has made safe what is not its own. */
+/** Text for people, wherever it goes: it may come out of a pager onto a terminal. With `colors`, the caller has made
+ * safe what is not its own. */
 export function print(text: string, options: { readonly colors: boolean } = { colors: false }): void {
   process.stdout.write(sanitize(text, options));
 }
@@ -43,7 +44,8 @@ export function printError(text: string): void {
   process.stderr.write(sanitize(text));
 }
 
-/** Asks on standard error, so that standard output stays data, and gives the line that was typed. Rejects where `signal` is aborted. */
+/** Asks on standard error, so that standard output stays data, and gives the line that was typed. Rejects where
+ * `signal` is aborted. */
 export async function askLine(question: string, signal?: AbortSignal): Promise<string> {
   const { createInterface } = await import('node:readline/promises');
   const lines = createInterface({ input: process.stdin, output: process.stderr });
@@ -55,16 +57,36 @@ export async function askLine(question: string, signal?: AbortSignal): Promise<s
 }
 
 /** A listing on stdout: one JSON array with `--json`, else lines of text. `colors` as for `print`. */
-export function printListing(json: boolean | undefined, rows: readonly unknown[], lines: () => readonly string[], options?: { readonly colors: boolean }): void {
+export function printListing(
+  json: boolean | undefined,
+  rows: readonly unknown[],
+  lines: () => readonly string[],
+  options?: { readonly colors: boolean },
+): void {
   if (json) printJson(rows, 2);
-  else print(lines().map((line) => `${line}\n`).join(''), options);
+  else
+    print(
+      lines()
+        .map((line) => `${line}\n`)
+        .join(''),
+      options,
+    );
 }
 
-/** Columns padded to their widest cell; the last one is left as it is. A cell stays on one line, and what is hidden in it is spelt out. */
+/** Columns padded to their widest cell; the last one is left as it is. A cell stays on one line, and what is hidden in
+ * it is spelt out. */
 export function columns(rows: readonly (readonly string[])[]): readonly string[] {
   const cells = rows.map((row) => row.map(spelledLine));
-  const widths = cells.reduce<number[]>((most, row) => row.map((cell, index) => Math.max(most[index] ?? 0, cell.length)), []);
-  return cells.map((row) => row.map((cell, index) => (index === row.length - 1 ? cell : cell.padEnd(widths[index] ?? 0))).join('  ').trimEnd());
+  const widths = cells.reduce<number[]>(
+    (most, row) => row.map((cell, index) => Math.max(most[index] ?? 0, cell.length)),
+    [],
+  );
+  return cells.map((row) =>
+    row
+      .map((cell, index) => (index === row.length - 1 ? cell : cell.padEnd(widths[index] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  );
 }
 
 /** `3m`, `5h`, `2d`: how long ago. */
@@ -92,35 +114,55 @@ export function openOutput(onClosed: () => void): Output {
     onClosed();
   });
   return {
-    write: (text) => { if (!closed) printData(text); },
-    drained: () => new Promise((resolve) => {
-      if (closed || stdout.writableLength === 0) resolve();
-      else stdout.write('', () => { resolve(); });
-    }),
+    write: (text) => {
+      if (!closed) printData(text);
+    },
+    drained: () =>
+      new Promise((resolve) => {
+        if (closed || stdout.writableLength === 0) resolve();
+        else
+          stdout.write('', () => {
+            resolve();
+          });
+      }),
   };
 }
 
 /** What becomes of what is written to standard output. */
 export interface StandardOutput {
-  /** Resolves when the reader has taken all of it; with the reason where it could not be written. A reader that has gone away is no such reason. */
+  /** Resolves when the reader has taken all of it; with the reason where it could not be written. A reader that has
+   * gone away is no such reason. */
   taken(): Promise<Error | null>;
 }
 
 const quiet = new Set(['EPIPE', 'ERR_STREAM_DESTROYED', 'EIO']);
 
-/** Watches from the start, so that a reader that goes away or a full disk is no crash. A terminal takes what is written at once. */
+/** Watches from the start, so that a reader that goes away or a full disk is no crash. A terminal takes what is written
+ * at once. */
 export function watchStandardOutput(stream: NodeJS.WriteStream = process.stdout): StandardOutput {
   let failure: NodeJS.ErrnoException | null = null;
-  stream.on('error', (error: NodeJS.ErrnoException) => { failure ??= error; });
-  process.stderr.on('error', () => { /* nobody can be told */ });
+  stream.on('error', (error: NodeJS.ErrnoException) => {
+    failure ??= error;
+  });
+  process.stderr.on('error', () => {
+    /* nobody can be told */
+  });
   const reason = (): Error | null => (failure === null || quiet.has(failure.code ?? '') ? null : failure);
   return {
-    taken: () => new Promise((resolve) => {
-      failure ??= stream.errored; // its event may still be on the way
-      if (stream.isTTY || failure !== null || stream.destroyed) { resolve(reason()); return; }
-      stream.once('error', () => { resolve(reason()); });
-      stream.write('', () => { resolve(reason()); });
-    }),
+    taken: () =>
+      new Promise((resolve) => {
+        failure ??= stream.errored; // its event may still be on the way
+        if (stream.isTTY || failure !== null || stream.destroyed) {
+          resolve(reason());
+          return;
+        }
+        stream.once('error', () => {
+          resolve(reason());
+        });
+        stream.write('', () => {
+          resolve(reason());
+        });
+      }),
   };
 }
 
@@ -129,13 +171,16 @@ export function onLostStream(lost: () => void): void {
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', lost);
 }
 
-/** At the end of the process: lets go of terminals that are gone. Node restores the modes of every terminal it was started on as its last act, and
- *  aborts where that fails with anything but EPERM; descriptors that are closed are passed over. Source: Node 20, `node::ResetStdio`. */
+/** At the end of the process: lets go of terminals that are gone. Node restores the modes of every terminal it was
+ * started on as its last act, and aborts where that fails with anything but EPERM; descriptors that are closed are
+ * passed over. Source: Node 20, `node::ResetStdio`. */
 export function letGoOfLostTerminals(): void {
   for (const stream of [process.stdin, process.stdout, process.stderr]) {
     if (!stream.isTTY || isatty(stream.fd)) continue;
     try {
       closeSync(stream.fd);
-    } catch { /* closed already */ }
+    } catch {
+      /* closed already */
+    }
   }
 }

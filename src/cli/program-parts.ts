@@ -13,5 +13,10 @@ export function group(program: Command, name: string, description: string, examp
 
 /** A command with an example in its help. */
 export function leaf(parent: Command, usage: string, description: string, example: string): Command {
-  return parent.command(usage).description(description).addHelpText('after', `\nExample:\n  ${example}`).copyInheritedSettings(parent).helpOption(...helpFlags);
+  return parent
+    .command(usage)
+    .description(description)
+    .addHelpText('after', `\nExample:\n  ${example}`)
+    .copyInheritedSettings(parent)
+    .helpOption(...helpFlags);
 }

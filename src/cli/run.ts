@@ -19,14 +19,23 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
     exitCode = failure.exitCode;
   }
   const lost = await output.taken();
-  if (lost !== null) printError(`agent: standard output cannot be written: ${lost.message}\nMake room or send it elsewhere; what was printed is not whole.\n`);
+  if (lost !== null)
+    printError(
+      `agent: standard output cannot be written: ${lost.message}\nMake room or send it elsewhere; what was printed is not whole.\n`,
+    );
   process.exit(lost !== null && exitCode === exit.done ? exit.failed : exitCode);
 }
 
 async function parse(argv: readonly string[], early: EarlyFrame | null): Promise<number> {
   const { words, rest } = splitPrompt(argv);
   let exitCode: number = exit.done;
-  const program = buildProgram({ rest, early, finish: (code) => { exitCode = code; } });
+  const program = buildProgram({
+    rest,
+    early,
+    finish: (code) => {
+      exitCode = code;
+    },
+  });
   try {
     await program.parseAsync(words, { from: 'user' });
   } catch (error) {
@@ -49,12 +58,25 @@ function commandMissing(program: Command, words: readonly string[]): CliError {
   const group = program.commands.find((command) => command.commands.length > 0 && words.includes(command.name()));
   const names = (group?.commands ?? []).map((command) => command.name()).filter((name) => name !== 'help');
   const path = `agent ${group?.name() ?? ''}`.trim();
-  return new CliError(exit.usage, `\`${group?.name() ?? ''}\` needs a command: ${names.join(', ')}`, `Run ${path} --help for what they do.`);
+  return new CliError(
+    exit.usage,
+    `\`${group?.name() ?? ''}\` needs a command: ${names.join(', ')}`,
+    `Run ${path} --help for what they do.`,
+  );
 }
 
 function usageError(error: CommanderError): CliError {
   const [message = '', ...more] = error.message.replace(/^error: /, '').split('\n');
-  const hint = error.code === 'commander.excessArguments' ? 'A prompt that begins with the name of a command goes behind --, for example: agent -- undo the last change'
-    : more.join(' ').replace(/^\(|\)$/g, '').trim();
-  return new CliError(exit.usage, message.replace(/\.$/, ''), hint === '' ? 'Run agent --help for the options and commands.' : hint);
+  const hint =
+    error.code === 'commander.excessArguments'
+      ? 'A prompt that begins with the name of a command goes behind --, for example: agent -- undo the last change'
+      : more
+          .join(' ')
+          .replace(/^\(|\)$/g, '')
+          .trim();
+  return new CliError(
+    exit.usage,
+    message.replace(/\.$/, ''),
+    hint === '' ? 'Run agent --help for the options and commands.' : hint,
+  );
 }

@@ -7,11 +7,21 @@ import type { Event } from '../core/event.js';
 import { isSecretVariable, secretForms } from '../core/secret-forms.js';
 import { createSecretGuard, type SecretGuard } from '../core/secret-guard.js';
 import type { Store } from '../core/store.js';
-import { baseUrlNames, builtInPresets, keyNames, mergePresets, type Preset, type Presets } from '../providers/catalog-presets.js';
+import {
+  baseUrlNames,
+  builtInPresets,
+  keyNames,
+  mergePresets,
+  type Preset,
+  type Presets,
+} from '../providers/catalog-presets.js';
 import type { BlobSeal } from '../store/blob-rows.js';
 
 /** A value that must never be written anywhere, and the name of what holds it. */
-export interface Secret { readonly name: string; readonly value: string }
+export interface Secret {
+  readonly name: string;
+  readonly value: string;
+}
 
 type Environment = Readonly<Record<string, string | undefined>>;
 type OwnProviders = Readonly<Record<string, ProviderEntry>>;
@@ -21,25 +31,44 @@ const minLength = 8;
 const keyHeader = /auth|key|token|secret|cookie|password/i;
 
 /** The names of variables that hold provider keys, by the catalogue and the settings: no tool's process gets them. */
-export function secretVariables(env: Environment, providers: OwnProviders = {}, presets: Presets = builtInPresets): readonly string[] {
-  const named = new Set(catalogue(providers, presets).flatMap(([, preset]) => [...keyNames(preset), ...Object.values(preset.headers ?? {}).flatMap(variablesIn)]));
+export function secretVariables(
+  env: Environment,
+  providers: OwnProviders = {},
+  presets: Presets = builtInPresets,
+): readonly string[] {
+  const named = new Set(
+    catalogue(providers, presets).flatMap(([, preset]) => [
+      ...keyNames(preset),
+      ...Object.values(preset.headers ?? {}).flatMap(variablesIn),
+    ]),
+  );
   return Object.keys(env).filter((name) => named.has(name));
 }
 
-/** Every secret this program has been given: keys in variables, headers that sign requests, passwords in addresses. Longest first, so that one that
- *  begins with another is replaced whole. */
-export function knownSecrets(env: Environment, providers: OwnProviders = {}, presets: Presets = builtInPresets): readonly Secret[] {
+/** Every secret this program has been given: keys in variables, headers that sign requests, passwords in addresses.
+ * Longest first, so that one that begins with another is replaced whole. */
+export function knownSecrets(
+  env: Environment,
+  providers: OwnProviders = {},
+  presets: Presets = builtInPresets,
+): readonly Secret[] {
   const keys = secretVariables(env, providers, presets).map((name) => ({ name, value: (env[name] ?? '').trim() }));
   const all = catalogue(providers, presets);
-  const headers = all.flatMap(([, preset]) => Object.entries(preset.headers ?? {})).filter(([name]) => keyHeader.test(name))
+  const headers = all
+    .flatMap(([, preset]) => Object.entries(preset.headers ?? {}))
+    .filter(([name]) => keyHeader.test(name))
     .map(([name, value]) => ({ name, value: value.replace(/^(?:bearer|basic|token)\s+/i, '').trim() }));
   const addressNames = new Set(all.flatMap(([name, preset]) => baseUrlNames(name, preset)));
   const addresses = [
-    ...Object.entries(env).filter(([name]) => addressNames.has(name) || /_BASE_URL$|^(?:https?|all)_proxy$/i.test(name)),
+    ...Object.entries(env).filter(
+      ([name]) => addressNames.has(name) || /_BASE_URL$|^(?:https?|all)_proxy$/i.test(name),
+    ),
     ...all.map(([name, { base_url: url }]) => [name, url] as const),
   ];
   const passwords = addresses.flatMap(([name, url]) => passwordsOf(url).map((value) => ({ name, value })));
-  return [...keys, ...headers, ...passwords].filter(({ value }) => value.length >= minLength).toSorted((a, b) => b.value.length - a.value.length);
+  return [...keys, ...headers, ...passwords]
+    .filter(({ value }) => value.length >= minLength)
+    .toSorted((a, b) => b.value.length - a.value.length);
 }
 
 /** The presets, each as its own fields and as the settings change them: neither's key is shown. */
@@ -65,7 +94,9 @@ function passwordsOf(url: string | undefined): readonly string[] {
 
 /** Values of other variables that hold secrets, by their names and by how they look. */
 function environmentSecrets(env: Environment, keys: readonly Secret[]): readonly string[] {
-  const values = Object.entries(env).filter(([name, value]) => value !== undefined && isSecretVariable(name, value.trim())).map(([, value]) => value?.trim() ?? '');
+  const values = Object.entries(env)
+    .filter(([name, value]) => value !== undefined && isSecretVariable(name, value.trim()))
+    .map(([, value]) => value?.trim() ?? '');
   return [...new Set(values)].filter((value) => !keys.some((key) => key.value === value));
 }
 
@@ -81,12 +112,24 @@ interface SecretSource {
 }
 
 /** What hides secrets where there is no session: the log file, the history, errors, what stands on a terminal. */
-export function plainGuard(env: Environment, secrets: readonly Secret[], masking: Masking = { mask: true, unmasked: [] }): SecretGuard {
+export function plainGuard(
+  env: Environment,
+  secrets: readonly Secret[],
+  masking: Masking = { mask: true, unmasked: [] },
+): SecretGuard {
   return createSecretGuard(guarded(env, secrets, masking));
 }
 
-function guarded(env: Environment, keys: readonly Secret[], { mask, unmasked }: Masking): Pick<Parameters<typeof createSecretGuard>[0], 'forms' | 'keys' | 'environment'> {
-  return { keys, forms: mask ? secretForms(unmasked) : [], environment: mask && !unmasked.includes('environment') ? environmentSecrets(env, keys) : [] };
+function guarded(
+  env: Environment,
+  keys: readonly Secret[],
+  { mask, unmasked }: Masking,
+): Pick<Parameters<typeof createSecretGuard>[0], 'forms' | 'keys' | 'environment'> {
+  return {
+    keys,
+    forms: mask ? secretForms(unmasked) : [],
+    environment: mask && !unmasked.includes('environment') ? environmentSecrets(env, keys) : [],
+  };
 }
 
 /** What hides the secrets of one session, and knows those again that were seen in `events`. */
@@ -130,10 +173,12 @@ export function blobSeal(setup: SecretSource): BlobSeal {
 
 const keyBytes = 32;
 
-/** This installation's key, from its file (0600), made with its first use; where there can be no file, one for this run. */
+/** This installation's key, from its file (0600), made with its first use; where there can be no file, one for this
+ * run. */
 export function openSecretKey(folder: string | null): () => Buffer {
   let key: Buffer | null = null;
-  return () => (key ??= (folder === null ? null : readKey(join(folder, 'secrets.key'), folder)) ?? randomBytes(keyBytes));
+  return () =>
+    (key ??= (folder === null ? null : readKey(join(folder, 'secrets.key'), folder)) ?? randomBytes(keyBytes));
 }
 
 function readKey(path: string, folder: string): Buffer | null {
@@ -166,7 +211,9 @@ function makeKey(path: string, folder: string): Buffer | null {
   }
   try {
     linkSync(made, path);
-  } catch { /* somebody was faster, or what is there is no key */ }
+  } catch {
+    /* somebody was faster, or what is there is no key */
+  }
   unlinkSync(made);
   return keyIn(path);
 }

@@ -41,25 +41,47 @@ export interface Setup {
 }
 
 /** Settles directory and configuration. `trusted`: the hash of a project's settings that the user has just said yes to.
- *  Throws a `CliError` with exit code 2 that names what is wrong. */
+ * Throws a `CliError` with exit code 2 that names what is wrong. */
 export async function setUp(options: Partial<RootOptions>, trusted?: string): Promise<Setup> {
   const cwd = workingDirectory(options.cwd);
   const env = process.env;
   const home = env.HOME && env.HOME !== '' ? env.HOME : homedir();
   const isTrusted = trustedBefore(env, home);
   const loaded = await loadConfig({
-    env, cwd, home, flags: settingFlags(options, cwd), set: options.set ?? [],
+    env,
+    cwd,
+    home,
+    flags: settingFlags(options, cwd),
+    set: options.set ?? [],
     projectTrusted: (project) => project.sha256 === trusted || isTrusted(project),
   });
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
   const secrets = knownSecrets(env, loaded.config.provider.custom);
   const guard = plainGuard(env, secrets, loaded.config.secrets);
-  const log = createLogFile(options.ephemeral ? null : loaded.config.files.log, (line) => guard.json(line), options.debug ? (line) => { printError(`${line}\n`); } : null);
+  const log = createLogFile(
+    options.ephemeral ? null : loaded.config.files.log,
+    (line) => guard.json(line),
+    options.debug
+      ? (line) => {
+          printError(`${line}\n`);
+        }
+      : null,
+  );
   const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
   return {
-    cwd, env, home, loaded, config: loaded.config, notices, log, secrets, guard, testMode: options.test === true && env.TEST_ALLOW !== '1',
-    secretKey: openSecretKey(options.ephemeral ? null : loaded.config.files.data), ...(options.ephemeral === true ? { ephemeral: true } : {}),
+    cwd,
+    env,
+    home,
+    loaded,
+    config: loaded.config,
+    notices,
+    log,
+    secrets,
+    guard,
+    testMode: options.test === true && env.TEST_ALLOW !== '1',
+    secretKey: openSecretKey(options.ephemeral ? null : loaded.config.files.data),
+    ...(options.ephemeral === true ? { ephemeral: true } : {}),
   };
 }
 
@@ -71,7 +93,8 @@ export function trustedBefore(env: Environment, home: string): (project: Project
 function workingDirectory(given: string | undefined): string {
   const path = given !== undefined && isAbsolute(given) ? resolve(given) : resolve(startingDirectory(), given ?? '.');
   if (!existsSync(path)) throw new CliError(exit.usage, `there is no directory ${path}`, 'Give an existing one to -C.');
-  if (!statSync(path).isDirectory()) throw new CliError(exit.usage, `${path} is not a directory`, 'Give a directory to -C.');
+  if (!statSync(path).isDirectory())
+    throw new CliError(exit.usage, `${path} is not a directory`, 'Give a directory to -C.');
   return realpathSync(path);
 }
 
@@ -80,23 +103,38 @@ function startingDirectory(): string {
   try {
     return process.cwd();
   } catch {
-    throw new CliError(exit.usage, 'the directory this was started in is gone', 'Go to one that exists (cd ..) and start again there.');
+    throw new CliError(
+      exit.usage,
+      'the directory this was started in is gone',
+      'Go to one that exists (cd ..) and start again there.',
+    );
   }
 }
 
 /** Options as settings, by key. Numbers are given as numbers where they are, so that the schema judges them. */
 export function settingFlags(options: Partial<RootOptions>, cwd: string): Readonly<Record<string, unknown>> {
   const flags: Record<string, unknown> = {
-    model: options.model, provider: options.provider, base_url: options.baseUrl, ...trustFlags(options),
-    max_tool_turns: numeric(options.maxToolTurns), max_cost_usd: numeric(options.maxCost), effort: options.effort,
+    model: options.model,
+    provider: options.provider,
+    base_url: options.baseUrl,
+    ...trustFlags(options),
+    max_tool_turns: numeric(options.maxToolTurns),
+    max_cost_usd: numeric(options.maxCost),
+    effort: options.effort,
     system_prompt: options.systemPrompt === undefined ? undefined : promptText(options.systemPrompt, cwd),
   };
   return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
 }
 
 /** `--safe` stands for two settings; one that is given by itself wins over it. */
-export function trustFlags({ approval, sandbox, safe, set = [] }: Partial<RootOptions>): Readonly<Record<'approval' | 'sandbox', string | undefined>> {
-  const meant = (key: string, value: string): string | undefined => safe && !set.some((item) => item.startsWith(`${key}=`)) ? value : undefined;
+export function trustFlags({
+  approval,
+  sandbox,
+  safe,
+  set = [],
+}: Partial<RootOptions>): Readonly<Record<'approval' | 'sandbox', string | undefined>> {
+  const meant = (key: string, value: string): string | undefined =>
+    safe && !set.some((item) => item.startsWith(`${key}=`)) ? value : undefined;
   return { approval: approval ?? meant('approval', 'mutating'), sandbox: sandbox ?? meant('sandbox', 'workspace') };
 }
 
@@ -111,9 +149,18 @@ function promptText(given: string, cwd: string): string {
   try {
     bytes = readStart(path, maxPromptBytes + 1);
   } catch (error) {
-    throw new CliError(exit.usage, `--system-prompt: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, 'Name a readable file after the @.');
+    throw new CliError(
+      exit.usage,
+      `--system-prompt: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      'Name a readable file after the @.',
+    );
   }
-  if (bytes.length > maxPromptBytes) throw new CliError(exit.usage, `--system-prompt: ${path} holds more than ${maxPromptBytes / 1024} KiB`, 'Name a shorter file: it is sent with every request.');
+  if (bytes.length > maxPromptBytes)
+    throw new CliError(
+      exit.usage,
+      `--system-prompt: ${path} holds more than ${maxPromptBytes / 1024} KiB`,
+      'Name a shorter file: it is sent with every request.',
+    );
   return bytes.toString().replace(/^\uFEFF/, '');
 }
 
@@ -123,7 +170,8 @@ function readStart(path: string, maxBytes: number): Buffer {
   const bytes = Buffer.alloc(maxBytes);
   try {
     let length = 0;
-    for (let got = -1; got !== 0 && length < maxBytes; length += got) got = readSync(descriptor, bytes, length, maxBytes - length, null);
+    for (let got = -1; got !== 0 && length < maxBytes; length += got)
+      got = readSync(descriptor, bytes, length, maxBytes - length, null);
     return bytes.subarray(0, length);
   } finally {
     closeSync(descriptor);

@@ -17,7 +17,8 @@ export interface Issue {
 export function checkValue(value: unknown, node: SchemaNode = configSchema, path: KeyPath = []): readonly Issue[] {
   const reason = wrong(value, node);
   if (reason !== null) return [{ path, reason: `${reason}, not ${shown(value)}`, unknown: false, nearest: null }];
-  if (Array.isArray(value) && node.items) return value.flatMap((item: unknown, index) => checkValue(item, childNode(node, index) ?? {}, [...path, index]));
+  if (Array.isArray(value) && node.items)
+    return value.flatMap((item: unknown, index) => checkValue(item, childNode(node, index) ?? {}, [...path, index]));
   if (!isRecord(value) || (node.properties === undefined && node.additionalProperties === undefined)) return [];
   return Object.entries(value).flatMap(([key, item]) => {
     const child = childNode(node, key);
@@ -44,27 +45,41 @@ function nearestKey(path: KeyPath): string | null {
 }
 
 function wrong(value: unknown, node: SchemaNode): string | null {
-  const fits = node.enum ? typeof value === 'string' && node.enum.includes(value) : hasType(value, node) && inBounds(value, node);
+  const fits = node.enum
+    ? typeof value === 'string' && node.enum.includes(value)
+    : hasType(value, node) && inBounds(value, node);
   return fits ? null : `must be ${expected(node, value)}`;
 }
 
 function hasType(value: unknown, node: SchemaNode): boolean {
   switch (node.type) {
-    case 'integer': return Number.isSafeInteger(value);
-    case 'number': return typeof value === 'number' && Number.isFinite(value);
-    case 'array': return Array.isArray(value);
-    case 'object': return isRecord(value);
-    case undefined: return true;
-    default: return typeof value === node.type;
+    case 'integer':
+      return Number.isSafeInteger(value);
+    case 'number':
+      return typeof value === 'number' && Number.isFinite(value);
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return isRecord(value);
+    case undefined:
+      return true;
+    default:
+      return typeof value === node.type;
   }
 }
 
 function inBounds(value: unknown, node: SchemaNode): boolean {
   if (typeof value === 'number') return value >= (node.minimum ?? -Infinity);
-  if (typeof value === 'string') return value.length >= (node.minLength ?? 0) && (node.pattern === undefined || new RegExp(node.pattern, 'u').test(value));
+  if (typeof value === 'string')
+    return (
+      value.length >= (node.minLength ?? 0) && (node.pattern === undefined || new RegExp(node.pattern, 'u').test(value))
+    );
   if (Array.isArray(value)) return value.length >= (node.minItems ?? 0);
   if (!isRecord(value)) return true;
-  return Object.keys(value).length >= (node.minProperties ?? 0) && (node.required ?? []).every((key) => Object.hasOwn(value, key));
+  return (
+    Object.keys(value).length >= (node.minProperties ?? 0) &&
+    (node.required ?? []).every((key) => Object.hasOwn(value, key))
+  );
 }
 
 /** What a node takes, in words. */
@@ -75,11 +90,16 @@ export function expected(node: SchemaNode, value?: unknown): string {
   }
   switch (node.type) {
     case 'integer':
-    case 'number': return `${node.type === 'integer' ? 'an integer' : 'a number'}${node.minimum === undefined ? '' : ` of at least ${node.minimum}`}`;
-    case 'boolean': return 'true or false';
-    case 'array': return 'a list';
-    case 'object': return object(node);
-    default: return text(node);
+    case 'number':
+      return `${node.type === 'integer' ? 'an integer' : 'a number'}${node.minimum === undefined ? '' : ` of at least ${node.minimum}`}`;
+    case 'boolean':
+      return 'true or false';
+    case 'array':
+      return 'a list';
+    case 'object':
+      return object(node);
+    default:
+      return text(node);
   }
 }
 

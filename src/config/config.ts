@@ -57,7 +57,11 @@ export interface ModelEntry {
   readonly cache_write_usd?: number;
   /** What a whole request costs whose prompt is longer than `above_tokens`. */
   readonly long_prompt?: {
-    readonly above_tokens: number; readonly input_usd: number; readonly output_usd: number; readonly cache_read_usd?: number; readonly cache_write_usd?: number;
+    readonly above_tokens: number;
+    readonly input_usd: number;
+    readonly output_usd: number;
+    readonly cache_read_usd?: number;
+    readonly cache_write_usd?: number;
   };
   readonly efforts?: readonly string[];
 }
@@ -87,7 +91,11 @@ export interface PolicySection {
 }
 
 /** Holds for a call that fits every field given. `argv`: the command's leading words; `path`: a glob. */
-export interface Rule { readonly tool?: string; readonly argv?: readonly string[]; readonly path?: string }
+export interface Rule {
+  readonly tool?: string;
+  readonly argv?: readonly string[];
+  readonly path?: string;
+}
 
 export interface ToolsSection {
   /** The toolsets that are switched on. */
@@ -120,21 +128,46 @@ export interface UiSection {
 
 /** The settings as they stand in a file, all layers merged; `config.schema.json` in TypeScript. */
 interface Merged {
-  readonly model?: string; readonly provider?: string; readonly base_url?: string; readonly provider_api?: Wire;
+  readonly model?: string;
+  readonly provider?: string;
+  readonly base_url?: string;
+  readonly provider_api?: Wire;
   readonly tool_protocol: ProviderSection['toolProtocol'];
-  readonly effort?: string; readonly max_output_tokens?: number; readonly extra_body?: JsonObject;
-  readonly max_cost_usd?: number; readonly system_prompt?: string;
-  readonly max_tool_turns: number; readonly max_tool_calls: number; readonly loop_limit: number; readonly max_output_size: number; readonly model_output_size: number;
-  readonly approval: ApprovalMode; readonly sandbox: Sandbox; readonly rules: PolicySection['rules'];
-  readonly tools: { readonly fs: boolean; readonly exec: boolean; readonly confirm: boolean; readonly limits?: Readonly<Record<string, ToolLimits>> };
+  readonly effort?: string;
+  readonly max_output_tokens?: number;
+  readonly extra_body?: JsonObject;
+  readonly max_cost_usd?: number;
+  readonly system_prompt?: string;
+  readonly max_tool_turns: number;
+  readonly max_tool_calls: number;
+  readonly loop_limit: number;
+  readonly max_output_size: number;
+  readonly model_output_size: number;
+  readonly approval: ApprovalMode;
+  readonly sandbox: Sandbox;
+  readonly rules: PolicySection['rules'];
+  readonly tools: {
+    readonly fs: boolean;
+    readonly exec: boolean;
+    readonly confirm: boolean;
+    readonly limits?: Readonly<Record<string, ToolLimits>>;
+  };
   readonly exec: { readonly timeout_s: number; readonly max_timeout_s: number };
   readonly http: {
-    readonly first_byte_timeout_ms: number; readonly idle_timeout_ms: number; readonly turn_timeout_ms: number;
-    readonly max_retries: number; readonly retry_base_ms: number; readonly max_retry_after_ms: number; readonly allow_insecure: boolean;
+    readonly first_byte_timeout_ms: number;
+    readonly idle_timeout_ms: number;
+    readonly turn_timeout_ms: number;
+    readonly max_retries: number;
+    readonly retry_base_ms: number;
+    readonly max_retry_after_ms: number;
+    readonly allow_insecure: boolean;
   };
   readonly fs: { readonly max_size: number; readonly deny: readonly string[] };
   readonly secrets: Config['secrets'];
-  readonly ui: Omit<UiSection, 'toolOutput' | 'toolOutputRows'> & { readonly tool_output: UiSection['toolOutput']; readonly tool_output_rows: number };
+  readonly ui: Omit<UiSection, 'toolOutput' | 'toolOutputRows'> & {
+    readonly tool_output: UiSection['toolOutput'];
+    readonly tool_output_rows: number;
+  };
   readonly providers?: Readonly<Record<string, ProviderEntry>>;
   readonly models?: Readonly<Record<string, ModelEntry>>;
 }
@@ -145,24 +178,55 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
   const { exec, http, ui } = all;
   return {
     provider: {
-      model: all.model ?? null, provider: all.provider ?? null, baseUrl: all.base_url ?? null, api: all.provider_api ?? null,
-      toolProtocol: all.tool_protocol, custom: all.providers ?? {}, models: all.models ?? {},
+      model: all.model ?? null,
+      provider: all.provider ?? null,
+      baseUrl: all.base_url ?? null,
+      api: all.provider_api ?? null,
+      toolProtocol: all.tool_protocol,
+      custom: all.providers ?? {},
+      models: all.models ?? {},
     },
-    request: { systemPrompt: all.system_prompt ?? null, effort: all.effort ?? null, maxOutputTokens: all.max_output_tokens ?? null, extraBody: all.extra_body ?? {} },
+    request: {
+      systemPrompt: all.system_prompt ?? null,
+      effort: all.effort ?? null,
+      maxOutputTokens: all.max_output_tokens ?? null,
+      extraBody: all.extra_body ?? {},
+    },
     limits: {
-      maxToolTurns: all.max_tool_turns, maxToolCalls: all.max_tool_calls, loopLimit: all.loop_limit, maxOutputBytes: all.max_output_size,
-      modelOutputBytes: all.model_output_size, maxCostUsd: all.max_cost_usd ?? null,
+      maxToolTurns: all.max_tool_turns,
+      maxToolCalls: all.max_tool_calls,
+      loopLimit: all.loop_limit,
+      maxOutputBytes: all.max_output_size,
+      modelOutputBytes: all.model_output_size,
+      maxCostUsd: all.max_cost_usd ?? null,
     },
     policy: { approval: approvalOf(all, origins), sandbox: all.sandbox, rules: all.rules },
-    tools: { toolsets: (['fs', 'exec'] as const).filter((toolset) => all.tools[toolset]), limits: all.tools.limits ?? {} },
+    tools: {
+      toolsets: (['fs', 'exec'] as const).filter((toolset) => all.tools[toolset]),
+      limits: all.tools.limits ?? {},
+    },
     exec: { timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s), maxTimeoutS: exec.max_timeout_s },
     http: {
-      firstByteTimeoutMs: http.first_byte_timeout_ms, idleTimeoutMs: http.idle_timeout_ms, turnTimeoutMs: http.turn_timeout_ms,
-      maxRetries: http.max_retries, retryBaseMs: http.retry_base_ms, maxRetryAfterMs: http.max_retry_after_ms, allowInsecure: http.allow_insecure,
+      firstByteTimeoutMs: http.first_byte_timeout_ms,
+      idleTimeoutMs: http.idle_timeout_ms,
+      turnTimeoutMs: http.turn_timeout_ms,
+      maxRetries: http.max_retries,
+      retryBaseMs: http.retry_base_ms,
+      maxRetryAfterMs: http.max_retry_after_ms,
+      allowInsecure: http.allow_insecure,
     },
     fs: { maxBytes: all.fs.max_size, deny: all.fs.deny },
     secrets: all.secrets,
-    ui: { toolOutput: ui.tool_output, toolOutputRows: ui.tool_output_rows, theme: ui.theme, wrap: ui.wrap, notify: ui.notify, title: ui.title, keys: ui.keys, reasoning: ui.reasoning },
+    ui: {
+      toolOutput: ui.tool_output,
+      toolOutputRows: ui.tool_output_rows,
+      theme: ui.theme,
+      wrap: ui.wrap,
+      notify: ui.notify,
+      title: ui.title,
+      keys: ui.keys,
+      reasoning: ui.reasoning,
+    },
     files,
   };
 }

@@ -3,7 +3,10 @@ import { readBounded } from '../disk/bounded-file.js';
 import type { KeyPath } from './schema.js';
 
 /** A place in a file, both counted from 1. */
-export interface Position { readonly line: number; readonly column: number }
+export interface Position {
+  readonly line: number;
+  readonly column: number;
+}
 
 export type FileText =
   | { readonly kind: 'missing' }
@@ -21,14 +24,19 @@ const maxBytes = 1_048_576;
 export function readConfigFile(path: string): FileText {
   const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
   switch (found.kind) {
-    case 'missing': return { kind: 'missing' };
-    case 'refused': return { kind: 'unreadable', reason: found.reason };
-    case 'read': return { kind: 'text', text: found.bytes.toString('utf8').replace(/^\uFEFF/, '') };
-    default: return found satisfies never;
+    case 'missing':
+      return { kind: 'missing' };
+    case 'refused':
+      return { kind: 'unreadable', reason: found.reason };
+    case 'read':
+      return { kind: 'text', text: found.bytes.toString('utf8').replace(/^\uFEFF/, '') };
+    default:
+      return found satisfies never;
   }
 }
 
-/** Reads JSON with comments and trailing commas. The parser for these is loaded only where plain JSON does not do; an empty text is `{}`. */
+/** Reads JSON with comments and trailing commas. The parser for these is loaded only where plain JSON does not do; an
+ * empty text is `{}`. */
 export async function parseConfigText(text: string): Promise<Parsed> {
   if (text.trim() === '') return { kind: 'object', value: {} };
   const plain = plainJson(text);
@@ -43,7 +51,12 @@ export async function parseConfigText(text: string): Promise<Parsed> {
     return { kind: 'broken', reason: 'it is nested too deeply', position: { line: 1, column: 1 } };
   }
   const first = errors[0];
-  if (first) return { kind: 'broken', reason: sentence(printParseErrorCode(first.error)), position: positionAt(text, first.offset) };
+  if (first)
+    return {
+      kind: 'broken',
+      reason: sentence(printParseErrorCode(first.error)),
+      position: positionAt(text, first.offset),
+    };
   return asObject(value ?? {}, text);
 }
 

@@ -1,9 +1,13 @@
 import { childNode, configSchema, isSection, knownKeys, type SchemaNode } from './schema.js';
 
 /** A setting: where it stands and what it takes. */
-export interface Key { readonly path: readonly string[]; readonly node: SchemaNode }
+export interface Key {
+  readonly path: readonly string[];
+  readonly node: SchemaNode;
+}
 
-/** The setting that `text` (`tools.limits.bash.timeout_ms`) names, or null. Names of the user's choice may hold dots. */
+/** The setting that `text` (`tools.limits.bash.timeout_ms`) names, or null. Names of the user's choice may hold
+ * dots. */
 export function resolveKey(text: string, node: SchemaNode = configSchema, path: readonly string[] = []): Key | null {
   const ends = [...text.matchAll(/\./g)].map((match) => match.index);
   for (const end of ends) {
@@ -16,14 +20,17 @@ export function resolveKey(text: string, node: SchemaNode = configSchema, path: 
   return child && { path: [...path, text], node: child };
 }
 
-/** The setting that an environment variable names, or null: `AGENT_TOOLS_FS` is `tools.fs`. Names of the user's choice are lower case there. */
+/** The setting that an environment variable names, or null: `AGENT_TOOLS_FS` is `tools.fs`. Names of the user's choice
+ * are lower case there. */
 export function resolveVariable(name: string): Key | null {
   return name.startsWith(prefix) ? matchWords(name.slice(prefix.length), configSchema, []) : null;
 }
 
 /** The variables of all settings that have a fixed name. */
 export function knownVariables(): string[] {
-  return knownKeys().filter((key) => !key.includes('<')).map(variableOf);
+  return knownKeys()
+    .filter((key) => !key.includes('<'))
+    .map(variableOf);
 }
 
 /** The environment variable of a key: `a.b` is `AGENT_A_B`. */
@@ -52,5 +59,7 @@ function matchKey(words: string, key: string, node: SchemaNode, path: readonly s
   if (!child) return null;
   const upper = key.toUpperCase();
   if (whole && words === upper) return { path: [...path, key], node: child };
-  return isSection(child) && words.startsWith(`${upper}_`) ? matchWords(words.slice(upper.length + 1), child, [...path, key]) : null;
+  return isSection(child) && words.startsWith(`${upper}_`)
+    ? matchWords(words.slice(upper.length + 1), child, [...path, key])
+    : null;
 }

@@ -19,7 +19,8 @@ export interface LoadOptions {
   readonly flags?: Readonly<Record<string, unknown>>;
   /** `--set`, as `key=value`. */
   readonly set?: readonly string[];
-  /** Whether the user has trusted this directory with exactly this file. Asked once, only where a project has a file. */
+  /** Whether the user has trusted this directory with exactly this file. Asked once, only where a project has a
+   * file. */
   readonly projectTrusted?: boolean | ((project: ProjectFile) => boolean);
 }
 
@@ -38,21 +39,35 @@ export interface LoadedConfig {
   readonly project: LoadedProject | null;
 }
 
-/** `ignored`: the keys that do not count. `wanted`: the settings among them that trust in the directory would let count. */
-export interface LoadedProject { readonly file: ProjectFile; readonly trusted: boolean; readonly ignored: readonly string[]; readonly wanted: readonly Leaf[] }
+/** `ignored`: the keys that do not count. `wanted`: the settings among them that trust in the directory would let
+ * count. */
+export interface LoadedProject {
+  readonly file: ProjectFile;
+  readonly trusted: boolean;
+  readonly ignored: readonly string[];
+  readonly wanted: readonly Leaf[];
+}
 
-interface ProjectLayer extends Layer { readonly project: LoadedProject | null }
+interface ProjectLayer extends Layer {
+  readonly project: LoadedProject | null;
+}
 
-/** Reads all settings: option over environment, over trusted project file, over user file, over default. An untrusted project file may
- *  tighten policy and choose a model by name. Touches nothing but the files that are there; writes nothing; throws nothing for bad input. */
+/** Reads all settings: option over environment, over trusted project file, over user file, over default. An untrusted
+ * project file may tighten policy and choose a model by name. Touches nothing but the files that are there; writes
+ * nothing; throws nothing for bad input. */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const { env, cwd, home, flags = {}, set = [], projectTrusted = false } = options;
   const files = agentPaths(env, home);
   const content = readConfigFile(files.config);
-  const user = content.kind === 'missing' ? emptyLayer : await fileLayer(files.config, content, { kind: 'user', file: files.config });
+  const user =
+    content.kind === 'missing'
+      ? emptyLayer
+      : await fileLayer(files.config, content, { kind: 'user', file: files.config });
   const below = [...leavesOf(defaults, { kind: 'default' }), ...user.leaves];
   const file = findProjectFile(cwd, files.config);
-  const project = file ? await projectLayer(file, typeof projectTrusted === 'function' ? projectTrusted(file) : projectTrusted, below) : { ...emptyLayer, project: null };
+  const project = file
+    ? await projectLayer(file, typeof projectTrusted === 'function' ? projectTrusted(file) : projectTrusted, below)
+    : { ...emptyLayer, project: null };
   const layers = [user, project, environmentLayer(env), setLayer(set), flagLayer(flags)];
   const leaves = [...below, ...layers.slice(1).flatMap((layer) => layer.leaves)];
   const { values, origins } = mergeLeaves(leaves);
@@ -67,16 +82,35 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   };
 }
 
-async function fileLayer(path: string, content: Exclude<FileText, { kind: 'missing' }>, origin: Origin): Promise<Layer> {
-  if (content.kind === 'unreadable') return broken({ message: `${path}: ${content.reason}`, hint: 'Make it a readable file of settings, or move it away.', key: '', where: path });
+async function fileLayer(
+  path: string,
+  content: Exclude<FileText, { kind: 'missing' }>,
+  origin: Origin,
+): Promise<Layer> {
+  if (content.kind === 'unreadable')
+    return broken({
+      message: `${path}: ${content.reason}`,
+      hint: 'Make it a readable file of settings, or move it away.',
+      key: '',
+      where: path,
+    });
   const parsed = await parseConfigText(content.text);
   if (parsed.kind === 'broken') {
     const { line, column } = parsed.position;
-    return broken({ message: `${path}:${line}:${column}: not valid JSON: ${parsed.reason}`, hint: 'Correct it there; comments and trailing commas are allowed.', key: '', where: path, line, column });
+    return broken({
+      message: `${path}:${line}:${column}: not valid JSON: ${parsed.reason}`,
+      hint: 'Correct it there; comments and trailing commas are allowed.',
+      key: '',
+      where: path,
+      line,
+      column,
+    });
   }
   const issues = checkValue(parsed.value);
   const problems = await Promise.all(issues.map((issue) => fileProblem(path, content.text, issue)));
-  const leaves = leavesOf(parsed.value, origin).filter((leaf) => !issues.some((issue) => overlaps(leaf.path, issue.path)));
+  const leaves = leavesOf(parsed.value, origin).filter(
+    (leaf) => !issues.some((issue) => overlaps(leaf.path, issue.path)),
+  );
   return { leaves, problems, notices: [] };
 }
 
@@ -84,7 +118,11 @@ async function projectLayer(file: ProjectFile, trusted: boolean, below: readonly
   if (trusted) return await trustedLayer(file);
   if (file.content.kind === 'unreadable') return ignoredProject(file, `is ignored: ${file.content.reason}.`);
   const parsed = await parseConfigText(file.content.text);
-  if (parsed.kind === 'broken') return ignoredProject(file, `is ignored: not valid JSON at line ${parsed.position.line}, column ${parsed.position.column}: ${parsed.reason}.`);
+  if (parsed.kind === 'broken')
+    return ignoredProject(
+      file,
+      `is ignored: not valid JSON at line ${parsed.position.line}, column ${parsed.position.column}: ${parsed.reason}.`,
+    );
   const { accepted, ignored, wanted } = restrictProjectConfig(parsed.value, mergeLeaves(below).values, file.path);
   const keys = ignored.map((item) => item.key);
   const notices = keys.length === 0 ? [] : ignoredProject(file, `is not trusted; ignored: ${listed(keys)}.`).notices;
@@ -94,8 +132,17 @@ async function projectLayer(file: ProjectFile, trusted: boolean, below: readonly
 async function trustedLayer(file: ProjectFile): Promise<ProjectLayer> {
   const layer = await fileLayer(file.path, file.content, { kind: 'project', file: file.path });
   const ignored = layer.leaves.filter((leaf) => isUsersAlone(leaf.path)).map((leaf) => keyText(leaf.path));
-  const notices = ignored.length === 0 ? [] : ignoredProject(file, `is trusted, but these are taken from your own settings alone: ${listed(ignored)}.`).notices;
-  return { ...layer, notices, leaves: layer.leaves.filter((leaf) => !isUsersAlone(leaf.path)), project: { file, trusted: true, ignored, wanted: [] } };
+  const notices =
+    ignored.length === 0
+      ? []
+      : ignoredProject(file, `is trusted, but these are taken from your own settings alone: ${listed(ignored)}.`)
+          .notices;
+  return {
+    ...layer,
+    notices,
+    leaves: layer.leaves.filter((leaf) => !isUsersAlone(leaf.path)),
+    project: { file, trusted: true, ignored, wanted: [] },
+  };
 }
 
 /** Names from a file nobody vouches for: on one line, without control characters, not without end. */
@@ -105,7 +152,11 @@ function listed(keys: readonly string[]): string {
 }
 
 function ignoredProject(file: ProjectFile, what: string): ProjectLayer {
-  return { ...emptyLayer, notices: [{ code: 'project_config', message: `${replaceUnseen(file.path, () => '?')} ${what}` }], project: { file, trusted: false, ignored: [], wanted: [] } };
+  return {
+    ...emptyLayer,
+    notices: [{ code: 'project_config', message: `${replaceUnseen(file.path, () => '?')} ${what}` }],
+    project: { file, trusted: false, ignored: [], wanted: [] },
+  };
 }
 
 function broken(problem: ConfigProblem): Layer {

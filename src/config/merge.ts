@@ -11,7 +11,11 @@ export type Origin =
 export type Values = Readonly<Record<string, unknown>>;
 
 /** One setting with its value; lists and open objects are one value. */
-export interface Leaf { readonly path: readonly string[]; readonly value: unknown; readonly origin: Origin }
+export interface Leaf {
+  readonly path: readonly string[];
+  readonly value: unknown;
+  readonly origin: Origin;
+}
 
 const ranks = { default: 0, user: 1, project: 2, environment: 3, set: 4, flag: 5 } as const;
 
@@ -21,7 +25,12 @@ export function originRank(origin: Origin | undefined): number {
 }
 
 /** The settings inside `values`, in order; keys the schema does not know are left out. */
-export function leavesOf(values: Values, origin: Origin, node: SchemaNode = configSchema, path: readonly string[] = []): Leaf[] {
+export function leavesOf(
+  values: Values,
+  origin: Origin,
+  node: SchemaNode = configSchema,
+  path: readonly string[] = [],
+): Leaf[] {
   return Object.entries(values).flatMap(([key, value]) => {
     const child = childNode(node, key);
     if (!child || (key === '$schema' && path.length === 0)) return [];
@@ -32,7 +41,10 @@ export function leavesOf(values: Values, origin: Origin, node: SchemaNode = conf
 }
 
 /** One tree of the values of all leaves, the later ones winning, and the origin of each key in it. */
-export function mergeLeaves(leaves: readonly Leaf[]): { readonly values: Values; readonly origins: Readonly<Record<string, Origin>> } {
+export function mergeLeaves(leaves: readonly Leaf[]): {
+  readonly values: Values;
+  readonly origins: Readonly<Record<string, Origin>>;
+} {
   const values: Record<string, unknown> = {};
   const origins = new Map<string, Origin>();
   for (const leaf of leaves) {

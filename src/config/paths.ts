@@ -1,7 +1,8 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 
-/** Where the program's own files are; absolute. Nothing exists until it is needed. Source: contracts 2, "Where files live". */
+/** Where the program's own files are; absolute. Nothing exists until it is needed. Source: contracts 2, "Where files
+ * live". */
 export interface AgentPaths {
   readonly config: string;
   /** Which directories are trusted; beside `config`. */
@@ -17,7 +18,8 @@ export interface AgentPaths {
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `$AGENT_HOME` for everything, else the XDG base directories (a relative one is ignored, as their specification asks). */
+/** `$AGENT_HOME` for everything, else the XDG base directories (a relative one is ignored, as their specification
+ * asks). */
 export function agentPaths(env: Environment, home: string): AgentPaths {
   const own = env.AGENT_HOME;
   if (own) return paths(resolve(own), resolve(own), resolve(own), resolve(own));
@@ -25,11 +27,17 @@ export function agentPaths(env: Environment, home: string): AgentPaths {
     const value = env[name];
     return join(value && isAbsolute(value) ? value : join(home, fallback), 'agent');
   };
-  return paths(base('XDG_CONFIG_HOME', '.config'), base('XDG_DATA_HOME', '.local/share'), base('XDG_STATE_HOME', '.local/state'), base('XDG_CACHE_HOME', '.cache'));
+  return paths(
+    base('XDG_CONFIG_HOME', '.config'),
+    base('XDG_DATA_HOME', '.local/share'),
+    base('XDG_STATE_HOME', '.local/state'),
+    base('XDG_CACHE_HOME', '.cache'),
+  );
 }
 
-/** Makes a directory and its parents, 0700 whatever the umask; one that is there stays as it is. Throws what the system reports. Not `mkdir`'s own
- *  `recursive`: Node 20 never returns from that where a parent refuses new names with ENOENT (`/proc`). */
+/** Makes a directory and its parents, 0700 whatever the umask; one that is there stays as it is. Throws what the system
+ * reports. Not `mkdir`'s own `recursive`: Node 20 never returns from that where a parent refuses new names with ENOENT
+ * (`/proc`). */
 export function ensurePrivateDirectory(path: string): void {
   if (existsSync(path)) return;
   if (dirname(path) !== path) ensurePrivateDirectory(dirname(path));
@@ -41,5 +49,13 @@ export function ensurePrivateDirectory(path: string): void {
 }
 
 function paths(config: string, data: string, state: string, cache: string): AgentPaths {
-  return { config: join(config, 'config.json'), trust: join(config, 'trust.json'), database: join(data, 'agent.db'), log: join(state, 'agent.log'), history: join(state, 'history'), data, cache };
+  return {
+    config: join(config, 'config.json'),
+    trust: join(config, 'trust.json'),
+    database: join(data, 'agent.db'),
+    log: join(state, 'agent.log'),
+    history: join(state, 'history'),
+    data,
+    cache,
+  };
 }

@@ -13,15 +13,17 @@ export interface ProjectFile {
   readonly sha256: string;
 }
 
-/** The nearest `.agent/config.json` from `cwd` up to the repository's root (outside a repository: of `cwd` alone), or null.
- *  The user's own file is never taken for a project's. */
+/** The nearest `.agent/config.json` from `cwd` up to the repository's root (outside a repository: of `cwd` alone), or
+ * null. The user's own file is never taken for a project's. */
 export function findProjectFile(cwd: string, userFile: string): ProjectFile | null {
   for (const directory of upToRoot(cwd)) {
     const path = join(directory, '.agent', 'config.json');
     if (!existsSync(path) || isSameFile(path, userFile)) continue;
     const content = readConfigFile(path);
     if (content.kind === 'missing') continue;
-    const sha256 = createHash('sha256').update(content.kind === 'text' ? content.text : '').digest('hex');
+    const sha256 = createHash('sha256')
+      .update(content.kind === 'text' ? content.text : '')
+      .digest('hex');
     return { directory, path, content, sha256 };
   }
   return null;

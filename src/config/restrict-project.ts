@@ -14,10 +14,13 @@ export interface Restricted {
 type Rule = (value: unknown, current: unknown, base: Values, path: readonly string[]) => unknown;
 
 /** A project's settings cut to what tightens policy over `base` (the settings without it) or chooses a model by name.
- *  Numbers may only fall, switches only close, lists of what is refused only grow. Source: contracts 2, last paragraph. */
+ * Numbers may only fall, switches only close, lists of what is refused only grow. Source: contracts 2, last
+ * paragraph. */
 export function restrictProjectConfig(values: Values, base: Values, file: string): Restricted {
   const issues = checkValue(values);
-  const sound = leavesOf(values, { kind: 'project', file }).filter((leaf) => !issues.some((issue) => overlaps(leaf.path, issue.path)));
+  const sound = leavesOf(values, { kind: 'project', file }).filter(
+    (leaf) => !issues.some((issue) => overlaps(leaf.path, issue.path)),
+  );
   const ignored = issues.map((issue) => ({ key: keyText(issue.path), reason: issue.reason }));
   const accepted: Leaf[] = [];
   const wanted: Leaf[] = [];
@@ -27,14 +30,18 @@ export function restrictProjectConfig(values: Values, base: Values, file: string
     if (kept !== undefined) accepted.push({ ...leaf, value: kept });
     else if (JSON.stringify(leaf.value) !== JSON.stringify(current)) {
       const own = isUsersAlone(leaf.path);
-      ignored.push({ key: keyText(leaf.path), reason: own ? 'is taken from your own settings alone' : 'needs your trust in this directory' });
+      ignored.push({
+        key: keyText(leaf.path),
+        reason: own ? 'is taken from your own settings alone' : 'needs your trust in this directory',
+      });
       if (!own) wanted.push(leaf);
     }
   }
   return { accepted, ignored, wanted };
 }
 
-/** Where requests and keys go is the user's to say, whatever directory is trusted: a repository that changes names a host gets the key. Source: security 1.1, row 2. */
+/** Where requests and keys go is the user's to say, whatever directory is trusted: a repository that changes names a
+ * host gets the key. Source: security 1.1, row 2. */
 export function isUsersAlone(path: readonly string[]): boolean {
   return path[0] === 'base_url' || path[0] === 'providers' || keyText(path) === 'http.allow_insecure';
 }
@@ -49,9 +56,23 @@ const byKey: Readonly<Record<string, Rule>> = {
   'tools.confirm': only(true),
   'rules.ask': added,
   'rules.deny': added,
-  'fs.deny': (value, current) => added((value as readonly string[]).filter((glob) => !glob.startsWith('!')), current),
+  'fs.deny': (value, current) =>
+    added(
+      (value as readonly string[]).filter((glob) => !glob.startsWith('!')),
+      current,
+    ),
 };
-const smallerNumbers = new Set(['max_tool_turns', 'max_tool_calls', 'max_output_size', 'model_output_size', 'max_output_tokens', 'max_cost_usd', 'exec.timeout_s', 'exec.max_timeout_s', 'fs.max_size']);
+const smallerNumbers = new Set([
+  'max_tool_turns',
+  'max_tool_calls',
+  'max_output_size',
+  'model_output_size',
+  'max_output_tokens',
+  'max_cost_usd',
+  'exec.timeout_s',
+  'exec.max_timeout_s',
+  'fs.max_size',
+]);
 
 function ruleFor(path: readonly string[]): Rule {
   const key = keyText(path);
@@ -66,7 +87,11 @@ function refused(): undefined {
 
 /** The embedded provider plays scripts: a model of its is a file of tool calls, not a name. */
 function named(value: unknown): unknown {
-  return typeof value === 'string' && /^[\w~@][\w./:@~+-]*$/.test(value) && !/^offline(?:\/|$)|\.json$|\.\./i.test(value) ? value : undefined;
+  return typeof value === 'string' &&
+    /^[\w~@][\w./:@~+-]*$/.test(value) &&
+    !/^offline(?:\/|$)|\.json$|\.\./i.test(value)
+    ? value
+    : undefined;
 }
 
 function stricter(order: readonly string[]): Rule {

@@ -1,6 +1,7 @@
 import document from '../../config/config.schema.json' with { type: 'json' };
 
-/** The part of JSON Schema that `config/config.schema.json` uses; a test holds the checker to what ajv says of the same values. */
+/** The part of JSON Schema that `config/config.schema.json` uses; a test holds the checker to what ajv says of the same
+ * values. */
 export interface SchemaNode {
   readonly $ref?: string;
   readonly type?: string;
@@ -37,7 +38,8 @@ function follow(node: SchemaNode): SchemaNode {
   return node.$ref === undefined ? node : (definitions[node.$ref.slice('#/definitions/'.length)] ?? {});
 }
 
-/** True for a node whose keys are settings of their own; everything else (values, lists, objects that are open or have required keys) is replaced whole. */
+/** True for a node whose keys are settings of their own; everything else (values, lists, objects that are open or have
+ * required keys) is replaced whole. */
 export function isSection(node: SchemaNode): boolean {
   if (node.required !== undefined) return false;
   return node.properties !== undefined || typeof node.additionalProperties === 'object';
@@ -48,7 +50,10 @@ export function knownKeys(node: SchemaNode = configSchema, prefix = ''): string[
   const named = Object.keys(node.properties ?? {}).filter((key) => key !== '$schema');
   const keys = typeof node.additionalProperties === 'object' ? [...named, '<name>'] : named;
   return keys.flatMap((key) => {
-    const child = key === '<name>' && typeof node.additionalProperties === 'object' ? node.additionalProperties : childNode(node, key);
+    const child =
+      key === '<name>' && typeof node.additionalProperties === 'object'
+        ? node.additionalProperties
+        : childNode(node, key);
     const path = `${prefix}${key}`;
     return child && isSection(child) ? [path, ...knownKeys(child, `${path}.`)] : [path];
   });

@@ -2,24 +2,38 @@ import type { Event } from './event.js';
 import type { Fault } from './provider.js';
 import type { Answer, Question } from './policy.js';
 
-/** What a session tells its front ends. `event` is durable: one per stored row, never merged, dropped or repeated. The others are
- *  ephemeral: a slow reader may merge or drop them. */
+/** What a session tells its front ends. `event` is durable: one per stored row, never merged, dropped or repeated. The
+ * others are ephemeral: a slow reader may merge or drop them. */
 export type AgentEvent =
   | { readonly type: 'event'; readonly event: Event }
   | { readonly type: 'text_delta' | 'reasoning_delta'; readonly text: string }
   /** All text since the last durable event is void: the request is sent again in `delayMs`. */
-  | { readonly type: 'retry_scheduled'; readonly attempt: number; readonly maxRetries: number; readonly delayMs: number; readonly reason: string }
+  | {
+      readonly type: 'retry_scheduled';
+      readonly attempt: number;
+      readonly maxRetries: number;
+      readonly delayMs: number;
+      readonly reason: string;
+    }
   | { readonly type: 'request_started' }
   | { readonly type: 'tool_output'; readonly callId: string; readonly chunk: string }
   | { readonly type: 'approval_requested'; readonly question: Question }
   | { readonly type: 'approval_resolved'; readonly callId: string; readonly answer: Answer['answer'] }
-  | { readonly type: 'notice'; readonly level: 'info' | 'warn' | 'error'; readonly code: string; readonly message: string }
+  | {
+      readonly type: 'notice';
+      readonly level: 'info' | 'warn' | 'error';
+      readonly code: string;
+      readonly message: string;
+    }
   | { readonly type: 'queue_changed'; readonly queue: readonly QueuedMessage[] }
   | { readonly type: 'turn_started' }
   | { readonly type: 'turn_ended'; readonly end: TurnEnd };
 
 /** `steer`: delivered after the results of the current response; `after`: once the turn has ended. */
-export interface QueuedMessage { readonly text: string; readonly when: 'steer' | 'after' }
+export interface QueuedMessage {
+  readonly text: string;
+  readonly when: 'steer' | 'after';
+}
 
 export interface TurnEnd {
   readonly status: 'completed' | 'limit_reached' | 'failed' | 'interrupted';

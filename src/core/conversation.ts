@@ -1,7 +1,7 @@
 import type { AssistantData, RequestSettings, ToolSpec } from './event.js';
 
-/** A conversation as a request shows it: what every wire serialises. Built by `project`, never stored.
- *  Each call of an assistant message is answered exactly once, inside that message, so no serialiser can leave one open. */
+/** A conversation as a request shows it: what every wire serialises. Built by `project`, never stored. Each call of an
+ * assistant message is answered exactly once, inside that message, so no serialiser can leave one open. */
 export interface Conversation {
   readonly system: string;
   readonly tools: readonly ToolSpec[];
@@ -11,7 +11,11 @@ export interface Conversation {
 
 export type Message = UserMessage | AssistantMessage;
 
-export interface UserMessage { readonly role: 'user'; readonly seq: number; readonly content: string }
+export interface UserMessage {
+  readonly role: 'user';
+  readonly seq: number;
+  readonly content: string;
+}
 
 /** One response of a model: its text, its calls in order, each with its result. */
 export interface AssistantMessage {

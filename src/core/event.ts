@@ -1,7 +1,8 @@
 import type { Json, JsonSchema } from './json.js';
 import { isRecord } from './json.js';
 
-/** One row of the log as it is stored. Unknown kinds are carried along. Order is `seq` (from 1), never time. Source: contracts 2. */
+/** One row of the log as it is stored. Unknown kinds are carried along. Order is `seq` (from 1), never time. Source:
+ * contracts 2. */
 export interface Event {
   readonly seq: number;
   readonly kind: string;
@@ -12,7 +13,11 @@ export interface Event {
 }
 
 /** A tool as a model sees it. */
-export interface ToolSpec { readonly name: string; readonly description: string; readonly input_schema: JsonSchema }
+export interface ToolSpec {
+  readonly name: string;
+  readonly description: string;
+  readonly input_schema: JsonSchema;
+}
 
 /** Settings that shape requests; frozen with the catalogue so that a resumed session sends the same bytes. */
 export interface RequestSettings {
@@ -24,11 +29,17 @@ export interface RequestSettings {
 }
 
 /** `note`: not typed by the person; the program tells the model what has changed around it. */
-export interface UserData { readonly note: true }
+export interface UserData {
+  readonly note: true;
+}
 
-export interface ToolsData { readonly tools: readonly ToolSpec[]; readonly settings: RequestSettings }
+export interface ToolsData {
+  readonly tools: readonly ToolSpec[];
+  readonly settings: RequestSettings;
+}
 
-/** How a response ended. `interrupted` is ours, the others are the provider's, named alike for all of them; after `pause` it wants to go on. */
+/** How a response ended. `interrupted` is ours, the others are the provider's, named alike for all of them; after
+ * `pause` it wants to go on. */
 export type Stop = 'stop' | 'tool' | 'pause' | 'length' | 'refusal' | 'content_filter' | 'interrupted';
 
 export interface AssistantData {
@@ -54,10 +65,14 @@ export interface ToolCallData {
 }
 
 /** A file as the session knows it after a call: `sha256` of its bytes (hex), or null where it did not exist. */
-export interface FileState { readonly path: string; readonly sha256: string | null }
+export interface FileState {
+  readonly path: string;
+  readonly sha256: string | null;
+}
 
-/** What became of one file, as the log keeps it. `before` and `after` are the SHA-256 (hex) of the contents, of a link's target for a link; null
- *  where there was no file, or where the contents were not looked at (`what` tells the two apart). */
+/** What became of one file, as the log keeps it. `before` and `after` are the SHA-256 (hex) of the contents, of a
+ * link's target for a link; null where there was no file, or where the contents were not looked at (`what` tells the
+ * two apart). */
 export interface ChangeData {
   /** Absolute. */
   readonly path: string;
@@ -97,7 +112,12 @@ export interface ToolResultData {
 }
 
 /** Tokens of one request; the four are disjoint. */
-export interface Usage { readonly input: number; readonly cacheRead: number; readonly cacheWrite: number; readonly output: number }
+export interface Usage {
+  readonly input: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+  readonly output: number;
+}
 
 export interface UsageData {
   readonly response_id: string;
@@ -114,7 +134,9 @@ export interface UsageData {
 }
 
 /** The conversation is again what it was right after event `to_seq`; what came between stays in the log. */
-export interface RewindData { readonly to_seq: number }
+export interface RewindData {
+  readonly to_seq: number;
+}
 
 /** `content` stands for the events `from_seq` to `to_seq`, which stay in the log. */
 export interface CompactionData {
@@ -147,14 +169,25 @@ export interface ApprovalData {
   readonly repeated?: number;
 }
 
-export interface ErrorData { readonly code: string; readonly message: string }
+export interface ErrorData {
+  readonly code: string;
+  readonly message: string;
+}
 
 /** A command the person ran themselves (`!!command`): on record, not sent to the model. `content` is its output. */
-export interface ShellData { readonly command: string; readonly exit_code: number | null }
+export interface ShellData {
+  readonly command: string;
+  readonly exit_code: number | null;
+}
 
-/** The model that the conversation goes on with. `base_url` is where it is asked, with nothing secret in it; absent for the embedded provider and in
- *  events from before it was kept. */
-export interface ModelData { readonly provider: string; readonly model: string; readonly api?: string; readonly base_url?: string }
+/** The model that the conversation goes on with. `base_url` is where it is asked, with nothing secret in it; absent for
+ * the embedded provider and in events from before it was kept. */
+export interface ModelData {
+  readonly provider: string;
+  readonly model: string;
+  readonly api?: string;
+  readonly base_url?: string;
+}
 
 /** What may be appended: the kinds this program writes. */
 export type EventDraft =
@@ -180,7 +213,8 @@ export type EventDraft =
 export type KnownEvent = EventDraft & { readonly seq: number; readonly createdAt: number };
 
 const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
-  system: [], user: [],
+  system: [],
+  user: [],
   tools: ['tools', 'settings'],
   assistant: ['response_id'],
   tool_call: ['id', 'function', 'response_id'],
@@ -194,7 +228,9 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   rewind: ['to_seq'],
   compaction: ['from_seq', 'to_seq'],
   compaction_undone: ['compaction_seq'],
-  undo: ['of_seq', 'changes'], redo: ['of_seq', 'changes'], restore: ['of_seq', 'changes'],
+  undo: ['of_seq', 'changes'],
+  redo: ['of_seq', 'changes'],
+  restore: ['of_seq', 'changes'],
 };
 
 /** The event as a kind we know, or null for an unknown kind and for one whose data lacks what that kind needs. */

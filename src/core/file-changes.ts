@@ -5,9 +5,13 @@ import type { Effect, FileChange } from './tool.js';
 export type WatchedChange =
   | ({ readonly captured: true } & FileChange)
   | {
-    readonly captured: false; readonly path: string; readonly what: 'created' | 'changed' | 'deleted'; readonly reason: string;
-    readonly beforeMode?: number; readonly afterMode?: number;
-  };
+      readonly captured: false;
+      readonly path: string;
+      readonly what: 'created' | 'changed' | 'deleted';
+      readonly reason: string;
+      readonly beforeMode?: number;
+      readonly afterMode?: number;
+    };
 
 export interface WatchReport {
   readonly changes: readonly WatchedChange[];
@@ -22,8 +26,14 @@ export interface WatchReport {
 /** Finds out what a call does to files beside what its tool reports. Neither method rejects. */
 export interface ChangeWatch {
   /** Looks before a call that `verdict` was given on; `knownPaths` are files the session knows, worth more than others.
-   *  What it returns looks again, once the call has ended. */
-  begin(look: { readonly effect: Effect; readonly cwd: string; readonly verdict: Verdict; readonly commandText: string; readonly knownPaths: Iterable<string> }): Promise<() => Promise<WatchReport>>;
+   * What it returns looks again, once the call has ended. */
+  begin(look: {
+    readonly effect: Effect;
+    readonly cwd: string;
+    readonly verdict: Verdict;
+    readonly commandText: string;
+    readonly knownPaths: Iterable<string>;
+  }): Promise<() => Promise<WatchReport>>;
 }
 
 /** How the session keeps what calls do to files. */

@@ -1,16 +1,22 @@
 /** A setting of a configuration file: `section.name` or `section.subsection.name`, section and name in lower case. */
-export interface Setting { readonly key: string; readonly value: string | null }
+export interface Setting {
+  readonly key: string;
+  readonly value: string | null;
+}
 
-const settingToken = new RegExp([
-  String.raw`[\s;#]`,
-  String.raw`\[(?<section>[A-Za-z0-9.-]*)(?:[^\S\n]+"(?<inner>(?:[^"\\\n]|\\[^\n])*)")?\]`,
-  String.raw`(?<name>[A-Za-z][A-Za-z0-9-]*)[ \t]*`
-    + String.raw`(?:=(?<value>(?:"(?:[^"\\\n]|\\[tbn"\\]|\\\r?\n)*"|\\[tbn"\\]|\\\r?\n|[^"\\\n;#])*)|(?=\r?\n|$))`,
-].join('|'), 'y');
+const settingToken = new RegExp(
+  [
+    String.raw`[\s;#]`,
+    String.raw`\[(?<section>[A-Za-z0-9.-]*)(?:[^\S\n]+"(?<inner>(?:[^"\\\n]|\\[^\n])*)")?\]`,
+    String.raw`(?<name>[A-Za-z][A-Za-z0-9-]*)[ \t]*` +
+      String.raw`(?:=(?<value>(?:"(?:[^"\\\n]|\\[tbn"\\]|\\\r?\n)*"|\\[tbn"\\]|\\\r?\n|[^"\\\n;#])*)|(?=\r?\n|$))`,
+  ].join('|'),
+  'y',
+);
 const escapes: Readonly<Record<string, string>> = { t: '\t', b: '\b', n: '\n', '\\': '\\', '"': '"' };
 
 /** Reads a configuration that git accepts as git does; null for what git refuses, as far as that is noticed here.
- *  Source: git-config(1), "Syntax", and config.c of git 2.39. */
+ * Source: git-config(1), "Syntax", and config.c of git 2.39. */
 export function parseSettings(source: string): readonly Setting[] | null {
   const settings: Setting[] = [];
   const tokens = new RegExp(settingToken);

@@ -1,31 +1,57 @@
-/** Which characters a reader does not see: the one list for everything that shows, judges or sends text. Source: UAX #44 (Default_Ignorable_Code_Point),
- *  UAX #9 (marks and controls), ECMA-48. */
+/** Which characters a reader does not see: the one list for everything that shows, judges or sends text. Source: UAX
+ * #44 (Default_Ignorable_Code_Point), UAX #9 (marks and controls), ECMA-48. */
 type Range = readonly [number, number];
 
-/** They steer a terminal, reorder what stands around them, or stand there unseen, and no script needs them to be read: C0 but tab and line feed, DEL and
- *  C1, the soft hyphen, marks and controls of direction, Unicode line ends, invisible operators, fillers of Hangul, surrogates, the byte order mark,
- *  annotations, the replacement of an object, controls of shorthand and music, tags and the supplementary variation selectors. Joiners and the
- *  variation selectors of emoji are none of them. */
+/** They steer a terminal, reorder what stands around them, or stand there unseen, and no script needs them to be read:
+ * C0 but tab and line feed, DEL and C1, the soft hyphen, marks and controls of direction, Unicode line ends, invisible
+ * operators, fillers of Hangul, surrogates, the byte order mark, annotations, the replacement of an object, controls of
+ * shorthand and music, tags and the supplementary variation selectors. Joiners and the variation selectors of emoji are
+ * none of them. */
 const deceptiveRanges: readonly Range[] = [
-  [0x00, 0x08], [0x0b, 0x1f], [0x7f, 0x9f], [0xad, 0xad], [0x61c, 0x61c], [0x115f, 0x1160], [0x180e, 0x180e], [0x200b, 0x200b], [0x200e, 0x200f],
-  [0x2028, 0x202e], [0x2060, 0x206f], [0x3164, 0x3164], [0xd800, 0xdfff], [0xfeff, 0xfeff], [0xffa0, 0xffa0], [0xfff0, 0xfffc], [0x1bca0, 0x1bca3],
-  [0x1d173, 0x1d17a], [0xe0000, 0xe0fff],
+  [0x00, 0x08],
+  [0x0b, 0x1f],
+  [0x7f, 0x9f],
+  [0xad, 0xad],
+  [0x61c, 0x61c],
+  [0x115f, 0x1160],
+  [0x180e, 0x180e],
+  [0x200b, 0x200b],
+  [0x200e, 0x200f],
+  [0x2028, 0x202e],
+  [0x2060, 0x206f],
+  [0x3164, 0x3164],
+  [0xd800, 0xdfff],
+  [0xfeff, 0xfeff],
+  [0xffa0, 0xffa0],
+  [0xfff0, 0xfffc],
+  [0x1bca0, 0x1bca3],
+  [0x1d173, 0x1d17a],
+  [0xe0000, 0xe0fff],
 ];
-/** What a person decides by may hold none of these: of all that has no shape of its own nothing passes, blanks that are drawn included. */
+/** What a person decides by may hold none of these: of all that has no shape of its own nothing passes, blanks that are
+ * drawn included. */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\ufffc]/u;
 const everyUnseen = new RegExp(unseen, 'gu');
 
-const deceptiveClass = deceptiveRanges.map(([from, to]) => `\\u{${from.toString(16)}}-\\u{${to.toString(16)}}`).join('');
+const deceptiveClass = deceptiveRanges
+  .map(([from, to]) => `\\u{${from.toString(16)}}-\\u{${to.toString(16)}}`)
+  .join('');
 const everyDeceptive = new RegExp(`[${deceptiveClass}]`, 'gu');
 const everyDeceptiveAndLayout = new RegExp(`[\\t\\n${deceptiveClass}]`, 'gu');
 
-/** A quick look: true where `text` may hold a deceptive character, also one outside the first plane, and false where it holds none. */
+/** A quick look: true where `text` may hold a deceptive character, also one outside the first plane, and false where it
+ * holds none. */
 export function maybeDeceptive(text: string): boolean {
   return quick.test(text);
 }
 
 const fourDigits = (code: number): string => `\\u${code.toString(16).padStart(4, '0')}`;
-const quick = new RegExp(`[${deceptiveRanges.filter(([, to]) => to <= 0xffff).map(([from, to]) => `${fourDigits(from)}-${fourDigits(to)}`).join('')}]`);
+const quick = new RegExp(
+  `[${deceptiveRanges
+    .filter(([, to]) => to <= 0xffff)
+    .map(([from, to]) => `${fourDigits(from)}-${fourDigits(to)}`)
+    .join('')}]`,
+);
 
 /** True for a character that must not reach a terminal as it is. */
 export function isDeceptive(code: number): boolean {
@@ -58,7 +84,8 @@ export function spelledLine(text: string): string {
   return text.replace(everyDeceptiveAndLayout, (char) => shortEscapes[char] ?? escapeCode(char.codePointAt(0) ?? 0));
 }
 
-/** JSON with every deceptive character inside its strings as `\u…`: the same value, and nothing that a terminal obeys. */
+/** JSON with every deceptive character inside its strings as `\u…`: the same value, and nothing that a terminal
+ * obeys. */
 export function escapedJson(json: string): string {
   return replaceDeceptive(json, (code) => {
     const units = String.fromCodePoint(code);

@@ -1,7 +1,9 @@
 /** Any JSON value. */
 export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
 /** A JSON object. */
-export interface JsonObject { readonly [key: string]: Json }
+export interface JsonObject {
+  readonly [key: string]: Json;
+}
 /** A JSON Schema document, draft 2020-12 unless it names another. */
 export type JsonSchema = JsonObject;
 
@@ -11,7 +13,7 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
 }
 
 /** The nesting depth of a JSON text (`[]` and `{}` are 1), counted on the raw text so that nothing is built from it.
- *  Stops counting at `limit + 1`. Brackets inside strings do not count. */
+ * Stops counting at `limit + 1`. Brackets inside strings do not count. */
 export function jsonDepth(text: string, limit: number): number {
   let depth = 0;
   let deepest = 0;

@@ -6,9 +6,13 @@ const maxMarkerChars = 128;
 /** No character takes more in UTF-8, a pair of surrogates takes less. */
 const maxBytesPerChar = 3;
 
-/** The bytes of `JSON.stringify(object)` for one that holds long texts, such as a result with its output. These are encoded piece by piece, so that there is never another
- *  copy of all of it. `partsOf` gives what the long text of a key was put together from. */
-export function largeJson(object: Readonly<Record<string, unknown>>, partsOf: (key: string, text: string) => readonly string[] = (_key, text) => [text]): Buffer {
+/** The bytes of `JSON.stringify(object)` for one that holds long texts, such as a result with its output. These are
+ * encoded piece by piece, so that there is never another copy of all of it. `partsOf` gives what the long text of a key
+ * was put together from. */
+export function largeJson(
+  object: Readonly<Record<string, unknown>>,
+  partsOf: (key: string, text: string) => readonly string[] = (_key, text) => [text],
+): Buffer {
   let bytes: Buffer = Buffer.allocUnsafeSlow(expectedBytes(object));
   let at = 0;
   const add = (text: string): void => {
@@ -21,9 +25,15 @@ export function largeJson(object: Readonly<Record<string, unknown>>, partsOf: (k
     if (value === undefined) continue;
     add(`${opening}${JSON.stringify(key)}:`);
     opening = ',';
-    if (!isLong(value)) { add(JSON.stringify(value)); continue; }
+    if (!isLong(value)) {
+      add(JSON.stringify(value));
+      continue;
+    }
     add('"');
-    for (const part of partsOf(key, value)) eachPiece(part, (piece) => { add(inner(piece, part !== value && part.length <= maxMarkerChars)); });
+    for (const part of partsOf(key, value))
+      eachPiece(part, (piece) => {
+        add(inner(piece, part !== value && part.length <= maxMarkerChars));
+      });
     add('"');
   }
   add(opening === '{' ? '{}' : '}');
@@ -36,7 +46,10 @@ export function isLong(value: unknown): value is string {
 
 /** A little more than the characters of its long texts. What is not written to takes no room. */
 function expectedBytes(object: Readonly<Record<string, unknown>>): number {
-  return Object.values(object).reduce<number>((sum, value) => sum + (isLong(value) ? value.length * 1.125 : 0), longChars * maxBytesPerChar);
+  return Object.values(object).reduce<number>(
+    (sum, value) => sum + (isLong(value) ? value.length * 1.125 : 0),
+    longChars * maxBytesPerChar,
+  );
 }
 
 function longer(bytes: Buffer, used: number, more: number): Buffer {
@@ -48,7 +61,9 @@ function longer(bytes: Buffer, used: number, more: number): Buffer {
 /** A marker in ASCII: JavaScript keeps a text with one wide character, such as its `…`, in twice the room. */
 function inner(piece: string, isMarker: boolean): string {
   const json = JSON.stringify(piece).slice(1, -1);
-  return !isMarker ? json : json.replace(/[\u0080-\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return !isMarker
+    ? json
+    : json.replace(/[\u0080-\uffff]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 function eachPiece(text: string, take: (piece: string) => void): void {

@@ -1,10 +1,13 @@
 import { headBytes } from './text.js';
 
 /** Takes a text in parts, cut anywhere, and gives its lines (LF, the break included; CRLF becomes LF) in pieces of at
- *  most `maxBytes` of UTF-8, each as long as it can be without splitting a character: a longer line is several pieces.
- *  Joined they are the text, and a text that begins with a piece has the same pieces from there on. A character longer
- *  than `maxBytes` is a piece of its own. `last`: the piece is the last one of its line. */
-export interface LineSplitter { add(part: string): void; finish(): void }
+ * most `maxBytes` of UTF-8, each as long as it can be without splitting a character: a longer line is several pieces.
+ * Joined they are the text, and a text that begins with a piece has the same pieces from there on. A character longer
+ * than `maxBytes` is a piece of its own. `last`: the piece is the last one of its line. */
+export interface LineSplitter {
+  add(part: string): void;
+  finish(): void;
+}
 
 export function createLineSplitter(maxBytes: number, take: (piece: string, last: boolean) => void): LineSplitter {
   let pending = '';
@@ -40,7 +43,9 @@ export function createLineSplitter(maxBytes: number, take: (piece: string, last:
       }
       extend(text.slice(from), false);
     },
-    finish: () => { extend(held, true); },
+    finish: () => {
+      extend(held, true);
+    },
   };
 }
 

@@ -14,7 +14,9 @@ export function loadOnce<T>(load: () => Promise<T>): LoadedOnce<T> {
       if (loading) return loading;
       const mine = load();
       loading = mine;
-      mine.catch(() => { if (loading === mine) loading = null; });
+      mine.catch(() => {
+        if (loading === mine) loading = null;
+      });
       return mine;
     },
     started: () => loading,

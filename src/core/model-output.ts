@@ -5,24 +5,39 @@ import { isRecord, type Json } from './json.js';
 import { linePieces } from './line-pieces.js';
 import { headBytes, tailBytes, utf8Bytes } from './text.js';
 
-/** The stored envelope as a model is sent it: `output` (and an error's `details.output`) cut to `maxBytes`, the marker line saying how to
- *  read the rest. A pure function of the stored result, its `seq` and the call's arguments. Source: contracts 3, "Size". */
+/** The stored envelope as a model is sent it: `output` (and an error's `details.output`) cut to `maxBytes`, the marker
+ * line saying how to read the rest. A pure function of the stored result, its `seq` and the call's arguments. Source:
+ * contracts 3, "Size". */
 export function modelOutput(result: ToolResultData, seq: number, args: string, maxBytes: number): string {
   if (result.output.length * 3 <= maxBytes) return result.output;
   const envelope = parseEnvelope(result.output);
   if (isError(envelope)) {
     const details = envelope.details;
-    if (!isRecord(details) || typeof details.output !== 'string' || utf8Bytes(details.output) <= maxBytes) return result.output;
-    return JSON.stringify({ ...envelope, details: { ...(details as Record<string, Json>), output: cut([details.output], seq, maxBytes, utf8Bytes(details.output)) } });
+    if (!isRecord(details) || typeof details.output !== 'string' || utf8Bytes(details.output) <= maxBytes)
+      return result.output;
+    return JSON.stringify({
+      ...envelope,
+      details: {
+        ...(details as Record<string, Json>),
+        output: cut([details.output], seq, maxBytes, utf8Bytes(details.output)),
+      },
+    });
   }
   if (outputBytes(envelope) <= maxBytes) return result.output;
   if (result.name === 'file_read') {
     const { piece_bytes: pieceBytes } = envelope;
     const isPaged = typeof pieceBytes === 'number';
-    return JSON.stringify(isPaged ? cutPieces(envelope, args, pieceBytes, maxBytes) : cutLines(envelope, args, maxBytes));
+    return JSON.stringify(
+      isPaged ? cutPieces(envelope, args, pieceBytes, maxBytes) : cutLines(envelope, args, maxBytes),
+    );
   }
   const total = totalBytes(envelope);
-  return JSON.stringify({ ...envelope, output: cut(outputParts(envelope), seq, maxBytes, total), truncated: true, total_bytes: total });
+  return JSON.stringify({
+    ...envelope,
+    output: cut(outputParts(envelope), seq, maxBytes, total),
+    truncated: true,
+    total_bytes: total,
+  });
 }
 
 function totalBytes(envelope: OutputEnvelope): number {
@@ -33,12 +48,13 @@ function totalBytes(envelope: OutputEnvelope): number {
 function cut(parts: readonly string[], seq: number, maxBytes: number, totalBytes: number): string {
   const [start = '', end = ''] = [parts[0], parts.at(-1)];
   const marker = (omitted: number): string => `[… ${omitted} bytes omitted; file_read path="event:${seq}"]`;
-  if (Math.min(start.length, end.length) >= maxBytes) return clampEnds(start, end, { maxBytes, marker, totalBytes }).text;
+  if (Math.min(start.length, end.length) >= maxBytes)
+    return clampEnds(start, end, { maxBytes, marker, totalBytes }).text;
   return clampText(parts.join(''), maxBytes, marker, totalBytes).text;
 }
 
 /** A text with lines so long that they count as several (`piece_bytes`), or too long for a head and a tail, ends where
- *  no more fits, and `next_offset` is where to read on. */
+ * no more fits, and `next_offset` is where to read on. */
 function cutPieces(envelope: OutputEnvelope, args: string, pieceBytes: number, maxBytes: number): OutputEnvelope {
   const pieces = linePieces(envelope.output, pieceBytes);
   let bytes = 0;
@@ -58,7 +74,9 @@ function cutLines(envelope: OutputEnvelope, args: string, maxBytes: number): Out
   const tailLines = tail === '' ? 0 : tail.split('\n').length;
   if (headLines === 0) {
     const fits = utf8Bytes(lines[0] ?? '') < maxBytes;
-    return fits ? cutPieces(envelope, args, Number.POSITIVE_INFINITY, maxBytes) : cutLongLine(envelope, first, maxBytes);
+    return fits
+      ? cutPieces(envelope, args, Number.POSITIVE_INFINITY, maxBytes)
+      : cutLongLine(envelope, first, maxBytes);
   }
   // After the last line break there is no line.
   const last = first + lines.length - (tail === '' && lines.at(-1) === '' ? 1 : tailLines) - 1;
@@ -67,10 +85,15 @@ function cutLines(envelope: OutputEnvelope, args: string, maxBytes: number): Out
 }
 
 /** A first line longer than the budget, of a result from before long lines counted as several: cut by bytes, since no
- *  offset could show more of it. */
+ * offset could show more of it. */
 function cutLongLine(envelope: OutputEnvelope, first: number, maxBytes: number): OutputEnvelope {
   const total = totalBytes(envelope);
-  const { text } = clampText(envelope.output, maxBytes, (omitted) => `[… ${omitted} bytes omitted from line ${first} on; offset=${first + 1}]`, total);
+  const { text } = clampText(
+    envelope.output,
+    maxBytes,
+    (omitted) => `[… ${omitted} bytes omitted from line ${first} on; offset=${first + 1}]`,
+    total,
+  );
   return { ...envelope, output: text, truncated: true, total_bytes: total };
 }
 

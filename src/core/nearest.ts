@@ -1,5 +1,5 @@
-/** The candidates that `word` may have meant, nearest first, at most three of about the same distance; empty where none is close.
- *  Case, `-`, `_` and spaces do not count. Ties keep the order of the candidates. */
+/** The candidates that `word` may have meant, nearest first, at most three of about the same distance; empty where none
+ * is close. Case, `-`, `_` and spaces do not count. Ties keep the order of the candidates. */
 export function nearest(word: string, candidates: readonly string[]): readonly string[] {
   const wanted = plain(word);
   const maxDistance = Math.max(2, Math.floor(word.length * 0.4));
@@ -8,7 +8,10 @@ export function nearest(word: string, candidates: readonly string[]): readonly s
     .filter(({ distance }) => distance <= maxDistance)
     .sort((one, other) => one.distance - other.distance);
   const best = near[0]?.distance ?? 0;
-  return near.filter(({ distance }) => distance <= best + 1).slice(0, 3).map(({ candidate }) => candidate);
+  return near
+    .filter(({ distance }) => distance <= best + 1)
+    .slice(0, 3)
+    .map(({ candidate }) => candidate);
 }
 
 /** The one candidate that `word` most probably meant, or null where none is close. */
@@ -19,7 +22,9 @@ export function nearestName(word: string, candidates: readonly string[]): string
 /** `Did you mean a or b?`, or an empty text where nothing is close. */
 export function didYouMean(word: string, candidates: readonly string[]): string {
   const names = nearest(word, candidates);
-  return names.length === 0 ? '' : `Did you mean ${names.slice(0, -1).join(', ')}${names.length > 1 ? ' or ' : ''}${names.at(-1) ?? ''}?`;
+  return names.length === 0
+    ? ''
+    : `Did you mean ${names.slice(0, -1).join(', ')}${names.length > 1 ? ' or ' : ''}${names.at(-1) ?? ''}?`;
 }
 
 /** Infinity for texts that share nothing and for those farther apart than `max`. */
@@ -38,7 +43,8 @@ export function editDistance(from: string, to: string): number {
     for (let j = 1; j <= to.length; j++) {
       const same = from[i - 1] === to[j - 1];
       let cost = Math.min(at(last, j) + 1, at(row, j - 1) + 1, at(last, j - 1) + (same ? 0 : 1));
-      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]) cost = Math.min(cost, at(beforeLast, j - 2) + 1);
+      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1])
+        cost = Math.min(cost, at(beforeLast, j - 2) + 1);
       row.push(cost);
     }
     beforeLast = last;

@@ -14,17 +14,28 @@ export interface Verdict {
   readonly everyMode?: true;
   /** Absolute paths the call would touch, as the kernel resolves them, for the question. */
   readonly targets?: readonly string[];
-  /** Of a file tool: where the kernel found each path when it was judged. A call that lands elsewhere was not judged. */
+  /** Of a file tool: where the kernel found each path when it was judged. A call that lands elsewhere was not
+   * judged. */
   readonly landings?: readonly string[];
 }
 
 /** The one place that decides. */
-export interface Policy { assess(call: BoundCall, cwd: string): Promise<Verdict> }
+export interface Policy {
+  assess(call: BoundCall, cwd: string): Promise<Verdict>;
+}
 
 /** Asks a person. Rejects never; an aborted signal answers `deny`. */
-export interface Approver { ask(question: Question, signal: AbortSignal): Promise<Answer> }
+export interface Approver {
+  ask(question: Question, signal: AbortSignal): Promise<Answer>;
+}
 
-export interface Question { readonly callId: string; readonly title: string; readonly call: BoundCall; readonly argumentsText: string; readonly verdict: Verdict }
+export interface Question {
+  readonly callId: string;
+  readonly title: string;
+  readonly call: BoundCall;
+  readonly argumentsText: string;
+  readonly verdict: Verdict;
+}
 
 export type Answer =
   | { readonly answer: 'once' }

@@ -1,11 +1,22 @@
 import type { AnsweredCall, AssistantMessage, Conversation, UserMessage } from './conversation.js';
 import { errorEnvelope } from './envelope.js';
-import { knownEvent, type AssistantData, type CompactionData, type Event, type KnownEvent, type RequestSettings, type ToolCallData, type ToolResultData, type ToolsData, type ToolSpec } from './event.js';
+import {
+  knownEvent,
+  type AssistantData,
+  type CompactionData,
+  type Event,
+  type KnownEvent,
+  type RequestSettings,
+  type ToolCallData,
+  type ToolResultData,
+  type ToolsData,
+  type ToolSpec,
+} from './event.js';
 import { modelOutput } from './model-output.js';
 import { createTimeline } from './timeline.js';
 
-/** A conversation kept up to date while events are appended: adding one costs what that one costs, and a finished message keeps its
- *  identity, so that a wire may cache what it made of it. */
+/** A conversation kept up to date while events are appended: adding one costs what that one costs, and a finished
+ * message keeps its identity, so that a wire may cache what it made of it. */
 export interface Projection {
   add(event: Event): void;
   conversation(): Conversation;
@@ -15,23 +26,42 @@ export interface Projection {
   hasCall(id: string): boolean;
 }
 
-export interface OpenCall { readonly call: ToolCallData; readonly started: boolean }
+export interface OpenCall {
+  readonly call: ToolCallData;
+  readonly started: boolean;
+}
 
-export const interruptedRunning = errorEnvelope('interrupted',
-  'Interrupted: the program ended while this call was running. It may or may not have taken effect; check before repeating it.');
+export const interruptedRunning = errorEnvelope(
+  'interrupted',
+  'Interrupted: the program ended while this call was running. It may or may not have taken effect; check before repeating it.',
+);
 export const interruptedBefore = errorEnvelope('interrupted', 'Interrupted before it was run.');
 
 const defaultSettings: RequestSettings = { model_output_size: 32_768 };
 
 interface Response {
-  readonly role: 'assistant'; readonly seq: number; readonly id: string; readonly slots: Slot[];
-  text: string; data: AssistantData | null; built: AssistantMessage | null;
+  readonly role: 'assistant';
+  readonly seq: number;
+  readonly id: string;
+  readonly slots: Slot[];
+  text: string;
+  data: AssistantData | null;
+  built: AssistantMessage | null;
 }
-interface Slot { readonly owner: Response; readonly call: ToolCallData; readonly wireId: string; readonly fate: Fate }
+interface Slot {
+  readonly owner: Response;
+  readonly call: ToolCallData;
+  readonly wireId: string;
+  readonly fate: Fate;
+}
 /** What became of a call. */
-interface Fate { started: boolean; result: { readonly data: ToolResultData; readonly seq: number } | null }
+interface Fate {
+  started: boolean;
+  result: { readonly data: ToolResultData; readonly seq: number } | null;
+}
 
-/** Events as a conversation. Pure: any prefix of any log gives a request that every provider accepts. Source: contracts 2. */
+/** Events as a conversation. Pure: any prefix of any log gives a request that every provider accepts. Source: contracts
+ * 2. */
 export function project(events: readonly Event[]): Conversation {
   const projection = createProjection();
   for (const event of events) projection.add(event);
@@ -64,16 +94,43 @@ class Fold implements Projection {
 
   #fold(event: KnownEvent): void {
     switch (event.kind) {
-      case 'system': this.#system = event.content; break;
-      case 'tools': this.#catalogue(event.data); break;
-      case 'user': case 'undo': case 'redo': case 'restore': this.#items.push({ role: 'user', seq: event.seq, content: event.content }); break;
-      case 'assistant': this.#assistant(event.seq, event.content, event.data); break;
-      case 'tool_call': this.#call(event.seq, event.data); break;
-      case 'tool_started': this.#start(event.data.tool_call_id); break;
-      case 'tool_result': this.#result(event.seq, event.data); break;
-      case 'compaction': this.#compact(event.seq, event.content, event.data); break;
-      case 'usage': case 'approval': case 'shell': case 'model': case 'error': case 'rewind': case 'compaction_undone': break;
-      default: event satisfies never;
+      case 'system':
+        this.#system = event.content;
+        break;
+      case 'tools':
+        this.#catalogue(event.data);
+        break;
+      case 'user':
+      case 'undo':
+      case 'redo':
+      case 'restore':
+        this.#items.push({ role: 'user', seq: event.seq, content: event.content });
+        break;
+      case 'assistant':
+        this.#assistant(event.seq, event.content, event.data);
+        break;
+      case 'tool_call':
+        this.#call(event.seq, event.data);
+        break;
+      case 'tool_started':
+        this.#start(event.data.tool_call_id);
+        break;
+      case 'tool_result':
+        this.#result(event.seq, event.data);
+        break;
+      case 'compaction':
+        this.#compact(event.seq, event.content, event.data);
+        break;
+      case 'usage':
+      case 'approval':
+      case 'shell':
+      case 'model':
+      case 'error':
+      case 'rewind':
+      case 'compaction_undone':
+        break;
+      default:
+        event satisfies never;
     }
   }
 
@@ -82,7 +139,8 @@ class Fold implements Projection {
     this.#items = [];
     this.#open.clear();
     this.#wireIds.clear();
-    for (const event of this.#timeline.events()) if (event.kind !== 'system' && event.kind !== 'tools') this.#fold(event);
+    for (const event of this.#timeline.events())
+      if (event.kind !== 'system' && event.kind !== 'tools') this.#fold(event);
   }
 
   conversation(): Conversation {
@@ -167,16 +225,32 @@ class Fold implements Projection {
   #build(response: Response): AssistantMessage {
     if (response.built) return response.built;
     const calls = response.slots.map((slot) => answered(slot, this.#settings.model_output_size));
-    const message: AssistantMessage = { role: 'assistant', seq: response.seq, text: response.text, data: response.data, calls };
+    const message: AssistantMessage = {
+      role: 'assistant',
+      seq: response.seq,
+      text: response.text,
+      data: response.data,
+      calls,
+    };
     response.built = message;
     return message;
   }
 }
 
 function answered(slot: Slot, maxBytes: number): AnsweredCall {
-  const { call, fate: { started, result }, wireId } = slot;
+  const {
+    call,
+    fate: { started, result },
+    wireId,
+  } = slot;
   const { name, arguments: args } = call.function;
-  if (result) return { id: wireId, name, arguments: args, result: { output: modelOutput(result.data, result.seq, args, maxBytes), success: result.data.success } };
+  if (result)
+    return {
+      id: wireId,
+      name,
+      arguments: args,
+      result: { output: modelOutput(result.data, result.seq, args, maxBytes), success: result.data.success },
+    };
   const envelope = started ? interruptedRunning : interruptedBefore;
   return { id: wireId, name, arguments: args, result: { output: JSON.stringify(envelope), success: false } };
 }

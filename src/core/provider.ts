@@ -4,7 +4,16 @@ import type { Stop, Usage } from './event.js';
 
 /** What went wrong at a provider. Source: contracts 8, `error.code`. */
 export type FaultCode =
-  | 'auth' | 'quota' | 'rate_limited' | 'bad_request' | 'context_overflow' | 'network' | 'protocol' | 'stream_incomplete' | 'max_cost' | 'internal';
+  | 'auth'
+  | 'quota'
+  | 'rate_limited'
+  | 'bad_request'
+  | 'context_overflow'
+  | 'network'
+  | 'protocol'
+  | 'stream_incomplete'
+  | 'max_cost'
+  | 'internal';
 
 export interface Fault {
   readonly code: FaultCode;
@@ -29,13 +38,21 @@ export interface ModelRequest {
 }
 
 /** What a stream yields. It ends with exactly one `end` or `fault` and never throws; an abort ends it without either.
- *  Calls arrive whole and only after the provider said that the response is complete; fragments stay inside the provider. */
+ * Calls arrive whole and only after the provider said that the response is complete; fragments stay inside the
+ * provider. */
 export type ModelChunk =
   | { readonly type: 'text' | 'reasoning'; readonly text: string }
   | { readonly type: 'tool_call'; readonly call: ReceivedCall }
   | { readonly type: 'usage'; readonly usage: Usage; readonly costUsd: number | null }
-  /** The request failed and is sent again after `delayMs`; `attempt` counts from 1. All text of this request so far is void. */
-  | { readonly type: 'retry'; readonly attempt: number; readonly maxRetries: number; readonly delayMs: number; readonly reason: string }
+  /** The request failed and is sent again after `delayMs`; `attempt` counts from 1. All text of this request so far is
+   * void. */
+  | {
+      readonly type: 'retry';
+      readonly attempt: number;
+      readonly maxRetries: number;
+      readonly delayMs: number;
+      readonly reason: string;
+    }
   /** Without a level: `info`. */
   | { readonly type: 'notice'; readonly level?: 'info' | 'warn'; readonly code: string; readonly message: string }
   | { readonly type: 'end'; readonly stop: Exclude<Stop, 'interrupted'>; readonly reasoning?: readonly Json[] }
@@ -52,4 +69,6 @@ export interface ReceivedCall {
   readonly refused?: string;
 }
 
-export interface Provider { stream(request: ModelRequest): AsyncIterable<ModelChunk> }
+export interface Provider {
+  stream(request: ModelRequest): AsyncIterable<ModelChunk>;
+}

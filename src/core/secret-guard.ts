@@ -11,33 +11,40 @@ export interface SecretGuardOptions {
   readonly keys: readonly { readonly name: string; readonly value: string }[];
   /** Values of other variables that hold secrets. */
   readonly environment: readonly string[];
-  /** A keyed hash, by which a secret is known again when its value is not. Absent: secrets get no number and cannot be given back, which is for what outlives a session. */
+  /** A keyed hash, by which a secret is known again when its value is not. Absent: secrets get no number and cannot be
+   * given back, which is for what outlives a session. */
   readonly fingerprint?: (value: string) => string;
   /** What stands in the place of everything that is found, instead of the usual marks. */
   readonly mark?: string;
 }
 
 /** What was masked in events since somebody asked. */
-export interface SeenSecrets { readonly count: number; readonly marks: readonly string[] }
+export interface SeenSecrets {
+  readonly count: number;
+  readonly marks: readonly string[];
+}
 
 export type Restored<T> =
   | { readonly ok: true; readonly value: T }
   /** `marks`: placeholders that cannot be given their value; `reason` why. */
   | { readonly ok: false; readonly marks: readonly string[]; readonly reason: 'unknown' | 'key' | 'shell' };
 
-/** The one gate that secrets do not pass: into the log, to the model, onto the screen. Of one session, or of what belongs to none. A secret is replaced by
- *  `«secret:<kind>#<n>»`, the same by the same within a session. Values are kept in memory alone. What is masked already stays as it is. */
+/** The one gate that secrets do not pass: into the log, to the model, onto the screen. Of one session, or of what
+ * belongs to none. A secret is replaced by `«secret:<kind>#<n>»`, the same by the same within a session. Values are
+ * kept in memory alone. What is masked already stays as it is. */
 export interface SecretGuard {
   text(text: string): string;
   /** All texts in a value, names of fields too. The value itself where there is nothing to hide. */
   deep<T>(value: T): T;
-  /** A JSON text, which stays one: what its strings say is looked at, not how they are written. A text that is no JSON is masked as it is. */
+  /** A JSON text, which stays one: what its strings say is looked at, not how they are written. A text that is no JSON
+   * is masked as it is. */
   json(text: string): string;
   event<T extends EventDraft | Event>(event: T): T;
   envelope(envelope: Envelope): Envelope;
   /** For a text that comes in pieces. */
   stream(): StreamMask;
-  /** Puts values in the place of placeholders. `isCommand`: in words of a shell command, where a value must not be able to say anything. */
+  /** Puts values in the place of placeholders. `isCommand`: in words of a shell command, where a value must not be able
+   * to say anything. */
   restore<T>(value: T, isCommand: boolean): Restored<T>;
   /** Takes numbers over from events that were recorded earlier. */
   recall(events: readonly Event[]): void;
@@ -135,7 +142,7 @@ class Guard implements SecretGuard {
     if (own !== undefined) return own;
     const known = this.#literals.get(text);
     if (known && 'mark' in known) return known.mark;
-    const named = known ? environmentKind : kind ?? environmentKind;
+    const named = known ? environmentKind : (kind ?? environmentKind);
     const mark = fingerprint && !isCut ? this.#numbered(known?.value ?? text, named, fingerprint) : `«secret:${named}»`;
     if (this.#isRecording) {
       this.#seen.count++;
@@ -205,7 +212,10 @@ class Guard implements SecretGuard {
   }
 
   #withoutKeys(text: string): string {
-    return this.#options.keys.reduce((rest, { name, value }) => rest.replaceAll(value, () => this.#options.mark ?? `«redacted:${name}»`), text);
+    return this.#options.keys.reduce(
+      (rest, { name, value }) => rest.replaceAll(value, () => this.#options.mark ?? `«redacted:${name}»`),
+      text,
+    );
   }
 
   json(text: string): string {
@@ -229,10 +239,16 @@ class Guard implements SecretGuard {
 
   event<T extends EventDraft | Event>(event: T): T {
     if (event.kind === 'usage') return event;
-    const [content, data] = this.#recorded(() => [event.content === null ? null : this.text(event.content), this.#data(event.kind, event.data)] as const);
+    const [content, data] = this.#recorded(
+      () => [event.content === null ? null : this.text(event.content), this.#data(event.kind, event.data)] as const,
+    );
     const added = this.#options.fingerprint && (data === null || isRecord(data)) ? this.#takeUnrecorded() : null;
     if (content === event.content && data === event.data && added === null) return event;
-    return { ...event, content, data: added === null ? data : { ...(data as object | null), secrets: { ...secretsOf(data), ...added } } };
+    return {
+      ...event,
+      content,
+      data: added === null ? data : { ...(data as object | null), secrets: { ...secretsOf(data), ...added } },
+    };
   }
 
   /** What is masked on its way into an event is counted; what is only shown is not. */
@@ -274,7 +290,11 @@ class Guard implements SecretGuard {
   }
 
   #envelope(envelope: Envelope): Envelope {
-    return mapEnvelope(envelope, { value: (value) => this.deep(value), head: (part) => this.#cutEnd(part), tail: (part) => this.#cutStart(part) });
+    return mapEnvelope(envelope, {
+      value: (value) => this.deep(value),
+      head: (part) => this.#cutEnd(part),
+      tail: (part) => this.#cutStart(part),
+    });
   }
 
   /** A JSON text in which nothing is found as it is written, and nothing is written in another way. */
@@ -301,7 +321,9 @@ class Guard implements SecretGuard {
   #cutStart(part: string): string {
     const word = /^[A-Za-z0-9_+/=.~-]{8,512}/.exec(part)?.[0] ?? '';
     const isChance = (/\d/.test(word) && /[A-Za-z]/.test(word)) || word.split(/[a-z][A-Z]/).length > 3;
-    return isChance && word.length >= minCutChars ? `«secret:cut»${this.text(part.slice(word.length))}` : this.text(part);
+    return isChance && word.length >= minCutChars
+      ? `«secret:cut»${this.text(part.slice(word.length))}`
+      : this.text(part);
   }
 
   stream(): StreamMask {
@@ -325,7 +347,9 @@ class Guard implements SecretGuard {
         waiting = '';
         behind = '';
       },
-      get longest() { return Math.min(maxLongest, Math.max(suspectChars, scanner.longest)); },
+      get longest() {
+        return Math.min(maxLongest, Math.max(suspectChars, scanner.longest));
+      },
     };
   }
 
@@ -333,23 +357,33 @@ class Guard implements SecretGuard {
     const unknown = new Set<string>();
     const held = new Set<string>();
     const unsafe = new Set<string>();
-    const filled = (text: string): string => (!text.includes('«') ? text : text.replace(placeholder, (mark: string, kind: string | undefined, key: string | undefined, at: number) => {
-      if (key !== undefined) {
-        if (this.#options.keys.some(({ name }) => name === key)) held.add(mark);
-        return mark;
-      }
-      const known = this.#values.get(mark);
-      if (known === undefined && kind !== undefined && (secretKinds.includes(kind) || kind === 'cut')) unknown.add(mark);
-      if (known !== undefined && isCommand && !isPlainWord(known) && !isQuoted(text.slice(0, at), known)) unsafe.add(mark);
-      return known ?? mark;
-    }));
+    const filled = (text: string): string =>
+      !text.includes('«')
+        ? text
+        : text.replace(placeholder, (mark: string, kind: string | undefined, key: string | undefined, at: number) => {
+            if (key !== undefined) {
+              if (this.#options.keys.some(({ name }) => name === key)) held.add(mark);
+              return mark;
+            }
+            const known = this.#values.get(mark);
+            if (known === undefined && kind !== undefined && (secretKinds.includes(kind) || kind === 'cut'))
+              unknown.add(mark);
+            if (known !== undefined && isCommand && !isPlainWord(known) && !isQuoted(text.slice(0, at), known))
+              unsafe.add(mark);
+            return known ?? mark;
+          });
     const deep = (item: unknown): unknown => {
       if (typeof item === 'string') return filled(item);
       if (Array.isArray(item)) return item.map(deep);
       return isRecord(item) ? Object.fromEntries(Object.entries(item).map(([name, part]) => [name, deep(part)])) : item;
     };
     const next = deep(value) as T;
-    for (const [marks, reason] of [[held, 'key'], [unknown, 'unknown'], [unsafe, 'shell']] as const) if (marks.size > 0) return { ok: false, marks: [...marks], reason };
+    for (const [marks, reason] of [
+      [held, 'key'],
+      [unknown, 'unknown'],
+      [unsafe, 'shell'],
+    ] as const)
+      if (marks.size > 0) return { ok: false, marks: [...marks], reason };
     return { ok: true, value: next };
   }
 
@@ -371,7 +405,9 @@ class Guard implements SecretGuard {
     return { count, marks: [...marks] };
   }
 
-  count(): number { return this.#count; }
+  count(): number {
+    return this.#count;
+  }
 }
 
 /** What an event says of the numbers that were first given in it. */
@@ -382,7 +418,12 @@ function secretsOf(data: unknown): Readonly<Record<string, unknown>> {
 function isSame(next: unknown, kept: unknown): boolean {
   if (next === kept) return true;
   if (!isRecord(next) || !isRecord(kept)) return false;
-  return Object.keys(next).length === Object.keys(kept).length && Object.entries(kept).every(([name, value]) => (name === 'function' && isRecord(value) ? isSame(next[name], value) : next[name] === value));
+  return (
+    Object.keys(next).length === Object.keys(kept).length &&
+    Object.entries(kept).every(([name, value]) =>
+      name === 'function' && isRecord(value) ? isSame(next[name], value) : next[name] === value,
+    )
+  );
 }
 
 /** A key in a diff has a sign before each line: it is the same key. */
@@ -390,12 +431,16 @@ function withoutMargin(value: string): string {
   if (!value.startsWith('-----BEGIN ')) return value;
   const [first = '', ...more] = value.split('\n');
   const sign = more[0]?.charAt(0) ?? '';
-  return ['+', '-', ' ', '>'].includes(sign) && more.every((line) => line.startsWith(sign)) && !more.every((line) => line.startsWith('--')) ? [first, ...more.map((line) => line.slice(1))].join('\n') : value;
+  return ['+', '-', ' ', '>'].includes(sign) &&
+    more.every((line) => line.startsWith(sign)) &&
+    !more.every((line) => line.startsWith('--'))
+    ? [first, ...more.map((line) => line.slice(1))].join('\n')
+    : value;
 }
 
 /** Whether a value is nothing else wherever it stands, and so a secret without its surroundings too. */
 function isDistinct(value: string): boolean {
-  return value.length >= minLiteralChars && (/\d/.test(value) && /[A-Za-z]/.test(value) || value.length >= 16);
+  return value.length >= minLiteralChars && ((/\d/.test(value) && /[A-Za-z]/.test(value)) || value.length >= 16);
 }
 
 /** No character of it says anything to a shell. */

@@ -1,12 +1,23 @@
 import type { SecretForm } from './secret-forms.js';
 
-/** A secret in a text, by its place there. `kind` null: one of the texts that were added. `isCut`: only its beginning is there. */
-export interface FoundSecret { readonly start: number; readonly end: number; readonly kind: string | null; readonly isCut: boolean }
+/** A secret in a text, by its place there. `kind` null: one of the texts that were added. `isCut`: only its beginning
+ * is there. */
+export interface FoundSecret {
+  readonly start: number;
+  readonly end: number;
+  readonly kind: string | null;
+  readonly isCut: boolean;
+}
 
-/** `openAt`: from here on the text may be the beginning of a secret of which there is not enough yet; its length where there is none. */
-export interface Scan { readonly found: readonly FoundSecret[]; readonly openAt: number }
+/** `openAt`: from here on the text may be the beginning of a secret of which there is not enough yet; its length where
+ * there is none. */
+export interface Scan {
+  readonly found: readonly FoundSecret[];
+  readonly openAt: number;
+}
 
-/** Finds secrets in one pass: at each place three characters are looked up, and only where something begins with these is more done. */
+/** Finds secrets in one pass: at each place three characters are looked up, and only where something begins with these
+ * is more done. */
 export interface SecretScanner {
   /** Looks at `text` from `from` on; what stands before tells where words begin. `isWhole`: no more will come. */
   scan(text: string, from?: number, isWhole?: boolean): Scan;
@@ -16,7 +27,11 @@ export interface SecretScanner {
   readonly longest: number;
 }
 
-interface Candidate { readonly start: string; readonly form: SecretForm | null; /** What stands fourth, in small letters; -1: nothing. */ readonly fourth: number }
+interface Candidate {
+  readonly start: string;
+  readonly form: SecretForm | null;
+  /** What stands fourth, in small letters; -1: nothing. */ readonly fourth: number;
+}
 
 /** A beginning that is longer is none: whatever it is will not be a secret any more. */
 const maxOpenChars = 16_384;
@@ -47,7 +62,9 @@ export function createSecretScanner(forms: readonly SecretForm[], literals: read
 
   return {
     add,
-    get longest() { return longest; },
+    get longest() {
+      return longest;
+    },
     scan: (text, from = 0, isWhole = true) => {
       const pass = new Pass(text, isWhole);
       let three = 0;
@@ -86,12 +103,14 @@ class Pass {
     this.#isWhole = isWhole;
   }
 
-  /** Where to go on: behind what was found, or here where nothing was. Negative: what begins here may still become a secret. */
+  /** Where to go on: behind what was found, or here where nothing was. Negative: what begins here may still become a
+   * secret. */
   look(candidates: readonly Candidate[], at: number): number {
     const fourth = this.#text.length - at > 3 ? this.#text.charCodeAt(at + 3) | 0x20 : -1;
     for (const candidate of candidates) {
       if (candidate.fourth !== fourth && candidate.fourth !== -1 && fourth !== -1) continue;
-      const next = candidate.form === null ? this.#literal(candidate, at) : this.#form(candidate.start, candidate.form, at);
+      const next =
+        candidate.form === null ? this.#literal(candidate, at) : this.#form(candidate.start, candidate.form, at);
       if (next !== at) return next;
     }
     return at;
@@ -102,7 +121,8 @@ class Pass {
     const { length } = this.#text;
     for (let at = Math.max(from, length - 2); at < length; at++) {
       const text = this.#text.slice(at);
-      const isOne = ({ start, form }: Candidate): boolean => beginsWith(start, text, form) && (form === null || this.#beginsWord(form, at));
+      const isOne = ({ start, form }: Candidate): boolean =>
+        beginsWith(start, text, form) && (form === null || this.#beginsWord(form, at));
       if (lists.some((candidates) => candidates.some(isOne))) return at;
     }
     return length;
@@ -119,7 +139,8 @@ class Pass {
 
   #form(start: string, form: SecretForm, at: number): number {
     const text = this.#text;
-    if (text.length - at < start.length) return !this.#isWhole && beginsWith(start, text.slice(at), form) && this.#beginsWord(form, at) ? -1 : at;
+    if (text.length - at < start.length)
+      return !this.#isWhole && beginsWith(start, text.slice(at), form) && this.#beginsWord(form, at) ? -1 : at;
     const isHere = hasAt(text, start, at, form) && !this.#isRefused(form, at) && this.#beginsWord(form, at);
     if (!isHere) return at;
     if (form.pem) return this.#privateKey(form, at);
@@ -135,7 +156,8 @@ class Pass {
     whole.lastIndex = at;
     const [all, lead = '', value = ''] = whole.exec(this.#text) ?? [];
     if (all === undefined) return this.#cut(form, at);
-    if (form.accepts(value, lead)) return this.#take(form.kind, at + lead.length, at + lead.length + value.length, false);
+    if (form.accepts(value, lead))
+      return this.#take(form.kind, at + lead.length, at + lead.length + value.length, false);
     this.#refusedTo ??= new Map();
     this.#refusedTo.set(form.kind, at + all.length);
     return at;
@@ -150,20 +172,33 @@ class Pass {
   #cut(form: SecretForm, at: number): number {
     const end = form.isToken ? reaches(form.open(), this.#text, at) : -1;
     if (end < 0 || !/^(?:…|\n\[… )/.test(this.#text.slice(end, end + 4))) return at;
-    const start = form.starts.filter((text) => this.#text.startsWith(text, at)).toSorted((a, b) => b.length - a.length)[0] ?? '';
-    return start.length >= 3 && end - at >= start.length + minCutChars && /\d/.test(this.#text.slice(at + start.length, end)) ? this.#take(form.kind, at, end, true) : at;
+    const start =
+      form.starts.filter((text) => this.#text.startsWith(text, at)).toSorted((a, b) => b.length - a.length)[0] ?? '';
+    return start.length >= 3 &&
+      end - at >= start.length + minCutChars &&
+      /\d/.test(this.#text.slice(at + start.length, end))
+      ? this.#take(form.kind, at, end, true)
+      : at;
   }
 
   /** From its first line to its last; where that is missing, as far as it looks like one. */
   #privateKey({ kind }: SecretForm, at: number): number {
     const text = this.#text;
     const head = reaches(/-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----/y, text, at);
-    if (head < 0) return this.#mayGrow(at) && text.length - at < 64 && /^-----BEGIN [A-Z0-9 ]*-{0,4}$/.test(text.slice(at)) ? -1 : at;
+    if (head < 0)
+      return this.#mayGrow(at) && text.length - at < 64 && /^-----BEGIN [A-Z0-9 ]*-{0,4}$/.test(text.slice(at))
+        ? -1
+        : at;
     const end = this.#nextPemEnd(head);
-    const tail = end - at < maxOpenChars ? reaches(/-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----/y, text, end) : -1;
+    const tail =
+      end - at < maxOpenChars ? reaches(/-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----/y, text, end) : -1;
     if (tail > 0) return this.#take(kind, at, tail, false);
     if (this.#mayGrow(at)) return -1;
-    const body = reaches(/(?:(?:\\[nr]|[\r\n])+[-+ >|\t]{0,4}(?:[A-Za-z0-9+/=]{1,2000}|[A-Za-z-]{2,20}: [^\r\n\\]{0,200}|(?=[\r\n\\]))){0,400}/y, text, head);
+    const body = reaches(
+      /(?:(?:\\[nr]|[\r\n])+[-+ >|\t]{0,4}(?:[A-Za-z0-9+/=]{1,2000}|[A-Za-z-]{2,20}: [^\r\n\\]{0,200}|(?=[\r\n\\]))){0,400}/y,
+      text,
+      head,
+    );
     return body - head >= 24 ? this.#take(kind, at, body, true) : at;
   }
 
@@ -185,13 +220,20 @@ class Pass {
     const text = this.#text;
     const before = text.slice(Math.max(0, at - behindChars), at);
     if (behind !== null && !behind.test(before)) return false;
-    return anywhere || !/[A-Za-z0-9_]$/.test(before) || /(?:\\[nrtbfv]|\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|%[0-9a-f]{2}|(?:\x1b|\\u001b|\\x1b|\\033|\\e)\[[\d;]*[a-z])$/i.test(before);
+    return (
+      anywhere ||
+      !/[A-Za-z0-9_]$/.test(before) ||
+      /(?:\\[nrtbfv]|\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|%[0-9a-f]{2}|(?:\x1b|\\u001b|\\x1b|\\033|\\e)\[[\d;]*[a-z])$/i.test(
+        before,
+      )
+    );
   }
 }
 
 function hasAt(text: string, start: string, at: number, { ignoreCase }: SecretForm): boolean {
   if (!ignoreCase) return text.startsWith(start, at);
-  for (let index = 4; index < start.length; index++) if ((text.charCodeAt(at + index) | 0x20) !== (start.charCodeAt(index) | 0x20)) return false;
+  for (let index = 4; index < start.length; index++)
+    if ((text.charCodeAt(at + index) | 0x20) !== (start.charCodeAt(index) | 0x20)) return false;
   return text.slice(at, at + start.length).toLowerCase() === start;
 }
 

@@ -4,7 +4,11 @@ import type { Event } from './event.js';
 import type { SearchHit } from './search.js';
 
 /** A directory that was moved, with all that is in it. What events up to `lastSeq` name below `from` is below `to`. */
-export interface DirectoryMove { readonly from: string; readonly to: string; readonly lastSeq: number }
+export interface DirectoryMove {
+  readonly from: string;
+  readonly to: string;
+  readonly lastSeq: number;
+}
 
 export interface SessionRow {
   readonly id: string;
@@ -18,8 +22,8 @@ export interface SessionRow {
   readonly title: string | null;
   readonly provider: string | null;
   readonly model: string | null;
-  /** The wire and the base URL that the session's requests go to, with nothing secret in it. Absent: not on record (the embedded provider, a session
-   *  from before this was kept, an imported one). */
+  /** The wire and the base URL that the session's requests go to, with nothing secret in it. Absent: not on record (the
+   * embedded provider, a session from before this was kept, an imported one). */
   readonly api?: string;
   readonly baseUrl?: string;
   /** Unix milliseconds. */
@@ -28,20 +32,37 @@ export interface SessionRow {
 }
 
 /** What a session's row says of the model it goes on with. */
-export function placeOf({ provider, model, api, baseUrl }: ModelRef): { readonly provider: string; readonly model: string; readonly api?: string; readonly baseUrl?: string } {
+export function placeOf({ provider, model, api, baseUrl }: ModelRef): {
+  readonly provider: string;
+  readonly model: string;
+  readonly api?: string;
+  readonly baseUrl?: string;
+} {
   return { provider, model, ...(baseUrl === undefined ? {} : { api, baseUrl }) };
 }
 
 /** An empty `api` or `baseUrl` takes the one on record away. */
-export type SessionChange = Readonly<Partial<Record<'title' | 'provider' | 'model' | 'api' | 'baseUrl' | 'directoryId', string>>>;
+export type SessionChange = Readonly<
+  Partial<Record<'title' | 'provider' | 'model' | 'api' | 'baseUrl' | 'directoryId', string>>
+>;
 
 /** A session in a listing. `prompt` is the first line of its first user message. */
-export interface SessionSummary extends SessionRow { readonly prompt: string | null; readonly events: number; readonly costUsd: number | null }
+export interface SessionSummary extends SessionRow {
+  readonly prompt: string | null;
+  readonly events: number;
+  readonly costUsd: number | null;
+}
 
 /** Who writes a session. `host` differs where the store is shared between machines. */
-export interface LeaseHolder { readonly pid: number; readonly host: string; /** Unix ms. */ readonly since: number }
+export interface LeaseHolder {
+  readonly pid: number;
+  readonly host: string;
+  /** Unix ms. */ readonly since: number;
+}
 
-export type Lease = { readonly held: true; release(): Promise<void> } | { readonly held: false; readonly holder: LeaseHolder };
+export type Lease =
+  | { readonly held: true; release(): Promise<void> }
+  | { readonly held: false; readonly holder: LeaseHolder };
 
 export type SessionMatch =
   | { readonly found: 'one'; readonly session: SessionRow }
@@ -49,23 +70,30 @@ export type SessionMatch =
   | { readonly found: 'many'; readonly sessions: readonly SessionRow[] };
 
 /** The contents of a file at some moment, by their SHA-256 (hex). */
-export interface Blob { readonly sha256: string; readonly bytes: Uint8Array }
+export interface Blob {
+  readonly sha256: string;
+  readonly bytes: Uint8Array;
+}
 
-/** When a commit is on the disk: at once, or together with the next one that is. Those in between keep their order: what is lost is a tail. */
+/** When a commit is on the disk: at once, or together with the next one that is. Those in between keep their order:
+ * what is lost is a tail. */
 export type Synced = 'now' | 'later';
 
 /** The durable log. Methods may reject (disk full, busy, damaged); the session reports once and goes on in memory. */
 export interface Store {
   /** On the disk with the first event that is. */
   createSession(row: SessionRow): Promise<void>;
-  /** One event, one commit, with the contents its `data.changes` refers to. Rejects where `seq` is taken. On the disk when it resolves; with
-   *  `synced: 'later'` a killed process keeps it all the same, and a power cut may take it until the next commit that is synced. */
+  /** One event, one commit, with the contents its `data.changes` refers to. Rejects where `seq` is taken. On the disk
+   * when it resolves; with `synced: 'later'` a killed process keeps it all the same, and a power cut may take it until
+   * the next commit that is synced. */
   append(sessionId: string, event: Event, blobs?: readonly Blob[], synced?: Synced): Promise<void>;
   /** Resolves once all that was appended to a session is on the disk. */
   sync(sessionId: string): Promise<void>;
-  /** Contents that an event of any session refers to, or null. They go when the last session that refers to them is removed. */
+  /** Contents that an event of any session refers to, or null. They go when the last session that refers to them is
+   * removed. */
   blob(sha256: string): Promise<Uint8Array | null>;
-  /** What waits in a session to be sent, oldest first. Not part of the record; empty for a session that is not stored. */
+  /** What waits in a session to be sent, oldest first. Not part of the record; empty for a session that is not
+   * stored. */
   queue(sessionId: string): Promise<readonly QueuedMessage[]>;
   /** Puts `messages` in the place of what waited, in one commit. Does nothing for a session that is not stored. */
   setQueue(sessionId: string, messages: readonly QueuedMessage[]): Promise<void>;
@@ -84,7 +112,8 @@ export interface Store {
   list(limit: number, cwd?: string): Promise<readonly SessionSummary[]>;
   /** How many sessions there are, of `cwd` where it is given. */
   count(cwd?: string): Promise<number>;
-  /** The newest events that hold all words of `text` (also "phrases" and beginnings*), of the sessions of `cwd` where it is given. */
+  /** The newest events that hold all words of `text` (also "phrases" and beginnings*), of the sessions of `cwd` where
+   * it is given. */
   search(text: string, limit: number, cwd?: string): Promise<readonly SearchHit[]>;
   update(id: string, change: SessionChange): Promise<void>;
   remove(id: string): Promise<void>;

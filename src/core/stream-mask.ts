@@ -1,4 +1,5 @@
-/** Hides secrets in a text that comes in pieces, also where they lie across pieces: the end of a piece that may be the start of one waits for the next piece. */
+/** Hides secrets in a text that comes in pieces, also where they lie across pieces: the end of a piece that may be the
+ * start of one waits for the next piece. */
 export interface StreamMask {
   add(piece: string): string;
   /** What has waited: no more will come. */

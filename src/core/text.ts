@@ -15,14 +15,21 @@ export function wellFormedDeep<T>(value: T): T {
   if (isWellFormedDeep(value)) return value;
   const text = JSON.stringify(value);
   if (text === undefined || !/\\ud[89a-f]/i.test(text)) return value;
-  // JSON.stringify escapes exactly the lone surrogates; `\\\\` is matched first so that the text "\\ud800" stays what it is.
-  return JSON.parse(text.replace(/\\(?:(ud[89a-f][0-9a-f]{2})|[^])/gi, (escape, surrogate: string | undefined) => (surrogate ? '\\ufffd' : escape))) as T;
+  // JSON.stringify escapes exactly the lone surrogates; `\\\\` is matched first so that the text "\\ud800" stays what
+  // it is.
+  return JSON.parse(
+    text.replace(/\\(?:(ud[89a-f][0-9a-f]{2})|[^])/gi, (escape, surrogate: string | undefined) =>
+      surrogate ? '\\ufffd' : escape,
+    ),
+  ) as T;
 }
 
 function isWellFormedDeep(value: unknown): boolean {
   if (typeof value === 'string') return value.isWellFormed();
   if (typeof value !== 'object' || value === null) return true;
-  return Array.isArray(value) ? value.every(isWellFormedDeep) : Object.entries(value).every(([key, item]) => key.isWellFormed() && isWellFormedDeep(item));
+  return Array.isArray(value)
+    ? value.every(isWellFormedDeep)
+    : Object.entries(value).every(([key, item]) => key.isWellFormed() && isWellFormedDeep(item));
 }
 
 /** The first line of `text`, cut to `max` characters with `…` where something was left out. */

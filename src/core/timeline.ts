@@ -1,10 +1,11 @@
 import type { KnownEvent } from './event.js';
 
-/** Which events of a log the conversation is made of. A `rewind` makes it again what it was right after event `to_seq`, whatever happened
- *  there, other rewinds included: so a rewind to the event before a rewind takes that one back. A `compaction_undone` takes out
- *  the compaction before it that it names. */
+/** Which events of a log the conversation is made of. A `rewind` makes it again what it was right after event `to_seq`,
+ * whatever happened there, other rewinds included: so a rewind to the event before a rewind takes that one back. A
+ * `compaction_undone` takes out the compaction before it that it names. */
 export interface Timeline {
-  /** True where this changes what the events before it mean, so that the conversation is to be made anew from `events`. */
+  /** True where this changes what the events before it mean, so that the conversation is to be made anew from
+   * `events`. */
   add(event: KnownEvent): boolean;
   /** Those that count now, in order, without rewinds and without compactions that were undone. */
   events(): readonly KnownEvent[];
@@ -41,7 +42,13 @@ export function createTimeline(): Timeline {
         const event = added[index];
         if (event && event.kind !== 'rewind') chain.push(event);
       }
-      const undone = new Set(chain.flatMap((event) => (event.kind === 'compaction_undone' && event.data.compaction_seq < event.seq ? [event.data.compaction_seq] : [])));
+      const undone = new Set(
+        chain.flatMap((event) =>
+          event.kind === 'compaction_undone' && event.data.compaction_seq < event.seq
+            ? [event.data.compaction_seq]
+            : [],
+        ),
+      );
       return chain.toReversed().filter((event) => event.kind !== 'compaction' || !undone.has(event.seq));
     },
   };

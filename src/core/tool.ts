@@ -16,14 +16,21 @@ export interface Tool extends ToolSpec {
   readonly inert?: true;
   /** `glob(pattern="*.ts")`: the content of the `tool_call` event. `args` have passed the schema. */
   describe(args: ToolArgs): string;
-  /** What is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part of `bind`. */
+  /** What is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part of
+   * `bind`. */
   check?(args: ToolArgs): ArgumentProblem | null;
-  /** May throw; the dispatcher turns that into an `internal` envelope and logs it. Never rejects because of `ctx.signal`: it returns. */
+  /** May throw; the dispatcher turns that into an `internal` envelope and logs it. Never rejects because of
+   * `ctx.signal`: it returns. */
   run(args: ToolArgs, ctx: ToolContext): Promise<ToolOutcome>;
 }
 
-/** One bad argument, for `details` of `invalid_args`. `argument` is its name, a path such as `list/0`, or '' for the whole. */
-export interface ArgumentProblem { readonly argument: string; readonly problem: string; readonly expected: string }
+/** One bad argument, for `details` of `invalid_args`. `argument` is its name, a path such as `list/0`, or '' for the
+ * whole. */
+export interface ArgumentProblem {
+  readonly argument: string;
+  readonly problem: string;
+  readonly expected: string;
+}
 
 /** Arguments that have passed the tool's schema. A tool narrows them to its own interface at its entry. */
 export type ToolArgs = Readonly<Record<string, unknown>>;
@@ -61,7 +68,8 @@ export interface ToolContext {
   readonly landings?: readonly string[];
   /** Where a tool must stop. `maxOutputBytes` bounds what it collects. */
   readonly limits: { readonly timeoutMs: number | null; readonly maxOutputBytes: number };
-  /** What the session knows of files it has read or written: sha256 (hex) by absolute path; null for a file that did not exist then. */
+  /** What the session knows of files it has read or written: sha256 (hex) by absolute path; null for a file that did
+   * not exist then. */
   readonly knownFiles: ReadonlyMap<string, string | null>;
   /** The stored output of an event, for `event:SEQ`; null where there is none. */
   eventOutput(seq: number): string | null;
@@ -79,7 +87,9 @@ export interface BoundCall {
   readonly limits: ToolContext['limits'];
 }
 
-export type Binding = { readonly ok: true; readonly bound: BoundCall } | { readonly ok: false; readonly error: ErrorEnvelope };
+export type Binding =
+  | { readonly ok: true; readonly bound: BoundCall }
+  | { readonly ok: false; readonly error: ErrorEnvelope };
 
 /** The catalogue of one session. Names are matched exactly. */
 export interface Registry {
@@ -96,4 +106,8 @@ export interface Registry {
 }
 
 /** `tools.limits.<name>` in the configuration. */
-export interface ToolLimits { readonly timeout_ms?: number; readonly rate_per_min?: number; readonly max_output_bytes?: number }
+export interface ToolLimits {
+  readonly timeout_ms?: number;
+  readonly rate_per_min?: number;
+  readonly max_output_bytes?: number;
+}

@@ -15,12 +15,16 @@ export type FileContents =
   /** `reason` is a clause: `it is not a regular file`. */
   | { readonly kind: 'refused'; readonly reason: string };
 
-/** Reads a file that somebody else may have put there: never waits for a pipe or a device, reads no more than `maxBytes`, and throws nothing.
- *  Every file that the program reads unasked goes through here; test/architecture.test.ts names the other readers. */
+/** Reads a file that somebody else may have put there: never waits for a pipe or a device, reads no more than
+ * `maxBytes`, and throws nothing. Every file that the program reads unasked goes through here;
+ * test/architecture.test.ts names the other readers. */
 export function readBounded(path: string, { maxBytes, longer, links }: BoundedRead): FileContents {
   let descriptor: number;
   try {
-    descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | (links === 'refuse' ? constants.O_NOFOLLOW : 0));
+    descriptor = openSync(
+      path,
+      constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY | (links === 'refuse' ? constants.O_NOFOLLOW : 0),
+    );
   } catch (error) {
     return unopened(error);
   }
@@ -28,7 +32,8 @@ export function readBounded(path: string, { maxBytes, longer, links }: BoundedRe
     const stats = fstatSync(descriptor);
     if (!stats.isFile()) return { kind: 'refused', reason: 'it is not a regular file' };
     const { size } = stats;
-    if (size > maxBytes && longer === 'refuse') return { kind: 'refused', reason: `it has ${size} bytes, over ${maxBytes}` };
+    if (size > maxBytes && longer === 'refuse')
+      return { kind: 'refused', reason: `it has ${size} bytes, over ${maxBytes}` };
     const bytes = readFrom(descriptor, longer === 'end' ? Math.max(0, size - maxBytes) : 0, maxBytes + 1, size);
     if (bytes.length <= maxBytes) return { kind: 'read', bytes, path: landedPath(descriptor, path), size };
     if (longer === 'refuse') return { kind: 'refused', reason: `it has more than ${maxBytes} bytes` };
@@ -57,7 +62,7 @@ function readFrom(descriptor: number, start: number, maxBytes: number, size: num
     parts.push(part.subarray(0, count));
     length += count;
   }
-  return parts.length === 1 ? parts[0] ?? Buffer.alloc(0) : Buffer.concat(parts);
+  return parts.length === 1 ? (parts[0] ?? Buffer.alloc(0)) : Buffer.concat(parts);
 }
 
 function unopened(error: unknown): FileContents {

@@ -6,9 +6,10 @@ export interface PathFacts {
   readonly workspace: string;
   /** Absolute directories and files of the program's own configuration, store and log. */
   readonly ownPaths: readonly string[];
-  /** Where the kernel would land on an absolute path that may hold `.`, `..` and links: links are followed one component at a time
-   *  (`link/../x` is beside the link's target), and names that do not exist are kept as they are behind the last directory that does.
-   *  Null where that cannot be told (a loop, no permission, a name too long). Never rejects. */
+  /** Where the kernel would land on an absolute path that may hold `.`, `..` and links: links are followed one
+   * component at a time (`link/../x` is beside the link's target), and names that do not exist are kept as they are
+   * behind the last directory that does. Null where that cannot be told (a loop, no permission, a name too long). Never
+   * rejects. */
   landing(path: string): Promise<string | null>;
   /** A regular file that is no link and has at most `maxBytes`; `refused` for whatever else is there. Never rejects. */
   readWhole(path: string, maxBytes: number): Promise<Uint8Array | 'missing' | 'refused'>;

@@ -12,16 +12,26 @@ export interface FileJudgement {
   readonly inside: boolean;
 }
 
-export interface FileRules { readonly facts: PathFacts; readonly secrets: SecretPaths; readonly isProtected: ProtectedPaths; readonly sandbox: Sandbox }
+export interface FileRules {
+  readonly facts: PathFacts;
+  readonly secrets: SecretPaths;
+  readonly isProtected: ProtectedPaths;
+  readonly sandbox: Sandbox;
+}
 
-/** Judges the path that a tool was given by where the kernel would land, and also by its own spelling, so that neither a link nor a name hides the other. */
+/** Judges the path that a tool was given by where the kernel would land, and also by its own spelling, so that neither
+ * a link nor a name hides the other. */
 export async function judgeFile(text: string, cwd: string, writes: boolean, rules: FileRules): Promise<FileJudgement> {
   const { facts } = rules;
   const asked = text.startsWith('/') ? text : `${cwd}/${text}`;
   const spelled = normalise(asked);
   const landed = await facts.landing(asked);
   const path = landed === null ? spelled : normalise(landed);
-  return { path, guard: guardOf(path === spelled ? [path] : [path, spelled], writes, rules), inside: landed !== null && isInside(path, facts.workspace) };
+  return {
+    path,
+    guard: guardOf(path === spelled ? [path] : [path, spelled], writes, rules),
+    inside: landed !== null && isInside(path, facts.workspace),
+  };
 }
 
 function guardOf(paths: readonly string[], writes: boolean, rules: FileRules): string | null {

@@ -5,7 +5,8 @@ export interface Judgement {
   readonly risk: Risk;
   readonly reasons: readonly string[];
   readonly targets: readonly string[];
-  /** Asked about in every mode, `never` included: file tools on secret and protected files, and beyond the workspace of a sandbox. */
+  /** Asked about in every mode, `never` included: file tools on secret and protected files, and beyond the workspace of
+   * a sandbox. */
   readonly guarded: boolean;
   /** The sandbox, or for file tools the workspace, holds all that it may do. */
   readonly confined: boolean;

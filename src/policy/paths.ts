@@ -1,4 +1,5 @@
-/** The path `text` means from `base`, absolute, without `.`, `..` and doubled slashes. `~` and `~/` are the home directory. */
+/** The path `text` means from `base`, absolute, without `.`, `..` and doubled slashes. `~` and `~/` are the home
+ * directory. */
 export function resolvePath(base: string, text: string, home: string): string {
   const expanded = text === '~' || text.startsWith('~/') ? home + text.slice(1) : text;
   return normalise(expanded.startsWith('/') ? expanded : `${base}/${expanded}`);
@@ -14,7 +15,7 @@ export function normalise(path: string): string {
   }
   const plain = `/${kept.join('/')}`;
   const throughProcess = /^\/proc\/(?:self|thread-self|\d+)\/root(\/.*)?$/.exec(plain);
-  return throughProcess ? throughProcess[1] ?? '/' : plain;
+  return throughProcess ? (throughProcess[1] ?? '/') : plain;
 }
 
 /** True for `directory` itself and everything below it. Both absolute and normalised. */

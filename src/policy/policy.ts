@@ -25,9 +25,17 @@ export function createPolicy(options: PolicyOptions): Policy {
   const { approval, sandbox, facts } = options;
   const rules: Rules = options.rules ?? { allow: [], ask: [], deny: [] };
   const shared: ShellRules = {
-    facts, sandbox, secrets: createSecretPaths(options.fsDeny, facts.home), isProtected: createProtectedPaths(facts),
-    allow: compileRules(rules.allow.filter((rule) => refusedAllow(rule) === null), facts.home, 'allow'),
-    ask: compileRules(rules.ask, facts.home, 'stop'), deny: compileRules(rules.deny, facts.home, 'stop'),
+    facts,
+    sandbox,
+    secrets: createSecretPaths(options.fsDeny, facts.home),
+    isProtected: createProtectedPaths(facts),
+    allow: compileRules(
+      rules.allow.filter((rule) => refusedAllow(rule) === null),
+      facts.home,
+      'allow',
+    ),
+    ask: compileRules(rules.ask, facts.home, 'stop'),
+    deny: compileRules(rules.deny, facts.home, 'stop'),
   };
   return {
     async assess(call, cwd): Promise<Verdict> {
@@ -35,9 +43,19 @@ export function createPolicy(options: PolicyOptions): Policy {
       const decided = decide(judgement, approval, sandbox);
       const decision = decided === 'ask' && call.tool.inert === true && approval !== 'always' ? 'allow' : decided;
       const { risk, targets } = judgement;
-      const reasons = decision === 'ask' && judgement.reasons.length === 0 && judgement.ruling !== 'ask' ? ['every call is asked about'] : [...ruleReason(judgement, decision), ...judgement.reasons];
+      const reasons =
+        decision === 'ask' && judgement.reasons.length === 0 && judgement.ruling !== 'ask'
+          ? ['every call is asked about']
+          : [...ruleReason(judgement, decision), ...judgement.reasons];
       const everyMode = decision === 'ask' && decide(judgement, 'never', sandbox) === 'ask';
-      return { risk, decision, reasons, sandbox, ...(everyMode ? { everyMode } : {}), ...(targets.length > 0 ? { targets } : {}) };
+      return {
+        risk,
+        decision,
+        reasons,
+        sandbox,
+        ...(everyMode ? { everyMode } : {}),
+        ...(targets.length > 0 ? { targets } : {}),
+      };
     },
   };
 }
@@ -50,7 +68,14 @@ async function judgeCall(call: BoundCall, cwd: string, rules: ShellRules): Promi
   }
   if (tool.effect === 'read' || tool.effect === 'write') return judgeFileCall(call, cwd, rules);
   const ruling = rulingOf({ tool: tool.name, paths: [] }, rules);
-  return { risk: 'mutating', reasons: [tool.effect === 'network' ? `${tool.name} uses the network` : `${tool.name} runs a program`], targets: [], guarded: false, confined: false, ruling };
+  return {
+    risk: 'mutating',
+    reasons: [tool.effect === 'network' ? `${tool.name} uses the network` : `${tool.name} runs a program`],
+    targets: [],
+    guarded: false,
+    confined: false,
+    ruling,
+  };
 }
 
 /** Where a command starts: the kernel follows the links on the way before the shell asks it where it stands. */
@@ -65,18 +90,32 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
   const writes = tool.effect === 'write';
   const judged = await Promise.all(namedPaths(call).map((text) => judgeFile(text, cwd, writes, rules)));
   const paths = judged.map(({ path }) => path);
-  const guards = [...judged.flatMap(({ guard }) => guard ?? []), ...secretFilter(args['glob'], tool.name, rules.secrets)];
+  const guards = [
+    ...judged.flatMap(({ guard }) => guard ?? []),
+    ...secretFilter(args['glob'], tool.name, rules.secrets),
+  ];
   const outside = judged.filter(({ inside }) => !inside).map(({ path }) => `${path} is outside the workspace`);
   const held = rules.sandbox === 'off' ? [] : outside;
   const guarded = guards.length + held.length > 0;
-  const shared = { guarded, confined: outside.length === 0 && judged.length > 0, targets: writes || guarded ? paths : [] };
+  const shared = {
+    guarded,
+    confined: outside.length === 0 && judged.length > 0,
+    targets: writes || guarded ? paths : [],
+  };
   const risk = guards.length > 0 ? 'dangerous' : writes ? 'mutating' : 'read-only';
-  if (writes && rules.sandbox === 'read-only') return { ...shared, risk, reasons: [`${tool.name} writes, and the sandbox is read-only`, ...guards], ruling: 'sandbox' };
+  if (writes && rules.sandbox === 'read-only')
+    return {
+      ...shared,
+      risk,
+      reasons: [`${tool.name} writes, and the sandbox is read-only`, ...guards],
+      ruling: 'sandbox',
+    };
   const reasons = [...guards, ...(writes ? [...outside, `${tool.name} writes ${paths.join(', ')}`] : held)];
   return { ...shared, risk, reasons, ruling: rulingOf({ tool: tool.name, paths }, rules) };
 }
 
-/** The paths a file tool was given; a reader without one looks at where it stands. Stored outputs (`event:7`) are no files. */
+/** The paths a file tool was given; a reader without one looks at where it stands. Stored outputs (`event:7`) are no
+ * files. */
 function namedPaths({ tool, args }: BoundCall): readonly string[] {
   const given = [args['path'], args['file_path'], args['destination']].filter((value) => typeof value === 'string');
   if (given.length === 0) return tool.effect === 'write' ? [] : ['.'];

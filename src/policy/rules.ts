@@ -1,11 +1,19 @@
 import { compileGlobs, shellGlob } from './globs.js';
 import { lastName } from './paths.js';
 
-/** A rule of the user. Holds for a call that fits every field given: `argv` are the leading words of a command, `path` a
- *  glob over the paths that the call touches. Source: contracts, `rules` of the configuration. */
-export interface Rule { readonly tool?: string; readonly argv?: readonly string[]; readonly path?: string }
+/** A rule of the user. Holds for a call that fits every field given: `argv` are the leading words of a command, `path`
+ * a glob over the paths that the call touches. Source: contracts, `rules` of the configuration. */
+export interface Rule {
+  readonly tool?: string;
+  readonly argv?: readonly string[];
+  readonly path?: string;
+}
 
-export interface Rules { readonly allow: readonly Rule[]; readonly ask: readonly Rule[]; readonly deny: readonly Rule[] }
+export interface Rules {
+  readonly allow: readonly Rule[];
+  readonly ask: readonly Rule[];
+  readonly deny: readonly Rule[];
+}
 
 /** What a rule is held against. */
 export interface Subject {
@@ -22,15 +30,25 @@ export interface Subject {
 export type RuleTest = (subject: Subject) => Rule | null;
 
 /** Rules that stop a call err on the safe side: one path is enough, and the words are looked for behind other options,
- *  wherever the program lies and behind what starts it. Rules that allow one err the other way: every path must fit, and
- *  each leading word exactly. */
+ * wherever the program lies and behind what starts it. Rules that allow one err the other way: every path must fit, and
+ * each leading word exactly. */
 export function compileRules(rules: readonly Rule[], home: string, purpose: 'stop' | 'allow'): RuleTest {
-  const compiled = rules.map((rule) => ({ rule, matchesPath: rule.path === undefined ? null : compileGlobs([rule.path], home) }));
-  return (subject) => compiled.find(({ rule, matchesPath }) => {
-    if (rule.tool !== undefined && rule.tool !== subject.tool) return false;
-    if (rule.argv && !(purpose === 'stop' ? reaches(rule.argv, subject) : startsWith(rule.argv, subject))) return false;
-    return matchesPath === null || (purpose === 'stop' ? subject.paths.some(matchesPath) : subject.paths.length > 0 && subject.paths.every(matchesPath));
-  })?.rule ?? null;
+  const compiled = rules.map((rule) => ({
+    rule,
+    matchesPath: rule.path === undefined ? null : compileGlobs([rule.path], home),
+  }));
+  return (subject) =>
+    compiled.find(({ rule, matchesPath }) => {
+      if (rule.tool !== undefined && rule.tool !== subject.tool) return false;
+      if (rule.argv && !(purpose === 'stop' ? reaches(rule.argv, subject) : startsWith(rule.argv, subject)))
+        return false;
+      return (
+        matchesPath === null ||
+        (purpose === 'stop'
+          ? subject.paths.some(matchesPath)
+          : subject.paths.length > 0 && subject.paths.every(matchesPath))
+      );
+    })?.rule ?? null;
 }
 
 type Words = NonNullable<Subject['words']>;
@@ -40,32 +58,45 @@ function startsWith(rule: readonly string[], { argv }: Subject): boolean {
 }
 
 /** Programs that run the command among their words, whatever else they do. */
-const starters = new Set([
-  'sudo su doas pkexec run0 runuser sg gosu su-exec setpriv chroot unshare nsenter bwrap firejail proot fakeroot',
-  'fakechroot systemd-run env command builtin exec eval trap coproc jobs xargs parallel nice ionice nohup setsid',
-  'timeout gtimeout time stdbuf watch strace ltrace flock script find fd busybox toybox ssh autossh docker podman',
-  'nerdctl kubectl npx pnpx bunx tmux screen at batch',
-].join(' ').split(' '));
+const starters = new Set(
+  [
+    'sudo su doas pkexec run0 runuser sg gosu su-exec setpriv chroot unshare nsenter bwrap firejail proot fakeroot',
+    'fakechroot systemd-run env command builtin exec eval trap coproc jobs xargs parallel nice ionice nohup setsid',
+    'timeout gtimeout time stdbuf watch strace ltrace flock script find fd busybox toybox ssh autossh docker podman',
+    'nerdctl kubectl npx pnpx bunx tmux screen at batch',
+  ]
+    .join(' ')
+    .split(' '),
+);
 
 /** The rule fits the command, or one that begins at any of its words where its program starts others. */
 function reaches(rule: readonly string[], { words = [] }: Subject): boolean {
   if (fits(rule, words)) return true;
   if (words[0]?.some((program) => starters.has(lastName(program))) !== true) return false;
   const begins = words.some((_values, index) => index > 0 && fits(rule, words.slice(index)));
-  return begins || words.slice(1).flat().some((text) => textHolds(rule, text));
+  return (
+    begins ||
+    words
+      .slice(1)
+      .flat()
+      .some((text) => textHolds(rule, text))
+  );
 }
 
 /** A word that is a text for a shell, parted as well as can be without reading it as one. */
 function textHolds(rule: readonly string[], text: string): boolean {
   if (!/\s/.test(text)) return false;
   return text.split(/[;&|\n()`{}]+/).some((part) => {
-    const words = part.trim().split(/\s+/).map((word) => [word.replace(/^["']|["']$/g, '')]);
+    const words = part
+      .trim()
+      .split(/\s+/)
+      .map((word) => [word.replace(/^["']|["']$/g, '')]);
     return words.some((_word, index) => fits(rule, words.slice(index)));
   });
 }
 
 /** The words of the rule stand in their order behind the program, parted by nothing but options and what may be their
- *  values; its options stand anywhere. At least one word must be known to be the same. */
+ * values; its options stand anywhere. At least one word must be known to be the same. */
 function fits([program = '', ...rest]: readonly string[], [head = [], ...words]: Words): boolean {
   const names = head.map((name) => lastName(name));
   if (!isWord(lastName(program), names)) return false;
@@ -116,16 +147,42 @@ function hasOption(option: string, texts: readonly string[]): boolean {
   return [...option.slice(1)].every((letter) => letters.has(letter));
 }
 
-const openEnded = new Set(('sh bash dash zsh ksh fish csh tcsh pwsh busybox toybox env sudo su doas pkexec run0 xargs parallel find fd nice ionice nohup setsid timeout time stdbuf watch strace ltrace flock script command builtin exec eval source . coproc trap '
-  + 'python python2 python3 node nodejs bun deno tsx ts-node perl ruby php lua osascript awk gawk mawk sed gsed vim vi nvim ex ed emacs less man gdb make npx pnpx bunx uvx pipx ssh docker podman kubectl tmux screen expect tclsh Rscript').split(' '));
-const runnerVerbs = new Set(['npm exec', 'npm x', 'npm explore', 'pnpm exec', 'pnpm dlx', 'yarn exec', 'yarn dlx', 'bun x', 'poetry run', 'pipenv run', 'uv run', 'bundle exec', 'cargo run', 'go run', 'git -c', 'git config', 'git submodule', 'git bisect', 'git rebase']);
+const openEnded = new Set(
+  (
+    'sh bash dash zsh ksh fish csh tcsh pwsh busybox toybox env sudo su doas pkexec run0 xargs parallel find fd nice ionice nohup setsid timeout time stdbuf watch strace ltrace flock script command builtin exec eval source . coproc trap ' +
+    'python python2 python3 node nodejs bun deno tsx ts-node perl ruby php lua osascript awk gawk mawk sed gsed vim vi nvim ex ed emacs less man gdb make npx pnpx bunx uvx pipx ssh docker podman kubectl tmux screen expect tclsh Rscript'
+  ).split(' '),
+);
+const runnerVerbs = new Set([
+  'npm exec',
+  'npm x',
+  'npm explore',
+  'pnpm exec',
+  'pnpm dlx',
+  'yarn exec',
+  'yarn dlx',
+  'bun x',
+  'poetry run',
+  'pipenv run',
+  'uv run',
+  'bundle exec',
+  'cargo run',
+  'go run',
+  'git -c',
+  'git config',
+  'git submodule',
+  'git bisect',
+  'git rebase',
+]);
 
 /** Why an allow rule is not taken, or null where it is: a rule may not open what runs anything that follows. */
 export function refusedAllow(rule: Rule): string | null {
   const [program, verb] = rule.argv ?? [];
-  if (program === undefined) return rule.tool === 'bash' ? 'an allow rule for bash needs the leading words of a command' : null;
+  if (program === undefined)
+    return rule.tool === 'bash' ? 'an allow rule for bash needs the leading words of a command' : null;
   const name = program.replace(/^.*\//, '');
   if (openEnded.has(name)) return `${name} runs whatever follows it, so it cannot be allowed by its leading words`;
-  if (verb === undefined && /^(?:git|npm|pnpm|yarn|bun|cargo|go|uv|poetry)$/.test(name)) return `${name} needs its subcommand in an allow rule`;
+  if (verb === undefined && /^(?:git|npm|pnpm|yarn|bun|cargo|go|uv|poetry)$/.test(name))
+    return `${name} needs its subcommand in an allow rule`;
   return runnerVerbs.has(`${name} ${verb ?? ''}`) ? `${name} ${verb} runs whatever follows it` : null;
 }

@@ -3,21 +3,62 @@ import { lastName } from './paths.js';
 
 /** Paths that stand for what `fs.deny` names when a word with wildcards is tried against it. */
 const examples = [
-  '.env', '.env.local', '.env.production', 'prod.env', '.netrc', '.npmrc', '.pgpass', '.git-credentials', 'id_rsa', 'id_ed25519', 'server.pem', 'private.key', 'credentials.json', 'secrets.yml', 'service-account.json',
+  '.env',
+  '.env.local',
+  '.env.production',
+  'prod.env',
+  '.netrc',
+  '.npmrc',
+  '.pgpass',
+  '.git-credentials',
+  'id_rsa',
+  'id_ed25519',
+  'server.pem',
+  'private.key',
+  'credentials.json',
+  'secrets.yml',
+  'service-account.json',
 ];
 const homeExamples = [
-  '.ssh/id_rsa', '.ssh/id_ed25519', '.ssh/config', '.ssh/authorized_keys', '.aws/credentials', '.aws/config', '.netrc', '.npmrc', '.pgpass', '.git-credentials', '.gnupg/secring.gpg', '.kube/config',
-  '.docker/config.json', '.config/gh/hosts.yml', '.config/gcloud/credentials.db', '.bash_history', '.zsh_history', '.env', '.azure/accessTokens.json',
+  '.ssh/id_rsa',
+  '.ssh/id_ed25519',
+  '.ssh/config',
+  '.ssh/authorized_keys',
+  '.aws/credentials',
+  '.aws/config',
+  '.netrc',
+  '.npmrc',
+  '.pgpass',
+  '.git-credentials',
+  '.gnupg/secring.gpg',
+  '.kube/config',
+  '.docker/config.json',
+  '.config/gh/hosts.yml',
+  '.config/gcloud/credentials.db',
+  '.bash_history',
+  '.zsh_history',
+  '.env',
+  '.azure/accessTokens.json',
 ];
-const systemExamples = ['/etc/shadow', '/etc/gshadow', '/etc/sudoers', '/proc/1/environ', '/proc/self/environ', '/proc/12345/environ', '/etc/ssh/ssh_host_rsa_key', '/run/secrets/token'];
+const systemExamples = [
+  '/etc/shadow',
+  '/etc/gshadow',
+  '/etc/sudoers',
+  '/proc/1/environ',
+  '/proc/self/environ',
+  '/proc/12345/environ',
+  '/etc/ssh/ssh_host_rsa_key',
+  '/run/secrets/token',
+];
 
 export interface SecretPaths {
   /** True for an absolute path of a file that holds a secret. */
   matches(path: string): boolean;
-  /** True where an absolute path with wildcards may name such a file; a bare `*` names nothing in particular and does not count. */
+  /** True where an absolute path with wildcards may name such a file; a bare `*` names nothing in particular and does
+   * not count. */
   mayMatch(glob: string): boolean;
-  /** True where a filter over the names of files picks such files rather than files of any name: a glob, in which `*` stands for a leading
-   *  dot as well, or a regular expression, which may match any part of the name. */
+  /** True where a filter over the names of files picks such files rather than files of any name: a glob, in which `*`
+   * stands for a leading dot as well, or a regular expression, which may match any part of the name. */
   singlesOut(filter: string, kind: 'glob' | 'regex'): boolean;
 }
 
@@ -25,10 +66,11 @@ export interface SecretPaths {
 export function createSecretPaths(globs: readonly string[], home: string): SecretPaths {
   const matches = compileGlobs(globs, home);
   let known: { readonly absolute: readonly string[]; readonly names: readonly string[] } | null = null;
-  const examplesOf = (): NonNullable<typeof known> => (known ??= {
-    absolute: [...homeExamples.map((name) => `${home}/${name}`), ...systemExamples].filter(matches),
-    names: examples.filter((name) => matches(`/${name}`)),
-  });
+  const examplesOf = (): NonNullable<typeof known> =>
+    (known ??= {
+      absolute: [...homeExamples.map((name) => `${home}/${name}`), ...systemExamples].filter(matches),
+      names: examples.filter((name) => matches(`/${name}`)),
+    });
   return {
     matches,
     singlesOut(filter, kind) {

@@ -41,7 +41,12 @@ export function mergePresets(presets: Presets, user: Readonly<Record<string, Par
   const merged: Record<string, Preset> = { ...presets };
   for (const [name, entry] of Object.entries(user)) {
     const base: Preset = merged[name] ?? { api: 'openai-chat', base_url: '', key_env: [], default_model: null };
-    merged[name] = { ...base, ...entry, quirks: { ...base.quirks, ...entry.quirks }, headers: { ...base.headers, ...entry.headers } };
+    merged[name] = {
+      ...base,
+      ...entry,
+      quirks: { ...base.quirks, ...entry.quirks },
+      headers: { ...base.headers, ...entry.headers },
+    };
   }
   return merged;
 }

@@ -31,8 +31,8 @@ export interface ProviderChoice {
   readonly api?: Exclude<Api, 'offline'>;
   /** Merged over the preset's `extra_body`. */
   readonly extraBody?: JsonObject;
-  /** The provider that each of the three above was configured for: no other one gets it, so that no key goes to a host it was not meant for. Absent: it is
-   *  for the provider that is resolved, whichever that is. */
+  /** The provider that each of the three above was configured for: no other one gets it, so that no key goes to a host
+   * it was not meant for. Absent: it is for the provider that is resolved, whichever that is. */
   readonly owners?: { readonly baseUrl?: string; readonly api?: string; readonly extraBody?: string };
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly presets: Presets;
@@ -49,7 +49,9 @@ export interface ProviderProblem {
   readonly hint: string;
 }
 
-export type Resolution = { readonly ok: true; readonly ref: ModelRef; readonly endpoint: Endpoint } | { readonly ok: false; readonly problem: ProviderProblem };
+export type Resolution =
+  | { readonly ok: true; readonly ref: ModelRef; readonly endpoint: Endpoint }
+  | { readonly ok: false; readonly problem: ProviderProblem };
 
 /** The provider and model that a choice means. Pure: reads `env` as given, asks no network. */
 export function resolveProvider(choice: ProviderChoice): Resolution {
@@ -73,26 +75,52 @@ function ownSettings({ baseUrl: url, api, extraBody, ...choice }: ProviderChoice
 
 function resolveNamed(name: string, model: string | null, choice: ProviderChoice, presets: Presets): Resolution {
   const preset = Object.hasOwn(presets, name) ? presets[name] : undefined;
-  if (preset === undefined) return problem('unknown_provider', `unknown provider \`${name}\``, unknownHint(name, Object.keys(presets)));
+  if (preset === undefined)
+    return problem('unknown_provider', `unknown provider \`${name}\``, unknownHint(name, Object.keys(presets)));
   if (preset.api === 'offline') return offline(name, preset, model);
   const base = baseUrl(name, preset, choice);
-  if (!base.ok) return problem(base.problem, base.message, base.problem === 'insecure_url' ? 'use https, or allow it with `--set http.allow_insecure=true`' : 'give it as `https://host/path`');
+  if (!base.ok)
+    return problem(
+      base.problem,
+      base.message,
+      base.problem === 'insecure_url'
+        ? 'use https, or allow it with `--set http.allow_insecure=true`'
+        : 'give it as `https://host/path`',
+    );
   const endpoint = buildEndpoint(name, preset, base.url, choice);
   const wrong = keyProblem(endpoint, preset);
   if (wrong !== null) return wrong;
   const id = model ?? preset.default_model;
-  if (id === null) return problem('model_missing', `no model chosen for ${endpoint.label}`, `name one with \`--model ${name}/<model>\`; \`agent models --provider ${name}\` lists them`);
-  return { ok: true, ref: { provider: name, api: endpoint.api, model: id, baseUrl: publicAddress(base.url) }, endpoint };
+  if (id === null)
+    return problem(
+      'model_missing',
+      `no model chosen for ${endpoint.label}`,
+      `name one with \`--model ${name}/<model>\`; \`agent models --provider ${name}\` lists them`,
+    );
+  return {
+    ok: true,
+    ref: { provider: name, api: endpoint.api, model: id, baseUrl: publicAddress(base.url) },
+    endpoint,
+  };
 }
 
 function keyProblem(endpoint: Endpoint, preset: Preset): Resolution | null {
   const names = endpoint.keyEnv.join(' or ');
-  if (endpoint.key === null) return keyNeeded(preset, endpoint.baseUrl) ? problem('key_missing', `no key for ${endpoint.label}`, `set ${names}`) : null;
-  return /[^\u0021-\u007e]/.test(endpoint.key) ? problem('key_missing', `the key for ${endpoint.label} holds a character that no key has`, `set ${names} again`) : null;
+  if (endpoint.key === null)
+    return keyNeeded(preset, endpoint.baseUrl)
+      ? problem('key_missing', `no key for ${endpoint.label}`, `set ${names}`)
+      : null;
+  return /[^\u0021-\u007e]/.test(endpoint.key)
+    ? problem('key_missing', `the key for ${endpoint.label} holds a character that no key has`, `set ${names} again`)
+    : null;
 }
 
-/** A model string's provider: what `name` says, else the first segment where it names a known provider, else the fallback. */
-function splitModel(choice: ProviderChoice, presets: Presets): { readonly name: string; readonly model: string | null; readonly guessed: boolean } {
+/** A model string's provider: what `name` says, else the first segment where it names a known provider, else the
+ * fallback. */
+function splitModel(
+  choice: ProviderChoice,
+  presets: Presets,
+): { readonly name: string; readonly model: string | null; readonly guessed: boolean } {
   const given = choice.model || null;
   if (choice.name) return { name: choice.name, model: given, guessed: false };
   const [first = '', ...rest] = (given ?? '').split('/');
@@ -101,10 +129,17 @@ function splitModel(choice: ProviderChoice, presets: Presets): { readonly name: 
   return { name: fallback.provider, model: given ?? fallback.model, guessed: true };
 }
 
-/** A model was asked for and nobody is there who could have it: the embedded provider, which answers anything, must not answer in its place. */
+/** A model was asked for and nobody is there who could have it: the embedded provider, which answers anything, must not
+ * answer in its place. */
 function homeless(model: string, presets: Presets): Resolution {
-  const names = Object.values(presets).filter((preset) => preset.key_required !== false && preset.local !== true).flatMap((preset) => keyNames(preset).slice(0, 1));
-  return problem('key_missing', `no key is set, so nobody is there for the model \`${model}\``, `set ${names.slice(0, 3).join(', ')}, … or name a provider that needs none: \`--model ollama/${model}\``);
+  const names = Object.values(presets)
+    .filter((preset) => preset.key_required !== false && preset.local !== true)
+    .flatMap((preset) => keyNames(preset).slice(0, 1));
+  return problem(
+    'key_missing',
+    `no key is set, so nobody is there for the model \`${model}\``,
+    `set ${names.slice(0, 3).join(', ')}, … or name a provider that needs none: \`--model ollama/${model}\``,
+  );
 }
 
 /** The provider where nothing names one: that of the base URL, else the first whose key is set. */
@@ -130,15 +165,18 @@ function keyNeeded(preset: Preset, baseUrl: string): boolean {
   return preset.key_required !== false && !isLoopback(new URL(baseUrl).hostname);
 }
 
-/** Where a provider is said to be, as it may be shown, and by what: a setting or a variable. Null where nothing but its built-in preset says it, for an
- *  address that cannot be read and for an unknown provider. */
-export function saidAddress(name: string, choice: ProviderChoice): { readonly baseUrl: string; readonly by: string } | null {
+/** Where a provider is said to be, as it may be shown, and by what: a setting or a variable. Null where nothing but its
+ * built-in preset says it, for an address that cannot be read and for an unknown provider. */
+export function saidAddress(
+  name: string,
+  choice: ProviderChoice,
+): { readonly baseUrl: string; readonly by: string } | null {
   const presets = mergePresets(choice.presets, choice.userProviders ?? {});
   const preset = Object.hasOwn(presets, name) ? presets[name] : undefined;
   if (preset === undefined || preset.api === 'offline') return null;
   const own = ownSettings(choice, name);
   const configured = choice.userProviders?.[name]?.base_url === undefined ? null : `providers.${name}.base_url`;
-  const by = own.baseUrl === undefined ? addressVariable(name, preset, choice.env) ?? configured : 'base_url';
+  const by = own.baseUrl === undefined ? (addressVariable(name, preset, choice.env) ?? configured) : 'base_url';
   const base = baseUrl(name, preset, own);
   return by === null || !base.ok ? null : { baseUrl: publicAddress(base.url), by };
 }
@@ -159,7 +197,10 @@ function buildEndpoint(provider: string, preset: Preset, url: string, choice: Pr
   const otherHost = !own && preset.other_host_api !== undefined;
   const api = choice.api ?? (otherHost ? preset.other_host_api : preset.api) ?? preset.api;
   return {
-    provider, label: preset.label ?? provider, api, baseUrl: url,
+    provider,
+    label: preset.label ?? provider,
+    api,
+    baseUrl: url,
     headers: preset.headers ?? {},
     keyEnv: keyNames(preset),
     key: readKey(preset, choice.env),
@@ -170,13 +211,25 @@ function buildEndpoint(provider: string, preset: Preset, url: string, choice: Pr
   };
 }
 
-function mergedBody({ extra_body: own }: Preset, { extraBody: configured }: ProviderChoice): Pick<Endpoint, 'extraBody'> {
+function mergedBody(
+  { extra_body: own }: Preset,
+  { extraBody: configured }: ProviderChoice,
+): Pick<Endpoint, 'extraBody'> {
   return own === undefined && configured === undefined ? {} : { extraBody: { ...own, ...configured } };
 }
 
 function offline(provider: string, preset: Preset, model: string | null): Resolution {
   const endpoint: Endpoint = {
-    provider, label: preset.label ?? provider, api: 'offline', baseUrl: '', headers: {}, keyEnv: [], key: null, quirks: {}, modelsPath: '', local: true,
+    provider,
+    label: preset.label ?? provider,
+    api: 'offline',
+    baseUrl: '',
+    headers: {},
+    keyEnv: [],
+    key: null,
+    quirks: {},
+    modelsPath: '',
+    local: true,
   };
   return { ok: true, ref: { provider, api: 'offline', model: model ?? preset.default_model ?? 'offline' }, endpoint };
 }

@@ -19,20 +19,44 @@ export interface CheckReport {
 /** The smallest request that shows all: one tool, and the wish to call it. */
 const question: Conversation = {
   system: 'You are being tested. Call the tool `ready` once and say nothing else.',
-  tools: [{ name: 'ready', description: 'Says that tools work.', input_schema: { type: 'object', properties: {}, additionalProperties: false } }],
+  tools: [
+    {
+      name: 'ready',
+      description: 'Says that tools work.',
+      input_schema: { type: 'object', properties: {}, additionalProperties: false },
+    },
+  ],
   // Native calls are what is asked about.
   settings: { model_output_size: 32_768, max_output_tokens: 1024, tool_protocol: 'native' },
   messages: [{ role: 'user', seq: 3, content: 'Call `ready`.' }],
 };
 
 /** Sends one minimal request, without retries, and says what of it worked. Never rejects. */
-export async function checkEndpoint(endpoint: Endpoint, ref: ModelRef, wire: Wire, limits: HttpLimits, d: HttpDependencies): Promise<CheckReport> {
+export async function checkEndpoint(
+  endpoint: Endpoint,
+  ref: ModelRef,
+  wire: Wire,
+  limits: HttpLimits,
+  d: HttpDependencies,
+): Promise<CheckReport> {
   let streamed = true;
-  const watched: Wire = { ...wire, decodeBody: (body) => { streamed = false; return wire.decodeBody(body); } };
+  const watched: Wire = {
+    ...wire,
+    decodeBody: (body) => {
+      streamed = false;
+      return wire.decodeBody(body);
+    },
+  };
   const provider = createHttpProvider(endpoint, watched, { ...limits, maxRetries: 0 }, d);
   const chunks: ModelChunk[] = [];
   try {
-    for await (const chunk of provider.stream({ conversation: question, ref, toolChoice: 'auto', signal: new AbortController().signal })) chunks.push(chunk);
+    for await (const chunk of provider.stream({
+      conversation: question,
+      ref,
+      toolChoice: 'auto',
+      signal: new AbortController().signal,
+    }))
+      chunks.push(chunk);
   } finally {
     provider.close();
   }
@@ -42,8 +66,14 @@ export async function checkEndpoint(endpoint: Endpoint, ref: ModelRef, wire: Wir
 function reportOf(chunks: readonly ModelChunk[], streamed: boolean): CheckReport {
   const fault = chunks.find((chunk) => chunk.type === 'fault')?.fault ?? null;
   const usage = chunks.find((chunk) => chunk.type === 'usage') ?? null;
-  const tokens = usage === null ? { inputTokens: null, outputTokens: null, costUsd: null }
-    : { inputTokens: usage.usage.input + usage.usage.cacheRead + usage.usage.cacheWrite, outputTokens: usage.usage.output, costUsd: usage.costUsd };
+  const tokens =
+    usage === null
+      ? { inputTokens: null, outputTokens: null, costUsd: null }
+      : {
+          inputTokens: usage.usage.input + usage.usage.cacheRead + usage.usage.cacheWrite,
+          outputTokens: usage.usage.output,
+          costUsd: usage.costUsd,
+        };
   if (fault !== null) return { ...tokens, ...seenInFault(fault), fault, streaming: null };
   const called = chunks.some((chunk) => chunk.type === 'tool_call' && chunk.call.name === 'ready');
   return { ...tokens, fault, reached: true, auth: true, streaming: streamed, tools: called };

@@ -8,7 +8,9 @@ import { HttpFailure, readText, type Transport } from './http/http-answer.js';
 import { proxySettings } from './http/http-proxy-env.js';
 import { quoteServer } from './keys.js';
 
-export type ModelList = { readonly ok: true; readonly models: readonly ListedModel[] } | { readonly ok: false; readonly message: string };
+export type ModelList =
+  | { readonly ok: true; readonly models: readonly ListedModel[] }
+  | { readonly ok: false; readonly message: string };
 
 type Env = ProviderChoice['env'];
 
@@ -16,9 +18,11 @@ type Env = ProviderChoice['env'];
 const probeMs = 200;
 const maxListBytes = 16 * 1024 * 1024;
 
-/** Which provider and model to use when nothing is configured: the first whose key is set; else a server on this machine that has a model; else the
- *  embedded one. Source: contracts 7. */
-export async function chooseProvider(choice: Pick<ProviderChoice, 'env' | 'presets' | 'userProviders'>): Promise<{ readonly provider: string; readonly model: string | null }> {
+/** Which provider and model to use when nothing is configured: the first whose key is set; else a server on this
+ * machine that has a model; else the embedded one. Source: contracts 7. */
+export async function chooseProvider(
+  choice: Pick<ProviderChoice, 'env' | 'presets' | 'userProviders'>,
+): Promise<{ readonly provider: string; readonly model: string | null }> {
   const presets = mergePresets(choice.presets, choice.userProviders ?? {});
   const withKey = firstWithKey(presets, choice.env);
   if (withKey !== null) return { provider: withKey, model: null };
@@ -29,36 +33,63 @@ export async function chooseProvider(choice: Pick<ProviderChoice, 'env' | 'prese
   return { provider: 'offline', model: null };
 }
 
-export interface LocalServer { readonly endpoint: Endpoint; readonly models: readonly ListedModel[] }
+export interface LocalServer {
+  readonly endpoint: Endpoint;
+  readonly models: readonly ListedModel[];
+}
 
 /** The servers of this machine that answer within 200 ms, in the order of the presets, with what they offer. */
-export async function findLocalServers(choice: Pick<ProviderChoice, 'env' | 'presets' | 'userProviders'>): Promise<readonly LocalServer[]> {
+export async function findLocalServers(
+  choice: Pick<ProviderChoice, 'env' | 'presets' | 'userProviders'>,
+): Promise<readonly LocalServer[]> {
   const presets = mergePresets(choice.presets, choice.userProviders ?? {});
-  const local = Object.entries(presets).filter(([, preset]) => preset.local === true).map(([name]) => name);
-  const found = await Promise.all(local.map(async (name) => {
-    const resolved = resolveProvider({ ...choice, name, model: 'any' });
-    if (!resolved.ok) return null;
-    const list = await listModels(resolved.endpoint, choice.env, probeMs);
-    return list.ok ? { endpoint: resolved.endpoint, models: list.models } : null;
-  }));
+  const local = Object.entries(presets)
+    .filter(([, preset]) => preset.local === true)
+    .map(([name]) => name);
+  const found = await Promise.all(
+    local.map(async (name) => {
+      const resolved = resolveProvider({ ...choice, name, model: 'any' });
+      if (!resolved.ok) return null;
+      const list = await listModels(resolved.endpoint, choice.env, probeMs);
+      return list.ok ? { endpoint: resolved.endpoint, models: list.models } : null;
+    }),
+  );
   return found.filter((server) => server !== null);
 }
 
-/** The models that `endpoint` offers. Never rejects: a server that is not there, refuses or answers nonsense is one sentence. */
+/** The models that `endpoint` offers. Never rejects: a server that is not there, refuses or answers nonsense is one
+ * sentence. */
 export async function listModels(endpoint: Endpoint, env: Env, timeoutMs = 10_000): Promise<ModelList> {
   if (endpoint.api === 'offline') return { ok: true, models: [{ id: 'offline', contextWindow: null }] };
   try {
     const answer = await getJson(endpoint, joinUrl(endpoint.baseUrl, endpoint.modelsPath), env, timeoutMs);
     if (!answer.ok) return answer;
     const models = readModelList(answer.body);
-    return models === null ? { ok: false, message: `${endpoint.label} at ${endpoint.baseUrl} answered something that is not a list of models` } : { ok: true, models };
+    return models === null
+      ? {
+          ok: false,
+          message: `${endpoint.label} at ${endpoint.baseUrl} answered something that is not a list of models`,
+        }
+      : { ok: true, models };
   } catch (error) {
-    return { ok: false, message: error instanceof HttpFailure ? notThere(endpoint, error) : `${endpoint.label} at ${endpoint.baseUrl} did not answer within ${timeoutMs} ms` };
+    return {
+      ok: false,
+      message:
+        error instanceof HttpFailure
+          ? notThere(endpoint, error)
+          : `${endpoint.label} at ${endpoint.baseUrl} did not answer within ${timeoutMs} ms`,
+    };
   }
 }
 
-/** The context window that a local server really uses for `model`, where it says so: it would cut a longer prompt without a word. */
-export async function localContextWindow(endpoint: Endpoint, model: string, env: Env, timeoutMs = 1_000): Promise<number | null> {
+/** The context window that a local server really uses for `model`, where it says so: it would cut a longer prompt
+ * without a word. */
+export async function localContextWindow(
+  endpoint: Endpoint,
+  model: string,
+  env: Env,
+  timeoutMs = 1_000,
+): Promise<number | null> {
   const root = new URL(endpoint.baseUrl).origin;
   const ask = async (path: string, body?: string): Promise<unknown> => {
     const answer = await getJson(endpoint, `${root}${path}`, env, timeoutMs, body).catch(() => null);
@@ -72,7 +103,12 @@ export async function localContextWindow(endpoint: Endpoint, model: string, env:
 }
 
 /** Whether `model` takes tool calls, where the server says so (Ollama); null where it does not. */
-export async function takesTools(endpoint: Endpoint, model: string, env: Env, timeoutMs = 500): Promise<boolean | null> {
+export async function takesTools(
+  endpoint: Endpoint,
+  model: string,
+  env: Env,
+  timeoutMs = 500,
+): Promise<boolean | null> {
   const root = new URL(endpoint.baseUrl).origin;
   const ask = async (path: string, body?: string): Promise<Readonly<Record<string, unknown>>> => {
     const answer = await getJson(endpoint, `${root}${path}`, env, timeoutMs, body).catch(() => null);
@@ -85,13 +121,34 @@ export async function takesTools(endpoint: Endpoint, model: string, env: Env, ti
 
 type JsonAnswer = { readonly ok: true; readonly body: unknown } | { readonly ok: false; readonly message: string };
 
-async function getJson(endpoint: Endpoint, url: string, env: Env, timeoutMs: number, body?: string): Promise<JsonAnswer> {
+async function getJson(
+  endpoint: Endpoint,
+  url: string,
+  env: Env,
+  timeoutMs: number,
+  body?: string,
+): Promise<JsonAnswer> {
   const transport = await openTransport(endpoint.baseUrl, env);
   try {
-    const headers = { accept: 'application/json', ...lowerCase(endpoint.headers), ...authorization(endpoint), ...(body === undefined ? {} : { 'content-type': 'application/json' }) };
-    const answer = await transport.send({ method: body === undefined ? 'GET' : 'POST', url, headers, signal: AbortSignal.timeout(timeoutMs), ...(body === undefined ? {} : { body }) });
+    const headers = {
+      accept: 'application/json',
+      ...lowerCase(endpoint.headers),
+      ...authorization(endpoint),
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    };
+    const answer = await transport.send({
+      method: body === undefined ? 'GET' : 'POST',
+      url,
+      headers,
+      signal: AbortSignal.timeout(timeoutMs),
+      ...(body === undefined ? {} : { body }),
+    });
     const text = await readText(answer.body, maxListBytes);
-    if (answer.status !== 200) return { ok: false, message: `${endpoint.label} answered ${answer.status}: ${quoteServer(text, [endpoint.key], 200)}` };
+    if (answer.status !== 200)
+      return {
+        ok: false,
+        message: `${endpoint.label} answered ${answer.status}: ${quoteServer(text, [endpoint.key], 200)}`,
+      };
     return { ok: true, body: parse(text) };
   } finally {
     transport.close();
@@ -100,16 +157,22 @@ async function getJson(endpoint: Endpoint, url: string, env: Env, timeoutMs: num
 
 async function openTransport(baseUrl: string, env: Env): Promise<Transport> {
   const proxy = proxySettings(baseUrl, env);
-  return proxy === null ? (await import('./http/http-transport.js')).createTransport() : (await import('./http/http-proxy.js')).createProxyTransport(proxy);
+  return proxy === null
+    ? (await import('./http/http-transport.js')).createTransport()
+    : (await import('./http/http-proxy.js')).createProxyTransport(proxy);
 }
 
 function authorization(endpoint: Endpoint): Readonly<Record<string, string>> {
   if (endpoint.key === null) return {};
-  return endpoint.api === 'anthropic-messages' ? { 'x-api-key': endpoint.key } : { authorization: `Bearer ${endpoint.key}` };
+  return endpoint.api === 'anthropic-messages'
+    ? { 'x-api-key': endpoint.key }
+    : { authorization: `Bearer ${endpoint.key}` };
 }
 
 function notThere(endpoint: Endpoint, failure: HttpFailure): string {
-  return endpoint.local ? `${endpoint.label} is not running at ${endpoint.baseUrl}` : quoteServer(failure.fault.message, [endpoint.key]);
+  return endpoint.local
+    ? `${endpoint.label} is not running at ${endpoint.baseUrl}`
+    : quoteServer(failure.fault.message, [endpoint.key]);
 }
 
 function lowerCase(headers: Readonly<Record<string, string>>): Record<string, string> {

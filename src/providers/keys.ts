@@ -13,15 +13,22 @@ const keyForms: readonly RegExp[] = [
   /\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{32,}\b/g,
 ];
 
-/** `text` with the values of `keys`, and everything that looks like a key, replaced by `[masked]`. Errs on the side of masking. */
+/** `text` with the values of `keys`, and everything that looks like a key, replaced by `[masked]`. Errs on the side of
+ * masking. */
 export function maskKeys(text: string, keys: readonly (string | null)[] = []): string {
   let masked = text;
   for (const key of keys) if (key !== null && key.length >= 4) masked = masked.replaceAll(key, mask);
-  return keyForms.reduce((rest, form) => rest.replace(form, (_whole, kept: unknown) => (typeof kept === 'string' ? kept + mask : mask)), masked);
+  return keyForms.reduce(
+    (rest, form) => rest.replace(form, (_whole, kept: unknown) => (typeof kept === 'string' ? kept + mask : mask)),
+    masked,
+  );
 }
 
-/** A server's words made fit to be shown: keys masked, one line, no control or direction characters, well-formed, at most `maxLength` characters. */
+/** A server's words made fit to be shown: keys masked, one line, no control or direction characters, well-formed, at
+ * most `maxLength` characters. */
 export function quoteServer(text: string, keys: readonly (string | null)[], maxLength = 300): string {
-  const line = replaceUnseen(maskKeys(text.slice(0, maxLength * 8), keys), () => ' ').replace(/ +/g, ' ').trim();
+  const line = replaceUnseen(maskKeys(text.slice(0, maxLength * 8), keys), () => ' ')
+    .replace(/ +/g, ' ')
+    .trim();
   return (line.length > maxLength ? `${line.slice(0, maxLength - 1)}…` : line).toWellFormed();
 }

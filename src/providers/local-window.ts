@@ -5,12 +5,14 @@ const smallWindowTokens = 8192;
 
 export interface LocalWindow {
   readonly label: string;
-  /** Tokens that the server really uses for a model; null where it does not say. Asked after an answer, because only then the model is loaded. */
+  /** Tokens that the server really uses for a model; null where it does not say. Asked after an answer, because only
+   * then the model is loaded. */
   ask(model: string): Promise<number | null>;
 }
 
-/** A provider on this machine whose context window is watched: such servers cut the beginning of a longer request without a word, so that the model forgets what
- *  it was told. Each is said once: that the window is small, that a request is cut. */
+/** A provider on this machine whose context window is watched: such servers cut the beginning of a longer request
+ * without a word, so that the model forgets what it was told. Each is said once: that the window is small, that a
+ * request is cut. */
 export function watchLocalWindow(provider: Provider, local: LocalWindow): Provider {
   const windows = new Map<string, number | null>();
   const said = new Set<string>();
@@ -28,9 +30,13 @@ export function watchLocalWindow(provider: Provider, local: LocalWindow): Provid
         if (chunk.type === 'usage') reported = chunk.usage.input + chunk.usage.cacheRead + chunk.usage.cacheWrite;
         if (chunk.type === 'end') {
           const window = await windowOf(request.ref.model);
-          const message = window === null ? null : describe(local.label, request.ref.model, window, Math.max(reported, estimate(request)));
+          const message =
+            window === null
+              ? null
+              : describe(local.label, request.ref.model, window, Math.max(reported, estimate(request)));
           const key = `${request.ref.model} ${message?.isCut === true}`;
-          if (message !== null && !said.has(key)) yield { type: 'notice', level: 'warn', code: 'context_window', message: message.text };
+          if (message !== null && !said.has(key))
+            yield { type: 'notice', level: 'warn', code: 'context_window', message: message.text };
           if (message !== null) said.add(key);
         }
         yield chunk;
@@ -39,13 +45,30 @@ export function watchLocalWindow(provider: Provider, local: LocalWindow): Provid
   };
 }
 
-function describe(label: string, model: string, window: number, tokens: number): { readonly text: string; readonly isCut: boolean } | null {
-  const remedy = 'Give it more: OLLAMA_CONTEXT_LENGTH or num_ctx for Ollama, the context length at loading for LM Studio.';
-  if (tokens > window * 0.95) return { isCut: true, text: `${label} uses a context window of ${window} tokens for ${model} and this request has about ${tokens}: the server cuts its beginning without a word. ${remedy}` };
-  return window < smallWindowTokens ? { isCut: false, text: `${label} uses a context window of only ${window} tokens for ${model}; what is longer is cut without a word. ${remedy}` } : null;
+function describe(
+  label: string,
+  model: string,
+  window: number,
+  tokens: number,
+): { readonly text: string; readonly isCut: boolean } | null {
+  const remedy =
+    'Give it more: OLLAMA_CONTEXT_LENGTH or num_ctx for Ollama, the context length at loading for LM Studio.';
+  if (tokens > window * 0.95)
+    return {
+      isCut: true,
+      text: `${label} uses a context window of ${window} tokens for ${model} and this request has about ${tokens}: the server cuts its beginning without a word. ${remedy}`,
+    };
+  return window < smallWindowTokens
+    ? {
+        isCut: false,
+        text: `${label} uses a context window of only ${window} tokens for ${model}; what is longer is cut without a word. ${remedy}`,
+      }
+    : null;
 }
 
 /** Tokens of a request, at four characters each. */
 function estimate({ conversation }: ModelRequest): number {
-  return Math.ceil((conversation.system.length + JSON.stringify([conversation.tools, conversation.messages]).length) / 4);
+  return Math.ceil(
+    (conversation.system.length + JSON.stringify([conversation.tools, conversation.messages]).length) / 4,
+  );
 }

@@ -2,8 +2,8 @@ import type { Message } from '../core/conversation.js';
 import type { ModelChunk, ModelRequest, Provider } from '../core/provider.js';
 import type { SecretGuard } from '../core/secret-guard.js';
 
-/** A provider that is sent no secret, and whose words have passed the guard: a gateway may echo what it was sent, also the keys of others. What a call is given
- *  stays as the model wrote it; it is hidden where it is recorded. */
+/** A provider that is sent no secret, and whose words have passed the guard: a gateway may echo what it was sent, also
+ * the keys of others. What a call is given stays as the model wrote it; it is hidden where it is recorded. */
 export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
   const sent = new WeakMap<Message, Message>();
   const hidden = (message: Message): Message => {
@@ -11,8 +11,14 @@ export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
     sent.set(message, known);
     return known;
   };
-  const masked = ({ conversation, ...request }: ModelRequest): ModelRequest =>
-    ({ ...request, conversation: { ...conversation, system: guard.text(conversation.system), messages: conversation.messages.map(hidden) } });
+  const masked = ({ conversation, ...request }: ModelRequest): ModelRequest => ({
+    ...request,
+    conversation: {
+      ...conversation,
+      system: guard.text(conversation.system),
+      messages: conversation.messages.map(hidden),
+    },
+  });
   return {
     async *stream(request) {
       const streams = { text: guard.stream(), reasoning: guard.stream() };
@@ -35,9 +41,13 @@ export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
 
 function told(chunk: ModelChunk, guard: SecretGuard): ModelChunk {
   switch (chunk.type) {
-    case 'fault': return { ...chunk, fault: { ...chunk.fault, message: guard.text(chunk.fault.message) } };
-    case 'retry': return { ...chunk, reason: guard.text(chunk.reason) };
-    case 'notice': return { ...chunk, message: guard.text(chunk.message) };
-    default: return chunk;
+    case 'fault':
+      return { ...chunk, fault: { ...chunk.fault, message: guard.text(chunk.fault.message) } };
+    case 'retry':
+      return { ...chunk, reason: guard.text(chunk.reason) };
+    case 'notice':
+      return { ...chunk, message: guard.text(chunk.message) };
+    default:
+      return chunk;
   }
 }

@@ -1,7 +1,8 @@
 import builtIn from '../../config/models.json' with { type: 'json' };
 import type { Price } from './pricing.js';
 
-/** One entry of `config/models.json`, or of `models` in the user's configuration. Tokens, and USD per million tokens. */
+/** One entry of `config/models.json`, or of `models` in the user's configuration. Tokens, and USD per million
+ * tokens. */
 export interface ModelEntry {
   readonly context_window?: number;
   readonly max_output_tokens?: number;
@@ -15,12 +16,17 @@ export interface ModelEntry {
   readonly web_search_usd?: number;
   /** What a whole request costs whose prompt is longer than `above_tokens`. */
   readonly long_prompt?: {
-    readonly above_tokens: number; readonly input_usd: number; readonly cache_read_usd?: number; readonly cache_write_usd?: number; readonly output_usd: number;
+    readonly above_tokens: number;
+    readonly input_usd: number;
+    readonly cache_read_usd?: number;
+    readonly cache_write_usd?: number;
+    readonly output_usd: number;
   };
   /** True: it takes images. */
   readonly vision?: boolean;
   readonly reasoning?: boolean;
-  /** The levels that the model takes as an effort setting, `none` included where it can do without reasoning. Absent: not known. */
+  /** The levels that the model takes as an effort setting, `none` included where it can do without reasoning. Absent:
+   * not known. */
   readonly efforts?: readonly string[];
   /** No longer offered, as far as is known; kept for old sessions. */
   readonly retired?: boolean;
@@ -38,11 +44,16 @@ export interface ModelFacts {
 }
 
 /** Where the table's facts come from. `date`: when that version was published. */
-export interface ModelSource { readonly package: string; readonly version: string; readonly date?: string }
+export interface ModelSource {
+  readonly package: string;
+  readonly version: string;
+  readonly date?: string;
+}
 
 const { $sources, ...rows } = builtIn;
 
-/** The models this program comes with knowledge of, by `provider/model`, and the packages they were taken from (`config/update-models.mjs`). */
+/** The models this program comes with knowledge of, by `provider/model`, and the packages they were taken from
+ * (`config/update-models.mjs`). */
 export const knownModels: ModelTable = rows;
 export const modelSources: readonly ModelSource[] = $sources;
 
@@ -50,8 +61,9 @@ const nothing: ModelTable = {};
 /** What was found before: it is asked for with every request. */
 const foundIn = new WeakMap<ModelTable, Map<string, ModelFacts | null>>();
 
-/** What is known of `model` at `provider`, the user's `own` table first; null where neither table has it. Nothing is guessed: an entry is found under
- *  its exact name, without a date or `-latest` at the end, and for OpenRouter and its like (`vendor/model`) under the vendor's own name. */
+/** What is known of `model` at `provider`, the user's `own` table first; null where neither table has it. Nothing is
+ * guessed: an entry is found under its exact name, without a date or `-latest` at the end, and for OpenRouter and its
+ * like (`vendor/model`) under the vendor's own name. */
 export function findModel(provider: string, model: string, own: ModelTable = nothing): ModelFacts | null {
   const found = foundIn.get(own) ?? new Map<string, ModelFacts | null>();
   foundIn.set(own, found);
@@ -68,7 +80,7 @@ export function findModel(provider: string, model: string, own: ModelTable = not
 
 function pick(table: ModelTable, names: readonly string[]): ModelEntry | null {
   const name = names.find((candidate) => Object.hasOwn(table, candidate));
-  return name === undefined ? null : table[name] ?? null;
+  return name === undefined ? null : (table[name] ?? null);
 }
 
 /** Names an entry may stand under, best first. */
@@ -82,7 +94,13 @@ function namesOf(provider: string, model: string): readonly string[] {
 }
 
 const vendors: Readonly<Record<string, string>> = {
-  openai: 'openai', anthropic: 'anthropic', google: 'google', deepseek: 'deepseek', moonshotai: 'moonshot', 'x-ai': 'xai', mistralai: 'mistral',
+  openai: 'openai',
+  anthropic: 'anthropic',
+  google: 'google',
+  deepseek: 'deepseek',
+  moonshotai: 'moonshot',
+  'x-ai': 'xai',
+  mistralai: 'mistral',
 };
 
 /** `anthropic/claude-sonnet-4.5` as its vendor names it: `anthropic/claude-sonnet-4-5`. */
@@ -96,23 +114,38 @@ function vendorName(model: string): string | null {
 
 function factsOf(entry: ModelEntry): ModelFacts {
   return {
-    contextWindow: entry.context_window ?? null, maxOutputTokens: entry.max_output_tokens ?? null, price: priceOf(entry), efforts: entry.efforts ?? null,
+    contextWindow: entry.context_window ?? null,
+    maxOutputTokens: entry.max_output_tokens ?? null,
+    price: priceOf(entry),
+    efforts: entry.efforts ?? null,
     retired: entry.retired === true,
   };
 }
 
 function priceOf(entry: ModelEntry): Price | null {
-  const { input_usd: input, output_usd: output, cache_read_usd: read, cache_write_usd: write, long_prompt: long } = entry;
+  const {
+    input_usd: input,
+    output_usd: output,
+    cache_read_usd: read,
+    cache_write_usd: write,
+    long_prompt: long,
+  } = entry;
   if (input === undefined || output === undefined) return null;
   return {
-    input, output,
+    input,
+    output,
     ...(read === undefined ? {} : { cacheRead: read }),
     ...(write === undefined ? {} : { cacheWrite: write }),
-    ...(long === undefined ? {} : {
-      long: {
-        aboveTokens: long.above_tokens, input: long.input_usd, output: long.output_usd, ...(long.cache_read_usd === undefined ? {} : { cacheRead: long.cache_read_usd }),
-        ...(long.cache_write_usd === undefined ? {} : { cacheWrite: long.cache_write_usd }),
-      },
-    }),
+    ...(long === undefined
+      ? {}
+      : {
+          long: {
+            aboveTokens: long.above_tokens,
+            input: long.input_usd,
+            output: long.output_usd,
+            ...(long.cache_read_usd === undefined ? {} : { cacheRead: long.cache_read_usd }),
+            ...(long.cache_write_usd === undefined ? {} : { cacheWrite: long.cache_write_usd }),
+          },
+        }),
   };
 }

@@ -8,7 +8,10 @@ import { insertEvent } from './event-rows.js';
 /** Contents up to this size are stored as they are. */
 const maxPlainBytes = 1024;
 
-interface BlobRow { readonly encoding: string; readonly bytes: Buffer }
+interface BlobRow {
+  readonly encoding: string;
+  readonly bytes: Buffer;
+}
 
 /** What keeps contents that hold secrets from being read in the file: they are encrypted. */
 export interface BlobSeal {
@@ -17,16 +20,29 @@ export interface BlobSeal {
   holdsSecret(bytes: Uint8Array): boolean;
 }
 
-interface Contents { readonly blobs: readonly Blob[]; readonly seal: BlobSeal | null }
+interface Contents {
+  readonly blobs: readonly Blob[];
+  readonly seal: BlobSeal | null;
+}
 
-/** Stands before contents that are sealed: then 12 bytes that differ each time, 16 that tell whether the rest is what was written, the rest. */
+/** Stands before contents that are sealed: then 12 bytes that differ each time, 16 that tell whether the rest is what
+ * was written, the rest. */
 const sealMark = Buffer.from('agent-sealed-1\0');
 const nonceBytes = 12;
 const tagBytes = 16;
 
 /** One event and the contents it refers to, in one commit. Throws as `insertEvent` does. */
-export function insertEventWithBlobs(connection: Connection, sessionId: string, event: Event, { blobs, seal }: Contents, synced: Synced): void {
-  if (blobs.length === 0) { insertEvent(connection, sessionId, event, synced); return; }
+export function insertEventWithBlobs(
+  connection: Connection,
+  sessionId: string,
+  event: Event,
+  { blobs, seal }: Contents,
+  synced: Synced,
+): void {
+  if (blobs.length === 0) {
+    insertEvent(connection, sessionId, event, synced);
+    return;
+  }
   connection.transact(() => {
     insertBlobs(connection, blobs, seal);
     insertEvent(connection, sessionId, event, synced);
@@ -38,12 +54,22 @@ function insertBlobs({ sql }: Connection, blobs: readonly Blob[], seal: BlobSeal
   for (const { sha256, bytes } of blobs) {
     if (sql('SELECT 1 FROM blobs WHERE sha256 = ?').get(sha256) !== undefined) continue;
     if (seal?.holdsSecret(bytes)) {
-      sql('INSERT INTO blobs (sha256, size, encoding, bytes) VALUES (?, ?, ?, ?)').run(sha256, bytes.byteLength, 'raw', sealed(bytes, seal));
+      sql('INSERT INTO blobs (sha256, size, encoding, bytes) VALUES (?, ?, ?, ?)').run(
+        sha256,
+        bytes.byteLength,
+        'raw',
+        sealed(bytes, seal),
+      );
       continue;
     }
     const packed = bytes.byteLength > maxPlainBytes ? deflateRawSync(bytes, { level: 3 }) : null;
     const small = packed !== null && packed.length < bytes.byteLength;
-    sql('INSERT INTO blobs (sha256, size, encoding, bytes) VALUES (?, ?, ?, ?)').run(sha256, bytes.byteLength, small ? 'deflate' : 'raw', small ? packed : Buffer.from(bytes));
+    sql('INSERT INTO blobs (sha256, size, encoding, bytes) VALUES (?, ?, ?, ?)').run(
+      sha256,
+      bytes.byteLength,
+      small ? 'deflate' : 'raw',
+      small ? packed : Buffer.from(bytes),
+    );
   }
 }
 
@@ -71,7 +97,11 @@ export function readBlob({ sql }: Connection, sha256: string, seal: BlobSeal | n
   return contentsOf(row, sha256, (bytes) => unsealed(bytes, seal));
 }
 
-function contentsOf({ encoding, bytes }: BlobRow, sha256: string, opened: (bytes: Buffer) => Buffer): Uint8Array | null {
+function contentsOf(
+  { encoding, bytes }: BlobRow,
+  sha256: string,
+  opened: (bytes: Buffer) => Buffer,
+): Uint8Array | null {
   try {
     const contents = encoding === 'deflate' ? inflateRawSync(bytes) : opened(bytes);
     return createHash('sha256').update(contents).digest('hex') === sha256 ? contents : null;

@@ -1,5 +1,6 @@
-/** File contents by their hash, each once, and which session's events refer to which. The references are made from the events themselves, so
- *  that forks, imports and repairs have them too; contents nobody refers to any more go with the last session that did. */
+/** File contents by their hash, each once, and which session's events refer to which. The references are made from the
+ * events themselves, so that forks, imports and repairs have them too; contents nobody refers to any more go with the
+ * last session that did. */
 export const blobSchema = `
 CREATE TABLE blobs(sha256 TEXT PRIMARY KEY, size INTEGER NOT NULL, encoding TEXT NOT NULL CHECK (encoding IN ('raw', 'deflate')), bytes BLOB NOT NULL);
 CREATE TABLE blob_refs(

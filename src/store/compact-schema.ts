@@ -1,14 +1,16 @@
 const output = "json_extract(data_json, '$.output')";
 /** How the data of a result begins that is kept as an output, and not as an error. */
 const outputStart = String.raw`"output":"{\"output\":\"`;
-/** Longer ones are not parsed for the little that is indexed of them: what was escaped twice is put right as far as it makes words. */
+/** Longer ones are not parsed for the little that is indexed of them: what was escaped twice is put right as far as it
+ * makes words. */
 const maxParsed = 131_072;
 const largeOutput = String.raw`replace(replace(replace(substr(data_json, instr(data_json, '${outputStart}') + ${outputStart.length}, 24576), '\\n', char(10)), '\\t', ' '), '\\\"', '"')`;
 
-/** Without what made a record larger than what it holds. Costs are indexed only where there are any; of sessions there are so few that titles and
- *  directories need no index. A lease needs no number of its own. The full-text index knows in which events a word occurs and no longer where in them: a
- *  phrase is looked for in their texts. It is made anew with the next search, half a page at a time, so that two fit on one. Of a `usage` event what goes
- *  without saying is not stored (`usage-data.ts`); `v_requests` supplies it. A result without changes is not parsed to learn that. */
+/** Without what made a record larger than what it holds. Costs are indexed only where there are any; of sessions there
+ * are so few that titles and directories need no index. A lease needs no number of its own. The full-text index knows
+ * in which events a word occurs and no longer where in them: a phrase is looked for in their texts. It is made anew
+ * with the next search, half a page at a time, so that two fit on one. Of a `usage` event what goes without saying is
+ * not stored (`usage-data.ts`); `v_requests` supplies it. A result without changes is not parsed to learn that. */
 export const compactSchema = `
 DROP INDEX IF EXISTS sessions_title;
 DROP INDEX IF EXISTS sessions_dir_id;

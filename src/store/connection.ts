@@ -22,23 +22,24 @@ export interface Connection {
   readonly sql: <Row = unknown>(text: string) => Statement<unknown[], Row>;
   /** Runs `work` in a transaction that may write; inside another one as a part of it. */
   readonly transact: (work: () => void) => void;
-  /** Whether commits from now on are on the disk at once, as they are at first, or later, together with the next one that is: a power cut may take them, a
-   *  kill does not. */
+  /** Whether commits from now on are on the disk at once, as they are at first, or later, together with the next one
+   * that is: a power cut may take them, a kill does not. */
   readonly sync: (when: Synced) => void;
   /** The event written last, so that the next one of its session, which has one writer, need not look for its link. */
   readonly chainEnd: { sessionId: string; seq: number; link: Buffer | null };
 }
 
 /** Opens an existing database, migrates it, and reads enough of it to notice a truncated file or a lost page.
- *  Throws a StoreError, SQLite's own error where the file is damaged (`isDamage`) or locked (`isBusy`). */
+ * Throws a StoreError, SQLite's own error where the file is damaged (`isDamage`) or locked (`isBusy`). */
 export function connect(driver: Driver, file: string): Connection {
   assertWritable(file);
   refuseNewerLog(driver, file);
   return prepared(open(driver, file), file);
 }
 
-/** Where the header of a database says by which version it is written and read: 2 stands for a write-ahead log, which memory has none of.
- *  Source: sqlite.org/fileformat2.html, 1.3.3. */
+/** Where the header of a database says by which version it is written and read: 2 stands for a write-ahead log, which
+ * memory has none of.
+ * Source: sqlite.org/fileformat2.html, 1.3.3. */
 const versionBytes = [18, 19];
 
 /** Opens a copy in memory of the database in `file`, whose bytes are `bytes`. */
@@ -50,8 +51,19 @@ export function connectImage(driver: Driver, bytes: Buffer, file: string): Conne
 function prepared(db: Database, file: string): Connection {
   try {
     const { inode } = prepare(db, file);
-    const transaction = db.transaction((work: () => void) => { work(); });
-    return { db, inode, chainEnd: { sessionId: '', seq: 0, link: null }, sql: statementCache(db), transact: (work) => { transaction.immediate(work); }, sync: syncSwitch(db) };
+    const transaction = db.transaction((work: () => void) => {
+      work();
+    });
+    return {
+      db,
+      inode,
+      chainEnd: { sessionId: '', seq: 0, link: null },
+      sql: statementCache(db),
+      transact: (work) => {
+        transaction.immediate(work);
+      },
+      sync: syncSwitch(db),
+    };
   } catch (error) {
     db.close();
     throw error;
@@ -92,7 +104,8 @@ function assertWritable(file: string): void {
   }
 }
 
-/** A newer program's schema may stand in the log only. A read-only look leaves log and database as they are, where closing a writer would merge them. */
+/** A newer program's schema may stand in the log only. A read-only look leaves log and database as they are, where
+ * closing a writer would merge them. */
 function refuseNewerLog(driver: Driver, file: string): void {
   if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
   const db = new driver(file, { readonly: true, timeout: blockingWaitMs });

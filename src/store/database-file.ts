@@ -1,16 +1,30 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import type { Driver } from './driver.js';
 import { migrate } from './migrations.js';
 import { StoreError } from './store-error.js';
 
 /** What a file is before SQLite sees it (which would take an empty one for a new database). */
-export type FileCondition = { readonly is: 'missing' | 'present' } | { readonly is: 'damaged'; readonly reason: string };
+export type FileCondition =
+  | { readonly is: 'missing' | 'present' }
+  | { readonly is: 'damaged'; readonly reason: string };
 
 const ourFiles = /^(agent\.(db|log)|config\.json|trust|history)/;
 
-/** Looks at the file's entry only: opening and closing a database beside SQLite would drop the locks this process holds on it.
- *  Throws a StoreError `unwritable` for what is not a file. Source: sqlite.org/howtocorrupt.html, 2.2. */
+/** Looks at the file's entry only: opening and closing a database beside SQLite would drop the locks this process holds
+ * on it. Throws a StoreError `unwritable` for what is not a file. Source: sqlite.org/howtocorrupt.html, 2.2. */
 export function inspectFile(file: string): FileCondition {
   const stats = statSync(file, { throwIfNoEntry: false });
   if (!stats) return { is: 'missing' };
@@ -19,10 +33,16 @@ export function inspectFile(file: string): FileCondition {
 }
 
 export function unwritable(file: string, reason: string, cause?: unknown): StoreError {
-  return new StoreError('unwritable', `The session database ${file} cannot be used: ${reason}`, 'Check the owner and the mode of the file and its folder, or use --ephemeral.', cause);
+  return new StoreError(
+    'unwritable',
+    `The session database ${file} cannot be used: ${reason}`,
+    'Check the owner and the mode of the file and its folder, or use --ephemeral.',
+    cause,
+  );
 }
 
-/** Makes the folder (0700, and its parents) where it is missing; an existing one that holds only our files is made private too. */
+/** Makes the folder (0700, and its parents) where it is missing; an existing one that holds only our files is made
+ * private too. */
 export function ensureFolder(folder: string): void {
   if (existsSync(folder)) {
     if (readdirSync(folder).every((name) => ourFiles.test(name))) makePrivate(folder, 0o700);
@@ -45,7 +65,8 @@ function makeFolder(folder: string): void {
   syncFolder(parent);
 }
 
-/** Takes every right of group and others from a path of ours; a path that is missing or someone else's is left alone. */
+/** Takes every right of group and others from a path of ours; a path that is missing or someone else's is left
+ * alone. */
 export function makePrivate(path: string, mode: number): void {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (!stats || (stats.mode & 0o077) === 0 || (process.getuid && stats.uid !== process.getuid())) return;
@@ -69,7 +90,7 @@ export function syncFolder(folder: string): void {
 }
 
 /** Makes an empty database under its final name in one step: no other process ever sees a half-made one.
- *  Where another process was first, its database stays. */
+ * Where another process was first, its database stays. */
 export function createDatabase(driver: Driver, file: string): void {
   ensureFolder(dirname(file));
   const draft = draftName(file);
@@ -87,7 +108,8 @@ export function draftName(file: string): string {
   return `${file}.new-${process.pid}-${process.hrtime.bigint().toString(36)}`;
 }
 
-/** A database of the present schema, complete in one file of mode 0600; `fill` may write into it. Throws where it cannot be written. */
+/** A database of the present schema, complete in one file of mode 0600; `fill` may write into it. Throws where it
+ * cannot be written. */
 export function buildDraft(driver: Driver, draft: string, fill?: (db: InstanceType<Driver>) => void): void {
   closeSync(openSync(draft, 'wx', 0o600));
   chmodSync(draft, 0o600);

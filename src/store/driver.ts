@@ -10,17 +10,23 @@ declare const SQLITE_DRIVER_VERSION: string | undefined;
 export type Driver = typeof DatabaseConstructor;
 export type Database = DatabaseConstructor.Database;
 
-/** The first SQLite whose write-ahead log cannot be corrupted by a reset race, and the two older lines the fix was carried back to. */
-const safeVersions: readonly (readonly [number, number, number])[] = [[3, 44, 6], [3, 50, 7], [3, 51, 3]];
+/** The first SQLite whose write-ahead log cannot be corrupted by a reset race, and the two older lines the fix was
+ * carried back to. */
+const safeVersions: readonly (readonly [number, number, number])[] = [
+  [3, 44, 6],
+  [3, 50, 7],
+  [3, 51, 3],
+];
 
-/** Loads better-sqlite3's native part, only when a store is needed. Its JavaScript is a part of this program: to find and compile its fourteen files, and to search
- *  for the native one, takes Node 13 ms. Another version than the one this was built with brings its own.
- *  Throws a StoreError `driver` where the native part is missing or was built for another Node. */
+/** Loads better-sqlite3's native part, only when a store is needed. Its JavaScript is a part of this program: to find
+ * and compile its fourteen files, and to search for the native one, takes Node 13 ms. Another version than the one this
+ * was built with brings its own. Throws a StoreError `driver` where the native part is missing or was built for another
+ * Node. */
 export async function loadDriver(): Promise<Driver> {
   try {
     const require = createRequire(import.meta.url);
     const native = nativePart(require.resolve('better-sqlite3/package.json'));
-    const driver = native === null ? require('better-sqlite3') as Driver : withNative(native);
+    const driver = native === null ? (require('better-sqlite3') as Driver) : withNative(native);
     new driver(':memory:').close();
     return driver;
   } catch (error) {
@@ -56,13 +62,17 @@ export async function sqliteVersion(): Promise<string> {
 }
 
 /** Throws a StoreError `sqlite_version` for a SQLite that can corrupt a database in WAL mode.
- *  Source: sqlite.org, "WAL-reset bug", fixed in 3.51.3, carried back to 3.44.6 and 3.50.7. */
+ * Source: sqlite.org, "WAL-reset bug", fixed in 3.51.3, carried back to 3.44.6 and 3.50.7. */
 export function checkSqliteVersion(version: string): void {
   const [major = 0, minor = 0, patch = 0] = version.split('.').map(Number);
   const newest = safeVersions.at(-1) ?? [0, 0, 0];
   const carriedBack = safeVersions.some((safe) => safe[0] === major && safe[1] === minor && patch >= safe[2]);
   if (carriedBack || major > newest[0] || (major === newest[0] && minor > newest[1])) return;
-  throw new StoreError('sqlite_version', `SQLite ${version} can corrupt a database in WAL mode; 3.51.3 or newer is needed`, 'Run: npm install better-sqlite3@latest-12');
+  throw new StoreError(
+    'sqlite_version',
+    `SQLite ${version} can corrupt a database in WAL mode; 3.51.3 or newer is needed`,
+    'Run: npm install better-sqlite3@latest-12',
+  );
 }
 
 /** What `error`, thrown while better-sqlite3 was loaded, means and what to do about it. */
@@ -71,12 +81,27 @@ export function driverError(error: unknown): StoreError {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
   const rebuild = `Run: ${nodeHeaders()}npm rebuild better-sqlite3`;
   if (/NODE_MODULE_VERSION|different Node\.js version/.test(text)) {
-    return new StoreError('driver', `The SQLite module was built for another version of Node than this one (${process.version})`, rebuild, error);
+    return new StoreError(
+      'driver',
+      `The SQLite module was built for another version of Node than this one (${process.version})`,
+      rebuild,
+      error,
+    );
   }
   if (code === 'ERR_DLOPEN_FAILED' || text.includes('Could not locate the bindings file')) {
-    return new StoreError('driver', `The native part of better-sqlite3 is missing or does not load under Node ${process.version}`, rebuild, error);
+    return new StoreError(
+      'driver',
+      `The native part of better-sqlite3 is missing or does not load under Node ${process.version}`,
+      rebuild,
+      error,
+    );
   }
-  return new StoreError('driver', `better-sqlite3 cannot be loaded (${text.split('\n')[0] ?? ''})`, 'Run: npm install', error);
+  return new StoreError(
+    'driver',
+    `better-sqlite3 cannot be loaded (${text.split('\n')[0] ?? ''})`,
+    'Run: npm install',
+    error,
+  );
 }
 
 /** Without the headers beside this Node the compiler would fetch them from the network. */

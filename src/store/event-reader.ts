@@ -6,10 +6,19 @@ import { StoreError } from './store-error.js';
 import { fullUsage } from './usage-data.js';
 
 interface EventRow {
-  readonly seq: number; readonly kind: string; readonly content: string | null; readonly data_json: string | null; readonly created_at: number;
-  readonly crc32: number | null; readonly redacted: string | null;
+  readonly seq: number;
+  readonly kind: string;
+  readonly content: string | null;
+  readonly data_json: string | null;
+  readonly created_at: number;
+  readonly crc32: number | null;
+  readonly redacted: string | null;
 }
-interface Page { readonly text: string | null; readonly last: number | null; readonly bytes: number }
+interface Page {
+  readonly text: string | null;
+  readonly last: number | null;
+  readonly bytes: number;
+}
 
 export interface ReadEvents {
   readonly events: readonly Event[];
@@ -19,14 +28,16 @@ export interface ReadEvents {
   readonly checkedTo: number | null;
 }
 
-/** So many events are checked while they are read; of a longer session the others are checked behind the reader's back (`checkRest`). */
+/** So many events are checked while they are read; of a longer session the others are checked behind the reader's back
+ * (`checkRest`). */
 const checkedAtOnce = 4000;
 /** By then the session is on the screen. */
 const checkedAfterMs = 1000;
 const pageRows = 500;
 /** A page of rows larger than this is not made into one text. */
 const maxPageBytes = 16 * 1024 * 1024;
-const selectRows = 'SELECT seq, kind, content, data_json, created_at, crc32, redacted FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?';
+const selectRows =
+  'SELECT seq, kind, content, data_json, created_at, crc32, redacted FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?';
 
 /** All events of a session in order of `seq`. Throws a StoreError `damaged` for data that is not JSON. */
 export function readEvents(connection: Connection, sessionId: string): ReadEvents {
@@ -35,16 +46,24 @@ export function readEvents(connection: Connection, sessionId: string): ReadEvent
   const altered = rows.filter(isAltered).map((row) => row.seq);
   if (rows.length < checkedAtOnce) return { events, altered, checkedTo: null };
   const checkedTo = events.at(-1)?.seq ?? 0;
-  for (let last = checkedTo, page = readPage(connection, sessionId, last); page.length > 0; page = readPage(connection, sessionId, last)) {
+  for (
+    let last = checkedTo, page = readPage(connection, sessionId, last);
+    page.length > 0;
+    page = readPage(connection, sessionId, last)
+  ) {
     for (const event of page) events.push(event);
     last = page.at(-1)?.seq ?? Number.MAX_SAFE_INTEGER;
   }
   return { events, altered, checkedTo };
 }
 
-/** Looks at the checksums of the events behind `from`, a slice at a time, so that the thread is never held. Ends early where `connection()`
- *  gives null. Gives the events that are not what was written. */
-export async function checkRest(connection: () => Connection | null, sessionId: string, from: number): Promise<readonly number[]> {
+/** Looks at the checksums of the events behind `from`, a slice at a time, so that the thread is never held. Ends early
+ * where `connection()` gives null. Gives the events that are not what was written. */
+export async function checkRest(
+  connection: () => Connection | null,
+  sessionId: string,
+  from: number,
+): Promise<readonly number[]> {
   const altered: number[] = [];
   await wait(checkedAfterMs, undefined, { ref: false });
   for (let last = from; ;) {
@@ -56,15 +75,24 @@ export async function checkRest(connection: () => Connection | null, sessionId: 
   }
 }
 
-/** One text of many rows costs half of what the rows cost one by one: SQLite writes them as JSON, and V8 reads that at once. */
+/** One text of many rows costs half of what the rows cost one by one: SQLite writes them as JSON, and V8 reads that at
+ * once. */
 function readPage({ sql }: Connection, sessionId: string, after: number): readonly Event[] {
   const rows = () => sql<EventRow>(selectRows).all(sessionId, after, pageRows).map(eventOfRow);
-  const { bytes } = sql<Page>(`SELECT coalesce(sum(octet_length(data_json)), 0) + coalesce(sum(octet_length(content)), 0) AS bytes
-    FROM (SELECT data_json, content FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ${pageRows})`).get(sessionId, after) ?? { bytes: 0 };
+  const { bytes } =
+    sql<Page>(`SELECT coalesce(sum(octet_length(data_json)), 0) + coalesce(sum(octet_length(content)), 0) AS bytes
+    FROM (SELECT data_json, content FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ${pageRows})`).get(
+      sessionId,
+      after,
+    ) ?? { bytes: 0 };
   if (bytes > maxPageBytes) return rows();
-  const page = sql<Page>(`SELECT group_concat('{"seq":' || seq || ',"kind":' || json_quote(kind) || ',"content":' || json_quote(content)
+  const page =
+    sql<Page>(`SELECT group_concat('{"seq":' || seq || ',"kind":' || json_quote(kind) || ',"content":' || json_quote(content)
       || ',"data":' || coalesce(data_json, 'null') || ',"createdAt":' || created_at || '}', ',') AS text
-    FROM (SELECT seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ${pageRows})`).get(sessionId, after);
+    FROM (SELECT seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ${pageRows})`).get(
+      sessionId,
+      after,
+    );
   try {
     return (JSON.parse(`[${page?.text ?? ''}]`) as readonly Event[]).map(whole);
   } catch {
@@ -73,7 +101,13 @@ function readPage({ sql }: Connection, sessionId: string, after: number): readon
 }
 
 function eventOfRow(row: EventRow): Event {
-  return whole({ seq: row.seq, kind: row.kind, content: row.content, data: parseData(row.data_json), createdAt: row.created_at });
+  return whole({
+    seq: row.seq,
+    kind: row.kind,
+    content: row.content,
+    data: parseData(row.data_json),
+    createdAt: row.created_at,
+  });
 }
 
 function whole(event: Event): Event {
@@ -90,7 +124,12 @@ function parseData(text: string | null): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch (error) {
-    throw new StoreError('damaged', 'An event holds data that is not JSON', 'Start the program again: it moves the file aside and saves what can be read.', error);
+    throw new StoreError(
+      'damaged',
+      'An event holds data that is not JSON',
+      'Start the program again: it moves the file aside and saves what can be read.',
+      error,
+    );
   }
 }
 

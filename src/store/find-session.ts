@@ -20,7 +20,10 @@ export function findSession(index: SessionIndex, text: string): SessionMatch {
   if (wanted === '') return { found: 'none', nearest: [] };
   const exact = index.byId(wanted);
   if (exact) return { found: 'one', session: exact };
-  return match(byStart(index, wanted)) ?? match(byTitle(index, wanted)) ?? { found: 'none', nearest: suggestions(index, wanted) };
+  return (
+    match(byStart(index, wanted)) ??
+    match(byTitle(index, wanted)) ?? { found: 'none', nearest: suggestions(index, wanted) }
+  );
 }
 
 /** Ids are in capitals; those of earlier versions and of other programs need not be. */

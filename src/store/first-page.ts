@@ -1,12 +1,17 @@
 import type { Database, Driver } from './driver.js';
 import { firstPageSource } from './migrations.js';
 
-/** First pages that can stand in for a lost one: as a database has them that grew, and as one has them that was compacted, where tables and
- *  indexes start on other pages. `empty`, a database of the present schema without rows, is compacted to see which. */
+/** First pages that can stand in for a lost one: as a database has them that grew, and as one has them that was
+ * compacted, where tables and indexes start on other pages. `empty`, a database of the present schema without rows, is
+ * compacted to see which. */
 export function firstPages(driver: Driver, empty: Database): readonly Buffer[] {
   const grown = firstPageSource(driver);
   empty.exec('VACUUM');
-  const starts = empty.prepare<[], { readonly name: string; readonly rootpage: number }>('SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0').all();
+  const starts = empty
+    .prepare<[], { readonly name: string; readonly rootpage: number }>(
+      'SELECT name, rootpage FROM sqlite_schema WHERE rootpage > 0',
+    )
+    .all();
   const db = new driver(grown);
   try {
     db.unsafeMode();

@@ -9,7 +9,11 @@ import { findSession, type SessionIndex } from './find-session.js';
 import { matchesSearch, parseSearch, snippetOf, type SearchQuery } from './search-query.js';
 import { promptLine, sessionExists } from './session-rows.js';
 
-interface Kept { row: SessionRow; readonly events: Event[]; /** Grows with every event of the store; 0 where there is none. */ lastWrite: number }
+interface Kept {
+  row: SessionRow;
+  readonly events: Event[];
+  /** Grows with every event of the store; 0 where there is none. */ lastWrite: number;
+}
 
 /** A store that ends with the process, with the semantics of the database. */
 export function openMemoryStore({ now }: { readonly now: () => number }): Store {
@@ -25,12 +29,17 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
     return found;
   };
   const newestFirst = (cwd?: string): Kept[] =>
-    [...sessions.values()].filter((item) => cwd === undefined || item.row.cwd === cwd).sort((a, b) =>
-      b.lastWrite - a.lastWrite || b.row.updatedAt - a.row.updatedAt || (b.row.id > a.row.id ? 1 : -1));
+    [...sessions.values()]
+      .filter((item) => cwd === undefined || item.row.cwd === cwd)
+      .sort((a, b) => b.lastWrite - a.lastWrite || b.row.updatedAt - a.row.updatedAt || (b.row.id > a.row.id ? 1 : -1));
   const add = (row: SessionRow, events: readonly Event[]): void => {
     if (sessions.has(row.id)) throw sessionExists(row.id);
     writes += events.length;
-    sessions.set(row.id, { row: { ...row, title: row.title === null ? null : wellFormed(row.title) }, events: [...events], lastWrite: events.length > 0 ? writes : 0 });
+    sessions.set(row.id, {
+      row: { ...row, title: row.title === null ? null : wellFormed(row.title) },
+      events: [...events],
+      lastWrite: events.length > 0 ? writes : 0,
+    });
   };
 
   return {
@@ -53,37 +62,57 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
       item.row = { ...item.row, updatedAt: event.createdAt };
     },
     queue: async (sessionId) => queues.get(sessionId) ?? [],
-    setQueue: async (sessionId, messages) => { if (sessions.has(sessionId)) queues.set(sessionId, messages); },
+    setQueue: async (sessionId, messages) => {
+      if (sessions.has(sessionId)) queues.set(sessionId, messages);
+    },
     blob: async (sha256) => contents.get(sha256) ?? null,
     load: async (sessionId) => [...(sessions.get(sessionId)?.events ?? [])],
     session: async (id) => sessions.get(id)?.row ?? null,
     find: async (text) => findSession(sessionIndex(newestFirst().map((item) => item.row)), text),
     newest: async (cwd) => newestFirst(cwd)[0]?.row ?? null,
-    newestOfDirectory: async (directoryId) => newestFirst().find((item) => item.row.directoryId === directoryId)?.row ?? null,
-    relocate: async (...move) => { relocate(sessions.values(), ...move); },
+    newestOfDirectory: async (directoryId) =>
+      newestFirst().find((item) => item.row.directoryId === directoryId)?.row ?? null,
+    relocate: async (...move) => {
+      relocate(sessions.values(), ...move);
+    },
     list: async (limit, cwd) => newestFirst(cwd).slice(0, limit).map(summary),
     count: async (cwd) => newestFirst(cwd).length,
     search: async (text, limit, cwd) => searchKept(newestFirst(cwd), text).slice(0, limit),
-    update: async (id, change) => { changeRow(kept(id), change); },
-    remove: async (id) => { for (const map of [sessions, queues]) map.delete(id); },
-    fork: async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
-      add({ ...row, parentId }, kept(parentId).events.filter((event) => event.seq <= uptoSeq));
+    update: async (id, change) => {
+      changeRow(kept(id), change);
     },
-    adopt: async (row, events) => { add(row, events.map(cleanEvent)); },
+    remove: async (id) => {
+      for (const map of [sessions, queues]) map.delete(id);
+    },
+    fork: async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
+      add(
+        { ...row, parentId },
+        kept(parentId).events.filter((event) => event.seq <= uptoSeq),
+      );
+    },
+    adopt: async (row, events) => {
+      add(row, events.map(cleanEvent));
+    },
     acquire: async (sessionId) => acquireIn(leases, sessionId, now()),
-    close: async () => { leases.clear(); },
+    close: async () => {
+      leases.clear();
+    },
   };
 }
 
 function changeRow(item: Kept, change: SessionChange): void {
-  const { api, baseUrl, ...row } = { ...item.row, ...change, ...(change.title === undefined ? {} : { title: wellFormed(change.title) }) };
+  const { api, baseUrl, ...row } = {
+    ...item.row,
+    ...change,
+    ...(change.title === undefined ? {} : { title: wellFormed(change.title) }),
+  };
   item.row = { ...row, ...(api ? { api } : {}), ...(baseUrl ? { baseUrl } : {}) };
 }
 
 function relocate(kept: Iterable<Kept>, directoryId: string, from: string, to: string): void {
   for (const item of kept) {
     if (item.row.directoryId !== directoryId || item.row.cwd !== from) continue;
-    const moves = [...item.row.moves ?? [], { from, to, lastSeq: item.events.at(-1)?.seq ?? 0 }];
+    const moves = [...(item.row.moves ?? []), { from, to, lastSeq: item.events.at(-1)?.seq ?? 0 }];
     item.row = { ...item.row, cwd: to, moves };
   }
 }
@@ -93,7 +122,12 @@ function acquireIn(leases: Map<string, { readonly since: number }>, sessionId: s
   if (other) return { held: false, holder: { pid: process.pid, host: hostname(), since: other.since } };
   const mine = { since };
   leases.set(sessionId, mine);
-  return { held: true, release: async () => { if (leases.get(sessionId) === mine) leases.delete(sessionId); } };
+  return {
+    held: true,
+    release: async () => {
+      if (leases.get(sessionId) === mine) leases.delete(sessionId);
+    },
+  };
 }
 
 function sessionIndex(recent: readonly SessionRow[]): SessionIndex {
@@ -109,7 +143,11 @@ function sessionIndex(recent: readonly SessionRow[]): SessionIndex {
 /** A copy as the database would give it back. */
 function cleanEvent(event: Event): Event {
   const text = dataJson(event.data);
-  return { ...wellFormedDeep({ seq: event.seq, kind: event.kind, content: event.content }), data: text === null ? null : (JSON.parse(text) as unknown), createdAt: event.createdAt };
+  return {
+    ...wellFormedDeep({ seq: event.seq, kind: event.kind, content: event.content }),
+    data: text === null ? null : (JSON.parse(text) as unknown),
+    createdAt: event.createdAt,
+  };
 }
 
 function searchKept(kept: readonly Kept[], text: string): readonly SearchHit[] {
@@ -119,15 +157,36 @@ function searchKept(kept: readonly Kept[], text: string): readonly SearchHit[] {
 
 /** Newest first. What a call or its result holds is looked at as the JSON text that it is. */
 function hitsIn({ row, events }: Kept, query: SearchQuery): readonly SearchHit[] {
-  return events.filter((event) => ['user', 'assistant', 'tool_call', 'tool_result', 'shell'].includes(event.kind)).toReversed().flatMap((event) => {
-    const text = `${event.content ?? ''} ${event.kind === 'user' || event.kind === 'assistant' ? '' : (dataJson(event.data) ?? '')}`;
-    if (!matchesSearch(query, text)) return [];
-    return [{ sessionId: row.id, seq: event.seq, kind: event.kind, createdAt: event.createdAt, cwd: row.cwd, title: row.title, ...snippetOf(query, text) }];
-  });
+  return events
+    .filter((event) => ['user', 'assistant', 'tool_call', 'tool_result', 'shell'].includes(event.kind))
+    .toReversed()
+    .flatMap((event) => {
+      const text = `${event.content ?? ''} ${event.kind === 'user' || event.kind === 'assistant' ? '' : (dataJson(event.data) ?? '')}`;
+      if (!matchesSearch(query, text)) return [];
+      return [
+        {
+          sessionId: row.id,
+          seq: event.seq,
+          kind: event.kind,
+          createdAt: event.createdAt,
+          cwd: row.cwd,
+          title: row.title,
+          ...snippetOf(query, text),
+        },
+      ];
+    });
 }
 
 function summary({ row, events }: Kept): SessionSummary {
   const prompt = events.find((event) => event.kind === 'user')?.content ?? null;
-  const costs = events.filter((event) => event.kind === 'usage').map((event) => (event.data as { readonly cost_usd?: unknown } | null)?.cost_usd).filter((cost) => typeof cost === 'number');
-  return { ...row, prompt: promptLine(prompt), events: events.length, costUsd: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0) };
+  const costs = events
+    .filter((event) => event.kind === 'usage')
+    .map((event) => (event.data as { readonly cost_usd?: unknown } | null)?.cost_usd)
+    .filter((cost) => typeof cost === 'number');
+  return {
+    ...row,
+    prompt: promptLine(prompt),
+    events: events.length,
+    costUsd: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0),
+  };
 }

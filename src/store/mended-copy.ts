@@ -1,4 +1,14 @@
-import { chmodSync, closeSync, constants, copyFileSync, existsSync, fstatSync, openSync, readSync, writeSync } from 'node:fs';
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fstatSync,
+  openSync,
+  readSync,
+  writeSync,
+} from 'node:fs';
 import type { Database, Driver } from './driver.js';
 
 const magic = 'SQLite format 3\0';
@@ -6,10 +16,15 @@ const walMode = 2;
 /** Offsets in the header. Source: sqlite.org/fileformat2.html, 1.3 "The Database Header". */
 const at = { pageSize: 16, writeVersion: 18, changeCounter: 24, pageCount: 28, versionValidFor: 92 } as const;
 
-/** Opens a copy of a damaged database in which the first page is made to make sense, so that SQLite reads on behind it: its number of
- *  pages is that of the file (which may be cut), and where it is lost the first of `firstPages` that fits takes its place.
- *  Returns null where nothing helps. The caller closes and removes the copy. */
-export function openMended(driver: Driver, damagedFile: string, copy: string, firstPages: readonly Buffer[]): Database | null {
+/** Opens a copy of a damaged database in which the first page is made to make sense, so that SQLite reads on behind it:
+ * its number of pages is that of the file (which may be cut), and where it is lost the first of `firstPages` that fits
+ * takes its place. Returns null where nothing helps. The caller closes and removes the copy. */
+export function openMended(
+  driver: Driver,
+  damagedFile: string,
+  copy: string,
+  firstPages: readonly Buffer[],
+): Database | null {
   copyFileSync(damagedFile, copy, constants.COPYFILE_FICLONE);
   chmodSync(copy, 0o600);
   if (existsSync(`${damagedFile}-wal`)) copyFileSync(`${damagedFile}-wal`, `${copy}-wal`, constants.COPYFILE_FICLONE);
@@ -25,10 +40,14 @@ export function openMended(driver: Driver, damagedFile: string, copy: string, fi
   return null;
 }
 
-/** False where another table starts on the page that was taken for that of the events; without events there is nothing to save. */
+/** False where another table starts on the page that was taken for that of the events; without events there is nothing
+ * to save. */
 function holdsEvents(db: Database): boolean {
   try {
-    const row = db.prepare<[], readonly string[]>('SELECT typeof(session_id), typeof(kind), typeof(seq) FROM events LIMIT 1').raw().get();
+    const row = db
+      .prepare<[], readonly string[]>('SELECT typeof(session_id), typeof(kind), typeof(seq) FROM events LIMIT 1')
+      .raw()
+      .get();
     return row?.join() === 'text,text,integer';
   } catch {
     return false;
@@ -75,7 +94,11 @@ function setPageCount(header: Buffer, pages: number): void {
   header.copy(header, at.versionValidFor, at.changeCounter, at.changeCounter + 4);
 }
 
-function onFirstBytes(file: string, maxBytes: number, change: (bytes: Buffer, fileBytes: number) => Buffer | null): void {
+function onFirstBytes(
+  file: string,
+  maxBytes: number,
+  change: (bytes: Buffer, fileBytes: number) => Buffer | null,
+): void {
   const descriptor = openSync(file, 'r+');
   try {
     const bytes = Buffer.alloc(maxBytes);

@@ -6,8 +6,9 @@ const maxIndexed = 16_384;
 const args = "json_extract(data_json, '$.function.arguments')";
 const output = "json_extract(data_json, '$.output')";
 
-/** Checksum and chain of every event, the full-text index, and the views that docs/record.md describes. Triggers do not touch the index
- *  itself, which older SQLite libraries cannot write: they note what the next run of the indexer has to look at again. */
+/** Checksum and chain of every event, the full-text index, and the views that docs/record.md describes. Triggers do not
+ * touch the index itself, which older SQLite libraries cannot write: they note what the next run of the indexer has to
+ * look at again. */
 export const recordSchema = `
 ALTER TABLE events ADD COLUMN crc32 INTEGER;
 ALTER TABLE events ADD COLUMN hash BLOB;
@@ -99,10 +100,15 @@ FROM events e, json_each(e.data_json, '$.changes') f WHERE e.kind IN ('tool_resu
 export function chainOldEvents(db: Database): void {
   const set = db.prepare('UPDATE events SET crc32 = ?, hash = ? WHERE id = ?');
   const next = db.prepare<[string, number], HashedRow & { readonly id: number }>(
-    'SELECT id, seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT 1000');
+    'SELECT id, seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT 1000',
+  );
   for (const session of db.prepare<[], string>('SELECT id FROM sessions').pluck().all()) {
     let previous: Buffer | null = null;
-    for (let rows = next.all(session, Number.MIN_SAFE_INTEGER); rows.length > 0; rows = next.all(session, rows.at(-1)?.seq ?? 0)) {
+    for (
+      let rows = next.all(session, Number.MIN_SAFE_INTEGER);
+      rows.length > 0;
+      rows = next.all(session, rows.at(-1)?.seq ?? 0)
+    ) {
       for (const row of rows) {
         previous = chainLink(previous, row, eventDigests(row));
         set.run(eventChecksum(row), previous, row.id);

@@ -7,12 +7,16 @@ import { queueSchema } from './queue-schema.js';
 import { StoreError } from './store-error.js';
 
 /** `after` runs in the same transaction. */
-interface Migration { readonly sql: string; readonly after?: (db: Database) => void }
+interface Migration {
+  readonly sql: string;
+  readonly after?: (db: Database) => void;
+}
 
-/** Numbered from 1 and append-only: a released entry never changes. `PRAGMA user_version` is the number of the last one applied.
- *  `sessions` and `events` are a public format (contracts 2); `leases` is ours. */
+/** Numbered from 1 and append-only: a released entry never changes. `PRAGMA user_version` is the number of the last one
+ * applied. `sessions` and `events` are a public format (contracts 2); `leases` is ours. */
 const migrations: readonly Migration[] = [
-  { sql: `CREATE TABLE sessions(
+  {
+    sql: `CREATE TABLE sessions(
      id TEXT PRIMARY KEY, parent_id TEXT, cwd TEXT NOT NULL, title TEXT, provider TEXT, model TEXT,
      created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL);
    CREATE INDEX sessions_cwd ON sessions(cwd);
@@ -25,7 +29,8 @@ const migrations: readonly Migration[] = [
    CREATE INDEX events_cost ON events(session_id, json_extract(data_json, '$.cost_usd')) WHERE kind = 'usage';
    CREATE TABLE leases(
      session_id TEXT PRIMARY KEY, token TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL,
-     machine TEXT, started TEXT, since INTEGER NOT NULL);` },
+     machine TEXT, started TEXT, since INTEGER NOT NULL);`,
+  },
   { sql: recordSchema, after: chainOldEvents },
   { sql: blobSchema },
   { sql: queueSchema },
@@ -46,8 +51,8 @@ export function userVersion(db: Database): number {
   return typeof version === 'number' ? version : 0;
 }
 
-/** Brings `db` to `schemaVersion`, each step in a transaction of its own: a kill leaves the schema before it or after it.
- *  Two processes may do this at once. Throws a StoreError for a newer database and for one of another program. */
+/** Brings `db` to `schemaVersion`, each step in a transaction of its own: a kill leaves the schema before it or after
+ * it. Two processes may do this at once. Throws a StoreError for a newer database and for one of another program. */
 export function migrate(db: Database, file: string): void {
   const step = db.transaction(() => {
     const version = userVersion(db);
@@ -55,7 +60,11 @@ export function migrate(db: Database, file: string): void {
     const migration = migrations[version];
     if (migration === undefined) return false;
     if (version === 0 && db.prepare('SELECT 1 FROM sqlite_schema LIMIT 1').get() !== undefined) {
-      throw new StoreError('foreign', `${file} is a database of another program; it was not touched`, 'Move it away, or set AGENT_HOME to another folder.');
+      throw new StoreError(
+        'foreign',
+        `${file} is a database of another program; it was not touched`,
+        'Move it away, or set AGENT_HOME to another folder.',
+      );
     }
     db.exec(migration.sql);
     migration.after?.(db);
@@ -76,13 +85,16 @@ export function refuseNewer(version: number, file: string): void {
   );
 }
 
-/** An empty database whose first page can stand in for a lost one: the tables that matter, where every database has them, and no more than
- *  fits on one page. They come first in every database, whatever was added later, so that they start on the same pages. */
+/** An empty database whose first page can stand in for a lost one: the tables that matter, where every database has
+ * them, and no more than fits on one page. They come first in every database, whatever was added later, so that they
+ * start on the same pages. */
 export function firstPageSource(driver: Driver): Buffer {
   const db = new driver(':memory:');
   try {
     db.exec(migrations[0]?.sql ?? '');
-    db.exec('ALTER TABLE events ADD COLUMN crc32 INTEGER; ALTER TABLE events ADD COLUMN hash BLOB; ALTER TABLE events ADD COLUMN redacted TEXT;');
+    db.exec(
+      'ALTER TABLE events ADD COLUMN crc32 INTEGER; ALTER TABLE events ADD COLUMN hash BLOB; ALTER TABLE events ADD COLUMN redacted TEXT;',
+    );
     return db.serialize();
   } finally {
     db.close();

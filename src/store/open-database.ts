@@ -17,12 +17,18 @@ export interface OpenOptions {
 }
 
 const pathReasons: Readonly<Record<string, string>> = {
-  ENOENT: 'its folder cannot be made', EACCES: 'permission denied', EPERM: 'permission denied', EROFS: 'the file system is read-only',
-  ENOTDIR: 'part of its path is not a folder', EEXIST: 'part of its path is not a folder',
-  ENAMETOOLONG: 'its path is too long', ELOOP: 'its path is a loop of links',
+  ENOENT: 'its folder cannot be made',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the file system is read-only',
+  ENOTDIR: 'part of its path is not a folder',
+  EEXIST: 'part of its path is not a folder',
+  ENAMETOOLONG: 'its path is too long',
+  ELOOP: 'its path is a loop of links',
 };
 
-/** Opens the database of `file`, making it where there is none and repairing it where it is damaged. Throws a StoreError. */
+/** Opens the database of `file`, making it where there is none and repairing it where it is damaged. Throws a
+ * StoreError. */
 export async function openDatabase(options: OpenOptions): Promise<Connection> {
   const { driver, file, maxBusyMs } = options;
   try {
@@ -34,12 +40,14 @@ export async function openDatabase(options: OpenOptions): Promise<Connection> {
     }
     return await retryWhileBusy(() => connect(driver, file), maxBusyMs);
   } catch (error) {
-    if (isDamage(error) && !(error instanceof StoreError)) return await reopenRepaired(options, damageReason(error), null);
+    if (isDamage(error) && !(error instanceof StoreError))
+      return await reopenRepaired(options, damageReason(error), null);
     throw openError(error, file);
   }
 }
 
-/** Repairs the database whose file has `inode` (null: whatever stands there), unless another process has done so meanwhile, and opens it. */
+/** Repairs the database whose file has `inode` (null: whatever stands there), unless another process has done so
+ * meanwhile, and opens it. */
 export async function reopenRepaired(options: OpenOptions, reason: string, inode: number | null): Promise<Connection> {
   const { driver, file, now, notify } = options;
   try {
@@ -79,11 +87,12 @@ async function clearStrayLog(options: OpenOptions): Promise<void> {
   });
 }
 
-/** A repair reads what it can of the whole database. Who waits for another's finds a sound one then, so it waits longer than for a write. */
+/** A repair reads what it can of the whole database. Who waits for another's finds a sound one then, so it waits longer
+ * than for a write. */
 const repairPatienceMs = 60_000;
 
-/** Runs `work` in one process at a time. The lock is SQLite's own on an empty file beside the database: it ends with its holder.
- *  That file stays, for removing it could let two processes hold two locks. */
+/** Runs `work` in one process at a time. The lock is SQLite's own on an empty file beside the database: it ends with
+ * its holder. That file stays, for removing it could let two processes hold two locks. */
 async function withRepairLock<T>({ driver, file }: OpenOptions, work: () => T): Promise<T> {
   const lockFile = `${file}.lock`;
   if (!existsSync(lockFile)) closeSync(openSync(lockFile, 'a', 0o600));
@@ -98,7 +107,14 @@ async function withRepairLock<T>({ driver, file }: OpenOptions, work: () => T): 
 
 function openError(error: unknown, file: string): StoreError {
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
-  if (typeof code === 'string' && Object.hasOwn(pathReasons, code)) return unwritable(file, pathReasons[code] ?? code, error);
-  if (code === 'ENOSPC' || code === 'EDQUOT') return new StoreError('disk_full', `The disk is full: ${file} cannot be made`, 'Free some space, or use --ephemeral.', error);
+  if (typeof code === 'string' && Object.hasOwn(pathReasons, code))
+    return unwritable(file, pathReasons[code] ?? code, error);
+  if (code === 'ENOSPC' || code === 'EDQUOT')
+    return new StoreError(
+      'disk_full',
+      `The disk is full: ${file} cannot be made`,
+      'Free some space, or use --ephemeral.',
+      error,
+    );
   return asStoreError(error, file);
 }

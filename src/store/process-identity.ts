@@ -15,7 +15,8 @@ export function ownIdentity(): ProcessIdentity {
   return { pid: process.pid, host: hostname(), machine: machineId(), started: startTime(process.pid) };
 }
 
-/** Whether `other` still runs, as far as it can be seen from `me`. `unknown`: it is on another machine or in another container. */
+/** Whether `other` still runs, as far as it can be seen from `me`. `unknown`: it is on another machine or in another
+ * container. */
 export function isRunning(other: ProcessIdentity, me: ProcessIdentity): 'yes' | 'no' | 'unknown' {
   if (other.machine !== me.machine) return rebooted(other, me) ? 'no' : 'unknown';
   if (other.host !== me.host && me.machine === null) return 'unknown';
@@ -48,7 +49,8 @@ function machineId(): string | null {
   }
 }
 
-/** Field 22 of /proc/<pid>/stat; the command in field 2 may hold spaces and brackets. Source: proc(5). A zombie counts as gone. */
+/** Field 22 of /proc/<pid>/stat; the command in field 2 may hold spaces and brackets. Source: proc(5). A zombie counts
+ * as gone. */
 function startTime(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

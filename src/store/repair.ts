@@ -17,15 +17,18 @@ export interface Damage {
 }
 
 /** Puts a new database with all rows that can still be read in the place of a damaged one, which is kept as
- *  `agent.db.corrupt-<time>` beside it. Returns what to tell the reader. The caller holds the repair lock and has the file closed.
- *  Throws a StoreError `damaged` where three damaged files are kept already, SQLite's error where the new one cannot be written. */
+ * `agent.db.corrupt-<time>` beside it. Returns what to tell the reader. The caller holds the repair lock and has the
+ * file closed. Throws a StoreError `damaged` where three damaged files are kept already, SQLite's error where the new
+ * one cannot be written. */
 export function repairDatabase({ driver, file, reason, nowMs }: Damage): string {
   refuseTooMany(file, reason);
   const aside = asideName(file, nowMs);
   const draft = draftName(file);
   try {
     let saved: Salvaged = { sessions: 0, events: 0, altered: 0 };
-    buildDraft(driver, draft, (db) => { saved = salvage(driver, file, draftName(file), db, nowMs); });
+    buildDraft(driver, draft, (db) => {
+      saved = salvage(driver, file, draftName(file), db, nowMs);
+    });
     exchange(file, draft, aside);
     return `The session database was damaged (${reason}). It is kept as ${aside}; ${count(saved.events, 'event')} of ${count(saved.sessions, 'session')} could be read and were saved into a new one${left(saved.altered)}.`;
   } finally {
@@ -33,7 +36,8 @@ export function repairDatabase({ driver, file, reason, nowMs }: Damage): string 
   }
 }
 
-/** Moves a log whose database is gone out of the way: SQLite would replay it into the next one. Returns what to tell the reader. */
+/** Moves a log whose database is gone out of the way: SQLite would replay it into the next one. Returns what to tell
+ * the reader. */
 export function moveStrayLogAside(file: string, nowMs: number): string {
   const aside = asideName(file, nowMs);
   renameSync(`${file}-wal`, `${aside}-wal`);
@@ -62,18 +66,25 @@ function refuseTooMany(file: string, reason: string): void {
   const kept = readdirSync(dirname(file)).filter((name) => name.startsWith(start) && !/-(wal|shm)$/.test(name));
   if (kept.length < maxKept) return;
   const names = kept.map((name) => join(dirname(file), name)).join(', ');
-  throw new StoreError('damaged', `The session database ${file} is damaged (${reason}), and ${kept.length} damaged ones are kept already`, `Look at ${names}; remove or move those you do not need, and start again.`);
+  throw new StoreError(
+    'damaged',
+    `The session database ${file} is damaged (${reason}), and ${kept.length} damaged ones are kept already`,
+    `Look at ${names}; remove or move those you do not need, and start again.`,
+  );
 }
 
 function asideName(file: string, nowMs: number): string {
   const time = new Date(nowMs).toISOString().replace(/[-:]/g, '').replace(/\.\d+/, '');
   let name = `${file}.corrupt-${time}`;
-  for (let n = 2; existsSync(name) || statSync(`${name}-wal`, { throwIfNoEntry: false }); n++) name = `${file}.corrupt-${time}-${n}`;
+  for (let n = 2; existsSync(name) || statSync(`${name}-wal`, { throwIfNoEntry: false }); n++)
+    name = `${file}.corrupt-${time}-${n}`;
   return name;
 }
 
 function left(altered: number): string {
-  return altered === 0 ? '' : `; ${count(altered, 'event')} did not match ${altered === 1 ? 'its' : 'their'} checksum and ${altered === 1 ? 'was' : 'were'} left out`;
+  return altered === 0
+    ? ''
+    : `; ${count(altered, 'event')} did not match ${altered === 1 ? 'its' : 'their'} checksum and ${altered === 1 ? 'was' : 'were'} left out`;
 }
 
 function count(n: number, noun: string): string {

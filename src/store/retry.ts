@@ -4,8 +4,8 @@ import { isBusy } from './store-error.js';
 const firstDelayMs = 5;
 const longestDelayMs = 200;
 
-/** Runs `work` until it does not meet another process's lock, waiting longer and longer between tries without blocking the thread.
- *  Throws SQLite's own busy error once `maxBusyMs` have passed, and every other error at once. */
+/** Runs `work` until it does not meet another process's lock, waiting longer and longer between tries without blocking
+ * the thread. Throws SQLite's own busy error once `maxBusyMs` have passed, and every other error at once. */
 export async function retryWhileBusy<T>(work: () => T, maxBusyMs: number): Promise<T> {
   const deadline = performance.now() + maxBusyMs;
   for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, longestDelayMs)) {

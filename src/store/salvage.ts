@@ -5,20 +5,26 @@ import { firstPages } from './first-page.js';
 import { openMended } from './mended-copy.js';
 
 /** `altered`: events left out because they no longer match their checksum. */
-export interface Salvaged { readonly sessions: number; readonly events: number; readonly altered: number }
+export interface Salvaged {
+  readonly sessions: number;
+  readonly events: number;
+  readonly altered: number;
+}
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** So many ids without a row are tried after the last one found; the highest id read from a bad page may be anything. */
+/** So many ids without a row are tried after the last one found; the highest id read from a bad page may be
+ * anything. */
 const maxGap = 50_000;
 const batch = 500;
 const sessionColumns = ['id', 'parent_id', 'cwd', 'title', 'provider', 'model', 'created_at', 'updated_at'];
 const eventColumns = ['id', 'session_id', 'seq', 'kind', 'content', 'data_json', 'created_at'];
 const blobColumns = ['sha256', 'size', 'encoding', 'bytes'];
 
-/** Copies every session and event that can be read from `damagedFile` into `target` (empty, of the present schema), with their ids.
- *  Where a range of rows cannot be read at once, each row is looked up alone, so that a bad page costs only the rows on it.
- *  Events whose session's row is lost get one made up; events that do not match their checksum are left out. Reads a copy named `copy`, which is removed; `damagedFile` is not touched. */
+/** Copies every session and event that can be read from `damagedFile` into `target` (empty, of the present schema),
+ * with their ids. Where a range of rows cannot be read at once, each row is looked up alone, so that a bad page costs
+ * only the rows on it. Events whose session's row is lost get one made up; events that do not match their checksum are
+ * left out. Reads a copy named `copy`, which is removed; `damagedFile` is not touched. */
 export function salvage(driver: Driver, damagedFile: string, copy: string, target: Database, nowMs: number): Salvaged {
   let altered = 0;
   try {
@@ -41,9 +47,16 @@ export function salvage(driver: Driver, damagedFile: string, copy: string, targe
 
 function copySessions(source: Database, target: Database): void {
   const columns = [...sessionColumns, ...laterColumns(source, 'sessions', ['dir_id', 'api', 'base_url', 'moves'])];
-  const insert = target.prepare(`INSERT OR IGNORE INTO sessions (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`);
+  const insert = target.prepare(
+    `INSERT OR IGNORE INTO sessions (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+  );
   for (const row of readableRows(source, 'sessions', columns)) {
-    if (typeof row['id'] === 'string' && typeof row['cwd'] === 'string' && isTime(row['created_at']) && isTime(row['updated_at'])) {
+    if (
+      typeof row['id'] === 'string' &&
+      typeof row['cwd'] === 'string' &&
+      isTime(row['created_at']) &&
+      isTime(row['updated_at'])
+    ) {
       insert.run(columns.map((name) => row[name]));
     }
   }
@@ -51,9 +64,15 @@ function copySessions(source: Database, target: Database): void {
 
 /** Contents that are damaged are found out when they are asked for. */
 function copyBlobs(source: Database, target: Database): void {
-  const insert = target.prepare(`INSERT OR IGNORE INTO blobs (${blobColumns.join(', ')}) VALUES (${blobColumns.map(() => '?').join(', ')})`);
+  const insert = target.prepare(
+    `INSERT OR IGNORE INTO blobs (${blobColumns.join(', ')}) VALUES (${blobColumns.map(() => '?').join(', ')})`,
+  );
   for (const row of readableRows(source, 'blobs', blobColumns)) {
-    const isBlob = typeof row['sha256'] === 'string' && Number.isInteger(row['size']) && (row['encoding'] === 'raw' || row['encoding'] === 'deflate') && Buffer.isBuffer(row['bytes']);
+    const isBlob =
+      typeof row['sha256'] === 'string' &&
+      Number.isInteger(row['size']) &&
+      (row['encoding'] === 'raw' || row['encoding'] === 'deflate') &&
+      Buffer.isBuffer(row['bytes']);
     if (isBlob) insert.run(blobColumns.map((name) => row[name]));
   }
 }
@@ -61,13 +80,20 @@ function copyBlobs(source: Database, target: Database): void {
 /** Gives the number of events left out because of their checksum. */
 function copyEvents(source: Database, target: Database, nowMs: number): number {
   const columns = [...eventColumns, ...laterColumns(source, 'events', ['crc32', 'hash', 'redacted'])];
-  const insert = target.prepare(`INSERT OR IGNORE INTO events (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`);
+  const insert = target.prepare(
+    `INSERT OR IGNORE INTO events (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+  );
   const owner = target.prepare<[unknown]>('SELECT 1 FROM sessions WHERE id = ?');
-  const adopt = target.prepare("INSERT INTO sessions (id, cwd, title, created_at, updated_at) VALUES (?, '/', 'Recovered session', ?, ?)");
+  const adopt = target.prepare(
+    "INSERT INTO sessions (id, cwd, title, created_at, updated_at) VALUES (?, '/', 'Recovered session', ?, ?)",
+  );
   let altered = 0;
   for (const row of readableRows(source, 'events', columns)) {
     if (!isEvent(row)) continue;
-    if (!isUnaltered(row)) { altered++; continue; }
+    if (!isUnaltered(row)) {
+      altered++;
+      continue;
+    }
     if (owner.get(row['session_id']) === undefined) adopt.run(row['session_id'], row['created_at'], nowMs);
     insert.run(columns.map((name) => row[name]));
   }
@@ -76,7 +102,8 @@ function copyEvents(source: Database, target: Database, nowMs: number): number {
 
 /** Those of `names` that `table` has: a database of an earlier version does not have all of them. */
 function laterColumns(source: Database, table: 'sessions' | 'events', names: readonly string[]): readonly string[] {
-  const present = attempt(() => source.prepare<[], string>(`SELECT name FROM pragma_table_info('${table}')`).pluck().all()) ?? [];
+  const present =
+    attempt(() => source.prepare<[], string>(`SELECT name FROM pragma_table_info('${table}')`).pluck().all()) ?? [];
   return names.filter((name) => present.includes(name));
 }
 
@@ -88,8 +115,15 @@ function isUnaltered(row: Row): boolean {
 /** A row read from a bad page may hold anything. */
 function isEvent(row: Row): boolean {
   const text = row['data_json'];
-  return typeof row['session_id'] === 'string' && Number.isInteger(row['seq']) && typeof row['kind'] === 'string' && isTime(row['created_at'])
-    && isTextOrNull(row['content']) && isTextOrNull(text) && (text === null || isJson(text));
+  return (
+    typeof row['session_id'] === 'string' &&
+    Number.isInteger(row['seq']) &&
+    typeof row['kind'] === 'string' &&
+    isTime(row['created_at']) &&
+    isTextOrNull(row['content']) &&
+    isTextOrNull(text) &&
+    (text === null || isJson(text))
+  );
 }
 
 function isTextOrNull(value: unknown): value is string | null {
@@ -110,9 +144,15 @@ function isJson(text: string): boolean {
 }
 
 /** Rows in order of their rowid: in batches as long as that works, then one at a time. */
-function* readableRows(source: Database, table: 'sessions' | 'events' | 'blobs', columns: readonly string[]): Generator<Row> {
+function* readableRows(
+  source: Database,
+  table: 'sessions' | 'events' | 'blobs',
+  columns: readonly string[],
+): Generator<Row> {
   const select = `SELECT rowid AS row_number, ${columns.join(', ')} FROM ${table} WHERE rowid`;
-  const highest = attempt(() => source.prepare<[], number>(`SELECT coalesce(max(rowid), 0) FROM ${table}`).pluck().get());
+  const highest = attempt(() =>
+    source.prepare<[], number>(`SELECT coalesce(max(rowid), 0) FROM ${table}`).pluck().get(),
+  );
   const last = yield* rowsInBatches(source, select);
   if (highest === null || last < highest) yield* rowsAlone(source, select, last, highest);
 }

@@ -7,12 +7,24 @@ import { insertEvent, noSession } from './event-rows.js';
 import { sqliteCode, StoreError } from './store-error.js';
 
 interface StoredSession {
-  readonly id: string; readonly parent_id: string | null; readonly cwd: string; readonly title: string | null;
-  readonly provider: string | null; readonly model: string | null; readonly created_at: number; readonly updated_at: number;
-  readonly dir_id: string | null; readonly api: string | null; readonly base_url: string | null;
+  readonly id: string;
+  readonly parent_id: string | null;
+  readonly cwd: string;
+  readonly title: string | null;
+  readonly provider: string | null;
+  readonly model: string | null;
+  readonly created_at: number;
+  readonly updated_at: number;
+  readonly dir_id: string | null;
+  readonly api: string | null;
+  readonly base_url: string | null;
   readonly moves: string | null;
 }
-interface StoredSummary extends StoredSession { readonly prompt: string | null; readonly events: number; readonly cost_usd: number | null }
+interface StoredSummary extends StoredSession {
+  readonly prompt: string | null;
+  readonly events: number;
+  readonly cost_usd: number | null;
+}
 
 /** Longest `prompt` of a summary, in UTF-16 units. */
 const maxPrompt = 200;
@@ -28,12 +40,18 @@ export function insertSession({ sql }: Connection, row: SessionRow): void {
     sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`).run(...sessionValues(row));
   } catch (error) {
     if (sqliteCode(error) !== 'SQLITE_CONSTRAINT_PRIMARYKEY') throw error;
-    const same = sql(`SELECT 1 FROM sessions WHERE ${columns.split(', ').map((name) => `${name} IS ?`).join(' AND ')}`).get(...sessionValues(row));
+    const same = sql(
+      `SELECT 1 FROM sessions WHERE ${columns
+        .split(', ')
+        .map((name) => `${name} IS ?`)
+        .join(' AND ')}`,
+    ).get(...sessionValues(row));
     if (same === undefined) throw sessionExists(row.id, error);
   }
 }
 
-/** A commit that brings everything before it to the disk. It must change something: without a changed page there is no sync. */
+/** A commit that brings everything before it to the disk. It must change something: without a changed page there is no
+ * sync. */
 export function touchSession({ sql }: Connection, id: string, nowMs: number): void {
   sql('UPDATE sessions SET updated_at = max(?, updated_at + 1) WHERE id = ?').run(nowMs, id);
 }
@@ -49,28 +67,38 @@ export function readSession({ sql }: Connection, id: string): SessionRow | null 
 
 /** Sessions whose id starts with `prefix`, at most `max`. */
 export function sessionsByPrefix({ sql }: Connection, prefix: string, max: number): readonly SessionRow[] {
-  const rows = sql<StoredSession>(`SELECT ${columns} FROM sessions WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?`).all(prefix, `${prefix}\u{10ffff}`, max);
+  const rows = sql<StoredSession>(
+    `SELECT ${columns} FROM sessions WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?`,
+  ).all(prefix, `${prefix}\u{10ffff}`, max);
   return rows.map(sessionOfRow);
 }
 
 /** Sessions whose title is `title`, capital letters aside. SQLite knows the capitals of ASCII only. */
 export function sessionsByTitle({ sql }: Connection, title: string): readonly SessionRow[] {
   const isAscii = utf8Bytes(title) === title.length;
-  const statement = sql<StoredSession>(`SELECT ${columns} FROM sessions WHERE ${isAscii ? 'title = ? COLLATE NOCASE' : 'title IS NOT NULL'} ORDER BY id DESC`);
-  const rows = isAscii ? statement.all(title) : statement.all().filter((row) => row.title?.toLowerCase() === title.toLowerCase());
+  const statement = sql<StoredSession>(
+    `SELECT ${columns} FROM sessions WHERE ${isAscii ? 'title = ? COLLATE NOCASE' : 'title IS NOT NULL'} ORDER BY id DESC`,
+  );
+  const rows = isAscii
+    ? statement.all(title)
+    : statement.all().filter((row) => row.title?.toLowerCase() === title.toLowerCase());
   return rows.map(sessionOfRow);
 }
 
 /** The sessions that were written to last, newest first, of `cwd` where it is given. */
 export function recentSessions({ sql }: Connection, limit: number, cwd?: string): readonly SessionRow[] {
   const where = cwd === undefined ? '' : 'WHERE s.cwd = ?';
-  const rows = sql<StoredSession>(`SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${where} ${newestFirst} LIMIT ?`);
+  const rows = sql<StoredSession>(
+    `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${where} ${newestFirst} LIMIT ?`,
+  );
   return (cwd === undefined ? rows.all(rowLimit(limit)) : rows.all(cwd, rowLimit(limit))).map(sessionOfRow);
 }
 
 /** The session of that directory, whatever it was called, that was written to last. */
 export function newestOfDirectory({ sql }: Connection, directoryId: string): SessionRow | null {
-  const row = sql<StoredSession>(`SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s WHERE s.dir_id = ? ${newestFirst} LIMIT 1`).get(directoryId);
+  const row = sql<StoredSession>(
+    `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s WHERE s.dir_id = ? ${newestFirst} LIMIT 1`,
+  ).get(directoryId);
   return row ? sessionOfRow(row) : null;
 }
 
@@ -79,12 +107,13 @@ export function relocateSessions({ sql }: Connection, directoryId: string, from:
   const lastSeq = 'coalesce((SELECT max(seq) FROM events WHERE session_id = sessions.id), 0)';
   const move = `json_object('from', ?, 'to', ?, 'last_seq', ${lastSeq})`;
   sql(`UPDATE sessions SET cwd = ?, moves = json_insert(iif(json_valid(moves), moves, '[]'), '$[#]', ${move})
-      WHERE dir_id = ? AND cwd = ?`)
-    .run(now, before, now, directoryId, before);
+      WHERE dir_id = ? AND cwd = ?`).run(now, before, now, directoryId, before);
 }
 
 export function countSessions({ sql }: Connection, cwd?: string): number {
-  const statement = sql<{ readonly count: number }>(`SELECT count(*) AS count FROM sessions ${cwd === undefined ? '' : 'WHERE cwd = ?'}`);
+  const statement = sql<{ readonly count: number }>(
+    `SELECT count(*) AS count FROM sessions ${cwd === undefined ? '' : 'WHERE cwd = ?'}`,
+  );
   return (cwd === undefined ? statement.get() : statement.get(cwd))?.count ?? 0;
 }
 
@@ -100,7 +129,12 @@ export function listSessions({ sql }: Connection, limit: number, cwd?: string): 
      FROM recent ${newestFirst}`,
   );
   const rows = cwd === undefined ? statement.all(rowLimit(limit)) : statement.all(cwd, rowLimit(limit));
-  return rows.map((row) => ({ ...sessionOfRow(row), prompt: promptLine(row.prompt), events: row.events, costUsd: row.cost_usd }));
+  return rows.map((row) => ({
+    ...sessionOfRow(row),
+    prompt: promptLine(row.prompt),
+    events: row.events,
+    costUsd: row.cost_usd,
+  }));
 }
 
 /** The first line of a session's first prompt, as a listing shows it. */
@@ -111,9 +145,17 @@ export function promptLine(prompt: string | null): string | null {
 /** Throws a StoreError `no_session`. */
 export function updateSession({ sql }: Connection, id: string, change: SessionChange): void {
   const { title = null, provider = null, model = null, directoryId = null, api = null, baseUrl = null } = change;
-  const { changes } = sql(`UPDATE sessions SET title = coalesce(?, title), provider = coalesce(?, provider), model = coalesce(?, model),
-      dir_id = coalesce(?, dir_id), api = nullif(coalesce(?, api), ''), base_url = nullif(coalesce(?, base_url), '') WHERE id = ?`)
-    .run(title === null ? null : wellFormed(title), provider, model, directoryId, api, baseUrl, id);
+  const { changes } =
+    sql(`UPDATE sessions SET title = coalesce(?, title), provider = coalesce(?, provider), model = coalesce(?, model),
+      dir_id = coalesce(?, dir_id), api = nullif(coalesce(?, api), ''), base_url = nullif(coalesce(?, base_url), '') WHERE id = ?`).run(
+      title === null ? null : wellFormed(title),
+      provider,
+      model,
+      directoryId,
+      api,
+      baseUrl,
+      id,
+    );
   if (changes === 0) throw noSession(id);
 }
 
@@ -125,24 +167,31 @@ export function forkSession(connection: Connection, parentId: string, row: Sessi
     if (readSession(connection, row.id) !== null) throw sessionExists(row.id);
     insertSession(connection, { ...row, parentId });
     sql(`INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash, redacted)
-         SELECT ?, seq, kind, content, data_json, created_at, crc32, hash, redacted FROM events WHERE session_id = ? AND seq <= ? ORDER BY seq`)
-      .run(row.id, parentId, uptoSeq ?? Number.MAX_SAFE_INTEGER);
+         SELECT ?, seq, kind, content, data_json, created_at, crc32, hash, redacted FROM events WHERE session_id = ? AND seq <= ? ORDER BY seq`).run(
+      row.id,
+      parentId,
+      uptoSeq ?? Number.MAX_SAFE_INTEGER,
+    );
   }).immediate();
 }
 
 /** A session with all its events, in one transaction. Throws a StoreError `exists` where the id is taken. */
 export function adoptSession(connection: Connection, row: SessionRow, events: readonly Event[]): void {
-  connection.db.transaction(() => {
-    if (readSession(connection, row.id) !== null) throw sessionExists(row.id);
-    insertSession(connection, row);
-    for (const event of events) insertEvent(connection, row.id, event, 'now');
-    connection.sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.updatedAt, row.id);
-  }).immediate();
+  connection.db
+    .transaction(() => {
+      if (readSession(connection, row.id) !== null) throw sessionExists(row.id);
+      insertSession(connection, row);
+      for (const event of events) insertEvent(connection, row.id, event, 'now');
+      connection.sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.updatedAt, row.id);
+    })
+    .immediate();
 }
 
 /** `row` in the order of the table's columns. */
 export function sessionValues(row: SessionRow): readonly (string | number | null)[] {
-  const texts = [row.id, row.parentId, row.cwd, row.title, row.provider, row.model].map((text) => (text === null ? null : wellFormed(text)));
+  const texts = [row.id, row.parentId, row.cwd, row.title, row.provider, row.model].map((text) =>
+    text === null ? null : wellFormed(text),
+  );
   const later = [row.directoryId, row.api, row.baseUrl, movesText(row.moves)].map((text) => text ?? null);
   return [...texts, row.createdAt, row.updatedAt, ...later];
 }
@@ -170,9 +219,17 @@ function moveOf(item: unknown): readonly DirectoryMove[] {
 function sessionOfRow(row: StoredSession): SessionRow {
   const moves = movesOf(row.moves);
   return {
-    id: row.id, parentId: row.parent_id, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
-    createdAt: row.created_at, updatedAt: row.updated_at, ...(row.dir_id === null ? {} : { directoryId: row.dir_id }),
-    ...(row.api === null ? {} : { api: row.api }), ...(row.base_url === null ? {} : { baseUrl: row.base_url }),
+    id: row.id,
+    parentId: row.parent_id,
+    cwd: row.cwd,
+    title: row.title,
+    provider: row.provider,
+    model: row.model,
+    createdAt: row.created_at,
+    updatedAt: row.updated_at,
+    ...(row.dir_id === null ? {} : { directoryId: row.dir_id }),
+    ...(row.api === null ? {} : { api: row.api }),
+    ...(row.base_url === null ? {} : { baseUrl: row.base_url }),
     ...(moves.length === 0 ? {} : { moves }),
   };
 }

@@ -15,7 +15,22 @@ import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './
 import { ownIdentity, type ProcessIdentity } from './process-identity.js';
 import { readQueue, writeQueue } from './queue-rows.js';
 import { retryWhileBusy } from './retry.js';
-import { adoptSession, countSessions, forkSession, insertSession, listSessions, newestOfDirectory, readSession, recentSessions, relocateSessions, rowLimit, sessionsByPrefix, sessionsByTitle, touchSession, updateSession } from './session-rows.js';
+import {
+  adoptSession,
+  countSessions,
+  forkSession,
+  insertSession,
+  listSessions,
+  newestOfDirectory,
+  readSession,
+  recentSessions,
+  relocateSessions,
+  rowLimit,
+  sessionsByPrefix,
+  sessionsByTitle,
+  touchSession,
+  updateSession,
+} from './session-rows.js';
 import { indexPending, searchEvents } from './search-index.js';
 import { parseSearch } from './search-query.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './store-error.js';
@@ -48,15 +63,26 @@ const indexedBeforeSearch = 2000;
 /** Room in the log is not worth its making for a question and its answer. */
 const roomFromCommit = 3;
 
-/** Opens the session database, making it (0600, in a folder of 0700) where there is none. A damaged one is moved aside and what can be
- *  read of it is saved into a new one. Throws a StoreError where there can be no store: the native module is missing (`driver`), the
- *  place is not writable (`unwritable`), the schema is newer (`newer`). All methods of the store reject with a StoreError. */
+/** Opens the session database, making it (0600, in a folder of 0700) where there is none. A damaged one is moved aside
+ * and what can be read of it is saved into a new one. Throws a StoreError where there can be no store: the native
+ * module is missing (`driver`), the place is not writable (`unwritable`), the schema is newer (`newer`). All methods of
+ * the store reject with a StoreError. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedStore> {
   const notices: string[] = [];
   const driver = await loadDriver();
-  let tell = (message: string): void => { notices.push(message); };
+  let tell = (message: string): void => {
+    notices.push(message);
+  };
   const file = existsSync(options.file) ? realpathSync(options.file) : resolve(options.file);
-  const open: OpenOptions = { driver, file, now: options.now, maxBusyMs: options.maxBusyMs ?? defaultBusyMs, notify: (message) => { tell(message); } };
+  const open: OpenOptions = {
+    driver,
+    file,
+    now: options.now,
+    maxBusyMs: options.maxBusyMs ?? defaultBusyMs,
+    notify: (message) => {
+      tell(message);
+    },
+  };
   const store = new SqliteStore(await openDatabase(open), open, options.seal ?? null);
   tell = options.notify ?? tell;
   return { store, notices };
@@ -64,8 +90,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
 
 const maxImageBytes = 512 * 1024 * 1024;
 
-/** A store on a copy in memory of a database that cannot be opened where it stands, as on a full disk: its sessions are found, and what is added ends with
- *  the process. Null where there is no such database, or a log beside it that the copy would lack. */
+/** A store on a copy in memory of a database that cannot be opened where it stands, as on a full disk: its sessions are
+ * found, and what is added ends with the process. Null where there is no such database, or a log beside it that the
+ * copy would lack. */
 export async function openImage(file: string, now: () => number): Promise<Store | null> {
   if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) return null;
   const found = readBounded(file, { maxBytes: maxImageBytes, longer: 'refuse', links: 'follow' });
@@ -93,7 +120,8 @@ class SqliteStore implements Store {
   #last: Promise<unknown> = Promise.resolve();
   /** Everything waits for a repair that is under way. */
   #repairing: Promise<void> | null = null;
-  /** The last wait for another process's lock was in vain: until the database is free, each change is tried once and not waited for. */
+  /** The last wait for another process's lock was in vain: until the database is free, each change is tried once and
+   * not waited for. */
   #contended = false;
   /** Why nothing more can be done until the next start. */
   #broken: StoreError | null = null;
@@ -105,76 +133,119 @@ class SqliteStore implements Store {
   }
 
   /** It reaches the disk with its first event. */
-  createSession: Store['createSession'] = (row) => this.#write((connection) => { insertSession(connection, row); }, 'later');
-  append: Store['append'] = (sessionId, event, blobs = [], synced = 'now') => this.#write((connection) => {
-    insertEventWithBlobs(connection, sessionId, event, { blobs, seal: this.#seal }, synced);
-    if (synced === 'now') this.#keepLogRoom();
-    if (++this.#unindexed >= indexedAtOnce) this.#indexSoon();
-  }, synced);
-  sync: Store['sync'] = (sessionId) => this.#write((connection) => { touchSession(connection, sessionId, this.#open.now()); });
+  createSession: Store['createSession'] = (row) =>
+    this.#write((connection) => {
+      insertSession(connection, row);
+    }, 'later');
+  append: Store['append'] = (sessionId, event, blobs = [], synced = 'now') =>
+    this.#write((connection) => {
+      insertEventWithBlobs(connection, sessionId, event, { blobs, seal: this.#seal }, synced);
+      if (synced === 'now') this.#keepLogRoom();
+      if (++this.#unindexed >= indexedAtOnce) this.#indexSoon();
+    }, synced);
+  sync: Store['sync'] = (sessionId) =>
+    this.#write((connection) => {
+      touchSession(connection, sessionId, this.#open.now());
+    });
   queue: Store['queue'] = (sessionId) => this.#read((connection) => readQueue(connection, sessionId));
-  setQueue: Store['setQueue'] = (sessionId, messages) => this.#write((connection) => { writeQueue(connection, sessionId, messages); });
+  setQueue: Store['setQueue'] = (sessionId, messages) =>
+    this.#write((connection) => {
+      writeQueue(connection, sessionId, messages);
+    });
   blob: Store['blob'] = (sha256) => this.#read((connection) => readBlob(connection, sha256, this.#seal));
   load: Store['load'] = async (sessionId) => {
     const { events, altered, checkedTo } = await this.#read((connection) => readEvents(connection, sessionId));
     this.#tellAltered(sessionId, altered);
-    if (checkedTo !== null) void checkRest(() => this.#connection, sessionId, checkedTo).then((found) => { this.#tellAltered(sessionId, found); }, () => null);
+    if (checkedTo !== null)
+      void checkRest(() => this.#connection, sessionId, checkedTo).then(
+        (found) => {
+          this.#tellAltered(sessionId, found);
+        },
+        () => null,
+      );
     return events;
   };
 
   session: Store['session'] = (id) => this.#read((connection) => readSession(connection, id));
   newest: Store['newest'] = (cwd) => this.#read((connection) => recentSessions(connection, 1, cwd)[0] ?? null);
-  newestOfDirectory: Store['newestOfDirectory'] = (directoryId) => this.#read((connection) => newestOfDirectory(connection, directoryId));
-  relocate: Store['relocate'] = (directoryId, from, to) => this.#write((connection) => { relocateSessions(connection, directoryId, from, to); });
+  newestOfDirectory: Store['newestOfDirectory'] = (directoryId) =>
+    this.#read((connection) => newestOfDirectory(connection, directoryId));
+  relocate: Store['relocate'] = (directoryId, from, to) =>
+    this.#write((connection) => {
+      relocateSessions(connection, directoryId, from, to);
+    });
   count: Store['count'] = (cwd) => this.#read((connection) => countSessions(connection, cwd));
   list: Store['list'] = (limit, cwd) => this.#read((connection) => listSessions(connection, limit, cwd));
-  update: Store['update'] = (id, change) => this.#write((connection) => { updateSession(connection, id, change); });
-  fork: Store['fork'] = (parentId, row, uptoSeq) => this.#write((connection) => { forkSession(connection, parentId, row, uptoSeq); });
+  update: Store['update'] = (id, change) =>
+    this.#write((connection) => {
+      updateSession(connection, id, change);
+    });
+  fork: Store['fork'] = (parentId, row, uptoSeq) =>
+    this.#write((connection) => {
+      forkSession(connection, parentId, row, uptoSeq);
+    });
 
-  adopt: Store['adopt'] = (row, events) => this.#write((connection) => { adoptSession(connection, row, events); });
+  adopt: Store['adopt'] = (row, events) =>
+    this.#write((connection) => {
+      adoptSession(connection, row, events);
+    });
 
   search: Store['search'] = async (text, limit, cwd) => {
     const query = parseSearch(text);
     if (query === null) return [];
     let hits: readonly SearchHit[] | null = null;
     while (hits === null) {
-      for (let more = true; more;) more = await this.#write((connection) => indexPending(connection, indexedBeforeSearch));
+      for (let more = true; more;)
+        more = await this.#write((connection) => indexPending(connection, indexedBeforeSearch));
       hits = await this.#write((connection) => searchEvents(connection, query, rowLimit(limit), cwd));
     }
     return hits;
   };
 
-  find: Store['find'] = (text) => this.#read((connection) => findSession({
-    byId: (id) => readSession(connection, id),
-    byPrefix: (prefix, max) => sessionsByPrefix(connection, prefix, max),
-    byTitle: (title) => sessionsByTitle(connection, title),
-    recent: (max) => recentSessions(connection, max),
-  }, text));
+  find: Store['find'] = (text) =>
+    this.#read((connection) =>
+      findSession(
+        {
+          byId: (id) => readSession(connection, id),
+          byPrefix: (prefix, max) => sessionsByPrefix(connection, prefix, max),
+          byTitle: (title) => sessionsByTitle(connection, title),
+          recent: (max) => recentSessions(connection, max),
+        },
+        text,
+      ),
+    );
 
   /** Refused with `in_use` while another process writes the session. */
   remove: Store['remove'] = async (id) => {
-    await this.#write((connection) => { this.#removeUnlessHeld(connection, id); });
+    await this.#write((connection) => {
+      this.#removeUnlessHeld(connection, id);
+    });
     await dropMark(this.#open.file, id);
   };
 
   #removeUnlessHeld(connection: Connection, id: string): void {
-    connection.db.transaction(() => {
-      const holder = leaseHolder(connection, id, this.#tokens.get(id), this.#me(), this.#open.now());
-      if (holder) throw inUse(id, holder);
-      connection.sql('DELETE FROM sessions WHERE id = ?').run(id);
-    }).immediate();
+    connection.db
+      .transaction(() => {
+        const holder = leaseHolder(connection, id, this.#tokens.get(id), this.#me(), this.#open.now());
+        if (holder) throw inUse(id, holder);
+        connection.sql('DELETE FROM sessions WHERE id = ?').run(id);
+      })
+      .immediate();
   }
 
   /** A power cut ends the process that holds a lease, and so the lease: none needs to be on the disk. */
   acquire: Store['acquire'] = async (sessionId): Promise<Lease> => {
-    const taken = await this.#write((connection) => takeLease(connection, sessionId, this.#me(), this.#open.now()), 'later');
+    const taken = await this.#write(
+      (connection) => takeLease(connection, sessionId, this.#me(), this.#open.now()),
+      'later',
+    );
     if ('holder' in taken) return { held: false, holder: taken.holder };
     this.#tokens.set(sessionId, taken.token);
     return { held: true, release: () => this.#release(sessionId, taken.token) };
   };
 
   /** Waits for what was asked for before, gives back every lease and closes the file. Does nothing the second time.
-   *  A lease that cannot be given back because the database is locked ends with the process. */
+   * A lease that cannot be given back because the database is locked ends with the process. */
   close: Store['close'] = async () => {
     await this.#last;
     const connection = this.#connection;
@@ -185,7 +256,10 @@ class SqliteStore implements Store {
       for (const [sessionId, token] of this.#tokens) releaseLease(connection, sessionId, token);
     });
     try {
-      if (this.#tokens.size > 0) await retryWhileBusy(() => { giveBack.immediate(); }, closingBusyMs);
+      if (this.#tokens.size > 0)
+        await retryWhileBusy(() => {
+          giveBack.immediate();
+        }, closingBusyMs);
     } catch (error) {
       if (!isBusy(error)) throw this.#failure(error);
     } finally {
@@ -200,7 +274,11 @@ class SqliteStore implements Store {
   /** Behind the changes that wait already. A failure costs nothing: what is left out is taken up by the next run. */
   #indexSoon(): void {
     this.#unindexed = 0;
-    this.#last = this.#last.then(() => { if (this.#connection) indexLater(this.#connection, indexedAtOnce); }).catch(() => null);
+    this.#last = this.#last
+      .then(() => {
+        if (this.#connection) indexLater(this.#connection, indexedAtOnce);
+      })
+      .catch(() => null);
   }
 
   /** Later: what waits for this commit goes first. */
@@ -217,13 +295,17 @@ class SqliteStore implements Store {
     if (this.#unindexed === 0) return;
     try {
       indexLater(connection, indexedAtClose);
-    } catch { /* the next search does it */ }
+    } catch {
+      /* the next search does it */
+    }
   }
 
   async #release(sessionId: string, token: string): Promise<void> {
     if (!this.#connection || this.#tokens.get(sessionId) !== token) return;
     this.#tokens.delete(sessionId);
-    await this.#write((connection) => { releaseLease(connection, sessionId, token); }, 'later');
+    await this.#write((connection) => {
+      releaseLease(connection, sessionId, token);
+    }, 'later');
   }
 
   #me(): ProcessIdentity {
@@ -232,10 +314,12 @@ class SqliteStore implements Store {
   }
 
   #write<T>(work: (connection: Connection) => T, synced: Synced = 'now'): Promise<T> {
-    const done = this.#last.then(() => this.#attempt((connection) => {
-      connection.sync(synced);
-      return work(connection);
-    }));
+    const done = this.#last.then(() =>
+      this.#attempt((connection) => {
+        connection.sync(synced);
+        return work(connection);
+      }),
+    );
     this.#last = done.catch(() => null);
     return done;
   }
@@ -252,9 +336,14 @@ class SqliteStore implements Store {
       return await this.#try(work);
     } catch (error) {
       if (!isDamage(error) || !used || this.#broken) throw this.#failure(error);
-      if (this.#connection === used) this.#repairing = this.#repair(used, damageReason(error)).finally(() => { this.#repairing = null; });
+      if (this.#connection === used)
+        this.#repairing = this.#repair(used, damageReason(error)).finally(() => {
+          this.#repairing = null;
+        });
       await this.#repairing;
-      return this.#try(work).catch((again: unknown) => { throw this.#failure(again); });
+      return this.#try(work).catch((again: unknown) => {
+        throw this.#failure(again);
+      });
     }
   }
 
@@ -271,7 +360,12 @@ class SqliteStore implements Store {
 
   #usable(): Connection {
     if (this.#broken) throw this.#broken;
-    if (!this.#connection) throw new StoreError('closed', 'The session database is closed', 'This is a bug in the program; run again with --debug.');
+    if (!this.#connection)
+      throw new StoreError(
+        'closed',
+        'The session database is closed',
+        'This is a bug in the program; run again with --debug.',
+      );
     return this.#connection;
   }
 
@@ -280,7 +374,8 @@ class SqliteStore implements Store {
     this.#connection = null;
     try {
       const repaired = await reopenRepaired(this.#open, reason, damaged.inode);
-      for (const [sessionId, token] of this.#tokens) enterLease(repaired, sessionId, token, this.#me(), this.#open.now());
+      for (const [sessionId, token] of this.#tokens)
+        enterLease(repaired, sessionId, token, this.#me(), this.#open.now());
       this.#connection = repaired;
     } catch (error) {
       this.#broken = asStoreError(error, this.#open.file);
@@ -303,5 +398,9 @@ function indexLater(connection: Connection, maxEvents: number): void {
 }
 
 function inUse(id: string, holder: LeaseHolder): StoreError {
-  return new StoreError('in_use', `Session ${id} is in use by process ${holder.pid} on ${holder.host}`, 'End that program first.');
+  return new StoreError(
+    'in_use',
+    `Session ${id} is in use by process ${holder.pid} on ${holder.host}`,
+    'End that program first.',
+  );
 }

@@ -1,6 +1,20 @@
 /** Why the store could not do what was asked. */
 export type StoreErrorCode =
-  | 'driver' | 'sqlite_version' | 'newer' | 'foreign' | 'unwritable' | 'damaged' | 'busy' | 'disk_full' | 'io' | 'no_session' | 'exists' | 'seq_taken' | 'in_use' | 'rejected' | 'closed';
+  | 'driver'
+  | 'sqlite_version'
+  | 'newer'
+  | 'foreign'
+  | 'unwritable'
+  | 'damaged'
+  | 'busy'
+  | 'disk_full'
+  | 'io'
+  | 'no_session'
+  | 'exists'
+  | 'seq_taken'
+  | 'in_use'
+  | 'rejected'
+  | 'closed';
 
 /** An error for the reader: `message` says what is wrong (one sentence, no full stop), `hint` what to do about it. */
 export class StoreError extends Error {
@@ -22,7 +36,8 @@ export function sqliteCode(error: unknown): string | null {
   return typeof code === 'string' ? code : null;
 }
 
-/** True where the file, not the request, is at fault. Damage of the search index alone (`SQLITE_CORRUPT_VTAB`) does not count. */
+/** True where the file, not the request, is at fault. Damage of the search index alone (`SQLITE_CORRUPT_VTAB`) does not
+ * count. */
 export function isDamage(error: unknown): boolean {
   if (error instanceof StoreError) return error.code === 'damaged';
   const code = sqliteCode(error);
@@ -35,11 +50,36 @@ export function isBusy(error: unknown): boolean {
 }
 
 const explanations: readonly (readonly [RegExp, StoreErrorCode, (file: string) => string, string])[] = [
-  [/^SQLITE_(BUSY|LOCKED)/, 'busy', (file) => `The session database ${file} is locked by another process`, 'Wait for the other program, or end it.'],
-  [/^SQLITE_FULL/, 'disk_full', (file) => `The disk is full: ${file} cannot grow`, 'Free some space; what is unsaved is tried again.'],
-  [/^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)/, 'unwritable', (file) => `The session database ${file} cannot be written`, 'Check the owner and the mode of the file and its folder, or use --ephemeral.'],
-  [/^SQLITE_(CORRUPT|NOTADB)/, 'damaged', (file) => `The session database ${file} is damaged`, 'Start the program again: it moves the file aside and saves what can be read.'],
-  [/^SQLITE_IOERR/, 'io', (file) => `The session database ${file} could not be read or written: the disk reports an error`, 'Check the disk and the system log, then start the program again.'],
+  [
+    /^SQLITE_(BUSY|LOCKED)/,
+    'busy',
+    (file) => `The session database ${file} is locked by another process`,
+    'Wait for the other program, or end it.',
+  ],
+  [
+    /^SQLITE_FULL/,
+    'disk_full',
+    (file) => `The disk is full: ${file} cannot grow`,
+    'Free some space; what is unsaved is tried again.',
+  ],
+  [
+    /^SQLITE_(READONLY|CANTOPEN|PERM|AUTH)/,
+    'unwritable',
+    (file) => `The session database ${file} cannot be written`,
+    'Check the owner and the mode of the file and its folder, or use --ephemeral.',
+  ],
+  [
+    /^SQLITE_(CORRUPT|NOTADB)/,
+    'damaged',
+    (file) => `The session database ${file} is damaged`,
+    'Start the program again: it moves the file aside and saves what can be read.',
+  ],
+  [
+    /^SQLITE_IOERR/,
+    'io',
+    (file) => `The session database ${file} could not be read or written: the disk reports an error`,
+    'Check the disk and the system log, then start the program again.',
+  ],
 ];
 
 /** `error` as a StoreError: SQLite's result codes become sentences, a StoreError stays what it is. */
@@ -49,5 +89,10 @@ export function asStoreError(error: unknown, file: string): StoreError {
   const found = explanations.find(([pattern]) => pattern.test(code));
   if (found) return new StoreError(found[1], found[2](file), found[3], error);
   const message = error instanceof Error ? error.message : String(error);
-  return new StoreError('rejected', `The session database refused the change (${message})`, 'Run again with --debug for the details.', error);
+  return new StoreError(
+    'rejected',
+    `The session database refused the change (${message})`,
+    'Run again with --debug for the details.',
+    error,
+  );
 }

@@ -1,7 +1,8 @@
 import { loadDriver } from './driver.js';
 import { asStoreError } from './store-error.js';
 
-/** Gives the room of what was deleted back to the disk and wipes it from the file. Throws a StoreError, `busy` where another program uses the database. */
+/** Gives the room of what was deleted back to the disk and wipes it from the file. Throws a StoreError, `busy` where
+ * another program uses the database. */
 export async function vacuumDatabase(file: string): Promise<void> {
   const driver = await loadDriver();
   try {

@@ -5,8 +5,8 @@ import { eventChecksum, eventDigests, type EventDigests, type HashedRow, isChain
 export interface ChainBreak {
   readonly sessionId: string;
   readonly seq: number;
-  /** `content`: the event itself was changed. `chain`: it is whole, but not what followed the event before it. `missing`: events between it and
-   *  the one before are gone. `unhashed`: it was not written by this program. */
+  /** `content`: the event itself was changed. `chain`: it is whole, but not what followed the event before it.
+   * `missing`: events between it and the one before are gone. `unhashed`: it was not written by this program. */
   readonly kind: 'content' | 'chain' | 'missing' | 'unhashed';
   /** Unix milliseconds, as the event says. */
   readonly createdAt: number;
@@ -18,18 +18,32 @@ export interface ChainReport {
   readonly redacted: number;
   /** At most one of each session, in order of session ids. */
   readonly breaks: readonly ChainBreak[];
-  /** The last link of each session (hex): whoever keeps it elsewhere can tell later that nothing before it has changed. */
+  /** The last link of each session (hex): whoever keeps it elsewhere can tell later that nothing before it has
+   * changed. */
   readonly heads: readonly { readonly sessionId: string; readonly seq: number; readonly hash: string }[];
 }
 
-interface ChainRow extends HashedRow { readonly crc32: number | null; readonly hash: Buffer | null; readonly redacted: string | null }
+interface ChainRow extends HashedRow {
+  readonly crc32: number | null;
+  readonly hash: Buffer | null;
+  readonly redacted: string | null;
+}
 
-/** Follows the chain of one session, or of all. It shows damage and tampering; it cannot stop one who rewrites all of it, and events that are
- *  missing at the end of a session leave no trace in it. */
+/** Follows the chain of one session, or of all. It shows damage and tampering; it cannot stop one who rewrites all of
+ * it, and events that are missing at the end of a session leave no trace in it. */
 export function verifyChain(db: Database, sessionId: string | null): ChainReport {
-  const ids = sessionId === null ? db.prepare<[], string>('SELECT id FROM sessions ORDER BY id').pluck().all() : [sessionId];
-  const select = db.prepare<[string], ChainRow>('SELECT seq, kind, content, data_json, created_at, crc32, hash, redacted FROM events WHERE session_id = ? ORDER BY seq');
-  const report = { sessions: 0, events: 0, redacted: 0, breaks: [] as ChainBreak[], heads: [] as ChainReport['heads'][number][] };
+  const ids =
+    sessionId === null ? db.prepare<[], string>('SELECT id FROM sessions ORDER BY id').pluck().all() : [sessionId];
+  const select = db.prepare<[string], ChainRow>(
+    'SELECT seq, kind, content, data_json, created_at, crc32, hash, redacted FROM events WHERE session_id = ? ORDER BY seq',
+  );
+  const report = {
+    sessions: 0,
+    events: 0,
+    redacted: 0,
+    breaks: [] as ChainBreak[],
+    heads: [] as ChainReport['heads'][number][],
+  };
   for (const id of ids) {
     report.sessions++;
     let last: ChainRow | null = null;
@@ -37,7 +51,11 @@ export function verifyChain(db: Database, sessionId: string | null): ChainReport
       report.events++;
       if (row.redacted !== null) report.redacted++;
       const kind = problem(last, row);
-      if (kind !== null) { report.breaks.push({ sessionId: id, seq: row.seq, kind, createdAt: row.created_at }); last = null; break; }
+      if (kind !== null) {
+        report.breaks.push({ sessionId: id, seq: row.seq, kind, createdAt: row.created_at });
+        last = null;
+        break;
+      }
       last = row;
     }
     if (last?.hash) report.heads.push({ sessionId: id, seq: last.seq, hash: last.hash.toString('hex') });

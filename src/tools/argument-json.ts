@@ -4,14 +4,20 @@ import { isRecord, jsonDepth } from '../core/json.js';
 const maxArgumentBytes = 8 * 1024 * 1024;
 const maxDepth = 64;
 
-export type ParsedArguments = { readonly ok: true; readonly args: ToolArgs } | { readonly ok: false; readonly problem: ArgumentProblem };
+export type ParsedArguments =
+  | { readonly ok: true; readonly args: ToolArgs }
+  | { readonly ok: false; readonly problem: ArgumentProblem };
 
-/** Reads a call's arguments, strictly: size and depth are checked on the raw text before anything is built from it, only the empty string
- *  means `{}`, and a key that stands twice is refused, since what is shown and what is run could differ. Nothing is repaired or coerced. */
+/** Reads a call's arguments, strictly: size and depth are checked on the raw text before anything is built from it,
+ * only the empty string means `{}`, and a key that stands twice is refused, since what is shown and what is run could
+ * differ. Nothing is repaired or coerced. */
 export function parseArguments(text: string): ParsedArguments {
   if (text === '') return { ok: true, args: {} };
   if (text.length > maxArgumentBytes || Buffer.byteLength(text) > maxArgumentBytes) {
-    return refused(`${Buffer.byteLength(text)} bytes of arguments`, `at most ${maxArgumentBytes} bytes; split the work over several calls`);
+    return refused(
+      `${Buffer.byteLength(text)} bytes of arguments`,
+      `at most ${maxArgumentBytes} bytes; split the work over several calls`,
+    );
   }
   if (jsonDepth(text, maxDepth) > maxDepth) return refused('nested too deeply', `at most ${maxDepth} levels`);
   let value: unknown;
@@ -20,9 +26,14 @@ export function parseArguments(text: string): ParsedArguments {
   } catch (error) {
     return refused(`not JSON: ${error instanceof Error ? error.message : 'unreadable'}`, 'one JSON object');
   }
-  if (!isRecord(value)) return refused(`${value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`} at the top`, 'one JSON object');
+  if (!isRecord(value))
+    return refused(
+      `${value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`} at the top`,
+      'one JSON object',
+    );
   const twice = repeatedKey(text);
-  if (twice !== null) return { ok: false, problem: { argument: twice, problem: 'given twice', expected: 'each argument once' } };
+  if (twice !== null)
+    return { ok: false, problem: { argument: twice, problem: 'given twice', expected: 'each argument once' } };
   return { ok: true, args: value };
 }
 
@@ -39,7 +50,10 @@ export function repeatedKey(text: string): string | null {
     if (code === 0x7b) seen.push(new Set());
     else if (code === 0x5b) seen.push(null);
     else if (code === 0x7d || code === 0x5d) seen.pop();
-    if (code !== 0x22) { i++; continue; }
+    if (code !== 0x22) {
+      i++;
+      continue;
+    }
     const end = stringEnd(text, i);
     const keys = seen.at(-1);
     if (keys && followedByColon(text, end)) {

@@ -17,7 +17,10 @@ export interface ObeyedPlace {
 }
 
 /** Where a folder has its repository: in it (`.git`), elsewhere (`.git` is a file), or it is one itself. */
-export interface RepositoryPlace { readonly path: string; readonly kind: 'inside' | 'elsewhere' | 'itself' }
+export interface RepositoryPlace {
+  readonly path: string;
+  readonly kind: 'inside' | 'elsewhere' | 'itself';
+}
 
 /** What programs obey of a folder that has these entries, its repository aside. */
 export function obeyedPlaces(folder: string, entries: readonly Dirent[]): readonly ObeyedPlace[] {
@@ -27,7 +30,11 @@ export function obeyedPlaces(folder: string, entries: readonly Dirent[]): readon
   });
 }
 
-interface FirstName { readonly first: string; readonly rest: string; readonly everyday: boolean }
+interface FirstName {
+  readonly first: string;
+  readonly rest: string;
+  readonly everyday: boolean;
+}
 
 const firstNames: readonly FirstName[] = obeyedInProjects.map(({ path, everyday }) => {
   const [first = '', ...rest] = path.replace(/\/$/, '').split('/');
@@ -35,7 +42,7 @@ const firstNames: readonly FirstName[] = obeyedInProjects.map(({ path, everyday 
 });
 const plainNames = new Map<string, readonly FirstName[]>();
 for (const item of firstNames.filter(({ first }) => !first.includes('*'))) {
-  plainNames.set(item.first, [...plainNames.get(item.first) ?? [], item]);
+  plainNames.set(item.first, [...(plainNames.get(item.first) ?? []), item]);
 }
 const wildNames = firstNames.filter(({ first }) => first.includes('*'));
 
@@ -49,7 +56,9 @@ function nameTest(pattern: string): (name: string) => boolean {
 export function pathsAt({ path }: ObeyedPlace): readonly string[] {
   const last = basename(path);
   if (!last.includes('*')) return [path];
-  return namesIn(dirname(path)).filter(nameTest(last)).map((name) => join(dirname(path), name));
+  return namesIn(dirname(path))
+    .filter(nameTest(last))
+    .map((name) => join(dirname(path), name));
 }
 
 /** The repository of a folder with these entries, as git would find it. */
@@ -61,7 +70,8 @@ export function repositoryOf(folder: string, entries: readonly Dirent[]): readon
 }
 
 const placesInRepository = obeyedInRepositories.map(({ path, everyday }) => ({
-  path: path.replace(/\/$/, ''), everyday: everyday === true,
+  path: path.replace(/\/$/, ''),
+  everyday: everyday === true,
 }));
 
 /** What git obeys of a repository, its submodules and its work trees. */
@@ -69,13 +79,18 @@ export function placesOfRepository({ path, kind }: RepositoryPlace): readonly Ob
   if (kind === 'elsewhere') return [{ path, everyday: false }];
   const workTrees = namesIn(join(path, 'worktrees')).map((name) => join(path, 'worktrees', name));
   const own = [path, ...workTrees, ...submodules(path)].flatMap((folder) =>
-    placesInRepository.map(({ path: name, everyday }) => ({ path: join(folder, name), everyday })));
+    placesInRepository.map(({ path: name, everyday }) => ({ path: join(folder, name), everyday })),
+  );
   return [...own, ...namedPlaces(path, kind === 'inside' ? dirname(path) : path)];
 }
 
 /** What the settings of a repository lead to within its work tree: a folder of hooks, more settings. */
 function namedPlaces(repository: string, workTree: string): readonly ObeyedPlace[] {
-  const source = readBoundedText(join(repository, 'config'), { maxBytes: 1_048_576, longer: 'refuse', links: 'follow' });
+  const source = readBoundedText(join(repository, 'config'), {
+    maxBytes: 1_048_576,
+    longer: 'refuse',
+    links: 'follow',
+  });
   const named = (parseSettings(source ?? '') ?? []).flatMap(({ key, value }) => {
     if (value === null || value === '') return [];
     if (key === 'core.hookspath') return [resolve(workTree, value)];
@@ -105,8 +120,8 @@ function below(folder: string): string[] {
 }
 
 /** Looks at what programs would obey in a workspace; the function that a look returns looks again and gives what is new
- *  or other than it was: relative paths in order. Not in the home directory, where these folders hold what such programs,
- *  ours too, write all the time. */
+ * or other than it was: relative paths in order. Not in the home directory, where these folders hold what such
+ * programs, ours too, write all the time. */
 export function createAutoRunWatch(): (workspace: string) => () => readonly string[] {
   const scans = new Map<string, () => ReadonlyMap<string, Found>>();
   return (workspace) => {
@@ -121,7 +136,10 @@ export function createAutoRunWatch(): (workspace: string) => () => readonly stri
   };
 }
 
-interface Found { readonly places: readonly ObeyedPlace[]; readonly repositories: readonly RepositoryPlace[] }
+interface Found {
+  readonly places: readonly ObeyedPlace[];
+  readonly repositories: readonly RepositoryPlace[];
+}
 
 function found(folder: string, entries: readonly Dirent[]): Found {
   return { places: obeyedPlaces(folder, entries), repositories: repositoryOf(folder, entries) };

@@ -25,7 +25,11 @@ export interface BashOptions {
   readonly protectedEnv: readonly string[];
 }
 
-interface BashArgs { readonly command: string; readonly timeout_seconds?: number; readonly workdir?: string }
+interface BashArgs {
+  readonly command: string;
+  readonly timeout_seconds?: number;
+  readonly workdir?: string;
+}
 
 const maxTotalBytes = 256 * 1024 * 1024;
 /** The kernel takes at most 128 KiB for one argument; longer commands go in through a descriptor. */
@@ -41,13 +45,20 @@ export function bashTool(options: BashOptions): Tool {
     return made;
   };
   return {
-    name: 'bash', effect: 'execute', toolset: 'exec',
+    name: 'bash',
+    effect: 'execute',
+    toolset: 'exec',
     description: 'Run a shell command. No terminal, stdin is empty; cd and variables do not carry over.',
     input_schema: {
       type: 'object',
       properties: {
         command: { type: 'string' },
-        timeout_seconds: { type: 'integer', minimum: 1, maximum: options.maxTimeoutS, description: `default ${options.timeoutS}` },
+        timeout_seconds: {
+          type: 'integer',
+          minimum: 1,
+          maximum: options.maxTimeoutS,
+          description: `default ${options.timeoutS}`,
+        },
         workdir: { type: 'string' },
       },
       required: ['command'],
@@ -57,7 +68,8 @@ export function bashTool(options: BashOptions): Tool {
     check(args: ToolArgs) {
       const { command, workdir } = args as unknown as BashArgs;
       if (command.trim() === '') return { argument: 'command', problem: 'blank', expected: 'a shell command' };
-      if (command.includes('\0')) return { argument: 'command', problem: 'holds a NUL character', expected: 'a command without it' };
+      if (command.includes('\0'))
+        return { argument: 'command', problem: 'holds a NUL character', expected: 'a command without it' };
       return pathProblem('workdir', workdir);
     },
     async run(args, ctx) {
@@ -68,20 +80,44 @@ export function bashTool(options: BashOptions): Tool {
   };
 }
 
-async function runCommand(args: BashArgs, ctx: ToolContext, options: BashOptions, env: Readonly<Record<string, string>>): Promise<ToolOutcome> {
+async function runCommand(
+  args: BashArgs,
+  ctx: ToolContext,
+  options: BashOptions,
+  env: Readonly<Record<string, string>>,
+): Promise<ToolOutcome> {
   const workdir = args.workdir === undefined ? ctx.cwd : absolutePath(ctx.cwd, args.workdir);
   try {
-    if (!statSync(workdir).isDirectory()) throw new FileRefusal('execution_failed', `${args.workdir ?? workdir} is not a directory.`);
+    if (!statSync(workdir).isDirectory())
+      throw new FileRefusal('execution_failed', `${args.workdir ?? workdir} is not a directory.`);
   } catch (error) {
     return fileFailure(error, args.workdir ?? workdir, workdir);
   }
-  const timeoutMs = Math.min((args.timeout_seconds ?? options.timeoutS) * 1000, ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY);
+  const timeoutMs = Math.min(
+    (args.timeout_seconds ?? options.timeoutS) * 1000,
+    ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY,
+  );
   const collector = createOutputCollector(ctx.limits.maxOutputBytes);
-  const progress = createProgressStream(collector, (chunk) => { ctx.progress(chunk); }, ctx.outputMask);
+  const progress = createProgressStream(
+    collector,
+    (chunk) => {
+      ctx.progress(chunk);
+    },
+    ctx.outputMask,
+  );
   const result = await options.processes.run({
-    ...shellCommand(args.command, options.shell), cwd: workdir, env,
-    sandbox: ctx.sandbox, signal: ctx.signal, timeoutMs, maxTotalBytes, joined: true,
-    onOutput(chunk) { collector.add(chunk); progress.moved(); },
+    ...shellCommand(args.command, options.shell),
+    cwd: workdir,
+    env,
+    sandbox: ctx.sandbox,
+    signal: ctx.signal,
+    timeoutMs,
+    maxTotalBytes,
+    joined: true,
+    onOutput(chunk) {
+      collector.add(chunk);
+      progress.moved();
+    },
   });
   progress.end();
   return outcome(result, collector.collected(), timeoutMs);
@@ -94,7 +130,11 @@ function warned(outcome: ToolOutcome, files: readonly string[]): ToolOutcome {
   if (files.length === 0) return outcome;
   const named = files.slice(0, maxNamed).map(shownPath);
   const more = files.length > maxNamed ? [`and ${files.length - maxNamed} more`] : [];
-  return { ...outcome, envelope: { ...outcome.envelope, auto_run_files: [...named, ...more] }, summary: `${outcome.summary}; changed what other programs run by themselves: ${[...named, ...more].join(', ')}` };
+  return {
+    ...outcome,
+    envelope: { ...outcome.envelope, auto_run_files: [...named, ...more] },
+    summary: `${outcome.summary}; changed what other programs run by themselves: ${[...named, ...more].join(', ')}`,
+  };
 }
 
 function shellCommand(command: string, shell: string): { file: string; args: readonly string[]; input?: Uint8Array } {
@@ -103,22 +143,38 @@ function shellCommand(command: string, shell: string): { file: string; args: rea
 }
 
 function outcome(result: ProcessResult, collected: CollectedOutput, timeoutMs: number): ToolOutcome {
-  if (result.ended === 'not_started') return failed('execution_failed', `The shell could not be started: ${result.error}.`);
+  if (result.ended === 'not_started')
+    return failed('execution_failed', `The shell could not be started: ${result.error}.`);
   const { parts, truncated, totalBytes } = collected;
   const size: { [key: string]: Json } = truncated ? { truncated: true, total_bytes: totalBytes } : {};
   switch (result.ended) {
     case 'exit': {
       const signal: { [key: string]: Json } = result.signal === null ? {} : { signal: result.signal };
       const background: { [key: string]: Json } = result.background === 0 ? {} : { background: result.background };
-      return succeeded(summary(result), outputOfParts(parts, { exit_code: result.exitCode, ...signal, ...background, ...size }));
+      return succeeded(
+        summary(result),
+        outputOfParts(parts, { exit_code: result.exitCode, ...signal, ...background, ...size }),
+      );
     }
     case 'timeout':
-      return failed('timeout', `The command was still running after ${timeoutMs / 1000} s and was ended with all it had started; give it a longer timeout_seconds or less to do.`, { output: parts.join(''), ...size });
+      return failed(
+        'timeout',
+        `The command was still running after ${timeoutMs / 1000} s and was ended with all it had started; give it a longer timeout_seconds or less to do.`,
+        { output: parts.join(''), ...size },
+      );
     case 'cancelled':
-      return failed('cancelled', 'The command was cancelled and ended with all it had started.', { output: parts.join(''), ...size });
+      return failed('cancelled', 'The command was cancelled and ended with all it had started.', {
+        output: parts.join(''),
+        ...size,
+      });
     case 'output_limit':
-      return failed('execution_failed', 'The command printed more than 256 MiB and was ended; what it had done until then stays done. Send its output to a file (> out.txt) and read that with file_read or grep, or print less (head, tail, grep).', { output: parts.join(''), ...size });
-    default: return result satisfies never;
+      return failed(
+        'execution_failed',
+        'The command printed more than 256 MiB and was ended; what it had done until then stays done. Send its output to a file (> out.txt) and read that with file_read or grep, or print less (head, tail, grep).',
+        { output: parts.join(''), ...size },
+      );
+    default:
+      return result satisfies never;
   }
 }
 

@@ -34,5 +34,12 @@ const contentMemoryChars = 4 * 1024 * 1024;
 /** The tools of the program, in the order in which a model is shown them. */
 export function builtinTools(options: BuiltinOptions): readonly Tool[] {
   const memory = createContentMemory(contentMemoryChars);
-  return [globTool(options), fileReadTool(options, memory), grepTool(options), fileWriteTool(memory), fileEditTool(memory), bashTool(options)];
+  return [
+    globTool(options),
+    fileReadTool(options, memory),
+    grepTool(options),
+    fileWriteTool(memory),
+    fileEditTool(memory),
+    bashTool(options),
+  ];
 }

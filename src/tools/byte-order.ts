@@ -17,12 +17,18 @@ function rank(unit: number): number {
 }
 
 /** One line of a result. Order is `path` by bytes, then `line`. */
-export interface ResultLine { readonly path: string; readonly line: number; readonly text: string; readonly startsGroup: boolean }
+export interface ResultLine {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+  readonly startsGroup: boolean;
+}
 
 /** Takes lines in any order and gives back their sorted head and tail: memory stays bounded however many there are. */
 export interface SortedSample {
   add(line: ResultLine): void;
-  /** Sorted. Where lines were dropped, what is here is more than `maxBytes` and the dropped ones stood in its middle. */
+  /** Sorted. Where lines were dropped, what is here is more than `maxBytes` and the dropped ones stood in its
+   * middle. */
   sorted(): readonly ResultLine[];
 }
 

@@ -23,29 +23,43 @@ export interface WatchLimits extends ManifestLimits {
 }
 
 const defaults: WatchLimits = {
-  maxEntries: 20_000, maxWalkMs: 30, maxFileBytes: 256 * 1024, maxReadMs: 30, maxShelfBytes: 24 * 1024 * 1024, maxAfterBytes: 32 * 1024 * 1024,
+  maxEntries: 20_000,
+  maxWalkMs: 30,
+  maxFileBytes: 256 * 1024,
+  maxReadMs: 30,
+  maxShelfBytes: 24 * 1024 * 1024,
+  maxAfterBytes: 32 * 1024 * 1024,
 };
 /** A file written so shortly before the look may be written again without its times showing it. */
 const racyMs = 20;
 
-/** Watches the working tree around commands: its entries before and after, and the contents of small files, those first that the session knows or
- *  the command names. Contents that could not be read in time are not there for undo; the report says so. */
+/** Watches the working tree around commands: its entries before and after, and the contents of small files, those first
+ * that the session knows or the command names. Contents that could not be read in time are not there for undo; the
+ * report says so. */
 export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
   const limits: WatchLimits = { ...defaults, ...options.limits };
   const shelf = createContentShelf(limits);
   return {
     async begin({ effect, cwd, verdict, commandText, knownPaths }) {
       if (effect !== 'execute') return watchFolders(verdict.targets ?? []);
-      const look = (maxWalkMs: number): Manifest => readManifest({ root: cwd, limits: { ...limits, maxWalkMs }, env: options.env });
+      const look = (maxWalkMs: number): Manifest =>
+        readManifest({ root: cwd, limits: { ...limits, maxWalkMs }, env: options.env });
       const before = look(limits.maxWalkMs);
-      const first = new Set([...verdict.targets ?? [], ...knownPaths]);
+      const first = new Set([...(verdict.targets ?? []), ...knownPaths]);
       const entries = withNamed(before, first);
       const absent = (verdict.targets ?? []).filter((path) => !entries.has(path) && !existsSync(path));
       shelf.fill(entries, { first, commandText, root: cwd, isSecret: options.isSecret });
       return async () => {
         await nextTick();
         const after = look(limits.maxWalkMs * 2);
-        return report({ before: { ...before, files: entries }, after, absent, shelf, limits, isSecret: options.isSecret });
+        return report({
+          before: { ...before, files: entries },
+          after,
+          absent,
+          shelf,
+          limits,
+          isSecret: options.isSecret,
+        });
       };
     },
   };
@@ -54,7 +68,8 @@ export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
 /** The folders that a write will have made for its files. */
 function watchFolders(targets: readonly string[]): () => Promise<WatchReport> {
   const missing = targets.flatMap((path) => topmostMissing(dirname(path)) ?? []);
-  return () => Promise.resolve({ changes: [], goneFolders: [], madeFolders: missing.filter((folder) => existsSync(folder)) });
+  return () =>
+    Promise.resolve({ changes: [], goneFolders: [], madeFolders: missing.filter((folder) => existsSync(folder)) });
 }
 
 function topmostMissing(folder: string): string | null {
@@ -73,10 +88,12 @@ function withNamed(manifest: Manifest, named: ReadonlySet<string>): ReadonlyMap<
 }
 
 interface Comparison {
-  readonly before: Manifest; readonly after: Manifest;
+  readonly before: Manifest;
+  readonly after: Manifest;
   /** Files the command names that were not there. */
   readonly absent: readonly string[];
-  readonly shelf: ContentShelf; readonly limits: WatchLimits;
+  readonly shelf: ContentShelf;
+  readonly limits: WatchLimits;
   readonly isSecret: (path: string) => boolean;
 }
 
@@ -101,9 +118,15 @@ function report(c: Comparison): WatchReport {
     const entry = after.files.has(path) ? null : readEntry(path);
     if (entry) take(created(c, path, entry, room));
   }
-  const madeFolders = [...after.folders.keys()].filter((folder) => !before.folders.has(folder) && isNew(before, folder) && before.folders.has(dirname(folder)));
-  const unwatched = before.complete ? {} : { unwatched: `the tree is large: only its first ${before.files.size} files were watched` };
-  const goneFolders = [...before.folders.keys()].filter((folder) => !after.folders.has(folder) && !existsSync(folder) && existsSync(dirname(folder)));
+  const madeFolders = [...after.folders.keys()].filter(
+    (folder) => !before.folders.has(folder) && isNew(before, folder) && before.folders.has(dirname(folder)),
+  );
+  const unwatched = before.complete
+    ? {}
+    : { unwatched: `the tree is large: only its first ${before.files.size} files were watched` };
+  const goneFolders = [...before.folders.keys()].filter(
+    (folder) => !after.folders.has(folder) && !existsSync(folder) && existsSync(dirname(folder)),
+  );
   return { changes, madeFolders, goneFolders, ...unwatched };
 }
 
@@ -115,16 +138,33 @@ function isNew(before: Manifest, path: string): boolean {
 }
 
 function differs(before: ManifestEntry, now: ManifestEntry, atMs: number): boolean {
-  return now.ctimeMs !== before.ctimeMs || now.mtimeMs !== before.mtimeMs || now.size !== before.size || now.ino !== before.ino || atMs - before.ctimeMs < racyMs;
+  return (
+    now.ctimeMs !== before.ctimeMs ||
+    now.mtimeMs !== before.mtimeMs ||
+    now.size !== before.size ||
+    now.ino !== before.ino ||
+    atMs - before.ctimeMs < racyMs
+  );
 }
 
 function deleted({ shelf, limits, isSecret }: Comparison, path: string, entry: ManifestEntry): WatchedChange {
   const bytes = isSecret(path) ? null : shelf.take(path, entry);
   if (bytes) return { captured: true, path, before: bytes, after: null, beforeMode: entry.mode };
-  return { captured: false, path, what: 'deleted', beforeMode: entry.mode, reason: whyNot(path, entry, limits, isSecret) };
+  return {
+    captured: false,
+    path,
+    what: 'deleted',
+    beforeMode: entry.mode,
+    reason: whyNot(path, entry, limits, isSecret),
+  };
 }
 
-function changed(c: Comparison, path: string, [entry, now]: readonly [ManifestEntry, ManifestEntry], room: number): WatchedChange | null {
+function changed(
+  c: Comparison,
+  path: string,
+  [entry, now]: readonly [ManifestEntry, ManifestEntry],
+  room: number,
+): WatchedChange | null {
   const modes = { beforeMode: entry.mode, afterMode: now.mode };
   const { before, after } = c.isSecret(path) ? { before: null, after: null } : contents(c, path, [entry, now], room);
   if (before === null || after === null) {
@@ -138,7 +178,12 @@ function changed(c: Comparison, path: string, [entry, now]: readonly [ManifestEn
 }
 
 /** Where neither time, size nor place of a file changed, it holds what it held. */
-function contents({ shelf }: Comparison, path: string, [entry, now]: readonly [ManifestEntry, ManifestEntry], room: number): { readonly before: Buffer | null; readonly after: Buffer | null } {
+function contents(
+  { shelf }: Comparison,
+  path: string,
+  [entry, now]: readonly [ManifestEntry, ManifestEntry],
+  room: number,
+): { readonly before: Buffer | null; readonly after: Buffer | null } {
   const after = now.size > room ? null : readContents(path, now);
   return { before: shelf.take(path, entry) ?? (isTouched(entry, now) ? after : null), after };
 }
@@ -149,7 +194,14 @@ function isTouched(entry: ManifestEntry, now: ManifestEntry): boolean {
 
 function created({ shelf, isSecret }: Comparison, path: string, entry: ManifestEntry, room: number): WatchedChange {
   const after = isSecret(path) || entry.size > room ? null : readContents(path, entry);
-  if (after === null) return { captured: false, path, what: 'created', afterMode: entry.mode, reason: isSecret(path) ? secret : 'it is too large to be kept' };
+  if (after === null)
+    return {
+      captured: false,
+      path,
+      what: 'created',
+      afterMode: entry.mode,
+      reason: isSecret(path) ? secret : 'it is too large to be kept',
+    };
   shelf.put(path, entry, after);
   return { captured: true, path, before: null, after, afterMode: entry.mode };
 }
@@ -158,5 +210,7 @@ const secret = 'it may hold secrets';
 
 function whyNot(path: string, entry: ManifestEntry, limits: WatchLimits, isSecret: (path: string) => boolean): string {
   if (isSecret(path)) return secret;
-  return entry.size > limits.maxFileBytes ? `it had more than ${limits.maxFileBytes} bytes` : 'there was no time to read it before';
+  return entry.size > limits.maxFileBytes
+    ? `it had more than ${limits.maxFileBytes} bytes`
+    : 'there was no time to read it before';
 }

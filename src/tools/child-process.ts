@@ -15,10 +15,18 @@ export interface ChildRequest {
   readonly onOutput: (chunk: Buffer, stream: 'stdout' | 'stderr') => void;
 }
 
-export interface Exit { readonly code: number | null; readonly signal: NodeJS.Signals | null }
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
 
 export type StartedChild =
-  | { readonly started: true; readonly pid: number; readonly exited: Promise<Exit>; readonly outputs: readonly PipeReader[] }
+  | {
+      readonly started: true;
+      readonly pid: number;
+      readonly exited: Promise<Exit>;
+      readonly outputs: readonly PipeReader[];
+    }
   /** The system's code (`ENOENT`) or a sentence. */
   | { readonly started: false; readonly error: string };
 
@@ -30,13 +38,34 @@ export async function startChild(request: ChildRequest): Promise<StartedChild> {
   const piped = pipes?.map((pipe, index) => pipe.read(request.onOutput, streams[index] ?? 'stdout'));
   let child: ChildProcess;
   try {
-    child = spawn(command.file, command.args, { cwd: command.cwd, env: command.env, detached: true, stdio: descriptors(request) });
+    child = spawn(command.file, command.args, {
+      cwd: command.cwd,
+      env: command.env,
+      detached: true,
+      stdio: descriptors(request),
+    });
   } finally {
     for (const pipe of pipes ?? []) closeSync(pipe.writeEnd);
   }
-  const failure = new Promise<Error>((resolve) => { child.once('error', resolve); });
-  const exited = new Promise<Exit>((resolve) => { child.once('exit', (code, signal) => { resolve({ code, signal }); }); });
-  const outputs = piped ?? streams.flatMap((name) => (child[name] ? [readSocket(child[name], (chunk) => { request.onOutput(chunk, name); })] : []));
+  const failure = new Promise<Error>((resolve) => {
+    child.once('error', resolve);
+  });
+  const exited = new Promise<Exit>((resolve) => {
+    child.once('exit', (code, signal) => {
+      resolve({ code, signal });
+    });
+  });
+  const outputs =
+    piped ??
+    streams.flatMap((name) =>
+      child[name]
+        ? [
+            readSocket(child[name], (chunk) => {
+              request.onOutput(chunk, name);
+            }),
+          ]
+        : [],
+    );
   if (child.pid === undefined) {
     const cause = await failure;
     return { started: false, error: 'code' in cause ? String(cause.code) : cause.message };
@@ -48,14 +77,21 @@ export async function startChild(request: ChildRequest): Promise<StartedChild> {
 
 function descriptors({ command, input, pipes }: ChildRequest): StdioOptions {
   const [out, error = out] = pipes ?? [];
-  const more = command.filter ? [input ? 'pipe' : 'ignore', 'pipe'] as const : input ? ['pipe'] as const : [];
+  const more = command.filter ? ([input ? 'pipe' : 'ignore', 'pipe'] as const) : input ? (['pipe'] as const) : [];
   return ['ignore', out?.writeEnd ?? 'pipe', error?.writeEnd ?? 'pipe', ...more];
 }
 
 /** What Node gives a child by itself. */
 function readSocket(stream: Readable, onData: (chunk: Buffer) => void): PipeReader {
   stream.on('data', onData);
-  return { closed: new Promise((resolve) => { stream.once('close', resolve); }), unref: () => { (stream as Socket).unref(); } };
+  return {
+    closed: new Promise((resolve) => {
+      stream.once('close', resolve);
+    }),
+    unref: () => {
+      (stream as Socket).unref();
+    },
+  };
 }
 
 /** A child that has ended before it read everything is no fault of ours. */
@@ -65,5 +101,10 @@ function feed(stream: unknown, bytes: Uint8Array | undefined): void {
 
 /** A shell of our own, out of reach of what a terminal sends to us. */
 export function startHelper(args: readonly string[]): HelperShell {
-  return spawn('sh', args, { cwd: '/', env: { PATH: process.env.PATH }, detached: true, stdio: ['pipe', 'pipe', 'ignore'] });
+  return spawn('sh', args, {
+    cwd: '/',
+    env: { PATH: process.env.PATH },
+    detached: true,
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
 }

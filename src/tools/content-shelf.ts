@@ -5,17 +5,30 @@ import type { ManifestEntry } from './tree-manifest.js';
 
 /** The contents of small files as they were when last looked at, bounded in bytes; the oldest go first. */
 export interface ContentShelf {
-  /** Reads what is worth most until the time is up: what `first` names, what the command names, what was changed last. */
+  /** Reads what is worth most until the time is up: what `first` names, what the command names, what was changed
+   * last. */
   fill(files: ReadonlyMap<string, ManifestEntry>, wanted: Wanted): void;
   put(path: string, entry: ManifestEntry, bytes: Buffer): void;
   /** The contents the file had when its entry was `entry`, or null. */
   take(path: string, entry: ManifestEntry): Buffer | null;
 }
 
-export interface Wanted { readonly first: ReadonlySet<string>; readonly commandText: string; readonly root: string; readonly isSecret: (path: string) => boolean }
-export interface ShelfLimits { readonly maxFileBytes: number; readonly maxReadMs: number; readonly maxShelfBytes: number }
+export interface Wanted {
+  readonly first: ReadonlySet<string>;
+  readonly commandText: string;
+  readonly root: string;
+  readonly isSecret: (path: string) => boolean;
+}
+export interface ShelfLimits {
+  readonly maxFileBytes: number;
+  readonly maxReadMs: number;
+  readonly maxShelfBytes: number;
+}
 
-interface Kept { readonly entry: ManifestEntry; readonly bytes: Buffer }
+interface Kept {
+  readonly entry: ManifestEntry;
+  readonly bytes: Buffer;
+}
 
 const linkType = 0o120000;
 const typeMask = 0o170000;
@@ -42,10 +55,13 @@ export function createContentShelf(limits: ShelfLimits): ContentShelf {
     return found && sameEntry(found.entry, entry) ? found.bytes : null;
   };
   return {
-    put, take,
+    put,
+    take,
     fill(files, wanted) {
       const endsAt = performance.now() + limits.maxReadMs;
-      const missing = [...files].filter(([path, entry]) => entry.size <= limits.maxFileBytes && take(path, entry) === null);
+      const missing = [...files].filter(
+        ([path, entry]) => entry.size <= limits.maxFileBytes && take(path, entry) === null,
+      );
       let read = 0;
       for (const [path, entry] of ranked(missing, wanted)) {
         if (performance.now() > endsAt || read > limits.maxShelfBytes) break;
@@ -73,14 +89,21 @@ function sameEntry(a: ManifestEntry, b: ManifestEntry): boolean {
   return a.size === b.size && a.mtimeMs === b.mtimeMs && a.ctimeMs === b.ctimeMs && a.ino === b.ino;
 }
 
-function ranked(files: readonly (readonly [string, ManifestEntry])[], { first, commandText, root }: Wanted): readonly (readonly [string, ManifestEntry])[] {
+function ranked(
+  files: readonly (readonly [string, ManifestEntry])[],
+  { first, commandText, root }: Wanted,
+): readonly (readonly [string, ManifestEntry])[] {
   const mentioned = new Map<string, boolean>();
   const inNamedFolder = (path: string): boolean => {
     const folder = relative(root, dirname(path));
     let named = mentioned.get(folder);
-    if (named === undefined) mentioned.set(folder, named = folder !== '' && commandText.includes(folder));
+    if (named === undefined) mentioned.set(folder, (named = folder !== '' && commandText.includes(folder)));
     return named;
   };
-  const rank = (path: string): number => (first.has(path) ? 0 : commandText.includes(basename(path)) ? 1 : inNamedFolder(path) ? 2 : 3);
-  return files.map((file) => ({ file, rank: rank(file[0]) })).sort((a, b) => a.rank - b.rank || b.file[1].mtimeMs - a.file[1].mtimeMs).map(({ file }) => file);
+  const rank = (path: string): number =>
+    first.has(path) ? 0 : commandText.includes(basename(path)) ? 1 : inNamedFolder(path) ? 2 : 3;
+  return files
+    .map((file) => ({ file, rank: rank(file[0]) }))
+    .sort((a, b) => a.rank - b.rank || b.file[1].mtimeMs - a.file[1].mtimeMs)
+    .map(({ file }) => file);
 }

@@ -4,7 +4,8 @@ import type { ToolArgs } from '../core/tool.js';
 const maxValueChars = 80;
 const maxChars = 200;
 
-/** `glob(pattern="*.ts", path="src/")`: name and arguments in the order given, values as JSON, at most 200 characters and well-formed. */
+/** `glob(pattern="*.ts", path="src/")`: name and arguments in the order given, values as JSON, at most 200 characters
+ * and well-formed. */
 export function describeCall(name: string, args: ToolArgs): string {
   let text = `${name}(`;
   for (const [index, [key, value]] of Object.entries(args).entries()) {

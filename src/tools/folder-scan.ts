@@ -15,9 +15,9 @@ interface Folder<T> {
   readonly found: T;
 }
 
-/** Looks through the folders of `root`, breadth first and up to 1,000, without `node_modules` and `.git`; `read` says of
- *  each what there is to know. The first look reads them all, later ones read what changed (by the kernel's change time,
- *  which no program can set). Folders that cannot be read are left out. */
+/** Looks through the folders of `root`, breadth first and up to 1,000, without `node_modules` and `.git`; `read` says
+ * of each what there is to know. The first look reads them all, later ones read what changed (by the kernel's change
+ * time, which no program can set). Folders that cannot be read are left out. */
 export function createFolderScan<T>(root: string, read: Read<T>): () => ReadonlyMap<string, T> {
   let known = new Map<string, Folder<T>>();
   return () => {

@@ -4,17 +4,21 @@ const maxAlternatives = 1000;
 const maxStars = 5;
 const maxChars = 2000;
 
-/** Why a pattern is refused before it is compiled, or null: braces that multiply out and stars that backtrack would hold the program up. */
+/** Why a pattern is refused before it is compiled, or null: braces that multiply out and stars that backtrack would
+ * hold the program up. */
 export function globProblem(pattern: string): ArgumentProblem | null {
   const refuse = (problem: string, expected: string): ArgumentProblem => ({ argument: 'pattern', problem, expected });
   if (pattern.trim() === '') return refuse('empty', 'a pattern such as **/*.ts');
   if (pattern.includes('\0')) return refuse('holds a NUL character', 'a pattern without it');
   if (pattern.length > maxChars) return refuse(`${pattern.length} characters`, `at most ${maxChars}`);
-  if (alternatives(pattern) > maxAlternatives) return refuse('its braces give too many alternatives', `at most ${maxAlternatives}`);
+  if (alternatives(pattern) > maxAlternatives)
+    return refuse('its braces give too many alternatives', `at most ${maxAlternatives}`);
   for (const part of pattern.split('/')) {
-    if (part !== '**' && (part.match(/\*+/g)?.length ?? 0) > maxStars) return refuse('too many * in one name', `at most ${maxStars}`);
+    if (part !== '**' && (part.match(/\*+/g)?.length ?? 0) > maxStars)
+      return refuse('too many * in one name', `at most ${maxStars}`);
   }
-  if (pattern.split('/').includes('..')) return refuse('leads out of the folder', 'a pattern below path; give the folder in path');
+  if (pattern.split('/').includes('..'))
+    return refuse('leads out of the folder', 'a pattern below path; give the folder in path');
   return null;
 }
 
@@ -36,7 +40,8 @@ function groupSize(inner: string): number {
   return inner.includes('..') ? 1000 : inner.split(',').length;
 }
 
-/** The pattern relative to `root`, with what is only syntax to regular expressions made plain; null for an absolute one outside it. */
+/** The pattern relative to `root`, with what is only syntax to regular expressions made plain; null for an absolute one
+ * outside it. */
 export function patternInside(root: string, pattern: string): string | null {
   let inner = pattern.replace(/^(?:\.\/)+/, '');
   if (inner.startsWith('/')) {
@@ -47,6 +52,8 @@ export function patternInside(root: string, pattern: string): string | null {
   const plain = inner
     .replace(/\\.|\[\^|[()|+^$@]/gs, (found) => (found === '[^' ? '[!' : found.length > 1 ? found : `\\${found}`))
     .replace(/^!/, String.raw`\!`)
-    .replace(/(?<!\\)\{([^{},\\]+)\}/g, (group, only: string) => (only.includes('..') ? group : `{${only},[{]${only}[}]}`)); // `*.{ts}` means `*.ts` to most who write it
+    .replace(/(?<!\\)\{([^{},\\]+)\}/g, (group, only: string) =>
+      only.includes('..') ? group : `{${only},[{]${only}[}]}`,
+    ); // `*.{ts}` means `*.ts` to most who write it
   return plain.replace(/\/\*\*$/, '/**/*'); // what is inside, not a file of that name
 }

@@ -21,7 +21,8 @@ export interface GrepOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Where ripgrep is; null for none. Asked at the first search. */
   readonly findRipgrep?: () => Promise<string | null>;
-  /** Gives what tells a file that holds secrets by its absolute path: a search of a folder leaves such files out. One that is named itself was asked about. */
+  /** Gives what tells a file that holds secrets by its absolute path: a search of a folder leaves such files out. One
+   * that is named itself was asked about. */
   readonly secretFiles?: () => Promise<(path: string) => boolean>;
 }
 
@@ -40,7 +41,9 @@ const maxContext = 100;
 
 export function grepTool(options: GrepOptions): Tool {
   return {
-    name: 'grep', effect: 'read', toolset: 'fs',
+    name: 'grep',
+    effect: 'read',
+    toolset: 'fs',
     description: 'Search file contents by regular expression (ripgrep). Skips what .gitignore names.',
     input_schema: {
       type: 'object',
@@ -58,7 +61,8 @@ export function grepTool(options: GrepOptions): Tool {
     describe: (args) => describeCall('grep', args),
     check(args: ToolArgs) {
       const { pattern } = args as unknown as GrepArgs;
-      if (/[\n\0]/.test(pattern)) return { argument: 'pattern', problem: 'holds a line end or NUL', expected: 'an expression for one line' };
+      if (/[\n\0]/.test(pattern))
+        return { argument: 'pattern', problem: 'holds a line end or NUL', expected: 'an expression for one line' };
       return pathProblem('path', args.path) ?? pathProblem('glob', args.glob);
     },
     run: (args, ctx) => search(args as unknown as GrepArgs, ctx, options),
@@ -78,9 +82,20 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
     const start = statSync(root).isDirectory() ? root : dirname(root);
     if (start === root) accessSync(root, constants.R_OK | constants.X_OK);
     request = {
-      pattern: args.pattern, cwd: ctx.cwd, target: relativePath(ctx.cwd, absolute), root, glob: narrowing(args.glob), ignoreCase: args.ignore_case === true, context: args.context ?? 0,
-      includeIgnored: args.include_ignored === true, outsideRepository: !inRepository(start), sandbox: ctx.sandbox, env: options.env,
-      refused: (path, reason) => { refusals.add(path, reason); },
+      pattern: args.pattern,
+      cwd: ctx.cwd,
+      target: relativePath(ctx.cwd, absolute),
+      root,
+      glob: narrowing(args.glob),
+      ignoreCase: args.ignore_case === true,
+      context: args.context ?? 0,
+      includeIgnored: args.include_ignored === true,
+      outsideRepository: !inRepository(start),
+      sandbox: ctx.sandbox,
+      env: options.env,
+      refused: (path, reason) => {
+        refusals.add(path, reason);
+      },
     };
   } catch (error) {
     return fileFailure(error, requested, absolute);
@@ -89,20 +104,35 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
   const add = await withoutSecrets(lineAdder(listing), absolute, ctx.cwd, options, withheld);
   const end = await withStop(ctx, defaultTimeoutMs, (signal) => searched({ ...request, signal }, options, add));
   switch (end.ended) {
-    case 'done': return finished(listing, withheld.size, refusals);
-    case 'stopped': return stopped(ctx, 'grep');
+    case 'done':
+      return finished(listing, withheld.size, refusals);
+    case 'stopped':
+      return stopped(ctx, 'grep');
     case 'bad_argument': {
       const expected = end.argument === 'pattern' ? 'a regular expression' : 'a glob pattern';
-      return failed('invalid_args', `grep: "${end.argument}" is not ${expected}: ${cut(end.message, 300)}`, { argument: end.argument, problem: cut(end.message, 200), expected });
+      return failed('invalid_args', `grep: "${end.argument}" is not ${expected}: ${cut(end.message, 300)}`, {
+        argument: end.argument,
+        problem: cut(end.message, 200),
+        expected,
+      });
     }
-    case 'failed': return failed('execution_failed', `The search failed: ${cut(end.message, 300)}`);
-    default: return end satisfies never;
+    case 'failed':
+      return failed('execution_failed', `The search failed: ${cut(end.message, 300)}`);
+    default:
+      return end satisfies never;
   }
 }
 
-async function searched(request: SearchRequest, options: GrepOptions, found: (line: FoundLine) => void): Promise<SearchEnd> {
-  const program = options.processes.canConfine(request.sandbox) ? await (options.findRipgrep ?? (() => findRipgrep(options.env)))() : null;
-  if (program === null || !request.includeIgnored && !(await hasPlainRules(request))) return searchPlainly(request, found);
+async function searched(
+  request: SearchRequest,
+  options: GrepOptions,
+  found: (line: FoundLine) => void,
+): Promise<SearchEnd> {
+  const program = options.processes.canConfine(request.sandbox)
+    ? await (options.findRipgrep ?? (() => findRipgrep(options.env)))()
+    : null;
+  if (program === null || (!request.includeIgnored && !(await hasPlainRules(request))))
+    return searchPlainly(request, found);
   return request.signal.aborted ? { ended: 'stopped' } : searchWithRipgrep(program, options.processes, request, found);
 }
 
@@ -111,7 +141,12 @@ async function hasPlainRules({ root, target, glob, signal, env, refused }: Searc
   let isPlain = true;
   const override = glob === null ? undefined : globOverride(glob);
   await checkIgnoreFiles({
-    root, shown: prefixOf(target), includeIgnored: false, signal, env, ...(override && { override }),
+    root,
+    shown: prefixOf(target),
+    includeIgnored: false,
+    signal,
+    env,
+    ...(override && { override }),
     refused: (path, reason) => {
       isPlain = false;
       refused(path, reason);
@@ -120,15 +155,21 @@ async function hasPlainRules({ root, target, glob, signal, env, refused }: Searc
   return isPlain;
 }
 
-/** For ripgrep a glob that fits everything would bring back what ignore files leave out; here it only narrows nothing. */
+/** For ripgrep a glob that fits everything would bring back what ignore files leave out; here it only narrows
+ * nothing. */
 function narrowing(glob: string | undefined): string | null {
   return glob === undefined || /^\/?(?:\*\*\/)*\*{1,2}$/.test(glob) ? null : glob;
 }
 
-/** True for a single binary file, which is passed over like those in a folder. Throws for what is neither file nor folder. */
+/** True for a single binary file, which is passed over like those in a folder. Throws for what is neither file nor
+ * folder. */
 async function isBinaryFile(absolute: string, requested: string, landings: ToolContext['landings']): Promise<boolean> {
   if (statSync(absolute).isDirectory()) {
-    if (isKernelPath(realpathSync(absolute))) throw new FileRefusal('execution_failed', `${shownPath(requested)} is made up by the kernel; the file tools do not search it.`);
+    if (isKernelPath(realpathSync(absolute)))
+      throw new FileRefusal(
+        'execution_failed',
+        `${shownPath(requested)} is made up by the kernel; the file tools do not search it.`,
+      );
     return false;
   }
   const file = await openRegular(absolute, requested, landings);
@@ -148,14 +189,28 @@ function lineAdder(listing: Listing): (line: FoundLine) => void {
   return ({ path, line, text, matched }) => {
     const own = path.replace(/^\.\//, '');
     const mark = matched ? ':' : '-';
-    listing.add({ path: own, line, text: `${shownPath(own)}${mark}${line}${mark} ${shortened(text)}`, startsGroup: own !== lastPath || line !== lastLine + 1 }, matched);
+    listing.add(
+      {
+        path: own,
+        line,
+        text: `${shownPath(own)}${mark}${line}${mark} ${shortened(text)}`,
+        startsGroup: own !== lastPath || line !== lastLine + 1,
+      },
+      matched,
+    );
     lastPath = own;
     lastLine = line;
   };
 }
 
 /** Drops the lines of files that hold secrets, and remembers which. */
-async function withoutSecrets(add: (line: FoundLine) => void, searchedPath: string, cwd: string, options: GrepOptions, withheld: Set<string>): Promise<(line: FoundLine) => void> {
+async function withoutSecrets(
+  add: (line: FoundLine) => void,
+  searchedPath: string,
+  cwd: string,
+  options: GrepOptions,
+  withheld: Set<string>,
+): Promise<(line: FoundLine) => void> {
   if (!options.secretFiles || !statSync(searchedPath, { throwIfNoEntry: false })?.isDirectory()) return add;
   const isSecret = await options.secretFiles();
   let last = { path: '', secret: false };
@@ -171,7 +226,10 @@ function finished(listing: Listing, withheld: number, refusals: Refusals): ToolO
   const envelope = { ...listing.envelope(), ...refusals.facts() };
   if (withheld === 0) return succeeded(summary, envelope);
   const files = counted(withheld, 'file that holds secrets', 'files that hold secrets');
-  return succeeded(`${summary}; ${files} left out`, { ...envelope, left_out: `${files}; the user is asked when one is named as path` });
+  return succeeded(`${summary}; ${files} left out`, {
+    ...envelope,
+    left_out: `${files}; the user is asked when one is named as path`,
+  });
 }
 
 function shortened(text: string): string {

@@ -3,24 +3,36 @@ import { byteText, compileIgnoreGlob, type PathMatcher } from './ignore-glob.js'
 
 /** What one ignore file says. */
 export interface IgnoreFile {
-  /** What its last fitting line says of `path` (relative to the folder it holds for, as `byteText`); null where none fits. */
+  /** What its last fitting line says of `path` (relative to the folder it holds for, as `byteText`); null where none
+   * fits. */
   verdict(path: string, isFolder: boolean): 'ignored' | 'kept' | null;
 }
 
-interface Rule { readonly matches: PathMatcher; readonly keeps: boolean; readonly foldersOnly: boolean }
+interface Rule {
+  readonly matches: PathMatcher;
+  readonly keeps: boolean;
+  readonly foldersOnly: boolean;
+}
 
 /** A longer ignore file holds no rules, as git has a limit too; nobody writes one by hand. */
 const maxIgnoreBytes = 1_048_576;
 
-/** The ignore file at `path`, or null where there is none, nothing in it, or it is no file to read; `refused` is told why. */
-export function readIgnoreFile(path: string, links: 'follow' | 'refuse', refused: (path: string, reason: string) => void): IgnoreFile | null {
+/** The ignore file at `path`, or null where there is none, nothing in it, or it is no file to read; `refused` is told
+ * why. */
+export function readIgnoreFile(
+  path: string,
+  links: 'follow' | 'refuse',
+  refused: (path: string, reason: string) => void,
+): IgnoreFile | null {
   const found = readBounded(path, { maxBytes: maxIgnoreBytes, longer: 'refuse', links });
   if (found.kind === 'refused') refused(path, found.reason);
   return found.kind === 'read' ? parseIgnoreFile(found.bytes) : null;
 }
 
 export function parseIgnoreFile(bytes: Buffer): IgnoreFile | null {
-  const rules = linesOf(bytes).flatMap((line) => ruleOf(line) ?? []).toReversed();
+  const rules = linesOf(bytes)
+    .flatMap((line) => ruleOf(line) ?? [])
+    .toReversed();
   if (rules.length === 0) return null;
   return {
     verdict(path, isFolder) {
@@ -36,9 +48,17 @@ function linesOf(bytes: Buffer): readonly string[] {
   const lines = text.split('\n');
   if (!text.includes('\uFFFD') || Buffer.from(text, 'utf8').equals(bytes)) return lines;
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const invalid = bytes.toString('latin1').split('\n').findIndex((line) => {
-    try { decoder.decode(Buffer.from(line, 'latin1')); return false; } catch { return true; }
-  });
+  const invalid = bytes
+    .toString('latin1')
+    .split('\n')
+    .findIndex((line) => {
+      try {
+        decoder.decode(Buffer.from(line, 'latin1'));
+        return false;
+      } catch {
+        return true;
+      }
+    });
   return lines.slice(0, invalid < 0 ? lines.length : invalid);
 }
 

@@ -15,8 +15,9 @@ export function byteText(text: string): string {
   return /^[\0-\x7f]*$/.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** Compiles a glob (as `byteText`) of the kind ignore files hold: `*`, `?` and `**` do not cross `/` but for `**`, classes, braces, backslash.
- *  Null for one that ripgrep calls an error. Time is bounded by pattern times path: no pattern backtracks without end. */
+/** Compiles a glob (as `byteText`) of the kind ignore files hold: `*`, `?` and `**` do not cross `/` but for `**`,
+ * classes, braces, backslash. Null for one that ripgrep calls an error. Time is bounded by pattern times path: no
+ * pattern backtracks without end. */
 export function compileIgnoreGlob(glob: string): PathMatcher | null {
   const sequences = new GlobReader(glob).read();
   if (sequences === null) return null;
@@ -43,7 +44,12 @@ function nameMatcher(steps: Sequence): PathMatcher {
 }
 
 function staysInName(step: Step): boolean {
-  return step.kind === 'one' || step.kind === 'star' || (step.kind === 'literal' && step.byte !== '/') || (step.kind === 'class' && !holds(step, '/'));
+  return (
+    step.kind === 'one' ||
+    step.kind === 'star' ||
+    (step.kind === 'literal' && step.byte !== '/') ||
+    (step.kind === 'class' && !holds(step, '/'))
+  );
 }
 
 /** `failed` remembers where a step that may take more or less was tried in vain. */
@@ -52,10 +58,20 @@ function matchesFrom(steps: Sequence, index: number, path: string, at: number, f
     const step = steps[i];
     if (step === undefined) return p === path.length;
     switch (step.kind) {
-      case 'literal': if (path[p] !== step.byte) return false; p++; break;
-      case 'one': if (p >= path.length || path[p] === '/') return false; p++; break;
-      case 'class': if (p >= path.length || !holds(step, path[p] ?? '')) return false; p++; break;
-      default: return matchesVariable(steps, i, path, p, failed);
+      case 'literal':
+        if (path[p] !== step.byte) return false;
+        p++;
+        break;
+      case 'one':
+        if (p >= path.length || path[p] === '/') return false;
+        p++;
+        break;
+      case 'class':
+        if (p >= path.length || !holds(step, path[p] ?? '')) return false;
+        p++;
+        break;
+      default:
+        return matchesVariable(steps, i, path, p, failed);
     }
   }
 }
@@ -72,10 +88,14 @@ function matchesVariable(steps: Sequence, index: number, path: string, at: numbe
 
 function endsOf(step: Step | undefined, path: string, at: number): Iterable<number> {
   switch (step?.kind) {
-    case 'star': return starEnds(path, at);
-    case 'all_inside': return path[at] === '/' ? insideEnds(path, at) : [];
-    case 'folders_between': return path[at] === '/' ? folderEnds(path, at + 1) : [];
-    default: return folderEnds(path, at);
+    case 'star':
+      return starEnds(path, at);
+    case 'all_inside':
+      return path[at] === '/' ? insideEnds(path, at) : [];
+    case 'folders_between':
+      return path[at] === '/' ? folderEnds(path, at + 1) : [];
+    default:
+      return folderEnds(path, at);
   }
 }
 
@@ -99,8 +119,12 @@ function holds(step: Extract<Step, { kind: 'class' }>, byte: string): boolean {
   return step.ranges.some(([from, to]) => byte >= from && byte <= to) !== step.negated;
 }
 
-/** A group of alternatives that is being read: what stood before it, the alternatives that ended, the one that is read. */
-interface Group { readonly before: readonly Sequence[]; readonly ended: Sequence[] }
+/** A group of alternatives that is being read: what stood before it, the alternatives that ended, the one that is
+ * read. */
+interface Group {
+  readonly before: readonly Sequence[];
+  readonly ended: Sequence[];
+}
 
 /** Reads a glob into the sequences its braces stand for. The rules are ripgrep's (globset), odd corners included. */
 class GlobReader {
@@ -123,17 +147,33 @@ class GlobReader {
 
   #readOne(char: string): void {
     switch (char) {
-      case '?': this.#push({ kind: 'one' }); break;
-      case '*': this.#readStar(); break;
-      case '[': if (this.#unclosedClass) this.#push({ kind: 'literal', byte: '[' }); else this.#readClass(); break;
-      case '{': this.#groups.push({ before: this.#open, ended: [] }); this.#open = [[]]; break;
-      case '}': this.#endGroup(); break;
-      case ',': if (this.#groups.length === 0) this.#push({ kind: 'literal', byte: ',' }); else this.#endAlternative(); break;
+      case '?':
+        this.#push({ kind: 'one' });
+        break;
+      case '*':
+        this.#readStar();
+        break;
+      case '[':
+        if (this.#unclosedClass) this.#push({ kind: 'literal', byte: '[' });
+        else this.#readClass();
+        break;
+      case '{':
+        this.#groups.push({ before: this.#open, ended: [] });
+        this.#open = [[]];
+        break;
+      case '}':
+        this.#endGroup();
+        break;
+      case ',':
+        if (this.#groups.length === 0) this.#push({ kind: 'literal', byte: ',' });
+        else this.#endAlternative();
+        break;
       case '\\':
         if (this.#at >= this.#glob.length) this.#broken = true;
         else this.#push({ kind: 'literal', byte: this.#glob[this.#at++] ?? '' });
         break;
-      default: this.#push({ kind: 'literal', byte: char });
+      default:
+        this.#push({ kind: 'literal', byte: char });
     }
   }
 
@@ -149,13 +189,22 @@ class GlobReader {
   #endGroup(): void {
     this.#endAlternative();
     const group = this.#groups.pop();
-    if (!group || group.before.length * group.ended.length > maxSequences) { this.#broken = true; return; }
-    this.#open = group.ended.length === 0 ? group.before : group.before.flatMap((before) => group.ended.map((after) => [...before, ...after]));
+    if (!group || group.before.length * group.ended.length > maxSequences) {
+      this.#broken = true;
+      return;
+    }
+    this.#open =
+      group.ended.length === 0
+        ? group.before
+        : group.before.flatMap((before) => group.ended.map((after) => [...before, ...after]));
   }
 
   #readStar(): void {
     const before = this.#glob[this.#at - 2];
-    if (this.#glob[this.#at] !== '*') { this.#push({ kind: 'star' }); return; }
+    if (this.#glob[this.#at] !== '*') {
+      this.#push({ kind: 'star' });
+      return;
+    }
     this.#at++;
     const kind = this.#foldersKind(before, this.#glob[this.#at]);
     if (kind === null) this.#push({ kind: 'star' });
@@ -165,10 +214,14 @@ class GlobReader {
   }
 
   /** What two stars between these characters stand for; null for a star twice. */
-  #foldersKind(before: string | undefined, after: string | undefined): 'folders_before' | 'all_inside' | 'folders_between' | null {
+  #foldersKind(
+    before: string | undefined,
+    after: string | undefined,
+  ): 'folders_before' | 'all_inside' | 'folders_between' | null {
     const inGroup = this.#groups.length > 0;
     const endsHere = after === undefined || (inGroup && (after === ',' || after === '}'));
-    if (this.#open.every((sequence) => sequence.length === 0)) return after === undefined || after === '/' ? 'folders_before' : null;
+    if (this.#open.every((sequence) => sequence.length === 0))
+      return after === undefined || after === '/' ? 'folders_before' : null;
     if (before !== '/') return null;
     if (endsHere) return 'all_inside';
     return after === '/' ? 'folders_between' : null;
@@ -178,7 +231,9 @@ class GlobReader {
   #replaceSlash(kind: 'all_inside' | 'folders_between'): void {
     this.#open = this.#open.map((sequence) => {
       const last = sequence.at(-1);
-      return last?.kind === 'folders_before' || last?.kind === 'all_inside' ? sequence : [...sequence.slice(0, -1), { kind }];
+      return last?.kind === 'folders_before' || last?.kind === 'all_inside'
+        ? sequence
+        : [...sequence.slice(0, -1), { kind }];
     });
   }
 

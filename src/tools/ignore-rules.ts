@@ -15,18 +15,26 @@ export interface FolderRules {
 export interface RulesStart {
   /** Where the walk begins, absolute. */
   readonly folder: string;
-  /** That folder as seen from the working directory: a person's own ignore file is read from there. Empty for the working directory itself. */
+  /** That folder as seen from the working directory: a person's own ignore file is read from there. Empty for the
+   * working directory itself. */
   readonly shown: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Told of each ignore file that is not read and why: it is no regular file, too long, or a link where git follows none. Its rules do not hold. */
+  /** Told of each ignore file that is not read and why: it is no regular file, too long, or a link where git follows
+   * none. Its rules do not hold. */
   readonly refused?: (path: string, reason: string) => void;
 }
 
-/** In falling precedence: a rule of an earlier kind wins over all of a later one, and within a kind the nearest folder wins. */
+/** In falling precedence: a rule of an earlier kind wins over all of a later one, and within a kind the nearest folder
+ * wins. */
 const kinds = ['.rgignore', '.ignore', '.gitignore', 'exclude'] as const;
 type Kind = (typeof kinds)[number];
 
-interface Level { readonly folder: string; readonly parent: Level | null; readonly rules: ReadonlyMap<Kind, IgnoreFile>; readonly isRepository: boolean }
+interface Level {
+  readonly folder: string;
+  readonly parent: Level | null;
+  readonly rules: ReadonlyMap<Kind, IgnoreFile>;
+  readonly isRepository: boolean;
+}
 interface Setting {
   readonly start: RulesStart;
   readonly global: IgnoreFile | null;
@@ -37,19 +45,24 @@ interface Setting {
 /** Every entry but `.git`. */
 export const noRules: FolderRules = { skips: (name) => name === '.git', inside: () => noRules };
 
-/** The rules of a folder with those of all folders above it. A folder given outright is searched even where a rule names it.
- *  Inside a repository, git's rules end at its root; outside of one they hold all the same, all the way up (`--no-require-git`).
- *  Source: ripgrep 15, GUIDE.md "Automatic filtering", with --hidden and --glob '!.git'. */
+/** The rules of a folder with those of all folders above it. A folder given outright is searched even where a rule
+ * names it. Inside a repository, git's rules end at its root; outside of one they hold all the same, all the way up
+ * (`--no-require-git`).
+ * Source: ripgrep 15, GUIDE.md "Automatic filtering", with --hidden and --glob '!.git'. */
 export function folderRules(start: RulesStart): FolderRules {
   const refused = start.refused ?? (() => undefined);
   const setting = { start, global: globalIgnoreFile(start.env, refused), bounded: inRepository(start.folder), refused };
-  const levelFor = (at: string): Level | null => levelOf(at, dirname(at) === at ? null : levelFor(dirname(at)), setting);
+  const levelFor = (at: string): Level | null =>
+    levelOf(at, dirname(at) === at ? null : levelFor(dirname(at)), setting);
   return rulesAt(start.folder, levelFor(start.folder), setting);
 }
 
 /** Whether `folder` or one above it holds a repository. */
 export function inRepository(folder: string): boolean {
-  return repositoryMarks.some((mark) => existsSync(join(folder, mark))) || (dirname(folder) !== folder && inRepository(dirname(folder)));
+  return (
+    repositoryMarks.some((mark) => existsSync(join(folder, mark))) ||
+    (dirname(folder) !== folder && inRepository(dirname(folder)))
+  );
 }
 
 const repositoryMarks = ['.git', '.jj'];
@@ -66,7 +79,10 @@ function levelOf(folder: string, parent: Level | null, setting: Setting, names?:
   const has = (name: string): boolean => (names === undefined ? existsSync(join(folder, name)) : names.includes(name));
   const rules = new Map<Kind, IgnoreFile>();
   for (const kind of kinds) {
-    const path = kind !== 'exclude' ? has(kind) && join(folder, kind) : has('.git') && excludePath(join(folder, '.git'), setting.refused);
+    const path =
+      kind !== 'exclude'
+        ? has(kind) && join(folder, kind)
+        : has('.git') && excludePath(join(folder, '.git'), setting.refused);
     const file = path ? readIgnoreFile(path, kind === '.gitignore' ? 'refuse' : 'follow', setting.refused) : null;
     if (file) rules.set(kind, file);
   }

@@ -24,8 +24,11 @@ export interface WindowWish {
 }
 
 /** Takes decoded text in parts, of any size and cut anywhere, and keeps the exact text of lines `offset` to
- *  `offset + limit - 1`, as many as fit and at least one. CRLF becomes LF. */
-export interface LineCollector { add(part: string): void; finish(): LineWindow }
+ * `offset + limit - 1`, as many as fit and at least one. CRLF becomes LF. */
+export interface LineCollector {
+  add(part: string): void;
+  finish(): LineWindow;
+}
 
 export function createLineCollector({ offset, limit, maxBytes, pageBytes, pieceBytes }: WindowWish): LineCollector {
   const all = createKeeper(maxBytes);
@@ -45,7 +48,9 @@ export function createLineCollector({ offset, limit, maxBytes, pageBytes, pieceB
     line++;
   });
   return {
-    add: (part) => { splitter.add(part); },
+    add: (part) => {
+      splitter.add(part);
+    },
     finish() {
       splitter.finish();
       const { text, count } = (longInside ? page : all).kept();

@@ -17,7 +17,10 @@ export function similarity(a: string, b: string): number {
   let shared = 0;
   for (let i = 0; i < b.length - 1; i++) {
     const left = pairs.get(b.slice(i, i + 2)) ?? 0;
-    if (left > 0) { shared++; pairs.set(b.slice(i, i + 2), left - 1); }
+    if (left > 0) {
+      shared++;
+      pairs.set(b.slice(i, i + 2), left - 1);
+    }
   }
   return (2 * shared) / (a.length + b.length - 2);
 }

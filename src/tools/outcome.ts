@@ -16,10 +16,16 @@ export function failed(code: ErrorCode, error: string, details?: Json): ToolOutc
 }
 
 /** Runs `work` with one signal for "stop now": the caller's cancel or the tool's own time limit, whichever comes first.
- *  The controller is ours and held: in Node 20 a signal of `AbortSignal.any` can be collected before it fires. */
-export async function withStop<T>(ctx: ToolContext, defaultMs: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+ * The controller is ours and held: in Node 20 a signal of `AbortSignal.any` can be collected before it fires. */
+export async function withStop<T>(
+  ctx: ToolContext,
+  defaultMs: number,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const controller = new AbortController();
-  const stop = (): void => { controller.abort(); };
+  const stop = (): void => {
+    controller.abort();
+  };
   const timer = setTimeout(stop, ctx.limits.timeoutMs ?? defaultMs);
   ctx.signal.addEventListener('abort', stop, { once: true });
   if (ctx.signal.aborted) stop();
@@ -34,7 +40,10 @@ export async function withStop<T>(ctx: ToolContext, defaultMs: number, work: (si
 /** The outcome of a call that its stop signal ended. */
 export function stopped(ctx: ToolContext, what: string): ToolOutcome {
   if (ctx.signal.aborted) return failed('cancelled', `${what} was cancelled before it finished.`);
-  return failed('timeout', `${what} took too long and was stopped; narrow it down (a folder in path, a more exact pattern).`);
+  return failed(
+    'timeout',
+    `${what} took too long and was stopped; narrow it down (a folder in path, a more exact pattern).`,
+  );
 }
 
 /** `1 file`, `2 files`. */

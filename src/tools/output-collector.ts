@@ -2,16 +2,22 @@ import { isUtf8 } from 'node:buffer';
 import { clampEnds, clampText, plainMarker } from '../core/clamp.js';
 
 /** What a process printed, cut to the budget: one text, or head, marker and tail, which are one when put together. */
-export interface CollectedOutput { readonly parts: readonly string[]; readonly totalBytes: number; readonly truncated: boolean }
+export interface CollectedOutput {
+  readonly parts: readonly string[];
+  readonly totalBytes: number;
+  readonly truncated: boolean;
+}
 
-/** Keeps the head and the tail of a byte stream, and counts the rest: memory stays below about three times the budget however much comes. */
+/** Keeps the head and the tail of a byte stream, and counts the rest: memory stays below about three times the budget
+ * however much comes. */
 export interface OutputCollector {
   /** Copies what it keeps of `chunk`. */
   add(chunk: Uint8Array): void;
   readonly totalBytes: number;
   /** The bytes that came last: `maxBytes` of them or all that is kept. A view that holds until the next `add`. */
   tail(maxBytes: number): Buffer;
-  /** Decoded as UTF-8 with U+FFFD for what is not, NUL as `\0`; binary output as one line `binary, N bytes`. Ends the collecting. */
+  /** Decoded as UTF-8 with U+FFFD for what is not, NUL as `\0`; binary output as one line `binary, N bytes`. Ends the
+   * collecting. */
   collected(): CollectedOutput;
 }
 
@@ -34,12 +40,15 @@ export function createOutputCollector(maxBytes: number): OutputCollector {
 
   const grow = (needed: number): void => {
     if (needed <= kept.length) return;
-    const grown = Buffer.allocUnsafeSlow(Math.min(roomBytes, needed > maxGrownBytes ? roomBytes : Math.max(4096, needed * 2)));
+    const grown = Buffer.allocUnsafeSlow(
+      Math.min(roomBytes, needed > maxGrownBytes ? roomBytes : Math.max(4096, needed * 2)),
+    );
     kept.copy(grown, 0, 0, at);
     kept = grown;
   };
 
-  /** Turns the ring in place so that it begins where the head ends: both parts reversed, and then the whole, change places. */
+  /** Turns the ring in place so that it begins where the head ends: both parts reversed, and then the whole, change
+   * places. */
   const straighten = (): void => {
     for (const part of [kept.subarray(headBytes, at), kept.subarray(at), kept.subarray(headBytes)]) part.reverse();
     at = roomBytes;
@@ -65,22 +74,31 @@ export function createOutputCollector(maxBytes: number): OutputCollector {
         from += part.length;
       }
     },
-    get totalBytes() { return totalBytes; },
+    get totalBytes() {
+      return totalBytes;
+    },
     tail: lastBytes,
     collected() {
       const start = kept.subarray(0, Math.min(headBytes, totalBytes));
-      if (looksBinary(start.subarray(0, sniffBytes))) return { parts: [`binary, ${totalBytes} bytes`], totalBytes, truncated: false };
+      if (looksBinary(start.subarray(0, sniffBytes)))
+        return { parts: [`binary, ${totalBytes} bytes`], totalBytes, truncated: false };
       if (!isWrapped()) return clamped(shownText(kept.subarray(0, totalBytes)), maxBytes, totalBytes);
       straighten();
-      const parts = cutBytes(kept, headBytes, maxBytes, totalBytes)
-        ?? [clampEnds(shownText(withoutCutEnd(start)), shownText(withoutCutStart(kept.subarray(headBytes))), { maxBytes, marker: plainMarker, totalBytes }).text];
+      const parts = cutBytes(kept, headBytes, maxBytes, totalBytes) ?? [
+        clampEnds(shownText(withoutCutEnd(start)), shownText(withoutCutStart(kept.subarray(headBytes))), {
+          maxBytes,
+          marker: plainMarker,
+          totalBytes,
+        }).text,
+      ];
       kept = Buffer.alloc(0);
       return { parts, totalBytes, truncated: true };
     },
   };
 }
 
-/** What `clampEnds` makes of the two ends in `kept`, the second of which begins at `secondAt`. Null where they are not text that is shown as it is. */
+/** What `clampEnds` makes of the two ends in `kept`, the second of which begins at `secondAt`. Null where they are not
+ * text that is shown as it is. */
 function cutBytes(kept: Buffer, secondAt: number, maxBytes: number, totalBytes: number): readonly string[] | null {
   const room = maxBytes - Buffer.byteLength(plainMarker(totalBytes)) - 2;
   if (room < 2) return null;
@@ -97,13 +115,16 @@ function clamped(text: string, maxBytes: number, totalBytes: number): CollectedO
 }
 
 function shownText(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8').replaceAll('\0', String.raw`\0`);
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    .toString('utf8')
+    .replaceAll('\0', String.raw`\0`);
 }
 
 /** Shares say nothing of less. */
 const leastJudgedBytes = 512;
 
-/** More than 1 % of it rows of NULs, or more than 10 % that is not UTF-8. A NUL by itself separates names (`find -print0`). */
+/** More than 1 % of it rows of NULs, or more than 10 % that is not UTF-8. A NUL by itself separates names (`find
+ * -print0`). */
 function looksBinary(sample: Buffer): boolean {
   if (sample.length < leastJudgedBytes) return false;
   let padding = 0;

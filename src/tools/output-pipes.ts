@@ -18,8 +18,9 @@ export interface PipeReader {
   unref(): void;
 }
 
-/** True pipes, which a script can open by name (`> /dev/stderr`) and which are read without a new buffer for each piece. Neither holds for what Node makes
- *  by itself, which are sockets. A pipe is used again once all its writers are gone. */
+/** True pipes, which a script can open by name (`> /dev/stderr`) and which are read without a new buffer for each
+ * piece. Neither holds for what Node makes by itself, which are sockets. A pipe is used again once all its writers are
+ * gone. */
 export interface OutputPipes {
   /** Sees to it that so many can be taken now; false where there are none here. */
   prepare(count: number): Promise<boolean>;
@@ -28,7 +29,10 @@ export interface OutputPipes {
 }
 
 /** A pipe has a name only until it is open here: `path` leads to it through our own descriptor. */
-interface NamedPipe { readonly path: string; readonly buffer: Buffer }
+interface NamedPipe {
+  readonly path: string;
+  readonly buffer: Buffer;
+}
 
 /** As much as a pipe holds. */
 const bufferBytes = 65_536;
@@ -47,13 +51,20 @@ export function createOutputPipes(makeNamed: (folder: string) => Promise<boolean
       }
       return !none;
     },
-    take: (count) => free.splice(0, count).map((pipe) => opened(pipe, () => { free.push(pipe); })),
+    take: (count) =>
+      free.splice(0, count).map((pipe) =>
+        opened(pipe, () => {
+          free.push(pipe);
+        }),
+      ),
   };
 }
 
 async function makePipes(makeNamed: (folder: string) => Promise<boolean>): Promise<readonly NamedPipe[] | null> {
   let folder: string | undefined;
-  const remove = (): void => { if (folder !== undefined) rmSync(folder, { recursive: true, force: true }); };
+  const remove = (): void => {
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  };
   process.once('exit', remove);
   try {
     folder = mkdtempSync(join(tmpdir(), 'agent-pipes-'));
@@ -86,16 +97,34 @@ function opened({ path, buffer }: NamedPipe, release: () => void): OutputPipe {
     writeEnd,
     read(onData, stream) {
       const callback = (length: number): boolean => {
-        // Called by name it would be compiled into this and again into Node's caller: a twelfth of the CPU that a flood of output takes us.
+        // Called by name it would be compiled into this and again into Node's caller: a twelfth of the CPU that a flood
+        // of output takes us.
         Reflect.apply(onData, undefined, [buffer.subarray(0, length), stream]);
         return true;
       };
-      const options: SocketConstructorOpts & Pick<ConnectOpts, 'onread'> = { fd: readEnd, readable: true, writable: false, onread: { buffer, callback } };
+      const options: SocketConstructorOpts & Pick<ConnectOpts, 'onread'> = {
+        fd: readEnd,
+        readable: true,
+        writable: false,
+        onread: { buffer, callback },
+      };
       const socket = new Socket(options);
       socket.on('error', () => undefined);
-      socket.once('end', () => { socket.destroy(); });
-      const closed = new Promise<void>((resolve) => { socket.once('close', () => { release(); resolve(); }); });
-      return { closed, unref: () => { socket.unref(); } };
+      socket.once('end', () => {
+        socket.destroy();
+      });
+      const closed = new Promise<void>((resolve) => {
+        socket.once('close', () => {
+          release();
+          resolve();
+        });
+      });
+      return {
+        closed,
+        unref: () => {
+          socket.unref();
+        },
+      };
     },
   };
 }

@@ -17,14 +17,16 @@ export async function searchPlainly(request: SearchRequest, found: (line: FoundL
   const expression = compileExpression(request.pattern, request.ignoreCase);
   if (typeof expression === 'string') return { ended: 'bad_argument', argument: 'pattern', message: expression };
   const override = request.glob === null ? undefined : globOverride(request.glob);
-  if (request.glob !== null && !request.glob.startsWith('#') && override === undefined) return { ended: 'bad_argument', argument: 'glob', message: 'unreadable pattern' };
+  if (request.glob !== null && !request.glob.startsWith('#') && override === undefined)
+    return { ended: 'bad_argument', argument: 'glob', message: 'unreadable pattern' };
   const files = await filesToSearch(request, override);
   const worker = createRegexWorker(expression, request.signal);
   try {
     for (const { shown, path } of files) {
       if (request.signal.aborted) return { ended: 'stopped' };
       const text = await readSearchable(path);
-      if (text !== null && !(await searchText(shown, text, request.context, worker, found))) return { ended: 'stopped' };
+      if (text !== null && !(await searchText(shown, text, request.context, worker, found)))
+        return { ended: 'stopped' };
     }
     return { ended: request.signal.aborted ? 'stopped' : 'done' };
   } finally {
@@ -33,18 +35,30 @@ export async function searchPlainly(request: SearchRequest, found: (line: FoundL
 }
 
 /** `path` holds no link; `shown` is what a result calls it. */
-interface SearchedFile { readonly shown: string; readonly path: string }
+interface SearchedFile {
+  readonly shown: string;
+  readonly path: string;
+}
 
-async function filesToSearch(request: SearchRequest, override: WalkRequest['override']): Promise<readonly SearchedFile[]> {
+async function filesToSearch(
+  request: SearchRequest,
+  override: WalkRequest['override'],
+): Promise<readonly SearchedFile[]> {
   const { root, includeIgnored, signal, env, refused } = request;
   if (!statSync(root).isDirectory()) return [{ shown: request.target, path: root }];
   const shown = request.target === '.' ? '' : request.target.endsWith('/') ? request.target : `${request.target}/`;
   const files: SearchedFile[] = [];
-  await walkFiles({ root, shown, pattern: '**', includeIgnored, signal, env, refused, ...(override && { override }) }, (path) => { files.push({ shown: shown + path, path: join(root, path) }); });
+  await walkFiles(
+    { root, shown, pattern: '**', includeIgnored, signal, env, refused, ...(override && { override }) },
+    (path) => {
+      files.push({ shown: shown + path, path: join(root, path) });
+    },
+  );
   return files;
 }
 
-/** ripgrep's `--glob`: a line of an ignore file that says what is searched, or with `!` what is not. Undefined for one it would not read. */
+/** ripgrep's `--glob`: a line of an ignore file that says what is searched, or with `!` what is not. Undefined for one
+ * it would not read. */
 export function globOverride(glob: string): WalkRequest['override'] {
   const file = parseIgnoreFile(Buffer.from(glob));
   if (file === null) return undefined;
@@ -77,7 +91,13 @@ async function readSearchable(path: string): Promise<string | null> {
   }
 }
 
-async function searchText(path: string, text: string, context: number, worker: RegexWorker, found: (line: FoundLine) => void): Promise<boolean> {
+async function searchText(
+  path: string,
+  text: string,
+  context: number,
+  worker: RegexWorker,
+  found: (line: FoundLine) => void,
+): Promise<boolean> {
   const lines = text.split('\n').map((line) => (line.endsWith('\r') ? line.slice(0, -1) : line));
   if (lines.at(-1) === '') lines.pop();
   const hits = await worker.matching(lines);

@@ -13,7 +13,8 @@ export function signalGroup(groupId: number, signal: NodeJS.Signals | 0): boolea
   }
 }
 
-/** How many live processes a group has; zombies do not count. Where there is no /proc, 1 for a group that can be signalled. */
+/** How many live processes a group has; zombies do not count. Where there is no /proc, 1 for a group that can be
+ * signalled. */
 export function groupSize(groupId: number): number {
   if (!signalGroup(groupId, 0)) return 0;
   if (process.platform !== 'linux') return 1;
@@ -23,7 +24,8 @@ export function groupSize(groupId: number): number {
   }).length;
 }
 
-/** Processes that carry `marker` in the environment they were started with: also those that left their group. Linux only. */
+/** Processes that carry `marker` in the environment they were started with: also those that left their group. Linux
+ * only. */
 export function processesMarked(marker: string): readonly number[] {
   if (process.platform !== 'linux') return [];
   const buffer = Buffer.allocUnsafe(environmentBytes);
@@ -55,7 +57,9 @@ function holdsEntry(environment: Buffer, entry: string): boolean {
 
 function processIds(): readonly number[] {
   try {
-    return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number);
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number);
   } catch {
     return [];
   }

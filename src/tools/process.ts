@@ -15,7 +15,8 @@ export interface ProcessRequest extends Command {
   readonly timeoutMs: number;
   /** Past this many bytes of output the process is ended. */
   readonly maxTotalBytes: number;
-  /** Standard error through the pipe of standard output, so that what both say comes in the order in which it was written. */
+  /** Standard error through the pipe of standard output, so that what both say comes in the order in which it was
+   * written. */
   readonly joined?: boolean;
   /** Bytes to be read from descriptor 3. */
   readonly input?: Uint8Array;
@@ -24,7 +25,12 @@ export interface ProcessRequest extends Command {
 }
 
 export type ProcessResult =
-  | { readonly ended: 'exit' | 'timeout' | 'cancelled' | 'output_limit'; readonly exitCode: number; readonly signal: NodeJS.Signals | null; readonly background: number }
+  | {
+      readonly ended: 'exit' | 'timeout' | 'cancelled' | 'output_limit';
+      readonly exitCode: number;
+      readonly signal: NodeJS.Signals | null;
+      readonly background: number;
+    }
   /** It could not be started; `error` is the system's code (`ENOENT`) or a sentence. */
   | { readonly ended: 'not_started'; readonly error: string };
 
@@ -35,7 +41,8 @@ export type Confine = (command: Command, sandbox: Exclude<Sandbox, 'off'>) => Co
 export interface ProcessRunner {
   /** Whether a command can be held to `sandbox`. */
   canConfine(sandbox: Sandbox): boolean;
-  /** Runs to the end of the process itself; what it left behind in the background goes on and is counted. Never throws. */
+  /** Runs to the end of the process itself; what it left behind in the background goes on and is counted. Never
+   * throws. */
   run(request: ProcessRequest): Promise<ProcessResult>;
   /** Ends everything that was ever started and still runs: TERM, then KILL after 2 s. */
   killBackground(): Promise<void>;
@@ -54,7 +61,11 @@ export interface ProcessRunnerOptions {
 type EndReason = 'exit' | 'timeout' | 'cancelled' | 'output_limit';
 type Running = Extract<StartedChild, { started: true }>;
 /** What is loaded with the first command. */
-interface Machinery { readonly startChild: typeof startChild; readonly watchdog: Watchdog | null; readonly pipes: OutputPipes | null }
+interface Machinery {
+  readonly startChild: typeof startChild;
+  readonly watchdog: Watchdog | null;
+  readonly pipes: OutputPipes | null;
+}
 
 const killAfterMs = 2000;
 const drainMs = 200;
@@ -66,7 +77,10 @@ export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunne
   const loaded = loadOnce(() => loadMachinery(options.watched === true ? marker : null));
   let watchdog: Watchdog | null = null;
   const confined = (command: Command, sandbox: Sandbox): Command => {
-    const marked = (bare: Command): Command => ({ ...bare, env: { ...bare.env, [options.marker.name]: options.marker.value } });
+    const marked = (bare: Command): Command => ({
+      ...bare,
+      env: { ...bare.env, [options.marker.name]: options.marker.value },
+    });
     if (sandbox === 'off') return marked(command);
     if (!options.confine) throw new Error(`no ${sandbox} sandbox is available here`);
     return marked(options.confine(command, sandbox));
@@ -76,7 +90,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunne
     ({ watchdog } = machinery);
     watchdog?.start();
     const count = request.joined === true ? 1 : 2;
-    const pipes = await machinery.pipes?.prepare(count) === true ? machinery.pipes : undefined;
+    const pipes = (await machinery.pipes?.prepare(count)) === true ? machinery.pipes : undefined;
     if (request.signal.aborted) return null;
     const command = confined(pipes || count > 1 ? request : joinedByShell(request), request.sandbox);
     return machinery.startChild({ command, input: request.input, pipes: pipes?.take(count), onOutput: output.add });
@@ -102,7 +116,8 @@ export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunne
     },
     async killBackground() {
       const left = groups.signal('SIGTERM');
-      for (let waitedMs = 0; left && waitedMs < killAfterMs && groups.anyAlive(); waitedMs += pollMs * 5) await delay(pollMs * 5);
+      for (let waitedMs = 0; left && waitedMs < killAfterMs && groups.anyAlive(); waitedMs += pollMs * 5)
+        await delay(pollMs * 5);
       if (left) groups.signal('SIGKILL');
       groups.clear();
       await watchdog?.stop();
@@ -116,7 +131,11 @@ export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunne
 
 /** `watchedBy`: the marker by which a watchdog finds what we started; null for none. */
 async function loadMachinery(watchedBy: string | null): Promise<Machinery> {
-  const [{ startChild, startHelper }, { createOutputPipes }, { createWatchdog }] = await Promise.all([import('./child-process.js'), import('./output-pipes.js'), import('./watchdog.js')]);
+  const [{ startChild, startHelper }, { createOutputPipes }, { createWatchdog }] = await Promise.all([
+    import('./child-process.js'),
+    import('./output-pipes.js'),
+    import('./watchdog.js'),
+  ]);
   if (watchedBy === null) return { startChild, watchdog: null, pipes: null };
   const watchdog = createWatchdog(startHelper, watchedBy);
   return { startChild, watchdog, pipes: createOutputPipes((folder) => watchdog.makePipes(folder)) };
@@ -128,7 +147,11 @@ function joinedByShell(command: Command): Command {
 }
 
 /** What a process prints, until it is over; `onLimit` is called once it is too much. */
-interface Output { readonly add: (chunk: Buffer, stream: 'stdout' | 'stderr') => void; onLimit: () => void; isOpen: boolean }
+interface Output {
+  readonly add: (chunk: Buffer, stream: 'stdout' | 'stderr') => void;
+  onLimit: () => void;
+  isOpen: boolean;
+}
 
 function outputOf(request: ProcessRequest): Output {
   let totalBytes = 0;
@@ -145,7 +168,11 @@ function outputOf(request: ProcessRequest): Output {
   return output;
 }
 
-async function supervised(child: Running, request: ProcessRequest, output: Output): Promise<Extract<ProcessResult, { background: number }>> {
+async function supervised(
+  child: Running,
+  request: ProcessRequest,
+  output: Output,
+): Promise<Extract<ProcessResult, { background: number }>> {
   const { pid } = child;
   let reason: EndReason = 'exit';
   let kill: NodeJS.Timeout | undefined;
@@ -153,12 +180,20 @@ async function supervised(child: Running, request: ProcessRequest, output: Outpu
     if (reason !== 'exit') return;
     reason = why;
     askToEnd(pid, request.sandbox);
-    kill = setTimeout(() => { signalGroup(pid, 'SIGKILL'); }, killAfterMs);
+    kill = setTimeout(() => {
+      signalGroup(pid, 'SIGKILL');
+    }, killAfterMs);
   };
-  output.onLimit = () => { end('output_limit'); };
+  output.onLimit = () => {
+    end('output_limit');
+  };
   const closed = Promise.all(child.outputs.map((reader) => reader.closed));
-  const timer = setTimeout(() => { end('timeout'); }, request.timeoutMs);
-  const onAbort = (): void => { end('cancelled'); };
+  const timer = setTimeout(() => {
+    end('timeout');
+  }, request.timeoutMs);
+  const onAbort = (): void => {
+    end('cancelled');
+  };
   request.signal.addEventListener('abort', onAbort, { once: true });
   if (request.signal.aborted) onAbort();
 
@@ -167,7 +202,8 @@ async function supervised(child: Running, request: ProcessRequest, output: Outpu
   if (reason === 'exit') await settledWithin(closed, drainMs);
   request.signal.removeEventListener('abort', onAbort);
   if (reason !== 'exit') {
-    for (let waitedMs = 0; waitedMs < killAfterMs + drainMs && groupSize(pid) > 0; waitedMs += pollMs) await delay(pollMs);
+    for (let waitedMs = 0; waitedMs < killAfterMs + drainMs && groupSize(pid) > 0; waitedMs += pollMs)
+      await delay(pollMs);
     await settledWithin(closed, drainMs);
   }
   clearTimeout(kill);
@@ -180,7 +216,8 @@ async function supervised(child: Running, request: ProcessRequest, output: Outpu
 /** A sandbox's keeper exits with 128 and the number where what it kept died by a signal. */
 function deathOf(exit: Exit, sandbox: Sandbox): { readonly exitCode: number; readonly signal: NodeJS.Signals | null } {
   if (exit.code === null) return { exitCode: 128 + constants.signals[exit.signal ?? 'SIGKILL'], signal: exit.signal };
-  const death = sandbox === 'off' ? undefined : Object.entries(constants.signals).find(([, number]) => exit.code === 128 + number);
+  const death =
+    sandbox === 'off' ? undefined : Object.entries(constants.signals).find(([, number]) => exit.code === 128 + number);
   return { exitCode: exit.code, signal: death ? (death[0] as NodeJS.Signals) : null };
 }
 
@@ -191,10 +228,17 @@ function askToEnd(pid: number, sandbox: Sandbox): void {
 
 async function settledWithin(work: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
-  await Promise.race([work, new Promise((resolve) => { timer = setTimeout(resolve, ms); })]);
+  await Promise.race([
+    work,
+    new Promise((resolve) => {
+      timer = setTimeout(resolve, ms);
+    }),
+  ]);
   clearTimeout(timer);
 }
 
 function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => { setTimeout(resolve, ms); });
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
 }

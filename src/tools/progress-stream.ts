@@ -1,7 +1,8 @@
 import type { StreamMask } from '../core/stream-mask.js';
 import { withoutCutEnd, withoutCutStart, type OutputCollector } from './output-collector.js';
 
-/** Shows what comes in as text: at most one chunk per interval, each of some 8 KiB at most, so that a flood costs almost nothing. */
+/** Shows what comes in as text: at most one chunk per interval, each of some 8 KiB at most, so that a flood costs
+ * almost nothing. */
 export interface ProgressStream {
   /** There is more. */
   moved(): void;
@@ -13,7 +14,11 @@ const intervalMs = 50;
 const maxChunkBytes = 8192;
 
 /** The bytes are looked at when a chunk is due, and not before. `mask` hides what must not be shown. */
-export function createProgressStream(source: Pick<OutputCollector, 'totalBytes' | 'tail'>, send: (chunk: string) => void, mask?: StreamMask): ProgressStream {
+export function createProgressStream(
+  source: Pick<OutputCollector, 'totalBytes' | 'tail'>,
+  send: (chunk: string) => void,
+  mask?: StreamMask,
+): ProgressStream {
   /** Where the start of a hidden text may have been dropped, its rest is among the first characters that are kept. */
   const suspectChars = mask?.longest ?? 0;
   const maxBytes = maxChunkBytes + suspectChars * 3;
@@ -39,7 +44,11 @@ export function createProgressStream(source: Pick<OutputCollector, 'totalBytes' 
   };
 
   return {
-    moved() { timer ??= setTimeout(() => { flush(false); }, intervalMs); },
+    moved() {
+      timer ??= setTimeout(() => {
+        flush(false);
+      }, intervalMs);
+    },
     end() {
       clearTimeout(timer);
       flush(true);

@@ -13,7 +13,8 @@ export function createRateLimit(perMinute: number, now: () => number): RateLimit
       const time = now();
       taken = taken.filter((at) => time - at < windowMs);
       const oldest = taken[0];
-      if (taken.length >= perMinute) return oldest === undefined ? windowMs : Math.max(1, Math.ceil(windowMs - (time - oldest)));
+      if (taken.length >= perMinute)
+        return oldest === undefined ? windowMs : Math.max(1, Math.ceil(windowMs - (time - oldest)));
       taken = [...taken, time];
       return 0;
     },

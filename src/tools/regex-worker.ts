@@ -33,20 +33,38 @@ export function compileExpression(pattern: string, ignoreCase: boolean): RegExp 
 }
 
 export function createRegexWorker(expression: RegExp, signal: AbortSignal): RegexWorker {
-  const worker: Worker = new (process.getBuiltinModule('node:worker_threads').Worker)(source, { eval: true, workerData: { source: expression.source, flags: expression.flags } });
+  const worker: Worker = new (process.getBuiltinModule('node:worker_threads').Worker)(source, {
+    eval: true,
+    workerData: { source: expression.source, flags: expression.flags },
+  });
   let answer: ((hits: readonly number[] | null) => void) | undefined;
-  const settle = (hits: readonly number[] | null): void => { answer?.(hits); answer = undefined; };
-  worker.on('message', (hits: readonly number[]) => { settle(hits); });
-  worker.on('error', () => { settle(null); });
-  worker.on('exit', () => { settle(null); });
-  const end = (): void => { void worker.terminate(); };
+  const settle = (hits: readonly number[] | null): void => {
+    answer?.(hits);
+    answer = undefined;
+  };
+  worker.on('message', (hits: readonly number[]) => {
+    settle(hits);
+  });
+  worker.on('error', () => {
+    settle(null);
+  });
+  worker.on('exit', () => {
+    settle(null);
+  });
+  const end = (): void => {
+    void worker.terminate();
+  };
   signal.addEventListener('abort', end, { once: true });
   return {
-    matching: (lines) => new Promise((resolve) => {
-      if (signal.aborted) { resolve(null); return; }
-      answer = resolve;
-      worker.postMessage(lines, []);
-    }),
+    matching: (lines) =>
+      new Promise((resolve) => {
+        if (signal.aborted) {
+          resolve(null);
+          return;
+        }
+        answer = resolve;
+        worker.postMessage(lines, []);
+      }),
     end() {
       signal.removeEventListener('abort', end);
       end();

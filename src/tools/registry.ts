@@ -15,7 +15,12 @@ export interface RegistryOptions {
   readonly now: () => number;
 }
 
-interface Entry { readonly tool: Tool; readonly limits: ToolLimits; readonly rate: RateLimit | null; validate: Validate | null }
+interface Entry {
+  readonly tool: Tool;
+  readonly limits: ToolLimits;
+  readonly rate: RateLimit | null;
+  validate: Validate | null;
+}
 
 const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 
@@ -24,7 +29,8 @@ export function createRegistry(options: RegistryOptions): Registry {
   const entries = new Map<string, Entry>();
   return {
     register(tool, limits = {}) {
-      if (!namePattern.test(tool.name)) throw new Error(`bad tool name ${shown(tool.name)}: use letters, digits, _ and -, at most 64`);
+      if (!namePattern.test(tool.name))
+        throw new Error(`bad tool name ${shown(tool.name)}: use letters, digits, _ and -, at most 64`);
       if (entries.has(tool.name)) throw new Error(`there is a tool called ${tool.name} already`);
       const validate = options.compileAt === 'registration' ? options.compile(tool.input_schema) : null;
       const rate = limits.rate_per_min === undefined ? null : createRateLimit(limits.rate_per_min, options.now);
@@ -35,13 +41,17 @@ export function createRegistry(options: RegistryOptions): Registry {
     get: (name) => entries.get(name)?.tool,
     bind(call) {
       const entry = entries.get(call.name);
-      return entry ? bindTo(entry, call.arguments, options) : { ok: false, error: unknownTool(call.name, [...entries.keys()]) };
+      return entry
+        ? bindTo(entry, call.arguments, options)
+        : { ok: false, error: unknownTool(call.name, [...entries.keys()]) };
     },
     admit(name) {
       const waitMs = entries.get(name)?.rate?.take() ?? 0;
       if (waitMs === 0) return null;
       const seconds = Math.ceil(waitMs / 1000);
-      return errorEnvelope('rate_limited', `${name} has used its calls of this minute; wait ${seconds} s.`, { wait_ms: waitMs });
+      return errorEnvelope('rate_limited', `${name} has used its calls of this minute; wait ${seconds} s.`, {
+        wait_ms: waitMs,
+      });
     },
   };
 }
@@ -58,14 +68,25 @@ function bindTo(entry: Entry, text: string, options: RegistryOptions): Binding {
     return { ok: false, error: errorEnvelope('internal', `The schema of ${tool.name} cannot be used.`) };
   }
   const maxOutputBytes = Math.min(limits.max_output_bytes ?? options.maxOutputBytes, options.maxOutputBytes);
-  return { ok: true, bound: { tool, args: parsed.args, limits: { timeoutMs: limits.timeout_ms ?? null, maxOutputBytes } } };
+  return {
+    ok: true,
+    bound: { tool, args: parsed.args, limits: { timeoutMs: limits.timeout_ms ?? null, maxOutputBytes } },
+  };
 }
 
 /** `invalid_args` as every tool gives it; no part repeats more than 200 characters of what was sent. */
 export function invalidArguments(name: string, problem: ArgumentProblem): ErrorEnvelope {
-  const details = { argument: cut(problem.argument, 60), problem: cut(problem.problem, 120), expected: cut(problem.expected, 200) };
+  const details = {
+    argument: cut(problem.argument, 60),
+    problem: cut(problem.problem, 120),
+    expected: cut(problem.expected, 200),
+  };
   const subject = details.argument === '' ? 'the arguments' : JSON.stringify(details.argument);
-  return errorEnvelope('invalid_args', `${name}: ${subject}: ${details.problem}; expected ${details.expected}.`, details);
+  return errorEnvelope(
+    'invalid_args',
+    `${name}: ${subject}: ${details.problem}; expected ${details.expected}.`,
+    details,
+  );
 }
 
 function unknownTool(name: unknown, available: readonly string[]): ErrorEnvelope {

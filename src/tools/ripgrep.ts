@@ -4,7 +4,12 @@ import type { Sandbox } from '../core/tool.js';
 import type { ProcessRunner } from './process.js';
 
 /** One line of a file that matched, or that stands near one. */
-export interface FoundLine { readonly path: string; readonly line: number; readonly text: string; readonly matched: boolean }
+export interface FoundLine {
+  readonly path: string;
+  readonly line: number;
+  readonly text: string;
+  readonly matched: boolean;
+}
 
 export interface SearchRequest {
   readonly pattern: string;
@@ -44,14 +49,32 @@ export async function findRipgrep(env: Readonly<Record<string, string | undefine
   return folder === undefined ? null : join(folder, 'rg');
 }
 
-/** Searches with ripgrep; lines of one file come in order, files in any order. Only options that ripgrep 13 knows are used. */
-export async function searchWithRipgrep(program: string, processes: ProcessRunner, request: SearchRequest, found: (line: FoundLine) => void): Promise<SearchEnd> {
+/** Searches with ripgrep; lines of one file come in order, files in any order. Only options that ripgrep 13 knows are
+ * used. */
+export async function searchWithRipgrep(
+  program: string,
+  processes: ProcessRunner,
+  request: SearchRequest,
+  found: (line: FoundLine) => void,
+): Promise<SearchEnd> {
   const records = createRecordReader(found);
   let complaint = '';
-  const run = (args: readonly string[], onOutput: (chunk: Buffer, stream: 'stdout' | 'stderr') => void): ReturnType<ProcessRunner['run']> => processes.run({
-    file: program, args: ['--no-config', ...args], cwd: request.cwd, env: ownEnvironment(request.env), sandbox: request.sandbox, signal: request.signal,
-    shows: [resolve(request.cwd, request.target)], timeoutMs: maxTimeoutMs, maxTotalBytes: Number.POSITIVE_INFINITY, onOutput,
-  });
+  const run = (
+    args: readonly string[],
+    onOutput: (chunk: Buffer, stream: 'stdout' | 'stderr') => void,
+  ): ReturnType<ProcessRunner['run']> =>
+    processes.run({
+      file: program,
+      args: ['--no-config', ...args],
+      cwd: request.cwd,
+      env: ownEnvironment(request.env),
+      sandbox: request.sandbox,
+      signal: request.signal,
+      shows: [resolve(request.cwd, request.target)],
+      timeoutMs: maxTimeoutMs,
+      maxTotalBytes: Number.POSITIVE_INFINITY,
+      onOutput,
+    });
   const result = await run(searchArguments(request), (chunk, stream) => {
     if (stream === 'stdout') records.add(chunk);
     else if (complaint.length < maxErrorChars) complaint += chunk.toString('utf8');
@@ -66,29 +89,59 @@ export async function searchWithRipgrep(program: string, processes: ProcessRunne
 
 function searchArguments(request: SearchRequest): readonly string[] {
   return [
-    '--hidden', '--crlf', '--null', '--no-heading', '--with-filename', '--line-number', '--color', 'never', '--no-context-separator', '--no-messages',
-    ...(request.outsideRepository ? ['--no-require-git'] : []), ...(request.includeIgnored ? ['--no-ignore'] : []), ...(request.ignoreCase ? ['--ignore-case'] : []),
-    ...(request.context > 0 ? ['--context', String(request.context)] : []), ...(request.glob === null ? [] : ['--glob', request.glob]),
-    '--glob', '!.git', // after the caller's: the last one that fits decides
-    '--regexp', request.pattern, '--', request.target,
+    '--hidden',
+    '--crlf',
+    '--null',
+    '--no-heading',
+    '--with-filename',
+    '--line-number',
+    '--color',
+    'never',
+    '--no-context-separator',
+    '--no-messages',
+    ...(request.outsideRepository ? ['--no-require-git'] : []),
+    ...(request.includeIgnored ? ['--no-ignore'] : []),
+    ...(request.ignoreCase ? ['--ignore-case'] : []),
+    ...(request.context > 0 ? ['--context', String(request.context)] : []),
+    ...(request.glob === null ? [] : ['--glob', request.glob]),
+    '--glob',
+    '!.git', // after the caller's: the last one that fits decides
+    '--regexp',
+    request.pattern,
+    '--',
+    request.target,
   ];
 }
 
-type Run = (args: readonly string[], onOutput: (chunk: Buffer, stream: 'stdout' | 'stderr') => void) => ReturnType<ProcessRunner['run']>;
+type Run = (
+  args: readonly string[],
+  onOutput: (chunk: Buffer, stream: 'stdout' | 'stderr') => void,
+) => ReturnType<ProcessRunner['run']>;
 
-/** ripgrep gives 2 for a folder it may not open and for an expression it cannot read: each argument is tried alone on an empty file. */
+/** ripgrep gives 2 for a folder it may not open and for an expression it cannot read: each argument is tried alone on
+ * an empty file. */
 async function badArgument(request: SearchRequest, run: Run): Promise<SearchEnd | null> {
-  const trials = [['pattern', ['--regexp', request.pattern]], ...(request.glob === null ? [] : [['glob', ['--glob', request.glob, '--regexp', 'x']]])] as ['pattern' | 'glob', string[]][];
+  const trials = [
+    ['pattern', ['--regexp', request.pattern]],
+    ...(request.glob === null ? [] : [['glob', ['--glob', request.glob, '--regexp', 'x']]]),
+  ] as ['pattern' | 'glob', string[]][];
   for (const [argument, args] of trials) {
     let message = '';
-    const result = await run([...args, '--', '/dev/null'], (chunk) => { if (message.length < maxErrorChars) message += chunk.toString('utf8'); });
-    if (result.ended === 'exit' && result.exitCode === 2) return { ended: 'bad_argument', argument, message: message.trim().replace(/^rg: /, '') };
+    const result = await run([...args, '--', '/dev/null'], (chunk) => {
+      if (message.length < maxErrorChars) message += chunk.toString('utf8');
+    });
+    if (result.ended === 'exit' && result.exitCode === 2)
+      return { ended: 'bad_argument', argument, message: message.trim().replace(/^rg: /, '') };
   }
   return null;
 }
 
 /** Reads `path NUL line (':' or '-') text LF` records from bytes cut anywhere. */
-function createRecordReader(found: (line: FoundLine) => void): { add(chunk: Buffer): void; end(): void; readonly count: number } {
+function createRecordReader(found: (line: FoundLine) => void): {
+  add(chunk: Buffer): void;
+  end(): void;
+  readonly count: number;
+} {
   let pending = Buffer.alloc(0);
   let dropping = false;
   let count = 0;
@@ -97,8 +150,14 @@ function createRecordReader(found: (line: FoundLine) => void): { add(chunk: Buff
     const end = record.indexOf(0);
     const rest = end < 0 ? '' : record.toString('utf8', end + 1);
     const parts = /^(\d+)([:-])([^]*)$/.exec(rest);
-    if (!parts) { prefix += `${record.toString('utf8')}\n`; return; } // a path with a line end, or ripgrep's word about a binary file
-    const path = (prefix + record.toString('utf8', 0, end)).replace(/^(?:.*: WARNING: stopped searching binary file.*\n)+/, '');
+    if (!parts) {
+      prefix += `${record.toString('utf8')}\n`;
+      return;
+    } // a path with a line end, or ripgrep's word about a binary file
+    const path = (prefix + record.toString('utf8', 0, end)).replace(
+      /^(?:.*: WARNING: stopped searching binary file.*\n)+/,
+      '',
+    );
     prefix = '';
     count++;
     found({ path, line: Number(parts[1]), text: (parts[3] ?? '').replace(/\r$/, ''), matched: parts[2] === ':' });
@@ -117,12 +176,18 @@ function createRecordReader(found: (line: FoundLine) => void): { add(chunk: Buff
       pending = Buffer.concat([pending, chunk.subarray(from, from + maxLineBytes)]);
       dropping = pending.length >= maxLineBytes;
     },
-    end() { if (pending.length > 0) take(pending); },
-    get count() { return count; },
+    end() {
+      if (pending.length > 0) take(pending);
+    },
+    get count() {
+      return count;
+    },
   };
 }
 
 /** What ripgrep needs to find git's own ignore file, and nothing else. */
 function ownEnvironment(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  return Object.fromEntries(['HOME', 'XDG_CONFIG_HOME', 'PATH'].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])));
+  return Object.fromEntries(
+    ['HOME', 'XDG_CONFIG_HOME', 'PATH'].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])),
+  );
 }

@@ -15,8 +15,9 @@ interface SchemaError {
   readonly parentSchema?: unknown;
 }
 
-/** Gives a compiler for draft 2020-12 (no coercion, no defaults). Ajv costs tens of milliseconds to load: where every schema of `known` was compiled
- *  when the program was built, it is not loaded, and the compiler throws for any other schema. */
+/** Gives a compiler for draft 2020-12 (no coercion, no defaults). Ajv costs tens of milliseconds to load: where every
+ * schema of `known` was compiled when the program was built, it is not loaded, and the compiler throws for any other
+ * schema. */
 export async function loadSchemaCompiler(known: readonly JsonSchema[] = []): Promise<CompileSchema> {
   const ready = known.length > 0 && known.every((schema) => precompiled.has(JSON.stringify(schema)));
   const compile = ready ? builtValidator : await ajvCompiler();
@@ -43,20 +44,48 @@ export function explained(error: SchemaError | undefined): ArgumentProblem {
   if (!error) return { argument: '', problem: 'refused by the schema', expected: 'what the schema says' };
   const at = error.instancePath.slice(1);
   const inside = (name: unknown): string => [at, String(name)].filter((part) => part !== '').join('/');
-  const properties = isRecord(error.parentSchema) && isRecord(error.parentSchema.properties) ? error.parentSchema.properties : {};
+  const properties =
+    isRecord(error.parentSchema) && isRecord(error.parentSchema.properties) ? error.parentSchema.properties : {};
   switch (error.keyword) {
     case 'required': {
       const name = String(error.params.missingProperty);
       const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
-      return { argument: inside(name), problem: 'missing', expected: isRecord(property) && property.type !== undefined ? described(property.type) : 'a value' };
+      return {
+        argument: inside(name),
+        problem: 'missing',
+        expected: isRecord(property) && property.type !== undefined ? described(property.type) : 'a value',
+      };
     }
     case 'additionalProperties':
-      return { argument: inside(error.params.additionalProperty), problem: 'unknown argument', expected: `only ${Object.keys(properties).join(', ')}` };
-    case 'type': return { argument: at, problem: 'wrong type', expected: described(error.params.type) };
-    case 'minimum': case 'maximum': return { argument: at, problem: 'out of range', expected: `a value ${String(error.params.comparison)} ${String(error.params.limit)}` };
-    case 'minLength': return { argument: at, problem: 'too short', expected: error.params.limit === 1 ? 'at least 1 character' : `at least ${String(error.params.limit)} characters` };
-    case 'enum': return { argument: at, problem: 'not one of the allowed values', expected: JSON.stringify(error.params.allowedValues) };
-    default: return { argument: at, problem: 'refused by the schema', expected: error.message ?? error.keyword };
+      return {
+        argument: inside(error.params.additionalProperty),
+        problem: 'unknown argument',
+        expected: `only ${Object.keys(properties).join(', ')}`,
+      };
+    case 'type':
+      return { argument: at, problem: 'wrong type', expected: described(error.params.type) };
+    case 'minimum':
+    case 'maximum':
+      return {
+        argument: at,
+        problem: 'out of range',
+        expected: `a value ${String(error.params.comparison)} ${String(error.params.limit)}`,
+      };
+    case 'minLength':
+      return {
+        argument: at,
+        problem: 'too short',
+        expected:
+          error.params.limit === 1 ? 'at least 1 character' : `at least ${String(error.params.limit)} characters`,
+      };
+    case 'enum':
+      return {
+        argument: at,
+        problem: 'not one of the allowed values',
+        expected: JSON.stringify(error.params.allowedValues),
+      };
+    default:
+      return { argument: at, problem: 'refused by the schema', expected: error.message ?? error.keyword };
   }
 }
 

@@ -29,7 +29,8 @@ export function createStartedGroups(marker: string): StartedGroups {
       else withoutLeader.add(groupId);
     },
     leaderless() {
-      for (const group of [...withoutLeader].filter((id) => !signalGroup(id, 0))) { // forgotten before its number is another's
+      for (const group of [...withoutLeader].filter((id) => !signalGroup(id, 0))) {
+        // forgotten before its number is another's
         withoutLeader.delete(group);
         groups.delete(group);
       }
@@ -53,5 +54,7 @@ export function createStartedGroups(marker: string): StartedGroups {
 function signalProcess(id: number, signal: NodeJS.Signals): void {
   try {
     process.kill(id, signal);
-  } catch { /* ended meanwhile */ }
+  } catch {
+    /* ended meanwhile */
+  }
 }

@@ -1,8 +1,15 @@
 /** How a text file is written: kept when it is written again. */
-export interface TextForm { readonly encoding: 'utf-8' | 'utf-16le' | 'utf-16be' | 'windows-1252'; readonly bom: boolean; readonly eol: '\n' | '\r\n' }
+export interface TextForm {
+  readonly encoding: 'utf-8' | 'utf-16le' | 'utf-16be' | 'windows-1252';
+  readonly bom: boolean;
+  readonly eol: '\n' | '\r\n';
+}
 
 /** Characters of a text read as UTF-8: those outside of ASCII, and those that stand for bytes that are none. */
-export interface Oddities { wide: number; replaced: number }
+export interface Oddities {
+  wide: number;
+  replaced: number;
+}
 
 const wideCharacters = /[^\0-\x7f]/gu;
 const wideCharacter = /[^\0-\x7f]/;
@@ -18,8 +25,8 @@ export function countOddities(text: string, odd: Oddities): void {
   }
 }
 
-/** Text in one byte a character (Latin-1, or windows-1252, which adds to it) has hardly a byte outside of ASCII that is right in UTF-8 too; where most
- *  are, it is UTF-8 with some bytes that are broken. */
+/** Text in one byte a character (Latin-1, or windows-1252, which adds to it) has hardly a byte outside of ASCII that is
+ * right in UTF-8 too; where most are, it is UTF-8 with some bytes that are broken. */
 export function looksLatin({ wide, replaced }: Oddities): boolean {
   return replaced > wide;
 }
@@ -30,8 +37,8 @@ export function encodingName({ encoding }: Pick<TextForm, 'encoding'>, text: str
   return /[^\0-\xff]|[\x80-\x9f]/.test(text) ? 'windows-1252' : 'latin1';
 }
 
-/** What windows-1252 has for the bytes 0x80 to 0x9f; the others are those of Latin-1. Source: WHATWG Encoding, "index windows-1252". Node 20's own
- *  decoder of that name gives Latin-1 for a whole text. */
+/** What windows-1252 has for the bytes 0x80 to 0x9f; the others are those of Latin-1. Source: WHATWG Encoding, "index
+ * windows-1252". Node 20's own decoder of that name gives Latin-1 for a whole text. */
 const windowsCharacters = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
 /** Any bytes, cut anywhere, as windows-1252: each is a character. */
@@ -42,7 +49,9 @@ export function windowsText(bytes: Uint8Array): string {
 
 /** The byte of each character. */
 function windowsBytes(): ReadonlyMap<string, number> {
-  return new Map([...windowsText(Uint8Array.from({ length: 256 }, (_, byte) => byte))].map((character, byte) => [character, byte]));
+  return new Map(
+    [...windowsText(Uint8Array.from({ length: 256 }, (_, byte) => byte))].map((character, byte) => [character, byte]),
+  );
 }
 
 /** Whether every character of `text` is one that the encoding has. */
@@ -52,8 +61,12 @@ export function canEncode(text: string, { encoding }: Pick<TextForm, 'encoding'>
   return [...text].every((character) => bytes.has(character));
 }
 
-/** A text file's content without BOM, line ends as they are; `text` is null where the bytes are not valid in an encoding that can be told. */
-export interface DecodedText { readonly text: string | null; readonly form: TextForm }
+/** A text file's content without BOM, line ends as they are; `text` is null where the bytes are not valid in an
+ * encoding that can be told. */
+export interface DecodedText {
+  readonly text: string | null;
+  readonly form: TextForm;
+}
 
 export const plainForm: TextForm = { encoding: 'utf-8', bom: false, eol: '\n' };
 
@@ -71,7 +84,9 @@ export function decodeText(bytes: Uint8Array): DecodedText {
     const text = new TextDecoder(encoding, { fatal: true }).decode(bytes);
     return { text, form: { encoding, bom, eol: dominantEol(text) } };
   } catch {
-    return (encoding === 'utf-8' && !bom ? latinText(bytes) : null) ?? { text: null, form: { encoding, bom, eol: '\n' } };
+    return (
+      (encoding === 'utf-8' && !bom ? latinText(bytes) : null) ?? { text: null, form: { encoding, bom, eol: '\n' } }
+    );
   }
 }
 

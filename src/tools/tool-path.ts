@@ -1,14 +1,18 @@
 import { isAbsolute, relative } from 'node:path';
 import type { ArgumentProblem } from '../core/tool.js';
 
-/** The absolute form of a path as the caller gave it. `..` and a final `/` stay: what they mean through links is the kernel's to say. */
+/** The absolute form of a path as the caller gave it. `..` and a final `/` stay: what they mean through links is the
+ * kernel's to say. */
 export function absolutePath(cwd: string, path: string): string {
   return isAbsolute(path) ? path : `${cwd.endsWith('/') ? cwd : `${cwd}/`}${path}`;
 }
 
-/** A path as results show it: relative to the working directory, with `/`; as a JSON string where it has a control character. */
+/** A path as results show it: relative to the working directory, with `/`; as a JSON string where it has a control
+ * character. */
 export function shownPath(path: string): string {
-  return /\p{Cc}/u.test(path) ? JSON.stringify(path).replace(/[\u007f-\u009f]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`) : path;
+  return /\p{Cc}/u.test(path)
+    ? JSON.stringify(path).replace(/[\u007f-\u009f]/g, (c) => `\\u00${c.charCodeAt(0).toString(16)}`)
+    : path;
 }
 
 /** `path` relative to `cwd`; `.` for `cwd` itself. */

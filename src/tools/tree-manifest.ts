@@ -2,7 +2,13 @@ import { lstatSync, readdirSync, type Stats } from 'node:fs';
 import { folderRules, type FolderRules } from './ignore-rules.js';
 
 /** A file or link as its entry shows it. */
-export interface ManifestEntry { readonly size: number; readonly mtimeMs: number; readonly ctimeMs: number; readonly ino: number; readonly mode: number }
+export interface ManifestEntry {
+  readonly size: number;
+  readonly mtimeMs: number;
+  readonly ctimeMs: number;
+  readonly ino: number;
+  readonly mode: number;
+}
 
 export interface Manifest {
   /** Files and links by absolute path. */
@@ -14,7 +20,10 @@ export interface Manifest {
   readonly atMs: number;
 }
 
-export interface ManifestLimits { readonly maxEntries: number; readonly maxWalkMs: number }
+export interface ManifestLimits {
+  readonly maxEntries: number;
+  readonly maxWalkMs: number;
+}
 
 export interface ManifestOptions {
   /** Absolute, links resolved. */
@@ -23,11 +32,15 @@ export interface ManifestOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** A folder to look into. `rules` are made once its names are known, which spares looking for ignore files one by one. */
-interface Folder { readonly path: string; readonly rules: (names: readonly string[]) => FolderRules }
+/** A folder to look into. `rules` are made once its names are known, which spares looking for ignore files one by
+ * one. */
+interface Folder {
+  readonly path: string;
+  readonly rules: (names: readonly string[]) => FolderRules;
+}
 
-/** What a tree holds, near folders first, as the search tools see it: what ignore rules leave out is not in it. Links are not followed.
- *  Blocks for at most about `maxWalkMs`; throws nothing, what cannot be read is left out. */
+/** What a tree holds, near folders first, as the search tools see it: what ignore rules leave out is not in it. Links
+ * are not followed. Blocks for at most about `maxWalkMs`; throws nothing, what cannot be read is left out. */
 export function readManifest({ root, limits, env }: ManifestOptions): Manifest {
   const atMs = Date.now();
   const endsAt = performance.now() + limits.maxWalkMs;
@@ -47,7 +60,10 @@ export function readManifest({ root, limits, env }: ManifestOptions): Manifest {
 }
 
 /** Adds the files of one folder to `files` and gives its folders. */
-function foldersAndFiles({ path: folder, rules: rulesOf }: Folder, files: Map<string, ManifestEntry>): readonly Folder[] {
+function foldersAndFiles(
+  { path: folder, rules: rulesOf }: Folder,
+  files: Map<string, ManifestEntry>,
+): readonly Folder[] {
   const entries = attempt(() => readdirSync(folder, { withFileTypes: true })) ?? [];
   const rules = rulesOf(entries.map((entry) => entry.name));
   const folders: Folder[] = [];

@@ -1,8 +1,9 @@
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 
-/** A small shell beside us for as long as we run commands. When our end of its input is gone without a word, so are we (`kill -9`, out of memory): it ends what we had
- *  started, as we would have. It also makes the named pipes that Node cannot make. */
+/** A small shell beside us for as long as we run commands. When our end of its input is gone without a word, so are we
+ * (`kill -9`, out of memory): it ends what we had started, as we would have. It also makes the named pipes that Node
+ * cannot make. */
 export interface Watchdog {
   start(): void;
   /** Makes the named pipes `0` and `1` in `folder`; false where it could not. */
@@ -25,8 +26,9 @@ export interface HelperShell {
 
 const answerMs = 2000;
 
-/** What is left of ours: processes that carry the marker, the groups that one of these leads, and the groups we named. A process under the number of a group whose
- *  leader has ended would be a stranger's, which has come by the number since. First TERM, then KILL after 2 s. */
+/** What is left of ours: processes that carry the marker, the groups that one of these leads, and the groups we named.
+ * A process under the number of a group whose leader has ended would be a stranger's, which has come by the number
+ * since. First TERM, then KILL after 2 s. */
 const script = `
 mark=$1 groups= folder=
 signal() {
@@ -65,12 +67,16 @@ export function createWatchdog(launch: (args: readonly string[]) => HelperShell,
   let shell: HelperShell | null = null;
   let told = '';
 
-  const say = (line: string): void => { shell?.stdin?.write(`${line}\n`); };
+  const say = (line: string): void => {
+    shell?.stdin?.write(`${line}\n`);
+  };
   const start = (): void => {
     if (shell) return;
     const started = launch(['-c', script, 'sh', marker]);
     shell = started;
-    const gone = (): void => { if (shell === started) shell = null; };
+    const gone = (): void => {
+      if (shell === started) shell = null;
+    };
     for (const event of ['exit', 'error'] as const) started.on(event, gone);
     for (const stream of [started.stdin, started.stdout]) {
       stream?.on('error', gone);
@@ -97,7 +103,9 @@ export function createWatchdog(launch: (args: readonly string[]) => HelperShell,
           answer += chunk.toString('latin1');
           if (answer.includes('\n')) settle(answer === 'made\n');
         };
-        const onClose = (): void => { settle(false); };
+        const onClose = (): void => {
+          settle(false);
+        };
         const deadline = setTimeout(onClose, answerMs);
         out.on('data', onData).on('close', onClose);
         say(`pipes ${folder}`);

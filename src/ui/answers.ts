@@ -1,11 +1,16 @@
 import type { Reflow, ScreenSize } from './terminal-model.js';
 
 /** What the terminal says of itself: its size, and where the cursor is, counted from 0. */
-export interface Answer { readonly size: ScreenSize; readonly row: number; readonly column: number }
+export interface Answer {
+  readonly size: ScreenSize;
+  readonly row: number;
+  readonly column: number;
+}
 
 /** Asks the terminal where its cursor is and how large it is, and takes the answers out of what it sends. */
 export interface Answers {
-  /** What to write to ask; null where the terminal should not be asked now: it never answers, or owes too many answers. `urgent`: it may owe more. */
+  /** What to write to ask; null where the terminal should not be asked now: it never answers, or owes too many answers.
+   * `urgent`: it may owe more. */
   question(urgent: boolean): string | null;
   /** Called with each answer, oldest question first. */
   listen(onAnswer: (answer: Answer) => void): void;
@@ -13,9 +18,11 @@ export interface Answers {
   quick(): boolean;
   /** How many questions have no answer yet. */
   owed(): number;
-  /** How long the answer to the last question may still take before one goes on without it; 0 where none is owed, or no more is to be expected. */
+  /** How long the answer to the last question may still take before one goes on without it; 0 where none is owed, or no
+   * more is to be expected. */
   patienceMs(): number;
-  /** Calls back once no answer is owed, or when none came for as long as one may take: an answer after that is read by whoever has the terminal. */
+  /** Calls back once no answer is owed, or when none came for as long as one may take: an answer after that is read by
+   * whoever has the terminal. */
   whenQuiet(callback: () => void): void;
   /** What it may do with its rows, the likeliest first; one where it says who it is. */
   reflow(): readonly Reflow[];

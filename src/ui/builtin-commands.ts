@@ -10,35 +10,62 @@ type Needed = Pick<ReplOptions, 'commands' | 'themes' | 'reasoningOf'>;
 function builtinCommands(all: () => readonly Command[], { themes, reasoningOf }: Needed): readonly Command[] {
   return [
     {
-      name: 'help', aliases: ['?'], description: 'what one can type here',
-      run: async (_argument, context) => { context.printMarkdown(helpText(all())); },
+      name: 'help',
+      aliases: ['?'],
+      description: 'what one can type here',
+      run: async (_argument, context) => {
+        context.printMarkdown(helpText(all()));
+      },
     },
     {
-      name: 'show', argument: '[number]', description: 'an event in full; the last result without a number',
+      name: 'show',
+      argument: '[number]',
+      description: 'an event in full; the last result without a number',
       run: async (argument, context) => {
         const event = pickEvent(context.session().events(), argument);
         if (event) context.print(eventText(event, reasoningOf));
-        else context.notice('error', argument === '' ? 'There is nothing to show yet.' : `This session has no event ${argument}.`);
+        else
+          context.notice(
+            'error',
+            argument === '' ? 'There is nothing to show yet.' : `This session has no event ${argument}.`,
+          );
       },
     },
     copyCommand,
     themeCommand(themes),
-    { name: 'exit', aliases: ['quit', 'q'], description: 'leave', leaves: true, run: async (_argument, context) => { context.exit(); } },
+    {
+      name: 'exit',
+      aliases: ['quit', 'q'],
+      description: 'leave',
+      leaves: true,
+      run: async (_argument, context) => {
+        context.exit();
+      },
+    },
   ];
 }
 
 /** Commands of the table first, then those of ours that it has not. */
 export function withBuiltins(options: Needed): readonly Command[] {
   const all: Command[] = [...options.commands];
-  for (const command of builtinCommands(() => all, options)) if (!all.some((other) => other.name === command.name)) all.push(command);
+  for (const command of builtinCommands(() => all, options))
+    if (!all.some((other) => other.name === command.name)) all.push(command);
   return all;
 }
 
 function helpText(commands: readonly Command[]): string {
   const cell = (text: string): string => text.replaceAll('|', '\\|');
-  const rows = commands.map(({ name, argument, description }) => `| ${cell(`/${name}${argument === undefined ? '' : ` ${argument}`}`)} | ${cell(description)} |`);
+  const rows = commands.map(
+    ({ name, argument, description }) =>
+      `| ${cell(`/${name}${argument === undefined ? '' : ` ${argument}`}`)} | ${cell(description)} |`,
+  );
   return [
-    '| Command | |', '| --- | --- |', ...rows, '', '## Keys', '',
+    '| Command | |',
+    '| --- | --- |',
+    ...rows,
+    '',
+    '## Keys',
+    '',
     '- Enter sends; while a turn runs it goes to the model with the next results. Alt-Enter waits for the end of the turn. Up on an empty line takes the queue back.',
     '- Shift-Enter, Ctrl-J or `\\` Enter: a new line. Ctrl-R searches what was typed before. `@` completes paths.',
     '- Esc or Ctrl-C interrupts; Ctrl-C twice, or Ctrl-D on an empty line, leaves.',

@@ -16,21 +16,50 @@ interface Parts {
 }
 
 /** What one command of the REPL on a screen may do that was called just now. */
-export function commandContext(repl: ReplHandle, { display, dialogs, input, session, colored, onPrinted }: Parts): CommandContext {
+export function commandContext(
+  repl: ReplHandle,
+  { display, dialogs, input, session, colored, onPrinted }: Parts,
+): CommandContext {
   const calledAt = dialogs.keys();
   return {
     session,
-    print: (text) => { display.print(text); onPrinted(); },
-    printMarkdown: (text) => { display.printMarkdown(text); onPrinted(); },
-    notice: (level, message) => { repl.notice(level, message); },
+    print: (text) => {
+      display.print(text);
+      onPrinted();
+    },
+    printMarkdown: (text) => {
+      display.printMarkdown(text);
+      onPrinted();
+    },
+    notice: (level, message) => {
+      repl.notice(level, message);
+    },
     pick: (options) => dialogs.pick(options, calledAt),
     page: (title, text, options) => dialogs.page(title, text, calledAt, options),
-    copy: (text) => { display.copy(text); return true; },
-    setTheme: (theme) => { display.setTheme(theme); repl.refresh(); return colored; },
-    setDraft: (text) => { input.setText(text); repl.refresh(); },
-    submit: (text) => { repl.submit(text); },
-    attach: (next) => { repl.attach(next); },
-    refresh: () => { repl.refresh(); },
-    exit: () => { repl.exit(); },
+    copy: (text) => {
+      display.copy(text);
+      return true;
+    },
+    setTheme: (theme) => {
+      display.setTheme(theme);
+      repl.refresh();
+      return colored;
+    },
+    setDraft: (text) => {
+      input.setText(text);
+      repl.refresh();
+    },
+    submit: (text) => {
+      repl.submit(text);
+    },
+    attach: (next) => {
+      repl.attach(next);
+    },
+    refresh: () => {
+      repl.refresh();
+    },
+    exit: () => {
+      repl.exit();
+    },
   };
 }

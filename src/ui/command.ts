@@ -18,7 +18,9 @@ export interface Command {
   run(argument: string, context: CommandContext): Promise<void>;
 }
 
-export interface PageOptions { readonly prose?: boolean }
+export interface PageOptions {
+  readonly prose?: boolean;
+}
 
 /** What a command may do with the screen. All texts are sanitised on the way. */
 export interface CommandContext {
@@ -29,7 +31,8 @@ export interface CommandContext {
   notice(level: 'info' | 'warn' | 'error', message: string): void;
   /** The value of the chosen item, or null. The item of `current` is selected at first. */
   pick<T>(options: Picking<T>): Promise<T | null>;
-  /** A long text to scroll through; it does not go to the scrollback. `prose`: long lines break at words and go on indented. */
+  /** A long text to scroll through; it does not go to the scrollback. `prose`: long lines break at words and go on
+   * indented. */
   page(title: string, text: string, options?: PageOptions): Promise<void>;
   setDraft(text: string): void;
   /** Sends a text to the clipboard of the terminal. False where it has none. */
@@ -47,11 +50,17 @@ export interface CommandContext {
 
 /** The command of a name or alias. */
 export function findCommand(commands: readonly Command[], name: string): Command | undefined {
-  return commands.find((command) => command.name === name) ?? commands.find((command) => command.aliases?.includes(name) === true);
+  return (
+    commands.find((command) => command.name === name) ??
+    commands.find((command) => command.aliases?.includes(name) === true)
+  );
 }
 
 /** The name or alias that `name` most probably meant. */
 export function nearestCommand(commands: readonly Command[], name: string): string | null {
   const offered = commands.filter((command) => command.leaves !== true);
-  return nearestName(name, offered.flatMap((command) => [command.name, ...(command.aliases ?? [])]));
+  return nearestName(
+    name,
+    offered.flatMap((command) => [command.name, ...(command.aliases ?? [])]),
+  );
 }

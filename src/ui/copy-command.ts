@@ -8,23 +8,41 @@ const mostBytes = 74_994;
 
 /** `/copy`: the last answer as it was written, or one code block of it. */
 export const copyCommand: Command = {
-  name: 'copy', argument: '[block]', description: 'copy the last answer, or a code block of it',
-  run: async (argument, context) => { copy(argument, context); },
+  name: 'copy',
+  argument: '[block]',
+  description: 'copy the last answer, or a code block of it',
+  run: async (argument, context) => {
+    copy(argument, context);
+  },
 };
 
 function copy(argument: string, context: CommandContext): void {
   const answer = lastAnswer(context.session().events());
-  if (answer === null) { context.notice('warn', 'There is no answer to copy yet.'); return; }
+  if (answer === null) {
+    context.notice('warn', 'There is no answer to copy yet.');
+    return;
+  }
   const blocks = codeBlocks(answer);
   const text = argument === '' ? answer : blocks[Number(argument) - 1];
   if (text === undefined) {
-    context.notice('warn', blocks.length === 0 ? 'The last answer has no code block.' : `The last answer has ${countOf(blocks.length, 'code block')}: /copy 1${blocks.length > 1 ? ` to /copy ${blocks.length}` : ''}.`);
+    context.notice(
+      'warn',
+      blocks.length === 0
+        ? 'The last answer has no code block.'
+        : `The last answer has ${countOf(blocks.length, 'code block')}: /copy 1${blocks.length > 1 ? ` to /copy ${blocks.length}` : ''}.`,
+    );
     return;
   }
-  if (!context.copy(text)) { context.notice('warn', 'This terminal has no clipboard that a program could reach.'); return; }
+  if (!context.copy(text)) {
+    context.notice('warn', 'This terminal has no clipboard that a program could reach.');
+    return;
+  }
   const what = argument === '' ? 'The last answer' : `Code block ${argument}`;
   const large = Buffer.byteLength(text) > mostBytes ? ' It is large: some terminals take no more than 75 kB.' : '';
-  context.notice('info', `${what} (${countOf(text.split('\n').length, 'line')}) went to the clipboard of the terminal, if it lets programs write there (OSC 52).${large}`);
+  context.notice(
+    'info',
+    `${what} (${countOf(text.split('\n').length, 'line')}) went to the clipboard of the terminal, if it lets programs write there (OSC 52).${large}`,
+  );
 }
 
 function lastAnswer(events: readonly Event[]): string | null {
@@ -38,7 +56,9 @@ function lastAnswer(events: readonly Event[]): string | null {
 /** The code blocks of a Markdown text, in order, wherever they stand. */
 function codeBlocks(text: string): readonly string[] {
   const found: string[] = [];
-  void walkTokens(lexMarkdown(text), (token: Token) => { if (token.type === 'code' && typeof token.text === 'string') found.push(token.text); });
+  void walkTokens(lexMarkdown(text), (token: Token) => {
+    if (token.type === 'code' && typeof token.text === 'string') found.push(token.text);
+  });
   return found;
 }
 

@@ -19,19 +19,22 @@ export interface DiffLine {
   readonly text: string;
 }
 
-/** A change of one file as it is shown: line numbers, colours, changed words marked. `lines` is a unified diff of one file.
- *  The names of the file are left out (the call names it), and an ellipsis stands between two places of the file. */
+/** A change of one file as it is shown: line numbers, colours, changed words marked. `lines` is a unified diff of one
+ * file. The names of the file are left out (the call names it), and an ellipsis stands between two places of the
+ * file. */
 export function changeLines(lines: readonly string[], theme: Theme): string[] {
   const places = placesOf(lines);
   if (places.length === 0) return paintDiff(lines, theme);
   const last = Math.max(...places.flat().map((line) => line.number));
   const width = String(last).length;
-  const shown = places.map((place) => markedTexts(place, theme).map((text, index) => {
-    const { sign, number } = place[index] ?? { sign: ' ', number: 0 };
-    const role = sign === '+' ? 'added' : sign === '-' ? 'removed' : null;
-    const rest = `${sign} ${text}`.trimEnd();
-    return `${theme.paint('dim', String(number).padStart(width))} ${role ? theme.paint(role, rest) : rest}`;
-  }));
+  const shown = places.map((place) =>
+    markedTexts(place, theme).map((text, index) => {
+      const { sign, number } = place[index] ?? { sign: ' ', number: 0 };
+      const role = sign === '+' ? 'added' : sign === '-' ? 'removed' : null;
+      const rest = `${sign} ${text}`.trimEnd();
+      return `${theme.paint('dim', String(number).padStart(width))} ${role ? theme.paint(role, rest) : rest}`;
+    }),
+  );
   const cut = lines.findLast((line) => line !== '') === '…';
   const between = theme.paint('dim', theme.glyphs.ellipsis.padStart(width));
   return [...shown.flatMap((place, index) => (index === 0 ? place : [between, ...place])), ...(cut ? [between] : [])];

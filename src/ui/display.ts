@@ -62,22 +62,38 @@ export interface Display {
 }
 
 /** Frames on the terminal, which is asked where it is. */
-export function createDisplay(options: ReplOptions, onChange: () => void, onOverlay: (shown: Overlay) => void): Display {
+export function createDisplay(
+  options: ReplOptions,
+  onChange: () => void,
+  onOverlay: (shown: Overlay) => void,
+): Display {
   const links = options.facts.links === true ? createLinks() : undefined;
   const frames = new Frames(options, onChange, onOverlay, terminalScreen(options, links), links);
-  options.input.answers?.listen((answer) => { frames.answered(answer); });
+  options.input.answers?.listen((answer) => {
+    frames.answered(answer);
+  });
   return frames;
 }
 
 /** Frames on another screen. */
 export function createDisplayOn(screen: Screen, options: ReplOptions): Display {
-  const nothing = (): void => { /* Nothing moves there. */ };
+  const nothing = (): void => {
+    /* Nothing moves there. */
+  };
   return new Frames(options, nothing, nothing, screen);
 }
 
-function terminalScreen({ output, facts, firstFrame, input: { answers } }: ReplOptions, links: Links | undefined): Screen {
+function terminalScreen(
+  { output, facts, firstFrame, input: { answers } }: ReplOptions,
+  links: Links | undefined,
+): Screen {
   return createScreen({
-    write: (text) => { output.write(links ? links.translate(text) : text); }, size: sizeOf(output), synchronized: facts.synchronized, reflow: () => answers?.reflow() ?? [facts.reflows ? 'all' : 'none'],
+    write: (text) => {
+      output.write(links ? links.translate(text) : text);
+    },
+    size: sizeOf(output),
+    synchronized: facts.synchronized,
+    reflow: () => answers?.reflow() ?? [facts.reflows ? 'all' : 'none'],
     ...(answers ? { question: answers.question.bind(answers), quick: answers.quick.bind(answers) } : {}),
     ...(firstFrame ? { painted: firstFrame.painted } : {}),
   });
@@ -111,7 +127,8 @@ class Frames implements Display {
   #loading = false;
   /** Set while sizes change: what would add rows waits until the size has been the same for a moment. */
   #restless: (() => void) | null = null;
-  /** What streamed at the last frame, and what of it was painted: what has come since may be finished, and the item that says so is not here yet. */
+  /** What streamed at the last frame, and what of it was painted: what has come since may be finished, and the item
+   * that says so is not here yet. */
   #newest = '';
   #text = '';
   /** Rows that the open text had in the last frame, at most. */
@@ -120,7 +137,13 @@ class Frames implements Display {
   #stale = false;
   #running: { readonly atMs: number; readonly calls: string; readonly panel: Panel | null } | null = null;
 
-  constructor(options: ReplOptions, onChange: () => void, onOverlay: (shown: Overlay) => void, screen: Screen, links?: Links) {
+  constructor(
+    options: ReplOptions,
+    onChange: () => void,
+    onOverlay: (shown: Overlay) => void,
+    screen: Screen,
+    links?: Links,
+  ) {
     this.#options = options;
     this.#links = links;
     this.#onChange = onChange;
@@ -173,15 +196,24 @@ class Frames implements Display {
   }
 
   echo(state: DisplayState): void {
-    if (this.#endWait) { this.#missed = true; return; }
-    if (this.#stale) { this.#paint(state); return; }
+    if (this.#endWait) {
+      this.#missed = true;
+      return;
+    }
+    if (this.#stale) {
+      this.#paint(state);
+      return;
+    }
     const below = this.#below(state, this.#printed);
     if (this.#screen.size.rows - 2 - below.lines.length < this.#room) this.#paint(state);
     else this.#draw(state);
   }
 
   print(text: string, options: { readonly attached: boolean } = { attached: false }): void {
-    this.#transcript.print(splitStyledLines(sanitize(text, { colors: this.theme.colors })).map((line) => expandTabs(line)), options.attached);
+    this.#transcript.print(
+      splitStyledLines(sanitize(text, { colors: this.theme.colors })).map((line) => expandTabs(line)),
+      options.attached,
+    );
   }
 
   greet({ name, line, more }: Greeting): void {
@@ -195,15 +227,23 @@ class Frames implements Display {
 
   printMarkdown(text: string): void {
     const { columns } = this.#screen.size;
-    this.printLines(renderMarkdown(text, { theme: this.theme, columns, highlight: this.#highlighter.paint, wrap: 'words', link: this.#links?.paint }));
+    this.printLines(
+      renderMarkdown(text, {
+        theme: this.theme,
+        columns,
+        highlight: this.#highlighter.paint,
+        wrap: 'words',
+        link: this.#links?.paint,
+      }),
+    );
   }
 
   printLines(lines: readonly string[]): void {
     this.#transcript.print(lines);
   }
 
-  /** A terminal wraps its lines anew before we hear of it, and what was on its way then has met another size than it was made for: so it is
-   *  asked where it is, and until it has said so nothing is drawn. */
+  /** A terminal wraps its lines anew before we hear of it, and what was on its way then has met another size than it
+   * was made for: so it is asked where it is, and until it has said so nothing is drawn. */
   resize(size: ScreenSize): void {
     this.#screen.ask();
     if (!this.#wait()) this.#resizeUnasked(size);
@@ -257,7 +297,10 @@ class Frames implements Display {
     const lost = this.#screen.settle();
     if (lost === 'asked' && this.#wait()) return;
     this.#stopWaiting();
-    if (lost === 'asked') { this.#settle(); return; }
+    if (lost === 'asked') {
+      this.#settle();
+      return;
+    }
     if (lost) {
       this.#moved(lost);
       this.#rest();
@@ -285,7 +328,10 @@ class Frames implements Display {
     this.#missed = false;
     this.#endWait = this.#options.schedule(() => {
       const size = sizeOf(this.#options.output);
-      if (size.columns === this.#screen.size.columns && size.rows === this.#screen.size.rows) { this.#settle(); return; }
+      if (size.columns === this.#screen.size.columns && size.rows === this.#screen.size.rows) {
+        this.#settle();
+        return;
+      }
       this.#resizeUnasked(size);
       this.#onChange();
     }, patience);
@@ -310,20 +356,31 @@ class Frames implements Display {
   /** Output may come at every frame; the panel moves on ten times a second. */
   #runningPanel(view: View, nowMs: number): Panel | null {
     const calls = view.calls.map((call) => call.callId).join(' ');
-    if (this.#running?.calls === calls && this.#running.panel && nowMs - this.#running.atMs < runningMs) return this.#running.panel;
+    if (this.#running?.calls === calls && this.#running.panel && nowMs - this.#running.atMs < runningMs)
+      return this.#running.panel;
     const panel = runningPanel(view.calls, nowMs, this.theme.colors);
     this.#running = { atMs: nowMs, calls, panel };
     return panel;
   }
 
   #style(): ItemStyle {
-    return { theme: this.theme, columns: this.#screen.size.columns, detail: this.#options.detail ?? defaultDetail, wrap: this.#options.wrap, link: this.#links?.paint };
+    return {
+      theme: this.theme,
+      columns: this.#screen.size.columns,
+      detail: this.#options.detail ?? defaultDetail,
+      wrap: this.#options.wrap,
+      link: this.#links?.paint,
+    };
   }
 
   #draw(state: DisplayState): void {
     const below = this.#below(state, this.#printed);
     const open = this.#transcript.open();
-    const asked = this.#screen.draw({ lines: [...open, ...below.lines], text: open.length, cursor: { line: open.length + below.cursor.line, column: below.cursor.column } });
+    const asked = this.#screen.draw({
+      lines: [...open, ...below.lines],
+      text: open.length,
+      cursor: { line: open.length + below.cursor.line, column: below.cursor.column },
+    });
     if (asked && !this.#wait()) this.#screen.settle();
     if (below.showsOverlay && state.overlay) this.#onOverlay(state.overlay);
   }
@@ -333,8 +390,23 @@ class Frames implements Display {
     const { size } = this.#screen;
     const running = state.overlay ? null : this.#runningPanel(state.view, nowMs);
     return layoutBelow({
-      size, theme: this.theme, panels: this.#panels.other, runningPanels: this.#panels.running, input: state.input, overlay: state.overlay, waits: state.waits, running, queue: state.view.queue, apart,
-      status: statusLine(this.#options.status(), state.view, { nowMs, busySinceMs: state.busySinceMs, hint: state.hint }, this.theme, size.columns),
+      size,
+      theme: this.theme,
+      panels: this.#panels.other,
+      runningPanels: this.#panels.running,
+      input: state.input,
+      overlay: state.overlay,
+      waits: state.waits,
+      running,
+      queue: state.view.queue,
+      apart,
+      status: statusLine(
+        this.#options.status(),
+        state.view,
+        { nowMs, busySinceMs: state.busySinceMs, hint: state.hint },
+        this.theme,
+        size.columns,
+      ),
     });
   }
 }

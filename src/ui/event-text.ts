@@ -9,10 +9,13 @@ const unreadable: ReasoningOf = () => '';
 
 /** An event by its number; the last result without one. */
 export function pickEvent(events: readonly Event[], argument: string): Event | undefined {
-  return argument === '' ? events.findLast((event) => event.kind === 'tool_result') : events.find((event) => String(event.seq) === argument);
+  return argument === ''
+    ? events.findLast((event) => event.kind === 'tool_result')
+    : events.find((event) => String(event.seq) === argument);
 }
 
-/** The newest event of which there is more to see than the screen may show: a result, or an answer with its reasoning. */
+/** The newest event of which there is more to see than the screen may show: a result, or an answer with its
+ * reasoning. */
 export function newestWithMore(events: readonly Event[], reasoningOf: ReasoningOf = unreadable): Event | undefined {
   return events.findLast((event) => event.kind === 'tool_result' || reasoningIn(event, reasoningOf) !== '');
 }
@@ -35,7 +38,8 @@ export function eventText(raw: Event, reasoningOf: ReasoningOf = unreadable): st
   if (event?.kind === 'tool_call') return `${event.content}\n${event.data.function.arguments}`;
   if (event?.kind === 'tool_result') return resultText(event.content, event.data);
   const reasoning = reasoningIn(raw, reasoningOf);
-  if (reasoning !== '') return [`[reasoning]\n${reasoning}`, ...(event?.content ? [`[answer]\n${event.content}`] : [])].join('\n\n');
+  if (reasoning !== '')
+    return [`[reasoning]\n${reasoning}`, ...(event?.content ? [`[answer]\n${event.content}`] : [])].join('\n\n');
   return raw.content ?? JSON.stringify(raw.data, null, 2);
 }
 

@@ -6,8 +6,8 @@ import { emptyView, reduce, type Item } from './view.js';
 /** No more events than this are shown of a long exchange, besides the request it began with. */
 const mostEvents = 60;
 
-/** The last exchange of a session as finished items, the middle of a long one left out, and how many messages and calls are not shown.
- *  What was rewound counts for neither. */
+/** The last exchange of a session as finished items, the middle of a long one left out, and how many messages and calls
+ * are not shown. What was rewound counts for neither. */
 export function lastExchange(log: readonly Event[]): { readonly items: readonly Item[]; readonly earlier: number } {
   const events = countingNow(log);
   const start = events.findLastIndex((event) => event.kind === 'user' && !isNote(event));
@@ -16,7 +16,11 @@ export function lastExchange(log: readonly Event[]): { readonly items: readonly 
   const shown = [events.slice(start, start + 1), events.slice(from)].flat();
   const view = shown.reduce((before, event) => reduce(before, { type: 'event', event }, 0), emptyView);
   const hidden = [...events.slice(0, start), ...events.slice(start + 1, from)];
-  return { items: view.items, earlier: hidden.filter((event) => event.kind === 'user' || event.kind === 'assistant' || event.kind === 'tool_call').length };
+  return {
+    items: view.items,
+    earlier: hidden.filter((event) => event.kind === 'user' || event.kind === 'assistant' || event.kind === 'tool_call')
+      .length,
+  };
 }
 
 function countingNow(log: readonly Event[]): readonly Event[] {
@@ -38,6 +42,8 @@ export function isNote(event: Event): boolean {
 function tailStart(events: readonly Event[], start: number): number {
   if (events.length - start - 1 <= mostEvents) return start + 1;
   const earliest = events.length - mostEvents;
-  const at = events.findIndex((event, index) => index >= earliest && (event.kind === 'assistant' || event.kind === 'tool_call'));
+  const at = events.findIndex(
+    (event, index) => index >= earliest && (event.kind === 'assistant' || event.kind === 'tool_call'),
+  );
   return at < 0 ? earliest : at;
 }

@@ -12,7 +12,11 @@ export interface Leaving {
   forget(): void;
 }
 
-export function createLeaving(d: { readonly clock: Clock; readonly timers: Timers; readonly onChange: () => void }): Leaving {
+export function createLeaving(d: {
+  readonly clock: Clock;
+  readonly timers: Timers;
+  readonly onChange: () => void;
+}): Leaving {
   let hint: string | null = null;
   let untilMs = 0;
   const forget = (): void => {
@@ -25,7 +29,10 @@ export function createLeaving(d: { readonly clock: Clock; readonly timers: Timer
       if (nowMs < untilMs) return true;
       untilMs = nowMs + windowMs;
       hint = 'Ctrl-C again leaves';
-      d.timers.set('hint', windowMs, () => { forget(); d.onChange(); });
+      d.timers.set('hint', windowMs, () => {
+        forget();
+        d.onChange();
+      });
       return false;
     },
     hint: () => hint,

@@ -1,10 +1,11 @@
 import { applySgr, linkOff, linkOn, type SgrState } from './sgr.js';
 
-/** Hyperlinks on terminals that know them. Inside the program a link is an attribute like a colour, so that rows are broken and compared
- *  with it; on its way to the terminal it becomes an OSC 8 sequence.
- *  Source: "Hyperlinks (a.k.a. HTML-like anchors) in terminal emulators", Egmont Koblinger, OSC 8. */
+/** Hyperlinks on terminals that know them. Inside the program a link is an attribute like a colour, so that rows are
+ * broken and compared with it; on its way to the terminal it becomes an OSC 8 sequence.
+ * Source: "Hyperlinks (a.k.a. HTML-like anchors) in terminal emulators", Egmont Koblinger, OSC 8. */
 export interface Links {
-  /** Puts the link to `address` on a text without line breaks; the text alone where the address is none that may be opened. */
+  /** Puts the link to `address` on a text without line breaks; the text alone where the address is none that may be
+   * opened. */
   readonly paint: (address: string, text: string) => string;
   /** What is written to the terminal, links as it knows them. Texts come in the order in which they are written. */
   translate(text: string): string;
@@ -27,15 +28,16 @@ export function createLinks(): Links {
       const safe = safeAddress(address);
       return safe === null || text === '' ? text : `\x1b[${linkOn};${numberOf(safe)}m${text}\x1b[${linkOff}m`;
     },
-    translate: (text) => text.replace(/\x1b\[([0-9;:]*)m/g, (whole, parameters: string) => {
-      const before = state.get('link');
-      applySgr(state, parameters);
-      const after = state.get('link');
-      const rest = withoutLink(parameters, whole);
-      if (before === after) return rest;
-      const number = after?.split(';')[1];
-      return `${rest}\x1b]8;;${number === undefined ? '' : addresses[Number(number)] ?? ''}\x1b\\`;
-    }),
+    translate: (text) =>
+      text.replace(/\x1b\[([0-9;:]*)m/g, (whole, parameters: string) => {
+        const before = state.get('link');
+        applySgr(state, parameters);
+        const after = state.get('link');
+        const rest = withoutLink(parameters, whole);
+        if (before === after) return rest;
+        const number = after?.split(';')[1];
+        return `${rest}\x1b]8;;${number === undefined ? '' : (addresses[Number(number)] ?? '')}\x1b\\`;
+      }),
   };
 }
 

@@ -30,15 +30,17 @@ export interface LiveParts {
 }
 
 /** `showsOverlay`: the overlay is laid out and among the lines. */
-interface Below extends Live { readonly showsOverlay: boolean }
+interface Below extends Live {
+  readonly showsOverlay: boolean;
+}
 
 const mostQueued = 4;
 /** Rows of a draft below a question. */
 const mostDraftRows = 3;
 
-/** The rows below the open text, and where the cursor stands in them. Never higher than the terminal less two rows. The status stands
- *  above the input: some terminals (xterm.js) lose track of the cursor when a row below it is rewrapped by a resize, so as little as
- *  possible stands there. */
+/** The rows below the open text, and where the cursor stands in them. Never higher than the terminal less two rows. The
+ * status stands above the input: some terminals (xterm.js) lose track of the cursor when a row below it is rewrapped by
+ * a resize, so as little as possible stands there. */
 export function layoutBelow(parts: LiveParts): Below {
   const { size } = parts;
   const room = Math.max(1, size.rows - 2);
@@ -47,7 +49,10 @@ export function layoutBelow(parts: LiveParts): Below {
   if (parts.overlay) return overlayRows(parts, parts.overlay, [...gap, ...status], room);
   const menu = parts.input.panel();
   const menuRows = menu ? (parts.panels.rows(menu, size.columns) ?? []).slice(0, Math.max(0, room - 6)) : [];
-  const above = [...runningRows(parts, room), ...queueRows(parts)].slice(0, Math.max(0, room - status.length - gap.length - menuRows.length - 1));
+  const above = [...runningRows(parts, room), ...queueRows(parts)].slice(
+    0,
+    Math.max(0, room - status.length - gap.length - menuRows.length - 1),
+  );
   const left = room - status.length - gap.length - menuRows.length - above.length;
   const input = inputRows(parts, Math.max(1, Math.min(left, Math.floor(room / 2) + 1)));
   const before = [...above, ...gap, ...status];
@@ -72,7 +77,7 @@ function overlayRows(parts: LiveParts, overlay: Overlay, status: readonly string
   const cursor = draft
     ? { line: before.length + draft.cursor.line, column: draft.cursor.column }
     : { line: before.length - 1, column: Math.min(size.columns - 1, textWidth(beforeCursor(panel))) };
-  return { lines: [...before, ...draft?.lines ?? []], cursor, showsOverlay: laidOut !== null };
+  return { lines: [...before, ...(draft?.lines ?? [])], cursor, showsOverlay: laidOut !== null };
 }
 
 function inputRows({ input, theme, size }: LiveParts, maxRows: number): Live {
@@ -84,7 +89,10 @@ function inputRows({ input, theme, size }: LiveParts, maxRows: number): Live {
   }
   const layout = layoutEditor(input.editor(), theme.glyphs.prompt, size.columns, maxRows);
   const [first = '', ...rest] = layout.lines;
-  return { ...layout, lines: [theme.paint('prompt', theme.glyphs.prompt) + first.slice(theme.glyphs.prompt.length), ...rest] };
+  return {
+    ...layout,
+    lines: [theme.paint('prompt', theme.glyphs.prompt) + first.slice(theme.glyphs.prompt.length), ...rest],
+  };
 }
 
 function runningRows(parts: LiveParts, room: number): readonly string[] {
@@ -96,7 +104,10 @@ function queueRows(parts: LiveParts): readonly string[] {
   const { theme, size } = parts;
   const shown = parts.queue.slice(0, mostQueued).map((message) => {
     const when = message.when === 'steer' ? 'next' : 'after this turn';
-    return theme.paint('dim', fitWidth(`${theme.glyphs.arrow} ${when}: ${sanitize(message.text).replace(/\s+/g, ' ')}`, size.columns - 1));
+    return theme.paint(
+      'dim',
+      fitWidth(`${theme.glyphs.arrow} ${when}: ${sanitize(message.text).replace(/\s+/g, ' ')}`, size.columns - 1),
+    );
   });
   const more = parts.queue.length - shown.length;
   return more > 0 ? [...shown, theme.paint('dim', `${theme.glyphs.arrow} ${more} more queued`)] : shown;

@@ -9,23 +9,41 @@ import type { Live, Screen, ScreenSize } from './screen.js';
 import { emptyView, totalsOf, type Item } from './view.js';
 
 /** What a session shows when it is opened. */
-export interface Opening { readonly greeting: Greeting | null; readonly events: readonly Event[]; readonly draft: string }
+export interface Opening {
+  readonly greeting: Greeting | null;
+  readonly events: readonly Event[];
+  readonly draft: string;
+}
 
 /** The screen as it will stand when the REPL opens so, as much of its end as the terminal has rows for. */
 export function openingFrame(options: ReplOptions, { greeting, events, draft }: Opening): KnownFrame {
   const page = new Page(sizeOf(options.output));
   const display = createDisplayOn(page, options);
-  const input = createPromptInput({ commands: () => [], rank: () => [], wantFiles: () => { /* No key is pressed. */ } });
+  const input = createPromptInput({
+    commands: () => [],
+    rank: () => [],
+    wantFiles: () => {
+      /* No key is pressed. */
+    },
+  });
   input.setText(draft);
   if (greeting) display.greet(greeting);
-  display.frame(showLastExchange(display, events), { view: { ...emptyView, totals: totalsOf(events) }, input, overlay: null, waits: false, busySinceMs: null, hint: null });
+  display.frame(showLastExchange(display, events), {
+    view: { ...emptyView, totals: totalsOf(events) },
+    input,
+    overlay: null,
+    waits: false,
+    busySinceMs: null,
+    hint: null,
+  });
   return { ...page.bottom(), draft };
 }
 
 /** Prints how much is not shown; gives what is. */
 export function showLastExchange(display: Display, events: readonly Event[]): readonly Item[] {
   const { items, earlier } = lastExchange(events);
-  if (earlier > 0) display.printLines([display.theme.paint('dim', `${earlier} earlier messages and calls; /show N shows an event`)]);
+  if (earlier > 0)
+    display.printLines([display.theme.paint('dim', `${earlier} earlier messages and calls; /show N shows an event`)]);
   return items;
 }
 
@@ -35,17 +53,38 @@ class Page implements Screen {
   #printed: readonly string[] = [];
   #live: Live = { lines: [], cursor: { line: 0, column: 0 } };
 
-  constructor(size: ScreenSize) { this.size = size; }
+  constructor(size: ScreenSize) {
+    this.size = size;
+  }
 
-  commit(lines: readonly string[]): void { this.#printed = [...this.#printed, ...lines]; }
-  draw(live: Live): boolean { this.#live = live; return false; }
-  resize(): { readonly lines: number; readonly columns: number } { return { lines: 0, columns: 0 }; }
-  ask(): boolean { return false; }
-  answered(): boolean { return true; }
-  settle(): null { return null; }
-  control(): void { /* There is no terminal. */ }
-  close(): void { /* There is nothing to take away. */ }
-  restart(): void { /* Nothing else draws. */ }
+  commit(lines: readonly string[]): void {
+    this.#printed = [...this.#printed, ...lines];
+  }
+  draw(live: Live): boolean {
+    this.#live = live;
+    return false;
+  }
+  resize(): { readonly lines: number; readonly columns: number } {
+    return { lines: 0, columns: 0 };
+  }
+  ask(): boolean {
+    return false;
+  }
+  answered(): boolean {
+    return true;
+  }
+  settle(): null {
+    return null;
+  }
+  control(): void {
+    /* There is no terminal. */
+  }
+  close(): void {
+    /* There is nothing to take away. */
+  }
+  restart(): void {
+    /* Nothing else draws. */
+  }
 
   /** Whole lines, no more rows than the screen has. */
   bottom(): Omit<KnownFrame, 'draft'> {
@@ -55,6 +94,11 @@ class Page implements Screen {
     let from = all.length;
     while (from > 0 && sum(from - 1, all.length) <= this.size.rows) from--;
     const at = this.#printed.length + this.#live.cursor.line;
-    return { lines: all.slice(from), row: sum(from, at), column: this.#live.cursor.column, rowsBelow: sum(at + 1, all.length) };
+    return {
+      lines: all.slice(from),
+      row: sum(from, at),
+      column: this.#live.cursor.column,
+      rowsBelow: sum(at + 1, all.length),
+    };
   }
 }

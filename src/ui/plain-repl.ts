@@ -20,7 +20,8 @@ import { createTimers, pauseMs, type Timers } from './timers.js';
 import { createTurns, type Turns } from './turns.js';
 import { emptyView, reduce, type Item, type View } from './view.js';
 
-/** The REPL line by line: for screen readers and terminals without escape sequences. Writes no escape byte; the terminal edits the line. */
+/** The REPL line by line: for screen readers and terminals without escape sequences. Writes no escape byte; the
+ * terminal edits the line. */
 export function startPlainRepl(options: ReplOptions): ReplHandle {
   return new PlainRepl(options);
 }
@@ -63,9 +64,19 @@ class PlainRepl implements ReplHandle {
   constructor(options: ReplOptions) {
     this.#options = options;
     this.#commands = withBuiltins(options);
-    this.#style = { theme: createTheme({ ...options.facts, colors: 0 }), columns: 1_000_000, detail: options.detail ?? defaultDetail };
+    this.#style = {
+      theme: createTheme({ ...options.facts, colors: 0 }),
+      columns: 1_000_000,
+      detail: options.detail ?? defaultDetail,
+    };
     this.#timers = createTimers(options.schedule);
-    this.#leaving = createLeaving({ clock: options.clock, timers: this.#timers, onChange: () => { /* What was said stays. */ } });
+    this.#leaving = createLeaving({
+      clock: options.clock,
+      timers: this.#timers,
+      onChange: () => {
+        /* What was said stays. */
+      },
+    });
     options.input.on('data', this.#take);
     options.input.resume();
     this.#session = options.session;
@@ -90,15 +101,28 @@ class PlainRepl implements ReplHandle {
     void this.#offerQueued();
   }
 
-  notice(level: 'info' | 'warn' | 'error', message: string): void { this.#lines(noticeLines(level, message, this.#style)); }
-  submit(text: string): void { if (!runCommand(text, this.#commands, this.#context())) this.#turns.send(text, 'steer'); }
-  refresh(): void { /* There is no status line. */ }
-  pause(): void { this.#options.input.pause(); }
-  resume(): void { this.#options.input.resume(); }
+  notice(level: 'info' | 'warn' | 'error', message: string): void {
+    this.#lines(noticeLines(level, message, this.#style));
+  }
+  submit(text: string): void {
+    if (!runCommand(text, this.#commands, this.#context())) this.#turns.send(text, 'steer');
+  }
+  refresh(): void {
+    /* There is no status line. */
+  }
+  pause(): void {
+    this.#options.input.pause();
+  }
+  resume(): void {
+    this.#options.input.resume();
+  }
 
   interrupt(): boolean {
     if (this.#own.stop()) return true;
-    if (this.#turns.busy()) { this.#interrupt(); return true; }
+    if (this.#turns.busy()) {
+      this.#interrupt();
+      return true;
+    }
     if (this.#closed || this.#leaving.pressed()) return false;
     this.#line = '';
     this.notice('info', this.#leaving.hint() ?? '');
@@ -120,7 +144,14 @@ class PlainRepl implements ReplHandle {
   }
 
   #turnsOf(): Turns {
-    return createTurns(this.#session, { onFailure: (message) => { this.notice('error', message); }, onIdle: () => { this.#prompt(); } });
+    return createTurns(this.#session, {
+      onFailure: (message) => {
+        this.notice('error', message);
+      },
+      onIdle: () => {
+        this.#prompt();
+      },
+    });
   }
 
   /** What was queued was written for a turn that is no more. */
@@ -132,15 +163,19 @@ class PlainRepl implements ReplHandle {
 
   /** What waited when the program ended is not sent unasked. A line that is no answer was typed for something else. */
   async #offerQueued(): Promise<void> {
-    const texts = await this.#options.queued?.(this.#session.id) ?? [];
+    const texts = (await this.#options.queued?.(this.#session.id)) ?? [];
     if (texts.length === 0 || this.#closed) return;
     this.notice('info', `Never sent, because the program ended before:\n${texts.join('\n\n')}`);
-    this.#read({ prompt: 'send it now? yes or no: ', asks: true, take: (line) => {
-      const answer = line.trim();
-      if (/^y(es)?$/i.test(answer)) this.#turns.send(texts.join('\n\n'), 'steer');
-      else this.#prompt();
-      return /^(y(es)?|no?)?$/i.test(answer);
-    } });
+    this.#read({
+      prompt: 'send it now? yes or no: ',
+      asks: true,
+      take: (line) => {
+        const answer = line.trim();
+        if (/^y(es)?$/i.test(answer)) this.#turns.send(texts.join('\n\n'), 'steer');
+        else this.#prompt();
+        return /^(y(es)?|no?)?$/i.test(answer);
+      },
+    });
   }
 
   #replay(): void {
@@ -149,7 +184,10 @@ class PlainRepl implements ReplHandle {
 
   readonly #onEvent = (event: AgentEvent): void => {
     this.#think(event);
-    if (event.type === 'text_delta') { this.#stream(event.text); return; }
+    if (event.type === 'text_delta') {
+      this.#stream(event.text);
+      return;
+    }
     const before = this.#view.questions;
     this.#view = reduce(this.#view, event, this.#options.clock());
     for (const item of this.#view.items) this.#item(item);
@@ -161,7 +199,8 @@ class PlainRepl implements ReplHandle {
   /** Reasoning that comes between pieces of an answer would tear that apart. */
   #think(event: AgentEvent): void {
     if (this.#options.reasoning !== 'full') return;
-    const text = event.type !== 'reasoning_delta' ? this.#thoughts.end() : this.#sanitizer ? '' : this.#thoughts.take(event.text);
+    const text =
+      event.type !== 'reasoning_delta' ? this.#thoughts.end() : this.#sanitizer ? '' : this.#thoughts.take(event.text);
     if (text !== '') this.#item({ type: 'reasoning', text });
   }
 
@@ -172,7 +211,10 @@ class PlainRepl implements ReplHandle {
 
   #item(item: Item): void {
     if (item.type === 'user') return;
-    if (item.type !== 'assistant') { this.#lines(itemLines(item, this.#style)); return; }
+    if (item.type !== 'assistant') {
+      this.#lines(itemLines(item, this.#style));
+      return;
+    }
     this.#write(this.#sanitizer ? '\n' : item.text === '' ? '' : `${sanitize(item.text)}\n`);
     this.#sanitizer = null;
   }
@@ -188,7 +230,11 @@ class PlainRepl implements ReplHandle {
 
   /** Markdown as it reads aloud: without its marks, nothing broken or drawn. */
   #plainText(markdown: string): string {
-    return renderMarkdown(sanitize(markdown), { theme: this.#style.theme, columns: this.#style.columns, highlight: () => null }).join('\n');
+    return renderMarkdown(sanitize(markdown), {
+      theme: this.#style.theme,
+      columns: this.#style.columns,
+      highlight: () => null,
+    }).join('\n');
   }
 
   #write(text: string): void {
@@ -201,8 +247,14 @@ class PlainRepl implements ReplHandle {
 
   readonly #take = (chunk: Uint8Array | string): void => {
     const text = typeof chunk === 'string' ? chunk : this.#decoder.decode(chunk, { stream: true });
-    if (text.includes('\x03')) { this.#stop(); return; }
-    if (text === '\x04') { this.exit(); return; }
+    if (text.includes('\x03')) {
+      this.#stop();
+      return;
+    }
+    if (text === '\x04') {
+      this.exit();
+      return;
+    }
     const lines = (this.#line + text).split(/\r\n|\r|\n/);
     this.#line = lines.pop() ?? '';
     for (const line of lines) this.#takeLine(line);
@@ -216,7 +268,10 @@ class PlainRepl implements ReplHandle {
 
   #takeLine(line: string): void {
     const reader = this.#open;
-    if (reader?.take(line) === true) { this.#done(reader); return; }
+    if (reader?.take(line) === true) {
+      this.#done(reader);
+      return;
+    }
     const [waiting] = this.#readers;
     this.#takeText(line);
     if (waiting) this.#offer();
@@ -224,9 +279,15 @@ class PlainRepl implements ReplHandle {
 
   #takeText(line: string): void {
     const text = sanitize(line);
-    if (text.trim() === '') { this.#prompt(); return; }
+    if (text.trim() === '') {
+      this.#prompt();
+      return;
+    }
     void this.#options.history.append(text);
-    if (runCommand(text, this.#commands, this.#context())) { this.#prompt(); return; }
+    if (runCommand(text, this.#commands, this.#context())) {
+      this.#prompt();
+      return;
+    }
     const own = shellLine(text);
     if (own) void this.#shell(own);
     else this.submit(text);
@@ -254,7 +315,10 @@ class PlainRepl implements ReplHandle {
     const [reader] = this.#readers;
     this.#open = null;
     if (!reader) return;
-    if (reader.asks) this.#timers.set('pause', pauseMs, () => { this.#offerAfterPause(); });
+    if (reader.asks)
+      this.#timers.set('pause', pauseMs, () => {
+        this.#offerAfterPause();
+      });
     else this.#prompting(reader);
   }
 
@@ -263,64 +327,110 @@ class PlainRepl implements ReplHandle {
     this.#write(reader.prompt);
   }
 
-  /** The terminal keeps a line that has not ended. In raw mode it hands that out, so what was begun before the prompt is known. */
+  /** The terminal keeps a line that has not ended. In raw mode it hands that out, so what was begun before the prompt
+   * is known. */
   #offerAfterPause(): void {
     const { input } = this.#options;
     input.setRawMode?.(true);
     this.#timers.set('typed', handOutMs, () => {
       const [reader] = this.#readers;
       if (reader && this.#line === '') this.#prompting(reader);
-      else if (reader) this.#write(`\nEnd this line first, it is no answer:\n${this.#style.theme.glyphs.prompt}${sanitize(this.#line)}`);
+      else if (reader)
+        this.#write(
+          `\nEnd this line first, it is no answer:\n${this.#style.theme.glyphs.prompt}${sanitize(this.#line)}`,
+        );
       input.setRawMode?.(false);
     });
   }
 
   #ask(question: Question): void {
     const reasons = question.verdict.reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`);
-    this.#lines([`Allow ${decisionText(question.call.tool.name, { lines: false })}?`, ...questionLines(question).map(({ text }) => `  ${text}`), ...reasons]);
+    this.#lines([
+      `Allow ${decisionText(question.call.tool.name, { lines: false })}?`,
+      ...questionLines(question).map(({ text }) => `  ${text}`),
+      ...reasons,
+    ]);
     const { callId } = question;
-    this.#read({ prompt: 'yes, session, or no (and why): ', asks: true, callId, take: (line) => {
-      const answer = lineAnswer(line, question.verdict.risk === 'dangerous');
-      if (answer) this.#session.answer(callId, answer);
-      return answer !== null;
-    } });
+    this.#read({
+      prompt: 'yes, session, or no (and why): ',
+      asks: true,
+      callId,
+      take: (line) => {
+        const answer = lineAnswer(line, question.verdict.risk === 'dangerous');
+        if (answer) this.#session.answer(callId, answer);
+        return answer !== null;
+      },
+    });
   }
 
   async #shell({ command, sendToModel }: { readonly command: string; readonly sendToModel: boolean }): Promise<void> {
     const sanitizer = createSanitizer({ colors: false });
-    const onOutput = (chunk: string): void => { this.#write(sanitizer.write(chunk)); };
-    await this.#own.run(async (signal) => {
-      const { exitCode } = await this.#options.runShell(command, { sendToModel, signal, onOutput });
-      if (exitCode !== 0) this.#lines([shellEnd(exitCode, signal)]);
-    }).catch((error: unknown) => { this.notice('error', error instanceof Error ? error.message : String(error)); });
+    const onOutput = (chunk: string): void => {
+      this.#write(sanitizer.write(chunk));
+    };
+    await this.#own
+      .run(async (signal) => {
+        const { exitCode } = await this.#options.runShell(command, { sendToModel, signal, onOutput });
+        if (exitCode !== 0) this.#lines([shellEnd(exitCode, signal)]);
+      })
+      .catch((error: unknown) => {
+        this.notice('error', error instanceof Error ? error.message : String(error));
+      });
     this.#prompt();
   }
 
   #context(): CommandContext {
-    const print = (text: string): void => { this.#lines(sanitize(text).split('\n')); };
+    const print = (text: string): void => {
+      this.#lines(sanitize(text).split('\n'));
+    };
     return {
-      session: () => this.#session, print, printMarkdown: (text) => { print(this.#plainText(text)); }, copy: () => false, setTheme: () => false,
-      notice: (level, message) => { this.notice(level, message); },
+      session: () => this.#session,
+      print,
+      printMarkdown: (text) => {
+        print(this.#plainText(text));
+      },
+      copy: () => false,
+      setTheme: () => false,
+      notice: (level, message) => {
+        this.notice(level, message);
+      },
       pick: (options) => this.#pick(options),
-      page: async (title, text) => { print(`${title}\n${text}`); },
-      setDraft: () => { /* The terminal owns the line that is being written. */ },
-      submit: (text) => { this.submit(text); },
-      attach: (session) => { this.attach(session); },
-      refresh: () => { this.refresh(); },
-      exit: () => { this.exit(); },
+      page: async (title, text) => {
+        print(`${title}\n${text}`);
+      },
+      setDraft: () => {
+        /* The terminal owns the line that is being written. */
+      },
+      submit: (text) => {
+        this.submit(text);
+      },
+      attach: (session) => {
+        this.attach(session);
+      },
+      refresh: () => {
+        this.refresh();
+      },
+      exit: () => {
+        this.exit();
+      },
     };
   }
 
   #pick<T>({ title, items, current, confirms = false }: Picking<T>): Promise<T | null> {
-    const row = ({ label, detail = '', value }: PickItem<T>, index: number): string => `${index + 1}. ${sanitize(label)}${value === current ? ' (now)' : ''}  ${sanitize(detail)}`.trimEnd();
+    const row = ({ label, detail = '', value }: PickItem<T>, index: number): string =>
+      `${index + 1}. ${sanitize(label)}${value === current ? ' (now)' : ''}  ${sanitize(detail)}`.trimEnd();
     this.#lines([sanitize(title), ...items.map(row)]);
     return new Promise((resolve) => {
-      this.#read({ prompt: 'number: ', asks: confirms, take: (line) => {
-        const answer = line.trim();
-        const isNumber = answer === '' || /^\d+$/.test(answer);
-        if (isNumber || !confirms) resolve(items[Number(answer) - 1]?.value ?? null);
-        return isNumber || !confirms;
-      } });
+      this.#read({
+        prompt: 'number: ',
+        asks: confirms,
+        take: (line) => {
+          const answer = line.trim();
+          const isNumber = answer === '' || /^\d+$/.test(answer);
+          if (isNumber || !confirms) resolve(items[Number(answer) - 1]?.value ?? null);
+          return isNumber || !confirms;
+        },
+      });
     });
   }
 }

@@ -5,17 +5,25 @@ export class PrintedLines {
   #lines: readonly string[] = [];
   #first = 0;
 
-  get lines(): readonly string[] { return this.#lines; }
+  get lines(): readonly string[] {
+    return this.#lines;
+  }
   /** The number of the first of them. */
-  get first(): number { return this.#first; }
+  get first(): number {
+    return this.#first;
+  }
   /** The number that the next one gets. */
-  get end(): number { return this.#first + this.#lines.length; }
+  get end(): number {
+    return this.#first + this.#lines.length;
+  }
 
   /** `open`: the first goes on in the line before it. */
   add(lines: readonly string[], open: boolean, most: number): void {
     if (lines.length === 0) return;
     const joins = open && this.#lines.length > 0;
-    const all = joins ? [...this.#lines.slice(0, -1), (this.#lines.at(-1) ?? '') + (lines[0] ?? ''), ...lines.slice(1)] : [...this.#lines, ...lines];
+    const all = joins
+      ? [...this.#lines.slice(0, -1), (this.#lines.at(-1) ?? '') + (lines[0] ?? ''), ...lines.slice(1)]
+      : [...this.#lines, ...lines];
     const kept = all.slice(-most);
     this.#first += all.length - kept.length;
     this.#lines = kept;

@@ -8,7 +8,8 @@ import type { StatusFacts } from './status-line.js';
 import type { Themes } from './theme-command.js';
 import type { ResultDetail } from './tool-lines.js';
 
-/** Past inputs, over sessions, and the draft that survives a crash. Failures are the port's own to report: neither may reject. */
+/** Past inputs, over sessions, and the draft that survives a crash. Failures are the port's own to report: neither may
+ * reject. */
 export interface HistoryPort {
   /** Oldest first. */
   load(): Promise<readonly string[]>;
@@ -20,14 +21,25 @@ export interface HistoryPort {
 }
 
 /** What became of a setting that was to be kept, as a sentence. */
-export interface Kept { readonly done: boolean; readonly said: string }
+export interface Kept {
+  readonly done: boolean;
+  readonly said: string;
+}
 
 /** What was written and not sent, and when. */
-export interface Draft { readonly text: string; readonly savedAt: Date }
+export interface Draft {
+  readonly text: string;
+  readonly savedAt: Date;
+}
 
 /** What the REPL needs from outside. Nothing in `ui` touches a file, a process or a real timer. */
-/** What stands above the first prompt. The line is no Markdown: that takes longer to load than all else of the screen. */
-export interface Greeting { readonly name: string; readonly line: string; /** Markdown, where there is more to say. */ readonly more?: string }
+/** What stands above the first prompt. The line is no Markdown: that takes longer to load than all else of the
+ * screen. */
+export interface Greeting {
+  readonly name: string;
+  readonly line: string;
+  /** Markdown, where there is more to say. */ readonly more?: string;
+}
 
 export interface ReplOptions {
   readonly input: InputPort;
@@ -46,8 +58,16 @@ export interface ReplOptions {
   readonly files: () => Promise<readonly string[]>;
   /** What the status line shows; asked anew at each frame, so it must be cheap. */
   readonly status: () => StatusFacts;
-  /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended, soon after `signal`. */
-  readonly runShell: (command: string, options: { readonly sendToModel: boolean; readonly signal: AbortSignal; readonly onOutput: (chunk: string) => void }) => Promise<{ readonly exitCode: number | null }>;
+  /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended,
+   * soon after `signal`. */
+  readonly runShell: (
+    command: string,
+    options: {
+      readonly sendToModel: boolean;
+      readonly signal: AbortSignal;
+      readonly onOutput: (chunk: string) => void;
+    },
+  ) => Promise<{ readonly exitCode: number | null }>;
   /** The terminal is given back; what is left is to close the rest and end. */
   readonly onExit: () => void;
   /** What stands on the terminal already. */
@@ -92,7 +112,8 @@ export interface ReplHandle {
   /** Gives the terminal back without ending (before another program takes it); `resume` takes it again. */
   pause(): void;
   resume(): void;
-  /** Ctrl-C where the terminal makes a signal of it: interrupts, or says how to leave. False: nothing is left to do but to leave. */
+  /** Ctrl-C where the terminal makes a signal of it: interrupts, or says how to leave. False: nothing is left to do but
+   * to leave. */
   interrupt(): boolean;
   /** Ends the REPL: live lines gone, terminal restored, `onExit` called. Does nothing the second time. */
   exit(): void;

@@ -3,8 +3,8 @@ import { startPlainRepl } from './plain-repl.js';
 import { startScreenRepl } from './screen-repl.js';
 import { withAnswers } from './terminal-answers.js';
 
-/** Starts the REPL: on a terminal with escape sequences, or line by line (`facts.plain`). Returns at once; `onExit` is called when it
- *  has ended and the terminal is as it was. */
+/** Starts the REPL: on a terminal with escape sequences, or line by line (`facts.plain`). Returns at once; `onExit` is
+ * called when it has ended and the terminal is as it was. */
 export function startRepl(options: ReplOptions): ReplHandle {
   return options.facts.plain ? startPlainRepl(options) : startScreenRepl(onAnsweringTerminal(options));
 }
@@ -13,10 +13,23 @@ export function startRepl(options: ReplOptions): ReplHandle {
 function onAnsweringTerminal(options: ReplOptions): ReplOptions {
   const { clock, schedule, facts, editExternally, onExit } = options;
   const input = withAnswers(options.input, { clock, schedule, reflows: facts.reflows });
-  const quiet = (): Promise<void> => new Promise((resolve) => { input.answers.whenQuiet(resolve); });
+  const quiet = (): Promise<void> =>
+    new Promise((resolve) => {
+      input.answers.whenQuiet(resolve);
+    });
   return {
-    ...options, input,
-    onExit: () => { input.answers.whenQuiet(onExit); },
-    ...(editExternally ? { editExternally: async (text: string) => { await quiet(); return await editExternally(text); } } : {}),
+    ...options,
+    input,
+    onExit: () => {
+      input.answers.whenQuiet(onExit);
+    },
+    ...(editExternally
+      ? {
+          editExternally: async (text: string) => {
+            await quiet();
+            return await editExternally(text);
+          },
+        }
+      : {}),
   };
 }

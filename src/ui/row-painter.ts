@@ -1,9 +1,17 @@
 import { certainLength, commonPrefix, emptyRow, noPrefix, type CommonPrefix, type Row } from './rows.js';
 
-export interface RowPlace { readonly row: number; readonly column: number }
+export interface RowPlace {
+  readonly row: number;
+  readonly column: number;
+}
 
-/** Where rows begin to differ: the row, how many code units of it are the same, and the attributes that are on there. */
-export interface Change { readonly row: number; readonly length: number; readonly open: string }
+/** Where rows begin to differ: the row, how many code units of it are the same, and the attributes that are on
+ * there. */
+export interface Change {
+  readonly row: number;
+  readonly length: number;
+  readonly open: string;
+}
 
 /** Not even the row before the first. */
 const nowhere = -2;
@@ -18,11 +26,19 @@ export class RowPainter {
   #erased = nowhere;
   columns: number;
 
-  constructor(columns: number) { this.columns = columns; }
+  constructor(columns: number) {
+    this.columns = columns;
+  }
 
-  get painted(): readonly Row[] { return this.#painted; }
-  get row(): number { return this.#row; }
-  get column(): number { return this.#column; }
+  get painted(): readonly Row[] {
+    return this.#painted;
+  }
+  get row(): number {
+    return this.#row;
+  }
+  get column(): number {
+    return this.#column;
+  }
 
   /** `rows` stand there, whoever painted them, and the cursor in them. */
   assume(rows: readonly Row[], row: number, column: number): void {
@@ -75,12 +91,18 @@ export class RowPainter {
   /** Goes to where `target` begins to differ; `append` goes on from there. */
   goToChange(target: readonly Row[]): { readonly out: string; readonly change: Change } {
     const last = Math.min(target.length, this.#painted.length) - 1;
-    const first = target.findIndex((row, index) => index >= last || row.text !== this.#painted[index]?.text || row.soft !== this.#painted[index].soft);
+    const first = target.findIndex(
+      (row, index) =>
+        index >= last || row.text !== this.#painted[index]?.text || row.soft !== this.#painted[index].soft,
+    );
     // A row that now goes on from the one above must be wrapped into by the terminal itself.
     const joins = first > 0 && target[first]?.soft === true && this.#painted[first]?.soft !== true;
     const index = joins ? first - 1 : first;
     const prefix = joins ? noPrefix : this.#certainPrefix(this.#painted[index] ?? emptyRow, target[index] ?? emptyRow);
-    return { out: this.#moveTo(index, prefix.columns), change: { row: index, length: prefix.length, open: prefix.open } };
+    return {
+      out: this.#moveTo(index, prefix.columns),
+      change: { row: index, length: prefix.length, open: prefix.open },
+    };
   }
 
   /** What two rows begin with alike, as far as widths are beyond doubt; nothing where that is all of a row. */
@@ -90,11 +112,12 @@ export class RowPainter {
     return common.columns < this.columns ? common : noPrefix;
   }
 
-  /** Erases all from the cursor on, which is where `change` says, and writes the rest of `target` without ever moving up in it: where the
-   *  terminal gets another size before or while it reads this, its lines are right all the same. */
+  /** Erases all from the cursor on, which is where `change` says, and writes the rest of `target` without ever moving
+   * up in it: where the terminal gets another size before or while it reads this, its lines are right all the same. */
   append(target: readonly Row[], change: Change, cursor: RowPlace): string {
     const first = target[change.row] ?? emptyRow;
-    // In the home position tmux would put what is erased into the scrollback; and a row erased as a whole would not go on from the one above.
+    // In the home position tmux would put what is erased into the scrollback; and a row erased as a whole would not go
+    // on from the one above.
     let out = this.#column > 0 ? '\x1b[J' : `\x1b[C\x1b[J\r${first.soft ? '' : '\x1b[K'}`;
     out += change.open + this.#put(first, change.length);
     for (let index = change.row + 1; index < target.length; index++) {
@@ -108,9 +131,11 @@ export class RowPainter {
   }
 
   #paintRow(target: readonly Row[], index: number, row: Row, old: Row | undefined): string {
-    if (row.soft && index > 0 && this.#comesApart(index, row, old)) return this.#paintContinuation(target, index, row, old);
+    if (row.soft && index > 0 && this.#comesApart(index, row, old))
+      return this.#paintContinuation(target, index, row, old);
     if (!old) return this.#newRow(index) + this.#put(row, 0);
-    // A row that becomes narrower is erased from its start: tmux counts cells erased behind a text as part of it when it rewraps.
+    // A row that becomes narrower is erased from its start: tmux counts cells erased behind a text as part of it when
+    // it rewraps.
     if ((old.soft && !row.soft) || old.width > row.width) {
       this.#erased = index;
       return `${this.#moveTo(index, 0)}\x1b[K${this.#put(row, 0)}`;

@@ -58,12 +58,13 @@ function wrapStyled(line: string, columns: number): Row[] {
 }
 
 /** Where a text without blanks may be broken: behind a character of two columns, but not before closing punctuation. */
-const betweenWide = /(?<=[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff60])(?![\u3001\u3002\uff0c\uff0e\uff1a\uff1b\uff01\uff1f\u300d\u300f\uff09\u30fc])/u;
+const betweenWide =
+  /(?<=[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff60])(?![\u3001\u3002\uff0c\uff0e\uff1a\uff1b\uff01\uff1f\u300d\u300f\uff09\u30fc])/u;
 const anyWide = /[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff60]/;
 
 /** `line` broken at blanks into lines of at most `columns`; those after the first begin with `indent` blanks. A word
- *  that is longer stays whole (the terminal wraps it, and it is copied whole). Attributes that are on at a break end
- *  there and begin again in the next line. No tabs, no line breaks in `line`. */
+ * that is longer stays whole (the terminal wraps it, and it is copied whole). Attributes that are on at a break end
+ * there and begin again in the next line. No tabs, no line breaks in `line`. */
 export function wrapWords(line: string, columns: number, indent = 0): string[] {
   if (line.length <= columns && !anyWide.test(line) && isCertain(line)) return [line];
   const room = Math.max(8, columns);
@@ -129,7 +130,10 @@ export function dropColumns(line: string, count: number): string {
       continue;
     }
     for (const cluster of clusters(part)) {
-      if (dropped >= count) { rest += rest === '' ? openSgr(state) + cluster.text : cluster.text; continue; }
+      if (dropped >= count) {
+        rest += rest === '' ? openSgr(state) + cluster.text : cluster.text;
+        continue;
+      }
       dropped += cluster.width;
     }
   }
@@ -156,8 +160,13 @@ export function takeColumns(line: string, count: number): string {
   return text;
 }
 
-/** What two certain rows begin with alike: its length in code units and in columns, and the attributes that are on at its end. */
-export interface CommonPrefix { readonly length: number; readonly columns: number; readonly open: string }
+/** What two certain rows begin with alike: its length in code units and in columns, and the attributes that are on at
+ * its end. */
+export interface CommonPrefix {
+  readonly length: number;
+  readonly columns: number;
+  readonly open: string;
+}
 
 export const noPrefix: CommonPrefix = { length: 0, columns: 0, open: '' };
 
@@ -169,7 +178,11 @@ export function commonPrefix(left: string, right: string): CommonPrefix {
   let columns = 0;
   let at = 0;
   while (at < same) {
-    if (right.charCodeAt(at) !== 0x1b) { columns += certainWidth(right.charCodeAt(at)); at++; continue; }
+    if (right.charCodeAt(at) !== 0x1b) {
+      columns += certainWidth(right.charCodeAt(at));
+      at++;
+      continue;
+    }
     const close = right.indexOf('m', at);
     if (close < 0 || close >= same) break;
     applySgr(state, right.slice(at + 2, close));
@@ -182,7 +195,10 @@ export function commonPrefix(left: string, right: string): CommonPrefix {
 export function certainLength(text: string): number {
   for (let at = 0, last = 0; at < text.length;) {
     const close = text.charCodeAt(at) === 0x1b ? text.indexOf('m', at) + 1 : 0;
-    if (close > 0) { at = close; continue; }
+    if (close > 0) {
+      at = close;
+      continue;
+    }
     // What cannot be told may join what stands before it.
     if (certainWidth(text.charCodeAt(at)) < 0) return last;
     last = at;

@@ -1,8 +1,11 @@
 import { escapeCode, isDeceptive, maybeDeceptive } from '../core/hidden-text.js';
 
-/** Untrusted text on its way to the terminal. At most colours pass; whatever could move, ask, rename, copy or hide is taken out or shown
- *  as an ASCII escape. Stateful, so that a sequence split over several chunks does not pass either. Source: ECMA-48; xterm ctlseqs. */
-export interface Sanitizer { write(chunk: string): string }
+/** Untrusted text on its way to the terminal. At most colours pass; whatever could move, ask, rename, copy or hide is
+ * taken out or shown as an ASCII escape. Stateful, so that a sequence split over several chunks does not pass either.
+ * Source: ECMA-48; xterm ctlseqs. */
+export interface Sanitizer {
+  write(chunk: string): string;
+}
 
 type Mode = 'text' | 'escape' | 'csi' | 'osc' | 'string' | 'charset';
 
@@ -56,15 +59,25 @@ class Filter implements Sanitizer {
   }
 
   #take(char: string, code: number): string {
-    if (code === 0x18 || code === 0x1a) { this.#mode = 'text'; return ''; }
+    if (code === 0x18 || code === 0x1a) {
+      this.#mode = 'text';
+      return '';
+    }
     switch (this.#mode) {
-      case 'text': return this.#text(char, code);
-      case 'escape': return this.#escape(char, code);
-      case 'csi': return this.#csi(char, code);
+      case 'text':
+        return this.#text(char, code);
+      case 'escape':
+        return this.#escape(char, code);
+      case 'csi':
+        return this.#csi(char, code);
       case 'osc':
-      case 'string': return this.#string(char, code);
-      case 'charset': this.#mode = 'text'; return code < 0x20 ? this.#text(char, code) : '';
-      default: return this.#mode satisfies never;
+      case 'string':
+        return this.#string(char, code);
+      case 'charset':
+        this.#mode = 'text';
+        return code < 0x20 ? this.#text(char, code) : '';
+      default:
+        return this.#mode satisfies never;
     }
   }
 
@@ -84,7 +97,8 @@ class Filter implements Sanitizer {
     const before = this.#marks;
     const isMark = code >= 0x300 && mark.test(char);
     if (isMark && before >= maxMarks) return '';
-    // The first selector chooses a form of the character before it, which terminals do not know; more of them carry something else.
+    // The first selector chooses a form of the character before it, which terminals do not know; more of them carry
+    // something else.
     const shown = isSupplementarySelector(code) && before === 0 ? '' : visible(char, code);
     if (isMark) this.#marks = before + 1;
     else if (shown !== '') this.#marks = 0;
@@ -113,19 +127,35 @@ class Filter implements Sanitizer {
       this.#mode = 'text';
       return char === 'm' && this.#colors ? allowedSgr(this.#sequence) : '';
     }
-    if (code >= 0x20 && code < 0x40 && this.#sequence.length < longestSequence) { this.#sequence += char; return ''; }
+    if (code >= 0x20 && code < 0x40 && this.#sequence.length < longestSequence) {
+      this.#sequence += char;
+      return '';
+    }
     this.#mode = 'text';
     return this.#text(char, code);
   }
 
-  /** The body of OSC, DCS, APC, PM, SOS is dropped. A line end ends it too, so that an unterminated one cannot swallow what follows. */
+  /** The body of OSC, DCS, APC, PM, SOS is dropped. A line end ends it too, so that an unterminated one cannot swallow
+   * what follows. */
   #string(char: string, code: number): string {
-    if (code === 0x0a || code === 0x0d) { this.#mode = 'text'; return this.#text(char, code); }
-    if (code === 0x9c || (code === 0x07 && this.#mode === 'osc')) { this.#mode = 'text'; return ''; }
+    if (code === 0x0a || code === 0x0d) {
+      this.#mode = 'text';
+      return this.#text(char, code);
+    }
+    if (code === 0x9c || (code === 0x07 && this.#mode === 'osc')) {
+      this.#mode = 'text';
+      return '';
+    }
     if (this.#escapeInString) {
       this.#escapeInString = false;
-      if (char === '\\') { this.#mode = 'text'; return ''; }
-      if (this.#mode === 'osc') { this.#mode = 'escape'; return this.#escape(char, code); }
+      if (char === '\\') {
+        this.#mode = 'text';
+        return '';
+      }
+      if (this.#mode === 'osc') {
+        this.#mode = 'escape';
+        return this.#escape(char, code);
+      }
     }
     this.#escapeInString = code === 0x1b;
     return '';
@@ -139,7 +169,10 @@ function allowedSgr(parameters: string): string {
   const kept: number[] = [];
   for (let i = 0; i < codes.length; i++) {
     const code = codes[i] ?? 0;
-    if (code !== 38 && code !== 48) { if (isColor(code)) kept.push(code); continue; }
+    if (code !== 38 && code !== 48) {
+      if (isColor(code)) kept.push(code);
+      continue;
+    }
     const length = codes[i + 1] === 5 ? 3 : codes[i + 1] === 2 ? 5 : 1;
     if (length > 1 && codes.length >= i + length) kept.push(...codes.slice(i, i + length).map((part) => part & 255));
     i += length - 1;
@@ -147,13 +180,19 @@ function allowedSgr(parameters: string): string {
   return kept.length > 0 ? `\x1b[${kept.join(';')}m` : '';
 }
 
-const colorRanges: readonly (readonly [number, number])[] = [[0, 7], [22, 27], [29, 49], [90, 107]];
+const colorRanges: readonly (readonly [number, number])[] = [
+  [0, 7],
+  [22, 27],
+  [29, 49],
+  [90, 107],
+];
 
 function isColor(code: number): boolean {
   return colorRanges.some(([from, to]) => code >= from && code <= to);
 }
 
-/** Invisible without a meaning on a screen: soft hyphen, zero-width space, word joiner, byte order mark. What else deceives is shown as an escape. */
+/** Invisible without a meaning on a screen: soft hyphen, zero-width space, word joiner, byte order mark. What else
+ * deceives is shown as an escape. */
 const dropped: ReadonlySet<number> = new Set([0xad, 0x180e, 0x200b, 0x2060, 0xfeff]);
 
 function visible(char: string, code: number): string {

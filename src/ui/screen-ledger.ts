@@ -1,26 +1,39 @@
 import { withoutSgr } from './sgr.js';
 import { clusters } from './width.js';
 import type { Answer } from './answers.js';
-import { createTerminalModel, type Reflow, type ScreenSize, type Standing, type ModelLine, type TerminalModel } from './terminal-model.js';
+import {
+  createTerminalModel,
+  type Reflow,
+  type ScreenSize,
+  type Standing,
+  type ModelLine,
+  type TerminalModel,
+} from './terminal-model.js';
 
-/** Where to go on after the size has changed: so many rows above the cursor (below it, where negative), with that line (numbered as in `Standing`), of which so many
- *  columns stand above already. */
-export interface Place { readonly up: number; readonly line: number; readonly offset: number }
+/** Where to go on after the size has changed: so many rows above the cursor (below it, where negative), with that line
+ * (numbered as in `Standing`), of which so many columns stand above already. */
+export interface Place {
+  readonly up: number;
+  readonly line: number;
+  readonly offset: number;
+}
 
 /** The way there, to the first column. */
 export function wayTo({ up }: Place): string {
   return `\r${up > 0 ? `\x1b[${up}A` : ''}${up < 0 ? `\x1b[${-up}B` : ''}`;
 }
 
-/** What was written since the terminal last said where it is. A terminal changes its size before we hear of it, and what is on its way then
- *  was made for another one: with every answer it shows which was, and what became of it can be worked out. */
+/** What was written since the terminal last said where it is. A terminal changes its size before we hear of it, and
+ * what is on its way then was made for another one: with every answer it shows which was, and what became of it can be
+ * worked out. */
 export interface Ledger {
   wrote(text: string): void;
   /** A question follows what was written; the terminal will then be at `standing`. `at once`: in the same breath. */
   asked(standing: Standing, atOnce: boolean): void;
   /** True while all that was written met the size it was made for. */
   answered(answer: Answer): boolean;
-  /** Where to go on, all questions being answered; null where nothing has moved. What is written next starts from there. */
+  /** Where to go on, all questions being answered; null where nothing has moved. What is written next starts from
+   * there. */
   place(now: Standing): Place | null;
   /** From here on, nothing before counts. `row`: where the cursor is on the screen, if that is known. */
   restart(now: Standing, row?: number | null): void;
@@ -42,20 +55,29 @@ export function placeAfter(now: Standing, size: ScreenSize, reflow: Reflow): Pla
 }
 
 /** Roughly: scripts with wide characters, and emoji. */
-const wide = /[\u1100-\u115f\u231a-\u23f3\u25fd\u25fe\u2614-\u2713\u2715-\u2717\u2719-\u276e\u2770-\u27bf\u2b1b-\u2b55\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\ud83c-\ud83e]|[\ud840-\ud8bf]/;
+const wide =
+  /[\u1100-\u115f\u231a-\u23f3\u25fd\u25fe\u2614-\u2713\u2715-\u2717\u2719-\u276e\u2770-\u27bf\u2b1b-\u2b55\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\ud83c-\ud83e]|[\ud840-\ud8bf]/;
 /** As many lines the cursor of tmux is looked for above where it should be. */
 const mostAstray = 12;
 
 /** Where the terminal was at the last answer, and the number of the first line of that. */
-interface Confirmed { readonly first: number; readonly model: (reflow: Reflow, astray: number) => TerminalModel }
+interface Confirmed {
+  readonly first: number;
+  readonly model: (reflow: Reflow, astray: number) => TerminalModel;
+}
 
 /** What was written before an answer, `atOnce` with the question. */
-interface Step { readonly text: string; readonly atOnce: boolean; readonly answer: Answer }
+interface Step {
+  readonly text: string;
+  readonly atOnce: boolean;
+  readonly answer: Answer;
+}
 
 class Account implements Ledger {
   readonly #reflow: () => readonly Reflow[];
   #confirmed: Confirmed;
-  #asked: { readonly text: string; readonly standing: Standing; readonly atOnce: boolean; readonly stale: boolean }[] = [];
+  #asked: { readonly text: string; readonly standing: Standing; readonly atOnce: boolean; readonly stale: boolean }[] =
+    [];
   #since = '';
   #waiting = 0;
   /** Whether anything wide was ever written. */
@@ -68,7 +90,9 @@ class Account implements Ledger {
     this.#reflow = reflow;
   }
 
-  get waiting(): number { return this.#waiting; }
+  get waiting(): number {
+    return this.#waiting;
+  }
 
   wrote(text: string): void {
     this.#since += text;
@@ -104,20 +128,29 @@ class Account implements Ledger {
     return locate(model, first, now, model.cursor.row - answer.row);
   }
 
-  /** What has become of the screen, as far as the answer tells. Without wide characters the cursor of tmux does not go astray. */
+  /** What has become of the screen, as far as the answer tells. Without wide characters the cursor of tmux does not go
+   * astray. */
   #likeliest(answer: Answer): TerminalModel {
-    const kinds = this.#reflow().flatMap((kind) => Array.from({ length: kind === 'all as tmux' && this.#wide ? mostAstray + 1 : 1 }, (_, astray) => ({ kind, astray })));
+    const kinds = this.#reflow().flatMap((kind) =>
+      Array.from({ length: kind === 'all as tmux' && this.#wide ? mostAstray + 1 : 1 }, (_, astray) => ({
+        kind,
+        astray,
+      })),
+    );
     const models: TerminalModel[] = [];
     for (const { kind, astray } of kinds) {
       const model = replay(this.#confirmed.model(kind, astray), this.#steps);
-      if (model.cursor.column === answer.column && (model.rowIs === 'unknown' || model.screenRow === answer.row)) return model;
+      if (model.cursor.column === answer.column && (model.rowIs === 'unknown' || model.screenRow === answer.row))
+        return model;
       models.push(model);
     }
     const [first = replay(this.#confirmed.model('all', 0), this.#steps)] = models;
     return (this.#isSure(first) ? undefined : models.find(({ cursor }) => cursor.column === answer.column)) ?? first;
   }
 
-  #isSure(model: TerminalModel): boolean { return this.#wide && model.rowIs === 'sure'; }
+  #isSure(model: TerminalModel): boolean {
+    return this.#wide && model.rowIs === 'sure';
+  }
 
   restart(now: Standing, row: number | null = null): void {
     this.#asked = this.#asked.map((asked) => ({ ...asked, text: '', stale: true }));
@@ -153,8 +186,9 @@ function same(left: ScreenSize, right: ScreenSize): boolean {
   return left.columns === right.columns && left.rows === right.rows;
 }
 
-/** The first line that is not as it should be, or else the first live one, is where to go on; where that is above the screen, whatever line the
- *  first row of the screen (`top`) belongs to. `first` is the number of the model's first line. */
+/** The first line that is not as it should be, or else the first live one, is where to go on; where that is above the
+ * screen, whatever line the first row of the screen (`top`) belongs to. `first` is the number of the model's first
+ * line. */
 function locate(model: TerminalModel, first: number, now: Standing, top: number): Place {
   const seen = model.lines();
   const wanted = wantedLines(now);
@@ -162,12 +196,20 @@ function locate(model: TerminalModel, first: number, now: Standing, top: number)
   const line = Math.min(right, now.first + now.printed.length - (now.open ? 1 : 0));
   const row = seen[line - first]?.row ?? top;
   const up = model.cursor.row - Math.max(top, row);
-  const index = row >= top ? -1 : Math.min(right - first, seen.findLastIndex((one) => one.row <= top));
+  const index =
+    row >= top
+      ? -1
+      : Math.min(
+          right - first,
+          seen.findLastIndex((one) => one.row <= top),
+        );
   const cut = seen[index];
   if (!cut) return { up, line, offset: 0 };
   const offset = cut.heights.slice(0, top - cut.row).reduce((sum, width) => sum + width, 0);
   const above = wanted[first + index - now.first]?.startsWith(startOf(cut.text, offset)) === true;
-  return first + index < right || (first + index === right && above) ? { up, line: first + index, offset } : { up, line, offset: 0 };
+  return first + index < right || (first + index === right && above)
+    ? { up, line: first + index, offset }
+    : { up, line, offset: 0 };
 }
 
 /** The texts of the lines that should stand there. */
@@ -182,9 +224,18 @@ function wantedLines({ printed, rows, open }: Standing): readonly string[] {
 }
 
 /** The number of the first line that is not as it is wanted. */
-function firstWrong(seen: readonly ModelLine[], firstSeen: number, wanted: readonly string[], firstWanted: number): number {
+function firstWrong(
+  seen: readonly ModelLine[],
+  firstSeen: number,
+  wanted: readonly string[],
+  firstWanted: number,
+): number {
   let number = Math.max(firstSeen, firstWanted);
-  while (number < firstWanted + wanted.length && seen[number - firstSeen]?.text.trimEnd() === wanted[number - firstWanted]?.trimEnd()) number++;
+  while (
+    number < firstWanted + wanted.length &&
+    seen[number - firstSeen]?.text.trimEnd() === wanted[number - firstWanted]?.trimEnd()
+  )
+    number++;
   return number;
 }
 

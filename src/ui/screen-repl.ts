@@ -61,16 +61,70 @@ class ScreenRepl implements ReplHandle {
     this.#detail = options.detail ?? defaultDetail;
     const rank = createRank();
     this.#timers = createTimers(options.schedule);
-    this.#work = createWork({ clock: options.clock, output: options.output, how: options.notify, timers: this.#timers });
-    this.#leaving = createLeaving({ clock: options.clock, timers: this.#timers, onChange: () => { this.#echo(); } });
+    this.#work = createWork({
+      clock: options.clock,
+      output: options.output,
+      how: options.notify,
+      timers: this.#timers,
+    });
+    this.#leaving = createLeaving({
+      clock: options.clock,
+      timers: this.#timers,
+      onChange: () => {
+        this.#echo();
+      },
+    });
     this.#commands = withBuiltins(options);
-    this.#dialogs = createDialogs({ timers: this.#timers, rank, onAnswer: (callId, answer) => { this.#session.answer(callId, answer); }, onChange: () => { this.#echo(); } });
+    this.#dialogs = createDialogs({
+      timers: this.#timers,
+      rank,
+      onAnswer: (callId, answer) => {
+        this.#session.answer(callId, answer);
+      },
+      onChange: () => {
+        this.#echo();
+      },
+    });
     this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
-    this.#past = createPastInputs({ options, input: this.#input, timers: this.#timers, notice: (level, message) => { this.notice(level, message); }, onChange: () => { this.#echo(); } });
+    this.#past = createPastInputs({
+      options,
+      input: this.#input,
+      timers: this.#timers,
+      notice: (level, message) => {
+        this.notice(level, message);
+      },
+      onChange: () => {
+        this.#echo();
+      },
+    });
     this.#title = createWorkTitle(options);
-    this.#display = createDisplay({ ...options, status: () => ({ ...options.status(), mode: this.#input.mode(), ownCommand: this.#own.running(), stopping: this.#work.stopping() }) }, () => { this.#echo(); }, (shown) => { this.#dialogs.drawn(shown); });
-    this.#store = createViewStore({ clock: options.clock, schedule: options.schedule, frameMs, onFrame: () => { this.#frame(); }, ...(options.reasoning ? { reasoning: options.reasoning } : {}) });
-    const early = [...options.typed ?? [], ...options.firstFrame?.takeKeys() ?? []];
+    this.#display = createDisplay(
+      {
+        ...options,
+        status: () => ({
+          ...options.status(),
+          mode: this.#input.mode(),
+          ownCommand: this.#own.running(),
+          stopping: this.#work.stopping(),
+        }),
+      },
+      () => {
+        this.#echo();
+      },
+      (shown) => {
+        this.#dialogs.drawn(shown);
+      },
+    );
+    this.#store = createViewStore({
+      clock: options.clock,
+      schedule: options.schedule,
+      frameMs,
+      onFrame: () => {
+        this.#frame();
+      },
+      ...(options.reasoning ? { reasoning: options.reasoning } : {}),
+    });
+    const early = [...(options.typed ?? []), ...(options.firstFrame?.takeKeys() ?? [])];
     if (options.firstFrame) this.#input.setText(options.firstFrame.draft);
     if (!options.firstFrame) enterTerminal(options.input, options.output);
     options.output.on('resize', this.#resized);
@@ -82,9 +136,21 @@ class ScreenRepl implements ReplHandle {
     this.#frame();
     // What was typed before there was a reader may end it at once.
     let left = false;
-    this.#stopKeys = () => { left = true; };
-    this.#stopKeys = readKeys(options.input, options.schedule, (events) => { this.#take(events); }, early);
-    if (left) { this.#stopKeys(); return; }
+    this.#stopKeys = () => {
+      left = true;
+    };
+    this.#stopKeys = readKeys(
+      options.input,
+      options.schedule,
+      (events) => {
+        this.#take(events);
+      },
+      early,
+    );
+    if (left) {
+      this.#stopKeys();
+      return;
+    }
     void this.#past.load(options.session.id);
     if (options.keys === 'vim') void this.#useVim();
     if (options.prompt !== undefined) this.submit(options.prompt);
@@ -109,8 +175,12 @@ class ScreenRepl implements ReplHandle {
     this.#frame();
   }
 
-  submit(text: string): void { if (!this.#closed && !runCommand(text, this.#commands, this.#context())) this.#send(text, 'steer'); }
-  refresh(): void { this.#echo(); }
+  submit(text: string): void {
+    if (!this.#closed && !runCommand(text, this.#commands, this.#context())) this.#send(text, 'steer');
+  }
+  refresh(): void {
+    this.#echo();
+  }
 
   pause(): void {
     if (this.#paused || this.#closed) return;
@@ -121,14 +191,17 @@ class ScreenRepl implements ReplHandle {
   }
 
   resume(): void {
-    if (!this.#paused || this.#closed) return; this.#paused = false;
+    if (!this.#paused || this.#closed) return;
+    this.#paused = false;
     enterTerminal(this.#options.input, this.#options.output);
     this.#display.restart();
     this.#frame();
   }
 
   /** In raw mode Ctrl-C is a key. */
-  interrupt(): boolean { return false; }
+  interrupt(): boolean {
+    return false;
+  }
 
   exit(): void {
     if (this.#closed) return;
@@ -152,13 +225,26 @@ class ScreenRepl implements ReplHandle {
 
   #context(): CommandContext {
     return commandContext(this, {
-      display: this.#display, dialogs: this.#dialogs, input: this.#input, session: () => this.#session,
-      colored: this.#options.facts.colors > 0, onPrinted: () => { this.#frame(); },
+      display: this.#display,
+      dialogs: this.#dialogs,
+      input: this.#input,
+      session: () => this.#session,
+      colored: this.#options.facts.colors > 0,
+      onPrinted: () => {
+        this.#frame();
+      },
     });
   }
 
   #turnsOf(session: SessionPort): Turns {
-    return createTurns(session, { onFailure: (message) => { this.notice('error', message); }, onIdle: () => { this.#frame(); } });
+    return createTurns(session, {
+      onFailure: (message) => {
+        this.notice('error', message);
+      },
+      onIdle: () => {
+        this.#frame();
+      },
+    });
   }
 
   readonly #onEvent = (event: AgentEvent): void => {
@@ -177,8 +263,12 @@ class ScreenRepl implements ReplHandle {
   #state(): Parameters<Display['frame']>[1] {
     const overlay = this.#dialogs.top();
     return {
-      view: this.#store.view(), input: this.#input, overlay, waits: overlay !== null && this.#dialogs.waits(overlay),
-      busySinceMs: this.#work.sinceMs(), hint: this.#leaving.hint(),
+      view: this.#store.view(),
+      input: this.#input,
+      overlay,
+      waits: overlay !== null && this.#dialogs.waits(overlay),
+      busySinceMs: this.#work.sinceMs(),
+      hint: this.#leaving.hint(),
     };
   }
 
@@ -187,10 +277,14 @@ class ScreenRepl implements ReplHandle {
     this.#dialogs.sync(this.#store.view().questions);
     this.#display.frame(this.#store.takeItems(), this.#state());
     this.#title.show(this.#session, this.#store.view(), this.#work.sinceMs() !== null);
-    this.#work.wake(this.#store.view(), () => { this.#frame(); });
+    this.#work.wake(this.#store.view(), () => {
+      this.#frame();
+    });
   }
 
-  #echo(): void { if (!this.#closed && !this.#paused) this.#display.echo(this.#state()); }
+  #echo(): void {
+    if (!this.#closed && !this.#paused) this.#display.echo(this.#state());
+  }
 
   readonly #resized = (): void => {
     if (this.#closed || this.#paused) return;
@@ -213,17 +307,37 @@ class ScreenRepl implements ReplHandle {
     // A key in between was typed by somebody who stays.
     if (action.type !== 'cancel') this.#leaving.forget();
     switch (action.type) {
-      case 'none': break;
-      case 'submit': this.#submitted(action.text, action.when); break;
-      case 'escape': if (!this.#own.stop() && this.#turns.busy()) this.#interrupt(); break;
-      case 'cancel': this.#cancel(); break;
-      case 'end': this.exit(); break;
-      case 'suspend': this.#suspend(); break;
-      case 'page': this.#page(); break;
-      case 'detail': void this.#switchDetail(); break;
-      case 'edit': void this.#edit(); break;
-      case 'take-back': if (!this.#takeBack()) this.#input.older(); break;
-      default: action satisfies never;
+      case 'none':
+        break;
+      case 'submit':
+        this.#submitted(action.text, action.when);
+        break;
+      case 'escape':
+        if (!this.#own.stop() && this.#turns.busy()) this.#interrupt();
+        break;
+      case 'cancel':
+        this.#cancel();
+        break;
+      case 'end':
+        this.exit();
+        break;
+      case 'suspend':
+        this.#suspend();
+        break;
+      case 'page':
+        this.#page();
+        break;
+      case 'detail':
+        void this.#switchDetail();
+        break;
+      case 'edit':
+        void this.#edit();
+        break;
+      case 'take-back':
+        if (!this.#takeBack()) this.#input.older();
+        break;
+      default:
+        action satisfies never;
     }
   }
 
@@ -236,12 +350,20 @@ class ScreenRepl implements ReplHandle {
   }
 
   #send(text: string, when: 'steer' | 'after'): void {
-    this.#work.sent(() => { this.#turns.send(text, when); }, () => this.#turns.busy());
+    this.#work.sent(
+      () => {
+        this.#turns.send(text, when);
+      },
+      () => this.#turns.busy(),
+    );
   }
 
   /** Ctrl-C: ends the person's own command, else the turn; when idle it clears the draft. Twice leaves. */
   #cancel(): void {
-    if (this.#leaving.pressed()) { this.exit(); return; }
+    if (this.#leaving.pressed()) {
+      this.exit();
+      return;
+    }
     if (this.#own.stop()) return;
     if (this.#turns.busy()) this.#interrupt();
     else if (this.#input.text() !== '') this.#input.setText('');
@@ -267,7 +389,9 @@ class ScreenRepl implements ReplHandle {
     this.pause();
     const stop = (): void => {
       this.#options.suspend?.();
-      this.#timers.set('resume', resumeDelayMs, () => { this.resume(); });
+      this.#timers.set('resume', resumeDelayMs, () => {
+        this.resume();
+      });
     };
     // An answer that is on its way would go to the shell.
     if (this.#options.input.answers) this.#options.input.answers.whenQuiet(stop);
@@ -277,7 +401,12 @@ class ScreenRepl implements ReplHandle {
   #page(): void {
     const events = this.#session.events();
     const event = newestWithMore(events, this.#options.reasoningOf);
-    if (event) void this.#dialogs.page(eventTitle(events, event), eventText(event, this.#options.reasoningOf), this.#dialogs.keys());
+    if (event)
+      void this.#dialogs.page(
+        eventTitle(events, event),
+        eventText(event, this.#options.reasoningOf),
+        this.#dialogs.keys(),
+      );
   }
 
   /** Results whole, or the rows of them that tell most; what is printed stays as it is. */
@@ -286,8 +415,14 @@ class ScreenRepl implements ReplHandle {
     this.#detail = { ...this.#detail, show };
     this.#display.setDetail(this.#detail);
     const kept = await this.#options.keepSetting?.('ui.tool_output', show);
-    const what = show === 'full' ? 'Results are printed whole from here on' : 'Of results only the rows that tell most are printed from here on';
-    this.notice(kept?.done === false ? 'warn' : 'info', `${what}; Ctrl-X changes it back. ${kept?.said ?? ''}`.trimEnd());
+    const what =
+      show === 'full'
+        ? 'Results are printed whole from here on'
+        : 'Of results only the rows that tell most are printed from here on';
+    this.notice(
+      kept?.done === false ? 'warn' : 'info',
+      `${what}; Ctrl-X changes it back. ${kept?.said ?? ''}`.trimEnd(),
+    );
   }
 
   async #edit(): Promise<void> {
@@ -301,10 +436,16 @@ class ScreenRepl implements ReplHandle {
 
   async #shell(line: ShellLine): Promise<void> {
     const onPrinted = (): void => {
-      if (!this.#timers.has('shell')) this.#timers.set('shell', frameMs, () => { this.#frame(); });
+      if (!this.#timers.has('shell'))
+        this.#timers.set('shell', frameMs, () => {
+          this.#frame();
+        });
     };
-    const work = (signal: AbortSignal): Promise<void> => runShellLine(line, this.#options.runShell, this.#display, signal, onPrinted);
-    await this.#own.run(work).catch((error: unknown) => { this.notice('error', error instanceof Error ? error.message : String(error)); });
+    const work = (signal: AbortSignal): Promise<void> =>
+      runShellLine(line, this.#options.runShell, this.#display, signal, onPrinted);
+    await this.#own.run(work).catch((error: unknown) => {
+      this.notice('error', error instanceof Error ? error.message : String(error));
+    });
     this.#frame();
   }
 

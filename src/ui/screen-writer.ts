@@ -15,13 +15,22 @@ const showCursor = '\x1b[?25h';
 /** A terminal that owes an answer to more than this will not give it. */
 const mostWaiting = 262_144;
 
-/** A frame that would add more rows than this is written in two steps where the terminal answers at once: what meets another size than it
- *  was made for must not scroll off the screen, where it could not be made good. */
+/** A frame that would add more rows than this is written in two steps where the terminal answers at once: what meets
+ * another size than it was made for must not scroll off the screen, where it could not be made good. */
 const mostAtOnce = 1;
 
-interface Frame { readonly target: readonly Row[]; readonly cursor: RowPlace; readonly committed: number; readonly printed: Printable }
+interface Frame {
+  readonly target: readonly Row[];
+  readonly cursor: RowPlace;
+  readonly committed: number;
+  readonly printed: Printable;
+}
 
-interface Waiting { readonly frame: Frame; readonly change: Change; readonly textLines: number }
+interface Waiting {
+  readonly frame: Frame;
+  readonly change: Change;
+  readonly textLines: number;
+}
 
 export function createScreen(options: ScreenOptions): Screen {
   return new Writer(options);
@@ -49,24 +58,35 @@ class Writer implements Screen {
     this.#options = options;
     this.#size = options.size;
     this.#painter = new RowPainter(options.size.columns);
-    if (options.painted) this.#painter.assume(this.#wrapAll(options.painted.lines, false), options.painted.row, options.painted.column);
+    if (options.painted)
+      this.#painter.assume(this.#wrapAll(options.painted.lines, false), options.painted.row, options.painted.column);
     this.#ledger = createLedger(this.#standing(), options.reflow);
   }
 
-  get size(): ScreenSize { return this.#size; }
+  get size(): ScreenSize {
+    return this.#size;
+  }
 
   commit(lines: readonly string[], partial = false): void {
     if (lines.length === 0) return;
     const first = lines[0] ?? '';
     const open = this.#pending.length > 0 ? this.#pendingPartial : this.#headColumns > 0;
-    if (open && first === '' && this.#pending.length === 0) { this.#closeHead(lines.slice(1), partial); return; }
-    if (this.#pendingPartial && this.#pending.length > 0) this.#pending = [...this.#pending.slice(0, -1), (this.#pending.at(-1) ?? '') + first, ...lines.slice(1)];
+    if (open && first === '' && this.#pending.length === 0) {
+      this.#closeHead(lines.slice(1), partial);
+      return;
+    }
+    if (this.#pendingPartial && this.#pending.length > 0)
+      this.#pending = [...this.#pending.slice(0, -1), (this.#pending.at(-1) ?? '') + first, ...lines.slice(1)];
     else this.#pending = [...this.#pending, ...lines];
     this.#pendingPartial = partial;
   }
 
   draw(live: Live): boolean {
-    const printed = printable(this.#pending, this.#pendingPartial, { next: live.lines[0] ?? '', columns: this.#size.columns, head: this.#headColumns });
+    const printed = printable(this.#pending, this.#pendingPartial, {
+      next: live.lines[0] ?? '',
+      columns: this.#size.columns,
+      head: this.#headColumns,
+    });
     const committed = this.#wrapAll(printed.lines, this.#headColumns > 0);
     const lines = live.lines.map((line, index) => (index === 0 ? printed.rest + line : line));
     const all = lines.map((line, index) => this.#wrap(line, index === 0 && printed.head > 0));
@@ -76,8 +96,13 @@ class Writer implements Screen {
     const skipped = Math.max(0, rows.length - most);
     const target = [...committed, ...rows.slice(skipped)];
     this.#wrapped = new Map(lines.map((line, index) => [line, all[index] ?? []]));
-    const frame = { target, cursor: { row: committed.length + Math.max(0, cursorRow - skipped), column: live.cursor.column }, committed: committed.length, printed };
-    const textLines = skipped > 0 ? 0 : live.text ?? 0;
+    const frame = {
+      target,
+      cursor: { row: committed.length + Math.max(0, cursorRow - skipped), column: live.cursor.column },
+      committed: committed.length,
+      printed,
+    };
+    const textLines = skipped > 0 ? 0 : (live.text ?? 0);
     const many = target.length - this.#painter.painted.length > mostAtOnce;
     if (many && this.#options.quick?.() === true && this.#goToChange(frame, textLines)) return true;
     this.#textLines = textLines;
@@ -125,9 +150,10 @@ class Writer implements Screen {
     return this.#goOn(place);
   }
 
-  /** Moves to where the screen is still right, and asks: the terminal may have got another size again, and erasing cannot be undone. */
+  /** Moves to where the screen is still right, and asks: the terminal may have got another size again, and erasing
+   * cannot be undone. */
   #aimAt(place: Place): boolean {
-    const question = this.#options.quick?.() === true ? this.#options.question?.(true) ?? null : null;
+    const question = this.#options.quick?.() === true ? (this.#options.question?.(true) ?? null) : null;
     if (question === null) return false;
     this.#aim = place;
     this.#ledger.wrote(wayTo(place));
@@ -142,7 +168,9 @@ class Writer implements Screen {
     return lost;
   }
 
-  control(sequence: string): void { this.#options.write(sequence); }
+  control(sequence: string): void {
+    this.#options.write(sequence);
+  }
 
   close(): void {
     this.draw({ lines: [''], cursor: { line: 0, column: 0 } });
@@ -169,28 +197,40 @@ class Writer implements Screen {
 
   #standing(): Standing {
     const { painted, row, column } = this.#painter;
-    return { size: this.#size, printed: this.#printed.lines, first: this.#printed.first, open: this.#headColumns > 0, rows: painted, row, column };
+    return {
+      size: this.#size,
+      printed: this.#printed.lines,
+      first: this.#printed.first,
+      open: this.#headColumns > 0,
+      rows: painted,
+      row,
+      column,
+    };
   }
 
-  /** Has printed again what is gone from where the cursor is now. Erases what stands below from the second column on: tmux takes `ESC[J` in the
-   *  home position for a clear screen and puts what it erases into the scrollback. */
+  /** Has printed again what is gone from where the cursor is now. Erases what stands below from the second column on:
+   * tmux takes `ESC[J` in the home position for a clear screen and puts what it erases into the scrollback. */
   #goOn({ line, offset }: Place): Lost {
     const live = this.#printed.end - (this.#headColumns > 0 ? 1 : 0);
     const again = line < live || (line === live && offset < this.#headColumns);
-    const lost = again ? { lines: 0, columns: 0 } : this.#textOf({ lines: line - live, columns: offset - (line === live ? this.#headColumns : 0) });
+    const lost = again
+      ? { lines: 0, columns: 0 }
+      : this.#textOf({ lines: line - live, columns: offset - (line === live ? this.#headColumns : 0) });
     if (again) this.#printAgain(line, offset);
     else this.#takeLost(line - live, offset);
     const left = again ? lost : this.#dropLost(lost);
     const soft = this.#headColumns > 0;
     this.#write(`\x1b[C\x1b[J\r${soft ? '' : '\x1b[K'}`);
     this.#painter.columns = this.#size.columns;
-    // In a row that goes on, the first column may hold something still: it would not be one line with the row above if it were erased.
+    // In a row that goes on, the first column may hold something still: it would not be one line with the row above if
+    // it were erased.
     this.#painter.assume([soft ? { text: ' ', width: 1, soft, certain: false } : emptyRow], 0, 0);
     this.#wrapped.clear();
     return left;
   }
 
-  /** How much of it was text on its way into the scrollback. Its last line may have grown since it was painted: it counts by its columns. */
+  /** How much of it was text on its way into the scrollback. Its last line may have grown since it was painted: it
+   * counts by its columns. */
   #textOf(lost: Lost): Lost {
     if (lost.lines < this.#textLines) return lost;
     if (this.#textLines === 0) return { lines: 0, columns: 0 };
@@ -206,7 +246,9 @@ class Writer implements Screen {
       this.#pending = [];
       return { lines: lost.lines - count, columns: lost.columns - (lost.lines === count ? goesOn : 0) };
     }
-    this.#pending = this.#pending.slice(lost.lines).map((text, index) => (index === 0 ? dropColumns(text, lost.columns) : text));
+    this.#pending = this.#pending
+      .slice(lost.lines)
+      .map((text, index) => (index === 0 ? dropColumns(text, lost.columns) : text));
     return { lines: 0, columns: 0 };
   }
 
@@ -226,7 +268,10 @@ class Writer implements Screen {
     const open = this.#headColumns > 0;
     const goesOn = offset > 0 && count < this.#textLines;
     const before = count === 0 && open ? this.#headColumns : 0;
-    this.#print([...lines.slice(0, count), ...(goesOn ? [takeColumns(lines[count] ?? '', offset - before)] : [])], open);
+    this.#print(
+      [...lines.slice(0, count), ...(goesOn ? [takeColumns(lines[count] ?? '', offset - before)] : [])],
+      open,
+    );
     this.#headColumns = goesOn ? offset : 0;
   }
 
@@ -294,6 +339,8 @@ class Writer implements Screen {
   }
 
   #asFrame(out: string): string {
-    return this.#options.synchronized ? `${beginFrame}${hideCursor}${out}${showCursor}${endFrame}` : hideCursor + out + showCursor;
+    return this.#options.synchronized
+      ? `${beginFrame}${hideCursor}${out}${showCursor}${endFrame}`
+      : hideCursor + out + showCursor;
   }
 }

@@ -3,13 +3,30 @@ export type SgrState = Map<string, string>;
 
 export const sgrReset = '\x1b[m';
 
-/** Parameters of ours that no terminal has: a link begins, the number of its address behind it, and ends. See links.ts. */
+/** Parameters of ours that no terminal has: a link begins, the number of its address behind it, and ends. See
+ * links.ts. */
 export const linkOn = '8888';
 export const linkOff = '8889';
 
-const simpleSlots: Readonly<Record<string, string>> = { 1: 'weight', 2: 'dim', 3: 'italic', 4: 'underline', 5: 'blink', 6: 'blink', 7: 'inverse', 9: 'strike' };
+const simpleSlots: Readonly<Record<string, string>> = {
+  1: 'weight',
+  2: 'dim',
+  3: 'italic',
+  4: 'underline',
+  5: 'blink',
+  6: 'blink',
+  7: 'inverse',
+  9: 'strike',
+};
 const clears: Readonly<Record<string, readonly string[]>> = {
-  22: ['weight', 'dim'], 23: ['italic'], 24: ['underline'], 25: ['blink'], 27: ['inverse'], 29: ['strike'], 39: ['foreground'], 49: ['background'],
+  22: ['weight', 'dim'],
+  23: ['italic'],
+  24: ['underline'],
+  25: ['blink'],
+  27: ['inverse'],
+  29: ['strike'],
+  39: ['foreground'],
+  49: ['background'],
 };
 
 /** Changes `state` by the parameters of one SGR sequence; unknown ones are passed over. */
@@ -31,7 +48,10 @@ export function applySgr(state: SgrState, parameters: string): void {
 
 function applyCode(state: SgrState, code: string): void {
   const number = Number(code.split(':')[0]);
-  if (code === '' || number === 0) { state.clear(); return; }
+  if (code === '' || number === 0) {
+    state.clear();
+    return;
+  }
   const slot = simpleSlots[number] ?? colorSlot(number);
   if (slot) state.set(slot, code);
   else for (const name of clears[number] ?? []) state.delete(name);
@@ -52,7 +72,8 @@ export function withoutSgr(text: string): string {
   return text.replace(/\x1b\[[0-9;:]*m/g, '');
 }
 
-/** Lines of a styled text, each standing for itself: what was on at a line end is switched on again in the next line. */
+/** Lines of a styled text, each standing for itself: what was on at a line end is switched on again in the next
+ * line. */
 export function splitStyledLines(text: string): string[] {
   const lines = text.split('\n');
   if (!text.includes('\x1b')) return lines;

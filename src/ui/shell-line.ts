@@ -2,7 +2,10 @@ import type { Display } from './display.js';
 import type { ReplOptions } from './repl-options.js';
 import { createSanitizer } from './sanitize.js';
 
-export interface ShellLine { readonly command: string; readonly sendToModel: boolean }
+export interface ShellLine {
+  readonly command: string;
+  readonly sendToModel: boolean;
+}
 
 /** `!command` (the model is told) or `!!command` (it is not); null for anything else. */
 export function shellLine(text: string): ShellLine | null {
@@ -44,7 +47,13 @@ export function createOwnCommands(): OwnCommands {
 }
 
 /** Runs the user's own command; whole lines are printed as they come. `onPrinted` may be called often. */
-export async function runShellLine(line: ShellLine, runShell: ReplOptions['runShell'], display: Display, signal: AbortSignal, onPrinted: () => void): Promise<void> {
+export async function runShellLine(
+  line: ShellLine,
+  runShell: ReplOptions['runShell'],
+  display: Display,
+  signal: AbortSignal,
+  onPrinted: () => void,
+): Promise<void> {
   const sanitizer = createSanitizer({ colors: display.theme.colors });
   let rest = '';
   const onOutput = (chunk: string): void => {

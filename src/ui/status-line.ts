@@ -23,11 +23,23 @@ export interface StatusFacts {
 }
 
 /** One row, at most `columns - 1` wide. What matters least is left out first. */
-export function statusLine(facts: StatusFacts | null, view: View, state: { readonly nowMs: number; readonly busySinceMs: number | null; readonly hint: string | null }, theme: Theme, columns: number): string {
+export function statusLine(
+  facts: StatusFacts | null,
+  view: View,
+  state: { readonly nowMs: number; readonly busySinceMs: number | null; readonly hint: string | null },
+  theme: Theme,
+  columns: number,
+): string {
   const room = Math.max(0, columns - 1);
   if (state.hint !== null) return theme.paint('warn', fitWidth(state.hint, room));
   const separator = ` ${theme.glyphs.dot} `;
-  const parts = [(facts?.mode ?? '').toUpperCase(), activity(view, state, facts), ...(facts ? factParts(facts, view) : [])].filter((part) => part !== '').map((part) => sanitize(part));
+  const parts = [
+    (facts?.mode ?? '').toUpperCase(),
+    activity(view, state, facts),
+    ...(facts ? factParts(facts, view) : []),
+  ]
+    .filter((part) => part !== '')
+    .map((part) => sanitize(part));
   const kept: string[] = [];
   let width = 0;
   for (const part of parts) {
@@ -39,7 +51,11 @@ export function statusLine(facts: StatusFacts | null, view: View, state: { reado
   return theme.paint('dim', kept.length > 0 ? kept.join(separator) : fitWidth(parts[0] ?? '', room));
 }
 
-function activity(view: View, { nowMs, busySinceMs }: { readonly nowMs: number; readonly busySinceMs: number | null }, facts: StatusFacts | null): string {
+function activity(
+  view: View,
+  { nowMs, busySinceMs }: { readonly nowMs: number; readonly busySinceMs: number | null },
+  facts: StatusFacts | null,
+): string {
   if (facts?.ownCommand) return `your command runs, ${interruptKey(facts)} stops it`;
   if (view.retry && !facts?.stopping) {
     const seconds = Math.max(0, Math.ceil((view.retry.atMs - nowMs) / 1_000));

@@ -3,11 +3,15 @@ import type { Clock, InputPort, Schedule } from './ports.js';
 import type { Reflow } from './terminal-model.js';
 
 /** An input without the terminal's answers. */
-export interface AnsweringInput extends InputPort { readonly answers: Answers }
+export interface AnsweringInput extends InputPort {
+  readonly answers: Answers;
+}
 
-/** The bottom right corner, which tells the size, then back, which tells the place. Source: xterm ctlseqs, DECSC, CUP, DSR 6, DECRC. */
+/** The bottom right corner, which tells the size, then back, which tells the place. Source: xterm ctlseqs, DECSC, CUP,
+ * DSR 6, DECRC. */
 const question = '\x1b7\x1b[9999;9999H\x1b[6n\x1b8\x1b[6n';
-/** Who it is: XTVERSION, which many do not answer, and the secondary device attributes, by which VTE (GNOME Terminal and others) is known. */
+/** Who it is: XTVERSION, which many do not answer, and the secondary device attributes, by which VTE (GNOME Terminal
+ * and others) is known. */
 const nameQuestion = '\x1b[>q\x1b[>c';
 const answerPattern = /\x1b\[(\d{1,5});(\d{1,5})R/;
 const namePattern = /\x1bP>\|([^\x1b\x07]{0,100})(?:\x1b\\|\x07)/;
@@ -24,7 +28,10 @@ const heldMs = 30;
 const quickMs = 50;
 const remembered = 8;
 
-export function withAnswers(input: InputPort, parts: { readonly clock: Clock; readonly schedule: Schedule; readonly reflows: boolean }): AnsweringInput {
+export function withAnswers(
+  input: InputPort,
+  parts: { readonly clock: Clock; readonly schedule: Schedule; readonly reflows: boolean },
+): AnsweringInput {
   return new Filter(input, parts);
 }
 
@@ -49,17 +56,26 @@ class Filter implements AnsweringInput, Answers {
   #taken = 0;
   #listening = false;
 
-  constructor(input: InputPort, parts: { readonly clock: Clock; readonly schedule: Schedule; readonly reflows: boolean }) {
+  constructor(
+    input: InputPort,
+    parts: { readonly clock: Clock; readonly schedule: Schedule; readonly reflows: boolean },
+  ) {
     this.#input = input;
     this.#clock = parts.clock;
     this.#schedule = parts.schedule;
     this.#reflow = parts.reflows ? ['all', 'all but the cursor', 'none'] : ['none'];
     // A console that does not wrap anew is old: it might print what it does not know.
     this.#named = parts.reflows ? 'unasked' : 'done';
-    if (input.setRawMode) this.setRawMode = (on) => { if (on) this.#input.setRawMode?.(true); else this.#afterwards(() => input.setRawMode?.(false)); };
+    if (input.setRawMode)
+      this.setRawMode = (on) => {
+        if (on) this.#input.setRawMode?.(true);
+        else this.#afterwards(() => input.setRawMode?.(false));
+      };
   }
 
-  get answers(): Answers { return this; }
+  get answers(): Answers {
+    return this;
+  }
 
   on(event: 'data', listener: (chunk: Uint8Array | string) => void): void {
     this.#listener = listener;
@@ -83,7 +99,9 @@ class Filter implements AnsweringInput, Answers {
     this.#input.resume();
   }
 
-  pause(): void { this.#afterwards(() => this.#input.pause()); }
+  pause(): void {
+    this.#afterwards(() => this.#input.pause());
+  }
 
   question(urgent: boolean): string | null {
     const owed = this.#askedMs.length;
@@ -95,17 +113,30 @@ class Filter implements AnsweringInput, Answers {
     return name + question;
   }
 
-  listen(onAnswer: (answer: Answer) => void): void { this.#onAnswer = onAnswer; }
+  listen(onAnswer: (answer: Answer) => void): void {
+    this.#onAnswer = onAnswer;
+  }
 
-  quick(): boolean { return Math.min(...this.#lastMs) <= quickMs; }
+  quick(): boolean {
+    return Math.min(...this.#lastMs) <= quickMs;
+  }
 
-  owed(): number { return this.#askedMs.length; }
+  owed(): number {
+    return this.#askedMs.length;
+  }
 
-  patienceMs(): number { return this.#leftMs(this.#tookMs === null ? firstPatienceMs : patienceMs); }
+  patienceMs(): number {
+    return this.#leftMs(this.#tookMs === null ? firstPatienceMs : patienceMs);
+  }
 
   whenQuiet(callback: () => void): void {
-    const patience = this.#leftMs(this.#tookMs === null ? firstPatienceMs : Math.min(patienceMs, Math.max(leastQuietMs, this.#tookMs * 4)));
-    if (patience === 0) { callback(); return; }
+    const patience = this.#leftMs(
+      this.#tookMs === null ? firstPatienceMs : Math.min(patienceMs, Math.max(leastQuietMs, this.#tookMs * 4)),
+    );
+    if (patience === 0) {
+      callback();
+      return;
+    }
     let done = false;
     const once = (): void => {
       if (done) return;
@@ -117,7 +148,9 @@ class Filter implements AnsweringInput, Answers {
     this.#onQuiet.push(once);
   }
 
-  reflow(): readonly Reflow[] { return this.#reflow; }
+  reflow(): readonly Reflow[] {
+    return this.#reflow;
+  }
 
   #leftMs(mayTakeMs: number): number {
     const newest = this.#askedMs.at(-1);
@@ -129,18 +162,29 @@ class Filter implements AnsweringInput, Answers {
     const taken = this.#taken;
     this.whenQuiet(() => {
       if (taken !== this.#taken) return;
-      try { act(); } catch { /* the terminal is gone */ }
+      try {
+        act();
+      } catch {
+        /* the terminal is gone */
+      }
     });
   }
 
   /** Bytes are looked at as Latin-1, so that a character cut by the end of a chunk comes through as it was. */
   readonly #take = (chunk: Uint8Array | string): void => {
-    if (this.#askedMs.length === 0 && this.#held === '' && this.#named !== 'asked') { this.#listener?.(chunk); return; }
+    if (this.#askedMs.length === 0 && this.#held === '' && this.#named !== 'asked') {
+      this.#listener?.(chunk);
+      return;
+    }
     this.#dropHeld?.();
     this.#dropHeld = null;
-    const give = (text: string): void => { if (text !== '') this.#listener?.(typeof chunk === 'string' ? text : Buffer.from(text, 'latin1')); };
-    const rest = this.#answersIn(this.#held + (typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('latin1')));
-    const end = this.#askedMs.length > 0 ? unfinished.exec(rest)?.index ?? rest.length : rest.length;
+    const give = (text: string): void => {
+      if (text !== '') this.#listener?.(typeof chunk === 'string' ? text : Buffer.from(text, 'latin1'));
+    };
+    const rest = this.#answersIn(
+      this.#held + (typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('latin1')),
+    );
+    const end = this.#askedMs.length > 0 ? (unfinished.exec(rest)?.index ?? rest.length) : rest.length;
     this.#held = rest.slice(end);
     if (this.#held !== '') {
       this.#dropHeld = this.#schedule(() => {
@@ -156,8 +200,14 @@ class Filter implements AnsweringInput, Answers {
   #answersIn(text: string): string {
     let rest = text;
     if (this.#named === 'asked') {
-      rest = rest.replace(namePattern, (_, name: string) => { this.#isCalled(name); return ''; });
-      rest = rest.replace(attributesPattern, (_, kind: string) => { if (kind === '65') this.#reflow = ['all']; return ''; });
+      rest = rest.replace(namePattern, (_, name: string) => {
+        this.#isCalled(name);
+        return '';
+      });
+      rest = rest.replace(attributesPattern, (_, kind: string) => {
+        if (kind === '65') this.#reflow = ['all'];
+        return '';
+      });
     }
     while (this.#askedMs.length > 0) {
       const found = answerPattern.exec(rest);
@@ -169,11 +219,22 @@ class Filter implements AnsweringInput, Answers {
   }
 
   #isCalled(name: string): void {
-    this.#reflow = [/^XTerm\b/.test(name) ? 'none' : /^tmux\b/.test(name) ? 'all as tmux' : /^xterm\.js\b/.test(name) ? 'all but the cursor' : 'all'];
+    this.#reflow = [
+      /^XTerm\b/.test(name)
+        ? 'none'
+        : /^tmux\b/.test(name)
+          ? 'all as tmux'
+          : /^xterm\.js\b/.test(name)
+            ? 'all but the cursor'
+            : 'all',
+    ];
   }
 
   #isAt(row: number, column: number): void {
-    if (!this.#corner) { this.#corner = { columns: column, rows: row }; return; }
+    if (!this.#corner) {
+      this.#corner = { columns: column, rows: row };
+      return;
+    }
     const size = this.#corner;
     this.#corner = null;
     const askedMs = this.#askedMs.shift() ?? 0;

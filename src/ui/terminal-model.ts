@@ -3,7 +3,10 @@ import { wrapLine } from './rows.js';
 import { withoutSgr } from './sgr.js';
 import { clusters } from './width.js';
 
-export interface ScreenSize { readonly columns: number; readonly rows: number }
+export interface ScreenSize {
+  readonly columns: number;
+  readonly rows: number;
+}
 
 /** What stands on the terminal, as its one writer knows it. */
 export interface Standing {
@@ -19,16 +22,21 @@ export interface Standing {
   readonly column: number;
 }
 
-/** What a terminal does with its rows when its width changes: wraps every line anew; every line but the cursor's (xterm.js), and moves the
- *  cursor with the rows below it as well; or cuts rows and wraps nothing (xterm, the Linux console). tmux wraps every line, keeps the last row
- *  where it is, and has its cursor go astray: where a wide character does not fit behind the last row but one of a line, it breaks that line
- *  in two (seen in 3.3a), and as it counts lines to find its cursor, that then stands a line too high for each, at its end. */
+/** What a terminal does with its rows when its width changes: wraps every line anew; every line but the cursor's
+ * (xterm.js), and moves the cursor with the rows below it as well; or cuts rows and wraps nothing (xterm, the Linux
+ * console). tmux wraps every line, keeps the last row where it is, and has its cursor go astray: where a wide character
+ * does not fit behind the last row but one of a line, it breaks that line in two (seen in 3.3a), and as it counts lines
+ * to find its cursor, that then stands a line too high for each, at its end. */
 export type Reflow = 'all' | 'all as tmux' | 'all but the cursor' | 'none';
 
-export interface ModelLine { readonly text: string; /** Its first row. */ readonly row: number; readonly heights: readonly number[] }
+export interface ModelLine {
+  readonly text: string;
+  /** Its first row. */ readonly row: number;
+  readonly heights: readonly number[];
+}
 
-/** A terminal that understands the few sequences the writer uses, and nothing else: for finding out where things stand when what was
- *  written for one size has met another. */
+/** A terminal that understands the few sequences the writer uses, and nothing else: for finding out where things stand
+ * when what was written for one size has met another. */
 export interface TerminalModel {
   readonly size: ScreenSize;
   readonly cursor: { readonly row: number; readonly column: number };
@@ -40,20 +48,29 @@ export interface TerminalModel {
   write(text: string): void;
   /** The lines from `first` of the standing on; `heights` are the columns of their rows. */
   lines(): readonly ModelLine[];
-  /** The same once more, to go on with by itself, as another kind of terminal; the cursor is known to be in row `screenRow` of the screen. */
+  /** The same once more, to go on with by itself, as another kind of terminal; the cursor is known to be in row
+   * `screenRow` of the screen. */
   copy(screenRow: number, reflow: Reflow, astray?: number): TerminalModel;
   /** The cursor is in row `screenRow` of the screen, whatever was thought. */
   moveTo(screenRow: number): void;
 }
 
-/** `screenRow`: the row of the screen, counted from 0, where the cursor was; null where nobody knows. `astray`: how many lines too high the
- *  cursor gets when tmux wraps anew. */
-export function createTerminalModel(standing: Standing, screenRow: number | null, reflow: Reflow, astray = 0): TerminalModel {
+/** `screenRow`: the row of the screen, counted from 0, where the cursor was; null where nobody knows. `astray`: how
+ * many lines too high the cursor gets when tmux wraps anew. */
+export function createTerminalModel(
+  standing: Standing,
+  screenRow: number | null,
+  reflow: Reflow,
+  astray = 0,
+): TerminalModel {
   return Model.of(standing, screenRow, reflow, astray);
 }
 
 /** One string for each column; a wide character is followed by an empty one. */
-interface Cells { cells: string[]; soft: boolean }
+interface Cells {
+  cells: string[];
+  soft: boolean;
+}
 
 const sequence = /\x1b\[([?>]?[\d;]*)([A-Za-z])|[\r\n\b]|[^\x1b\r\n\b]+|\x1b/g;
 
@@ -69,7 +86,14 @@ class Model implements TerminalModel {
   rowIs: 'sure' | 'likely' | 'unknown' = 'likely';
   #grown = false;
 
-  constructor(size: ScreenSize, reflow: Reflow, astray: number, rows: Cells[], cursor: { readonly row: number; readonly column: number }, top: number) {
+  constructor(
+    size: ScreenSize,
+    reflow: Reflow,
+    astray: number,
+    rows: Cells[],
+    cursor: { readonly row: number; readonly column: number },
+    top: number,
+  ) {
     this.size = size;
     this.#astray = astray;
     this.#reflow = reflow;
@@ -79,24 +103,45 @@ class Model implements TerminalModel {
     this.#top = top;
   }
 
-  static of({ size, printed, open, rows: live, row, column }: Standing, screenRow: number | null, reflow: Reflow, astray: number): Model {
-    const rows: Cells[] = printed.flatMap((line) => wrapLine(line, size.columns)).map(({ text, soft }) => ({ cells: cellsOf(text), soft }));
+  static of(
+    { size, printed, open, rows: live, row, column }: Standing,
+    screenRow: number | null,
+    reflow: Reflow,
+    astray: number,
+  ): Model {
+    const rows: Cells[] = printed
+      .flatMap((line) => wrapLine(line, size.columns))
+      .map(({ text, soft }) => ({ cells: cellsOf(text), soft }));
     const anchor = rows.length;
-    for (const [index, { text, soft }] of live.entries()) rows.push({ cells: cellsOf(text), soft: index === 0 ? open && anchor > 0 : soft });
+    for (const [index, { text, soft }] of live.entries())
+      rows.push({ cells: cellsOf(text), soft: index === 0 ? open && anchor > 0 : soft });
     const top = screenRow === null ? Math.max(0, rows.length - size.rows) : anchor + row - screenRow;
-    return new Model(size, reflow, astray, rows, { row: anchor + row, column: column < 0 ? size.columns : column }, top);
+    return new Model(
+      size,
+      reflow,
+      astray,
+      rows,
+      { row: anchor + row, column: column < 0 ? size.columns : column },
+      top,
+    );
   }
 
-  moveTo(screenRow: number): void { this.#row = Math.max(0, this.#top + screenRow); }
+  moveTo(screenRow: number): void {
+    this.#row = Math.max(0, this.#top + screenRow);
+  }
 
   copy(screenRow: number, reflow: Reflow, astray = 0): TerminalModel {
     const rows = this.#rows.map(({ cells, soft }) => ({ cells: [...cells], soft }));
     return new Model(this.size, reflow, astray, rows, { row: this.#row, column: this.#column }, this.#row - screenRow);
   }
 
-  get screenRow(): number { return this.#row - this.#top; }
+  get screenRow(): number {
+    return this.#row - this.#top;
+  }
 
-  get cursor(): { readonly row: number; readonly column: number } { return { row: this.#row, column: Math.min(this.#column, this.size.columns - 1) }; }
+  get cursor(): { readonly row: number; readonly column: number } {
+    return { row: this.#row, column: Math.min(this.#column, this.size.columns - 1) };
+  }
 
   lines(): readonly ModelLine[] {
     const lines: { text: string; row: number; heights: number[] }[] = [];
@@ -116,7 +161,10 @@ class Model implements TerminalModel {
     // Rows below the cursor go first, then the top into the scrollback; what is there comes back when it grows again.
     if (more < 0) {
       const below = Math.max(0, this.#top + this.size.rows - 1 - this.#row);
-      this.#rows.length = Math.min(this.#rows.length, Math.max(this.#row + 1, this.#top + this.size.rows - Math.min(below, -more)));
+      this.#rows.length = Math.min(
+        this.#rows.length,
+        Math.max(this.#row + 1, this.#top + this.size.rows - Math.min(below, -more)),
+      );
       this.#top += Math.max(0, -more - below);
     } else if (this.#top > 0) this.#top -= more;
     this.#grown ||= more > 0;
@@ -136,7 +184,10 @@ class Model implements TerminalModel {
   }
 
   #rewrap(columns: number): void {
-    if (this.#reflow === 'none') { this.#column = this.cursor.column; return; }
+    if (this.#reflow === 'none') {
+      this.#column = this.cursor.column;
+      return;
+    }
     const rows: Cells[] = [];
     const before = this.#row;
     const atEnd = this.#column >= this.#here().cells.length;
@@ -145,7 +196,12 @@ class Model implements TerminalModel {
       const held = before >= group.from && before < group.from + group.rows.length;
       const start = rows.length;
       const kept = held && this.#reflow === 'all but the cursor';
-      const next = kept ? group.rows.map(({ cells, soft }) => ({ cells: cells.slice(0, columns), soft })) : wrapCells(group.rows.flatMap(({ cells }) => cells), columns);
+      const next = kept
+        ? group.rows.map(({ cells, soft }) => ({ cells: cells.slice(0, columns), soft }))
+        : wrapCells(
+            group.rows.flatMap(({ cells }) => cells),
+            columns,
+          );
       rows.push(...next);
       if (!held) continue;
       const inLine = before - group.from;
@@ -155,7 +211,10 @@ class Model implements TerminalModel {
     }
     // Rows that are inserted or taken away below the cursor move it as well.
     if (this.#reflow === 'all but the cursor') after = Math.max(0, before + rows.length - this.#rows.length);
-    if (this.#reflow === 'all as tmux') { this.#anchor(rows, after, atEnd); return; }
+    if (this.#reflow === 'all as tmux') {
+      this.#anchor(rows, after, atEnd);
+      return;
+    }
     this.#column = Math.min(this.#column, columns - 1);
     this.#rows = rows;
     this.#top = Math.max(this.#top + Math.min(0, after - before), after - this.size.rows + 1);
@@ -172,7 +231,12 @@ class Model implements TerminalModel {
     this.rowIs = this.#top >= 0 && !this.#grown ? 'sure' : 'unknown';
     this.#row = cursor;
     const group = this.#groups().findLast(({ from }) => from <= cursor);
-    const line = group && this.#astray > 0 ? this.#groups().filter(({ from }) => from < group.from).at(-this.#astray) : undefined;
+    const line =
+      group && this.#astray > 0
+        ? this.#groups()
+            .filter(({ from }) => from < group.from)
+            .at(-this.#astray)
+        : undefined;
     if (line && atEnd) {
       this.#row = line.from + line.rows.length - 1;
       this.#column = this.#here().cells.length;
@@ -190,7 +254,10 @@ class Model implements TerminalModel {
   #place(rows: readonly Cells[], offset: number): number {
     let rest = offset;
     for (const [index, { cells }] of rows.entries()) {
-      if (rest < cells.length || index === rows.length - 1) { this.#column = rest; return index; }
+      if (rest < cells.length || index === rows.length - 1) {
+        this.#column = rest;
+        return index;
+      }
       rest -= cells.length;
     }
     return 0;
@@ -215,7 +282,10 @@ class Model implements TerminalModel {
       }
       const { cells } = this.#here();
       while (cells.length < this.#column) cells.push(' ');
-      if (width === 0) { cells[this.#column - 1] = (cells[this.#column - 1] ?? '') + cluster; continue; }
+      if (width === 0) {
+        cells[this.#column - 1] = (cells[this.#column - 1] ?? '') + cluster;
+        continue;
+      }
       cells[this.#column] = cluster;
       if (width === 2) cells[this.#column + 1] = '';
       this.#column += width;
@@ -265,7 +335,8 @@ function wrapCells(cells: readonly string[], columns: number): Cells[] {
   for (let at = 0; at < cells.length;) {
     const width = cells[at + 1] === '' ? 2 : 1;
     const last = rows.at(-1);
-    if (last && (last.cells.length + width <= columns || last.cells.length === 0)) last.cells.push(...cells.slice(at, at + width));
+    if (last && (last.cells.length + width <= columns || last.cells.length === 0))
+      last.cells.push(...cells.slice(at, at + width));
     else rows.push({ cells: cells.slice(at, at + width), soft: true });
     at += width;
   }

@@ -6,8 +6,9 @@ type Output = Pick<OutputPort, 'write'>;
 /** What stands in the title of a terminal now; the user's own waits on its stack meanwhile. */
 const shown = new WeakMap<Output, string>();
 
-/** Sets the terminal's title. Before the first time its own one is put on the terminal's stack. A title that stands already costs nothing.
- *  Source: xterm ctlseqs, "Operating System Commands" 0 and "Window manipulation" 22 and 23. */
+/** Sets the terminal's title. Before the first time its own one is put on the terminal's stack. A title that stands
+ * already costs nothing.
+ * Source: xterm ctlseqs, "Operating System Commands" 0 and "Window manipulation" 22 and 23. */
 export function setTitle(output: Output, text: string): void {
   const title = sanitize(text).replace(/\s+/g, ' ');
   const before = shown.get(output);

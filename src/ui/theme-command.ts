@@ -28,18 +28,37 @@ async function keptOrHow(name: string, keeps: boolean, themes: Themes | undefine
 /** `/theme`: other colours from now on, in this run, and with `--keep` in the next. */
 export function themeCommand(themes?: Themes): Command {
   let current = themes?.current ?? 'dark';
-  const names = (): readonly string[] => [...Object.keys(own), ...(themes?.names() ?? []).filter((name) => !isOwn(name))];
+  const names = (): readonly string[] => [
+    ...Object.keys(own),
+    ...(themes?.names() ?? []).filter((name) => !isOwn(name)),
+  ];
   return {
-    name: 'theme', argument: '[name]', description: 'other colours: dark, light, none or your own; --keep keeps them',
+    name: 'theme',
+    argument: '[name]',
+    description: 'other colours: dark, light, none or your own; --keep keeps them',
     run: async (given, context) => {
       const argument = given.replace(/(?:^|\s+)--keep(?=\s|$)/, '').trim();
-      const items = names().map((name): PickItem<string> => ({ label: name, detail: isOwn(name) ? own[name] : 'your own', value: name }));
+      const items = names().map((name): PickItem<string> => ({
+        label: name,
+        detail: isOwn(name) ? own[name] : 'your own',
+        value: name,
+      }));
       const name = argument === '' ? await context.pick({ title: 'Colours', items, current }) : argument;
       if (name === null) return;
-      if (!names().includes(name)) { context.notice('warn', `There is no theme ${name}. ${didYouMean(name, names())} Known: ${names().join(', ')}.`); return; }
-      const theme = isOwn(name) ? name : await themes?.load(name, (problem) => { context.notice('error', problem); }) ?? null;
+      if (!names().includes(name)) {
+        context.notice('warn', `There is no theme ${name}. ${didYouMean(name, names())} Known: ${names().join(', ')}.`);
+        return;
+      }
+      const theme = isOwn(name)
+        ? name
+        : ((await themes?.load(name, (problem) => {
+            context.notice('error', problem);
+          })) ?? null);
       if (theme === null) return;
-      if (!context.setTheme(theme)) { context.notice('warn', 'This terminal is shown no colours (NO_COLOR, TERM=dumb or a plain screen).'); return; }
+      if (!context.setTheme(theme)) {
+        context.notice('warn', 'This terminal is shown no colours (NO_COLOR, TERM=dumb or a plain screen).');
+        return;
+      }
       current = name;
       const kept = await keptOrHow(name, argument !== given.trim(), themes);
       context.notice('info', `Colours ${isOwn(name) ? own[name] : `of ${name}`} from here on. ${kept}`);

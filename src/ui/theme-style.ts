@@ -3,9 +3,30 @@ export type ColorDepth = 0 | 16 | 256 | 16_777_216;
 
 /** What pieces of text are, as far as their looks go. */
 export const roles = [
-  'prompt', 'user', 'dim', 'bold', 'italic', 'strike', 'underline', 'heading', 'code', 'link',
-  'call', 'good', 'bad', 'warn', 'added', 'removed', 'changed', 'hunk',
-  'keyword', 'string', 'number', 'comment', 'name', 'type',
+  'prompt',
+  'user',
+  'dim',
+  'bold',
+  'italic',
+  'strike',
+  'underline',
+  'heading',
+  'code',
+  'link',
+  'call',
+  'good',
+  'bad',
+  'warn',
+  'added',
+  'removed',
+  'changed',
+  'hunk',
+  'keyword',
+  'string',
+  'number',
+  'comment',
+  'name',
+  'type',
 ] as const;
 export type Role = (typeof roles)[number];
 
@@ -14,28 +35,57 @@ type Rgb = readonly [red: number, green: number, blue: number];
 type Color = { readonly own: number } | { readonly index: number } | { readonly rgb: Rgb };
 
 /** How a piece of text looks. */
-export interface TextStyle { readonly attributes: readonly Attribute[]; readonly color: Color | null; readonly ground: Color | null }
+export interface TextStyle {
+  readonly attributes: readonly Attribute[];
+  readonly color: Color | null;
+  readonly ground: Color | null;
+}
 
 /** A theme of the user's own: what differs from one of ours. */
-export interface CustomTheme { readonly base: 'dark' | 'light'; readonly styles: Readonly<Partial<Record<Role, TextStyle>>> }
+export interface CustomTheme {
+  readonly base: 'dark' | 'light';
+  readonly styles: Readonly<Partial<Record<Role, TextStyle>>>;
+}
 
 /** The sequences before and after a text, without their introducers. */
 export type Codes = readonly [open: string, close: string];
 
 /** SGR codes on and off. Source: ECMA-48, 8.3.117. */
-const attributes = { bold: ['1', '22'], dim: ['2', '22'], italic: ['3', '23'], underline: ['4', '24'], reverse: ['7', '27'], strike: ['9', '29'] } as const;
+const attributes = {
+  bold: ['1', '22'],
+  dim: ['2', '22'],
+  italic: ['3', '23'],
+  underline: ['4', '24'],
+  reverse: ['7', '27'],
+  strike: ['9', '29'],
+} as const;
 type Attribute = keyof typeof attributes;
 
 const names = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 /** What xterm makes of the sixteen. Source: xterm, XTerm-col.ad. */
 const sixteen: readonly Rgb[] = [
-  [0, 0, 0], [205, 0, 0], [0, 205, 0], [205, 205, 0], [0, 0, 238], [205, 0, 205], [0, 205, 205], [229, 229, 229],
-  [127, 127, 127], [255, 0, 0], [0, 255, 0], [255, 255, 0], [92, 92, 255], [255, 0, 255], [0, 255, 255], [255, 255, 255],
+  [0, 0, 0],
+  [205, 0, 0],
+  [0, 205, 0],
+  [205, 205, 0],
+  [0, 0, 238],
+  [205, 0, 205],
+  [0, 205, 205],
+  [229, 229, 229],
+  [127, 127, 127],
+  [255, 0, 0],
+  [0, 255, 0],
+  [255, 255, 0],
+  [92, 92, 255],
+  [255, 0, 255],
+  [0, 255, 255],
+  [255, 255, 255],
 ];
 const steps = [0, 95, 135, 175, 215, 255];
 
-/** A style in words: attributes, a colour, `on` and the colour of the ground; `plain` is none of them. Null where a word is not known or
- *  there are two colours. A colour is a name (`red`, `bright-red`), a number up to 255 or `#rrggbb`. */
+/** A style in words: attributes, a colour, `on` and the colour of the ground; `plain` is none of them. Null where a
+ * word is not known or there are two colours. A colour is a name (`red`, `bright-red`), a number up to 255 or
+ * `#rrggbb`. */
 export function parseStyle(text: string): TextStyle | null {
   const words = text.trim().toLowerCase().split(/\s+/);
   const found: Attribute[] = [];
@@ -44,9 +94,12 @@ export function parseStyle(text: string): TextStyle | null {
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? '';
     if (word === 'plain' && words.length === 1) break;
-    if (isAttribute(word)) { found.push(word); continue; }
+    if (isAttribute(word)) {
+      found.push(word);
+      continue;
+    }
     const behind = word === 'on';
-    const next = parseColor(behind ? words[++at] ?? '' : word);
+    const next = parseColor(behind ? (words[++at] ?? '') : word);
     if (next === null || (behind ? ground : color) !== null) return null;
     if (behind) ground = next;
     else color = next;
@@ -80,7 +133,8 @@ export function styleCodes(style: TextStyle, depth: ColorDepth): Codes {
 /** `base`: 30 for a text, 40 for its ground. */
 function colorCode(color: Color, depth: ColorDepth, base: 30 | 40): string {
   if ('own' in color) return ownCode(color.own, base);
-  if (depth <= 16) return ownCode('index' in color && color.index < 16 ? color.index : nearestOf(sixteen, rgbOf(color)), base);
+  if (depth <= 16)
+    return ownCode('index' in color && color.index < 16 ? color.index : nearestOf(sixteen, rgbOf(color)), base);
   if ('index' in color) return `${base + 8};5;${color.index}`;
   return depth === 256 ? `${base + 8};5;${nearestIndex(color.rgb)}` : `${base + 8};2;${color.rgb.join(';')}`;
 }
@@ -104,7 +158,13 @@ function indexed(index: number): Rgb {
 
 /** The sixteen are the reader's own and may look like anything, so only the others are chosen from. */
 function nearestIndex(rgb: Rgb): number {
-  return 16 + nearestOf(Array.from({ length: 240 }, (_, at) => indexed(at + 16)), rgb);
+  return (
+    16 +
+    nearestOf(
+      Array.from({ length: 240 }, (_, at) => indexed(at + 16)),
+      rgb,
+    )
+  );
 }
 
 function nearestOf(palette: readonly Rgb[], [red, green, blue]: Rgb): number {

@@ -1,6 +1,7 @@
 import type { Schedule } from './ports.js';
 
-/** A question takes keys once it has stood on the screen, and no key has come, for this long: until then somebody types something else. */
+/** A question takes keys once it has stood on the screen, and no key has come, for this long: until then somebody types
+ * something else. */
 export const pauseMs = 700;
 
 /** Timers by name: setting one takes back the one of that name before it. */
@@ -15,7 +16,13 @@ export function createTimers(schedule: Schedule): Timers {
   return {
     set: (name, delayMs, callback) => {
       cancels.get(name)?.();
-      cancels.set(name, schedule(() => { cancels.delete(name); callback(); }, delayMs));
+      cancels.set(
+        name,
+        schedule(() => {
+          cancels.delete(name);
+          callback();
+        }, delayMs),
+      );
     },
     has: (name) => cancels.has(name),
     clear: () => {

@@ -8,11 +8,16 @@ import type { Lost } from './screen.js';
 import type { Item } from './view.js';
 
 /** What a frame adds to the scrollback. `partial`: the last line goes on in the open ones. */
-export interface Printed { readonly lines: readonly string[]; readonly partial: boolean }
+export interface Printed {
+  readonly lines: readonly string[];
+  readonly partial: boolean;
+}
 
-/** Turns finished items and the streaming text into lines, each given out once. Keeps the part of the text that is still open small. */
+/** Turns finished items and the streaming text into lines, each given out once. Keeps the part of the text that is
+ * still open small. */
 export interface Transcript {
-  /** `items` in order, then `text`, which is what streams now. `maxRows` bounds the open lines; what is beyond is given out. */
+  /** `items` in order, then `text`, which is what streams now. `maxRows` bounds the open lines; what is beyond is given
+   * out. */
   advance(items: readonly Item[], text: string, maxRows: number): Printed;
   /** Lines of other origin, set apart by an empty line unless `attached` to those before. */
   print(lines: readonly string[], attached?: boolean): void;
@@ -44,7 +49,8 @@ class Lines implements Transcript {
   #out: string[] = [];
   #partial = false;
   #last: Item['type'] | 'other' | null = null;
-  /** The width that the open block is laid out for. It stays while a part of the block is printed: another width breaks the lines elsewhere. */
+  /** The width that the open block is laid out for. It stays while a part of the block is printed: another width breaks
+   * the lines elsewhere. */
   #blockColumns: number;
 
   #tellsDetail: boolean;
@@ -86,24 +92,32 @@ class Lines implements Transcript {
 
   /** Lays the open block out for the terminal's width, where nothing of it is printed. */
   #fitBlock(): boolean {
-    if (this.#blockColumns === this.#style.columns || this.#printed.lines > 0 || this.#printed.columns > 0) return false;
+    if (this.#blockColumns === this.#style.columns || this.#printed.lines > 0 || this.#printed.columns > 0)
+      return false;
     this.#blockColumns = this.#style.columns;
     this.refresh();
     return true;
   }
 
   resize(columns: number, lost: Lost): void {
-    if (this.#open.length <= this.#printed.lines) { /* Nothing of it was live. */ }
-    else if (lost.lines > 0) this.#printed = { lines: this.#printed.lines + lost.lines, columns: lost.columns };
+    if (this.#open.length <= this.#printed.lines) {
+      /* Nothing of it was live. */
+    } else if (lost.lines > 0) this.#printed = { lines: this.#printed.lines + lost.lines, columns: lost.columns };
     else this.#printed = { ...this.#printed, columns: this.#printed.columns + lost.columns };
     this.#style = { ...this.#style, columns };
     this.#fitBlock();
   }
 
   #take(item: Item): void {
-    if (item.type === 'assistant') { this.#finish(item.text, item.interrupted); return; }
+    if (item.type === 'assistant') {
+      this.#finish(item.text, item.interrupted);
+      return;
+    }
     if (item.type === 'void') {
-      const shown = this.#last === 'assistant' && this.#stream !== null && (this.#printed.lines > 0 || this.#printed.columns > 0 || this.#given);
+      const shown =
+        this.#last === 'assistant' &&
+        this.#stream !== null &&
+        (this.#printed.lines > 0 || this.#printed.columns > 0 || this.#given);
       this.#drop();
       if (!shown) return;
     } else if (this.#stream) this.#finish(this.#text, false);
@@ -122,7 +136,10 @@ class Lines implements Transcript {
     const { detail, theme, columns } = this.#style;
     if (!this.#tellsDetail || item.type !== 'result' || detail.show !== 'full' || rows <= longRows) return [];
     this.#tellsDetail = false;
-    return wrapWords(`Ctrl-X shows only the rows that tell most, of this kind of result and others, from then on.`, columns).map((row) => theme.paint('dim', row));
+    return wrapWords(
+      `Ctrl-X shows only the rows that tell most, of this kind of result and others, from then on.`,
+      columns,
+    ).map((row) => theme.paint('dim', row));
   }
 
   /** True once lines of the running stream were given out. */
@@ -136,7 +153,10 @@ class Lines implements Transcript {
   }
 
   #streamTo(text: string): void {
-    if (text === '' || (this.#stream && !text.startsWith(this.#text.slice(0, 64)))) { this.#drop(); if (text === '') return; }
+    if (text === '' || (this.#stream && !text.startsWith(this.#text.slice(0, 64)))) {
+      this.#drop();
+      if (text === '') return;
+    }
     this.#stream ??= this.#begun();
     this.#text = text;
     this.#update(this.#stream, text);
@@ -157,18 +177,28 @@ class Lines implements Transcript {
   }
 
   #finish(text: string, interrupted: boolean): void {
-    if (text.trim() === '') { this.#drop(); return; }
+    if (text.trim() === '') {
+      this.#drop();
+      return;
+    }
     this.#stream ??= this.#begun();
-    if (!text.startsWith(this.#text)) { this.#drop(); this.#stream = this.#begun(); }
+    if (!text.startsWith(this.#text)) {
+      this.#drop();
+      this.#stream = this.#begun();
+    }
     this.#give(this.#stream.finish(text));
-    if (interrupted) this.#out.push(this.#style.theme.paint('dim', `[${this.#style.theme.glyphs.ellipsis} interrupted]`));
+    if (interrupted)
+      this.#out.push(this.#style.theme.paint('dim', `[${this.#style.theme.glyphs.ellipsis} interrupted]`));
     this.#drop();
   }
 
   #give(done: readonly string[]): void {
     if (done.length === 0) return;
     this.#out = [...this.#out, ...this.#unprinted(done)];
-    this.#printed = this.#printed.lines < done.length ? { lines: 0, columns: 0 } : { lines: this.#printed.lines - done.length, columns: this.#printed.columns };
+    this.#printed =
+      this.#printed.lines < done.length
+        ? { lines: 0, columns: 0 }
+        : { lines: this.#printed.lines - done.length, columns: this.#printed.columns };
     this.#given = true;
     this.#partial = false;
   }
@@ -206,7 +236,10 @@ class Lines implements Transcript {
       const cut = rows.slice(0, Math.min(excess, rows.length - 1));
       if (cut.length === 0) return;
       this.#out.push(cut.map((row) => row.text).join(''));
-      this.#printed = { lines: this.#printed.lines, columns: this.#printed.columns + cut.reduce((sum, row) => sum + row.width, 0) };
+      this.#printed = {
+        lines: this.#printed.lines,
+        columns: this.#printed.columns + cut.reduce((sum, row) => sum + row.width, 0),
+      };
       this.#partial = true;
       return;
     }

@@ -1,7 +1,7 @@
 import type { SessionPort } from '../core/session-port.js';
 
-/** Drives the turns of one session: what is sent while one runs waits in the session's queue, and what is left of the queue when a turn
- *  ends begins the next one. */
+/** Drives the turns of one session: what is sent while one runs waits in the session's queue, and what is left of the
+ * queue when a turn ends begins the next one. */
 export interface Turns {
   send(text: string, when: 'steer' | 'after'): void;
   interrupt(): void;
@@ -12,7 +12,10 @@ export interface Turns {
   busy(): boolean;
 }
 
-export function createTurns(session: SessionPort, d: { readonly onFailure: (message: string) => void; readonly onIdle: () => void }): Turns {
+export function createTurns(
+  session: SessionPort,
+  d: { readonly onFailure: (message: string) => void; readonly onIdle: () => void },
+): Turns {
   let gone = false;
   const run = async (text: string): Promise<void> => {
     try {
@@ -24,13 +27,19 @@ export function createTurns(session: SessionPort, d: { readonly onFailure: (mess
     if (left !== '' && !session.busy()) await run(left);
     else d.onIdle();
   };
-  const takeBack = (): string => session.takeQueue().map((message) => message.text).join('\n\n');
+  const takeBack = (): string =>
+    session
+      .takeQueue()
+      .map((message) => message.text)
+      .join('\n\n');
   return {
     send: (text, when) => {
       if (session.busy()) session.enqueue({ text, when });
       else void run(text);
     },
-    interrupt: () => { session.interrupt(); },
+    interrupt: () => {
+      session.interrupt();
+    },
     leave: () => {
       gone = true;
       if (session.busy()) session.interrupt();

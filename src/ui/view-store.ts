@@ -3,7 +3,8 @@ import type { Clock, Schedule } from './ports.js';
 import { createThoughts } from './thoughts.js';
 import { emptyView, reduce, type Item, type Totals, type View } from './view.js';
 
-/** What happens after a pause (a message, its answer, the end of the turn) is told of as it happens; so many times, then once a frame. */
+/** What happens after a pause (a message, its answer, the end of the turn) is told of as it happens; so many times,
+ * then once a frame. */
 const burstFrames = 3;
 
 /** Folds events as they come and tells of it at most once a frame, but for the first few after a pause. */
@@ -62,10 +63,15 @@ export function createViewStore(d: Parts): ViewStore {
       if (event.type === 'text_delta') deltas.push(event.text);
       else {
         settle();
-        view = reduce(view, event.type === 'reasoning_delta' && d.reasoning === 'hide' ? { ...event, text: '' } : event, d.clock());
+        view = reduce(
+          view,
+          event.type === 'reasoning_delta' && d.reasoning === 'hide' ? { ...event, text: '' } : event,
+          d.clock(),
+        );
       }
       // Reasoning that comes between pieces of an answer would tear that apart.
-      if (event.type === 'reasoning_delta' && d.reasoning === 'full' && view.text === '') think(thoughts.take(event.text));
+      if (event.type === 'reasoning_delta' && d.reasoning === 'full' && view.text === '')
+        think(thoughts.take(event.text));
       cancel ??= d.schedule(fire, Math.max(0, dueMs - (burstFrames - 1) * d.frameMs - d.clock()));
     },
     takeItems: () => {
@@ -79,6 +85,9 @@ export function createViewStore(d: Parts): ViewStore {
       thoughts.end();
       view = { ...emptyView, totals };
     },
-    close: () => { cancel?.(); cancel = null; },
+    close: () => {
+      cancel?.();
+      cancel = null;
+    },
   };
 }

@@ -26,7 +26,15 @@ export interface OpenCall {
   readonly output: string;
 }
 
-export interface Totals { readonly input: number; readonly output: number; readonly cacheRead: number; readonly cacheWrite: number; readonly costUsd: number; readonly costKnown: boolean; /** Tokens of the last request and its response. */ readonly context: number }
+export interface Totals {
+  readonly input: number;
+  readonly output: number;
+  readonly cacheRead: number;
+  readonly cacheWrite: number;
+  readonly costUsd: number;
+  readonly costKnown: boolean;
+  /** Tokens of the last request and its response. */ readonly context: number;
+}
 
 /** What the screen is made from. */
 export interface View {
@@ -39,7 +47,12 @@ export interface View {
   readonly calls: readonly OpenCall[];
   readonly questions: readonly Question[];
   readonly queue: readonly QueuedMessage[];
-  readonly retry: { readonly attempt: number; readonly maxRetries: number; readonly atMs: number; readonly reason: string } | null;
+  readonly retry: {
+    readonly attempt: number;
+    readonly maxRetries: number;
+    readonly atMs: number;
+    readonly reason: string;
+  } | null;
   readonly totals: Totals;
   /** Finished and not yet taken by the screen. */
   readonly items: readonly Item[];
@@ -49,29 +62,73 @@ const mostOutput = 8_192;
 const noTotals: Totals = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, costUsd: 0, costKnown: true, context: 0 };
 
 export const emptyView: View = {
-  busy: false, waiting: false, text: '', reasoning: '', calls: [], questions: [], queue: [], retry: null, totals: noTotals, items: [],
+  busy: false,
+  waiting: false,
+  text: '',
+  reasoning: '',
+  calls: [],
+  questions: [],
+  queue: [],
+  retry: null,
+  totals: noTotals,
+  items: [],
 };
 
 /** The view after `event`, which came at `nowMs`. Pure. */
 export function reduce(view: View, event: AgentEvent, nowMs: number): View {
   switch (event.type) {
-    case 'event': return reduceEvent(view, event.event, nowMs);
-    case 'text_delta': return { ...view, waiting: false, retry: null, text: view.text + event.text };
-    case 'reasoning_delta': return { ...view, waiting: false, retry: null, reasoning: (view.reasoning + event.text).slice(-mostOutput) };
-    case 'retry_scheduled': return {
-      ...view, text: '', reasoning: '', waiting: true,
-      retry: { attempt: event.attempt, maxRetries: event.maxRetries, atMs: nowMs + event.delayMs, reason: event.reason },
-      items: view.text === '' ? view.items : [...view.items, { type: 'void', reason: event.reason, attempt: event.attempt, maxRetries: event.maxRetries }],
-    };
-    case 'request_started': return { ...view, waiting: true, retry: null };
-    case 'tool_output': return { ...view, calls: view.calls.map((call) => (call.callId === event.callId ? { ...call, output: (call.output + event.chunk).slice(-mostOutput) } : call)) };
-    case 'approval_requested': return { ...view, questions: [...view.questions, event.question] };
-    case 'approval_resolved': return { ...view, questions: view.questions.filter((question) => question.callId !== event.callId) };
-    case 'notice': return withItem(view, { type: 'notice', level: event.level, message: event.message });
-    case 'queue_changed': return { ...view, queue: event.queue };
-    case 'turn_started': return { ...view, busy: true };
-    case 'turn_ended': return withItem({ ...view, busy: false, waiting: false, text: '', reasoning: '', calls: [], questions: [], retry: null }, { type: 'ended', end: event.end });
-    default: return event satisfies never;
+    case 'event':
+      return reduceEvent(view, event.event, nowMs);
+    case 'text_delta':
+      return { ...view, waiting: false, retry: null, text: view.text + event.text };
+    case 'reasoning_delta':
+      return { ...view, waiting: false, retry: null, reasoning: (view.reasoning + event.text).slice(-mostOutput) };
+    case 'retry_scheduled':
+      return {
+        ...view,
+        text: '',
+        reasoning: '',
+        waiting: true,
+        retry: {
+          attempt: event.attempt,
+          maxRetries: event.maxRetries,
+          atMs: nowMs + event.delayMs,
+          reason: event.reason,
+        },
+        items:
+          view.text === ''
+            ? view.items
+            : [
+                ...view.items,
+                { type: 'void', reason: event.reason, attempt: event.attempt, maxRetries: event.maxRetries },
+              ],
+      };
+    case 'request_started':
+      return { ...view, waiting: true, retry: null };
+    case 'tool_output':
+      return {
+        ...view,
+        calls: view.calls.map((call) =>
+          call.callId === event.callId ? { ...call, output: (call.output + event.chunk).slice(-mostOutput) } : call,
+        ),
+      };
+    case 'approval_requested':
+      return { ...view, questions: [...view.questions, event.question] };
+    case 'approval_resolved':
+      return { ...view, questions: view.questions.filter((question) => question.callId !== event.callId) };
+    case 'notice':
+      return withItem(view, { type: 'notice', level: event.level, message: event.message });
+    case 'queue_changed':
+      return { ...view, queue: event.queue };
+    case 'turn_started':
+      return { ...view, busy: true };
+    case 'turn_ended':
+      return withItem(
+        { ...view, busy: false, waiting: false, text: '', reasoning: '', calls: [], questions: [], retry: null },
+        { type: 'ended', end: event.end },
+      );
+    default:
+      return event satisfies never;
   }
 }
 
@@ -83,20 +140,51 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
   const event = knownEvent(raw);
   if (event === null) return view;
   switch (event.kind) {
-    case 'user': return withItem(view, event.data?.note === true ? { type: 'notice', level: 'info', message: event.content } : { type: 'user', seq: event.seq, text: event.content });
-    case 'assistant': return withItem({ ...view, text: '', reasoning: '', waiting: false, retry: null }, { type: 'assistant', seq: event.seq, text: event.content, interrupted: event.data.interrupted === true });
-    case 'tool_call': return { ...view, text: '', reasoning: '', waiting: false, calls: [...view.calls, { callId: event.data.id, seq: event.seq, title: event.content, startedAtMs: null, output: '' }] };
-    case 'tool_started': return started(view, event.data.tool_call_id, nowMs);
-    case 'tool_result': return resulted(view, event);
-    case 'usage': return { ...view, totals: addUsage(view.totals, event.data) };
+    case 'user':
+      return withItem(
+        view,
+        event.data?.note === true
+          ? { type: 'notice', level: 'info', message: event.content }
+          : { type: 'user', seq: event.seq, text: event.content },
+      );
+    case 'assistant':
+      return withItem(
+        { ...view, text: '', reasoning: '', waiting: false, retry: null },
+        { type: 'assistant', seq: event.seq, text: event.content, interrupted: event.data.interrupted === true },
+      );
+    case 'tool_call':
+      return {
+        ...view,
+        text: '',
+        reasoning: '',
+        waiting: false,
+        calls: [
+          ...view.calls,
+          { callId: event.data.id, seq: event.seq, title: event.content, startedAtMs: null, output: '' },
+        ],
+      };
+    case 'tool_started':
+      return started(view, event.data.tool_call_id, nowMs);
+    case 'tool_result':
+      return resulted(view, event);
+    case 'usage':
+      return { ...view, totals: addUsage(view.totals, event.data) };
     case 'system':
     case 'tools':
     case 'approval':
     case 'shell':
     case 'model':
-    case 'error': case 'rewind': case 'compaction': case 'compaction_undone': return view;
-    case 'undo': case 'redo': case 'restore': return withItem(view, { type: 'notice', level: 'info', message: event.content });
-    default: return event satisfies never;
+    case 'error':
+    case 'rewind':
+    case 'compaction':
+    case 'compaction_undone':
+      return view;
+    case 'undo':
+    case 'redo':
+    case 'restore':
+      return withItem(view, { type: 'notice', level: 'info', message: event.content });
+    default:
+      return event satisfies never;
   }
 }
 
@@ -110,16 +198,20 @@ function started(view: View, callId: string, nowMs: number): View {
 
 function resulted(view: View, event: Extract<KnownEvent, { readonly kind: 'tool_result' }>): View {
   const call = view.calls.find((item) => item.callId === event.data.tool_call_id);
-  const title: readonly Item[] = call && call.startedAtMs === null ? [{ type: 'call', seq: call.seq, title: call.title }] : [];
+  const title: readonly Item[] =
+    call && call.startedAtMs === null ? [{ type: 'call', seq: call.seq, title: call.title }] : [];
   const next = { ...view, calls: view.calls.filter((item) => item !== call) };
   return withItem(next, ...title, { type: 'result', seq: event.seq, summary: event.content, result: event.data });
 }
 
 function addUsage(totals: Totals, usage: UsageData): Totals {
   return {
-    input: totals.input + usage.input_tokens, output: totals.output + usage.output_tokens,
-    cacheRead: totals.cacheRead + usage.cache_read_tokens, cacheWrite: totals.cacheWrite + usage.cache_write_tokens,
-    costUsd: totals.costUsd + (usage.cost_usd ?? 0), costKnown: totals.costKnown && usage.cost_usd !== null,
+    input: totals.input + usage.input_tokens,
+    output: totals.output + usage.output_tokens,
+    cacheRead: totals.cacheRead + usage.cache_read_tokens,
+    cacheWrite: totals.cacheWrite + usage.cache_write_tokens,
+    costUsd: totals.costUsd + (usage.cost_usd ?? 0),
+    costKnown: totals.costKnown && usage.cost_usd !== null,
     context: usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens,
   };
 }

@@ -4,12 +4,28 @@ import { withoutSgr } from './sgr.js';
 /** Made for the first text that needs it: it takes 10 ms. */
 let segmenter: Intl.Segmenter | undefined;
 
-/** Code units from..to whose width every terminal agrees on: Latin, Greek, Cyrillic, punctuation, boxes and our own signs; kana, Han, Hangul. */
+/** Code units from..to whose width every terminal agrees on: Latin, Greek, Cyrillic, punctuation, boxes and our own
+ * signs; kana, Han, Hangul. */
 const narrow: readonly (readonly [number, number])[] = [
-  [0x20, 0x7e], [0xa1, 0xac], [0xae, 0x2ff], [0x370, 0x482], [0x2010, 0x2027], [0x2190, 0x2193], [0x21aa, 0x21aa], [0x21bb, 0x21bb], [0x2500, 0x259f], [0x2714, 0x2714], [0x2718, 0x2718],
+  [0x20, 0x7e],
+  [0xa1, 0xac],
+  [0xae, 0x2ff],
+  [0x370, 0x482],
+  [0x2010, 0x2027],
+  [0x2190, 0x2193],
+  [0x21aa, 0x21aa],
+  [0x21bb, 0x21bb],
+  [0x2500, 0x259f],
+  [0x2714, 0x2714],
+  [0x2718, 0x2718],
   [0x276f, 0x276f],
 ];
-const wide: readonly (readonly [number, number])[] = [[0x3041, 0x3096], [0x30a1, 0x30fa], [0x4e00, 0x9fff], [0xac00, 0xd7a3]];
+const wide: readonly (readonly [number, number])[] = [
+  [0x3041, 0x3096],
+  [0x30a1, 0x30fa],
+  [0x4e00, 0x9fff],
+  [0xac00, 0xd7a3],
+];
 
 /** Columns of one code unit where every terminal agrees on them; -1 where clusters, emoji or tables may differ. */
 export function certainWidth(code: number): 1 | 2 | -1 {
@@ -36,7 +52,8 @@ export function textWidth(text: string): number {
   return width;
 }
 
-/** The grapheme clusters of `text` with their columns. Only where clusters are not plain to see, the segmenter is asked: it is slow. */
+/** The grapheme clusters of `text` with their columns. Only where clusters are not plain to see, the segmenter is
+ * asked: it is slow. */
 export function* clusters(text: string): Generator<{ readonly text: string; readonly width: number }> {
   for (let at = 0; at < text.length;) {
     const width = certainWidth(text.charCodeAt(at));
@@ -57,7 +74,8 @@ export function* clusters(text: string): Generator<{ readonly text: string; read
 /** Where, from `from` on, two characters come that nothing before can join. */
 function uncertainEnd(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at++) {
-    if (certainWidth(text.charCodeAt(at)) > 0 && (at + 1 === text.length || certainWidth(text.charCodeAt(at + 1)) > 0)) return at;
+    if (certainWidth(text.charCodeAt(at)) > 0 && (at + 1 === text.length || certainWidth(text.charCodeAt(at + 1)) > 0))
+      return at;
   }
   return text.length;
 }
@@ -68,10 +86,12 @@ export function widestWidth(text: string): number {
   return [...withoutSgr(text)].reduce((sum, char) => sum + stringWidth(char), 0);
 }
 
-/** Joined emoji as their parts: terminals differ in how many columns they give the whole, and a row that is wider than it was taken for leaves its end
- *  behind. Joiners between letters stay. */
+/** Joined emoji as their parts: terminals differ in how many columns they give the whole, and a row that is wider than
+ * it was taken for leaves its end behind. Joiners between letters stay. */
 export function unjoined(text: string): string {
-  return text.includes('\u200d') ? text.replace(/(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})/gu, '') : text;
+  return text.includes('\u200d')
+    ? text.replace(/(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})/gu, '')
+    : text;
 }
 
 /** `text` cut to `columns`, with `mark` at its end where something was left out. No SGR inside. */

@@ -18,7 +18,16 @@ export function createWorkTitle({ output, facts, title }: Pick<ReplOptions, 'out
   const signs = facts.unicode ? { working: ' ⏳', asking: ' ?' } : { working: ' ...', asking: ' ?' };
   let about = { id: '', words: '' };
   const firstWords = (session: SessionPort): string => {
-    if (about.id !== session.id || about.words === '') about = { id: session.id, words: session.events().find((event) => event.kind === 'user' && !isNote(event))?.content?.trim().slice(0, 200) ?? '' };
+    if (about.id !== session.id || about.words === '')
+      about = {
+        id: session.id,
+        words:
+          session
+            .events()
+            .find((event) => event.kind === 'user' && !isNote(event))
+            ?.content?.trim()
+            .slice(0, 200) ?? '',
+      };
     return about.words;
   };
   return {
@@ -26,7 +35,10 @@ export function createWorkTitle({ output, facts, title }: Pick<ReplOptions, 'out
       if (!title || (!busy && !hasTitle(output))) return;
       const words = title() ?? firstWords(session);
       const sign = view.questions.length > 0 ? signs.asking : busy ? signs.working : '';
-      setTitle(output, `agent${words === '' ? '' : ': '}${fitWidth(sanitize(words).replace(/\s+/g, ' '), mostColumns)}${sign}`);
+      setTitle(
+        output,
+        `agent${words === '' ? '' : ': '}${fitWidth(sanitize(words).replace(/\s+/g, ' '), mostColumns)}${sign}`,
+      );
     },
   };
 }

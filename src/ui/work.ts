@@ -8,7 +8,8 @@ import type { View } from './view.js';
 
 const longTurnMs = 15_000;
 
-/** The work that goes on in a session: since when, and the sign to somebody who looks elsewhere once it has ended or asks something. */
+/** The work that goes on in a session: since when, and the sign to somebody who looks elsewhere once it has ended or
+ * asks something. */
 export interface Work {
   /** Null when idle. */
   sinceMs(): number | null;
@@ -24,7 +25,12 @@ export interface Work {
   wake(view: View, onWake: () => void): void;
 }
 
-interface Parts { readonly clock: Clock; readonly output: Pick<OutputPort, 'write'>; readonly how: ReplOptions['notify']; readonly timers: Timers }
+interface Parts {
+  readonly clock: Clock;
+  readonly output: Pick<OutputPort, 'write'>;
+  readonly how: ReplOptions['notify'];
+  readonly timers: Timers;
+}
 
 export function createWork({ clock, output, how, timers }: Parts): Work {
   let sinceMs: number | null = null;
@@ -47,9 +53,14 @@ export function createWork({ clock, output, how, timers }: Parts): Work {
       if (event.type === 'turn_ended') ended();
       if (event.type === 'approval_requested') notify(output, how);
     },
-    stop: () => { stopping = sinceMs !== null; },
+    stop: () => {
+      stopping = sinceMs !== null;
+    },
     stopping: () => stopping,
-    reset: () => { sinceMs = null; stopping = false; },
+    reset: () => {
+      sinceMs = null;
+      stopping = false;
+    },
     wake: (view, onWake) => {
       const nowMs = clock();
       const young = view.calls.some((call) => call.startedAtMs !== null && nowMs - call.startedAtMs < patienceMs);

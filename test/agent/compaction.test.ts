@@ -6,36 +6,69 @@ import type { ModelChunk, ModelRequest } from '../../src/core/provider.js';
 import { calls, end, kinds, noteTool, rig, scripted, text } from './harness.js';
 
 const say = (value: string): readonly ModelChunk[] => [text(value), end()];
-const used = (input: number): ModelChunk => ({ type: 'usage', usage: { input, cacheRead: 0, cacheWrite: 0, output: 10 }, costUsd: 0 });
-const overflow: readonly ModelChunk[] = [{ type: 'fault', fault: { code: 'context_overflow', message: 'prompt is too long' } }];
+const used = (input: number): ModelChunk => ({
+  type: 'usage',
+  usage: { input, cacheRead: 0, cacheWrite: 0, output: 10 },
+  costUsd: 0,
+});
+const overflow: readonly ModelChunk[] = [
+  { type: 'fault', fault: { code: 'context_overflow', message: 'prompt is too long' } },
+];
 const long = 'word '.repeat(600);
-const notices = (seen: readonly AgentEvent[]): readonly string[] => seen.flatMap((event) => (event.type === 'notice' ? [event.code] : []));
-const texts = (request: ModelRequest | undefined): readonly string[] => request?.conversation.messages.map((message) => (message.role === 'user' ? message.content : `<${message.text}>`)) ?? [];
+const notices = (seen: readonly AgentEvent[]): readonly string[] =>
+  seen.flatMap((event) => (event.type === 'notice' ? [event.code] : []));
+const texts = (request: ModelRequest | undefined): readonly string[] =>
+  request?.conversation.messages.map((message) => (message.role === 'user' ? message.content : `<${message.text}>`)) ??
+  [];
 const result = (id: string, path: string, changed: boolean): readonly EventDraft[] => [
-  { kind: 'tool_call', content: 'x()', data: { id, type: 'function', function: { name: 'x', arguments: '{}' }, response_id: `r_${id}` } },
-  { kind: 'tool_result', content: 'ok', data: { tool_call_id: id, name: 'x', output: '{"output":"ok"}', success: true, duration_ms: 1, files: [{ path, sha256: 'aa' }], ...(changed ? { changes: [{ path, what: 'changed', before: 'bb', after: 'aa', captured: true } as const] } : {}) } },
+  {
+    kind: 'tool_call',
+    content: 'x()',
+    data: { id, type: 'function', function: { name: 'x', arguments: '{}' }, response_id: `r_${id}` },
+  },
+  {
+    kind: 'tool_result',
+    content: 'ok',
+    data: {
+      tool_call_id: id,
+      name: 'x',
+      output: '{"output":"ok"}',
+      success: true,
+      duration_ms: 1,
+      files: [{ path, sha256: 'aa' }],
+      ...(changed ? { changes: [{ path, what: 'changed', before: 'bb', after: 'aa', captured: true } as const] } : {}),
+    },
+  },
 ];
 
 test('a compaction keeps what the user said word for word, lists files from the log, and adds the summary of the model', async () => {
   const provider = scripted([say('Hello.'), say('Fine.'), [used(7), ...say('They want X; Y is done.')], say('On.')]);
   const { session } = rig({ provider, tools: [noteTool()] });
   await session.submit('always use tabs');
-  for (const draft of [...result('c1', '/work/read.ts', false), ...result('c2', '/work/made.ts', true)]) await session.append(draft);
+  for (const draft of [...result('c1', '/work/read.ts', false), ...result('c2', '/work/made.ts', true)])
+    await session.append(draft);
   await session.append({ kind: 'user', content: '[Note: today is 2026-01-02]', data: { note: true } });
   await session.submit('and no semicolons');
   expect(await session.compact('the names of functions')).toMatchObject({ done: true });
   expect(provider.requests[2]).toMatchObject({ toolChoice: 'none' });
-  expect(texts(provider.requests[2]).at(-1)).toMatch(/^Write a summary[^]*The user asks to keep in particular: the names of functions$/);
+  expect(texts(provider.requests[2]).at(-1)).toMatch(
+    /^Write a summary[^]*The user asks to keep in particular: the names of functions$/,
+  );
   expect(provider.requests[2]?.conversation.messages.slice(0, -2)).toEqual(provider.requests[1]?.conversation.messages);
   await session.submit('go on');
-  expect(texts(provider.requests[3])).toEqual([[
-    '[The conversation from event 3 to 11 was compacted; what follows stands for it. The whole text of an event in it can be read with file_read path="event:N".]',
-    '## What the user said, word for word\n(event 3) always use tabs\n(event 10) and no semicolons',
-    '## Files changed in this session (event of the last change)\n- /work/made.ts (8)',
-    '## Files read (event)\n- /work/read.ts (6)',
-    '## Summary\nThey want X; Y is done.',
-  ].join('\n\n'), 'go on']);
-  expect(kinds(session.events())).toBe('system tools user assistant tool_call tool_result tool_call tool_result user user assistant usage compaction user assistant');
+  expect(texts(provider.requests[3])).toEqual([
+    [
+      '[The conversation from event 3 to 11 was compacted; what follows stands for it. The whole text of an event in it can be read with file_read path="event:N".]',
+      '## What the user said, word for word\n(event 3) always use tabs\n(event 10) and no semicolons',
+      '## Files changed in this session (event of the last change)\n- /work/made.ts (8)',
+      '## Files read (event)\n- /work/read.ts (6)',
+      '## Summary\nThey want X; Y is done.',
+    ].join('\n\n'),
+    'go on',
+  ]);
+  expect(kinds(session.events())).toBe(
+    'system tools user assistant tool_call tool_result tool_call tool_result user user assistant usage compaction user assistant',
+  );
   expect(session.events()[11]).toMatchObject({ data: { purpose: 'compaction' } });
 });
 
@@ -60,7 +93,11 @@ test('an undone compaction sends the originals again, to the byte', async () => 
   const before = project(session.events());
   const compacted = await session.compact('');
   expect(project(session.events())).not.toEqual(before);
-  await session.append({ kind: 'compaction_undone', content: null, data: { compaction_seq: compacted.done ? compacted.seq : 0 } });
+  await session.append({
+    kind: 'compaction_undone',
+    content: null,
+    data: { compaction_seq: compacted.done ? compacted.seq : 0 },
+  });
   expect(project(session.events())).toEqual(before);
 });
 
@@ -77,7 +114,11 @@ test('near the end of the window the conversation is compacted before the next r
 });
 
 test('a turn in the middle of its calls is compacted too and goes on', async () => {
-  const provider = scripted([[used(950), ...calls(['note', '{"text":"1"}'])], say('SUMMARY'), [used(50), ...say('done')]]);
+  const provider = scripted([
+    [used(950), ...calls(['note', '{"text":"1"}'])],
+    say('SUMMARY'),
+    [used(50), ...say('done')],
+  ]);
   const { session } = rig({ provider, tools: [noteTool()], contextWindow: () => 1000 });
   expect(await session.submit(long)).toMatchObject({ status: 'completed', text: 'done', toolCalls: 1 });
   expect(texts(provider.requests[2])).toHaveLength(1);
@@ -97,7 +138,14 @@ test('an overflow that comes again ends the turn with a sentence and no further 
   const { session } = rig({ provider });
   await session.submit('one');
   const turn = await session.submit('x'.repeat(5000));
-  expect(turn).toMatchObject({ status: 'failed', fault: { code: 'context_overflow', message: 'prompt is too long. Compacting the conversation does not help. The last message alone has 5000 characters.' } });
+  expect(turn).toMatchObject({
+    status: 'failed',
+    fault: {
+      code: 'context_overflow',
+      message:
+        'prompt is too long. Compacting the conversation does not help. The last message alone has 5000 characters.',
+    },
+  });
   expect(provider.requests).toHaveLength(4);
 });
 
@@ -105,9 +153,16 @@ test('a compaction that saves nothing is not made, and its summary not asked for
   const provider = scripted([say('a'), overflow]);
   const { session, seen } = rig({ provider });
   await session.submit('one');
-  expect(await session.compact('')).toEqual({ done: false, reason: 'there is too little to compact: what would stand for it is as long' });
+  expect(await session.compact('')).toEqual({
+    done: false,
+    reason: 'there is too little to compact: what would stand for it is as long',
+  });
   expect(await session.submit('two')).toMatchObject({ status: 'failed', fault: { code: 'context_overflow' } });
-  expect([kinds(session.events()), notices(seen), provider.requests.length]).toEqual(['system tools user assistant user error', [], 2]);
+  expect([kinds(session.events()), notices(seen), provider.requests.length]).toEqual([
+    'system tools user assistant user error',
+    [],
+    2,
+  ]);
   const wordy = scripted([say('Hello.'.repeat(200)), say('Fine.'), say('SUMMARY '.repeat(400))]);
   const other = rig({ provider: wordy });
   await other.session.submit('one');
@@ -117,7 +172,15 @@ test('a compaction that saves nothing is not made, and its summary not asked for
 });
 
 test('in the window that the server names, the words of the user take a quarter at most', async () => {
-  const said: readonly ModelChunk[] = [{ type: 'fault', fault: { code: 'context_overflow', message: 'the request exceeds the available context size (2048 tokens), try increasing it' } }];
+  const said: readonly ModelChunk[] = [
+    {
+      type: 'fault',
+      fault: {
+        code: 'context_overflow',
+        message: 'the request exceeds the available context size (2048 tokens), try increasing it',
+      },
+    },
+  ];
   const provider = scripted([say('a'), say('b'), said, say('SUMMARY'), say('on')]);
   const { session } = rig({ provider });
   await session.submit(`first ${'x'.repeat(7000)}`);
@@ -129,17 +192,41 @@ test('in the window that the server names, the words of the user take a quarter 
 });
 
 test('where prompt and tools are what is too long, that is said with the figures of the server', async () => {
-  const said: readonly ModelChunk[] = [{ type: 'fault', fault: { code: 'context_overflow', message: 'request (3766 tokens) exceeds the available context size (2048 tokens)', status: 400 } }];
-  const { session } = rig({ provider: scripted([said]), opening: [{ kind: 'system', content: 'S'.repeat(8000), data: null }, { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 1000 } } }] });
+  const said: readonly ModelChunk[] = [
+    {
+      type: 'fault',
+      fault: {
+        code: 'context_overflow',
+        message: 'request (3766 tokens) exceeds the available context size (2048 tokens)',
+        status: 400,
+      },
+    },
+  ];
+  const { session } = rig({
+    provider: scripted([said]),
+    opening: [
+      { kind: 'system', content: 'S'.repeat(8000), data: null },
+      { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 1000 } } },
+    ],
+  });
   const { fault } = await session.submit('hi');
-  expect(fault).toMatchObject({ code: 'context_overflow', status: 400, hint: expect.stringContaining('--no-tools') as string });
-  expect(fault?.message).toMatch(/^request \(3766 tokens\) exceeds .*2048 tokens\)\. The system prompt and the tools, .* about 2\d\d\d tokens of it\.$/);
+  expect(fault).toMatchObject({
+    code: 'context_overflow',
+    status: 400,
+    hint: expect.stringContaining('--no-tools') as string,
+  });
+  expect(fault?.message).toMatch(
+    /^request \(3766 tokens\) exceeds .*2048 tokens\)\. The system prompt and the tools, .* about 2\d\d\d tokens of it\.$/,
+  );
 });
 
 test('a first message that overflows is not compacted at all', async () => {
   const provider = scripted([overflow]);
   const { session } = rig({ provider });
-  expect(await session.submit('x'.repeat(5000))).toMatchObject({ status: 'failed', fault: { code: 'context_overflow' } });
+  expect(await session.submit('x'.repeat(5000))).toMatchObject({
+    status: 'failed',
+    fault: { code: 'context_overflow' },
+  });
   expect(provider.requests).toHaveLength(1);
 });
 
@@ -154,7 +241,12 @@ test('what overflowed is summarised from a cut of it that is at most half as lar
 });
 
 test('where no summary comes in time, the turn goes on and it is said once', async () => {
-  const provider = scripted([[used(900), ...say('a')], [{ type: 'fault', fault: { code: 'network', message: 'gone' } }], [used(900), ...calls(['note', '{"text":"1"}'])], [used(900), ...say('b')]]);
+  const provider = scripted([
+    [used(900), ...say('a')],
+    [{ type: 'fault', fault: { code: 'network', message: 'gone' } }],
+    [used(900), ...calls(['note', '{"text":"1"}'])],
+    [used(900), ...say('b')],
+  ]);
   const { session, seen } = rig({ provider, tools: [noteTool()], contextWindow: () => 1000 });
   await session.submit(long);
   expect(await session.submit('two')).toMatchObject({ status: 'completed', text: 'b' });
@@ -163,10 +255,19 @@ test('where no summary comes in time, the turn goes on and it is said once', asy
 });
 
 test('an interrupted compaction leaves the conversation as it was', async () => {
-  const provider = scripted([say(long), async function* (request) {
-    yield text('half');
-    await new Promise<void>((resolve) => { if (request.signal.aborted) resolve(); else request.signal.addEventListener('abort', () => { resolve(); }); });
-  }]);
+  const provider = scripted([
+    say(long),
+    async function* (request) {
+      yield text('half');
+      await new Promise<void>((resolve) => {
+        if (request.signal.aborted) resolve();
+        else
+          request.signal.addEventListener('abort', () => {
+            resolve();
+          });
+      });
+    },
+  ]);
   const { session } = rig({ provider });
   await session.submit('one');
   const before = project(session.events());

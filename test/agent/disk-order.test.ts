@@ -5,7 +5,8 @@ import { askAlways, calls, noteTool, rig, scripted, text, end } from './harness.
 
 const used = { type: 'usage', usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 }, costUsd: null } as const;
 
-/** What reaches the disk, what listeners hear and what runs, in the order it happens; `(…)`: committed, synced with a later one. */
+/** What reaches the disk, what listeners hear and what runs, in the order it happens; `(…)`: committed, synced with a
+ * later one. */
 function watched(steps: string[]): Store {
   const store = openMemoryStore({ now: () => 1 });
   return {
@@ -14,7 +15,10 @@ function watched(steps: string[]): Store {
       await store.append(id, event, blobs);
       steps.push(synced === 'later' ? `(${event.kind})` : event.kind);
     },
-    sync: async () => { steps.push('sync'); await Promise.resolve(); },
+    sync: async () => {
+      steps.push('sync');
+      await Promise.resolve();
+    },
   };
 }
 
@@ -23,7 +27,10 @@ async function stepsOf(options: Parameters<typeof rig>[0] & { readonly steps: st
   const { session } = rig({ ...options, store: watched(steps) });
   session.subscribe((event) => {
     if (event.type === 'event') steps.push(`told ${event.event.kind}`);
-    if (event.type === 'approval_requested') { steps.push('asked'); session.answer(event.question.callId, { answer: 'once' }); }
+    if (event.type === 'approval_requested') {
+      steps.push('asked');
+      session.answer(event.question.callId, { answer: 'once' });
+    }
   });
   await session.submit('go');
   const from = steps.indexOf('(usage)');
@@ -32,44 +39,116 @@ async function stepsOf(options: Parameters<typeof rig>[0] & { readonly steps: st
 
 test('a call that acts is on the disk, and told, before it runs, and its result before the model hears of it', async () => {
   const steps: string[] = [];
-  const tool = noteTool(() => { steps.push('runs'); return Promise.resolve({ envelope: { output: '' }, summary: '' }); });
-  const provider = scripted([[used, text('I note.'), ...calls(['note', '{"text":"1"}'])], [text('done'), end()]]);
+  const tool = noteTool(() => {
+    steps.push('runs');
+    return Promise.resolve({ envelope: { output: '' }, summary: '' });
+  });
+  const provider = scripted([
+    [used, text('I note.'), ...calls(['note', '{"text":"1"}'])],
+    [text('done'), end()],
+  ]);
   expect(await stepsOf({ steps, provider, tools: [tool] })).toEqual([
-    '(usage)', '(assistant)', '(tool_call)', 'tool_started', 'told usage', 'told assistant', 'told tool_call', 'told tool_started', 'runs', 'tool_result', 'told tool_result',
+    '(usage)',
+    '(assistant)',
+    '(tool_call)',
+    'tool_started',
+    'told usage',
+    'told assistant',
+    'told tool_call',
+    'told tool_started',
+    'runs',
+    'tool_result',
+    'told tool_result',
   ]);
 });
 
 test('a call is on the disk before anybody is asked about it', async () => {
   const steps: string[] = [];
-  const tool = noteTool(() => { steps.push('runs'); return Promise.resolve({ envelope: { output: '' }, summary: '' }); });
-  const provider = scripted([[used, ...calls(['note', '{"text":"1"}'])], [text('done'), end()]]);
+  const tool = noteTool(() => {
+    steps.push('runs');
+    return Promise.resolve({ envelope: { output: '' }, summary: '' });
+  });
+  const provider = scripted([
+    [used, ...calls(['note', '{"text":"1"}'])],
+    [text('done'), end()],
+  ]);
   expect(await stepsOf({ steps, provider, tools: [tool], policy: askAlways, interactive: true })).toEqual([
-    '(usage)', '(tool_call)', 'sync', 'told usage', 'told tool_call', 'asked', 'approval', 'told approval', 'tool_started', 'told tool_started', 'runs', 'tool_result', 'told tool_result',
+    '(usage)',
+    '(tool_call)',
+    'sync',
+    'told usage',
+    'told tool_call',
+    'asked',
+    'approval',
+    'told approval',
+    'tool_started',
+    'told tool_started',
+    'runs',
+    'tool_result',
+    'told tool_result',
   ]);
 });
 
 test('a call that only reads reaches the disk with its result, or while it runs where that takes long', async () => {
   const steps: string[] = [];
-  const quick = { ...noteTool(() => { steps.push('reads'); return Promise.resolve({ envelope: { output: '' }, summary: '' }); }), effect: 'read' as const };
-  const provider = (): ReturnType<typeof scripted> => scripted([[used, ...calls(['note', '{"text":"1"}'])], [text('done'), end()]]);
+  const quick = {
+    ...noteTool(() => {
+      steps.push('reads');
+      return Promise.resolve({ envelope: { output: '' }, summary: '' });
+    }),
+    effect: 'read' as const,
+  };
+  const provider = (): ReturnType<typeof scripted> =>
+    scripted([
+      [used, ...calls(['note', '{"text":"1"}'])],
+      [text('done'), end()],
+    ]);
   expect(await stepsOf({ steps, provider: provider(), tools: [quick] })).toEqual([
-    '(usage)', '(tool_call)', '(tool_started)', 'reads', 'tool_result', 'told usage', 'told tool_call', 'told tool_started', 'told tool_result',
+    '(usage)',
+    '(tool_call)',
+    '(tool_started)',
+    'reads',
+    'tool_result',
+    'told usage',
+    'told tool_call',
+    'told tool_started',
+    'told tool_result',
   ]);
   steps.length = 0;
-  const slow = { ...noteTool(async () => {
-    while (!steps.includes('told tool_started')) await new Promise((resolve) => { setImmediate(resolve); });
-    steps.push('has read');
-    return { envelope: { output: '' }, summary: '' };
-  }), effect: 'read' as const };
+  const slow = {
+    ...noteTool(async () => {
+      while (!steps.includes('told tool_started'))
+        await new Promise((resolve) => {
+          setImmediate(resolve);
+        });
+      steps.push('has read');
+      return { envelope: { output: '' }, summary: '' };
+    }),
+    effect: 'read' as const,
+  };
   expect(await stepsOf({ steps, provider: provider(), tools: [slow] })).toEqual([
-    '(usage)', '(tool_call)', '(tool_started)', 'sync', 'told usage', 'told tool_call', 'told tool_started', 'has read', 'tool_result', 'told tool_result',
+    '(usage)',
+    '(tool_call)',
+    '(tool_started)',
+    'sync',
+    'told usage',
+    'told tool_call',
+    'told tool_started',
+    'has read',
+    'tool_result',
+    'told tool_result',
   ]);
 });
 
 test('what nothing follows is on the disk when the turn ends', async () => {
   const steps: string[] = [];
-  const { session } = rig({ provider: scripted([[used, { type: 'fault', fault: { code: 'bad_request', message: 'no' } }]]), store: watched(steps) });
-  session.subscribe((event) => { if (event.type === 'turn_ended') steps.push('ended'); });
+  const { session } = rig({
+    provider: scripted([[used, { type: 'fault', fault: { code: 'bad_request', message: 'no' } }]]),
+    store: watched(steps),
+  });
+  session.subscribe((event) => {
+    if (event.type === 'turn_ended') steps.push('ended');
+  });
   await session.submit('go');
   expect(steps.slice(steps.indexOf('(usage)'))).toEqual(['(usage)', 'sync', 'error', 'ended']);
 });

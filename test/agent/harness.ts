@@ -11,8 +11,12 @@ import { createRegistry } from '../../src/tools/registry.js';
 import { loadSchemaCompiler } from '../../src/tools/schema-compiler.js';
 
 export const ref = { provider: 'scripted', api: 'openai-chat', model: 'm' } as const;
-export const allowAll: Policy = { assess: () => Promise.resolve({ risk: 'mutating', decision: 'allow', reasons: [], sandbox: 'off' }) };
-export const askAlways: Policy = { assess: () => Promise.resolve({ risk: 'dangerous', decision: 'ask', reasons: ['it may hurt'], sandbox: 'off' }) };
+export const allowAll: Policy = {
+  assess: () => Promise.resolve({ risk: 'mutating', decision: 'allow', reasons: [], sandbox: 'off' }),
+};
+export const askAlways: Policy = {
+  assess: () => Promise.resolve({ risk: 'dangerous', decision: 'ask', reasons: ['it may hurt'], sandbox: 'off' }),
+};
 
 const compile = await loadSchemaCompiler();
 
@@ -37,27 +41,57 @@ export function scripted(script: Script): Provider & { readonly requests: ModelR
 
 export const text = (value: string): ModelChunk => ({ type: 'text', text: value });
 export const end = (stop: 'stop' | 'tool' | 'length' | 'refusal' = 'stop'): ModelChunk => ({ type: 'end', stop });
-export const calls = (...list: readonly (readonly [name: string, args: string, id?: string])[]): readonly ModelChunk[] => [
-  ...list.map(([name, args, id], index): ModelChunk => ({ type: 'tool_call', call: { id: id ?? `c${index}_${args}`, name, arguments: args } })), end('tool'),
+export const calls = (
+  ...list: readonly (readonly [name: string, args: string, id?: string])[]
+): readonly ModelChunk[] => [
+  ...list.map(([name, args, id], index): ModelChunk => ({
+    type: 'tool_call',
+    call: { id: id ?? `c${index}_${args}`, name, arguments: args },
+  })),
+  end('tool'),
 ];
 
 /** A tool `note(text)` that does what it is told and remembers it. */
-export function noteTool(run?: (args: Readonly<Record<string, unknown>>, ctx: ToolContext) => Promise<ToolOutcome>): Tool & { readonly ran: string[] } {
+export function noteTool(
+  run?: (args: Readonly<Record<string, unknown>>, ctx: ToolContext) => Promise<ToolOutcome>,
+): Tool & { readonly ran: string[] } {
   const ran: string[] = [];
   return {
-    ran, name: 'note', description: 'writes a note', effect: 'write', toolset: 'fs',
-    input_schema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'], additionalProperties: false },
+    ran,
+    name: 'note',
+    description: 'writes a note',
+    effect: 'write',
+    toolset: 'fs',
+    input_schema: {
+      type: 'object',
+      properties: { text: { type: 'string' } },
+      required: ['text'],
+      additionalProperties: false,
+    },
     describe: (args) => `note(text=${JSON.stringify(args.text)})`,
-    run: run ?? ((args) => {
-      ran.push(String(args.text));
-      return Promise.resolve({ envelope: { output: `noted ${String(args.text)}` }, summary: 'noted' });
-    }),
+    run:
+      run ??
+      ((args) => {
+        ran.push(String(args.text));
+        return Promise.resolve({ envelope: { output: `noted ${String(args.text)}` }, summary: 'noted' });
+      }),
   };
 }
 
-export interface Rig { readonly session: Session; readonly store: Store; readonly seen: AgentEvent[]; readonly rows: () => Promise<readonly Event[]> }
+export interface Rig {
+  readonly session: Session;
+  readonly store: Store;
+  readonly seen: AgentEvent[];
+  readonly rows: () => Promise<readonly Event[]>;
+}
 
-export function rig(options: Partial<SessionOptions> & { readonly provider: Provider; readonly tools?: readonly Tool[]; readonly store?: Store }): Rig {
+export function rig(
+  options: Partial<SessionOptions> & {
+    readonly provider: Provider;
+    readonly tools?: readonly Tool[];
+    readonly store?: Store;
+  },
+): Rig {
   const store = options.store ?? openMemoryStore({ now: () => 1 });
   const registry = newRegistry();
   for (const tool of options.tools ?? []) registry.register(tool);
@@ -66,17 +100,34 @@ export function rig(options: Partial<SessionOptions> & { readonly provider: Prov
     { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 1000 } } },
   ];
   const session = createSession({
-    store, registry, opening, restored: [], policy: allowAll, interactive: false,
-    row: { id: 's1', parentId: null, cwd: '/work', title: null, provider: 'scripted', model: 'm', createdAt: 1, updatedAt: 1 },
+    store,
+    registry,
+    opening,
+    restored: [],
+    policy: allowAll,
+    interactive: false,
+    row: {
+      id: 's1',
+      parentId: null,
+      cwd: '/work',
+      title: null,
+      provider: 'scripted',
+      model: 'm',
+      createdAt: 1,
+      updatedAt: 1,
+    },
     model: { provider: options.provider, ref },
     connect: () => Promise.resolve(options.provider),
     limits: { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1_048_576 },
     sha256: (value) => createHash('sha256').update(value).digest('hex'),
-    now: () => 1, log: () => undefined,
+    now: () => 1,
+    log: () => undefined,
     ...options,
   });
   const seen: AgentEvent[] = [];
-  session.subscribe((event) => { seen.push(event); });
+  session.subscribe((event) => {
+    seen.push(event);
+  });
   return { session, store, seen, rows: () => store.load('s1') };
 }
 
@@ -87,5 +138,7 @@ export function kinds(events: readonly Event[]): string {
 
 /** The envelopes of all results, in order. */
 export function envelopes(events: readonly Event[]): readonly Record<string, unknown>[] {
-  return events.filter((event) => event.kind === 'tool_result').map((event) => JSON.parse((event.data as { output: string }).output) as Record<string, unknown>);
+  return events
+    .filter((event) => event.kind === 'tool_result')
+    .map((event) => JSON.parse((event.data as { output: string }).output) as Record<string, unknown>);
 }

@@ -8,32 +8,55 @@ const never = calls(['note', '{"text":"again"}']);
 
 test('rows, events and memory agree on what happened, in the order of the contract', async () => {
   const provider = scripted([
-    [text('I will '), text('note.'), { type: 'usage', usage: { input: 5, cacheRead: 1, cacheWrite: 0, output: 2 }, costUsd: 0.1 }, ...calls(['note', '{"text":"a"}', 'x'], ['note', '{"text":"b"}', 'y'])],
+    [
+      text('I will '),
+      text('note.'),
+      { type: 'usage', usage: { input: 5, cacheRead: 1, cacheWrite: 0, output: 2 }, costUsd: 0.1 },
+      ...calls(['note', '{"text":"a"}', 'x'], ['note', '{"text":"b"}', 'y']),
+    ],
     [text('Done.'), end()],
   ]);
   const tool = noteTool();
   const { session, seen, rows } = rig({ provider, tools: [tool] });
   const turn = await session.submit('go');
   expect(turn).toEqual({ status: 'completed', text: 'Done.', turns: 1, toolCalls: 2, denied: 0 });
-  expect(kinds(session.events())).toBe('system tools user usage assistant tool_call tool_call tool_started tool_result tool_started tool_result assistant');
+  expect(kinds(session.events())).toBe(
+    'system tools user usage assistant tool_call tool_call tool_started tool_result tool_started tool_result assistant',
+  );
   expect(await rows()).toEqual(session.events());
   expect(seen.flatMap((event) => (event.type === 'event' ? [event.event] : []))).toEqual(session.events());
   expect(tool.ran).toEqual(['a', 'b']);
-  expect(provider.requests[1]?.conversation.messages.at(-1)).toMatchObject({ role: 'assistant', text: 'I will note.', calls: [
-    { id: 'x', result: { output: '{"output":"noted a"}' } }, { id: 'y', result: { output: '{"output":"noted b"}' } },
-  ] });
+  expect(provider.requests[1]?.conversation.messages.at(-1)).toMatchObject({
+    role: 'assistant',
+    text: 'I will note.',
+    calls: [
+      { id: 'x', result: { output: '{"output":"noted a"}' } },
+      { id: 'y', result: { output: '{"output":"noted b"}' } },
+    ],
+  });
 });
 
 test('a model that never stops gets three turns, the limit fields and one last request without tools', async () => {
   const tool = noteTool();
   const provider = scripted([never]);
-  const { session } = rig({ provider, tools: [tool], limits: { maxToolTurns: 3, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1000 } });
+  const { session } = rig({
+    provider,
+    tools: [tool],
+    limits: { maxToolTurns: 3, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1000 },
+  });
   const turn = await session.submit('go');
   expect(turn).toMatchObject({ status: 'limit_reached', turns: 3, toolCalls: 3 });
   expect(provider.requests.map((request) => request.toolChoice)).toEqual(['auto', 'auto', 'auto', 'none']);
   expect(envelopes(session.events())).toEqual([
-    { output: 'noted again' }, { output: 'noted again' },
-    { output: 'noted again', repeated: 3, repeated_message: expect.stringContaining('3 times'), limit_reached: true, limit_message: 'Tool call limit reached (3). Stopping tool loop.' },
+    { output: 'noted again' },
+    { output: 'noted again' },
+    {
+      output: 'noted again',
+      repeated: 3,
+      repeated_message: expect.stringContaining('3 times'),
+      limit_reached: true,
+      limit_message: 'Tool call limit reached (3). Stopping tool loop.',
+    },
     { error: 'Tool call limit reached (3). Stopping tool loop.', code: 'limit_reached' },
   ]);
   expect(tool.ran).toHaveLength(3);
@@ -43,8 +66,15 @@ test('a model that never stops gets three turns, the limit fields and one last r
 
 test('calls beyond the cap of one response are refused, the others run', async () => {
   const tool = noteTool();
-  const provider = scripted([calls(['note', '{"text":"1"}'], ['note', '{"text":"2"}'], ['note', '{"text":"3"}']), [text('ok'), end()]]);
-  const { session } = rig({ provider, tools: [tool], limits: { maxToolTurns: 50, maxToolCalls: 2, loopLimit: 6, maxOutputBytes: 1000 } });
+  const provider = scripted([
+    calls(['note', '{"text":"1"}'], ['note', '{"text":"2"}'], ['note', '{"text":"3"}']),
+    [text('ok'), end()],
+  ]);
+  const { session } = rig({
+    provider,
+    tools: [tool],
+    limits: { maxToolTurns: 50, maxToolCalls: 2, loopLimit: 6, maxOutputBytes: 1000 },
+  });
   await session.submit('go');
   expect(tool.ran).toEqual(['1', '2']);
   expect(envelopes(session.events()).map((envelope) => envelope.code)).toEqual([undefined, undefined, 'limit_reached']);
@@ -54,54 +84,96 @@ test('an answer with very many calls is asked for up to a bound, which is said',
   const tool = noteTool();
   const many = Array.from({ length: 22 }, (_unused, n) => ['note', `{"text":"${n}"}`] as const);
   const provider = scripted([calls(...many), [text('ok'), end()]]);
-  const { session, seen } = rig({ provider, tools: [tool], limits: { maxToolTurns: 50, maxToolCalls: 2, maxOutputBytes: 1000, loopLimit: 0 } });
+  const { session, seen } = rig({
+    provider,
+    tools: [tool],
+    limits: { maxToolTurns: 50, maxToolCalls: 2, maxOutputBytes: 1000, loopLimit: 0 },
+  });
   await session.submit('go');
   expect(provider.requests[0]?.maxCalls).toBe(22);
   expect(tool.ran).toEqual(['0', '1']);
   expect(envelopes(session.events()).filter(({ code }) => code === 'limit_reached')).toHaveLength(20);
-  expect(seen.filter((event) => event.type === 'notice')).toMatchObject([{ code: 'call_limit', message: expect.stringMatching(/22 calls or more: 2 are run/) as string }]);
+  expect(seen.filter((event) => event.type === 'notice')).toMatchObject([
+    { code: 'call_limit', message: expect.stringMatching(/22 calls or more: 2 are run/) as string },
+  ]);
 });
 
 test('a call that the server could not read is answered with why, and the turn goes on', async () => {
   const tool = noteTool();
   const refused = { id: '', name: 'note', arguments: '{"text":"x"}', refused: 'Failed to call a function.' };
-  const provider = scripted([[{ type: 'tool_call', call: refused }, end('tool')], [text('ok'), end()]]);
+  const provider = scripted([
+    [{ type: 'tool_call', call: refused }, end('tool')],
+    [text('ok'), end()],
+  ]);
   const { session } = rig({ provider, tools: [tool] });
   expect(await session.submit('go')).toMatchObject({ status: 'completed', text: 'ok', turns: 1 });
   expect(tool.ran).toEqual([]);
-  expect(envelopes(session.events())).toMatchObject([{ code: 'invalid_args', error: expect.stringContaining('Failed to call a function.') as string, details: { written: '{"text":"x"}' } }]);
+  expect(envelopes(session.events())).toMatchObject([
+    {
+      code: 'invalid_args',
+      error: expect.stringContaining('Failed to call a function.') as string,
+      details: { written: '{"text":"x"}' },
+    },
+  ]);
 });
 
 test('what a model wrote in another form than its call is on record', async () => {
-  const provider = scripted([[{ type: 'tool_call', call: { id: 'a', name: 'note', arguments: '{"text":"x"}', received: "{'text': 'x'}" } }, end('tool')], [text('ok'), end()]]);
+  const provider = scripted([
+    [
+      { type: 'tool_call', call: { id: 'a', name: 'note', arguments: '{"text":"x"}', received: "{'text': 'x'}" } },
+      end('tool'),
+    ],
+    [text('ok'), end()],
+  ]);
   const { rows, session } = rig({ provider, tools: [noteTool()] });
   await session.submit('go');
-  expect((await rows()).find(({ kind }) => kind === 'tool_call')?.data).toMatchObject({ function: { arguments: '{"text":"x"}' }, received: "{'text': 'x'}" });
+  expect((await rows()).find(({ kind }) => kind === 'tool_call')?.data).toMatchObject({
+    function: { arguments: '{"text":"x"}' },
+    received: "{'text': 'x'}",
+  });
 });
 
 test('an answer that pauses goes on with the next request, counted like a round of calls', async () => {
   const pause: ModelChunk = { type: 'end', stop: 'pause' };
-  const provider = scripted([[text('Searching.'), pause], [text('Found.'), end()]]);
+  const provider = scripted([
+    [text('Searching.'), pause],
+    [text('Found.'), end()],
+  ]);
   const { session } = rig({ provider });
   expect(await session.submit('go')).toMatchObject({ status: 'completed', text: 'Found.', turns: 1, toolCalls: 0 });
   expect(provider.requests[1]?.conversation.messages.map(({ role }) => role)).toEqual(['user', 'assistant']);
   const endless = scripted([[text('Searching.'), pause]]);
-  const { session: other } = rig({ provider: endless, limits: { maxToolTurns: 3, maxToolCalls: 2, maxOutputBytes: 1000, loopLimit: 0 } });
+  const { session: other } = rig({
+    provider: endless,
+    limits: { maxToolTurns: 3, maxToolCalls: 2, maxOutputBytes: 1000, loopLimit: 0 },
+  });
   expect(await other.submit('go')).toMatchObject({ status: 'limit_reached', turns: 3 });
   expect(endless.requests).toHaveLength(4);
 });
 
 test('after three responses whose calls all failed the model is asked for an answer', async () => {
-  const provider = scripted([calls(['missing', '{}']), calls(['note', 'not json']), calls(['note', '{"text":1}']), [text('I cannot.'), end()]]);
+  const provider = scripted([
+    calls(['missing', '{}']),
+    calls(['note', 'not json']),
+    calls(['note', '{"text":1}']),
+    [text('I cannot.'), end()],
+  ]);
   const { session } = rig({ provider, tools: [noteTool()] });
   expect(await session.submit('go')).toMatchObject({ status: 'completed', text: 'I cannot.', turns: 3 });
   expect(provider.requests.map((request) => request.toolChoice)).toEqual(['auto', 'auto', 'auto', 'none']);
-  expect(envelopes(session.events()).map((envelope) => envelope.code)).toEqual(['unknown_tool', 'invalid_args', 'invalid_args']);
+  expect(envelopes(session.events()).map((envelope) => envelope.code)).toEqual([
+    'unknown_tool',
+    'invalid_args',
+    'invalid_args',
+  ]);
 });
 
 test('a response cut for length never runs its calls', async () => {
   const tool = noteTool();
-  const provider = scripted([[{ type: 'tool_call', call: { id: 'a', name: 'note', arguments: '{"text":"x"}' } }, end('length')], [text('ok'), end()]]);
+  const provider = scripted([
+    [{ type: 'tool_call', call: { id: 'a', name: 'note', arguments: '{"text":"x"}' } }, end('length')],
+    [text('ok'), end()],
+  ]);
   const { session } = rig({ provider, tools: [tool] });
   await session.submit('go');
   expect(tool.ran).toEqual([]);
@@ -109,26 +181,45 @@ test('a response cut for length never runs its calls', async () => {
 });
 
 test('an answer cut for length without calls completes, and a notice says that it was cut', async () => {
-  const { session, seen } = rig({ provider: scripted([[text('The first of'), end('length')], [text('ok'), end()]]) });
+  const { session, seen } = rig({
+    provider: scripted([
+      [text('The first of'), end('length')],
+      [text('ok'), end()],
+    ]),
+  });
   expect(await session.submit('go')).toMatchObject({ status: 'completed', text: 'The first of' });
   const notices = seen.filter((event) => event.type === 'notice');
-  expect(notices).toEqual([{ type: 'notice', level: 'warn', code: 'output_limit', message: expect.stringContaining('cut') }]);
+  expect(notices).toEqual([
+    { type: 'notice', level: 'warn', code: 'output_limit', message: expect.stringContaining('cut') },
+  ]);
   await session.submit('again');
   expect(seen.filter((event) => event.type === 'notice')).toHaveLength(1);
 });
 
 test('missing and repeated call ids are made unique, in the log and on the wire', async () => {
-  const provider = scripted([calls(['note', '{"text":"1"}', ''], ['note', '{"text":"2"}', 'same'], ['note', '{"text":"3"}', 'same']), calls(['note', '{"text":"4"}', 'same']), [text('ok'), end()]]);
+  const provider = scripted([
+    calls(['note', '{"text":"1"}', ''], ['note', '{"text":"2"}', 'same'], ['note', '{"text":"3"}', 'same']),
+    calls(['note', '{"text":"4"}', 'same']),
+    [text('ok'), end()],
+  ]);
   const { session } = rig({ provider, tools: [noteTool()] });
   await session.submit('go');
-  const ids = session.events().filter((event) => event.kind === 'tool_call').map((event) => (event.data as { id: string }).id);
+  const ids = session
+    .events()
+    .filter((event) => event.kind === 'tool_call')
+    .map((event) => (event.data as { id: string }).id);
   expect(ids).toEqual(['call_r4_1', 'same', 'same_2', 'same_3']);
-  const answered = session.events().filter((event) => event.kind === 'tool_result').map((event) => (event.data as { tool_call_id: string }).tool_call_id);
+  const answered = session
+    .events()
+    .filter((event) => event.kind === 'tool_result')
+    .map((event) => (event.data as { tool_call_id: string }).tool_call_id);
   expect(answered).toEqual(ids);
 });
 
 test('text of an attempt that is retried is not kept twice', async () => {
-  const provider = scripted([[text('Hel'), { type: 'retry', attempt: 1, maxRetries: 5, delayMs: 0, reason: 'reset' }, text('Hello'), end()]]);
+  const provider = scripted([
+    [text('Hel'), { type: 'retry', attempt: 1, maxRetries: 5, delayMs: 0, reason: 'reset' }, text('Hello'), end()],
+  ]);
   const { session } = rig({ provider });
   expect(await session.submit('go')).toMatchObject({ status: 'completed', text: 'Hello' });
   expect(session.events().at(-1)?.content).toBe('Hello');
@@ -136,17 +227,35 @@ test('text of an attempt that is retried is not kept twice', async () => {
 
 test('what an answer had said before it broke for good is kept and marked, and none of its calls run', async () => {
   const tool = noteTool();
-  const provider = scripted([[text('Part'), ...calls(['note', '{"text":"x"}']).slice(0, 1), { type: 'fault', fault: { code: 'network', message: 'connection reset' } }]]);
+  const provider = scripted([
+    [
+      text('Part'),
+      ...calls(['note', '{"text":"x"}']).slice(0, 1),
+      { type: 'fault', fault: { code: 'network', message: 'connection reset' } },
+    ],
+  ]);
   const { session } = rig({ provider, tools: [tool] });
   expect(await session.submit('go')).toMatchObject({ status: 'failed', fault: { code: 'network' } });
   expect(tool.ran).toEqual([]);
-  expect(session.events().slice(3).map((event) => [event.kind, event.content])).toEqual([['assistant', 'Part'], ['error', 'connection reset']]);
+  expect(
+    session
+      .events()
+      .slice(3)
+      .map((event) => [event.kind, event.content]),
+  ).toEqual([
+    ['assistant', 'Part'],
+    ['error', 'connection reset'],
+  ]);
   expect(session.events()[3]?.data).toMatchObject({ interrupted: true });
 });
 
 test('a refusal ends the turn as failed', async () => {
   const { session } = rig({ provider: scripted([[text('No.'), end('refusal')]]) });
-  expect(await session.submit('go')).toMatchObject({ status: 'failed', text: 'No.', fault: { message: 'The model refused to answer.' } });
+  expect(await session.submit('go')).toMatchObject({
+    status: 'failed',
+    text: 'No.',
+    fault: { message: 'The model refused to answer.' },
+  });
 });
 
 test('a call that needs a yes is denied where nobody can be asked, and the turn goes on', async () => {
@@ -156,26 +265,46 @@ test('a call that needs a yes is denied where nobody can be asked, and the turn 
   expect(await session.submit('go')).toMatchObject({ status: 'completed', denied: 1 });
   expect(tool.ran).toEqual([]);
   expect(kinds(session.events().slice(3))).toBe('tool_call approval tool_result assistant');
-  expect(envelopes(session.events())[0]).toMatchObject({ code: 'permission_denied', error: expect.stringContaining('--approval') as unknown });
+  expect(envelopes(session.events())[0]).toMatchObject({
+    code: 'permission_denied',
+    error: expect.stringContaining('--approval') as unknown,
+  });
 });
 
 test('a tool that throws gives a redacted result and a full log entry', async () => {
   const logged: unknown[] = [];
   const provider = scripted([calls(['note', '{"text":"x"}']), [text('ok'), end()]]);
-  const { session } = rig({ provider, tools: [noteTool(() => Promise.reject(new Error('secret path /x/y')))], log: (entry) => { logged.push(entry); } });
+  const { session } = rig({
+    provider,
+    tools: [noteTool(() => Promise.reject(new Error('secret path /x/y')))],
+    log: (entry) => {
+      logged.push(entry);
+    },
+  });
   await session.submit('go');
-  expect(envelopes(session.events())).toEqual([{ error: 'note failed inside the program; the log file has the details.', code: 'internal' }]);
+  expect(envelopes(session.events())).toEqual([
+    { error: 'note failed inside the program; the log file has the details.', code: 'internal' },
+  ]);
   expect(JSON.stringify(logged)).toContain('secret path /x/y');
 });
 
 test('messages sent meanwhile follow the results of the response, in the same turn', async () => {
   const box: { send?: () => void } = {};
-  const tool = noteTool(() => { box.send?.(); return Promise.resolve({ envelope: { output: 'ok' }, summary: 'ok' }); });
+  const tool = noteTool(() => {
+    box.send?.();
+    return Promise.resolve({ envelope: { output: 'ok' }, summary: 'ok' });
+  });
   const provider = scripted([calls(['note', '{"text":"1"}'], ['note', '{"text":"2"}', 'two']), [text('ok'), end()]]);
   const { session } = rig({ provider, tools: [tool] });
-  box.send = () => { session.enqueue({ text: 'wait', when: 'steer' }); session.enqueue({ text: 'later', when: 'after' }); delete box.send; };
+  box.send = () => {
+    session.enqueue({ text: 'wait', when: 'steer' });
+    session.enqueue({ text: 'later', when: 'after' });
+    delete box.send;
+  };
   expect(await session.submit('go')).toMatchObject({ turns: 1 });
-  expect(kinds(session.events().slice(3))).toBe('tool_call tool_call tool_started tool_result tool_started tool_result user assistant');
+  expect(kinds(session.events().slice(3))).toBe(
+    'tool_call tool_call tool_started tool_result tool_started tool_result user assistant',
+  );
   expect(session.takeQueue()).toEqual([{ text: 'later', when: 'after' }]);
 });
 
@@ -189,18 +318,40 @@ test('a session in which nothing was said leaves nothing behind', async () => {
 
 test('what the first request is made of is known before it', () => {
   const { session } = rig({ provider: scripted([]) });
-  expect(session.conversation()).toMatchObject({ system: 'S', tools: [], messages: [], settings: { model_output_size: 1000 } });
+  expect(session.conversation()).toMatchObject({
+    system: 'S',
+    tools: [],
+    messages: [],
+    settings: { model_output_size: 1000 },
+  });
 });
 
-const limitsWith = (loopLimit: number): SessionOptions['limits'] => ({ maxToolTurns: 50, maxToolCalls: 100, loopLimit, maxOutputBytes: 1_048_576 });
-const repeatedIn = (events: readonly Event[]): readonly unknown[] => envelopes(events).map((envelope) => envelope.repeated ?? null);
+const limitsWith = (loopLimit: number): SessionOptions['limits'] => ({
+  maxToolTurns: 50,
+  maxToolCalls: 100,
+  loopLimit,
+  maxOutputBytes: 1_048_576,
+});
+const repeatedIn = (events: readonly Event[]): readonly unknown[] =>
+  envelopes(events).map((envelope) => envelope.repeated ?? null);
 
 test('the same call with the same result is counted from the third time, and after six times ends the turn where nobody can be asked', async () => {
   const tool = noteTool();
-  const { session, seen } = rig({ provider: scripted([...Array.from({ length: 6 }, () => never), [text('I went round in circles.'), end()]]), tools: [tool] });
-  expect(await session.submit('go')).toMatchObject({ status: 'limit_reached', limit: 'repeated_calls', turns: 6, text: 'I went round in circles.' });
+  const { session, seen } = rig({
+    provider: scripted([...Array.from({ length: 6 }, () => never), [text('I went round in circles.'), end()]]),
+    tools: [tool],
+  });
+  expect(await session.submit('go')).toMatchObject({
+    status: 'limit_reached',
+    limit: 'repeated_calls',
+    turns: 6,
+    text: 'I went round in circles.',
+  });
   expect(repeatedIn(session.events())).toEqual([null, null, 3, 4, 5, 6]);
-  expect(envelopes(session.events()).at(2)).toMatchObject({ output: 'noted again', repeated_message: expect.stringMatching(/3 times in a row/) });
+  expect(envelopes(session.events()).at(2)).toMatchObject({
+    output: 'noted again',
+    repeated_message: expect.stringMatching(/3 times in a row/),
+  });
   expect(envelopes(session.events()).at(5)).toMatchObject({ limit_reached: true, limit: 'repeated_calls' });
   expect(seen.filter((event) => event.type === 'notice').map((event) => event.code)).toEqual(['repeated_calls']);
   expect(tool.ran).toHaveLength(6);
@@ -211,62 +362,139 @@ test('the same call with the same result is counted from the third time, and aft
 test('a result that changes, a call with other arguments and an answer in between are no loop', async () => {
   let count = 0;
   const clock = noteTool(() => Promise.resolve({ envelope: { output: `at ${++count}` }, summary: '' }));
-  const changing = rig({ provider: scripted([...Array.from({ length: 12 }, () => never), [text('ok'), end()]]), tools: [clock] });
+  const changing = rig({
+    provider: scripted([...Array.from({ length: 12 }, () => never), [text('ok'), end()]]),
+    tools: [clock],
+  });
   expect(await changing.session.submit('go')).toMatchObject({ status: 'completed', turns: 12 });
   expect(repeatedIn(changing.session.events()).every((repeated) => repeated === null)).toBe(true);
-  const between = rig({ provider: scripted(Array.from({ length: 4 }, () => [never, never, [text('ok'), end()]]).flat()), tools: [noteTool()] });
+  const between = rig({
+    provider: scripted(Array.from({ length: 4 }, () => [never, never, [text('ok'), end()]]).flat()),
+    tools: [noteTool()],
+  });
   for (let turn = 0; turn < 4; turn++) await between.session.submit('the same, please');
   expect(repeatedIn(between.session.events())).toEqual(Array.from({ length: 8 }, () => null));
-  const working = rig({ provider: scripted([...Array.from({ length: 12 }, (_, index) => calls(['note', index % 2 === 0 ? '{"text":"test"}' : `{"text":"edit ${index}"}`])), [text('ok'), end()]]), tools: [noteTool()] });
+  const working = rig({
+    provider: scripted([
+      ...Array.from({ length: 12 }, (_, index) =>
+        calls(['note', index % 2 === 0 ? '{"text":"test"}' : `{"text":"edit ${index}"}`]),
+      ),
+      [text('ok'), end()],
+    ]),
+    tools: [noteTool()],
+  });
   expect(await working.session.submit('go')).toMatchObject({ status: 'completed', turns: 12 });
   expect(repeatedIn(working.session.events()).every((repeated) => repeated === null)).toBe(true);
 });
 
 test('calls that take turns and bring nothing new are a loop as well', async () => {
-  const provider = scripted([...Array.from({ length: 20 }, (_, index) => calls(['note', `{"text":"${index % 2}"}`])), [text('ok'), end()]]);
+  const provider = scripted([
+    ...Array.from({ length: 20 }, (_, index) => calls(['note', `{"text":"${index % 2}"}`])),
+    [text('ok'), end()],
+  ]);
   const { session } = rig({ provider, tools: [noteTool()] });
   expect(await session.submit('go')).toMatchObject({ status: 'limit_reached', limit: 'repeated_calls', turns: 12 });
 });
 
 test('loop_limit says how often, and 0 switches it off', async () => {
-  const few = rig({ provider: scripted([never, never, [text('ok'), end()]]), tools: [noteTool()], limits: limitsWith(2) });
+  const few = rig({
+    provider: scripted([never, never, [text('ok'), end()]]),
+    tools: [noteTool()],
+    limits: limitsWith(2),
+  });
   expect(await few.session.submit('go')).toMatchObject({ status: 'limit_reached', turns: 2 });
-  const off = rig({ provider: scripted([...Array.from({ length: 12 }, () => never), [text('ok'), end()]]), tools: [noteTool()], limits: limitsWith(0) });
+  const off = rig({
+    provider: scripted([...Array.from({ length: 12 }, () => never), [text('ok'), end()]]),
+    tools: [noteTool()],
+    limits: limitsWith(0),
+  });
   expect(await off.session.submit('go')).toMatchObject({ status: 'completed', turns: 12 });
   expect(repeatedIn(off.session.events()).every((repeated) => repeated === null)).toBe(true);
 });
 
 test('identical calls of one response are counted too, and those behind the limit are not run', async () => {
   const tool = noteTool();
-  const { session } = rig({ provider: scripted([calls(...Array.from({ length: 8 }, () => ['note', '{"text":"again"}'] as const)), [text('ok'), end()]]), tools: [tool] });
+  const { session } = rig({
+    provider: scripted([
+      calls(...Array.from({ length: 8 }, () => ['note', '{"text":"again"}'] as const)),
+      [text('ok'), end()],
+    ]),
+    tools: [tool],
+  });
   expect(await session.submit('go')).toMatchObject({ status: 'limit_reached', limit: 'repeated_calls' });
   expect(tool.ran).toHaveLength(6);
-  expect(envelopes(session.events()).map((envelope) => envelope.code ?? envelope.repeated ?? null)).toEqual([null, null, 3, 4, 5, 6, 'limit_reached', 'limit_reached']);
+  expect(envelopes(session.events()).map((envelope) => envelope.code ?? envelope.repeated ?? null)).toEqual([
+    null,
+    null,
+    3,
+    4,
+    5,
+    6,
+    'limit_reached',
+    'limit_reached',
+  ]);
 });
 
 test('the count goes on after a resume: it is made of the log', async () => {
-  const first = rig({ provider: scripted([never, never, never, never, never, (request) => { first.session.interrupt(); return hangingUntil(request.signal); }]), tools: [noteTool()] });
+  const first = rig({
+    provider: scripted([
+      never,
+      never,
+      never,
+      never,
+      never,
+      (request) => {
+        first.session.interrupt();
+        return hangingUntil(request.signal);
+      },
+    ]),
+    tools: [noteTool()],
+  });
   expect(await first.session.submit('go')).toMatchObject({ status: 'interrupted' });
-  const resumed = rig({ provider: scripted([never, [text('ok'), end()]]), tools: [noteTool()], restored: first.session.events(), store: first.store });
+  const resumed = rig({
+    provider: scripted([never, [text('ok'), end()]]),
+    tools: [noteTool()],
+    restored: first.session.events(),
+    store: first.store,
+  });
   expect(await resumed.session.submit('go on')).toMatchObject({ status: 'limit_reached', limit: 'repeated_calls' });
   expect(repeatedIn(resumed.session.events()).at(-1)).toBe(6);
 });
 
 test('where somebody is there, the seventh time is asked about: a yes starts the count anew, a no is told to the model', async () => {
   const tool = noteTool();
-  const { session, seen } = rig({ provider: scripted([...Array.from({ length: 14 }, () => never), [text('ok'), end()]]), tools: [tool], interactive: true });
+  const { session, seen } = rig({
+    provider: scripted([...Array.from({ length: 14 }, () => never), [text('ok'), end()]]),
+    tools: [tool],
+    interactive: true,
+  });
   const answers = [{ answer: 'once' }, { answer: 'deny', message: 'enough' }] as const;
   let asked = 0;
-  session.subscribe((event) => { if (event.type === 'approval_requested') session.answer(event.question.callId, answers[Math.min(asked++, 1)]!); });
+  session.subscribe((event) => {
+    if (event.type === 'approval_requested') session.answer(event.question.callId, answers[Math.min(asked++, 1)]!);
+  });
   expect(await session.submit('go')).toMatchObject({ status: 'completed' });
-  const questions = seen.flatMap((event) => (event.type === 'approval_requested' ? [event.question.verdict.reasons] : []));
-  expect(questions.slice(0, 2)).toEqual([['this exact call has given the same result 6 times in a row'], ['this exact call has given the same result 6 times in a row']]);
+  const questions = seen.flatMap((event) =>
+    event.type === 'approval_requested' ? [event.question.verdict.reasons] : [],
+  );
+  expect(questions.slice(0, 2)).toEqual([
+    ['this exact call has given the same result 6 times in a row'],
+    ['this exact call has given the same result 6 times in a row'],
+  ]);
   expect(repeatedIn(session.events()).slice(0, 12)).toEqual([null, null, 3, 4, 5, 6, null, null, 3, 4, 5, 6]);
-  expect(envelopes(session.events()).at(12)).toMatchObject({ code: 'denied_by_user', error: 'The user said no: enough' });
+  expect(envelopes(session.events()).at(12)).toMatchObject({
+    code: 'denied_by_user',
+    error: 'The user said no: enough',
+  });
   expect(tool.ran).toHaveLength(12);
 });
 
 async function* hangingUntil(signal: AbortSignal): AsyncIterable<ModelChunk> {
-  if (!signal.aborted) await new Promise<void>((resolve) => { signal.addEventListener('abort', () => { resolve(); }); });
+  if (!signal.aborted)
+    await new Promise<void>((resolve) => {
+      signal.addEventListener('abort', () => {
+        resolve();
+      });
+    });
   yield end();
 }

@@ -6,16 +6,32 @@ import { askAlways, calls, end, envelopes, noteTool, rig, scripted, text } from 
 
 const token = `ghp_${'aB3d'.repeat(9)}`;
 const mark = '«secret:github_token#1»';
-const secrets = (): ReturnType<typeof createSecretGuard> => createSecretGuard({ forms: secretForms(), keys: [], environment: [], fingerprint: (value) => `hash of ${value.length}` });
+const secrets = (): ReturnType<typeof createSecretGuard> =>
+  createSecretGuard({
+    forms: secretForms(),
+    keys: [],
+    environment: [],
+    fingerprint: (value) => `hash of ${value.length}`,
+  });
 
 test('the question, the record and the notice show the placeholder; policy and the tool get the value', async () => {
   const tool = noteTool();
   const judged: unknown[] = [];
-  const policy: typeof askAlways = { assess: (call, cwd) => {
-    judged.push(call.args.text);
-    return askAlways.assess(call, cwd).then((verdict) => ({ ...verdict, reasons: [`it writes ${String(call.args.text)}`] }));
-  } };
-  const { session, seen } = rig({ provider: scripted([calls(['note', JSON.stringify({ text: `a ${mark}` })]), [text('done'), end()]]), tools: [tool], policy, interactive: true, secrets: secrets() });
+  const policy: typeof askAlways = {
+    assess: (call, cwd) => {
+      judged.push(call.args.text);
+      return askAlways
+        .assess(call, cwd)
+        .then((verdict) => ({ ...verdict, reasons: [`it writes ${String(call.args.text)}`] }));
+    },
+  };
+  const { session, seen } = rig({
+    provider: scripted([calls(['note', JSON.stringify({ text: `a ${mark}` })]), [text('done'), end()]]),
+    tools: [tool],
+    policy,
+    interactive: true,
+    secrets: secrets(),
+  });
   const questions: Question[] = [];
   session.subscribe((event) => {
     if (event.type !== 'approval_requested') return;
@@ -24,18 +40,34 @@ test('the question, the record and the notice show the placeholder; policy and t
   });
   await session.submit(`use ${token}`);
   expect([judged, tool.ran]).toEqual([[`a ${token}`], [`a ${token}`]]);
-  expect(questions.map(({ argumentsText, call, verdict }) => [argumentsText, call.args, verdict.reasons])).toEqual([[JSON.stringify({ text: `a ${mark}` }), { text: `a ${mark}` }, [`it writes a ${mark}`]]]);
+  expect(questions.map(({ argumentsText, call, verdict }) => [argumentsText, call.args, verdict.reasons])).toEqual([
+    [JSON.stringify({ text: `a ${mark}` }), { text: `a ${mark}` }, [`it writes a ${mark}`]],
+  ]);
   expect(envelopes(session.events())).toEqual([{ output: `noted a ${mark}` }]);
-  expect(JSON.stringify([seen, session.events()], (name, value: unknown) => (name === 'tool' ? undefined : value))).not.toContain(token);
-  expect(seen.filter((event) => event.type === 'notice').map(({ code, message }) => `${code} ${message}`)[0]).toBe(`secret_masked secret seen, masked ×1: ${mark} (secrets.unmasked and secrets.mask switch this off)`);
+  expect(
+    JSON.stringify([seen, session.events()], (name, value: unknown) => (name === 'tool' ? undefined : value)),
+  ).not.toContain(token);
+  expect(seen.filter((event) => event.type === 'notice').map(({ code, message }) => `${code} ${message}`)[0]).toBe(
+    `secret_masked secret seen, masked ×1: ${mark} (secrets.unmasked and secrets.mask switch this off)`,
+  );
 });
 
 test('a placeholder whose value is not known is refused before anything runs, and the model is told to read again', async () => {
   const tool = noteTool();
-  const { session } = rig({ provider: scripted([calls(['note', JSON.stringify({ text: '«secret:jwt#7»' })]), [text('done'), end()]]), tools: [tool], secrets: secrets() });
+  const { session } = rig({
+    provider: scripted([calls(['note', JSON.stringify({ text: '«secret:jwt#7»' })]), [text('done'), end()]]),
+    tools: [tool],
+    secrets: secrets(),
+  });
   await session.submit('go');
   expect(tool.ran).toEqual([]);
-  expect(envelopes(session.events())).toEqual([{ error: expect.stringContaining('Read it again'), code: 'execution_failed', details: { reason: 'secret_unknown', placeholders: ['«secret:jwt#7»'] } }]);
+  expect(envelopes(session.events())).toEqual([
+    {
+      error: expect.stringContaining('Read it again'),
+      code: 'execution_failed',
+      details: { reason: 'secret_unknown', placeholders: ['«secret:jwt#7»'] },
+    },
+  ]);
 });
 
 test('what waits to be sent is masked where it waits', () => {

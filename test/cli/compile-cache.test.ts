@@ -7,15 +7,21 @@ import { keepCompiled } from '../../src/cli/compile-cache.js';
 import { version } from '../../src/cli/version.js';
 
 const home = mkdtempSync(join(tmpdir(), 'agent-compiled-'));
-afterAll(() => { rmSync(home, { recursive: true, force: true }); });
+afterAll(() => {
+  rmSync(home, { recursive: true, force: true });
+});
 
 function folderFor(argv: readonly string[], env: NodeJS.ProcessEnv): string | null {
   let chosen: string | null = null;
-  keepCompiled(argv, env, { enableCompileCache: (folder: string) => { chosen = folder; } });
+  keepCompiled(argv, env, {
+    enableCompileCache: (folder: string) => {
+      chosen = folder;
+    },
+  });
   return chosen;
 }
 
-test('what was compiled is kept beside the rest of the person\'s caches, or where everything is kept', () => {
+test("what was compiled is kept beside the rest of the person's caches, or where everything is kept", () => {
   expect(folderFor([], { XDG_CACHE_HOME: home })).toBe(join(home, 'agent/compiled', version));
   expect(folderFor([], { XDG_CACHE_HOME: '/elsewhere', AGENT_HOME: home })).toBe(join(home, 'compiled', version));
 });
@@ -23,7 +29,9 @@ test('what was compiled is kept beside the rest of the person\'s caches, or wher
 test('nothing is kept where nothing may be, or where Node cannot', () => {
   expect(folderFor(['-p', 'hi', '--ephemeral'], { AGENT_HOME: home })).toBeNull();
   expect(folderFor([], { AGENT_HOME: home, NODE_DISABLE_COMPILE_CACHE: '1' })).toBeNull();
-  expect(() => { keepCompiled([], { AGENT_HOME: home }, {}); }).not.toThrow();
+  expect(() => {
+    keepCompiled([], { AGENT_HOME: home }, {});
+  }).not.toThrow();
 });
 
 test('the cache of another version goes', () => {

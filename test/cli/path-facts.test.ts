@@ -5,7 +5,9 @@ import { afterAll, expect, test } from 'vitest';
 import { createPathFacts } from '../../src/cli/open/path-facts.js';
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'agent-facts-')));
-afterAll(() => { rmSync(root, { recursive: true, force: true }); });
+afterAll(() => {
+  rmSync(root, { recursive: true, force: true });
+});
 mkdirSync(join(root, 'real/deep'), { recursive: true });
 writeFileSync(join(root, 'real/file'), 'text');
 symlinkSync('real/deep', join(root, 'link'));
@@ -30,6 +32,10 @@ test('a loop and a relative path land nowhere', async () => {
 test('only regular files that are not longer than asked are read', async () => {
   const read = ['real/file', 'real', 'none', 'dangling'].map((path) => facts.readWhole(`${root}/${path}`, 4));
   expect(await Promise.all([...read, facts.readWhole(`${root}/real/file`, 3)])).toEqual([
-    Buffer.from('text'), 'refused', 'missing', 'refused', 'refused',
+    Buffer.from('text'),
+    'refused',
+    'missing',
+    'refused',
+    'refused',
   ]);
 });

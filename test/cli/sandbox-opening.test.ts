@@ -9,15 +9,27 @@ import type { RootOptions } from '../../src/cli/options.js';
 
 async function place(options: Partial<RootOptions>): Promise<Parameters<typeof openSandbox>[0]> {
   const home = realpathSync(mkdtempSync(join(tmpdir(), 'agent-sandbox-cli-')));
-  onTestFinished(() => { rmSync(home, { recursive: true, force: true }); });
+  onTestFinished(() => {
+    rmSync(home, { recursive: true, force: true });
+  });
   const env = { PATH: process.env.PATH, HOME: home };
-  const { config } = await loadConfig({ env, cwd: home, home, flags: settingFlags(options, home), set: options.set ?? [] });
+  const { config } = await loadConfig({
+    env,
+    cwd: home,
+    home,
+    flags: settingFlags(options, home),
+    set: options.set ?? [],
+  });
   return { cwd: home, env, home, config, log: () => undefined };
 }
 
 test.each([
-  [{}, 'dangerous', 'off'], [{ safe: true }, 'mutating', 'workspace'], [{ sandbox: 'read-only' }, 'dangerous', 'read-only'], [{ safe: true, approval: 'never' }, 'never', 'workspace'],
-  [{ safe: true, sandbox: 'off' }, 'mutating', 'off'], [{ safe: true, set: ['approval=always'] }, 'always', 'workspace'],
+  [{}, 'dangerous', 'off'],
+  [{ safe: true }, 'mutating', 'workspace'],
+  [{ sandbox: 'read-only' }, 'dangerous', 'read-only'],
+  [{ safe: true, approval: 'never' }, 'never', 'workspace'],
+  [{ safe: true, sandbox: 'off' }, 'mutating', 'off'],
+  [{ safe: true, set: ['approval=always'] }, 'always', 'workspace'],
 ] as const)('%j sets approval %s and sandbox %s', async (options, approval, sandbox) => {
   const { policy } = (await place(options)).config;
   expect([policy.approval, policy.sandbox]).toEqual([approval, sandbox]);
@@ -29,7 +41,19 @@ test('no sandbox is opened where none is wanted', async () => {
 
 test('a sandbox that cannot hold ends the program with exit code 2 and the fix, and fails in doctor; where none is wanted it is a warning', async () => {
   const wanted = await place({ safe: true }); // the working directory is the home directory, or there is no bubblewrap here at all
-  await expect(openSandbox(wanted)).rejects.toMatchObject({ name: 'CliError', exitCode: 2, hint: expect.stringMatching(/\S/) });
-  expect(await checkSandbox(wanted)).toMatchObject({ name: 'sandbox', status: 'fail', fix: expect.stringMatching(/\S/) });
-  expect(await checkSandbox(await place({}))).toMatchObject({ name: 'sandbox', status: 'warn', fix: expect.stringMatching(/\S/) });
+  await expect(openSandbox(wanted)).rejects.toMatchObject({
+    name: 'CliError',
+    exitCode: 2,
+    hint: expect.stringMatching(/\S/),
+  });
+  expect(await checkSandbox(wanted)).toMatchObject({
+    name: 'sandbox',
+    status: 'fail',
+    fix: expect.stringMatching(/\S/),
+  });
+  expect(await checkSandbox(await place({}))).toMatchObject({
+    name: 'sandbox',
+    status: 'warn',
+    fix: expect.stringMatching(/\S/),
+  });
 });

@@ -2,13 +2,30 @@ import { expect, test } from 'vitest';
 import { knownSecrets, plainGuard, secretVariables } from '../../src/cli/secrets.js';
 import { builtInPresets, keyNames } from '../../src/providers/catalog-presets.js';
 
-const providers = { own: { base_url: 'https://me:p%40ssword-9@host/v1', key_env: 'OWN_PASS', headers: { Authorization: 'Bearer header-value', 'X-Title': 'my own title' } } };
-const env = { OPENAI_API_KEY: ' key-value-1 ', GROQ_API_KEY: 'short', OWN_PASS: 'key-value-1-longer', HTTPS_PROXY: 'http://proxy.test:3128', NOT_A_KEY: 'ordinary value', PATH: '/bin' };
+const providers = {
+  own: {
+    base_url: 'https://me:p%40ssword-9@host/v1',
+    key_env: 'OWN_PASS',
+    headers: { Authorization: 'Bearer header-value', 'X-Title': 'my own title' },
+  },
+};
+const env = {
+  OPENAI_API_KEY: ' key-value-1 ',
+  GROQ_API_KEY: 'short',
+  OWN_PASS: 'key-value-1-longer',
+  HTTPS_PROXY: 'http://proxy.test:3128',
+  NOT_A_KEY: 'ordinary value',
+  PATH: '/bin',
+};
 
 test('keys of variables, signing headers and passwords in addresses are known, longest first; short and ordinary values are not', () => {
   expect(secretVariables(env, providers)).toEqual(['OPENAI_API_KEY', 'GROQ_API_KEY', 'OWN_PASS']);
   expect(knownSecrets(env, providers).map(({ name, value }) => `${name} ${value}`)).toEqual([
-    'OWN_PASS key-value-1-longer', 'Authorization header-value', 'own p%40ssword-9', 'OPENAI_API_KEY key-value-1', 'own p@ssword-9',
+    'OWN_PASS key-value-1-longer',
+    'Authorization header-value',
+    'own p%40ssword-9',
+    'OPENAI_API_KEY key-value-1',
+    'own p@ssword-9',
   ]);
 });
 
@@ -17,27 +34,65 @@ test('the key of every preset, of one added as data and of one in the settings i
   expect(names.length).toBeGreaterThan(10);
   const given = Object.fromEntries(names.map((name, index) => [name, `value-of-key-${index}`]));
   expect(secretVariables(given).toSorted()).toEqual([...new Set(names)].toSorted());
-  const added = { api: 'openai-chat', base_url: 'https://me:pass-in-address@host/v1', base_url_env: ['NEWCOMER_HOST'], key_env: ['NEWCOMER_CREDENTIAL', 'NEWCOMER_OTHER'], default_model: null, headers: { 'X-Api-Key': '${NEWCOMER_HEADER}' } } as const;
+  const added = {
+    api: 'openai-chat',
+    base_url: 'https://me:pass-in-address@host/v1',
+    base_url_env: ['NEWCOMER_HOST'],
+    key_env: ['NEWCOMER_CREDENTIAL', 'NEWCOMER_OTHER'],
+    default_model: null,
+    headers: { 'X-Api-Key': '${NEWCOMER_HEADER}' },
+  } as const;
   const own = { corp: { key_env: 'CORP_PASS', headers: { Authorization: 'Bearer $CORP_TICKET' } } };
-  const more = { NEWCOMER_CREDENTIAL: 'credential-1', NEWCOMER_OTHER: 'credential-2', NEWCOMER_HEADER: 'credential-3', NEWCOMER_HOST: 'http://a:pass-in-host@h', CORP_PASS: 'credential-4', CORP_TICKET: 'credential-5', ORDINARY: 'credential-6' };
+  const more = {
+    NEWCOMER_CREDENTIAL: 'credential-1',
+    NEWCOMER_OTHER: 'credential-2',
+    NEWCOMER_HEADER: 'credential-3',
+    NEWCOMER_HOST: 'http://a:pass-in-host@h',
+    CORP_PASS: 'credential-4',
+    CORP_TICKET: 'credential-5',
+    ORDINARY: 'credential-6',
+  };
   const presets = { ...builtInPresets, newcomer: added };
-  expect(secretVariables(more, own, presets)).toEqual(['NEWCOMER_CREDENTIAL', 'NEWCOMER_OTHER', 'NEWCOMER_HEADER', 'CORP_PASS', 'CORP_TICKET']);
-  const said = plainGuard(more, knownSecrets(more, own, presets)).text(Object.values(more).join(' ') + ' pass-in-address');
-  expect(said).toBe('«redacted:NEWCOMER_CREDENTIAL» «redacted:NEWCOMER_OTHER» «redacted:NEWCOMER_HEADER» http://a:«redacted:NEWCOMER_HOST»@h «redacted:CORP_PASS» «redacted:CORP_TICKET» credential-6 «redacted:newcomer»');
+  expect(secretVariables(more, own, presets)).toEqual([
+    'NEWCOMER_CREDENTIAL',
+    'NEWCOMER_OTHER',
+    'NEWCOMER_HEADER',
+    'CORP_PASS',
+    'CORP_TICKET',
+  ]);
+  const said = plainGuard(more, knownSecrets(more, own, presets)).text(
+    Object.values(more).join(' ') + ' pass-in-address',
+  );
+  expect(said).toBe(
+    '«redacted:NEWCOMER_CREDENTIAL» «redacted:NEWCOMER_OTHER» «redacted:NEWCOMER_HEADER» http://a:«redacted:NEWCOMER_HOST»@h «redacted:CORP_PASS» «redacted:CORP_TICKET» credential-6 «redacted:newcomer»',
+  );
 });
 
 test('a known value is replaced whole, in text, in JSON and inside a longer one, and nothing else is', () => {
-  const guard = plainGuard({}, [{ name: 'LONG', value: 'key-value-1-longer' }, { name: 'QUOTED', value: 'say "quoted"' }, { name: 'KEY', value: 'key-value-1' }]);
+  const guard = plainGuard({}, [
+    { name: 'LONG', value: 'key-value-1-longer' },
+    { name: 'QUOTED', value: 'say "quoted"' },
+    { name: 'KEY', value: 'key-value-1' },
+  ]);
   const text = (said: string): string => guard.text(said);
   expect(text('a key-value-1-longer, key-value-1; key-value-2')).toBe('a «redacted:LONG», «redacted:KEY»; key-value-2');
   expect(text(JSON.stringify({ output: 'say "quoted"\n' }))).toBe('{"output":"«redacted:QUOTED»\\n"}');
 });
 
 test('an event is masked wherever it says something, and is left alone where there is nothing to hide', () => {
-  const data = { tool_call_id: 'c', name: 'bash', output: '{"output":"x key-value-1"}', success: true, duration_ms: 3, extra: [{ 'key-value-1': null }] };
+  const data = {
+    tool_call_id: 'c',
+    name: 'bash',
+    output: '{"output":"x key-value-1"}',
+    success: true,
+    duration_ms: 3,
+    extra: [{ 'key-value-1': null }],
+  };
   const event = { kind: 'tool_result', content: 'key-value-1', data } as const;
   expect(plainGuard({}, []).event(event)).toBe(event);
   expect(plainGuard({}, [{ name: 'KEY', value: 'key-value-1' }]).event(event)).toEqual({
-    kind: 'tool_result', content: '«redacted:KEY»', data: { ...data, output: '{"output":"x «redacted:KEY»"}', extra: [{ '«redacted:KEY»': null }] },
+    kind: 'tool_result',
+    content: '«redacted:KEY»',
+    data: { ...data, output: '{"output":"x «redacted:KEY»"}', extra: [{ '«redacted:KEY»': null }] },
   });
 });

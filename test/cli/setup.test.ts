@@ -5,7 +5,9 @@ import { afterAll, expect, test } from 'vitest';
 import { settingFlags } from '../../src/cli/setup.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-setup-'));
-afterAll(() => { rmSync(folder, { recursive: true, force: true }); });
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
 
 test('a system prompt comes from the command line or from a file, which may not go on for ever', () => {
   writeFileSync(join(folder, 'prompt.md'), '\uFEFFBe brief.\n');

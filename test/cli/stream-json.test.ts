@@ -3,8 +3,21 @@ import { createUsageMeter } from '../../src/cli/headless/stream-json.js';
 import type { AgentEvent } from '../../src/core/agent-event.js';
 import type { Json } from '../../src/core/json.js';
 
-const row = (kind: string, data: Json = null): AgentEvent => ({ type: 'event', event: { seq: 1, kind, content: '', data, createdAt: 0 } });
-const usage = (costUsd: number): AgentEvent => row('usage', { response_id: 'r', provider: 'p', model: 'm', input_tokens: 3, output_tokens: 2, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: costUsd });
+const row = (kind: string, data: Json = null): AgentEvent => ({
+  type: 'event',
+  event: { seq: 1, kind, content: '', data, createdAt: 0 },
+});
+const usage = (costUsd: number): AgentEvent =>
+  row('usage', {
+    response_id: 'r',
+    provider: 'p',
+    model: 'm',
+    input_tokens: 3,
+    output_tokens: 2,
+    cache_read_tokens: 0,
+    cache_write_tokens: 0,
+    cost_usd: costUsd,
+  });
 const asked: AgentEvent = { type: 'request_started' };
 
 test('an answer whose usage nobody reported is seen once, and leaves the cost unknown', () => {
@@ -18,5 +31,11 @@ test('an answer whose usage nobody reported is seen once, and leaves the cost un
 
 test('a request that gave nothing owes nothing', () => {
   const meter = createUsageMeter();
-  expect([asked, row('error'), asked, usage(0), row('assistant')].map((event) => meter.see(event))).toEqual([false, false, false, false, false]);
+  expect([asked, row('error'), asked, usage(0), row('assistant')].map((event) => meter.see(event))).toEqual([
+    false,
+    false,
+    false,
+    false,
+    false,
+  ]);
 });

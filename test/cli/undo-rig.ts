@@ -1,5 +1,16 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -22,44 +33,107 @@ const compile = await loadSchemaCompiler();
 const ref = { provider: 'scripted', api: 'openai-chat', model: 'm' } as const;
 /** Paths of file tools are targets, as the real policy has them. */
 const policy: Policy = {
-  assess: ({ tool, args }, cwd) => Promise.resolve({
-    risk: tool.effect === 'read' ? 'read-only' : 'mutating', decision: 'allow', reasons: [], sandbox: 'off',
-    ...(typeof args['path'] === 'string' ? { targets: [join(cwd, args['path'])] } : {}),
-  }),
+  assess: ({ tool, args }, cwd) =>
+    Promise.resolve({
+      risk: tool.effect === 'read' ? 'read-only' : 'mutating',
+      decision: 'allow',
+      reasons: [],
+      sandbox: 'off',
+      ...(typeof args['path'] === 'string' ? { targets: [join(cwd, args['path'])] } : {}),
+    }),
 };
 
-export interface UndoRig { readonly root: string; readonly session: Session; readonly store: Store; readonly file: string; run(steps: readonly Step[]): Promise<readonly Event[]> }
+export interface UndoRig {
+  readonly root: string;
+  readonly session: Session;
+  readonly store: Store;
+  readonly file: string;
+  run(steps: readonly Step[]): Promise<readonly Event[]>;
+}
 
 /** A session over real tools, real files and a real database. */
-export async function undoRig(files: Readonly<Record<string, string>> = {}, watch: Partial<ChangeWatchOptions> = {}): Promise<UndoRig> {
+export async function undoRig(
+  files: Readonly<Record<string, string>> = {},
+  watch: Partial<ChangeWatchOptions> = {},
+): Promise<UndoRig> {
   const place = realpathSync(mkdtempSync(join(tmpdir(), 'agent-undo-')));
-  onTestFinished(() => { rmSync(place, { recursive: true, force: true }); });
+  onTestFinished(() => {
+    rmSync(place, { recursive: true, force: true });
+  });
   const root = join(place, 'work');
   mkdirSync(root);
   for (const [path, text] of Object.entries(files)) put(join(root, path), text);
   const file = join(place, 'agent.db');
   const { store } = await openSqliteStore({ file, now: Date.now });
   onTestFinished(() => store.close());
-  const registry = createRegistry({ compile, compileAt: 'first_use', maxOutputBytes: 1_048_576, now: () => performance.now() });
+  const registry = createRegistry({
+    compile,
+    compileAt: 'first_use',
+    maxOutputBytes: 1_048_576,
+    now: () => performance.now(),
+  });
   const processes = createProcessRunner({ marker: { name: '_AGENT_TEST', value: place } });
-  for (const tool of builtinTools({ processes, env: process.env, protectedEnv: [], shell: 'bash', maxReadBytes: 1_048_576, modelOutputBytes: 32_768, timeoutS: 20, maxTimeoutS: 20 })) registry.register(tool);
+  for (const tool of builtinTools({
+    processes,
+    env: process.env,
+    protectedEnv: [],
+    shell: 'bash',
+    maxReadBytes: 1_048_576,
+    modelOutputBytes: 32_768,
+    timeoutS: 20,
+    maxTimeoutS: 20,
+  }))
+    registry.register(tool);
   const script: (readonly ModelChunk[])[] = [];
-  const provider: Provider = { async *stream() { yield* script.shift() ?? [{ type: 'text', text: 'Done.' }, { type: 'end', stop: 'stop' }]; } };
+  const provider: Provider = {
+    async *stream() {
+      yield* (
+        script.shift() ?? [
+          { type: 'text', text: 'Done.' },
+          { type: 'end', stop: 'stop' },
+        ]
+      );
+    },
+  };
   const session = createSession({
-    store, registry, policy, interactive: false, restored: [], opening: [{ kind: 'system', content: 'S', data: null }],
+    store,
+    registry,
+    policy,
+    interactive: false,
+    restored: [],
+    opening: [{ kind: 'system', content: 'S', data: null }],
     row: { id: 's1', parentId: null, cwd: root, title: null, provider: null, model: null, createdAt: 1, updatedAt: 1 },
-    model: { provider, ref }, connect: () => Promise.resolve(provider), limits: { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1_048_576 },
-    sha256: (text) => createHash('sha256').update(text).digest('hex'), now: Date.now, log: () => undefined,
-    keeping: { hash: sha256Of, maxBlobBytes: 8 * 1024 * 1024, watch: createChangeWatch({ env: process.env, isSecret: () => false, ...watch }) },
+    model: { provider, ref },
+    connect: () => Promise.resolve(provider),
+    limits: { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1_048_576 },
+    sha256: (text) => createHash('sha256').update(text).digest('hex'),
+    now: Date.now,
+    log: () => undefined,
+    keeping: {
+      hash: sha256Of,
+      maxBlobBytes: 8 * 1024 * 1024,
+      watch: createChangeWatch({ env: process.env, isSecret: () => false, ...watch }),
+    },
   });
   let count = 0;
   return {
-    root, session, store, file,
+    root,
+    session,
+    store,
+    file,
     run: async (steps) => {
       const from = session.events().length;
-      script.push(...steps.map(([name, args]): readonly ModelChunk[] => [{ type: 'tool_call', call: { id: `c${++count}`, name, arguments: JSON.stringify(args) } }, { type: 'end', stop: 'tool' }]));
+      script.push(
+        ...steps.map(([name, args]): readonly ModelChunk[] => [
+          { type: 'tool_call', call: { id: `c${++count}`, name, arguments: JSON.stringify(args) } },
+          { type: 'end', stop: 'tool' },
+        ]),
+      );
       await session.submit('go');
-      return session.events().slice(from).filter((event) => event.kind === 'tool_result');
+      return session
+        .events()
+        .slice(from)
+        .filter((event) => event.kind === 'tool_result');
     },
   };
 }
@@ -72,10 +146,19 @@ export function put(path: string, text: string | Uint8Array, mode?: number): voi
 
 /** Every path below `root` with what it is: folder, link and target, or mode and hash. */
 export function treeOf(root: string): Readonly<Record<string, string>> {
-  return Object.fromEntries(readdirSync(root, { recursive: true, encoding: 'utf8' }).sort().map((name) => {
-    const path = join(root, name);
-    const stats = lstatSync(path);
-    if (stats.isDirectory()) return [name, 'folder'];
-    return [name, stats.isSymbolicLink() ? `-> ${readlinkSync(path)}` : `${(stats.mode & 0o7777).toString(8)} ${createHash('sha256').update(readFileSync(path)).digest('hex')}`];
-  }));
+  return Object.fromEntries(
+    readdirSync(root, { recursive: true, encoding: 'utf8' })
+      .sort()
+      .map((name) => {
+        const path = join(root, name);
+        const stats = lstatSync(path);
+        if (stats.isDirectory()) return [name, 'folder'];
+        return [
+          name,
+          stats.isSymbolicLink()
+            ? `-> ${readlinkSync(path)}`
+            : `${(stats.mode & 0o7777).toString(8)} ${createHash('sha256').update(readFileSync(path)).digest('hex')}`,
+        ];
+      }),
+  );
 }

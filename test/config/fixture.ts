@@ -5,11 +5,19 @@ import { onTestFinished } from 'vitest';
 import { loadConfig, type LoadedConfig, type LoadOptions } from '../../src/config/load.js';
 
 /** A home with a repository in it; files are given by their path below the root, texts as they are, objects as JSON. */
-export interface Place { readonly root: string; readonly userFile: string; readonly projectFile: string; load(options?: Partial<LoadOptions>): Promise<LoadedConfig>; write(path: string, content: unknown): string }
+export interface Place {
+  readonly root: string;
+  readonly userFile: string;
+  readonly projectFile: string;
+  load(options?: Partial<LoadOptions>): Promise<LoadedConfig>;
+  write(path: string, content: unknown): string;
+}
 
 export function makePlace(): Place {
   const root = mkdtempSync(join(tmpdir(), 'agent-config-'));
-  onTestFinished(() => { rmSync(root, { recursive: true, force: true }); });
+  onTestFinished(() => {
+    rmSync(root, { recursive: true, force: true });
+  });
   mkdirSync(join(root, 'repo', '.git'), { recursive: true });
   mkdirSync(join(root, 'repo', 'src', 'deep'), { recursive: true });
   const write = (path: string, content: unknown): string => {
@@ -19,10 +27,12 @@ export function makePlace(): Place {
     return file;
   };
   return {
-    root, write,
+    root,
+    write,
     userFile: join(root, 'home', '.config', 'agent', 'config.json'),
     projectFile: join(root, 'repo', '.agent', 'config.json'),
-    load: (options = {}) => loadConfig({ env: {}, cwd: join(root, 'repo', 'src', 'deep'), home: join(root, 'home'), ...options }),
+    load: (options = {}) =>
+      loadConfig({ env: {}, cwd: join(root, 'repo', 'src', 'deep'), home: join(root, 'home'), ...options }),
   };
 }
 

@@ -7,25 +7,64 @@ import { makePlace, projectPath, userPath } from './fixture.js';
 test('without any file every default of the contract holds and nothing is written', async () => {
   const place = makePlace();
   const { config, problems, notices, project } = await place.load();
-  expect({ ...config, files: null, fs: { ...config.fs, deny: config.fs.deny.some((glob) => glob.includes('shadow')) } }).toEqual({
+  expect({
+    ...config,
+    files: null,
+    fs: { ...config.fs, deny: config.fs.deny.some((glob) => glob.includes('shadow')) },
+  }).toEqual({
     provider: { model: null, provider: null, baseUrl: null, api: null, toolProtocol: 'auto', custom: {}, models: {} },
     request: { systemPrompt: null, effort: null, maxOutputTokens: null, extraBody: {} },
-    limits: { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1_048_576, modelOutputBytes: 32_768, maxCostUsd: null },
+    limits: {
+      maxToolTurns: 50,
+      maxToolCalls: 100,
+      loopLimit: 6,
+      maxOutputBytes: 1_048_576,
+      modelOutputBytes: 32_768,
+      maxCostUsd: null,
+    },
     policy: { approval: 'dangerous', sandbox: 'off', rules: { allow: [], ask: [], deny: [] } },
     tools: { toolsets: ['fs', 'exec'], limits: {} },
     exec: { timeoutS: 120, maxTimeoutS: 600 },
-    http: { firstByteTimeoutMs: 60_000, idleTimeoutMs: 90_000, turnTimeoutMs: 900_000, maxRetries: 5, retryBaseMs: 500, maxRetryAfterMs: 60_000, allowInsecure: false },
+    http: {
+      firstByteTimeoutMs: 60_000,
+      idleTimeoutMs: 90_000,
+      turnTimeoutMs: 900_000,
+      maxRetries: 5,
+      retryBaseMs: 500,
+      maxRetryAfterMs: 60_000,
+      allowInsecure: false,
+    },
     fs: { maxBytes: 1_048_576, deny: true },
     secrets: { mask: true, unmasked: [] },
-    ui: { toolOutput: 'full', toolOutputRows: 200, theme: 'auto', wrap: 'words', notify: 'bell', title: true, keys: 'emacs', reasoning: 'line' },
+    ui: {
+      toolOutput: 'full',
+      toolOutputRows: 200,
+      theme: 'auto',
+      wrap: 'words',
+      notify: 'bell',
+      title: true,
+      keys: 'emacs',
+      reasoning: 'line',
+    },
     files: null,
   });
-  expect({ problems, notices, project, left: readdirSync(place.root) }).toEqual({ problems: [], notices: [], project: null, left: ['repo'] });
+  expect({ problems, notices, project, left: readdirSync(place.root) }).toEqual({
+    problems: [],
+    notices: [],
+    project: null,
+    left: ['repo'],
+  });
 });
 
 test('a flag wins over --set, over the environment, over a trusted project, over the user file, over the default', async () => {
   const place = makePlace();
-  place.write(userPath, { max_tool_turns: 1, max_tool_calls: 1, max_output_size: 1, model_output_size: 1, fs: { max_size: 1 } });
+  place.write(userPath, {
+    max_tool_turns: 1,
+    max_tool_calls: 1,
+    max_output_size: 1,
+    model_output_size: 1,
+    fs: { max_size: 1 },
+  });
   place.write(projectPath, { max_tool_turns: 2, max_tool_calls: 2, max_output_size: 2, model_output_size: 2 });
   const { config, origins } = await place.load({
     projectTrusted: true,
@@ -33,37 +72,110 @@ test('a flag wins over --set, over the environment, over a trusted project, over
     set: ['max_tool_turns=9', 'max_tool_turns=4', 'max_tool_calls=4'],
     flags: { max_tool_turns: 5, model: undefined },
   });
-  expect({ ...config.limits, fileBytes: config.fs.maxBytes, seconds: config.exec.timeoutS })
-    .toEqual({ maxToolTurns: 5, maxToolCalls: 4, loopLimit: 6, maxOutputBytes: 3, modelOutputBytes: 2, maxCostUsd: null, fileBytes: 1, seconds: 120 });
-  expect([origins.max_tool_turns, origins.max_tool_calls, origins.max_output_size, origins.model_output_size, origins['fs.max_size'], origins['exec.timeout_s']]).toEqual([
-    { kind: 'flag' }, { kind: 'set' }, { kind: 'environment', variable: 'AGENT_MAX_OUTPUT_SIZE' }, { kind: 'project', file: place.projectFile }, { kind: 'user', file: place.userFile }, { kind: 'default' },
+  expect({ ...config.limits, fileBytes: config.fs.maxBytes, seconds: config.exec.timeoutS }).toEqual({
+    maxToolTurns: 5,
+    maxToolCalls: 4,
+    loopLimit: 6,
+    maxOutputBytes: 3,
+    modelOutputBytes: 2,
+    maxCostUsd: null,
+    fileBytes: 1,
+    seconds: 120,
+  });
+  expect([
+    origins.max_tool_turns,
+    origins.max_tool_calls,
+    origins.max_output_size,
+    origins.model_output_size,
+    origins['fs.max_size'],
+    origins['exec.timeout_s'],
+  ]).toEqual([
+    { kind: 'flag' },
+    { kind: 'set' },
+    { kind: 'environment', variable: 'AGENT_MAX_OUTPUT_SIZE' },
+    { kind: 'project', file: place.projectFile },
+    { kind: 'user', file: place.userFile },
+    { kind: 'default' },
   ]);
 });
 
 test('every kind of key has its variable, typed', async () => {
   const place = makePlace();
-  const { config, problems } = await place.load({ env: {
-    AGENT_MODEL: 'openai/gpt-5.2', AGENT_TOOLS_FS: 'false', AGENT_TOOLS_EXEC: '0', AGENT_HTTP_FIRST_BYTE_TIMEOUT_MS: '10', AGENT_MAX_COST_USD: '0.5', AGENT_PROVIDER_API: 'openai-chat',
-    AGENT_TOOLS_LIMITS_FILE_READ: '{"rate_per_min": 7}', AGENT_TOOLS_LIMITS_BASH_TIMEOUT_MS: '5', AGENT_FS_DENY: '["**/x"]', AGENT_EXTRA_BODY: '{"a": [1]}',
-    AGENT_PROVIDERS_LAB_BASE_URL: 'http://127.0.0.1:9/v1', AGENT_EXEC_MAX_TIMEOUT_S: '60', AGENT_SYSTEM_PROMPT: '', AGENT_HOME: '', AGENT_DEBUG: '1', AGENT_SOMETHING_ELSE: 'x', OTHER: 'y',
-  } });
+  const { config, problems } = await place.load({
+    env: {
+      AGENT_MODEL: 'openai/gpt-5.2',
+      AGENT_TOOLS_FS: 'false',
+      AGENT_TOOLS_EXEC: '0',
+      AGENT_HTTP_FIRST_BYTE_TIMEOUT_MS: '10',
+      AGENT_MAX_COST_USD: '0.5',
+      AGENT_PROVIDER_API: 'openai-chat',
+      AGENT_TOOLS_LIMITS_FILE_READ: '{"rate_per_min": 7}',
+      AGENT_TOOLS_LIMITS_BASH_TIMEOUT_MS: '5',
+      AGENT_FS_DENY: '["**/x"]',
+      AGENT_EXTRA_BODY: '{"a": [1]}',
+      AGENT_PROVIDERS_LAB_BASE_URL: 'http://127.0.0.1:9/v1',
+      AGENT_EXEC_MAX_TIMEOUT_S: '60',
+      AGENT_SYSTEM_PROMPT: '',
+      AGENT_HOME: '',
+      AGENT_DEBUG: '1',
+      AGENT_SOMETHING_ELSE: 'x',
+      OTHER: 'y',
+    },
+  });
   expect(problems).toEqual([]);
-  expect([config.provider.model, config.provider.api, config.tools, config.http.firstByteTimeoutMs, config.limits.maxCostUsd, config.fs.deny, config.request.extraBody, config.provider.custom, config.exec, config.request.systemPrompt]).toEqual([
-    'openai/gpt-5.2', 'openai-chat', { toolsets: [], limits: { file_read: { rate_per_min: 7 }, bash: { timeout_ms: 5 } } }, 10, 0.5, ['**/x'], { a: [1] }, { lab: { base_url: 'http://127.0.0.1:9/v1' } },
-    { timeoutS: 60, maxTimeoutS: 60 }, null,
+  expect([
+    config.provider.model,
+    config.provider.api,
+    config.tools,
+    config.http.firstByteTimeoutMs,
+    config.limits.maxCostUsd,
+    config.fs.deny,
+    config.request.extraBody,
+    config.provider.custom,
+    config.exec,
+    config.request.systemPrompt,
+  ]).toEqual([
+    'openai/gpt-5.2',
+    'openai-chat',
+    { toolsets: [], limits: { file_read: { rate_per_min: 7 }, bash: { timeout_ms: 5 } } },
+    10,
+    0.5,
+    ['**/x'],
+    { a: [1] },
+    { lab: { base_url: 'http://127.0.0.1:9/v1' } },
+    { timeoutS: 60, maxTimeoutS: 60 },
+    null,
   ]);
 });
 
 test('names with dots are found behind --set', async () => {
-  const { config, problems } = await makePlace().load({ set: ['models.openai/gpt-5.2.context_window=1000', 'tools.limits.bash.timeout_ms=7', 'tools.limits={"grep":{"rate_per_min":2}}', 'system_prompt=a=b'] });
-  expect([problems, config.provider.models, config.tools.limits, config.request.systemPrompt])
-    .toEqual([[], { 'openai/gpt-5.2': { context_window: 1000 } }, { bash: { timeout_ms: 7 }, grep: { rate_per_min: 2 } }, 'a=b']);
+  const { config, problems } = await makePlace().load({
+    set: [
+      'models.openai/gpt-5.2.context_window=1000',
+      'tools.limits.bash.timeout_ms=7',
+      'tools.limits={"grep":{"rate_per_min":2}}',
+      'system_prompt=a=b',
+    ],
+  });
+  expect([problems, config.provider.models, config.tools.limits, config.request.systemPrompt]).toEqual([
+    [],
+    { 'openai/gpt-5.2': { context_window: 1000 } },
+    { bash: { timeout_ms: 7 }, grep: { rate_per_min: 2 } },
+    'a=b',
+  ]);
 });
 
 test('wrong texts name their variable or option, and what was expected', async () => {
   const { problems, config } = await makePlace().load({
     env: { AGENT_MAX_TOOL_TURNS: 'many', AGENT_TOOLS_FS: 'maybe', AGENT_FS_DENY: 'x', AGENT_APPROVAL: 'dangerus' },
-    set: ['max_tool_turn=1', 'tools.limit.bash=1', 'novalue', 'max_tool_calls=0', 'max_tool_calls=1.5', 'tools.limits={"a":{"b":1}}'],
+    set: [
+      'max_tool_turn=1',
+      'tools.limit.bash=1',
+      'novalue',
+      'max_tool_calls=0',
+      'max_tool_calls=1.5',
+      'tools.limits={"a":{"b":1}}',
+    ],
     flags: { max_tool_turns: 0, max_cost_usd: 'x' },
   });
   expect(problems.map((problem) => problem.message)).toEqual([
@@ -84,8 +196,23 @@ test('wrong texts name their variable or option, and what was expected', async (
 });
 
 test('a variable that sets nothing is said with the one that was meant, those of other programs and our own are not', async () => {
-  const own = { AGENT_HOME: '', AGENT_PLAIN: '1', AGENT_DEBUG: '1', AGENT_NAME: 'runner 1', AGENT_TOOLSDIRECTORY: '/opt' };
-  const { notices } = await makePlace().load({ env: { AGENT_MAX_TOOL_TURN: '3', AGENT_TOKEN_FILE: 'x', AGENT_APROVAL: 'always', AGENT_WEB_PROVIDER: 'y', AGENT_MAX_RETRIES: '9', ...own } });
+  const own = {
+    AGENT_HOME: '',
+    AGENT_PLAIN: '1',
+    AGENT_DEBUG: '1',
+    AGENT_NAME: 'runner 1',
+    AGENT_TOOLSDIRECTORY: '/opt',
+  };
+  const { notices } = await makePlace().load({
+    env: {
+      AGENT_MAX_TOOL_TURN: '3',
+      AGENT_TOKEN_FILE: 'x',
+      AGENT_APROVAL: 'always',
+      AGENT_WEB_PROVIDER: 'y',
+      AGENT_MAX_RETRIES: '9',
+      ...own,
+    },
+  });
   expect(notices.map((notice) => notice.message)).toEqual([
     'The variable AGENT_APROVAL sets nothing; did you mean AGENT_APPROVAL?',
     'The variable AGENT_MAX_RETRIES sets nothing; did you mean AGENT_HTTP_MAX_RETRIES?',
@@ -105,12 +232,29 @@ test('comments, trailing commas, a byte order mark and an empty file are all fin
 
 test('what is wrong in the user file is named with file, key, line, column and the nearest key; the rest of it holds', async () => {
   const place = makePlace();
-  place.write(userPath, '{\n  // turns\n  "max_tool_turn": 3,\n  "tools": { "fs": "yes",\n    "limits": { "bash": { "timeout": 5 } } },\n  "timeout_s": 3,\n  "fs": { "deny": ["a", 5] },\n  "colour": 1,\n  "max_tool_calls": 9\n}\n');
+  place.write(
+    userPath,
+    '{\n  // turns\n  "max_tool_turn": 3,\n  "tools": { "fs": "yes",\n    "limits": { "bash": { "timeout": 5 } } },\n  "timeout_s": 3,\n  "fs": { "deny": ["a", 5] },\n  "colour": 1,\n  "max_tool_calls": 9\n}\n',
+  );
   const { problems, config } = await place.load();
-  expect(problems.map(({ message, line, column, key, nearest }) => [message.replace(place.userFile, 'F'), line, column, key, nearest])).toEqual([
+  expect(
+    problems.map(({ message, line, column, key, nearest }) => [
+      message.replace(place.userFile, 'F'),
+      line,
+      column,
+      key,
+      nearest,
+    ]),
+  ).toEqual([
     ['F:3:3: unknown key "max_tool_turn" (did you mean "max_tool_turns"?)', 3, 3, 'max_tool_turn', 'max_tool_turns'],
     ['F:4:20: "tools.fs" must be true or false, not "yes"', 4, 20, 'tools.fs', undefined],
-    ['F:5:27: unknown key "tools.limits.bash.timeout" (did you mean "tools.limits.bash.timeout_ms"?)', 5, 27, 'tools.limits.bash.timeout', 'tools.limits.bash.timeout_ms'],
+    [
+      'F:5:27: unknown key "tools.limits.bash.timeout" (did you mean "tools.limits.bash.timeout_ms"?)',
+      5,
+      27,
+      'tools.limits.bash.timeout',
+      'tools.limits.bash.timeout_ms',
+    ],
     ['F:6:3: unknown key "timeout_s" (did you mean "exec.timeout_s"?)', 6, 3, 'timeout_s', 'exec.timeout_s'],
     ['F:7:25: "fs.deny.1" must be a text that is not empty, not 5', 7, 25, 'fs.deny.1', undefined],
     ['F:8:3: unknown key "colour"', 8, 3, 'colour', undefined],
@@ -121,7 +265,12 @@ test('what is wrong in the user file is named with file, key, line, column and t
 test('a file that is not JSON, not an object, nested without end, too large or not a file is one problem, never a crash or a wait', async () => {
   const place = makePlace();
   const messages: string[] = [];
-  for (const text of ['{\n  "max_tool_turns": 3\n  "model": "x"\n}', '[1]', `{"extra_body": ${'['.repeat(200_000)}`, ' '.repeat(1_048_577)]) {
+  for (const text of [
+    '{\n  "max_tool_turns": 3\n  "model": "x"\n}',
+    '[1]',
+    `{"extra_body": ${'['.repeat(200_000)}`,
+    ' '.repeat(1_048_577),
+  ]) {
     place.write(userPath, text);
     const { problems } = await place.load();
     messages.push(...problems.map((problem) => problem.message.replace(place.userFile, 'F')));
@@ -130,7 +279,10 @@ test('a file that is not JSON, not an object, nested without end, too large or n
   mkdirSync(join(place.root, 'directory', 'config.json'), { recursive: true });
   mkdirSync(join(place.root, 'pipe'));
   execFileSync('mkfifo', [join(place.root, 'pipe', 'config.json')]);
-  for (const name of ['directory', 'pipe']) messages.push(...(await place.load(home(name))).problems.map((problem) => problem.message.replace(place.root, 'R')));
+  for (const name of ['directory', 'pipe'])
+    messages.push(
+      ...(await place.load(home(name))).problems.map((problem) => problem.message.replace(place.root, 'R')),
+    );
   expect(messages).toEqual([
     'F:3:3: not valid JSON: comma expected',
     'F:1:1: not valid JSON: it must hold one object: { … }',
@@ -154,7 +306,11 @@ test('a key pasted where it does not belong is not repeated in the message', asy
 test('tools.confirm false means never ask, unless approval was set by something that wins over it', async () => {
   const place = makePlace();
   place.write(userPath, { tools: { confirm: false } });
-  const approvals = [await place.load(), await place.load({ flags: { approval: 'mutating' } }), await place.load({ env: { AGENT_TOOLS_CONFIRM: 'true' } })].map(({ config }) => config.policy.approval);
+  const approvals = [
+    await place.load(),
+    await place.load({ flags: { approval: 'mutating' } }),
+    await place.load({ env: { AGENT_TOOLS_CONFIRM: 'true' } }),
+  ].map(({ config }) => config.policy.approval);
   expect(approvals).toEqual(['never', 'mutating', 'dangerous']);
 });
 
@@ -173,6 +329,8 @@ test('an object that needs some of its keys is one value', async () => {
   const { config, problems } = await place.load({ set: ['models.a.input_usd=3'] });
   expect([config.provider.models, problems.map((problem) => problem.message.replace(place.userFile, 'F'))]).toEqual([
     { a: { long_prompt: long, input_usd: 3 } },
-    ['F:11:22: "models.b.long_prompt" must be an object with above_tokens, input_usd, output_usd, not {"above_tokens":1}'],
+    [
+      'F:11:22: "models.b.long_prompt" must be an object with above_tokens, input_usd, output_usd, not {"above_tokens":1}',
+    ],
   ]);
 });

@@ -9,14 +9,32 @@ test('AGENT_HOME holds everything; else the XDG directories, of which relative o
     agentPaths({ AGENT_HOME: '/a' }, '/h'),
     agentPaths({ XDG_CONFIG_HOME: '/c', XDG_DATA_HOME: 'relative', XDG_STATE_HOME: '', AGENT_HOME: '' }, '/h'),
   ]).toEqual([
-    { config: '/a/config.json', trust: '/a/trust.json', database: '/a/agent.db', log: '/a/agent.log', history: '/a/history', data: '/a', cache: '/a' },
-    { config: '/c/agent/config.json', trust: '/c/agent/trust.json', database: '/h/.local/share/agent/agent.db', log: '/h/.local/state/agent/agent.log', history: '/h/.local/state/agent/history', data: '/h/.local/share/agent', cache: '/h/.cache/agent' },
+    {
+      config: '/a/config.json',
+      trust: '/a/trust.json',
+      database: '/a/agent.db',
+      log: '/a/agent.log',
+      history: '/a/history',
+      data: '/a',
+      cache: '/a',
+    },
+    {
+      config: '/c/agent/config.json',
+      trust: '/c/agent/trust.json',
+      database: '/h/.local/share/agent/agent.db',
+      log: '/h/.local/state/agent/agent.log',
+      history: '/h/.local/state/agent/history',
+      data: '/h/.local/share/agent',
+      cache: '/h/.cache/agent',
+    },
   ]);
 });
 
 test('directories are made for the owner alone', () => {
   const root = mkdtempSync(join(tmpdir(), 'agent-paths-'));
-  onTestFinished(() => { rmSync(root, { recursive: true }); });
+  onTestFinished(() => {
+    rmSync(root, { recursive: true });
+  });
   const before = process.umask(0);
   ensurePrivateDirectory(join(root, 'a', 'b'));
   process.umask(before);

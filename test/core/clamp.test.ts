@@ -7,52 +7,77 @@ import { headBytes, tailBytes, utf8Bytes } from '../../src/core/text.js';
 const unit = fc.string({ unit: 'grapheme', maxLength: 400 });
 
 test('byte counts agree with the encoder for every string', () => {
-  fc.assert(fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (text) => {
-    expect(utf8Bytes(text)).toBe(Buffer.byteLength(text));
-  }));
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (text) => {
+      expect(utf8Bytes(text)).toBe(Buffer.byteLength(text));
+    }),
+  );
 });
 
 test('long texts are counted like short ones, wherever a character falls', () => {
-  fc.assert(fc.property(fc.array(fc.constantFrom('a', 'é', '€', '😀', '\ud83d', '\ude00'), { minLength: 1, maxLength: 7 }), fc.integer({ min: 0, max: 3 }), (part, more) => {
-    const text = 'x'.repeat(more) + part.join('').repeat(9000);
-    expect(utf8Bytes(text)).toBe(Buffer.byteLength(text));
-    for (const max of [0, 1, 7, 5000, 16_384, 60_000]) {
-      const tail = tailBytes(text, max);
-      const next = [...text.slice(Math.max(0, text.length - tail.length - 2), text.length - tail.length)].at(-1);
-      expect(text.endsWith(tail) && Buffer.byteLength(tail) <= max).toBe(true);
-      if (next !== undefined) expect(Buffer.byteLength(next + tail)).toBeGreaterThan(max);
-    }
-  }), { numRuns: 40 });
+  fc.assert(
+    fc.property(
+      fc.array(fc.constantFrom('a', 'é', '€', '😀', '\ud83d', '\ude00'), { minLength: 1, maxLength: 7 }),
+      fc.integer({ min: 0, max: 3 }),
+      (part, more) => {
+        const text = 'x'.repeat(more) + part.join('').repeat(9000);
+        expect(utf8Bytes(text)).toBe(Buffer.byteLength(text));
+        for (const max of [0, 1, 7, 5000, 16_384, 60_000]) {
+          const tail = tailBytes(text, max);
+          const next = [...text.slice(Math.max(0, text.length - tail.length - 2), text.length - tail.length)].at(-1);
+          expect(text.endsWith(tail) && Buffer.byteLength(tail) <= max).toBe(true);
+          if (next !== undefined) expect(Buffer.byteLength(next + tail)).toBeGreaterThan(max);
+        }
+      },
+    ),
+    { numRuns: 40 },
+  );
 });
 
 test('head and tail are the longest parts that fit, on code point boundaries', () => {
-  fc.assert(fc.property(unit, fc.nat(120), (text, max) => {
-    const head = headBytes(text, max);
-    const tail = tailBytes(text, max);
-    expect(text.startsWith(head) && text.endsWith(tail)).toBe(true);
-    expect(head.isWellFormed() && tail.isWellFormed()).toBe(true);
-    for (const [part, next] of [[head, [...text.slice(head.length)][0]], [tail, [...text.slice(0, text.length - tail.length)].at(-1)]] as const) {
-      expect(utf8Bytes(part)).toBeLessThanOrEqual(max);
-      if (next !== undefined) expect(utf8Bytes(part) + utf8Bytes(next)).toBeGreaterThan(max);
-    }
-  }));
+  fc.assert(
+    fc.property(unit, fc.nat(120), (text, max) => {
+      const head = headBytes(text, max);
+      const tail = tailBytes(text, max);
+      expect(text.startsWith(head) && text.endsWith(tail)).toBe(true);
+      expect(head.isWellFormed() && tail.isWellFormed()).toBe(true);
+      for (const [part, next] of [
+        [head, [...text.slice(head.length)][0]],
+        [tail, [...text.slice(0, text.length - tail.length)].at(-1)],
+      ] as const) {
+        expect(utf8Bytes(part)).toBeLessThanOrEqual(max);
+        if (next !== undefined) expect(utf8Bytes(part) + utf8Bytes(next)).toBeGreaterThan(max);
+      }
+    }),
+  );
 });
 
 test('a cut text fits its budget and its marker counts what is missing', () => {
-  fc.assert(fc.property(fc.string({ unit: 'grapheme', minLength: 200, maxLength: 600 }), fc.integer({ min: 60, max: 190 }), (text, max) => {
-    const { text: cut, omittedBytes } = clampText(text, max);
-    fc.pre(utf8Bytes(text) > max);
-    expect(utf8Bytes(cut)).toBeLessThanOrEqual(max);
-    const [, head, count, tail] = /^([\s\S]*)\n\[… (\d+) bytes omitted …\]\n([\s\S]*)$/.exec(cut) ?? [];
-    expect(Number(count)).toBe(omittedBytes);
-    expect(omittedBytes).toBe(utf8Bytes(text) - utf8Bytes(head ?? '') - utf8Bytes(tail ?? ''));
-    expect(text.startsWith(head ?? '?') && text.endsWith(tail ?? '?')).toBe(true);
-  }));
+  fc.assert(
+    fc.property(
+      fc.string({ unit: 'grapheme', minLength: 200, maxLength: 600 }),
+      fc.integer({ min: 60, max: 190 }),
+      (text, max) => {
+        const { text: cut, omittedBytes } = clampText(text, max);
+        fc.pre(utf8Bytes(text) > max);
+        expect(utf8Bytes(cut)).toBeLessThanOrEqual(max);
+        const [, head, count, tail] = /^([\s\S]*)\n\[… (\d+) bytes omitted …\]\n([\s\S]*)$/.exec(cut) ?? [];
+        expect(Number(count)).toBe(omittedBytes);
+        expect(omittedBytes).toBe(utf8Bytes(text) - utf8Bytes(head ?? '') - utf8Bytes(tail ?? ''));
+        expect(text.startsWith(head ?? '?') && text.endsWith(tail ?? '?')).toBe(true);
+      },
+    ),
+  );
 });
 
 test('an envelope over the limit says that it was cut and how long it was', () => {
   const envelope = clampEnvelope({ output: 'ä'.repeat(100), exit_code: 0 }, 80);
-  expect(envelope).toEqual({ output: `${'ä'.repeat(13)}\n[… 150 bytes omitted …]\n${'ä'.repeat(12)}`, exit_code: 0, truncated: true, total_bytes: 200 });
+  expect(envelope).toEqual({
+    output: `${'ä'.repeat(13)}\n[… 150 bytes omitted …]\n${'ä'.repeat(12)}`,
+    exit_code: 0,
+    truncated: true,
+    total_bytes: 200,
+  });
 });
 
 test('an output its tool has cut already counts against the original', () => {

@@ -3,24 +3,36 @@ import { expect, test } from 'vitest';
 import { largeJson } from '../../src/core/large-json.js';
 import { wellFormedDeep } from '../../src/core/text.js';
 
-const pieces = fc.array(fc.constantFrom('line of output\n', 'é€', '\u{1F600}', '\u001b[31m"\\'), { minLength: 1, maxLength: 40 });
+const pieces = fc.array(fc.constantFrom('line of output\n', 'é€', '\u{1F600}', '\u001b[31m"\\'), {
+  minLength: 1,
+  maxLength: 40,
+});
 const some = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()).map((rest) => wellFormedDeep(rest));
-const long = (parts: readonly string[], chars: number): string => parts.join('').repeat(Math.ceil(chars / parts.join('').length));
+const long = (parts: readonly string[], chars: number): string =>
+  parts.join('').repeat(Math.ceil(chars / parts.join('').length));
 
 test('an object with a long text is the bytes that JSON has for it, wherever its pieces end', () => {
-  fc.assert(fc.property(pieces, fc.nat(40), some, (parts, shift, rest) => {
-    const output = '.'.repeat(shift) + long(parts, 140_000);
-    const data = { tool_call_id: 'c1', output, skipped: undefined, ...rest, success: true, last: output };
-    expect(largeJson(data).toString()).toBe(JSON.stringify(data));
-  }), { numRuns: 40 });
+  fc.assert(
+    fc.property(pieces, fc.nat(40), some, (parts, shift, rest) => {
+      const output = '.'.repeat(shift) + long(parts, 140_000);
+      const data = { tool_call_id: 'c1', output, skipped: undefined, ...rest, success: true, last: output };
+      expect(largeJson(data).toString()).toBe(JSON.stringify(data));
+    }),
+    { numRuns: 40 },
+  );
 });
 
 test('a text of parts says what the whole does, and with narrow parts around a marker it is narrow', () => {
-  fc.assert(fc.property(pieces, pieces, some, (first, last, rest) => {
-    const parts = [long(first, 70_000), '\n[… 12 bytes omitted …]\n', long(last, 70_000)];
-    const data = { ...rest, output: parts.join(''), more: 1 };
-    expect(JSON.parse(largeJson(data, (key, text) => (key === 'output' ? parts : [text])).toString())).toEqual(JSON.parse(JSON.stringify(data)));
-  }), { numRuns: 20 });
+  fc.assert(
+    fc.property(pieces, pieces, some, (first, last, rest) => {
+      const parts = [long(first, 70_000), '\n[… 12 bytes omitted …]\n', long(last, 70_000)];
+      const data = { ...rest, output: parts.join(''), more: 1 };
+      expect(JSON.parse(largeJson(data, (key, text) => (key === 'output' ? parts : [text])).toString())).toEqual(
+        JSON.parse(JSON.stringify(data)),
+      );
+    }),
+    { numRuns: 20 },
+  );
   const parts = ['a'.repeat(70_000), '[…]', 'b'];
   const json = largeJson({ output: parts.join('') }, () => parts).toString();
   expect(json).toBe(`{"output":"${'a'.repeat(70_000)}[\\u2026]b"}`);

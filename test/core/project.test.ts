@@ -3,13 +3,25 @@ import type { Event, EventDraft } from '../../src/core/event.js';
 import { createProjection, interruptedBefore, interruptedRunning, project } from '../../src/core/project.js';
 
 function log(...drafts: readonly EventDraft[]): Event[] {
-  return drafts.map((draft, index) => ({ seq: index + 1, kind: draft.kind, content: draft.content, data: draft.data, createdAt: 0 }));
+  return drafts.map((draft, index) => ({
+    seq: index + 1,
+    kind: draft.kind,
+    content: draft.content,
+    data: draft.data,
+    createdAt: 0,
+  }));
 }
 const origin = { provider: 'p', api: 'openai-chat', model: 'm', stop: 'tool' } as const;
-const call = (id: string, response_id: string, args = '{}'): EventDraft =>
-  ({ kind: 'tool_call', content: 'x()', data: { id, type: 'function', function: { name: 'x', arguments: args }, response_id } });
-const result = (id: string, output = '{"output":"ok"}'): EventDraft =>
-  ({ kind: 'tool_result', content: 'ok', data: { tool_call_id: id, name: 'x', output, success: true, duration_ms: 1 } });
+const call = (id: string, response_id: string, args = '{}'): EventDraft => ({
+  kind: 'tool_call',
+  content: 'x()',
+  data: { id, type: 'function', function: { name: 'x', arguments: args }, response_id },
+});
+const result = (id: string, output = '{"output":"ok"}'): EventDraft => ({
+  kind: 'tool_result',
+  content: 'ok',
+  data: { tool_call_id: id, name: 'x', output, success: true, duration_ms: 1 },
+});
 const started = (id: string): EventDraft => ({ kind: 'tool_started', content: null, data: { tool_call_id: id } });
 const user = (content: string): EventDraft => ({ kind: 'user', content, data: null });
 
@@ -19,17 +31,30 @@ test('the text, the calls and the results of one response become one message', (
     { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 100 } } },
     user('hi'),
     { kind: 'assistant', content: 'looking', data: { response_id: 'r1', ...origin } },
-    call('a', 'r1'), call('b', 'r1'), started('a'), result('a'), started('b'), result('b'),
+    call('a', 'r1'),
+    call('b', 'r1'),
+    started('a'),
+    result('a'),
+    started('b'),
+    result('b'),
     user('more'),
   );
   expect(project(events)).toEqual({
-    system: 'S', tools: [], settings: { model_output_size: 100 },
+    system: 'S',
+    tools: [],
+    settings: { model_output_size: 100 },
     messages: [
       { role: 'user', seq: 3, content: 'hi' },
-      { role: 'assistant', seq: 4, text: 'looking', data: { response_id: 'r1', ...origin }, calls: [
-        { id: 'a', name: 'x', arguments: '{}', result: { output: '{"output":"ok"}', success: true } },
-        { id: 'b', name: 'x', arguments: '{}', result: { output: '{"output":"ok"}', success: true } },
-      ] },
+      {
+        role: 'assistant',
+        seq: 4,
+        text: 'looking',
+        data: { response_id: 'r1', ...origin },
+        calls: [
+          { id: 'a', name: 'x', arguments: '{}', result: { output: '{"output":"ok"}', success: true } },
+          { id: 'b', name: 'x', arguments: '{}', result: { output: '{"output":"ok"}', success: true } },
+        ],
+      },
       { role: 'user', seq: 11, content: 'more' },
     ],
   });
@@ -37,7 +62,9 @@ test('the text, the calls and the results of one response become one message', (
 
 test('a call without a result is answered, and the answer says whether it ran', () => {
   const { messages } = project(log(user('go'), call('a', 'r1'), call('b', 'r1'), started('a')));
-  const answers = messages.flatMap((message) => (message.role === 'assistant' ? message.calls.map((item) => item.result.output) : []));
+  const answers = messages.flatMap((message) =>
+    message.role === 'assistant' ? message.calls.map((item) => item.result.output) : [],
+  );
   expect(answers).toEqual([JSON.stringify(interruptedRunning), JSON.stringify(interruptedBefore)]);
 });
 
@@ -49,15 +76,27 @@ test('results without a call, second results and unknown kinds are passed over',
   ];
   expect(project(events).messages).toEqual([
     { role: 'user', seq: 1, content: 'go' },
-    { role: 'assistant', seq: 3, text: '', data: null, calls: [{ id: 'a', name: 'x', arguments: '{}', result: { output: '{"output":"ok"}', success: true } }] },
+    {
+      role: 'assistant',
+      seq: 3,
+      text: '',
+      data: null,
+      calls: [{ id: 'a', name: 'x', arguments: '{}', result: { output: '{"output":"ok"}', success: true } }],
+    },
   ]);
 });
 
 test('an id that comes twice is renamed in the second call and its answer', () => {
-  const { messages } = project(log(user('go'), call('a', 'r1'), result('a'), call('a', 'r2'), result('a', '{"output":"second"}')));
-  expect(messages.slice(1).map((message) => (message.role === 'assistant' ? message.calls.map((item) => [item.id, item.result.output]) : []))).toEqual([
-    [['a', '{"output":"ok"}']], [['a_2', '{"output":"second"}']],
-  ]);
+  const { messages } = project(
+    log(user('go'), call('a', 'r1'), result('a'), call('a', 'r2'), result('a', '{"output":"second"}')),
+  );
+  expect(
+    messages
+      .slice(1)
+      .map((message) =>
+        message.role === 'assistant' ? message.calls.map((item) => [item.id, item.result.output]) : [],
+      ),
+  ).toEqual([[['a', '{"output":"ok"}']], [['a_2', '{"output":"second"}']]]);
 });
 
 test('a finished message keeps its identity while others are added', () => {
@@ -73,18 +112,54 @@ test('a finished message keeps its identity while others are added', () => {
 
 test('a long output goes to the model cut, and the marker says how to read the rest', () => {
   const output = JSON.stringify({ output: 'y'.repeat(500), exit_code: 0 });
-  const [, message] = project(log(
-    { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 120 } } }, user('go'), call('a', 'r1'), result('a', output),
-  )).messages;
-  const sent = message?.role === 'assistant' ? JSON.parse(message.calls[0]?.result.output ?? '') as unknown : null;
-  expect(sent).toEqual({ output: `${'y'.repeat(35)}\n[… 431 bytes omitted; file_read path="event:4"]\n${'y'.repeat(34)}`, exit_code: 0, truncated: true, total_bytes: 500 });
+  const [, message] = project(
+    log(
+      { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 120 } } },
+      user('go'),
+      call('a', 'r1'),
+      result('a', output),
+    ),
+  ).messages;
+  const sent = message?.role === 'assistant' ? (JSON.parse(message.calls[0]?.result.output ?? '') as unknown) : null;
+  expect(sent).toEqual({
+    output: `${'y'.repeat(35)}\n[… 431 bytes omitted; file_read path="event:4"]\n${'y'.repeat(34)}`,
+    exit_code: 0,
+    truncated: true,
+    total_bytes: 500,
+  });
 });
 
 test('a long file goes to the model without its middle lines, and the marker names the offset', () => {
   const text = Array.from({ length: 60 }, (_, index) => `line ${index + 11}`).join('\n');
-  const read = (args: string): EventDraft => ({ kind: 'tool_call', content: '', data: { id: 'a', type: 'function', function: { name: 'file_read', arguments: args }, response_id: 'r1' } });
-  const answer: EventDraft = { kind: 'tool_result', content: '', data: { tool_call_id: 'a', name: 'file_read', output: JSON.stringify({ output: text }), success: true, duration_ms: 1 } };
-  const [, message] = project(log({ kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 100 } } }, user('go'), read('{"path":"f","offset":11}'), answer)).messages;
-  const sent = message?.role === 'assistant' ? JSON.parse(message.calls[0]?.result.output ?? '') as { output: string } : { output: '' };
-  expect(sent.output).toBe('line 11\nline 12\nline 13\n[… lines 14-67 omitted; file_read offset=14]\nline 68\nline 69\nline 70');
+  const read = (args: string): EventDraft => ({
+    kind: 'tool_call',
+    content: '',
+    data: { id: 'a', type: 'function', function: { name: 'file_read', arguments: args }, response_id: 'r1' },
+  });
+  const answer: EventDraft = {
+    kind: 'tool_result',
+    content: '',
+    data: {
+      tool_call_id: 'a',
+      name: 'file_read',
+      output: JSON.stringify({ output: text }),
+      success: true,
+      duration_ms: 1,
+    },
+  };
+  const [, message] = project(
+    log(
+      { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 100 } } },
+      user('go'),
+      read('{"path":"f","offset":11}'),
+      answer,
+    ),
+  ).messages;
+  const sent =
+    message?.role === 'assistant'
+      ? (JSON.parse(message.calls[0]?.result.output ?? '') as { output: string })
+      : { output: '' };
+  expect(sent.output).toBe(
+    'line 11\nline 12\nline 13\n[… lines 14-67 omitted; file_read offset=14]\nline 68\nline 69\nline 70',
+  );
 });

@@ -13,17 +13,25 @@ test('ids sort by the time they were made', () => {
 });
 
 test('depth is counted on the raw text, strings left out', () => {
-  expect(['1', '[]', '{"a":[{}]}', '"[[["', '["\\"[[",[]]', '['.repeat(100_000)].map((text) => jsonDepth(text, 64))).toEqual([0, 1, 3, 0, 2, 65]);
+  expect(
+    ['1', '[]', '{"a":[{}]}', '"[[["', '["\\"[[",[]]', '['.repeat(100_000)].map((text) => jsonDepth(text, 64)),
+  ).toEqual([0, 1, 3, 0, 2, 65]);
 });
 
 test('a slip is answered with the nearest names', () => {
   expect(nearest('sesions', ['sessions', 'stats', 'tools'])).toEqual(['sessions']);
-  expect(didYouMean('max_tool_turn', ['max_tool_turns', 'max_tool_calls', 'model'])).toBe('Did you mean max_tool_turns?');
+  expect(didYouMean('max_tool_turn', ['max_tool_turns', 'max_tool_calls', 'model'])).toBe(
+    'Did you mean max_tool_turns?',
+  );
   expect(didYouMean('zzz', ['model'])).toBe('');
 });
 
 test('lone surrogates are replaced wherever they are', () => {
-  expect(wellFormedDeep({ a: ['x\ud800y', '😀'], '\udc00': 1, b: '\\ud800' })).toEqual({ a: ['x\ufffdy', '😀'], b: '\\ud800', '\ufffd': 1 });
+  expect(wellFormedDeep({ a: ['x\ud800y', '😀'], '\udc00': 1, b: '\\ud800' })).toEqual({
+    a: ['x\ufffdy', '😀'],
+    b: '\\ud800',
+    '\ufffd': 1,
+  });
 });
 
 test('a first line is cut with a mark', () => {

@@ -3,14 +3,30 @@ import type { Event } from '../../src/core/event.js';
 import { createProjection, project } from '../../src/core/project.js';
 
 type Draft = Omit<Event, 'seq' | 'createdAt'>;
-const log = (...drafts: readonly Draft[]): Event[] => drafts.map((draft, index) => ({ ...draft, seq: index + 1, createdAt: 0 }));
+const log = (...drafts: readonly Draft[]): Event[] =>
+  drafts.map((draft, index) => ({ ...draft, seq: index + 1, createdAt: 0 }));
 const user = (content: string): Draft => ({ kind: 'user', content, data: null });
 const rewind = (to_seq: number): Draft => ({ kind: 'rewind', content: '', data: { to_seq } });
-const compaction = (from_seq: number, to_seq: number, content = 'SUMMARY'): Draft => ({ kind: 'compaction', content, data: { from_seq, to_seq, trigger: 'manual', tokens_before: 0, tokens_after: 0 } });
-const call = (id: string): Draft => ({ kind: 'tool_call', content: 'x()', data: { id, type: 'function', function: { name: 'x', arguments: '{}' }, response_id: 'r1' } });
+const compaction = (from_seq: number, to_seq: number, content = 'SUMMARY'): Draft => ({
+  kind: 'compaction',
+  content,
+  data: { from_seq, to_seq, trigger: 'manual', tokens_before: 0, tokens_after: 0 },
+});
+const call = (id: string): Draft => ({
+  kind: 'tool_call',
+  content: 'x()',
+  data: { id, type: 'function', function: { name: 'x', arguments: '{}' }, response_id: 'r1' },
+});
 const started = (id: string): Draft => ({ kind: 'tool_started', content: null, data: { tool_call_id: id } });
-const result = (id: string): Draft => ({ kind: 'tool_result', content: 'ok', data: { tool_call_id: id, name: 'x', output: '{"output":"ok"}', success: true, duration_ms: 1 } });
-const texts = (events: readonly Event[]): readonly string[] => project(events).messages.map((message) => (message.role === 'user' ? message.content : message.calls.map((item) => item.result.output).join()));
+const result = (id: string): Draft => ({
+  kind: 'tool_result',
+  content: 'ok',
+  data: { tool_call_id: id, name: 'x', output: '{"output":"ok"}', success: true, duration_ms: 1 },
+});
+const texts = (events: readonly Event[]): readonly string[] =>
+  project(events).messages.map((message) =>
+    message.role === 'user' ? message.content : message.calls.map((item) => item.result.output).join(),
+  );
 
 test('what lies between a rewind and where it goes is out of the conversation, and what follows goes on from there', () => {
   expect(texts(log(user('a'), user('b'), user('c'), rewind(1), user('d')))).toEqual(['a', 'd']);
@@ -19,7 +35,9 @@ test('what lies between a rewind and where it goes is out of the conversation, a
 test('a rewind can go forward again, into what another rewind dropped', () => {
   const events = log(user('a'), user('b'), user('c'), rewind(1), user('d'), rewind(2));
   expect(texts(events)).toEqual(['a', 'b']);
-  expect(texts([...events, ...log(user('-'), user('-'), user('-'), user('-'), user('-'), user('-'), rewind(3)).slice(6)])).toEqual(['a', 'b', 'c']);
+  expect(
+    texts([...events, ...log(user('-'), user('-'), user('-'), user('-'), user('-'), user('-'), rewind(3)).slice(6)]),
+  ).toEqual(['a', 'b', 'c']);
 });
 
 test('a call whose result came after the point of a rewind keeps that result, and is not open', () => {
@@ -37,7 +55,11 @@ test('an id that was used in what a rewind dropped is not free again', () => {
 });
 
 test('the catalogue stays what it is now, wherever a rewind goes', () => {
-  const tools = (size: number): Draft => ({ kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: size } } });
+  const tools = (size: number): Draft => ({
+    kind: 'tools',
+    content: '',
+    data: { tools: [], settings: { model_output_size: size } },
+  });
   expect(project(log(tools(1), user('a'), tools(2), rewind(2))).settings).toEqual({ model_output_size: 2 });
 });
 
@@ -52,7 +74,15 @@ test('a rewind to before a compaction brings the originals back', () => {
 });
 
 test('an undone compaction gives way to the originals, and what was said since stays', () => {
-  expect(texts(log(user('a'), user('b'), compaction(1, 2), user('c'), { kind: 'compaction_undone', content: null, data: { compaction_seq: 3 } }))).toEqual(['a', 'b', 'c']);
+  expect(
+    texts(
+      log(user('a'), user('b'), compaction(1, 2), user('c'), {
+        kind: 'compaction_undone',
+        content: null,
+        data: { compaction_seq: 3 },
+      }),
+    ),
+  ).toEqual(['a', 'b', 'c']);
 });
 
 test('a compaction that covers nothing says nothing', () => {
@@ -60,11 +90,27 @@ test('a compaction that covers nothing says nothing', () => {
 });
 
 test('what undo did to files is told to the model', () => {
-  expect(texts(log(user('a'), { kind: 'undo', content: '[Note: a.ts is as before]', data: { of_seq: 1, changes: [], skipped: [] } }))).toEqual(['a', '[Note: a.ts is as before]']);
+  expect(
+    texts(
+      log(user('a'), {
+        kind: 'undo',
+        content: '[Note: a.ts is as before]',
+        data: { of_seq: 1, changes: [], skipped: [] },
+      }),
+    ),
+  ).toEqual(['a', '[Note: a.ts is as before]']);
 });
 
 test('a compaction that comes after what says it is undone stands, whether read at once or one by one', () => {
-  const events = log(user('a'), { kind: 'compaction_undone', content: null, data: { compaction_seq: 4 } }, user('b'), compaction(1, 3), user('c'), rewind(0), rewind(5));
+  const events = log(
+    user('a'),
+    { kind: 'compaction_undone', content: null, data: { compaction_seq: 4 } },
+    user('b'),
+    compaction(1, 3),
+    user('c'),
+    rewind(0),
+    rewind(5),
+  );
   expect(texts(events.slice(0, 5))).toEqual(['SUMMARY', 'c']);
   expect(texts(events)).toEqual(['SUMMARY', 'c']);
 });

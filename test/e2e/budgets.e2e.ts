@@ -8,24 +8,40 @@ import { modelServer } from './model-server.js';
 import { agent, place } from './program.js';
 import { openScreen } from './terminal.js';
 
-// What a start loads and what a turn sends, in figures that no clock is in. A limit stands some 10 % above what was measured when it was set; a change that
-// passes one either loads something that it need not load yet, or says why it must and raises the limit.
+// What a start loads and what a turn sends, in figures that no clock is in. A limit stands some 10 % above what was
+// measured when it was set; a change that passes one either loads something that it need not load yet, or says why it
+// must and raises the limit.
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-interface Loaded { readonly files: number; readonly bytes: number; readonly names: readonly string[] }
-interface Coverage { readonly result: readonly { readonly url: string }[] }
+interface Loaded {
+  readonly files: number;
+  readonly bytes: number;
+  readonly names: readonly string[];
+}
+interface Coverage {
+  readonly result: readonly { readonly url: string }[];
+}
 
-/** What Node compiled in the processes that wrote their coverage to `folder`. Source: Node's documentation, NODE_V8_COVERAGE. */
+/** What Node compiled in the processes that wrote their coverage to `folder`. Source: Node's documentation,
+ * NODE_V8_COVERAGE. */
 function loadedFrom(folder: string): Loaded {
-  const urls = readdirSync(folder).flatMap((name) => (JSON.parse(readFileSync(join(folder, name), 'utf8')) as Coverage).result.map(({ url }) => url));
+  const urls = readdirSync(folder).flatMap((name) =>
+    (JSON.parse(readFileSync(join(folder, name), 'utf8')) as Coverage).result.map(({ url }) => url),
+  );
   const paths = [...new Set(urls)].filter((url) => url.startsWith('file:')).map((url) => fileURLToPath(url));
-  return { files: paths.length, bytes: paths.reduce((sum, path) => sum + statSync(path).size, 0), names: paths.map((path) => path.slice(root.length)) };
+  return {
+    files: paths.length,
+    bytes: paths.reduce((sum, path) => sum + statSync(path).size, 0),
+    names: paths.map((path) => path.slice(root.length)),
+  };
 }
 
 function coverageFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'agent-budget-'));
-  onTestFinished(() => { rmSync(folder, { recursive: true, force: true }); });
+  onTestFinished(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
   return folder;
 }
 
@@ -36,33 +52,51 @@ test('--version loads the entry, what prints, and nothing else', async () => {
   const folder = coverageFolder();
   await agent(place(), ['--version'], { env: { NODE_V8_COVERAGE: folder } });
   const { files, bytes } = loadedFrom(folder);
-  expect({ few: files <= 8, small: bytes <= 11_700 }, `${files} files, ${bytes} bytes`).toEqual({ few: true, small: true });
+  expect({ few: files <= 8, small: bytes <= 11_700 }, `${files} files, ${bytes} bytes`).toEqual({
+    few: true,
+    small: true,
+  });
 });
 
-// 32 kB of it is the table of models, which grew from 46 rows to 161 with more fields; the window and the price of any of them may be asked for at once.
+// 32 kB of it is the table of models, which grew from 46 rows to 161 with more fields; the window and the price of any
+// of them may be asked for at once.
 test('a headless answer loads at most 32 files and 710 kB, no terminal, no policy, no Node fetch', async () => {
   const server = await modelServer([{ text: 'Hello.' }]);
   const folder = coverageFolder();
-  const { code } = await agent(place(), ['-p', 'hi'], { env: { ...key, OPENAI_BASE_URL: `${server.url}/v1`, NODE_V8_COVERAGE: folder } });
+  const { code } = await agent(place(), ['-p', 'hi'], {
+    env: { ...key, OPENAI_BASE_URL: `${server.url}/v1`, NODE_V8_COVERAGE: folder },
+  });
   const { files, bytes, names } = loadedFrom(folder);
   expect(code).toBe(0);
   expect(names.filter((name) => /ink-panel|repl|chunks\/call-|chunks\/command-/.test(name))).toEqual([]);
-  expect({ few: files <= 32, small: bytes <= 710_000 }, `${files} files, ${bytes} bytes`).toEqual({ few: true, small: true });
+  expect({ few: files <= 32, small: bytes <= 710_000 }, `${files} files, ${bytes} bytes`).toEqual({
+    few: true,
+    small: true,
+  });
 });
 
 test('the REPL with its prompt on screen has loaded at most 36 files and 1,000 kB', async () => {
   const folder = coverageFolder();
-  const screen = openScreen(place(), [], { env: { ...key, OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', NODE_V8_COVERAGE: folder } });
+  const screen = openScreen(place(), [], {
+    env: { ...key, OPENAI_BASE_URL: 'http://127.0.0.1:9/v1', NODE_V8_COVERAGE: folder },
+  });
   await screen.until(/❯/);
   screen.type('\u0004');
   expect(await screen.exited).toBe(0);
   const { files, bytes } = loadedFrom(folder);
-  expect({ few: files <= 36, small: bytes <= 1_000_000 }, `${files} files, ${bytes} bytes`).toEqual({ few: true, small: true });
+  expect({ few: files <= 36, small: bytes <= 1_000_000 }, `${files} files, ${bytes} bytes`).toEqual({
+    few: true,
+    small: true,
+  });
 });
 
 test('the first request has at most 3,800 bytes, and each turn adds what it says and little more', async () => {
   const turns = 10;
-  const server = await modelServer(Array.from({ length: turns }, (_, index) => ({ calls: [{ name: 'bash', arguments: { command: `echo ${index}` } }] })));
+  const server = await modelServer(
+    Array.from({ length: turns }, (_, index) => ({
+      calls: [{ name: 'bash', arguments: { command: `echo ${index}` } }],
+    })),
+  );
   await agent(place(), ['-p', 'hi'], { env: { ...key, OPENAI_BASE_URL: `${server.url}/v1` } });
   const sizes = server.requests.map(({ body }) => Buffer.byteLength(JSON.stringify(body)));
   expect(sizes).toHaveLength(turns + 1);
@@ -83,25 +117,48 @@ test('an answer costs the terminal at most 12 bytes a token', async () => {
   expect(perToken).toBeLessThanOrEqual(12);
 });
 
-interface Packed { readonly files: readonly { readonly path: string }[] }
-interface Package { readonly dependencies?: Readonly<Record<string, string>>; readonly optionalDependencies?: Readonly<Record<string, string>> }
+interface Packed {
+  readonly files: readonly { readonly path: string }[];
+}
+interface Package {
+  readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
+}
 
 test('the packed tarball holds the program and nothing else', () => {
-  const [packed] = JSON.parse(execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })) as readonly Packed[];
+  const [packed] = JSON.parse(
+    execFileSync('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+      cwd: root,
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }),
+  ) as readonly Packed[];
   const paths = packed?.files.map(({ path }) => path) ?? [];
   expect(paths).toContain('dist/main.js');
-  expect(paths.filter((path) => !/^(bin\/agent\.js|(bin|dist)\/package\.json|dist\/(main|chunks\/[\w-]+)\.js|dist\/third-party-licenses\.txt|config\/(config\.schema|theme\.schema|defaults|models|providers)\.json|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(path))).toEqual([]);
+  expect(
+    paths.filter(
+      (path) =>
+        !/^(bin\/agent\.js|(bin|dist)\/package\.json|dist\/(main|chunks\/[\w-]+)\.js|dist\/third-party-licenses\.txt|config\/(config\.schema|theme\.schema|defaults|models|providers)\.json|README\.md|LICENSE|CHANGELOG\.md|package\.json)$/.test(
+          path,
+        ),
+    ),
+  ).toEqual([]);
 });
 
-const versionOf = (name: string): string => (JSON.parse(readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8')) as { readonly version: string }).version;
+const versionOf = (name: string): string =>
+  (JSON.parse(readFileSync(join(root, 'node_modules', name, 'package.json'), 'utf8')) as { readonly version: string })
+    .version;
 
 test('the licence of what is bundled goes with it', () => {
   const texts = readFileSync(join(root, 'dist/third-party-licenses.txt'), 'utf8');
-  for (const name of ['openai', '@anthropic-ai/sdk', 'ink', 'react', 'better-sqlite3', 'ajv', 'highlight.js']) expect(texts).toContain(`\n${name} ${versionOf(name)} (`);
+  for (const name of ['openai', '@anthropic-ai/sdk', 'ink', 'react', 'better-sqlite3', 'ajv', 'highlight.js'])
+    expect(texts).toContain(`\n${name} ${versionOf(name)} (`);
   expect(texts).toContain('Copyright (c) 2006, Ivan Sagalaev.');
 });
 
 test('two packages at most are installed with it by name', () => {
-  const { dependencies = {}, optionalDependencies = {} } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Package;
+  const { dependencies = {}, optionalDependencies = {} } = JSON.parse(
+    readFileSync(join(root, 'package.json'), 'utf8'),
+  ) as Package;
   expect([...Object.keys(dependencies), ...Object.keys(optionalDependencies)].length).toBeLessThanOrEqual(2);
 });

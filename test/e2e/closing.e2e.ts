@@ -5,18 +5,25 @@ import { expect, test } from 'vitest';
 import { agent, place, script, type Place } from './program.js';
 import { openScreen } from './terminal.js';
 
-interface Process { readonly id: string; readonly line: string; readonly environment: string; readonly folder: string }
+interface Process {
+  readonly id: string;
+  readonly line: string;
+  readonly environment: string;
+  readonly folder: string;
+}
 
 /** All live processes that we may look into, zombies left out. */
 function processes(): readonly Process[] {
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).flatMap((id) => {
-    try {
-      const read = (file: string): string => readFileSync(`/proc/${id}/${file}`, 'latin1').replaceAll('\0', ' ');
-      return [{ id, line: read('cmdline'), environment: read('environ'), folder: readlinkSync(`/proc/${id}/cwd`) }];
-    } catch {
-      return []; // ended meanwhile
-    }
-  });
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .flatMap((id) => {
+      try {
+        const read = (file: string): string => readFileSync(`/proc/${id}/${file}`, 'latin1').replaceAll('\0', ' ');
+        return [{ id, line: read('cmdline'), environment: read('environ'), folder: readlinkSync(`/proc/${id}/cwd`) }];
+      } catch {
+        return []; // ended meanwhile
+      }
+    });
 }
 
 /** Whatever was started with this place's home or works in it: our program, its tools, and what these left behind. */
@@ -30,15 +37,21 @@ function runsOf(at: Place): readonly string[] {
 }
 
 async function noneLeft(at: Place, runs: readonly string[] = [], deadlineMs = 60_000): Promise<readonly string[]> {
-  const left = (): readonly Process[] => [...alive(at), ...processes().filter(({ line }) => runs.some((run) => line.includes(run)))];
+  const left = (): readonly Process[] => [
+    ...alive(at),
+    ...processes().filter(({ line }) => runs.some((run) => line.includes(run))),
+  ];
   for (const until = performance.now() + deadlineMs; performance.now() < until;) {
     if (left().length === 0) return [];
-    await new Promise((resolve) => { setTimeout(resolve, 50); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 50);
+    });
   }
   return left().map(({ id, line }) => `${id} ${line}`);
 }
 
-/** Commands as a model may leave them: plain, deaf to signals, with children in the background, out of their group, holding the pipes. */
+/** Commands as a model may leave them: plain, deaf to signals, with children in the background, out of their group,
+ * holding the pipes. */
 const commands: readonly string[] = [
   'echo begun; sleep 600',
   'trap "" HUP TERM INT; echo begun; while :; do sleep 600; done',
@@ -48,10 +61,15 @@ const commands: readonly string[] = [
   'echo begun; yes > /dev/null',
 ];
 const commandOf = (n: number): string => commands[n % commands.length] ?? '';
-const calling = (at: Place, command: string): string => script(at, [{ calls: [{ name: 'bash', arguments: { command } }] }, { text: 'Done.' }]);
+const calling = (at: Place, command: string): string =>
+  script(at, [{ calls: [{ name: 'bash', arguments: { command } }] }, { text: 'Done.' }]);
 
 /** Sends the signal once the command has made its mark; `look` comes before. */
-function whenBegun(at: Place, signal: NodeJS.Signals, look: () => void = () => undefined): (child: ChildProcess) => void {
+function whenBegun(
+  at: Place,
+  signal: NodeJS.Signals,
+  look: () => void = () => undefined,
+): (child: ChildProcess) => void {
   return (child) => {
     const timer = setInterval(() => {
       if (!readdirSync(at.work).includes('begun')) return;
@@ -59,7 +77,9 @@ function whenBegun(at: Place, signal: NodeJS.Signals, look: () => void = () => u
       look();
       child.kill(signal);
     }, 20);
-    child.once('close', () => { clearInterval(timer); });
+    child.once('close', () => {
+      clearInterval(timer);
+    });
   };
 }
 
@@ -92,44 +112,112 @@ test('kill -9 of the program ends its command, the children of it, and what earl
   for (const command of [...commands, 'env -i sleep 600 & echo begun; sleep 600']) {
     const at = place();
     const begun = command.replace('echo begun', `touch ${join(at.work, 'begun')}`);
-    const calls = ['nohup sleep 600 >/dev/null 2>&1 & setsid sleep 600 >/dev/null 2>&1 & env -i sleep 600 & echo earlier', begun].map((text) => ({ calls: [{ name: 'bash', arguments: { command: text } }] }));
+    const calls = [
+      'nohup sleep 600 >/dev/null 2>&1 & setsid sleep 600 >/dev/null 2>&1 & env -i sleep 600 & echo earlier',
+      begun,
+    ].map((text) => ({ calls: [{ name: 'bash', arguments: { command: text } }] }));
     let runs: readonly string[] = [];
-    const { signal } = await agent(at, ['-p', '--approval', 'never', '-m', script(at, [...calls, { text: 'Done.' }]), 'go'], { onStart: whenBegun(at, 'SIGKILL', () => { runs = runsOf(at); }) });
-    left.push([signal, runs.length].join() === 'SIGKILL,1' ? await noneLeft(at, runs) : [`${signal}, ${runs.length} runs`]);
+    const { signal } = await agent(
+      at,
+      ['-p', '--approval', 'never', '-m', script(at, [...calls, { text: 'Done.' }]), 'go'],
+      {
+        onStart: whenBegun(at, 'SIGKILL', () => {
+          runs = runsOf(at);
+        }),
+      },
+    );
+    left.push(
+      [signal, runs.length].join() === 'SIGKILL,1' ? await noneLeft(at, runs) : [`${signal}, ${runs.length} runs`],
+    );
   }
   expect(left.flat()).toEqual([]);
 }, 120_000);
 
-test.each([['SIGTERM', 143], ['SIGHUP', 129], ['SIGINT', 130]] as const)('headless, %s ends the command, its children and the program: %i', async (signal, wanted) => {
-  for (const command of commands) {
-    const at = place();
-    const { code, stdout } = await agent(at, ['-p', '--approval', 'never', '-m', calling(at, command.replace('echo begun', `touch ${join(at.work, 'begun')}`)), '--output-format', 'json', 'go'], {
-      onStart: whenBegun(at, signal),
-    });
-    expect([command, code, JSON.parse(stdout), await noneLeft(at)]).toEqual([command, wanted, expect.objectContaining({ status: 'interrupted' }), []]);
-  }
-}, 120_000);
+test.each([
+  ['SIGTERM', 143],
+  ['SIGHUP', 129],
+  ['SIGINT', 130],
+] as const)(
+  'headless, %s ends the command, its children and the program: %i',
+  async (signal, wanted) => {
+    for (const command of commands) {
+      const at = place();
+      const { code, stdout } = await agent(
+        at,
+        [
+          '-p',
+          '--approval',
+          'never',
+          '-m',
+          calling(at, command.replace('echo begun', `touch ${join(at.work, 'begun')}`)),
+          '--output-format',
+          'json',
+          'go',
+        ],
+        {
+          onStart: whenBegun(at, signal),
+        },
+      );
+      expect([command, code, JSON.parse(stdout), await noneLeft(at)]).toEqual([
+        command,
+        wanted,
+        expect.objectContaining({ status: 'interrupted' }),
+        [],
+      ]);
+    }
+  },
+  120_000,
+);
 
 test('a call by hand that is ended leaves nothing behind either', async () => {
   for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT'] as const) {
     const at = place();
-    const { code } = await agent(at, ['tools', 'call', 'bash', JSON.stringify({ command: `setsid sleep 600 & touch ${join(at.work, 'begun')}; sleep 600` }), '--approval', 'never'], {
-      onStart: whenBegun(at, signal),
-    });
+    const { code } = await agent(
+      at,
+      [
+        'tools',
+        'call',
+        'bash',
+        JSON.stringify({ command: `setsid sleep 600 & touch ${join(at.work, 'begun')}; sleep 600` }),
+        '--approval',
+        'never',
+      ],
+      {
+        onStart: whenBegun(at, signal),
+      },
+    );
     expect([code, await noneLeft(at)]).toEqual([{ SIGTERM: 143, SIGHUP: 129, SIGINT: 130 }[signal], []]);
   }
 });
 
 test('what a command leaves in the background ends with the program', async () => {
   const at = place();
-  const { code, stdout } = await agent(at, ['-p', '--approval', 'never', '-m', calling(at, 'sleep 600 & setsid sleep 600 >/dev/null 2>&1 & echo hi'), '--output-format', 'stream-json', 'go']);
+  const { code, stdout } = await agent(at, [
+    '-p',
+    '--approval',
+    'never',
+    '-m',
+    calling(at, 'sleep 600 & setsid sleep 600 >/dev/null 2>&1 & echo hi'),
+    '--output-format',
+    'stream-json',
+    'go',
+  ]);
   expect([code, await noneLeft(at)]).toEqual([0, []]);
   expect(stdout).toMatch(/\\"background\\":[12]/);
 });
 
 test('a flood of output ends the command, not the program', async () => {
   const at = place();
-  const { code, stdout } = await agent(at, ['-p', '--approval', 'never', '-m', calling(at, 'cat /dev/zero'), '--output-format', 'stream-json', 'go']);
+  const { code, stdout } = await agent(at, [
+    '-p',
+    '--approval',
+    'never',
+    '-m',
+    calling(at, 'cat /dev/zero'),
+    '--output-format',
+    'stream-json',
+    'go',
+  ]);
   expect([code, await noneLeft(at)]).toEqual([0, []]);
   expect(stdout).toMatch(/268435456|256 MiB/);
   expect(stdout.length).toBeLessThan(20_000_000);

@@ -27,31 +27,55 @@ function copied(at: Place): { readonly binary: string; remove(part: RegExp): voi
 
 /** The program below a shell that notes the terminal's modes before and after, and its exit code. */
 function opened(at: Place, binary: string): Screen {
-  return openProgram(at, 'bash', ['--norc', '-c', 'stty -a >before; "$0" "$@"; echo "left $?"; stty -a >after; echo over', process.execPath, binary]);
+  return openProgram(at, 'bash', [
+    '--norc',
+    '-c',
+    'stty -a >before; "$0" "$@"; echo "left $?"; stty -a >after; echo over',
+    process.execPath,
+    binary,
+  ]);
 }
 
 function expectGivenBack(at: Place, screen: Screen): void {
   expect(readFileSync(join(at.work, 'after'), 'utf8')).toBe(readFileSync(join(at.work, 'before'), 'utf8'));
-  for (const [on, off] of [['\x1b[?2004h', '\x1b[?2004l'], ['\x1b[>1u', '\x1b[<u'], ['\x1b[22;0t', '\x1b[23;0t']] as const) expect(screen.raw().lastIndexOf(off)).toBeGreaterThanOrEqual(screen.raw().lastIndexOf(on));
+  for (const [on, off] of [
+    ['\x1b[?2004h', '\x1b[?2004l'],
+    ['\x1b[>1u', '\x1b[<u'],
+    ['\x1b[22;0t', '\x1b[23;0t'],
+  ] as const)
+    expect(screen.raw().lastIndexOf(off)).toBeGreaterThanOrEqual(screen.raw().lastIndexOf(on));
   expect(screen.text()).not.toMatch(/ {4}at |node:internal/);
 }
 
-test.each([['what every command needs', /^start-/], ['what a chat needs', /^offline-/]] as const)('%s is missing: two lines, exit code 1', (_name, part) => {
+test.each([
+  ['what every command needs', /^start-/],
+  ['what a chat needs', /^offline-/],
+] as const)('%s is missing: two lines, exit code 1', (_name, part) => {
   const at = place();
   const program = copied(at);
   program.remove(part);
-  const { status, stderr, stdout } = spawnSync(process.execPath, [program.binary, '-p', 'hi'], { cwd: at.work, env: at.env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+  const { status, stderr, stdout } = spawnSync(process.execPath, [program.binary, '-p', 'hi'], {
+    cwd: at.work,
+    env: at.env,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
   expect([status, stdout]).toEqual([1, '']);
   expect(stderr).toMatch(/^agent: a part of the program .*\n.*[Ss]tart agent again.*\n$/);
 });
 
-test.each([['the start', /^start-/], ['the REPL', /^repl-[0-9A-F]{8}\.js$/]] as const)('%s is missing once the prompt stands: the terminal is given back', async (_name, part) => {
+test.each([
+  ['the start', /^start-/],
+  ['the REPL', /^repl-[0-9A-F]{8}\.js$/],
+] as const)('%s is missing once the prompt stands: the terminal is given back', async (_name, part) => {
   const at = place();
   const program = copied(at);
   program.remove(part);
   const screen = opened(at, program.binary);
   await screen.until(/over$/);
-  expect(screen.lines().join('\n').trim()).toMatch(/^agent: a part of the program .*\n.*[Ss]tart agent again.*\nleft 1\nover$/);
+  expect(screen.lines().join('\n').trim()).toMatch(
+    /^agent: a part of the program .*\n.*[Ss]tart agent again.*\nleft 1\nover$/,
+  );
   expectGivenBack(at, screen);
 });
 
@@ -63,6 +87,8 @@ test('a part that goes while the program runs: two lines, exit code 1, the termi
   program.remove(/^ink-panel-/);
   screen.type('/');
   await screen.until(/over$/);
-  expect(screen.lines().join('\n').trim()).toMatch(/\nagent: a part of the program is missing or of another version: ink-panel-\w+\.js\n.*start agent again \(agent -c goes on\).*\nleft 1\nover$/);
+  expect(screen.lines().join('\n').trim()).toMatch(
+    /\nagent: a part of the program is missing or of another version: ink-panel-\w+\.js\n.*start agent again \(agent -c goes on\).*\nleft 1\nover$/,
+  );
   expectGivenBack(at, screen);
 });

@@ -8,7 +8,8 @@ import { openScreen } from './terminal.js';
 async function opened(at: Place, args: readonly string[], ready: RegExp, keys = ''): Promise<string> {
   const screen = openScreen(at, args);
   await screen.until(ready);
-  // The draft is shown in the input once the program is there, which takes keys before it is: an answer to one shows that it is.
+  // The draft is shown in the input once the program is there, which takes keys before it is: an answer to one shows
+  // that it is.
   screen.type('x');
   await screen.until(/❯ x/);
   const raw = screen.raw();
@@ -75,7 +76,9 @@ test('a session that is removed leaves nothing of it in a kept frame', async () 
   const folder = join(at.home, '.agent', 'frames');
   const list = await agent(at, ['sessions', 'list', '--json']);
   const [row] = JSON.parse(list.stdout) as { readonly id: string }[];
-  expect(readdirSync(folder).some((name) => readFileSync(join(folder, name), 'utf8').includes('The answer'))).toBe(true);
+  expect(readdirSync(folder).some((name) => readFileSync(join(folder, name), 'utf8').includes('The answer'))).toBe(
+    true,
+  );
   expect((await agent(at, ['sessions', 'rm', row?.id ?? ''])).code).toBe(0);
   expect(existsSync(folder)).toBe(false);
 });

@@ -14,33 +14,76 @@ async function hostileRecord(): Promise<{ readonly at: Place; readonly id: strin
   const work = join(outer.work, evil.replace('/', ''));
   mkdirSync(work);
   const at = { ...outer, work };
-  const model = script(outer, [{ text: `said ${evil}`, calls: [{ name: `tool${evil}`, arguments: {} }, { name: 'bash', arguments: { command: `printf '%s' '${evil.replaceAll("'", '')}'` } }] }, { text: `done ${evil}` }]);
+  const model = script(outer, [
+    {
+      text: `said ${evil}`,
+      calls: [
+        { name: `tool${evil}`, arguments: {} },
+        { name: 'bash', arguments: { command: `printf '%s' '${evil.replaceAll("'", '')}'` } },
+      ],
+    },
+    { text: `done ${evil}` },
+  ]);
   await agent(at, ['-p', '-m', model, '--approval', 'never', `look ${evil}`]);
-  const [session] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { readonly id: string; readonly cwd: string }[];
+  const [session] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly {
+    readonly id: string;
+    readonly cwd: string;
+  }[];
   expect(session?.cwd).toBe(work);
   return { at, id: session?.id ?? '' };
 }
 
 const people = (id: string): readonly (readonly string[])[] => [
-  ['sessions', 'list'], ['sessions', 'show', id], ['sessions', 'prune', '--older-than', '1970-01-02'], ['sessions', 'prune', '--older-than', '2999-01-01'], ['search', 'look'],
-  ['audit'], ['audit', 'suggest-rules'], ['audit', 'verify'], ['stats'], ['sql', 'SELECT content FROM events'], ['replay', id, '--instant'], ['replay', id, '--verify'],
-  ['sessions', 'export', id], ['sessions', 'export', id, '--format', 'html'], ['tools', 'list'], ['config', 'show'], ['config', 'trust', '--list'], ['doctor'], ['undo', 'all'],
+  ['sessions', 'list'],
+  ['sessions', 'show', id],
+  ['sessions', 'prune', '--older-than', '1970-01-02'],
+  ['sessions', 'prune', '--older-than', '2999-01-01'],
+  ['search', 'look'],
+  ['audit'],
+  ['audit', 'suggest-rules'],
+  ['audit', 'verify'],
+  ['stats'],
+  ['sql', 'SELECT content FROM events'],
+  ['replay', id, '--instant'],
+  ['replay', id, '--verify'],
+  ['sessions', 'export', id],
+  ['sessions', 'export', id, '--format', 'html'],
+  ['tools', 'list'],
+  ['config', 'show'],
+  ['config', 'trust', '--list'],
+  ['doctor'],
+  ['undo', 'all'],
 ];
 const json = (id: string): readonly (readonly string[])[] => [
-  ['sessions', 'list', '--json'], ['sessions', 'show', id, '--json'], ['sessions', 'prune', '--older-than', '2999-01-01', '--json'], ['search', 'look', '--json'], ['audit', '--json'], ['stats', '--json'],
-  ['sql', 'SELECT content FROM events', '--json'], ['replay', id, '--verify', '--json'], ['tools', 'call', 'bash', `{"command":${JSON.stringify(`echo '${evil}'`)}}`, '--approval', 'never'],
+  ['sessions', 'list', '--json'],
+  ['sessions', 'show', id, '--json'],
+  ['sessions', 'prune', '--older-than', '2999-01-01', '--json'],
+  ['search', 'look', '--json'],
+  ['audit', '--json'],
+  ['stats', '--json'],
+  ['sql', 'SELECT content FROM events', '--json'],
+  ['replay', id, '--verify', '--json'],
+  ['tools', 'call', 'bash', `{"command":${JSON.stringify(`echo '${evil}'`)}}`, '--approval', 'never'],
 ];
 const csvAndJson = (id: string): readonly (readonly string[])[] => [
-  ['audit', '--csv'], ['sql', 'SELECT content FROM events', '--csv'], ['sessions', 'show', id, '--as', 'openai-chat'], ['sessions', 'export', id, '--format', 'jsonl'],
+  ['audit', '--csv'],
+  ['sql', 'SELECT content FROM events', '--csv'],
+  ['sessions', 'show', id, '--as', 'openai-chat'],
+  ['sessions', 'export', id, '--format', 'jsonl'],
 ];
 
 test('no listing lets what is on record steer a terminal, not even through a pager', async () => {
   const { at, id } = await hostileRecord();
   for (const args of [...people(id), ...json(id)]) {
     const { stdout, stderr } = await agent(at, args);
-    expect([args.join(' '), hidden.exec(stdout)?.[0], hidden.exec(stderr)?.[0]]).toEqual([args.join(' '), undefined, undefined]);
+    expect([args.join(' '), hidden.exec(stdout)?.[0], hidden.exec(stderr)?.[0]]).toEqual([
+      args.join(' '),
+      undefined,
+      undefined,
+    ]);
   }
-  for (const args of json(id)) expect(JSON.stringify(JSON.parse((await agent(at, args)).stdout))).toMatch(/evil|\[\]|"tool"/);
+  for (const args of json(id))
+    expect(JSON.stringify(JSON.parse((await agent(at, args)).stdout))).toMatch(/evil|\[\]|"tool"/);
 }, 180_000);
 
 test('on a terminal CSV, request bodies and exports are safe too, and byte for byte in a file', async () => {
@@ -55,5 +98,10 @@ test('on a terminal CSV, request bodies and exports are safe too, and byte for b
   expect((await agent(at, ['sql', 'SELECT content FROM events WHERE seq = 3', '--csv'])).stdout).toContain(evil);
   const file = join(at.home, 'out.jsonl');
   await agent(at, ['sessions', 'export', id, '-o', file]);
-  expect(readFileSync(file, 'utf8').split('\n').map((line) => (line === '' ? '' : JSON.stringify(JSON.parse(line)))).join('\n')).toContain('\u202e');
+  expect(
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .map((line) => (line === '' ? '' : JSON.stringify(JSON.parse(line))))
+      .join('\n'),
+  ).toContain('\u202e');
 }, 180_000);

@@ -8,11 +8,18 @@ import { onTestFinished } from 'vitest';
 export const binary = fileURLToPath(new URL('../../bin/agent.js', import.meta.url));
 
 /** A fresh home and a fresh workspace; removed when the test ends. */
-export interface Place { readonly home: string; readonly work: string; readonly env: Record<string, string>; file(path: string, text: string): string }
+export interface Place {
+  readonly home: string;
+  readonly work: string;
+  readonly env: Record<string, string>;
+  file(path: string, text: string): string;
+}
 
 export function place(files: Readonly<Record<string, string>> = {}): Place {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'agent-e2e-')));
-  onTestFinished(() => { rmSync(root, { recursive: true, force: true }); });
+  onTestFinished(() => {
+    rmSync(root, { recursive: true, force: true });
+  });
   const home = join(root, 'home');
   const work = join(root, 'work');
   for (const folder of [home, work]) mkdirSync(folder);
@@ -23,15 +30,40 @@ export function place(files: Readonly<Record<string, string>> = {}): Place {
     return full;
   };
   for (const [path, text] of Object.entries(files)) file(path, text);
-  return { home, work, file, env: { PATH: process.env.PATH ?? '', HOME: home, AGENT_HOME: join(home, '.agent'), LANG: 'C.UTF-8', TERM: 'xterm-256color' } };
+  return {
+    home,
+    work,
+    file,
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: home,
+      AGENT_HOME: join(home, '.agent'),
+      LANG: 'C.UTF-8',
+      TERM: 'xterm-256color',
+    },
+  };
 }
 
-export interface Finished { readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly stdout: string; readonly stderr: string }
-export interface RunOptions { readonly env?: Readonly<Record<string, string>>; readonly stdin?: string; readonly onStart?: (child: ChildProcess) => void; readonly onStdout?: (text: string, child: ChildProcess) => void }
+export interface Finished {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+export interface RunOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly stdin?: string;
+  readonly onStart?: (child: ChildProcess) => void;
+  readonly onStdout?: (text: string, child: ChildProcess) => void;
+}
 
 /** Runs the built program to its end. Standard input is empty unless given. */
 export async function agent(at: Place, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
-  const child = spawn(process.execPath, [binary, ...args], { cwd: at.work, env: { ...at.env, ...options.env }, stdio: ['pipe', 'pipe', 'pipe'] });
+  const child = spawn(process.execPath, [binary, ...args], {
+    cwd: at.work,
+    env: { ...at.env, ...options.env },
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
   options.onStart?.(child);
   let stdout = '';
   let stderr = '';
@@ -39,17 +71,24 @@ export async function agent(at: Place, args: readonly string[], options: RunOpti
     stdout += chunk.toString();
     options.onStdout?.(stdout, child);
   });
-  child.stderr.on('data', (chunk: Buffer) => { stderr += chunk.toString(); });
+  child.stderr.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString();
+  });
   child.stdin.on('error', () => undefined);
   child.stdin.end(options.stdin ?? '');
   return await new Promise((resolve) => {
-    child.on('close', (code, signal) => { resolve({ code, signal, stdout, stderr }); });
+    child.on('close', (code, signal) => {
+      resolve({ code, signal, stdout, stderr });
+    });
   });
 }
 
 /** The objects of JSON lines. */
 export function lines(text: string): readonly Record<string, unknown>[] {
-  return text.split('\n').filter((line) => line !== '').map((line) => JSON.parse(line) as Record<string, unknown>);
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
 /** A scripted conversation for `--model offline/<path>`. */

@@ -7,7 +7,9 @@ import { startVendor, type VendorServer } from '../providers/vendor-server.js';
 import { agent, lines, place, script, type Place } from './program.js';
 
 const open: { close(): Promise<void> }[] = [];
-afterEach(async () => { for (const server of open.splice(0)) await server.close(); });
+afterEach(async () => {
+  for (const server of open.splice(0)) await server.close();
+});
 
 async function vendor(...habits: Parameters<typeof startVendor>): Promise<VendorServer> {
   const server = await startVendor(...habits);
@@ -18,7 +20,10 @@ async function vendor(...habits: Parameters<typeof startVendor>): Promise<Vendor
 const block = (tool: string, args: unknown): string => `\`\`\`json\n${JSON.stringify({ tool, args })}\n\`\`\``;
 const key = { OPENAI_API_KEY: 'test-key-openai-1', ANTHROPIC_API_KEY: 'test-key-anthropic-1' };
 
-interface ChatBody { readonly tools?: unknown; readonly messages: readonly { readonly role: string; readonly content: string }[] }
+interface ChatBody {
+  readonly tools?: unknown;
+  readonly messages: readonly { readonly role: string; readonly content: string }[];
+}
 
 function configure(at: Place, config: unknown): void {
   const folder = join(at.home, '.agent');
@@ -29,19 +34,47 @@ function configure(at: Place, config: unknown): void {
 test('tool_protocol=text: tools are described, calls in the text are run, results go back as text', async () => {
   const at = place({ 'a.txt': 'hello\n' });
   const server = await vendor({ api: 'openai-chat' });
-  server.script({ text: `I look.\n\n${block('file_read', { path: 'a.txt' })}\n${block('nosuch', {})}`, split: 2 }, { text: 'It says hello.', split: 3 });
-  const { code, stdout } = await agent(at, ['-p', '--base-url', server.url, '-m', 'openai/m', '--set', 'tool_protocol=text', '--output-format', 'stream-json', 'read a.txt'], { env: key });
+  server.script(
+    { text: `I look.\n\n${block('file_read', { path: 'a.txt' })}\n${block('nosuch', {})}`, split: 2 },
+    { text: 'It says hello.', split: 3 },
+  );
+  const { code, stdout } = await agent(
+    at,
+    [
+      '-p',
+      '--base-url',
+      server.url,
+      '-m',
+      'openai/m',
+      '--set',
+      'tool_protocol=text',
+      '--output-format',
+      'stream-json',
+      'read a.txt',
+    ],
+    { env: key },
+  );
   const seen = lines(stdout);
   expect(code).toBe(0);
-  expect(seen.filter(({ type }) => type === 'text_delta').map(({ text }) => text).join('')).toBe('I look.It says hello.');
-  expect(seen.filter(({ type }) => type === 'tool_call').map(({ name, arguments: args }) => [name, args])).toEqual([['file_read', '{"path":"a.txt"}'], ['nosuch', '{}']]);
+  expect(
+    seen
+      .filter(({ type }) => type === 'text_delta')
+      .map(({ text }) => text)
+      .join(''),
+  ).toBe('I look.It says hello.');
+  expect(seen.filter(({ type }) => type === 'tool_call').map(({ name, arguments: args }) => [name, args])).toEqual([
+    ['file_read', '{"path":"a.txt"}'],
+    ['nosuch', '{}'],
+  ]);
   expect(new Set(seen.filter(({ type }) => type === 'tool_call').map(({ id }) => id)).size).toBe(2);
   expect(seen.at(-1)).toMatchObject({ type: 'result', status: 'completed', text: 'It says hello.', tool_calls: 2 });
   const [first, second] = server.bodies as unknown as readonly ChatBody[];
   expect(first?.tools).toBeUndefined();
   expect(first?.messages[0]?.content).toMatch(/# Tools[\s\S]*## file_read/);
   expect(second?.messages.slice(2).map(({ role }) => role)).toEqual(['assistant', 'user']);
-  expect(second?.messages[3]?.content).toMatch(/^Result 1 of 2, of file_read:\n\{"output":"hello\\n"\}\n\nResult 2 of 2, of nosuch:\n\{"error"/);
+  expect(second?.messages[3]?.content).toMatch(
+    /^Result 1 of 2, of file_read:\n\{"output":"hello\\n"\}\n\nResult 2 of 2, of nosuch:\n\{"error"/,
+  );
   expect(server.refusals).toEqual([]);
 });
 
@@ -56,7 +89,9 @@ test('a model that its server knows no tools for is spoken to in text, which is 
   const second = await agent(at, [...options, 'and now?'], { env: key });
   expect([second.code, second.stdout, server.refusals.length]).toEqual([0, 'Again.\n', 1]);
   const listed = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[];
-  const shown = JSON.parse((await agent(at, ['sessions', 'show', listed[0]?.id ?? '', '--as', 'openai-chat'])).stdout) as ChatBody;
+  const shown = JSON.parse(
+    (await agent(at, ['sessions', 'show', listed[0]?.id ?? '', '--as', 'openai-chat'])).stdout,
+  ) as ChatBody;
   expect(shown.tools).toBeUndefined();
   expect(shown.messages[0]?.content).toContain('## file_read');
 });
@@ -65,14 +100,20 @@ test('a session keeps its protocol: resumed without the flag it still speaks tex
   const at = place({ 'a.txt': 'hello\n' });
   const server = await vendor({ api: 'openai-chat' });
   server.script({ text: block('file_read', { path: 'a.txt' }) }, { text: 'Read.' }, { text: 'Again.' });
-  await agent(at, ['-p', '--base-url', server.url, '-m', 'openai/m', '--set', 'tool_protocol=text', 'read'], { env: key });
-  const { code, stdout } = await agent(at, ['-c', '-p', '--base-url', server.url, '-m', 'openai/m', 'and now?'], { env: key });
+  await agent(at, ['-p', '--base-url', server.url, '-m', 'openai/m', '--set', 'tool_protocol=text', 'read'], {
+    env: key,
+  });
+  const { code, stdout } = await agent(at, ['-c', '-p', '--base-url', server.url, '-m', 'openai/m', 'and now?'], {
+    env: key,
+  });
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'Again.\n' });
   const [, before, resumed] = server.bodies as unknown as readonly ChatBody[];
   expect(resumed?.tools).toBeUndefined();
   expect(resumed?.messages.slice(0, 3)).toEqual(before?.messages.slice(0, 3));
   const listed = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[];
-  const shown = JSON.parse((await agent(at, ['sessions', 'show', listed[0]?.id ?? '', '--as', 'openai-chat'])).stdout) as ChatBody;
+  const shown = JSON.parse(
+    (await agent(at, ['sessions', 'show', listed[0]?.id ?? '', '--as', 'openai-chat'])).stdout,
+  ) as ChatBody;
   expect(shown.tools).toBeUndefined();
   expect(shown.messages[0]).toEqual(resumed?.messages[0]);
 });
@@ -82,7 +123,11 @@ test('in native mode a block of JSON in the answer is text', async () => {
   const server = await vendor({ api: 'openai-chat' });
   server.script({ text: block('file_read', { path: 'a.txt' }) });
   const { code, stdout } = await agent(at, ['-p', '--base-url', server.url, '-m', 'openai/m', 'read'], { env: key });
-  expect({ code, stdout, requests: server.bodies.length }).toEqual({ code: 0, stdout: `${block('file_read', { path: 'a.txt' })}\n`, requests: 1 });
+  expect({ code, stdout, requests: server.bodies.length }).toEqual({
+    code: 0,
+    stdout: `${block('file_read', { path: 'a.txt' })}\n`,
+    requests: 1,
+  });
 });
 
 test('a base URL stays with the provider it was configured for: another one is asked at its own host, with its own key', async () => {
@@ -105,7 +150,12 @@ test('--effort and max_output_tokens go out where the model takes them', async (
   const at = place();
   const server = await vendor({ api: 'openai-chat' });
   server.script({ text: 'a' }, { text: 'b' });
-  const env = { OPENROUTER_API_KEY: 'test-key-openrouter-1', OPENROUTER_BASE_URL: server.url, ...key, OPENAI_BASE_URL: server.url };
+  const env = {
+    OPENROUTER_API_KEY: 'test-key-openrouter-1',
+    OPENROUTER_BASE_URL: server.url,
+    ...key,
+    OPENAI_BASE_URL: server.url,
+  };
   await agent(at, ['-p', '-m', 'openrouter/x/y', '--effort', 'low', '--set', 'max_output_tokens=500', 'x'], { env });
   await agent(at, ['-p', '-m', 'openai/gpt-4o', '--effort', 'low', 'x'], { env });
   expect(server.bodies[0]).toMatchObject({ reasoning: { effort: 'low' }, max_tokens: 500 });
@@ -115,14 +165,24 @@ test('--effort and max_output_tokens go out where the model takes them', async (
 test('the list of models says of when its facts are and what is retired, and every default may be used with --max-cost', async () => {
   const at = place();
   const listed = (await agent(at, ['models'])).stdout;
-  expect(listed).toMatch(/\nFacts: @earendil-works\/pi-ai [\d.]+ of \d{4}-\d\d-\d\d, @pydantic\/genai-prices [\d.]+ of \d{4}-\d\d-\d\d\.\n$/);
+  expect(listed).toMatch(
+    /\nFacts: @earendil-works\/pi-ai [\d.]+ of \d{4}-\d\d-\d\d, @pydantic\/genai-prices [\d.]+ of \d{4}-\d\d-\d\d\.\n$/,
+  );
   expect(listed).toMatch(/^anthropic\/claude-sonnet-5 +1000k +\$2 in, \$10 out per million tokens +table$/m);
   expect(listed).toMatch(/^deepseek\/deepseek-chat .* table, retired$/m);
   const rows = JSON.parse((await agent(at, ['models', '--json'])).stdout) as readonly Record<string, unknown>[];
-  expect(rows.find(({ model }) => model === 'claude-sonnet-5')).toMatchObject({ efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'], retired: false, facts_date: expect.stringMatching(/^\d{4}-/) as string });
+  expect(rows.find(({ model }) => model === 'claude-sonnet-5')).toMatchObject({
+    efforts: ['none', 'low', 'medium', 'high', 'xhigh', 'max'],
+    retired: false,
+    facts_date: expect.stringMatching(/^\d{4}-/) as string,
+  });
   const server = await vendor({ api: 'anthropic-messages' });
   server.script({ text: 'hi' });
-  expect(await agent(at, ['-p', '--provider', 'anthropic', '--max-cost', '1', 'hi'], { env: { ...key, ANTHROPIC_BASE_URL: server.url } })).toMatchObject({ code: 0, stdout: 'hi\n' });
+  expect(
+    await agent(at, ['-p', '--provider', 'anthropic', '--max-cost', '1', 'hi'], {
+      env: { ...key, ANTHROPIC_BASE_URL: server.url },
+    }),
+  ).toMatchObject({ code: 0, stdout: 'hi\n' });
 });
 
 test('a local server that is not running is one clear sentence', async () => {
@@ -130,12 +190,21 @@ test('a local server that is not running is one clear sentence', async () => {
   const server = await vendor({ api: 'openai-chat' });
   await server.close();
   open.splice(0);
-  for (const [name, label] of [['ollama', 'Ollama'], ['lmstudio', 'LM Studio']] as const) {
+  for (const [name, label] of [
+    ['ollama', 'Ollama'],
+    ['lmstudio', 'LM Studio'],
+  ] as const) {
     const env = { [`${name.toUpperCase()}_BASE_URL`]: `${server.url}/v1` };
-    for (const args of [['-p', '-m', `${name}/m`, 'hi'], ['-p', '--provider', name, 'hi'], ['providers', 'check', name]]) {
+    for (const args of [
+      ['-p', '-m', `${name}/m`, 'hi'],
+      ['-p', '--provider', name, 'hi'],
+      ['providers', 'check', name],
+    ]) {
       const { code, stdout, stderr } = await agent(at, args, { env });
       expect({ code, stdout }, args.join(' ')).toEqual({ code: 1, stdout: '' });
-      expect(stderr, args.join(' ')).toMatch(new RegExp(`^agent: ${label} is not running at ${server.url}/v1\\n[^\\n]+\\n$`));
+      expect(stderr, args.join(' ')).toMatch(
+        new RegExp(`^agent: ${label} is not running at ${server.url}/v1\\n[^\\n]+\\n$`),
+      );
     }
   }
 });
@@ -143,7 +212,9 @@ test('a local server that is not running is one clear sentence', async () => {
 test('a context window that a local server would cut without a word is said', async () => {
   const at = place();
   const server = await ollama(2048);
-  const { code, stdout, stderr } = await agent(at, ['-p', '--provider', 'ollama', 'hi'], { env: { OLLAMA_HOST: server } });
+  const { code, stdout, stderr } = await agent(at, ['-p', '--provider', 'ollama', 'hi'], {
+    env: { OLLAMA_HOST: server },
+  });
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'ok\n' });
   expect(stderr).toMatch(/Ollama uses a context window of (?:only )?2048 tokens for llama3:8b/);
 });
@@ -152,15 +223,30 @@ test('a context window that a local server would cut without a word is said', as
 async function ollama(window: number): Promise<string> {
   const server: Server = createServer((request, response) => {
     request.resume();
-    if (request.url === '/api/ps') { response.end(JSON.stringify({ models: [{ name: 'llama3:8b', model: 'llama3:8b', context_length: window }] })); return; }
-    if (request.url === '/v1/models') { response.end(JSON.stringify({ data: [{ id: 'llama3:8b' }] })); return; }
-    if (request.url !== '/v1/chat/completions') { response.writeHead(404).end(); return; }
+    if (request.url === '/api/ps') {
+      response.end(JSON.stringify({ models: [{ name: 'llama3:8b', model: 'llama3:8b', context_length: window }] }));
+      return;
+    }
+    if (request.url === '/v1/models') {
+      response.end(JSON.stringify({ data: [{ id: 'llama3:8b' }] }));
+      return;
+    }
+    if (request.url !== '/v1/chat/completions') {
+      response.writeHead(404).end();
+      return;
+    }
     response.writeHead(200, { 'content-type': 'text/event-stream' });
     response.end('data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n');
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  open.push({ close: async () => { server.closeAllConnections(); server.close(); await once(server, 'close'); } });
+  open.push({
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  });
   const address = server.address();
   return `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
 }
@@ -171,26 +257,47 @@ test('providers check says what of one request works', async () => {
   server.script({ calls: [{ name: 'ready', arguments: '{}' }] }, { text: 'I cannot.' });
   const env = { ...key, ANTHROPIC_BASE_URL: server.url };
   const good = await agent(at, ['providers', 'check', 'anthropic', '--json'], { env });
-  const checks = (text: string): unknown => (JSON.parse(text) as readonly { check: string; ok: boolean | null }[]).map(({ check, ok }) => `${check} ${String(ok)}`);
-  expect({ code: good.code, checks: checks(good.stdout) }).toEqual({ code: 0, checks: ['reached true', 'auth true', 'streaming true', 'tools true', 'usage true'] });
+  const checks = (text: string): unknown =>
+    (JSON.parse(text) as readonly { check: string; ok: boolean | null }[]).map(
+      ({ check, ok }) => `${check} ${String(ok)}`,
+    );
+  expect({ code: good.code, checks: checks(good.stdout) }).toEqual({
+    code: 0,
+    checks: ['reached true', 'auth true', 'streaming true', 'tools true', 'usage true'],
+  });
   const noTools = await agent(at, ['providers', 'check', 'anthropic'], { env });
   expect(noTools.code).toBe(1);
   expect(noTools.stdout).toMatch(/FAILED\s+tools\s+.*tool_protocol=text/);
   expect(server.bodies).toHaveLength(2);
   const missing = await agent(at, ['providers', 'check', 'groq']);
   expect(missing).toMatchObject({ code: 4, stdout: '' });
-  expect((JSON.parse((await agent(at, ['providers', '--json'])).stdout) as readonly unknown[]).length).toBeGreaterThan(10);
+  expect((JSON.parse((await agent(at, ['providers', '--json'])).stdout) as readonly unknown[]).length).toBeGreaterThan(
+    10,
+  );
 });
 
 test('a rejected key: providers check ends with 4 and does not show it', async () => {
   const at = place();
-  const server = createServer((request, response) => { request.resume(); response.writeHead(401, { 'content-type': 'application/json' }).end('{"error":{"message":"bad key test-key-openai-1"}}'); });
+  const server = createServer((request, response) => {
+    request.resume();
+    response
+      .writeHead(401, { 'content-type': 'application/json' })
+      .end('{"error":{"message":"bad key test-key-openai-1"}}');
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  open.push({ close: async () => { server.closeAllConnections(); server.close(); await once(server, 'close'); } });
+  open.push({
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  });
   const address = server.address();
   const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
-  const { code, stdout, stderr } = await agent(at, ['providers', 'check', 'openai', '-m', 'gpt-x'], { env: { ...key, OPENAI_BASE_URL: url } });
+  const { code, stdout, stderr } = await agent(at, ['providers', 'check', 'openai', '-m', 'gpt-x'], {
+    env: { ...key, OPENAI_BASE_URL: url },
+  });
   expect(code).toBe(4);
   expect(stdout).toMatch(/FAILED\s+auth/);
   expect(stdout + stderr).not.toContain('test-key-openai-1');
@@ -199,7 +306,14 @@ test('a rejected key: providers check ends with 4 and does not show it', async (
 test('a script that cannot be played ends with 2 before anything starts', async () => {
   const at = place({ 'bad.json': '{"turns": 5}', 'broken.json': '{' });
   for (const file of ['missing.json', 'bad.json', 'broken.json']) {
-    const { code, stdout, stderr } = await agent(at, ['-p', '-m', `offline/${file}`, '--output-format', 'stream-json', 'go']);
+    const { code, stdout, stderr } = await agent(at, [
+      '-p',
+      '-m',
+      `offline/${file}`,
+      '--output-format',
+      'stream-json',
+      'go',
+    ]);
     expect({ code, stdout }, file).toEqual({ code: 2, stdout: '' });
     expect(stderr, file).toContain(file);
   }
@@ -209,21 +323,42 @@ test('a script that cannot be played ends with 2 before anything starts', async 
 test('a script may write its calls as text', async () => {
   const at = place({ 'a.txt': 'hello\n' });
   const model = script(at, [{ text: `Look.\n${block('file_read', { path: 'a.txt' })}` }, { text: 'Done.' }]);
-  const { code, stdout } = await agent(at, ['-p', '-m', model, '--set', 'tool_protocol=text', '--output-format', 'json', 'go']);
-  expect({ code, result: JSON.parse(stdout) as unknown }).toMatchObject({ code: 0, result: { text: 'Done.', tool_calls: 1 } });
+  const { code, stdout } = await agent(at, [
+    '-p',
+    '-m',
+    model,
+    '--set',
+    'tool_protocol=text',
+    '--output-format',
+    'json',
+    'go',
+  ]);
+  expect({ code, result: JSON.parse(stdout) as unknown }).toMatchObject({
+    code: 0,
+    result: { text: 'Done.', tool_calls: 1 },
+  });
 });
 
 test('an option that changes what a session froze is said and holds from then on; the configuration alone changes nothing', async () => {
   const at = place();
   const server = await vendor({ api: 'openai-chat' });
   server.script({ text: 'a' }, { text: 'b' }, { text: 'c' }, { text: 'd' });
-  const ask = (...more: readonly string[]) => agent(at, ['-p', '--base-url', server.url, '-m', 'openai/m', '--output-format', 'stream-json', ...more, 'x'], { env: key });
+  const ask = (...more: readonly string[]) =>
+    agent(at, ['-p', '--base-url', server.url, '-m', 'openai/m', '--output-format', 'stream-json', ...more, 'x'], {
+      env: key,
+    });
   await ask();
   configure(at, { tool_protocol: 'text', max_output_tokens: 77 });
   const unchanged = lines((await ask('-c')).stdout);
   const changed = lines((await ask('-c', '--set', 'tool_protocol=text')).stdout);
   await ask('-c');
-  const notices = (seen: typeof changed): readonly unknown[] => seen.filter(({ type }) => type === 'notice').map(({ code }) => code);
+  const notices = (seen: typeof changed): readonly unknown[] =>
+    seen.filter(({ type }) => type === 'notice').map(({ code }) => code);
   expect([notices(unchanged), notices(changed)]).toEqual([[], ['tools_changed']]);
-  expect(server.bodies.map((body) => ['tools' in body, 'max_tokens' in body])).toEqual([[true, false], [true, false], [false, false], [false, false]]);
+  expect(server.bodies.map((body) => ['tools' in body, 'max_tokens' in body])).toEqual([
+    [true, false],
+    [true, false],
+    [false, false],
+    [false, false],
+  ]);
 });

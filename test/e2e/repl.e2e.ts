@@ -26,7 +26,11 @@ test('on a fresh machine the prompt opens, the tools work, and the session comes
 
 test('the terminal is never wiped, and what stood on it stays', async () => {
   const at = place();
-  const screen = openScreen(at, ['-m', script(at, [{ text: Array.from({ length: 120 }, (_, n) => `line ${n} of the answer\n\n`).join('') }]), 'go'], { columns: 80, rows: 24 });
+  const screen = openScreen(
+    at,
+    ['-m', script(at, [{ text: Array.from({ length: 120 }, (_, n) => `line ${n} of the answer\n\n`).join('') }]), 'go'],
+    { columns: 80, rows: 24 },
+  );
   const text = await screen.until(/line 119 of the answer[\s\S]*❯/);
   for (let n = 0; n < 120; n++) expect(text.split(`line ${n} of the answer`)).toHaveLength(2);
   expect(screen.raw()).not.toMatch(/\x1b\[[23]J/);
@@ -35,7 +39,11 @@ test('the terminal is never wiped, and what stood on it stays', async () => {
 test('an interrupt stops a running command and gives the prompt back', async () => {
   const at = place();
   const asleep = `sleep 300.${process.pid}`;
-  const screen = openScreen(at, ['-m', script(at, [{ calls: [{ name: 'bash', arguments: { command: `echo begun; ${asleep}` } }] }, { text: 'Second.' }]), 'go']);
+  const screen = openScreen(at, [
+    '-m',
+    script(at, [{ calls: [{ name: 'bash', arguments: { command: `echo begun; ${asleep}` } }] }, { text: 'Second.' }]),
+    'go',
+  ]);
   await screen.until(/begun/);
   screen.type('\x1b');
   await screen.until(/Interrupted/);
@@ -44,7 +52,10 @@ test('an interrupt stops a running command and gives the prompt back', async () 
   expect(execFileSync('ps', ['-eo', 'args']).toString().split('\n')).not.toContain(asleep);
 });
 
-test.each([['Esc', '\x1b'], ['Ctrl-C', '\x03']])('%s ends a command of one\'s own with all it started, and the program stays', async (_name, key) => {
+test.each([
+  ['Esc', '\x1b'],
+  ['Ctrl-C', '\x03'],
+])("%s ends a command of one's own with all it started, and the program stays", async (_name, key) => {
   const at = place();
   const asleep = `sleep 301.${process.pid}`;
   const screen = openScreen(at, []);
@@ -78,7 +89,9 @@ test('a draft that was thrown away stays away, one that was kept comes back and 
   await screen.until(/❯ half a thought/);
   screen.pty.kill('SIGTERM');
   await screen.exited;
-  expect(await again(['\x15', '\x04'], /Draft of \d\d:\d\d; Ctrl-U clears it\.[^]*❯ half a thought/)).not.toContain('STALE');
+  expect(await again(['\x15', '\x04'], /Draft of \d\d:\d\d; Ctrl-U clears it\.[^]*❯ half a thought/)).not.toContain(
+    'STALE',
+  );
 });
 
 test('settings are kept where that is wished, /clear says what it did, and leaving says how to come back', async () => {
@@ -93,7 +106,12 @@ test('settings are kept where that is wished, /clear says what it did, and leavi
   await screen.until(/Kept in .*config\.json: approval =\s+"mutating"/s);
   screen.type('/config\r');
   const settings = await screen.until(/arrows and page keys scroll/);
-  expect(settings.slice(settings.lastIndexOf('Settings')).split('\n').filter((line) => line.trim() === '').length).toBeLessThan(3);
+  expect(
+    settings
+      .slice(settings.lastIndexOf('Settings'))
+      .split('\n')
+      .filter((line) => line.trim() === '').length,
+  ).toBeLessThan(3);
   screen.type('q');
   screen.type('/clear\r');
   await screen.until(/A new session\. The one before is kept: \/sessions [0-9A-Za-z-]{13}/);
@@ -108,7 +126,12 @@ test('settings are kept where that is wished, /clear says what it did, and leavi
 
 test('a dangerous command waits for a yes, and no is the default', async () => {
   const at = place({ 'keep/file': 'x' });
-  const model = script(at, [{ calls: [{ name: 'bash', arguments: { command: 'rm -rf keep' } }] }, { text: 'Then not.' }, { calls: [{ name: 'bash', arguments: { command: 'rm -rf keep' } }] }, { text: 'Gone.' }]);
+  const model = script(at, [
+    { calls: [{ name: 'bash', arguments: { command: 'rm -rf keep' } }] },
+    { text: 'Then not.' },
+    { calls: [{ name: 'bash', arguments: { command: 'rm -rf keep' } }] },
+    { text: 'Gone.' },
+  ]);
   const screen = openScreen(at, ['-m', model, 'go']);
   const asked = await screen.until(/Allow this call/);
   expect(asked).toContain('rm -rf keep');
@@ -142,7 +165,9 @@ test('a message that waits in the queue survives a kill, and comes back into the
   await first.exited;
   const model = script(at, [{ text: 'Second.' }]);
   const second = openScreen(at, ['-c', '-m', model]);
-  await second.until(/2 messages that were never sent are back in the input\.[\s\S]*❯ then look at that\n *\n {2}and at this/);
+  await second.until(
+    /2 messages that were never sent are back in the input\.[\s\S]*❯ then look at that\n *\n {2}and at this/,
+  );
   second.type('\r');
   await second.until(/Second\./);
   second.type('\x04');
@@ -161,5 +186,7 @@ test('a title that is given before the first word is the title of the session', 
   await screen.until(/succeeded[^]*❯$/m);
   screen.type('/exit\r');
   await screen.exited;
-  expect(JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout)).toMatchObject([{ title: 'a name of mine' }]);
+  expect(JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout)).toMatchObject([
+    { title: 'a name of mine' },
+  ]);
 });

@@ -5,13 +5,20 @@ import { modelServer, type ModelServer } from './model-server.js';
 import { agent, lines, place, type Finished, type Place } from './program.js';
 import { openScreen } from './terminal.js';
 
-interface Scene { readonly at: Place; readonly server: ModelServer; readonly env: Readonly<Record<string, string>>; run(args: readonly string[]): Promise<Finished> }
+interface Scene {
+  readonly at: Place;
+  readonly server: ModelServer;
+  readonly env: Readonly<Record<string, string>>;
+  run(args: readonly string[]): Promise<Finished>;
+}
 
 /** Each answer of `openai/dear` costs $0.02: 100 tokens in, 10 out. */
 async function scene(turns: Parameters<typeof modelServer>[0]): Promise<Scene> {
   const [at, server] = [place(), await modelServer(turns)];
   mkdirSync(join(at.home, '.agent'));
-  const models = { 'openai/dear': { context_window: 100_000, max_output_tokens: 50_000, input_usd: 100, output_usd: 1000 } };
+  const models = {
+    'openai/dear': { context_window: 100_000, max_output_tokens: 50_000, input_usd: 100, output_usd: 1000 },
+  };
   writeFileSync(join(at.home, '.agent', 'config.json'), JSON.stringify({ models }));
   const env = { OPENAI_API_KEY: 'test-key-openai-1', OPENAI_BASE_URL: `${server.url}/v1` };
   return { at, server, env, run: (args) => agent(at, ['-p', ...args], { env }) };
@@ -21,8 +28,17 @@ const limits = ({ requests }: ModelServer): readonly unknown[] => requests.map((
 
 test('a limit that a whole answer would pass caps the answer, and nothing else of the request', async () => {
   const { server, run } = await scene([{ text: 'one' }, { text: 'two' }, { text: 'three' }]);
-  for (const [more, said] of [[['--max-cost', '1'], 'one'], [['--max-cost', '5'], 'two'], [[], 'three']] as const) {
-    expect(await run(['-m', 'openai/gpt-5.2', ...more, 'hi'])).toEqual({ code: 0, signal: null, stdout: `${said}\n`, stderr: '' });
+  for (const [more, said] of [
+    [['--max-cost', '1'], 'one'],
+    [['--max-cost', '5'], 'two'],
+    [[], 'three'],
+  ] as const) {
+    expect(await run(['-m', 'openai/gpt-5.2', ...more, 'hi'])).toEqual({
+      code: 0,
+      signal: null,
+      stdout: `${said}\n`,
+      stderr: '',
+    });
   }
   const [capped, whole, free] = limits(server);
   expect([whole, free]).toEqual([undefined, undefined]);
@@ -34,13 +50,31 @@ test('a limit that a whole answer would pass caps the answer, and nothing else o
 
 test('an answer that money cuts ends with 5 and keeps its text; what was spent counts after a resume', async () => {
   const { server, run } = await scene([{ text: 'half of it', finish: 'length' }]);
-  const { code, stdout, stderr } = await run(['-m', 'openai/dear', '--max-cost', '2', '--output-format', 'stream-json', 'hi']);
-  expect([code, stderr]).toEqual([5, 'agent: The answer was cut at the spend limit of $2.00: $0.02 is spent.\nRaise it with --max-cost, or with /budget in the REPL.\n']);
-  expect(lines(stdout).at(-1)).toMatchObject({ type: 'result', status: 'limit_reached', text: 'half of it', error: { code: 'max_cost', message: 'The answer was cut at the spend limit of $2.00: $0.02 is spent.' } });
+  const { code, stdout, stderr } = await run([
+    '-m',
+    'openai/dear',
+    '--max-cost',
+    '2',
+    '--output-format',
+    'stream-json',
+    'hi',
+  ]);
+  expect([code, stderr]).toEqual([
+    5,
+    'agent: The answer was cut at the spend limit of $2.00: $0.02 is spent.\nRaise it with --max-cost, or with /budget in the REPL.\n',
+  ]);
+  expect(lines(stdout).at(-1)).toMatchObject({
+    type: 'result',
+    status: 'limit_reached',
+    text: 'half of it',
+    error: { code: 'max_cost', message: 'The answer was cut at the spend limit of $2.00: $0.02 is spent.' },
+  });
   expect(limits(server)[0]).toBeGreaterThan(256);
   const again = await run(['-c', '--max-cost', '0.03', 'more']);
   expect(again).toMatchObject({ code: 5, stdout: '' });
-  expect(again.stderr).toMatch(/^agent: Stopped at the spend limit of \$0\.03: \$0\.02 is spent, and the next request would cost at least \$0\.\d+\.\nRaise it with --max-cost, or with \/budget in the REPL\.\n$/);
+  expect(again.stderr).toMatch(
+    /^agent: Stopped at the spend limit of \$0\.03: \$0\.02 is spent, and the next request would cost at least \$0\.\d+\.\nRaise it with --max-cost, or with \/budget in the REPL\.\n$/,
+  );
   expect(server.requests).toHaveLength(1);
 });
 
@@ -48,14 +82,24 @@ test('a limit that is too small for any answer is refused before anything is sen
   const { server, run } = await scene([]);
   const { code, stderr } = await run(['-m', 'openai/gpt-5.2', '--max-cost', '0.00005', 'hi']);
   expect(code).toBe(5);
-  expect(stderr).toMatch(/^agent: The spend limit of \$0\.00005 is too small: a request with an answer of 256 tokens costs about \$0\.00\d+\.\n/);
+  expect(stderr).toMatch(
+    /^agent: The spend limit of \$0\.00005 is too small: a request with an answer of 256 tokens costs about \$0\.00\d+\.\n/,
+  );
   expect(server.bytes()).toBe(0);
 });
 
 test('a share of the limit is said when it is passed', async () => {
   const calls = [{ name: 'glob', arguments: { pattern: '*' } }];
   const { run } = await scene([{ calls }, { calls }, { calls }, { text: 'done' }]);
-  const { code, stderr } = await run(['-m', 'openai/dear', '--set', 'max_output_tokens=1', '--max-cost', '0.0995', 'hi']);
+  const { code, stderr } = await run([
+    '-m',
+    'openai/dear',
+    '--set',
+    'max_output_tokens=1',
+    '--max-cost',
+    '0.0995',
+    'hi',
+  ]);
   expect([code, stderr]).toEqual([0, 'agent: 80 % of the spend limit of $0.0995 is used: $0.08.\n']);
 });
 

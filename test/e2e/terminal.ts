@@ -18,7 +18,11 @@ export interface Screen {
   readonly pty: IPty;
 }
 
-export interface ScreenOptions { readonly columns?: number; readonly rows?: number; readonly env?: Readonly<Record<string, string>> }
+export interface ScreenOptions {
+  readonly columns?: number;
+  readonly rows?: number;
+  readonly env?: Readonly<Record<string, string>>;
+}
 
 export function openScreen(at: Place, args: readonly string[] = [], options: ScreenOptions = {}): Screen {
   return openProgram(at, process.execPath, [binary, ...args], options);
@@ -28,10 +32,17 @@ export function openScreen(at: Place, args: readonly string[] = [], options: Scr
 export function openProgram(at: Place, program: string, args: readonly string[], options: ScreenOptions = {}): Screen {
   const { columns = 100, rows = 30 } = options;
   const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 100_000, allowProposedApi: true });
-  const pty = spawn(program, [...args], { name: 'xterm-256color', cols: columns, rows, cwd: at.work, env: { ...at.env, CI: 'false', ...options.env } });
+  const pty = spawn(program, [...args], {
+    name: 'xterm-256color',
+    cols: columns,
+    rows,
+    cwd: at.work,
+    env: { ...at.env, CI: 'false', ...options.env },
+  });
   let raw = '';
   const waiting = new Set<() => void>();
-  /** Reading the whole screen takes long where much was printed: looked at when it is quiet for a moment, or often enough. */
+  /** Reading the whole screen takes long where much was printed: looked at when it is quiet for a moment, or often
+   * enough. */
   let pending: NodeJS.Timeout | null = null;
   const look = (): void => {
     pending ??= setTimeout(() => {
@@ -43,35 +54,53 @@ export function openProgram(at: Place, program: string, args: readonly string[],
     raw += chunk;
     terminal.write(chunk, look);
   });
-  terminal.onData((reply) => { pty.write(reply); });
-  const exited = new Promise<number>((resolve) => { pty.onExit(({ exitCode }) => { resolve(exitCode); }); });
-  onTestFinished(() => { pty.kill('SIGKILL'); });
+  terminal.onData((reply) => {
+    pty.write(reply);
+  });
+  const exited = new Promise<number>((resolve) => {
+    pty.onExit(({ exitCode }) => {
+      resolve(exitCode);
+    });
+  });
+  onTestFinished(() => {
+    pty.kill('SIGKILL');
+  });
   const text = (): string => {
-    const { buffer: { active } } = terminal;
-    return Array.from({ length: active.length }, (_, row) => active.getLine(row)?.translateToString(true) ?? '').join('\n').trimEnd();
+    const {
+      buffer: { active },
+    } = terminal;
+    return Array.from({ length: active.length }, (_, row) => active.getLine(row)?.translateToString(true) ?? '')
+      .join('\n')
+      .trimEnd();
   };
   return {
-    pty, exited, text, lines: () => joined(terminal.buffer.active),
+    pty,
+    exited,
+    text,
+    lines: () => joined(terminal.buffer.active),
     resize: (toColumns, toRows) => {
       terminal.resize(toColumns, toRows);
       pty.resize(toColumns, toRows);
     },
     raw: () => raw,
-    type: (keys) => { pty.write(keys); },
-    until: (pattern) => new Promise((resolve, reject) => {
-      const check = (): void => {
-        if (!pattern.test(text())) return;
-        clearTimeout(timer);
-        waiting.delete(check);
-        resolve(text());
-      };
-      const timer = setTimeout(() => {
-        waiting.delete(check);
-        reject(new Error(`${String(pattern)} never came. The screen:\n${text()}`));
-      }, 40_000);
-      waiting.add(check);
-      check();
-    }),
+    type: (keys) => {
+      pty.write(keys);
+    },
+    until: (pattern) =>
+      new Promise((resolve, reject) => {
+        const check = (): void => {
+          if (!pattern.test(text())) return;
+          clearTimeout(timer);
+          waiting.delete(check);
+          resolve(text());
+        };
+        const timer = setTimeout(() => {
+          waiting.delete(check);
+          reject(new Error(`${String(pattern)} never came. The screen:\n${text()}`));
+        }, 40_000);
+        waiting.add(check);
+        check();
+      }),
   };
 }
 

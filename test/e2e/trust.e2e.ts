@@ -9,11 +9,20 @@ const wide = { columns: 200 };
 const asking = { approval: 'never', system_prompt: 'Speak plainly.' };
 
 function project(settings: unknown = asking): Place {
-  return place({ '.agent/config.json': JSON.stringify(settings), '.git/HEAD': 'ref: refs/heads/main\n', 'keep.txt': 'x' });
+  return place({
+    '.agent/config.json': JSON.stringify(settings),
+    '.git/HEAD': 'ref: refs/heads/main\n',
+    'keep.txt': 'x',
+  });
 }
 
-interface Answer { readonly directory: string; readonly sha256: string; readonly trusted: boolean }
-const answers = (at: Place): readonly Answer[] => (JSON.parse(readFileSync(join(at.home, '.agent/trust.json'), 'utf8')) as { directories: Answer[] }).directories;
+interface Answer {
+  readonly directory: string;
+  readonly sha256: string;
+  readonly trusted: boolean;
+}
+const answers = (at: Place): readonly Answer[] =>
+  (JSON.parse(readFileSync(join(at.home, '.agent/trust.json'), 'utf8')) as { directories: Answer[] }).directories;
 
 async function approvalSaid(at: Place): Promise<string> {
   return (await agent(at, ['config', 'get', 'approval'])).stdout.trim();
@@ -32,7 +41,9 @@ test('the REPL asks once, before anything else; no is the default and is remembe
   expect(question).not.toContain('❯');
   expect(existsSync(join(at.home, '.agent'))).toBe(false);
   first.type('\r');
-  await first.until(/not trusted; ignored: approval, system_prompt[\s\S]*❯|❯[\s\S]*not trusted; ignored: approval, system_prompt/);
+  await first.until(
+    /not trusted; ignored: approval, system_prompt[\s\S]*❯|❯[\s\S]*not trusted; ignored: approval, system_prompt/,
+  );
   await leave(first);
   expect([await approvalSaid(at), answers(at).map((entry) => entry.trusted)]).toEqual(['dangerous', [false]]);
   const second = openScreen(at, [], wide);
@@ -45,7 +56,9 @@ test('who types while the question comes answers nothing; all of it is the draft
   const screen = openScreen(project(), [], wide);
   for (const key of 'why yesterday you yes') {
     screen.type(key);
-    await new Promise((resolve) => { setTimeout(resolve, 120); });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 120);
+    });
   }
   await screen.until(/\[y\/N\]/);
   screen.type('n\r');
@@ -60,7 +73,11 @@ test('a yes holds for exactly that file, in every command; one changed byte asks
   first.type('y\r');
   await first.until(/❯/);
   await leave(first);
-  expect([await approvalSaid(at), answers(at)[0]?.directory, statSync(join(at.home, '.agent/trust.json')).mode & 0o777]).toEqual(['never', at.work, 0o600]);
+  expect([
+    await approvalSaid(at),
+    answers(at)[0]?.directory,
+    statSync(join(at.home, '.agent/trust.json')).mode & 0o777,
+  ]).toEqual(['never', at.work, 0o600]);
   const file = at.file('.agent/config.json', `${JSON.stringify(asking)}\n`);
   expect(await approvalSaid(at)).toBe('dangerous');
   const second = openScreen(at, [], wide);
@@ -86,11 +103,17 @@ test('what was typed before the question stands there answers nothing', async ()
 
 test('headless nobody is asked: it is ignored with a notice, and works', async () => {
   const at = project({ ...asking, model: 'offline/x.json', base_url: 'http://127.0.0.1:1' });
-  const model = script(at, [{ calls: [{ name: 'bash', arguments: { command: 'rm -rf keep.txt' } }] }, { text: 'Done.' }]);
+  const model = script(at, [
+    { calls: [{ name: 'bash', arguments: { command: 'rm -rf keep.txt' } }] },
+    { text: 'Done.' },
+  ]);
   const { code, stdout, stderr } = await agent(at, ['-p', '-m', model, 'go']);
   expect([code, stdout]).toEqual([6, 'Done.\n']);
   expect(stderr).toMatch(/\.agent\/config\.json is not trusted; ignored: approval, system_prompt, model, base_url\./);
-  expect([existsSync(join(at.work, 'keep.txt')), existsSync(join(at.home, '.agent/trust.json'))]).toEqual([true, false]);
+  expect([existsSync(join(at.work, 'keep.txt')), existsSync(join(at.home, '.agent/trust.json'))]).toEqual([
+    true,
+    false,
+  ]);
 });
 
 test('trust in a directory is not trust in a repository inside it', async () => {
@@ -107,14 +130,27 @@ test('trust in a directory is not trust in a repository inside it', async () => 
 
 test('config trust asks again, lists, and takes back; without a terminal it does not ask', async () => {
   const at = project();
-  expect(await agent(at, ['config', 'trust'])).toMatchObject({ code: 2, stderr: 'agent: trust is only asked about in a terminal\nRun agent config trust in one.\n' });
-  for (const [typed, wanted] of [['n', false], ['y', true]] as const) {
+  expect(await agent(at, ['config', 'trust'])).toMatchObject({
+    code: 2,
+    stderr: 'agent: trust is only asked about in a terminal\nRun agent config trust in one.\n',
+  });
+  for (const [typed, wanted] of [
+    ['n', false],
+    ['y', true],
+  ] as const) {
     const screen = openScreen(at, ['config', 'trust']);
     await screen.until(/\[y\/N\]/);
     screen.type(`${typed}\r`);
     expect(await screen.exited).toBe(0);
-    expect(JSON.parse((await agent(at, ['config', 'trust', '--list', '--json'])).stdout)).toMatchObject([{ directory: at.work, trusted: wanted }]);
+    expect(JSON.parse((await agent(at, ['config', 'trust', '--list', '--json'])).stdout)).toMatchObject([
+      { directory: at.work, trusted: wanted },
+    ]);
   }
-  expect((await agent(at, ['config', 'trust', '--revoke'])).stdout).toBe(`Nothing is remembered any more of ${at.work}.\n`);
-  expect([await approvalSaid(at), (await agent(at, ['config', 'trust', '--list', '--json'])).stdout]).toEqual(['dangerous', '[]\n']);
+  expect((await agent(at, ['config', 'trust', '--revoke'])).stdout).toBe(
+    `Nothing is remembered any more of ${at.work}.\n`,
+  );
+  expect([await approvalSaid(at), (await agent(at, ['config', 'trust', '--list', '--json'])).stdout]).toEqual([
+    'dangerous',
+    '[]\n',
+  ]);
 });

@@ -1,5 +1,15 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, cpSync, lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -7,36 +17,80 @@ import { agent, place, script, type Place } from './program.js';
 
 const call = (name: string, args: unknown) => ({ calls: [{ name, arguments: args }] });
 const write = (path: string, content: string) => call('file_write', { path, content });
-const edit = (path: string, old_string: string, new_string: string) => call('file_edit', { path, old_string, new_string });
+const edit = (path: string, old_string: string, new_string: string) =>
+  call('file_edit', { path, old_string, new_string });
 const bash = (command: string) => call('bash', { command });
 
 /** Every file and link below the workspace, by mode, target and hash. */
 function tree(at: Place): Readonly<Record<string, string>> {
-  return Object.fromEntries(readdirSync(at.work, { recursive: true, encoding: 'utf8' }).sort().map((name) => {
-    const path = join(at.work, name);
-    const stats = lstatSync(path);
-    if (stats.isDirectory()) return [name, 'folder'];
-    return [name, stats.isSymbolicLink() ? `-> ${readlinkSync(path)}` : `${stats.mode.toString(8)} ${createHash('sha256').update(readFileSync(path)).digest('hex')}`];
-  }));
+  return Object.fromEntries(
+    readdirSync(at.work, { recursive: true, encoding: 'utf8' })
+      .sort()
+      .map((name) => {
+        const path = join(at.work, name);
+        const stats = lstatSync(path);
+        if (stats.isDirectory()) return [name, 'folder'];
+        return [
+          name,
+          stats.isSymbolicLink()
+            ? `-> ${readlinkSync(path)}`
+            : `${stats.mode.toString(8)} ${createHash('sha256').update(readFileSync(path)).digest('hex')}`,
+        ];
+      }),
+  );
 }
 
-function events(at: Place): readonly { readonly seq: number; readonly kind: string; readonly data_json: string | null }[] {
+function events(
+  at: Place,
+): readonly { readonly seq: number; readonly kind: string; readonly data_json: string | null }[] {
   const db = new Database(join(at.home, '.agent/agent.db'), { readonly: true });
   try {
-    return db.prepare('SELECT seq, kind, data_json FROM events WHERE session_id = (SELECT max(id) FROM sessions) ORDER BY seq').all() as never;
+    return db
+      .prepare('SELECT seq, kind, data_json FROM events WHERE session_id = (SELECT max(id) FROM sessions) ORDER BY seq')
+      .all() as never;
   } finally {
     db.close();
   }
 }
 
-const files = { 'src/a.ts': 'alpha\n', 'src/b.ts': 'beta\n', 'old.txt': 'old\n', 'run.sh': 'echo hi\n', 'win.txt': 'one\r\ntwo\r\n' };
+const files = {
+  'src/a.ts': 'alpha\n',
+  'src/b.ts': 'beta\n',
+  'old.txt': 'old\n',
+  'run.sh': 'echo hi\n',
+  'win.txt': 'one\r\ntwo\r\n',
+};
 const steps = [
-  write('new.txt', 'one\n'), edit('src/a.ts', 'alpha', 'ALPHA'), bash('echo two >> new.txt'), bash("sed -i 's/beta/BETA/' src/b.ts"), write('deep/er/c.txt', 'c\n'),
-  bash('mv src/b.ts src/moved.ts'), edit('src/moved.ts', 'BETA', 'Beta'), bash('chmod +x run.sh'), bash('rm old.txt'), write('old.txt', 'again\n'),
-  bash('mkdir -p made/by && echo x > made/by/x.txt'), bash('ln -s ../src/a.ts made/link'), edit('run.sh', 'echo hi', 'echo ho'), bash('cp src/a.ts copy.ts'), edit('copy.ts', 'ALPHA', 'copy'),
-  edit('win.txt', 'two', 'zwei'), bash('rm -r deep'), write('deep/new.txt', 'new\n'), bash('for i in 1 2 3; do echo $i > n$i.txt; done'), bash('cat n1.txt n2.txt > n3.txt && rm n1.txt'),
-  edit('n3.txt', '2', '22'), bash('echo > n2.txt'), write('src/a.ts', 'all new\n'), bash('ln -sfn run.sh made/link'), edit('src/a.ts', 'all', 'ALL'),
-  bash('printf "\\001\\002" > bin.dat'), write('name with space.txt', 'ß\n'), bash('mv "name with space.txt" plain.txt'), bash('chmod 600 run.sh'), write('last.txt', 'end\n'),
+  write('new.txt', 'one\n'),
+  edit('src/a.ts', 'alpha', 'ALPHA'),
+  bash('echo two >> new.txt'),
+  bash("sed -i 's/beta/BETA/' src/b.ts"),
+  write('deep/er/c.txt', 'c\n'),
+  bash('mv src/b.ts src/moved.ts'),
+  edit('src/moved.ts', 'BETA', 'Beta'),
+  bash('chmod +x run.sh'),
+  bash('rm old.txt'),
+  write('old.txt', 'again\n'),
+  bash('mkdir -p made/by && echo x > made/by/x.txt'),
+  bash('ln -s ../src/a.ts made/link'),
+  edit('run.sh', 'echo hi', 'echo ho'),
+  bash('cp src/a.ts copy.ts'),
+  edit('copy.ts', 'ALPHA', 'copy'),
+  edit('win.txt', 'two', 'zwei'),
+  bash('rm -r deep'),
+  write('deep/new.txt', 'new\n'),
+  bash('for i in 1 2 3; do echo $i > n$i.txt; done'),
+  bash('cat n1.txt n2.txt > n3.txt && rm n1.txt'),
+  edit('n3.txt', '2', '22'),
+  bash('echo > n2.txt'),
+  write('src/a.ts', 'all new\n'),
+  bash('ln -sfn run.sh made/link'),
+  edit('src/a.ts', 'all', 'ALL'),
+  bash('printf "\\001\\002" > bin.dat'),
+  write('name with space.txt', 'ß\n'),
+  bash('mv "name with space.txt" plain.txt'),
+  bash('chmod 600 run.sh'),
+  write('last.txt', 'end\n'),
 ];
 
 test('a session of thirty writes, edits and commands is undone and redone, the tree the same by hash', async () => {
@@ -45,8 +99,14 @@ test('a session of thirty writes, edits and commands is undone and redone, the t
   const run = await agent(at, ['-p', '--approval', 'never', '-m', script(at, [...steps, { text: 'Done.' }]), 'go']);
   expect(run).toMatchObject({ code: 0, stderr: '' });
   const after = tree(at);
-  const results = events(at).filter((event) => event.kind === 'tool_result').map((event) => JSON.parse(event.data_json ?? '') as { success: boolean; changes?: readonly { captured: boolean }[] });
-  expect(results.filter((result) => result.success && (result.changes?.every((change) => change.captured) ?? false))).toHaveLength(30);
+  const results = events(at)
+    .filter((event) => event.kind === 'tool_result')
+    .map(
+      (event) => JSON.parse(event.data_json ?? '') as { success: boolean; changes?: readonly { captured: boolean }[] },
+    );
+  expect(
+    results.filter((result) => result.success && (result.changes?.every((change) => change.captured) ?? false)),
+  ).toHaveLength(30);
 
   expect((await agent(at, ['undo', 'abc'])).code).toBe(2);
   const listed = await agent(at, ['undo', 'all']);
@@ -62,7 +122,12 @@ test('a session of thirty writes, edits and commands is undone and redone, the t
 
 test('files of a directory that was moved are undone where they are now; what stands at the old path is left', async () => {
   const at = place({ 'a.txt': 'v0\n', 'b.txt': 'b0\n' });
-  const first = [write('a.txt', 'v1\n'), write('deep/new.txt', 'n\n'), bash('echo b1 > b.txt; echo out > ../outside.txt'), { text: 'Done.' }];
+  const first = [
+    write('a.txt', 'v1\n'),
+    write('deep/new.txt', 'n\n'),
+    bash('echo b1 > b.txt; echo out > ../outside.txt'),
+    { text: 'Done.' },
+  ];
   await agent(at, ['-p', '--approval', 'never', '-m', script(at, first), 'go']);
   const second = { ...at, work: `${at.work}-second` };
   const third = { ...at, work: `${at.work}-third` };
@@ -93,12 +158,22 @@ test('files of a directory that was moved are undone where they are now; what st
 
 test('what the user changed meanwhile is left, and restore brings one file to any event', async () => {
   const at = place({ 'a.txt': 'v0\n', 'b.txt': 'b\n' });
-  await agent(at, ['-p', '--approval', 'never', '-m', script(at, [write('a.txt', 'v1\n'), bash('echo v2 > a.txt; echo B > b.txt'), { text: 'Done.' }]), 'go']);
+  await agent(at, [
+    '-p',
+    '--approval',
+    'never',
+    '-m',
+    script(at, [write('a.txt', 'v1\n'), bash('echo v2 > a.txt; echo B > b.txt'), { text: 'Done.' }]),
+    'go',
+  ]);
   writeFileSync(join(at.work, 'b.txt'), 'mine\n');
   chmodSync(join(at.work, 'a.txt'), 0o600);
   const undone = await agent(at, ['undo', '--yes']);
   expect(undone.stdout).toMatch(/leave {3}b\.txt: it was changed since by something else/);
-  expect([readFileSync(join(at.work, 'a.txt'), 'utf8'), readFileSync(join(at.work, 'b.txt'), 'utf8')]).toEqual(['v1\n', 'mine\n']);
+  expect([readFileSync(join(at.work, 'a.txt'), 'utf8'), readFileSync(join(at.work, 'b.txt'), 'utf8')]).toEqual([
+    'v1\n',
+    'mine\n',
+  ]);
   expect((await agent(at, ['restore', 'a.txt@3', '--yes'])).code).toBe(0);
   expect(readFileSync(join(at.work, 'a.txt'), 'utf8')).toBe('v0\n');
   expect(await agent(at, ['restore', 'a.txt', '--yes'])).toMatchObject({ code: 2 });
@@ -109,19 +184,32 @@ test('commands that only read leave no trace of looking at the tree', async () =
   const at = place({ 'a.txt': 'a\n' });
   await agent(at, ['-p', '-m', script(at, [bash('echo hello'), bash('cat a.txt'), { text: 'Done.' }]), 'go']);
   const results = events(at).filter((event) => event.kind === 'tool_result');
-  expect(results.map((event) => Object.keys(JSON.parse(event.data_json ?? '') as object).includes('changes'))).toEqual([false, false]);
+  expect(results.map((event) => Object.keys(JSON.parse(event.data_json ?? '') as object).includes('changes'))).toEqual([
+    false,
+    false,
+  ]);
 });
 
 test('--at goes on from an event, by a rewind or in a fork, and the model is sent that much', async () => {
   const at = place();
-  const say = (prompt: string, ...options: string[]) => agent(at, ['-p', ...options, '-m', script(at, [{ text: 'one' }, { text: 'two' }, { text: 'three' }]), prompt]);
+  const say = (prompt: string, ...options: string[]) =>
+    agent(at, ['-p', ...options, '-m', script(at, [{ text: 'one' }, { text: 'two' }, { text: 'three' }]), prompt]);
   await say('first');
   await say('second', '-c');
-  const id = (JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[])[0]?.id ?? '';
-  const shown = async (session: string) => (JSON.parse((await agent(at, ['sessions', 'show', session, '--as', 'openai-chat'])).stdout) as { messages: readonly { role: string; content: string }[] }).messages.filter((message) => message.role === 'user').map((message) => message.content);
+  const id =
+    (JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[])[0]?.id ?? '';
+  const shown = async (session: string) =>
+    (
+      JSON.parse((await agent(at, ['sessions', 'show', session, '--as', 'openai-chat'])).stdout) as {
+        messages: readonly { role: string; content: string }[];
+      }
+    ).messages
+      .filter((message) => message.role === 'user')
+      .map((message) => message.content);
   const firstEnd = events(at).find((event) => event.kind === 'assistant')?.seq ?? 0;
   expect((await say('third', '-r', id, '--fork', '--at', String(firstEnd))).code).toBe(0);
-  const fork = (JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[])[0]?.id ?? '';
+  const fork =
+    (JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[])[0]?.id ?? '';
   expect(await shown(fork)).toEqual(['first', 'third']);
   expect(await shown(id)).toEqual(['first', 'second']);
   expect((await say('fourth', '-r', id, '--at', String(firstEnd))).code).toBe(0);
@@ -133,11 +221,34 @@ test('--at goes on from an event, by a rewind or in a fork, and the model is sen
 
 test('a conversation near the end of the window is compacted in headless mode too, and nothing is lost', async () => {
   const at = place();
-  const model = script(at, [{ text: 'x'.repeat(400), usage: { input_tokens: 950, output_tokens: 5 } }, { text: 'SUMMARY OR ANSWER', usage: { input_tokens: 10, output_tokens: 5 } }]);
+  const model = script(at, [
+    { text: 'x'.repeat(400), usage: { input_tokens: 950, output_tokens: 5 } },
+    { text: 'SUMMARY OR ANSWER', usage: { input_tokens: 10, output_tokens: 5 } },
+  ]);
   const window = ['--set', `models=${JSON.stringify({ [model]: { context_window: 1000 } })}`];
   await agent(at, ['-p', ...window, '-m', model, 'remember this word for word']);
-  const { code, stdout } = await agent(at, ['-p', '-c', '--output-format', 'stream-json', ...window, '-m', model, 'and now?']);
+  const { code, stdout } = await agent(at, [
+    '-p',
+    '-c',
+    '--output-format',
+    'stream-json',
+    ...window,
+    '-m',
+    model,
+    'and now?',
+  ]);
   expect(code).toBe(0);
   expect(stdout).toContain('"code":"compacted"');
-  expect(events(at).map((event) => event.kind)).toEqual(['system', 'tools', 'user', 'usage', 'assistant', 'user', 'usage', 'compaction', 'usage', 'assistant']);
+  expect(events(at).map((event) => event.kind)).toEqual([
+    'system',
+    'tools',
+    'user',
+    'usage',
+    'assistant',
+    'user',
+    'usage',
+    'compaction',
+    'usage',
+    'assistant',
+  ]);
 });

@@ -6,7 +6,11 @@ export function toolCall(name: string, effect: Effect, args: Readonly<Record<str
     args,
     limits: { timeoutMs: null, maxOutputBytes: 1024 },
     tool: {
-      name, effect, toolset: effect === 'execute' ? 'exec' : 'fs', description: name, input_schema: { type: 'object' },
+      name,
+      effect,
+      toolset: effect === 'execute' ? 'exec' : 'fs',
+      description: name,
+      input_schema: { type: 'object' },
       describe: () => name,
       run: () => Promise.reject(new Error('policy runs nothing')),
     },

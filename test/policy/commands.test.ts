@@ -14,18 +14,34 @@ import { readerDailyCommands } from './reader-daily-commands.js';
 import { readerLineCommands } from './reader-line-commands.js';
 
 const dangerous = {
-  ...harmCommands, ...leakCommands, ...hiddenCommands, ...optionCommands, ...mixedCommands, ...furtherCommands, ...evaluatedCommands,
+  ...harmCommands,
+  ...leakCommands,
+  ...hiddenCommands,
+  ...optionCommands,
+  ...mixedCommands,
+  ...furtherCommands,
+  ...evaluatedCommands,
   ...disguisedCommands,
 };
-const readers = [...readerCommands, ...readerLineCommands, ...readerDailyCommands, ...evaluatedReaders, ...disguisedReaders];
+const readers = [
+  ...readerCommands,
+  ...readerLineCommands,
+  ...readerDailyCommands,
+  ...evaluatedReaders,
+  ...disguisedReaders,
+];
 
-function rowsOf(classes: Readonly<Record<string, readonly string[]>>): readonly { readonly name: string; readonly commands: readonly string[] }[] {
+function rowsOf(
+  classes: Readonly<Record<string, readonly string[]>>,
+): readonly { readonly name: string; readonly commands: readonly string[] }[] {
   return Object.entries(classes).map(([name, commands]) => ({ name, commands }));
 }
 
 function report(name: string, commands: readonly string[], wanted: Risk): readonly string[] {
   const { counts, others } = tally(commands, wanted);
-  console.log(`${name}: ${commands.length} lines, read-only ${counts['read-only']}, mutating ${counts.mutating}, dangerous ${counts.dangerous}`);
+  console.log(
+    `${name}: ${commands.length} lines, read-only ${counts['read-only']}, mutating ${counts.mutating}, dangerous ${counts.dangerous}`,
+  );
   if (others.length > 0) console.log(others.join('\n'));
   return others;
 }
@@ -41,11 +57,14 @@ test('readers: at most 5 % are called anything else', () => {
   expect(others.length, others.join('\n')).toBeLessThanOrEqual(readers.length * 0.05);
 });
 
-test.each(rowsOf({ ...mutatingCommands, 'programs and files of the workspace': disguisedChanges }))('$name: nothing is called read-only, at most 5 % dangerous', ({ name, commands }) => {
-  const others = report(name, commands, 'mutating');
-  expect(others.filter((row) => row.startsWith('read-only'))).toEqual([]);
-  expect(others.length, others.join('\n')).toBeLessThanOrEqual(commands.length * 0.05);
-});
+test.each(rowsOf({ ...mutatingCommands, 'programs and files of the workspace': disguisedChanges }))(
+  '$name: nothing is called read-only, at most 5 % dangerous',
+  ({ name, commands }) => {
+    const others = report(name, commands, 'mutating');
+    expect(others.filter((row) => row.startsWith('read-only'))).toEqual([]);
+    expect(others.length, others.join('\n')).toBeLessThanOrEqual(commands.length * 0.05);
+  },
+);
 
 test('the tables are large enough to say something', () => {
   expect(readers.length).toBeGreaterThanOrEqual(300);
@@ -54,6 +73,22 @@ test('the tables are large enough to say something', () => {
 });
 
 test('an invisible part, a control character and an oversized line are dangerous', () => {
-  const lines = ['ls\u200b', 'ls \u202e', 'ls \u00a0x', 'cat \u{e0041}', 'ls \u2800', 'ls \ufffc', 'ls \ue000', 'ls \u3164x', 'ls\rrm x', 'ls \u001b[2K', `ls ${' '.repeat(200)};id`, `ls${'\n'.repeat(30)}id`, `echo ${'x'.repeat(70_000)}`, `${'true; '.repeat(300)}ls`, '\ud800'];
+  const lines = [
+    'ls\u200b',
+    'ls \u202e',
+    'ls \u00a0x',
+    'cat \u{e0041}',
+    'ls \u2800',
+    'ls \ufffc',
+    'ls \ue000',
+    'ls \u3164x',
+    'ls\rrm x',
+    'ls \u001b[2K',
+    `ls ${' '.repeat(200)};id`,
+    `ls${'\n'.repeat(30)}id`,
+    `echo ${'x'.repeat(70_000)}`,
+    `${'true; '.repeat(300)}ls`,
+    '\ud800',
+  ];
   expect(lines.filter((line) => riskOf(line) !== 'dangerous')).toEqual([]);
 });

@@ -1,25 +1,43 @@
 import { describe, expect, test } from 'vitest';
 import { readFixture, riskOf, type Risk } from './judging.js';
 
-interface Row { readonly id: string; readonly cmd?: string; readonly gen?: string; readonly verdict: string; readonly accept: readonly string[] }
+interface Row {
+  readonly id: string;
+  readonly cmd?: string;
+  readonly gen?: string;
+  readonly verdict: string;
+  readonly accept: readonly string[];
+}
 
 const fixture = readFixture('dangerous-commands.json') as { readonly cases: readonly Row[] } | null;
 const rows = fixture?.cases ?? [];
 if (fixture === null) console.log('policy corpus: the shared fixtures are not there, 211 cases skipped');
 
-const riskNames: Readonly<Record<string, Risk>> = { 'safe-read-only': 'read-only', mutating: 'mutating', dangerous: 'dangerous' };
+const riskNames: Readonly<Record<string, Risk>> = {
+  'safe-read-only': 'read-only',
+  mutating: 'mutating',
+  dangerous: 'dangerous',
+};
 
 describe.skipIf(fixture === null)('the sample corpus of shell commands', () => {
-  const judged = rows.flatMap((row) => (row.cmd === undefined ? [] : [{ row, risk: riskOf(row.cmd), wanted: riskNames[row.verdict] }]));
+  const judged = rows.flatMap((row) =>
+    row.cmd === undefined ? [] : [{ row, risk: riskOf(row.cmd), wanted: riskNames[row.verdict] }],
+  );
 
   test('every sample is judged as a careful engineer would accept', () => {
     for (const wanted of ['read-only', 'mutating', 'dangerous'] as const) {
       const mine = judged.filter((one) => one.wanted === wanted);
       const found = (risk: Risk): number => mine.filter((one) => one.risk === risk).length;
-      console.log(`${wanted}: ${mine.length} samples, called read-only ${found('read-only')}, mutating ${found('mutating')}, dangerous ${found('dangerous')}`);
+      console.log(
+        `${wanted}: ${mine.length} samples, called read-only ${found('read-only')}, mutating ${found('mutating')}, dangerous ${found('dangerous')}`,
+      );
     }
     expect(judged.length).toBeGreaterThan(200);
-    expect(judged.filter(({ row, risk }) => !row.accept.some((name) => riskNames[name] === risk)).map(({ row, risk }) => `${row.id} ${risk}: ${row.cmd}`)).toEqual([]);
+    expect(
+      judged
+        .filter(({ row, risk }) => !row.accept.some((name) => riskNames[name] === risk))
+        .map(({ row, risk }) => `${row.id} ${risk}: ${row.cmd}`),
+    ).toEqual([]);
   });
 
   test('the bars hold', () => {

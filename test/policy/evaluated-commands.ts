@@ -1,5 +1,5 @@
-/** Command lines in which the shell itself runs or redirects something: what it evaluates as arithmetic, and the variables by which it finds
- *  programs. Text only: no test runs any of it. */
+/** Command lines in which the shell itself runs or redirects something: what it evaluates as arithmetic, and the
+ * variables by which it finds programs. Text only: no test runs any of it. */
 export const evaluatedCommands: Readonly<Record<string, readonly string[]>> = {
   'command names redirected': [
     'BASH_CMDS[ls]=./x; ls',
@@ -108,7 +108,7 @@ export const evaluatedCommands: Readonly<Record<string, readonly string[]>> = {
     "readonly x='a[$(id)]'; echo ${y[x]}",
     "for x in 'a[$(id)]'; do echo ${y[x]}; done",
     "select x in 'a[$(id)]'; do echo ${y[x]}; break; done < f",
-    "coproc x { ls; }; echo ${y[x]}",
+    'coproc x { ls; }; echo ${y[x]}',
     '{a[$(id)]}<f',
     'ls {a[$(id)]}<f',
     'ls {a[$(cat f)]}<f',
@@ -169,7 +169,7 @@ export const evaluatedCommands: Readonly<Record<string, readonly string[]>> = {
     'echo ${@:$x}',
     'echo ${a[@]:x}',
     "x='b[$(id)]'; echo $[x]",
-    "x='b[$(id)]'; echo \"$[x + 1]\"",
+    'x=\'b[$(id)]\'; echo "$[x + 1]"',
     "x='b[$(id)]'; cat <<E\n$((x))\nE",
     "x='b[$(id)]'; cat <<< $((x))",
     "x='b[$(id)]'; ls > $((x))",

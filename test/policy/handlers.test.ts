@@ -22,7 +22,29 @@ import { systemPackageHandlers } from '../../src/policy/shell/shell-system-packa
 import { systemHandlers } from '../../src/policy/shell/shell-system.js';
 import { wrapperHandlers } from '../../src/policy/shell/shell-wrappers.js';
 
-const tables = [archiveHandlers, awkHandlers, builtinHandlers, cloudHandlers, clusterHandlers, compilerHandlers, containerHandlers, fileHandlers, forgeHandlers, mediaHandlers, findHandlers, gitHandlers, interpreterHandlers, networkHandlers, npmHandlers, packageHandlers, sedHandlers, serviceHandlers, systemHandlers, systemPackageHandlers, wrapperHandlers];
+const tables = [
+  archiveHandlers,
+  awkHandlers,
+  builtinHandlers,
+  cloudHandlers,
+  clusterHandlers,
+  compilerHandlers,
+  containerHandlers,
+  fileHandlers,
+  forgeHandlers,
+  mediaHandlers,
+  findHandlers,
+  gitHandlers,
+  interpreterHandlers,
+  networkHandlers,
+  npmHandlers,
+  packageHandlers,
+  sedHandlers,
+  serviceHandlers,
+  systemHandlers,
+  systemPackageHandlers,
+  wrapperHandlers,
+];
 
 test('no two tables claim the same program, so that none hides the rules of another', () => {
   const names = tables.flatMap((table) => [...table.keys()]);

@@ -14,9 +14,17 @@ export const defaultDeny: readonly string[] = fsDefaults.fs.deny;
 
 /** A context without a machine behind it: nothing in these tests runs or reads a file. */
 export const context: ShellContext = {
-  home, cwd: workspace, workspace, plainGit: true, steered: new Set(),
+  home,
+  cwd: workspace,
+  workspace,
+  plainGit: true,
+  steered: new Set(),
   secrets: createSecretPaths(defaultDeny, home),
-  isProtected: createProtectedPaths({ home, workspace, ownPaths: ['/home/user/.config/agent', '/home/user/.local/share/agent', '/home/user/.local/state/agent'] }),
+  isProtected: createProtectedPaths({
+    home,
+    workspace,
+    ownPaths: ['/home/user/.config/agent', '/home/user/.local/share/agent', '/home/user/.local/state/agent'],
+  }),
 };
 
 export type Risk = ShellAnalysis['risk'];
@@ -26,7 +34,10 @@ export function riskOf(command: string): Risk {
 }
 
 /** How many of `commands` are called what, and those not called `wanted`, for the message of a failed test. */
-export function tally(commands: readonly string[], wanted: Risk): { readonly counts: Readonly<Record<Risk, number>>; readonly others: readonly string[] } {
+export function tally(
+  commands: readonly string[],
+  wanted: Risk,
+): { readonly counts: Readonly<Record<Risk, number>>; readonly others: readonly string[] } {
   const counts: Record<Risk, number> = { 'read-only': 0, mutating: 0, dangerous: 0 };
   const others: string[] = [];
   for (const command of commands) {

@@ -20,7 +20,7 @@ export const leakCommands: Readonly<Record<string, readonly string[]>> = {
     'grep root /etc/shadow',
     'cat /proc/self/environ',
     'strings /proc/1/environ',
-    'tr \'\\0\' \'\\n\' < /proc/self/environ',
+    "tr '\\0' '\\n' < /proc/self/environ",
     'xargs -0 -L1 -a /proc/self/environ',
     'cat <.env',
     'while read l; do echo "$l"; done < .env',

@@ -1,4 +1,5 @@
-/** Ordinary work in a project: it changes something, and nothing of it is more than that. Text only: no test runs any of it. */
+/** Ordinary work in a project: it changes something, and nothing of it is more than that. Text only: no test runs any
+ * of it. */
 export const mutatingCommands: Readonly<Record<string, readonly string[]>> = {
   files: [
     'touch a.txt',
@@ -16,7 +17,7 @@ export const mutatingCommands: Readonly<Record<string, readonly string[]>> = {
     'ln -s a b',
     'echo x > a.txt',
     'echo x >> a.txt',
-    'printf \'%s\\n\' x > a.txt',
+    "printf '%s\\n' x > a.txt",
     'ls > files.txt',
     'cat a b > c',
     'cat a | tee b.txt',

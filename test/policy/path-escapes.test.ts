@@ -7,14 +7,32 @@ import { createPolicy } from '../../src/policy/policy.js';
 import { toolCall } from './calls.js';
 import { defaultDeny, readFixture } from './judging.js';
 
-interface Step { readonly op: string; readonly path: string; readonly content?: string; readonly target?: string }
-interface Case { readonly id: string; readonly tool: string; readonly requested: string; readonly verdict: string; readonly setup: readonly Step[]; readonly why: string }
-interface Fixture { readonly _meta: { readonly base_setup: readonly Step[] }; readonly cases: readonly Case[] }
+interface Step {
+  readonly op: string;
+  readonly path: string;
+  readonly content?: string;
+  readonly target?: string;
+}
+interface Case {
+  readonly id: string;
+  readonly tool: string;
+  readonly requested: string;
+  readonly verdict: string;
+  readonly setup: readonly Step[];
+  readonly why: string;
+}
+interface Fixture {
+  readonly _meta: { readonly base_setup: readonly Step[] };
+  readonly cases: readonly Case[];
+}
 
 const fixture = readFixture('path-escapes.json') as Fixture | null;
 const mine = fixture?.cases.filter(({ id }) => /^(?:sym|prot|secret|prefix)-/.test(id)) ?? [];
 if (fixture === null) console.log('path escapes: the shared fixtures are not there, 22 cases skipped');
-else console.log(`path escapes: ${mine.length} of ${fixture.cases.length} cases are policy's, ${fixture.cases.length - mine.length} left to the file tools`);
+else
+  console.log(
+    `path escapes: ${mine.length} of ${fixture.cases.length} cases are policy's, ${fixture.cases.length - mine.length} left to the file tools`,
+  );
 
 function build(steps: readonly Step[], fill: (text: string) => string): void {
   for (const { op, path, content, target } of steps) {
@@ -31,7 +49,13 @@ describe.skipIf(fixture === null)('path escapes in safe mode', () => {
   test.each(mine)('$id $tool $requested: $verdict', async ({ tool, requested, verdict, setup }) => {
     const root = realpathSync(mkdtempSync(join(tmpdir(), 'escape-')));
     try {
-      const places: Readonly<Record<string, string>> = { root, ws: join(root, 'work'), out: join(root, 'outside'), home: join(root, 'home'), WS_UPPER: join(root, 'WORK') };
+      const places: Readonly<Record<string, string>> = {
+        root,
+        ws: join(root, 'work'),
+        out: join(root, 'outside'),
+        home: join(root, 'home'),
+        WS_UPPER: join(root, 'WORK'),
+      };
       const fill = (text: string): string => text.replace(/\{(\w+)\}/g, (whole, name: string) => places[name] ?? whole);
       build([...(fixture?._meta.base_setup ?? []), ...setup], fill);
       const home = join(root, 'home');

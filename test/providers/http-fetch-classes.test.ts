@@ -3,7 +3,13 @@ import { Headers as LeanHeaders, Response as LeanResponse } from '../../src/prov
 
 const cases: readonly (readonly [string, readonly (readonly [string, string])[]])[] = [
   ['names are lower case', [['Content-Type', 'a']]],
-  ['values of one name are joined', [['accept', 'a'], ['Accept', ' b ']]],
+  [
+    'values of one name are joined',
+    [
+      ['accept', 'a'],
+      ['Accept', ' b '],
+    ],
+  ],
   ['an empty value is a value', [['x-empty', '']]],
 ];
 
@@ -24,9 +30,19 @@ test('takes records and other headers', () => {
   expect([...new LeanHeaders()]).toEqual([]);
 });
 
-test.each([['bad name', 'a'], ['x', 'line\nbreak'], ['x', 'nul\0'], ['x', 'wide\u0100'], ['', 'a']])('refuses what HTTP does not allow: %j %j', (name, value) => {
-  expect(() => { new Headers().set(name, value); }).toThrow(TypeError);
-  expect(() => { new LeanHeaders().set(name, value); }).toThrow(TypeError);
+test.each([
+  ['bad name', 'a'],
+  ['x', 'line\nbreak'],
+  ['x', 'nul\0'],
+  ['x', 'wide\u0100'],
+  ['', 'a'],
+])('refuses what HTTP does not allow: %j %j', (name, value) => {
+  expect(() => {
+    new Headers().set(name, value);
+  }).toThrow(TypeError);
+  expect(() => {
+    new LeanHeaders().set(name, value);
+  }).toThrow(TypeError);
 });
 
 test('the empty answer is a success', () => {

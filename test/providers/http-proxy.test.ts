@@ -6,16 +6,25 @@ import { proxySettings } from '../../src/providers/http/http-proxy-env.js';
 import { startFaultServer } from './http-fault-server.js';
 import { hello, listen, testEndpoint, testKey, testProvider } from './http-harness.js';
 
-const answer = 'data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
+const answer =
+  'data: {"id":"c","choices":[{"index":0,"delta":{"content":"Hello"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n';
 
 test('requests to other machines go through the proxy of the environment', async () => {
-  const server = await startFaultServer([{ status: 200, headers: { 'content-type': 'text/event-stream' }, body: answer }]);
+  const server = await startFaultServer([
+    { status: 200, headers: { 'content-type': 'text/event-stream' }, body: answer },
+  ]);
   const tunnels: string[] = [];
   const proxy = createServer().on('connect', (request, socket) => {
     tunnels.push(request.url ?? '');
-    const upstream = connect(Number(new URL(server.url).port), '127.0.0.1', () => { socket.write('HTTP/1.1 200 Connection Established\r\n\r\n'); });
-    upstream.on('error', () => { socket.destroy(); });
-    socket.on('error', () => { upstream.destroy(); });
+    const upstream = connect(Number(new URL(server.url).port), '127.0.0.1', () => {
+      socket.write('HTTP/1.1 200 Connection Established\r\n\r\n');
+    });
+    upstream.on('error', () => {
+      socket.destroy();
+    });
+    socket.on('error', () => {
+      upstream.destroy();
+    });
     upstream.pipe(socket).pipe(upstream);
   });
   proxy.listen(0, '127.0.0.1');
@@ -27,7 +36,11 @@ test('requests to other machines go through the proxy of the environment', async
   await server.close();
   proxy.closeAllConnections();
   proxy.close();
-  expect([heard.text, tunnels, server.requests[0]?.headers.authorization]).toEqual(['Hello', ['api.example:80'], `Bearer ${testKey}`]);
+  expect([heard.text, tunnels, server.requests[0]?.headers.authorization]).toEqual([
+    'Hello',
+    ['api.example:80'],
+    `Bearer ${testKey}`,
+  ]);
 });
 
 test('a proxy that asks for a password is said as that, for a tunnel too, and not asked again', async () => {
@@ -51,8 +64,16 @@ test('a proxy that asks for a password is said as that, for a tunnel too, and no
 test.each([
   ['http://127.0.0.1:1/v1', { HTTP_PROXY: 'http://p:1' }, null],
   ['https://api.example/v1', { HTTP_PROXY: 'http://p:1' }, null],
-  ['https://api.example/v1', { HTTPS_PROXY: 'http://p:1', https_proxy: 'http://q:2' }, { httpProxy: 'http://q:2', httpsProxy: 'http://q:2' }],
-  ['http://api.example/v1', { ALL_PROXY: 'http://p:1', NO_PROXY: 'in.example' }, { httpProxy: 'http://p:1', httpsProxy: 'http://p:1', noProxy: 'in.example' }],
+  [
+    'https://api.example/v1',
+    { HTTPS_PROXY: 'http://p:1', https_proxy: 'http://q:2' },
+    { httpProxy: 'http://q:2', httpsProxy: 'http://q:2' },
+  ],
+  [
+    'http://api.example/v1',
+    { ALL_PROXY: 'http://p:1', NO_PROXY: 'in.example' },
+    { httpProxy: 'http://p:1', httpsProxy: 'http://p:1', noProxy: 'in.example' },
+  ],
   ['https://api.example/v1', {}, null],
 ])('%s with %j has the proxy %j', (url, env, settings) => {
   expect(proxySettings(url, env)).toEqual(settings);

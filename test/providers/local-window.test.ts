@@ -21,13 +21,26 @@ const long = conversation([{ role: 'user', seq: 3, content: 'x'.repeat(40_000) }
 test('a request longer than the window that a local server uses is said once, before its end', async () => {
   const provider = watchLocalWindow(answers, { label: 'Ollama', ask: () => Promise.resolve(4096) });
   const first = await listen(provider, long, 'openai-chat');
-  expect(notices(first.chunks)).toEqual([expect.stringMatching(/^Ollama uses a context window of 4096 tokens for m and this request has about 10\d\d\d: the server cuts its beginning/)]);
+  expect(notices(first.chunks)).toEqual([
+    expect.stringMatching(
+      /^Ollama uses a context window of 4096 tokens for m and this request has about 10\d\d\d: the server cuts its beginning/,
+    ),
+  ]);
   expect(first.chunks.map(({ type }) => type)).toEqual(['text', 'usage', 'notice', 'end']);
   expect(notices((await listen(provider, long, 'openai-chat')).chunks)).toEqual([]);
 });
 
 test('a small window is said at the first answer, a large or unknown one is not', async () => {
-  const said = async (window: number | null): Promise<readonly string[]> => notices((await listen(watchLocalWindow(answers, { label: 'LM Studio', ask: () => Promise.resolve(window) }), hello, 'openai-chat')).chunks);
+  const said = async (window: number | null): Promise<readonly string[]> =>
+    notices(
+      (
+        await listen(
+          watchLocalWindow(answers, { label: 'LM Studio', ask: () => Promise.resolve(window) }),
+          hello,
+          'openai-chat',
+        )
+      ).chunks,
+    );
   expect(await said(2048)).toEqual([expect.stringMatching(/only 2048 tokens/)]);
   expect(await said(32_768)).toEqual([]);
   expect(await said(null)).toEqual([]);

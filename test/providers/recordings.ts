@@ -7,7 +7,11 @@ import type { Wire, WireChunk } from '../../src/providers/wires/wire.js';
 
 const folder = new URL('../../../shared/fixtures/wire/', import.meta.url);
 
-export const wires: Readonly<Record<string, Wire>> = { chat: chatWire, messages: messagesWire, responses: responsesWire };
+export const wires: Readonly<Record<string, Wire>> = {
+  chat: chatWire,
+  messages: messagesWire,
+  responses: responsesWire,
+};
 
 /** What a decoder made of an answer, folded. */
 export interface Decoded {
@@ -21,10 +25,12 @@ export interface Decoded {
 }
 
 export function fold(chunks: readonly WireChunk[]): Decoded {
-  const said = (type: 'text' | 'reasoning'): string => chunks.map((chunk) => (chunk.type === type ? chunk.text : '')).join('');
+  const said = (type: 'text' | 'reasoning'): string =>
+    chunks.map((chunk) => (chunk.type === type ? chunk.text : '')).join('');
   const end = chunks.find((chunk) => chunk.type === 'end');
   return {
-    text: said('text'), reasoning: said('reasoning'),
+    text: said('text'),
+    reasoning: said('reasoning'),
     calls: chunks.flatMap((chunk) => (chunk.type === 'tool_call' ? [chunk.call] : [])),
     stop: end?.stop ?? null,
     usage: chunks.find((chunk) => chunk.type === 'usage') ?? null,
@@ -44,10 +50,19 @@ export function decode(wire: Wire, pieces: readonly Uint8Array[]): readonly Wire
   return chunks;
 }
 
-export interface Entry { readonly file: string; readonly api: string; readonly status: number; readonly features: readonly string[] }
+export interface Entry {
+  readonly file: string;
+  readonly api: string;
+  readonly status: number;
+  readonly features: readonly string[];
+}
 
 /** The recordings beside the repository, or null where they are absent. */
-export function recordings(): { readonly entries: readonly Entry[]; readonly expected: Readonly<Record<string, Expected>>; read(file: string): Buffer } | null {
+export function recordings(): {
+  readonly entries: readonly Entry[];
+  readonly expected: Readonly<Record<string, Expected>>;
+  read(file: string): Buffer;
+} | null {
   if (!existsSync(new URL('expected.json', folder))) return null;
   const json = (name: string): unknown => JSON.parse(readFileSync(new URL(name, folder), 'utf8')) as unknown;
   return {
@@ -57,16 +72,24 @@ export function recordings(): { readonly entries: readonly Entry[]; readonly exp
   };
 }
 
-interface Count { readonly [name: string]: unknown }
+interface Count {
+  readonly [name: string]: unknown;
+}
 export interface Expected {
   readonly api: string;
   readonly fold?: {
-    readonly text: string | null; readonly reasoning: string | null; readonly finish: string | null; readonly usage: Count | null;
+    readonly text: string | null;
+    readonly reasoning: string | null;
+    readonly finish: string | null;
+    readonly usage: Count | null;
     readonly calls: readonly ({ readonly id: string; readonly name: string; readonly arguments: string } | null)[];
   };
   readonly sdk?: {
-    readonly content?: readonly Count[]; readonly stop_reason?: string | null; readonly usage?: Count;
-    readonly output?: readonly Count[]; readonly status?: string;
+    readonly content?: readonly Count[];
+    readonly stop_reason?: string | null;
+    readonly usage?: Count;
+    readonly output?: readonly Count[];
+    readonly status?: string;
   };
   readonly sdkError?: string;
 }

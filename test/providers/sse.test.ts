@@ -3,7 +3,11 @@ import { expect, test } from 'vitest';
 import { createSseReader } from '../../src/providers/wires/sse.js';
 import type { ServerEvent } from '../../src/providers/wires/wire.js';
 
-function read(...pieces: readonly (string | Uint8Array)[]): { readonly events: ServerEvent[]; readonly comments: number; readonly overflowed: boolean } {
+function read(...pieces: readonly (string | Uint8Array)[]): {
+  readonly events: ServerEvent[];
+  readonly comments: number;
+  readonly overflowed: boolean;
+} {
   const reader = createSseReader();
   const events = pieces.flatMap((piece) => reader.push(typeof piece === 'string' ? Buffer.from(piece) : piece));
   events.push(...reader.end());
@@ -30,7 +34,11 @@ test.each<readonly [name: string, stream: string, events: readonly ServerEvent[]
 });
 
 test('comments are counted as life and carry nothing', () => {
-  expect(read(': ping\n\n', ':\n', 'data: a\n: between\ndata: b\n\n')).toEqual({ events: [message('a\nb')], comments: 3, overflowed: false });
+  expect(read(': ping\n\n', ':\n', 'data: a\n: between\ndata: b\n\n')).toEqual({
+    events: [message('a\nb')],
+    comments: 3,
+    overflowed: false,
+  });
 });
 
 test('an event is given as soon as its blank line is there', () => {
@@ -42,7 +50,9 @@ test('an event is given as soon as its blank line is there', () => {
 });
 
 test('invalid UTF-8 becomes U+FFFD', () => {
-  expect(read(Buffer.from([0x64, 0x61, 0x74, 0x61, 0x3a, 0xc3, 0x28, 0xff, 0x0a, 0x0a])).events).toEqual([message('\ufffd(\ufffd')]);
+  expect(read(Buffer.from([0x64, 0x61, 0x74, 0x61, 0x3a, 0xc3, 0x28, 0xff, 0x0a, 0x0a])).events).toEqual([
+    message('\ufffd(\ufffd'),
+  ]);
 });
 
 test('a buffer may be used again by its owner after a push', () => {
@@ -73,11 +83,19 @@ const line = fc.oneof(
 );
 
 test('wherever the bytes are split, the events are the same', () => {
-  fc.assert(fc.property(fc.array(line, { maxLength: 12 }), fc.constantFrom('\n', '\r\n', '\r'), fc.array(fc.nat(200), { maxLength: 6 }), (lines, lineEnd, cuts) => {
-    const bytes = Buffer.from(lines.map((text) => text + lineEnd).join(''));
-    const places = [0, ...cuts.map((cut) => Math.min(cut, bytes.length)).sort((a, b) => a - b), bytes.length];
-    const pieces = places.slice(1).map((place, index) => bytes.subarray(places[index], place));
-    expect(read(...pieces)).toEqual(read(bytes));
-    expect(read(...Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(read(bytes));
-  }), { numRuns: 500 });
+  fc.assert(
+    fc.property(
+      fc.array(line, { maxLength: 12 }),
+      fc.constantFrom('\n', '\r\n', '\r'),
+      fc.array(fc.nat(200), { maxLength: 6 }),
+      (lines, lineEnd, cuts) => {
+        const bytes = Buffer.from(lines.map((text) => text + lineEnd).join(''));
+        const places = [0, ...cuts.map((cut) => Math.min(cut, bytes.length)).sort((a, b) => a - b), bytes.length];
+        const pieces = places.slice(1).map((place, index) => bytes.subarray(places[index], place));
+        expect(read(...pieces)).toEqual(read(bytes));
+        expect(read(...Array.from(bytes, (byte) => Uint8Array.of(byte)))).toEqual(read(bytes));
+      },
+    ),
+    { numRuns: 500 },
+  );
 });

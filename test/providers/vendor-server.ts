@@ -44,16 +44,22 @@ export interface VendorServer {
   close(): Promise<void>;
 }
 
-/** A server that judges every request as strictly as the vendor does (schema, pairing rules, its own habits) and plays the model's side. */
+/** A server that judges every request as strictly as the vendor does (schema, pairing rules, its own habits) and plays
+ * the model's side. */
 export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
   const bodies: Fields[] = [];
   const refusals: string[] = [];
   const turns: VendorTurn[] = [];
-  const server = createServer((request, response) => { void serve(request, response); });
+  const server = createServer((request, response) => {
+    void serve(request, response);
+  });
   const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk as Buffer);
-    if (request.method === 'GET') { json(response, 200, { data: [{ id: 'm', context_length: 100_000 }] }); return; }
+    if (request.method === 'GET') {
+      json(response, 200, { data: [{ id: 'm', context_length: 100_000 }] });
+      return;
+    }
     const body = JSON.parse(Buffer.concat(chunks).toString('utf8')) as Fields;
     bodies.push(body);
     const wrong = judge(body, habits);
@@ -63,7 +69,8 @@ export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
       return;
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' });
-    for (const event of answers[habits.api](turns.shift() ?? { text: 'End of script.' }, habits, bodies.length)) response.write(event);
+    for (const event of answers[habits.api](turns.shift() ?? { text: 'End of script.' }, habits, bodies.length))
+      response.write(event);
     response.end();
   };
   server.listen(0, '127.0.0.1');
@@ -71,8 +78,11 @@ export async function startVendor(habits: VendorHabits): Promise<VendorServer> {
   const address = server.address();
   return {
     url: `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`,
-    bodies, refusals,
-    script: (...more) => { turns.push(...more); },
+    bodies,
+    refusals,
+    script: (...more) => {
+      turns.push(...more);
+    },
     async close() {
       server.closeAllConnections();
       server.close();
@@ -89,8 +99,11 @@ function json(response: ServerResponse, status: number, body: unknown): void {
 function judge(body: Fields, habits: VendorHabits): readonly string[] {
   const schema = schemaError(habits.schema ?? `${habits.api}:request`, body);
   const messages = (body.messages ?? []) as readonly Fields[];
-  const silent = habits.wantsReasoning === true ? messages.filter((message) => message.role === 'assistant' && typeof message.reasoning_content !== 'string') : [];
-  const ids = habits.nineIds === true ? JSON.stringify(messages).match(/"(?:tool_call_id|id)":"[^"]*"/g) ?? [] : [];
+  const silent =
+    habits.wantsReasoning === true
+      ? messages.filter((message) => message.role === 'assistant' && typeof message.reasoning_content !== 'string')
+      : [];
+  const ids = habits.nineIds === true ? (JSON.stringify(messages).match(/"(?:tool_call_id|id)":"[^"]*"/g) ?? []) : [];
   return [
     ...(schema === null ? [] : [schema]),
     ...(rules[habits.api]?.(body) ?? []),
@@ -103,44 +116,123 @@ function judge(body: Fields, habits: VendorHabits): readonly string[] {
 }
 
 function cut(text: string, size: number): readonly string[] {
-  return text === '' ? [] : text.match(new RegExp(`[\\s\\S]{1,${size}}`, 'gu')) ?? [];
+  return text === '' ? [] : (text.match(new RegExp(`[\\s\\S]{1,${size}}`, 'gu')) ?? []);
 }
 
 const data = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
 const named = (type: string, value: object): string => `event: ${type}\n${data({ type, ...value })}`;
 
-const answers: Readonly<Record<VendorHabits['api'], (turn: VendorTurn, habits: VendorHabits, n: number) => readonly string[]>> = { 'openai-chat': chat, 'openai-responses': responses, 'anthropic-messages': messages };
+const answers: Readonly<
+  Record<VendorHabits['api'], (turn: VendorTurn, habits: VendorHabits, n: number) => readonly string[]>
+> = { 'openai-chat': chat, 'openai-responses': responses, 'anthropic-messages': messages };
 
 function chat(turn: VendorTurn, habits: VendorHabits, n: number): readonly string[] {
   const size = turn.split ?? 1000;
-  const delta = (value: unknown, finish: string | null = null): string => data({ id: `c${n}`, object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta: value, finish_reason: finish }] });
-  const thought = (text: string): object => (habits.reasoning === 'reasoning_details'
-    ? { reasoning: text, reasoning_details: [{ type: 'reasoning.text', text, format: 'unknown', index: 0 }] } : { [habits.reasoning ?? 'reasoning_content']: text });
+  const delta = (value: unknown, finish: string | null = null): string =>
+    data({
+      id: `c${n}`,
+      object: 'chat.completion.chunk',
+      created: 1,
+      model: 'm',
+      choices: [{ index: 0, delta: value, finish_reason: finish }],
+    });
+  const thought = (text: string): object =>
+    habits.reasoning === 'reasoning_details'
+      ? { reasoning: text, reasoning_details: [{ type: 'reasoning.text', text, format: 'unknown', index: 0 }] }
+      : { [habits.reasoning ?? 'reasoning_content']: text };
   const calls = (turn.calls ?? []).flatMap(({ name, arguments: args }, index) => {
     const id = habits.nineIds === true ? `abcd${String(n * 10 + index).padStart(5, '0')}` : `call_${n}_${index}`;
     const pieces = habits.wholeCalls === true ? [args] : ['', ...cut(args, size)];
-    return pieces.map((piece, at) => delta({ tool_calls: [{ index, ...(at === 0 ? { id, type: 'function' } : {}), function: { ...(at === 0 ? { name } : {}), arguments: piece } }] }));
+    return pieces.map((piece, at) =>
+      delta({
+        tool_calls: [
+          {
+            index,
+            ...(at === 0 ? { id, type: 'function' } : {}),
+            function: { ...(at === 0 ? { name } : {}), arguments: piece },
+          },
+        ],
+      }),
+    );
   });
-  const head = [': comment\n\n', ...cut(turn.reasoning ?? '', size).map((text) => delta(thought(text))), ...cut(turn.text ?? '', size).map((content) => delta({ content }))];
-  if (turn.error !== undefined) return [...head, data({ error: { message: turn.error, type: 'invalid_request_error' } })];
+  const head = [
+    ': comment\n\n',
+    ...cut(turn.reasoning ?? '', size).map((text) => delta(thought(text))),
+    ...cut(turn.text ?? '', size).map((content) => delta({ content })),
+  ];
+  if (turn.error !== undefined)
+    return [...head, data({ error: { message: turn.error, type: 'invalid_request_error' } })];
   const { input = 10, cached = 0, output = 5 } = turn.usage ?? {};
-  const usage = { prompt_tokens: input, completion_tokens: output, total_tokens: input + output, prompt_tokens_details: { cached_tokens: cached } };
-  return [...head, ...calls, delta({}, calls.length > 0 ? 'tool_calls' : 'stop'), data({ id: `c${n}`, object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage }), 'data: [DONE]\n\n'];
+  const usage = {
+    prompt_tokens: input,
+    completion_tokens: output,
+    total_tokens: input + output,
+    prompt_tokens_details: { cached_tokens: cached },
+  };
+  return [
+    ...head,
+    ...calls,
+    delta({}, calls.length > 0 ? 'tool_calls' : 'stop'),
+    data({ id: `c${n}`, object: 'chat.completion.chunk', created: 1, model: 'm', choices: [], usage }),
+    'data: [DONE]\n\n',
+  ];
 }
 
 function messages(turn: VendorTurn, _habits: VendorHabits, n: number): readonly string[] {
   const size = turn.split ?? 1000;
-  const events = [named('message_start', { message: { id: `msg_${n}`, type: 'message', role: 'assistant', model: 'm', content: [], stop_reason: null, usage: { input_tokens: (turn.usage?.input ?? 10) - (turn.usage?.cached ?? 0), cache_read_input_tokens: turn.usage?.cached ?? 0, output_tokens: 1 } } }), named('ping', {})];
+  const events = [
+    named('message_start', {
+      message: {
+        id: `msg_${n}`,
+        type: 'message',
+        role: 'assistant',
+        model: 'm',
+        content: [],
+        stop_reason: null,
+        usage: {
+          input_tokens: (turn.usage?.input ?? 10) - (turn.usage?.cached ?? 0),
+          cache_read_input_tokens: turn.usage?.cached ?? 0,
+          output_tokens: 1,
+        },
+      },
+    }),
+    named('ping', {}),
+  ];
   let index = 0;
   const block = (start: object, deltas: readonly object[]): void => {
-    events.push(named('content_block_start', { index, content_block: start }), ...deltas.map((delta) => named('content_block_delta', { index, delta })), named('content_block_stop', { index }));
+    events.push(
+      named('content_block_start', { index, content_block: start }),
+      ...deltas.map((delta) => named('content_block_delta', { index, delta })),
+      named('content_block_stop', { index }),
+    );
     index++;
   };
-  if (turn.reasoning !== undefined) block({ type: 'thinking', thinking: '', signature: '' }, [...cut(turn.reasoning, size).map((thinking) => ({ type: 'thinking_delta', thinking })), { type: 'signature_delta', signature: 'c2ln' }]);
-  if (turn.text !== undefined) block({ type: 'text', text: '' }, cut(turn.text, size).map((text) => ({ type: 'text_delta', text })));
-  if (turn.error !== undefined) return [...events, named('error', { error: { type: 'invalid_request_error', message: turn.error } })];
-  (turn.calls ?? []).forEach(({ name, arguments: args }, at) => { block({ type: 'tool_use', id: `toolu_${n}_${at}`, name, input: {} }, cut(args, size).map((partial_json) => ({ type: 'input_json_delta', partial_json }))); });
-  return [...events, named('message_delta', { delta: { stop_reason: turn.calls ? 'tool_use' : 'end_turn', stop_sequence: null }, usage: { output_tokens: turn.usage?.output ?? 5 } }), named('message_stop', {})];
+  if (turn.reasoning !== undefined)
+    block({ type: 'thinking', thinking: '', signature: '' }, [
+      ...cut(turn.reasoning, size).map((thinking) => ({ type: 'thinking_delta', thinking })),
+      { type: 'signature_delta', signature: 'c2ln' },
+    ]);
+  if (turn.text !== undefined)
+    block(
+      { type: 'text', text: '' },
+      cut(turn.text, size).map((text) => ({ type: 'text_delta', text })),
+    );
+  if (turn.error !== undefined)
+    return [...events, named('error', { error: { type: 'invalid_request_error', message: turn.error } })];
+  (turn.calls ?? []).forEach(({ name, arguments: args }, at) => {
+    block(
+      { type: 'tool_use', id: `toolu_${n}_${at}`, name, input: {} },
+      cut(args, size).map((partial_json) => ({ type: 'input_json_delta', partial_json })),
+    );
+  });
+  return [
+    ...events,
+    named('message_delta', {
+      delta: { stop_reason: turn.calls ? 'tool_use' : 'end_turn', stop_sequence: null },
+      usage: { output_tokens: turn.usage?.output ?? 5 },
+    }),
+    named('message_stop', {}),
+  ];
 }
 
 function responses(turn: VendorTurn, _habits: VendorHabits, n: number): readonly string[] {
@@ -150,15 +242,60 @@ function responses(turn: VendorTurn, _habits: VendorHabits, n: number): readonly
   const item = (value: Fields, empty: object, deltas: readonly (readonly [type: string, delta: string])[]): void => {
     const output_index = output.length;
     events.push(named('response.output_item.added', { output_index, item: { ...value, ...empty } }));
-    for (const [type, delta] of deltas) events.push(named(type, { item_id: value.id, output_index, content_index: 0, delta }));
+    for (const [type, delta] of deltas)
+      events.push(named(type, { item_id: value.id, output_index, content_index: 0, delta }));
     events.push(named('response.output_item.done', { output_index, item: value }));
     output.push(value);
   };
-  if (turn.reasoning !== undefined) item({ type: 'reasoning', id: `rs_${n}`, summary: [{ type: 'summary_text', text: turn.reasoning }], encrypted_content: 'gAAA' }, {}, cut(turn.reasoning, size).map((text) => ['response.reasoning_summary_text.delta', text]));
-  if (turn.text !== undefined) item({ type: 'message', id: `msg_${n}`, role: 'assistant', status: 'completed', content: [{ type: 'output_text', text: turn.text, annotations: [] }] }, { content: [] }, cut(turn.text, size).map((text) => ['response.output_text.delta', text]));
-  if (turn.error !== undefined) return [...events, named('error', { code: 'invalid_prompt', message: turn.error, param: null })];
-  (turn.calls ?? []).forEach(({ name, arguments: args }, at) => { item({ type: 'function_call', id: `fc_${n}_${at}`, call_id: `call_${n}_${at}`, name, arguments: args, status: 'completed' }, { arguments: '' }, cut(args, size).map((piece) => ['response.function_call_arguments.delta', piece])); });
+  if (turn.reasoning !== undefined)
+    item(
+      {
+        type: 'reasoning',
+        id: `rs_${n}`,
+        summary: [{ type: 'summary_text', text: turn.reasoning }],
+        encrypted_content: 'gAAA',
+      },
+      {},
+      cut(turn.reasoning, size).map((text) => ['response.reasoning_summary_text.delta', text]),
+    );
+  if (turn.text !== undefined)
+    item(
+      {
+        type: 'message',
+        id: `msg_${n}`,
+        role: 'assistant',
+        status: 'completed',
+        content: [{ type: 'output_text', text: turn.text, annotations: [] }],
+      },
+      { content: [] },
+      cut(turn.text, size).map((text) => ['response.output_text.delta', text]),
+    );
+  if (turn.error !== undefined)
+    return [...events, named('error', { code: 'invalid_prompt', message: turn.error, param: null })];
+  (turn.calls ?? []).forEach(({ name, arguments: args }, at) => {
+    item(
+      {
+        type: 'function_call',
+        id: `fc_${n}_${at}`,
+        call_id: `call_${n}_${at}`,
+        name,
+        arguments: args,
+        status: 'completed',
+      },
+      { arguments: '' },
+      cut(args, size).map((piece) => ['response.function_call_arguments.delta', piece]),
+    );
+  });
   const { input = 10, cached = 0, output: out = 5 } = turn.usage ?? {};
-  const usage = { input_tokens: input, output_tokens: out, total_tokens: input + out, input_tokens_details: { cached_tokens: cached }, output_tokens_details: { reasoning_tokens: 0 } };
-  return [...events, named('response.completed', { response: { id: `resp_${n}`, status: 'completed', output, usage } })];
+  const usage = {
+    input_tokens: input,
+    output_tokens: out,
+    total_tokens: input + out,
+    input_tokens_details: { cached_tokens: cached },
+    output_tokens_details: { reasoning_tokens: 0 },
+  };
+  return [
+    ...events,
+    named('response.completed', { response: { id: `resp_${n}`, status: 'completed', output, usage } }),
+  ];
 }

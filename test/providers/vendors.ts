@@ -18,14 +18,24 @@ export const vendors: Readonly<Record<string, VendorHabits>> = {
   xai: { api: 'openai-chat' },
   mistral: { api: 'openai-chat', wholeCalls: true, nineIds: true, alternates: true, refusedFields: ['stream_options'] },
   meta: { api: 'openai-responses' },
-  groq: { api: 'openai-chat', reasoning: 'reasoning', wholeCalls: true, refusedFields: ['reasoning_content', 'reasoning_details'] },
+  groq: {
+    api: 'openai-chat',
+    reasoning: 'reasoning',
+    wholeCalls: true,
+    refusedFields: ['reasoning_content', 'reasoning_details'],
+  },
 };
 
 /** A preset as it is for its vendor's own host, but at `url`. */
 export function vendorEndpoint(name: string, url: string): { readonly ref: ModelRef; readonly endpoint: Endpoint } {
   const preset = builtInPresets[name];
   const [variable = 'NONE'] = preset === undefined ? [] : keyNames(preset);
-  const resolved = resolveProvider({ name, model: preset?.default_model ?? 'm', env: { [variable]: testKey }, presets: builtInPresets });
+  const resolved = resolveProvider({
+    name,
+    model: preset?.default_model ?? 'm',
+    env: { [variable]: testKey },
+    presets: builtInPresets,
+  });
   if (!resolved.ok) throw new Error(resolved.problem.message);
   return { ref: resolved.ref, endpoint: { ...resolved.endpoint, baseUrl: url } };
 }

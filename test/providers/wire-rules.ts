@@ -5,7 +5,7 @@ type Fields = Readonly<Record<string, unknown>>;
 
 const schemas = new URL('../../../shared/fixtures/schemas/schemas.json', import.meta.url);
 export const hasSchemas = existsSync(schemas);
-const documents = hasSchemas ? JSON.parse(readFileSync(schemas, 'utf8')) as Readonly<Record<string, object>> : {};
+const documents = hasSchemas ? (JSON.parse(readFileSync(schemas, 'utf8')) as Readonly<Record<string, object>>) : {};
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false });
 const compiled = new Map<string, ValidateFunction>();
 
@@ -14,14 +14,18 @@ export function schemaError(name: string, body: unknown): string | null {
   const document = documents[name];
   if (!document) return hasSchemas ? `no schema ${name}` : null;
   let validate = compiled.get(name);
-  if (!validate) compiled.set(name, validate = ajv.compile(document));
+  if (!validate) compiled.set(name, (validate = ajv.compile(document)));
   return validate(body) ? null : ajv.errorsText(validate.errors).slice(0, 500);
 }
 
 const list = (value: unknown): readonly Fields[] => value as readonly Fields[];
 
 /** The vendors' rules about calls and their answers that no schema states. Each returns what is broken. */
-export const rules: Readonly<Record<string, (body: Fields) => readonly string[]>> = { 'openai-chat': chat, 'openai-responses': responses, 'anthropic-messages': messages };
+export const rules: Readonly<Record<string, (body: Fields) => readonly string[]>> = {
+  'openai-chat': chat,
+  'openai-responses': responses,
+  'anthropic-messages': messages,
+};
 
 function chat(body: Fields): readonly string[] {
   const broken: string[] = [];
@@ -29,13 +33,15 @@ function chat(body: Fields): readonly string[] {
   let open: unknown[] = [];
   for (const message of list(body.messages)) {
     if (message.role === 'tool') {
-      if (open.shift() !== message.tool_call_id) broken.push(`tool message for ${String(message.tool_call_id)} out of place`);
+      if (open.shift() !== message.tool_call_id)
+        broken.push(`tool message for ${String(message.tool_call_id)} out of place`);
       continue;
     }
     if (open.length > 0) broken.push(`calls ${open.join()} not answered before ${String(message.role)}`);
     open = [];
     if (message.role !== 'assistant') continue;
-    if (message.content === null && message.tool_calls === undefined) broken.push('assistant message with nothing in it');
+    if (message.content === null && message.tool_calls === undefined)
+      broken.push('assistant message with nothing in it');
     for (const call of list(message.tool_calls ?? [])) {
       if (seen.has(call.id)) broken.push(`id ${String(call.id)} twice`);
       seen.add(call.id);
@@ -44,7 +50,13 @@ function chat(body: Fields): readonly string[] {
       broken.push(...nameAndArguments(made.name, made.arguments));
     }
   }
-  broken.push(...turns(list(body.messages).filter(({ role }) => role !== 'system').map(({ role }) => String(role))));
+  broken.push(
+    ...turns(
+      list(body.messages)
+        .filter(({ role }) => role !== 'system')
+        .map(({ role }) => String(role)),
+    ),
+  );
   return open.length > 0 ? [...broken, 'calls not answered at the end'] : broken;
 }
 
@@ -53,15 +65,20 @@ function turns(roles: readonly string[]): readonly string[] {
   const broken: string[] = [];
   roles.forEach((role, index) => {
     const before = roles[index - 1];
-    if (index === 0 ? role !== 'user' : role === before && role !== 'tool') broken.push(`${role} after ${before ?? 'nothing'} at ${index}`);
+    if (index === 0 ? role !== 'user' : role === before && role !== 'tool')
+      broken.push(`${role} after ${before ?? 'nothing'} at ${index}`);
   });
   return broken;
 }
 
 /** What Mistral's templates demand: without results and calls, user and assistant alternate. */
 export function mistralTurns(messages: readonly Fields[]): readonly string[] {
-  const said = messages.filter(({ role, tool_calls: calls }) => role !== 'system' && role !== 'tool' && calls === undefined).map(({ role }) => String(role));
-  return said.flatMap((role, index) => ((role === 'user') === (index % 2 === 0) ? [] : [`${said.join(' ')} does not alternate`])).slice(0, 1);
+  const said = messages
+    .filter(({ role, tool_calls: calls }) => role !== 'system' && role !== 'tool' && calls === undefined)
+    .map(({ role }) => String(role));
+  return said
+    .flatMap((role, index) => ((role === 'user') === (index % 2 === 0) ? [] : [`${said.join(' ')} does not alternate`]))
+    .slice(0, 1);
 }
 
 /** Responses' items as the messages that a server makes of them: the items of one response are one. */
@@ -69,7 +86,10 @@ export function asMessages(items: readonly Fields[]): readonly Fields[] {
   const made: Fields[] = [];
   for (const { type, role } of items) {
     if (type === 'reasoning') continue;
-    const message = type === 'function_call' ? { role: 'assistant', tool_calls: [] } : { role: type === 'function_call_output' ? 'tool' : role ?? 'assistant' };
+    const message =
+      type === 'function_call'
+        ? { role: 'assistant', tool_calls: [] }
+        : { role: type === 'function_call_output' ? 'tool' : (role ?? 'assistant') };
     const before = made.at(-1);
     if (before?.role === 'assistant' && message.role === 'assistant') made[made.length - 1] = { ...before, ...message };
     else made.push(message);
@@ -80,7 +100,10 @@ export function asMessages(items: readonly Fields[]): readonly Fields[] {
 function nameAndArguments(name: unknown, args: unknown): readonly string[] {
   const value: unknown = typeof args === 'string' ? JSON.parse(args) : args;
   const isObject = typeof value === 'object' && value !== null && !Array.isArray(value);
-  return [...(isObject ? [] : ['arguments that are not an object']), ...(/^[a-zA-Z0-9_-]{1,64}$/.test(String(name)) ? [] : [`name ${String(name)}`])];
+  return [
+    ...(isObject ? [] : ['arguments that are not an object']),
+    ...(/^[a-zA-Z0-9_-]{1,64}$/.test(String(name)) ? [] : [`name ${String(name)}`]),
+  ];
 }
 
 function responses(body: Fields): readonly string[] {
@@ -100,7 +123,8 @@ function responses(body: Fields): readonly string[] {
       if (!open.delete(item.call_id)) broken.push(`output for ${String(item.call_id)} out of place`);
     } else if (item.type === 'reasoning') {
       const next = input[index + 1];
-      if (!next || next.role === 'user' || next.type === 'function_call_output') broken.push('reasoning without what it led to');
+      if (!next || next.role === 'user' || next.type === 'function_call_output')
+        broken.push('reasoning without what it led to');
     } else if (item.role === 'user' && open.size > 0) broken.push('calls not answered before the user');
   });
   return open.size > 0 ? [...broken, 'calls not answered at the end'] : broken;
@@ -112,7 +136,8 @@ function messages(body: Fields): readonly string[] {
   let open: unknown[] = [];
   list(body.messages).forEach((message, index) => {
     const blocks = list(message.content);
-    if (message.role !== (index % 2 === 0 ? 'user' : 'assistant')) broken.push(`message ${index} is of ${String(message.role)}`);
+    if (message.role !== (index % 2 === 0 ? 'user' : 'assistant'))
+      broken.push(`message ${index} is of ${String(message.role)}`);
     if (blocks.length === 0) broken.push(`message ${index} is empty`);
     const results = blocks.filter(({ type }) => type === 'tool_result').map(({ tool_use_id: id }) => id);
     if (results.join() !== open.join()) broken.push(`results ${results.join()} for calls ${open.join()}`);
@@ -130,7 +155,8 @@ function messages(body: Fields): readonly string[] {
   if (open.length > 0) broken.push('calls not answered at the end');
   const last = list(body.messages).at(-1);
   const text = last?.role === 'assistant' ? list(last.content).at(-1)?.text : undefined;
-  if (typeof text === 'string' && (/\s$/.test(text) || (body.thinking as Fields | undefined)?.type === 'enabled')) broken.push('a prefill that is not taken');
+  if (typeof text === 'string' && (/\s$/.test(text) || (body.thinking as Fields | undefined)?.type === 'enabled'))
+    broken.push('a prefill that is not taken');
   if ((JSON.stringify(body).match(/"cache_control":\{/g) ?? []).length > 4) broken.push('more than four cache marks');
   return broken;
 }

@@ -1,7 +1,8 @@
 import { expect } from 'vitest';
 import type { Harness } from '../ui/repl-harness.js';
 
-/** The rows of the terminal as a reader sees them, the cursor as `▏`. Compared with a file beside this test; look at it before you accept it. */
+/** The rows of the terminal as a reader sees them, the cursor as `▏`. Compared with a file beside this test; look at it
+ * before you accept it. */
 export async function expectScreen(harness: Harness, name: string): Promise<void> {
   await harness.settle();
   const cursor = harness.terminal.cursor();

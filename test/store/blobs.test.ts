@@ -9,14 +9,24 @@ import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
-const blob = (text: string): Blob => ({ sha256: createHash('sha256').update(text).digest('hex'), bytes: Buffer.from(text) });
+const blob = (text: string): Blob => ({
+  sha256: createHash('sha256').update(text).digest('hex'),
+  bytes: Buffer.from(text),
+});
 const small = blob('small');
 const large = blob('a line that comes again\n'.repeat(400));
 
 /** An event that refers to contents. */
-const change = (seq: number, before: Blob | null, after: Blob) => event(seq, { kind: 'tool_result', data: {
-  tool_call_id: `c${seq}`, name: 'x', output: '{}', changes: [{ path: '/a', what: 'changed', before: before?.sha256 ?? null, after: after.sha256, captured: true }],
-} });
+const change = (seq: number, before: Blob | null, after: Blob) =>
+  event(seq, {
+    kind: 'tool_result',
+    data: {
+      tool_call_id: `c${seq}`,
+      name: 'x',
+      output: '{}',
+      changes: [{ path: '/a', what: 'changed', before: before?.sha256 ?? null, after: after.sha256, captured: true }],
+    },
+  });
 const text = async (store: Store, sha256: string): Promise<string | null> => {
   const bytes = await store.blob(sha256);
   return bytes === null ? null : Buffer.from(bytes).toString();
@@ -39,7 +49,16 @@ test('contents come back as they were, in the database and in memory', async () 
   await memory.createSession(row);
   await memory.append(row.id, change(1, small, large), [small, large]);
   for (const either of [store, memory]) {
-    expect([await text(either, small.sha256), await text(either, large.sha256), await text(either, '0'.repeat(64))]).toEqual([large, small].toReversed().map(({ bytes }) => Buffer.from(bytes).toString()).concat([null as never]));
+    expect([
+      await text(either, small.sha256),
+      await text(either, large.sha256),
+      await text(either, '0'.repeat(64)),
+    ]).toEqual(
+      [large, small]
+        .toReversed()
+        .map(({ bytes }) => Buffer.from(bytes).toString())
+        .concat([null as never]),
+    );
   }
   await store.close();
 });
@@ -67,14 +86,24 @@ test('contents survive the repair of a damaged database, with what refers to the
   const { store, file, id } = await filled('repair');
   await store.close();
   const db = new Database(file);
-  const page = db.prepare<[], number>("SELECT pageno FROM dbstat WHERE name = 'sqlite_autoindex_events_1' LIMIT 1").pluck().get() ?? 0;
+  const page =
+    db
+      .prepare<[], number>("SELECT pageno FROM dbstat WHERE name = 'sqlite_autoindex_events_1' LIMIT 1")
+      .pluck()
+      .get() ?? 0;
   db.pragma('wal_checkpoint(TRUNCATE)');
   db.close();
   const descriptor = openSync(file, 'r+');
   writeSync(descriptor, Buffer.alloc(4096, 0x5a), 0, 4096, (page - 1) * 4096);
   closeSync(descriptor);
   const told: string[] = [];
-  const { store: again, notices } = await openSqliteStore({ file, now: clock, notify: (message) => { told.push(message); } });
+  const { store: again, notices } = await openSqliteStore({
+    file,
+    now: clock,
+    notify: (message) => {
+      told.push(message);
+    },
+  });
   expect(await again.load(id)).toHaveLength(2);
   expect([...notices, ...told]).toHaveLength(1);
   expect(await text(again, large.sha256)).toBe(Buffer.from(large.bytes).toString());

@@ -8,8 +8,9 @@ import { afterAll, beforeAll } from 'vitest';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** A program that holds a store and does what single lines of JSON tell it: a method and its arguments. `flood` appends until it is
- *  killed and prints each sequence number once it is acknowledged; `lock` holds the database's write lock until the next line. */
+/** A program that holds a store and does what single lines of JSON tell it: a method and its arguments. `flood` appends
+ * until it is killed and prints each sequence number once it is acknowledged; `lock` holds the database's write lock
+ * until the next line. */
 const program = `
 import { createInterface } from 'node:readline';
 import Database from 'better-sqlite3';
@@ -44,8 +45,8 @@ export interface StoreProcess {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
-/** Called at the top of a test file: compiles the program before its tests, and after them kills what still runs and removes it.
- *  The result starts the program on a database. */
+/** Called at the top of a test file: compiles the program before its tests, and after them kills what still runs and
+ * removes it. The result starts the program on a database. */
 export function storeProcesses(): (file: string, options?: object) => Promise<StoreProcess> {
   const cache = join(root, 'node_modules/.cache');
   const started: ChildProcess[] = [];
@@ -57,7 +58,14 @@ export function storeProcesses(): (file: string, options?: object) => Promise<St
     script = join(folder, 'child.mjs');
     await build({
       stdin: { contents: program, resolveDir: root, loader: 'ts', sourcefile: 'child.ts' },
-      absWorkingDir: root, outfile: script, bundle: true, format: 'esm', platform: 'node', target: 'node20', external: ['better-sqlite3'], logLevel: 'error',
+      absWorkingDir: root,
+      outfile: script,
+      bundle: true,
+      format: 'esm',
+      platform: 'node',
+      target: 'node20',
+      external: ['better-sqlite3'],
+      logLevel: 'error',
     });
   });
   afterAll(() => {
@@ -65,20 +73,36 @@ export function storeProcesses(): (file: string, options?: object) => Promise<St
     rmSync(folder, { recursive: true, force: true });
   });
   return async (file, options = {}) => {
-    const child = spawn(process.execPath, [script, file, JSON.stringify(options)], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = spawn(process.execPath, [script, file, JSON.stringify(options)], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     started.push(child);
-    const gone = new Promise<void>((resolve) => { child.once('close', () => { resolve(); }); });
+    const gone = new Promise<void>((resolve) => {
+      child.once('close', () => {
+        resolve();
+      });
+    });
     const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
     const next = async (): Promise<unknown> => {
       const line = await lines.next();
       return line.done === true ? undefined : JSON.parse(line.value);
     };
-    const tell = (method: string, ...args: readonly unknown[]): void => { child.stdin.write(`${JSON.stringify([method, ...args])}\n`); };
+    const tell = (method: string, ...args: readonly unknown[]): void => {
+      child.stdin.write(`${JSON.stringify([method, ...args])}\n`);
+    };
     await next();
     return {
-      process: child, next, tell,
-      ask: (method, ...args) => { tell(method, ...args); return next(); },
-      end: (signal) => { child.kill(signal); return gone; },
+      process: child,
+      next,
+      tell,
+      ask: (method, ...args) => {
+        tell(method, ...args);
+        return next();
+      },
+      end: (signal) => {
+        child.kill(signal);
+        return gone;
+      },
     };
   };
 }

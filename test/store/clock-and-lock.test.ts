@@ -16,15 +16,31 @@ test('a clock that jumps while a session runs changes neither the order of its e
   const { store } = await openSqliteStore({ file, now: clock });
   const times = [0, -yearMs, yearMs, -1, -2, 5 * yearMs, -5 * yearMs].map((shift) => clock() + shift);
   const [early, late] = [sessionRow(), sessionRow()];
-  for (const [row, shifts] of [[early, [5 * yearMs]], [late, times]] as const) {
+  for (const [row, shifts] of [
+    [early, [5 * yearMs]],
+    [late, times],
+  ] as const) {
     const left = [...shifts].map((time, index) => (row === early ? clock() + time + index : time));
-    const recorder = createRecorder({ store, sessionId: row.id, now: () => left.shift() ?? 0, emit: () => undefined, restored: [], begin: () => store.createSession(row) });
-    for (const [index] of shifts.entries()) await recorder.append({ kind: 'user', content: `said ${index + 1}`, data: null });
+    const recorder = createRecorder({
+      store,
+      sessionId: row.id,
+      now: () => left.shift() ?? 0,
+      emit: () => undefined,
+      restored: [],
+      begin: () => store.createSession(row),
+    });
+    for (const [index] of shifts.entries())
+      await recorder.append({ kind: 'user', content: `said ${index + 1}`, data: null });
     expect(project(await store.load(row.id))).toEqual(recorder.projection.conversation());
   }
   const loaded = await store.load(late.id);
-  expect([loaded.map(({ seq, content }) => `${seq} ${content ?? ''}`), loaded.map((event) => event.createdAt)]).toEqual([times.map((_, index) => `${index + 1} said ${index + 1}`), times]);
-  expect([(await store.newest(late.cwd))?.id, (await store.list(9)).map((row) => row.id)]).toEqual([late.id, [late.id, early.id]]);
+  expect([loaded.map(({ seq, content }) => `${seq} ${content ?? ''}`), loaded.map((event) => event.createdAt)]).toEqual(
+    [times.map((_, index) => `${index + 1} said ${index + 1}`), times],
+  );
+  expect([(await store.newest(late.cwd))?.id, (await store.list(9)).map((row) => row.id)]).toEqual([
+    late.id,
+    [late.id, early.id],
+  ]);
   const records = await openRecords(file);
   expect(records.verify(null)).toMatchObject({ events: 8, breaks: [] });
   records.close();
@@ -36,8 +52,22 @@ test('a holder that keeps the lock for longer than every wait: one warning, the 
   const { store } = await openSqliteStore({ file, now: clock, maxBusyMs: 10 });
   const row = sessionRow();
   const said: AgentEvent[] = [];
-  const recorder = createRecorder({ store, sessionId: row.id, now: clock, emit: (event) => { said.push(event); }, restored: [], begin: () => store.createSession(row) });
-  const say = (count: number): Promise<unknown> => Promise.all(Array.from({ length: count }, (_, index) => recorder.append({ kind: 'user', content: `part ${index}`, data: null })));
+  const recorder = createRecorder({
+    store,
+    sessionId: row.id,
+    now: clock,
+    emit: (event) => {
+      said.push(event);
+    },
+    restored: [],
+    begin: () => store.createSession(row),
+  });
+  const say = (count: number): Promise<unknown> =>
+    Promise.all(
+      Array.from({ length: count }, (_, index) =>
+        recorder.append({ kind: 'user', content: `part ${index}`, data: null }),
+      ),
+    );
   await say(2);
   const holder = new Database(file);
   holder.exec('BEGIN IMMEDIATE');
@@ -47,6 +77,8 @@ test('a holder that keeps the lock for longer than every wait: one warning, the 
   holder.close();
   await say(1);
   expect([recorder.unsaved(), await store.load(row.id)]).toEqual([0, recorder.events()]);
-  expect(said.filter((event) => event.type === 'notice')).toMatchObject([{ level: 'warn', code: 'store_failed', message: expect.stringContaining('locked by another process') }]);
+  expect(said.filter((event) => event.type === 'notice')).toMatchObject([
+    { level: 'warn', code: 'store_failed', message: expect.stringContaining('locked by another process') },
+  ]);
   await store.close();
 });

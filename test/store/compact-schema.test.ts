@@ -30,27 +30,55 @@ ALTER TABLE sessions DROP COLUMN base_url;
 ALTER TABLE sessions DROP COLUMN moves;
 PRAGMA user_version = 5;`;
 
-const usage = { response_id: 'r2', provider: 'openai', model: 'gpt-5.2', input_tokens: 8, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: 0.25 };
-const events = [event(1, { content: 'find the pink flamingo' }), event(2, { kind: 'usage', content: null, data: usage }), event(3, { kind: 'assistant', content: 'no flamingo, pink or not', data: { response_id: 'r2' } })];
+const usage = {
+  response_id: 'r2',
+  provider: 'openai',
+  model: 'gpt-5.2',
+  input_tokens: 8,
+  output_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+  cost_usd: 0.25,
+};
+const events = [
+  event(1, { content: 'find the pink flamingo' }),
+  event(2, { kind: 'usage', content: null, data: usage }),
+  event(3, { kind: 'assistant', content: 'no flamingo, pink or not', data: { response_id: 'r2' } }),
+];
 
-/** Rows as that version wrote them: links of 32 bytes. Gives the id of a session with `events` that this very process holds. */
+/** Rows as that version wrote them: links of 32 bytes. Gives the id of a session with `events` that this very process
+ * holds. */
 async function madeByFifth(file: string): Promise<string> {
   const { store } = await openSqliteStore({ file, now: clock });
   const row = sessionRow({ title: 'Birds', directoryId: 'here' });
   await store.createSession(row);
   await store.close();
   const db = new Database(file);
-  const insert = db.prepare('INSERT INTO events (session_id, seq, kind, content, data_json, created_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?)');
-  const digest = (text: string | null): string => (text === null ? '-' : createHash('sha256').update(text).digest('hex'));
+  const insert = db.prepare(
+    'INSERT INTO events (session_id, seq, kind, content, data_json, created_at, hash) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  );
+  const digest = (text: string | null): string =>
+    text === null ? '-' : createHash('sha256').update(text).digest('hex');
   let last = Buffer.alloc(0);
   for (const { seq, kind, content, data, createdAt } of events) {
     const json = data === null ? null : JSON.stringify(data);
-    last = createHash('sha256').update(last).update([seq, kind, createdAt, digest(content), digest(json), ''].join('\n')).digest();
+    last = createHash('sha256')
+      .update(last)
+      .update([seq, kind, createdAt, digest(content), digest(json), ''].join('\n'))
+      .digest();
     insert.run(row.id, seq, kind, content, json, createdAt, last);
   }
   db.exec(fifthVersion);
   const me = ownIdentity();
-  db.prepare('INSERT INTO leases VALUES (?, ?, ?, ?, ?, ?, ?)').run(row.id, 'token', me.pid, me.host, me.machine, me.started, clock());
+  db.prepare('INSERT INTO leases VALUES (?, ?, ?, ?, ?, ?, ?)').run(
+    row.id,
+    'token',
+    me.pid,
+    me.host,
+    me.machine,
+    me.started,
+    clock(),
+  );
   db.close();
   return row.id;
 }
@@ -69,15 +97,31 @@ test('a database of the fifth version loses nothing: events, chain, costs, searc
   const fork = sessionRow();
   await store.fork(id, fork);
   await store.append(fork.id, event(5, { content: 'a pink flamingo at last' }));
-  expect(await store.list(5)).toMatchObject([{ id: fork.id, events: 5, costUsd: 0.75 }, { id, events: 4, costUsd: 0.75 }]);
-  expect((await store.search('"pink flamingo"', 9)).map((hit) => [hit.sessionId === id, hit.seq])).toEqual([[false, 5], [false, 1], [true, 1]]);
+  expect(await store.list(5)).toMatchObject([
+    { id: fork.id, events: 5, costUsd: 0.75 },
+    { id, events: 4, costUsd: 0.75 },
+  ]);
+  expect((await store.search('"pink flamingo"', 9)).map((hit) => [hit.sessionId === id, hit.seq])).toEqual([
+    [false, 5],
+    [false, 1],
+    [true, 1],
+  ]);
   await store.close();
 
   expect(await redactEvent(file, id, 3, { content: '[redacted]', data: null })).toBe(2);
   const records = await openRecords(file);
   expect(records.verify(null)).toMatchObject({ sessions: 2, events: 9, redacted: 2, breaks: [] });
-  expect(records.rows('SELECT seq, response_id, model, input_tokens, output_tokens, cost_usd FROM v_requests WHERE session_id = ? ORDER BY seq', [id])).toEqual([
-    { seq: 2, response_id: 'r2', model: 'gpt-5.2', input_tokens: 8, output_tokens: 0, cost_usd: 0.25 }, { seq: 4, response_id: 'r4', model: 'gpt-5.2', input_tokens: 8, output_tokens: 0, cost_usd: 0.5 }]);
-  expect(records.rows('SELECT seq, length(hash) AS bytes FROM events WHERE session_id = ? ORDER BY seq', [id])).toEqual([1, 2, 3, 4].map((seq) => ({ seq, bytes: seq === 4 ? 16 : 32 })));
+  expect(
+    records.rows(
+      'SELECT seq, response_id, model, input_tokens, output_tokens, cost_usd FROM v_requests WHERE session_id = ? ORDER BY seq',
+      [id],
+    ),
+  ).toEqual([
+    { seq: 2, response_id: 'r2', model: 'gpt-5.2', input_tokens: 8, output_tokens: 0, cost_usd: 0.25 },
+    { seq: 4, response_id: 'r4', model: 'gpt-5.2', input_tokens: 8, output_tokens: 0, cost_usd: 0.5 },
+  ]);
+  expect(records.rows('SELECT seq, length(hash) AS bytes FROM events WHERE session_id = ? ORDER BY seq', [id])).toEqual(
+    [1, 2, 3, 4].map((seq) => ({ seq, bytes: seq === 4 ? 16 : 32 })),
+  );
   records.close();
 });

@@ -68,7 +68,13 @@ describe.each(stores)('the %s store', (_name, open) => {
     await store.append(row.id, first);
     await store.update(row.id, { provider: 'openai', model: 'gpt-5.2' });
     await store.update(row.id, { title: 'Renamed' });
-    expect(await store.session(row.id)).toEqual({ ...row, provider: 'openai', model: 'gpt-5.2', title: 'Renamed', updatedAt: first.createdAt });
+    expect(await store.session(row.id)).toEqual({
+      ...row,
+      provider: 'openai',
+      model: 'gpt-5.2',
+      title: 'Renamed',
+      updatedAt: first.createdAt,
+    });
     expect(await store.session('none')).toBeNull();
   });
 
@@ -88,10 +94,14 @@ describe.each(stores)('the %s store', (_name, open) => {
     const found = async (text: string): Promise<readonly string[]> => {
       const match = await store.find(text);
       switch (match.found) {
-        case 'one': return [match.session.id];
-        case 'many': return match.sessions.map((session) => session.id);
-        case 'none': return ['none', ...match.nearest];
-        default: return match satisfies never;
+        case 'one':
+          return [match.session.id];
+        case 'many':
+          return match.sessions.map((session) => session.id);
+        case 'none':
+          return ['none', ...match.nearest];
+        default:
+          return match satisfies never;
       }
     };
     const cases: readonly (readonly [string, readonly (string | undefined)[]])[] = [
@@ -115,12 +125,18 @@ describe.each(stores)('the %s store', (_name, open) => {
       ['', ['none']],
     ];
     expect(await Promise.all(cases.map(async ([text]) => [text, await found(text)]))).toEqual(
-      cases.map(([text, ids]) => [text, text === '0199bbbc' ? expect.arrayContaining([...ids]) : ids]));
+      cases.map(([text, ids]) => [text, text === '0199bbbc' ? expect.arrayContaining([...ids]) : ids]),
+    );
   });
 
   test('newest and list go by what was written last, not by the clock', async () => {
     const store = await open();
-    const [old, empty, late, other] = [sessionRow({ title: 'old' }), sessionRow(), sessionRow(), sessionRow({ cwd: '/other' })];
+    const [old, empty, late, other] = [
+      sessionRow({ title: 'old' }),
+      sessionRow(),
+      sessionRow(),
+      sessionRow({ cwd: '/other' }),
+    ];
     for (const row of [old, late, other, empty]) await store.createSession(row);
     await store.append(late.id, event(1, { kind: 'system', content: 'prompt', createdAt: clock() + 86_400_000 }));
     await store.append(late.id, event(2, { content: 'First line\nsecond line' }));
@@ -134,7 +150,9 @@ describe.each(stores)('the %s store', (_name, open) => {
     expect((await store.newest('/work/project'))?.id).toBe(old.id);
     expect(await store.newest('/nowhere')).toBeNull();
     const listed = await store.list(10);
-    expect(listed.map(({ id, events, costUsd, prompt }) => ({ id, events, costUsd, prompt: prompt?.slice(0, 20) ?? null }))).toEqual([
+    expect(
+      listed.map(({ id, events, costUsd, prompt }) => ({ id, events, costUsd, prompt: prompt?.slice(0, 20) ?? null })),
+    ).toEqual([
       { id: old.id, events: 5, costUsd: 0.75, prompt: 'abbbbbbbbbbbbbbbbbbb' },
       { id: late.id, events: 3, costUsd: null, prompt: 'First line…' },
       { id: other.id, events: 1, costUsd: null, prompt: 'elsewhere' },
@@ -147,7 +165,12 @@ describe.each(stores)('the %s store', (_name, open) => {
 
   test('a moved directory has its sessions under its new name', async () => {
     const store = await open();
-    const [old, late, same, unknown] = [sessionRow({ directoryId: '7:1' }), sessionRow({ directoryId: '7:1' }), sessionRow({ directoryId: '7:2' }), sessionRow()];
+    const [old, late, same, unknown] = [
+      sessionRow({ directoryId: '7:1' }),
+      sessionRow({ directoryId: '7:1' }),
+      sessionRow({ directoryId: '7:2' }),
+      sessionRow(),
+    ];
     for (const row of [old, late, same, unknown]) await store.createSession(row);
     await store.append(late.id, event(1));
     expect([(await store.newestOfDirectory('7:1'))?.id, await store.newestOfDirectory('8:1')]).toEqual([late.id, null]);
@@ -162,7 +185,8 @@ describe.each(stores)('the %s store', (_name, open) => {
     await store.relocate('7:1', '/work/renamed', '/work/again');
     await store.relocate('7:1', '/work/again', '/work/renamed');
     expect((await store.session(old.id))?.moves).toEqual([
-      { from: old.cwd, to: '/work/renamed', lastSeq: 0 }, { from: '/work/renamed', to: '/work/again', lastSeq: 0 },
+      { from: old.cwd, to: '/work/renamed', lastSeq: 0 },
+      { from: '/work/renamed', to: '/work/again', lastSeq: 0 },
       { from: '/work/again', to: '/work/renamed', lastSeq: 0 },
     ]);
     await store.remove(fork.id);
@@ -179,13 +203,16 @@ describe.each(stores)('the %s store', (_name, open) => {
     const fork = sessionRow({ ...there, parentId: row.id });
     await store.fork(row.id, fork);
     await store.update(row.id, { api: 'openai-responses', baseUrl: 'http://127.0.0.1:2/v1' });
-    expect([await store.session(row.id), await store.session(fork.id)]).toMatchObject([{ api: 'openai-responses', baseUrl: 'http://127.0.0.1:2/v1' }, there]);
+    expect([await store.session(row.id), await store.session(fork.id)]).toMatchObject([
+      { api: 'openai-responses', baseUrl: 'http://127.0.0.1:2/v1' },
+      there,
+    ]);
     await store.update(row.id, { provider: 'offline', api: '', baseUrl: '' });
     const offline = await store.session(row.id);
     expect([offline?.provider, offline?.api, offline?.baseUrl]).toEqual(['offline', undefined, undefined]);
   });
 
-  test('a fork starts from the parent\'s history and leaves the parent as it was', async () => {
+  test("a fork starts from the parent's history and leaves the parent as it was", async () => {
     const store = await open();
     const parent = sessionRow();
     await store.createSession(parent);
@@ -217,7 +244,10 @@ describe.each(stores)('the %s store', (_name, open) => {
   test('one writer at a time: a second one learns who holds the session', async () => {
     const store = await open();
     const first = await store.acquire('s');
-    expect(await store.acquire('s')).toMatchObject({ held: false, holder: { pid: process.pid, since: expect.any(Number), host: expect.any(String) } });
+    expect(await store.acquire('s')).toMatchObject({
+      held: false,
+      holder: { pid: process.pid, since: expect.any(Number), host: expect.any(String) },
+    });
     expect((await store.acquire('another')).held).toBe(true);
     if (first.held) await first.release();
     const again = await store.acquire('s');
@@ -228,8 +258,13 @@ describe.each(stores)('the %s store', (_name, open) => {
   test('events asked for at once are stored in the order they were asked for', async () => {
     const store = await open();
     const row = sessionRow();
-    await Promise.all([store.createSession(row), ...Array.from({ length: 50 }, (_, index) => store.append(row.id, event(index + 1)))]);
-    expect((await store.load(row.id)).map((item) => item.seq)).toEqual(Array.from({ length: 50 }, (_, index) => index + 1));
+    await Promise.all([
+      store.createSession(row),
+      ...Array.from({ length: 50 }, (_, index) => store.append(row.id, event(index + 1))),
+    ]);
+    expect((await store.load(row.id)).map((item) => item.seq)).toEqual(
+      Array.from({ length: 50 }, (_, index) => index + 1),
+    );
     await store.close();
     await store.close();
   });

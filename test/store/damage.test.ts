@@ -1,4 +1,16 @@
-import { closeSync, copyFileSync, openSync, readFileSync, readdirSync, renameSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  copyFileSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
@@ -19,9 +31,12 @@ async function filledDatabase(name: string): Promise<string> {
   await store.createSession(row);
   await store.close();
   const db = new Database(file);
-  const insert = db.prepare('INSERT INTO events (session_id, seq, kind, content, data_json, created_at) VALUES (?, ?, ?, ?, ?, ?)');
+  const insert = db.prepare(
+    'INSERT INTO events (session_id, seq, kind, content, data_json, created_at) VALUES (?, ?, ?, ?, ?, ?)',
+  );
   db.transaction(() => {
-    for (let seq = 1; seq <= rowCount; seq++) insert.run(row.id, seq, 'user', content(seq), JSON.stringify({ seq }), clock());
+    for (let seq = 1; seq <= rowCount; seq++)
+      insert.run(row.id, seq, 'user', content(seq), JSON.stringify({ seq }), clock());
   })();
   db.close();
   return file;
@@ -33,7 +48,10 @@ function content(seq: number): string {
 
 function pageOf(file: string, table: string, leaf: number): number {
   const db = new Database(file, { readonly: true });
-  const pages = db.prepare<[string], number>("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path").pluck().all(table);
+  const pages = db
+    .prepare<[string], number>("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf' ORDER BY path")
+    .pluck()
+    .all(table);
   db.close();
   return pages[leaf] ?? 0;
 }
@@ -60,14 +78,63 @@ function isTrue(item: Event): boolean {
 
 test('a damaged database is found at opening, kept aside byte for byte, and what can be read of it is saved', async () => {
   const cases: readonly (readonly [string, (file: string) => void, number])[] = [
-    ['empty', (file) => { truncateSync(file, 0); }, 0],
-    ['text', (file) => { writeFileSync(file, 'this is no database\n'.repeat(500)); }, 0],
-    ['short', (file) => { truncateSync(file, 60); }, 0],
-    ['truncated', (file) => { truncateSync(file, Math.floor(statSync(file).size * 0.6)); }, rowCount * 0.3],
-    ['first-page', (file) => { overwritePage(file, 1, 0x5a); }, rowCount],
-    ['first-page-compacted', (file) => { compact(file); overwritePage(file, 1, 0x5a); }, rowCount],
-    ['last-leaf', (file) => { overwritePage(file, pageOf(file, 'events', -1 + leafCount(file)), 0xa5); }, rowCount * 0.95],
-    ['events-root', (file) => { overwritePage(file, rootOf(file, 'events'), 0); }, 0],
+    [
+      'empty',
+      (file) => {
+        truncateSync(file, 0);
+      },
+      0,
+    ],
+    [
+      'text',
+      (file) => {
+        writeFileSync(file, 'this is no database\n'.repeat(500));
+      },
+      0,
+    ],
+    [
+      'short',
+      (file) => {
+        truncateSync(file, 60);
+      },
+      0,
+    ],
+    [
+      'truncated',
+      (file) => {
+        truncateSync(file, Math.floor(statSync(file).size * 0.6));
+      },
+      rowCount * 0.3,
+    ],
+    [
+      'first-page',
+      (file) => {
+        overwritePage(file, 1, 0x5a);
+      },
+      rowCount,
+    ],
+    [
+      'first-page-compacted',
+      (file) => {
+        compact(file);
+        overwritePage(file, 1, 0x5a);
+      },
+      rowCount,
+    ],
+    [
+      'last-leaf',
+      (file) => {
+        overwritePage(file, pageOf(file, 'events', -1 + leafCount(file)), 0xa5);
+      },
+      rowCount * 0.95,
+    ],
+    [
+      'events-root',
+      (file) => {
+        overwritePage(file, rootOf(file, 'events'), 0);
+      },
+      0,
+    ],
   ];
   for (const [name, damage, least] of cases) {
     const file = await filledDatabase(name);
@@ -94,12 +161,20 @@ test('damage that only a later read meets is repaired there, and the reader is t
   const file = await filledDatabase('later');
   overwritePage(file, pageOf(file, 'events', 3), 0xff);
   const told: string[] = [];
-  const { store, notices } = await openSqliteStore({ file, now: clock, notify: (message) => { told.push(message); } });
+  const { store, notices } = await openSqliteStore({
+    file,
+    now: clock,
+    notify: (message) => {
+      told.push(message);
+    },
+  });
   expect(notices).toEqual([]);
   const lease = await store.acquire(row.id);
   const [events, again] = await Promise.all([store.load(row.id), store.load(row.id)]);
   expect([again, lease.held, (await store.acquire(row.id)).held]).toEqual([events, true, false]);
-  expect(told).toEqual([expect.stringMatching(/^The session database was damaged .* is kept as .*corrupt-.*; \d+ events of 1 session /)]);
+  expect(told).toEqual([
+    expect.stringMatching(/^The session database was damaged .* is kept as .*corrupt-.*; \d+ events of 1 session /),
+  ]);
   expect(events.length).toBeGreaterThan(rowCount * 0.95);
   expect(events.length).toBeLessThan(rowCount);
   expect(events.every(isTrue)).toBe(true);
@@ -137,7 +212,10 @@ test('of several processes that find the same damage one repairs it, and all go 
   const processes = await Promise.all([1, 2, 3].map(() => start(file)));
   const rows = processes.map(() => sessionRow());
   for (const [index, one] of processes.entries()) {
-    expect([await one.ask('createSession', rows[index]), await one.ask('append', rows[index]?.id, event(1))]).toEqual([null, null]);
+    expect([await one.ask('createSession', rows[index]), await one.ask('append', rows[index]?.id, event(1))]).toEqual([
+      null,
+      null,
+    ]);
   }
   expect(kept(file)).toHaveLength(1);
   const { store } = await openSqliteStore({ file, now: clock });
@@ -156,7 +234,10 @@ test('three damaged databases are kept; then the reader has to look', async () =
   }
   expect(kept(file)).toHaveLength(3);
   writeFileSync(file, 'broken again');
-  await expect(openSqliteStore({ file, now: same })).rejects.toMatchObject({ code: 'damaged', message: expect.stringContaining('3 damaged ones are kept') });
+  await expect(openSqliteStore({ file, now: same })).rejects.toMatchObject({
+    code: 'damaged',
+    message: expect.stringContaining('3 damaged ones are kept'),
+  });
   expect([kept(file).length, readFileSync(file, 'utf8')]).toEqual([3, 'broken again']);
 });
 
@@ -169,7 +250,10 @@ function rootOf(file: string, table: string): number {
 
 function leafCount(file: string): number {
   const db = new Database(file, { readonly: true });
-  const count = db.prepare<[], number>("SELECT count(*) FROM dbstat WHERE name = 'events' AND pagetype = 'leaf'").pluck().get();
+  const count = db
+    .prepare<[], number>("SELECT count(*) FROM dbstat WHERE name = 'events' AND pagetype = 'leaf'")
+    .pluck()
+    .get();
   db.close();
   return count ?? 0;
 }

@@ -22,18 +22,49 @@ test('the tables, the journal and the modes are the published ones, whatever the
     await store.createSession(row);
     await store.append(row.id, event(1, { data: { a: 1 } }));
     expect(notices).toEqual([]);
-    expect([file, `${file}-wal`, `${file}-shm`, join(folder, 'deep'), join(folder, 'deep/er')].map(mode)).toEqual(['600', '600', '600', '700', '700']);
+    expect([file, `${file}-wal`, `${file}-shm`, join(folder, 'deep'), join(folder, 'deep/er')].map(mode)).toEqual([
+      '600',
+      '600',
+      '600',
+      '700',
+      '700',
+    ]);
     const db = new Database(file, { readonly: true });
-    const columns = (table: string): unknown => db.prepare('SELECT name, type, "notnull" AS required, pk FROM pragma_table_info(?)').raw().all(table);
-    expect([db.pragma('journal_mode', { simple: true }), db.pragma('user_version', { simple: true })]).toEqual(['wal', schemaVersion]);
+    const columns = (table: string): unknown =>
+      db.prepare('SELECT name, type, "notnull" AS required, pk FROM pragma_table_info(?)').raw().all(table);
+    expect([db.pragma('journal_mode', { simple: true }), db.pragma('user_version', { simple: true })]).toEqual([
+      'wal',
+      schemaVersion,
+    ]);
     expect(columns('sessions')).toEqual([
-      ['id', 'TEXT', 0, 1], ['parent_id', 'TEXT', 0, 0], ['cwd', 'TEXT', 1, 0], ['title', 'TEXT', 0, 0], ['provider', 'TEXT', 0, 0],
-      ['model', 'TEXT', 0, 0], ['created_at', 'INTEGER', 1, 0], ['updated_at', 'INTEGER', 1, 0], ['dir_id', 'TEXT', 0, 0],
-      ['api', 'TEXT', 0, 0], ['base_url', 'TEXT', 0, 0], ['moves', 'TEXT', 0, 0]]);
+      ['id', 'TEXT', 0, 1],
+      ['parent_id', 'TEXT', 0, 0],
+      ['cwd', 'TEXT', 1, 0],
+      ['title', 'TEXT', 0, 0],
+      ['provider', 'TEXT', 0, 0],
+      ['model', 'TEXT', 0, 0],
+      ['created_at', 'INTEGER', 1, 0],
+      ['updated_at', 'INTEGER', 1, 0],
+      ['dir_id', 'TEXT', 0, 0],
+      ['api', 'TEXT', 0, 0],
+      ['base_url', 'TEXT', 0, 0],
+      ['moves', 'TEXT', 0, 0],
+    ]);
     expect(columns('events')).toEqual([
-      ['id', 'INTEGER', 0, 1], ['session_id', 'TEXT', 1, 0], ['seq', 'INTEGER', 1, 0], ['kind', 'TEXT', 1, 0], ['content', 'TEXT', 0, 0],
-      ['data_json', 'TEXT', 0, 0], ['created_at', 'INTEGER', 1, 0], ['crc32', 'INTEGER', 0, 0], ['hash', 'BLOB', 0, 0], ['redacted', 'TEXT', 0, 0]]);
-    expect(db.prepare('SELECT seq, kind, content, data_json, typeof(created_at) FROM events').raw().all()).toEqual([[1, 'user', 'prompt 1', '{"a":1}', 'integer']]);
+      ['id', 'INTEGER', 0, 1],
+      ['session_id', 'TEXT', 1, 0],
+      ['seq', 'INTEGER', 1, 0],
+      ['kind', 'TEXT', 1, 0],
+      ['content', 'TEXT', 0, 0],
+      ['data_json', 'TEXT', 0, 0],
+      ['created_at', 'INTEGER', 1, 0],
+      ['crc32', 'INTEGER', 0, 0],
+      ['hash', 'BLOB', 0, 0],
+      ['redacted', 'TEXT', 0, 0],
+    ]);
+    expect(db.prepare('SELECT seq, kind, content, data_json, typeof(created_at) FROM events').raw().all()).toEqual([
+      [1, 'user', 'prompt 1', '{"a":1}', 'integer'],
+    ]);
     db.close();
     await store.close();
     expect(readdirSync(join(folder, 'deep/er'))).toEqual(['agent.db']);
@@ -59,9 +90,16 @@ test('a newer database is refused and not one byte of it changes, also where the
   await (await openSqliteStore({ file, now: clock })).store.close();
   const newer = new Database(file);
   newer.pragma('user_version = 99');
-  const bytes = (): Buffer[] => [readFileSync(file), existsSync(`${file}-wal`) ? readFileSync(`${file}-wal`) : Buffer.alloc(0)];
+  const bytes = (): Buffer[] => [
+    readFileSync(file),
+    existsSync(`${file}-wal`) ? readFileSync(`${file}-wal`) : Buffer.alloc(0),
+  ];
   const inLog = bytes();
-  await expect(openSqliteStore({ file, now: clock })).rejects.toMatchObject({ code: 'newer', message: expect.stringContaining('schema 99'), hint: expect.stringMatching(/^Update/) });
+  await expect(openSqliteStore({ file, now: clock })).rejects.toMatchObject({
+    code: 'newer',
+    message: expect.stringContaining('schema 99'),
+    hint: expect.stringMatching(/^Update/),
+  });
   expect(bytes()).toEqual(inLog);
   newer.close();
   const merged = bytes();
@@ -85,22 +123,60 @@ test('a place that cannot hold a database is named in a sentence', async () => {
   writeFileSync(plainFile, '');
   mkdirSync(join(folder, 'directory.db'));
   const cases = [join(plainFile, 'agent.db'), join(folder, 'directory.db'), '/proc/agent-store/agent.db'];
-  for (const file of cases) await expect(openSqliteStore({ file, now: clock })).rejects.toMatchObject({ name: 'StoreError', hint: expect.stringContaining('--ephemeral') });
+  for (const file of cases)
+    await expect(openSqliteStore({ file, now: clock })).rejects.toMatchObject({
+      name: 'StoreError',
+      hint: expect.stringContaining('--ephemeral'),
+    });
 });
 
 test('a missing or wrongly built native module is explained with the command that mends it', () => {
-  const wrongAbi = Object.assign(new Error('was compiled against a different Node.js version using\nNODE_MODULE_VERSION 115.'), { code: 'ERR_DLOPEN_FAILED' });
-  const cases = [wrongAbi, new Error('Could not locate the bindings file. Tried:\n → /x'), Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' })];
-  expect(cases.map((error) => driverError(error)).map(({ code, hint }) => [code, hint.replace(/npm_config_nodedir=\S+ /, '')])).toEqual([
-    ['driver', 'Run: npm rebuild better-sqlite3'], ['driver', 'Run: npm rebuild better-sqlite3'], ['driver', 'Run: npm install']]);
+  const wrongAbi = Object.assign(
+    new Error('was compiled against a different Node.js version using\nNODE_MODULE_VERSION 115.'),
+    { code: 'ERR_DLOPEN_FAILED' },
+  );
+  const cases = [
+    wrongAbi,
+    new Error('Could not locate the bindings file. Tried:\n → /x'),
+    Object.assign(new Error('Cannot find package'), { code: 'ERR_MODULE_NOT_FOUND' }),
+  ];
+  expect(
+    cases
+      .map((error) => driverError(error))
+      .map(({ code, hint }) => [code, hint.replace(/npm_config_nodedir=\S+ /, '')]),
+  ).toEqual([
+    ['driver', 'Run: npm rebuild better-sqlite3'],
+    ['driver', 'Run: npm rebuild better-sqlite3'],
+    ['driver', 'Run: npm install'],
+  ]);
 });
 
 test('a SQLite with the WAL-reset bug is refused', async () => {
   const refused = (version: string): boolean => {
-    try { checkSqliteVersion(version); return false; } catch { return true; }
+    try {
+      checkSqliteVersion(version);
+      return false;
+    } catch {
+      return true;
+    }
   };
-  expect(['3.44.5', '3.44.6', '3.45.0', '3.50.6', '3.50.7', '3.51.2', '3.51.3', '3.53.2', '4.0.0', '2.8.17', ''].map((version) => [version, refused(version)])).toEqual([
-    ['3.44.5', true], ['3.44.6', false], ['3.45.0', true], ['3.50.6', true], ['3.50.7', false], ['3.51.2', true], ['3.51.3', false], ['3.53.2', false], ['4.0.0', false], ['2.8.17', true], ['', true]]);
+  expect(
+    ['3.44.5', '3.44.6', '3.45.0', '3.50.6', '3.50.7', '3.51.2', '3.51.3', '3.53.2', '4.0.0', '2.8.17', ''].map(
+      (version) => [version, refused(version)],
+    ),
+  ).toEqual([
+    ['3.44.5', true],
+    ['3.44.6', false],
+    ['3.45.0', true],
+    ['3.50.6', true],
+    ['3.50.7', false],
+    ['3.51.2', true],
+    ['3.51.3', false],
+    ['3.53.2', false],
+    ['4.0.0', false],
+    ['2.8.17', true],
+    ['', true],
+  ]);
   expect(refused(await sqliteVersion())).toBe(false);
 });
 
@@ -115,7 +191,10 @@ test('a database that cannot be opened where it stands is read from a copy in me
   const bytes = readFileSync(file);
   const image = await openImage(file, clock);
   await image?.append(row.id, { seq: 2, kind: 'user', content: 'in memory', data: null, createdAt: 2 });
-  expect([(await image?.newest(row.cwd))?.id, (await image?.load(row.id))?.map((event) => event.content)]).toEqual([row.id, ['on the disk', 'in memory']]);
+  expect([(await image?.newest(row.cwd))?.id, (await image?.load(row.id))?.map((event) => event.content)]).toEqual([
+    row.id,
+    ['on the disk', 'in memory'],
+  ]);
   await image?.close();
   expect([readFileSync(file).equals(bytes), existsSync(`${file}-wal`)]).toEqual([true, false]);
   writeFileSync(file, 'no database');

@@ -12,7 +12,9 @@ const hourMs = 3_600_000;
 
 async function deadPid(): Promise<number> {
   const child = spawn(process.execPath, ['-e', '']);
-  await new Promise((resolve) => { child.once('close', resolve); });
+  await new Promise((resolve) => {
+    child.once('close', resolve);
+  });
   return child.pid ?? 0;
 }
 
@@ -23,7 +25,13 @@ test('a lease counts as long as its holder lives, and a holder out of sight for 
   const db = new Database(file);
   const me = ownIdentity();
   const [boot = '', space = ''] = me.machine?.split(' ') ?? [];
-  const here = { pid: process.pid, host: hostname(), machine: me.machine, started: me.started, since: now - 50 * hourMs };
+  const here = {
+    pid: process.pid,
+    host: hostname(),
+    machine: me.machine,
+    started: me.started,
+    since: now - 50 * hourMs,
+  };
   const cases: readonly (readonly [string, Partial<ProcessIdentity> & { readonly since?: number }, boolean])[] = [
     ['this process', {}, false],
     ['a process that ended', { pid: await deadPid() }, true],
@@ -45,7 +53,11 @@ test('a lease counts as long as its holder lives, and a holder out of sight for 
 
 test('where processes cannot be told apart by their start, a living number counts as the holder', () => {
   const plain: ProcessIdentity = { pid: process.pid, host: 'here', machine: null, started: null };
-  expect([isRunning(plain, plain), isRunning({ ...plain, host: 'there' }, plain), isRunning({ ...plain, pid: 2 ** 22 + 1 }, plain)]).toEqual(['yes', 'unknown', 'no']);
+  expect([
+    isRunning(plain, plain),
+    isRunning({ ...plain, host: 'there' }, plain),
+    isRunning({ ...plain, pid: 2 ** 22 + 1 }, plain),
+  ]).toEqual(['yes', 'unknown', 'no']);
 });
 
 test('closing a store gives its leases back', async () => {

@@ -38,14 +38,16 @@ test('the room one process makes takes nothing away that another writes', async 
   const file = join(folder, 'shared.db');
   const opened = await Promise.all([1, 2].map(() => openSqliteStore({ file, now: clock })));
   const rows = opened.map(() => sessionRow());
-  await Promise.all(opened.map(async ({ store }, index) => {
-    const row = rows[index] ?? sessionRow();
-    await store.createSession(row);
-    for (let seq = 1; seq <= 80; seq++) {
-      await store.append(row.id, event(seq, { content: 'y'.repeat(3000) }));
-      await turn();
-    }
-  }));
+  await Promise.all(
+    opened.map(async ({ store }, index) => {
+      const row = rows[index] ?? sessionRow();
+      await store.createSession(row);
+      for (let seq = 1; seq <= 80; seq++) {
+        await store.append(row.id, event(seq, { content: 'y'.repeat(3000) }));
+        await turn();
+      }
+    }),
+  );
   for (const [index, { store }] of opened.entries()) expect(await store.load(rows[index]?.id ?? '')).toHaveLength(80);
   await Promise.all(opened.map(({ store }) => store.close()));
 });

@@ -13,7 +13,11 @@ test('marks are kept newest first, one for each session, and the oldest give way
   for (let n = 0; n < 120; n++) await setMark(file, { sessionId: `s${n}`, seq: n, cwd: '/w' });
   await setMark(file, { sessionId: 's50', seq: 7, cwd: '/elsewhere' });
   const marks = readMarks(file);
-  expect([marks.length, marks[0], marks.at(-1)?.sessionId]).toEqual([100, { sessionId: 's50', seq: 7, cwd: '/elsewhere' }, 's20']);
+  expect([marks.length, marks[0], marks.at(-1)?.sessionId]).toEqual([
+    100,
+    { sessionId: 's50', seq: 7, cwd: '/elsewhere' },
+    's20',
+  ]);
   await dropMark(file, 's50');
   await dropMark(file, 'never');
   expect([readMarks(file).length, readMarks(file)[0]?.sessionId]).toEqual([99, 's119']);
@@ -23,18 +27,26 @@ test('marks are kept newest first, one for each session, and the oldest give way
 test('what a killed process left half done goes with the next mark; what a living one works on stays', async () => {
   const file = join(folder, 'killed.db');
   const gone = spawnSync('true').pid;
-  for (const name of [`killed.db.marks.${gone}-1`, `killed.db.marks.${process.ppid}-1`, 'killed.db.marks.old']) writeFileSync(join(folder, name), '');
+  for (const name of [`killed.db.marks.${gone}-1`, `killed.db.marks.${process.ppid}-1`, 'killed.db.marks.old'])
+    writeFileSync(join(folder, name), '');
   await setMark(file, { sessionId: 's', seq: 1, cwd: '/w' });
-  expect(readdirSync(folder).filter((name) => name.startsWith('killed')).sort()).toEqual(['killed.db.marks', `killed.db.marks.${process.ppid}-1`, 'killed.db.marks.old']);
+  expect(
+    readdirSync(folder)
+      .filter((name) => name.startsWith('killed'))
+      .sort(),
+  ).toEqual(['killed.db.marks', `killed.db.marks.${process.ppid}-1`, 'killed.db.marks.old']);
 });
 
-test.each(['', 'nonsense', '{"a":1}', '[1,["s"],["s","1","/w"],null]'])('a damaged file has no marks and is written anew (%#)', async (text) => {
-  const file = join(folder, 'b.db');
-  writeFileSync(`${file}.marks`, text);
-  expect(readMarks(file)).toEqual([]);
-  await setMark(file, { sessionId: 's', seq: 1, cwd: '/w' });
-  expect(readMarks(file)).toEqual([{ sessionId: 's', seq: 1, cwd: '/w' }]);
-});
+test.each(['', 'nonsense', '{"a":1}', '[1,["s"],["s","1","/w"],null]'])(
+  'a damaged file has no marks and is written anew (%#)',
+  async (text) => {
+    const file = join(folder, 'b.db');
+    writeFileSync(`${file}.marks`, text);
+    expect(readMarks(file)).toEqual([]);
+    await setMark(file, { sessionId: 's', seq: 1, cwd: '/w' });
+    expect(readMarks(file)).toEqual([{ sessionId: 's', seq: 1, cwd: '/w' }]);
+  },
+);
 
 test('marks stand beside the database that a link leads to; where they cannot be written nothing happens', async () => {
   writeFileSync(join(folder, 'c.db'), '');
@@ -45,5 +57,8 @@ test('marks stand beside the database that a link leads to; where they cannot be
   mkdirSync(`${taken}.marks`);
   await setMark(taken, { sessionId: 's', seq: 1, cwd: '/w' });
   await setMark(join(folder, 'none/e.db'), { sessionId: 's', seq: 1, cwd: '/w' });
-  expect([readMarks(taken), readdirSync(folder).filter((name) => name.startsWith('d.db'))]).toEqual([[], ['d.db.marks']]);
+  expect([readMarks(taken), readdirSync(folder).filter((name) => name.startsWith('d.db'))]).toEqual([
+    [],
+    ['d.db.marks'],
+  ]);
 });

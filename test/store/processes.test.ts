@@ -67,7 +67,10 @@ test('a session another process writes is not removed', async () => {
   await other.ask('createSession', row);
   await other.ask('acquire', row.id);
   const { store } = await openSqliteStore({ file, now: Date.now });
-  await expect(store.remove(row.id)).rejects.toMatchObject({ code: 'in_use', message: expect.stringContaining(`process ${other.process.pid} `) });
+  await expect(store.remove(row.id)).rejects.toMatchObject({
+    code: 'in_use',
+    message: expect.stringContaining(`process ${other.process.pid} `),
+  });
   await other.end('SIGKILL');
   await store.remove(row.id);
   expect(await store.session(row.id)).toBeNull();
@@ -78,12 +81,14 @@ test('four processes write sessions of their own at once without an error', asyn
   const file = join(folder, 'crowd.db');
   const writers = await Promise.all([1, 2, 3, 4].map(() => start(file)));
   const rows = writers.map(() => sessionRow());
-  const answers = await Promise.all(writers.map(async (writer, index) => {
-    const id = rows[index]!.id;
-    const all = [await writer.ask('createSession', rows[index])];
-    for (let seq = 1; seq <= 60; seq++) all.push(await writer.ask('append', id, event(seq)));
-    return all.filter((answer) => answer !== null);
-  }));
+  const answers = await Promise.all(
+    writers.map(async (writer, index) => {
+      const id = rows[index]!.id;
+      const all = [await writer.ask('createSession', rows[index])];
+      for (let seq = 1; seq <= 60; seq++) all.push(await writer.ask('append', id, event(seq)));
+      return all.filter((answer) => answer !== null);
+    }),
+  );
   expect(answers).toEqual([[], [], [], []]);
   const { store } = await openSqliteStore({ file, now: Date.now });
   expect((await store.list(9)).map((session) => session.events)).toEqual([60, 60, 60, 60]);
@@ -97,7 +102,10 @@ test('a lock held by another process is waited for in order, then reported, and 
   await store.createSession(row);
   const holder = await start(file);
   await holder.ask('lock');
-  await expect(store.append(row.id, event(1))).rejects.toMatchObject({ code: 'busy', message: expect.stringContaining('locked by another process') });
+  await expect(store.append(row.id, event(1))).rejects.toMatchObject({
+    code: 'busy',
+    message: expect.stringContaining('locked by another process'),
+  });
   expect(await store.load(row.id)).toEqual([]);
   await holder.ask('unlock');
   const { store: patient } = await openSqliteStore({ file, now: Date.now });

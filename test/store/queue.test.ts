@@ -7,8 +7,14 @@ import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { clock, sessionRow, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
-const waiting: readonly QueuedMessage[] = [{ text: 'then über 🎉\nthat', when: 'steer' }, { text: 'and at the end\ud800', when: 'after' }];
-const kept: readonly QueuedMessage[] = [{ text: 'then über 🎉\nthat', when: 'steer' }, { text: 'and at the end\ufffd', when: 'after' }];
+const waiting: readonly QueuedMessage[] = [
+  { text: 'then über 🎉\nthat', when: 'steer' },
+  { text: 'and at the end\ud800', when: 'after' },
+];
+const kept: readonly QueuedMessage[] = [
+  { text: 'then über 🎉\nthat', when: 'steer' },
+  { text: 'and at the end\ufffd', when: 'after' },
+];
 
 test('what waits in a session is there again when the database is opened anew, until it is replaced or the session goes', async () => {
   const file = join(folder, 'queue.db');

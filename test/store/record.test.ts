@@ -24,20 +24,55 @@ async function filled(file: string, events: readonly Event[], cwd = '/work/proje
 async function firstVersion(file: string, events: readonly Event[]): Promise<string> {
   const id = await filled(file, []);
   const db = new Database(file);
-  const later = db.prepare<[], string>("SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema WHERE type IN ('view', 'trigger')").pluck().all();
-  for (const sql of [...later, 'DROP TABLE events_fts', 'DROP TABLE search_state', 'DROP TABLE search_stale', 'DROP TABLE IF EXISTS blobs', 'DROP TABLE IF EXISTS blob_refs', 'DROP TABLE IF EXISTS queue']) db.exec(sql);
+  const later = db
+    .prepare<[], string>("SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema WHERE type IN ('view', 'trigger')")
+    .pluck()
+    .all();
+  for (const sql of [
+    ...later,
+    'DROP TABLE events_fts',
+    'DROP TABLE search_state',
+    'DROP TABLE search_stale',
+    'DROP TABLE IF EXISTS blobs',
+    'DROP TABLE IF EXISTS blob_refs',
+    'DROP TABLE IF EXISTS queue',
+  ])
+    db.exec(sql);
   for (const column of ['dir_id', 'api', 'base_url', 'moves']) db.exec(`ALTER TABLE sessions DROP COLUMN ${column}`);
   for (const column of ['crc32', 'hash', 'redacted']) db.exec(`ALTER TABLE events DROP COLUMN ${column}`);
   for (const item of events) {
-    db.prepare('INSERT INTO events (session_id, seq, kind, content, data_json, created_at) VALUES (?, ?, ?, ?, ?, ?)').run(id, item.seq, item.kind, item.content, item.data === null ? null : JSON.stringify(item.data), item.createdAt);
+    db.prepare(
+      'INSERT INTO events (session_id, seq, kind, content, data_json, created_at) VALUES (?, ?, ?, ?, ?, ?)',
+    ).run(id, item.seq, item.kind, item.content, item.data === null ? null : JSON.stringify(item.data), item.createdAt);
   }
   db.pragma('user_version = 1');
   db.close();
   return id;
 }
 
-const call = (seq: number, args: object): Event => event(seq, { kind: 'tool_call', content: 'bash(…)', data: { id: `c${seq}`, type: 'function', function: { name: 'bash', arguments: JSON.stringify(args) }, response_id: 'r' } });
-const result = (seq: number, output: string): Event => event(seq, { kind: 'tool_result', content: 'exit 0', data: { tool_call_id: `c${seq - 1}`, name: 'bash', output: JSON.stringify({ output, exit_code: 0 }), success: true, duration_ms: 1 } });
+const call = (seq: number, args: object): Event =>
+  event(seq, {
+    kind: 'tool_call',
+    content: 'bash(…)',
+    data: {
+      id: `c${seq}`,
+      type: 'function',
+      function: { name: 'bash', arguments: JSON.stringify(args) },
+      response_id: 'r',
+    },
+  });
+const result = (seq: number, output: string): Event =>
+  event(seq, {
+    kind: 'tool_result',
+    content: 'exit 0',
+    data: {
+      tool_call_id: `c${seq - 1}`,
+      name: 'bash',
+      output: JSON.stringify({ output, exit_code: 0 }),
+      success: true,
+      duration_ms: 1,
+    },
+  });
 
 test('a database of the first version gets checksums, chain and search in place, and loses nothing', async () => {
   const file = newFile();
@@ -61,9 +96,12 @@ test('a database of the first version gets checksums, chain and search in place,
   expect(chain(file)).toEqual(chain(fresh));
 });
 
-test('an event that was changed behind the program\'s back is reported with every load, in short and in long sessions', async () => {
+test("an event that was changed behind the program's back is reported with every load, in short and in long sessions", async () => {
   const file = newFile();
-  const id = await filled(file, Array.from({ length: 4600 }, (_, index) => event(index + 1)));
+  const id = await filled(
+    file,
+    Array.from({ length: 4600 }, (_, index) => event(index + 1)),
+  );
   const change = (sql: string): void => {
     const db = new Database(file);
     db.exec(sql);
@@ -71,10 +109,18 @@ test('an event that was changed behind the program\'s back is reported with ever
   };
   change("UPDATE events SET content = 'prompt 8' WHERE seq = 7");
   const told: string[] = [];
-  const first = await openSqliteStore({ file, now: clock, notify: (message) => { told.push(message); } });
+  const first = await openSqliteStore({
+    file,
+    now: clock,
+    notify: (message) => {
+      told.push(message);
+    },
+  });
   await first.store.load(id);
   await first.store.close();
-  expect(told).toEqual([`Event 7 of session ${id} is not as written: the checksum does not match. Run: agent audit verify`]);
+  expect(told).toEqual([
+    `Event 7 of session ${id} is not as written: the checksum does not match. Run: agent audit verify`,
+  ]);
   change("UPDATE events SET content = 'prompt 7' WHERE seq = 7");
   change("UPDATE events SET data_json = '{}' WHERE seq = 4500");
   const late = await new Promise<string>((resolve) => {
@@ -86,7 +132,12 @@ test('an event that was changed behind the program\'s back is reported with ever
 test('a long session comes back as it was written, whatever its texts hold', async () => {
   const file = newFile();
   const odd = ['\0', 'a\0b', '"\\\n\u2028', '🎉é', ''];
-  const events = Array.from({ length: 5200 }, (_, index) => event(index + 1, { content: odd[index % odd.length] ?? null, data: index % 3 === 0 ? null : { text: odd[index % 4] } }));
+  const events = Array.from({ length: 5200 }, (_, index) =>
+    event(index + 1, {
+      content: odd[index % odd.length] ?? null,
+      data: index % 3 === 0 ? null : { text: odd[index % 4] },
+    }),
+  );
   const id = await filled(file, events);
   const { store } = await openSqliteStore({ file, now: clock });
   expect(await store.load(id)).toEqual(events);
@@ -98,49 +149,86 @@ const stores: readonly (readonly [string, () => Promise<Store>])[] = [
   ['SQLite', async () => (await openSqliteStore({ file: newFile(), now: clock })).store],
 ];
 
-test.each(stores)('search in the %s store finds words in prompts, answers, arguments and outputs, newest first', async (_name, open) => {
-  const store = await open();
-  const [one, two] = [sessionRow({ title: 'Birds' }), sessionRow({ cwd: '/elsewhere' })];
-  for (const row of [one, two]) await store.createSession(row);
-  for (const item of [
-    event(1, { kind: 'system', content: 'flamingo in the system prompt' }), event(2, { content: 'Where is the Flamingo?' }),
-    call(3, { command: 'grep -r flamingo src\nls' }), result(4, `${'x '.repeat(80)}src/bird_table.ts: flamíngo\n`), event(5, { kind: 'assistant', content: 'No such bird.', data: { response_id: 'r' } }),
-  ]) await store.append(one.id, item);
-  await store.append(two.id, event(1, { content: 'flamingos are many, a flamingo is one' }));
-  const found = async (text: string, cwd?: string): Promise<unknown> => (await store.search(text, 10, cwd)).map((hit) => `${hit.sessionId === one.id ? 'one' : 'two'}:${hit.seq}`);
-  expect(await found('flamingo')).toEqual(['two:1', 'one:4', 'one:3', 'one:2']);
-  expect(await found('FLAMÍNGO', '/elsewhere')).toEqual(['two:1']);
-  expect(await found('flaming*')).toEqual(['two:1', 'one:4', 'one:3', 'one:2']);
-  expect(await found('flamingo where')).toEqual(['one:2']);
-  expect(await found('"is one"')).toEqual(['two:1']);
-  expect(await found('"one is"')).toEqual([]);
-  expect(await found('flamingo-is')).toEqual(['two:1']);
-  expect(await found('flamingo-one')).toEqual([]);
-  expect(await found('bird_table.ts')).toEqual(['one:4']);
-  expect(await found('bird AND OR ( NEAR')).toEqual([]);
-  expect(await found('"\'*-')).toEqual([]);
-  const [hit] = await store.search('grep', 1);
-  expect(hit).toMatchObject({ sessionId: one.id, seq: 3, kind: 'tool_call', cwd: one.cwd, title: 'Birds', snippet: expect.stringContaining('grep -r flamingo') });
-  expect(hit?.matches.map(([from, to]) => hit.snippet.slice(from, to))).toEqual(['grep']);
-  const [cut] = await store.search('flamingo table', 1);
-  expect([cut?.snippet.startsWith('…x x'), cut?.matches.length]).toEqual([true, 2]);
-  await store.remove(two.id);
-  const [reuse] = [sessionRow()];
-  await store.createSession(reuse);
-  await store.append(reuse.id, event(1, { content: 'a heron' }));
-  await store.append(reuse.id, event(2, { content: 'le re\u0301sume\u0301 court, ᦎᦷᦑ and देवनागरी लिपि' }));
-  for (const text of ['résumé', '"LE resume"', 're\u0301sum*', '"résumé court"', 'ᦎᦷᦑ', 'ᦎᦷᦑ heron*', '"ᦎᦷᦑ and"', 'देवनागरी', '"देवनागरी लिपि"']) {
-    expect((await store.search(text, 10)).map((hit) => [hit.sessionId === reuse.id, hit.seq])).toEqual(text.endsWith('heron*') ? [] : [[true, 2]]);
-  }
-  expect(await found('flamingo')).toEqual(['one:4', 'one:3', 'one:2']);
-  expect(await store.search('heron', 10)).toHaveLength(1);
-  await store.close();
-});
+test.each(stores)(
+  'search in the %s store finds words in prompts, answers, arguments and outputs, newest first',
+  async (_name, open) => {
+    const store = await open();
+    const [one, two] = [sessionRow({ title: 'Birds' }), sessionRow({ cwd: '/elsewhere' })];
+    for (const row of [one, two]) await store.createSession(row);
+    for (const item of [
+      event(1, { kind: 'system', content: 'flamingo in the system prompt' }),
+      event(2, { content: 'Where is the Flamingo?' }),
+      call(3, { command: 'grep -r flamingo src\nls' }),
+      result(4, `${'x '.repeat(80)}src/bird_table.ts: flamíngo\n`),
+      event(5, { kind: 'assistant', content: 'No such bird.', data: { response_id: 'r' } }),
+    ])
+      await store.append(one.id, item);
+    await store.append(two.id, event(1, { content: 'flamingos are many, a flamingo is one' }));
+    const found = async (text: string, cwd?: string): Promise<unknown> =>
+      (await store.search(text, 10, cwd)).map((hit) => `${hit.sessionId === one.id ? 'one' : 'two'}:${hit.seq}`);
+    expect(await found('flamingo')).toEqual(['two:1', 'one:4', 'one:3', 'one:2']);
+    expect(await found('FLAMÍNGO', '/elsewhere')).toEqual(['two:1']);
+    expect(await found('flaming*')).toEqual(['two:1', 'one:4', 'one:3', 'one:2']);
+    expect(await found('flamingo where')).toEqual(['one:2']);
+    expect(await found('"is one"')).toEqual(['two:1']);
+    expect(await found('"one is"')).toEqual([]);
+    expect(await found('flamingo-is')).toEqual(['two:1']);
+    expect(await found('flamingo-one')).toEqual([]);
+    expect(await found('bird_table.ts')).toEqual(['one:4']);
+    expect(await found('bird AND OR ( NEAR')).toEqual([]);
+    expect(await found('"\'*-')).toEqual([]);
+    const [hit] = await store.search('grep', 1);
+    expect(hit).toMatchObject({
+      sessionId: one.id,
+      seq: 3,
+      kind: 'tool_call',
+      cwd: one.cwd,
+      title: 'Birds',
+      snippet: expect.stringContaining('grep -r flamingo'),
+    });
+    expect(hit?.matches.map(([from, to]) => hit.snippet.slice(from, to))).toEqual(['grep']);
+    const [cut] = await store.search('flamingo table', 1);
+    expect([cut?.snippet.startsWith('…x x'), cut?.matches.length]).toEqual([true, 2]);
+    await store.remove(two.id);
+    const [reuse] = [sessionRow()];
+    await store.createSession(reuse);
+    await store.append(reuse.id, event(1, { content: 'a heron' }));
+    await store.append(reuse.id, event(2, { content: 'le re\u0301sume\u0301 court, ᦎᦷᦑ and देवनागरी लिपि' }));
+    for (const text of [
+      'résumé',
+      '"LE resume"',
+      're\u0301sum*',
+      '"résumé court"',
+      'ᦎᦷᦑ',
+      'ᦎᦷᦑ heron*',
+      '"ᦎᦷᦑ and"',
+      'देवनागरी',
+      '"देवनागरी लिपि"',
+    ]) {
+      expect((await store.search(text, 10)).map((hit) => [hit.sessionId === reuse.id, hit.seq])).toEqual(
+        text.endsWith('heron*') ? [] : [[true, 2]],
+      );
+    }
+    expect(await found('flamingo')).toEqual(['one:4', 'one:3', 'one:2']);
+    expect(await store.search('heron', 10)).toHaveLength(1);
+    await store.close();
+  },
+);
 
 test('the beginning of a very long output is found and shown as it was printed, of an error too', async () => {
   const file = newFile();
   const long = `the pelican's "nest"\nsecond\tline ${'and so on '.repeat(30_000)} flamingo`;
-  const failed = event(2, { kind: 'tool_result', content: 'failed', data: { tool_call_id: 'c1', name: 'bash', output: JSON.stringify({ error: 'Too long.', code: 'timeout', details: { output: long } }), success: false, duration_ms: 1 } });
+  const failed = event(2, {
+    kind: 'tool_result',
+    content: 'failed',
+    data: {
+      tool_call_id: 'c1',
+      name: 'bash',
+      output: JSON.stringify({ error: 'Too long.', code: 'timeout', details: { output: long } }),
+      success: false,
+      duration_ms: 1,
+    },
+  });
   await filled(file, [result(1, long), failed]);
   const { store } = await openSqliteStore({ file, now: clock });
   const hits = await store.search('"nest second line"', 5);
@@ -152,7 +240,10 @@ test('the beginning of a very long output is found and shown as it was printed, 
 
 test('a damaged index is built anew and the events stay', async () => {
   const file = newFile();
-  const id = await filled(file, Array.from({ length: 50 }, (_, index) => event(index + 1, { content: `word${index} flamingo` })));
+  const id = await filled(
+    file,
+    Array.from({ length: 50 }, (_, index) => event(index + 1, { content: `word${index} flamingo` })),
+  );
   const { store } = await openSqliteStore({ file, now: clock });
   expect(await store.search('flamingo', 100)).toHaveLength(50);
   await store.close();

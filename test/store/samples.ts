@@ -18,7 +18,14 @@ export function sessionRow(change: Partial<SessionRow> = {}): SessionRow {
   const createdAt = change.createdAt ?? clock();
   return {
     id: ulid(createdAt, crypto.getRandomValues(new Uint8Array(16))),
-    parentId: null, cwd: '/work/project', title: null, provider: 'offline', model: 'offline', createdAt, updatedAt: createdAt, ...change,
+    parentId: null,
+    cwd: '/work/project',
+    title: null,
+    provider: 'offline',
+    model: 'offline',
+    createdAt,
+    updatedAt: createdAt,
+    ...change,
   };
 }
 
@@ -27,12 +34,18 @@ export function event(seq: number, change: Partial<Event> = {}): Event {
 }
 
 export function usage(seq: number, costUsd: number | null): Event {
-  return event(seq, { kind: 'usage', content: null, data: { response_id: 'r', input_tokens: 1, output_tokens: 1, cost_usd: costUsd } });
+  return event(seq, {
+    kind: 'usage',
+    content: null,
+    data: { response_id: 'r', input_tokens: 1, output_tokens: 1, cost_usd: costUsd },
+  });
 }
 
 /** A folder that is removed after the file's tests. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'agent-store-'));
-  afterAll(() => { rmSync(folder, { recursive: true, force: true }); });
+  afterAll(() => {
+    rmSync(folder, { recursive: true, force: true });
+  });
   return folder;
 }

@@ -10,11 +10,21 @@ import { calls, end, rig, scripted, text as saying } from '../agent/harness.js';
 import { call, context, envelopeOf, makeFifo, registry, toolOptions, tree } from './workbench.js';
 
 const read = (cwd: string, path: string, more: object = {}) => envelopeOf('file_read', { path, ...more }, context(cwd));
-const utf16 = (text: string, big: boolean): Buffer => { const bytes = Buffer.from(`\uFEFF${text}`, 'utf16le'); return big ? bytes.swap16() : bytes; };
+const utf16 = (text: string, big: boolean): Buffer => {
+  const bytes = Buffer.from(`\uFEFF${text}`, 'utf16le');
+  return big ? bytes.swap16() : bytes;
+};
 
 test('a text comes with LF and without a byte order mark, whatever it is stored in', async () => {
-  const cwd = tree({ plain: 'á\nb\n', crlf: 'á\r\nb\r\n', bom: '\uFEFFá\nb\n', little: utf16('á\r\nb\n', false), big: utf16('á\nb\r\n', true) });
-  for (const path of ['plain', 'crlf', 'bom', 'little', 'big']) expect({ path, ...(await read(cwd, path)) }).toEqual({ path, output: 'á\nb\n' });
+  const cwd = tree({
+    plain: 'á\nb\n',
+    crlf: 'á\r\nb\r\n',
+    bom: '\uFEFFá\nb\n',
+    little: utf16('á\r\nb\n', false),
+    big: utf16('á\nb\r\n', true),
+  });
+  for (const path of ['plain', 'crlf', 'bom', 'little', 'big'])
+    expect({ path, ...(await read(cwd, path)) }).toEqual({ path, output: 'á\nb\n' });
   expect(await read(cwd, '.')).toMatchObject({ code: 'execution_failed' });
 });
 
@@ -22,7 +32,8 @@ test('the outcome names the file as the kernel knows it and hashes all of its by
   const cwd = tree({ 'a.txt': '\uFEFF1\r\n2\r\n3' });
   symlinkSync('a.txt', join(cwd, 'link'));
   expect(await call('file_read', { path: 'link', limit: 1 }, context(cwd))).toEqual({
-    envelope: { output: '1\n', truncated: true, total_lines: 3, next_offset: 2 }, summary: 'lines 1-1 of 3',
+    envelope: { output: '1\n', truncated: true, total_lines: 3, next_offset: 2 },
+    summary: 'lines 1-1 of 3',
     files: [{ path: join(cwd, 'a.txt'), sha256: createHash('sha256').update('\uFEFF1\r\n2\r\n3').digest('hex') }],
   });
 });
@@ -30,15 +41,23 @@ test('the outcome names the file as the kernel knows it and hashes all of its by
 test('offset and limit choose lines, and pages join to the whole', async () => {
   const text = Array.from({ length: 95 }, (_, i) => `line ${i + 1}`).join('\n');
   const cwd = tree({ f: text, empty: '', one: '\n' });
-  expect(await read(cwd, 'f', { offset: 3, limit: 2 })).toEqual({ output: 'line 3\nline 4\n', truncated: true, total_lines: 95, next_offset: 5 });
+  expect(await read(cwd, 'f', { offset: 3, limit: 2 })).toEqual({
+    output: 'line 3\nline 4\n',
+    truncated: true,
+    total_lines: 95,
+    next_offset: 5,
+  });
   expect(await read(cwd, 'f', { offset: 95 })).toEqual({ output: 'line 95' });
   expect(await read(cwd, 'f', { limit: 95 })).toEqual({ output: text });
-  expect(await read(cwd, 'f', { offset: 96 })).toMatchObject({ code: 'execution_failed', details: { total_lines: 95 } });
+  expect(await read(cwd, 'f', { offset: 96 })).toMatchObject({
+    code: 'execution_failed',
+    details: { total_lines: 95 },
+  });
   expect(await read(cwd, 'empty')).toEqual({ output: '' });
   expect(await read(cwd, 'one')).toEqual({ output: '\n' });
   let joined = '';
   for (let offset: number | null = 1; offset !== null;) {
-    const page = await read(cwd, 'f', { offset, limit: 10 }) as { output: string; next_offset?: number };
+    const page = (await read(cwd, 'f', { offset, limit: 10 })) as { output: string; next_offset?: number };
     joined += page.output;
     offset = page.next_offset ?? null;
   }
@@ -48,7 +67,12 @@ test('offset and limit choose lines, and pages join to the whole', async () => {
 test('a file over the size limit is cut at a line', async () => {
   const cwd = tree({ f: 'aaaa\nbbbb\ncccc\n' });
   const tools = registry({ maxReadBytes: 12 });
-  expect(await envelopeOf('file_read', { path: 'f' }, context(cwd), tools)).toEqual({ output: 'aaaa\nbbbb\n', truncated: true, total_lines: 3, next_offset: 3 });
+  expect(await envelopeOf('file_read', { path: 'f' }, context(cwd), tools)).toEqual({
+    output: 'aaaa\nbbbb\n',
+    truncated: true,
+    total_lines: 3,
+    next_offset: 3,
+  });
 });
 
 test('a line that is too long for one counts as several, and the result says so', async () => {
@@ -56,14 +80,26 @@ test('a line that is too long for one counts as several, and the result says so'
   const tools = registry({ maxReadBytes: 100, modelOutputBytes: 54 });
   const facts = { long_lines: 'a line over 50 bytes counts as several', piece_bytes: 50 };
   const readLong = (more: object) => envelopeOf('file_read', { path: 'long', ...more }, context(cwd), tools);
-  expect(await readLong({})).toEqual({ output: 'é'.repeat(25), truncated: true, total_lines: 4, next_offset: 2, ...facts });
+  expect(await readLong({})).toEqual({
+    output: 'é'.repeat(25),
+    truncated: true,
+    total_lines: 4,
+    next_offset: 2,
+    ...facts,
+  });
   expect(await readLong({ offset: 3 })).toEqual({ output: `${'é'.repeat(20)}\nshort\n`, ...facts });
   expect(await readLong({ offset: 4 })).toEqual({ output: 'short\n', ...facts });
   expect(await readLong({ offset: 5 })).toMatchObject({ code: 'execution_failed', details: { total_lines: 4 } });
-  expect(await envelopeOf('file_read', { path: 'fits' }, context(cwd), tools)).toEqual({ output: `${'x'.repeat(49)}\n` });
+  expect(await envelopeOf('file_read', { path: 'fits' }, context(cwd), tools)).toEqual({
+    output: `${'x'.repeat(49)}\n`,
+  });
 });
 
-interface Page { readonly output: string; readonly next_offset?: number; readonly truncated?: boolean }
+interface Page {
+  readonly output: string;
+  readonly next_offset?: number;
+  readonly truncated?: boolean;
+}
 
 /** What is read by who follows `next_offset` to the end. */
 async function followed(readPage: (offset: number) => Promise<Page>): Promise<string> {
@@ -80,14 +116,20 @@ async function followed(readPage: (offset: number) => Promise<Page>): Promise<st
 function randomText(random: (below: number) => number): string {
   const characters = ['a', 'b ', 'é', '日', '🙂', '\r', 'e\u0301'];
   return Array.from({ length: random(6) }, () => {
-    const line = Array.from({ length: random(4) === 0 ? random(300) : random(30) }, () => characters[random(characters.length)]).join('');
+    const line = Array.from(
+      { length: random(4) === 0 ? random(300) : random(30) },
+      () => characters[random(characters.length)],
+    ).join('');
     return line + (random(3) === 0 ? '\r\n' : random(5) === 0 ? '' : '\n');
   }).join('');
 }
 
 test('who follows next_offset reads every byte once, whatever the sizes, also of what a model is sent and of an event', async () => {
   let state = 20_261_122;
-  const random = (below: number): number => { state = (state * 48_271) % 2_147_483_647; return state % below; };
+  const random = (below: number): number => {
+    state = (state * 48_271) % 2_147_483_647;
+    return state % below;
+  };
   for (let round = 0; round < 50; round++) {
     const text = randomText(random);
     const cwd = tree({ f: text });
@@ -97,15 +139,25 @@ test('who follows next_offset reads every byte once, whatever the sizes, also of
     const ctx = context(cwd, { eventOutput: () => text });
     for (const path of ['f', 'event:7']) {
       const shape = `round ${round}, ${path}, ${maxReadBytes} and ${modelOutputBytes} bytes`;
-      const page = async (offset: number): Promise<Page> => await envelopeOf('file_read', { path, offset }, ctx, tools) as unknown as Page;
+      const page = async (offset: number): Promise<Page> =>
+        (await envelopeOf('file_read', { path, offset }, ctx, tools)) as unknown as Page;
       if (expected === '') continue;
       expect(await followed(page), shape).toBe(expected);
-      const limited = await followed(async (offset) => await envelopeOf('file_read', { path, offset, limit: 2 }, ctx, tools) as unknown as Page);
+      const limited = await followed(
+        async (offset) => (await envelopeOf('file_read', { path, offset, limit: 2 }, ctx, tools)) as unknown as Page,
+      );
       expect(limited, shape).toBe(expected);
       const sent = async (offset: number, limit?: number): Promise<Page> => {
         const args = { path, offset, ...(limit === undefined ? {} : { limit }) };
         const output = JSON.stringify(await envelopeOf('file_read', args, ctx, tools));
-        const page = JSON.parse(modelOutput({ tool_call_id: 'c', name: 'file_read', output, success: true, duration_ms: 1 }, 7, JSON.stringify(args), modelOutputBytes)) as Page;
+        const page = JSON.parse(
+          modelOutput(
+            { tool_call_id: 'c', name: 'file_read', output, success: true, duration_ms: 1 },
+            7,
+            JSON.stringify(args),
+            modelOutputBytes,
+          ),
+        ) as Page;
         expect(Buffer.byteLength(page.output), shape).toBeLessThanOrEqual(modelOutputBytes);
         const marker = /\[… lines (\d+)-(\d+) omitted; file_read offset=\d+\]\n?/.exec(page.output);
         if (marker === null) return page;
@@ -116,7 +168,11 @@ test('who follows next_offset reads every byte once, whatever the sizes, also of
           middle.push(part.output);
           next = part.next_offset;
         }
-        return { ...page, output: page.output.slice(0, marker.index) + middle.join('') + page.output.slice(marker.index + marker[0].length) };
+        return {
+          ...page,
+          output:
+            page.output.slice(0, marker.index) + middle.join('') + page.output.slice(marker.index + marker[0].length),
+        };
       };
       expect(await followed(sent), shape).toBe(expected);
     }
@@ -124,25 +180,42 @@ test('who follows next_offset reads every byte once, whatever the sizes, also of
 }, 60_000);
 
 test('a model that follows next_offset reads all of a JSON of 3 MB on one line', async () => {
-  const json = JSON.stringify(Array.from({ length: 42_000 }, (_unused, index) => ({ id: index, name: `Ærø 日本 ${index}`, tags: ['a', 'b'], text: 'x'.repeat(20) })));
+  const json = JSON.stringify(
+    Array.from({ length: 42_000 }, (_unused, index) => ({
+      id: index,
+      name: `Ærø 日本 ${index}`,
+      tags: ['a', 'b'],
+      text: 'x'.repeat(20),
+    })),
+  );
   expect(Buffer.byteLength(json)).toBeGreaterThan(3_000_000);
   const cwd = tree({ 'one-line.json': json });
   const pages: string[] = [];
   let most = 0;
-  const provider = scripted([async function* ({ conversation }) {
-    const last = conversation.messages.at(-1);
-    const results = last?.role === 'assistant' ? last.calls.map((call) => call.result) : [];
-    const page = results[0] ? JSON.parse(results[0].output) as Page : null;
-    if (page) {
-      pages.push(page.output);
-      most = Math.max(most, Buffer.byteLength(page.output));
-    }
-    if (page !== null && page.next_offset === undefined) yield* [saying('Read.'), end()];
-    else yield* calls(['file_read', JSON.stringify({ path: 'one-line.json', ...(page ? { offset: page.next_offset } : {}) })]);
-  }]);
+  const provider = scripted([
+    async function* ({ conversation }) {
+      const last = conversation.messages.at(-1);
+      const results = last?.role === 'assistant' ? last.calls.map((call) => call.result) : [];
+      const page = results[0] ? (JSON.parse(results[0].output) as Page) : null;
+      if (page) {
+        pages.push(page.output);
+        most = Math.max(most, Buffer.byteLength(page.output));
+      }
+      if (page !== null && page.next_offset === undefined) yield* [saying('Read.'), end()];
+      else
+        yield* calls([
+          'file_read',
+          JSON.stringify({ path: 'one-line.json', ...(page ? { offset: page.next_offset } : {}) }),
+        ]);
+    },
+  ]);
   const { session } = rig({
-    provider, tools: builtinTools(toolOptions()),
-    opening: [{ kind: 'system', content: 'S', data: null }, { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 32_768 } } }],
+    provider,
+    tools: builtinTools(toolOptions()),
+    opening: [
+      { kind: 'system', content: 'S', data: null },
+      { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 32_768 } } },
+    ],
     row: { id: 's1', parentId: null, cwd, title: null, provider: 'scripted', model: 'm', createdAt: 1, updatedAt: 1 },
     limits: { maxToolTurns: 200, maxToolCalls: 200, loopLimit: 6, maxOutputBytes: 1_048_576 },
   });
@@ -173,36 +246,78 @@ test('one line of 100 MB is read in bounded memory', async () => {
   for (let i = 0; i < 100; i++) writeSync(fd, 'x'.repeat(1024 * 1024));
   closeSync(fd);
   const before = process.memoryUsage().rss;
-  const { output, ...rest } = await read(cwd, 'big') as { output: string };
-  expect(rest).toEqual({ truncated: true, total_lines: 6827, next_offset: 3, long_lines: 'a line over 15360 bytes counts as several', piece_bytes: 15_360 });
+  const { output, ...rest } = (await read(cwd, 'big')) as { output: string };
+  expect(rest).toEqual({
+    truncated: true,
+    total_lines: 6827,
+    next_offset: 3,
+    long_lines: 'a line over 15360 bytes counts as several',
+    piece_bytes: 15_360,
+  });
   expect(output).toBe('x'.repeat(30_720));
   expect(process.memoryUsage().rss - before).toBeLessThan(60 * 1024 * 1024);
 }, 20_000);
 
 test('the smallest limit keeps what fits and says where to read on', async () => {
   const cwd = tree({ 'one-line.txt': 'é'.repeat(100) });
-  const envelope = await envelopeOf('file_read', { path: 'one-line.txt' }, context(cwd, { limits: { timeoutMs: null, maxOutputBytes: 5 } }));
+  const envelope = await envelopeOf(
+    'file_read',
+    { path: 'one-line.txt' },
+    context(cwd, { limits: { timeoutMs: null, maxOutputBytes: 5 } }),
+  );
   expect(envelope).toEqual({
-    output: 'éé', truncated: true, total_lines: 50, next_offset: 2, long_lines: 'a line over 5 bytes counts as several', piece_bytes: 5,
+    output: 'éé',
+    truncated: true,
+    total_lines: 50,
+    next_offset: 2,
+    long_lines: 'a line over 5 bytes counts as several',
+    piece_bytes: 5,
   });
 });
 
 test('binary files are refused with their kind and size', async () => {
-  const cwd = tree({ 'a.png': Buffer.from('\x89PNG\r\n\x1a\n\0\0', 'latin1'), data: Buffer.from([1, 0, 2]), latin: Buffer.from('\xe4\xf6\xfc\xe4\xf6', 'latin1') });
-  expect(await read(cwd, 'a.png')).toMatchObject({ code: 'execution_failed', error: expect.stringContaining('PNG image, 10 bytes') });
-  expect(await read(cwd, 'data')).toMatchObject({ code: 'execution_failed', error: expect.stringContaining('binary data, 3 bytes') });
-  expect(await read(cwd, 'latin')).toMatchObject({ code: 'execution_failed', error: expect.stringContaining('not UTF-8') });
+  const cwd = tree({
+    'a.png': Buffer.from('\x89PNG\r\n\x1a\n\0\0', 'latin1'),
+    data: Buffer.from([1, 0, 2]),
+    latin: Buffer.from('\xe4\xf6\xfc\xe4\xf6', 'latin1'),
+  });
+  expect(await read(cwd, 'a.png')).toMatchObject({
+    code: 'execution_failed',
+    error: expect.stringContaining('PNG image, 10 bytes'),
+  });
+  expect(await read(cwd, 'data')).toMatchObject({
+    code: 'execution_failed',
+    error: expect.stringContaining('binary data, 3 bytes'),
+  });
+  expect(await read(cwd, 'latin')).toMatchObject({
+    code: 'execution_failed',
+    error: expect.stringContaining('not UTF-8'),
+  });
 });
 
 test('FIFOs, sockets, devices and what the kernel makes up are refused at once', async () => {
   const cwd = tree();
   makeFifo(join(cwd, 'fifo'));
   const server = createServer().listen(join(cwd, 'socket'));
-  await new Promise((resolve) => { server.once('listening', resolve); });
+  await new Promise((resolve) => {
+    server.once('listening', resolve);
+  });
   symlinkSync('/dev/zero', join(cwd, 'zero'));
   symlinkSync('/proc/self', join(cwd, 'self'));
-  for (const path of ['fifo', 'socket', 'zero', '/dev/tty', '/dev/stdin', 'self/environ', '/proc/version', '/sys/kernel/notes']) {
-    expect({ path, ...(await read(cwd, path)) }).toMatchObject({ path, code: expect.stringMatching(/execution_failed|not_found/) });
+  for (const path of [
+    'fifo',
+    'socket',
+    'zero',
+    '/dev/tty',
+    '/dev/stdin',
+    'self/environ',
+    '/proc/version',
+    '/sys/kernel/notes',
+  ]) {
+    expect({ path, ...(await read(cwd, path)) }).toMatchObject({
+      path,
+      code: expect.stringMatching(/execution_failed|not_found/),
+    });
   }
   server.close();
 });
@@ -210,8 +325,15 @@ test('FIFOs, sockets, devices and what the kernel makes up are refused at once',
 test('a missing file is not_found with near names; other failures say what they are', async () => {
   const cwd = tree({ 'README.md': 'x', 'a.txt': 'x', zzz: 'x' });
   symlinkSync('gone.txt', join(cwd, 'broken'));
-  expect(await read(cwd, 'broken')).toEqual({ error: 'broken is a symbolic link to gone.txt, which does not exist.', code: 'not_found', details: { link_to: 'gone.txt' } });
-  expect(await read(cwd, 'readme.txt')).toMatchObject({ code: 'not_found', details: { nearest: ['README.md', 'a.txt'] } });
+  expect(await read(cwd, 'broken')).toEqual({
+    error: 'broken is a symbolic link to gone.txt, which does not exist.',
+    code: 'not_found',
+    details: { link_to: 'gone.txt' },
+  });
+  expect(await read(cwd, 'readme.txt')).toMatchObject({
+    code: 'not_found',
+    details: { nearest: ['README.md', 'a.txt'] },
+  });
   expect(await read(cwd, 'a.txt/')).toMatchObject({ code: 'execution_failed' });
   expect(await read(cwd, 'n'.repeat(300))).toMatchObject({ code: 'execution_failed' });
   expect(await read(cwd, 'd/'.repeat(3000))).toMatchObject({ code: 'execution_failed' });
@@ -221,20 +343,39 @@ test('a missing file is not_found with near names; other failures say what they 
 
 test('event:SEQ reads the stored output of an event, in parts too', async () => {
   const ctx = context(tree(), { eventOutput: (seq) => (seq === 7 ? 'one\ntwo\nthree\n' : null) });
-  expect(await call('file_read', { path: 'event:7' }, ctx)).toEqual({ envelope: { output: 'one\ntwo\nthree\n' }, summary: '3 lines', files: [] });
-  expect(await envelopeOf('file_read', { path: 'event:7', offset: 2, limit: 1 }, ctx)).toEqual({ output: 'two\n', truncated: true, total_lines: 3, next_offset: 3 });
+  expect(await call('file_read', { path: 'event:7' }, ctx)).toEqual({
+    envelope: { output: 'one\ntwo\nthree\n' },
+    summary: '3 lines',
+    files: [],
+  });
+  expect(await envelopeOf('file_read', { path: 'event:7', offset: 2, limit: 1 }, ctx)).toEqual({
+    output: 'two\n',
+    truncated: true,
+    total_lines: 3,
+    next_offset: 3,
+  });
   expect(await envelopeOf('file_read', { path: 'event:8' }, ctx)).toMatchObject({ code: 'not_found' });
 });
 
 test('a cancelled read answers cancelled', async () => {
   const controller = new AbortController();
   controller.abort();
-  expect(await envelopeOf('file_read', { path: 'f' }, context(tree({ f: 'x' }), { signal: controller.signal }))).toMatchObject({ code: 'cancelled' });
+  expect(
+    await envelopeOf('file_read', { path: 'f' }, context(tree({ f: 'x' }), { signal: controller.signal })),
+  ).toMatchObject({ code: 'cancelled' });
 });
 
 test.each([
-  [{}, 'path'], [{ path: '' }, 'path'], [{ path: 'a\0' }, 'path'], [{ path: 'a', offset: 0 }, 'offset'], [{ path: 'a', limit: 0 }, 'limit'], [{ path: 'a', offset: '1' }, 'offset'],
+  [{}, 'path'],
+  [{ path: '' }, 'path'],
+  [{ path: 'a\0' }, 'path'],
+  [{ path: 'a', offset: 0 }, 'offset'],
+  [{ path: 'a', limit: 0 }, 'limit'],
+  [{ path: 'a', offset: '1' }, 'offset'],
   [{ path: 'a', limit: 2 ** 53 }, 'limit'],
 ])('bad arguments %j name the argument', async (args, argument) => {
-  expect(await envelopeOf('file_read', args, context(tree()))).toMatchObject({ code: 'invalid_args', details: { argument } });
+  expect(await envelopeOf('file_read', args, context(tree()))).toMatchObject({
+    code: 'invalid_args',
+    details: { argument },
+  });
 });

@@ -1,6 +1,15 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { chmodSync, linkSync, readdirSync, readFileSync, readlinkSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  linkSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { FileState } from '../../src/core/event.js';
@@ -8,14 +17,17 @@ import { call, context, envelopeOf, makeFifo, registry, tree } from './workbench
 
 const sha = (bytes: string | Buffer): string => createHash('sha256').update(bytes).digest('hex');
 const write = (cwd: string, path: string, content: string) => envelopeOf('file_write', { path, content }, context(cwd));
-const known = (files: readonly FileState[] | undefined): Map<string, string | null> => new Map(files?.map(({ path, sha256 }) => [path, sha256]));
+const known = (files: readonly FileState[] | undefined): Map<string, string | null> =>
+  new Map(files?.map(({ path, sha256 }) => [path, sha256]));
 
 test('a new file is made with its folders, and the outcome carries hash, bytes and diff', async () => {
   const cwd = tree();
   const outcome = await call('file_write', { path: 'a/b/c.txt', content: 'é\n' }, context(cwd));
   expect(outcome).toEqual({
-    envelope: { output: 'Wrote 3 bytes to a/b/c.txt', bytes: 3 }, summary: 'Wrote 3 bytes to a/b/c.txt',
-    files: [{ path: join(cwd, 'a/b/c.txt'), sha256: sha('é\n') }], changes: [{ path: join(cwd, 'a/b/c.txt'), before: null, after: Buffer.from('é\n') }],
+    envelope: { output: 'Wrote 3 bytes to a/b/c.txt', bytes: 3 },
+    summary: 'Wrote 3 bytes to a/b/c.txt',
+    files: [{ path: join(cwd, 'a/b/c.txt'), sha256: sha('é\n') }],
+    changes: [{ path: join(cwd, 'a/b/c.txt'), before: null, after: Buffer.from('é\n') }],
     diff: '--- /dev/null\n+++ b/a/b/c.txt\n@@ -0,0 +1,1 @@\n+é\n',
   });
   expect(readFileSync(join(cwd, 'a/b/c.txt'), 'utf8')).toBe('é\n');
@@ -34,15 +46,22 @@ test('an existing file keeps its byte order mark, line ends, encoding and mode',
 });
 
 test('a symbolic link stays and its target is rewritten, also one that is missing; a hard link is broken', async () => {
-  const cwd = tree({ 'real/target': 'old', 'other': 'shared' });
+  const cwd = tree({ 'real/target': 'old', other: 'shared' });
   symlinkSync('real/target', join(cwd, 'link'));
   symlinkSync('real/new', join(cwd, 'dangling'));
   linkSync(join(cwd, 'other'), join(cwd, 'hard'));
   await write(cwd, 'link', 'new');
   await write(cwd, 'dangling', 'made');
   await write(cwd, 'hard', 'own');
-  expect([readlinkSync(join(cwd, 'link')), readFileSync(join(cwd, 'real/target'), 'utf8'), readFileSync(join(cwd, 'real/new'), 'utf8')]).toEqual(['real/target', 'new', 'made']);
-  expect([readFileSync(join(cwd, 'other'), 'utf8'), readFileSync(join(cwd, 'hard'), 'utf8')]).toEqual(['shared', 'own']);
+  expect([
+    readlinkSync(join(cwd, 'link')),
+    readFileSync(join(cwd, 'real/target'), 'utf8'),
+    readFileSync(join(cwd, 'real/new'), 'utf8'),
+  ]).toEqual(['real/target', 'new', 'made']);
+  expect([readFileSync(join(cwd, 'other'), 'utf8'), readFileSync(join(cwd, 'hard'), 'utf8')]).toEqual([
+    'shared',
+    'own',
+  ]);
 });
 
 test('a file that changed since it was read is refused with what changed, for both writers', async () => {
@@ -50,9 +69,14 @@ test('a file that changed since it was read is refused with what changed, for bo
   const tools = registry();
   const seen = known((await call('file_read', { path: 'f' }, context(cwd), tools)).files);
   writeFileSync(join(cwd, 'f'), 'one\nTWO\n');
-  for (const [name, args] of [['file_write', { path: 'f', content: 'x' }], ['file_edit', { path: 'f', old_string: 'one', new_string: 'x' }]] as const) {
+  for (const [name, args] of [
+    ['file_write', { path: 'f', content: 'x' }],
+    ['file_edit', { path: 'f', old_string: 'one', new_string: 'x' }],
+  ] as const) {
     expect(await envelopeOf(name, args, context(cwd, { knownFiles: seen }), tools)).toMatchObject({
-      code: 'execution_failed', error: expect.stringContaining('has changed since it was last read'), details: { reason: 'changed', changes: expect.stringContaining('-two\n+TWO') },
+      code: 'execution_failed',
+      error: expect.stringContaining('has changed since it was last read'),
+      details: { reason: 'changed', changes: expect.stringContaining('-two\n+TWO') },
     });
   }
   expect(readFileSync(join(cwd, 'f'), 'utf8')).toBe('one\nTWO\n');
@@ -61,16 +85,31 @@ test('a file that changed since it was read is refused with what changed, for bo
 test('what the session wrote itself, never saw, or saw and is gone may be written', async () => {
   const cwd = tree({ unseen: 'x' });
   const first = await call('file_write', { path: 'f', content: '1' }, context(cwd));
-  expect(await envelopeOf('file_write', { path: 'f', content: '2' }, context(cwd, { knownFiles: known(first.files) }))).toMatchObject({ bytes: 1 });
+  expect(
+    await envelopeOf('file_write', { path: 'f', content: '2' }, context(cwd, { knownFiles: known(first.files) })),
+  ).toMatchObject({ bytes: 1 });
   expect(await write(cwd, 'unseen', 'y')).toMatchObject({ bytes: 1 });
-  expect(await envelopeOf('file_write', { path: 'gone', content: 'z' }, context(cwd, { knownFiles: new Map([[join(cwd, 'gone'), sha('old')]]) }))).toMatchObject({ bytes: 1 });
-  expect(await envelopeOf('file_write', { path: 'unseen', content: 'z' }, context(cwd, { knownFiles: new Map([[join(cwd, 'unseen'), null]]) }))).toMatchObject({ code: 'execution_failed', details: { reason: 'changed' } });
+  expect(
+    await envelopeOf(
+      'file_write',
+      { path: 'gone', content: 'z' },
+      context(cwd, { knownFiles: new Map([[join(cwd, 'gone'), sha('old')]]) }),
+    ),
+  ).toMatchObject({ bytes: 1 });
+  expect(
+    await envelopeOf(
+      'file_write',
+      { path: 'unseen', content: 'z' },
+      context(cwd, { knownFiles: new Map([[join(cwd, 'unseen'), null]]) }),
+    ),
+  ).toMatchObject({ code: 'execution_failed', details: { reason: 'changed' } });
 });
 
 test('a directory, a FIFO, a device, a path through a file and a name too long are refused', async () => {
   const cwd = tree({ 'd/': '', f: '' });
   makeFifo(join(cwd, 'fifo'));
-  for (const path of ['d', '.', 'd/', 'new/', 'fifo', '/dev/null', '/proc/self/comm', 'f/x', 'n'.repeat(300)]) expect({ path, ...(await write(cwd, path, 'x')) }).toMatchObject({ path, code: 'execution_failed' });
+  for (const path of ['d', '.', 'd/', 'new/', 'fifo', '/dev/null', '/proc/self/comm', 'f/x', 'n'.repeat(300)])
+    expect({ path, ...(await write(cwd, path, 'x')) }).toMatchObject({ path, code: 'execution_failed' });
   expect(readdirSync(cwd).sort()).toEqual(['d', 'f', 'fifo']);
 });
 
@@ -83,35 +122,66 @@ async function writerProgram(cwd: string, body: string): Promise<string> {
     const write = async (content) => (await tool.run({ path: 'f', content }, ctx)).envelope;
     ${body}`;
   const { buildSync } = await import('esbuild');
-  const bundled = buildSync({ stdin: { contents: script, resolveDir: process.cwd(), loader: 'ts' }, bundle: true, platform: 'node', format: 'esm', target: 'node20', write: false, external: ['fast-glob', 'ignore', '@vscode/ripgrep'] });
+  const bundled = buildSync({
+    stdin: { contents: script, resolveDir: process.cwd(), loader: 'ts' },
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    write: false,
+    external: ['fast-glob', 'ignore', '@vscode/ripgrep'],
+  });
   return join(tree({ 'run.mjs': bundled.outputFiles[0]?.text ?? '' }), 'run.mjs');
 }
 
 test('a full disk leaves the old file and no rest behind', async () => {
   const cwd = tree({ f: 'old' });
-  const program = await writerProgram(cwd, "process.on('SIGXFSZ', () => {}); console.log(JSON.stringify(await write('x'.repeat(100_000))));");
-  const printed = execFileSync('bash', ['-c', `ulimit -f 8; exec ${process.execPath} ${program}`], { encoding: 'utf8' });
-  expect(JSON.parse(printed)).toMatchObject({ code: 'execution_failed', error: expect.stringContaining('old content is untouched') });
+  const program = await writerProgram(
+    cwd,
+    "process.on('SIGXFSZ', () => {}); console.log(JSON.stringify(await write('x'.repeat(100_000))));",
+  );
+  const printed = execFileSync('bash', ['-c', `ulimit -f 8; exec ${process.execPath} ${program}`], {
+    encoding: 'utf8',
+  });
+  expect(JSON.parse(printed)).toMatchObject({
+    code: 'execution_failed',
+    error: expect.stringContaining('old content is untouched'),
+  });
   expect([readdirSync(cwd), readFileSync(join(cwd, 'f'), 'utf8')]).toEqual([['f'], 'old']);
 });
 
 test('after a kill at any instant the file is the old or the new one', async () => {
   const cwd = tree({ f: 'a'.repeat(500_000) });
-  const program = await writerProgram(cwd, "console.log('up'); for (let i = 0; ; i++) await write((i % 2 ? 'a' : 'b').repeat(500_000));");
+  const program = await writerProgram(
+    cwd,
+    "console.log('up'); for (let i = 0; ; i++) await write((i % 2 ? 'a' : 'b').repeat(500_000));",
+  );
   for (let kill = 0; kill < 12; kill++) {
     const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', 'ignore'] });
-    await new Promise((resolve) => { child.stdout.once('data', resolve); });
-    await new Promise((resolve) => { setTimeout(resolve, 3 + kill * 5); }); // the instant of the kill is what varies
+    await new Promise((resolve) => {
+      child.stdout.once('data', resolve);
+    });
+    await new Promise((resolve) => {
+      setTimeout(resolve, 3 + kill * 5);
+    }); // the instant of the kill is what varies
     child.kill('SIGKILL');
-    await new Promise((resolve) => { child.once('exit', resolve); });
+    await new Promise((resolve) => {
+      child.once('exit', resolve);
+    });
     expect(readFileSync(join(cwd, 'f'), 'utf8')).toMatch(/^(?:a{500000}|b{500000})$/);
   }
 });
 
 test('a file with LF stays one, a new file gets the line ends it is given', async () => {
   const cwd = tree({ unix: 'a\nb\n', 'one-line': 'a' });
-  for (const [path, expected] of [['unix', 'x\ny\n'], ['one-line', 'x\r\ny\r\n'], ['new', 'x\r\ny\r\n']] as const) {
-    expect(await envelopeOf('file_write', { path, content: 'x\r\ny\r\n' }, context(cwd))).toMatchObject({ bytes: expected.length });
+  for (const [path, expected] of [
+    ['unix', 'x\ny\n'],
+    ['one-line', 'x\r\ny\r\n'],
+    ['new', 'x\r\ny\r\n'],
+  ] as const) {
+    expect(await envelopeOf('file_write', { path, content: 'x\r\ny\r\n' }, context(cwd))).toMatchObject({
+      bytes: expected.length,
+    });
     expect(readFileSync(join(cwd, path), 'utf8')).toBe(expected);
   }
 });
@@ -120,8 +190,16 @@ test('edit replaces one exact occurrence and keeps everything else byte for byte
   const mixed = '\uFEFFa\r\nold\r\nb\nc\r\nd\r\n';
   const cwd = tree({ f: mixed });
   chmodSync(join(cwd, 'f'), 0o640);
-  const outcome = await call('file_edit', { path: 'f', old_string: 'old\nb', new_string: 'new\nlines\nb' }, context(cwd));
-  expect(outcome).toMatchObject({ envelope: { output: 'Replaced 1 occurrence(s) in f', count: 1 }, summary: 'Replaced 1 occurrence in f', diff: expect.stringContaining('-old\n+new\n+lines') });
+  const outcome = await call(
+    'file_edit',
+    { path: 'f', old_string: 'old\nb', new_string: 'new\nlines\nb' },
+    context(cwd),
+  );
+  expect(outcome).toMatchObject({
+    envelope: { output: 'Replaced 1 occurrence(s) in f', count: 1 },
+    summary: 'Replaced 1 occurrence in f',
+    diff: expect.stringContaining('-old\n+new\n+lines'),
+  });
   expect(readFileSync(join(cwd, 'f'), 'utf8')).toBe('\uFEFFa\r\nnew\r\nlines\r\nb\nc\r\nd\r\n');
   expect(outcome.files).toEqual([{ path: join(cwd, 'f'), sha256: sha(readFileSync(join(cwd, 'f'))) }]);
   expect(statSync(join(cwd, 'f')).mode & 0o777).toBe(0o640);
@@ -129,45 +207,94 @@ test('edit replaces one exact occurrence and keeps everything else byte for byte
 
 test('several occurrences are named by line, or all replaced', async () => {
   const cwd = tree({ f: 'x = 1;\ny\nx = 1;\nx = 1;\n', special: 'a $& a' });
-  expect(await envelopeOf('file_edit', { path: 'f', old_string: 'x = 1;', new_string: 'z' }, context(cwd))).toMatchObject({ code: 'execution_failed', details: { count: 3, lines: [1, 3, 4] } });
-  expect(await envelopeOf('file_edit', { path: 'f', old_string: 'x = 1;', new_string: '$&', replace_all: true }, context(cwd))).toEqual({ output: 'Replaced 3 occurrence(s) in f', count: 3 });
+  expect(
+    await envelopeOf('file_edit', { path: 'f', old_string: 'x = 1;', new_string: 'z' }, context(cwd)),
+  ).toMatchObject({ code: 'execution_failed', details: { count: 3, lines: [1, 3, 4] } });
+  expect(
+    await envelopeOf(
+      'file_edit',
+      { path: 'f', old_string: 'x = 1;', new_string: '$&', replace_all: true },
+      context(cwd),
+    ),
+  ).toEqual({ output: 'Replaced 3 occurrence(s) in f', count: 3 });
   expect(readFileSync(join(cwd, 'f'), 'utf8')).toBe('$&\ny\n$&\n$&\n');
 });
 
 test('a text that is not there is answered with the nearest parts and their lines', async () => {
-  const cwd = tree({ 'f.ts': 'import x;\n\nfunction greet(name: string) {\n    return `hello ${name}`;\n}\n\nfunction other() {\n  return 1;\n}\n' });
-  const envelope = await envelopeOf('file_edit', { path: 'f.ts', old_string: 'function greet(name) {\n  return `hello ${name}`;', new_string: 'x' }, context(cwd));
+  const cwd = tree({
+    'f.ts':
+      'import x;\n\nfunction greet(name: string) {\n    return `hello ${name}`;\n}\n\nfunction other() {\n  return 1;\n}\n',
+  });
+  const envelope = await envelopeOf(
+    'file_edit',
+    { path: 'f.ts', old_string: 'function greet(name) {\n  return `hello ${name}`;', new_string: 'x' },
+    context(cwd),
+  );
   expect(envelope).toMatchObject({ code: 'execution_failed', error: expect.stringContaining('line 3') });
-  expect((envelope.details as { candidates: unknown[] }).candidates[0]).toEqual({ line: 3, text: 'function greet(name: string) {\n    return `hello ${name}`;' });
+  expect((envelope.details as { candidates: unknown[] }).candidates[0]).toEqual({
+    line: 3,
+    text: 'function greet(name: string) {\n    return `hello ${name}`;',
+  });
 });
 
 test('edit of a missing, binary or badly encoded file fails as what it is', async () => {
-  const cwd = tree({ 'here.ts': '', bin: Buffer.from([0x61, 0, 0x62]), latin: Buffer.concat([Buffer.from('a é ü ö ß '), Buffer.from([0xe4, 0x62])]) });
-  expect(await envelopeOf('file_edit', { path: 'her.ts', old_string: 'a', new_string: 'b' }, context(cwd))).toMatchObject({ code: 'not_found', details: { nearest: ['here.ts'] } });
-  for (const path of ['bin', 'latin']) expect(await envelopeOf('file_edit', { path, old_string: 'a', new_string: 'b' }, context(cwd))).toMatchObject({ code: 'execution_failed' });
+  const cwd = tree({
+    'here.ts': '',
+    bin: Buffer.from([0x61, 0, 0x62]),
+    latin: Buffer.concat([Buffer.from('a é ü ö ß '), Buffer.from([0xe4, 0x62])]),
+  });
+  expect(
+    await envelopeOf('file_edit', { path: 'her.ts', old_string: 'a', new_string: 'b' }, context(cwd)),
+  ).toMatchObject({ code: 'not_found', details: { nearest: ['here.ts'] } });
+  for (const path of ['bin', 'latin'])
+    expect(await envelopeOf('file_edit', { path, old_string: 'a', new_string: 'b' }, context(cwd))).toMatchObject({
+      code: 'execution_failed',
+    });
 });
 
 test.each([
-  ['file_write', { path: 'a' }, 'content'], ['file_write', { path: 'a', content: null }, 'content'], ['file_write', { file_path: 'a', content: 'x' }, 'path'],
-  ['file_edit', { path: 'a', old_string: '', new_string: 'x' }, 'old_string'], ['file_edit', { path: 'a', old_string: 'x', new_string: 'x' }, 'new_string'], ['file_edit', { path: 'a', old_string: 'x' }, 'new_string'],
+  ['file_write', { path: 'a' }, 'content'],
+  ['file_write', { path: 'a', content: null }, 'content'],
+  ['file_write', { file_path: 'a', content: 'x' }, 'path'],
+  ['file_edit', { path: 'a', old_string: '', new_string: 'x' }, 'old_string'],
+  ['file_edit', { path: 'a', old_string: 'x', new_string: 'x' }, 'new_string'],
+  ['file_edit', { path: 'a', old_string: 'x' }, 'new_string'],
 ])('%s with %j names the argument', async (name, args, argument) => {
   expect(await envelopeOf(name, args, context(tree()))).toMatchObject({ code: 'invalid_args', details: { argument } });
 });
 
 test('a file in one byte a character is read as what it says, named, and edited in its own encoding', async () => {
   const cwd = tree({
-    latin: Buffer.from('// Gr\xfc\xdfe aus K\xf6ln am Rhein\nlet x = 1;\n', 'latin1'), windows: Buffer.from('the price: 5 \x80 \x96 cheap\n', 'latin1'),
-    mixed: Buffer.concat([Buffer.from('Größe und Länge sind schön '), Buffer.from([0xe4]), Buffer.from('\n')]), literal: 'one \uFFFD here\n', plain: 'Grüße\n',
+    latin: Buffer.from('// Gr\xfc\xdfe aus K\xf6ln am Rhein\nlet x = 1;\n', 'latin1'),
+    windows: Buffer.from('the price: 5 \x80 \x96 cheap\n', 'latin1'),
+    mixed: Buffer.concat([Buffer.from('Größe und Länge sind schön '), Buffer.from([0xe4]), Buffer.from('\n')]),
+    literal: 'one \uFFFD here\n',
+    plain: 'Grüße\n',
   });
   const read = (path: string): Promise<unknown> => envelopeOf('file_read', { path }, context(cwd));
   expect(await read('latin')).toEqual({ output: '// Grüße aus Köln am Rhein\nlet x = 1;\n', encoding: 'latin1' });
   expect(await read('windows')).toEqual({ output: 'the price: 5 € – cheap\n', encoding: 'windows-1252' });
-  expect(await read('mixed')).toEqual({ output: 'Größe und Länge sind schön \uFFFD\n', encoding: 'utf-8, with 1 place that cannot be decoded' });
-  expect([await read('literal'), await read('plain')]).toEqual([{ output: 'one \uFFFD here\n' }, { output: 'Grüße\n' }]);
-  expect(await envelopeOf('file_edit', { path: 'latin', old_string: 'Köln', new_string: 'Fürth' }, context(cwd))).toEqual({ output: 'Replaced 1 occurrence(s) in latin', count: 1, encoding: 'latin1' });
+  expect(await read('mixed')).toEqual({
+    output: 'Größe und Länge sind schön \uFFFD\n',
+    encoding: 'utf-8, with 1 place that cannot be decoded',
+  });
+  expect([await read('literal'), await read('plain')]).toEqual([
+    { output: 'one \uFFFD here\n' },
+    { output: 'Grüße\n' },
+  ]);
+  expect(
+    await envelopeOf('file_edit', { path: 'latin', old_string: 'Köln', new_string: 'Fürth' }, context(cwd)),
+  ).toEqual({ output: 'Replaced 1 occurrence(s) in latin', count: 1, encoding: 'latin1' });
   expect(readFileSync(join(cwd, 'latin'), 'latin1')).toBe('// Gr\xfc\xdfe aus F\xfcrth am Rhein\nlet x = 1;\n');
-  const refused = await envelopeOf('file_edit', { path: 'latin', old_string: 'x = 1', new_string: 'x = "→"' }, context(cwd));
-  expect(refused).toMatchObject({ code: 'execution_failed', error: expect.stringContaining('latin1, which has not every character') });
+  const refused = await envelopeOf(
+    'file_edit',
+    { path: 'latin', old_string: 'x = 1', new_string: 'x = "→"' },
+    context(cwd),
+  );
+  expect(refused).toMatchObject({
+    code: 'execution_failed',
+    error: expect.stringContaining('latin1, which has not every character'),
+  });
   expect(readFileSync(join(cwd, 'latin'), 'latin1')).toContain('let x = 1;');
   await envelopeOf('file_write', { path: 'windows', content: 'now 6 €\n' }, context(cwd));
   expect(readFileSync(join(cwd, 'windows'), 'latin1')).toBe('now 6 \x80\n');

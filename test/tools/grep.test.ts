@@ -9,13 +9,30 @@ const engines = [
   { engine: 'the fallback', tools: registry({ findRipgrep: () => Promise.resolve(null) }) },
 ] as const;
 
-const utf16 = (text: string, big: boolean): Buffer => { const bytes = Buffer.from(`\uFEFF${text}`, 'utf16le'); return big ? bytes.swap16() : bytes; };
+const utf16 = (text: string, big: boolean): Buffer => {
+  const bytes = Buffer.from(`\uFEFF${text}`, 'utf16le');
+  return big ? bytes.swap16() : bytes;
+};
 
 function searchTree(): string {
   const root = tree({
-    'b.ts': 'one\nTODO two\nthree\nfour\nfive TODO\n', 'a/x.ts': 'TODO\r\nnext\r\n', 'a-b.ts': 'a TODO', 'bom.ts': '\uFEFFTODO bom\n', 'wide.txt': utf16('x\nTODO wide é\n', false), 'big.txt': utf16('TODO big\n', true),
-    'bin.dat': 'TODO\n\0TODO\n', 'late.txt': `TODO early\n${'x\n'.repeat(40_000)}\0\nTODO late\n`, '.hidden': 'TODO hidden\n', 'out.log': 'TODO log\n', '.gitignore': '*.log\nvendor/\n', 'vendor/v.ts': 'TODO vendor\n',
-    'new\nline.ts': 'TODO odd name\n', 'latin.txt': Buffer.from('TODO caf\xe9\n', 'latin1'), '.git/config': 'TODO git\n', 'sp ace/\u{1F600}.md': 'todo lower\nTODO emoji \u{1F600}\n', empty: '',
+    'b.ts': 'one\nTODO two\nthree\nfour\nfive TODO\n',
+    'a/x.ts': 'TODO\r\nnext\r\n',
+    'a-b.ts': 'a TODO',
+    'bom.ts': '\uFEFFTODO bom\n',
+    'wide.txt': utf16('x\nTODO wide é\n', false),
+    'big.txt': utf16('TODO big\n', true),
+    'bin.dat': 'TODO\n\0TODO\n',
+    'late.txt': `TODO early\n${'x\n'.repeat(40_000)}\0\nTODO late\n`,
+    '.hidden': 'TODO hidden\n',
+    'out.log': 'TODO log\n',
+    '.gitignore': '*.log\nvendor/\n',
+    'vendor/v.ts': 'TODO vendor\n',
+    'new\nline.ts': 'TODO odd name\n',
+    'latin.txt': Buffer.from('TODO caf\xe9\n', 'latin1'),
+    '.git/config': 'TODO git\n',
+    'sp ace/\u{1F600}.md': 'todo lower\nTODO emoji \u{1F600}\n',
+    empty: '',
   });
   symlinkSync('a', join(root, 'folder-link'));
   symlinkSync('b.ts', join(root, 'file-link'));
@@ -28,8 +45,18 @@ describe.each(engines)('with $engine', ({ tools }) => {
   test('matching lines come as file:line: text in byte order, with their number', async () => {
     expect(await grep(searchTree(), { pattern: 'TODO' })).toEqual({
       output: [
-        '.hidden:1: TODO hidden', 'a-b.ts:1: a TODO', 'a/x.ts:1: TODO', 'b.ts:2: TODO two', 'b.ts:5: five TODO', 'big.txt:1: TODO big', 'bom.ts:1: TODO bom', 'late.txt:1: TODO early',
-        'latin.txt:1: TODO caf\uFFFD', '"new\\nline.ts":1: TODO odd name', 'sp ace/\u{1F600}.md:2: TODO emoji \u{1F600}', 'wide.txt:2: TODO wide é',
+        '.hidden:1: TODO hidden',
+        'a-b.ts:1: a TODO',
+        'a/x.ts:1: TODO',
+        'b.ts:2: TODO two',
+        'b.ts:5: five TODO',
+        'big.txt:1: TODO big',
+        'bom.ts:1: TODO bom',
+        'late.txt:1: TODO early',
+        'latin.txt:1: TODO caf\uFFFD',
+        '"new\\nline.ts":1: TODO odd name',
+        'sp ace/\u{1F600}.md:2: TODO emoji \u{1F600}',
+        'wide.txt:2: TODO wide é',
       ].join('\n'),
       count: 12,
     });
@@ -38,21 +65,35 @@ describe.each(engines)('with $engine', ({ tools }) => {
   test('context lines are marked with -, groups apart by --', async () => {
     const cwd = tree({ 'a.txt': 'x\nTODO\ny\nz\nTODO\nTODO\nw\n', 'b.txt': 'TODO\n' });
     expect(await grep(cwd, { pattern: 'TODO', context: 1 })).toEqual({
-      output: 'a.txt-1- x\na.txt:2: TODO\na.txt-3- y\na.txt-4- z\na.txt:5: TODO\na.txt:6: TODO\na.txt-7- w\n--\nb.txt:1: TODO', count: 4,
+      output:
+        'a.txt-1- x\na.txt:2: TODO\na.txt-3- y\na.txt-4- z\na.txt:5: TODO\na.txt:6: TODO\na.txt-7- w\n--\nb.txt:1: TODO',
+      count: 4,
     });
     expect(await grep(cwd, { pattern: 'x', context: 0 })).toEqual({ output: 'a.txt:1: x', count: 1 });
   });
 
   test('path, glob, case and ignored files narrow or widen the search', async () => {
     const cwd = searchTree();
-    expect(await grep(cwd, { pattern: 'TODO', glob: '*.ts', path: 'a' })).toEqual({ output: 'a/x.ts:1: TODO', count: 1 });
-    expect(await grep(cwd, { pattern: 'TODO', path: 'b.ts' })).toEqual({ output: 'b.ts:2: TODO two\nb.ts:5: five TODO', count: 2 });
+    expect(await grep(cwd, { pattern: 'TODO', glob: '*.ts', path: 'a' })).toEqual({
+      output: 'a/x.ts:1: TODO',
+      count: 1,
+    });
+    expect(await grep(cwd, { pattern: 'TODO', path: 'b.ts' })).toEqual({
+      output: 'b.ts:2: TODO two\nb.ts:5: five TODO',
+      count: 2,
+    });
     expect(await grep(cwd, { pattern: 'TODO', path: 'out.log' })).toEqual({ output: 'out.log:1: TODO log', count: 1 });
     expect(await grep(cwd, { pattern: 'TODO', glob: '*.ts' })).toMatchObject({ count: 6 });
     expect(await grep(cwd, { pattern: 'TODO', glob: '!*.ts' })).toMatchObject({ count: 6 });
     expect(await grep(cwd, { pattern: 'todo', ignore_case: true, glob: '*.md' })).toMatchObject({ count: 2 });
-    expect(await grep(cwd, { pattern: 'TODO (log|vendor)$', include_ignored: true })).toEqual({ output: 'out.log:1: TODO log\nvendor/v.ts:1: TODO vendor', count: 2 });
-    expect(await grep(join(cwd, 'a'), { pattern: 'TODO', path: '../sp ace' })).toEqual({ output: '../sp ace/\u{1F600}.md:2: TODO emoji \u{1F600}', count: 1 });
+    expect(await grep(cwd, { pattern: 'TODO (log|vendor)$', include_ignored: true })).toEqual({
+      output: 'out.log:1: TODO log\nvendor/v.ts:1: TODO vendor',
+      count: 2,
+    });
+    expect(await grep(join(cwd, 'a'), { pattern: 'TODO', path: '../sp ace' })).toEqual({
+      output: '../sp ace/\u{1F600}.md:2: TODO emoji \u{1F600}',
+      count: 1,
+    });
     expect(await grep(cwd, { pattern: 'TODO', path: join(cwd, 'a') })).toEqual({ output: 'a/x.ts:1: TODO', count: 1 });
   });
 
@@ -70,12 +111,18 @@ describe.each(engines)('with $engine', ({ tools }) => {
   });
 
   test('an expression that cannot be read is invalid_args with the reason', async () => {
-    expect(await grep(tree({ a: 'x' }), { pattern: 'a(b' })).toMatchObject({ code: 'invalid_args', details: { argument: 'pattern', problem: expect.stringMatching(/./) } });
+    expect(await grep(tree({ a: 'x' }), { pattern: 'a(b' })).toMatchObject({
+      code: 'invalid_args',
+      details: { argument: 'pattern', problem: expect.stringMatching(/./) },
+    });
   });
 
   test('a missing path is not_found, a device is refused', async () => {
     const cwd = searchTree();
-    expect(await grep(cwd, { pattern: 'x', path: 'c.ts' })).toMatchObject({ code: 'not_found', details: { nearest: expect.arrayContaining(['b.ts']) } });
+    expect(await grep(cwd, { pattern: 'x', path: 'c.ts' })).toMatchObject({
+      code: 'not_found',
+      details: { nearest: expect.arrayContaining(['b.ts']) },
+    });
     expect(await grep(cwd, { pattern: 'x', path: '/dev/zero' })).toMatchObject({ code: 'execution_failed' });
     expect(await grep(cwd, { pattern: 'x', path: '/proc/self' })).toMatchObject({ code: 'execution_failed' });
   });
@@ -83,15 +130,15 @@ describe.each(engines)('with $engine', ({ tools }) => {
   test('a cut list keeps head and tail, the true count and size', async () => {
     const cwd = tree({ a: 'hit\n'.repeat(5000), b: 'hit\n'.repeat(5000) });
     const ctx = context(cwd, { limits: { timeoutMs: null, maxOutputBytes: 400 } });
-    const { output, ...rest } = await envelopeOf('grep', { pattern: 'hit' }, ctx, tools) as { output: string };
-    const whole = await grep(cwd, { pattern: 'hit' }) as { output: string };
+    const { output, ...rest } = (await envelopeOf('grep', { pattern: 'hit' }, ctx, tools)) as { output: string };
+    const whole = (await grep(cwd, { pattern: 'hit' })) as { output: string };
     expect(rest).toEqual({ count: 10_000, truncated: true, total_bytes: Buffer.byteLength(whole.output) });
     expect(output).toMatch(/^a:1: hit\na:2: hit\n[^]*\n\[… \d+ bytes omitted …\]\n[^]*b:5000: hit$/);
   });
 
   test('a long line is cut, one of 100 MB costs no memory of ours', async () => {
     const cwd = tree({ 'long.js': `${'x'.repeat(5000)}TODO`, big: '' });
-    const { output } = await grep(cwd, { pattern: 'TODO' }) as { output: string };
+    const { output } = (await grep(cwd, { pattern: 'TODO' })) as { output: string };
     expect(output).toMatch(/^long\.js:1: x{1000} \[… more: 4004 bytes\]$/);
   });
 
@@ -99,7 +146,9 @@ describe.each(engines)('with $engine', ({ tools }) => {
     const cwd = tree({ a: `${'a'.repeat(40)}b` });
     const controller = new AbortController();
     controller.abort();
-    expect(await envelopeOf('grep', { pattern: 'a' }, context(cwd, { signal: controller.signal }), tools)).toMatchObject({ code: 'cancelled' });
+    expect(
+      await envelopeOf('grep', { pattern: 'a' }, context(cwd, { signal: controller.signal }), tools),
+    ).toMatchObject({ code: 'cancelled' });
   });
 });
 
@@ -109,20 +158,38 @@ test('ripgrep searches a line of 100 MB in bounded memory', async () => {
   for (let i = 0; i < 100; i++) writeSync(fd, 'x'.repeat(1024 * 1024));
   closeSync(fd);
   const before = process.memoryUsage().rss;
-  expect(await envelopeOf('grep', { pattern: 'xx' }, context(cwd))).toMatchObject({ count: 1, output: expect.stringMatching(/^big:1: x{1000} \[… more: a very long line\]$/) });
+  expect(await envelopeOf('grep', { pattern: 'xx' }, context(cwd))).toMatchObject({
+    count: 1,
+    output: expect.stringMatching(/^big:1: x{1000} \[… more: a very long line\]$/),
+  });
   expect(process.memoryUsage().rss - before).toBeLessThan(60 * 1024 * 1024);
 });
 
 test('an expression that backtracks without end is ended by the time limit of the fallback', async () => {
   const cwd = tree({ a: `${'a'.repeat(60)}b` });
   const tools = engines[1].tools;
-  expect(await envelopeOf('grep', { pattern: '^(a+)+$' }, context(cwd, { limits: { timeoutMs: 300, maxOutputBytes: 1000 } }), tools)).toMatchObject({ code: 'timeout' });
+  expect(
+    await envelopeOf(
+      'grep',
+      { pattern: '^(a+)+$' },
+      context(cwd, { limits: { timeoutMs: 300, maxOutputBytes: 1000 } }),
+      tools,
+    ),
+  ).toMatchObject({ code: 'timeout' });
   expect(await envelopeOf('grep', { pattern: '^(a+)+$' }, context(cwd))).toMatchObject({ count: 0 });
 });
 
 test('both engines answer the same for a table of expressions', async () => {
   const cwd = searchTree();
-  for (const args of [{ pattern: '^\\w+ \\w+$' }, { pattern: '(?i)todo' }, { pattern: 'T.DO', context: 2 }, { pattern: '\\bTODO\\b', glob: 'sp*/**' }, { pattern: '[x]|\\d' }, { pattern: 'é' }, { pattern: '^$' }]) {
+  for (const args of [
+    { pattern: '^\\w+ \\w+$' },
+    { pattern: '(?i)todo' },
+    { pattern: 'T.DO', context: 2 },
+    { pattern: '\\bTODO\\b', glob: 'sp*/**' },
+    { pattern: '[x]|\\d' },
+    { pattern: 'é' },
+    { pattern: '^$' },
+  ]) {
     const [first, second] = await Promise.all(engines.map(({ tools }) => call('grep', args, context(cwd), tools)));
     expect({ args, ...second }).toEqual({ args, ...first });
   }
@@ -130,19 +197,34 @@ test('both engines answer the same for a table of expressions', async () => {
 
 test('ripgrep is found, and a bad glob is named', async () => {
   expect(await findRipgrep(process.env)).toMatch(/rg$/);
-  expect(await envelopeOf('grep', { pattern: 'x', glob: '{a' }, context(tree({ a: 'x' })))).toMatchObject({ code: 'invalid_args', details: { argument: 'glob' } });
+  expect(await envelopeOf('grep', { pattern: 'x', glob: '{a' }, context(tree({ a: 'x' })))).toMatchObject({
+    code: 'invalid_args',
+    details: { argument: 'glob' },
+  });
 });
 
 test.each([
-  [{}, 'pattern'], [{ pattern: '' }, 'pattern'], [{ pattern: 'a\nb' }, 'pattern'], [{ pattern: 'a', context: -1 }, 'context'], [{ pattern: 'a', context: 1000 }, 'context'], [{ pattern: 'a', path: 7 }, 'path'],
+  [{}, 'pattern'],
+  [{ pattern: '' }, 'pattern'],
+  [{ pattern: 'a\nb' }, 'pattern'],
+  [{ pattern: 'a', context: -1 }, 'context'],
+  [{ pattern: 'a', context: 1000 }, 'context'],
+  [{ pattern: 'a', path: 7 }, 'path'],
 ])('bad arguments %j name the argument', async (args, argument) => {
-  expect(await envelopeOf('grep', args, context(tree()))).toMatchObject({ code: 'invalid_args', details: { argument } });
+  expect(await envelopeOf('grep', args, context(tree()))).toMatchObject({
+    code: 'invalid_args',
+    details: { argument },
+  });
 });
 
 test('a search of a folder leaves files with secrets out and says so; one that is named is searched', async () => {
   const tools = registry({ secretFiles: () => Promise.resolve((path) => path.endsWith('/.env')) });
   const cwd = tree({ '.env': 'TOKEN=1\n', 'a.txt': 'TOKEN here\n' });
   const grep = (args: object) => envelopeOf('grep', args, context(cwd), tools);
-  expect(await grep({ pattern: 'TOKEN' })).toEqual({ output: 'a.txt:1: TOKEN here', count: 1, left_out: '1 file that holds secrets; the user is asked when one is named as path' });
+  expect(await grep({ pattern: 'TOKEN' })).toEqual({
+    output: 'a.txt:1: TOKEN here',
+    count: 1,
+    left_out: '1 file that holds secrets; the user is asked when one is named as path',
+  });
   expect(await grep({ pattern: 'TOKEN', path: '.env' })).toEqual({ output: '.env:1: TOKEN=1', count: 1 });
 });

@@ -5,10 +5,19 @@ import { createOutputCollector } from '../../src/tools/output-collector.js';
 import { createProgressStream, type ProgressStream } from '../../src/tools/progress-stream.js';
 
 /** What the bytes pass through on their way. */
-function piped(send: (chunk: string) => void, mask?: StreamMask): Pick<ProgressStream, 'end'> & { add(bytes: Buffer): void } {
+function piped(
+  send: (chunk: string) => void,
+  mask?: StreamMask,
+): Pick<ProgressStream, 'end'> & { add(bytes: Buffer): void } {
   const collector = createOutputCollector(1_000_000);
   const stream = createProgressStream(collector, send, mask);
-  return { add: (bytes) => { collector.add(bytes); stream.moved(); }, end: stream.end };
+  return {
+    add: (bytes) => {
+      collector.add(bytes);
+      stream.moved();
+    },
+    end: stream.end,
+  };
 }
 
 const secret = 'secret-value-of-the-test';
@@ -17,9 +26,17 @@ const secret = 'secret-value-of-the-test';
 async function shown(pieces: readonly string[], apart: boolean): Promise<string> {
   let text = '';
   let told = (): void => undefined;
-  const stream = piped((chunk) => { text += chunk; told(); }, createSecretGuard({ forms: [], keys: [{ name: 'hidden', value: secret }], environment: [] }).stream());
+  const stream = piped(
+    (chunk) => {
+      text += chunk;
+      told();
+    },
+    createSecretGuard({ forms: [], keys: [{ name: 'hidden', value: secret }], environment: [] }).stream(),
+  );
   for (const piece of pieces) {
-    const next = new Promise<void>((resolve) => { told = resolve; });
+    const next = new Promise<void>((resolve) => {
+      told = resolve;
+    });
     stream.add(Buffer.from(piece));
     if (apart) await next;
   }
@@ -28,7 +45,10 @@ async function shown(pieces: readonly string[], apart: boolean): Promise<string>
 }
 
 test('a secret that comes in two pieces is hidden, and nothing else is lost', async () => {
-  for (let cut = 1; cut < secret.length; cut++) expect(await shown([`a ${secret.slice(0, cut)}`, `${secret.slice(cut)} b`], cut % 4 === 0)).toBe('a «redacted:hidden» b');
+  for (let cut = 1; cut < secret.length; cut++)
+    expect(await shown([`a ${secret.slice(0, cut)}`, `${secret.slice(cut)} b`], cut % 4 === 0)).toBe(
+      'a «redacted:hidden» b',
+    );
 });
 
 test('where a flood drops the start of a secret, its rest is not shown', async () => {
@@ -44,7 +64,9 @@ test('pieces of any size join to what was printed, character by character', asyn
   for (const size of [1, 3, 64, 1000]) {
     const bytes = Buffer.from(text);
     const chunks: string[] = [];
-    const stream = piped((chunk) => { chunks.push(chunk); });
+    const stream = piped((chunk) => {
+      chunks.push(chunk);
+    });
     for (let at = 0; at < bytes.length; at += size) stream.add(bytes.subarray(at, at + size));
     stream.end();
     expect(chunks.join('')).toBe(text);

@@ -8,16 +8,33 @@ import { tree } from './workbench.js';
 
 const scanOf = (workspace: string, isSecret: (path: string) => boolean = () => false) => {
   const scan = createGuardScan({ workspace, isSecret });
-  const relative = (paths: readonly string[]): readonly string[] => paths.map((path) => path.slice(workspace.length + 1)).toSorted();
-  return () => { const { hidden, fixed, held } = scan(); return { hidden: relative(hidden), fixed: relative(fixed), held: relative(held) }; };
+  const relative = (paths: readonly string[]): readonly string[] =>
+    paths.map((path) => path.slice(workspace.length + 1)).toSorted();
+  return () => {
+    const { hidden, fixed, held } = scan();
+    return { hidden: relative(hidden), fixed: relative(fixed), held: relative(held) };
+  };
 };
 
 test('secret files are hidden wherever they are, their folders held; examples, folders and dependencies are not', () => {
   const workspace = tree({
-    '.env': '', '.envrc': '', '.env.example': '', 'a/b/.env.local': '', 'a/x.pem': '', '.env.d/': '', 'node_modules/x/.env': '', '.git/config': '', '.git/hooks/': '', 'sub/.git': 'gitdir: ../x', '.github/workflows/': '', '.mcp.json': '',
+    '.env': '',
+    '.envrc': '',
+    '.env.example': '',
+    'a/b/.env.local': '',
+    'a/x.pem': '',
+    '.env.d/': '',
+    'node_modules/x/.env': '',
+    '.git/config': '',
+    '.git/hooks/': '',
+    'sub/.git': 'gitdir: ../x',
+    '.github/workflows/': '',
+    '.mcp.json': '',
   });
   expect(scanOf(workspace, (path) => path.endsWith('.pem'))()).toEqual({
-    hidden: ['.env', '.envrc', 'a/b/.env.local', 'a/x.pem'], fixed: ['.git/config', '.git/hooks', '.github/workflows', '.mcp.json', 'sub/.git'], held: ['.git', '.github', 'a', 'a/b', 'sub'],
+    hidden: ['.env', '.envrc', 'a/b/.env.local', 'a/x.pem'],
+    fixed: ['.git/config', '.git/hooks', '.github/workflows', '.mcp.json', 'sub/.git'],
+    held: ['.git', '.github', 'a', 'a/b', 'sub'],
   });
 });
 
@@ -49,22 +66,74 @@ test('more secrets than can be hidden are an error that says what to do', () => 
 
 test('tools under HOME are shown by the folder that holds them, and never more than that', () => {
   const home = tree({
-    '.nvm/versions/node/v20/bin/': '', '.nvm/versions/node/v20/lib/': '', '.pyenv/shims/': '', '.pyenv/versions/': '', '.cargo/bin/': '', '.cargo/credentials.toml': '', '.rustup/': '', '.local/bin/': '', '.local/share/secret/': '',
-    'bin/': '', 'projects/work/node_modules/.bin/': '', 'projects/bin/': '', 'projects/lib/': '', 'notes/bin/': '',
+    '.nvm/versions/node/v20/bin/': '',
+    '.nvm/versions/node/v20/lib/': '',
+    '.pyenv/shims/': '',
+    '.pyenv/versions/': '',
+    '.cargo/bin/': '',
+    '.cargo/credentials.toml': '',
+    '.rustup/': '',
+    '.local/bin/': '',
+    '.local/share/secret/': '',
+    'bin/': '',
+    'projects/work/node_modules/.bin/': '',
+    'projects/bin/': '',
+    'projects/lib/': '',
+    'notes/bin/': '',
   });
-  const path = ['.nvm/versions/node/v20/bin', '.pyenv/shims', '.cargo/bin', '.local/bin', 'bin', 'projects/work/node_modules/.bin', 'projects/bin', 'notes/bin', 'missing/bin'].map((name) => join(home, name));
+  const path = [
+    '.nvm/versions/node/v20/bin',
+    '.pyenv/shims',
+    '.cargo/bin',
+    '.local/bin',
+    'bin',
+    'projects/work/node_modules/.bin',
+    'projects/bin',
+    'notes/bin',
+    'missing/bin',
+  ].map((name) => join(home, name));
   const shown = toolFolders([...path, '/usr/bin', 'relative', ''].join(':'), home, join(home, 'projects/work'));
-  expect(shown.filter((folder) => isWithin(folder, home)).map((folder) => folder.slice(home.length + 1)).toSorted()).toEqual([
-    '.cargo/bin', '.local/bin', '.nvm/versions/node/v20', '.pyenv', '.rustup', 'bin', 'notes/bin', 'projects/bin',
+  expect(
+    shown
+      .filter((folder) => isWithin(folder, home))
+      .map((folder) => folder.slice(home.length + 1))
+      .toSorted(),
+  ).toEqual([
+    '.cargo/bin',
+    '.local/bin',
+    '.nvm/versions/node/v20',
+    '.pyenv',
+    '.rustup',
+    'bin',
+    'notes/bin',
+    'projects/bin',
   ]);
 });
 
 test.each([
-  ['/home/ann', true], ['/', true], ['/home', true], ['/etc', true], ['/tmp', true], ['/proc/1', true], ['/home/ann/work', false], ['/tmp/work', false], ['/usr/src/app', false], ['/workspace', false],
+  ['/home/ann', true],
+  ['/', true],
+  ['/home', true],
+  ['/etc', true],
+  ['/tmp', true],
+  ['/proc/1', true],
+  ['/home/ann/work', false],
+  ['/tmp/work', false],
+  ['/usr/src/app', false],
+  ['/workspace', false],
 ])('%s as the workspace of ann: refused %s', (workspace, refused) => {
   expect(workspaceProblem(workspace, '/home/ann') !== null).toBe(refused);
 });
 
-test.each([['/home/ann', '/home/ann'], ['/root', '/root'], ['/', '/tmp'], ['/usr/sbin', '/tmp'], ['/nonexistent', '/nonexistent'], ['', '/tmp'], ['/tmp', '/tmp'], ['/tmp/home', '/tmp/home']])('home %s is %s inside', (home, inside) => {
+test.each([
+  ['/home/ann', '/home/ann'],
+  ['/root', '/root'],
+  ['/', '/tmp'],
+  ['/usr/sbin', '/tmp'],
+  ['/nonexistent', '/nonexistent'],
+  ['', '/tmp'],
+  ['/tmp', '/tmp'],
+  ['/tmp/home', '/tmp/home'],
+])('home %s is %s inside', (home, inside) => {
   expect(homeInside(home)).toBe(inside);
 });

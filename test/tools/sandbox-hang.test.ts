@@ -6,7 +6,13 @@ import { openSandbox } from '../../src/tools/sandbox/sandbox-opening.js';
 import { hangingCommands as commands, hangingSamples } from './hanging-commands.js';
 import { call, context, registry, tree } from './workbench.js';
 
-const home = tree({ 'work/README.md': 'read me\n', 'work/.git/HEAD': 'ref: refs/heads/main\n', 'work/.git/objects/': '', 'work/.git/refs/': '', 'work/.git/config': '[core]\n\trepositoryformatversion = 0\n' });
+const home = tree({
+  'work/README.md': 'read me\n',
+  'work/.git/HEAD': 'ref: refs/heads/main\n',
+  'work/.git/objects/': '',
+  'work/.git/refs/': '',
+  'work/.git/config': '[core]\n\trepositoryformatversion = 0\n',
+});
 const workspace = `${home}/work`;
 const opened = await openSandbox({ sandbox: 'workspace', workspace, home, env: process.env, isSecret: () => false });
 const marker = { name: '_HANG_TEST', value: String(process.pid) };
@@ -20,18 +26,32 @@ if (!opened.ok) console.log(`hanging commands: no sandbox here, ${commands.lengt
 
 /** Whether the call came back in an expected way, and how much of what it started is left. */
 async function outcome(command: string, sandbox: Sandbox): Promise<unknown> {
-  const { envelope } = await call('bash', { command, timeout_seconds: deadlineS }, context(workspace, { sandbox }), tools);
+  const { envelope } = await call(
+    'bash',
+    { command, timeout_seconds: deadlineS },
+    context(workspace, { sandbox }),
+    tools,
+  );
   const ended = 'exit_code' in envelope || envelope['code'] === 'timeout' ? 'ended' : JSON.stringify(envelope);
   return { command, ended };
 }
 
-test.concurrent.each(commands)('`%s` ends by itself or at the deadline', async (command) => {
-  expect(await outcome(command, 'off')).toEqual({ command, ended: 'ended' });
-}, 60_000);
+test.concurrent.each(commands)(
+  '`%s` ends by itself or at the deadline',
+  async (command) => {
+    expect(await outcome(command, 'off')).toEqual({ command, ended: 'ended' });
+  },
+  60_000,
+);
 
-if (opened.ok) test.concurrent.each([...commands, ...rows])('in the sandbox `%s` ends by itself or at the deadline', async (command) => {
-  expect(await outcome(command, 'workspace')).toEqual({ command, ended: 'ended' });
-}, 60_000);
+if (opened.ok)
+  test.concurrent.each([...commands, ...rows])(
+    'in the sandbox `%s` ends by itself or at the deadline',
+    async (command) => {
+      expect(await outcome(command, 'workspace')).toEqual({ command, ended: 'ended' });
+    },
+    60_000,
+  );
 
 test('nothing of all that is left', async () => {
   await processes.killBackground();

@@ -24,26 +24,45 @@ for (const command of commands) {
 let built = '';
 beforeAll(async () => {
   built = join(tree(), 'run.mjs');
-  await build({ stdin: { contents: program, resolveDir: root, loader: 'ts' }, absWorkingDir: root, outfile: built, bundle: true, format: 'esm', platform: 'node', target: 'node20', logLevel: 'error' });
+  await build({
+    stdin: { contents: program, resolveDir: root, loader: 'ts' },
+    absWorkingDir: root,
+    outfile: built,
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    logLevel: 'error',
+  });
 });
 
 /** Live processes, us and ours left out, whose command line or environment holds `text`. */
 function holding(text: string): readonly string[] {
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && name !== String(process.pid)).flatMap((id) => {
-    try {
-      const line = readFileSync(`/proc/${id}/cmdline`, 'latin1');
-      return `${line}\n${readFileSync(`/proc/${id}/environ`, 'latin1')}`.includes(text) ? [`${id} ${line.replaceAll('\0', ' ').slice(0, 80)}`] : [];
-    } catch {
-      return []; // ended meanwhile
-    }
-  });
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && name !== String(process.pid))
+    .flatMap((id) => {
+      try {
+        const line = readFileSync(`/proc/${id}/cmdline`, 'latin1');
+        return `${line}\n${readFileSync(`/proc/${id}/environ`, 'latin1')}`.includes(text)
+          ? [`${id} ${line.replaceAll('\0', ' ').slice(0, 80)}`]
+          : [];
+      } catch {
+        return []; // ended meanwhile
+      }
+    });
 }
 
 async function begun(commands: readonly string[], mark: string): Promise<ChildProcess> {
   const child = spawn(process.execPath, [built, mark, ...commands], { stdio: ['pipe', 'pipe', 'inherit'] });
-  onTestFinished(() => { child.kill('SIGKILL'); });
+  onTestFinished(() => {
+    child.kill('SIGKILL');
+  });
   let text = '';
-  await new Promise<void>((resolve) => { child.stdout?.on('data', (chunk: Buffer) => { if ((text += chunk.toString()).includes('begun')) resolve(); }); });
+  await new Promise<void>((resolve) => {
+    child.stdout?.on('data', (chunk: Buffer) => {
+      if ((text += chunk.toString()).includes('begun')) resolve();
+    });
+  });
   return child;
 }
 
@@ -52,9 +71,19 @@ const sleep = (mark: string): string => `sleep 600.${mark}`;
 const commands: readonly (readonly [name: string, commands: (mark: string) => readonly string[]])[] = [
   ['one command', (mark) => [`echo begun; ${sleep(mark)}`]],
   ['what is deaf to TERM', (mark) => [`trap "" TERM HUP INT; echo begun; while :; do ${sleep(mark)}; done`]],
-  ['what left its group', (mark) => [`setsid ${sleep(mark)} & setsid setsid ${sleep(mark)} & echo begun; ${sleep(mark)}`]],
+  [
+    'what left its group',
+    (mark) => [`setsid ${sleep(mark)} & setsid setsid ${sleep(mark)} & echo begun; ${sleep(mark)}`],
+  ],
   ['what has no environment beside one that has', (mark) => [`env -i ${sleep(mark)} & echo begun; ${sleep(mark)}`]],
-  ['what earlier commands left behind', (mark) => [`env -i ${sleep(mark)} & echo one`, `nohup ${sleep(mark)} >/dev/null 2>&1 & disown; echo two`, 'echo begun; sleep 600']],
+  [
+    'what earlier commands left behind',
+    (mark) => [
+      `env -i ${sleep(mark)} & echo one`,
+      `nohup ${sleep(mark)} >/dev/null 2>&1 & disown; echo two`,
+      'echo begun; sleep 600',
+    ],
+  ],
   ['what goes on after the call', (mark) => [`setsid ${sleep(mark)} >/dev/null 2>&1 & echo begun`, 'sleep 600']],
 ];
 
@@ -70,7 +99,9 @@ test('after an end in order nothing is left, the watchdog included', async () =>
   const mark = String(process.hrtime.bigint());
   const child = await begun([`setsid ${sleep(mark)} & echo begun; ${sleep(mark)}`], mark);
   child.stdin?.write('end\n');
-  await new Promise((resolve) => { child.once('exit', resolve); });
+  await new Promise((resolve) => {
+    child.once('exit', resolve);
+  });
   expect(holding(mark)).toEqual([]);
 });
 
@@ -85,14 +116,18 @@ async function bereaved(mark: string, groups: readonly number[], folder?: string
   watchdog.start();
   watchdog.tell(groups);
   if (folder !== undefined) expect(await watchdog.makePipes(folder)).toBe(true);
-  const ended = new Promise<void>((resolve) => { shells[0]?.on('exit', resolve); });
+  const ended = new Promise<void>((resolve) => {
+    shells[0]?.on('exit', resolve);
+  });
   shells[0]?.stdin?.end();
   await ended;
 }
 
 function stranger(command: string): ChildProcess {
   const child = spawn('sh', ['-c', command], { detached: true, stdio: 'ignore' });
-  onTestFinished(() => { process.kill(-(child.pid ?? 0), 'SIGKILL'); });
+  onTestFinished(() => {
+    process.kill(-(child.pid ?? 0), 'SIGKILL');
+  });
   return child;
 }
 
@@ -119,16 +154,28 @@ test('a group that somebody else leads is left alone, whoever has joined it', as
 });
 
 test('pipes are used again: many commands, some with children that go on holding them, keep no descriptor', async () => {
-  const runner = createProcessRunner({ watched: true, marker: { name: '_WATCHDOG_TEST', value: String(process.hrtime.bigint()) } });
-  afterAll(() => { runner.killNow(); });
+  const runner = createProcessRunner({
+    watched: true,
+    marker: { name: '_WATCHDOG_TEST', value: String(process.hrtime.bigint()) },
+  });
+  afterAll(() => {
+    runner.killNow();
+  });
   const tools = registry({ processes: runner });
-  const run = async (command: string): Promise<unknown> => (await call('bash', { command }, context(tree()), tools)).envelope;
+  const run = async (command: string): Promise<unknown> =>
+    (await call('bash', { command }, context(tree()), tools)).envelope;
   await run('true');
   const open = (): number => readdirSync('/proc/self/fd').length;
   const before = open();
-  for (let count = 0; count < 30; count++) expect(await run(`echo ${count}; exit ${count}`)).toEqual({ output: `${count}\n`, exit_code: count });
+  for (let count = 0; count < 30; count++)
+    expect(await run(`echo ${count}; exit ${count}`)).toEqual({ output: `${count}\n`, exit_code: count });
   expect(open()).toBe(before);
-  for (let count = 0; count < 5; count++) expect(await run(`(sleep 600; echo late) & echo ${count}`)).toEqual({ output: `${count}\n`, exit_code: 0, background: 2 });
+  for (let count = 0; count < 5; count++)
+    expect(await run(`(sleep 600; echo late) & echo ${count}`)).toEqual({
+      output: `${count}\n`,
+      exit_code: 0,
+      background: 2,
+    });
   await runner.killBackground();
   await expect.poll(open).toBeLessThan(before + 12);
   const settled = open();

@@ -11,14 +11,19 @@ import { createRegistry } from '../../src/tools/registry.js';
 import { loadSchemaCompiler } from '../../src/tools/schema-compiler.js';
 
 const made: string[] = [];
-afterAll(() => { for (const folder of made) rmSync(folder, { recursive: true, force: true }); });
+afterAll(() => {
+  for (const folder of made) rmSync(folder, { recursive: true, force: true });
+});
 
 /** A fresh folder holding `files` (a path that ends with `/` is a folder); gone after the file's tests. */
 export function tree(files: Readonly<Record<string, string | Uint8Array>> = {}): string {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'agent-tools-')));
   made.push(root);
   for (const [path, content] of Object.entries(files)) {
-    if (path.endsWith('/')) { mkdirSync(join(root, path), { recursive: true }); continue; }
+    if (path.endsWith('/')) {
+      mkdirSync(join(root, path), { recursive: true });
+      continue;
+    }
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), content);
   }
@@ -33,24 +38,48 @@ export function makeFifo(path: string): void {
 
 export function context(cwd: string, changed: Partial<ToolContext> = {}): ToolContext {
   return {
-    cwd, signal: new AbortController().signal, sandbox: 'off', limits: { timeoutMs: null, maxOutputBytes: 1_048_576 },
-    knownFiles: new Map(), eventOutput: () => null, progress: () => {}, ...changed,
+    cwd,
+    signal: new AbortController().signal,
+    sandbox: 'off',
+    limits: { timeoutMs: null, maxOutputBytes: 1_048_576 },
+    knownFiles: new Map(),
+    eventOutput: () => null,
+    progress: () => {},
+    ...changed,
   };
 }
 
-export const processes = createProcessRunner({ watched: true, marker: { name: '_TOOLS_TEST', value: String(process.pid) } });
-afterAll(() => { processes.killNow(); });
+export const processes = createProcessRunner({
+  watched: true,
+  marker: { name: '_TOOLS_TEST', value: String(process.pid) },
+});
+afterAll(() => {
+  processes.killNow();
+});
 
 const compile = await loadSchemaCompiler();
 
 export function toolOptions(changed: Partial<BuiltinOptions> = {}): BuiltinOptions {
   return {
-    processes, shell: 'bash', maxReadBytes: 1_048_576, modelOutputBytes: 32_768, timeoutS: 120, maxTimeoutS: 600, env: process.env, protectedEnv: [], ...changed,
+    processes,
+    shell: 'bash',
+    maxReadBytes: 1_048_576,
+    modelOutputBytes: 32_768,
+    timeoutS: 120,
+    maxTimeoutS: 600,
+    env: process.env,
+    protectedEnv: [],
+    ...changed,
   };
 }
 
 export function registry(changed: Partial<BuiltinOptions> = {}): Registry {
-  const made = createRegistry({ compile, compileAt: 'first_use', maxOutputBytes: 1_048_576, now: () => performance.now() });
+  const made = createRegistry({
+    compile,
+    compileAt: 'first_use',
+    maxOutputBytes: 1_048_576,
+    now: () => performance.now(),
+  });
   for (const tool of builtinTools(toolOptions(changed))) made.register(tool);
   return made;
 }

@@ -1,5 +1,13 @@
 import { expect, test } from 'vitest';
-import { displayText, editorText, editorWith, emptyEditor, paste, type, type Editor } from '../../src/ui/input/editor.js';
+import {
+  displayText,
+  editorText,
+  editorWith,
+  emptyEditor,
+  paste,
+  type,
+  type Editor,
+} from '../../src/ui/input/editor.js';
 import { editKey, moveLine } from '../../src/ui/input/editor-keys.js';
 import { layoutEditor } from '../../src/ui/input/editor-layout.js';
 import { browse, createHistory, findEntry, remember } from '../../src/ui/input/input-history.js';
@@ -69,7 +77,10 @@ test('rows are wrapped with wide characters, and the cursor is where the text is
 
 test('a tall input shows the rows around the cursor', () => {
   const editor = editorWith(Array.from({ length: 30 }, (_, i) => `l${i}`).join('\n'));
-  expect(layoutEditor(editor, '> ', 40, 3)).toEqual({ lines: ['> l27', '  l28', '  l29'], cursor: { line: 2, column: 5 } });
+  expect(layoutEditor(editor, '> ', 40, 3)).toEqual({
+    lines: ['> l27', '  l28', '  l29'],
+    cursor: { line: 2, column: 5 },
+  });
 });
 
 test('browsing the history keeps the draft', () => {

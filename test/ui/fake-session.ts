@@ -11,7 +11,12 @@ export interface FakeSession extends SessionPort {
   stream(text: string, chunk?: number): void;
   call(id: string, title: string, args?: string): void;
   start(id: string): void;
-  result(id: string, summary: string, output: Readonly<Record<string, unknown>>, extra?: { readonly durationMs?: number; readonly diff?: string }): void;
+  result(
+    id: string,
+    summary: string,
+    output: Readonly<Record<string, unknown>>,
+    extra?: { readonly durationMs?: number; readonly diff?: string },
+  ): void;
   end(status?: TurnEnd['status'], fault?: TurnEnd['fault']): Promise<void>;
   readonly submitted: string[];
   readonly answers: [string, Answer][];
@@ -26,38 +31,92 @@ export function createFakeSession(past: readonly Event[] = []): FakeSession {
   let queue: readonly QueuedMessage[] = [];
   let finish: ((end: TurnEnd) => void) | null = null;
   let interrupts = 0;
-  const emit = (event: AgentEvent): void => { for (const listener of listeners) listener(event); };
+  const emit = (event: AgentEvent): void => {
+    for (const listener of listeners) listener(event);
+  };
   const append = (draft: EventDraft): void => {
     const event: Event = { ...draft, seq: events.length + 1, createdAt: 0 };
     events.push(event);
     emit({ type: 'event', event });
   };
-  const setQueue = (next: readonly QueuedMessage[]): void => { queue = next; emit({ type: 'queue_changed', queue }); };
+  const setQueue = (next: readonly QueuedMessage[]): void => {
+    queue = next;
+    emit({ type: 'queue_changed', queue });
+  };
   const session: FakeSession = {
-    id: 's1', cwd: '/work', submitted, answers, emit, append,
+    id: 's1',
+    cwd: '/work',
+    submitted,
+    answers,
+    emit,
+    append,
     ref: () => ({ provider: 'offline', api: 'offline', model: 'offline' }),
     submit: (text) => {
       submitted.push(text);
       emit({ type: 'turn_started' });
       append({ kind: 'user', content: text, data: null });
-      return new Promise((resolve) => { finish = resolve; });
+      return new Promise((resolve) => {
+        finish = resolve;
+      });
     },
-    interrupt: () => { interrupts++; if (finish) void session.end('interrupted'); },
+    interrupt: () => {
+      interrupts++;
+      if (finish) void session.end('interrupted');
+    },
     interrupts: () => interrupts,
     busy: () => finish !== null,
-    enqueue: (message) => { setQueue([...queue, message]); },
-    takeQueue: () => { const taken = queue; if (taken.length > 0) setQueue([]); return taken; },
-    answer: (callId, answer) => { answers.push([callId, answer]); emit({ type: 'approval_resolved', callId, answer: answer.answer }); },
-    switchModel: async () => { /* the test has one model */ },
-    subscribe: (listener) => { listeners.add(listener); return () => { listeners.delete(listener); }; },
+    enqueue: (message) => {
+      setQueue([...queue, message]);
+    },
+    takeQueue: () => {
+      const taken = queue;
+      if (taken.length > 0) setQueue([]);
+      return taken;
+    },
+    answer: (callId, answer) => {
+      answers.push([callId, answer]);
+      emit({ type: 'approval_resolved', callId, answer: answer.answer });
+    },
+    switchModel: async () => {
+      /* the test has one model */
+    },
+    subscribe: (listener) => {
+      listeners.add(listener);
+      return () => {
+        listeners.delete(listener);
+      };
+    },
     events: () => events,
-    stream: (text, chunk = 7) => { for (let at = 0; at < text.length; at += chunk) emit({ type: 'text_delta', text: text.slice(at, at + chunk) }); },
-    call: (id, title, args = '{}') => { append({ kind: 'tool_call', content: title, data: { id, type: 'function', function: { name: title.split('(')[0] ?? '', arguments: args }, response_id: 'r1' } }); },
-    start: (id) => { append({ kind: 'tool_started', content: null, data: { tool_call_id: id } }); },
+    stream: (text, chunk = 7) => {
+      for (let at = 0; at < text.length; at += chunk) emit({ type: 'text_delta', text: text.slice(at, at + chunk) });
+    },
+    call: (id, title, args = '{}') => {
+      append({
+        kind: 'tool_call',
+        content: title,
+        data: {
+          id,
+          type: 'function',
+          function: { name: title.split('(')[0] ?? '', arguments: args },
+          response_id: 'r1',
+        },
+      });
+    },
+    start: (id) => {
+      append({ kind: 'tool_started', content: null, data: { tool_call_id: id } });
+    },
     result: (id, summary, output, extra = {}) => {
       append({
-        kind: 'tool_result', content: summary,
-        data: { tool_call_id: id, name: 'tool', output: JSON.stringify(output), success: !('error' in output), duration_ms: extra.durationMs ?? 34, ...(extra.diff === undefined ? {} : { diff: extra.diff }) },
+        kind: 'tool_result',
+        content: summary,
+        data: {
+          tool_call_id: id,
+          name: 'tool',
+          output: JSON.stringify(output),
+          success: !('error' in output),
+          duration_ms: extra.durationMs ?? 34,
+          ...(extra.diff === undefined ? {} : { diff: extra.diff }),
+        },
       });
     },
     end: async (status = 'completed', fault) => {
@@ -74,16 +133,41 @@ export function createFakeSession(past: readonly Event[] = []): FakeSession {
 }
 
 export function assistant(content: string, interrupted = false): EventDraft {
-  return { kind: 'assistant', content, data: { response_id: 'r1', provider: 'offline', api: 'offline', model: 'offline', stop: 'stop', ...(interrupted ? { interrupted: true as const } : {}) } };
+  return {
+    kind: 'assistant',
+    content,
+    data: {
+      response_id: 'r1',
+      provider: 'offline',
+      api: 'offline',
+      model: 'offline',
+      stop: 'stop',
+      ...(interrupted ? { interrupted: true as const } : {}),
+    },
+  };
 }
 
-export function question(callId: string, name: string, args: Readonly<Record<string, unknown>>, reasons: readonly string[] = [], targets: readonly string[] = []): Question {
+export function question(
+  callId: string,
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+  reasons: readonly string[] = [],
+  targets: readonly string[] = [],
+): Question {
   const tool: Tool = {
-    name, description: '', input_schema: {}, effect: 'execute', toolset: 'exec', describe: () => name,
+    name,
+    description: '',
+    input_schema: {},
+    effect: 'execute',
+    toolset: 'exec',
+    describe: () => name,
     run: async () => ({ envelope: { output: '' }, summary: '' }),
   };
   return {
-    callId, title: `${name}(…)`, argumentsText: JSON.stringify(args), call: { tool, args, limits: { timeoutMs: null, maxOutputBytes: 1 } },
+    callId,
+    title: `${name}(…)`,
+    argumentsText: JSON.stringify(args),
+    call: { tool, args, limits: { timeoutMs: null, maxOutputBytes: 1 } },
     verdict: { risk: 'dangerous', decision: 'ask', reasons, sandbox: 'off', targets },
   };
 }

@@ -14,15 +14,27 @@ function decodeAll(...chunks: (string | Uint8Array)[]): string[] {
 
 test.each([
   ['plain text', 'hällo 日本', ['text:hällo 日本']],
-  ['controls', '\x01\x05\x0b\r\n\t\x7f\x08', ['ctrl-a', 'ctrl-e', 'ctrl-k', 'enter', 'ctrl-j', 'tab', 'backspace', 'ctrl-h']],
+  [
+    'controls',
+    '\x01\x05\x0b\r\n\t\x7f\x08',
+    ['ctrl-a', 'ctrl-e', 'ctrl-k', 'enter', 'ctrl-j', 'tab', 'backspace', 'ctrl-h'],
+  ],
   ['three quick backspaces', '\x7f\x7f\x7f', ['backspace', 'backspace', 'backspace']],
   ['arrows, both modes', '\x1b[A\x1bOB\x1b[1;5C\x1b[1;3D', ['up', 'down', 'ctrl-right', 'alt-left']],
   ['editing keys', '\x1b[3~\x1b[H\x1b[4~\x1b[5~\x1b[Z', ['delete', 'home', 'end', 'pageup', 'shift-tab']],
   ['alt keys', '\x1bb\x1bf\x1b\x7f\x1b\r', ['alt-b', 'alt-f', 'alt-backspace', 'alt-enter']],
-  ['kitty', '\x1b[13;2u\x1b[97;5u\x1b[27u\x1b[13;3u\x1b[127;3u\x1b[228u', ['shift-enter', 'ctrl-a', 'escape', 'alt-enter', 'alt-backspace', 'text:ä']],
+  [
+    'kitty',
+    '\x1b[13;2u\x1b[97;5u\x1b[27u\x1b[13;3u\x1b[127;3u\x1b[228u',
+    ['shift-enter', 'ctrl-a', 'escape', 'alt-enter', 'alt-backspace', 'text:ä'],
+  ],
   ['kitty key release is nothing', '\x1b[97;1:3u', []],
   ['modifyOtherKeys', '\x1b[27;2;13~', ['shift-enter']],
-  ['answers of the terminal are nothing', '\x1b[?62;4c\x1b]11;rgb:0000/0000/0000\x07\x1bP>|xterm\x1b\\x\x1b[I', ['text:x']],
+  [
+    'answers of the terminal are nothing',
+    '\x1b[?62;4c\x1b]11;rgb:0000/0000/0000\x07\x1bP>|xterm\x1b\\x\x1b[I',
+    ['text:x'],
+  ],
   ['escape alone', '\x1b', ['escape']],
   ['escape twice, then an arrow', '\x1b\x1b[A', ['escape', 'up']],
 ])('%s', (_name, bytes, expected) => {
@@ -32,13 +44,15 @@ test.each([
 test('the bytes may be split anywhere', () => {
   const bytes = new TextEncoder().encode('aä日😀\x1b[1;5C\x1b[200~p\nq\x1b[201~\x1bOB\x1b[13;2uz');
   const whole = ['text:aä日😀', 'ctrl-right', 'paste:p\nq', 'down', 'shift-enter', 'text:z'];
-  const joined = (events: string[]): string[] => events.reduce<string[]>((out, event) => {
-    const last = out.at(-1);
-    if (last?.startsWith('text:') && event.startsWith('text:')) out[out.length - 1] = last + event.slice(5);
-    else out.push(event);
-    return out;
-  }, []);
-  for (let cut = 1; cut < bytes.length; cut++) expect(joined(decodeAll(bytes.slice(0, cut), bytes.slice(cut)))).toEqual(whole);
+  const joined = (events: string[]): string[] =>
+    events.reduce<string[]>((out, event) => {
+      const last = out.at(-1);
+      if (last?.startsWith('text:') && event.startsWith('text:')) out[out.length - 1] = last + event.slice(5);
+      else out.push(event);
+      return out;
+    }, []);
+  for (let cut = 1; cut < bytes.length; cut++)
+    expect(joined(decodeAll(bytes.slice(0, cut), bytes.slice(cut)))).toEqual(whole);
   expect(joined(decodeAll(...Array.from(bytes, (byte) => Uint8Array.of(byte))))).toEqual(whole);
 });
 
@@ -55,8 +69,11 @@ test('an end marker inside a paste does not end it, and leaves no escape', () =>
 });
 
 test('whatever arrives, nothing throws and no event holds an escape', () => {
-  fc.assert(fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 6 }), (chunks) => {
-    const decoder = createKeyDecoder();
-    for (const event of chunks.flatMap((chunk) => [...decoder.decode(chunk)])) if (event.type === 'text') expect(event.text).not.toContain('\x1b');
-  }));
+  fc.assert(
+    fc.property(fc.array(fc.uint8Array({ maxLength: 40 }), { maxLength: 6 }), (chunks) => {
+      const decoder = createKeyDecoder();
+      for (const event of chunks.flatMap((chunk) => [...decoder.decode(chunk)]))
+        if (event.type === 'text') expect(event.text).not.toContain('\x1b');
+    }),
+  );
 });

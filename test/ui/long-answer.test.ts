@@ -6,11 +6,17 @@ import { assistant } from './fake-session.js';
 import { generateTokens } from './generated-text.js';
 import { facts, openRepl, type Harness } from './repl-harness.js';
 
-const expected = (text: string, columns: number): string => renderMarkdown(text, { theme: createTheme({ ...facts, colors: 16 }), columns, highlight: () => null })
-  .join('\n').replace(/\x1b\[[0-9;]*m/g, '');
+const expected = (text: string, columns: number): string =>
+  renderMarkdown(text, { theme: createTheme({ ...facts, colors: 16 }), columns, highlight: () => null })
+    .join('\n')
+    .replace(/\x1b\[[0-9;]*m/g, '');
 
 /** Streams a long answer, `between` being called now and then with a number that counts up. */
-async function streamLong(harness: Harness, tokens: readonly string[], between: (step: number) => Promise<void>): Promise<void> {
+async function streamLong(
+  harness: Harness,
+  tokens: readonly string[],
+  between: (step: number) => Promise<void>,
+): Promise<void> {
   harness.type('go\r');
   for (const [index, token] of tokens.entries()) {
     harness.session.emit({ type: 'text_delta', text: token });
@@ -41,17 +47,38 @@ function answer(lines: readonly string[]): string[] {
   return lines.slice(start + 2, lines[end - 1] === '' ? end - 1 : end);
 }
 
-test.each([[80, 24], [200, 50], [40, 12]])('20,000 tokens at %i×%i: every line once, in order, nothing cleared', async (columns, rows) => {
+test.each([
+  [80, 24],
+  [200, 50],
+  [40, 12],
+])('20,000 tokens at %i×%i: every line once, in order, nothing cleared', async (columns, rows) => {
   const tokens = generateTokens(20_000);
   const harness = openRepl({ columns, rows, facts: { ...facts, colors: 16 } });
-  await streamLong(harness, tokens, async () => { await harness.terminal.settle(); });
+  await streamLong(harness, tokens, async () => {
+    await harness.terminal.settle();
+  });
   expect(harness.terminal.sent()).not.toMatch(/\x1b\[[23]J/);
   expect(harness.terminal.sent()).not.toContain('\x1b[?1049');
-  expect(answer(harness.terminal.lines())).toEqual(expected(tokens.join(''), columns).split('\n').map((line) => line.trimEnd()));
+  expect(answer(harness.terminal.lines())).toEqual(
+    expected(tokens.join(''), columns)
+      .split('\n')
+      .map((line) => line.trimEnd()),
+  );
 });
 
 test('with ten resizes on the way, every word is in the scrollback once, in order', async () => {
-  const sizes: readonly (readonly [number, number])[] = [[100, 30], [60, 15], [120, 40], [40, 12], [80, 24], [81, 10], [200, 50], [79, 50], [50, 20], [80, 24]];
+  const sizes: readonly (readonly [number, number])[] = [
+    [100, 30],
+    [60, 15],
+    [120, 40],
+    [40, 12],
+    [80, 24],
+    [81, 10],
+    [200, 50],
+    [79, 50],
+    [50, 20],
+    [80, 24],
+  ];
   const tokens = generateTokens(6_000);
   const harness = openRepl({ columns: 80, rows: 24, facts: { ...facts, colors: 16 } });
   await streamLong(harness, tokens, async (step) => {
@@ -65,7 +92,9 @@ test('with ten resizes on the way, every word is in the scrollback once, in orde
 test('a fast stream costs little more than its text', async () => {
   const tokens = generateTokens(5_000);
   const harness = openRepl({ columns: 200, rows: 50 });
-  await streamLong(harness, tokens, async () => { /* at one size */ });
+  await streamLong(harness, tokens, async () => {
+    /* at one size */
+  });
   expect(harness.terminal.sent().length).toBeLessThan(tokens.join('').length * 1.5);
 });
 
@@ -81,22 +110,28 @@ test('an answer of 200,000 lines that comes at once is printed', async () => {
 
 test('whatever the sizes on the way, no word is lost or doubled, in a terminal that answers no questions', async () => {
   const tokens = generateTokens(900);
-  const sizes = fc.array(fc.tuple(fc.integer({ min: 20, max: 160 }), fc.integer({ min: 8, max: 50 })), { minLength: 1, maxLength: 12 });
-  await fc.assert(fc.asyncProperty(sizes, async (list) => {
-    const harness = openRepl({ answers: false, columns: 80, rows: 24, facts: { ...facts, colors: 16 } });
-    harness.type('go\r');
-    const every = Math.floor(tokens.length / (list.length + 1));
-    for (const [index, token] of tokens.entries()) {
-      harness.session.emit({ type: 'text_delta', text: token });
-      if (index % 11 === 0) harness.tick(34);
-      const size = index % every === every - 1 ? list[Math.floor(index / every)] : undefined;
-      if (size) await harness.resize(size[0], size[1]);
-    }
-    harness.session.append(assistant(tokens.join('')));
-    await harness.session.end();
-    await drawn(harness);
-    expect(squeezed(answer(harness.terminal.lines()).join('\n'))).toBe(squeezed(expected(tokens.join(''), 80)));
-  }), { numRuns: 60 });
+  const sizes = fc.array(fc.tuple(fc.integer({ min: 20, max: 160 }), fc.integer({ min: 8, max: 50 })), {
+    minLength: 1,
+    maxLength: 12,
+  });
+  await fc.assert(
+    fc.asyncProperty(sizes, async (list) => {
+      const harness = openRepl({ answers: false, columns: 80, rows: 24, facts: { ...facts, colors: 16 } });
+      harness.type('go\r');
+      const every = Math.floor(tokens.length / (list.length + 1));
+      for (const [index, token] of tokens.entries()) {
+        harness.session.emit({ type: 'text_delta', text: token });
+        if (index % 11 === 0) harness.tick(34);
+        const size = index % every === every - 1 ? list[Math.floor(index / every)] : undefined;
+        if (size) await harness.resize(size[0], size[1]);
+      }
+      harness.session.append(assistant(tokens.join('')));
+      await harness.session.end();
+      await drawn(harness);
+      expect(squeezed(answer(harness.terminal.lines()).join('\n'))).toBe(squeezed(expected(tokens.join(''), 80)));
+    }),
+    { numRuns: 60 },
+  );
 });
 
 test('a storm of sizes, down to one cell, breaks nothing', async () => {
@@ -113,7 +148,13 @@ test('a storm of sizes, down to one cell, breaks nothing', async () => {
   await drawn(harness);
   expect(harness.terminal.sent()).not.toMatch(/\x1b\[[23]J/);
   expect(squeezed(harness.terminal.lines().join(''))).toContain('word299');
-  expect(harness.terminal.screen().map((row) => row.trimEnd()).filter((row) => row !== '').at(-1)).toBe('❯');
+  expect(
+    harness.terminal
+      .screen()
+      .map((row) => row.trimEnd())
+      .filter((row) => row !== '')
+      .at(-1),
+  ).toBe('❯');
 });
 
 test('a text that broke off when part of its one line had scrolled away is marked void once, set apart, and the new one follows', async () => {
@@ -123,7 +164,13 @@ test('a text that broke off when part of its one line had scrolled away is marke
   harness.session.stream(first);
   harness.tick(100);
   await harness.settle();
-  harness.session.emit({ type: 'retry_scheduled', attempt: 1, maxRetries: 5, delayMs: 100, reason: 'the connection broke in the middle of the answer' });
+  harness.session.emit({
+    type: 'retry_scheduled',
+    attempt: 1,
+    maxRetries: 5,
+    delayMs: 100,
+    reason: 'the connection broke in the middle of the answer',
+  });
   harness.tick(100);
   await harness.settle();
   harness.session.stream('new text');
@@ -133,7 +180,13 @@ test('a text that broke off when part of its one line had scrolled away is marke
   const lines = harness.terminal.lines();
   const mark = lines.findIndex((line) => line.startsWith('↻'));
   expect(lines.slice(mark - 1, mark + 6)).toEqual([
-    '', '↻ The answer above broke off (the', '  connection broke in the middle of the', '  answer); it is void and asked for', '  again, try 1 of 5.', '', 'new text',
+    '',
+    '↻ The answer above broke off (the',
+    '  connection broke in the middle of the',
+    '  answer); it is void and asked for',
+    '  again, try 1 of 5.',
+    '',
+    'new text',
   ]);
   expect(lines.filter((line) => line.includes('↻'))).toHaveLength(1);
 });
@@ -150,5 +203,10 @@ test('keys between the end of an answer and the frame that shows it do not print
   harness.tick(40);
   await harness.session.end();
   await harness.settle();
-  expect(harness.terminal.lines().join('\n').match(/word\d+/g)).toEqual(text.match(/word\d+/g));
+  expect(
+    harness.terminal
+      .lines()
+      .join('\n')
+      .match(/word\d+/g),
+  ).toEqual(text.match(/word\d+/g));
 });

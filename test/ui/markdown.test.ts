@@ -6,7 +6,11 @@ import { createMarkdownStream, renderMarkdown } from '../../src/ui/markdown/mark
 import type { MarkdownStyle } from '../../src/ui/markdown/markdown-render.js';
 import { createTheme } from '../../src/ui/theme.js';
 
-const plain: MarkdownStyle = { theme: createTheme({ unicode: true, colors: 0, theme: 'dark' }), columns: 40, highlight: () => null };
+const plain: MarkdownStyle = {
+  theme: createTheme({ unicode: true, colors: 0, theme: 'dark' }),
+  columns: 40,
+  highlight: () => null,
+};
 const colored: MarkdownStyle = { ...plain, theme: createTheme({ unicode: true, colors: 16, theme: 'dark' }) };
 
 const sample = `# Title
@@ -41,15 +45,40 @@ https://example.org ![pic](https://evil.example/p)
 
 test('each kind of block without colours', () => {
   expect(renderMarkdown(sample, plain)).toEqual([
-    '# Title', '',
-    'A paragraph with bold, italic, code,', 'gone and a link (https://example.org/a).', 'Second line <b>html</b> & more.', '',
-    '• one', '• two', '  • nested', '    deeper', '• [x] done', '',
-    '1. first', '2. second', '',
-    '> quoted', '> text', '',
-    'name: 日本', 'size: 12', 'note: a long note that has to be wrapped', '', 'name: b', 'size: 3', 'note: x', '',
-    '```ts', 'const a = 1;', '```', '',
-    '────────────────────────────────────────', '',
-    'https://example.org pic', '(https://evil.example/p)',
+    '# Title',
+    '',
+    'A paragraph with bold, italic, code,',
+    'gone and a link (https://example.org/a).',
+    'Second line <b>html</b> & more.',
+    '',
+    '• one',
+    '• two',
+    '  • nested',
+    '    deeper',
+    '• [x] done',
+    '',
+    '1. first',
+    '2. second',
+    '',
+    '> quoted',
+    '> text',
+    '',
+    'name: 日本',
+    'size: 12',
+    'note: a long note that has to be wrapped',
+    '',
+    'name: b',
+    'size: 3',
+    'note: x',
+    '',
+    '```ts',
+    'const a = 1;',
+    '```',
+    '',
+    '────────────────────────────────────────',
+    '',
+    'https://example.org pic',
+    '(https://evil.example/p)',
   ]);
 });
 
@@ -97,7 +126,13 @@ test('a long list and a long paragraph are given out in parts and lose nothing',
   for (let end = 50; end < text.length; end += 50) lines.push(...stream.update(text.slice(0, end)).done);
   lines.push(...stream.finish(text));
   expect(lines.slice(0, 301)).toEqual([...items, '']);
-  expect(lines.slice(301).join(' ').split(/\s+/).filter((word) => word !== '')).toEqual(words);
+  expect(
+    lines
+      .slice(301)
+      .join(' ')
+      .split(/\s+/)
+      .filter((word) => word !== ''),
+  ).toEqual(words);
 });
 
 test('a table never is wider than the terminal', () => {
@@ -115,14 +150,22 @@ test('prose is broken at words, code never', () => {
   const text = `${'word '.repeat(20).trimEnd()}\n\n- ${'item '.repeat(12).trimEnd()}\n\n\`\`\`\n${'x'.repeat(60)}\n\`\`\``;
   const lines = renderMarkdown(text, colored);
   expect(lines.map((line) => line.replace(/\x1b\[[0-9;]*m/g, ''))).toEqual([
-    'word word word word word word word word', 'word word word word word word word word', 'word word word word', '',
-    '• item item item item item item item', '  item item item item item', '', 'x'.repeat(60),
+    'word word word word word word word word',
+    'word word word word word word word word',
+    'word word word word',
+    '',
+    '• item item item item item item item',
+    '  item item item item item',
+    '',
+    'x'.repeat(60),
   ]);
 });
 
 test('a long task keeps its box clear', () => {
   expect(renderMarkdown(`- [ ] ${'task '.repeat(8).trimEnd()}\n- [x] two`, { ...plain, columns: 26 })).toEqual([
-    '• [ ] task task task task', '      task task task task', '• [x] two',
+    '• [ ] task task task task',
+    '      task task task task',
+    '• [x] two',
   ]);
   expect(renderMarkdown('- [ ] one\n\n- [x] two\n', plain)).toEqual(['• [ ] one', '', '• [x] two']);
 });
@@ -133,7 +176,11 @@ test('where the terminal breaks lines, prose stays as it came', () => {
 });
 
 test('text without blanks is broken between wide characters, not before what closes a sentence', () => {
-  expect(renderMarkdown('日本語の文章はどこでも折り返せます。終わり', { ...plain, columns: 16 })).toEqual(['日本語の文章はど', 'こでも折り返せま', 'す。終わり']);
+  expect(renderMarkdown('日本語の文章はどこでも折り返せます。終わり', { ...plain, columns: 16 })).toEqual([
+    '日本語の文章はど',
+    'こでも折り返せま',
+    'す。終わり',
+  ]);
   expect(renderMarkdown('あいうえおかき。く', { ...plain, columns: 14 })).toEqual(['あいうえおか', 'き。く']);
 });
 
@@ -151,31 +198,48 @@ test('a table stays one where its columns can be read, and becomes records where
     'a.ts  the loop that everything runs',
     'b.ts',
   ]);
-  expect(renderMarkdown(table, { ...plain, columns: 24 })).toEqual(['file: a.ts', 'what it is for: the loop', '  that everything runs', '', 'file: b.ts']);
+  expect(renderMarkdown(table, { ...plain, columns: 24 })).toEqual([
+    'file: a.ts',
+    'what it is for: the loop',
+    '  that everything runs',
+    '',
+    'file: b.ts',
+  ]);
 });
 
-test.each(['streamed', 'at once', 'from a resumed session'])('code of an answer is coloured in its first block too: %s', async (way) => {
-  await Promise.all([import('highlight.js/lib/core'), import('highlight.js/lib/languages/python')]);
-  const text = 'Here:\n\n```py\nimport os\n```\n\nand\n\n- in a list:\n\n  ```py\n  return os\n  ```\n\nDone.';
-  const options = { facts: { ...facts, colors: 16 as const } };
-  const past: Event[] = [
-    { seq: 3, kind: 'user', content: 'hi', data: null, createdAt: 1 },
-    { seq: 4, kind: 'assistant', content: text, data: { response_id: 'r', provider: 'p', api: 'openai-chat', model: 'm', stop: 'end' }, createdAt: 2 },
-  ];
-  const harness = openRepl(way === 'from a resumed session' ? { ...options, session: createFakeSession(past) } : options);
-  if (way !== 'from a resumed session') {
-    harness.type('go\r');
-    if (way === 'streamed') harness.session.stream(text);
-    harness.session.append(assistant(text));
-    await harness.session.end();
-  }
-  await harness.settle();
-  await harness.settle();
-  expect(harness.terminal.lines()).toContain('import os');
-  expect(harness.terminal.sent()).toContain('\x1b[35mimport\x1b[39m os');
-  expect(harness.terminal.sent()).toContain('\x1b[35mreturn\x1b[39m os');
-  expect(harness.terminal.lines().filter((line) => line.includes('import os'))).toHaveLength(1);
-});
+test.each(['streamed', 'at once', 'from a resumed session'])(
+  'code of an answer is coloured in its first block too: %s',
+  async (way) => {
+    await Promise.all([import('highlight.js/lib/core'), import('highlight.js/lib/languages/python')]);
+    const text = 'Here:\n\n```py\nimport os\n```\n\nand\n\n- in a list:\n\n  ```py\n  return os\n  ```\n\nDone.';
+    const options = { facts: { ...facts, colors: 16 as const } };
+    const past: Event[] = [
+      { seq: 3, kind: 'user', content: 'hi', data: null, createdAt: 1 },
+      {
+        seq: 4,
+        kind: 'assistant',
+        content: text,
+        data: { response_id: 'r', provider: 'p', api: 'openai-chat', model: 'm', stop: 'end' },
+        createdAt: 2,
+      },
+    ];
+    const harness = openRepl(
+      way === 'from a resumed session' ? { ...options, session: createFakeSession(past) } : options,
+    );
+    if (way !== 'from a resumed session') {
+      harness.type('go\r');
+      if (way === 'streamed') harness.session.stream(text);
+      harness.session.append(assistant(text));
+      await harness.session.end();
+    }
+    await harness.settle();
+    await harness.settle();
+    expect(harness.terminal.lines()).toContain('import os');
+    expect(harness.terminal.sent()).toContain('\x1b[35mimport\x1b[39m os');
+    expect(harness.terminal.sent()).toContain('\x1b[35mreturn\x1b[39m os');
+    expect(harness.terminal.lines().filter((line) => line.includes('import os'))).toHaveLength(1);
+  },
+);
 
 test('on a terminal that knows links an address is one, also over the end of a row; elsewhere nothing is sent', async () => {
   const address = `https://example.org/${'long-'.repeat(20)}end`;
@@ -191,7 +255,9 @@ test('on a terminal that knows links an address is one, also over the end of a r
     expect(sent).not.toContain('888');
     const opened = [...sent.matchAll(/\x1b\]8;;([^\x1b]*)\x1b\\/g)].map((found) => found[1] ?? '');
     expect(opened.filter((to) => to === '')).toHaveLength(opened.length / 2);
-    expect(new Set(opened)).toEqual(new Set(links ? [address, '', 'https://example.org/b', 'https://example.org/c', 'https://e.org/'] : []));
+    expect(new Set(opened)).toEqual(
+      new Set(links ? [address, '', 'https://example.org/b', 'https://example.org/c', 'https://e.org/'] : []),
+    );
     expect(harness.terminal.lines().join('\n')).toContain(`See the page\n(${address})\nor https://example.org/b.`);
   }
 });

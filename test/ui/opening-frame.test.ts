@@ -7,11 +7,18 @@ import { assistant, createFakeSession } from './fake-session.js';
 import { openRepl, shown, type Harness } from './repl-harness.js';
 import { createEmulator, type Emulator } from './terminal-emulator.js';
 
-const greeting = { name: 'agent', line: ' · offline · /help', more: `Some **words** of help, ${'more of them than fit a row, '.repeat(6)}and the last.` };
+const greeting = {
+  name: 'agent',
+  line: ' · offline · /help',
+  more: `Some **words** of help, ${'more of them than fit a row, '.repeat(6)}and the last.`,
+};
 
 function said(answer: string): readonly Event[] {
-  return [{ kind: 'user', content: 'what?', data: null }, assistant(answer)]
-    .map((draft, index): Event => ({ ...draft, seq: index + 1, createdAt: 0 }));
+  return [{ kind: 'user', content: 'what?', data: null }, assistant(answer)].map((draft, index): Event => ({
+    ...draft,
+    seq: index + 1,
+    createdAt: 0,
+  }));
 }
 
 const many = (count: number): string => Array.from({ length: count }, (_, index) => `- point ${index}`).join('\n');
@@ -24,12 +31,27 @@ function left(options: Partial<ReplOptions>, draft = ''): KnownFrame {
 
 function paint(terminal: Emulator, known: KnownFrame): FirstFrame & { readonly type: (keys: string) => void } {
   let listen: ((chunk: string) => void) | null = null;
-  const port = { on: (_event: 'data', listener: (chunk: string) => void) => { listen = listener; }, off: () => { listen = null; }, resume: () => undefined, pause: () => undefined };
-  return { ...paintFirstFrame(port, { write: terminal.write }, { unicode: true }, known), type: (keys) => listen?.(keys) };
+  const port = {
+    on: (_event: 'data', listener: (chunk: string) => void) => {
+      listen = listener;
+    },
+    off: () => {
+      listen = null;
+    },
+    resume: () => undefined,
+    pause: () => undefined,
+  };
+  return {
+    ...paintFirstFrame(port, { write: terminal.write }, { unicode: true }, known),
+    type: (keys) => listen?.(keys),
+  };
 }
 
 /** The same options on a terminal where `known` stands already, and the bytes that came after it. */
-async function openOver(known: KnownFrame, options: Partial<ReplOptions>): Promise<{ readonly harness: Harness; readonly painted: readonly string[]; readonly after: string }> {
+async function openOver(
+  known: KnownFrame,
+  options: Partial<ReplOptions>,
+): Promise<{ readonly harness: Harness; readonly painted: readonly string[]; readonly after: string }> {
   const terminal = createEmulator(80, 24);
   const firstFrame = paint(terminal, known);
   await terminal.settle();

@@ -6,9 +6,20 @@ import { createPicker } from '../../src/ui/panels/picker.js';
 const items = ['alpha', 'beta', 'gamma', 'delta'].map((label, index) => ({ label, value: index }));
 
 /** A picker, what it chose, and the row that is selected. */
-function open(current?: number): { readonly chosen: () => number | null | undefined; readonly selected: () => string | undefined; readonly press: (keys: string) => void } {
+function open(current?: number): {
+  readonly chosen: () => number | null | undefined;
+  readonly selected: () => string | undefined;
+  readonly press: (keys: string) => void;
+} {
   let chosen: number | null | undefined;
-  const picker: Overlay = createPicker({ title: 'Which', items, ...(current === undefined ? {} : { current }) }, (query, texts) => texts.flatMap((text, index) => (text.includes(query) ? [index] : [])), (value) => { chosen = value; }, () => undefined);
+  const picker: Overlay = createPicker(
+    { title: 'Which', items, ...(current === undefined ? {} : { current }) },
+    (query, texts) => texts.flatMap((text, index) => (text.includes(query) ? [index] : [])),
+    (value) => {
+      chosen = value;
+    },
+    () => undefined,
+  );
   const decoder = createKeyDecoder();
   return {
     chosen: () => chosen,
@@ -16,7 +27,9 @@ function open(current?: number): { readonly chosen: () => number | null | undefi
       const panel = picker.panel({ columns: 80, rows: 8 }, false);
       return panel.type === 'picker' ? panel.rows[panel.selected]?.label : undefined;
     },
-    press: (keys) => { for (const event of decoder.decode(keys)) picker.take(event); },
+    press: (keys) => {
+      for (const event of decoder.decode(keys)) picker.take(event);
+    },
   };
 }
 

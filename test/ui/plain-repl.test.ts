@@ -17,7 +17,9 @@ test('a turn line by line, without one escape byte', async () => {
   session.result('c1', '1 file found', { output: 'a.ts', count: 1 });
   await session.end();
   harness.type('/exit\n');
-  expect(harness.terminal.sent()).toBe('hello\n> I look around.\n-> glob(pattern="*")\nok 1 file found (34ms)\na.ts\n> ');
+  expect(harness.terminal.sent()).toBe(
+    'hello\n> I look around.\n-> glob(pattern="*")\nok 1 file found (34ms)\na.ts\n> ',
+  );
   expect(harness.exits()).toBe(1);
 });
 
@@ -25,10 +27,18 @@ test('a turn line by line, without one escape byte', async () => {
 const pauseMs = 750;
 
 test('a question is asked in words and answered in words; a no may say why', async () => {
-  for (const [typed, answer] of [['yes', { answer: 'once' }], ['session', { answer: 'session' }], ['', { answer: 'deny' }], ['no, not there', { answer: 'deny', message: 'not there' }]] as const) {
+  for (const [typed, answer] of [
+    ['yes', { answer: 'once' }],
+    ['session', { answer: 'session' }],
+    ['', { answer: 'deny' }],
+    ['no, not there', { answer: 'deny', message: 'not there' }],
+  ] as const) {
     const harness = openPlain();
     harness.type('go\n');
-    harness.session.emit({ type: 'approval_requested', question: question('c1', 'bash', { command: 'rm -rf \u202ebuild' }, ['deletes files']) });
+    harness.session.emit({
+      type: 'approval_requested',
+      question: question('c1', 'bash', { command: 'rm -rf \u202ebuild' }, ['deletes files']),
+    });
     expect(harness.terminal.sent()).not.toContain('yes, session');
     harness.tick(pauseMs);
     expect(harness.terminal.sent()).toMatch(/yes, session, or no \(and why\): $/);
@@ -55,7 +65,10 @@ test('a line that was begun before the prompt of a question answers nothing and 
     harness.type(`${line}\n`);
     harness.tick(pauseMs);
   }
-  expect([harness.session.answers, harness.session.takeQueue().map(({ text }) => text)]).toEqual([[], ['yes', 'yes', 'y', 'why yesterday you yes']]);
+  expect([harness.session.answers, harness.session.takeQueue().map(({ text }) => text)]).toEqual([
+    [],
+    ['yes', 'yes', 'y', 'why yesterday you yes'],
+  ]);
   harness.type('yes\n');
   expect(harness.session.answers).toEqual([['c1', { answer: 'once' }]]);
 });
@@ -63,18 +76,40 @@ test('a line that was begun before the prompt of a question answers nothing and 
 test('questions are asked one after the other, and one that ends by itself takes no line any more', async () => {
   const harness = openPlain();
   harness.type('go\n');
-  for (const id of ['c1', 'c2', 'c3']) harness.session.emit({ type: 'approval_requested', question: question(id, 'bash', { command: id }) });
+  for (const id of ['c1', 'c2', 'c3'])
+    harness.session.emit({ type: 'approval_requested', question: question(id, 'bash', { command: id }) });
   harness.tick(pauseMs);
   harness.type('yes\n');
   harness.session.emit({ type: 'approval_resolved', callId: 'c2', answer: 'deny' });
   harness.tick(pauseMs);
   harness.type('no\n');
-  expect(harness.session.answers).toEqual([['c1', { answer: 'once' }], ['c3', { answer: 'deny' }]]);
+  expect(harness.session.answers).toEqual([
+    ['c1', { answer: 'once' }],
+    ['c3', { answer: 'deny' }],
+  ]);
 });
 
 test('a list is chosen from by number', async () => {
   const chosen: unknown[] = [];
-  const harness = openPlain({ commands: [{ name: 'pick', description: '', run: async (_argument, context) => { chosen.push(await context.pick({ title: 'Which', items: [{ label: 'a', value: 'A' }, { label: 'b', detail: 'second', value: 'B' }] })); } }] });
+  const harness = openPlain({
+    commands: [
+      {
+        name: 'pick',
+        description: '',
+        run: async (_argument, context) => {
+          chosen.push(
+            await context.pick({
+              title: 'Which',
+              items: [
+                { label: 'a', value: 'A' },
+                { label: 'b', detail: 'second', value: 'B' },
+              ],
+            }),
+          );
+        },
+      },
+    ],
+  });
   harness.type('/pick\n');
   harness.type('2\n');
   await harness.settle();
@@ -113,15 +148,27 @@ test('the greeting is shown without its marks', () => {
 });
 
 test('what waited when the program ended is offered; a line that is no answer is a request', async () => {
-  for (const [typed, submitted] of [['yes', ['first\n\nsecond']], ['no', []], ['', []], ['list files', ['list files']]] as const) {
+  for (const [typed, submitted] of [
+    ['yes', ['first\n\nsecond']],
+    ['no', []],
+    ['', []],
+    ['list files', ['list files']],
+  ] as const) {
     const taken: string[] = [];
-    const harness = openPlain({ queued: async (id) => { taken.push(id); return ['first', 'second']; } });
+    const harness = openPlain({
+      queued: async (id) => {
+        taken.push(id);
+        return ['first', 'second'];
+      },
+    });
     await harness.settle();
     harness.tick(pauseMs);
     harness.type(`${typed}\n`);
     await harness.settle();
     expect([taken, harness.session.submitted]).toEqual([['s1'], submitted]);
-    expect(harness.terminal.sent()).toContain('Never sent, because the program ended before:\n  first\n  \n  second\nsend it now? yes or no: ');
+    expect(harness.terminal.sent()).toContain(
+      'Never sent, because the program ended before:\n  first\n  \n  second\nsend it now? yes or no: ',
+    );
   }
 });
 

@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest';
 import { createRank } from '../../src/ui/input/rank.js';
 
-const settled = async (): Promise<void> => { await import('fuzzysort'); for (let i = 0; i < 5; i++) await new Promise((done) => { setImmediate(done); }); };
+const settled = async (): Promise<void> => {
+  await import('fuzzysort');
+  for (let i = 0; i < 5; i++)
+    await new Promise((done) => {
+      setImmediate(done);
+    });
+};
 
 test('paths are found by parts, by initials, by words in any order, before and after the matcher is loaded', async () => {
   const rank = createRank();
@@ -16,7 +22,10 @@ test('paths are found by parts, by initials, by words in any order, before and a
 
 test('of 100,000 paths each is found, and no more are scored than a key has time for', async () => {
   const rank = createRank();
-  const texts = Array.from({ length: 100_000 }, (_, i) => `packages/module-${i % 97}/src/feature-${i % 1013}/file-${i}.ts`);
+  const texts = Array.from(
+    { length: 100_000 },
+    (_, i) => `packages/module-${i % 97}/src/feature-${i % 1013}/file-${i}.ts`,
+  );
   rank('f', texts);
   await settled();
   expect(texts[rank('file-98765.', texts)[0] ?? -1]).toBe('packages/module-19/src/feature-504/file-98765.ts');

@@ -5,8 +5,16 @@ import { assistant, createFakeSession, type FakeSession } from './fake-session.j
 import { facts, openRepl, shown, type Harness } from './repl-harness.js';
 
 const reasoned: EventDraft = {
-  kind: 'assistant', content: 'The answer.',
-  data: { response_id: 'r1', provider: 'p', api: 'a', model: 'm', stop: 'stop', reasoning: [{ type: 'reasoning_content', text: 'I looked\x1b[2J and thought.\n\nTwice.' }] },
+  kind: 'assistant',
+  content: 'The answer.',
+  data: {
+    response_id: 'r1',
+    provider: 'p',
+    api: 'a',
+    model: 'm',
+    stop: 'stop',
+    reasoning: [{ type: 'reasoning_content', text: 'I looked\x1b[2J and thought.\n\nTwice.' }],
+  },
 };
 
 /** What stands above the status line. */
@@ -19,7 +27,9 @@ function think(session: FakeSession, text: string): void {
   for (let at = 0; at < text.length; at += 5) session.emit({ type: 'reasoning_delta', text: text.slice(at, at + 5) });
 }
 
-async function frames(reasoning: 'hide' | 'line' | 'full' | undefined): Promise<{ readonly during: string; readonly lines: readonly string[] }> {
+async function frames(
+  reasoning: 'hide' | 'line' | 'full' | undefined,
+): Promise<{ readonly during: string; readonly lines: readonly string[] }> {
   const harness = openRepl(reasoning ? { reasoning } : {});
   harness.type('go\r');
   think(harness.session, 'First\tI look.\nAt once.\n\nThen \x1b]0;x\x07I think');
@@ -79,11 +89,23 @@ test('Ctrl-O shows what the last answer was reasoned from; /show N that of any a
   session.append(assistant('Another, without.'));
   harness.type('\x0f');
   await harness.settle();
-  expect(shown(harness.terminal).slice(-9)).toEqual(['Reasoning and answer, event 2', '[reasoning]', 'I looked and thought.', '', 'Twice.', '', '[answer]', 'The answer.', 'lines 1-7 of 7 · arrows and page keys scroll, q leaves']);
+  expect(shown(harness.terminal).slice(-9)).toEqual([
+    'Reasoning and answer, event 2',
+    '[reasoning]',
+    'I looked and thought.',
+    '',
+    'Twice.',
+    '',
+    '[answer]',
+    'The answer.',
+    'lines 1-7 of 7 · arrows and page keys scroll, q leaves',
+  ]);
   harness.type('q');
   harness.type('/show 2\r');
   await harness.settle();
-  expect(harness.terminal.lines().join('\n')).toContain('[reasoning]\nI looked and thought.\n\nTwice.\n\n[answer]\nThe answer.');
+  expect(harness.terminal.lines().join('\n')).toContain(
+    '[reasoning]\nI looked and thought.\n\nTwice.\n\n[answer]\nThe answer.',
+  );
   harness.type('/show 3\r');
   await harness.settle();
   expect(harness.terminal.lines().join('\n')).toContain('\nAnother, without.');
@@ -113,17 +135,55 @@ test('line by line, in full too', async () => {
 
 test.each([
   [[{ type: 'reasoning_content', text: 'plain' }], 'plain'],
-  [[{ type: 'reasoning.text', index: 0, text: 'one', signature: 'x' }, { type: 'reasoning.summary', index: 1, summary: 'two' }, { type: 'reasoning.encrypted', index: 2, data: 'xx' }], 'one\n\ntwo'],
-  [[{ type: 'thinking', thinking: 'mine', signature: 's' }, { type: 'redacted_thinking', data: 'xx' }], 'mine'],
-  [[{ type: 'reasoning', id: 'r', summary: [{ type: 'summary_text', text: 'a' }, { type: 'summary_text', text: 'b' }], encrypted_content: 'xx' }, { type: 'layout_text', units: 3 }], 'a\n\nb'],
-  [[{ type: 'reasoning', summary: [{ type: 'summary_text', text: 'short' }], content: [{ type: 'reasoning_text', text: 'long' }] }], 'long'],
+  [
+    [
+      { type: 'reasoning.text', index: 0, text: 'one', signature: 'x' },
+      { type: 'reasoning.summary', index: 1, summary: 'two' },
+      { type: 'reasoning.encrypted', index: 2, data: 'xx' },
+    ],
+    'one\n\ntwo',
+  ],
+  [
+    [
+      { type: 'thinking', thinking: 'mine', signature: 's' },
+      { type: 'redacted_thinking', data: 'xx' },
+    ],
+    'mine',
+  ],
+  [
+    [
+      {
+        type: 'reasoning',
+        id: 'r',
+        summary: [
+          { type: 'summary_text', text: 'a' },
+          { type: 'summary_text', text: 'b' },
+        ],
+        encrypted_content: 'xx',
+      },
+      { type: 'layout_text', units: 3 },
+    ],
+    'a\n\nb',
+  ],
+  [
+    [
+      {
+        type: 'reasoning',
+        summary: [{ type: 'summary_text', text: 'short' }],
+        content: [{ type: 'reasoning_text', text: 'long' }],
+      },
+    ],
+    'long',
+  ],
   [[{ type: 'reasoning', summary: [], encrypted_content: 'xx' }, null, 'text', 3, [], { thinking: 5 }], ''],
 ] as const)('what is readable of %j', (items, text) => {
   expect(reasoningText(items)).toBe(text);
 });
 
 test('an event of a log that another program wrote does no harm', () => {
-  const events: readonly Event[] = [{ seq: 1, kind: 'assistant', content: 'x', data: { response_id: 'r', reasoning: 'no list' }, createdAt: 0 }];
+  const events: readonly Event[] = [
+    { seq: 1, kind: 'assistant', content: 'x', data: { response_id: 'r', reasoning: 'no list' }, createdAt: 0 },
+  ];
   const harness = openRepl({ session: createFakeSession(events), reasoningOf: reasoningText });
   harness.type('/show 1\r\x0f');
   expect(harness.exits()).toBe(0);

@@ -24,9 +24,24 @@ export interface Harness {
   scheduled(): number;
 }
 
-export const facts: TerminalFacts = { unicode: true, colors: 0, theme: 'dark', synchronized: true, reflows: true, plain: false };
+export const facts: TerminalFacts = {
+  unicode: true,
+  colors: 0,
+  theme: 'dark',
+  synchronized: true,
+  reflows: true,
+  plain: false,
+};
 
-export function openRepl(options: Partial<ReplOptions> & { readonly columns?: number; readonly rows?: number; readonly terminal?: Emulator; readonly frame?: FirstFrame; /** False: a terminal that is asked in vain. */ readonly answers?: boolean } = {}): Harness {
+export function openRepl(
+  options: Partial<ReplOptions> & {
+    readonly columns?: number;
+    readonly rows?: number;
+    readonly terminal?: Emulator;
+    readonly frame?: FirstFrame;
+    /** False: a terminal that is asked in vain. */ readonly answers?: boolean;
+  } = {},
+): Harness {
   const columns = options.columns ?? 80;
   const rows = options.rows ?? 24;
   const terminal = options.terminal ?? createEmulator(columns, rows);
@@ -38,28 +53,75 @@ export function openRepl(options: Partial<ReplOptions> & { readonly columns?: nu
   let exits = 0;
   let raw = false;
   const history: string[] = [];
-  if (options.answers !== false) terminal.onReply((reply) => { onData?.(reply); });
+  if (options.answers !== false)
+    terminal.onReply((reply) => {
+      onData?.(reply);
+    });
   const input: InputPort = {
-    on: (_event, listener) => { onData = listener; }, off: () => { onData = null; },
-    setRawMode: (on) => { raw = on; }, resume: () => undefined, pause: () => undefined,
+    on: (_event, listener) => {
+      onData = listener;
+    },
+    off: () => {
+      onData = null;
+    },
+    setRawMode: (on) => {
+      raw = on;
+    },
+    resume: () => undefined,
+    pause: () => undefined,
   };
   const session = (options.session as FakeSession | undefined) ?? createFakeSession();
   const commands: readonly Command[] = options.commands ?? [];
   const replOptions: ReplOptions = {
     input,
-    output: { write: terminal.write, get columns() { return size.columns; }, get rows() { return size.rows; }, on: (_event, listener) => { onResize = listener; }, off: () => { onResize = null; } },
-    facts, clock: () => nowMs,
+    output: {
+      write: terminal.write,
+      get columns() {
+        return size.columns;
+      },
+      get rows() {
+        return size.rows;
+      },
+      on: (_event, listener) => {
+        onResize = listener;
+      },
+      off: () => {
+        onResize = null;
+      },
+    },
+    facts,
+    clock: () => nowMs,
     schedule: (callback, delayMs) => {
       const timer = { atMs: nowMs + delayMs, callback };
       timers.push(timer);
-      return () => { timers = timers.filter((item) => item !== timer); };
+      return () => {
+        timers = timers.filter((item) => item !== timer);
+      };
     },
-    session, commands,
-    history: { load: async () => ['older', 'newest'], append: async (text) => { history.push(text); } },
+    session,
+    commands,
+    history: {
+      load: async () => ['older', 'newest'],
+      append: async (text) => {
+        history.push(text);
+      },
+    },
     files: async () => ['src/a.ts', 'src/b.ts', 'docs/my file.md'],
-    status: () => ({ model: 'offline', approval: 'dangerous', sandbox: 'off', directory: '~/thing', branch: 'main', contextWindow: 100_000 }),
-    runShell: async (command, { onOutput }) => { onOutput(`ran ${command}\n`); return { exitCode: 0 }; },
-    onExit: () => { exits++; },
+    status: () => ({
+      model: 'offline',
+      approval: 'dangerous',
+      sandbox: 'off',
+      directory: '~/thing',
+      branch: 'main',
+      contextWindow: 100_000,
+    }),
+    runShell: async (command, { onOutput }) => {
+      onOutput(`ran ${command}\n`);
+      return { exitCode: 0 };
+    },
+    onExit: () => {
+      exits++;
+    },
     ...options,
   };
   const repl = startRepl(replOptions);
@@ -75,11 +137,23 @@ export function openRepl(options: Partial<ReplOptions> & { readonly columns?: nu
     nowMs = end;
   };
   return {
-    terminal, session, repl, options: replOptions, history, exits: () => exits, raw: () => raw, tick,
-    type: (bytes) => { onData?.(bytes); },
+    terminal,
+    session,
+    repl,
+    options: replOptions,
+    history,
+    exits: () => exits,
+    raw: () => raw,
+    tick,
+    type: (bytes) => {
+      onData?.(bytes);
+    },
     settle: async () => {
       await Promise.all([import('../../src/ui/panels/ink-panel.js'), import('../../src/ui/input/vim.js')]);
-      for (let i = 0; i < 20; i++) await new Promise((done) => { setImmediate(done); });
+      for (let i = 0; i < 20; i++)
+        await new Promise((done) => {
+          setImmediate(done);
+        });
       tick(40);
       await terminal.settle();
     },

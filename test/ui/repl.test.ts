@@ -21,7 +21,16 @@ test('the prompt stands at once, the status above it, and idle writes nothing', 
 test('the screen takes a first frame over without writing it again, and keeps the keys', async () => {
   const terminal = createEmulator(80, 24);
   let early: ((chunk: string) => void) | null = null;
-  const input: InputPort = { on: (_event, listener) => { early = listener; }, off: () => { early = null; }, resume: () => undefined, pause: () => undefined };
+  const input: InputPort = {
+    on: (_event, listener) => {
+      early = listener;
+    },
+    off: () => {
+      early = null;
+    },
+    resume: () => undefined,
+    pause: () => undefined,
+  };
   const firstFrame = paintFirstFrame(input, { write: terminal.write }, { unicode: true });
   const before = terminal.sent();
   const typed = early as ((chunk: string) => void) | null;
@@ -66,7 +75,19 @@ test('a turn: text, call, live result, answer', async () => {
   await session.end();
   await harness.settle();
   expect(shown(harness.terminal)).toEqual([
-    '❯ list files', '', 'I look around.', '', '↪ glob(pattern="**/*.ts")', '✔ 2 files found (34ms)', 'a.ts', 'b/c.ts', '', 'There are two.', '', status, '❯',
+    '❯ list files',
+    '',
+    'I look around.',
+    '',
+    '↪ glob(pattern="**/*.ts")',
+    '✔ 2 files found (34ms)',
+    'a.ts',
+    'b/c.ts',
+    '',
+    'There are two.',
+    '',
+    status,
+    '❯',
   ]);
   expect(session.submitted).toEqual(['list files']);
   expect(harness.history).toEqual(['list files']);
@@ -83,7 +104,14 @@ test('several calls of one response: each result stands below its call', async (
   session.result('c2', 'denied', { error: 'The user said no.', code: 'denied_by_user' });
   await session.end();
   await harness.settle();
-  expect(shown(harness.terminal).slice(2, 8)).toEqual(['↪ bash(command="one")', '✔ exit 0 (34ms)', '1', '', '↪ bash(command="two")', '✘ denied (34ms)']);
+  expect(shown(harness.terminal).slice(2, 8)).toEqual([
+    '↪ bash(command="one")',
+    '✔ exit 0 (34ms)',
+    '1',
+    '',
+    '↪ bash(command="two")',
+    '✘ denied (34ms)',
+  ]);
 });
 
 test('a long result is cut by rows and says how to see the rest, which /show does', async () => {
@@ -91,7 +119,10 @@ test('a long result is cut by rows and says how to see the rest, which /show doe
   harness.type('go\r');
   harness.session.call('c1', 'bash(command="seq 20")');
   harness.session.start('c1');
-  harness.session.result('c1', 'exit 0', { output: Array.from({ length: 20 }, (_, i) => `line ${i + 1}`).join('\n'), exit_code: 0 });
+  harness.session.result('c1', 'exit 0', {
+    output: Array.from({ length: 20 }, (_, i) => `line ${i + 1}`).join('\n'),
+    exit_code: 0,
+  });
   await harness.session.end();
   await harness.settle();
   expect(shown(harness.terminal)).toContain('… +17 lines, Ctrl-O or /show 4');
@@ -111,11 +142,33 @@ test('a running command shows the end of its output and how long it has taken, t
   harness.session.emit({ type: 'tool_output', callId: 'c1', chunk: 'compiling a\ncompiling b\n' });
   harness.tick(3_000);
   await harness.settle();
-  expect(shown(harness.terminal).slice(2)).toEqual(['↪ bash(command="make")', 'compiling a', 'compiling b', '… running 3s', '', 'working 3s, esc interrupts · offline · ~/thing (main) · approval dangerous', '❯']);
-  harness.session.result('c1', 'exit 1', { output: 'compiling a\ncompiling b\nfailed\n', exit_code: 1 }, { durationMs: 3_100 });
+  expect(shown(harness.terminal).slice(2)).toEqual([
+    '↪ bash(command="make")',
+    'compiling a',
+    'compiling b',
+    '… running 3s',
+    '',
+    'working 3s, esc interrupts · offline · ~/thing (main) · approval dangerous',
+    '❯',
+  ]);
+  harness.session.result(
+    'c1',
+    'exit 1',
+    { output: 'compiling a\ncompiling b\nfailed\n', exit_code: 1 },
+    { durationMs: 3_100 },
+  );
   await harness.session.end();
   await harness.settle();
-  expect(shown(harness.terminal).slice(2)).toEqual(['↪ bash(command="make")', '✘ exit 1 (3.1s)', 'compiling a', 'compiling b', 'failed', '', status, '❯']);
+  expect(shown(harness.terminal).slice(2)).toEqual([
+    '↪ bash(command="make")',
+    '✘ exit 1 (3.1s)',
+    'compiling a',
+    'compiling b',
+    'failed',
+    '',
+    status,
+    '❯',
+  ]);
 });
 
 test('esc interrupts; what was queued comes back into the input', async () => {
@@ -152,13 +205,34 @@ test('up on an empty line takes the queue back to edit', async () => {
   expect(harness.session.takeQueue()).toEqual([]);
   harness.type('\x15\x1b[A');
   await harness.settle();
-  expect(shown(harness.terminal).slice(-2)).toEqual(['working 0s, esc interrupts · offline · ~/thing (main) · approval dangerous', '❯ queued']);
+  expect(shown(harness.terminal).slice(-2)).toEqual([
+    'working 0s, esc interrupts · offline · ~/thing (main) · approval dangerous',
+    '❯ queued',
+  ]);
 });
 
 test('what was never sent when the program ended is back in the input, before the draft', async () => {
-  const harness = openRepl({ queued: async (id) => (id === 's1' ? ['first', 'second'] : []), history: { load: async () => [], append: async () => undefined, loadDraft: async () => ({ text: 'half', savedAt: new Date(2020, 1, 3, 1, 43) }) } });
+  const harness = openRepl({
+    queued: async (id) => (id === 's1' ? ['first', 'second'] : []),
+    history: {
+      load: async () => [],
+      append: async () => undefined,
+      loadDraft: async () => ({ text: 'half', savedAt: new Date(2020, 1, 3, 1, 43) }),
+    },
+  });
   await harness.settle();
-  expect(shown(harness.terminal).slice(-10)).toEqual(['· Draft of 2020-02-03 01:43; Ctrl-U clears it.', '', '· 2 messages that were never sent are back in the input.', '', status, '❯ first', '', '  second', '', '  half']);
+  expect(shown(harness.terminal).slice(-10)).toEqual([
+    '· Draft of 2020-02-03 01:43; Ctrl-U clears it.',
+    '',
+    '· 2 messages that were never sent are back in the input.',
+    '',
+    status,
+    '❯ first',
+    '',
+    '  second',
+    '',
+    '  half',
+  ]);
 });
 
 test('leaving in the middle of a turn sends nothing that is queued, and keeps it', async () => {
@@ -167,7 +241,11 @@ test('leaving in the middle of a turn sends nothing that is queued, and keeps it
   harness.type('queued\r');
   harness.repl.exit();
   await harness.settle();
-  expect([harness.session.submitted, harness.session.takeQueue(), harness.exits()]).toEqual([['go'], [{ text: 'queued', when: 'steer' }], 1]);
+  expect([harness.session.submitted, harness.session.takeQueue(), harness.exits()]).toEqual([
+    ['go'],
+    [{ text: 'queued', when: 'steer' }],
+    1,
+  ]);
 });
 
 test('ctrl-c clears the draft when idle, a second one within two seconds leaves, and the terminal is given back', async () => {
@@ -200,8 +278,17 @@ test('what is typed after ctrl-c was typed by somebody who stays: the next ctrl-
 
 test('what was thrown away last is what is kept when one leaves at once', async () => {
   const saved: string[] = [];
-  const kept = { load: async () => [], append: async () => undefined, saveDraft: async (text: string) => { saved.push(text); } };
-  for (const keys of [['STALE draft', '\x03', '\x03'], ['STALE two', '\x15', '\x04']]) {
+  const kept = {
+    load: async () => [],
+    append: async () => undefined,
+    saveDraft: async (text: string) => {
+      saved.push(text);
+    },
+  };
+  for (const keys of [
+    ['STALE draft', '\x03', '\x03'],
+    ['STALE two', '\x15', '\x04'],
+  ]) {
     const harness = openRepl({ history: kept });
     await harness.settle();
     for (const key of keys) harness.type(key);
@@ -209,8 +296,15 @@ test('what was thrown away last is what is kept when one leaves at once', async 
   }
 });
 
-test.each(['\x1b', '\x03'])('%j ends a command of one\'s own, and does not leave', async (key) => {
-  const harness = openRepl({ runShell: (_command, { signal }) => new Promise((resolve) => { signal.addEventListener('abort', () => { resolve({ exitCode: null }); }); }) });
+test.each(['\x1b', '\x03'])("%j ends a command of one's own, and does not leave", async (key) => {
+  const harness = openRepl({
+    runShell: (_command, { signal }) =>
+      new Promise((resolve) => {
+        signal.addEventListener('abort', () => {
+          resolve({ exitCode: null });
+        });
+      }),
+  });
   harness.type('!sleep 300\r');
   await harness.settle();
   expect(shown(harness.terminal).join('\n')).toContain('your command runs, esc stops it');
@@ -233,11 +327,21 @@ test('a retry voids what was streamed, says so, and counts down', async () => {
   harness.type('go\r');
   harness.session.stream('First paragraph.\n\nSecond');
   harness.tick(40);
-  harness.session.emit({ type: 'retry_scheduled', attempt: 1, maxRetries: 5, delayMs: 3_000, reason: 'the connection broke' });
+  harness.session.emit({
+    type: 'retry_scheduled',
+    attempt: 1,
+    maxRetries: 5,
+    delayMs: 3_000,
+    reason: 'the connection broke',
+  });
   harness.tick(40);
   await harness.settle();
   const rows = shown(harness.terminal);
-  expect(rows.slice(2, 5)).toEqual(['First paragraph.', '', '↻ The answer above broke off (the connection broke); it is void and asked for']);
+  expect(rows.slice(2, 5)).toEqual([
+    'First paragraph.',
+    '',
+    '↻ The answer above broke off (the connection broke); it is void and asked for',
+  ]);
   expect(rows.at(-2)).toContain('retry 1/5 in 3s: the connection broke');
   harness.session.stream('Anew.');
   harness.session.append(assistant('Anew.'));
@@ -263,10 +367,19 @@ test('a resumed session shows its last exchange and how to see more', async () =
   past.append(assistant('two'));
   const harness = openRepl({ session: createFakeSession(past.events()) });
   await harness.settle();
-  expect(shown(harness.terminal)).toEqual(['2 earlier messages and calls; /show N shows an event', '', '❯ second', '', 'two', '', status, '❯']);
+  expect(shown(harness.terminal)).toEqual([
+    '2 earlier messages and calls; /show N shows an event',
+    '',
+    '❯ second',
+    '',
+    'two',
+    '',
+    status,
+    '❯',
+  ]);
 });
 
-test('escape sequences in a tool\'s output do not reach the terminal', async () => {
+test("escape sequences in a tool's output do not reach the terminal", async () => {
   const harness = openRepl({ facts: { ...facts, colors: 16 } });
   harness.type('go\r');
   harness.session.call('c1', 'bash(command="x\x1b]0;t\x07")');
@@ -274,7 +387,10 @@ test('escape sequences in a tool\'s output do not reach the terminal', async () 
   harness.session.emit({ type: 'tool_output', callId: 'c1', chunk: 'live \x1b[2J\x1b]52;c;AAAA\x07' });
   harness.tick(500);
   await harness.settle();
-  harness.session.result('c1', 'exit 0', { output: 'a\x1b[2Jb\x1b]0;title\x07c \x1b[31mred\x1b[0m\x1b[?1049h', exit_code: 0 });
+  harness.session.result('c1', 'exit 0', {
+    output: 'a\x1b[2Jb\x1b]0;title\x07c \x1b[31mred\x1b[0m\x1b[?1049h',
+    exit_code: 0,
+  });
   await harness.session.end();
   await harness.settle();
   expect(harness.terminal.sent()).not.toMatch(/\x1b\]|\x07|\x1b\[2J|\x1b\[\?1049/);

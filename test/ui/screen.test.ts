@@ -6,7 +6,12 @@ import { createEmulator, type Emulator } from './terminal-emulator.js';
 
 function open(columns: number, rows: number): { screen: Screen; terminal: Emulator } {
   const terminal = createEmulator(columns, rows);
-  const screen = createScreen({ write: terminal.write, size: { columns, rows }, synchronized: true, reflow: () => ['all'] });
+  const screen = createScreen({
+    write: terminal.write,
+    size: { columns, rows },
+    synchronized: true,
+    reflow: () => ['all'],
+  });
   return { screen, terminal };
 }
 
@@ -44,7 +49,10 @@ test('a row that becomes narrower is erased as a whole: tmux rewraps what was er
 
 test('a resize never erases from the home position: tmux would put that into the scrollback', async () => {
   const { screen, terminal } = open(80, 24);
-  screen.draw({ lines: Array.from({ length: 10 }, (_, row) => `row ${row} ${'x'.repeat(60)}`).concat('> '), cursor: { line: 10, column: 2 } });
+  screen.draw({
+    lines: Array.from({ length: 10 }, (_, row) => `row ${row} ${'x'.repeat(60)}`).concat('> '),
+    cursor: { line: 10, column: 2 },
+  });
   await terminal.resize(40, 12);
   screen.resize({ columns: 40, rows: 12 });
   expect(terminal.sent()).not.toMatch(/(\r|\x1b\[\d*[AH])\x1b\[0?J/);
@@ -73,7 +81,8 @@ test('a live line that is committed as it stands is not written again', async ()
 test('a line that grows over the edge stays one line for the terminal', async () => {
   const { screen, terminal } = open(20, 10);
   const text = 'abcdefghij'.repeat(7);
-  for (let end = 1; end <= text.length; end++) screen.draw({ lines: [text.slice(0, end), '> '], cursor: { line: 1, column: 2 } });
+  for (let end = 1; end <= text.length; end++)
+    screen.draw({ lines: [text.slice(0, end), '> '], cursor: { line: 1, column: 2 } });
   await terminal.settle();
   expect(terminal.lines().filter((line) => line !== '')).toEqual([text, '>']);
 });
@@ -94,7 +103,11 @@ test('a line committed in parts is one line in the scrollback', async () => {
 
 test('a line committed in parts that end in the middle of a row goes on where they end', async () => {
   const { screen, terminal } = open(40, 12);
-  const live = (text: string): Parameters<Screen['draw']>[0] => ({ lines: [text, '> '], text: 1, cursor: { line: 1, column: 2 } });
+  const live = (text: string): Parameters<Screen['draw']>[0] => ({
+    lines: [text, '> '],
+    text: 1,
+    cursor: { line: 1, column: 2 },
+  });
   screen.commit(['a'.repeat(130)], true);
   screen.draw(live('b'.repeat(35)));
   screen.draw(live('b'.repeat(35) + 'c'.repeat(20)));
@@ -106,7 +119,10 @@ test('a line committed in parts that end in the middle of a row goes on where th
   screen.commit(['c'.repeat(20) + 'd'.repeat(25)]);
   screen.draw({ lines: ['> '], cursor: { line: 0, column: 2 } });
   await terminal.settle();
-  expect(terminal.lines().slice(0, 2)).toEqual([`${'a'.repeat(130)}${'b'.repeat(35)}${'c'.repeat(20)}${'d'.repeat(25)}`, '>']);
+  expect(terminal.lines().slice(0, 2)).toEqual([
+    `${'a'.repeat(130)}${'b'.repeat(35)}${'c'.repeat(20)}${'d'.repeat(25)}`,
+    '>',
+  ]);
 });
 
 test('closing leaves the scrollback and an empty row', async () => {
@@ -129,43 +145,75 @@ test('wide characters and colours keep rows and cursor right', async () => {
 });
 
 const step = fc.oneof(
-  { weight: 6, arbitrary: fc.record({ type: fc.constant('draw' as const), live: fc.array(fc.integer({ min: 0, max: 90 }), { maxLength: 4 }), input: fc.integer({ min: 0, max: 12 }) }) },
-  { weight: 4, arbitrary: fc.record({ type: fc.constant('commit' as const), widths: fc.array(fc.integer({ min: 1, max: 120 }), { minLength: 1, maxLength: 6 }) }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant('resize' as const), columns: fc.integer({ min: 20, max: 120 }), rows: fc.integer({ min: 12, max: 40 }) }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      type: fc.constant('draw' as const),
+      live: fc.array(fc.integer({ min: 0, max: 90 }), { maxLength: 4 }),
+      input: fc.integer({ min: 0, max: 12 }),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      type: fc.constant('commit' as const),
+      widths: fc.array(fc.integer({ min: 1, max: 120 }), { minLength: 1, maxLength: 6 }),
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      type: fc.constant('resize' as const),
+      columns: fc.integer({ min: 20, max: 120 }),
+      rows: fc.integer({ min: 12, max: 40 }),
+    }),
+  },
 );
 
 test('whatever happens, each committed line is in the scrollback once and no clear is sent', async () => {
-  await fc.assert(fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-    const { screen, terminal } = open(80, 24);
-    const committed: string[] = [];
-    let last = { lines: ['> '], cursor: { line: 0, column: 2 } };
-    screen.draw(last);
-    for (const item of steps) {
-      if (item.type === 'commit') {
-        const lines = item.widths.map((width, i) => `C${committed.length + i}.${'c'.repeat(width)}`);
-        committed.push(...lines);
-        screen.commit(lines);
-      } else if (item.type === 'resize') {
-        await terminal.resize(item.columns, item.rows);
-        screen.resize({ columns: item.columns, rows: item.rows });
-      } else {
-        const live = item.live.map((width, i) => `L${i}`.padEnd(Math.min(width, 18), 'l'));
-        last = { lines: [...live, `> ${'i'.repeat(item.input)}`, 'status'], cursor: { line: live.length, column: 2 + item.input } };
-      }
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const { screen, terminal } = open(80, 24);
+      const committed: string[] = [];
+      let last = { lines: ['> '], cursor: { line: 0, column: 2 } };
       screen.draw(last);
-    }
-    await terminal.settle();
-    const all = terminal.lines();
-    expect(all.filter((line) => line.startsWith('C'))).toEqual(committed);
-    expect(terminal.sent()).not.toMatch(/\x1b\[[23]J/);
-    const visible = terminal.screen().map((line) => line.trimEnd()).filter((line) => line !== '');
-    expect(visible.slice(-last.lines.length)).toEqual(last.lines.map((line) => line.trimEnd()));
-  }), { numRuns: 150 });
+      for (const item of steps) {
+        if (item.type === 'commit') {
+          const lines = item.widths.map((width, i) => `C${committed.length + i}.${'c'.repeat(width)}`);
+          committed.push(...lines);
+          screen.commit(lines);
+        } else if (item.type === 'resize') {
+          await terminal.resize(item.columns, item.rows);
+          screen.resize({ columns: item.columns, rows: item.rows });
+        } else {
+          const live = item.live.map((width, i) => `L${i}`.padEnd(Math.min(width, 18), 'l'));
+          last = {
+            lines: [...live, `> ${'i'.repeat(item.input)}`, 'status'],
+            cursor: { line: live.length, column: 2 + item.input },
+          };
+        }
+        screen.draw(last);
+      }
+      await terminal.settle();
+      const all = terminal.lines();
+      expect(all.filter((line) => line.startsWith('C'))).toEqual(committed);
+      expect(terminal.sent()).not.toMatch(/\x1b\[[23]J/);
+      const visible = terminal
+        .screen()
+        .map((line) => line.trimEnd())
+        .filter((line) => line !== '');
+      expect(visible.slice(-last.lines.length)).toEqual(last.lines.map((line) => line.trimEnd()));
+    }),
+    { numRuns: 150 },
+  );
 });
 
 test('a typed character behind a coloured prompt costs one byte, and attributes are taken up again in the middle', async () => {
   const { screen, terminal } = open(80, 24);
-  const row = (text: string): { lines: string[]; cursor: { line: number; column: number } } => ({ lines: [`\x1b[36m> \x1b[39m${text}`], cursor: { line: 0, column: 2 + text.length } });
+  const row = (text: string): { lines: string[]; cursor: { line: number; column: number } } => ({
+    lines: [`\x1b[36m> \x1b[39m${text}`],
+    cursor: { line: 0, column: 2 + text.length },
+  });
   screen.draw(row(''));
   let before = terminal.sent().length;
   screen.draw(row('h'));
@@ -180,7 +228,9 @@ test('a typed character behind a coloured prompt costs one byte, and attributes 
 
 test('a line whose last row becomes narrower stays one line, and so does one in the place of another', async () => {
   const { screen, terminal } = open(20, 10);
-  const draw = (text: string): void => { screen.draw({ lines: [text, '> '], cursor: { line: 1, column: 2 } }); };
+  const draw = (text: string): void => {
+    screen.draw({ lines: [text, '> '], cursor: { line: 1, column: 2 } });
+  };
   draw('a'.repeat(38));
   draw(`${'a'.repeat(20)}bb`);
   await terminal.settle();

@@ -2,7 +2,14 @@ import { expect, test } from 'vitest';
 import type { Answer } from '../../src/ui/answers.js';
 import { withAnswers, type AnsweringInput } from '../../src/ui/terminal-answers.js';
 
-interface Asked { readonly input: AnsweringInput; readonly keys: () => string; readonly answers: Answer[]; readonly raw: () => boolean; send(chunk: string | Uint8Array): void; tick(milliseconds: number): void }
+interface Asked {
+  readonly input: AnsweringInput;
+  readonly keys: () => string;
+  readonly answers: Answer[];
+  readonly raw: () => boolean;
+  send(chunk: string | Uint8Array): void;
+  tick(milliseconds: number): void;
+}
 
 /** An input that is listened to, with a clock turned by hand. */
 function listening(): Asked {
@@ -12,20 +19,46 @@ function listening(): Asked {
   let raw = true;
   let keys = '';
   const answers: Answer[] = [];
-  const input = withAnswers({
-    on: (_event, listener) => { onData = listener; }, off: () => { onData = null; }, resume: () => undefined, pause: () => undefined, setRawMode: (on) => { raw = on; },
-  }, {
-    clock: () => nowMs, reflows: true,
-    schedule: (callback, delayMs) => {
-      const timer = { atMs: nowMs + delayMs, callback };
-      timers = [...timers, timer];
-      return () => { timers = timers.filter((item) => item !== timer); };
+  const input = withAnswers(
+    {
+      on: (_event, listener) => {
+        onData = listener;
+      },
+      off: () => {
+        onData = null;
+      },
+      resume: () => undefined,
+      pause: () => undefined,
+      setRawMode: (on) => {
+        raw = on;
+      },
     },
+    {
+      clock: () => nowMs,
+      reflows: true,
+      schedule: (callback, delayMs) => {
+        const timer = { atMs: nowMs + delayMs, callback };
+        timers = [...timers, timer];
+        return () => {
+          timers = timers.filter((item) => item !== timer);
+        };
+      },
+    },
+  );
+  input.on('data', (chunk) => {
+    keys += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString();
   });
-  input.on('data', (chunk) => { keys += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString(); });
-  input.answers.listen((answer) => { answers.push(answer); });
+  input.answers.listen((answer) => {
+    answers.push(answer);
+  });
   return {
-    input, answers, keys: () => keys, raw: () => raw, send: (chunk) => { onData?.(chunk); },
+    input,
+    answers,
+    keys: () => keys,
+    raw: () => raw,
+    send: (chunk) => {
+      onData?.(chunk);
+    },
     tick: (milliseconds) => {
       nowMs += milliseconds;
       const due = timers.filter(({ atMs }) => atMs <= nowMs);
@@ -54,7 +87,9 @@ test('bytes come through as they were, a character cut in two with an answer owe
   input.answers.question(false);
   const bytes = Buffer.from(`é${answer}日`);
   const heard: Buffer[] = [];
-  input.on('data', (chunk) => { heard.push(Buffer.from(chunk)); });
+  input.on('data', (chunk) => {
+    heard.push(Buffer.from(chunk));
+  });
   send(bytes.subarray(0, 1));
   send(bytes.subarray(1, bytes.length - 1));
   send(bytes.subarray(bytes.length - 1));

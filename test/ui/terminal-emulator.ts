@@ -17,20 +17,43 @@ export interface Emulator {
   onReply(listener: (reply: string) => void): void;
 }
 
-/** `reflow`: what it does with its rows when its width changes; xterm.js leaves the cursor's line alone unless told not to. */
+/** `reflow`: what it does with its rows when its width changes; xterm.js leaves the cursor's line alone unless told not
+ * to. */
 export function createEmulator(columns: number, rows: number, reflow: Reflow = 'all but the cursor'): Emulator {
-  const terminal = new xterm.Terminal({ cols: columns, rows, scrollback: 100_000, allowProposedApi: true, reflowCursorLine: reflow === 'all', windowsMode: reflow === 'none' });
+  const terminal = new xterm.Terminal({
+    cols: columns,
+    rows,
+    scrollback: 100_000,
+    allowProposedApi: true,
+    reflowCursorLine: reflow === 'all',
+    windowsMode: reflow === 'none',
+  });
   let sent = '';
-  const settle = (): Promise<void> => new Promise((done) => { terminal.write('', done); });
+  const settle = (): Promise<void> =>
+    new Promise((done) => {
+      terminal.write('', done);
+    });
   return {
-    write: (text) => { sent += text; terminal.write(text); },
+    write: (text) => {
+      sent += text;
+      terminal.write(text);
+    },
     settle,
-    resize: async (c, r) => { await settle(); terminal.resize(c, r); },
+    resize: async (c, r) => {
+      await settle();
+      terminal.resize(c, r);
+    },
     lines: () => joined(terminal),
-    screen: () => Array.from({ length: terminal.rows }, (_, i) => terminal.buffer.active.getLine(terminal.buffer.active.baseY + i)?.translateToString(true) ?? ''),
+    screen: () =>
+      Array.from(
+        { length: terminal.rows },
+        (_, i) => terminal.buffer.active.getLine(terminal.buffer.active.baseY + i)?.translateToString(true) ?? '',
+      ),
     cursor: () => ({ row: terminal.buffer.active.cursorY, column: terminal.buffer.active.cursorX }),
     sent: () => sent,
-    onReply: (listener) => { terminal.onData(listener); },
+    onReply: (listener) => {
+      terminal.onData(listener);
+    },
   };
 }
 

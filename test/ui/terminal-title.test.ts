@@ -8,10 +8,12 @@ const pop = '\x1b[23;0t';
 
 /** Every sequence that has to do with the title, in order. */
 function titles(harness: Harness): string[] {
-  return [...harness.terminal.sent().matchAll(/\x1b\[2[23];0t|\x1b\]0;([^\x07]*)\x07/g)].map((match) => match[1] ?? match[0]);
+  return [...harness.terminal.sent().matchAll(/\x1b\[2[23];0t|\x1b\]0;([^\x07]*)\x07/g)].map(
+    (match) => match[1] ?? match[0],
+  );
 }
 
-test('the title says what the session is about, that it works and that it asks; the user\'s own comes back', async () => {
+test("the title says what the session is about, that it works and that it asks; the user's own comes back", async () => {
   const harness = openRepl({ title: () => null });
   await harness.settle();
   expect(titles(harness)).toEqual([]);
@@ -40,7 +42,7 @@ test('a title that stands is not written again', () => {
   expect(titles(harness).length).toBe(before);
 });
 
-test('a title of the session\'s own wins; where none is wanted none is written', () => {
+test("a title of the session's own wins; where none is wanted none is written", () => {
   const named = openRepl({ title: () => 'parser rewrite' });
   named.type('go\r');
   named.tick(40);
@@ -53,7 +55,15 @@ test('a title of the session\'s own wins; where none is wanted none is written',
 });
 
 test('what a title is made of cannot end it or name another, and is cut', () => {
-  const past = createFakeSession([{ seq: 1, kind: 'user', content: `a\x07b\x1b]0;evil\x07 \u202ec\x9c${'long '.repeat(40)}`, data: null, createdAt: 0 }]);
+  const past = createFakeSession([
+    {
+      seq: 1,
+      kind: 'user',
+      content: `a\x07b\x1b]0;evil\x07 \u202ec\x9c${'long '.repeat(40)}`,
+      data: null,
+      createdAt: 0,
+    },
+  ]);
   const harness = openRepl({ title: () => null, session: past, facts: { ...facts, unicode: false } });
   harness.type('go\r');
   harness.tick(40);
@@ -64,7 +74,12 @@ test('what a title is made of cannot end it or name another, and is cut', () => 
 });
 
 test('Ctrl-Z gives the title back, and what goes on afterwards takes it again', async () => {
-  const harness = openRepl({ title: () => null, suspend: () => { /* stopped and continued */ } });
+  const harness = openRepl({
+    title: () => null,
+    suspend: () => {
+      /* stopped and continued */
+    },
+  });
   harness.type('go\r');
   harness.tick(40);
   await harness.terminal.settle();
@@ -77,7 +92,15 @@ test('Ctrl-Z gives the title back, and what goes on afterwards takes it again', 
 
 test('a crash, which has only the streams, gives the title back once', () => {
   let sent = '';
-  const output = { write: (text: string) => { sent += text; }, columns: 80, rows: 24, on: () => undefined, off: () => undefined };
+  const output = {
+    write: (text: string) => {
+      sent += text;
+    },
+    columns: 80,
+    rows: 24,
+    on: () => undefined,
+    off: () => undefined,
+  };
   const input = { on: () => undefined, off: () => undefined, resume: () => undefined, pause: () => undefined };
   const harness = openRepl({ title: () => null, output, prompt: 'go' });
   harness.tick(40);
@@ -103,7 +126,10 @@ test('another session has another title', async () => {
   const harness = openRepl({ title: () => null });
   harness.type('first\r');
   harness.tick(40);
-  harness.repl.attach({ ...createFakeSession([{ seq: 1, kind: 'user', content: 'second', data: null, createdAt: 0 }]), id: 's2' });
+  harness.repl.attach({
+    ...createFakeSession([{ seq: 1, kind: 'user', content: 'second', data: null, createdAt: 0 }]),
+    id: 's2',
+  });
   harness.tick(40);
   expect(titles(harness).at(-1)).toBe('agent: second');
 });

@@ -24,25 +24,53 @@ test.each([
   expect([codes(text, 16), codes(text, 256), codes(text, 16_777_216)]).toEqual([sixteen, many, all]);
 });
 
-test.each(['', 'blurple', '256', '#fff', '#12345', 'red blue', 'on', 'on red on blue', 'bold plain', '-1', 'bright-', '\x1b[31m', 'constructor'])('%j is no style', (text) => {
+test.each([
+  '',
+  'blurple',
+  '256',
+  '#fff',
+  '#12345',
+  'red blue',
+  'on',
+  'on red on blue',
+  'bold plain',
+  '-1',
+  'bright-',
+  '\x1b[31m',
+  'constructor',
+])('%j is no style', (text) => {
   expect(parseStyle(text)).toBe(null);
 });
 
 test('whatever the colour, its codes are codes that the terminal understands', () => {
-  fc.assert(fc.property(fc.integer({ min: 0, max: 0xffffff }), fc.constantFrom(16 as const, 256 as const, 16_777_216 as const), (value, depth) => {
-    const [open, close] = codes(`#${value.toString(16).padStart(6, '0')}`, depth) ?? [];
-    expect(close).toBe('39');
-    const pattern = { 16: /^(3[0-7]|9[0-7])$/, 256: /^38;5;(1[6-9]|[2-9]\d|1\d\d|2[0-4]\d|25[0-5])$/, 16777216: /^38;2;\d{1,3};\d{1,3};\d{1,3}$/ }[depth];
-    expect(open).toMatch(pattern);
-  }));
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0, max: 0xffffff }),
+      fc.constantFrom(16 as const, 256 as const, 16_777_216 as const),
+      (value, depth) => {
+        const [open, close] = codes(`#${value.toString(16).padStart(6, '0')}`, depth) ?? [];
+        expect(close).toBe('39');
+        const pattern = {
+          16: /^(3[0-7]|9[0-7])$/,
+          256: /^38;5;(1[6-9]|[2-9]\d|1\d\d|2[0-4]\d|25[0-5])$/,
+          16777216: /^38;2;\d{1,3};\d{1,3};\d{1,3}$/,
+        }[depth];
+        expect(open).toMatch(pattern);
+      },
+    ),
+  );
 });
 
-test('a theme of one\'s own differs from its base in what it names', () => {
+test("a theme of one's own differs from its base in what it names", () => {
   const style = (text: string) => parseStyle(text) ?? expect.fail(text);
   const own: CustomTheme = { base: 'light', styles: { good: style('bold #00ff00'), dim: style('plain') } };
   const facts = { unicode: true, colors: 16_777_216 as const };
   const theme = createTheme({ ...facts, theme: own });
-  expect([theme.paint('good', 'x'), theme.paint('dim', 'x'), theme.paint('bad', 'x')]).toEqual(['\x1b[1;38;2;0;255;0mx\x1b[22;39m', 'x', createTheme({ ...facts, theme: 'light' }).paint('bad', 'x')]);
+  expect([theme.paint('good', 'x'), theme.paint('dim', 'x'), theme.paint('bad', 'x')]).toEqual([
+    '\x1b[1;38;2;0;255;0mx\x1b[22;39m',
+    'x',
+    createTheme({ ...facts, theme: 'light' }).paint('bad', 'x'),
+  ]);
   expect(createTheme({ ...facts, colors: 0, theme: own }).paint('good', 'x')).toBe('x');
   const switched = createSwitchableTheme({ ...facts, theme: 'dark' });
   switched.use(own);

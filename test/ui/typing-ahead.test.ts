@@ -15,8 +15,16 @@ function randomFrom(seed: number): () => number {
 }
 
 const sentences = [
-  'why yesterday you yes', 'please try today to fix', 'a 1 2 3 4 then y', 'not any, nay: take all that', 'yyyy aaaa tttt 1111', 'say yes\rand tell them\rthen stop',
-  'tzo\x7f\x7fto\x1b[D\x1b[D\x1b[Cm', 'one \x1b[200~y\nyes\na pasted answer\x1b[201~ more', 'why\x01not \x05y', 'delete\x1b[3~ \x17nay',
+  'why yesterday you yes',
+  'please try today to fix',
+  'a 1 2 3 4 then y',
+  'not any, nay: take all that',
+  'yyyy aaaa tttt 1111',
+  'say yes\rand tell them\rthen stop',
+  'tzo\x7f\x7fto\x1b[D\x1b[D\x1b[Cm',
+  'one \x1b[200~y\nyes\na pasted answer\x1b[201~ more',
+  'why\x01not \x05y',
+  'delete\x1b[3~ \x17nay',
 ];
 
 /** The keys of a text: an escape sequence or a paste is one. */
@@ -45,7 +53,12 @@ test('over thousands of questions that come while somebody types at 20 to 400 ms
   const answered: string[] = [];
   const lost: string[] = [];
   for (let run = 0; run < runs; run++) {
-    const keys = keysOf(Array.from({ length: 1 + Math.floor(random() * 3) }, () => sentences[Math.floor(random() * sentences.length)] ?? '').join(' '));
+    const keys = keysOf(
+      Array.from(
+        { length: 1 + Math.floor(random() * 3) },
+        () => sentences[Math.floor(random() * sentences.length)] ?? '',
+      ).join(' '),
+    );
     const comesAt = Math.floor(random() * keys.length);
     const fastest = 20 + random() * 200;
     for (const [at, key] of keys.entries()) {
@@ -62,7 +75,8 @@ test('over thousands of questions that come while somebody types at 20 to 400 ms
     harness.session.answers.length = 0;
     harness.tick(40);
     const [kept, expected] = [written(harness), written(alone)];
-    if (JSON.stringify(kept) !== JSON.stringify(expected)) lost.push(`${JSON.stringify(keys.join(''))} became ${JSON.stringify(kept)}`);
+    if (JSON.stringify(kept) !== JSON.stringify(expected))
+      lost.push(`${JSON.stringify(keys.join(''))} became ${JSON.stringify(kept)}`);
   }
   expect({ answered, lost }).toEqual({ answered: [], lost: [] });
 }, 120_000);
@@ -77,7 +91,12 @@ test('the question says that it waits, shows the draft below it, and after the p
   harness.type('y you y');
   await harness.settle();
   expect(shown(harness.terminal).slice(-6)).toEqual([
-    'Keys go to your draft until you pause', '  Yes, once', '  Yes, and this exact call again in this session', '❯ No', '  No, and tell the model why', '❯ why yesterday you y',
+    'Keys go to your draft until you pause',
+    '  Yes, once',
+    '  Yes, and this exact call again in this session',
+    '❯ No',
+    '  No, and tell the model why',
+    '❯ why yesterday you y',
   ]);
   harness.tick(700);
   await harness.settle();
@@ -85,7 +104,10 @@ test('the question says that it waits, shows the draft below it, and after the p
   harness.type('y');
   harness.tick(20);
   harness.type('\r');
-  expect([harness.session.answers, harness.session.takeQueue().map(({ text }) => text)]).toEqual([[], ['why yesterday you yy']]);
+  expect([harness.session.answers, harness.session.takeQueue().map(({ text }) => text)]).toEqual([
+    [],
+    ['why yesterday you yy'],
+  ]);
   harness.tick(700);
   harness.type('\x1b[A\x1b[A');
   harness.type('\r');
@@ -106,7 +128,10 @@ test('a question that follows an answer waits for a pause of its own', async () 
   await harness.settle();
   harness.tick(700);
   harness.type('a');
-  expect(harness.session.answers).toEqual([['c1', { answer: 'once' }], ['c2', { answer: 'session' }]]);
+  expect(harness.session.answers).toEqual([
+    ['c1', { answer: 'once' }],
+    ['c2', { answer: 'session' }],
+  ]);
   expect(harness.session.interrupts()).toBe(0);
 });
 
@@ -124,21 +149,41 @@ test('Esc and Ctrl-C before the pause mean what they mean without a question: th
 });
 
 test('a list that comes late, after more was typed, and one that asks for a yes wait as well; a list that comes at once does not', async () => {
-  const items = [{ label: 'yes', value: 1 }, { label: 'no', value: 2 }];
-  for (const [confirms, typedMeanwhile, expected] of [[false, '', 1], [true, '', null], [false, 'then', null]] as const) {
+  const items = [
+    { label: 'yes', value: 1 },
+    { label: 'no', value: 2 },
+  ];
+  for (const [confirms, typedMeanwhile, expected] of [
+    [false, '', 1],
+    [true, '', null],
+    [false, 'then', null],
+  ] as const) {
     const chosen: (number | null)[] = [];
     let open: (() => void) | undefined;
-    const harness = openRepl({ commands: [{ name: 'pick', description: '', run: async (_argument, context) => {
-      await new Promise<void>((resolve) => { open = resolve; });
-      chosen.push(await context.pick({ title: 'Which', items, confirms }));
-    } }] });
+    const harness = openRepl({
+      commands: [
+        {
+          name: 'pick',
+          description: '',
+          run: async (_argument, context) => {
+            await new Promise<void>((resolve) => {
+              open = resolve;
+            });
+            chosen.push(await context.pick({ title: 'Which', items, confirms }));
+          },
+        },
+      ],
+    });
     harness.type('/pick\r');
     harness.type(typedMeanwhile);
     open?.();
     await harness.settle();
     harness.type('\r');
     await harness.settle();
-    expect([chosen, harness.session.submitted]).toEqual([expected === null ? [] : [expected], typedMeanwhile === '' ? [] : [typedMeanwhile]]);
+    expect([chosen, harness.session.submitted]).toEqual([
+      expected === null ? [] : [expected],
+      typedMeanwhile === '' ? [] : [typedMeanwhile],
+    ]);
     harness.tick(700);
     harness.type('\r');
     await harness.settle();

@@ -11,17 +11,45 @@ function fold(events: readonly AgentEvent[], nowMs = 0): View {
 
 const usage = (input: number, cost: number | null): AgentEvent => ({
   type: 'event',
-  event: { seq: 1, kind: 'usage', content: null, createdAt: 0, data: { response_id: 'r', provider: 'p', model: 'm', input_tokens: input, output_tokens: 10, cache_read_tokens: 5, cache_write_tokens: 1, cost_usd: cost } },
+  event: {
+    seq: 1,
+    kind: 'usage',
+    content: null,
+    createdAt: 0,
+    data: {
+      response_id: 'r',
+      provider: 'p',
+      model: 'm',
+      input_tokens: input,
+      output_tokens: 10,
+      cache_read_tokens: 5,
+      cache_write_tokens: 1,
+      cost_usd: cost,
+    },
+  },
 });
 
-test('usage adds up; one unknown price makes the sum unknown; the context is the last request\'s', () => {
-  expect(fold([usage(100, 0.5), usage(200, 0.25)]).totals).toEqual({ input: 300, output: 20, cacheRead: 10, cacheWrite: 2, costUsd: 0.75, costKnown: true, context: 216 });
+test("usage adds up; one unknown price makes the sum unknown; the context is the last request's", () => {
+  expect(fold([usage(100, 0.5), usage(200, 0.25)]).totals).toEqual({
+    input: 300,
+    output: 20,
+    cacheRead: 10,
+    cacheWrite: 2,
+    costUsd: 0.75,
+    costKnown: true,
+    context: 216,
+  });
   expect(fold([usage(100, 0.5), usage(200, null)]).totals.costKnown).toBe(false);
 });
 
 test('events of unknown kinds and with damaged data change nothing', () => {
-  const event = (kind: string, data: unknown): AgentEvent => ({ type: 'event', event: { seq: 1, kind, content: null, data, createdAt: 0 } });
-  expect(fold([event('later_kind', {}), event('tool_call', null), event('usage', { input_tokens: 1 })])).toEqual(emptyView);
+  const event = (kind: string, data: unknown): AgentEvent => ({
+    type: 'event',
+    event: { seq: 1, kind, content: null, data, createdAt: 0 },
+  });
+  expect(fold([event('later_kind', {}), event('tool_call', null), event('usage', { input_tokens: 1 })])).toEqual(
+    emptyView,
+  );
 });
 
 test('a retry voids the text and says so only where some was streamed', () => {
@@ -33,7 +61,9 @@ test('a retry voids the text and says so only where some was streamed', () => {
 test('the live output of a call is bounded', () => {
   const session = createFakeSession();
   let view = emptyView;
-  session.subscribe((event) => { view = reduce(view, event, 0); });
+  session.subscribe((event) => {
+    view = reduce(view, event, 0);
+  });
   session.call('c1', 'bash(command="yes")');
   session.start('c1');
   for (let i = 0; i < 100; i++) session.emit({ type: 'tool_output', callId: 'c1', chunk: 'y\n'.repeat(1_000) });
@@ -46,9 +76,20 @@ test('the store tells of three changes after a pause at once, then once a frame,
   const timers: { readonly atMs: number; readonly callback: () => void }[] = [];
   const turn = (to: number): void => {
     nowMs = to;
-    for (const timer of timers.splice(0).filter((item) => item.atMs <= to || (timers.push(item), false))) timer.callback();
+    for (const timer of timers.splice(0).filter((item) => item.atMs <= to || (timers.push(item), false)))
+      timer.callback();
   };
-  const store = createViewStore({ clock: () => nowMs, schedule: (callback, delayMs) => { timers.push({ atMs: nowMs + delayMs, callback }); return () => undefined; }, frameMs: 34, onFrame: () => { frames.push(nowMs); } });
+  const store = createViewStore({
+    clock: () => nowMs,
+    schedule: (callback, delayMs) => {
+      timers.push({ atMs: nowMs + delayMs, callback });
+      return () => undefined;
+    },
+    frameMs: 34,
+    onFrame: () => {
+      frames.push(nowMs);
+    },
+  });
   const textFor = (fromMs: number, toMs: number): void => {
     for (let at = fromMs; at <= toMs; at++) {
       store.apply({ type: 'text_delta', text: 'xx' });
@@ -91,7 +132,8 @@ test('what was rewound is not the last exchange, and a rewind that was taken bac
   session.append(assistant('one'));
   session.append({ kind: 'user', content: 'second', data: null });
   session.append(assistant('two'));
-  const shown = (): readonly unknown[] => lastExchange(session.events()).items.map((item) => ('text' in item ? item.text : item.type));
+  const shown = (): readonly unknown[] =>
+    lastExchange(session.events()).items.map((item) => ('text' in item ? item.text : item.type));
   session.append({ kind: 'rewind', content: 'back to event 2', data: { to_seq: 2 } });
   expect([shown(), lastExchange(session.events()).earlier]).toEqual([['first', 'one'], 0]);
   session.append({ kind: 'rewind', content: 'back to event 4', data: { to_seq: 4 } });

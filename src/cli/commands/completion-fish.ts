@@ -1,11 +1,27 @@
-import { completionStates, quoted, type CompletionCommand, type CompletionOption, type CompletionState, type CompletionValue } from './completion-spec.js';
+import {
+  completionStates,
+  quoted,
+  type CompletionCommand,
+  type CompletionOption,
+  type CompletionState,
+  type CompletionValue,
+} from './completion-spec.js';
 
 /** The script for fish 3 and later. */
 export function fishScript(root: CompletionCommand): string {
   const states = completionStates(root);
   const name = `__${root.name.replaceAll(/\W/g, '_')}_at`;
-  const valued = states.flatMap((state) => state.options.filter((option) => option.value !== null).flatMap((option) => option.flags.map((flag) => quoted(`${state.path}|${flag}`))));
-  const steps = states.flatMap((state) => state.command.commands.map((child) => `            case ${quoted(`${state.path}|${child.name}|0`)}\n                set at ${quoted(state.path === '' ? child.name : `${state.path} ${child.name}`)}`));
+  const valued = states.flatMap((state) =>
+    state.options
+      .filter((option) => option.value !== null)
+      .flatMap((option) => option.flags.map((flag) => quoted(`${state.path}|${flag}`))),
+  );
+  const steps = states.flatMap((state) =>
+    state.command.commands.map(
+      (child) =>
+        `            case ${quoted(`${state.path}|${child.name}|0`)}\n                set at ${quoted(state.path === '' ? child.name : `${state.path} ${child.name}`)}`,
+    ),
+  );
   return `function ${name} --description 'whether the words so far lead to this command with this many arguments'
     set -l at ''
     set -l skip 0
@@ -39,11 +55,17 @@ ${states.flatMap((state) => lines(state, root.name, name)).join('\n')}
 }
 
 function lines(state: CompletionState, program: string, name: string): readonly string[] {
-  const here = (count?: number): string => `complete -c ${program} -n ${quoted(`${name} ${quoted(state.path)}${count === undefined ? '' : ` ${count}`}`)}`;
+  const here = (count?: number): string =>
+    `complete -c ${program} -n ${quoted(`${name} ${quoted(state.path)}${count === undefined ? '' : ` ${count}`}`)}`;
   return [
-    ...state.options.map((option) => `${here()} ${flags(option)}${option.value === null ? '' : ` ${words(option.value)}`}${described(option.description)}`),
+    ...state.options.map(
+      (option) =>
+        `${here()} ${flags(option)}${option.value === null ? '' : ` ${words(option.value)}`}${described(option.description)}`,
+    ),
     ...state.command.commands.map((child) => `${here(0)} -a ${quoted(child.name)}${described(child.description)}`),
-    ...(state.command.args ?? []).flatMap((value, index) => (value === 'text' ? [] : [`${here(index)} ${words(value).replace(/^-[xr] /, '')}`])),
+    ...(state.command.args ?? []).flatMap((value, index) =>
+      value === 'text' ? [] : [`${here(index)} ${words(value).replace(/^-[xr] /, '')}`],
+    ),
   ];
 }
 

@@ -1,4 +1,10 @@
-import { completionStates, quoted, type CompletionCommand, type CompletionState, type CompletionValue } from './completion-spec.js';
+import {
+  completionStates,
+  quoted,
+  type CompletionCommand,
+  type CompletionState,
+  type CompletionValue,
+} from './completion-spec.js';
 
 /** What differs between bash and zsh. */
 interface Dialect {
@@ -15,7 +21,8 @@ const bash: Dialect = {
 };
 
 const zsh: Dialect = {
-  words: (items) => `items=(${items.map(([word, description]) => quoted(description === '' ? word : `${word}:${description.replaceAll(':', String.raw`\:`)}`)).join(' ')}); _describe -t values value items`,
+  words: (items) =>
+    `items=(${items.map(([word, description]) => quoted(description === '' ? word : `${word}:${description.replaceAll(':', String.raw`\:`)}`)).join(' ')}); _describe -t values value items`,
   file: '_files',
   directory: '_files -/',
 };
@@ -58,8 +65,17 @@ if [ "\${funcstack[1]}" = ${quoted(functionName(root))} ]; then ${functionName(r
 /** Follows the words so far: `at` is the command they lead to, `count` the arguments it has got. */
 function scan(root: CompletionCommand): string {
   const states = completionStates(root);
-  const valued = states.flatMap((state) => state.options.filter((option) => option.value !== null).flatMap((option) => option.flags.map((flag) => quoted(`${state.path}|${flag}`))));
-  const steps = states.flatMap((state) => state.command.commands.map((child) => `      ${quoted(`${state.path}|${child.name}|0`)}) at=${quoted(state.path === '' ? child.name : `${state.path} ${child.name}`)} ;;`));
+  const valued = states.flatMap((state) =>
+    state.options
+      .filter((option) => option.value !== null)
+      .flatMap((option) => option.flags.map((flag) => quoted(`${state.path}|${flag}`))),
+  );
+  const steps = states.flatMap((state) =>
+    state.command.commands.map(
+      (child) =>
+        `      ${quoted(`${state.path}|${child.name}|0`)}) at=${quoted(state.path === '' ? child.name : `${state.path} ${child.name}`)} ;;`,
+    ),
+  );
   return `    if [[ -n $skip ]]; then skip=; continue; fi
     case "$at|$word" in
       ${valued.length === 0 ? "'|'" : valued.join('|')}) skip=1; continue ;;
@@ -73,7 +89,15 @@ ${steps.join('\n')}
 
 function offer(root: CompletionCommand, dialect: Dialect): string {
   const states = completionStates(root);
-  const values = states.flatMap((state) => state.options.flatMap(({ flags, value }) => (value === null ? [] : [`    ${flags.map((flag) => quoted(`${state.path}|${flag}`)).join('|')}) ${valueWords(value, dialect)}; return ;;`])));
+  const values = states.flatMap((state) =>
+    state.options.flatMap(({ flags, value }) =>
+      value === null
+        ? []
+        : [
+            `    ${flags.map((flag) => quoted(`${state.path}|${flag}`)).join('|')}) ${valueWords(value, dialect)}; return ;;`,
+          ],
+    ),
+  );
   return `  case "$at|$previous" in
 ${values.join('\n')}
   esac
@@ -93,7 +117,9 @@ function positional({ path, command }: CompletionState, dialect: Dialect): reado
   const args = command.args ?? [];
   const first = args[0] === undefined || args[0] === 'text' ? [] : [valueWords(args[0], dialect)];
   const atStart = [...(commands.length > 0 ? [dialect.words(commands)] : []), ...first];
-  const later = args.slice(1).map((value, index) => `    ${quoted(`${path}|${index + 1}`)}) ${valueWords(value, dialect)} ;;`);
+  const later = args
+    .slice(1)
+    .map((value, index) => `    ${quoted(`${path}|${index + 1}`)}) ${valueWords(value, dialect)} ;;`);
   return [...(atStart.length > 0 ? [`    ${quoted(`${path}|0`)}) ${atStart.join('; ')} ;;`] : []), ...later];
 }
 

@@ -1,4 +1,5 @@
-/** What may follow an option or stand as an argument: one of some words, a file, a directory, or a text nobody can guess. */
+/** What may follow an option or stand as an argument: one of some words, a file, a directory, or a text nobody can
+ * guess. */
 export type CompletionValue = readonly string[] | 'file' | 'directory' | 'text';
 
 export interface CompletionOption {
@@ -22,13 +23,23 @@ export interface CompletionCommand {
 }
 
 /** A command by the words that lead to it; the root's path is empty. */
-export interface CompletionState { readonly path: string; readonly command: CompletionCommand; readonly options: readonly CompletionOption[] }
+export interface CompletionState {
+  readonly path: string;
+  readonly command: CompletionCommand;
+  readonly options: readonly CompletionOption[];
+}
 
 /** Every command of the tree, parents first, with the options that count there. */
-export function completionStates(command: CompletionCommand, path = '', inherited: readonly CompletionOption[] = []): readonly CompletionState[] {
+export function completionStates(
+  command: CompletionCommand,
+  path = '',
+  inherited: readonly CompletionOption[] = [],
+): readonly CompletionState[] {
   const options = [...command.options, ...inherited];
   const passedOn = options.filter((option) => option.global === true);
-  const below = command.commands.flatMap((child) => completionStates(child, path === '' ? child.name : `${path} ${child.name}`, passedOn));
+  const below = command.commands.flatMap((child) =>
+    completionStates(child, path === '' ? child.name : `${path} ${child.name}`, passedOn),
+  );
   return [{ path, command, options }, ...below];
 }
 

@@ -27,23 +27,39 @@ export interface ConfigCommandIo {
   readonly projectTrusted?: LoadOptions['projectTrusted'];
 }
 
-/** `agent config path|show|get KEY|set KEY VALUE|check`. `args` starts with the verb and holds no options. Returns the exit code; settings
- *  are read here and not before, so that a broken file can still be found, checked and corrected. Values are shown with secrets masked. */
+/** `agent config path|show|get KEY|set KEY VALUE|check`. `args` starts with the verb and holds no options. Returns the
+ * exit code; settings are read here and not before, so that a broken file can still be found, checked and corrected.
+ * Values are shown with secrets masked. */
 export async function runConfigCommand(args: readonly string[], io: ConfigCommandIo): Promise<number> {
   const [verb, ...rest] = args;
   switch (verb) {
-    case 'path': return showPaths(io);
-    case 'show': return showAll(io);
-    case 'get': return getKey(rest, io);
-    case 'set': return setKey(rest, io);
-    case 'check': return check(io);
-    default: return fail(io, `unknown command "config ${verb ?? ''}"`, 'Use agent config path, show, get KEY, set KEY VALUE or check.');
+    case 'path':
+      return showPaths(io);
+    case 'show':
+      return showAll(io);
+    case 'get':
+      return getKey(rest, io);
+    case 'set':
+      return setKey(rest, io);
+    case 'check':
+      return check(io);
+    default:
+      return fail(
+        io,
+        `unknown command "config ${verb ?? ''}"`,
+        'Use agent config path, show, get KEY, set KEY VALUE or check.',
+      );
   }
 }
 
 function showPaths(io: ConfigCommandIo): number {
   const { config, database, log, history } = agentPaths(io.env, io.home);
-  const files = [['config', config], ['database', database], ['log', log], ['history', history]] as const;
+  const files = [
+    ['config', config],
+    ['database', database],
+    ['log', log],
+    ['history', history],
+  ] as const;
   return print(io, io.json ? jsonText(files.map(([name, path]) => ({ name, path }))) : config);
 }
 
@@ -51,7 +67,10 @@ async function showAll(io: ConfigCommandIo): Promise<number> {
   const loaded = await load(io);
   const rows = configRows(loaded);
   const keyWidth = Math.max(...rows.map((row) => row.key.length));
-  const lines = rows.map((row) => `${row.key.padEnd(keyWidth)}  ${row.value === null ? '-' : JSON.stringify(row.value)}  (${originText(row)})`);
+  const lines = rows.map(
+    (row) =>
+      `${row.key.padEnd(keyWidth)}  ${row.value === null ? '-' : JSON.stringify(row.value)}  (${originText(row)})`,
+  );
   print(io, io.json ? jsonText(rows) : lines.join('\n'));
   return report(loaded, io);
 }
@@ -62,7 +81,12 @@ async function getKey([name = '']: readonly string[], io: ConfigCommandIo): Prom
   const loaded = await load(io);
   const asked = keyText(key.path);
   // The value of a key that was given wrongly is not the default: it is not known.
-  if (loaded.problems.some((problem) => problem.key === asked || problem.key.startsWith(`${asked}.`) || asked.startsWith(`${problem.key}.`))) return report(loaded, io);
+  if (
+    loaded.problems.some(
+      (problem) => problem.key === asked || problem.key.startsWith(`${asked}.`) || asked.startsWith(`${problem.key}.`),
+    )
+  )
+    return report(loaded, io);
   const value = maskValue(valueAt(loaded.values, key.path) ?? null, key.path);
   print(io, io.json || typeof value !== 'string' ? (value === null && !io.json ? '' : jsonText(value)) : value);
   return report(loaded, io);
@@ -70,22 +94,40 @@ async function getKey([name = '']: readonly string[], io: ConfigCommandIo): Prom
 
 /** The value `null` removes the key. */
 async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Promise<number> {
-  if (name === undefined || text === undefined) return fail(io, 'config set needs a key and a value', 'For example: agent config set max_tool_turns 10. The value null removes the key.');
+  if (name === undefined || text === undefined)
+    return fail(
+      io,
+      'config set needs a key and a value',
+      'For example: agent config set max_tool_turns 10. The value null removes the key.',
+    );
   const key = resolveKey(name);
   if (!key) return failWith(io, unknownKeyProblem(name, 'agent config set'));
   const parsed = text === 'null' ? { ok: true as const, value: undefined } : parseText(text, key);
   if (!parsed.ok) return failWith(io, textProblem(keyText(key.path), key.path, parsed.reason));
   const files = agentPaths(io.env, io.home);
   const { config: file } = files;
-  const unusable = keyText(key.path) === 'ui.theme' ? await themeProblem(parsed.value, files) : text === 'null' ? null : await strayTool(key.path);
+  const unusable =
+    keyText(key.path) === 'ui.theme'
+      ? await themeProblem(parsed.value, files)
+      : text === 'null'
+        ? null
+        : await strayTool(key.path);
   if (unusable) return failWith(io, unusable);
   try {
     const edited = await editConfigFile(file, key.path, parsed.value);
     if (!edited.ok) return failWith(io, edited.problem);
   } catch (error) {
-    return fail(io, `${file} could not be written: ${(error as Error).message}`, 'Make its directory writable, or set AGENT_HOME to one that is.', exit.failed);
+    return fail(
+      io,
+      `${file} could not be written: ${(error as Error).message}`,
+      'Make its directory writable, or set AGENT_HOME to one that is.',
+      exit.failed,
+    );
   }
-  print(io, `${file}: ${keyText(key.path)} ${parsed.value === undefined ? 'removed' : `= ${JSON.stringify(maskValue(parsed.value, key.path))}`}`);
+  print(
+    io,
+    `${file}: ${keyText(key.path)} ${parsed.value === undefined ? 'removed' : `= ${JSON.stringify(maskValue(parsed.value, key.path))}`}`,
+  );
   return sayOverruled(key, io);
 }
 
@@ -102,7 +144,9 @@ async function sayOverruled(key: Key, io: ConfigCommandIo): Promise<number> {
   const { origins } = await load(io);
   const origin = origins[keyText(key.path)];
   if (origin && originRank(origin) > originRank({ kind: 'user', file: '' })) {
-    io.stderr.write(`agent: ${keyText(key.path)} is overruled at the moment by ${origin.kind === 'environment' ? variableOf(keyText(key.path)) : `the ${origin.kind}`}\n`);
+    io.stderr.write(
+      `agent: ${keyText(key.path)} is overruled at the moment by ${origin.kind === 'environment' ? variableOf(keyText(key.path)) : `the ${origin.kind}`}\n`,
+    );
   }
   return exit.done;
 }
@@ -112,11 +156,27 @@ async function check(io: ConfigCommandIo): Promise<number> {
   const { ui, files } = loaded.config;
   const theme = await themeProblem(ui.theme, files);
   const { strayLimits, toolNames } = await import('../open/toolbox.js');
-  const problems = [...loaded.problems, ...(theme ? [theme] : []), ...await strayLimits(loaded, toolNames())];
+  const problems = [...loaded.problems, ...(theme ? [theme] : []), ...(await strayLimits(loaded, toolNames()))];
   if (io.json) {
-    print(io, jsonText(problems.map(({ message, hint, key, where, line, column, nearest }) => ({ message, hint, key, where, line: line ?? null, column: column ?? null, nearest: nearest ?? null }))));
+    print(
+      io,
+      jsonText(
+        problems.map(({ message, hint, key, where, line, column, nearest }) => ({
+          message,
+          hint,
+          key,
+          where,
+          line: line ?? null,
+          column: column ?? null,
+          nearest: nearest ?? null,
+        })),
+      ),
+    );
   } else if (problems.length === 0) {
-    print(io, `${loaded.config.files.config}: ok${loaded.project ? `\n${loaded.project.file.path}: ${loaded.project.trusted ? 'ok' : 'not trusted'}` : ''}`);
+    print(
+      io,
+      `${loaded.config.files.config}: ok${loaded.project ? `\n${loaded.project.file.path}: ${loaded.project.trusted ? 'ok' : 'not trusted'}` : ''}`,
+    );
   }
   return report({ ...loaded, problems }, io);
 }

@@ -6,9 +6,15 @@ import { resolveKey } from '../../config/key.js';
 import { knownKeys } from '../../config/schema.js';
 
 /** One row of `agent config show --json`. `source`: the file or variable, or null. A key without a value has null. */
-export interface ConfigRow { readonly key: string; readonly value: Json; readonly origin: Origin['kind']; readonly source: string | null }
+export interface ConfigRow {
+  readonly key: string;
+  readonly value: Json;
+  readonly origin: Origin['kind'];
+  readonly source: string | null;
+}
 
-/** Every key with a fixed name, and every other one that has a value, in the order of the schema. Secrets are masked. */
+/** Every key with a fixed name, and every other one that has a value, in the order of the schema. Secrets are
+ * masked. */
 export function configRows({ values, origins }: Pick<LoadedConfig, 'values' | 'origins'>): readonly ConfigRow[] {
   const known = knownKeys();
   const fixed = known.filter((key) => !key.includes('<') && !known.some((other) => other.startsWith(`${key}.`)));
@@ -16,7 +22,12 @@ export function configRows({ values, origins }: Pick<LoadedConfig, 'values' | 'o
   return [...fixed, ...added].map((key) => {
     const origin = origins[key] ?? { kind: 'default' };
     const path = resolveKey(key)?.path ?? [key];
-    return { key, value: maskValue(valueAt(values, path) ?? null, path), origin: origin.kind, source: sourceOf(origin) };
+    return {
+      key,
+      value: maskValue(valueAt(values, path) ?? null, path),
+      origin: origin.kind,
+      source: sourceOf(origin),
+    };
   });
 }
 
@@ -24,24 +35,34 @@ export function configRows({ values, origins }: Pick<LoadedConfig, 'values' | 'o
 export function originText(row: ConfigRow): string {
   if (row.value === null) return 'not set';
   switch (row.origin) {
-    case 'default': return 'default';
+    case 'default':
+      return 'default';
     case 'user':
-    case 'project': return `${row.origin} file ${row.source ?? ''}`;
-    case 'environment': return row.source ?? '';
-    case 'set': return '--set';
-    case 'flag': return 'option';
-    default: return row.origin satisfies never;
+    case 'project':
+      return `${row.origin} file ${row.source ?? ''}`;
+    case 'environment':
+      return row.source ?? '';
+    case 'set':
+      return '--set';
+    case 'flag':
+      return 'option';
+    default:
+      return row.origin satisfies never;
   }
 }
 
 function sourceOf(origin: Origin): string | null {
   switch (origin.kind) {
     case 'user':
-    case 'project': return origin.file;
-    case 'environment': return origin.variable;
+    case 'project':
+      return origin.file;
+    case 'environment':
+      return origin.variable;
     case 'default':
     case 'set':
-    case 'flag': return null;
-    default: return origin satisfies never;
+    case 'flag':
+      return null;
+    default:
+      return origin satisfies never;
   }
 }

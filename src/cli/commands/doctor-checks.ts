@@ -1,6 +1,7 @@
 import type { ConfigProblem } from '../../config/problem.js';
 
-/** One line of `agent doctor`. `fail`: the program cannot work as it is; `warn`: something is worse than it could be. */
+/** One line of `agent doctor`. `fail`: the program cannot work as it is; `warn`: something is worse than it could
+ * be. */
 export interface DoctorCheck {
   readonly name: string;
   readonly status: 'ok' | 'warn' | 'fail';
@@ -21,9 +22,21 @@ export interface TerminalFacts {
 }
 
 /** `mode`: permission bits, null where the file is not there yet. */
-export interface StoreFacts { readonly file: string; readonly mode: number | null; readonly writable: boolean; readonly reason: string }
-export interface KeyFact { readonly provider: string; readonly variable: string; readonly set: boolean }
-export interface RipgrepFact { readonly source: 'bundled' | 'system'; readonly path: string }
+export interface StoreFacts {
+  readonly file: string;
+  readonly mode: number | null;
+  readonly writable: boolean;
+  readonly reason: string;
+}
+export interface KeyFact {
+  readonly provider: string;
+  readonly variable: string;
+  readonly set: boolean;
+}
+export interface RipgrepFact {
+  readonly source: 'bundled' | 'system';
+  readonly path: string;
+}
 
 const megabyte = 1_048_576;
 
@@ -31,41 +44,71 @@ const megabyte = 1_048_576;
 export function checkNode(version: string): DoctorCheck {
   const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number);
   const supported = major > 22 || (major === 22 && minor >= 14) || (major === 20 && minor >= 19);
-  return supported ? ok('node', version) : fail('node', `${version} is not supported`, 'Install Node 20.19 or newer, 22.14 or newer.');
+  return supported
+    ? ok('node', version)
+    : fail('node', `${version} is not supported`, 'Install Node 20.19 or newer, 22.14 or newer.');
 }
 
 export function checkRipgrep(found: RipgrepFact | null): DoctorCheck {
   if (found) return ok('ripgrep', `${found.source}, ${found.path}`);
-  return warn('ripgrep', 'not found; a slower search of our own takes its place', 'Install ripgrep, or run npm install with optional packages.');
+  return warn(
+    'ripgrep',
+    'not found; a slower search of our own takes its place',
+    'Install ripgrep, or run npm install with optional packages.',
+  );
 }
 
 export function checkTerminal(facts: TerminalFacts): DoctorCheck {
   if (!facts.isTerminal) return ok('terminal', 'output is not a terminal');
-  const colors = facts.noColor ? 'no colours (NO_COLOR)' : { 1: 'no colours', 4: '16 colours', 8: '256 colours', 24: 'true colour' }[facts.colorBits] ?? `${facts.colorBits}-bit colour`;
+  const colors = facts.noColor
+    ? 'no colours (NO_COLOR)'
+    : ({ 1: 'no colours', 4: '16 colours', 8: '256 colours', 24: 'true colour' }[facts.colorBits] ??
+      `${facts.colorBits}-bit colour`);
   const detail = `${facts.term || 'TERM is not set'}, ${colors}, ${facts.columns}×${facts.rows}, ${facts.unicode ? 'Unicode' : 'no Unicode'}`;
   if (facts.columns < 40) return warn('terminal', detail, 'Widen the terminal to at least 40 columns.');
-  return facts.unicode ? ok('terminal', detail) : warn('terminal', detail, 'Set LANG to a UTF-8 locale, for example C.UTF-8.');
+  return facts.unicode
+    ? ok('terminal', detail)
+    : warn('terminal', detail, 'Set LANG to a UTF-8 locale, for example C.UTF-8.');
 }
 
 /** Never says what a key is, only whether there is one. */
 export function checkKeys(keys: readonly KeyFact[]): DoctorCheck {
   const set = keys.filter((key) => key.set);
   const missing = keys.filter((key) => !key.set).map((key) => key.variable);
-  if (set.length > 0) return ok('keys', `set: ${set.map((key) => `${key.variable} (${key.provider})`).join(', ')}; not set: ${missing.join(', ') || 'none'}`);
-  return warn('keys', `no key is set (looked for ${missing.join(', ')})`, 'Set one of them, or start Ollama or LM Studio; until then the offline provider answers.');
+  if (set.length > 0)
+    return ok(
+      'keys',
+      `set: ${set.map((key) => `${key.variable} (${key.provider})`).join(', ')}; not set: ${missing.join(', ') || 'none'}`,
+    );
+  return warn(
+    'keys',
+    `no key is set (looked for ${missing.join(', ')})`,
+    'Set one of them, or start Ollama or LM Studio; until then the offline provider answers.',
+  );
 }
 
 export function checkConfig(file: string, problems: readonly ConfigProblem[]): DoctorCheck {
   const [first] = problems;
   if (!first) return ok('config', file);
-  return fail('config', `${first.message}${problems.length > 1 ? `, and ${problems.length - 1} more` : ''}`, first.hint);
+  return fail(
+    'config',
+    `${first.message}${problems.length > 1 ? `, and ${problems.length - 1} more` : ''}`,
+    first.hint,
+  );
 }
 
 export function checkStore(facts: StoreFacts): DoctorCheck {
-  if (!facts.writable) return fail('store', `${facts.file} cannot be written: ${facts.reason}`, 'Make it writable, or set AGENT_HOME to a directory that is.');
+  if (!facts.writable)
+    return fail(
+      'store',
+      `${facts.file} cannot be written: ${facts.reason}`,
+      'Make it writable, or set AGENT_HOME to a directory that is.',
+    );
   if (facts.mode === null) return ok('store', `${facts.file}, not made yet`);
   const detail = `${facts.file}, mode ${facts.mode.toString(8).padStart(4, '0')}`;
-  return (facts.mode & 0o077) === 0 ? ok('store', detail) : warn('store', `${detail}: others may read it`, `Run: chmod 600 '${facts.file}'`);
+  return (facts.mode & 0o077) === 0
+    ? ok('store', detail)
+    : warn('store', `${detail}: others may read it`, `Run: chmod 600 '${facts.file}'`);
 }
 
 export function checkDisk(freeBytes: number): DoctorCheck {

@@ -1,11 +1,25 @@
 import type { ConfigProblem } from '../../config/problem.js';
 import { exit } from '../cli-error.js';
-import { checkConfig, checkDisk, checkKeys, checkNode, checkRipgrep, checkStore, checkTerminal, fail, ok } from './doctor-checks.js';
+import {
+  checkConfig,
+  checkDisk,
+  checkKeys,
+  checkNode,
+  checkRipgrep,
+  checkStore,
+  checkTerminal,
+  fail,
+  ok,
+} from './doctor-checks.js';
 import type { DoctorCheck, KeyFact, RipgrepFact, StoreFacts, TerminalFacts } from './doctor-checks.js';
 import { jsonText } from '../print.js';
 
 /** A server on this machine that may be running. */
-export interface LocalServer { readonly name: string; readonly host: string; readonly port: number }
+export interface LocalServer {
+  readonly name: string;
+  readonly host: string;
+  readonly port: number;
+}
 
 /** What `agent doctor` looks at. A probe that throws becomes a failed check with its message; none may take long. */
 export interface DoctorFacts {
@@ -23,23 +37,31 @@ export interface DoctorFacts {
   more?(): Promise<readonly DoctorCheck[]>;
 }
 
-export interface DoctorIo { readonly stdout: { write(text: string): unknown }; readonly json?: boolean }
+export interface DoctorIo {
+  readonly stdout: { write(text: string): unknown };
+  readonly json?: boolean;
+}
 
-/** Checks this machine and says what to do about what is missing: a line each, with `--json` one array of `{name, status, detail, fix}`.
- *  Returns exit code 1 where a check failed, else 0; a warning is no failure. */
+/** Checks this machine and says what to do about what is missing: a line each, with `--json` one array of `{name,
+ * status, detail, fix}`. Returns exit code 1 where a check failed, else 0; a warning is no failure. */
 export async function runDoctor(io: DoctorIo, facts: DoctorFacts): Promise<number> {
-  const checks = (await Promise.all([
-    one('node', () => checkNode(facts.nodeVersion)),
-    one('sqlite', async () => ok('sqlite', await facts.sqliteVersion())),
-    one('ripgrep', async () => checkRipgrep(await facts.ripgrep())),
-    one('terminal', () => checkTerminal(facts.terminal)),
-    one('keys', () => checkKeys(facts.keys)),
-    ...facts.servers.map((server) => one(server.name, () => checkServer(server, facts))),
-    one('config', async () => { const { file, problems } = await facts.config(); return checkConfig(file, problems); }),
-    one('store', async () => checkStore(await facts.store())),
-    one('disk', async () => checkDisk(await facts.freeBytes())),
-    facts.more ? several(facts.more()) : [],
-  ])).flat();
+  const checks = (
+    await Promise.all([
+      one('node', () => checkNode(facts.nodeVersion)),
+      one('sqlite', async () => ok('sqlite', await facts.sqliteVersion())),
+      one('ripgrep', async () => checkRipgrep(await facts.ripgrep())),
+      one('terminal', () => checkTerminal(facts.terminal)),
+      one('keys', () => checkKeys(facts.keys)),
+      ...facts.servers.map((server) => one(server.name, () => checkServer(server, facts))),
+      one('config', async () => {
+        const { file, problems } = await facts.config();
+        return checkConfig(file, problems);
+      }),
+      one('store', async () => checkStore(await facts.store())),
+      one('disk', async () => checkDisk(await facts.freeBytes())),
+      facts.more ? several(facts.more()) : [],
+    ])
+  ).flat();
   io.stdout.write(io.json ? `${jsonText(checks)}\n` : checks.map(line).join(''));
   return checks.some((check) => check.status === 'fail') ? exit.failed : exit.done;
 }
@@ -54,7 +76,13 @@ async function one(name: string, check: () => DoctorCheck | Promise<DoctorCheck>
     return [await check()];
   } catch (error) {
     const hint: unknown = error instanceof Error ? Reflect.get(error, 'hint') : undefined;
-    return [fail(name, error instanceof Error ? error.message : String(error), typeof hint === 'string' ? hint : 'Run agent doctor --debug for more.')];
+    return [
+      fail(
+        name,
+        error instanceof Error ? error.message : String(error),
+        typeof hint === 'string' ? hint : 'Run agent doctor --debug for more.',
+      ),
+    ];
   }
 }
 
@@ -62,7 +90,9 @@ async function several(checks: Promise<readonly DoctorCheck[]>): Promise<readonl
   try {
     return await checks;
   } catch (error) {
-    return [fail('checks', error instanceof Error ? error.message : String(error), 'Run agent doctor --debug for more.')];
+    return [
+      fail('checks', error instanceof Error ? error.message : String(error), 'Run agent doctor --debug for more.'),
+    ];
   }
 }
 

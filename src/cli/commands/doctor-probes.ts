@@ -23,7 +23,7 @@ export function terminalFacts(stream: Partial<WriteStream>, env: Environment): T
 /** The ripgrep that comes with the program, else the first `rg` on the path, else null. Runs neither. */
 export async function findRipgrep(env: Environment): Promise<RipgrepFact | null> {
   const bundled = await (await import('../../tools/packaged-ripgrep.js')).packagedRipgrep();
-  if (bundled !== null && await isExecutable(bundled)) return { source: 'bundled', path: bundled };
+  if (bundled !== null && (await isExecutable(bundled))) return { source: 'bundled', path: bundled };
   for (const directory of (env.PATH ?? '').split(delimiter).filter((item) => item !== '')) {
     const path = join(directory, 'rg');
     if (await isExecutable(path)) return { source: 'system', path };
@@ -35,9 +35,13 @@ export async function findRipgrep(env: Environment): Promise<RipgrepFact | null>
 export async function storeFacts(file: string): Promise<StoreFacts> {
   const found = await stat(file).catch(() => null);
   const target = found ? file : await nearestExisting(dirname(file));
-  const reason = await access(target, constants.R_OK | constants.W_OK).then(() => '', (error: unknown) => `${(error as NodeJS.ErrnoException).code ?? 'error'} at ${target}`);
+  const reason = await access(target, constants.R_OK | constants.W_OK).then(
+    () => '',
+    (error: unknown) => `${(error as NodeJS.ErrnoException).code ?? 'error'} at ${target}`,
+  );
   const isWrongKind = found ? !found.isFile() : !(await stat(target)).isDirectory();
-  if (isWrongKind) return { file, mode: null, writable: false, reason: `${target} is not a ${found ? 'file' : 'directory'}` };
+  if (isWrongKind)
+    return { file, mode: null, writable: false, reason: `${target} is not a ${found ? 'file' : 'directory'}` };
   return { file, mode: found ? found.mode & 0o777 : null, writable: reason === '', reason };
 }
 
@@ -51,18 +55,33 @@ export async function freeBytes(path: string): Promise<number> {
 export function reachesServer({ host, port }: LocalServer, timeoutMs = 200): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });
-    const answer = (reached: boolean): void => { socket.destroy(); resolve(reached); };
-    socket.setTimeout(timeoutMs, () => { answer(false); });
-    socket.once('connect', () => { answer(true); });
-    socket.once('error', () => { answer(false); });
+    const answer = (reached: boolean): void => {
+      socket.destroy();
+      resolve(reached);
+    };
+    socket.setTimeout(timeoutMs, () => {
+      answer(false);
+    });
+    socket.once('connect', () => {
+      answer(true);
+    });
+    socket.once('error', () => {
+      answer(false);
+    });
   });
 }
 
 async function nearestExisting(path: string): Promise<string> {
-  const exists = await stat(path).then(() => true, () => false);
+  const exists = await stat(path).then(
+    () => true,
+    () => false,
+  );
   return exists || dirname(path) === path ? path : nearestExisting(dirname(path));
 }
 
 async function isExecutable(path: string): Promise<boolean> {
-  return access(path, constants.X_OK).then(() => true, () => false);
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
 }

@@ -26,16 +26,30 @@ interface ModelRow {
   readonly source: 'table' | 'server';
 }
 
-const unknownModel: ModelFacts = { contextWindow: null, maxOutputTokens: null, price: null, efforts: null, retired: false };
+const unknownModel: ModelFacts = {
+  contextWindow: null,
+  maxOutputTokens: null,
+  price: null,
+  efforts: null,
+  retired: false,
+};
 
 /** The models of the table and of the local servers that run; with `--provider` what that provider itself lists. */
 export async function listModels(options: RootOptions & { readonly json?: boolean }): Promise<number> {
   const { provider } = options;
   const setup = await setUp(options);
-  const rows = provider === undefined ? [...tableRows(setup), ...await localRows(setup)] : await providerRows(setup, provider);
-  printListing(options.json, rows, () => columns(rows.map((row) => [
-    `${row.provider}/${row.model}`, row.context_window === null ? '-' : `${Math.round(row.context_window / 1000)}k`, price(row), row.retired ? `${row.source}, retired` : row.source,
-  ])).concat(sourceLine()));
+  const rows =
+    provider === undefined ? [...tableRows(setup), ...(await localRows(setup))] : await providerRows(setup, provider);
+  printListing(options.json, rows, () =>
+    columns(
+      rows.map((row) => [
+        `${row.provider}/${row.model}`,
+        row.context_window === null ? '-' : `${Math.round(row.context_window / 1000)}k`,
+        price(row),
+        row.retired ? `${row.source}, retired` : row.source,
+      ]),
+    ).concat(sourceLine()),
+  );
   return exit.done;
 }
 
@@ -45,15 +59,37 @@ function sourceLine(): string {
 }
 
 function price(row: ModelRow): string {
-  return row.input_usd === null || row.output_usd === null ? 'price unknown' : `$${row.input_usd} in, $${row.output_usd} out per million tokens`;
+  return row.input_usd === null || row.output_usd === null
+    ? 'price unknown'
+    : `$${row.input_usd} in, $${row.output_usd} out per million tokens`;
 }
 
-function row(setup: Setup, provider: string, model: string, source: ModelRow['source'], listedWindow: number | null = null): ModelRow {
-  const { contextWindow, maxOutputTokens, price: paid, efforts, retired } = findModel(provider, model, setup.config.provider.models) ?? unknownModel;
+function row(
+  setup: Setup,
+  provider: string,
+  model: string,
+  source: ModelRow['source'],
+  listedWindow: number | null = null,
+): ModelRow {
+  const {
+    contextWindow,
+    maxOutputTokens,
+    price: paid,
+    efforts,
+    retired,
+  } = findModel(provider, model, setup.config.provider.models) ?? unknownModel;
   const { input = null, output = null } = paid ?? {};
   const factsDate = findModel(provider, model) === null ? undefined : modelSources[0]?.date;
   return {
-    provider, model, source, context_window: contextWindow ?? listedWindow, max_output_tokens: maxOutputTokens, input_usd: input, output_usd: output, efforts, retired,
+    provider,
+    model,
+    source,
+    context_window: contextWindow ?? listedWindow,
+    max_output_tokens: maxOutputTokens,
+    input_usd: input,
+    output_usd: output,
+    efforts,
+    retired,
     facts_date: factsDate ?? null,
   };
 }
@@ -66,14 +102,24 @@ function tableRows(setup: Setup): readonly ModelRow[] {
 }
 
 async function localRows(setup: Setup): Promise<readonly ModelRow[]> {
-  const servers = await findLocalServers({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
-  return servers.flatMap(({ endpoint, models }) => models.map((listed) => row(setup, endpoint.provider, listed.id, 'server', listed.contextWindow)));
+  const servers = await findLocalServers({
+    env: setup.env,
+    presets: builtInPresets,
+    userProviders: setup.config.provider.custom,
+  });
+  return servers.flatMap(({ endpoint, models }) =>
+    models.map((listed) => row(setup, endpoint.provider, listed.id, 'server', listed.contextWindow)),
+  );
 }
 
 async function providerRows(setup: Setup, name: string): Promise<readonly ModelRow[]> {
   const presets = mergePresets(builtInPresets, setup.config.provider.custom);
   if (!Object.hasOwn(presets, name)) {
-    throw new CliError(exit.usage, `unknown provider \`${name}\``, `${didYouMean(name, Object.keys(presets))} Known: ${Object.keys(presets).join(', ')}`.trim());
+    throw new CliError(
+      exit.usage,
+      `unknown provider \`${name}\``,
+      `${didYouMean(name, Object.keys(presets))} Known: ${Object.keys(presets).join(', ')}`.trim(),
+    );
   }
   const known = tableRows(setup).filter((item) => item.provider === name);
   const resolved = resolveProvider(providerChoice(setup, { provider: name, model: 'any' }));

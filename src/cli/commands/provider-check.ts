@@ -5,24 +5,48 @@ import { httpDependencies, resolveReady, wireOf } from '../open/model-opening.js
 import type { RootOptions } from '../options.js';
 import { setUp } from '../setup.js';
 
-interface Row { readonly check: string; readonly ok: boolean | null; readonly detail: string }
+interface Row {
+  readonly check: string;
+  readonly ok: boolean | null;
+  readonly detail: string;
+}
 
-/** `agent providers check <name>`: one minimal request, and what of it worked. Exit code 0 where all did, 4 for a key, 2 for a name or a model, 1 otherwise. */
+/** `agent providers check <name>`: one minimal request, and what of it worked. Exit code 0 where all did, 4 for a key,
+ * 2 for a name or a model, 1 otherwise. */
 export async function checkProvider(name: string, options: RootOptions & { readonly json?: boolean }): Promise<number> {
   const { model, ...others } = options;
   const setup = await setUp({ ...others, provider: name });
   const { ref, endpoint } = await resolveReady(setup, { provider: name, model: modelOf(name, model) });
   if (endpoint.api === 'offline') {
-    printListing(options.json, [{ check: 'offline', ok: true, detail: 'the embedded provider needs no network' }], () => ['The embedded provider needs no network: nothing to check.']);
+    printListing(
+      options.json,
+      [{ check: 'offline', ok: true, detail: 'the embedded provider needs no network' }],
+      () => ['The embedded provider needs no network: nothing to check.'],
+    );
     return exit.done;
   }
   const startedAt = performance.now();
-  const report = await checkEndpoint(endpoint, ref, await wireOf(endpoint.api), setup.config.http, httpDependencies(setup, endpoint));
+  const report = await checkEndpoint(
+    endpoint,
+    ref,
+    await wireOf(endpoint.api),
+    setup.config.http,
+    httpDependencies(setup, endpoint),
+  );
   const mask = (text: string): string => setup.guard.text(text);
-  const rows = rowsOf(report, { model: `${ref.provider}/${ref.model}`, url: endpoint.baseUrl, key: endpoint.key === null ? 'none sent' : `from ${endpoint.keyEnv.join(' or ')}`, ms: Math.round(performance.now() - startedAt) }).map((row) => ({ ...row, detail: mask(row.detail) }));
-  printListing(options.json, rows, () => columns(rows.map((row) => [row.ok === true ? 'ok' : row.ok === false ? 'FAILED' : '-', row.check, row.detail])));
+  const rows = rowsOf(report, {
+    model: `${ref.provider}/${ref.model}`,
+    url: endpoint.baseUrl,
+    key: endpoint.key === null ? 'none sent' : `from ${endpoint.keyEnv.join(' or ')}`,
+    ms: Math.round(performance.now() - startedAt),
+  }).map((row) => ({ ...row, detail: mask(row.detail) }));
+  printListing(options.json, rows, () =>
+    columns(rows.map((row) => [row.ok === true ? 'ok' : row.ok === false ? 'FAILED' : '-', row.check, row.detail])),
+  );
   if (report.fault === null) return report.tools === true ? exit.done : exit.failed;
-  printError(`agent: ${mask(report.fault.message)}\n${report.fault.hint ?? 'Check the base URL, the model and the network.'}\n`);
+  printError(
+    `agent: ${mask(report.fault.message)}\n${report.fault.hint ?? 'Check the base URL, the model and the network.'}\n`,
+  );
   return report.fault.code === 'auth' ? exit.credentials : exit.failed;
 }
 
@@ -32,13 +56,33 @@ function modelOf(name: string, model: string | undefined): string | null {
   return model.startsWith(`${name}/`) ? model.slice(name.length + 1) : model;
 }
 
-function rowsOf(report: CheckReport, at: { readonly model: string; readonly url: string; readonly key: string; readonly ms: number }): readonly Row[] {
-  const tokens = report.inputTokens === null ? 'no usage reported' : `${report.inputTokens} tokens in, ${report.outputTokens ?? 0} out${report.costUsd === null ? '' : `, $${report.costUsd.toFixed(6)}`}`;
+function rowsOf(
+  report: CheckReport,
+  at: { readonly model: string; readonly url: string; readonly key: string; readonly ms: number },
+): readonly Row[] {
+  const tokens =
+    report.inputTokens === null
+      ? 'no usage reported'
+      : `${report.inputTokens} tokens in, ${report.outputTokens ?? 0} out${report.costUsd === null ? '' : `, $${report.costUsd.toFixed(6)}`}`;
   return [
     { check: 'reached', ok: report.reached, detail: at.url },
     { check: 'auth', ok: report.auth, detail: `key: ${at.key}` },
-    { check: 'streaming', ok: report.streaming, detail: report.streaming === false ? 'the server answered whole instead of streaming' : `${at.model}, ${at.ms} ms` },
-    { check: 'tools', ok: report.tools, detail: report.tools === false ? 'the model called no tool: try --set tool_protocol=text' : report.tools === true ? 'a call came back' : 'not seen' },
+    {
+      check: 'streaming',
+      ok: report.streaming,
+      detail:
+        report.streaming === false ? 'the server answered whole instead of streaming' : `${at.model}, ${at.ms} ms`,
+    },
+    {
+      check: 'tools',
+      ok: report.tools,
+      detail:
+        report.tools === false
+          ? 'the model called no tool: try --set tool_protocol=text'
+          : report.tools === true
+            ? 'a call came back'
+            : 'not seen',
+    },
     { check: 'usage', ok: report.fault === null ? report.inputTokens !== null : null, detail: tokens },
   ];
 }

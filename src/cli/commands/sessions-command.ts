@@ -11,11 +11,19 @@ import { requestBody, wireNames } from '../open/request-body.js';
 import { findSession } from '../open/session-files.js';
 import { forgetFrames } from '../repl/kept-frame.js';
 
-type Options = RootOptions & { readonly json?: boolean; readonly here?: boolean; readonly limit?: string; readonly page?: string; readonly as?: string; readonly prompt?: string };
+type Options = RootOptions & {
+  readonly json?: boolean;
+  readonly here?: boolean;
+  readonly limit?: string;
+  readonly page?: string;
+  readonly as?: string;
+  readonly prompt?: string;
+};
 
 const defaultLimit = 50;
 
-/** A page of the sessions, newest first; with `--json` all of them unless less is asked for. What was left out is said on stderr. */
+/** A page of the sessions, newest first; with `--json` all of them unless less is asked for. What was left out is said
+ * on stderr. */
 export async function listSessions(options: Options): Promise<number> {
   const whole = options.json === true && options.limit === undefined && options.page === undefined;
   const limit = whole ? Infinity : countOption(options.limit, '--limit', defaultLimit);
@@ -25,26 +33,55 @@ export async function listSessions(options: Options): Promise<number> {
     const skipped = whole ? 0 : limit * (page - 1);
     const rows = (await store.list(limit * page, cwd)).slice(skipped);
     const titles = distinctTitles(rows);
-    printListing(options.json, rows.map((row) => ({
-      id: row.id, parent_id: row.parentId, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model, api: row.api ?? null, base_url: row.baseUrl ?? null,
-      created_at: row.createdAt, updated_at: row.updatedAt, prompt: row.prompt, events: row.events, cost_usd: row.costUsd,
-    })), () => (rows.length === 0 && skipped === 0
-      ? [options.here ? `No sessions of ${setup.cwd}.` : 'No sessions yet.']
-      : columns(rows.map((row, index) => [
-        row.id, age(Date.now() - row.updatedAt), `${row.events} events`, `${row.provider ?? '?'}/${row.model ?? '?'}`,
-        row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`, ...(options.here ? [] : [row.cwd]), titles[index] ?? '',
-      ]))));
+    printListing(
+      options.json,
+      rows.map((row) => ({
+        id: row.id,
+        parent_id: row.parentId,
+        cwd: row.cwd,
+        title: row.title,
+        provider: row.provider,
+        model: row.model,
+        api: row.api ?? null,
+        base_url: row.baseUrl ?? null,
+        created_at: row.createdAt,
+        updated_at: row.updatedAt,
+        prompt: row.prompt,
+        events: row.events,
+        cost_usd: row.costUsd,
+      })),
+      () =>
+        rows.length === 0 && skipped === 0
+          ? [options.here ? `No sessions of ${setup.cwd}.` : 'No sessions yet.']
+          : columns(
+              rows.map((row, index) => [
+                row.id,
+                age(Date.now() - row.updatedAt),
+                `${row.events} events`,
+                `${row.provider ?? '?'}/${row.model ?? '?'}`,
+                row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`,
+                ...(options.here ? [] : [row.cwd]),
+                titles[index] ?? '',
+              ]),
+            ),
+    );
     const total = whole ? rows.length : await store.count(cwd);
     const left = total - skipped - rows.length;
-    if (left > 0) printError(`${left} more of ${total} sessions: --page ${page + 1} goes on, --limit ${total} lists all.\n`);
-    else if (rows.length === 0 && skipped > 0) printError(`There are ${total} sessions; page ${page} is behind the last one.\n`);
+    if (left > 0)
+      printError(`${left} more of ${total} sessions: --page ${page + 1} goes on, --limit ${total} lists all.\n`);
+    else if (rows.length === 0 && skipped > 0)
+      printError(`There are ${total} sessions; page ${page} is behind the last one.\n`);
     return exit.done;
   });
 }
 
 export async function showSession(id: string, options: Options): Promise<number> {
   if (options.as !== undefined && !wireNames.includes(options.as)) {
-    throw new CliError(exit.usage, `--as: unknown wire \`${options.as}\``, `${didYouMean(options.as, wireNames)} Known: ${wireNames.join(', ')}`.trim());
+    throw new CliError(
+      exit.usage,
+      `--as: unknown wire \`${options.as}\``,
+      `${didYouMean(options.as, wireNames)} Known: ${wireNames.join(', ')}`.trim(),
+    );
   }
   return await withStore(options, async (store, setup) => {
     const row = await findSession(store, id);
@@ -54,8 +91,22 @@ export async function showSession(id: string, options: Options): Promise<number>
       printData(`${outputIsTerminal() ? escapedJson(body) : body}\n`);
       return exit.done;
     }
-    printListing(options.json, events.map(({ seq, kind, content, data, createdAt }) => ({ seq, kind, content, data, created_at: createdAt })),
-      () => [...columns([[row.id, row.cwd, `${row.provider ?? '?'}/${row.model ?? '?'}`, row.baseUrl ?? '', oneLine(row.title ?? '')].filter((cell) => cell !== '')]), ...columns(events.map(eventLine))]);
+    printListing(
+      options.json,
+      events.map(({ seq, kind, content, data, createdAt }) => ({ seq, kind, content, data, created_at: createdAt })),
+      () => [
+        ...columns([
+          [
+            row.id,
+            row.cwd,
+            `${row.provider ?? '?'}/${row.model ?? '?'}`,
+            row.baseUrl ?? '',
+            oneLine(row.title ?? ''),
+          ].filter((cell) => cell !== ''),
+        ]),
+        ...columns(events.map(eventLine)),
+      ],
+    );
     return exit.done;
   });
 }
@@ -65,7 +116,12 @@ function eventLine(event: Event): readonly string[] {
 }
 
 export async function renameSession(id: string, title: string, options: Options): Promise<number> {
-  if (title.trim() === '') throw new CliError(exit.usage, 'a title needs at least one character', 'For example agent sessions rename 0198 "parser rewrite"');
+  if (title.trim() === '')
+    throw new CliError(
+      exit.usage,
+      'a title needs at least one character',
+      'For example agent sessions rename 0198 "parser rewrite"',
+    );
   return await withStore(options, async (store) => {
     const row = await findSession(store, id);
     await store.update(row.id, { title: title.trim() });
@@ -79,7 +135,12 @@ export async function removeSessions(ids: readonly string[], options: Options): 
     for (const id of ids) rows.push(await findSession(store, id));
     for (const row of rows) {
       const lease = await store.acquire(row.id);
-      if (!lease.held) throw new CliError(exit.session, `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`, 'End that one first.');
+      if (!lease.held)
+        throw new CliError(
+          exit.session,
+          `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`,
+          'End that one first.',
+        );
       const events = project(await store.load(row.id)).messages.length;
       await store.remove(row.id);
       print(`Removed ${row.id} (${events} messages).\n`);

@@ -21,22 +21,48 @@ type Options = RootOptions & { readonly json?: boolean };
 
 export async function listTools(options: Options): Promise<number> {
   const tools = (await openToolbox(await setUp(options), options.tools)).registry.list();
-  printListing(options.json, tools.map(({ name, description, input_schema, effect, toolset }) => ({ name, description, input_schema, effect, toolset })),
-    () => columns(tools.map((tool) => [tool.name, tool.toolset, tool.effect, tool.description])));
+  printListing(
+    options.json,
+    tools.map(({ name, description, input_schema, effect, toolset }) => ({
+      name,
+      description,
+      input_schema,
+      effect,
+      toolset,
+    })),
+    () => columns(tools.map((tool) => [tool.name, tool.toolset, tool.effect, tool.description])),
+  );
   return exit.done;
 }
 
 export async function showTool(name: string, options: Options): Promise<number> {
   const { registry } = await openToolbox(await setUp(options), undefined);
   const tool = registry.get(name) ?? unknown(name, registry);
-  if (options.json) printJson({ name, description: tool.description, input_schema: tool.input_schema, effect: tool.effect, toolset: tool.toolset }, 2);
-  else print(`${tool.name} (${tool.toolset}, ${tool.effect})\n${tool.description}\n\n${JSON.stringify(tool.input_schema, null, 2)}\n`);
+  if (options.json)
+    printJson(
+      {
+        name,
+        description: tool.description,
+        input_schema: tool.input_schema,
+        effect: tool.effect,
+        toolset: tool.toolset,
+      },
+      2,
+    );
+  else
+    print(
+      `${tool.name} (${tool.toolset}, ${tool.effect})\n${tool.description}\n\n${JSON.stringify(tool.input_schema, null, 2)}\n`,
+    );
   return exit.done;
 }
 
 function unknown(name: string, registry: Registry): never {
   const names = registry.list().map((tool) => tool.name);
-  throw new CliError(exit.usage, `there is no tool \`${name}\``, `${didYouMean(name, names)} Known: ${names.join(', ')}`.trim());
+  throw new CliError(
+    exit.usage,
+    `there is no tool \`${name}\``,
+    `${didYouMean(name, names)} Known: ${names.join(', ')}`.trim(),
+  );
 }
 
 /** Policy's own word on a call: nothing runs, `ask` stays `ask`. */
@@ -57,7 +83,9 @@ export async function callTool(name: string, json: string, options: Options): Pr
   const { registry, processes } = await openToolbox(setup, options.tools, await openSandbox(setup));
   const binding = registry.bind({ name, arguments: json });
   const stop = new AbortController();
-  onEndingSignal((signal) => { stop.abort(signal); });
+  onEndingSignal((signal) => {
+    stop.abort(signal);
+  });
   const envelope = await runCall(setup, registry, { name, json, binding, signal: stop.signal });
   await processes.killBackground();
   printData(`${escapedJson(setup.guard.json(JSON.stringify(envelope)))}\n`);
@@ -65,7 +93,12 @@ export async function callTool(name: string, json: string, options: Options): Pr
   return isError(envelope) ? exit.failed : exit.done;
 }
 
-interface Call { readonly name: string; readonly json: string; readonly binding: Binding; readonly signal: AbortSignal }
+interface Call {
+  readonly name: string;
+  readonly json: string;
+  readonly binding: Binding;
+  readonly signal: AbortSignal;
+}
 
 async function runCall(setup: Setup, registry: Registry, { name, json, binding, signal }: Call): Promise<Envelope> {
   const call = { id: 'call_1', type: 'function', function: { name, arguments: json }, response_id: 'r1' } as const;
@@ -76,11 +109,29 @@ async function runCall(setup: Setup, registry: Registry, { name, json, binding, 
 function standalone(setup: Setup, registry: Registry): TurnDeps {
   const unrecorded: TurnDeps['note'] = (draft) => Promise.resolve({ seq: 1, createdAt: 0, ...draft });
   return {
-    registry, policy: openPolicy(setup), approver: terminalApprover(), cwd: setup.cwd, log: setup.log,
-    append: unrecorded, note: unrecorded, settle: () => Promise.resolve(), emit: () => undefined, events: () => [], projection: createProjection(),
-    model: () => { throw new Error('a call by hand has no model'); },
-    grants: new Set(), knownFiles: new Map(), limits: setup.config.limits, canAsk: false, takeSteering: () => [], budget: () => null,
-    sha256: (text) => createHash('sha256').update(text).digest('hex'), now: () => performance.now(), secrets: setup.guard,
+    registry,
+    policy: openPolicy(setup),
+    approver: terminalApprover(),
+    cwd: setup.cwd,
+    log: setup.log,
+    append: unrecorded,
+    note: unrecorded,
+    settle: () => Promise.resolve(),
+    emit: () => undefined,
+    events: () => [],
+    projection: createProjection(),
+    model: () => {
+      throw new Error('a call by hand has no model');
+    },
+    grants: new Set(),
+    knownFiles: new Map(),
+    limits: setup.config.limits,
+    canAsk: false,
+    takeSteering: () => [],
+    budget: () => null,
+    sha256: (text) => createHash('sha256').update(text).digest('hex'),
+    now: () => performance.now(),
+    secrets: setup.guard,
   };
 }
 
@@ -90,7 +141,9 @@ function terminalApprover(): Approver {
   return {
     async ask(question, signal): Promise<Answer> {
       try {
-        const text = [question.title, question.argumentsText, ...question.verdict.reasons].map((line) => decisionText(line, { lines: false })).join('\n');
+        const text = [question.title, question.argumentsText, ...question.verdict.reasons]
+          .map((line) => decisionText(line, { lines: false }))
+          .join('\n');
         const reply = await askLine(`${text}\nRun it? [y/N] `, signal);
         return /^y(es)?$/i.test(reply.trim()) ? { answer: 'once' } : { answer: 'deny' };
       } catch {

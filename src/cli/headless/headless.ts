@@ -23,7 +23,11 @@ export interface HeadlessOptions {
   readonly now: () => number;
 }
 
-export interface Notice { readonly level: 'info' | 'warn' | 'error'; readonly code: string; readonly message: string }
+export interface Notice {
+  readonly level: 'info' | 'warn' | 'error';
+  readonly code: string;
+  readonly message: string;
+}
 
 /** One user turn without a terminal; gives the exit code. Source: contracts 4. */
 export async function runHeadless(options: HeadlessOptions): Promise<number> {
@@ -34,13 +38,27 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
     readerGone = true;
     session.interrupt();
   });
-  const line = (value: unknown): void => { out.write(`${jsonText(value)}\n`); };
+  const line = (value: unknown): void => {
+    out.write(`${jsonText(value)}\n`);
+  };
   const meter = createUsageMeter();
   let signal: EndingSignal | null = null;
-  onEndingSignal((name) => { signal ??= name; session.interrupt(); });
+  onEndingSignal((name) => {
+    signal ??= name;
+    session.interrupt();
+  });
 
   const { provider, model } = session.ref();
-  if (format === 'stream-json') line({ type: 'session', session_id: session.id, provider, model, cwd: session.cwd, tools: options.toolNames, version });
+  if (format === 'stream-json')
+    line({
+      type: 'session',
+      session_id: session.id,
+      provider,
+      model,
+      cwd: session.cwd,
+      tools: options.toolNames,
+      version,
+    });
   const toErrors = createErrorPrinter(options.verbose, format);
   const see = (event: AgentEvent): void => {
     const unreported = meter.see(event);
@@ -80,7 +98,8 @@ const whatToDo: Readonly<Record<Fault['code'], string>> = {
   internal: 'This is a bug in agent. Run again with --debug for a stack trace.',
 };
 
-/** What goes to stderr: warnings and retries (in `stream-json` they are lines of it), and with `-v` one line per tool call. */
+/** What goes to stderr: warnings and retries (in `stream-json` they are lines of it), and with `-v` one line per tool
+ * call. */
 function createErrorPrinter(verbose: boolean, format: OutputFormat): (event: AgentEvent) => void {
   const titles = new Map<string, string>();
   return (event) => {
@@ -92,7 +111,9 @@ function createErrorPrinter(verbose: boolean, format: OutputFormat): (event: Age
 function printTrouble(event: AgentEvent): void {
   if (event.type === 'notice' && event.level !== 'info') printError(`agent: ${event.message}\n`);
   if (event.type !== 'retry_scheduled') return;
-  printError(`agent: ${event.reason.replace(/\.$/, '')}; trying again in ${(event.delayMs / 1000).toFixed(1)} s (${event.attempt} of ${event.maxRetries})\n`);
+  printError(
+    `agent: ${event.reason.replace(/\.$/, '')}; trying again in ${(event.delayMs / 1000).toFixed(1)} s (${event.attempt} of ${event.maxRetries})\n`,
+  );
 }
 
 function printCall(raw: Event, titles: Map<string, string>): void {
@@ -100,5 +121,7 @@ function printCall(raw: Event, titles: Map<string, string>): void {
   if (event?.kind === 'tool_call') titles.set(event.data.id, event.content);
   if (event?.kind !== 'tool_result') return;
   const title = spelledLine(titles.get(event.data.tool_call_id) ?? event.data.name);
-  printError(`${event.data.success ? '✔' : '✘'} ${title}: ${spelledLine(firstLine(event.content, 200))} (${event.data.duration_ms}ms)\n`);
+  printError(
+    `${event.data.success ? '✔' : '✘'} ${title}: ${spelledLine(firstLine(event.content, 200))} (${event.data.duration_ms}ms)\n`,
+  );
 }

@@ -9,7 +9,13 @@ export interface UsageSum {
   readonly cost_usd: number | null;
 }
 
-export const noUsage: UsageSum = { input_tokens: 0, output_tokens: 0, cache_read_tokens: 0, cache_write_tokens: 0, cost_usd: 0 };
+export const noUsage: UsageSum = {
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+  cost_usd: 0,
+};
 
 export function addUsage(sum: UsageSum, raw: Event): UsageSum {
   const event = knownEvent(raw);

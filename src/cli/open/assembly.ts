@@ -47,37 +47,79 @@ export interface Assembly {
 export async function assemble(bench: Workbench, wish: SessionWish, interactive: boolean): Promise<Assembly> {
   const { setup, store, registry } = bench;
   const createdAt = Date.now();
-  const fresh: SessionRow = { id: newSessionId(() => createdAt), parentId: null, cwd: setup.cwd, title: null, provider: null, model: null, createdAt, updatedAt: createdAt, ...directoryOf(setup.cwd) };
+  const fresh: SessionRow = {
+    id: newSessionId(() => createdAt),
+    parentId: null,
+    cwd: setup.cwd,
+    title: null,
+    provider: null,
+    model: null,
+    createdAt,
+    updatedAt: createdAt,
+    ...directoryOf(setup.cwd),
+  };
   const { database } = setup.config.files;
-  const opened = await openSession(store, wish, fresh, (found) => onRecord(bench, found, wish)).catch(async (error: unknown) => { throw bench.durable ? await explainMissing(error, store, database, wish, setup.cwd) : error; });
+  const opened = await openSession(store, wish, fresh, (found) => onRecord(bench, found, wish)).catch(
+    async (error: unknown) => {
+      throw bench.durable ? await explainMissing(error, store, database, wish, setup.cwd) : error;
+    },
+  );
   const secrets = sessionGuard(setup, opened.restored);
-  const model = await modelWish(bench, opened, wish).then((wished) => openModel(setup, wished, secrets)).then((found) => {
-    requirePrice(bench.spend, found.ref);
-    return found;
-  }).catch(async (error: unknown) => {
-    await opened.release();
-    throw error;
-  });
-  const models = createModels(model, (ref) => openModel(setup, wishOfRef(ref), secrets), () => session.settled());
+  const model = await modelWish(bench, opened, wish)
+    .then((wished) => openModel(setup, wished, secrets))
+    .then((found) => {
+      requirePrice(bench.spend, found.ref);
+      return found;
+    })
+    .catch(async (error: unknown) => {
+      await opened.release();
+      throw error;
+    });
+  const models = createModels(
+    model,
+    (ref) => openModel(setup, wishOfRef(ref), secrets),
+    () => session.settled(),
+  );
   // A prompt in hand is sent in a moment: the connection is made while the session is put together.
   if (!interactive) model.warm();
   const context = opened.restored.length > 0 ? { files: [], notices: [] } : readContext(setup);
   const row: SessionRow = { ...opened.row, cwd: setup.cwd, ...placeOf(model.ref) };
   const session = createSession({
-    store, row, registry, interactive, model, policy: bench.policy,
-    restored: opened.restored, notes: changesSince(opened, setup.cwd, createdAt),
+    store,
+    row,
+    registry,
+    interactive,
+    model,
+    policy: bench.policy,
+    restored: opened.restored,
+    notes: changesSince(opened, setup.cwd, createdAt),
     opening: opened.restored.length > 0 ? [] : openingEvents(setup, registry, context.files),
-    connect: models.open, begin: opened.begin,
+    connect: models.open,
+    begin: opened.begin,
     budget: (ref) => bench.spend.budget(ref),
-    limits: setup.config.limits, keeping: openKeeping(setup), contextWindow: ({ provider, model: name }) => findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
+    limits: setup.config.limits,
+    keeping: openKeeping(setup),
+    contextWindow: ({ provider, model: name }) =>
+      findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
     sha256: (text) => createHash('sha256').update(text).digest('hex'),
-    now: Date.now, log: setup.log, secrets,
+    now: Date.now,
+    log: setup.log,
+    secrets,
   });
   const note = bench.durable ? keepMark(session, database) : null;
-  const lost = bench.durable && opened.restored.length > 0 ? await lostEvents(store, database, wish, opened, setup.cwd) : [];
-  const notices = [...movedNotice(opened, setup.cwd), ...lost, ...context.notices.map((notice): Notice => ({ ...notice, code: 'context_file' }))];
+  const lost =
+    bench.durable && opened.restored.length > 0 ? await lostEvents(store, database, wish, opened, setup.cwd) : [];
+  const notices = [
+    ...movedNotice(opened, setup.cwd),
+    ...lost,
+    ...context.notices.map((notice): Notice => ({ ...notice, code: 'context_file' })),
+  ];
   return {
-    session, row, model, secrets, notices: [...notices, ...await heard(session, () => bringUpToDate(session, opened, model, bench))],
+    session,
+    row,
+    model,
+    secrets,
+    notices: [...notices, ...(await heard(session, () => bringUpToDate(session, opened, model, bench)))],
     close: async () => {
       session.interrupt();
       await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
@@ -93,12 +135,16 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
 async function lastFlush(session: Session, store: Store): Promise<void> {
   await session.flush();
   for (let waitedMs = 0; session.unsaved() > 0 && waitedMs < longestFlushMs; waitedMs += flushEveryMs) {
-    const failure: unknown = await store.sync(session.id).then(() => null, (error: unknown) => error);
+    const failure: unknown = await store.sync(session.id).then(
+      () => null,
+      (error: unknown) => error,
+    );
     if (!(failure instanceof StoreError && failure.code === 'busy')) break;
     await wait(flushEveryMs);
     await session.flush();
   }
-  if (session.unsaved() > 0) printError(`agent: ${session.unsaved()} events of session ${session.id} could not be saved\n`);
+  if (session.unsaved() > 0)
+    printError(`agent: ${session.unsaved()} events of session ${session.id} could not be saved\n`);
 }
 
 function directoryOf(cwd: string): Pick<SessionRow, 'directoryId'> {
@@ -107,7 +153,15 @@ function directoryOf(cwd: string): Pick<SessionRow, 'directoryId'> {
 }
 
 function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly Notice[] {
-  return movedFrom === null ? [] : [{ level: 'warn', code: 'directory_moved', message: `This directory was ${movedFrom} before it was moved. Session ${row.id} goes on in ${cwd}.` }];
+  return movedFrom === null
+    ? []
+    : [
+        {
+          level: 'warn',
+          code: 'directory_moved',
+          message: `This directory was ${movedFrom} before it was moved. Session ${row.id} goes on in ${cwd}.`,
+        },
+      ];
 }
 
 /** What the frozen system prompt no longer says right: directory and day. */
@@ -121,10 +175,13 @@ function changesSince(opened: OpenedSession, cwd: string, now: number): readonly
   ];
 }
 
-/** What an old session goes on with. A new one in a REPL goes on with the model in use, any other with what is configured. */
+/** What an old session goes on with. A new one in a REPL goes on with the model in use, any other with what is
+ * configured. */
 async function modelWish(bench: Workbench, opened: OpenedSession, wish: SessionWish): Promise<ModelWish> {
   if (opened.restored.length > 0) return await onRecord(bench, opened.row, wish);
-  return wish.after === undefined || wish.after.model === 'offline' ? configuredWish(bench.setup) : wishOfRef(wish.after);
+  return wish.after === undefined || wish.after.model === 'offline'
+    ? configuredWish(bench.setup)
+    : wishOfRef(wish.after);
 }
 
 /** Throws a `CliError` where the settings would send the session elsewhere. */
@@ -133,23 +190,37 @@ async function onRecord({ setup, store }: Workbench, row: SessionRow, wish: Sess
   return resumedWish(setup, row, events, wish.after === undefined);
 }
 
-/** Opens the models that a session is switched to. One that it leaves is closed once no turn uses it, the last one with the session. */
-function createModels(first: OpenedModel, openOther: (ref: ModelRef) => Promise<OpenedModel>, settled: () => Promise<void>): { readonly open: (ref: ModelRef) => Promise<Provider>; readonly close: () => void } {
+/** Opens the models that a session is switched to. One that it leaves is closed once no turn uses it, the last one with
+ * the session. */
+function createModels(
+  first: OpenedModel,
+  openOther: (ref: ModelRef) => Promise<OpenedModel>,
+  settled: () => Promise<void>,
+): { readonly open: (ref: ModelRef) => Promise<Provider>; readonly close: () => void } {
   let current = first;
   return {
     open: async (ref) => {
       if (sameModel(current.ref, ref)) return current.provider;
       const left = current;
       current = await openOther(ref);
-      void settled().then(() => { left.close(); });
+      void settled().then(() => {
+        left.close();
+      });
       return current.provider;
     },
-    close: () => { current.close(); },
+    close: () => {
+      current.close();
+    },
   };
 }
 
 function sameModel(one: ModelRef, other: ModelRef): boolean {
-  return one.provider === other.provider && one.model === other.model && one.api === other.api && one.baseUrl === other.baseUrl;
+  return (
+    one.provider === other.provider &&
+    one.model === other.model &&
+    one.api === other.api &&
+    one.baseUrl === other.baseUrl
+  );
 }
 
 /** The notices that `work` gives, and those that the session gives meanwhile: nobody else listens yet. */
@@ -163,22 +234,46 @@ async function heard(session: Session, work: () => Promise<readonly Notice[]>): 
   return [...said, ...notices];
 }
 
-/** Brings an old session up to what is asked of it now: open calls answered, another model noted, an explicit change of tools appended. */
-async function bringUpToDate(session: Session, opened: OpenedSession, model: OpenedModel, bench: Workbench): Promise<readonly Notice[]> {
+/** Brings an old session up to what is asked of it now: open calls answered, another model noted, an explicit change of
+ * tools appended. */
+async function bringUpToDate(
+  session: Session,
+  opened: OpenedSession,
+  model: OpenedModel,
+  bench: Workbench,
+): Promise<readonly Notice[]> {
   if (opened.restored.length === 0) return [];
   await session.repair();
   const { row } = opened;
   const switched = row.provider !== model.ref.provider || row.model !== model.ref.model;
-  if (switched || row.baseUrl !== model.ref.baseUrl || (row.baseUrl !== undefined && row.api !== model.ref.api)) await session.switchModel(model.ref);
-  const dropped: readonly Notice[] = switched && hasReasoning(opened.restored)
-    ? [{ level: 'info', code: 'model_changed', message: `The session goes on with ${model.ref.provider}/${model.ref.model}. Reasoning of the model before is not sent to it.` }] : [];
+  if (switched || row.baseUrl !== model.ref.baseUrl || (row.baseUrl !== undefined && row.api !== model.ref.api))
+    await session.switchModel(model.ref);
+  const dropped: readonly Notice[] =
+    switched && hasReasoning(opened.restored)
+      ? [
+          {
+            level: 'info',
+            code: 'model_changed',
+            message: `The session goes on with ${model.ref.provider}/${model.ref.model}. Reasoning of the model before is not sent to it.`,
+          },
+        ]
+      : [];
   const notices = [...dropped, ...addressNotices(row, model)];
   const tools = changedTools(bench.setup, bench.registry, lastTools(opened.restored), bench.options.tools);
   if (tools === null) return notices;
   await session.append(tools);
-  return [...notices, { level: 'warn', code: 'tools_changed', message: "The tools or their settings changed: the provider's cache of this conversation is lost once." }];
+  return [
+    ...notices,
+    {
+      level: 'warn',
+      code: 'tools_changed',
+      message: "The tools or their settings changed: the provider's cache of this conversation is lost once.",
+    },
+  ];
 }
 
 function hasReasoning(events: readonly Event[]): boolean {
-  return events.some((event) => event.kind === 'assistant' && isRecord(event.data) && Array.isArray(event.data.reasoning));
+  return events.some(
+    (event) => event.kind === 'assistant' && isRecord(event.data) && Array.isArray(event.data.reasoning),
+  );
 }

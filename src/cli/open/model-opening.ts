@@ -6,7 +6,13 @@ import { loadOnce } from '../../core/load-once.js';
 import type { Provider } from '../../core/provider.js';
 import type { SecretGuard } from '../../core/secret-guard.js';
 import type { SessionRow } from '../../core/store.js';
-import { resolveProvider, saidAddress, type Endpoint, type ProviderChoice, type Resolution } from '../../providers/catalog.js';
+import {
+  resolveProvider,
+  saidAddress,
+  type Endpoint,
+  type ProviderChoice,
+  type Resolution,
+} from '../../providers/catalog.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
 import type { HttpDependencies, HttpProvider } from '../../providers/http/http-provider.js';
 import { maskProvider } from '../../providers/masked-provider.js';
@@ -18,22 +24,31 @@ import type { Setup } from '../setup.js';
 import { textModelsOf } from './text-models.js';
 
 /** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
-export interface OpenedModel { readonly provider: Provider; readonly ref: ModelRef; warm(): void; close(): void }
+export interface OpenedModel {
+  readonly provider: Provider;
+  readonly ref: ModelRef;
+  warm(): void;
+  close(): void;
+}
 
-/** Opens the model that is wished for, or the best there is: the first provider with a key, a local server, the embedded provider.
- *  Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing key. */
+/** Opens the model that is wished for, or the best there is: the first provider with a key, a local server, the
+ * embedded provider. Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing key. */
 export async function openModel(setup: Setup, wish: ModelWish, secrets: SecretGuard): Promise<OpenedModel> {
   const { ref, endpoint } = await resolveReady(setup, wish);
   const opened = await connect(setup, ref, endpoint);
   return { ...opened, provider: maskProvider(opened.provider, secrets) };
 }
 
-/** The model and endpoint that are wished for. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a missing key, 1 for a local server that
- *  would have to say which models it has and does not run. */
+/** The model and endpoint that are wished for. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a
+ * missing key, 1 for a local server that would have to say which models it has and does not run. */
 export async function resolveReady(setup: Setup, wish: ModelWish): Promise<Extract<Resolution, { ok: true }>> {
   const choice = providerChoice(setup, wish);
   const named = wish.provider !== null || namesProvider(setup, wish.model) || choice.baseUrl !== undefined;
-  const fallback = named ? undefined : await (await import('../../providers/discover.js')).chooseProvider({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
+  const fallback = named
+    ? undefined
+    : await (
+        await import('../../providers/discover.js')
+      ).chooseProvider({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
   const asked = { ...choice, ...(fallback ? { fallback } : {}) };
   const resolved = resolveProvider(asked);
   if (resolved.ok) return resolved;
@@ -44,7 +59,10 @@ export async function resolveReady(setup: Setup, wish: ModelWish): Promise<Extra
 }
 
 function namesProvider(setup: Setup, model: string | null): boolean {
-  return model !== null && Object.hasOwn(mergePresets(builtInPresets, setup.config.provider.custom), model.split('/')[0] ?? '');
+  return (
+    model !== null &&
+    Object.hasOwn(mergePresets(builtInPresets, setup.config.provider.custom), model.split('/')[0] ?? '')
+  );
 }
 
 /** The first model that a server of this machine lists; null for other servers. */
@@ -53,16 +71,25 @@ async function firstServed(setup: Setup, asked: ProviderChoice): Promise<Extract
   const resolved = resolveProvider(named);
   if (!resolved.ok || !resolved.endpoint.local) return null;
   const listed = await (await import('../../providers/discover.js')).listModels(resolved.endpoint, setup.env, 2000);
-  if (!listed.ok) throw new CliError(exit.failed, listed.message, 'Start it, or choose another provider with --provider.');
+  if (!listed.ok)
+    throw new CliError(exit.failed, listed.message, 'Start it, or choose another provider with --provider.');
   const first = listed.models[0];
-  if (first === undefined) throw new CliError(exit.usage, `${resolved.endpoint.label} at ${resolved.endpoint.baseUrl} has no model`, 'Load one there first.');
+  if (first === undefined)
+    throw new CliError(
+      exit.usage,
+      `${resolved.endpoint.label} at ${resolved.endpoint.baseUrl} has no model`,
+      'Load one there first.',
+    );
   return { ...resolved, ref: { ...resolved.ref, model: first.id } };
 }
 
 /** A wish with all that the settings and the environment say of providers. */
 export function providerChoice(setup: Setup, wish: ModelWish): ProviderChoice {
   const choice: ProviderChoice = {
-    env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom, allowInsecure: setup.config.http.allowInsecure,
+    env: setup.env,
+    presets: builtInPresets,
+    userProviders: setup.config.provider.custom,
+    allowInsecure: setup.config.http.allowInsecure,
     ...(wish.provider === null ? {} : { name: wish.provider }),
     ...(wish.model === null ? {} : { model: wish.model }),
     ...providerSettings(setup),
@@ -70,8 +97,8 @@ export function providerChoice(setup: Setup, wish: ModelWish): ProviderChoice {
   return wish.provider === null ? choice : placed(choice, wish.provider, wish);
 }
 
-/** The choice with the address and the wire that a session keeps. An address that settings say alike is taken from there: they may hold what is not on
- *  record, such as a query. */
+/** The choice with the address and the wire that a session keeps. An address that settings say alike is taken from
+ * there: they may hold what is not on record, such as a query. */
 function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelWish): ProviderChoice {
   const owners = { ...choice.owners, ...(api === undefined ? {} : { api: name }) };
   const kept = { ...choice, owners, ...(api === undefined ? {} : { api }) };
@@ -79,12 +106,13 @@ function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelWis
   return { ...kept, baseUrl, owners: { ...owners, baseUrl: name } };
 }
 
-/** The model that `name` means in a session that uses `current`: without a provider in it, one of the same provider. A model of the same provider is asked
- *  where the session's was. Asks nobody. */
+/** The model that `name` means in a session that uses `current`: without a provider in it, one of the same provider. A
+ * model of the same provider is asked where the session's was. Asks nobody. */
 export function resolveModel(setup: Setup, name: string, current: ModelRef): Resolution {
   if (current.api === 'offline') return resolveProvider(providerChoice(setup, { provider: null, model: name }));
   const [named, id] = splitName(setup, name);
-  if (named !== null && named !== current.provider) return resolveProvider(providerChoice(setup, { provider: named, model: id }));
+  if (named !== null && named !== current.provider)
+    return resolveProvider(providerChoice(setup, { provider: named, model: id }));
   return resolveProvider(providerChoice(setup, wishOfRef({ ...current, model: id ?? '' })));
 }
 
@@ -102,24 +130,60 @@ async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise
   if (endpoint.api === 'offline') {
     await checkScript(setup, ref.model);
     const { createOfflineProvider } = await import('../../providers/offline/offline.js');
-    return { ref, provider: createOfflineProvider({ cwd: setup.cwd, sleep, isInstalled: (program) => isOnPath(setup.env, program), standsIn: setup.headless === true && !choseOffline(setup.config.provider) }), warm: () => undefined, close: () => undefined };
+    return {
+      ref,
+      provider: createOfflineProvider({
+        cwd: setup.cwd,
+        sleep,
+        isInstalled: (program) => isOnPath(setup.env, program),
+        standsIn: setup.headless === true && !choseOffline(setup.config.provider),
+      }),
+      warm: () => undefined,
+      close: () => undefined,
+    };
   }
   const { api } = endpoint;
   const http = loadOnce(async (): Promise<HttpProvider> => {
-    const [{ createHttpProvider }, wire] = await Promise.all([import('../../providers/http/http-provider.js'), wireOf(api)]);
+    const [{ createHttpProvider }, wire] = await Promise.all([
+      import('../../providers/http/http-provider.js'),
+      wireOf(api),
+    ]);
     return createHttpProvider(endpoint, wire, setup.config.http, httpDependencies(setup, endpoint));
   });
-  const provider: Provider = { async *stream(request) { yield* (await http.get()).stream(request); } };
+  const provider: Provider = {
+    async *stream(request) {
+      yield* (await http.get()).stream(request);
+    },
+  };
   return {
-    ref, provider: endpoint.local ? await watched(setup, provider, endpoint) : provider,
-    warm: () => { http.get().then((loaded) => { loaded.warm(); }, () => { /* The request says it. */ }); },
-    close: () => { http.started()?.then((loaded) => { loaded.close(); }, () => undefined); },
+    ref,
+    provider: endpoint.local ? await watched(setup, provider, endpoint) : provider,
+    warm: () => {
+      http.get().then(
+        (loaded) => {
+          loaded.warm();
+        },
+        () => {
+          /* The request says it. */
+        },
+      );
+    },
+    close: () => {
+      http.started()?.then(
+        (loaded) => {
+          loaded.close();
+        },
+        () => undefined,
+      );
+    },
   };
 }
 
 /** `cd` is the shell's own. */
 function isOnPath({ PATH = '' }: NodeJS.ProcessEnv, program: string): boolean {
-  return program === 'cd' || PATH.split(delimiter).some((folder) => isAbsolute(folder) && existsSync(join(folder, program)));
+  return (
+    program === 'cd' || PATH.split(delimiter).some((folder) => isAbsolute(folder) && existsSync(join(folder, program)))
+  );
 }
 
 /** True where the person asked for the embedded provider, and did not get it for want of another. */
@@ -136,42 +200,67 @@ export function factsOf(setup: Setup, provider: string, model: string): WireFact
 /** What an HTTP provider needs of the world. */
 export function httpDependencies(setup: Setup, endpoint: Endpoint): HttpDependencies {
   return {
-    now: Date.now, random: Math.random, sleep, env: setup.env,
+    now: Date.now,
+    random: Math.random,
+    sleep,
+    env: setup.env,
     schedule: (callback, delayMs) => {
       const timer = setTimeout(callback, delayMs);
-      return () => { clearTimeout(timer); };
+      return () => {
+        clearTimeout(timer);
+      };
     },
     textModels: textModelsOf(setup, endpoint),
-    ...(endpoint.local ? { takesTools: async (model) => await (await import('../../providers/discover.js')).takesTools(endpoint, model, setup.env) } : {}),
+    ...(endpoint.local
+      ? {
+          takesTools: async (model) =>
+            await (await import('../../providers/discover.js')).takesTools(endpoint, model, setup.env),
+        }
+      : {}),
     facts: (model) => factsOf(setup, endpoint.provider, model),
     price: (model) => findModel(endpoint.provider, model, setup.config.provider.models)?.price ?? null,
   };
 }
 
 async function watched(setup: Setup, provider: Provider, endpoint: Endpoint): Promise<Provider> {
-  const [{ watchLocalWindow }, { localContextWindow }] = await Promise.all([import('../../providers/local-window.js'), import('../../providers/discover.js')]);
-  return watchLocalWindow(provider, { label: endpoint.label, ask: (model) => localContextWindow(endpoint, model, setup.env, 500) });
+  const [{ watchLocalWindow }, { localContextWindow }] = await Promise.all([
+    import('../../providers/local-window.js'),
+    import('../../providers/discover.js'),
+  ]);
+  return watchLocalWindow(provider, {
+    label: endpoint.label,
+    ask: (model) => localContextWindow(endpoint, model, setup.env, 500),
+  });
 }
 
 /** A script that cannot be played is a wrong option, found before anything starts. */
 async function checkScript(setup: Setup, model: string): Promise<void> {
   if (!model.endsWith('.json')) return;
   const script = await (await import('../../providers/offline/script-file.js')).readScript(model, setup.cwd);
-  if (!script.ok) throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
+  if (!script.ok)
+    throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
 }
 
 /** The wire's code, loaded for the wire in use alone. */
 export async function wireOf(api: Exclude<Api, 'offline'>): Promise<Wire> {
   switch (api) {
-    case 'openai-chat': return (await import('../../providers/wires/chat-wire.js')).chatWire;
-    case 'openai-responses': return (await import('../../providers/wires/responses-wire.js')).responsesWire;
-    case 'anthropic-messages': return (await import('../../providers/wires/messages-wire.js')).messagesWire;
-    default: return api satisfies never;
+    case 'openai-chat':
+      return (await import('../../providers/wires/chat-wire.js')).chatWire;
+    case 'openai-responses':
+      return (await import('../../providers/wires/responses-wire.js')).responsesWire;
+    case 'anthropic-messages':
+      return (await import('../../providers/wires/messages-wire.js')).messagesWire;
+    default:
+      return api satisfies never;
   }
 }
 
 /** The endpoint data of a provider for showing a request; needs no key. */
-export function endpointFor(setup: Setup, { provider, baseUrl }: Pick<SessionRow, 'provider' | 'baseUrl'>, api: Exclude<Api, 'offline'>): Pick<Endpoint, 'quirks' | 'extraBody'> & Partial<Endpoint> {
+export function endpointFor(
+  setup: Setup,
+  { provider, baseUrl }: Pick<SessionRow, 'provider' | 'baseUrl'>,
+  api: Exclude<Api, 'offline'>,
+): Pick<Endpoint, 'quirks' | 'extraBody'> & Partial<Endpoint> {
   const env = Object.fromEntries(Object.entries(setup.env).map(([name, value]) => [name, value]));
   const resolved = resolveProvider({ ...providerChoice({ ...setup, env }, { provider, model: 'any', baseUrl }), api });
   return resolved.ok && resolved.ref.api === api ? resolved.endpoint : { quirks: {} };

@@ -11,10 +11,19 @@ export function readContext(setup: Setup): ContextFiles {
 }
 
 /** The first two events of a session: the rendered prompt, and the catalogue with the settings that shape requests. */
-export function openingEvents(setup: Setup, registry: Registry, contextFiles: readonly ContextFile[]): readonly EventDraft[] {
+export function openingEvents(
+  setup: Setup,
+  registry: Registry,
+  contextFiles: readonly ContextFile[],
+): readonly EventDraft[] {
   const content = renderSystemPrompt({
-    cwd: setup.cwd, platform: process.platform, date: new Date().toISOString().slice(0, 10), isGitRepository: repositoryRoot(setup.cwd) !== null,
-    toolNames: registry.list().map((tool) => tool.name), contextFiles, userPrompt: setup.config.request.systemPrompt ?? '',
+    cwd: setup.cwd,
+    platform: process.platform,
+    date: new Date().toISOString().slice(0, 10),
+    isGitRepository: repositoryRoot(setup.cwd) !== null,
+    toolNames: registry.list().map((tool) => tool.name),
+    contextFiles,
+    userPrompt: setup.config.request.systemPrompt ?? '',
   });
   return [{ kind: 'system', content, data: null }, toolsEvent(setup, registry)];
 }

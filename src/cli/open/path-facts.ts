@@ -6,15 +6,16 @@ import type { PathFacts } from '../../policy/facts.js';
 
 const maxLinks = 40;
 
-/** What the kernel would find at a path, one component at a time and following links, for the names that exist and those that do not yet. */
+/** What the kernel would find at a path, one component at a time and following links, for the names that exist and
+ * those that do not yet. */
 export function createPathFacts(places: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'>): PathFacts {
   return { ...places, landing: async (path) => await landing(path, places.workspace), readWhole };
 }
 
 async function landing(path: string, workspace: string): Promise<string | null> {
   if (!isAbsolute(path)) return null;
-  // A file system that does not answer keeps a worker waiting here, not the program; of the workspace's we have had answers already, and asking at once
-  // is a fraction of the cost.
+  // A file system that does not answer keeps a worker waiting here, not the program; of the workspace's we have had
+  // answers already, and asking at once is a fraction of the cost.
   if (!path.startsWith(`${workspace}/`)) await lstat(path).catch(() => null);
   return landed(path) ?? walk(path);
 }
@@ -29,7 +30,10 @@ function landed(path: string): string | null {
 }
 
 function walk(path: string): string | null {
-  const left = path.split('/').filter((part) => part !== '' && part !== '.').toReversed();
+  const left = path
+    .split('/')
+    .filter((part) => part !== '' && part !== '.')
+    .toReversed();
   let at = '/';
   let missing = false;
   for (let links = 0; left.length > 0;) {
@@ -45,13 +49,20 @@ function walk(path: string): string | null {
     if (link.kind === 'link') {
       if (++links > maxLinks) return null;
       if (isAbsolute(link.target)) at = '/';
-      left.push(...link.target.split('/').filter((item) => item !== '' && item !== '.').toReversed());
+      left.push(
+        ...link.target
+          .split('/')
+          .filter((item) => item !== '' && item !== '.')
+          .toReversed(),
+      );
     } else at = next;
   }
   return at;
 }
 
-type LinkTarget = { readonly kind: 'plain' | 'missing' | 'unknown' } | { readonly kind: 'link'; readonly target: string };
+type LinkTarget =
+  | { readonly kind: 'plain' | 'missing' | 'unknown' }
+  | { readonly kind: 'link'; readonly target: string };
 
 function linkTarget(path: string): LinkTarget {
   try {

@@ -7,9 +7,13 @@ import { createPathFacts } from './path-facts.js';
 import type { Setup } from '../setup.js';
 
 /** A policy whose approval mode the person may change while the program runs. */
-export interface SwitchablePolicy extends Policy { mode(): ApprovalMode; switchTo(mode: ApprovalMode): void }
+export interface SwitchablePolicy extends Policy {
+  mode(): ApprovalMode;
+  switchTo(mode: ApprovalMode): void;
+}
 
-/** The policy of this run. Its code is loaded with the first call it judges: an answer without tools needs none of it. */
+/** The policy of this run. Its code is loaded with the first call it judges: an answer without tools needs none of
+ * it. */
 export function openPolicy(setup: Setup): SwitchablePolicy {
   let mode = setup.config.policy.approval;
   const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(setup, mode));
@@ -24,7 +28,8 @@ export function openPolicy(setup: Setup): SwitchablePolicy {
   };
 }
 
-/** Notes for each call of a file tool where policy found its paths, so that the tool can refuse what was exchanged meanwhile. Calls are judged one after the other. */
+/** Notes for each call of a file tool where policy found its paths, so that the tool can refuse what was exchanged
+ * meanwhile. Calls are judged one after the other. */
 export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Policy): Policy {
   let noted: string[] = [];
   let last: Promise<unknown> = Promise.resolve();
@@ -55,6 +60,18 @@ async function loadPolicy(setup: Setup, approval: ApprovalMode): Promise<Policy>
   const { createPolicy } = await import('../../policy/policy.js');
   const { config, cwd, home } = setup;
   const { files } = config;
-  const facts = createPathFacts({ home, workspace: cwd, ownPaths: [...new Set([dirname(files.config), files.data, dirname(files.log), files.cache])] });
-  return withLandings(facts, (noting) => createPolicy({ approval, sandbox: config.policy.sandbox, rules: config.policy.rules, fsDeny: config.fs.deny, facts: noting }));
+  const facts = createPathFacts({
+    home,
+    workspace: cwd,
+    ownPaths: [...new Set([dirname(files.config), files.data, dirname(files.log), files.cache])],
+  });
+  return withLandings(facts, (noting) =>
+    createPolicy({
+      approval,
+      sandbox: config.policy.sandbox,
+      rules: config.policy.rules,
+      fsDeny: config.fs.deny,
+      facts: noting,
+    }),
+  );
 }

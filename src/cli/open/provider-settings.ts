@@ -3,17 +3,23 @@ import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js
 import type { ProviderChoice } from '../../providers/catalog.js';
 import type { Setup } from '../setup.js';
 
-/** Which model: from options and configuration, or what a session goes on with. `baseUrl` and `api` are those of a session that stays where it is; absent:
- *  the provider's, as it is configured. */
-export interface ModelWish { readonly provider: string | null; readonly model: string | null; readonly baseUrl?: string | undefined; readonly api?: ProviderChoice['api'] }
+/** Which model: from options and configuration, or what a session goes on with. `baseUrl` and `api` are those of a
+ * session that stays where it is; absent: the provider's, as it is configured. */
+export interface ModelWish {
+  readonly provider: string | null;
+  readonly model: string | null;
+  readonly baseUrl?: string | undefined;
+  readonly api?: ProviderChoice['api'];
+}
 
-/** What the settings say. A model that names its provider wins over a `provider` from a layer below: `-m anthropic/…` means Anthropic, whatever the file says. */
+/** What the settings say. A model that names its provider wins over a `provider` from a layer below: `-m anthropic/…`
+ * means Anthropic, whatever the file says. */
 export function configuredWish(setup: Setup): ModelWish {
   return wishOf(setup, setup.loaded.leaves);
 }
 
-/** The settings that belong to one provider, each with the provider it was configured for: the one that its own layer or one below names, else the one that
- *  all settings together name. A base URL without any provider is for `openai`. */
+/** The settings that belong to one provider, each with the provider it was configured for: the one that its own layer
+ * or one below names, else the one that all settings together name. A base URL without any provider is for `openai`. */
 export function providerSettings(setup: Setup): Pick<ProviderChoice, 'baseUrl' | 'api' | 'extraBody' | 'owners'> {
   const { provider: section, request } = setup.config;
   const owner = (key: string): string => ownerOf(setup, key) ?? 'openai';
@@ -39,7 +45,12 @@ function ownerIfNamed(setup: Setup): { readonly extraBody?: string } {
 function ownerOf(setup: Setup, key: string): string | null {
   const { leaves } = setup.loaded;
   const rank = originRank(setup.loaded.origins[key]);
-  return providerOf(setup, leaves.filter((leaf) => originRank(leaf.origin) <= rank)) ?? providerOf(setup, leaves);
+  return (
+    providerOf(
+      setup,
+      leaves.filter((leaf) => originRank(leaf.origin) <= rank),
+    ) ?? providerOf(setup, leaves)
+  );
 }
 
 /** The provider that settings name, or null. */
@@ -51,7 +62,8 @@ function providerOf(setup: Setup, leaves: readonly Leaf[]): string | null {
 function wishOf(setup: Setup, leaves: readonly Leaf[]): ModelWish {
   const provider = leaves.findLast(({ path }) => path.length === 1 && path[0] === 'provider');
   const model = leaves.findLast(({ path }) => path.length === 1 && path[0] === 'model');
-  const text = (leaf: Leaf | undefined): string | null => (typeof leaf?.value === 'string' && leaf.value !== '' ? leaf.value : null);
+  const text = (leaf: Leaf | undefined): string | null =>
+    typeof leaf?.value === 'string' && leaf.value !== '' ? leaf.value : null;
   const over = originRank(model?.origin) > originRank(provider?.origin) && namedBy(setup, text(model)) !== null;
   return { provider: over ? null : text(provider), model: text(model) };
 }

@@ -4,11 +4,22 @@ import { toolsEvent } from './opening-events.js';
 import type { Setup } from '../setup.js';
 
 /** Settings that shape requests, by the name under which they are configured. */
-const frozen: readonly (keyof RequestSettings)[] = ['model_output_size', 'tool_protocol', 'max_output_tokens', 'effort'];
+const frozen: readonly (keyof RequestSettings)[] = [
+  'model_output_size',
+  'tool_protocol',
+  'max_output_tokens',
+  'effort',
+];
 
-/** The `tools` event that a resumed session needs because an option changes what it froze: `--tools` and `--no-tools` the catalogue, `--effort` and `--set` the
- *  settings that they name. Null where nothing changes; the configuration's files alone never change an old session. */
-export function changedTools(setup: Setup, registry: Registry, last: ToolsData | null, chosen: string | boolean | undefined): EventDraft | null {
+/** The `tools` event that a resumed session needs because an option changes what it froze: `--tools` and `--no-tools`
+ * the catalogue, `--effort` and `--set` the settings that they name. Null where nothing changes; the configuration's
+ * files alone never change an old session. */
+export function changedTools(
+  setup: Setup,
+  registry: Registry,
+  last: ToolsData | null,
+  chosen: string | boolean | undefined,
+): EventDraft | null {
   const asked = toolsEvent(setup, registry);
   if (asked.kind !== 'tools') return null;
   if (last === null) return asked;
@@ -17,7 +28,9 @@ export function changedTools(setup: Setup, registry: Registry, last: ToolsData |
   const explicit = Object.entries(asked.data.settings).filter(([name]) => given.some((key) => key === name));
   const tools = typeof chosen === 'string' || chosen === false ? asked.data.tools : last.tools;
   const data = { tools, settings: Object.fromEntries([...kept, ...explicit]) as unknown as RequestSettings };
-  return sorted(data) === sorted(last) ? null : { kind: 'tools', content: tools.map(({ name }) => name).join(' '), data };
+  return sorted(data) === sorted(last)
+    ? null
+    : { kind: 'tools', content: tools.map(({ name }) => name).join(' '), data };
 }
 
 function sorted({ tools, settings }: ToolsData): string {

@@ -10,6 +10,11 @@ export function rewindTo(seq: number): EventDraft {
 export function eventNumber(text: string | undefined): { readonly at?: number } {
   if (text === undefined) return {};
   const at = Number(text);
-  if (!Number.isInteger(at) || at < 1) throw new CliError(exit.usage, `--at: \`${text}\` is not the number of an event`, 'agent sessions show <session> lists them.');
+  if (!Number.isInteger(at) || at < 1)
+    throw new CliError(
+      exit.usage,
+      `--at: \`${text}\` is not the number of an event`,
+      'agent sessions show <session> lists them.',
+    );
   return { at };
 }

@@ -7,8 +7,8 @@ import type { Setup } from '../setup.js';
 
 type Place = Pick<Setup, 'cwd' | 'env' | 'home' | 'config'>;
 
-/** The sandbox of this run, tried once with the profile that commands will get; undefined where none is wanted. Where one is wanted and does not hold, nothing runs:
- *  throws a `CliError` with exit code 2 that names the fix. */
+/** The sandbox of this run, tried once with the profile that commands will get; undefined where none is wanted. Where
+ * one is wanted and does not hold, nothing runs: throws a `CliError` with exit code 2 that names the fix. */
 export async function openSandbox(setup: Pick<Setup, 'log'> & Place): Promise<Confine | undefined> {
   const { sandbox } = setup.config.policy;
   if (sandbox === 'off') return undefined;
@@ -18,13 +18,18 @@ export async function openSandbox(setup: Pick<Setup, 'log'> & Place): Promise<Co
   return opened.confine;
 }
 
-/** What `agent doctor` says of the sandbox: the real profile is run, also where no sandbox is configured; then it is only a warning that there is none. */
+/** What `agent doctor` says of the sandbox: the real profile is run, also where no sandbox is configured; then it is
+ * only a warning that there is none. */
 export async function checkSandbox(place: Place): Promise<DoctorCheck> {
   const { sandbox } = place.config.policy;
   const opened = await openKernelSandbox(request(place, sandbox === 'off' ? 'workspace' : sandbox));
-  if (!opened.ok) return { ...fail('sandbox', opened.problem, opened.fix), status: sandbox === 'off' ? 'warn' : 'fail' };
+  if (!opened.ok)
+    return { ...fail('sandbox', opened.problem, opened.fix), status: sandbox === 'off' ? 'warn' : 'fail' };
   const tools = opened.tools.length === 0 ? '' : `; shown read-only besides the system: ${opened.tools.join(', ')}`;
-  const root = process.getuid?.() === 0 ? '; as root: files of root stay readable where they are shown, better run as an ordinary user' : '';
+  const root =
+    process.getuid?.() === 0
+      ? '; as root: files of root stay readable where they are shown, better run as an ordinary user'
+      : '';
   return ok('sandbox', `${opened.detail}${tools}${root}`);
 }
 

@@ -34,27 +34,37 @@ export function newSessionId(now: () => number): string {
   return ulid(now(), randomBytes(16));
 }
 
-/** Finds, forks or makes the session and takes its lease. `refuse` throws where a session that was found must not go on. Throws a `CliError` with exit
- *  code 7 where that cannot be. */
-export async function openSession(store: Store, wish: SessionWish, fresh: SessionRow, refuse: (found: SessionRow) => Promise<unknown> = () => Promise.resolve()): Promise<OpenedSession> {
+/** Finds, forks or makes the session and takes its lease. `refuse` throws where a session that was found must not go
+ * on. Throws a `CliError` with exit code 7 where that cannot be. */
+export async function openSession(
+  store: Store,
+  wish: SessionWish,
+  fresh: SessionRow,
+  refuse: (found: SessionRow) => Promise<unknown> = () => Promise.resolve(),
+): Promise<OpenedSession> {
   const found = await wanted(store, wish, fresh);
   if (found !== null) await refuse(found);
   const movedFrom = found !== null && hasMoved(found, fresh) ? found.cwd : null;
   if (found === null) {
-    if (wish.fork || wish.at !== undefined) throw new CliError(exit.usage, `${wish.fork ? '--fork' : '--at'} needs a session`, 'Use it with -c or -r <session>.');
-    return { row: fresh, restored: [], movedFrom, ...await leaseInTime(store, fresh.id) };
+    if (wish.fork || wish.at !== undefined)
+      throw new CliError(
+        exit.usage,
+        `${wish.fork ? '--fork' : '--at'} needs a session`,
+        'Use it with -c or -r <session>.',
+      );
+    return { row: fresh, restored: [], movedFrom, ...(await leaseInTime(store, fresh.id)) };
   }
   if (wish.fork) {
-    const origin = { ...found, ...await notePlace(store, found, fresh), parentId: found.id };
+    const origin = { ...found, ...(await notePlace(store, found, fresh)), parentId: found.id };
     const { id, createdAt } = fresh;
     const row: SessionRow = { ...origin, id, createdAt, updatedAt: createdAt, ...placeOf(fresh) };
     if (wish.at !== undefined) refuseUnknownEvent(await store.load(found.id), wish.at, found.id);
     await store.fork(found.id, row, wish.at);
-    return { row, restored: await store.load(row.id), movedFrom, ...await leaseInTime(store, row.id) };
+    return { row, restored: await store.load(row.id), movedFrom, ...(await leaseInTime(store, row.id)) };
   }
   const { release, begin } = await leaseInTime(store, found.id);
   try {
-    const row = { ...found, ...await notePlace(store, found, fresh) };
+    const row = { ...found, ...(await notePlace(store, found, fresh)) };
     return { row, restored: await rewound(store, found.id, wish.at), movedFrom, release, begin };
   } catch (error) {
     await release();
@@ -70,11 +80,16 @@ function placeOf({ cwd, directoryId: id }: SessionRow): Place & Pick<SessionRow,
 
 /** True where `here` is the directory of the session and the name it had leads there no more. */
 function hasMoved(row: SessionRow, here: Place): boolean {
-  return row.directoryId !== undefined && row.directoryId === here.directoryId && row.cwd !== here.cwd && directoryId(row.cwd) !== row.directoryId;
+  return (
+    row.directoryId !== undefined &&
+    row.directoryId === here.directoryId &&
+    row.cwd !== here.cwd &&
+    directoryId(row.cwd) !== row.directoryId
+  );
 }
 
 /** Lets the sessions of a moved directory be found under its new name, and an old session when its directory is moved.
- *  Does without where that fails. Gives the moves of the session, this one included. */
+ * Does without where that fails. Gives the moves of the session, this one included. */
 export async function notePlace(store: Store, row: SessionRow, here: Place): Promise<Pick<SessionRow, 'moves'>> {
   const { cwd, directoryId: id } = here;
   if (id === undefined) return {};
@@ -85,8 +100,10 @@ export async function notePlace(store: Store, row: SessionRow, here: Place): Pro
     await store.relocate(id, row.cwd, cwd);
     const moves = (await store.session(row.id))?.moves;
     if (moves) return { moves };
-  } catch { /* The move holds all the same, and is noted by the next who sees it. */ }
-  return { moves: [...row.moves ?? [], { from: row.cwd, to: cwd, lastSeq: Number.MAX_SAFE_INTEGER }] };
+  } catch {
+    /* The move holds all the same, and is noted by the next who sees it. */
+  }
+  return { moves: [...(row.moves ?? []), { from: row.cwd, to: cwd, lastSeq: Number.MAX_SAFE_INTEGER }] };
 }
 
 async function rewound(store: Store, id: string, at: number | undefined): Promise<readonly Event[]> {
@@ -100,18 +117,32 @@ async function rewound(store: Store, id: string, at: number | undefined): Promis
 
 function refuseUnknownEvent(events: readonly Event[], at: number, id: string): void {
   const last = events.at(-1)?.seq ?? 0;
-  if (at > last) throw new CliError(exit.usage, `--at: session ${id} has no event ${at}`, `Give a number from 1 to ${last}: agent sessions show ${id} lists them.`);
+  if (at > last)
+    throw new CliError(
+      exit.usage,
+      `--at: session ${id} has no event ${at}`,
+      `Give a number from 1 to ${last}: agent sessions show ${id} lists them.`,
+    );
 }
 
-async function wanted(store: Store, wish: SessionWish, { cwd, directoryId: id }: SessionRow): Promise<SessionRow | null> {
+async function wanted(
+  store: Store,
+  wish: SessionWish,
+  { cwd, directoryId: id }: SessionRow,
+): Promise<SessionRow | null> {
   if (wish.resume !== null) return await findSession(store, wish.resume);
   if (!wish.continueNewest) return null;
   const newest = await newestHere(store, { cwd, directoryId: id });
   if (newest) return newest;
-  throw new CliError(exit.session, `there is no session of ${cwd} to continue`, 'agent sessions list shows those of other directories; -r <id> resumes any.');
+  throw new CliError(
+    exit.session,
+    `there is no session of ${cwd} to continue`,
+    'agent sessions list shows those of other directories; -r <id> resumes any.',
+  );
 }
 
-/** The session of this directory that was written to last, also where it was recorded before the directory was moved. */
+/** The session of this directory that was written to last, also where it was recorded before the directory was
+ * moved. */
 export async function newestHere(store: Store, { cwd, directoryId: id }: Place): Promise<SessionRow | null> {
   const newest = await store.newest(cwd);
   if (newest || id === undefined) return newest;
@@ -123,27 +154,53 @@ export async function newestHere(store: Store, { cwd, directoryId: id }: Place):
 export async function findSession(store: Store, text: string): Promise<SessionRow> {
   const match = await store.find(text);
   switch (match.found) {
-    case 'one': return match.session;
+    case 'one':
+      return match.session;
     case 'many':
-      throw new CliError(exit.session, `${match.sessions.length < maxMatches ? '' : 'at least '}${match.sessions.length} sessions match \`${text}\``, `Give more of the id: ${match.sessions.slice(0, 5).map((row) => row.id).join(', ')}`);
+      throw new CliError(
+        exit.session,
+        `${match.sessions.length < maxMatches ? '' : 'at least '}${match.sessions.length} sessions match \`${text}\``,
+        `Give more of the id: ${match.sessions
+          .slice(0, 5)
+          .map((row) => row.id)
+          .join(', ')}`,
+      );
     case 'none':
-      throw new CliError(exit.session, `there is no session \`${text}\``, match.nearest.length > 0 ? `Nearest: ${match.nearest.join(', ')}` : 'agent sessions list shows them.');
-    default: return match satisfies never;
+      throw new CliError(
+        exit.session,
+        `there is no session \`${text}\``,
+        match.nearest.length > 0 ? `Nearest: ${match.nearest.join(', ')}` : 'agent sessions list shows them.',
+      );
+    default:
+      return match satisfies never;
   }
 }
 
-/** The lease is needed with the first event on the disk: a store that is locked or cannot be written until then keeps nobody from going on.
- *  Throws where another process holds it. */
+/** The lease is needed with the first event on the disk: a store that is locked or cannot be written until then keeps
+ * nobody from going on. Throws where another process holds it. */
 async function leaseInTime(store: Store, id: string): Promise<Pick<OpenedSession, 'release' | 'begin'>> {
   let release: (() => Promise<void>) | null = null;
-  const begin = async (): Promise<void> => { release ??= await lease(store, id); };
-  await begin().catch((error: unknown) => { if (!(error instanceof StoreError)) throw error; });
-  return { begin, release: async () => { await release?.(); } };
+  const begin = async (): Promise<void> => {
+    release ??= await lease(store, id);
+  };
+  await begin().catch((error: unknown) => {
+    if (!(error instanceof StoreError)) throw error;
+  });
+  return {
+    begin,
+    release: async () => {
+      await release?.();
+    },
+  };
 }
 
 async function lease(store: Store, id: string): Promise<() => Promise<void>> {
   const taken = await store.acquire(id);
   if (taken.held) return () => taken.release();
   const { pid, host, since } = taken.holder;
-  throw new CliError(exit.session, `session ${id} is in use by process ${pid} on ${host} since ${new Date(since).toISOString()}`, 'Use --fork to go on in a copy of it.');
+  throw new CliError(
+    exit.session,
+    `session ${id} is in use by process ${pid} on ${host} since ${new Date(since).toISOString()}`,
+    'Use --fork to go on in a copy of it.',
+  );
 }

@@ -22,17 +22,21 @@ export function createSpendLimit(setup: Setup): SpendLimit {
   let maxCostUsd = setup.config.limits.maxCostUsd;
   return {
     limitUsd: () => maxCostUsd,
-    set: (limitUsd) => { maxCostUsd = limitUsd; },
+    set: (limitUsd) => {
+      maxCostUsd = limitUsd;
+    },
     budget: (ref) => {
       if (maxCostUsd === null) return null;
-      if (ref.api === 'offline') return { maxCostUsd, price: { input: 0, output: 0 }, maxOutputTokens: assumedOutputTokens, isKept: true };
+      if (ref.api === 'offline')
+        return { maxCostUsd, price: { input: 0, output: 0 }, maxOutputTokens: assumedOutputTokens, isKept: true };
       const price = findModel(ref.provider, ref.model, setup.config.provider.models)?.price ?? null;
       return price === null ? unknownPrice(ref) : { maxCostUsd, price, ...longestAnswer(setup, ref) };
     },
   };
 }
 
-/** Throws a `CliError` (2) where there is a limit and the model to start with has no price; one that is switched to later is refused by a fault instead. */
+/** Throws a `CliError` (2) where there is a limit and the model to start with has no price; one that is switched to
+ * later is refused by a fault instead. */
 export function requirePrice(spend: SpendLimit, first: ModelRef): void {
   const budget = spend.budget(first);
   if (budget !== null && 'code' in budget) throw new CliError(exit.usage, budget.message, budget.hint ?? '');
@@ -42,14 +46,18 @@ export function requirePrice(spend: SpendLimit, first: ModelRef): void {
 function longestAnswer(setup: Setup, { provider, api, model }: ModelRef): Pick<Budget, 'maxOutputTokens' | 'isKept'> {
   const sent = mergePresets(builtInPresets, setup.config.provider.custom)[provider]?.quirks?.default_max_output_tokens;
   if (sent !== undefined) return { maxOutputTokens: sent, isKept: true };
-  const known = api === 'anthropic-messages' ? null : findModel(provider, model, setup.config.provider.models)?.maxOutputTokens ?? null;
+  const known =
+    api === 'anthropic-messages'
+      ? null
+      : (findModel(provider, model, setup.config.provider.models)?.maxOutputTokens ?? null);
   return { maxOutputTokens: known ?? assumedOutputTokens, isKept: known !== null };
 }
 
 function unknownPrice({ provider, model }: ModelRef): Fault {
   const name = `${provider}/${model}`;
   return {
-    code: 'max_cost', message: `--max-cost: the price of \`${name}\` is not known`,
+    code: 'max_cost',
+    message: `--max-cost: the price of \`${name}\` is not known`,
     hint: `Add it to config/models.json, or to "models" in your configuration: "${name}": {"input_usd": …, "output_usd": …} (USD per million tokens).`,
   };
 }

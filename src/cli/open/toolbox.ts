@@ -19,21 +19,41 @@ import { secretVariables } from '../secrets.js';
 import type { Setup } from '../setup.js';
 
 /** The catalogue of this run, and what its tools have started. */
-export interface Toolbox { readonly registry: Registry; readonly processes: ProcessRunner }
+export interface Toolbox {
+  readonly registry: Registry;
+  readonly processes: ProcessRunner;
+}
 
-/** The tools of this run, in catalogue order. `chosen`: `--tools` (names or toolsets) or false for `--no-tools`. `confine`: of the sandbox, where tools
- *  are to run and one is wanted. Whatever a tool started ends with this process at the latest. */
-export async function openToolbox(setup: Setup, chosen: string | boolean | undefined, confine?: Confine): Promise<Toolbox> {
+/** The tools of this run, in catalogue order. `chosen`: `--tools` (names or toolsets) or false for `--no-tools`.
+ * `confine`: of the sandbox, where tools are to run and one is wanted. Whatever a tool started ends with this process
+ * at the latest. */
+export async function openToolbox(
+  setup: Setup,
+  chosen: string | boolean | undefined,
+  confine?: Confine,
+): Promise<Toolbox> {
   const { config } = setup;
-  const processes = createProcessRunner({ watched: true, marker: { name: '_AGENT_RUN', value: randomUUID() }, ...(confine ? { confine } : {}) });
-  process.once('exit', () => { processes.killNow(); });
+  const processes = createProcessRunner({
+    watched: true,
+    marker: { name: '_AGENT_RUN', value: randomUUID() },
+    ...(confine ? { confine } : {}),
+  });
+  process.once('exit', () => {
+    processes.killNow();
+  });
   const known = allTools(setup, processes);
-  const [problem] = await strayLimits(setup.loaded, known.map((tool) => tool.name));
+  const [problem] = await strayLimits(
+    setup.loaded,
+    known.map((tool) => tool.name),
+  );
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
   const switchedOn = known.filter((tool) => config.tools.toolsets.includes(tool.toolset));
   const tools = selectTools(setup.testMode ? inTestMode(switchedOn) : switchedOn, chosen);
   const registry = createRegistry({
-    compile: await loadSchemaCompiler(tools.map((tool) => tool.input_schema)), compileAt: 'first_use', maxOutputBytes: config.limits.maxOutputBytes, now: () => performance.now(),
+    compile: await loadSchemaCompiler(tools.map((tool) => tool.input_schema)),
+    compileAt: 'first_use',
+    maxOutputBytes: config.limits.maxOutputBytes,
+    now: () => performance.now(),
   });
   for (const tool of tools) registry.register(tool, config.tools.limits[tool.name]);
   return { registry, processes };
@@ -42,15 +62,24 @@ export async function openToolbox(setup: Setup, chosen: string | boolean | undef
 function allTools(setup: Setup, processes: ProcessRunner): readonly Tool[] {
   const { config, env } = setup;
   return builtinTools({
-    processes, env, protectedEnv: secretVariables(env, config.provider.custom), shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
-    secretFiles: () => secretFiles(setup), maxReadBytes: config.fs.maxBytes, modelOutputBytes: config.limits.modelOutputBytes,
-    timeoutS: config.exec.timeoutS, maxTimeoutS: config.exec.maxTimeoutS,
+    processes,
+    env,
+    protectedEnv: secretVariables(env, config.provider.custom),
+    shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
+    secretFiles: () => secretFiles(setup),
+    maxReadBytes: config.fs.maxBytes,
+    modelOutputBytes: config.limits.modelOutputBytes,
+    timeoutS: config.exec.timeoutS,
+    maxTimeoutS: config.exec.maxTimeoutS,
   });
 }
 
-/** Limits of tools that do not exist: a slip in the name would leave a tool without its limit. `tools` are the names of all there are, switched off or not.
- *  What a project says that is not trusted only counts where it fits. */
-export async function strayLimits({ config, origins, project }: LoadedConfig, tools: readonly string[]): Promise<readonly ConfigProblem[]> {
+/** Limits of tools that do not exist: a slip in the name would leave a tool without its limit. `tools` are the names of
+ * all there are, switched off or not. What a project says that is not trusted only counts where it fits. */
+export async function strayLimits(
+  { config, origins, project }: LoadedConfig,
+  tools: readonly string[],
+): Promise<readonly ConfigProblem[]> {
   const problems: ConfigProblem[] = [];
   for (const name of Object.keys(config.tools.limits)) {
     const issue = strayLimit(name, tools);
@@ -66,19 +95,37 @@ export async function strayLimits({ config, origins, project }: LoadedConfig, to
 export function strayLimit(name: string, tools: readonly string[]): Issue | null {
   if (tools.includes(name)) return null;
   const meant = nearestName(name, tools);
-  return { path: ['tools', 'limits', name], reason: 'is not a tool', unknown: true, nearest: meant === null ? null : keyText(['tools', 'limits', meant]) };
+  return {
+    path: ['tools', 'limits', name],
+    reason: 'is not a tool',
+    unknown: true,
+    nearest: meant === null ? null : keyText(['tools', 'limits', meant]),
+  };
 }
 
 async function problemAt(origin: Origin | undefined, issue: Issue): Promise<ConfigProblem> {
-  if (origin?.kind !== 'user' && origin?.kind !== 'project') return issueProblem(origin?.kind === 'environment' ? origin.variable : '--set', issue);
+  if (origin?.kind !== 'user' && origin?.kind !== 'project')
+    return issueProblem(origin?.kind === 'environment' ? origin.variable : '--set', issue);
   const content = readConfigFile(origin.file);
-  return content.kind === 'text' ? await fileProblem(origin.file, content.text, issue) : issueProblem(origin.file, issue);
+  return content.kind === 'text'
+    ? await fileProblem(origin.file, content.text, issue)
+    : issueProblem(origin.file, issue);
 }
 
 /** The names of all tools of the program. */
 export function toolNames(): readonly string[] {
-  const none = { env: {}, protectedEnv: [], shell: 'sh', maxReadBytes: 1, modelOutputBytes: 1, timeoutS: 1, maxTimeoutS: 1 };
-  return builtinTools({ ...none, processes: createProcessRunner({ marker: { name: '_AGENT_RUN', value: '' } }) }).map((tool) => tool.name);
+  const none = {
+    env: {},
+    protectedEnv: [],
+    shell: 'sh',
+    maxReadBytes: 1,
+    modelOutputBytes: 1,
+    timeoutS: 1,
+    maxTimeoutS: 1,
+  };
+  return builtinTools({ ...none, processes: createProcessRunner({ marker: { name: '_AGENT_RUN', value: '' } }) }).map(
+    (tool) => tool.name,
+  );
 }
 
 /** What tells a file that holds secrets (`fs.deny`), by its absolute path. */
@@ -91,10 +138,18 @@ export async function secretFiles({ config, home }: Setup): Promise<(path: strin
 function selectTools(tools: readonly Tool[], chosen: string | boolean | undefined): readonly Tool[] {
   if (chosen === false) return [];
   if (typeof chosen !== 'string') return tools;
-  const names = chosen.split(',').map((name) => name.trim()).filter((name) => name !== '');
+  const names = chosen
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
   const known = [...new Set(tools.flatMap((tool) => [tool.name, tool.toolset]))];
   for (const name of names) {
-    if (!known.includes(name)) throw new CliError(exit.usage, `--tools: there is no tool or toolset \`${name}\``, `${didYouMean(name, known)} Known: ${known.join(', ')}`.trim());
+    if (!known.includes(name))
+      throw new CliError(
+        exit.usage,
+        `--tools: there is no tool or toolset \`${name}\``,
+        `${didYouMean(name, known)} Known: ${known.join(', ')}`.trim(),
+      );
   }
   return tools.filter((tool) => names.includes(tool.name) || names.includes(tool.toolset));
 }

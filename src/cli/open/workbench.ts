@@ -27,10 +27,22 @@ export interface Workbench {
 
 export async function openWorkbench(setup: Setup, options: RootOptions): Promise<Workbench> {
   const confine = await openSandbox(setup);
-  const [{ store, durable, notices }, { registry, processes }] = await Promise.all([openStore(setup, options.ephemeral === true), openToolbox(setup, options.tools, confine)]);
+  const [{ store, durable, notices }, { registry, processes }] = await Promise.all([
+    openStore(setup, options.ephemeral === true),
+    openToolbox(setup, options.tools, confine),
+  ]);
   return {
-    setup, options, store, durable, registry, processes, policy: openPolicy(setup), spend: createSpendLimit(setup),
-    get notices() { return [...setup.notices, ...notices]; },
+    setup,
+    options,
+    store,
+    durable,
+    registry,
+    processes,
+    policy: openPolicy(setup),
+    spend: createSpendLimit(setup),
+    get notices() {
+      return [...setup.notices, ...notices];
+    },
     close: async () => {
       await processes.killBackground();
       await store.close();

@@ -2,10 +2,24 @@ import { refusedAllow, type Rule } from '../../policy/rules.js';
 import type { ShellAnalysis } from '../../policy/shell/shell-classify.js';
 
 /** A command line that a person was asked about. */
-export interface AskedCall { readonly tool: string; readonly command: string; readonly cwd: string; readonly sessionId: string; readonly createdAt: number; readonly allowed: boolean }
+export interface AskedCall {
+  readonly tool: string;
+  readonly command: string;
+  readonly cwd: string;
+  readonly sessionId: string;
+  readonly createdAt: number;
+  readonly allowed: boolean;
+}
 
 /** An allow rule and what it is based on: calls that the person allowed. Times are unix ms. */
-export interface Suggestion { readonly rule: Rule; readonly allowed: number; readonly sessions: number; readonly firstAt: number; readonly lastAt: number; readonly example: string }
+export interface Suggestion {
+  readonly rule: Rule;
+  readonly allowed: number;
+  readonly sessions: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+  readonly example: string;
+}
 
 export interface Suggestions {
   readonly proposed: readonly Suggestion[];
@@ -16,19 +30,27 @@ export interface Suggestions {
 /** Commands as policy sees them, judged where they were asked for. */
 export type Analyse = (command: string, cwd: string) => ShellAnalysis;
 
-interface Use { readonly call: AskedCall; readonly argv: readonly string[] }
+interface Use {
+  readonly call: AskedCall;
+  readonly argv: readonly string[];
+}
 
-/** Operands nobody would have allowed: a rule that would let a command destroy or disclose them is not proposed. What no rule lifts is asked about all the same. */
+/** Operands nobody would have allowed: a rule that would let a command destroy or disclose them is not proposed. What
+ * no rule lifts is asked about all the same. */
 const probes = ['/', '~', '~/.ssh/id_ed25519'];
 
-/** Rules for commands that were allowed at least `minimum` times and never denied: of the leading words that say so, the longest. Programs that
- *  run what follows them, and those that would destroy or disclose any file named after the rule's words, are left out. */
+/** Rules for commands that were allowed at least `minimum` times and never denied: of the leading words that say so,
+ * the longest. Programs that run what follows them, and those that would destroy or disclose any file named after the
+ * rule's words, are left out. */
 export function suggestRules(calls: readonly AskedCall[], analyse: Analyse, minimum: number): Suggestions {
   const uses = calls.flatMap((call) => usesOf(call, analyse));
   const denied = uses.filter(({ call }) => !call.allowed);
   const groups = new Map<string, Use[]>();
-  for (const use of uses.filter(({ call }) => call.allowed)) for (const key of leadingWords(use)) groups.set(key, [...groups.get(key) ?? [], use]);
-  const longestFirst = [...groups].map(([key, found]) => ({ rule: ruleOf(key), found })).toSorted((a, b) => words(b.rule) - words(a.rule) || b.found.length - a.found.length);
+  for (const use of uses.filter(({ call }) => call.allowed))
+    for (const key of leadingWords(use)) groups.set(key, [...(groups.get(key) ?? []), use]);
+  const longestFirst = [...groups]
+    .map(([key, found]) => ({ rule: ruleOf(key), found }))
+    .toSorted((a, b) => words(b.rule) - words(a.rule) || b.found.length - a.found.length);
   const covered = new Set<Use>();
   const proposed: Suggestion[] = [];
   const left = new Map<string, number>();
@@ -40,14 +62,21 @@ export function suggestRules(calls: readonly AskedCall[], analyse: Analyse, mini
     else left.set(reason, (left.get(reason) ?? 0) + distinctCalls(uncovered));
     for (const use of uncovered) covered.add(use);
   }
-  return { proposed: proposed.toSorted((a, b) => b.allowed - a.allowed), left: [...left].map(([reason, allowed]) => ({ reason, allowed })) };
+  return {
+    proposed: proposed.toSorted((a, b) => b.allowed - a.allowed),
+    left: [...left].map(([reason, allowed]) => ({ reason, allowed })),
+  };
 }
 
-/** The commands of a line that were asked about; of an allowed one only where rules for all of them would have allowed it. */
+/** The commands of a line that were asked about; of an allowed one only where rules for all of them would have allowed
+ * it. */
 function usesOf(call: AskedCall, analyse: Analyse): readonly Use[] {
   const analysis = analyse(call.command, call.cwd);
   const active = call.allowed ? analysis.commands.filter((command) => command.findings.length > 0) : analysis.commands;
-  const beyondRules = analysis.loose.length > 0 || analysis.findings.some((finding) => finding.fixed === true) || active.some((command) => !command.exact);
+  const beyondRules =
+    analysis.loose.length > 0 ||
+    analysis.findings.some((finding) => finding.fixed === true) ||
+    active.some((command) => !command.exact);
   if (call.allowed && beyondRules) return [];
   const refused = call.allowed ? active.filter(({ argv }) => refusedAllow({ tool: call.tool, argv }) !== null) : [];
   return (refused.length > 0 ? refused : active).map(({ argv }) => ({ call, argv }));
@@ -78,14 +107,22 @@ function whyNot(rule: Rule, [use]: readonly Use[], analyse: Analyse): string | n
   const refused = refusedAllow(rule);
   if (refused !== null || !use || !rule.argv) return refused;
   const line = rule.argv.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
-  const reaches = probes.some((probe) => analyse(`${line} ${probe}`, use.call.cwd).findings.some((finding) => finding.fixed !== true && (finding.targets?.length ?? 0) > 0));
+  const reaches = probes.some((probe) =>
+    analyse(`${line} ${probe}`, use.call.cwd).findings.some(
+      (finding) => finding.fixed !== true && (finding.targets?.length ?? 0) > 0,
+    ),
+  );
   return reaches ? `${rule.argv[0] ?? ''} acts on whatever file is named after these words` : null;
 }
 
 function suggestion(rule: Rule, found: readonly Use[]): Suggestion {
   const times = found.map(({ call }) => call.createdAt);
   return {
-    rule, allowed: distinctCalls(found), sessions: new Set(found.map(({ call }) => call.sessionId)).size,
-    firstAt: Math.min(...times), lastAt: Math.max(...times), example: found.at(-1)?.call.command ?? '',
+    rule,
+    allowed: distinctCalls(found),
+    sessions: new Set(found.map(({ call }) => call.sessionId)).size,
+    firstAt: Math.min(...times),
+    lastAt: Math.max(...times),
+    example: found.at(-1)?.call.command ?? '',
   };
 }

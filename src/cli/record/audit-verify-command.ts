@@ -14,9 +14,11 @@ const meanings: Readonly<Record<ChainBreak['kind'], string>> = {
   unhashed: 'has no hash: it was not written by this program',
 };
 
-const limits = 'This shows damage and tampering, it does not prevent them: one who can write the database can write all of it anew, or take events away at the end of a session. Keep the heads (--json) elsewhere to notice that too.';
+const limits =
+  'This shows damage and tampering, it does not prevent them: one who can write the database can write all of it anew, or take events away at the end of a session. Keep the heads (--json) elsewhere to notice that too.';
 
-/** `agent audit verify`: exit 0 where every chain is whole, 1 where one is not; the first break of each session is named. */
+/** `agent audit verify`: exit 0 where every chain is whole, 1 where one is not; the first break of each session is
+ * named. */
 export async function verifyAudit(session: string | undefined, options: Options): Promise<number> {
   return await withRecords(options, async (records, store) => {
     const report = records.verify(session === undefined ? null : (await findSession(store, session)).id);
@@ -28,17 +30,32 @@ export async function verifyAudit(session: string | undefined, options: Options)
 
 function json({ sessions, events, redacted, breaks, heads }: ChainReport): object {
   return {
-    ok: breaks.length === 0, sessions, events, redacted,
-    breaks: breaks.map(({ sessionId, seq, kind, createdAt }) => ({ session_id: sessionId, seq, kind, created_at: createdAt, message: `event ${seq} ${meanings[kind]}` })),
+    ok: breaks.length === 0,
+    sessions,
+    events,
+    redacted,
+    breaks: breaks.map(({ sessionId, seq, kind, createdAt }) => ({
+      session_id: sessionId,
+      seq,
+      kind,
+      created_at: createdAt,
+      message: `event ${seq} ${meanings[kind]}`,
+    })),
     heads: heads.map(({ sessionId, seq, hash }) => ({ session_id: sessionId, seq, hash })),
   };
 }
 
 function text({ sessions, events, redacted, breaks, heads }: ChainReport): string {
   const [only] = heads;
-  const lines = breaks.map((found) => `Session ${found.sessionId}: event ${found.seq} (${localTime(found.createdAt)}) ${meanings[found.kind]}.`);
+  const lines = breaks.map(
+    (found) =>
+      `Session ${found.sessionId}: event ${found.seq} (${localTime(found.createdAt)}) ${meanings[found.kind]}.`,
+  );
   if (sessions === 1 && only) lines.push(`Head: event ${only.seq}, ${only.hash}`);
   const looked = `${events} events of ${sessions} session${sessions === 1 ? '' : 's'} looked at${redacted > 0 ? `, ${redacted} of them redacted` : ''}`;
-  lines.push(`${looked}: ${breaks.length === 0 ? 'every chain is whole.' : `${breaks.length} session${breaks.length === 1 ? ' is' : 's are'} broken.`}`, limits);
+  lines.push(
+    `${looked}: ${breaks.length === 0 ? 'every chain is whole.' : `${breaks.length} session${breaks.length === 1 ? ' is' : 's are'} broken.`}`,
+    limits,
+  );
   return lines.map((line) => `${line}\n`).join('');
 }

@@ -16,25 +16,42 @@ import { printData, printError } from '../print.js';
 type Options = RootOptions & { readonly format?: string; readonly output?: string; readonly redact?: boolean };
 
 const formats: Readonly<Record<string, (session: ExportedSession) => string | Promise<string>>> = {
-  md: toMarkdown, jsonl: toJsonl, html: toHtml, script: (session) => toScript(session.events),
+  md: toMarkdown,
+  jsonl: toJsonl,
+  html: toHtml,
+  script: (session) => toScript(session.events),
 };
 
-/** `agent sessions export <session>`: on stdout, or into a new file (0600) with `-o`. Keys are masked unless `--no-redact`. */
+/** `agent sessions export <session>`: on stdout, or into a new file (0600) with `-o`. Keys are masked unless
+ * `--no-redact`. */
 export async function exportSession(id: string, options: Options): Promise<number> {
   const name = options.format ?? formatOfFile(options.output) ?? 'md';
   const format = Object.hasOwn(formats, name) ? formats[name] : undefined;
-  if (!format) throw new CliError(exit.usage, `--format: unknown format \`${name}\``, `${didYouMean(name, Object.keys(formats))} Known: ${Object.keys(formats).join(', ')}`.trim());
+  if (!format)
+    throw new CliError(
+      exit.usage,
+      `--format: unknown format \`${name}\``,
+      `${didYouMean(name, Object.keys(formats))} Known: ${Object.keys(formats).join(', ')}`.trim(),
+    );
   return await withStore(options, async (store, setup) => {
     const row = await findSession(store, id);
     const events = await store.load(row.id);
     const redactor = options.redact === false ? null : createRedactor(setup.env, setup.secrets);
-    const session: ExportedSession = redactor === null ? { row, events }
-      : { row: { ...row, title: row.title === null ? null : redactor.text(row.title) }, events: events.map((event) => redactor.event(event)) };
+    const session: ExportedSession =
+      redactor === null
+        ? { row, events }
+        : {
+            row: { ...row, title: row.title === null ? null : redactor.text(row.title) },
+            events: events.map((event) => redactor.event(event)),
+          };
     const text = await format(session);
     if (options.output === undefined) printData(name === 'jsonl' ? escapedJson(text) : text);
     else write(resolve(setup.cwd, options.output), text);
     const masked = redactor?.count() ?? 0;
-    if (masked > 0) printError(`agent: ${masked} value${masked === 1 ? '' : 's'} that looked like keys ${masked === 1 ? 'was' : 'were'} masked; --no-redact leaves them\n`);
+    if (masked > 0)
+      printError(
+        `agent: ${masked} value${masked === 1 ? '' : 's'} that looked like keys ${masked === 1 ? 'was' : 'were'} masked; --no-redact leaves them\n`,
+      );
     return exit.done;
   });
 }
@@ -48,6 +65,10 @@ function write(path: string, text: string): void {
   try {
     writeFileSync(path, text, { mode: 0o600 });
   } catch (error) {
-    throw new CliError(exit.failed, `cannot write ${path}: ${error instanceof Error ? error.message : String(error)}`, 'Give another path to -o.');
+    throw new CliError(
+      exit.failed,
+      `cannot write ${path}: ${error instanceof Error ? error.message : String(error)}`,
+      'Give another path to -o.',
+    );
   }
 }

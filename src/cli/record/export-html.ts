@@ -93,8 +93,8 @@ interface Markup {
   readonly code: (text: string, language: string) => string;
 }
 
-/** A session as one page that needs nothing else: no pictures, nothing from the network, no script but our own that finds and folds (its
- *  policy forbids all else). Everything recorded is escaped. Calls and the system prompt fold. */
+/** A session as one page that needs nothing else: no pictures, nothing from the network, no script but our own that
+ * finds and folds (its policy forbids all else). Everything recorded is escaped. Calls and the system prompt fold. */
 export async function toHtml({ row, events }: ExportedSession): Promise<string> {
   const entries = entriesOf(events);
   const calls = entries.filter((entry) => entry.type === 'call');
@@ -134,7 +134,9 @@ async function markupFor(entries: readonly Entry[]): Promise<Markup> {
       image: ({ text, href }) => escaped(text === '' ? href : `${text} (${href})`),
       link({ href, tokens }) {
         const text = this.parser.parseInline(tokens);
-        return /^(?:https?:|mailto:)/i.test(href) ? `<a href="${escaped(href)}" rel="noreferrer noopener">${text}</a>` : `${text} (${escaped(href)})`;
+        return /^(?:https?:|mailto:)/i.test(href)
+          ? `<a href="${escaped(href)}" rel="noreferrer noopener">${text}</a>`
+          : `${text} (${escaped(href)})`;
       },
     },
   });
@@ -148,21 +150,34 @@ function block(entry: Entry, markup: Markup): string {
 
 function inner(entry: Entry, markup: Markup): string {
   switch (entry.type) {
-    case 'system': return `<details><summary>System prompt</summary>${pre(entry.text)}</details>`;
-    case 'user': return `<div class="user plain">${escaped(entry.text)}</div>`;
-    case 'note': return `<div class="note plain">${escaped(entry.text)}</div>`;
-    case 'assistant': return markup.prose(entry.text);
-    case 'call': return callBlock(entry, markup);
-    case 'shell': return `<details open><summary><code>!! ${escaped(entry.command)}</code></summary>${pre(entry.output)}</details>`;
-    case 'event': return `<div class="event">${escaped(entry.kind)}: ${escaped(entry.text)}</div>`;
-    default: return entry satisfies never;
+    case 'system':
+      return `<details><summary>System prompt</summary>${pre(entry.text)}</details>`;
+    case 'user':
+      return `<div class="user plain">${escaped(entry.text)}</div>`;
+    case 'note':
+      return `<div class="note plain">${escaped(entry.text)}</div>`;
+    case 'assistant':
+      return markup.prose(entry.text);
+    case 'call':
+      return callBlock(entry, markup);
+    case 'shell':
+      return `<details open><summary><code>!! ${escaped(entry.command)}</code></summary>${pre(entry.output)}</details>`;
+    case 'event':
+      return `<div class="event">${escaped(entry.kind)}: ${escaped(entry.text)}</div>`;
+    default:
+      return entry satisfies never;
   }
 }
 
-function callBlock({ summary, arguments: args, result, decision, tool }: Extract<Entry, { type: 'call' }>, markup: Markup): string {
-  const state = result === null ? '<span class="state failed">no result</span>'
-    : `<span class="state ${result.success ? 'ok' : 'failed'}">${result.success ? '✔' : '✘'} ${escaped(oneLine(result.summary, 60))}</span>`
-      + `<span class="state">${result.durationMs} ms</span>`;
+function callBlock(
+  { summary, arguments: args, result, decision, tool }: Extract<Entry, { type: 'call' }>,
+  markup: Markup,
+): string {
+  const state =
+    result === null
+      ? '<span class="state failed">no result</span>'
+      : `<span class="state ${result.success ? 'ok' : 'failed'}">${result.success ? '✔' : '✘'} ${escaped(oneLine(result.summary, 60))}</span>` +
+        `<span class="state">${result.durationMs} ms</span>`;
   const title = escaped(summary === '' ? tool : oneLine(summary, 200));
   const note = decision === null ? '' : `<p class="note">${escaped(decision)}</p>`;
   const diff = result?.diff ?? null;
@@ -177,7 +192,8 @@ function argumentBlock(args: string, told: boolean, markup: Markup): string {
   if (parsed === null) return `${label('Arguments')}${pre(args)}`;
   const pretty = `<pre>${markup.code(JSON.stringify(parsed, null, 2), 'json')}</pre>`;
   if (told) return `<details><summary>Arguments</summary>${pretty}</details>`;
-  if (typeof parsed.command === 'string' && Object.keys(parsed).length === 1) return `${label('Command')}<pre>${markup.code(parsed.command, 'bash')}</pre>`;
+  if (typeof parsed.command === 'string' && Object.keys(parsed).length === 1)
+    return `${label('Command')}<pre>${markup.code(parsed.command, 'bash')}</pre>`;
   return `${label('Arguments')}${pretty}`;
 }
 
@@ -194,7 +210,9 @@ function changeBlock(diff: string): string {
   const places = placesOf(diff.split('\n'));
   if (places.length === 0) return pre(diff);
   const kinds = { '+': ' class="added"', '-': ' class="removed"', ' ': '' } as const;
-  const shown = places.map((place) => place.map(({ sign, number, text }) => `<div${kinds[sign]}><i>${number}</i>${sign} ${escaped(text)}</div>`).join(''));
+  const shown = places.map((place) =>
+    place.map(({ sign, number, text }) => `<div${kinds[sign]}><i>${number}</i>${sign} ${escaped(text)}</div>`).join(''),
+  );
   return `<div class="change">${shown.join('<div class="gap">…</div>')}</div>`;
 }
 
@@ -213,6 +231,12 @@ function visible(text: string): string {
 
 /** Fit for text and for quoted attributes. */
 function escaped(text: string): string {
-  const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
+  const entities: Readonly<Record<string, string>> = {
+    '&': '&amp;',
+    '<': '&lt;',
+    '>': '&gt;',
+    '"': '&quot;',
+    "'": '&#39;',
+  };
   return visible(text).replace(/[&<>"']/g, (char) => entities[char] ?? char);
 }

@@ -2,17 +2,44 @@ import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { SessionRow } from '../../core/store.js';
 
-/** A session outside the store. `writtenAddress`: the base URL that a file names, which is not trusted and no part of the row. */
-export interface ExportedSession { readonly row: SessionRow; readonly events: readonly Event[]; readonly writtenAddress?: string }
+/** A session outside the store. `writtenAddress`: the base URL that a file names, which is not trusted and no part of
+ * the row. */
+export interface ExportedSession {
+  readonly row: SessionRow;
+  readonly events: readonly Event[];
+  readonly writtenAddress?: string;
+}
 
 /** The canonical form: a line for the session, then one for each event, in order. `readJsonl` reads it back. */
 export function toJsonl({ row, events }: ExportedSession): string {
   const head = {
-    type: 'session', format: 'agent-session', version: 1, id: row.id, parent_id: row.parentId, cwd: row.cwd, title: row.title, provider: row.provider, model: row.model,
-    api: row.api ?? null, base_url: row.baseUrl ?? null, created_at: row.createdAt, updated_at: row.updatedAt,
+    type: 'session',
+    format: 'agent-session',
+    version: 1,
+    id: row.id,
+    parent_id: row.parentId,
+    cwd: row.cwd,
+    title: row.title,
+    provider: row.provider,
+    model: row.model,
+    api: row.api ?? null,
+    base_url: row.baseUrl ?? null,
+    created_at: row.createdAt,
+    updated_at: row.updatedAt,
   };
-  return [head, ...events.map((event) => ({ type: 'event', seq: event.seq, kind: event.kind, content: event.content, data: event.data ?? null, created_at: event.createdAt }))]
-    .map((line) => `${JSON.stringify(line)}\n`).join('');
+  return [
+    head,
+    ...events.map((event) => ({
+      type: 'event',
+      seq: event.seq,
+      kind: event.kind,
+      content: event.content,
+      data: event.data ?? null,
+      created_at: event.createdAt,
+    })),
+  ]
+    .map((line) => `${JSON.stringify(line)}\n`)
+    .join('');
 }
 
 /** Throws an Error that names the line and what is wrong with it. Lines of a type it does not know are passed over. */
@@ -38,27 +65,41 @@ function parseLine(line: string, number: number): Line {
   let value: unknown = null;
   try {
     value = JSON.parse(line);
-  } catch { /* named below */ }
+  } catch {
+    /* named below */
+  }
   if (!isRecord(value)) throw new Error(`line ${number} is not a JSON object`);
   return value;
 }
 
 function sessionOf(line: Line, number: number): SessionRow {
-  if (line.type !== 'session' || line.format !== 'agent-session') throw new Error(`line ${number} is not the head of an exported session`);
+  if (line.type !== 'session' || line.format !== 'agent-session')
+    throw new Error(`line ${number} is not the head of an exported session`);
   if (line.version !== 1) throw new Error(`line ${number}: version ${String(line.version)} is not known here`);
   const { id, cwd, created_at: createdAt, updated_at: updatedAt } = line;
   if (typeof id !== 'string' || !/^[\w.-]{1,128}$/.test(id)) throw new Error(`line ${number}: \`id\` must be a word`);
   if (typeof cwd !== 'string') throw new Error(`line ${number}: \`cwd\` must be a text`);
-  if (!isTime(createdAt) || !isTime(updatedAt)) throw new Error(`line ${number}: \`created_at\` and \`updated_at\` must be unix milliseconds`);
+  if (!isTime(createdAt) || !isTime(updatedAt))
+    throw new Error(`line ${number}: \`created_at\` and \`updated_at\` must be unix milliseconds`);
   const text = (key: string): string | null => (typeof line[key] === 'string' ? line[key] : null);
-  return { id, parentId: text('parent_id'), cwd, title: text('title'), provider: text('provider'), model: text('model'), createdAt, updatedAt };
+  return {
+    id,
+    parentId: text('parent_id'),
+    cwd,
+    title: text('title'),
+    provider: text('provider'),
+    model: text('model'),
+    createdAt,
+    updatedAt,
+  };
 }
 
 function eventOf(line: Line, number: number, before: number): Event {
   const { seq, kind, content = null, data = null, created_at: createdAt } = line;
   if (!isTime(seq) || seq <= before) throw new Error(`line ${number}: \`seq\` must be a whole number above ${before}`);
   if (typeof kind !== 'string' || kind === '') throw new Error(`line ${number}: \`kind\` must be a text`);
-  if (content !== null && typeof content !== 'string') throw new Error(`line ${number}: \`content\` must be a text or null`);
+  if (content !== null && typeof content !== 'string')
+    throw new Error(`line ${number}: \`content\` must be a text or null`);
   if (!isTime(createdAt)) throw new Error(`line ${number}: \`created_at\` must be unix milliseconds`);
   return { seq, kind, content, data, createdAt };
 }

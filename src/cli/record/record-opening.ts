@@ -8,11 +8,22 @@ import { blobSeal, guardedStore } from '../secrets.js';
 import { setUp, type Setup } from '../setup.js';
 import { printError } from '../print.js';
 
-/** Opens the store for one listing or change, and closes it again. A store that cannot be opened is an error here: there is nothing to list. */
-export async function withStore<T>(options: Partial<RootOptions>, use: (store: Store, setup: Setup) => Promise<T>): Promise<T> {
+/** Opens the store for one listing or change, and closes it again. A store that cannot be opened is an error here:
+ * there is nothing to list. */
+export async function withStore<T>(
+  options: Partial<RootOptions>,
+  use: (store: Store, setup: Setup) => Promise<T>,
+): Promise<T> {
   const setup = await setUp(options);
-  const notify = (message: string): void => { printError(`agent: ${message}\n`); };
-  const { store, notices } = await openSqliteStore({ file: setup.config.files.database, now: Date.now, notify, seal: blobSeal(setup) });
+  const notify = (message: string): void => {
+    printError(`agent: ${message}\n`);
+  };
+  const { store, notices } = await openSqliteStore({
+    file: setup.config.files.database,
+    now: Date.now,
+    notify,
+    seal: blobSeal(setup),
+  });
   notices.forEach(notify);
   try {
     return await use(guardedStore(store, setup), setup);
@@ -22,7 +33,10 @@ export async function withStore<T>(options: Partial<RootOptions>, use: (store: S
 }
 
 /** The same, with the record to be read in SQL. */
-export async function withRecords<T>(options: Partial<RootOptions>, use: (records: Records, store: Store, setup: Setup) => Promise<T>): Promise<T> {
+export async function withRecords<T>(
+  options: Partial<RootOptions>,
+  use: (records: Records, store: Store, setup: Setup) => Promise<T>,
+): Promise<T> {
   return await withStore(options, async (store, setup) => {
     const records = await openRecords(setup.config.files.database);
     try {
@@ -39,14 +53,20 @@ export function pointInTime(text: string, option: string, now: number): number {
   const [, count, unit] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text.trim()) ?? [];
   if (count !== undefined) return now - Number(count) * unitMs[unit as keyof typeof unitMs];
   const date = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(date)) throw new CliError(exit.usage, `${option}: \`${text}\` is not a time`, 'For example 45m, 2h, 3d, 2w or 2026-03-01.');
+  if (Number.isNaN(date))
+    throw new CliError(
+      exit.usage,
+      `${option}: \`${text}\` is not a time`,
+      'For example 45m, 2h, 3d, 2w or 2026-03-01.',
+    );
   return date;
 }
 
 /** A whole number from 1. Throws a `CliError`. */
 export function countOption(text: string | undefined, option: string, fallback: number): number {
   const count = Number(text ?? fallback);
-  if (!Number.isInteger(count) || count < 1) throw new CliError(exit.usage, `${option}: \`${text ?? ''}\` is not a number from 1`, `For example ${option} 20.`);
+  if (!Number.isInteger(count) || count < 1)
+    throw new CliError(exit.usage, `${option}: \`${text ?? ''}\` is not a number from 1`, `For example ${option} 20.`);
   return count;
 }
 
@@ -56,8 +76,12 @@ export function oneLine(text: string, max = 120): string {
   return line.length > max ? `${line.slice(0, max - 1).toWellFormed()}…` : line;
 }
 
-/** What each session is called in a list: its title, else its first prompt. Those that would look the same say when they began. */
-export function distinctTitles(rows: readonly Pick<SessionSummary, 'title' | 'prompt' | 'id' | 'createdAt'>[], max = 120): readonly string[] {
+/** What each session is called in a list: its title, else its first prompt. Those that would look the same say when
+ * they began. */
+export function distinctTitles(
+  rows: readonly Pick<SessionSummary, 'title' | 'prompt' | 'id' | 'createdAt'>[],
+  max = 120,
+): readonly string[] {
   const names = rows.map((row) => oneLine(row.title ?? row.prompt ?? '', max));
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);

@@ -8,9 +8,13 @@ export interface Redactor {
   count(): number;
 }
 
-/** Masks the given values, those of variables that are named like secrets, and whatever looks like one, as a session does: in what texts say, also inside JSON. What a
- *  provider sealed for itself (`reasoning`) loses only the given values: another change would make it worthless. */
-export function createRedactor(env: Readonly<Record<string, string | undefined>>, secrets: readonly Secret[]): Redactor {
+/** Masks the given values, those of variables that are named like secrets, and whatever looks like one, as a session
+ * does: in what texts say, also inside JSON. What a provider sealed for itself (`reasoning`) loses only the given
+ * values: another change would make it worthless. */
+export function createRedactor(
+  env: Readonly<Record<string, string | undefined>>,
+  secrets: readonly Secret[],
+): Redactor {
   const guard = exportGuard(env, secrets, '[redacted]');
   return { text: (value) => guard.text(value), event: (event) => guard.event(event), count: () => guard.count() };
 }

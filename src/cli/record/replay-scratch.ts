@@ -1,4 +1,14 @@
-import { cpSync, existsSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import type { ChangeData, Event } from '../../core/event.js';
@@ -22,10 +32,15 @@ export interface Scratch {
   remove(): void;
 }
 
-/** Copies `cwd` as it is now, then takes back what the session's events say it changed, as far as their contents were kept: the directory as
- *  the session found it. Throws a `CliError` for a directory that is gone or too large. */
+/** Copies `cwd` as it is now, then takes back what the session's events say it changed, as far as their contents were
+ * kept: the directory as the session found it. Throws a `CliError` for a directory that is gone or too large. */
 export async function makeScratch(cwd: string, events: readonly Event[], store: Pick<Store, 'blob'>): Promise<Scratch> {
-  if (!existsSync(cwd)) throw new CliError(exit.failed, `the session's directory ${cwd} is gone`, 'agent replay without --verify needs no directory.');
+  if (!existsSync(cwd))
+    throw new CliError(
+      exit.failed,
+      `the session's directory ${cwd} is gone`,
+      'agent replay without --verify needs no directory.',
+    );
   const root = realpathSync(cwd);
   refuseLarge(root);
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-replay-')));
@@ -44,10 +59,15 @@ export async function makeScratch(cwd: string, events: readonly Event[], store: 
   };
   for (const event of events.toReversed()) for (const change of changesOf(event)) await put(change, 'before');
   return {
-    root, folder,
+    root,
+    folder,
     args: (text) => argumentsIn(text, root, folder),
-    apply: async (changes) => { for (const change of changes) await put(change, 'after'); },
-    remove: () => { rmSync(folder, { recursive: true, force: true }); },
+    apply: async (changes) => {
+      for (const change of changes) await put(change, 'after');
+    },
+    remove: () => {
+      rmSync(folder, { recursive: true, force: true });
+    },
   };
 }
 
@@ -61,14 +81,18 @@ function argumentsIn(text: string, root: string, folder: string): string | null 
   let args: unknown = null;
   try {
     args = JSON.parse(text);
-  } catch { /* as received: the registry says what is wrong with it */ }
+  } catch {
+    /* as received: the registry says what is wrong with it */
+  }
   if (!isRecord(args)) return text;
   if (typeof args.pattern === 'string' && args.pattern.split('/').includes('..')) return null;
   if (typeof args.path !== 'string') return text;
   if (/^(~|event:)/.test(args.path)) return null;
   const inside = isAbsolute(args.path) ? relative(root, args.path) : args.path;
   const path = within(folder, inside);
-  return path === null ? null : JSON.stringify({ ...(args as Record<string, Json>), path: isAbsolute(args.path) ? path : args.path });
+  return path === null
+    ? null
+    : JSON.stringify({ ...(args as Record<string, Json>), path: isAbsolute(args.path) ? path : args.path });
 }
 
 /** The absolute path of `inside` below `folder`, or null where it leaves it, be it through a link. */
@@ -101,6 +125,11 @@ function refuseLarge(root: string): void {
     if (!entry.isFile()) continue;
     files++;
     bytes += lstatSync(join(entry.parentPath, entry.name)).size;
-    if (files > maxFiles || bytes > maxBytes) throw new CliError(exit.failed, `${root} is too large to be copied (over ${maxFiles} files or ${maxBytes / 1024 / 1024} MiB)`, 'agent replay without --verify needs no copy.');
+    if (files > maxFiles || bytes > maxBytes)
+      throw new CliError(
+        exit.failed,
+        `${root} is too large to be copied (over ${maxFiles} files or ${maxBytes / 1024 / 1024} MiB)`,
+        'agent replay without --verify needs no copy.',
+      );
   }
 }

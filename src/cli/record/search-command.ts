@@ -12,22 +12,46 @@ type Options = RootOptions & { readonly json?: boolean; readonly limit?: string;
 export async function searchRecord(words: readonly string[], options: Options): Promise<number> {
   const limit = countOption(options.limit, '--limit', 20);
   const text = words.join(' ');
-  if (!/[\p{L}\p{N}]/u.test(text)) throw new CliError(exit.usage, 'there is no word to look for', 'For example agent search migration error, "exact phrase" or begin*.');
+  if (!/[\p{L}\p{N}]/u.test(text))
+    throw new CliError(
+      exit.usage,
+      'there is no word to look for',
+      'For example agent search migration error, "exact phrase" or begin*.',
+    );
   return await withStore(options, async (store, setup) => {
     const found = await store.search(text, limit + 1, options.here ? setup.cwd : undefined);
     const hits = found.slice(0, limit);
     const colors = outputIsTerminal() && (setup.env.NO_COLOR ?? '') === '';
-    printListing(options.json, hits.map((hit) => ({
-      session_id: hit.sessionId, seq: hit.seq, kind: hit.kind, created_at: hit.createdAt, cwd: hit.cwd, title: hit.title, snippet: hit.snippet, matches: hit.matches,
-    })), () => (hits.length === 0 ? [`Nothing holds ${text}.`] : [...hits.flatMap((hit) => hitLines(hit, colors)), 'agent -r <session> goes on with one.']), { colors });
-    if (found.length > limit) printError(`There are more than these ${limit}: --limit ${limit * 2} shows some of them.\n`);
+    printListing(
+      options.json,
+      hits.map((hit) => ({
+        session_id: hit.sessionId,
+        seq: hit.seq,
+        kind: hit.kind,
+        created_at: hit.createdAt,
+        cwd: hit.cwd,
+        title: hit.title,
+        snippet: hit.snippet,
+        matches: hit.matches,
+      })),
+      () =>
+        hits.length === 0
+          ? [`Nothing holds ${text}.`]
+          : [...hits.flatMap((hit) => hitLines(hit, colors)), 'agent -r <session> goes on with one.'],
+      { colors },
+    );
+    if (found.length > limit)
+      printError(`There are more than these ${limit}: --limit ${limit * 2} shows some of them.\n`);
     return exit.done;
   });
 }
 
 function hitLines(hit: SearchHit, colors: boolean): readonly string[] {
   const title = hit.title === null ? '' : `  ${spelledLine(hit.title)}`;
-  return [`${hit.sessionId}  #${hit.seq}  ${hit.kind}  ${age(Date.now() - hit.createdAt)} ago  ${spelledLine(hit.cwd)}${title}`, `    ${emphasized(hit, colors)}`];
+  return [
+    `${hit.sessionId}  #${hit.seq}  ${hit.kind}  ${age(Date.now() - hit.createdAt)} ago  ${spelledLine(hit.cwd)}${title}`,
+    `    ${emphasized(hit, colors)}`,
+  ];
 }
 
 /** The snippet made safe, with the words found in bold. */

@@ -15,15 +15,24 @@ export async function querySql(sql: string, options: Options): Promise<number> {
         printCsv(names);
         for (const row of rows) printCsv(row.map(shownValue));
       } else if (options.json) {
-        const all = [...rows].map((row) => Object.fromEntries(names.map((name, index) => [name, shownValue(row[index])])));
+        const all = [...rows].map((row) =>
+          Object.fromEntries(names.map((name, index) => [name, shownValue(row[index])])),
+        );
         printJson(all, 2);
       } else {
-        const lines = columns([names, ...[...rows].map((row) => row.map((value) => oneLine(String(shownValue(value) ?? 'NULL'))))]);
+        const lines = columns([
+          names,
+          ...[...rows].map((row) => row.map((value) => oneLine(String(shownValue(value) ?? 'NULL')))),
+        ]);
         print(lines.map((line) => `${line}\n`).join(''));
       }
       return exit.done;
     } catch (error) {
-      throw new CliError(exit.usage, `SQL: ${error instanceof Error ? error.message : String(error)}`, 'One SELECT, over v_tool_calls, v_requests, v_sessions, v_files, sessions and events; docs/record.md describes them.');
+      throw new CliError(
+        exit.usage,
+        `SQL: ${error instanceof Error ? error.message : String(error)}`,
+        'One SELECT, over v_tool_calls, v_requests, v_sessions, v_files, sessions and events; docs/record.md describes them.',
+      );
     }
   });
 }

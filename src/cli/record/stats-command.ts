@@ -8,13 +8,28 @@ import { foldTurns, percentile, type Spending, type StatsRow, type TurnStats } f
 type Options = RootOptions & { readonly json?: boolean; readonly since?: string; readonly here?: boolean };
 
 interface ToolStats {
-  readonly tool: string; readonly calls: number; readonly ok: number; readonly failed: number; readonly denied: number; readonly open: number;
+  readonly tool: string;
+  readonly calls: number;
+  readonly ok: number;
+  readonly failed: number;
+  readonly denied: number;
+  readonly open: number;
   /** Of the calls that have ended; null where none has. */
   readonly success_rate: number | null;
-  readonly p50_ms: number; readonly p95_ms: number;
+  readonly p50_ms: number;
+  readonly p95_ms: number;
 }
-interface CallRow { readonly tool: string | null; readonly status: string; readonly success: number | null; readonly started: number; readonly duration_ms: number | null }
-interface Scope { readonly since: number; readonly cwd: string | null }
+interface CallRow {
+  readonly tool: string | null;
+  readonly status: string;
+  readonly success: number | null;
+  readonly started: number;
+  readonly duration_ms: number | null;
+}
+interface Scope {
+  readonly since: number;
+  readonly cwd: string | null;
+}
 
 const inScope = '(? IS NULL OR s.cwd = ?)';
 
@@ -32,28 +47,54 @@ export async function showStats(options: Options): Promise<number> {
 }
 
 /** Every row of every table, each with the name of its table: listings are one array. */
-function tableRows(tools: readonly ToolStats[], { with_tools, without_tools, depth, per_day, per_model, per_project }: TurnStats): readonly object[] {
-  const tables = { tool: tools, with_tools: [with_tools], without_tools: [without_tools], depth: [depth], day: per_day, model: per_model, project: per_project };
+function tableRows(
+  tools: readonly ToolStats[],
+  { with_tools, without_tools, depth, per_day, per_model, per_project }: TurnStats,
+): readonly object[] {
+  const tables = {
+    tool: tools,
+    with_tools: [with_tools],
+    without_tools: [without_tools],
+    depth: [depth],
+    day: per_day,
+    model: per_model,
+    project: per_project,
+  };
   return Object.entries(tables).flatMap(([table, rows]) => rows.map((row) => ({ table, ...row })));
 }
 
 function toolStats(records: Records, { since, cwd }: Scope): readonly ToolStats[] {
-  const rows = records.rows('SELECT tool, status, success, started, duration_ms FROM v_tool_calls WHERE created_at >= ? AND (? IS NULL OR cwd = ?)', [since, cwd, cwd]) as readonly CallRow[];
+  const rows = records.rows(
+    'SELECT tool, status, success, started, duration_ms FROM v_tool_calls WHERE created_at >= ? AND (? IS NULL OR cwd = ?)',
+    [since, cwd, cwd],
+  ) as readonly CallRow[];
   const byTool = new Map<string, CallRow[]>();
   for (const row of rows) {
     const calls = byTool.get(row.tool ?? '?');
     if (calls) calls.push(row);
     else byTool.set(row.tool ?? '?', [row]);
   }
-  return [...byTool].map(([tool, calls]): ToolStats => {
-    const ok = calls.filter((call) => call.status === 'ok').length;
-    const open = calls.filter((call) => call.status === 'open').length;
-    const times = calls.filter((call) => call.started === 1 && call.duration_ms !== null).map((call) => call.duration_ms ?? 0).sort((a, b) => a - b);
-    return {
-      tool, calls: calls.length, ok, open, failed: calls.length - ok - open, denied: calls.filter((call) => /^(permission_denied|denied_by_user)$/.test(call.status)).length,
-      success_rate: calls.length === open ? null : ok / (calls.length - open), p50_ms: percentile(times, 0.5), p95_ms: percentile(times, 0.95),
-    };
-  }).sort((one, other) => other.calls - one.calls);
+  return [...byTool]
+    .map(([tool, calls]): ToolStats => {
+      const ok = calls.filter((call) => call.status === 'ok').length;
+      const open = calls.filter((call) => call.status === 'open').length;
+      const times = calls
+        .filter((call) => call.started === 1 && call.duration_ms !== null)
+        .map((call) => call.duration_ms ?? 0)
+        .sort((a, b) => a - b);
+      return {
+        tool,
+        calls: calls.length,
+        ok,
+        open,
+        failed: calls.length - ok - open,
+        denied: calls.filter((call) => /^(permission_denied|denied_by_user)$/.test(call.status)).length,
+        success_rate: calls.length === open ? null : ok / (calls.length - open),
+        p50_ms: percentile(times, 0.5),
+        p95_ms: percentile(times, 0.95),
+      };
+    })
+    .sort((one, other) => other.calls - one.calls);
 }
 
 function spendingRows(records: Records, { since, cwd }: Scope): readonly StatsRow[] {
@@ -63,19 +104,44 @@ function spendingRows(records: Records, { since, cwd }: Scope): readonly StatsRo
        + coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS input, json_extract(e.data_json, '$.output_tokens') AS output, json_extract(e.data_json, '$.cost_usd') AS cost
      FROM events e JOIN sessions s ON s.id = e.session_id
      WHERE (e.kind IN ('usage', 'tool_call') OR (e.kind = 'user' AND e.data_json IS NULL)) AND e.created_at >= ? AND ${inScope} ORDER BY e.session_id, e.seq`,
-    [since, cwd, cwd]) as readonly StatsRow[];
+    [since, cwd, cwd],
+  ) as readonly StatsRow[];
 }
 
 function text(tools: readonly ToolStats[], turns: TurnStats): string {
-  if (turns.with_tools.turns + turns.without_tools.turns === 0 && tools.length === 0) return 'Nothing is on record yet.\n';
+  if (turns.with_tools.turns + turns.without_tools.turns === 0 && tools.length === 0)
+    return 'Nothing is on record yet.\n';
   const blocks = [
-    columns([['tool', 'calls', 'ok', 'failed', 'denied', 'success', 'p50 ms', 'p95 ms'], ...tools.map((row) => [
-      oneLine(row.tool, 30), String(row.calls), String(row.ok), String(row.failed), String(row.denied), row.success_rate === null ? '-' : `${(row.success_rate * 100).toFixed(1)} %`, String(row.p50_ms), String(row.p95_ms)])]),
-    [`Turns with tools: ${turns.with_tools.turns}, responses that asked for tools in one: p50 ${turns.depth.p50}, p95 ${turns.depth.p95}, most ${turns.depth.most}.`],
-    columns([['turns', 'turns', ...spendingHead], ['with tools', String(turns.with_tools.turns), ...spendingCells(turns.with_tools)], ['without', String(turns.without_tools.turns), ...spendingCells(turns.without_tools)]]),
+    columns([
+      ['tool', 'calls', 'ok', 'failed', 'denied', 'success', 'p50 ms', 'p95 ms'],
+      ...tools.map((row) => [
+        oneLine(row.tool, 30),
+        String(row.calls),
+        String(row.ok),
+        String(row.failed),
+        String(row.denied),
+        row.success_rate === null ? '-' : `${(row.success_rate * 100).toFixed(1)} %`,
+        String(row.p50_ms),
+        String(row.p95_ms),
+      ]),
+    ]),
+    [
+      `Turns with tools: ${turns.with_tools.turns}, responses that asked for tools in one: p50 ${turns.depth.p50}, p95 ${turns.depth.p95}, most ${turns.depth.most}.`,
+    ],
+    columns([
+      ['turns', 'turns', ...spendingHead],
+      ['with tools', String(turns.with_tools.turns), ...spendingCells(turns.with_tools)],
+      ['without', String(turns.without_tools.turns), ...spendingCells(turns.without_tools)],
+    ]),
     columns([['day', ...spendingHead], ...turns.per_day.map((row) => [row.day, ...spendingCells(row)])]),
-    columns([['model', ...spendingHead], ...turns.per_model.map((row) => [oneLine(row.model, 60), ...spendingCells(row)])]),
-    columns([['project', ...spendingHead], ...turns.per_project.map((row) => [oneLine(row.cwd, 80), ...spendingCells(row)])]),
+    columns([
+      ['model', ...spendingHead],
+      ...turns.per_model.map((row) => [oneLine(row.model, 60), ...spendingCells(row)]),
+    ]),
+    columns([
+      ['project', ...spendingHead],
+      ...turns.per_project.map((row) => [oneLine(row.cwd, 80), ...spendingCells(row)]),
+    ]),
   ];
   return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
 }
@@ -83,6 +149,9 @@ function text(tools: readonly ToolStats[], turns: TurnStats): string {
 const spendingHead = ['requests', 'input', 'output', 'cost'] as const;
 
 function spendingCells(row: Spending): readonly string[] {
-  const cost = row.unpriced === row.requests ? 'unknown' : `$${row.cost_usd.toFixed(4)}${row.unpriced > 0 ? ` (+${row.unpriced} unpriced)` : ''}`;
+  const cost =
+    row.unpriced === row.requests
+      ? 'unknown'
+      : `$${row.cost_usd.toFixed(4)}${row.unpriced > 0 ? ` (+${row.unpriced} unpriced)` : ''}`;
   return [String(row.requests), String(row.input_tokens), String(row.output_tokens), row.requests === 0 ? '-' : cost];
 }

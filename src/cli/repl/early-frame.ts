@@ -5,20 +5,49 @@ import { keptFrame } from './kept-frame.js';
 /** What stands before the rest of the program is loaded, until the REPL takes it over or `withdraw` takes it away. */
 export interface EarlyFrame {
   take(): FirstFrame | null;
-  /** Clears what was painted and gives the terminal back, and the keys that were typed; does nothing once the frame was taken. */
+  /** Clears what was painted and gives the terminal back, and the keys that were typed; does nothing once the frame was
+   * taken. */
   withdraw(): readonly (Uint8Array | string)[];
 }
 
-/** Options with which the REPL opens for certain; anything else may end in a message instead, and paints nothing early. */
-const valued = new Set(['-m', '--model', '--provider', '--base-url', '--max-tool-turns', '--approval', '--tools', '--system-prompt', '--max-cost', '--set', '-C', '--cwd', '--at', '--sandbox']);
-const bare = new Set(['-c', '--continue', '--fork', '--no-tools', '--ephemeral', '--test', '--safe', '-v', '--verbose', '--debug']);
+/** Options with which the REPL opens for certain; anything else may end in a message instead, and paints nothing
+ * early. */
+const valued = new Set([
+  '-m',
+  '--model',
+  '--provider',
+  '--base-url',
+  '--max-tool-turns',
+  '--approval',
+  '--tools',
+  '--system-prompt',
+  '--max-cost',
+  '--set',
+  '-C',
+  '--cwd',
+  '--at',
+  '--sandbox',
+]);
+const bare = new Set([
+  '-c',
+  '--continue',
+  '--fork',
+  '--no-tools',
+  '--ephemeral',
+  '--test',
+  '--safe',
+  '-v',
+  '--verbose',
+  '--debug',
+]);
 
 /** The terminal that the screen is drawn on: only what draws it, and sanitises, may have it. */
 export function screenStreams(): { readonly input: NodeJS.ReadStream; readonly output: NodeJS.WriteStream } {
   return { input: process.stdin, output: process.stdout };
 }
 
-/** Paints what the last such start left behind, else the prompt, where the command line opens the REPL on a terminal that understands escape sequences, else nothing. */
+/** Paints what the last such start left behind, else the prompt, where the command line opens the REPL on a terminal
+ * that understands escape sequences, else nothing. */
 export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): EarlyFrame | null {
   const { input: stdin, output: stdout } = screenStreams();
   if (!stdin.isTTY || !stdout.isTTY || isPlainTerminal(env) || !opensRepl(argv)) return null;
@@ -26,11 +55,25 @@ export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): Ear
     leaveTerminal(stdin, stdout);
     process.exit(code);
   };
-  const signals = [['SIGTERM', stop(143)], ['SIGHUP', stop(129)], ['SIGINT', stop(130)]] as const;
+  const signals = [
+    ['SIGTERM', stop(143)],
+    ['SIGHUP', stop(129)],
+    ['SIGINT', stop(130)],
+  ] as const;
   for (const [name, end] of signals) process.on(name, end);
-  const released = (): void => { for (const [name, end] of signals) process.off(name, end); };
-  const looks = { unicode: hasUnicode(env), ...(hasColors(env) ? { promptCodes: ['\x1b[36m', '\x1b[39m'] as const } : {}) };
-  let frame: FirstFrame | null = paintFirstFrame(stdin, stdout, looks, keptFrame({ argv, env, columns: stdout.columns, rows: stdout.rows }));
+  const released = (): void => {
+    for (const [name, end] of signals) process.off(name, end);
+  };
+  const looks = {
+    unicode: hasUnicode(env),
+    ...(hasColors(env) ? { promptCodes: ['\x1b[36m', '\x1b[39m'] as const } : {}),
+  };
+  let frame: FirstFrame | null = paintFirstFrame(
+    stdin,
+    stdout,
+    looks,
+    keptFrame({ argv, env, columns: stdout.columns, rows: stdout.rows }),
+  );
   return {
     take: () => {
       const taken = frame;

@@ -9,7 +9,8 @@ import { readBounded } from '../../disk/bounded-file.js';
 const maxEntries = 1000;
 const maxBytes = 8 * 1024 * 1024;
 
-/** What was typed before, over all sessions, and the draft that is not sent yet. One JSON string a line, 0600; failures go to the log. Known secrets are masked in it. */
+/** What was typed before, over all sessions, and the draft that is not sent yet. One JSON string a line, 0600; failures
+ * go to the log. Known secrets are masked in it. */
 export interface HistoryFile {
   load(): Promise<readonly string[]>;
   append(text: string): Promise<void>;
@@ -25,7 +26,8 @@ export function createHistoryFile(path: string, log: Log, mask: (text: string) =
     try {
       return await work();
     } catch (error) {
-      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) log({ at: 'history', message: String(error) });
+      if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT'))
+        log({ at: 'history', message: String(error) });
       return fallback;
     }
   };
@@ -39,15 +41,22 @@ export function createHistoryFile(path: string, log: Log, mask: (text: string) =
   /** One after the other: an older draft may not come after a newer one. */
   let saving = Promise.resolve();
   return {
-    load: () => guarded([], async () => lastLines(path).slice(-maxEntries - 1).flatMap(entry)),
-    append: (text) => guarded(undefined, async () => {
-      ensurePrivateDirectory(dirname(path));
-      await appendFile(path, `${JSON.stringify(mask(text))}\n`, { mode: 0o600 });
-    }),
-    loadDraft: () => guarded(null, async () => {
-      const [text = ''] = lastLines(draft).flatMap(entry);
-      return text === '' ? null : { text, savedAt: (await stat(draft)).mtime };
-    }),
+    load: () =>
+      guarded([], async () =>
+        lastLines(path)
+          .slice(-maxEntries - 1)
+          .flatMap(entry),
+      ),
+    append: (text) =>
+      guarded(undefined, async () => {
+        ensurePrivateDirectory(dirname(path));
+        await appendFile(path, `${JSON.stringify(mask(text))}\n`, { mode: 0o600 });
+      }),
+    loadDraft: () =>
+      guarded(null, async () => {
+        const [text = ''] = lastLines(draft).flatMap(entry);
+        return text === '' ? null : { text, savedAt: (await stat(draft)).mtime };
+      }),
     saveDraft: (text) => {
       saving = saving.then(() => guarded(undefined, () => writeDraft(text)));
       return saving;
@@ -59,8 +68,17 @@ export function createHistoryFile(path: string, log: Log, mask: (text: string) =
 /** Past inputs as they are, and nothing added to them. */
 export function unwritten(history: HistoryFile): HistoryFile {
   return {
-    load: () => history.load(), append: async () => { /* Not kept. */ }, loadDraft: async () => null, saveDraft: async () => { /* Not kept. */ },
-    settled: async () => { /* Nothing is under way. */ },
+    load: () => history.load(),
+    append: async () => {
+      /* Not kept. */
+    },
+    loadDraft: async () => null,
+    saveDraft: async () => {
+      /* Not kept. */
+    },
+    settled: async () => {
+      /* Nothing is under way. */
+    },
   };
 }
 

@@ -7,13 +7,26 @@ import type { KnownFrame } from '../../ui/first-frame.js';
 import { version } from '../version.js';
 
 /** A start: what decides how the screen opens, and that is known before anything is loaded. */
-export interface Start { readonly argv: readonly string[]; readonly env: NodeJS.ProcessEnv; readonly columns: number; readonly rows: number }
+export interface Start {
+  readonly argv: readonly string[];
+  readonly env: NodeJS.ProcessEnv;
+  readonly columns: number;
+  readonly rows: number;
+}
 
 /** A frame and the files it was made from, as they were then. */
-interface Kept { readonly key: string; readonly files: readonly FileState[]; readonly frame: KnownFrame }
+interface Kept {
+  readonly key: string;
+  readonly files: readonly FileState[];
+  readonly frame: KnownFrame;
+}
 
 /** Size and time of the last change; both 0 where there is no file, or nothing in it. */
-export interface FileState { readonly path: string; readonly size: number; readonly changedMs: number }
+export interface FileState {
+  readonly path: string;
+  readonly size: number;
+  readonly changedMs: number;
+}
 
 const looks = ['TERM', 'COLORTERM', 'COLORFGBG', 'NO_COLOR', 'LC_ALL', 'LC_CTYPE', 'LANG'];
 const mostKept = 50;
@@ -24,10 +37,16 @@ const plainLine = /^(?:[^\x00-\x1f\x7f-\x9f]|\x1b\[[0-9;:]*m)*$/;
 export function keptFrame(start: Start): KnownFrame | null {
   try {
     const key = keyOf(start);
-    const text = readBoundedText(join(folderOf(start.env), nameOf(key)), { maxBytes: 4_194_304, longer: 'refuse', links: 'follow' });
+    const text = readBoundedText(join(folderOf(start.env), nameOf(key)), {
+      maxBytes: 4_194_304,
+      longer: 'refuse',
+      links: 'follow',
+    });
     const kept = JSON.parse(text ?? 'null') as Kept;
     const { frame } = kept;
-    return kept.key === key && isHarmless(frame) && kept.files.every((file) => isSame(file, stateOf(file.path))) ? frame : null;
+    return kept.key === key && isHarmless(frame) && kept.files.every((file) => isSame(file, stateOf(file.path)))
+      ? frame
+      : null;
   } catch {
     return null;
   }
@@ -44,7 +63,9 @@ export function keepFrame(start: Start, files: readonly FileState[], frame: Know
     writeFileSync(`${path}.${process.pid}`, JSON.stringify(kept), { mode: 0o600 });
     renameSync(`${path}.${process.pid}`, path);
     dropOldest(folder);
-  } catch { /* The next start paints its prompt alone. */ }
+  } catch {
+    /* The next start paints its prompt alone. */
+  }
 }
 
 /** Removes all kept frames: something they may show is to be no more. */
@@ -53,7 +74,11 @@ export function forgetFrames(env: NodeJS.ProcessEnv): void {
 }
 
 function isHarmless({ lines, draft, ...places }: KnownFrame): boolean {
-  return lines.every((line) => plainLine.test(line)) && typeof draft === 'string' && Object.values(places).every((place) => Number.isSafeInteger(place));
+  return (
+    lines.every((line) => plainLine.test(line)) &&
+    typeof draft === 'string' &&
+    Object.values(places).every((place) => Number.isSafeInteger(place))
+  );
 }
 
 function keyOf({ argv, env, columns, rows }: Start): string {
@@ -73,7 +98,9 @@ function folderOf(env: NodeJS.ProcessEnv): string {
 
 export function stateOf(path: string): FileState {
   const found = statSync(path, { throwIfNoEntry: false });
-  return found && found.size > 0 ? { path, size: found.size, changedMs: found.mtimeMs } : { path, size: 0, changedMs: 0 };
+  return found && found.size > 0
+    ? { path, size: found.size, changedMs: found.mtimeMs }
+    : { path, size: 0, changedMs: 0 };
 }
 
 function isSame(before: FileState, now: FileState): boolean {
@@ -83,6 +110,8 @@ function isSame(before: FileState, now: FileState): boolean {
 function dropOldest(folder: string): void {
   const names = readdirSync(folder);
   if (names.length <= mostKept) return;
-  const aged = names.map((name) => ({ path: join(folder, name), atMs: statSync(join(folder, name)).mtimeMs })).sort((left, right) => left.atMs - right.atMs);
+  const aged = names
+    .map((name) => ({ path: join(folder, name), atMs: statSync(join(folder, name)).mtimeMs }))
+    .sort((left, right) => left.atMs - right.atMs);
   for (const { path } of aged.slice(0, names.length - mostKept)) rmSync(path, { force: true });
 }

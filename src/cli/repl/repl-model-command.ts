@@ -14,7 +14,9 @@ import type { Workbench } from '../open/workbench.js';
 /** `/model`: another model for the next request, by name or from a list of what can be reached from here. */
 export function modelCommand(bench: Workbench, desk: SessionDesk): Command {
   return {
-    name: 'model', description: 'show or change the model; --keep keeps it', argument: '[provider/model]',
+    name: 'model',
+    description: 'show or change the model; --keep keeps it',
+    argument: '[provider/model]',
     run: async (argument, context) => {
       const { rest, keeps } = keepWish(argument);
       const chosen = rest === '' ? await pickModel(bench.setup, desk, context) : rest;
@@ -24,14 +26,25 @@ export function modelCommand(bench: Workbench, desk: SessionDesk): Command {
 }
 
 /** What a person asked for: another model, and whether the next sessions begin with it. */
-interface Wish { readonly name: string; readonly keeps: boolean }
+interface Wish {
+  readonly name: string;
+  readonly keeps: boolean;
+}
 
-async function change(bench: Workbench, desk: SessionDesk, { name, keeps }: Wish, context: CommandContext): Promise<void> {
+async function change(
+  bench: Workbench,
+  desk: SessionDesk,
+  { name, keeps }: Wish,
+  context: CommandContext,
+): Promise<void> {
   const { setup } = bench;
   const { session } = desk.current();
   const before = session.ref();
   const resolved = resolveModel(setup, name, before);
-  if (!resolved.ok) { context.notice('error', `${resolved.problem.message}: ${resolved.problem.hint}`); return; }
+  if (!resolved.ok) {
+    context.notice('error', `${resolved.problem.message}: ${resolved.problem.hint}`);
+    return;
+  }
   try {
     await session.switchModel(resolved.ref);
   } catch (error) {
@@ -40,27 +53,54 @@ async function change(bench: Workbench, desk: SessionDesk, { name, keeps }: Wish
     return;
   }
   context.refresh();
-  const dropped = before.provider !== resolved.ref.provider || before.api !== resolved.ref.api || before.model !== resolved.ref.model;
-  const reasoning = dropped && session.events().some((event) => event.kind === 'assistant' && typeof event.data === 'object' && event.data !== null && 'reasoning' in event.data);
-  const at = resolved.ref.baseUrl === before.baseUrl || resolved.ref.baseUrl === undefined ? '' : ` at ${resolved.ref.baseUrl}`;
+  const dropped =
+    before.provider !== resolved.ref.provider || before.api !== resolved.ref.api || before.model !== resolved.ref.model;
+  const reasoning =
+    dropped &&
+    session
+      .events()
+      .some(
+        (event) =>
+          event.kind === 'assistant' &&
+          typeof event.data === 'object' &&
+          event.data !== null &&
+          'reasoning' in event.data,
+      );
+  const at =
+    resolved.ref.baseUrl === before.baseUrl || resolved.ref.baseUrl === undefined ? '' : ` at ${resolved.ref.baseUrl}`;
   const kept = await keptOrHow(bench, 'model', `${resolved.ref.provider}/${resolved.ref.model}`, keeps);
-  context.notice('info', `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}${at}. ${kept}${reasoning ? ' Reasoning of the model before is not sent to it.' : ''}`);
+  context.notice(
+    'info',
+    `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}${at}. ${kept}${reasoning ? ' Reasoning of the model before is not sent to it.' : ''}`,
+  );
 }
 
 async function pickModel(setup: Setup, desk: SessionDesk, context: CommandContext): Promise<string | null> {
-  const servers = await findLocalServers({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
+  const servers = await findLocalServers({
+    env: setup.env,
+    presets: builtInPresets,
+    userProviders: setup.config.provider.custom,
+  });
   const local = servers.flatMap(({ endpoint, models }) => models.map((model) => `${endpoint.provider}/${model.id}`));
-  const table = Object.keys({ ...knownModels, ...setup.config.provider.models }).filter((name) => !isRetired(setup, name) && reachable(setup, name));
+  const table = Object.keys({ ...knownModels, ...setup.config.provider.models }).filter(
+    (name) => !isRetired(setup, name) && reachable(setup, name),
+  );
   const { provider, model } = desk.current().session.ref();
   const current = `${provider}/${model}`;
   const listed = [...local, ...table, 'offline/offline'];
   const names = [...new Set(listed.includes(current) ? listed : [current, ...listed])];
-  if (firstWithKey(builtInPresets, setup.env) === null && local.length === 0) context.notice('info', 'No key is set and no local server answers; only the offline provider is there.');
+  if (firstWithKey(builtInPresets, setup.env) === null && local.length === 0)
+    context.notice('info', 'No key is set and no local server answers; only the offline provider is there.');
   return await context.pick({ title: 'Model', items: names.map((name) => item(setup, name)), current });
 }
 
 function reachable(setup: Setup, name: string): boolean {
-  return resolveProvider({ model: name, env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom }).ok;
+  return resolveProvider({
+    model: name,
+    env: setup.env,
+    presets: builtInPresets,
+    userProviders: setup.config.provider.custom,
+  }).ok;
 }
 
 function factsOf(setup: Setup, name: string): ModelFacts | null {

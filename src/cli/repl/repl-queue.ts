@@ -3,10 +3,12 @@ import type { QueuedMessage } from '../../core/agent-event.js';
 import type { SessionPort } from '../../core/session-port.js';
 import type { Store } from '../../core/store.js';
 
-/** What is sent or taken back is forgotten this much later, when it stands elsewhere on disk: as an event, or as the draft. */
+/** What is sent or taken back is forgotten this much later, when it stands elsewhere on disk: as an event, or as the
+ * draft. */
 const forgetDelayMs = 500;
 
-/** Keeps the queue of the session on the desk in the store, so that it survives a crash. Failures go to the log: the session goes on. */
+/** Keeps the queue of the session on the desk in the store, so that it survives a crash. Failures go to the log: the
+ * session goes on. */
 export interface QueueKeeper {
   /** Goes over to `session` and gives the texts that wait there since an earlier run, oldest first. */
   take(session: SessionPort): Promise<readonly string[]>;
@@ -17,7 +19,14 @@ export interface QueueKeeper {
 export function createQueueKeeper(store: Store, log: Log, mask: (text: string) => string): QueueKeeper {
   let leave = (): Promise<void> => Promise.resolve();
   const write = (sessionId: string, queue: readonly QueuedMessage[]): Promise<void> =>
-    store.setQueue(sessionId, queue.map((message) => ({ ...message, text: mask(message.text) }))).catch((error: unknown) => { log({ at: 'queue', message: String(error) }); });
+    store
+      .setQueue(
+        sessionId,
+        queue.map((message) => ({ ...message, text: mask(message.text) })),
+      )
+      .catch((error: unknown) => {
+        log({ at: 'queue', message: String(error) });
+      });
 
   const follow = (session: SessionPort, before: number): (() => Promise<void>) => {
     let kept = before;
@@ -29,7 +38,9 @@ export function createQueueKeeper(store: Store, log: Log, mask: (text: string) =
       kept = latest.length;
       return write(session.id, latest);
     };
-    const later = (): void => { timer ??= setTimeout(() => void save(), forgetDelayMs); };
+    const later = (): void => {
+      timer ??= setTimeout(() => void save(), forgetDelayMs);
+    };
     if (before > 0) later();
     const stop = session.subscribe((event) => {
       if (event.type !== 'queue_changed') return;

@@ -12,11 +12,19 @@ const before = 20;
 /** `/search`: words in all sessions; the chosen place's session is gone on with. */
 export function searchCommand(bench: Workbench, desk: SessionDesk): Command {
   return {
-    name: 'search', description: 'find words in all sessions and go on there', argument: '<words>',
+    name: 'search',
+    description: 'find words in all sessions and go on there',
+    argument: '<words>',
     run: async (argument, context) => {
-      if (!/[\p{L}\p{N}]/u.test(argument)) { context.notice('warn', 'Give a word to look for: /search migration error'); return; }
+      if (!/[\p{L}\p{N}]/u.test(argument)) {
+        context.notice('warn', 'Give a word to look for: /search migration error');
+        return;
+      }
       const hits = await bench.store.search(argument, maxHits);
-      if (hits.length === 0) { context.notice('info', `Nothing holds ${argument.trim()}.`); return; }
+      if (hits.length === 0) {
+        context.notice('info', `Nothing holds ${argument.trim()}.`);
+        return;
+      }
       const items = hits.map((found) => item(found, bench.setup.cwd));
       const hit = await context.pick({ title: `Found ${argument.trim()}`, items, marked: foundWords(hits) });
       if (hit !== null) await goTo(hit, desk, context);
@@ -33,7 +41,13 @@ async function goTo(hit: SearchHit, desk: SessionDesk, context: CommandContext):
 }
 
 function item(hit: SearchHit, cwd: string): PickItem<SearchHit> {
-  const detail = [`${age(Date.now() - hit.createdAt)} ago`, hit.kind, `${hit.sessionId.slice(0, 13)} #${hit.seq}`, hit.title ?? '', hit.cwd === cwd ? '' : hit.cwd];
+  const detail = [
+    `${age(Date.now() - hit.createdAt)} ago`,
+    hit.kind,
+    `${hit.sessionId.slice(0, 13)} #${hit.seq}`,
+    hit.title ?? '',
+    hit.cwd === cwd ? '' : hit.cwd,
+  ];
   return { label: aroundHit(hit), detail: detail.filter((part) => part !== '').join(' · '), value: hit };
 }
 
@@ -47,5 +61,9 @@ function aroundHit({ snippet, matches }: SearchHit): string {
 
 /** As they stand there: a search finds other forms of a word, too. */
 function foundWords(hits: readonly SearchHit[]): readonly string[] {
-  return [...new Set(hits.flatMap(({ snippet, matches }) => matches.map(([start, end]) => snippet.slice(start, end).toLowerCase())))];
+  return [
+    ...new Set(
+      hits.flatMap(({ snippet, matches }) => matches.map(([start, end]) => snippet.slice(start, end).toLowerCase())),
+    ),
+  ];
 }

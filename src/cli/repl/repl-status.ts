@@ -9,7 +9,8 @@ import type { Workbench } from '../open/workbench.js';
 
 const branchMs = 2000;
 
-/** The facts of the status line. Asked at each frame: only the branch is read from disk, and that at most every two seconds. */
+/** The facts of the status line. Asked at each frame: only the branch is read from disk, and that at most every two
+ * seconds. */
 export function createStatus(bench: Workbench, desk: SessionDesk): () => StatusFacts {
   const { setup } = bench;
   const root = repositoryRoot(setup.cwd);
@@ -25,11 +26,19 @@ export function createStatus(bench: Workbench, desk: SessionDesk): () => StatusF
     const { provider, model } = desk.current().session.ref();
     const name = `${provider}/${model}`;
     const known = windows.get(name);
-    const contextWindow = known === undefined ? findModel(provider, model, setup.config.provider.models)?.contextWindow ?? null : known;
+    const contextWindow =
+      known === undefined ? (findModel(provider, model, setup.config.provider.models)?.contextWindow ?? null) : known;
     windows.set(name, contextWindow);
     return {
-      model: name, approval: bench.policy.mode(), sandbox: setup.config.policy.sandbox, branch, contextWindow,
-      directory: setup.cwd === setup.home || setup.cwd.startsWith(`${setup.home}/`) ? `~${setup.cwd.slice(setup.home.length)}` : setup.cwd,
+      model: name,
+      approval: bench.policy.mode(),
+      sandbox: setup.config.policy.sandbox,
+      branch,
+      contextWindow,
+      directory:
+        setup.cwd === setup.home || setup.cwd.startsWith(`${setup.home}/`)
+          ? `~${setup.cwd.slice(setup.home.length)}`
+          : setup.cwd,
     };
   };
 }
@@ -38,7 +47,14 @@ export function createStatus(bench: Workbench, desk: SessionDesk): () => StatusF
 function readBranch(root: string): string | undefined {
   try {
     const git = join(root, '.git');
-    const folder = statSync(git).isDirectory() ? git : resolve(root, small(git).replace(/^gitdir: /, '').trim());
+    const folder = statSync(git).isDirectory()
+      ? git
+      : resolve(
+          root,
+          small(git)
+            .replace(/^gitdir: /, '')
+            .trim(),
+        );
     const head = small(join(folder, 'HEAD')).trim();
     if (head === '') return undefined;
     return head.startsWith('ref: refs/heads/') ? head.slice('ref: refs/heads/'.length) : head.slice(0, 8);

@@ -19,7 +19,8 @@ export function userThemes({ env, config }: Setup, keep: (name: string) => Promi
   const name = config.ui.theme;
   const theme = name === 'auto' ? terminalTheme(env, name) : name;
   return {
-    current: theme, keep,
+    current: theme,
+    keep,
     names: () => themeNames(config.files),
     load: async (wanted, onProblem) => {
       const loaded = await loadTheme(wanted, config.files);

@@ -27,7 +27,11 @@ import { onLostStream, print } from '../print.js';
 const maxCompletionFiles = 200_000;
 
 /** The REPL from its start to its end; gives the exit code. */
-export async function runRepl(words: readonly string[], options: RootOptions, early: EarlyFrame | null): Promise<number> {
+export async function runRepl(
+  words: readonly string[],
+  options: RootOptions,
+  early: EarlyFrame | null,
+): Promise<number> {
   const { setup, typed } = await setUpAsking(options, early);
   const bench = await openWorkbench(setup, options);
   let ended: Ended;
@@ -35,7 +39,12 @@ export async function runRepl(words: readonly string[], options: RootOptions, ea
   let left: string | null = null;
   try {
     const resume = typeof options.resume === 'string' ? options.resume : null;
-    const desk = await openDesk(bench, { continueNewest: options.continue === true, resume, fork: options.fork === true, ...eventNumber(options.at) });
+    const desk = await openDesk(bench, {
+      continueNewest: options.continue === true,
+      resume,
+      fork: options.fork === true,
+      ...eventNumber(options.at),
+    });
     try {
       ended = await converse(bench, desk, words.join(' ').trim(), { early, typed });
       left = bench.durable && desk.current().session.events().length > 0 ? desk.current().session.id : null;
@@ -51,10 +60,16 @@ export async function runRepl(words: readonly string[], options: RootOptions, ea
   return ended.exitCode;
 }
 
-interface Ended { readonly exitCode: number; readonly opened: Opened }
+interface Ended {
+  readonly exitCode: number;
+  readonly opened: Opened;
+}
 
 /** What stood on the terminal and what was typed before there was a REPL. */
-interface Before { readonly early: EarlyFrame | null; readonly typed: readonly (Uint8Array | string)[] }
+interface Before {
+  readonly early: EarlyFrame | null;
+  readonly typed: readonly (Uint8Array | string)[];
+}
 
 /** Shows the screen and waits for its end. */
 async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { early, typed }: Before): Promise<Ended> {
@@ -62,7 +77,9 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { e
   const mask = (text: string): string => setup.guard.text(text);
   const queue = createQueueKeeper(bench.store, setup.log, mask);
   let signalCode: number = exit.done;
-  let leave = (): void => { /* Nothing is there yet. */ };
+  let leave = (): void => {
+    /* Nothing is there yet. */
+  };
   let interrupted = (): boolean => false;
   // Before the early frame lets go of its own handlers: a signal in between would leave the terminal raw.
   onSignals((code) => {
@@ -76,17 +93,23 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { e
   const kept = createHistoryFile(setup.config.files.history, setup.log, mask);
   const history = options.ephemeral ? unwritten(kept) : kept;
   const status = createStatus(bench, desk);
-  const hello = desk.current().session.events().length === 0 ? greeting(desk.current().session.ref(), setup.config.provider) : null;
+  const hello =
+    desk.current().session.events().length === 0 ? greeting(desk.current().session.ref(), setup.config.provider) : null;
   const opened = { greeting: hello, status: status() };
   const ownCommands = createOwnRuns();
   const used = await new Promise<ReplOptions>((resolve) => {
     const replOptions: ReplOptions = {
-      ...screenStreams(), facts: terminalFacts(setup.env, theme), themes: userThemes(setup, async (name) => (await keepSetting(bench, 'ui.theme', name)).said),
-      keepSetting: (key, value) => keepSetting(bench, key, value), tellsDetail: setup.loaded.origins['ui.tool_output'] === undefined,
+      ...screenStreams(),
+      facts: terminalFacts(setup.env, theme),
+      themes: userThemes(setup, async (name) => (await keepSetting(bench, 'ui.theme', name)).said),
+      keepSetting: (key, value) => keepSetting(bench, key, value),
+      tellsDetail: setup.loaded.origins['ui.tool_output'] === undefined,
       clock: () => performance.now(),
       schedule: (callback, delayMs) => {
         const timer = setTimeout(callback, delayMs);
-        return () => { clearTimeout(timer); };
+        return () => {
+          clearTimeout(timer);
+        };
       },
       session: desk.current().session,
       commands: replCommands(bench, desk),
@@ -96,17 +119,28 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { e
       status,
       runShell: (command, shellOptions) => ownCommands.follow(runUserShell(bench, desk, command, shellOptions)),
       editExternally: (text) => editExternally(setup, text),
-      suspend: () => { process.kill(0, 'SIGSTOP'); },
-      detail: { show: setup.config.ui.toolOutput, maxRows: setup.config.ui.toolOutputRows }, wrap: setup.config.ui.wrap, notify: setup.config.ui.notify, keys: setup.config.ui.keys, reasoning: setup.config.ui.reasoning, reasoningOf: reasoningText,
+      suspend: () => {
+        process.kill(0, 'SIGSTOP');
+      },
+      detail: { show: setup.config.ui.toolOutput, maxRows: setup.config.ui.toolOutputRows },
+      wrap: setup.config.ui.wrap,
+      notify: setup.config.ui.notify,
+      keys: setup.config.ui.keys,
+      reasoning: setup.config.ui.reasoning,
+      reasoningOf: reasoningText,
       ...(setup.config.ui.title && hasTitle(setup.env) ? { title: () => desk.title() } : {}),
       typed,
       ...(firstFrame ? { firstFrame } : {}),
       ...(hello ? { greeting: hello } : {}),
       ...(prompt === '' ? {} : { prompt }),
-      onExit: () => { resolve(replOptions); },
+      onExit: () => {
+        resolve(replOptions);
+      },
     };
     const handle = startRepl(replOptions);
-    leave = () => { handle.exit(); };
+    leave = () => {
+      handle.exit();
+    };
     interrupted = () => handle.interrupt();
     for (const notice of [...bench.notices, ...desk.current().notices]) handle.notice(notice.level, notice.message);
     if (options.resume === true) handle.submit('/sessions');
@@ -119,20 +153,30 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { e
   return { exitCode: signalCode, opened: { ...opened, options: used } };
 }
 
-/** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store closed. */
+/** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store
+ * closed. */
 function onSignals(ended: (exitCode: number | null) => void): void {
-  onEndingSignal((signal) => { ended(endingSignals[signal]); });
-  process.stdin.once('end', () => { ended(null); });
-  onLostStream(() => { ended(null); });
+  onEndingSignal((signal) => {
+    ended(endingSignals[signal]);
+  });
+  process.stdin.once('end', () => {
+    ended(null);
+  });
+  onLostStream(() => {
+    ended(null);
+  });
 }
 
 /** The files that `@` completes, as the search tools see them. */
 async function listFiles(bench: Workbench): Promise<readonly string[]> {
   const files: string[] = [];
   const stop = new AbortController();
-  await walkFiles({ root: bench.setup.cwd, pattern: '**/*', includeIgnored: false, signal: stop.signal, env: bench.setup.env }, (path) => {
-    files.push(path);
-    if (files.length >= maxCompletionFiles) stop.abort();
-  });
+  await walkFiles(
+    { root: bench.setup.cwd, pattern: '**/*', includeIgnored: false, signal: stop.signal, env: bench.setup.env },
+    (path) => {
+      files.push(path);
+      if (files.length >= maxCompletionFiles) stop.abort();
+    },
+  );
   return files;
 }

@@ -9,7 +9,8 @@ export interface SessionDesk {
   /** The title the present session was given, or null. */
   title(): string | null;
   rename(title: string): Promise<void>;
-  /** Opens another session first, then closes the present one; where the other cannot be opened the present one stays and the error is thrown. */
+  /** Opens another session first, then closes the present one; where the other cannot be opened the present one stays
+   * and the error is thrown. */
   open(wish: SessionWish): Promise<SessionPort>;
   close(): Promise<void>;
 }
@@ -34,7 +35,10 @@ export async function openDesk(bench: Workbench, wish: SessionWish): Promise<Ses
       const { session } = current;
       const save = (): Promise<void> => bench.store.update(session.id, { title: next });
       if (session.events().length > 0) await save();
-      else afterFirstEvent(session, () => { if (title === next) void save().catch(() => null); });
+      else
+        afterFirstEvent(session, () => {
+          if (title === next) void save().catch(() => null);
+        });
       title = next;
     },
     open: async (next) => {

@@ -6,7 +6,9 @@ import { hasColors, hasUnicode, isPlainTerminal, screenStreams } from './early-f
 export function terminalFacts(env: NodeJS.ProcessEnv, theme: ThemeChoice): TerminalFacts {
   const colors = hasColors(env) ? colorDepth(env) : 0;
   return {
-    unicode: hasUnicode(env), colors, plain: isPlainTerminal(env),
+    unicode: hasUnicode(env),
+    colors,
+    plain: isPlainTerminal(env),
     theme: colors === 0 ? 'none' : theme,
     synchronized: env.TERM !== 'linux',
     reflows: env.TERM !== 'linux' && !isGnuScreen(env),
@@ -19,7 +21,9 @@ function knowsLinks(env: NodeJS.ProcessEnv): boolean {
   if (env.TMUX || env.STY) return false;
   if (/^(?:iTerm\.app|WezTerm|vscode|ghostty|Hyper|rio)$/.test(env.TERM_PROGRAM ?? '')) return true;
   if (/^(?:xterm-kitty|xterm-ghostty|foot|foot-extra|alacritty|wezterm)$/.test(env.TERM ?? '')) return true;
-  return Number(env.VTE_VERSION ?? 0) >= 5_000 || Boolean(env.WT_SESSION) || Number(env.KONSOLE_VERSION ?? 0) >= 201_200;
+  return (
+    Number(env.VTE_VERSION ?? 0) >= 5_000 || Boolean(env.WT_SESSION) || Number(env.KONSOLE_VERSION ?? 0) >= 201_200
+  );
 }
 
 /** Whether the terminal has a title that can be given back: the Linux console has none, GNU screen no stack of them. */

@@ -6,8 +6,14 @@ import type { Workbench } from '../open/workbench.js';
 
 const maxTold = 32_768;
 
-export interface ShellRun { readonly exitCode: number | null }
-export interface ShellRunOptions { readonly sendToModel: boolean; readonly signal: AbortSignal; readonly onOutput: (chunk: string) => void }
+export interface ShellRun {
+  readonly exitCode: number | null;
+}
+export interface ShellRunOptions {
+  readonly sendToModel: boolean;
+  readonly signal: AbortSignal;
+  readonly onOutput: (chunk: string) => void;
+}
 
 /** The person's own commands that are not done with: the record is to have them before it is closed. */
 export interface OwnRuns {
@@ -20,11 +26,15 @@ export function createOwnRuns(): OwnRuns {
   return {
     follow: (run) => {
       open.add(run);
-      const done = (): void => { open.delete(run); };
+      const done = (): void => {
+        open.delete(run);
+      };
       run.then(done, done);
       return run;
     },
-    ended: async () => { await Promise.allSettled(open); },
+    ended: async () => {
+      await Promise.allSettled(open);
+    },
   };
 }
 
@@ -34,8 +44,14 @@ function printedBefore(details: Json | undefined): string {
   return output === '' || output.endsWith('\n') ? output : `${output}\n`;
 }
 
-/** `!command`: run by the person themselves, so nothing is asked; recorded, and told to the model unless `!!` kept it from it. */
-export async function runUserShell(bench: Workbench, desk: SessionDesk, command: string, options: ShellRunOptions): Promise<ShellRun> {
+/** `!command`: run by the person themselves, so nothing is asked; recorded, and told to the model unless `!!` kept it
+ * from it. */
+export async function runUserShell(
+  bench: Workbench,
+  desk: SessionDesk,
+  command: string,
+  options: ShellRunOptions,
+): Promise<ShellRun> {
   const tool = bench.registry.get('bash');
   if (!tool) {
     options.onOutput('Commands are switched off in this session (tools.exec, --tools).\n');
@@ -43,10 +59,19 @@ export async function runUserShell(bench: Workbench, desk: SessionDesk, command:
   }
   const { session } = desk.current();
   const { config } = bench.setup;
-  const outcome = await tool.run({ command, timeout_seconds: config.exec.maxTimeoutS }, {
-    cwd: session.cwd, signal: options.signal, sandbox: config.policy.sandbox, knownFiles: new Map(), eventOutput: () => null,
-    limits: { timeoutMs: null, maxOutputBytes: config.limits.maxOutputBytes }, progress: options.onOutput, outputMask: desk.current().secrets.stream(),
-  });
+  const outcome = await tool.run(
+    { command, timeout_seconds: config.exec.maxTimeoutS },
+    {
+      cwd: session.cwd,
+      signal: options.signal,
+      sandbox: config.policy.sandbox,
+      knownFiles: new Map(),
+      eventOutput: () => null,
+      limits: { timeoutMs: null, maxOutputBytes: config.limits.maxOutputBytes },
+      progress: options.onOutput,
+      outputMask: desk.current().secrets.stream(),
+    },
+  );
   const { envelope } = outcome;
   const output = isError(envelope) ? `${printedBefore(envelope.details)}${envelope.error}` : envelope.output;
   const exitCode = isError(envelope) || typeof envelope.exit_code !== 'number' ? null : envelope.exit_code;

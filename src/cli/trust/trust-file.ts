@@ -18,7 +18,8 @@ export interface TrustEntry {
 }
 
 /** The directories that the user has answered for, in `trust.json` beside the user's settings (0600):
- *  `{"directories": [{"directory", "sha256", "trusted", "answered_at"}]}`. An answer holds for its directory alone, not for those below it. */
+ * `{"directories": [{"directory", "sha256", "trusted", "answered_at"}]}`. An answer holds for its directory alone, not
+ * for those below it. */
 export interface TrustFile {
   readonly path: string;
   /** The answer for exactly this directory and content; null where there is none, or the file cannot be read. */
@@ -31,7 +32,9 @@ export interface TrustFile {
 }
 
 export function openTrustFile(path: string): TrustFile {
-  const write = (entries: readonly TrustEntry[]): void => { replaceFile(path, `${JSON.stringify({ directories: entries.map(stored) }, null, 2)}\n`); };
+  const write = (entries: readonly TrustEntry[]): void => {
+    replaceFile(path, `${JSON.stringify({ directories: entries.map(stored) }, null, 2)}\n`);
+  };
   return {
     path,
     list: () => read(path),
@@ -42,7 +45,10 @@ export function openTrustFile(path: string): TrustFile {
     },
     record: ({ directory: given, sha256 }, trusted, answeredAt) => {
       const directory = realDirectory(given);
-      write([...read(path).filter((entry) => entry.directory !== directory), { directory, sha256, trusted, answeredAt }]);
+      write([
+        ...read(path).filter((entry) => entry.directory !== directory),
+        { directory, sha256, trusted, answeredAt },
+      ]);
     },
     revoke: (given) => {
       const directory = realDirectory(given);
@@ -69,7 +75,11 @@ function read(path: string): readonly TrustEntry[] {
 function entryOf(value: unknown): readonly TrustEntry[] {
   if (!isRecord(value)) return [];
   const { directory, sha256, trusted, answered_at: answeredAt } = value;
-  const sound = typeof directory === 'string' && typeof sha256 === 'string' && typeof trusted === 'boolean' && typeof answeredAt === 'number';
+  const sound =
+    typeof directory === 'string' &&
+    typeof sha256 === 'string' &&
+    typeof trusted === 'boolean' &&
+    typeof answeredAt === 'number';
   return sound ? [{ directory, sha256, trusted, answeredAt }] : [];
 }
 

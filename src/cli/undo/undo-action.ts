@@ -19,10 +19,16 @@ export type UndoOptions = RootOptions & { readonly yes?: boolean };
 
 /** `agent undo [event|all]` and `agent redo`: over the newest session of this directory, or the one of `-r`. */
 export async function undoAction(kind: 'undo' | 'redo', argument: string, options: UndoOptions): Promise<number> {
-  if (!/^(?:all|[1-9]\d*)?$/.test(argument)) throw new CliError(exit.usage, `\`${argument}\` is not the number of an event`, `For example: agent ${kind} 17, or agent ${kind} all; without one the last change.`);
+  if (!/^(?:all|[1-9]\d*)?$/.test(argument))
+    throw new CliError(
+      exit.usage,
+      `\`${argument}\` is not the number of an event`,
+      `For example: agent ${kind} 17, or agent ${kind} all; without one the last change.`,
+    );
   return await withDesk(options, async (desk) => {
     const choice = chooseReverts(desk.events(), kind, argument);
-    if ('problem' in choice) throw new CliError(exit.failed, choice.problem, 'agent audit lists the calls of a session with their events.');
+    if ('problem' in choice)
+      throw new CliError(exit.failed, choice.problem, 'agent audit lists the calls of a session with their events.');
     const { lines, files } = await listReverts(desk, choice.reverts, choice.passed);
     return await carryOut(desk, choice.reverts, { lines, files }, options);
   });
@@ -31,22 +37,43 @@ export async function undoAction(kind: 'undo' | 'redo', argument: string, option
 /** `agent restore <file>@<event>`: that file as it was right after that event. */
 export async function restoreAction(target: string, options: UndoOptions): Promise<number> {
   const parts = /^(.+)@(\d+)$/s.exec(target);
-  if (!parts?.[1] || !parts[2]) throw new CliError(exit.usage, `\`${target}\` does not name a file and an event`, 'For example: agent restore src/main.ts@17');
+  if (!parts?.[1] || !parts[2])
+    throw new CliError(
+      exit.usage,
+      `\`${target}\` does not name a file and an event`,
+      'For example: agent restore src/main.ts@17',
+    );
   const seq = Number(parts[2]);
   const named = parts[1];
   return await withDesk(options, async (desk) => {
     const path = resolve(desk.cwd, named);
     const wish = wishAt(desk.events(), path, seq);
-    if (!wish) throw new CliError(exit.failed, `this session did not change ${path}, or it was not captured`, 'agent undo lists what can be taken back.');
+    if (!wish)
+      throw new CliError(
+        exit.failed,
+        `this session did not change ${path}, or it was not captured`,
+        'agent undo lists what can be taken back.',
+      );
     const reverts: readonly Revert[] = [{ kind: 'restore', ofSeq: seq, title: named, wishes: [wish], unwatched: null }];
     return await carryOut(desk, reverts, await listReverts(desk, reverts, []), options);
   });
 }
 
-async function carryOut(desk: RevertDesk, reverts: readonly Revert[], { lines, files }: { readonly lines: readonly string[]; readonly files: number }, options: UndoOptions): Promise<number> {
+async function carryOut(
+  desk: RevertDesk,
+  reverts: readonly Revert[],
+  { lines, files }: { readonly lines: readonly string[]; readonly files: number },
+  options: UndoOptions,
+): Promise<number> {
   print(`${lines.join('\n')}\n`);
-  if (files === 0) { print('Nothing was touched.\n'); return exit.failed; }
-  if (!await allowed(options)) { print('Nothing was touched; --yes does it without asking.\n'); return exit.done; }
+  if (files === 0) {
+    print('Nothing was touched.\n');
+    return exit.failed;
+  }
+  if (!(await allowed(options))) {
+    print('Nothing was touched; --yes does it without asking.\n');
+    return exit.done;
+  }
   let left = 0;
   let done = 0;
   for (const revert of reverts) {
@@ -68,15 +95,24 @@ async function allowed(options: UndoOptions): Promise<boolean> {
 async function withDesk(options: UndoOptions, use: (desk: RevertDesk) => Promise<number>): Promise<number> {
   const setup = await setUp(options);
   const { cwd, config } = setup;
-  const { store, notices } = await openSqliteStore({ file: config.files.database, now: Date.now, seal: blobSeal(setup) });
+  const { store, notices } = await openSqliteStore({
+    file: config.files.database,
+    now: Date.now,
+    seal: blobSeal(setup),
+  });
   for (const notice of notices) printError(`agent: ${notice}\n`);
   try {
     const here = { cwd, directoryId: directoryId(cwd) ?? undefined };
     const row = await wanted(store, here, options.resume);
     const lease = await store.acquire(row.id);
-    if (!lease.held) throw new CliError(exit.session, `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`, 'Use /undo there, or end that program first.');
-    const { moves } = { ...row, ...await notePlace(store, row, here) };
-    return await use(atPresent(deskOf(store, row, cwd, [...await store.load(row.id)]), moves));
+    if (!lease.held)
+      throw new CliError(
+        exit.session,
+        `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`,
+        'Use /undo there, or end that program first.',
+      );
+    const { moves } = { ...row, ...(await notePlace(store, row, here)) };
+    return await use(atPresent(deskOf(store, row, cwd, [...(await store.load(row.id))]), moves));
   } finally {
     await store.close();
   }
@@ -86,12 +122,18 @@ async function wanted(store: Store, here: Place, resume: string | true | undefin
   if (typeof resume === 'string') return await findSession(store, resume);
   const newest = await newestHere(store, here);
   if (newest) return newest;
-  throw new CliError(exit.session, `there is no session of ${here.cwd}`, 'Name one with -r <session>; agent sessions list shows them.');
+  throw new CliError(
+    exit.session,
+    `there is no session of ${here.cwd}`,
+    'Name one with -r <session>; agent sessions list shows them.',
+  );
 }
 
 function deskOf(store: Store, row: SessionRow, cwd: string, events: Event[]): RevertDesk {
   return {
-    cwd, events: () => events, blob: (sha256) => store.blob(sha256),
+    cwd,
+    events: () => events,
+    blob: (sha256) => store.blob(sha256),
     append: async (draft) => {
       const event: Event = { seq: (events.at(-1)?.seq ?? 0) + 1, createdAt: Date.now(), ...draft };
       await store.append(row.id, event);

@@ -4,7 +4,10 @@ import { dirname } from 'node:path';
 import { beforeWrite, sha256Of, writeWhole } from '../../tools/files/file-writer.js';
 
 /** A path as it is now. `mode` is `st_mode`, type included. `other`: a folder, a device, or not to be read. */
-export type PresentState = { readonly is: 'missing' } | { readonly is: 'file' | 'link'; readonly sha256: string; readonly mode: number } | { readonly is: 'other'; readonly reason: string };
+export type PresentState =
+  | { readonly is: 'missing' }
+  | { readonly is: 'file' | 'link'; readonly sha256: string; readonly mode: number }
+  | { readonly is: 'other'; readonly reason: string };
 
 const typeMask = 0o170000;
 const linkType = 0o120000;
@@ -18,7 +21,8 @@ export async function presentState(path: string): Promise<PresentState> {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (!stats) return { is: 'missing' };
   if (realpathSync(dirname(path)) !== dirname(path)) return { is: 'other', reason: 'its folder is a link now' };
-  if (stats.isSymbolicLink()) return { is: 'link', sha256: sha256Of(readlinkSync(path, { encoding: 'buffer' })), mode: stats.mode };
+  if (stats.isSymbolicLink())
+    return { is: 'link', sha256: sha256Of(readlinkSync(path, { encoding: 'buffer' })), mode: stats.mode };
   if (!stats.isFile()) return { is: 'other', reason: 'it is not a file now' };
   try {
     const { sha256 } = await beforeWrite(path, path);
@@ -28,7 +32,8 @@ export async function presentState(path: string): Promise<PresentState> {
   }
 }
 
-/** What a path is to become. `bytes` null: no file; for a link its target. `mode` null: that of the present file, or the usual one. */
+/** What a path is to become. `bytes` null: no file; for a link its target. `mode` null: that of the present file, or
+ * the usual one. */
 export interface Replacement {
   readonly path: string;
   /** What the path must hold at the last moment; null: no file. */
@@ -39,8 +44,8 @@ export interface Replacement {
   readonly madeFolder: string | null;
 }
 
-/** Makes the path so; a file is replaced atomically, its mode kept or set. Throws the system's error, or a refusal where something else changed
- *  the file meanwhile. */
+/** Makes the path so; a file is replaced atomically, its mode kept or set. Throws the system's error, or a refusal
+ * where something else changed the file meanwhile. */
 export async function replaceFile({ path, expected, bytes, mode, madeFolder }: Replacement): Promise<void> {
   const now = await expectedState(path, expected);
   if (bytes === null) {

@@ -4,7 +4,8 @@ import { spelledLine } from '../../core/hidden-text.js';
 import type { ChangeData, Event } from '../../core/event.js';
 import { isLinkMode, presentState, type PresentState, type Replacement } from './undo-files.js';
 
-/** One file as it should become, and as it must be now for that to be allowed. Hashes are hex SHA-256; null: no file. */
+/** One file as it should become, and as it must be now for that to be allowed. Hashes are hex SHA-256; null: no
+ * file. */
 export interface Wish {
   readonly path: string;
   readonly want: { readonly sha256: string | null; readonly mode: number | null };
@@ -15,9 +16,18 @@ export interface Wish {
   readonly impossible: string | null;
 }
 
-export interface Action extends Replacement { readonly wish: Wish; readonly what: 'restore' | 'remove' | 'mode' }
-export interface Skipped { readonly path: string; readonly reason: string }
-export interface RevertPlan { readonly actions: readonly Action[]; readonly skipped: readonly Skipped[] }
+export interface Action extends Replacement {
+  readonly wish: Wish;
+  readonly what: 'restore' | 'remove' | 'mode';
+}
+export interface Skipped {
+  readonly path: string;
+  readonly reason: string;
+}
+export interface RevertPlan {
+  readonly actions: readonly Action[];
+  readonly skipped: readonly Skipped[];
+}
 
 /** Where contents come from. */
 export type ReadBlob = (sha256: string) => Promise<Uint8Array | null>;
@@ -27,7 +37,9 @@ export function wishesOf(set: ChangeSet, direction: 'undo' | 'redo'): readonly W
     const before = { sha256: change.before, mode: change.before_mode ?? null };
     const after = { sha256: change.after, mode: change.after_mode ?? null };
     return {
-      path: change.path, madeFolder: (direction === 'undo' ? change.made_folder : change.gone_folder) ?? null, impossible: change.captured ? null : `not captured: ${change.reason ?? 'its contents were not kept'}`,
+      path: change.path,
+      madeFolder: (direction === 'undo' ? change.made_folder : change.gone_folder) ?? null,
+      impossible: change.captured ? null : `not captured: ${change.reason ?? 'its contents were not kept'}`,
       ...(direction === 'undo' ? { want: before, expect: after } : { want: after, expect: before }),
     };
   });
@@ -43,12 +55,18 @@ export function wishAt(events: readonly Event[], path: string, seq: number): Wis
 /** Files as earlier steps of the same list would leave them. */
 export type Ahead = Map<string, PresentState>;
 
-/** What can be done and what cannot, with the reason. Only a file whose contents are what the session left is touched. `ahead` is read and kept up. */
-export async function planRevert(wishes: readonly Wish[], readBlob: ReadBlob, events: readonly Event[], ahead: Ahead): Promise<RevertPlan> {
+/** What can be done and what cannot, with the reason. Only a file whose contents are what the session left is touched.
+ * `ahead` is read and kept up. */
+export async function planRevert(
+  wishes: readonly Wish[],
+  readBlob: ReadBlob,
+  events: readonly Event[],
+  ahead: Ahead,
+): Promise<RevertPlan> {
   const actions: Action[] = [];
   const skipped: Skipped[] = [];
   for (const wish of wishes) {
-    const now = ahead.get(wish.path) ?? await presentState(wish.path);
+    const now = ahead.get(wish.path) ?? (await presentState(wish.path));
     const step = await planOne(wish, now, readBlob, events);
     if ('reason' in step) skipped.push(step);
     else {
@@ -65,12 +83,18 @@ function stateAfter({ want: { sha256, mode } }: Wish, now: PresentState): Presen
   return { is: isLinkMode(mode) ? 'link' : 'file', sha256, mode: mode ?? usual };
 }
 
-async function planOne(wish: Wish, now: PresentState, readBlob: ReadBlob, events: readonly Event[]): Promise<Action | Skipped> {
+async function planOne(
+  wish: Wish,
+  now: PresentState,
+  readBlob: ReadBlob,
+  events: readonly Event[],
+): Promise<Action | Skipped> {
   const { path, want, expect } = wish;
   if (wish.impossible !== null) return { path, reason: wish.impossible };
   if (now.is === 'other') return { path, reason: now.reason };
   if (isLike(now, want)) return { path, reason: 'it is like that already' };
-  if (!isLike(now, { sha256: expect.sha256, mode: typeOnly(expect.mode, now) })) return { path, reason: whoChanged(now, path, events) };
+  if (!isLike(now, { sha256: expect.sha256, mode: typeOnly(expect.mode, now) }))
+    return { path, reason: whoChanged(now, path, events) };
   const shared = { path, wish, expected: expect.sha256, mode: want.mode, madeFolder: wish.madeFolder };
   if (want.sha256 === null) return { ...shared, what: 'remove', bytes: null };
   if (want.sha256 === expect.sha256) return { ...shared, what: 'mode', bytes: null };
@@ -91,8 +115,12 @@ function typeOnly(mode: number | null, now: PresentState): number | null {
 
 function whoChanged(now: PresentState, path: string, events: readonly Event[]): string {
   const sha256 = now.is === 'file' || now.is === 'link' ? now.sha256 : null;
-  const made = changeSets(events).findLast((set) => set.changes.some((change: ChangeData) => change.path === path && change.captured && change.after === sha256));
-  return made && made.undoneBy === null ? `it is as event ${made.seq} left it (${made.title}); undo that first` : 'it was changed since by something else';
+  const made = changeSets(events).findLast((set) =>
+    set.changes.some((change: ChangeData) => change.path === path && change.captured && change.after === sha256),
+  );
+  return made && made.undoneBy === null
+    ? `it is as event ${made.seq} left it (${made.title}); undo that first`
+    : 'it was changed since by something else';
 }
 
 /** The plan as a list for a person; paths relative to `cwd` where they are inside it. */

@@ -11,8 +11,8 @@ const maxDepth = 8;
 type Facts = Pick<PathFacts, 'home' | 'landing' | 'readWhole'>;
 
 /** True where the repository around `cwd` gives a reading git command nothing to run: no setting but harmless ones, no
- *  hook that reading sets off, and the same in each submodule, which git enters by itself. What cannot be read counts
- *  as naming a program, and so does a repository without a work tree, which anybody can commit as a folder. */
+ * hook that reading sets off, and the same in each submodule, which git enters by itself. What cannot be read counts
+ * as naming a program, and so does a repository without a work tree, which anybody can commit as a folder. */
 export async function hasPlainGit(cwd: string, facts: Facts): Promise<boolean> {
   const start = await facts.landing(cwd);
   return start !== null && isPlainFolder(start, facts, 0);
@@ -30,7 +30,8 @@ async function isPlainFolder(start: string, facts: Facts, depth: number): Promis
   }
 }
 
-type GitFolder = { readonly kind: 'none' | 'odd' }
+type GitFolder =
+  | { readonly kind: 'none' | 'odd' }
   /** `ends`: git takes it for a repository and looks no further up. */
   | { readonly kind: 'repository'; readonly path: string; readonly ends: boolean };
 
@@ -39,7 +40,7 @@ async function gitFolder(folder: string, facts: Facts): Promise<GitFolder> {
   const dotGit = await facts.landing(below(folder, '.git'));
   if (dotGit === null) return { kind: 'odd' };
   const pointer = await facts.readWhole(dotGit, maxPathBytes);
-  if (pointer === 'missing') return { kind: await looksLikeRepository(folder, facts) ? 'odd' : 'none' };
+  if (pointer === 'missing') return { kind: (await looksLikeRepository(folder, facts)) ? 'odd' : 'none' };
   if (pointer === 'refused') {
     return { kind: 'repository', path: dotGit, ends: await looksLikeRepository(dotGit, facts) };
   }
@@ -49,8 +50,10 @@ async function gitFolder(folder: string, facts: Facts): Promise<GitFolder> {
 }
 
 async function looksLikeRepository(path: string, facts: Facts): Promise<boolean> {
-  return await exists(below(path, 'HEAD'), facts)
-    && (await exists(below(path, 'objects'), facts) || await exists(below(path, 'commondir'), facts));
+  return (
+    (await exists(below(path, 'HEAD'), facts)) &&
+    ((await exists(below(path, 'objects'), facts)) || (await exists(below(path, 'commondir'), facts)))
+  );
 }
 
 async function isPlainRepository(path: string, workTree: string, facts: Facts, depth: number): Promise<boolean> {
@@ -60,9 +63,9 @@ async function isPlainRepository(path: string, workTree: string, facts: Facts, d
   const own = await settingsIn(below(path, 'config.worktree'), facts);
   if (shared === null || own === null) return false;
   const settings = [...shared, ...own];
-  if (!settings.every(isHarmless) || await hasReadingHook(settings, common, workTree, facts)) return false;
+  if (!settings.every(isHarmless) || (await hasReadingHook(settings, common, workTree, facts))) return false;
   for (const { value } of settings.filter(({ key }) => key === 'core.worktree')) {
-    if (value === null || await facts.landing(below(path, value)) !== workTree) return false;
+    if (value === null || (await facts.landing(below(path, value))) !== workTree) return false;
   }
   return await hasPlainSubmodules(path, workTree, facts, depth);
 }
@@ -74,9 +77,12 @@ async function commonFolder(path: string, facts: Facts): Promise<string | null> 
 }
 
 /** Git runs one hook where it only reads: after it has brought its index up to date.
- *  Source: githooks(5), `post-index-change`. */
+ * Source: githooks(5), `post-index-change`. */
 async function hasReadingHook(
-  settings: readonly Setting[], common: string, workTree: string, facts: Facts,
+  settings: readonly Setting[],
+  common: string,
+  workTree: string,
+  facts: Facts,
 ): Promise<boolean> {
   const named = settings.filter(({ key }) => key === 'core.hookspath').map(({ value }) => value ?? '');
   const folders = named.map((value) => below(workTree, value.replace(/^~(?=\/)/, facts.home)));
@@ -94,7 +100,7 @@ async function hasPlainSubmodules(path: string, workTree: string, facts: Facts, 
   for (const link of links) {
     const folder = await facts.landing(below(workTree, link));
     if (folder === null) return false;
-    if (await exists(below(folder, '.git'), facts) && !(await isPlainFolder(folder, facts, depth + 1))) return false;
+    if ((await exists(below(folder, '.git'), facts)) && !(await isPlainFolder(folder, facts, depth + 1))) return false;
   }
   return true;
 }
@@ -110,7 +116,7 @@ async function read(path: string, maxBytes: number, facts: Facts): Promise<Uint8
 }
 
 async function exists(path: string, facts: Facts): Promise<boolean> {
-  return await read(path, 0, facts) !== 'missing';
+  return (await read(path, 0, facts)) !== 'missing';
 }
 
 function text(bytes: Uint8Array): string {
@@ -124,21 +130,28 @@ async function settingsIn(path: string, facts: Facts): Promise<readonly Setting[
 }
 
 /** What a repository of its own accord holds besides what `harmlessKeys` names: nothing here is run by a command that
- *  reads. Whoever adds a key looks first at what each reader of git does with it. */
-const ordinaryKeys = new RegExp(`^(?:${[
-  'core\\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|symlinks|sharedrepository|worktree)',
-  'core\\.(?:hookspath|checkstat|trustctime|preloadindex|fscache|protectntfs|protecthfs|sparsecheckout(?:cone)?)',
-  'core\\.(?:multipackindex|commitgraph|bigfilethreshold|packedgit\\w+|deltabasecachelimit|hidedotfiles)',
-  'core\\.(?:unsetenvvars|warnambiguousrefs)', 'extensions\\.(?:worktreeconfig|relativeworktrees|preciousobjects|noop)',
-  'remote\\.pushdefault', 'checkout\\.defaultremote', 'branch\\.[^]*',
-  'remote\\.[^]+\\.(?:url|pushurl|fetch|push|mirror|prune|prunetags|tagopt|skipdefaultupdate|skipfetchall)',
-  'remote\\.[^]+\\.(?:followremotehead|g[hl]-resolved)',
-  'submodule\\.(?:active|fetchjobs|recurse|alternatelocation|alternateerrorstrategy)',
-  'submodule\\.[^]+\\.(?:url|active|branch|fetchrecursesubmodules|ignore|shallow)',
-  '(?:gc|pull|push|fetch|pack|index|feature|receive|transfer|maintenance)\\.(?!.*(?:command|cmd|hook|path))[^]*',
-  '(?:gitflow|gerrit|magit|gitg)\\.(?!.*(?:command|cmd|hook|path))[^]*',
-  'gui\\.(?:wmstate|geometry)', 'lfs\\.repositoryformatversion', 'lfs\\.[^]+\\.(?:access|locksverify)',
-].join('|')})$`);
+ * reads. Whoever adds a key looks first at what each reader of git does with it. */
+const ordinaryKeys = new RegExp(
+  `^(?:${[
+    'core\\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|symlinks|sharedrepository|worktree)',
+    'core\\.(?:hookspath|checkstat|trustctime|preloadindex|fscache|protectntfs|protecthfs|sparsecheckout(?:cone)?)',
+    'core\\.(?:multipackindex|commitgraph|bigfilethreshold|packedgit\\w+|deltabasecachelimit|hidedotfiles)',
+    'core\\.(?:unsetenvvars|warnambiguousrefs)',
+    'extensions\\.(?:worktreeconfig|relativeworktrees|preciousobjects|noop)',
+    'remote\\.pushdefault',
+    'checkout\\.defaultremote',
+    'branch\\.[^]*',
+    'remote\\.[^]+\\.(?:url|pushurl|fetch|push|mirror|prune|prunetags|tagopt|skipdefaultupdate|skipfetchall)',
+    'remote\\.[^]+\\.(?:followremotehead|g[hl]-resolved)',
+    'submodule\\.(?:active|fetchjobs|recurse|alternatelocation|alternateerrorstrategy)',
+    'submodule\\.[^]+\\.(?:url|active|branch|fetchrecursesubmodules|ignore|shallow)',
+    '(?:gc|pull|push|fetch|pack|index|feature|receive|transfer|maintenance)\\.(?!.*(?:command|cmd|hook|path))[^]*',
+    '(?:gitflow|gerrit|magit|gitg)\\.(?!.*(?:command|cmd|hook|path))[^]*',
+    'gui\\.(?:wmstate|geometry)',
+    'lfs\\.repositoryformatversion',
+    'lfs\\.[^]+\\.(?:access|locksverify)',
+  ].join('|')})$`,
+);
 
 function isHarmless({ key, value }: Setting): boolean {
   if (key === 'core.fsmonitor') return /^(?:false|no|off|0|)$/i.test(value ?? 'true');
@@ -148,7 +161,7 @@ function isHarmless({ key, value }: Setting): boolean {
 }
 
 /** The paths at which an index holds other repositories; null where that cannot be told.
- *  Source: gitformat-index(5), versions 2 to 4. */
+ * Source: gitformat-index(5), versions 2 to 4. */
 export function linkedRepositories(index: Uint8Array): readonly string[] | null {
   const view = new DataView(index.buffer, index.byteOffset, index.byteLength);
   if (index.length < 12 || view.getUint32(0) !== 0x44495243) return null; // DIRC
@@ -164,7 +177,11 @@ export function linkedRepositories(index: Uint8Array): readonly string[] | null 
   return hasSharedPart(index, view, entry.next) ? null : links;
 }
 
-interface Entry { readonly path: Uint8Array; readonly isLink: boolean; readonly next: number }
+interface Entry {
+  readonly path: Uint8Array;
+  readonly isLink: boolean;
+  readonly next: number;
+}
 
 function entryAfter(last: Entry, index: Uint8Array, view: DataView, packed: boolean): Entry | null {
   const at = last.next;

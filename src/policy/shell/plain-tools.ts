@@ -36,12 +36,15 @@ function either(...texts: readonly string[]): string {
 }
 
 /** Settings of cargo and rustup by which even `cargo tree` starts a program of choice. */
-const cargoSettings = new RegExp([
-  '(?:^|[\\s{,.["\'])(?:rustc(?:-\\w+)*|runner|linker|[\\w-]*credential-[\\w-]+'
-    + '|include|path|command|rustdoc)["\']?\\s*=',
-  '(?:^|[\\s[."\'])(?:alias|env|credential|host)["\']?\\s*[\\].={]',
-  '\\\\u',
-].join('|'), 'im');
+const cargoSettings = new RegExp(
+  [
+    '(?:^|[\\s{,.["\'])(?:rustc(?:-\\w+)*|runner|linker|[\\w-]*credential-[\\w-]+' +
+      '|include|path|command|rustdoc)["\']?\\s*=',
+    '(?:^|[\\s[."\'])(?:alias|env|credential|host)["\']?\\s*[\\].={]',
+    '\\\\u',
+  ].join('|'),
+  'im',
+);
 
 const npmKeys = either(
   'save-exact save-prefix save engine-strict fund audit audit-level package-lock legacy-peer-deps lockfile yes color',
@@ -89,7 +92,8 @@ function fetchesManager(text: string): boolean {
 const npm = unless(npmSettings, '.npmrc');
 const corepack: Steerings = [{ file: 'package.json', steers: fetchesManager }, ...present('.corepack.env')];
 const virtual = [
-  ...present('.venv/pyvenv.cfg', '.venv/bin/python', '.venv/bin/python3'), ...matching(/\//, '.python-version'),
+  ...present('.venv/pyvenv.cfg', '.venv/bin/python', '.venv/bin/python3'),
+  ...matching(/\//, '.python-version'),
 ];
 
 /** What tools obey in the folder where they are asked anything, be it their version, and in those above it. */
@@ -101,21 +105,28 @@ const table: Readonly<Record<string, Steerings>> = {
   ]),
   npm,
   pnpm: [
-    ...npm, ...corepack, ...present('.pnpmfile.cjs', '.pnpmfile.mjs', '.pnpmfile.js', 'pnpmfile.js'),
+    ...npm,
+    ...corepack,
+    ...present('.pnpmfile.cjs', '.pnpmfile.mjs', '.pnpmfile.js', 'pnpmfile.js'),
     { file: 'pnpm-workspace.yaml', steers: steersWorkspace },
   ],
   yarn: [
-    ...npm, ...corepack, ...unless(/^(?:save-prefix|network-timeout|lastUpdateCheck)\s+[\w."^~]*$/, '.yarnrc'),
-    ...unless(yarnSettings, '.yarnrc.yml'), ...present('.env.yarn'),
+    ...npm,
+    ...corepack,
+    ...unless(/^(?:save-prefix|network-timeout|lastUpdateCheck)\s+[\w."^~]*$/, '.yarnrc'),
+    ...unless(yarnSettings, '.yarnrc.yml'),
+    ...present('.env.yarn'),
   ],
   bun: [...npm, ...own(present('bunfig.toml'))],
   cargo: [
     ...own(matching(cargoSettings, '.cargo/config.toml', '.cargo/config')),
-    ...matching(cargoSettings, 'rust-toolchain.toml'), ...matching(/path|command|^\s*[./~]/im, 'rust-toolchain'),
+    ...matching(cargoSettings, 'rust-toolchain.toml'),
+    ...matching(/path|command|^\s*[./~]/im, 'rust-toolchain'),
   ],
   maven: present('.mvn/jvm.config', '.mvn/maven.config', '.mvn/extensions.xml', '.mvn/settings.xml'),
   gradle: [
-    ...matching(/java|jvm|toolchain|\\u/i, 'gradle.properties'), ...present('gradle/gradle-daemon-jvm.properties'),
+    ...matching(/java|jvm|toolchain|\\u/i, 'gradle.properties'),
+    ...present('gradle/gradle-daemon-jvm.properties'),
   ],
   sbt: present('.jvmopts', '.sbtopts', '.sbtrc', 'build.sbt', 'project/build.properties'),
   vagrant: present('Vagrantfile', 'vagrantfile'),
@@ -128,8 +139,14 @@ const table: Readonly<Record<string, Steerings>> = {
   venv: virtual,
   flake8: matching(/local-plugins|\bpaths\b/i, '.flake8', 'setup.cfg', 'tox.ini'),
   pylint: matching(
-    /init-hook|load-plugins|\\u/i, 'pylintrc', '.pylintrc', 'pylintrc.toml', '.pylintrc.toml', 'pyproject.toml',
-    'setup.cfg', 'tox.ini',
+    /init-hook|load-plugins|\\u/i,
+    'pylintrc',
+    '.pylintrc',
+    'pylintrc.toml',
+    '.pylintrc.toml',
+    'pyproject.toml',
+    'setup.cfg',
+    'tox.ini',
   ),
   tox: present('toxfile.py'),
   ansible: present('ansible.cfg'),
@@ -139,7 +156,11 @@ const table: Readonly<Record<string, Steerings>> = {
   nx: present('nx.json', 'node_modules/nx/package.json'),
   turbo: present('turbo.json', 'turbo.jsonc', 'node_modules/turbo/package.json'),
   serverless: present(
-    'serverless.yml', 'serverless.yaml', 'serverless.json', 'serverless.js', 'serverless.ts',
+    'serverless.yml',
+    'serverless.yaml',
+    'serverless.json',
+    'serverless.js',
+    'serverless.ts',
     'node_modules/serverless/package.json',
   ),
   amplify: present('amplify/.config/project-config.json', 'amplify/cli.json'),
@@ -149,15 +170,35 @@ const table: Readonly<Record<string, Steerings>> = {
 };
 
 const members: Readonly<Record<string, string>> = {
-  npm: 'npm npx cnpm', pnpm: 'pnpm pnpx', yarn: 'yarn', bun: 'bun bunx', maven: 'mvn', gradle: 'gradle', sbt: 'sbt',
-  cargo: 'cargo rustc rustup rust-analyzer cargo-clippy', ruby: 'bundle bundler jekyll rails rspec rake pod fastlane',
-  vagrant: 'vagrant', poetry: 'poetry', flake8: 'flake8', pylint: 'pylint', tox: 'tox', ansible: 'ansible',
-  bazel: 'bazel', dotnet: 'dotnet', composer: 'composer', nx: 'nx', turbo: 'turbo', serverless: 'serverless sls',
-  amplify: 'amplify', mercurial: 'hg', ack: 'ack', erlang: 'elixir iex mix',
+  npm: 'npm npx cnpm',
+  pnpm: 'pnpm pnpx',
+  yarn: 'yarn',
+  bun: 'bun bunx',
+  maven: 'mvn',
+  gradle: 'gradle',
+  sbt: 'sbt',
+  cargo: 'cargo rustc rustup rust-analyzer cargo-clippy',
+  ruby: 'bundle bundler jekyll rails rspec rake pod fastlane',
+  vagrant: 'vagrant',
+  poetry: 'poetry',
+  flake8: 'flake8',
+  pylint: 'pylint',
+  tox: 'tox',
+  ansible: 'ansible',
+  bazel: 'bazel',
+  dotnet: 'dotnet',
+  composer: 'composer',
+  nx: 'nx',
+  turbo: 'turbo',
+  serverless: 'serverless sls',
+  amplify: 'amplify',
+  mercurial: 'hg',
+  ack: 'ack',
+  erlang: 'elixir iex mix',
 };
-const families = new Map(Object.entries(members).flatMap(([family, names]) => (
-  names.split(' ').map((name) => [name, family] as const)
-)));
+const families = new Map(
+  Object.entries(members).flatMap(([family, names]) => names.split(' ').map((name) => [name, family] as const)),
+);
 
 /** The family of tools that obey the same files: `any` for those that obey none of their own. */
 export function familyOf(name: string): string {
@@ -166,15 +207,21 @@ export function familyOf(name: string): string {
 
 /** Those of the families that some file steers, in one of the folders or above it. */
 export async function steeredFamilies(
-  relies: ReadonlySet<string>, folders: readonly string[], facts: PathFacts,
+  relies: ReadonlySet<string>,
+  folders: readonly string[],
+  facts: PathFacts,
 ): Promise<ReadonlySet<string>> {
   const places = new Set(folders.flatMap(upwards));
-  const steered = await Promise.all([...relies].filter((family) => family in table).map(async (family) => {
-    const steerings = [...(table[family] ?? []), ...(table['any'] ?? [])];
-    const asked = steerings.flatMap((steering) => [...places].map((folder) => steers(steering, folder, facts)));
-    const found = await Promise.all(asked);
-    return found.includes(true) ? [family] : [];
-  }));
+  const steered = await Promise.all(
+    [...relies]
+      .filter((family) => family in table)
+      .map(async (family) => {
+        const steerings = [...(table[family] ?? []), ...(table['any'] ?? [])];
+        const asked = steerings.flatMap((steering) => [...places].map((folder) => steers(steering, folder, facts)));
+        const found = await Promise.all(asked);
+        return found.includes(true) ? [family] : [];
+      }),
+  );
   return new Set(steered.flat());
 }
 

@@ -9,16 +9,65 @@ import { namesSecret } from './shell-words.js';
 import { ownProcess, type Arg, type Finding, type Handler, type Invocation, type Scan } from './shell-types.js';
 
 export const builtinHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['eval', evaluate], ['trap', trap], ['alias', alias], ['enable', (call) => (call.args.length === 0 ? [] : danger(call, 'changes what builtin commands are'))],
-  ['source', source], ['.', source], ['cd', changeFolder], ['pushd', changeFolder], ['printenv', printenv],
-  ['export', declare], ['declare', declare], ['typeset', declare], ['local', declare], ['readonly', declare], ['let', arithmetic], ['set', set], ['shopt', shopt],
-  ['unset', unset], ['printf', printf], ['read', read], ['mapfile', mapfile], ['readarray', mapfile], ['getopts', getopts],
-  ['wait', wait], ['jobs', jobs], ['test', bracket], ['[', bracket], ['hash', hash],
-  ['bind', (call) => danger(call, 'binds keys to commands')], ['complete', (call) => danger(call, 'installs a completion command')], ['compgen', compgen], ['fc', (call) => danger(call, 'runs commands again')],
-  ['history', (call) => (call.args.some(({ text }) => /^-[cdw]/.test(text)) ? danger(call, 'changes the history') : danger(call, 'prints what was typed, secrets among it'))],
-  ['kill', kill], ['ulimit', (call) => (call.args.some(({ text }) => /^\d+$|^unlimited$/.test(text)) ? change(call, 'changes limits') : [])], ['umask', (call) => (call.args.length === 0 || call.args[0]?.text === '-S' ? [] : change(call, 'changes the mode of new files'))],
-  ['disown', (call) => change(call, 'lets a process outlive the call')], ['yes', yes], ['unalias', () => []], ['bg', (call) => change(call, 'moves a job')], ['fg', (call) => change(call, 'moves a job')], ['suspend', (call) => danger(call, 'stops the shell')],
-  ['zmodload', (call) => danger(call, 'loads a module into the shell')], ['ztcp', (call) => danger(call, 'opens a connection')], ['logout', () => []], ['help', () => []],
+  ['eval', evaluate],
+  ['trap', trap],
+  ['alias', alias],
+  ['enable', (call) => (call.args.length === 0 ? [] : danger(call, 'changes what builtin commands are'))],
+  ['source', source],
+  ['.', source],
+  ['cd', changeFolder],
+  ['pushd', changeFolder],
+  ['printenv', printenv],
+  ['export', declare],
+  ['declare', declare],
+  ['typeset', declare],
+  ['local', declare],
+  ['readonly', declare],
+  ['let', arithmetic],
+  ['set', set],
+  ['shopt', shopt],
+  ['unset', unset],
+  ['printf', printf],
+  ['read', read],
+  ['mapfile', mapfile],
+  ['readarray', mapfile],
+  ['getopts', getopts],
+  ['wait', wait],
+  ['jobs', jobs],
+  ['test', bracket],
+  ['[', bracket],
+  ['hash', hash],
+  ['bind', (call) => danger(call, 'binds keys to commands')],
+  ['complete', (call) => danger(call, 'installs a completion command')],
+  ['compgen', compgen],
+  ['fc', (call) => danger(call, 'runs commands again')],
+  [
+    'history',
+    (call) =>
+      call.args.some(({ text }) => /^-[cdw]/.test(text))
+        ? danger(call, 'changes the history')
+        : danger(call, 'prints what was typed, secrets among it'),
+  ],
+  ['kill', kill],
+  [
+    'ulimit',
+    (call) => (call.args.some(({ text }) => /^\d+$|^unlimited$/.test(text)) ? change(call, 'changes limits') : []),
+  ],
+  [
+    'umask',
+    (call) =>
+      call.args.length === 0 || call.args[0]?.text === '-S' ? [] : change(call, 'changes the mode of new files'),
+  ],
+  ['disown', (call) => change(call, 'lets a process outlive the call')],
+  ['yes', yes],
+  ['unalias', () => []],
+  ['bg', (call) => change(call, 'moves a job')],
+  ['fg', (call) => change(call, 'moves a job')],
+  ['suspend', (call) => danger(call, 'stops the shell')],
+  ['zmodload', (call) => danger(call, 'loads a module into the shell')],
+  ['ztcp', (call) => danger(call, 'opens a connection')],
+  ['logout', () => []],
+  ['help', () => []],
 ]);
 
 const maxFolders = 64;
@@ -30,7 +79,14 @@ function evaluate(call: Invocation): readonly Finding[] {
 
 function trap(call: Invocation): readonly Finding[] {
   const action = call.args.find(({ text }) => !/^-[lpP]?$|^--$/.test(text));
-  if (!action || action.text === '' || call.args[0]?.text === '-' || call.args[0]?.text === '-l' || call.args[0]?.text === '-p') return [];
+  if (
+    !action ||
+    action.text === '' ||
+    call.args[0]?.text === '-' ||
+    call.args[0]?.text === '-l' ||
+    call.args[0]?.text === '-p'
+  )
+    return [];
   return [...shellText([action], call), ...change(call, 'runs a text later')];
 }
 
@@ -41,7 +97,8 @@ function alias(call: Invocation): readonly Finding[] {
 function source(call: Invocation): readonly Finding[] {
   const file = call.args.find(({ text }) => text !== '--');
   if (!file) return [];
-  if (file.dynamic || file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text)) return unanalysable(`${call.name} runs what is known only when it runs`);
+  if (file.dynamic || file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text))
+    return unanalysable(`${call.name} runs what is known only when it runs`);
   if (isFetched(file.text, call.scan)) return danger(call, 'runs what was fetched from the network');
   return [...writtenFindings(file.text, call), ...change(call, 'runs a script')];
 }
@@ -53,12 +110,17 @@ export const climbs = /[^./][^/]*\/\.\.(?:\/|$)/;
 function changeFolder(call: Invocation): readonly Finding[] {
   const { scan } = call;
   const target = call.args.find(({ text }) => !/^-[LPe@n]+$|^--$/.test(text));
-  if (!target) { enter(scan.context.home, scan); return []; }
+  if (!target) {
+    enter(scan.context.home, scan);
+    return [];
+  }
   if (target.dynamic || target.glob || /^(?:-|[+-]\d+)$/.test(target.text)) scan.lostCwd = true;
   // With -P a `..` behind a link leads to the folder of the link's target.
   if (climbs.test(target.text) && call.args.some(({ text }) => /^-[Le@]*P/.test(text))) scan.wanders = true;
   for (const value of target.values) if (!value.includes('\0') && value !== '-') enter(value, scan);
-  return target.dynamic && target.substitution !== 'names' ? change(call, 'goes to a folder that is known only when it runs') : [];
+  return target.dynamic && target.substitution !== 'names'
+    ? change(call, 'goes to a folder that is known only when it runs')
+    : [];
 }
 
 function enter(folder: string, scan: Scan): void {
@@ -70,23 +132,30 @@ function enter(folder: string, scan: Scan): void {
 
 function printenv(call: Invocation): readonly Finding[] {
   const names = call.args.map(({ text }) => text).filter((text) => !text.startsWith('-'));
-  if (names.length === 0) return printsNamesOnly(call.place.next) ? [] : danger(call, 'prints the environment, which holds keys');
+  if (names.length === 0)
+    return printsNamesOnly(call.place.next) ? [] : danger(call, 'prints the environment, which holds keys');
   const secret = names.find(namesSecret);
   if (secret !== undefined) return danger(call, `prints the secret variable ${secret}`);
   return call.args.some((arg) => arg.dynamic) ? danger(call, 'prints a variable that is known only when it runs') : [];
 }
 
 function declare(call: Invocation): readonly Finding[] {
-  const flags = call.args.map(({ text }) => text).filter((text) => /^[-+][A-Za-z]/.test(text)).join('');
+  const flags = call.args
+    .map(({ text }) => text)
+    .filter((text) => /^[-+][A-Za-z]/.test(text))
+    .join('');
   const words = call.args.filter(({ text }) => !/^[-+]/.test(text));
   const exports = call.name === 'export' || flags.includes('x');
-  if (/[in]/.test(flags) && call.name !== 'export') return unanalysable(`${call.name} ${flags} evaluates what it assigns`);
+  if (/[in]/.test(flags) && call.name !== 'export')
+    return unanalysable(`${call.name} ${flags} evaluates what it assigns`);
   if (words.length === 0 && !/[fF]/.test(flags) && call.name !== 'local') return dump(call);
   if (flags.includes('p')) return printed(words, call);
   const evaluated = words.some(({ text }) => /^\w+\[(?!\d+\])[^=]*(?:=|$)|^\w*\0/.test(text));
   if (evaluated) return unanalysable('an assignment whose name or index is evaluated');
   const steering = words.flatMap((word) => assigned(word, call));
-  return steering.length === 0 && words.length > 0 && exports ? change(call, 'changes the environment of later commands') : steering;
+  return steering.length === 0 && words.length > 0 && exports
+    ? change(call, 'changes the environment of later commands')
+    : steering;
 }
 
 function printed(words: readonly Arg[], call: Invocation): readonly Finding[] {
@@ -104,7 +173,8 @@ function dump(call: Invocation): readonly Finding[] {
 
 function set(call: Invocation): readonly Finding[] {
   if (call.args.some(({ text }) => /^-[a-zA-Z]*P|^physical$/.test(text))) call.scan.wanders = true;
-  if (/(?:^| )(?:\+o history|-o nohistory|\+H)(?: |$)/.test(call.args.map(({ text }) => text).join(' '))) return danger(call, 'keeps what is done out of the history');
+  if (/(?:^| )(?:\+o history|-o nohistory|\+H)(?: |$)/.test(call.args.map(({ text }) => text).join(' ')))
+    return danger(call, 'keeps what is done out of the history');
   const keyword = call.args.some(({ text }) => /^-[a-zA-Z]*k|^keyword$/.test(text)) && call.args[0]?.text !== '--';
   if (keyword) return danger(call, 'makes words behind a command change its variables');
   return call.args.length === 0 ? dump(call) : [];
@@ -114,7 +184,9 @@ function shopt(call: Invocation): readonly Finding[] {
   const names = call.args.filter(({ text }) => !text.startsWith('-'));
   if (names.some(({ text }) => text === 'history')) return danger(call, 'keeps what is done out of the history');
   if (names.some(({ text }) => text === 'expand_aliases')) return danger(call, 'lets aliases change what commands run');
-  return names.length > 0 && call.args[0]?.text.startsWith('-s') === true ? change(call, 'changes how the shell reads') : [];
+  return names.length > 0 && call.args[0]?.text.startsWith('-s') === true
+    ? change(call, 'changes how the shell reads')
+    : [];
 }
 
 function arithmetic(call: Invocation): readonly Finding[] {
@@ -188,13 +260,24 @@ function kill(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
   if (words.some((text) => /^-[lL]$/.test(text))) return [];
   if (words[0] === '-0' && words.length === 2) return change(call, 'asks whether a process lives');
-  const whom = call.args.filter((arg, at) => (!arg.text.startsWith('-') || /^-\d{2,}$/.test(arg.text)) && !/^-[sn]$/.test(words[at - 1] ?? ''));
-  const own = whom.length > 0 && whom.every((arg) => !arg.dynamic && arg.values.every((text) => /^%[\w+%-]*$/.test(text) || text.replace(/^-/, '') === ownProcess));
-  return own && !words.includes('-1') ? change(call, 'ends what this command itself has started') : danger(call, 'ends processes');
+  const whom = call.args.filter(
+    (arg, at) => (!arg.text.startsWith('-') || /^-\d{2,}$/.test(arg.text)) && !/^-[sn]$/.test(words[at - 1] ?? ''),
+  );
+  const own =
+    whom.length > 0 &&
+    whom.every(
+      (arg) =>
+        !arg.dynamic && arg.values.every((text) => /^%[\w+%-]*$/.test(text) || text.replace(/^-/, '') === ownProcess),
+    );
+  return own && !words.includes('-1')
+    ? change(call, 'ends what this command itself has started')
+    : danger(call, 'ends processes');
 }
 
 function yes(call: Invocation): readonly Finding[] {
   const head = call.place.next?.[0]?.text;
   if (head === 'head') return [];
-  return call.place.next === null ? danger(call, 'prints without end') : change(call, `answers every question of ${quoted(head ?? '')} with yes`);
+  return call.place.next === null
+    ? danger(call, 'prints without end')
+    : change(call, `answers every question of ${quoted(head ?? '')} with yes`);
 }

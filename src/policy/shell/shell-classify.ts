@@ -5,7 +5,8 @@ import type { Finding, FoundCommand, Place, Scan, ShellContext } from './shell-t
 import { collectNames } from './shell-variables.js';
 import { walk } from './shell-walk.js';
 
-/** A longer command is not looked at. Bytes of UTF-8 are at most three times the characters counted here. Source: security 5.1. */
+/** A longer command is not looked at. Bytes of UTF-8 are at most three times the characters counted here. Source:
+ * security 5.1. */
 const maxCharacters = 65_536;
 
 /** Everything known of a command line without running it. */
@@ -44,10 +45,23 @@ export function classifyShell(command: string, context: ShellContext, parse: Par
 
 function newScan(context: ShellContext, parse: Parse): Scan {
   const scan: Scan = {
-    context, cwds: [context.cwd], lostCwd: false, wanders: false, relies: new Set(),
-    functions: new Set(), variables: new Map(), commands: [], findings: [],
-    writes: new Set(), reads: new Set(), fetched: new Set(), written: new Map(), parts: 0,
-    script: (text, place) => { runScript(text, scan, parse, place); },
+    context,
+    cwds: [context.cwd],
+    lostCwd: false,
+    wanders: false,
+    relies: new Set(),
+    functions: new Set(),
+    variables: new Map(),
+    commands: [],
+    findings: [],
+    writes: new Set(),
+    reads: new Set(),
+    fetched: new Set(),
+    written: new Map(),
+    parts: 0,
+    script: (text, place) => {
+      runScript(text, scan, parse, place);
+    },
   };
   return scan;
 }
@@ -70,7 +84,8 @@ const otherBlank = /[^\P{Zs} ]/u;
 function refusal(command: string): string | null {
   if (command.length > maxCharacters) return `it is longer than ${maxCharacters} characters`;
   if (control.test(command)) return 'it holds control characters';
-  if (otherBlank.test(command) || hasUnseen(command.replace(/[\t\n]/g, ''))) return 'it holds characters that cannot be seen';
+  if (otherBlank.test(command) || hasUnseen(command.replace(/[\t\n]/g, '')))
+    return 'it holds characters that cannot be seen';
   if (/[^\S\n]{80,}\S/.test(command) || /\n{20,}\s*\S/.test(command)) return 'blanks push a part of it out of sight';
   return command.isWellFormed() ? null : 'it holds broken characters';
 }
@@ -82,9 +97,15 @@ function summary(scan: Scan): ShellAnalysis {
   const owned = new Set(scan.commands.flatMap((command) => command.findings));
   const [worst] = findings;
   return {
-    risk: worst?.risk ?? 'read-only', findings, commands: scan.commands, loose: scan.findings.filter((finding) => !owned.has(finding)),
-    folders: scan.cwds, wanders: scan.lostCwd || scan.wanders, relies: scan.relies,
-    reads: [...scan.reads], writes: [...scan.writes],
+    risk: worst?.risk ?? 'read-only',
+    findings,
+    commands: scan.commands,
+    loose: scan.findings.filter((finding) => !owned.has(finding)),
+    folders: scan.cwds,
+    wanders: scan.lostCwd || scan.wanders,
+    relies: scan.relies,
+    reads: [...scan.reads],
+    writes: [...scan.writes],
     targets: [...new Set(findings.flatMap((finding) => finding.targets ?? []))],
   };
 }

@@ -23,6 +23,25 @@ import type { Handler } from './shell-types.js';
 
 /** Every program that has rules of its own, by name. */
 export const commandHandlers: ReadonlyMap<string, Handler> = new Map([
-  ...systemHandlers, ...serviceHandlers, ...cloudHandlers, ...clusterHandlers, ...containerHandlers, ...forgeHandlers, ...npmHandlers, ...packageHandlers, ...systemPackageHandlers, ...compilerHandlers, ...mediaHandlers, ...networkHandlers, ...interpreterHandlers, ...archiveHandlers,
-  ...fileHandlers, ...sedHandlers, ...awkHandlers, ...gitHandlers, ...findHandlers, ...builtinHandlers, ...wrapperHandlers,
+  ...systemHandlers,
+  ...serviceHandlers,
+  ...cloudHandlers,
+  ...clusterHandlers,
+  ...containerHandlers,
+  ...forgeHandlers,
+  ...npmHandlers,
+  ...packageHandlers,
+  ...systemPackageHandlers,
+  ...compilerHandlers,
+  ...mediaHandlers,
+  ...networkHandlers,
+  ...interpreterHandlers,
+  ...archiveHandlers,
+  ...fileHandlers,
+  ...sedHandlers,
+  ...awkHandlers,
+  ...gitHandlers,
+  ...findHandlers,
+  ...builtinHandlers,
+  ...wrapperHandlers,
 ]);

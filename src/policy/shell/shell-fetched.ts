@@ -17,6 +17,8 @@ export function keepFetchedFolder(text: string, scan: Scan): void {
 
 /** True for a file that the script itself has fetched. */
 export function isFetched(text: string, scan: Scan): boolean {
-  const folders = [...scan.fetched].filter((path) => path.endsWith(everything)).map((path) => path.slice(0, -everything.length));
+  const folders = [...scan.fetched]
+    .filter((path) => path.endsWith(everything))
+    .map((path) => path.slice(0, -everything.length));
   return pathsOf(text, scan).some((path) => scan.fetched.has(path) || folders.some((folder) => isInside(path, folder)));
 }

@@ -5,21 +5,81 @@ import { has, parseOptions, valuesOf, type Options } from './shell-options.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
 export const fileHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['rm', remove], ['unlink', remove], ['rmdir', removeFolder], ['rimraf', destroys], ['del-cli', destroys], ['trash', removeFolder], ['trash-put', removeFolder], ['gio', gio],
-  ['cp', copy], ['install', copy], ['mv', move], ['ln', link], ['rename', (call) => change(call, 'renames files')],
-  ['touch', each], ['mkdir', each], ['mkfifo', each], ['mktemp', mktemp], ['tee', tee], ['sponge', each], ['split', lastWritten], ['csplit', (call) => change(call, 'writes pieces')],
-  ['dd', dd], ['shred', destroys], ['srm', destroys], ['wipe', destroys], ['scrub', destroys], ['truncate', destroys], ['fallocate', destroys],
-  ['chmod', chmod], ['chown', chown], ['chgrp', chown], ['chattr', (call) => danger(call, 'changes protections of files')], ['setfacl', (call) => danger(call, 'changes who may use files')], ['setfattr', (call) => change(call, 'changes attributes')], ['setcap', (call) => danger(call, 'grants privileges')], ['mknod', (call) => danger(call, 'makes a device')],
-  ['patch', patch], ['dos2unix', each], ['unix2dos', each], ['ex', editor], ['ed', editor], ['vi', editor], ['vim', editor], ['nvim', editor], ['view', editor], ['vimdiff', editor], ['emacs', editor], ['nano', editor], ['code', code], ['cursor', code], ['subl', opener], ['open', opener], ['xdg-open', opener], ['gnome-open', opener],
+  ['rm', remove],
+  ['unlink', remove],
+  ['rmdir', removeFolder],
+  ['rimraf', destroys],
+  ['del-cli', destroys],
+  ['trash', removeFolder],
+  ['trash-put', removeFolder],
+  ['gio', gio],
+  ['cp', copy],
+  ['install', copy],
+  ['mv', move],
+  ['ln', link],
+  ['rename', (call) => change(call, 'renames files')],
+  ['touch', each],
+  ['mkdir', each],
+  ['mkfifo', each],
+  ['mktemp', mktemp],
+  ['tee', tee],
+  ['sponge', each],
+  ['split', lastWritten],
+  ['csplit', (call) => change(call, 'writes pieces')],
+  ['dd', dd],
+  ['shred', destroys],
+  ['srm', destroys],
+  ['wipe', destroys],
+  ['scrub', destroys],
+  ['truncate', destroys],
+  ['fallocate', destroys],
+  ['chmod', chmod],
+  ['chown', chown],
+  ['chgrp', chown],
+  ['chattr', (call) => danger(call, 'changes protections of files')],
+  ['setfacl', (call) => danger(call, 'changes who may use files')],
+  ['setfattr', (call) => change(call, 'changes attributes')],
+  ['setcap', (call) => danger(call, 'grants privileges')],
+  ['mknod', (call) => danger(call, 'makes a device')],
+  ['patch', patch],
+  ['dos2unix', each],
+  ['unix2dos', each],
+  ['ex', editor],
+  ['ed', editor],
+  ['vi', editor],
+  ['vim', editor],
+  ['nvim', editor],
+  ['view', editor],
+  ['vimdiff', editor],
+  ['emacs', editor],
+  ['nano', editor],
+  ['code', code],
+  ['cursor', code],
+  ['subl', opener],
+  ['open', opener],
+  ['xdg-open', opener],
+  ['gnome-open', opener],
 ]);
 
 function destroys(call: Invocation): readonly Finding[] {
-  return danger(call, 'destroys what it is given', targets(parseOptions(call.args, '-s -n -l -o --size --iterations --length --offset').operands, call));
+  return danger(
+    call,
+    'destroys what it is given',
+    targets(parseOptions(call.args, '-s -n -l -o --size --iterations --length --offset').operands, call),
+  );
 }
 
 function targets(operands: readonly Arg[], call: Invocation): readonly string[] {
   const { cwd, home } = { cwd: call.scan.cwds.at(-1) ?? '/', home: call.scan.context.home };
-  const last = call.scan.cwds.length > 1 ? operands.flatMap((arg) => arg.values.flatMap((value) => pathsOf(value, call.scan))) : operands.flatMap((arg) => arg.values.map((value) => pathsOf(value, { ...call.scan, cwds: [cwd], context: { ...call.scan.context, home } })[0] ?? value));
+  const last =
+    call.scan.cwds.length > 1
+      ? operands.flatMap((arg) => arg.values.flatMap((value) => pathsOf(value, call.scan)))
+      : operands.flatMap((arg) =>
+          arg.values.map(
+            (value) =>
+              pathsOf(value, { ...call.scan, cwds: [cwd], context: { ...call.scan.context, home } })[0] ?? value,
+          ),
+        );
   return [...new Set(last)].map((path) => path.replaceAll('\0', '…')).slice(0, 20);
 }
 
@@ -28,7 +88,8 @@ function remove(call: Invocation): readonly Finding[] {
   const found = targets(options.operands, call);
   if (has(options, '-r', '-R', '--recursive')) return danger(call, 'deletes recursively', found);
   if (has(options, '--no-preserve-root')) return danger(call, 'drops a safeguard', found);
-  if (options.operands.some((arg) => arg.dynamic)) return danger(call, 'deletes files that are known only when it runs', found);
+  if (options.operands.some((arg) => arg.dynamic))
+    return danger(call, 'deletes files that are known only when it runs', found);
   if (options.operands.some((arg) => arg.glob)) return danger(call, 'deletes by a pattern', found);
   return lost(options.operands, call, found);
 }
@@ -41,8 +102,10 @@ function lost(operands: readonly Arg[], call: Invocation, found: readonly string
     scan.writes.add(path);
     if (/\/\.git\//.test(path)) return danger(call, `removes a part of the repository: ${path}`, [path]);
     if (scan.context.isProtected(path)) return danger(call, `removes the protected file ${path}`, [path]);
-    if (isInside(scan.context.workspace, path)) return danger(call, `removes ${path}, which holds the workspace`, [path]);
-    if (!isInside(path, scan.context.workspace) && !isScratch(path)) return danger(call, `removes ${path}, outside the workspace`, [path]);
+    if (isInside(scan.context.workspace, path))
+      return danger(call, `removes ${path}, which holds the workspace`, [path]);
+    if (!isInside(path, scan.context.workspace) && !isScratch(path))
+      return danger(call, `removes ${path}, outside the workspace`, [path]);
   }
   return change(call, 'deletes files');
 }
@@ -53,22 +116,29 @@ function removeFolder(call: Invocation): readonly Finding[] {
 }
 
 function gio(call: Invocation): readonly Finding[] {
-  return call.args[0]?.text === 'trash' ? change(call, 'moves files to the trash') : danger(call, 'reaches files through the desktop');
+  return call.args[0]?.text === 'trash'
+    ? change(call, 'moves files to the trash')
+    : danger(call, 'reaches files through the desktop');
 }
 
 function destination(options: Options): { readonly to: Arg | undefined; readonly from: readonly Arg[] } {
   const named = valuesOf(options, '-t', '--target-directory')[0];
-  return named ? { to: named, from: options.operands } : { to: options.operands.at(-1), from: options.operands.slice(0, -1) };
+  return named
+    ? { to: named, from: options.operands }
+    : { to: options.operands.at(-1), from: options.operands.slice(0, -1) };
 }
 
 const copyTakes = '-t -S --target-directory --suffix -m -o -g --mode --owner --group';
 
 function copy(call: Invocation): readonly Finding[] {
   const options = parseOptions(call.args, copyTakes);
-  if (call.name === 'install' && valuesOf(options, '-m', '--mode').some(({ text }) => setsId(text))) return danger(call, 'sets the user id bit');
+  if (call.name === 'install' && valuesOf(options, '-m', '--mode').some(({ text }) => setsId(text)))
+    return danger(call, 'sets the user id bit');
   const { to, from } = destination(options);
   if (!to) return change(call, 'copies files');
-  const wide = from.find((arg) => isHomeOrRoot(arg, call) && has(options, '-r', '-R', '-a', '--recursive', '--archive'));
+  const wide = from.find(
+    (arg) => isHomeOrRoot(arg, call) && has(options, '-r', '-R', '-a', '--recursive', '--archive'),
+  );
   if (wide) return danger(call, `copies everything below ${wide.text}, secrets among it`);
   const device = from.find(({ text }) => /^\/dev\/(?!null$)/.test(text));
   if (device) return danger(call, `copies the device ${device.text}`);
@@ -81,12 +151,22 @@ function into(to: Arg, from: readonly Arg[], call: Invocation): readonly Finding
     const text = `${to.text.replace(/\/+$/, '')}/${arg.text.replace(/\/+$/, '').replace(/^.*\//, '')}`;
     return { ...to, text, values: [text], substitution: arg.substitution };
   });
-  return [to, ...below].flatMap((arg) => writeTo(arg, call)).filter(({ risk }) => risk === 'dangerous').slice(0, 2);
+  return [to, ...below]
+    .flatMap((arg) => writeTo(arg, call))
+    .filter(({ risk }) => risk === 'dangerous')
+    .slice(0, 2);
 }
 
 function isHomeOrRoot(arg: Arg, call: Invocation): boolean {
   const { home, workspace } = call.scan.context;
-  return arg.values.some((value) => value === '/' || value === '/etc' || value === '/root' || value === '/home' || (value.replace(/[/.*]+$/, '') === home && home !== workspace));
+  return arg.values.some(
+    (value) =>
+      value === '/' ||
+      value === '/etc' ||
+      value === '/root' ||
+      value === '/home' ||
+      (value.replace(/[/.*]+$/, '') === home && home !== workspace),
+  );
 }
 
 function move(call: Invocation): readonly Finding[] {
@@ -103,15 +183,20 @@ function link(call: Invocation): readonly Finding[] {
   const named = valuesOf(options, '-t', '--target-directory')[0];
   const [source, ...rest] = options.operands;
   const to = named ?? rest.at(-1);
-  if (source && isHomeOrRoot(source, call)) return danger(call, `makes ${source.text} look like a part of the workspace`);
-  const hard = !has(options, '-s', '--symbolic') && source && pathsOf(source.text, call.scan).some((path) => !isInside(path, call.scan.context.workspace) && !isScratch(path));
+  if (source && isHomeOrRoot(source, call))
+    return danger(call, `makes ${source.text} look like a part of the workspace`);
+  const hard =
+    !has(options, '-s', '--symbolic') &&
+    source &&
+    pathsOf(source.text, call.scan).some((path) => !isInside(path, call.scan.context.workspace) && !isScratch(path));
   if (hard) return danger(call, 'makes a hard link to a file outside the workspace');
   return [...(to ? into(to, options.operands.slice(0, -1), call) : []), ...change(call, 'makes a link')];
 }
 
 function each(call: Invocation): readonly Finding[] {
   const options = parseOptions(call.args, '-m -d -r -t --mode --date --reference');
-  if (call.name === 'mkdir' && valuesOf(options, '-m', '--mode').some(({ text }) => setsId(text))) return danger(call, 'sets the user id bit');
+  if (call.name === 'mkdir' && valuesOf(options, '-m', '--mode').some(({ text }) => setsId(text)))
+    return danger(call, 'sets the user id bit');
   return [...options.operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'writes files')];
 }
 
@@ -121,14 +206,18 @@ function mktemp(call: Invocation): readonly Finding[] {
 
 function tee(call: Invocation): readonly Finding[] {
   const { operands } = parseOptions(call.args);
-  if (comesFromNetwork(call.place.input)) for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.fetched.add(path);
+  if (comesFromNetwork(call.place.input))
+    for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.fetched.add(path);
   for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.written.set(path, null);
   const shell = operands.some((arg) => arg.substitution === 'any') ? change(call, 'writes to a command') : [];
   return [...operands.filter((arg) => !arg.text.startsWith('/dev/fd/')).flatMap((arg) => writeTo(arg, call)), ...shell];
 }
 
 function lastWritten(call: Invocation): readonly Finding[] {
-  const options = parseOptions(call.args, '-a -b -C -l -n -t --filter --bytes --lines --number --suffix-length --additional-suffix');
+  const options = parseOptions(
+    call.args,
+    '-a -b -C -l -n -t --filter --bytes --lines --number --suffix-length --additional-suffix',
+  );
   if (has(options, '--filter')) return danger(call, '--filter runs a shell command');
   const prefix = options.operands[1];
   return [...(prefix ? writeTo(prefix, call) : []), ...change(call, 'writes pieces')];
@@ -137,8 +226,20 @@ function lastWritten(call: Invocation): readonly Finding[] {
 function dd(call: Invocation): readonly Finding[] {
   const output = call.args.find(({ text }) => text.startsWith('of='));
   const input = call.args.find(({ text }) => text.startsWith('if='))?.text.slice(3) ?? '';
-  if (output || /^\/dev\/(?!zero|null|urandom|random)/.test(input)) return danger(call, 'copies raw data', output ? targets([{ ...output, text: output.text.slice(3), values: output.values.map((value) => value.slice(3)) }], call) : []);
-  return input.startsWith('/dev/') && !call.args.some(({ text }) => text.startsWith('count=')) ? danger(call, 'copies without end') : change(call, 'copies raw data');
+  if (output || /^\/dev\/(?!zero|null|urandom|random)/.test(input))
+    return danger(
+      call,
+      'copies raw data',
+      output
+        ? targets(
+            [{ ...output, text: output.text.slice(3), values: output.values.map((value) => value.slice(3)) }],
+            call,
+          )
+        : [],
+    );
+  return input.startsWith('/dev/') && !call.args.some(({ text }) => text.startsWith('count='))
+    ? danger(call, 'copies without end')
+    : change(call, 'copies raw data');
 }
 
 function setsId(mode: string): boolean {
@@ -146,15 +247,19 @@ function setsId(mode: string): boolean {
 }
 
 function chmod(call: Invocation): readonly Finding[] {
-  if (call.args.some(({ text }) => text.startsWith('--ref'))) return danger(call, 'takes over the mode of another file');
-  const { operands, flags } = parseOptions(call.args.map((arg) => (/^-[rwxst]+$/.test(arg.text) ? { ...arg, text: `a${arg.text}` } : arg)));
+  if (call.args.some(({ text }) => text.startsWith('--ref')))
+    return danger(call, 'takes over the mode of another file');
+  const { operands, flags } = parseOptions(
+    call.args.map((arg) => (/^-[rwxst]+$/.test(arg.text) ? { ...arg, text: `a${arg.text}` } : arg)),
+  );
   const [mode, ...files] = operands;
   const wrong = mode ? modeProblem(mode) : null;
   if (wrong !== null) return danger(call, wrong);
   const paths = files.flatMap((arg) => pathsOf(arg.text, call.scan));
   if (files.some((arg) => isFetched(arg.text, call.scan))) return danger(call, 'makes a fetched file a program');
   const recursive = flags.some(({ name }) => name === '-R' || name === '--recursive');
-  if (recursive && (files.some((arg) => arg.glob) || paths.some((path) => isInside(call.scan.context.workspace, path)))) return danger(call, 'changes the mode of everything below');
+  if (recursive && (files.some((arg) => arg.glob) || paths.some((path) => isInside(call.scan.context.workspace, path))))
+    return danger(call, 'changes the mode of everything below');
   return [...files.flatMap((arg) => writeTo(arg, call)), ...change(call, 'changes modes')];
 }
 
@@ -172,16 +277,29 @@ function chown(call: Invocation): readonly Finding[] {
 }
 
 function patch(call: Invocation): readonly Finding[] {
-  const options = parseOptions(call.args, '-p -i -o -d -r -F -B -z -D -V -g --strip --input --output --directory --reject-file');
+  const options = parseOptions(
+    call.args,
+    '-p -i -o -d -r -F -B -z -D -V -g --strip --input --output --directory --reject-file',
+  );
   const where = valuesOf(options, '-o', '-d', '-r', '--output', '--directory', '--reject-file');
-  return [...where.flatMap((arg) => writeTo(arg, call)), ...options.operands.slice(0, 1).flatMap((arg) => writeTo(arg, call)), ...change(call, 'edits files')];
+  return [
+    ...where.flatMap((arg) => writeTo(arg, call)),
+    ...options.operands.slice(0, 1).flatMap((arg) => writeTo(arg, call)),
+    ...change(call, 'edits files'),
+  ];
 }
 
 /** Editors wait for a terminal, and their commands reach a shell. */
 function editor(call: Invocation): readonly Finding[] {
-  const commands = call.args.some(({ text }) => /^-[a-zA-Z]*[cS]$/.test(text) || /^(?:\+.|-c$|--cmd$|-S$|-s$|-u$|-es?$|--eval|-eval|-f$|-l$|--load|--script|--batch|-batch)/.test(text));
+  const commands = call.args.some(
+    ({ text }) =>
+      /^-[a-zA-Z]*[cS]$/.test(text) ||
+      /^(?:\+.|-c$|--cmd$|-S$|-s$|-u$|-es?$|--eval|-eval|-f$|-l$|--load|--script|--batch|-batch)/.test(text),
+  );
   const input = call.place.piped || call.place.input.trim() !== '';
-  return commands || input ? danger(call, 'runs commands of the editor') : [...parseOptions(call.args).operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'opens an editor')];
+  return commands || input
+    ? danger(call, 'runs commands of the editor')
+    : [...parseOptions(call.args).operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'opens an editor')];
 }
 
 function code(call: Invocation): readonly Finding[] {

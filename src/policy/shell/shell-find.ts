@@ -5,22 +5,39 @@ import { printsNames } from './shell-readers.js';
 import { literalArg, unknownArg } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation, Scan } from './shell-types.js';
 
-export const findHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([['find', find], ['gfind', find], ['fd', fd], ['fdfind', fd], ['locate', () => []],
-  ['ugrep', ugrep], ['ug', ugrep], ['ugrep+', ugrep], ['ug+', ugrep],
-  ['updatedb', (call) => change(call, 'rebuilds an index')]]);
+export const findHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['find', find],
+  ['gfind', find],
+  ['fd', fd],
+  ['fdfind', fd],
+  ['locate', () => []],
+  ['ugrep', ugrep],
+  ['ug', ugrep],
+  ['ugrep+', ugrep],
+  ['ug+', ugrep],
+  ['updatedb', (call) => change(call, 'rebuilds an index')],
+]);
 
 const writes = /^-f(?:print|print0|printf|ls)$/;
 const valued = /^-(?:i?name|i?path|i?wholename|i?regex|perm|newer\w*|size|[acm]time|[acm]min|user|group|printf)$/;
 const runs = /^-(?:exec|execdir|ok|okdir)$/;
 /** What find may say without doing anything. Whatever else begins with a dash is not known. */
-const tests = /^-(?:H|L|P|O[0-3]|D|a|and|o|or|not|name|iname|path|ipath|wholename|iwholename|regex|iregex|regextype|type|xtype|size|empty|newer\w*|[acm]time|[acm]min|perm|user|group|uid|gid|nouser|nogroup|links|inum|samefile|lname|ilname|maxdepth|mindepth|depth|d|mount|xdev|x|follow|prune|print|print0|printf|ls|quit|true|false|readable|writable|executable|daystart|ignore_readdir_race|noignore_readdir_race|warn|nowarn|noleaf|used|fstype|context|s|E|X)$/;
+const tests =
+  /^-(?:H|L|P|O[0-3]|D|a|and|o|or|not|name|iname|path|ipath|wholename|iwholename|regex|iregex|regextype|type|xtype|size|empty|newer\w*|[acm]time|[acm]min|perm|user|group|uid|gid|nouser|nogroup|links|inum|samefile|lname|ilname|maxdepth|mindepth|depth|d|mount|xdev|x|follow|prune|print|print0|printf|ls|quit|true|false|readable|writable|executable|daystart|ignore_readdir_race|noignore_readdir_race|warn|nowarn|noleaf|used|fstype|context|s|E|X)$/;
 
 function find(call: Invocation): readonly Finding[] {
   const findings: Finding[] = [];
   if (call.args.some(({ text }) => /^-(?:exec|ok)dir$/.test(text))) call.scan.wanders = true;
   for (let at = 0; at < call.args.length; at++) {
     const end = runs.test(call.args[at]?.text ?? '') ? commandEnd(call.args, at + 1) : at;
-    findings.push(...(end > at ? [...executed(call.args.slice(at + 1, end), call), ...(printsNames.test(call.args[at + 1]?.text ?? '') ? [] : secretTarget(call))] : primary(at, call)));
+    findings.push(
+      ...(end > at
+        ? [
+            ...executed(call.args.slice(at + 1, end), call),
+            ...(printsNames.test(call.args[at + 1]?.text ?? '') ? [] : secretTarget(call)),
+          ]
+        : primary(at, call)),
+    );
     at = end;
   }
   return findings;
@@ -33,7 +50,8 @@ function primary(at: number, call: Invocation): readonly Finding[] {
   if (arg.text === '-delete') return danger(call, 'deletes what it finds');
   if (writes.test(arg.text)) return writeTo(call.args[at + 1] ?? unknownArg, call);
   if (arg.text === '-files0-from') return change(call, 'takes its folders from a file');
-  if (/^-[A-Za-z]/.test(arg.text) && !tests.test(arg.text)) return change(call, `${arg.text} is not known to only look`);
+  if (/^-[A-Za-z]/.test(arg.text) && !tests.test(arg.text))
+    return change(call, `${arg.text} is not known to only look`);
   return unknownWord(arg, call);
 }
 
@@ -44,11 +62,15 @@ function ugrep(call: Invocation): readonly Finding[] {
 }
 
 function unknownWord(arg: Arg, call: Invocation): readonly Finding[] {
-  return arg.dynamic && arg.substitution !== 'names' ? change(call, 'takes words that are known only when it runs') : [];
+  return arg.dynamic && arg.substitution !== 'names'
+    ? change(call, 'takes words that are known only when it runs')
+    : [];
 }
 
 function commandEnd(args: readonly Arg[], from: number): number {
-  const end = args.findIndex((arg, index) => index >= from && (arg.text === ';' || (arg.text === '+' && args[index - 1]?.text === '{}')));
+  const end = args.findIndex(
+    (arg, index) => index >= from && (arg.text === ';' || (arg.text === '+' && args[index - 1]?.text === '{}')),
+  );
   return end < 0 ? args.length : end;
 }
 
@@ -56,17 +78,43 @@ function executed(words: readonly Arg[], call: Invocation): readonly Finding[] {
   const from = call.args[0]?.text ?? '.';
   const { home } = call.scan.context;
   const broad = from === '/' || from.replace(/\/+$/, '') === home || from === '/etc' || from === '/root';
-  const found = listedBelow([literalArg('find'), ...call.args.slice(0, call.args.findIndex(({ text }) => runs.test(text)))], call.scan) ?? '\0';
-  const filled = words.map((arg) => (arg.text.includes('{}') ? { ...arg, text: arg.text.replaceAll('{}', found), values: [arg.text.replaceAll('{}', found)], dynamic: true, substitution: 'names' as const } : arg));
+  const found =
+    listedBelow(
+      [
+        literalArg('find'),
+        ...call.args.slice(
+          0,
+          call.args.findIndex(({ text }) => runs.test(text)),
+        ),
+      ],
+      call.scan,
+    ) ?? '\0';
+  const filled = words.map((arg) =>
+    arg.text.includes('{}')
+      ? {
+          ...arg,
+          text: arg.text.replaceAll('{}', found),
+          values: [arg.text.replaceAll('{}', found)],
+          dynamic: true,
+          substitution: 'names' as const,
+        }
+      : arg,
+  );
   const inner = call.argv(filled, { captured: true, piped: false });
   return broad ? [...inner, ...danger(call, 'acts on files all over the system')] : inner;
 }
 
 function secretTarget(call: Invocation): readonly Finding[] {
-  const filter = secretFilter(call.name, call.args.map(({ text }) => text), call.scan);
+  const filter = secretFilter(
+    call.name,
+    call.args.map(({ text }) => text),
+    call.scan,
+  );
   if (filter !== null) return danger(call, `acts on files with secrets, which ${filter} picks`);
   for (const arg of call.args) {
-    const secret = arg.text.startsWith('-') ? null : secretIn({ ...literalArg(arg.text), glob: /[*?[]/.test(arg.text) }, call.scan);
+    const secret = arg.text.startsWith('-')
+      ? null
+      : secretIn({ ...literalArg(arg.text), glob: /[*?[]/.test(arg.text) }, call.scan);
     if (secret !== null) return danger(call, `acts on the secret file ${secret}`, [secret]);
   }
   return [];
@@ -79,7 +127,10 @@ export function secretFilter(name: string, words: readonly string[], scan: Scan)
   return filters.find(({ text, kind }) => secrets.singlesOut(text, kind))?.text ?? null;
 }
 
-interface Filter { readonly text: string; readonly kind: 'glob' | 'regex' }
+interface Filter {
+  readonly text: string;
+  readonly kind: 'glob' | 'regex';
+}
 
 function findFilters(words: readonly string[]): readonly Filter[] {
   return words.flatMap((text, index): readonly Filter[] => {
@@ -93,7 +144,10 @@ function findFilters(words: readonly string[]): readonly Filter[] {
 /** Extensions, and the first operand, which is a regular expression unless globs are asked for. */
 function fdFilters(words: readonly string[]): readonly Filter[] {
   const own = words.slice(0, words.findIndex((text) => /^(?:-[a-zA-Z]*[xX]|--exec.*)$/.test(text)) >>> 0);
-  const { flags, operands } = parseOptions(own.map((text) => literalArg(text)), fdTakes);
+  const { flags, operands } = parseOptions(
+    own.map((text) => literalArg(text)),
+    fdTakes,
+  );
   const named = flags.filter(({ name }) => name === '-e' || name === '--extension');
   const extensions = named.flatMap(({ value }) => (value ? [`*.${value.text}`] : []));
   const kind = flags.some(({ name }) => name === '-g' || name === '--glob') ? 'glob' : 'regex';
@@ -101,15 +155,25 @@ function fdFilters(words: readonly string[]): readonly Filter[] {
   return [...extensions.map((text): Filter => ({ text, kind: 'glob' })), ...patterns];
 }
 
-const fdTakes = '-e -E -t -d -S -c -j --extension --exclude --type --max-depth --min-depth --exact-depth --size --changed-within --changed-before '
-  + '--color --base-directory --search-path --owner --threads --max-results';
+const fdTakes =
+  '-e -E -t -d -S -c -j --extension --exclude --type --max-depth --min-depth --exact-depth --size --changed-within --changed-before ' +
+  '--color --base-directory --search-path --owner --threads --max-results';
 
 function fd(call: Invocation): readonly Finding[] {
   const at = call.args.findIndex(({ text }) => /^(?:-[a-zA-Z]*[xX]|--exec|--exec-batch)$/.test(text));
   const attached = call.args.find(({ text }) => /^--exec(?:-batch)?=/.test(text));
   if (attached) return danger(call, 'runs a command on what it finds');
-  if (at < 0) return call.args.some((arg) => arg.dynamic && arg.substitution !== 'names') ? change(call, 'takes words that are known only when it runs') : [];
+  if (at < 0)
+    return call.args.some((arg) => arg.dynamic && arg.substitution !== 'names')
+      ? change(call, 'takes words that are known only when it runs')
+      : [];
   const words = call.args.slice(at + 1);
   const filled = words.map((arg) => (arg.text.includes('{') ? { ...unknownArg, substitution: 'names' as const } : arg));
-  return [...call.argv(words.some(({ text }) => text.includes('{')) ? filled : [...filled, { ...unknownArg, substitution: 'names' }], { captured: true, piped: false }), ...secretTarget(call)];
+  return [
+    ...call.argv(
+      words.some(({ text }) => text.includes('{')) ? filled : [...filled, { ...unknownArg, substitution: 'names' }],
+      { captured: true, piped: false },
+    ),
+    ...secretTarget(call),
+  ];
 }

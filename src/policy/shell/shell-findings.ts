@@ -15,7 +15,11 @@ export function quoted(text: string): string {
   return `\`${clean.length > maxShown ? `${clean.slice(0, maxShown)}…` : clean}\``;
 }
 
-export function danger(call: Pick<Invocation, 'name' | 'args'>, what: string, targets?: readonly string[]): readonly Finding[] {
+export function danger(
+  call: Pick<Invocation, 'name' | 'args'>,
+  what: string,
+  targets?: readonly string[],
+): readonly Finding[] {
   return [{ risk: 'dangerous', reason: `${shown(call)} ${what}`, ...(targets ? { targets } : {}) }];
 }
 
@@ -27,10 +31,15 @@ export function unanalysable(what: string): readonly Finding[] {
   return [{ risk: 'dangerous', reason: `cannot be analysed: ${what}`, fixed: true }];
 }
 
-/** A program of awk or sed in a file of the workspace is a script like any other; one that is made as it runs is not. */
+/** A program of awk or sed in a file of the workspace is a script like any other; one that is made as it runs is
+ * not. */
 export function fromFile(files: readonly Arg[], call: Pick<Invocation, 'name' | 'args'>): readonly Finding[] {
-  const made = files.some((arg) => arg.dynamic || arg.substitution !== 'none' || /^-$|^\/dev\/|^\/proc\//.test(arg.text));
-  return made ? danger(call, 'runs a program that is known only when it runs') : change(call, 'runs a program from a file');
+  const made = files.some(
+    (arg) => arg.dynamic || arg.substitution !== 'none' || /^-$|^\/dev\/|^\/proc\//.test(arg.text),
+  );
+  return made
+    ? danger(call, 'runs a program that is known only when it runs')
+    : change(call, 'runs a program from a file');
 }
 
 /** Every absolute path that `text` may mean, one for each directory the command may start in. */
@@ -48,12 +57,15 @@ function fromEach({ cwds, context: { landings } }: Scan): readonly string[] {
 
 /** Where the system keeps what nobody misses. */
 export function isScratch(path: string): boolean {
-  return isInside(path, '/tmp') || isInside(path, '/var/tmp') || isInside(path, '/private/tmp') || isInside(path, '/dev/shm');
+  return (
+    isInside(path, '/tmp') || isInside(path, '/var/tmp') || isInside(path, '/private/tmp') || isInside(path, '/dev/shm')
+  );
 }
 
 const harmless = /^\/dev\/(?:null|stdout|stderr|tty|zero|full|fd\/\d+)$|^\/proc\/self\/fd\/[012]$/;
 
-/** What writing to the path `arg` is: nothing for `/dev/null`, a change inside the workspace or a temporary folder, else dangerous. */
+/** What writing to the path `arg` is: nothing for `/dev/null`, a change inside the workspace or a temporary folder,
+ * else dangerous. */
 export function writeTo(arg: Arg, call: Pick<Invocation, 'name' | 'args' | 'scan'>): readonly Finding[] {
   const { scan } = call;
   const paths = arg.values.flatMap((value) => pathsOf(value, scan));
@@ -65,7 +77,9 @@ export function writeTo(arg: Arg, call: Pick<Invocation, 'name' | 'args' | 'scan
   const outside = known.find((path) => !isInside(path, scan.context.workspace) && !isScratch(path));
   if (outside !== undefined) return danger(call, `writes outside the workspace: ${outside}`, [outside]);
   if (arg.dynamic) {
-    return isAnchored(arg, scan) ? change(call, 'writes a file') : danger(call, 'writes to a file that is known only when it runs');
+    return isAnchored(arg, scan)
+      ? change(call, 'writes a file')
+      : danger(call, 'writes to a file that is known only when it runs');
   }
   if (scan.lostCwd) return danger(call, 'writes in a directory that is known only when it runs');
   return change(call, `writes ${known[0] ?? 'a file'}`);
@@ -74,26 +88,45 @@ export function writeTo(arg: Arg, call: Pick<Invocation, 'name' | 'args' | 'scan
 /** The part of the word that is known leads into the workspace or a temporary folder. */
 function isAnchored(arg: Arg, scan: Scan): boolean {
   const root = arg.text.split(unknownText)[0] ?? '';
-  return /^\/(?:tmp|var\/tmp)\/./.test(root) || root.startsWith(`${scan.context.workspace}/`) || (arg.substitution === 'names' && isBelow(root, scan));
+  return (
+    /^\/(?:tmp|var\/tmp)\/./.test(root) ||
+    root.startsWith(`${scan.context.workspace}/`) ||
+    (arg.substitution === 'names' && isBelow(root, scan))
+  );
 }
 
 /** A folder of the workspace in front of a name that a lister printed. */
 function isBelow(root: string, scan: Scan): boolean {
-  return /^\w[\w./-]*\/$/.test(root) && !root.includes('..') && !scan.lostCwd && pathsOf(root, scan).every((path) => isInside(path, scan.context.workspace));
+  return (
+    /^\w[\w./-]*\/$/.test(root) &&
+    !root.includes('..') &&
+    !scan.lostCwd &&
+    pathsOf(root, scan).every((path) => isInside(path, scan.context.workspace))
+  );
 }
 
 function guardedWrite(paths: readonly string[], arg: Arg, scan: Scan): readonly Finding[] | null {
   const { secrets, isProtected } = scan.context;
-  const found = paths.find((path) => !harmless.test(path) && (isProtected(path) || secrets.matches(path) || (arg.glob && secrets.mayMatch(path))));
+  const found = paths.find(
+    (path) =>
+      !harmless.test(path) && (isProtected(path) || secrets.matches(path) || (arg.glob && secrets.mayMatch(path))),
+  );
   if (found === undefined) return null;
-  return [{ risk: 'dangerous', reason: `writes the protected file ${found.replaceAll(unknownText, '…')}`, fixed: true, targets: [found] }];
+  return [
+    {
+      risk: 'dangerous',
+      reason: `writes the protected file ${found.replaceAll(unknownText, '…')}`,
+      fixed: true,
+      targets: [found],
+    },
+  ];
 }
 
 /** A quoted pattern, as find takes it; a text with blanks, quotes or signs of code is none. */
 const quotedWildcard = /^[^\s()'"=>;]*[*?[][^\s()'"=>;]*$/;
 
-/** The secret file that a word may name, or null. Looks at the word itself and at the paths that options and addresses hold in them
- *  (`--file=…`, `@…`, `file://…`, `HEAD:…`, `host:…`, `if=…`, `-f…`). */
+/** The secret file that a word may name, or null. Looks at the word itself and at the paths that options and addresses
+ * hold in them (`--file=…`, `@…`, `file://…`, `HEAD:…`, `host:…`, `if=…`, `-f…`). */
 export function secretIn(arg: Arg, scan: Scan): string | null {
   const { secrets } = scan.context;
   for (const value of arg.values) {
@@ -116,7 +149,8 @@ export function candidates(value: string): readonly string[] {
   if (/^-[A-Za-z]./.test(value)) found.push(value.slice(2));
   for (const match of value.matchAll(/[=@:,<]+/g)) {
     const rest = value.slice(match.index + match[0].length);
-    if (rest !== '' && found.length < 24) found.push(rest.startsWith('//') ? rest.slice(2).replace(/^[^/]*(?=\/)/, '') : rest);
+    if (rest !== '' && found.length < 24)
+      found.push(rest.startsWith('//') ? rest.slice(2).replace(/^[^/]*(?=\/)/, '') : rest);
   }
   if (/[,;:]/.test(value)) found.push(...value.split(/[,;:]/, 12).filter(Boolean));
   return found;

@@ -11,29 +11,90 @@ import { literalArg } from './shell-words.js';
 import type { Arg, Finding, Handler, Invocation } from './shell-types.js';
 
 /** How an interpreter takes a program as a word, and which of its options take a value. */
-interface Interpreter { readonly inline: RegExp; readonly asks?: RegExp; readonly takes: string; readonly preload?: RegExp; readonly language?: 'python' | 'javascript'; readonly shell?: boolean }
+interface Interpreter {
+  readonly inline: RegExp;
+  readonly asks?: RegExp;
+  readonly takes: string;
+  readonly preload?: RegExp;
+  readonly language?: 'python' | 'javascript';
+  readonly shell?: boolean;
+}
 
 const python: Interpreter = { inline: /^-[a-zA-Z]*c/, takes: '-m -W -X --check-hash-based-pycs', language: 'python' };
 const interpreters: Readonly<Record<string, Interpreter>> = {
-  'python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 python3.13 python3.14 pypy pypy3 ipython': python,
-  'node nodejs iojs': { inline: /^(?:-[pie]*[ep]|--eval|--print)/, takes: '--loader --experimental-loader -C --conditions', preload: /^(?:-r|--require|--import|--inspect\S*=(?!127\.|localhost)|--loader|--experimental-loader|--env-file)/, language: 'javascript' },
-  'tsx ts-node esno': { inline: /^(?:-e|--eval|-p|--print)/, takes: '', preload: /^(?:-r|--require|--import)/, language: 'javascript' },
+  'python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 python3.13 python3.14 pypy pypy3 ipython':
+    python,
+  'node nodejs iojs': {
+    inline: /^(?:-[pie]*[ep]|--eval|--print)/,
+    takes: '--loader --experimental-loader -C --conditions',
+    preload: /^(?:-r|--require|--import|--inspect\S*=(?!127\.|localhost)|--loader|--experimental-loader|--env-file)/,
+    language: 'javascript',
+  },
+  'tsx ts-node esno': {
+    inline: /^(?:-e|--eval|-p|--print)/,
+    takes: '',
+    preload: /^(?:-r|--require|--import)/,
+    language: 'javascript',
+  },
   'perl perl5 raku': { inline: /^-[a-zA-Z0]*[eE]/, takes: '-I', preload: /^-[mM]/ },
   'ruby jruby irb': { inline: /^-[a-z]*e/, takes: '-I -r -C', preload: /^-r/ },
-  'php': { asks: /^(?:-m|--ini|--modules)$/, inline: /^(?:-r|-R|-B|-E|--run|--process-)/, takes: '-d -c -f -S', preload: /^-[dS]/ },
-  'lua luajit lua5.3 lua5.4': { inline: /^-e/, takes: '-l', preload: /^-l/ }, 'osascript': { inline: /^-/, takes: '-l' }, 'tclsh wish expect': { inline: /^-c/, takes: '' }, 'R Rscript littler': { inline: /^(?:-e|--eval)/, takes: '' },
-  'julia': { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' }, 'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' }, 'erl': { inline: /^-eval/, takes: '' }, 'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' }, 'ghc ghci runghc': { inline: /^-e/, takes: '' }, 'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' }, 'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' }, 'swift ocaml': { inline: /^-e/, takes: '' }, 'jjs jrunscript jshell slsh octave octave-cli scilab-cli maxima gst newlisp picolisp bpython ptpython sage gnuplot gimp ginsh gforth swipl ocamlrun': { inline: /^-(?:e|c|f|b|q|-eval|-exec|eval|code|goal)/, takes: '' }, 'latex pdflatex lualatex xelatex tex xetex luatex pdftex latexmk': { inline: /^\\/, takes: '-output-directory -jobname', preload: /^--?(?:shell-escape|enable-write18|lua)/ },
-  'sash rc es mrsh yash posh oil osh ysh bosh xonsh nu fish elvish csh tcsh': { inline: /^-[a-z]*[cC]|^--(?:init-)?commands?/, takes: '', shell: true },
+  php: {
+    asks: /^(?:-m|--ini|--modules)$/,
+    inline: /^(?:-r|-R|-B|-E|--run|--process-)/,
+    takes: '-d -c -f -S',
+    preload: /^-[dS]/,
+  },
+  'lua luajit lua5.3 lua5.4': { inline: /^-e/, takes: '-l', preload: /^-l/ },
+  osascript: { inline: /^-/, takes: '-l' },
+  'tclsh wish expect': { inline: /^-c/, takes: '' },
+  'R Rscript littler': { inline: /^(?:-e|--eval)/, takes: '' },
+  julia: { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' },
+  'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' },
+  erl: { inline: /^-eval/, takes: '' },
+  'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' },
+  'ghc ghci runghc': { inline: /^-e/, takes: '' },
+  'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' },
+  'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' },
+  'swift ocaml': { inline: /^-e/, takes: '' },
+  'jjs jrunscript jshell slsh octave octave-cli scilab-cli maxima gst newlisp picolisp bpython ptpython sage gnuplot gimp ginsh gforth swipl ocamlrun':
+    { inline: /^-(?:e|c|f|b|q|-eval|-exec|eval|code|goal)/, takes: '' },
+  'latex pdflatex lualatex xelatex tex xetex luatex pdftex latexmk': {
+    inline: /^\\/,
+    takes: '-output-directory -jobname',
+    preload: /^--?(?:shell-escape|enable-write18|lua)/,
+  },
+  'sash rc es mrsh yash posh oil osh ysh bosh xonsh nu fish elvish csh tcsh': {
+    inline: /^-[a-z]*[cC]|^--(?:init-)?commands?/,
+    takes: '',
+    shell: true,
+  },
 };
 
 /** Shells whose text is read as bash. What others make of the same words (qualifiers of zsh, tests of dash) is not
- *  known. */
+ * known. */
 const likeBash: ReadonlySet<string> = new Set(['sh', 'bash', 'rbash']);
 const shells = [...likeBash, 'dash', 'zsh', 'ksh', 'mksh', 'ash'];
 
 export const interpreterHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ...Object.entries(interpreters).flatMap(([names, how]) => names.split(' ').map((name): [string, Handler] => [name, (call) => (call.args.length === 1 && how.asks?.test(call.args[0]?.text ?? '') === true ? [] : interpreter(how, call))])),
-  ...shells.map((name): [string, Handler] => [name, shell]), ['deno', deno], ['bc', calculator], ['dc', calculator], ['make', make], ['gmake', make], ['ninja', make], ['just', make], ['task', make], ['rake', make],
+  ...Object.entries(interpreters).flatMap(([names, how]) =>
+    names
+      .split(' ')
+      .map((name): [string, Handler] => [
+        name,
+        (call) =>
+          call.args.length === 1 && how.asks?.test(call.args[0]?.text ?? '') === true ? [] : interpreter(how, call),
+      ]),
+  ),
+  ...shells.map((name): [string, Handler] => [name, shell]),
+  ['deno', deno],
+  ['bc', calculator],
+  ['dc', calculator],
+  ['make', make],
+  ['gmake', make],
+  ['ninja', make],
+  ['just', make],
+  ['task', make],
+  ['rake', make],
 ]);
 
 function interpreter(how: Interpreter, call: Invocation): readonly Finding[] {
@@ -67,7 +128,11 @@ function scriptAt(args: readonly Arg[], takes: string): number {
   return -1;
 }
 
-interface Module { readonly name: string; readonly args: readonly Arg[]; readonly isolated: boolean }
+interface Module {
+  readonly name: string;
+  readonly args: readonly Arg[];
+  readonly isolated: boolean;
+}
 
 /** `-m name`, also behind other letters and with the name attached. */
 function moduleOf(args: readonly Arg[]): Module | null {
@@ -87,10 +152,13 @@ function inlineCode(args: readonly Arg[], at: number, how: Interpreter, call: In
   const text = /^(?:--?[a-z]+=|-c(?=.))(.+)$/s.exec(option.text)?.[1];
   const next = args[at + 1] ?? literalArg('');
   const code = text ?? next.text;
-  if ([option, next].some((arg) => arg.dynamic || arg.substitution !== 'none')) return danger(call, 'runs code that is known only when it runs');
+  if ([option, next].some((arg) => arg.dynamic || arg.substitution !== 'none'))
+    return danger(call, 'runs code that is known only when it runs');
   if (how.shell === true) return otherShell([code], call);
   if (call.name === 'perl' && isReplacing(args, at)) return replaced(args, at, call);
-  return how.language && isPlainCode(code, how.language) ? plainCode(code, how.language, call) : danger(call, 'runs code that is not analysed');
+  return how.language && isPlainCode(code, how.language)
+    ? plainCode(code, how.language, call)
+    : danger(call, 'runs code that is not analysed');
 }
 
 function plainCode(code: string, language: 'python' | 'javascript', call: Invocation): readonly Finding[] {
@@ -98,7 +166,9 @@ function plainCode(code: string, language: 'python' | 'javascript', call: Invoca
 }
 
 function isReplacing(args: readonly Arg[], at: number): boolean {
-  const plain = /^-[0-9lnpaiw.]*e$/.test(args[at]?.text ?? '') && args.slice(0, at).every(({ text }) => /^-(?:[0-9lnpw]*|[0-9lnpw]*i[.\w]*)$/.test(text));
+  const plain =
+    /^-[0-9lnpaiw.]*e$/.test(args[at]?.text ?? '') &&
+    args.slice(0, at).every(({ text }) => /^-(?:[0-9lnpw]*|[0-9lnpw]*i[.\w]*)$/.test(text));
   return plain && isPlainPerl(args[at + 1]?.text ?? '');
 }
 
@@ -113,22 +183,29 @@ function fromInput(how: Interpreter, call: Invocation): readonly Finding[] {
   const { input, next } = call.place;
   if (!isFed(call.place)) return change(call, 'waits for a program on its input');
   const literal = next === null && /^\s*\S/.test(input) && how.language && isPlainCode(input, how.language);
-  return literal && how.language ? plainCode(input, how.language, call) : danger(call, 'runs what it is sent as a program');
+  return literal && how.language
+    ? plainCode(input, how.language, call)
+    : danger(call, 'runs what it is sent as a program');
 }
 
 function runsFile(file: Arg, call: Invocation): readonly Finding[] {
-  if (file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text)) return danger(call, 'runs what is known only when it runs');
+  if (file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text))
+    return danger(call, 'runs what is known only when it runs');
   if (/^https?:|^data:/.test(file.text)) return danger(call, 'runs a program from the network');
   if (isFetched(file.text, call.scan)) return danger(call, 'runs what was fetched from the network');
   if (file.dynamic) return danger(call, 'runs a file that is known only when it runs');
   const written = writtenFindings(file.text, call);
   if (written.length > 0) return written;
   if (/^\/(?:tmp|var\/tmp|dev\/shm)\//.test(file.text)) return danger(call, 'runs a file from a temporary folder');
-  const told = taskFindings(call, call.args.slice(call.args.indexOf(file) + 1).map(({ text }) => text));
+  const told = taskFindings(
+    call,
+    call.args.slice(call.args.indexOf(file) + 1).map(({ text }) => text),
+  );
   return told.length > 0 ? told : change(call, 'runs a program of the workspace');
 }
 
-const quietModules = /^(?:pytest|unittest|mypy|ruff|black|isort|flake8|pylint|coverage|build|venv|json\.tool|compileall|py_compile|doctest|timeit|sphinx|tox|nox|pyright|pydoc|ensurepip|pip|twine|http\.server|site|this|calendar)$/;
+const quietModules =
+  /^(?:pytest|unittest|mypy|ruff|black|isort|flake8|pylint|coverage|build|venv|json\.tool|compileall|py_compile|doctest|timeit|sphinx|tox|nox|pyright|pydoc|ensurepip|pip|twine|http\.server|site|this|calendar)$/;
 
 /** Modules are looked for in the folder first, unless python is told to stay away from it (`-I`, `-P`). */
 function moduleFindings({ name, args, isolated }: Module, call: Invocation): readonly Finding[] {
@@ -136,13 +213,15 @@ function moduleFindings({ name, args, isolated }: Module, call: Invocation): rea
     const local = isolated ? [] : change(call, 'takes in modules of the folder');
     return [...call.argv([literalArg(name), ...args]), ...local];
   }
-  if (/^(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver)$/.test(name)) return danger(call, 'serves the folder to the network');
+  if (/^(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver)$/.test(name))
+    return danger(call, 'serves the folder to the network');
   if (otherwise.test(name)) return danger(call, 'reaches more than the workspace');
   if (name === 'timeit') return timed(args, call);
   return change(call, quietModules.test(name) ? 'runs a tool' : 'runs a module');
 }
 
-const otherwise = /^(?:smtplib|smtpd|ftplib|telnetlib|webbrowser|pty|code|pdb|trace|runpy|zipapp|cProfile|profile|bdb|idlelib)$/;
+const otherwise =
+  /^(?:smtplib|smtpd|ftplib|telnetlib|webbrowser|pty|code|pdb|trace|runpy|zipapp|cProfile|profile|bdb|idlelib)$/;
 
 /** `timeit` runs each of its words as code. */
 function timed(args: readonly Arg[], call: Invocation): readonly Finding[] {
@@ -157,8 +236,15 @@ function shell(call: Invocation): readonly Finding[] {
   const at = args.findIndex(({ text }) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(text));
   const first = args.findIndex(({ text }) => !/^[-+]/.test(text));
   const file = args[first];
-  if (args.some(({ text }) => /^--(?:rcfile|init-file)/.test(text))) return danger(call, 'runs a start-up file of choice');
-  const before = call.args.slice(0, Math.max(0, call.args.findIndex(({ text }) => !/^[-+]|^keyword$/.test(text))));
+  if (args.some(({ text }) => /^--(?:rcfile|init-file)/.test(text)))
+    return danger(call, 'runs a start-up file of choice');
+  const before = call.args.slice(
+    0,
+    Math.max(
+      0,
+      call.args.findIndex(({ text }) => !/^[-+]|^keyword$/.test(text)),
+    ),
+  );
   const keyword = before.some(({ text }) => /^-[a-zA-Z]*k|^keyword$/.test(text));
   if (keyword) return danger(call, 'makes words behind a command change its variables');
   if (at >= 0 && (first < 0 || at < first)) return inlineShell(args, at, call);
@@ -168,12 +254,15 @@ function shell(call: Invocation): readonly Finding[] {
 
 function shellInput(call: Invocation): readonly Finding[] {
   if (isFed(call.place)) return danger(call, 'runs what it is sent as a program');
-  return call.args.some(({ text }) => /^-[a-z]*[il]/.test(text)) ? danger(call, 'starts an interactive shell') : change(call, 'waits for commands on its input');
+  return call.args.some(({ text }) => /^-[a-z]*[il]/.test(text))
+    ? danger(call, 'starts an interactive shell')
+    : change(call, 'waits for commands on its input');
 }
 
 function inlineShell(args: readonly Arg[], at: number, call: Invocation): readonly Finding[] {
   const code = args.slice(at + 1).find(({ text }) => !/^[-+][a-zA-Z]+$|^--$/.test(text)) ?? args[at + 1];
-  if (!code || code.dynamic || code.substitution !== 'none') return unanalysable(`${call.name} -c runs a text that is known only when it runs`);
+  if (!code || code.dynamic || code.substitution !== 'none')
+    return unanalysable(`${call.name} -c runs a text that is known only when it runs`);
   const login = args.some(({ text }) => /^-[a-z]*[il]/.test(text)) ? change(call, 'reads the start-up files') : [];
   if (!likeBash.has(call.name)) return otherShell(code.values, call);
   return [...code.values.flatMap((text) => call.script(text, { next: null, posix: call.name === 'sh' })), ...login];
@@ -187,7 +276,8 @@ function otherShell(texts: readonly string[], call: Invocation): readonly Findin
 
 function deno(call: Invocation): readonly Finding[] {
   const [verb, ...rest] = call.args;
-  if (/^(?:eval|repl|install|upgrade|jupyter|x|publish|serve|deploy|compile)$/.test(verb?.text ?? '')) return danger(call, 'runs or installs code that is not analysed');
+  if (/^(?:eval|repl|install|upgrade|jupyter|x|publish|serve|deploy|compile)$/.test(verb?.text ?? ''))
+    return danger(call, 'runs or installs code that is not analysed');
   const remote = rest.some(({ text }) => /^(?:https?:|npm:|jsr:|data:|-$)/.test(text));
   return remote ? danger(call, 'runs a program from the network') : change(call, 'runs a program of the workspace');
 }
@@ -202,8 +292,12 @@ function calculator(call: Invocation): readonly Finding[] {
 
 /** Options by which build tools are given recipes, or the folder where they lie. */
 const recipeOptions: Readonly<Record<string, string>> = {
-  make: '-f --file --makefile -C --directory -I --include-dir', gmake: '-f --file --makefile -C --directory -I --include-dir',
-  ninja: '-f -C', just: '-f --justfile -d --working-directory', task: '-t --taskfile -d --dir', rake: '-f --rakefile -I -r -R',
+  make: '-f --file --makefile -C --directory -I --include-dir',
+  gmake: '-f --file --makefile -C --directory -I --include-dir',
+  ninja: '-f -C',
+  just: '-f --justfile -d --working-directory',
+  task: '-t --taskfile -d --dir',
+  rake: '-f --rakefile -I -r -R',
 };
 
 /** Recipes from another place, or from one that is known only when it runs. */
@@ -221,13 +315,31 @@ function fetchesRecipes(call: Invocation): boolean {
 function make(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
   const elsewhere = fetchesRecipes(call);
-  if (elsewhere || (call.args.some((arg) => arg.substitution === 'any'))) return danger(call, 'runs recipes that are not in the workspace');
-  if (call.name === 'rake' && words.some((text) => /^(?:-p|-e|-E|--execute\S*)$/.test(text))) return danger(call, 'runs code given as a word');
-  const recipes = words.find((_text, index) => /^(?:-f|--file|--makefile)$/.test(words[index - 1] ?? '')) ?? (call.name === 'just' ? 'justfile' : 'Makefile');
+  if (elsewhere || call.args.some((arg) => arg.substitution === 'any'))
+    return danger(call, 'runs recipes that are not in the workspace');
+  if (call.name === 'rake' && words.some((text) => /^(?:-p|-e|-E|--execute\S*)$/.test(text)))
+    return danger(call, 'runs code given as a word');
+  const recipes =
+    words.find((_text, index) => /^(?:-f|--file|--makefile)$/.test(words[index - 1] ?? '')) ??
+    (call.name === 'just' ? 'justfile' : 'Makefile');
   const fresh = writtenFindings(recipes, call);
   if (fresh.length > 0) return fresh;
-  if (words.some((text) => /^(?:--eval|-E|--execute|-e$)|^(?:SHELL|\.SHELLFLAGS|MAKEFLAGS|MAKEFILES)[:+?]?=/.test(text) && call.name !== 'ninja')) return danger(call, 'runs code given as a word');
-  if (words.some((text) => /^(?:install|uninstall|publish|deploy|release|db:(?:drop|reset|purge|setup|schema:load).*)$/.test(text))) return danger(call, 'installs, publishes or drops');
+  if (
+    words.some(
+      (text) =>
+        /^(?:--eval|-E|--execute|-e$)|^(?:SHELL|\.SHELLFLAGS|MAKEFLAGS|MAKEFILES)[:+?]?=/.test(text) &&
+        call.name !== 'ninja',
+    )
+  )
+    return danger(call, 'runs code given as a word');
+  if (
+    words.some((text) =>
+      /^(?:install|uninstall|publish|deploy|release|db:(?:drop|reset|purge|setup|schema:load).*)$/.test(text),
+    )
+  )
+    return danger(call, 'installs, publishes or drops');
   const secret = call.args.map((arg) => secretIn(arg, call.scan)).find((found) => found !== null);
-  return secret ? danger(call, `names the secret file ${secret}`) : [...taskFindings(call), ...change(call, "runs the project's recipes")];
+  return secret
+    ? danger(call, `names the secret file ${secret}`)
+    : [...taskFindings(call), ...change(call, "runs the project's recipes")];
 }

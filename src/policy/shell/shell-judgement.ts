@@ -12,8 +12,13 @@ import { classifyShell, type Parse, type ShellAnalysis } from './shell-classify.
 import type { Finding, ShellContext } from './shell-types.js';
 
 export interface ShellRules {
-  readonly facts: PathFacts; readonly secrets: SecretPaths; readonly isProtected: ProtectedPaths; readonly sandbox: Sandbox;
-  readonly allow: RuleTest; readonly ask: RuleTest; readonly deny: RuleTest;
+  readonly facts: PathFacts;
+  readonly secrets: SecretPaths;
+  readonly isProtected: ProtectedPaths;
+  readonly sandbox: Sandbox;
+  readonly allow: RuleTest;
+  readonly ask: RuleTest;
+  readonly deny: RuleTest;
 }
 
 const maxResolved = 64;
@@ -28,15 +33,24 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
   const start = { ...places, secrets, isProtected, plainGit: true, steered: new Set<string>() };
   const { context, analysis: first } = await followed(command, start, parse, facts);
   const wanders = first.wanders && classifyShell(command.replace(topLevel, '.'), context, parse).wanders;
-  const plainGit = !first.relies.has('git') || (!wanders && await isPlainEverywhere(hasPlainGit, first.folders, facts));
+  const plainGit =
+    !first.relies.has('git') || (!wanders && (await isPlainEverywhere(hasPlainGit, first.folders, facts)));
   const steered = wanders ? first.relies : await steeredFamilies(first.relies, first.folders, facts);
-  const analysis = plainGit && steered.size === 0 ? first : classifyShell(command, { ...context, plainGit, steered }, parse);
+  const analysis =
+    plainGit && steered.size === 0 ? first : classifyShell(command, { ...context, plainGit, steered }, parse);
   const linked = await linkedFindings(analysis, rules);
   const findings = [...linked, ...analysis.findings];
   const risk = linked.length > 0 ? 'dangerous' : analysis.risk;
   const inside = isInside(normalise((await facts.landing(cwd)) ?? '/'), facts.workspace);
   const targets = [...new Set([...findings.flatMap((finding) => finding.targets ?? [])])];
-  return { risk, reasons: findings.map((finding) => finding.reason), targets, guarded: false, confined: rules.sandbox !== 'off', ruling: ruling(analysis, linked, tool, inside, rules) };
+  return {
+    risk,
+    reasons: findings.map((finding) => finding.reason),
+    targets,
+    guarded: false,
+    confined: rules.sandbox !== 'off',
+    ruling: ruling(analysis, linked, tool, inside, rules),
+  };
 }
 
 /** The root of the repository that a command stands in: of that the settings are looked at in any case. */
@@ -44,9 +58,12 @@ const topLevel = /\$\(git rev-parse --show-toplevel\)/g;
 const maxRounds = 8;
 
 /** Judges the line with each folder that it goes to followed through links: from there `..` is another folder than it
- *  looks. */
+ * looks. */
 async function followed(
-  command: string, context: ShellContext, parse: Parse, facts: PathFacts,
+  command: string,
+  context: ShellContext,
+  parse: Parse,
+  facts: PathFacts,
 ): Promise<{ readonly context: ShellContext; readonly analysis: ShellAnalysis }> {
   const landings = new Map<string, string>();
   for (let round = 0; ; round++) {
@@ -60,7 +77,11 @@ async function followed(
 }
 
 /** `cd` and `git -C` may lead into another repository, with settings of its own. */
-async function isPlainEverywhere(isPlain: typeof hasPlainGit, folders: readonly string[], facts: PathFacts): Promise<boolean> {
+async function isPlainEverywhere(
+  isPlain: typeof hasPlainGit,
+  folders: readonly string[],
+  facts: PathFacts,
+): Promise<boolean> {
   const plain = await Promise.all(folders.map((folder) => isPlain(folder, facts)));
   return plain.every(Boolean);
 }
@@ -73,19 +94,35 @@ async function linkedFindings(analysis: ShellAnalysis, rules: ShellRules): Promi
   const found: Finding[] = [];
   for (const path of analysis.writes.slice(0, maxResolved)) {
     const landed = path.includes('\0') ? null : await rules.facts.landing(path);
-    if (landed !== null && landed !== path && (rules.isProtected(landed) || rules.secrets.matches(landed))) found.push({ risk: 'dangerous', reason: `${path} leads to the protected file ${landed}`, fixed: true, targets: [landed] });
+    if (landed !== null && landed !== path && (rules.isProtected(landed) || rules.secrets.matches(landed)))
+      found.push({
+        risk: 'dangerous',
+        reason: `${path} leads to the protected file ${landed}`,
+        fixed: true,
+        targets: [landed],
+      });
   }
   for (const path of analysis.reads.filter((read) => !ownDescriptor.test(read)).slice(0, maxResolved)) {
     const landed = path.includes('\0') ? null : await rules.facts.landing(path);
-    if (landed !== null && landed !== path && rules.secrets.matches(landed)) found.push({ risk: 'dangerous', reason: `${path} leads to the secret file ${landed}`, fixed: true, targets: [landed] });
+    if (landed !== null && landed !== path && rules.secrets.matches(landed))
+      found.push({
+        risk: 'dangerous',
+        reason: `${path} leads to the secret file ${landed}`,
+        fixed: true,
+        targets: [landed],
+      });
   }
   return found;
 }
 
 /** One denied or asked-about command is enough; to allow a line, every command that is more than a reader must be
- *  allowed, nothing beside the commands may count, and all of it must run where it starts, in the workspace. */
+ * allowed, nothing beside the commands may count, and all of it must run where it starts, in the workspace. */
 function ruling(
-  analysis: ShellAnalysis, linked: readonly Finding[], tool: string, inside: boolean, rules: ShellRules,
+  analysis: ShellAnalysis,
+  linked: readonly Finding[],
+  tool: string,
+  inside: boolean,
+  rules: ShellRules,
 ): Judgement['ruling'] {
   const paths = [...analysis.writes, ...analysis.reads, ...analysis.targets];
   const subjects = [{ tool, paths }, ...analysis.commands.map(({ argv, words }) => ({ tool, argv, words, paths }))];

@@ -1,14 +1,19 @@
 import type { Arg } from './shell-types.js';
 
-/** The words of a command told apart the way getopt does: clusters of letters, long options with `=` or with the next word. */
+/** The words of a command told apart the way getopt does: clusters of letters, long options with `=` or with the next
+ * word. */
 export interface Options {
   readonly flags: readonly Flag[];
   readonly operands: readonly Arg[];
 }
 
-export interface Flag { readonly name: string; readonly value: Arg | null }
+export interface Flag {
+  readonly name: string;
+  readonly value: Arg | null;
+}
 
-/** `withValue` lists the options that take a value, parted by blanks: `-n --lines`. Letters after such an option in one cluster are its value. */
+/** `withValue` lists the options that take a value, parted by blanks: `-n --lines`. Letters after such an option in one
+ * cluster are its value. */
 export function parseOptions(args: readonly Arg[], withValue = ''): Options {
   const takes = new Set(withValue.split(' '));
   const flags: Flag[] = [];
@@ -17,7 +22,10 @@ export function parseOptions(args: readonly Arg[], withValue = ''): Options {
     const arg = args[i];
     if (!arg) break;
     const { text } = arg;
-    if (text === '--') { operands.push(...args.slice(i + 1)); break; }
+    if (text === '--') {
+      operands.push(...args.slice(i + 1));
+      break;
+    }
     if (text.length < 2 || !text.startsWith('-')) operands.push(arg);
     else if (text.startsWith('--')) {
       flags.push(longFlag(arg, takes.has(text) || abbreviates(text, takes) ? args[i + 1] : undefined));
@@ -34,18 +42,26 @@ function abbreviates(text: string, takes: ReadonlySet<string>): boolean {
 
 function longFlag(arg: Arg, next: Arg | undefined): Flag {
   const equals = arg.text.indexOf('=');
-  return equals < 0 ? { name: arg.text, value: next ?? null } : { name: arg.text.slice(0, equals), value: tail(arg, equals + 1) };
+  return equals < 0
+    ? { name: arg.text, value: next ?? null }
+    : { name: arg.text.slice(0, equals), value: tail(arg, equals + 1) };
 }
 
 /** True where the option at the end of the cluster took the next word. */
 function cluster(arg: Arg, takes: ReadonlySet<string>, next: Arg | undefined, flags: Flag[]): boolean {
   const { text } = arg;
-  if (takes.has(text)) { flags.push({ name: text, value: next ?? null }); return true; }
+  if (takes.has(text)) {
+    flags.push({ name: text, value: next ?? null });
+    return true;
+  }
   for (let at = 1; at < text.length; at++) {
     const name = `-${text[at]}`;
-    if (!takes.has(name)) { flags.push({ name, value: null }); continue; }
+    if (!takes.has(name)) {
+      flags.push({ name, value: null });
+      continue;
+    }
     const last = at === text.length - 1;
-    flags.push({ name, value: last ? next ?? null : tail(arg, at + 1) });
+    flags.push({ name, value: last ? (next ?? null) : tail(arg, at + 1) });
     return last;
   }
   return false;
@@ -62,9 +78,13 @@ export function has(options: Options, ...names: readonly string[]): boolean {
 
 /** The values given to any of `names`. */
 export function valuesOf(options: Options, ...names: readonly string[]): readonly Arg[] {
-  return options.flags.flatMap((flag) => (flag.value !== null && names.some((name) => sameFlag(flag.name, name)) ? [flag.value] : []));
+  return options.flags.flatMap((flag) =>
+    flag.value !== null && names.some((name) => sameFlag(flag.name, name)) ? [flag.value] : [],
+  );
 }
 
 function sameFlag(given: string, name: string): boolean {
-  return given === name || (name.startsWith('--') && given.length > 2 && given.startsWith('--') && name.startsWith(given));
+  return (
+    given === name || (name.startsWith('--') && given.length > 2 && given.startsWith('--') && name.startsWith(given))
+  );
 }

@@ -16,11 +16,14 @@ export function redirectFindings(node: Redirect, scan: Scan): readonly Finding[]
 /** Text of the script that a command reads: a variable in it is printed or sent like one among its words. */
 export function hereFindings(parts: readonly WordPart[], scan: Scan): readonly Finding[] {
   const secret = secretVariableIn(parts, scan);
-  return secret === null ? [] : [{ risk: 'dangerous', reason: `passes on the secret variable $${secret}`, fixed: true }];
+  return secret === null
+    ? []
+    : [{ risk: 'dangerous', reason: `passes on the secret variable $${secret}`, fixed: true }];
 }
 
 function oneTarget(operator: Redirect['operator'], arg: Arg, node: Redirect, scan: Scan): readonly Finding[] {
-  if (arg.values.some((value) => /^\/dev\/(?:tcp|udp)\//.test(value))) return [{ risk: 'dangerous', reason: `${quoted(arg.text)} opens a network connection`, fixed: true }];
+  if (arg.values.some((value) => /^\/dev\/(?:tcp|udp)\//.test(value)))
+    return [{ risk: 'dangerous', reason: `${quoted(arg.text)} opens a network connection`, fixed: true }];
   if (/^[<>]&$/.test(operator) && /^\d*-?$/.test(arg.text)) return [];
   if (arg.substitution === 'any' && arg.text.startsWith('/dev/fd/')) return [];
   const call = { name: operator, args: [arg], scan };
@@ -31,7 +34,8 @@ function oneTarget(operator: Redirect['operator'], arg: Arg, node: Redirect, sca
 
 function readFrom(arg: Arg, scan: Scan): readonly Finding[] {
   const secret = secretIn(arg, scan);
-  if (secret !== null) return [{ risk: 'dangerous', reason: `reads the secret file ${secret}`, fixed: true, targets: [secret] }];
+  if (secret !== null)
+    return [{ risk: 'dangerous', reason: `reads the secret file ${secret}`, fixed: true, targets: [secret] }];
   for (const path of pathsOf(arg.text, scan)) scan.reads.add(path);
   const device = arg.values.find((value) => /^\/dev\/(?!null|stdin|zero|fd\/|urandom|random|tty)/.test(value));
   if (device !== undefined) return [{ risk: 'dangerous', reason: `reads the device ${device}`, targets: [device] }];

@@ -3,19 +3,30 @@ import { has, parseOptions, valuesOf } from './shell-options.js';
 import { literalArg } from './shell-words.js';
 import type { Finding, Handler, Invocation } from './shell-types.js';
 
-export const sedHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([['sed', sed], ['gsed', sed]]);
+export const sedHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['sed', sed],
+  ['gsed', sed],
+]);
 
 function sed(call: Invocation): readonly Finding[] {
   const inPlace = call.args.some(({ text }) => /^-[nEruszb]*i/.test(text) || /^--i(?:n(?:-.*)?)?/.test(text));
-  const options = parseOptions(call.args.map((arg) => (/^-[nErusz]*i/.test(arg.text) ? { ...arg, text: '-i', values: ['-i'] } : arg)), '-e -f -l --expression --file --line-length');
+  const options = parseOptions(
+    call.args.map((arg) => (/^-[nErusz]*i/.test(arg.text) ? { ...arg, text: '-i', values: ['-i'] } : arg)),
+    '-e -f -l --expression --file --line-length',
+  );
   if (has(options, '-f', '--file')) return fromFile(valuesOf(options, '-f', '--file'), call);
   const scripts = valuesOf(options, '-e', '--expression');
   const code = scripts.length > 0 ? scripts : options.operands.slice(0, 1);
   const files = scripts.length > 0 ? options.operands : options.operands.slice(1);
-  if (code.some((arg) => arg.dynamic && arg.substitution !== 'none')) return danger(call, 'runs a script that is known only when it runs');
-  const findings = code.some((arg) => arg.dynamic) ? unanalysable('a script of sed with unknown text') : scriptFindings(code.map(({ text }) => text).join('\n'), call, has(options, '--sandbox'));
+  if (code.some((arg) => arg.dynamic && arg.substitution !== 'none'))
+    return danger(call, 'runs a script that is known only when it runs');
+  const findings = code.some((arg) => arg.dynamic)
+    ? unanalysable('a script of sed with unknown text')
+    : scriptFindings(code.map(({ text }) => text).join('\n'), call, has(options, '--sandbox'));
   const written = inPlace ? [...files.flatMap((arg) => writeTo(arg, call)), ...change(call, 'edits files')] : [];
-  const unknown = files.some((arg) => arg.dynamic && arg.substitution !== 'names') ? change(call, 'takes words that are known only when it runs') : [];
+  const unknown = files.some((arg) => arg.dynamic && arg.substitution !== 'names')
+    ? change(call, 'takes words that are known only when it runs')
+    : [];
   return [...findings, ...written, ...unknown];
 }
 
@@ -35,7 +46,10 @@ function scriptFindings(script: string, call: Invocation, sandboxed: boolean): r
   return sandboxed ? [] : findings;
 }
 
-interface Reader { readonly text: string; at: number }
+interface Reader {
+  readonly text: string;
+  at: number;
+}
 
 function skip(reader: Reader, pattern: RegExp): string {
   pattern.lastIndex = reader.at;
@@ -69,8 +83,10 @@ function until(reader: Reader, end: string): boolean {
   for (; reader.at < reader.text.length; reader.at++) {
     const char = reader.text[reader.at];
     if (char === '\\') reader.at++;
-    else if (!brackets && char === end) { reader.at++; return true; }
-    else if (!brackets && char === '[' && reader.text.indexOf(']', reader.at + 2) > 0) {
+    else if (!brackets && char === end) {
+      reader.at++;
+      return true;
+    } else if (!brackets && char === '[' && reader.text.indexOf(']', reader.at + 2) > 0) {
       brackets = true;
       skip(reader, /\[\^?\]?/y);
       reader.at--;
@@ -81,17 +97,58 @@ function until(reader: Reader, end: string): boolean {
 
 function one(command: string, reader: Reader, call: Invocation): readonly Finding[] | null {
   switch (command) {
-    case '{': case '}': case '=': case 'd': case 'D': case 'g': case 'G': case 'h': case 'H': case 'n': case 'N': case 'p': case 'P': case 'x': case 'z': case 'F': return [];
-    case 'l': case 'L': case 'q': case 'Q': skip(reader, /\s*\d*/y); return [];
-    case '#': skip(reader, /[^\n]*/y); return [];
-    case ':': case 'b': case 't': case 'T': case 'v': skip(reader, /[^;\n}]*/y); return [];
-    case 'a': case 'i': case 'c': skip(reader, /(?:\\\n|[^\n])*/y); return [];
-    case 'r': case 'R': return reads(skip(reader, /[^\n]*/y).trim(), call);
-    case 'w': case 'W': return writes(skip(reader, /[^\n]*/y).trim(), call);
-    case 'e': return danger(call, 'runs a shell command from sed');
-    case 'y': return transliterate(reader) ? [] : null;
-    case 's': return substitute(reader, call);
-    default: return null;
+    case '{':
+    case '}':
+    case '=':
+    case 'd':
+    case 'D':
+    case 'g':
+    case 'G':
+    case 'h':
+    case 'H':
+    case 'n':
+    case 'N':
+    case 'p':
+    case 'P':
+    case 'x':
+    case 'z':
+    case 'F':
+      return [];
+    case 'l':
+    case 'L':
+    case 'q':
+    case 'Q':
+      skip(reader, /\s*\d*/y);
+      return [];
+    case '#':
+      skip(reader, /[^\n]*/y);
+      return [];
+    case ':':
+    case 'b':
+    case 't':
+    case 'T':
+    case 'v':
+      skip(reader, /[^;\n}]*/y);
+      return [];
+    case 'a':
+    case 'i':
+    case 'c':
+      skip(reader, /(?:\\\n|[^\n])*/y);
+      return [];
+    case 'r':
+    case 'R':
+      return reads(skip(reader, /[^\n]*/y).trim(), call);
+    case 'w':
+    case 'W':
+      return writes(skip(reader, /[^\n]*/y).trim(), call);
+    case 'e':
+      return danger(call, 'runs a shell command from sed');
+    case 'y':
+      return transliterate(reader) ? [] : null;
+    case 's':
+      return substitute(reader, call);
+    default:
+      return null;
   }
 }
 
@@ -113,7 +170,10 @@ function transliterate(reader: Reader): boolean {
 function plainUntil(reader: Reader, end: string): boolean {
   for (; reader.at < reader.text.length; reader.at++) {
     if (reader.text[reader.at] === '\\') reader.at++;
-    else if (reader.text[reader.at] === end) { reader.at++; return true; }
+    else if (reader.text[reader.at] === end) {
+      reader.at++;
+      return true;
+    }
   }
   return false;
 }

@@ -5,12 +5,131 @@ import { literalArg } from './shell-words.js';
 import type { Finding, Handler, Invocation } from './shell-types.js';
 
 export const serviceHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ...['psql', 'mysql', 'mariadb', 'sqlite3', 'sqlite', 'duckdb', 'redis-cli', 'valkey-cli', 'mongo', 'mongosh', 'cqlsh', 'clickhouse-client', 'clickhouse', 'sqlcmd', 'usql', 'cockroach', 'influx', 'etcdctl', 'pgcli', 'mycli', 'litecli', 'snowsql', 'turso', 'neo4j-client', 'cypher-shell', 'pgbench', 'mysqlimport'].map((name): [string, Handler] => [name, database]),
-  ...['dropdb', 'dropuser', 'createuser', 'pg_resetwal', 'mysqladmin', 'pg_dropcluster', 'pg_ctl', 'mongodump', 'mongorestore', 'pg_restore', 'initdb', 'pg_dumpall'].map((name): [string, Handler] => [name, (call) => danger(call, 'changes or copies whole databases')]),
-  ['ansible', remote], ['ansible-playbook', remote], ['ansible-pull', remote], ['ansible-console', remote], ['salt', remote], ['salt-call', remote], ['puppet', remote], ['chef-client', remote], ['knife', remote], ['ansible-galaxy', (call) => (/\blist\b/.test(call.args.map(({ text }) => text).join(' ')) ? change(call, 'lists roles') : remote(call))], ['fab', remote], ['cap', remote], ['pssh', remote], ['parallel-ssh', remote], ['clush', remote], ['dsh', remote],
-  ...['security', 'pass', 'gopass', 'op', 'bw', 'rbw', 'lpass', 'vault', 'secret-tool', 'keyctl', 'keyring', 'kwallet-query', 'chamber', 'doppler', 'infisical', 'sops', 'age', 'rage', 'git-crypt', 'ansible-vault', 'berglas', 'teller', 'envchain', 'aws-vault', 'saml2aws', 'bitwarden', 'dashlane', 'keepassxc-cli', 'docker-credential-desktop', 'kinit', 'klist'].map((name): [string, Handler] => [name, (call) => danger(call, 'reaches a store of secrets')]),
-  ['gpg', gpg], ['gpg2', gpg], ['gpgv', (call) => change(call, 'checks a signature')], ['gpgconf', (call) => danger(call, 'changes settings of keys')],
-  ...['agent', 'claude', 'codex', 'gemini', 'cursor-agent', 'opencode', 'aider', 'goose', 'amp', 'qwen', 'crush', 'copilot', 'q', 'droid', 'cline', 'auggie', 'sgpt', 'llm', 'fabric', 'interpreter', 'plandex', 'kiro', 'openhands'].map((name): [string, Handler] => [name, (call) => danger(call, 'starts an agent, with rights of its own')]),
+  ...[
+    'psql',
+    'mysql',
+    'mariadb',
+    'sqlite3',
+    'sqlite',
+    'duckdb',
+    'redis-cli',
+    'valkey-cli',
+    'mongo',
+    'mongosh',
+    'cqlsh',
+    'clickhouse-client',
+    'clickhouse',
+    'sqlcmd',
+    'usql',
+    'cockroach',
+    'influx',
+    'etcdctl',
+    'pgcli',
+    'mycli',
+    'litecli',
+    'snowsql',
+    'turso',
+    'neo4j-client',
+    'cypher-shell',
+    'pgbench',
+    'mysqlimport',
+  ].map((name): [string, Handler] => [name, database]),
+  ...[
+    'dropdb',
+    'dropuser',
+    'createuser',
+    'pg_resetwal',
+    'mysqladmin',
+    'pg_dropcluster',
+    'pg_ctl',
+    'mongodump',
+    'mongorestore',
+    'pg_restore',
+    'initdb',
+    'pg_dumpall',
+  ].map((name): [string, Handler] => [name, (call) => danger(call, 'changes or copies whole databases')]),
+  ['ansible', remote],
+  ['ansible-playbook', remote],
+  ['ansible-pull', remote],
+  ['ansible-console', remote],
+  ['salt', remote],
+  ['salt-call', remote],
+  ['puppet', remote],
+  ['chef-client', remote],
+  ['knife', remote],
+  [
+    'ansible-galaxy',
+    (call) =>
+      /\blist\b/.test(call.args.map(({ text }) => text).join(' ')) ? change(call, 'lists roles') : remote(call),
+  ],
+  ['fab', remote],
+  ['cap', remote],
+  ['pssh', remote],
+  ['parallel-ssh', remote],
+  ['clush', remote],
+  ['dsh', remote],
+  ...[
+    'security',
+    'pass',
+    'gopass',
+    'op',
+    'bw',
+    'rbw',
+    'lpass',
+    'vault',
+    'secret-tool',
+    'keyctl',
+    'keyring',
+    'kwallet-query',
+    'chamber',
+    'doppler',
+    'infisical',
+    'sops',
+    'age',
+    'rage',
+    'git-crypt',
+    'ansible-vault',
+    'berglas',
+    'teller',
+    'envchain',
+    'aws-vault',
+    'saml2aws',
+    'bitwarden',
+    'dashlane',
+    'keepassxc-cli',
+    'docker-credential-desktop',
+    'kinit',
+    'klist',
+  ].map((name): [string, Handler] => [name, (call) => danger(call, 'reaches a store of secrets')]),
+  ['gpg', gpg],
+  ['gpg2', gpg],
+  ['gpgv', (call) => change(call, 'checks a signature')],
+  ['gpgconf', (call) => danger(call, 'changes settings of keys')],
+  ...[
+    'agent',
+    'claude',
+    'codex',
+    'gemini',
+    'cursor-agent',
+    'opencode',
+    'aider',
+    'goose',
+    'amp',
+    'qwen',
+    'crush',
+    'copilot',
+    'q',
+    'droid',
+    'cline',
+    'auggie',
+    'sgpt',
+    'llm',
+    'fabric',
+    'interpreter',
+    'plandex',
+    'kiro',
+    'openhands',
+  ].map((name): [string, Handler] => [name, (call) => danger(call, 'starts an agent, with rights of its own')]),
 ]);
 
 function textOf(call: Invocation): string {
@@ -18,20 +137,38 @@ function textOf(call: Invocation): string {
 }
 
 /** A file of statements that is named for what it destroys; what is in others is not looked at. */
-const destroyingFile = /(?:^|[/_.-])(?:drop|truncate|delete|wipe|purge|reset|destroy|teardown|nuke|clear|clean|rollback|down)(?:[/_.-]|$)[^/]*$/i;
+const destroyingFile =
+  /(?:^|[/_.-])(?:drop|truncate|delete|wipe|purge|reset|destroy|teardown|nuke|clear|clean|rollback|down)(?:[/_.-]|$)[^/]*$/i;
 
-const destructive = /\b(?:drop|truncate|delete\s+from|alter|update\s+\S+\s+set|revoke|grant|vacuum\s+into|attach|create\s+(?:or\s+replace\s+)?(?:function|extension|user|role|trigger)|copy\b[^;]*\b(?:program|to|from)\b|load_extension|load_file|into\s+(?:out|dump)file|load\s+data|writefile|readfile|edit|fts3_tokenizer|replace\s+into|merge\s+into|detach|optimize|system|kill|set\s+global|do\s+\$\$|dblink|pg_read_file|pg_ls_dir|lo_(?:import|export)|xp_cmdshell|shutdown|pg_(?:terminate|cancel)_backend|pg_(?:reload_conf|switch_wal|promote))\b/i;
-const redis = /\b(?:flushall|flushdb|del|unlink|shutdown|config\s+(?:set|rewrite)|eval|evalsha|fcall|script|function|debug|module|slaveof|replicaof|save|bgsave|bgrewriteaof|rename|restore|migrate|swapdb|acl|failover|cluster|client\s+kill|monitor|hdel|expire|getdel|xtrim|xdel|ltrim|lrem|lpop|rpop|spop|srem|zrem\w*|zpop\w+|bitop|geodel|pexpire|expireat|persist|copy|move|smove|psync|replconf|client\s+no-evict|latency\s+reset)\b/i;
-const mongo = /child_process|\brequire\s*\(|\bprocess\.|\brun(?:\w*Program)?\s*\(|\bcat\s*\(|(?:remove|copy|write)File|\bimport\s*\(|createUser|createRole|grantRoles|updateUser|changeUserPassword|drop\w*\s*\(|delete(?:One|Many)\s*\(|remove\s*\(|update\w*\s*\(|replaceOne|insert\w*\s*\(|\$where|mapReduce|shutdown|runCommand|adminCommand|eval\s*\(|load\s*\(|renameCollection|bulkWrite|findOneAnd/;
-const dotCommands = new RegExp([
-  '\\\\!', '\\\\(?:copy|o|out|w|write|i|ir|include\\w*|e|ef|ev|edit|s|setenv|gexec|lo_\\w+)\\b', '\\\\gx?\\s*[|/]', '\\\\\\|', '\\\\set\\b.*`',
-  '(?:^|\\s)pager\\s', '(?:^|\\s)--(?:pager|tee|init-command)\\b', ':!!',
-].join('|'));
+const destructive =
+  /\b(?:drop|truncate|delete\s+from|alter|update\s+\S+\s+set|revoke|grant|vacuum\s+into|attach|create\s+(?:or\s+replace\s+)?(?:function|extension|user|role|trigger)|copy\b[^;]*\b(?:program|to|from)\b|load_extension|load_file|into\s+(?:out|dump)file|load\s+data|writefile|readfile|edit|fts3_tokenizer|replace\s+into|merge\s+into|detach|optimize|system|kill|set\s+global|do\s+\$\$|dblink|pg_read_file|pg_ls_dir|lo_(?:import|export)|xp_cmdshell|shutdown|pg_(?:terminate|cancel)_backend|pg_(?:reload_conf|switch_wal|promote))\b/i;
+const redis =
+  /\b(?:flushall|flushdb|del|unlink|shutdown|config\s+(?:set|rewrite)|eval|evalsha|fcall|script|function|debug|module|slaveof|replicaof|save|bgsave|bgrewriteaof|rename|restore|migrate|swapdb|acl|failover|cluster|client\s+kill|monitor|hdel|expire|getdel|xtrim|xdel|ltrim|lrem|lpop|rpop|spop|srem|zrem\w*|zpop\w+|bitop|geodel|pexpire|expireat|persist|copy|move|smove|psync|replconf|client\s+no-evict|latency\s+reset)\b/i;
+const mongo =
+  /child_process|\brequire\s*\(|\bprocess\.|\brun(?:\w*Program)?\s*\(|\bcat\s*\(|(?:remove|copy|write)File|\bimport\s*\(|createUser|createRole|grantRoles|updateUser|changeUserPassword|drop\w*\s*\(|delete(?:One|Many)\s*\(|remove\s*\(|update\w*\s*\(|replaceOne|insert\w*\s*\(|\$where|mapReduce|shutdown|runCommand|adminCommand|eval\s*\(|load\s*\(|renameCollection|bulkWrite|findOneAnd/;
+const dotCommands = new RegExp(
+  [
+    '\\\\!',
+    '\\\\(?:copy|o|out|w|write|i|ir|include\\w*|e|ef|ev|edit|s|setenv|gexec|lo_\\w+)\\b',
+    '\\\\gx?\\s*[|/]',
+    '\\\\\\|',
+    '\\\\set\\b.*`',
+    '(?:^|\\s)pager\\s',
+    '(?:^|\\s)--(?:pager|tee|init-command)\\b',
+    ':!!',
+  ].join('|'),
+);
 
 /** Commands of sqlite3 and duckdb that run a program or reach a file, each of which any beginning of its name calls. */
-const reaching = ('shell system import output once load save backup restore read open excel log clone cd archive dump recover www trace iotrace '
-  + 'testcase session imposter').split(' ');
-const harmlessDots = new Set('tables schema indexes indices databases fullschema stats dbinfo headers mode show timer width version help sep'.split(' '));
+const reaching = (
+  'shell system import output once load save backup restore read open excel log clone cd archive dump recover www trace iotrace ' +
+  'testcase session imposter'
+).split(' ');
+const harmlessDots = new Set(
+  'tables schema indexes indices databases fullschema stats dbinfo headers mode show timer width version help sep'.split(
+    ' ',
+  ),
+);
 const readsFiles = /^(?:sqlite|duckdb|clickhouse|litecli)/;
 
 function reachingDot(call: Invocation): boolean {
@@ -52,12 +189,17 @@ function fileOfStatement(call: Invocation, text: string): readonly Finding[] {
   return named[0] === undefined ? [] : danger(call, `names the secret file ${named[0]}`, named);
 }
 
-const languages: readonly (readonly [RegExp, RegExp])[] = [[/^(?:redis|valkey)/, redis], [/^mongo/, mongo], [/^etcdctl$/, /\b(?:del|put|txn|auth|user|role|defrag|compact\w*|move-leader|snapshot)\b/]];
+const languages: readonly (readonly [RegExp, RegExp])[] = [
+  [/^(?:redis|valkey)/, redis],
+  [/^mongo/, mongo],
+  [/^etcdctl$/, /\b(?:del|put|txn|auth|user|role|defrag|compact\w*|move-leader|snapshot)\b/],
+];
 
 function database(call: Invocation): readonly Finding[] {
   const text = textOf(call);
   const language = languages.find(([names]) => names.test(call.name))?.[1] ?? destructive;
-  if (language.test(text) || call.args.some(({ text: word }) => word === '--delete')) return danger(call, 'changes or destroys data');
+  if (language.test(text) || call.args.some(({ text: word }) => word === '--delete'))
+    return danger(call, 'changes or destroys data');
   if (namesDestroyer(call)) return danger(call, 'runs statements of a file that is named for destroying');
   if (call.name.startsWith('sqlite') && onlyReads(call, text)) return [];
   const reached = readsFiles.test(call.name) ? fileOfStatement(call, text) : [];
@@ -79,7 +221,13 @@ function remote(call: Invocation): readonly Finding[] {
 
 function gpg(call: Invocation): readonly Finding[] {
   const words = call.args.map((arg) => arg.text);
-  if (words.every((text) => /^(?:--version|--list-keys|-k|--list-public-keys|--fingerprint|--with-colons|--help)$/.test(text)) && words.length > 0) return change(call, 'lists public keys');
+  if (
+    words.every((text) =>
+      /^(?:--version|--list-keys|-k|--list-public-keys|--fingerprint|--with-colons|--help)$/.test(text),
+    ) &&
+    words.length > 0
+  )
+    return change(call, 'lists public keys');
   return words.some((text) => text === '--verify') ? change(call, 'checks a signature') : danger(call, 'uses keys');
 }
 
@@ -87,10 +235,27 @@ function namesDestroyer(call: Invocation): boolean {
   return [...call.scan.reads].some((path) => /\.(?:sql|js|cql|redis|txt)$/.test(path) && destroyingFile.test(path));
 }
 
-/** `sqlite3 -readonly db 'select …'`: opened so that nothing can be written, and no command of the program itself but those that list. */
+/** `sqlite3 -readonly db 'select …'`: opened so that nothing can be written, and no command of the program itself but
+ * those that list. */
 function onlyReads(call: Invocation, text: string): boolean {
-  const { flags, operands } = parseOptions(call.args.map((arg) => (/^-[a-z]{2,}$/.test(arg.text) ? { ...arg, text: `-${arg.text}` } : arg)), '--separator --cmd --init --nullvalue --vfs');
+  const { flags, operands } = parseOptions(
+    call.args.map((arg) => (/^-[a-z]{2,}$/.test(arg.text) ? { ...arg, text: `-${arg.text}` } : arg)),
+    '--separator --cmd --init --nullvalue --vfs',
+  );
   const statements = operands.slice(1).map((arg) => arg.text);
-  return flags.some(({ name }) => name === '--readonly') && !flags.some(({ name }) => /^--(?:cmd|init|vfs|zip|append)$/.test(name)) && !call.place.piped && call.place.input.trim() === '' && statements.length > 0 && !call.args.some((arg) => arg.dynamic)
-    && statements.every((statement) => /^\s*(?:select|with|explain|pragma\s+(?:table_info|table_list|index_list|user_version|integrity_check|foreign_key_list)\b)/i.test(statement) || /^\.(?:tables|schema|indexes|databases|fullschema|stats|dbinfo)(?: \w+)?$/.test(statement)) && !/;\s*\.|\n\s*\./.test(text);
+  return (
+    flags.some(({ name }) => name === '--readonly') &&
+    !flags.some(({ name }) => /^--(?:cmd|init|vfs|zip|append)$/.test(name)) &&
+    !call.place.piped &&
+    call.place.input.trim() === '' &&
+    statements.length > 0 &&
+    !call.args.some((arg) => arg.dynamic) &&
+    statements.every(
+      (statement) =>
+        /^\s*(?:select|with|explain|pragma\s+(?:table_info|table_list|index_list|user_version|integrity_check|foreign_key_list)\b)/i.test(
+          statement,
+        ) || /^\.(?:tables|schema|indexes|databases|fullschema|stats|dbinfo)(?: \w+)?$/.test(statement),
+    ) &&
+    !/;\s*\.|\n\s*\./.test(text)
+  );
 }

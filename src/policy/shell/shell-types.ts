@@ -4,7 +4,8 @@ import type { SecretPaths } from '../secret-paths.js';
 /** Stands in `Arg.text` for what only the running shell knows. */
 export const unknownText = '\0';
 
-/** Stands in `Arg.text` for the number of the running shell or of its last job: larger than any real one (Linux ends at 4194304). */
+/** Stands in `Arg.text` for the number of the running shell or of its last job: larger than any real one (Linux ends at
+ * 4194304). */
 export const ownProcess = '999999999';
 
 /** One word of a command after the expansions that can be done without running anything. */
@@ -37,7 +38,8 @@ export interface Place {
   readonly piped: boolean;
   /** What it prints becomes words or standard input of something that acts on it. */
   readonly captured: boolean;
-  /** What is known of its standard input: here-documents, here-strings and the text of the commands before it in the pipe. */
+  /** What is known of its standard input: here-documents, here-strings and the text of the commands before it in the
+   * pipe. */
   readonly input: string;
   /** The later commands of its pipeline, by name. */
   readonly next: readonly Arg[] | null;
@@ -75,7 +77,7 @@ export interface ShellContext {
   /** Families of tools that files of the folder, or of one above it, steer: `familyOf` names them. */
   readonly steered: ReadonlySet<string>;
   /** Folders on the way that are reached through links, and where they lie: `..` means another folder to a program than
-   *  to the shell. */
+   * to the shell. */
   readonly landings?: ReadonlyMap<string, string>;
 }
 
@@ -117,4 +119,9 @@ export interface Scan {
 }
 
 /** What a script assigns to a variable, all places together. */
-export interface Variable { readonly values: Set<string>; known: boolean; numeric: boolean; glob: boolean }
+export interface Variable {
+  readonly values: Set<string>;
+  known: boolean;
+  numeric: boolean;
+  glob: boolean;
+}

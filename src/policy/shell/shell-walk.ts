@@ -1,4 +1,16 @@
-import { forEachChild, type ArithmeticFor, type Command, type Function as FunctionNode, type HereDoc, type ParsedScript, type Pipeline, type Redirection, type Script, type SyntaxNode, type While } from 'unbash';
+import {
+  forEachChild,
+  type ArithmeticFor,
+  type Command,
+  type Function as FunctionNode,
+  type HereDoc,
+  type ParsedScript,
+  type Pipeline,
+  type Redirection,
+  type Script,
+  type SyntaxNode,
+  type While,
+} from 'unbash';
 import { judge } from './shell-judge.js';
 import { arithmeticFindings, assignmentFindings, expansionFindings, testFindings } from './shell-expansions.js';
 import { filledFindings, isBenignVariable, setFindings } from './shell-environment.js';
@@ -14,42 +26,82 @@ const maxDepth = 40;
 
 /** Visits everything in a script that can run, read or write; findings go to `scan`. */
 export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
-  if (place.depth > maxDepth) { report(scan, unanalysable('it is nested too deeply')); return; }
+  if (place.depth > maxDepth) {
+    report(scan, unanalysable('it is nested too deeply'));
+    return;
+  }
   const inner: Place = { ...place, depth: place.depth + 1 };
   switch (node.type) {
-    case 'Script': walkScript(node, scan, place); return;
-    case 'Command': walkCommand(node, scan, inner); return;
-    case 'Pipeline': walkPipeline(node, scan, inner); return;
-    case 'Function': walkFunction(node, scan, inner); return;
+    case 'Script':
+      walkScript(node, scan, place);
+      return;
+    case 'Command':
+      walkCommand(node, scan, inner);
+      return;
+    case 'Pipeline':
+      walkPipeline(node, scan, inner);
+      return;
+    case 'Function':
+      walkFunction(node, scan, inner);
+      return;
     case 'For':
-    case 'Select': report(scan, setFindings(node.name.value, null, scan)); break;
+    case 'Select':
+      report(scan, setFindings(node.name.value, null, scan));
+      break;
     case 'Coproc':
       if (node.name) report(scan, filledFindings(literalArg(node.name.value), scan));
       walk(node.body, scan, { ...inner, started: true });
       return;
-    case 'While': report(scan, endless(node)); break;
-    case 'ArithmeticFor': report(scan, [...endless(node), ...loopFindings(node, scan)]); break;
+    case 'While':
+      report(scan, endless(node));
+      break;
+    case 'ArithmeticFor':
+      report(scan, [...endless(node), ...loopFindings(node, scan)]);
+      break;
     case 'Redirected': {
       const input = inputOf(node.redirects, scan);
       for (const redirect of node.redirects) walk(redirect, scan, inner);
-      walk(node.command, scan, { ...inner, piped: place.piped || feeds(node.redirects), input: `${place.input}${input}` });
+      walk(node.command, scan, {
+        ...inner,
+        piped: place.piped || feeds(node.redirects),
+        input: `${place.input}${input}`,
+      });
       return;
     }
-    case 'Redirect': report(scan, redirectFindings(node, scan)); break;
-    case 'HereString': report(scan, hereFindings(node.target?.parts ?? [], scan)); break;
-    case 'HereDoc': report(scan, hereFindings(node.body.parts ?? [], scan)); break;
-    case 'TestCommand': report(scan, [...bashOnly('`[[`', place), ...testFindings(node.expression, scan)]); break;
+    case 'Redirect':
+      report(scan, redirectFindings(node, scan));
+      break;
+    case 'HereString':
+      report(scan, hereFindings(node.target?.parts ?? [], scan));
+      break;
+    case 'HereDoc':
+      report(scan, hereFindings(node.body.parts ?? [], scan));
+      break;
+    case 'TestCommand':
+      report(scan, [...bashOnly('`[[`', place), ...testFindings(node.expression, scan)]);
+      break;
     case 'ArithmeticCommand':
       report(scan, [...bashOnly('`((`', place), ...arithmeticFindings(node.expression, node.body, scan)]);
       break;
-    case 'AnsiCQuoted': report(scan, bashOnly("`$'`", place)); return;
-    case 'ArithmeticExpansion': report(scan, arithmeticFindings(node.expression, node.text, scan)); break;
-    case 'ParameterExpansion': report(scan, expansionFindings(node, scan)); break;
+    case 'AnsiCQuoted':
+      report(scan, bashOnly("`$'`", place));
+      return;
+    case 'ArithmeticExpansion':
+      report(scan, arithmeticFindings(node.expression, node.text, scan));
+      break;
+    case 'ParameterExpansion':
+      report(scan, expansionFindings(node, scan));
+      break;
     case 'CommandExpansion':
     case 'ArithmeticCommandExpansion':
-    case 'ProcessSubstitution': walkSubstitution(node.script, node, scan, inner); return;
-    case 'Assignment': report(scan, assignmentFindings(node, scan)); break;
-    default: break;
+    case 'ProcessSubstitution':
+      walkSubstitution(node.script, node, scan, inner);
+      return;
+    case 'Assignment':
+      report(scan, assignmentFindings(node, scan));
+      break;
+    default:
+      break;
   }
   forEachChild(node, (child) => walk(child, scan, inner));
 }
@@ -69,19 +121,29 @@ function bashOnly(sign: string, place: Place): readonly Finding[] {
 }
 
 function walkScript(script: Script | ParsedScript, scan: Scan, place: Place): void {
-  if ('errors' in script && script.errors && script.errors.length > 0) report(scan, unanalysable(script.errors[0]?.message ?? 'it is not valid shell'));
+  if ('errors' in script && script.errors && script.errors.length > 0)
+    report(scan, unanalysable(script.errors[0]?.message ?? 'it is not valid shell'));
   for (const statement of script.commands) walk(statement, scan, { ...place, depth: place.depth + 1 });
 }
 
-function walkSubstitution(script: ParsedScript | undefined, node: SyntaxNode & { readonly text?: string }, scan: Scan, place: Place): void {
-  if (!script) { report(scan, unanalysable(quoted(node.text ?? 'a substitution'))); return; }
+function walkSubstitution(
+  script: ParsedScript | undefined,
+  node: SyntaxNode & { readonly text?: string },
+  scan: Scan,
+  place: Place,
+): void {
+  if (!script) {
+    report(scan, unanalysable(quoted(node.text ?? 'a substitution')));
+    return;
+  }
   const output = node.type === 'ProcessSubstitution' && node.operator === '>';
   walk(script, scan, { ...place, piped: output, captured: true, input: '', next: null });
 }
 
 function walkFunction(node: FunctionNode, scan: Scan, place: Place): void {
   const name = node.name.value;
-  if (callsItself(node.body, name)) report(scan, [{ risk: 'dangerous', reason: `the function ${quoted(name)} starts itself again`, fixed: true }]);
+  if (callsItself(node.body, name))
+    report(scan, [{ risk: 'dangerous', reason: `the function ${quoted(name)} starts itself again`, fixed: true }]);
   walk(node.body, scan, place);
 }
 
@@ -103,12 +165,19 @@ function endless(node: While | ArithmeticFor): readonly Finding[] {
   const visit = (child: SyntaxNode): void => {
     if (child.type === 'Command') pieces.push(child.name?.value ?? '');
     if (child.type === 'Statement' && child.background === true) pieces.push('&');
-    if (child.type === 'Redirect' && child.operator.includes('>') && child.target?.value !== '/dev/null') pieces.push('&');
+    if (child.type === 'Redirect' && child.operator.includes('>') && child.target?.value !== '/dev/null')
+      pieces.push('&');
     forEachChild(child, visit);
   };
   forEachChild(node.body, visit);
-  if (pieces.includes('break') || pieces.includes('exit') || pieces.includes('return')) return [{ risk: 'mutating', reason: 'the loop ends only from inside' }];
-  return [{ risk: pieces.includes('&') || !pieces.includes('sleep') ? 'dangerous' : 'mutating', reason: 'the loop never ends' }];
+  if (pieces.includes('break') || pieces.includes('exit') || pieces.includes('return'))
+    return [{ risk: 'mutating', reason: 'the loop ends only from inside' }];
+  return [
+    {
+      risk: pieces.includes('&') || !pieces.includes('sleep') ? 'dangerous' : 'mutating',
+      reason: 'the loop never ends',
+    },
+  ];
 }
 
 function alwaysTrue(node: While): boolean {
@@ -119,11 +188,17 @@ function alwaysTrue(node: While): boolean {
   return node.kind === 'while' ? name === 'true' || name === ':' : name === 'false';
 }
 
-const consumers = /^(?:xargs|parallel|while|read|mapfile|readarray|sh|bash|zsh|dash|ksh|cpio|rsync|tar|zip|curl|nc|ncat|socat|ssh|entr)$/;
+const consumers =
+  /^(?:xargs|parallel|while|read|mapfile|readarray|sh|bash|zsh|dash|ksh|cpio|rsync|tar|zip|curl|nc|ncat|socat|ssh|entr)$/;
 
 function walkPipeline(node: Pipeline, scan: Scan, place: Place): void {
-  if (node.commands.length > maxParts) { report(scan, unanalysable(`it has more than ${maxParts} parts`)); return; }
-  const heads = node.commands.map((command) => (command.type === 'Command' ? command.name?.value ?? '' : command.type.toLowerCase()));
+  if (node.commands.length > maxParts) {
+    report(scan, unanalysable(`it has more than ${maxParts} parts`));
+    return;
+  }
+  const heads = node.commands.map((command) =>
+    command.type === 'Command' ? (command.name?.value ?? '') : command.type.toLowerCase(),
+  );
   if (node.prefixes.some((prefix) => prefix.type === 'Time')) report(scan, timed(node, scan, place));
   let input = place.input;
   node.commands.forEach((command, index) => {
@@ -135,7 +210,8 @@ function walkPipeline(node: Pipeline, scan: Scan, place: Place): void {
   });
 }
 
-/** To bash `time` is a word of the shell; sh and dash look for a program of that name, with options of its own (`-o` writes a file). */
+/** To bash `time` is a word of the shell; sh and dash look for a program of that name, with options of its own (`-o`
+ * writes a file). */
 function timed(node: Pipeline, scan: Scan, place: Place): readonly Finding[] {
   const [first] = node.commands;
   const words = first?.type === 'Command' ? argvOf(first, scan) : [];
@@ -148,29 +224,49 @@ function timed(node: Pipeline, scan: Scan, place: Place): readonly Finding[] {
 function textOf(node: SyntaxNode, scan: Scan): string {
   if (node.type === 'Redirected') return inputOf(node.redirects, scan);
   if (node.type !== 'Command') return '';
-  return ` ${argvOf(node, scan).map(({ text }) => text).join(' ')} ${inputOf(node.redirects, scan)}`;
+  return ` ${argvOf(node, scan)
+    .map(({ text }) => text)
+    .join(' ')} ${inputOf(node.redirects, scan)}`;
 }
 
 function argvOf(node: Command, scan: Scan): readonly Arg[] {
   const head = node.name ? resolveWord(node.name, scan) : [];
-  return [...head, ...node.args.flatMap((arg) => (arg.type === 'Word' ? resolveWord(arg, scan) : assignmentArg(arg, scan)))];
+  return [
+    ...head,
+    ...node.args.flatMap((arg) => (arg.type === 'Word' ? resolveWord(arg, scan) : assignmentArg(arg, scan))),
+  ];
 }
 
 function assignmentArg(node: Extract<Command['args'][number], { type: 'Assignment' }>, scan: Scan): readonly Arg[] {
   if (node.value.type === 'ArrayValue') return [literalArg(node.text)];
   const lead = node.text.slice(0, node.text.indexOf('=') + 1);
-  return resolveWord(node.value, scan).map((arg) => ({ ...arg, text: lead + arg.text, values: arg.values.map((value) => lead + value) }));
+  return resolveWord(node.value, scan).map((arg) => ({
+    ...arg,
+    text: lead + arg.text,
+    values: arg.values.map((value) => lead + value),
+  }));
 }
 
 function feeds(redirects: readonly Redirection[]): boolean {
-  return redirects.some((redirect) => redirect.type !== 'Redirect' || (redirect.operator === '<' && redirect.target?.parts?.some((part) => part.type === 'ProcessSubstitution') === true));
+  return redirects.some(
+    (redirect) =>
+      redirect.type !== 'Redirect' ||
+      (redirect.operator === '<' &&
+        redirect.target?.parts?.some((part) => part.type === 'ProcessSubstitution') === true),
+  );
 }
 
 function inputOf(redirects: readonly Redirection[], scan: Scan): string {
-  return redirects.map((redirect) => {
-    if (redirect.type === 'HereDoc') return bodyOf(redirect);
-    return redirect.type === 'HereString' && redirect.target ? resolveWord(redirect.target, scan).map(({ text }) => text).join(' ') : '';
-  }).join('\n');
+  return redirects
+    .map((redirect) => {
+      if (redirect.type === 'HereDoc') return bodyOf(redirect);
+      return redirect.type === 'HereString' && redirect.target
+        ? resolveWord(redirect.target, scan)
+            .map(({ text }) => text)
+            .join(' ')
+        : '';
+    })
+    .join('\n');
 }
 
 function bodyOf(node: HereDoc): string {
@@ -184,16 +280,40 @@ function walkCommand(node: Command, scan: Scan, place: Place): void {
   forEachChild(node, (child) => walk(child, scan, { ...place, piped: false, input: '', next: null }));
   if (!node.name) return;
   report(scan, descriptorFindings(node));
-  const own: Place = { ...place, piped: place.piped || feeds(node.redirects) || (remote.has(node.name.value) && node.redirects.some(({ operator }) => operator === '<')), input: `${place.input}${inputOf(node.redirects, scan)}` };
+  const own: Place = {
+    ...place,
+    piped:
+      place.piped ||
+      feeds(node.redirects) ||
+      (remote.has(node.name.value) && node.redirects.some(({ operator }) => operator === '<')),
+    input: `${place.input}${inputOf(node.redirects, scan)}`,
+  };
   const argv = argvOf(node, scan);
-  if (scan.variables.has('IFS') && node.name.parts?.some(({ type }) => type === 'SimpleExpansion' || type === 'ParameterExpansion') === true) report(scan, unanalysable('a command name that is split by signs of choice'));
-  report(scan, judge(argv, own, scan, node.prefix.some((part) => part.type === 'Assignment' && !isBenignVariable(part.name, part.value.type === 'Word' ? part.value.text : undefined))));
+  if (
+    scan.variables.has('IFS') &&
+    node.name.parts?.some(({ type }) => type === 'SimpleExpansion' || type === 'ParameterExpansion') === true
+  )
+    report(scan, unanalysable('a command name that is split by signs of choice'));
+  report(
+    scan,
+    judge(
+      argv,
+      own,
+      scan,
+      node.prefix.some(
+        (part) =>
+          part.type === 'Assignment' &&
+          !isBenignVariable(part.name, part.value.type === 'Word' ? part.value.text : undefined),
+      ),
+    ),
+  );
   keepWritten(node, argv, own.input, scan);
-  if (fetchers.test(`${place.input} ${node.name.value}`)) for (const redirect of node.redirects) keepFetched(redirect, scan);
+  if (fetchers.test(`${place.input} ${node.name.value}`))
+    for (const redirect of node.redirects) keepFetched(redirect, scan);
 }
 
 /** `{a[$(x)]}<file`: a word right before a redirect names the variable for its descriptor, and an index in it is
- *  evaluated. */
+ * evaluated. */
 function descriptorFindings(node: Command): readonly Finding[] {
   const words = [node.name, ...node.args].filter((word) => word?.type === 'Word');
   const indexed = words.filter(({ text }) => /^\{.*\[.*\}$/s.test(text));
@@ -208,5 +328,6 @@ const fetchers = /(?:^|\s)(?:curl|wget|http|https|xh|aria2c)\s*(?:\s|$)/;
 /** A file that a redirect fills from the network, so that running it later in the same script is seen. */
 function keepFetched(redirect: Redirection, scan: Scan): void {
   if (redirect.type !== 'Redirect' || !redirect.operator.includes('>') || !redirect.target) return;
-  for (const arg of resolveWord(redirect.target, scan)) for (const path of pathsOf(arg.text, scan)) scan.fetched.add(path);
+  for (const arg of resolveWord(redirect.target, scan))
+    for (const path of pathsOf(arg.text, scan)) scan.fetched.add(path);
 }

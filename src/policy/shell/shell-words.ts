@@ -2,14 +2,42 @@ import type { ParsedScript, ParameterExpansionPart, Word, WordPart } from 'unbas
 import { unanalysable } from './shell-findings.js';
 import { ownProcess, unknownText, type Arg, type Scan } from './shell-types.js';
 
-interface Piece { readonly texts: readonly string[]; readonly dynamic: boolean; readonly glob: boolean; readonly substitution: Arg['substitution']; readonly secret: string | null }
+interface Piece {
+  readonly texts: readonly string[];
+  readonly dynamic: boolean;
+  readonly glob: boolean;
+  readonly substitution: Arg['substitution'];
+  readonly secret: string | null;
+}
 
 const maxValues = 32;
 const maxWords = 256;
-const secretName = /^(?!SSH_AUTH_SOCK$|.*_FILE$|.*_PATH$|XAUTHORITY$)(?:.*_)?(?:API_?KEY|KEY|TOKEN|SECRET|SECRETS|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|CREDENTIALS|AUTH|COOKIE|PAT|DSN|(?:DATABASE|MONGO|REDIS)_UR[IL]|PGPASSWORD|MYSQL_PWD)(?:_.*)?$/;
+const secretName =
+  /^(?!SSH_AUTH_SOCK$|.*_FILE$|.*_PATH$|XAUTHORITY$)(?:.*_)?(?:API_?KEY|KEY|TOKEN|SECRET|SECRETS|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|CREDENTIALS|AUTH|COOKIE|PAT|DSN|(?:DATABASE|MONGO|REDIS)_UR[IL]|PGPASSWORD|MYSQL_PWD)(?:_.*)?$/;
 /** A substitution that looks for names like these may well name a secret file. */
 const secretWord = /\b(?:\.?env|secrets?|tokens?|keys?|pem|cred\w*|ssh|passw\w*|id_\w+)\b/i;
-const namePrinters = new Set(['find', 'fd', 'ls', 'which', 'type', 'command', 'git', 'pwd', 'dirname', 'basename', 'realpath', 'readlink', 'date', 'whoami', 'hostname', 'uname', 'nproc', 'seq', 'id', 'wc']);
+const namePrinters = new Set([
+  'find',
+  'fd',
+  'ls',
+  'which',
+  'type',
+  'command',
+  'git',
+  'pwd',
+  'dirname',
+  'basename',
+  'realpath',
+  'readlink',
+  'date',
+  'whoami',
+  'hostname',
+  'uname',
+  'nproc',
+  'seq',
+  'id',
+  'wc',
+]);
 
 /** The words that one word of the source becomes: several where braces multiply it. */
 export function resolveWord(word: Word, scan: Scan): readonly Arg[] {
@@ -25,7 +53,14 @@ export function literalArg(text: string): Arg {
 }
 
 /** A word of which nothing is known. */
-export const unknownArg: Arg = { text: unknownText, values: [unknownText], dynamic: true, glob: false, substitution: 'none', secretVariable: null };
+export const unknownArg: Arg = {
+  text: unknownText,
+  values: [unknownText],
+  dynamic: true,
+  glob: false,
+  substitution: 'none',
+  secretVariable: null,
+};
 
 /** True for the name of a variable that by custom holds a secret. */
 export function namesSecret(name: string): boolean {
@@ -53,11 +88,21 @@ function combine(pieces: readonly Piece[]): Arg {
   for (const piece of pieces) {
     dynamic ||= piece.dynamic;
     values = values.flatMap((head) => piece.texts.map((text) => head + text));
-    if (values.length > maxValues) { values = values.slice(0, maxValues); dynamic = true; }
+    if (values.length > maxValues) {
+      values = values.slice(0, maxValues);
+      dynamic = true;
+    }
   }
   return {
-    text: values[0] ?? '', values, dynamic, glob: pieces.some((piece) => piece.glob),
-    substitution: pieces.some((piece) => piece.substitution === 'any') ? 'any' : pieces.some((piece) => piece.substitution === 'names') ? 'names' : 'none',
+    text: values[0] ?? '',
+    values,
+    dynamic,
+    glob: pieces.some((piece) => piece.glob),
+    substitution: pieces.some((piece) => piece.substitution === 'any')
+      ? 'any'
+      : pieces.some((piece) => piece.substitution === 'names')
+        ? 'names'
+        : 'none',
     secretVariable: pieces.find((piece) => piece.secret !== null)?.secret ?? null,
   };
 }
@@ -72,25 +117,47 @@ function unknown(substitution: Arg['substitution'] = 'none', secret: string | nu
 
 function resolvePart(part: WordPart, scan: Scan, first: boolean): Piece {
   switch (part.type) {
-    case 'Literal': return fixed(first ? tilde(part.text, part.value, scan) : part.value);
-    case 'Glob': return fixed(part.text, true);
-    case 'ExtendedGlob': return { ...fixed('*', true), dynamic: false };
+    case 'Literal':
+      return fixed(first ? tilde(part.text, part.value, scan) : part.value);
+    case 'Glob':
+      return fixed(part.text, true);
+    case 'ExtendedGlob':
+      return { ...fixed('*', true), dynamic: false };
     case 'SingleQuoted':
-    case 'AnsiCQuoted': return fixed(part.value);
+    case 'AnsiCQuoted':
+      return fixed(part.value);
     case 'DoubleQuoted':
-    case 'LocaleString': return asPiece(combine(part.parts.map((inner) => resolvePart(inner, scan, false))));
-    case 'SimpleExpansion': return variable(part.text.slice(1), scan);
-    case 'ParameterExpansion': return parameter(part, scan);
-    case 'CommandExpansion': return { ...unknown(substitutionKind(part.script, part.text)), texts: [unknownText, ...echoed(part.script, scan)] };
-    case 'ProcessSubstitution': return { ...fixed('/dev/fd/63'), substitution: 'any' };
-    case 'ArithmeticExpansion': return fixed('0');
-    case 'BraceExpansion': return unknown();
-    default: part satisfies never; return unknown();
+    case 'LocaleString':
+      return asPiece(combine(part.parts.map((inner) => resolvePart(inner, scan, false))));
+    case 'SimpleExpansion':
+      return variable(part.text.slice(1), scan);
+    case 'ParameterExpansion':
+      return parameter(part, scan);
+    case 'CommandExpansion':
+      return {
+        ...unknown(substitutionKind(part.script, part.text)),
+        texts: [unknownText, ...echoed(part.script, scan)],
+      };
+    case 'ProcessSubstitution':
+      return { ...fixed('/dev/fd/63'), substitution: 'any' };
+    case 'ArithmeticExpansion':
+      return fixed('0');
+    case 'BraceExpansion':
+      return unknown();
+    default:
+      part satisfies never;
+      return unknown();
   }
 }
 
 function asPiece(arg: Arg): Piece {
-  return { texts: arg.values, dynamic: arg.dynamic, glob: false, substitution: arg.substitution, secret: arg.secretVariable };
+  return {
+    texts: arg.values,
+    dynamic: arg.dynamic,
+    glob: false,
+    substitution: arg.substitution,
+    secret: arg.secretVariable,
+  };
 }
 
 /** What `$(echo …)` and `$(printf %s …)` give where the words are known: one more value that the word may have. */
@@ -141,16 +208,26 @@ function parameter(part: ParameterExpansionPart, scan: Scan): Piece {
     if (operation.operator.endsWith('+')) return { ...other, texts: [...other.texts, ''] };
     if (operation.operator.endsWith('?')) return variable(part.parameter, scan);
     const value = variable(part.parameter, scan);
-    return { texts: [...other.texts, ...value.texts], dynamic: true, glob: other.glob || value.glob, substitution: other.substitution, secret: value.secret };
+    return {
+      texts: [...other.texts, ...value.texts],
+      dynamic: true,
+      glob: other.glob || value.glob,
+      substitution: other.substitution,
+      secret: value.secret,
+    };
   }
   return unknown('none', namesSecret(part.parameter) && !scan.variables.has(part.parameter) ? part.parameter : null);
 }
 
-/** `{a,b}` as the words it becomes. A range of numbers stands for its ends. More words than are looked at make the line dangerous. */
+/** `{a,b}` as the words it becomes. A range of numbers stands for its ends. More words than are looked at make the line
+ * dangerous. */
 function resolveBraces(parts: readonly WordPart[], scan: Scan): readonly Arg[] {
   let words: Piece[][] = [[]];
   for (const [index, part] of parts.entries()) {
-    const pieces = part.type === 'BraceExpansion' ? alternatives(part.text).map(alternative) : [resolvePart(part, scan, index === 0)];
+    const pieces =
+      part.type === 'BraceExpansion'
+        ? alternatives(part.text).map(alternative)
+        : [resolvePart(part, scan, index === 0)];
     words = words.flatMap((word) => pieces.map((piece) => [...word, piece]));
     if (words.length > maxWords || parts.length > maxWords) {
       scan.findings.push(...unanalysable(`a word of more than ${maxWords} alternatives`));
@@ -159,7 +236,9 @@ function resolveBraces(parts: readonly WordPart[], scan: Scan): readonly Arg[] {
   }
   return words.map((word) => {
     const arg = combine(word);
-    return /^~(?=\/|$)/.test(arg.text) ? { ...arg, values: arg.values.map((text) => tilde(text, text, scan)), text: tilde(arg.text, arg.text, scan) } : arg;
+    return /^~(?=\/|$)/.test(arg.text)
+      ? { ...arg, values: arg.values.map((text) => tilde(text, text, scan)), text: tilde(arg.text, arg.text, scan) }
+      : arg;
   });
 }
 
@@ -171,13 +250,17 @@ function alternatives(braces: string): readonly string[] {
   const inner = braces.slice(1, -1);
   const range = /^([^,{}]+)\.\.([^,{}]+?)(?:\.\.[^,{}]+)?$/.exec(inner);
   if (range) return rangeOf(range[1] ?? '', range[2] ?? '');
-  return splitTop(inner).flatMap((text) => expandNested(text)).map((text) => text.replace(/^(['"])(.*)\1$/s, '$2').replace(/\\(.)/gs, '$1'));
+  return splitTop(inner)
+    .flatMap((text) => expandNested(text))
+    .map((text) => text.replace(/^(['"])(.*)\1$/s, '$2').replace(/\\(.)/gs, '$1'));
 }
 
 function rangeOf(from: string, to: string): readonly string[] {
   if (from.length !== 1 || to.length !== 1 || /\d/.test(from + to)) return [from, to];
   const [low = 0, high = 0] = [from.charCodeAt(0), to.charCodeAt(0)].toSorted((a, b) => a - b);
-  return Array.from({ length: Math.min(high - low + 1, maxWords + 1) }, (_item, index) => String.fromCharCode(low + index));
+  return Array.from({ length: Math.min(high - low + 1, maxWords + 1) }, (_item, index) =>
+    String.fromCharCode(low + index),
+  );
 }
 
 function splitTop(text: string): string[] {
@@ -188,7 +271,10 @@ function splitTop(text: string): string[] {
     const char = text[i];
     if (char === '{') depth++;
     else if (char === '}') depth--;
-    else if (char === ',' && depth === 0) { found.push(text.slice(start, i)); start = i + 1; }
+    else if (char === ',' && depth === 0) {
+      found.push(text.slice(start, i));
+      start = i + 1;
+    }
   }
   return [...found, text.slice(start)];
 }
@@ -197,5 +283,7 @@ function expandNested(text: string): readonly string[] {
   const open = text.indexOf('{');
   const close = text.lastIndexOf('}');
   if (open < 0 || close < open) return [text];
-  return alternatives(text.slice(open, close + 1)).map((inner) => text.slice(0, open) + inner + text.slice(close + 1)).slice(0, maxWords + 1);
+  return alternatives(text.slice(open, close + 1))
+    .map((inner) => text.slice(0, open) + inner + text.slice(close + 1))
+    .slice(0, maxWords + 1);
 }

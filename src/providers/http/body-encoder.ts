@@ -1,8 +1,11 @@
 import { wellFormedDeep } from '../../core/text.js';
 
-/** Turns the parts of request bodies into bytes, keeping those that a request shares with the one before: a request of a long conversation costs what is
- *  new in it. The bytes of a call are overwritten by the next one, so it serves one request at a time. */
-export interface BodyEncoder { encode(parts: readonly string[]): Uint8Array }
+/** Turns the parts of request bodies into bytes, keeping those that a request shares with the one before: a request of
+ * a long conversation costs what is new in it. The bytes of a call are overwritten by the next one, so it serves one
+ * request at a time. */
+export interface BodyEncoder {
+  encode(parts: readonly string[]): Uint8Array;
+}
 
 /** A surrogate that `JSON.stringify` had to escape because it stands alone. */
 const loneSurrogate = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
@@ -28,7 +31,7 @@ export function createBodyEncoder(): BodyEncoder {
       const start = ends[same - 1] ?? 0;
       ends.length = same;
       let end = start;
-      for (let index = same; index < parts.length; index++) ends.push(end += Buffer.byteLength(parts[index] ?? ''));
+      for (let index = same; index < parts.length; index++) ends.push((end += Buffer.byteLength(parts[index] ?? '')));
       const text = parts.slice(same).join('');
       makeRoom(end, start);
       bytes.write(text, start);

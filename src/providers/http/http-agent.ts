@@ -3,7 +3,11 @@ import type * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
 
 /** Connections of one provider, kept for the next request, plus at most one that was opened ahead of the first. */
-export interface WarmAgent { readonly agent: HttpAgent; warm(url: URL): void; close(): void }
+export interface WarmAgent {
+  readonly agent: HttpAgent;
+  warm(url: URL): void;
+  close(): void;
+}
 
 /** Node's HTTPS client. Its TLS takes 4 ms to load: a server of this machine is reached without. */
 export function secureHttp(): typeof https {
@@ -23,7 +27,8 @@ export function createWarmAgent(secure: boolean): WarmAgent {
     held.socket.removeAllListeners('error');
     return held.socket.destroyed ? null : held.socket.ref();
   };
-  agent.createConnection = (target, callback) => take(`${target.host ?? ''}:${String(target.port)}`) ?? connect(target, callback);
+  agent.createConnection = (target, callback) =>
+    take(`${target.host ?? ''}:${String(target.port)}`) ?? connect(target, callback);
   return {
     agent,
     warm(url) {
@@ -32,8 +37,12 @@ export function createWarmAgent(secure: boolean): WarmAgent {
       const host = url.hostname.replace(/^\[|\]$/g, '');
       const socket = connect({ host, port, ...(secure && isIP(host) === 0 ? { servername: host } : {}) }) as Socket;
       socket.setNoDelay(true);
-      socket.on('error', () => { ahead = null; });
-      socket.once('close', () => { if (ahead?.socket === socket) ahead = null; });
+      socket.on('error', () => {
+        ahead = null;
+      });
+      socket.once('close', () => {
+        if (ahead?.socket === socket) ahead = null;
+      });
       socket.unref();
       ahead = { socket, key: `${host}:${port}` };
     },

@@ -17,15 +17,17 @@ export interface Answer {
   readonly body: AnswerBody;
 }
 
-/** Decoded bytes in order. Reading rejects with an `HttpFailure`. Exactly one of reading to the end, `release` and `destroy` must happen. */
+/** Decoded bytes in order. Reading rejects with an `HttpFailure`. Exactly one of reading to the end, `release` and
+ * `destroy` must happen. */
 export interface AnswerBody extends AsyncIterable<Uint8Array> {
-  /** Reads what is left in the background, so that the connection can serve the next request; gives up on an answer that does not end.
-   *  Resolves at once, never waiting for the server. */
+  /** Reads what is left in the background, so that the connection can serve the next request; gives up on an answer
+   * that does not end. Resolves at once, never waiting for the server. */
   release(): Promise<void>;
   destroy(): void;
 }
 
-/** Sends one request. Never follows a redirect, never retries an answer. Rejects with an `HttpFailure`, or with anything once `signal` is aborted. */
+/** Sends one request. Never follows a redirect, never retries an answer. Rejects with an `HttpFailure`, or with
+ * anything once `signal` is aborted. */
 export type Send = (request: HttpRequest) => Promise<Answer>;
 
 export interface Transport {

@@ -6,13 +6,17 @@ import { networkFailure } from './http-failure.js';
 
 /** How long an answer may go on after the last of it that matters, before its connection is closed. */
 const releaseMs = 2_000;
-/** After so long keys and signals get their turn: Node reads up to 2 MB of a socket before it looks at anything else. */
+/** After so long keys and signals get their turn: Node reads up to 2 MB of a socket before it looks at anything
+ * else. */
 const longestTurnMs = 8;
 
 /** The body of an answer, decompressed as `encoding` says. Throws an `HttpFailure` for an encoding nobody asked for. */
 export function createBody(stream: Readable, encoding: string | undefined, host: string): AnswerBody {
   const decoded = decompress(stream, encoding, host);
-  const destroy = (): void => { decoded.destroy(); stream.destroy(); };
+  const destroy = (): void => {
+    decoded.destroy();
+    stream.destroy();
+  };
   // An abort after the last read must not surface as an error that nobody listens for.
   stream.on('error', ignore);
   decoded.on('error', ignore);
@@ -23,7 +27,9 @@ export function createBody(stream: Readable, encoding: string | undefined, host:
         for await (const chunk of decoded.iterator({ destroyOnReturn: false })) {
           yield chunk as Uint8Array;
           if (performance.now() - turnedMs < longestTurnMs) continue;
-          await new Promise((resolve) => { setImmediate(resolve); });
+          await new Promise((resolve) => {
+            setImmediate(resolve);
+          });
           turnedMs = performance.now();
         }
       } catch (error) {
@@ -34,9 +40,16 @@ export function createBody(stream: Readable, encoding: string | undefined, host:
       if (decoded.readableEnded || decoded.destroyed) return;
       const timer = setTimeout(destroy, releaseMs);
       timer.unref();
-      decoded.on('close', () => { clearTimeout(timer); }).resume();
-      // The end is mostly here already and needs one turn of the event loop to be seen; the next request then finds the connection free.
-      await new Promise((resolve) => { setImmediate(resolve); });
+      decoded
+        .on('close', () => {
+          clearTimeout(timer);
+        })
+        .resume();
+      // The end is mostly here already and needs one turn of the event loop to be seen; the next request then finds the
+      // connection free.
+      await new Promise((resolve) => {
+        setImmediate(resolve);
+      });
     },
     destroy,
   };
@@ -48,7 +61,13 @@ function decompress(stream: Readable, encoding: string | undefined, host: string
   const decoder = decoderFor(name);
   if (decoder === null) {
     stream.destroy();
-    throw new HttpFailure({ code: 'protocol', message: `${host} answered in the encoding \`${name.slice(0, 40)}\`, which was not asked for` }, false);
+    throw new HttpFailure(
+      {
+        code: 'protocol',
+        message: `${host} answered in the encoding \`${name.slice(0, 40)}\`, which was not asked for`,
+      },
+      false,
+    );
   }
   pipeline(stream, decoder, ignore);
   return decoder;
@@ -64,4 +83,6 @@ function decoderFor(name: string): Transform | null {
 }
 
 /** The reader of the stream is told by its own read. */
-function ignore(): void { /* nothing to do */ }
+function ignore(): void {
+  /* nothing to do */
+}

@@ -4,30 +4,63 @@ import { HttpFailure } from './http-answer.js';
 
 type Phase = 'connect' | 'body';
 
-const certificateCode = /^(?:CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT|ERR_SSL|EPROTO|HOSTNAME_MISMATCH|INVALID_CA|CRL_)/;
+const certificateCode =
+  /^(?:CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT|ERR_SSL|EPROTO|HOSTNAME_MISMATCH|INVALID_CA|CRL_)/;
 const phrases: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'refused the connection', ENOTFOUND: 'is not a known host', EAI_AGAIN: 'could not be looked up', ECONNRESET: 'closed the connection',
-  EPIPE: 'closed the connection', ETIMEDOUT: 'did not answer', EHOSTUNREACH: 'cannot be reached', ENETUNREACH: 'cannot be reached', ECONNABORTED: 'closed the connection',
+  ECONNREFUSED: 'refused the connection',
+  ENOTFOUND: 'is not a known host',
+  EAI_AGAIN: 'could not be looked up',
+  ECONNRESET: 'closed the connection',
+  EPIPE: 'closed the connection',
+  ETIMEDOUT: 'did not answer',
+  EHOSTUNREACH: 'cannot be reached',
+  ENETUNREACH: 'cannot be reached',
+  ECONNABORTED: 'closed the connection',
 };
 
-/** A socket, TLS, HTTP or decompression error as a failure that says what happened at `host`. Certificates, answers that are not HTTP and
- *  damaged compression are not tried again. */
+/** A socket, TLS, HTTP or decompression error as a failure that says what happened at `host`. Certificates, answers
+ * that are not HTTP and damaged compression are not tried again. */
 export function networkFailure(error: unknown, host: string, phase: Phase): HttpFailure {
   if (error instanceof HttpFailure) return error;
   const code = errorCode(error);
   if (proxyWantsPassword(error)) return new HttpFailure(proxyFault, false, error);
   if (/^(?:Z_|ERR_BROTLI|ERR__ERROR_)/.test(code)) return compressionFailure(code, host, error);
   if (certificateCode.test(code)) {
-    return new HttpFailure({ code: 'network', message: `no secure connection to ${host}: ${code}`, hint: 'check the address and the clock; for a private authority set NODE_EXTRA_CA_CERTS' }, false, error);
+    return new HttpFailure(
+      {
+        code: 'network',
+        message: `no secure connection to ${host}: ${code}`,
+        hint: 'check the address and the clock; for a private authority set NODE_EXTRA_CA_CERTS',
+      },
+      false,
+      error,
+    );
   }
   if (phase === 'connect' && code.startsWith('HPE_')) {
     const what = code === 'HPE_HEADER_OVERFLOW' ? 'sent more headers than are accepted' : 'does not speak HTTP';
-    return new HttpFailure({ code: 'network', message: `${host} ${what} (${code})`, hint: 'check the base URL' }, false, error);
+    return new HttpFailure(
+      { code: 'network', message: `${host} ${what} (${code})`, hint: 'check the base URL' },
+      false,
+      error,
+    );
   }
   const named = code === '' ? '' : ` (${code})`;
-  if (phase === 'body') return new HttpFailure({ code: 'stream_incomplete', message: `the connection to ${host} broke in the middle of the answer${named}` }, true, error);
+  if (phase === 'body')
+    return new HttpFailure(
+      { code: 'stream_incomplete', message: `the connection to ${host} broke in the middle of the answer${named}` },
+      true,
+      error,
+    );
   const said = phrases[code] ?? 'could not be reached';
-  return new HttpFailure({ code: 'network', message: `${host} ${said}${named}`, hint: 'check the network, the base URL and that the server is running' }, true, error);
+  return new HttpFailure(
+    {
+      code: 'network',
+      message: `${host} ${said}${named}`,
+      hint: 'check the network, the base URL and that the server is running',
+    },
+    true,
+    error,
+  );
 }
 
 /** True where a proxy refused to open a tunnel for that reason. undici says it in words alone. */
@@ -41,8 +74,17 @@ function proxyWantsPassword(error: unknown): boolean {
 }
 
 function compressionFailure(code: string, host: string, error: unknown): HttpFailure {
-  if (code === 'Z_BUF_ERROR') return new HttpFailure({ code: 'stream_incomplete', message: `the answer of ${host} ended too early` }, true, error);
-  return new HttpFailure({ code: 'protocol', message: `the answer of ${host} is not compressed as it says (${code})` }, false, error);
+  if (code === 'Z_BUF_ERROR')
+    return new HttpFailure(
+      { code: 'stream_incomplete', message: `the answer of ${host} ended too early` },
+      true,
+      error,
+    );
+  return new HttpFailure(
+    { code: 'protocol', message: `the answer of ${host} is not compressed as it says (${code})` },
+    false,
+    error,
+  );
 }
 
 /** The `code` of an error or of what caused it. */

@@ -3,7 +3,9 @@ export type Schedule = (run: () => void, delayMs: number) => () => void;
 
 export const realSchedule: Schedule = (run, delayMs) => {
   const timer = setTimeout(run, delayMs);
-  return () => { clearTimeout(timer); };
+  return () => {
+    clearTimeout(timer);
+  };
 };
 
 /** Which limit a request ran into. */
@@ -17,25 +19,41 @@ export interface Watch {
   stop(): void;
 }
 
-export interface WatchLimits { readonly firstByteMs: number; readonly idleMs: number; /** Unix ms. */ readonly turnEndsAt: number }
+export interface WatchLimits {
+  readonly firstByteMs: number;
+  readonly idleMs: number;
+  /** Unix ms. */ readonly turnEndsAt: number;
+}
 
-/** Watches one request: calls `onExpired` once when the first byte, the next byte or the end of the turn is overdue. Cheap per byte: a timer that
- *  fires early looks at when the last byte came and sets itself again. */
-export function createWatch(limits: WatchLimits, now: () => number, schedule: Schedule, onExpired: (limit: Expired) => void): Watch {
+/** Watches one request: calls `onExpired` once when the first byte, the next byte or the end of the turn is overdue.
+ * Cheap per byte: a timer that fires early looks at when the last byte came and sets itself again. */
+export function createWatch(
+  limits: WatchLimits,
+  now: () => number,
+  schedule: Schedule,
+  onExpired: (limit: Expired) => void,
+): Watch {
   const startedAt = now();
   let lastAt: number | null = null;
   let expired: Expired | null = null;
-  let cancel = (): void => { /* nothing is scheduled yet */ };
+  let cancel = (): void => {
+    /* nothing is scheduled yet */
+  };
   const due = (): { readonly at: number; readonly limit: Expired } => {
-    const quiet = lastAt === null
-      ? { at: startedAt + limits.firstByteMs, limit: 'first_byte' as const }
-      : { at: lastAt + limits.idleMs, limit: 'idle' as const };
+    const quiet =
+      lastAt === null
+        ? { at: startedAt + limits.firstByteMs, limit: 'first_byte' as const }
+        : { at: lastAt + limits.idleMs, limit: 'idle' as const };
     return quiet.at <= limits.turnEndsAt ? quiet : { at: limits.turnEndsAt, limit: 'turn' };
   };
   const arm = (): void => {
     const next = due();
     const leftMs = next.at - now();
-    if (leftMs <= 0) { expired = next.limit; onExpired(next.limit); return; }
+    if (leftMs <= 0) {
+      expired = next.limit;
+      onExpired(next.limit);
+      return;
+    }
     cancel = schedule(arm, Math.min(leftMs, 2_147_483_647));
   };
   arm();
@@ -43,9 +61,14 @@ export function createWatch(limits: WatchLimits, now: () => number, schedule: Sc
     alive() {
       const first = lastAt === null;
       lastAt = now();
-      if (first && expired === null) { cancel(); arm(); }
+      if (first && expired === null) {
+        cancel();
+        arm();
+      }
     },
     expired: () => expired,
-    stop() { cancel(); },
+    stop() {
+      cancel();
+    },
   };
 }

@@ -10,25 +10,45 @@ export interface RetryRules {
 }
 
 /** A request that failed. `retryAfterMs`: the wait the server asked for. */
-export interface Failed { readonly fault: Fault; readonly retryable: boolean; readonly retryAfterMs?: number }
+export interface Failed {
+  readonly fault: Fault;
+  readonly retryable: boolean;
+  readonly retryAfterMs?: number;
+}
 
-export type RetryPlan = { readonly retry: true; readonly delayMs: number } | { readonly retry: false; readonly fault: Fault };
+export type RetryPlan =
+  | { readonly retry: true; readonly delayMs: number }
+  | { readonly retry: false; readonly fault: Fault };
 
 const longestBackoffMs = 32_000;
 const jitter = 0.25;
 
-/** What follows a failure. `attempt` counts requests made, from 1; `random` is in [0, 1); `leftMs` is what remains of the turn. Pure. */
-export function planRetry(failed: Failed, attempt: number, rules: RetryRules, at: { readonly random: number; readonly now: number; readonly leftMs: number }): RetryPlan {
+/** What follows a failure. `attempt` counts requests made, from 1; `random` is in [0, 1); `leftMs` is what remains of
+ * the turn. Pure. */
+export function planRetry(
+  failed: Failed,
+  attempt: number,
+  rules: RetryRules,
+  at: { readonly random: number; readonly now: number; readonly leftMs: number },
+): RetryPlan {
   const { fault, retryAfterMs } = failed;
   if (!failed.retryable) return { retry: false, fault };
   if (retryAfterMs !== undefined && retryAfterMs > rules.maxRetryAfterMs) {
     return { retry: false, fault: { ...fault, ...askedTooLong(fault, retryAfterMs, at.now) } };
   }
   if (attempt > rules.maxRetries) {
-    return { retry: false, fault: rules.maxRetries === 0 ? fault : { ...fault, message: `${fault.message} (gave up after ${attempt} requests)` } };
+    return {
+      retry: false,
+      fault:
+        rules.maxRetries === 0 ? fault : { ...fault, message: `${fault.message} (gave up after ${attempt} requests)` },
+    };
   }
   const delayMs = retryAfterMs ?? backoffMs(attempt, rules.retryBaseMs, at.random);
-  if (delayMs >= at.leftMs) return { retry: false, fault: { ...fault, message: `${fault.message} (no time left in this turn for another try)` } };
+  if (delayMs >= at.leftMs)
+    return {
+      retry: false,
+      fault: { ...fault, message: `${fault.message} (no time left in this turn for another try)` },
+    };
   return { retry: true, delayMs };
 }
 
@@ -40,8 +60,14 @@ export function backoffMs(attempt: number, baseMs: number, random: number): numb
 
 function askedTooLong(fault: Fault, waitMs: number, now: number): Pick<Fault, 'message' | 'hint'> {
   const seconds = Math.ceil(waitMs / 1000);
-  const until = Number.isFinite(waitMs) && now + waitMs < 8.64e15 ? new Date(now + waitMs).toISOString().replace(/\.\d+Z$/, 'Z') : 'far in the future';
-  return { message: `${fault.message}; the server asks to wait ${seconds} s, until ${until}`, hint: 'try again then, switch the model, or raise `http.max_retry_after_ms`' };
+  const until =
+    Number.isFinite(waitMs) && now + waitMs < 8.64e15
+      ? new Date(now + waitMs).toISOString().replace(/\.\d+Z$/, 'Z')
+      : 'far in the future';
+  return {
+    message: `${fault.message}; the server asks to wait ${seconds} s, until ${until}`,
+    hint: 'try again then, switch the model, or raise `http.max_retry_after_ms`',
+  };
 }
 
 /** Statuses after which the same request may succeed. Source: contracts 5, "Provider failures". */
@@ -49,7 +75,8 @@ export function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 425 || status === 429 || status >= 500;
 }
 
-/** Whether an answer that is not 2xx is tried again: what the server says in `x-should-retry`, else its status; never for a key or a quota. */
+/** Whether an answer that is not 2xx is tried again: what the server says in `x-should-retry`, else its status; never
+ * for a key or a quota. */
 export function isRetryableAnswer(status: number, headers: Readonly<Record<string, string>>, fault: Fault): boolean {
   if (fault.code === 'auth' || fault.code === 'quota' || fault.code === 'context_overflow') return false;
   const said = headers['x-should-retry'];
@@ -57,8 +84,8 @@ export function isRetryableAnswer(status: number, headers: Readonly<Record<strin
   return isRetryableStatus(status);
 }
 
-/** The wait a server asks for: `retry-after-ms`, or `retry-after` as seconds or a date. Undefined where it asks for none, for one in the
- *  past, or in words. Source: RFC 9110, 10.2.3. */
+/** The wait a server asks for: `retry-after-ms`, or `retry-after` as seconds or a date. Undefined where it asks for
+ * none, for one in the past, or in words. Source: RFC 9110, 10.2.3. */
 export function retryAfterMs(headers: Readonly<Record<string, string>>, now: number): number | undefined {
   const exact = Number.parseFloat(headers['retry-after-ms'] ?? '');
   if (exact > 0) return Math.ceil(exact);

@@ -15,7 +15,9 @@ and several of them joined with \`then\`; a line that is anything more than that
 or start Ollama or LM Studio on this machine: \`agent --model ollama/<model>\`. \`agent providers\` lists the other providers, their keys and what is set.`;
 
 /** Said after the first answer of a session that did something, so that nobody takes this for a model. */
-export const offlineNote = 'This was the built-in offline provider, not a language model; set OPENROUTER_API_KEY (or the key of another provider) to connect one.';
+export const offlineNote =
+  'This was the built-in offline provider, not a language model; set OPENROUTER_API_KEY (or the key of another provider) to connect one.';
 
 /** What to do where nothing answers because no model is connected. */
-export const connectHint = 'Set the key of a provider (OPENROUTER_API_KEY, ANTHROPIC_API_KEY, …), start Ollama, or name a model with -m; `agent providers` shows what is set, and -m offline asks for the offline provider.';
+export const connectHint =
+  'Set the key of a provider (OPENROUTER_API_KEY, ANTHROPIC_API_KEY, …), start Ollama, or name a model with -m; `agent providers` shows what is set, and -m offline asks for the offline provider.';

@@ -1,15 +1,22 @@
 import type { JsonObject } from '../../core/json.js';
 
 /** A tool call that a plain request asks for. */
-export interface OfflineCall { readonly name: string; readonly args: JsonObject }
+export interface OfflineCall {
+  readonly name: string;
+  readonly args: JsonObject;
+}
 
 type Groups = Readonly<Record<string, string | undefined>>;
 /** `calls` gives null where the words fit the form and are prose all the same. */
-interface Rule { readonly form: RegExp; readonly calls: (groups: Groups, isInstalled: IsInstalled) => readonly OfflineCall[] | null }
+interface Rule {
+  readonly form: RegExp;
+  readonly calls: (groups: Groups, isInstalled: IsInstalled) => readonly OfflineCall[] | null;
+}
 /** Whether a program can be run by its name here. */
 export type IsInstalled = (program: string) => boolean;
 
-const polite = /^(?:(?:please|pls|now|ok|okay|then|and|can you|could you|would you|will you|i want you to|i'd like you to|let's|go ahead and)[,\s]+)+/i;
+const polite =
+  /^(?:(?:please|pls|now|ok|okay|then|and|can you|could you|would you|will you|i want you to|i'd like you to|let's|go ahead and)[,\s]+)+/i;
 
 /** In quotes or backticks, or one word: longer texts without quotes are prose that describes what is wanted. */
 const piece = String.raw`"[^"]+"|'[^']+'|\x60[^\x60]+\x60|\S+`;
@@ -18,25 +25,83 @@ const form = (text: string, flags = 'i'): RegExp => new RegExp(`^${text}$`, flag
 
 /** Tried in order; the first that fits the whole request decides. */
 const rules: readonly Rule[] = [
-  { form: form(String.raw`replace\s+(?<from>${piece})\s+(?:with|by)\s+(?<to>${piece})\s+in\s+(?:the\s+)?(?:file\s+)?(?<path>\S+)`),
-    calls: (g) => (isPath(g.path) ? [{ name: 'file_edit', args: { path: word(g.path), old_string: plain(g.from), new_string: plain(g.to) } }] : null) },
-  { form: form(String.raw`(?:write|put|save)\s+(?<content>${piece})\s+(?:in)?to\s+(?:the\s+)?(?:a\s+)?(?:new\s+)?(?:file\s+)?(?:called\s+|named\s+)?(?<path>\S+)`), calls: write },
-  { form: form(String.raw`(?:create|make|write)\s+(?:a\s+|the\s+)?(?:new\s+)?(?:file\s+)?(?:called\s+|named\s+)?(?<path>\S+)\s+(?:with|containing|saying)\s+(?:the\s+)?(?:text\s+|content\s+|contents\s+)?(?<content>${piece})`), calls: write },
-  { form: form(String.raw`(?:run|execute|exec|bash|sh|shell)(?:\s+the\s+command)?:?\s+\x60(?<command>[^\x60]+)\x60`), calls: (g) => [bash(g.command)] },
-  { form: form(String.raw`(?:run|execute|exec)(?:\s+the\s+command)?:?\s+(?<command>\S.*)`), calls: (g, isInstalled) => (isCommand(g.command ?? '', isInstalled) ? [bash(g.command)] : null) },
+  {
+    form: form(
+      String.raw`replace\s+(?<from>${piece})\s+(?:with|by)\s+(?<to>${piece})\s+in\s+(?:the\s+)?(?:file\s+)?(?<path>\S+)`,
+    ),
+    calls: (g) =>
+      isPath(g.path)
+        ? [{ name: 'file_edit', args: { path: word(g.path), old_string: plain(g.from), new_string: plain(g.to) } }]
+        : null,
+  },
+  {
+    form: form(
+      String.raw`(?:write|put|save)\s+(?<content>${piece})\s+(?:in)?to\s+(?:the\s+)?(?:a\s+)?(?:new\s+)?(?:file\s+)?(?:called\s+|named\s+)?(?<path>\S+)`,
+    ),
+    calls: write,
+  },
+  {
+    form: form(
+      String.raw`(?:create|make|write)\s+(?:a\s+|the\s+)?(?:new\s+)?(?:file\s+)?(?:called\s+|named\s+)?(?<path>\S+)\s+(?:with|containing|saying)\s+(?:the\s+)?(?:text\s+|content\s+|contents\s+)?(?<content>${piece})`,
+    ),
+    calls: write,
+  },
+  {
+    form: form(String.raw`(?:run|execute|exec|bash|sh|shell)(?:\s+the\s+command)?:?\s+\x60(?<command>[^\x60]+)\x60`),
+    calls: (g) => [bash(g.command)],
+  },
+  {
+    form: form(String.raw`(?:run|execute|exec)(?:\s+the\s+command)?:?\s+(?<command>\S.*)`),
+    calls: (g, isInstalled) => (isCommand(g.command ?? '', isInstalled) ? [bash(g.command)] : null),
+  },
   { form: /^[$!]\s*(?<command>.+)$/s, calls: (g) => [bash(g.command)] },
-  { form: form(String.raw`(?:grep|rg)(?<flags>(?:\s+-[a-zA-Z]+)*)\s+(?<pattern>${piece})${inPath}`), calls: (g) => [grep(g, /i/.test(g.flags ?? ''))] },
-  { form: form(String.raw`(?:search|look|scan)\s+for\s+(?:the\s+(?:word|text|string)\s+)?(?<pattern>${piece})${inPath}`), calls: (g) => [grep(g, false)] },
-  { form: form(String.raw`where\s+(?:is|are)\s+(?<pattern>${piece})\s+(?:used|defined|mentioned)(?:\s+in\s+(?<path>\S+?))?\??`), calls: (g) => [grep(g, false)] },
-  { form: form(String.raw`find\s+(?<pattern>${piece})\s+in\s+(?:the\s+)?(?<path>\S+?)(?:\s+(?:folder|directory|file))?`),
-    calls: (g) => (isGlob(plain(g.pattern)) ? [glob(g)] : isName(g.pattern) ? [grep(g, false)] : null) },
-  { form: form(String.raw`(?:list|find|ls|glob|show|what are)\s+(?:me\s+)?(?:all\s+)?(?:of\s+)?(?:the\s+)?(?:files?\s+)?(?:matching\s+|named\s+|called\s+)?(?<pattern>\S*[*?{[]\S*)(?:\s+files?)?(?:\s+(?:in|under)\s+(?:the\s+)?(?<path>\S+))?`),
-    calls: (g) => (/[*{[]|\?./.test(g.pattern ?? '') ? [glob(g)] : null) },
-  { form: /^(?:list|find|show|count)\s+(?:me\s+)?(?:all\s+)?(?:the\s+)?(?<extension>\.?[a-z0-9]{1,10})\s+files(?:\s+(?:in|under)\s+(?:the\s+)?(?<path>\S+?))?$/i,
-    calls: (g) => { const extension = extensionOf(g.extension); return extension === null ? null : [glob({ pattern: `**/*.${extension}`, path: g.path })]; } },
-  { form: /^(?:list|ls)(?:\s+me)?(?:\s+(?:all|the|my|files|folder|directory|everything|here|in|of))*(?:\s+(?<path>\S*[/.]\S*))?(?:\s+(?:folder|directory))?\??$/i, calls: listing },
-  { form: /^(?:show|what|which)(?=.*\b(?:files|folder|directory|here)\b)(?:\s+me)?(?:\s+(?:all|the|my|files|folder|directory|everything|is|are|here|there|in))+(?:\s+(?<path>\S+\/))?\??$/i, calls: listing },
-  { form: /^(?:read|show|open|cat|print|view|display|head)\s+(?:me\s+)?(?:the\s+)?(?:contents?\s+of\s+)?(?:the\s+)?(?<named>files?\s+)?(?<paths>\S+(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)\S+)*)(?:\s+file)?$/i, calls: read },
+  {
+    form: form(String.raw`(?:grep|rg)(?<flags>(?:\s+-[a-zA-Z]+)*)\s+(?<pattern>${piece})${inPath}`),
+    calls: (g) => [grep(g, /i/.test(g.flags ?? ''))],
+  },
+  {
+    form: form(
+      String.raw`(?:search|look|scan)\s+for\s+(?:the\s+(?:word|text|string)\s+)?(?<pattern>${piece})${inPath}`,
+    ),
+    calls: (g) => [grep(g, false)],
+  },
+  {
+    form: form(
+      String.raw`where\s+(?:is|are)\s+(?<pattern>${piece})\s+(?:used|defined|mentioned)(?:\s+in\s+(?<path>\S+?))?\??`,
+    ),
+    calls: (g) => [grep(g, false)],
+  },
+  {
+    form: form(
+      String.raw`find\s+(?<pattern>${piece})\s+in\s+(?:the\s+)?(?<path>\S+?)(?:\s+(?:folder|directory|file))?`,
+    ),
+    calls: (g) => (isGlob(plain(g.pattern)) ? [glob(g)] : isName(g.pattern) ? [grep(g, false)] : null),
+  },
+  {
+    form: form(
+      String.raw`(?:list|find|ls|glob|show|what are)\s+(?:me\s+)?(?:all\s+)?(?:of\s+)?(?:the\s+)?(?:files?\s+)?(?:matching\s+|named\s+|called\s+)?(?<pattern>\S*[*?{[]\S*)(?:\s+files?)?(?:\s+(?:in|under)\s+(?:the\s+)?(?<path>\S+))?`,
+    ),
+    calls: (g) => (/[*{[]|\?./.test(g.pattern ?? '') ? [glob(g)] : null),
+  },
+  {
+    form: /^(?:list|find|show|count)\s+(?:me\s+)?(?:all\s+)?(?:the\s+)?(?<extension>\.?[a-z0-9]{1,10})\s+files(?:\s+(?:in|under)\s+(?:the\s+)?(?<path>\S+?))?$/i,
+    calls: (g) => {
+      const extension = extensionOf(g.extension);
+      return extension === null ? null : [glob({ pattern: `**/*.${extension}`, path: g.path })];
+    },
+  },
+  {
+    form: /^(?:list|ls)(?:\s+me)?(?:\s+(?:all|the|my|files|folder|directory|everything|here|in|of))*(?:\s+(?<path>\S*[/.]\S*))?(?:\s+(?:folder|directory))?\??$/i,
+    calls: listing,
+  },
+  {
+    form: /^(?:show|what|which)(?=.*\b(?:files|folder|directory|here)\b)(?:\s+me)?(?:\s+(?:all|the|my|files|folder|directory|everything|is|are|here|there|in))+(?:\s+(?<path>\S+\/))?\??$/i,
+    calls: listing,
+  },
+  {
+    form: /^(?:read|show|open|cat|print|view|display|head)\s+(?:me\s+)?(?:the\s+)?(?:contents?\s+of\s+)?(?:the\s+)?(?<named>files?\s+)?(?<paths>\S+(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)\S+)*)(?:\s+file)?$/i,
+    calls: read,
+  },
   { form: /^what(?:'s| is)\s+in\s+(?:the\s+)?(?<named>file\s+)?(?<paths>\S+?)\??$/i, calls: read },
 ];
 
@@ -46,7 +111,8 @@ function write({ content = '', path }: Groups): readonly OfflineCall[] | null {
 }
 
 /** Nobody wants these very words in a file. */
-const standsForMore = /^(?:it|this|that|them|these|those|everything|something|tests?|code|docs?|documentation|comments?|changes|output|results?|an?|the|some|my|your)$/i;
+const standsForMore =
+  /^(?:it|this|that|them|these|those|everything|something|tests?|code|docs?|documentation|comments?|changes|output|results?|an?|the|some|my|your)$/i;
 
 function read({ named, paths = '' }: Groups): readonly OfflineCall[] | null {
   const all = paths.split(/\s*,\s*(?:and\s+)?|\s+and\s+/i);
@@ -55,11 +121,15 @@ function read({ named, paths = '' }: Groups): readonly OfflineCall[] | null {
 }
 
 /** Files without an ending that people call by their name alone. */
-const bareNames = /^(?:readme|license|licence|copying|authors|notice|changelog|contributing|todo|makefile|dockerfile|gemfile|rakefile|procfile|jenkinsfile|vagrantfile|codeowners)$/i;
+const bareNames =
+  /^(?:readme|license|licence|copying|authors|notice|changelog|contributing|todo|makefile|dockerfile|gemfile|rakefile|procfile|jenkinsfile|vagrantfile|codeowners)$/i;
 
 /** Looks like a path: has an ending or a folder, or stands in quotes. */
 function isPath(text: string | undefined): boolean {
-  return text !== undefined && (isQuoted(text) || (/[^.]\.[a-z0-9_-]|\//i.test(word(text)) || /^\.[\w-]/.test(text)) && !text.includes('://'));
+  return (
+    text !== undefined &&
+    (isQuoted(text) || ((/[^.]\.[a-z0-9_-]|\//i.test(word(text)) || /^\.[\w-]/.test(text)) && !text.includes('://')))
+  );
 }
 
 function isQuoted(text: string): boolean {
@@ -73,14 +143,105 @@ function isName(text: string | undefined): boolean {
 
 /** Programs that people name when they want one run; `run the tests` names none. */
 const programs = new Set([
-  'awk', 'basename', 'bash', 'biome', 'bun', 'bunx', 'cargo', 'cat', 'cd', 'chmod', 'clang', 'cmake', 'cp', 'ctest', 'curl', 'cut', 'date', 'deno', 'df', 'diff', 'dirname', 'docker',
-  'dotnet', 'du', 'echo', 'eslint', 'false', 'find', 'gcc', 'git', 'go', 'gofmt', 'gradle', 'grep', 'head', 'hostname', 'id', 'java', 'javac', 'jest', 'jq', 'ls', 'make',
-  'mkdir', 'mv', 'mvn', 'mypy', 'ninja', 'node', 'npm', 'npx', 'perl', 'php', 'pip', 'pip3', 'pnpm', 'prettier', 'printf', 'ps', 'pwd', 'pytest', 'python', 'python3', 'rg', 'rm', 'rmdir', 'ruby',
-  'ruff', 'rustc', 'sed', 'seq', 'sh', 'sleep', 'sort', 'stat', 'swift', 'tail', 'tar', 'tee', 'touch', 'tox', 'tr', 'tree', 'true', 'tsc', 'uname', 'uniq', 'uv', 'vitest', 'wc', 'which',
-  'whoami', 'xargs', 'yarn', 'zig',
+  'awk',
+  'basename',
+  'bash',
+  'biome',
+  'bun',
+  'bunx',
+  'cargo',
+  'cat',
+  'cd',
+  'chmod',
+  'clang',
+  'cmake',
+  'cp',
+  'ctest',
+  'curl',
+  'cut',
+  'date',
+  'deno',
+  'df',
+  'diff',
+  'dirname',
+  'docker',
+  'dotnet',
+  'du',
+  'echo',
+  'eslint',
+  'false',
+  'find',
+  'gcc',
+  'git',
+  'go',
+  'gofmt',
+  'gradle',
+  'grep',
+  'head',
+  'hostname',
+  'id',
+  'java',
+  'javac',
+  'jest',
+  'jq',
+  'ls',
+  'make',
+  'mkdir',
+  'mv',
+  'mvn',
+  'mypy',
+  'ninja',
+  'node',
+  'npm',
+  'npx',
+  'perl',
+  'php',
+  'pip',
+  'pip3',
+  'pnpm',
+  'prettier',
+  'printf',
+  'ps',
+  'pwd',
+  'pytest',
+  'python',
+  'python3',
+  'rg',
+  'rm',
+  'rmdir',
+  'ruby',
+  'ruff',
+  'rustc',
+  'sed',
+  'seq',
+  'sh',
+  'sleep',
+  'sort',
+  'stat',
+  'swift',
+  'tail',
+  'tar',
+  'tee',
+  'touch',
+  'tox',
+  'tr',
+  'tree',
+  'true',
+  'tsc',
+  'uname',
+  'uniq',
+  'uv',
+  'vitest',
+  'wc',
+  'which',
+  'whoami',
+  'xargs',
+  'yarn',
+  'zig',
 ]);
 /** Outside quotes they make a sentence of a line. */
-const sentenceWords = /^(?:and|then|the|an?|it|its|them|they|my|our|your|this|that|these|those|until|unless|if|when|while|because|so|on|with|please|again|sure|to|in|of|about|into|everything|whether)[,.:;!?]?$/i;
+const sentenceWords =
+  /^(?:and|then|the|an?|it|its|them|they|my|our|your|this|that|these|those|until|unless|if|when|while|because|so|on|with|please|again|sure|to|in|of|about|into|everything|whether)[,.:;!?]?$/i;
 
 function isCommand(command: string, isInstalled: IsInstalled): boolean {
   const [program = ''] = command.split(/\s/, 1);
@@ -93,19 +254,27 @@ function listing(groups: Groups): readonly OfflineCall[] {
   return [{ name: 'glob', args: { pattern: '*', ...pathArg(groups.path) } }];
 }
 
-/** What a user's text asks for: one step per request joined by `then`, each with the calls of one response. Null where it is not understood.
- *  Deterministic: the same text gives the same calls where the same programs are installed. */
+/** What a user's text asks for: one step per request joined by `then`, each with the calls of one response. Null where
+ * it is not understood. Deterministic: the same text gives the same calls where the same programs are installed. */
 export function readRequest(text: string, isInstalled: IsInstalled): readonly (readonly OfflineCall[])[] | null {
   const whole = readStep(text, isInstalled);
   const parts = text.split(/\s*(?:,|;|\.)?\s+(?:and\s+)?then\s+|\s*\n+\s*/i).filter((part) => part.trim() !== '');
-  if (parts.length < 2 || /^\s*(?:write|create|put|save|make|replace|run|execute|\$|!)/i.test(text) && /\n/.test(text)) return whole === null ? null : [whole];
+  if (
+    parts.length < 2 ||
+    (/^\s*(?:write|create|put|save|make|replace|run|execute|\$|!)/i.test(text) && /\n/.test(text))
+  )
+    return whole === null ? null : [whole];
   const steps = parts.map((part) => readStep(part, isInstalled));
   const known = steps.filter((step) => step !== null);
   return known.length === steps.length ? known : whole === null ? null : [whole];
 }
 
 function readStep(text: string, isInstalled: IsInstalled): readonly OfflineCall[] | null {
-  const request = text.trim().replace(polite, '').replace(/(?<=\S)\s*(?:[!]|,?\s+please[.!]?|\.(?=$))$/i, '').trim();
+  const request = text
+    .trim()
+    .replace(polite, '')
+    .replace(/(?<=\S)\s*(?:[!]|,?\s+please[.!]?|\.(?=$))$/i, '')
+    .trim();
   for (const rule of rules) {
     const match = rule.form.exec(request);
     const calls = match ? rule.calls(match.groups ?? {}, isInstalled) : null;
@@ -119,7 +288,10 @@ function bash(command: string | undefined): OfflineCall {
 }
 
 function grep(groups: Groups, ignoreCase: boolean): OfflineCall {
-  return { name: 'grep', args: { pattern: plain(groups.pattern), ...pathArg(groups.path), ...(ignoreCase ? { ignore_case: true } : {}) } };
+  return {
+    name: 'grep',
+    args: { pattern: plain(groups.pattern), ...pathArg(groups.path), ...(ignoreCase ? { ignore_case: true } : {}) },
+  };
 }
 
 function glob(groups: Groups): OfflineCall {
@@ -130,8 +302,17 @@ function isGlob(text: string): boolean {
   return /[*?{[]/.test(text) && !/\s/.test(text);
 }
 
-const languages: Readonly<Record<string, string>> = { typescript: '{ts,tsx}', javascript: '{js,jsx,mjs,cjs}', python: 'py', markdown: 'md', rust: 'rs', text: 'txt', ruby: 'rb' };
-const extensions = /^(?:[cm]?[jt]sx?|jsonc?|json5|mdx?|py|rs|go|java|kt|swift|cs?|h|cc|cpp|hpp|rb|php|lua|pl|sh|zsh|fish|sql|s?css|less|html?|xml|svg|png|jpe?g|gif|pdf|csv|tsv|txt|log|ya?ml|toml|ini|cfg|conf|env|lock|vue|svelte|proto|tf|zig|ex|exs|hs|dart|scala|r)$/;
+const languages: Readonly<Record<string, string>> = {
+  typescript: '{ts,tsx}',
+  javascript: '{js,jsx,mjs,cjs}',
+  python: 'py',
+  markdown: 'md',
+  rust: 'rs',
+  text: 'txt',
+  ruby: 'rb',
+};
+const extensions =
+  /^(?:[cm]?[jt]sx?|jsonc?|json5|mdx?|py|rs|go|java|kt|swift|cs?|h|cc|cpp|hpp|rb|php|lua|pl|sh|zsh|fish|sql|s?css|less|html?|xml|svg|png|jpe?g|gif|pdf|csv|tsv|txt|log|ya?ml|toml|ini|cfg|conf|env|lock|vue|svelte|proto|tf|zig|ex|exs|hs|dart|scala|r)$/;
 
 /** The ending that a kind of files has; null where the word is no kind: `list big files`. */
 function extensionOf(text: string | undefined): string | null {
@@ -142,7 +323,9 @@ function extensionOf(text: string | undefined): string | null {
 
 function pathArg(path: string | undefined): { readonly path?: string } {
   const text = word(path);
-  return text === '' || text === '.' || /^(?:here|this|it|all|everything|project|repo|repository)$/i.test(text) ? {} : { path: text };
+  return text === '' || text === '.' || /^(?:here|this|it|all|everything|project|repo|repository)$/i.test(text)
+    ? {}
+    : { path: text };
 }
 
 /** A path as people write it: quotes and closing punctuation off. */

@@ -22,17 +22,31 @@ function sentence(call: AnsweredCall): string {
 type Arguments = Readonly<Record<string, unknown>>;
 
 const sayings: Readonly<Record<string, (envelope: OutputEnvelope, args: Arguments) => string>> = {
-  glob: (envelope, args) => counted(envelope, `No file matches \`${text(args.pattern)}\`.`, (n) => `${n === 1 ? '1 file matches' : `${n} files match`} \`${text(args.pattern)}\`:`),
-  grep: (envelope, args) => counted(envelope, `No line matches \`${text(args.pattern)}\`.`, (n) => `${n === 1 ? '1 line matches' : `${n} lines match`} \`${text(args.pattern)}\`:`),
+  glob: (envelope, args) =>
+    counted(
+      envelope,
+      `No file matches \`${text(args.pattern)}\`.`,
+      (n) => `${n === 1 ? '1 file matches' : `${n} files match`} \`${text(args.pattern)}\`:`,
+    ),
+  grep: (envelope, args) =>
+    counted(
+      envelope,
+      `No line matches \`${text(args.pattern)}\`.`,
+      (n) => `${n === 1 ? '1 line matches' : `${n} lines match`} \`${text(args.pattern)}\`:`,
+    ),
   file_read: (envelope, args) => {
     const lines = typeof envelope.total_lines === 'number' ? envelope.total_lines : countLines(envelope.output);
-    return lines === 0 ? `\`${text(args.path)}\` is empty.` : `\`${text(args.path)}\` has ${lines} ${lines === 1 ? 'line' : 'lines'}:\n${excerpt(envelope.output)}`;
+    return lines === 0
+      ? `\`${text(args.path)}\` is empty.`
+      : `\`${text(args.path)}\` has ${lines} ${lines === 1 ? 'line' : 'lines'}:\n${excerpt(envelope.output)}`;
   },
   file_write: (envelope) => `${envelope.output}.`,
   file_edit: (envelope) => `${envelope.output}.`,
   bash: (envelope, args) => {
     const ended = envelope.exit_code === 0 ? 'succeeded' : `ended with exit code ${JSON.stringify(envelope.exit_code)}`;
-    return envelope.output.trim() === '' ? `\`${firstLine(text(args.command), 80)}\` ${ended} without output.` : `\`${firstLine(text(args.command), 80)}\` ${ended}:\n${excerpt(envelope.output)}`;
+    return envelope.output.trim() === ''
+      ? `\`${firstLine(text(args.command), 80)}\` ${ended} without output.`
+      : `\`${firstLine(text(args.command), 80)}\` ${ended}:\n${excerpt(envelope.output)}`;
   },
 };
 

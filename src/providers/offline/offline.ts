@@ -14,18 +14,25 @@ export interface OfflineDependencies {
   /** Returns early, without an error, once `signal` is aborted. */
   readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>;
   readonly isInstalled: IsInstalled;
-  /** True where nobody chose this provider and nobody reads along: a request that it does not understand then fails, instead of being answered with help. */
+  /** True where nobody chose this provider and nobody reads along: a request that it does not understand then fails,
+   * instead of being answered with help. */
   readonly standsIn?: boolean;
 }
 
-/** The embedded provider: no model, no network. The same conversation gives the same answer. A model id that ends in `.json` names a script to
- *  play instead (docs/offline-script.md). Source: contracts 7. */
+/** The embedded provider: no model, no network. The same conversation gives the same answer. A model id that ends in
+ * `.json` names a script to play instead (docs/offline-script.md). Source: contracts 7. */
 export function createOfflineProvider(d: OfflineDependencies): Provider {
   return {
     async *stream(request) {
-      if (!request.ref.model.endsWith('.json')) { yield* answer(request, d); return; }
+      if (!request.ref.model.endsWith('.json')) {
+        yield* answer(request, d);
+        return;
+      }
       const script = await readScript(request.ref.model, d.cwd);
-      if (!script.ok) { yield { type: 'fault', fault: script.fault }; return; }
+      if (!script.ok) {
+        yield { type: 'fault', fault: script.fault };
+        return;
+      }
       // A script may write its calls as text, like the models that it stands for.
       const step = usesText(request.conversation, {}) ? await textStep(request.conversation) : null;
       for await (const chunk of playTurn(script.script, request, d.sleep)) yield* step === null ? [chunk] : step(chunk);
@@ -40,19 +47,31 @@ async function textStep(conversation: Conversation): Promise<(chunk: ModelChunk)
 
 const notUnderstood: ModelChunk = {
   type: 'fault',
-  fault: { code: 'auth', message: 'no model is connected, and the built-in offline provider does not understand this request', hint: connectHint },
+  fault: {
+    code: 'auth',
+    message: 'no model is connected, and the built-in offline provider does not understand this request',
+    hint: connectHint,
+  },
 };
 
 function* answer(request: ModelRequest, { isInstalled, standsIn = false }: OfflineDependencies): Generator<ModelChunk> {
   const { conversation } = request;
   const { asked, answers } = lastTurn(conversation.messages);
   const steps = readRequest(asked, isInstalled);
-  if (steps === null && standsIn) { yield notUnderstood; return; }
+  if (steps === null && standsIn) {
+    yield notUnderstood;
+    return;
+  }
   const next = request.toolChoice === 'none' ? undefined : steps?.[answers.length];
   const missing = next?.find((call) => !conversation.tools.some((tool) => tool.name === call.name));
-  if (next !== undefined && missing === undefined) { yield* callTools(next, conversation, request.signal); return; }
-  const said = missing === undefined ? closingWords(answers.at(-1), conversation.messages)
-    : `That needs the tool \`${missing.name}\`, which is switched off in this session.`;
+  if (next !== undefined && missing === undefined) {
+    yield* callTools(next, conversation, request.signal);
+    return;
+  }
+  const said =
+    missing === undefined
+      ? closingWords(answers.at(-1), conversation.messages)
+      : `That needs the tool \`${missing.name}\`, which is switched off in this session.`;
   for (const chunk of textChunks('text', said)) {
     if (request.signal.aborted) return;
     yield chunk;
@@ -68,17 +87,28 @@ function closingWords(last: Message | undefined, messages: readonly Message[]): 
 
 const free: ModelChunk = { type: 'usage', usage: { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }, costUsd: 0 };
 
-function* callTools(calls: readonly OfflineCall[], conversation: Conversation, signal: AbortSignal): Generator<ModelChunk> {
+function* callTools(
+  calls: readonly OfflineCall[],
+  conversation: Conversation,
+  signal: AbortSignal,
+): Generator<ModelChunk> {
   if (signal.aborted) return;
-  const made = conversation.messages.reduce((sum, message) => sum + (message.role === 'assistant' ? message.calls.length : 0), 0);
+  const made = conversation.messages.reduce(
+    (sum, message) => sum + (message.role === 'assistant' ? message.calls.length : 0),
+    0,
+  );
   for (const [index, call] of calls.entries()) {
-    yield { type: 'tool_call', call: { id: `offline_${made + index + 1}`, name: call.name, arguments: JSON.stringify(call.args) } };
+    yield {
+      type: 'tool_call',
+      call: { id: `offline_${made + index + 1}`, name: call.name, arguments: JSON.stringify(call.args) },
+    };
   }
   yield free;
   yield { type: 'end', stop: 'tool' };
 }
 
-/** The newest request that can be read, and the responses since. What the user adds while a turn runs is a request of its own. */
+/** The newest request that can be read, and the responses since. What the user adds while a turn runs is a request of
+ * its own. */
 function lastTurn(messages: readonly Message[]): { readonly asked: string; readonly answers: readonly Message[] } {
   const at = messages.findLastIndex((message) => message.role === 'user');
   const user = messages[at];

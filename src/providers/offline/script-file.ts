@@ -4,27 +4,43 @@ import type { Fault, FaultCode } from '../../core/provider.js';
 import { readBounded } from '../../disk/bounded-file.js';
 
 /** A scripted conversation; see docs/offline-script.md. */
-export interface Script { readonly turns: readonly ScriptTurn[]; readonly loop: boolean }
+export interface Script {
+  readonly turns: readonly ScriptTurn[];
+  readonly loop: boolean;
+}
 
 export interface ScriptTurn {
   readonly text: string;
   readonly reasoning: string;
   readonly calls: readonly ScriptCall[];
   readonly stop: 'stop' | 'tool' | 'length' | 'refusal' | 'content_filter' | null;
-  readonly usage: { readonly input: number; readonly cacheRead: number; readonly cacheWrite: number; readonly output: number; readonly costUsd: number | null } | null;
+  readonly usage: {
+    readonly input: number;
+    readonly cacheRead: number;
+    readonly cacheWrite: number;
+    readonly output: number;
+    readonly costUsd: number | null;
+  } | null;
   readonly fault: { readonly code: FaultCode; readonly message: string } | null;
   readonly delayMs: number;
   readonly ignoreToolChoice: boolean;
 }
 
 /** `arguments` is JSON text as the model sends it; `id` is null where the player makes one up. */
-export interface ScriptCall { readonly name: string; readonly arguments: string; readonly id: string | null }
+export interface ScriptCall {
+  readonly name: string;
+  readonly arguments: string;
+  readonly id: string | null;
+}
 
-export type ScriptResult = { readonly ok: true; readonly script: Script } | { readonly ok: false; readonly fault: Fault };
+export type ScriptResult =
+  | { readonly ok: true; readonly script: Script }
+  | { readonly ok: false; readonly fault: Fault };
 
 const maxScriptBytes = 64 * 1024 * 1024;
 
-/** Reads a script. `path` may be relative to `cwd`. A script that cannot be used is a fault that names the file and the place in it. */
+/** Reads a script. `path` may be relative to `cwd`. A script that cannot be used is a fault that names the file and the
+ * place in it. */
 export async function readScript(path: string, cwd: string): Promise<ScriptResult> {
   const found = readBounded(resolve(cwd, path), { maxBytes: maxScriptBytes, longer: 'refuse', links: 'follow' });
   if (found.kind === 'read') return parseScript(found.bytes.toString('utf8'), path);
@@ -48,9 +64,28 @@ const rootKeys = ['turns', 'loop', 'noTools', '$schema', 'comment', 'idPrefix'];
 const turnKeys = ['text', 'reasoning', 'calls', 'stop', 'usage', 'fault', 'delay_ms', 'ignore_tool_choice', 'comment'];
 const callKeys = ['name', 'arguments', 'raw', 'id'];
 const usageKeys = ['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens', 'cost_usd'];
-const faultCodes: readonly FaultCode[] = ['auth', 'quota', 'rate_limited', 'bad_request', 'context_overflow', 'network', 'protocol', 'stream_incomplete', 'max_cost', 'internal'];
+const faultCodes: readonly FaultCode[] = [
+  'auth',
+  'quota',
+  'rate_limited',
+  'bad_request',
+  'context_overflow',
+  'network',
+  'protocol',
+  'stream_incomplete',
+  'max_cost',
+  'internal',
+];
 const stops: Readonly<Record<string, NonNullable<ScriptTurn['stop']>>> = {
-  stop: 'stop', end_turn: 'stop', tool: 'tool', tool_calls: 'tool', tool_use: 'tool', length: 'length', max_tokens: 'length', refusal: 'refusal', content_filter: 'content_filter',
+  stop: 'stop',
+  end_turn: 'stop',
+  tool: 'tool',
+  tool_calls: 'tool',
+  tool_use: 'tool',
+  length: 'length',
+  max_tokens: 'length',
+  refusal: 'refusal',
+  content_filter: 'content_filter',
 };
 
 function toScript(value: unknown, wrong: string[]): Script {
@@ -65,7 +100,8 @@ function toTurn(value: unknown, at: string, wrong: string[]): ScriptTurn {
   const calls: readonly unknown[] = Array.isArray(turn.calls) ? turn.calls : [];
   if (turn.calls !== undefined && !Array.isArray(turn.calls)) wrong.push(`\`${at}.calls\` must be a list`);
   const stop = string(turn.stop, `${at}.stop`, wrong);
-  if (stop !== '' && !Object.hasOwn(stops, stop)) wrong.push(`\`${at}.stop\` must be one of ${Object.keys(stops).join(', ')}`);
+  if (stop !== '' && !Object.hasOwn(stops, stop))
+    wrong.push(`\`${at}.stop\` must be one of ${Object.keys(stops).join(', ')}`);
   return {
     text: string(turn.text, `${at}.text`, wrong),
     reasoning: string(turn.reasoning, `${at}.reasoning`, wrong),
@@ -94,7 +130,10 @@ function toUsage(value: unknown, at: string, wrong: string[]): NonNullable<Scrip
   const usage = record(value, at, usageKeys, wrong);
   const read = (key: string): number => number(usage[key], `${at}.${key}`, wrong);
   return {
-    input: read('input_tokens'), output: read('output_tokens'), cacheRead: read('cache_read_tokens'), cacheWrite: read('cache_write_tokens'),
+    input: read('input_tokens'),
+    output: read('output_tokens'),
+    cacheRead: read('cache_read_tokens'),
+    cacheWrite: read('cache_write_tokens'),
     costUsd: usage.cost_usd === undefined || usage.cost_usd === null ? null : read('cost_usd'),
   };
 }
@@ -103,11 +142,22 @@ function toFault(value: unknown, at: string, wrong: string[]): NonNullable<Scrip
   const fault = record(value, at, ['code', 'message'], wrong);
   const code = faultCodes.find((known) => known === fault.code);
   if (code === undefined) wrong.push(`\`${at}.code\` must be one of ${faultCodes.join(', ')}`);
-  return { code: code ?? 'internal', message: string(fault.message, `${at}.message`, wrong) || 'a fault of the script' };
+  return {
+    code: code ?? 'internal',
+    message: string(fault.message, `${at}.message`, wrong) || 'a fault of the script',
+  };
 }
 
-function record(value: unknown, at: string, keys: readonly string[], wrong: string[]): Readonly<Record<string, unknown>> {
-  if (!isRecord(value)) { wrong.push(`\`${at}\` must be an object`); return {}; }
+function record(
+  value: unknown,
+  at: string,
+  keys: readonly string[],
+  wrong: string[],
+): Readonly<Record<string, unknown>> {
+  if (!isRecord(value)) {
+    wrong.push(`\`${at}\` must be an object`);
+    return {};
+  }
   const unknown = Object.keys(value).find((key) => !keys.includes(key));
   if (unknown !== undefined) wrong.push(`\`${at}\` has an unknown key \`${unknown}\`; known: ${keys.join(', ')}`);
   return value;

@@ -4,44 +4,56 @@ import type { Form } from './text-forms.js';
 
 /** A place where a call may have begun, and how it is read on. */
 export interface Block {
-  /** Takes the text so far, from the block's first character on; `final`: there is no more. The same block is given longer texts each time. */
+  /** Takes the text so far, from the block's first character on; `final`: there is no more. The same block is given
+   * longer texts each time. */
   read(text: string, final: boolean): BlockState;
 }
 
-/** `wait`: more text is needed. `calls`: the block is whole and `length` long. `text`: it is no call; its first `length` characters are shown. */
+/** `wait`: more text is needed. `calls`: the block is whole and `length` long. `text`: it is no call; its first
+ * `length` characters are shown. */
 export type BlockState =
   | { readonly state: 'wait' }
   | { readonly state: 'calls'; readonly calls: readonly ReceivedCall[]; readonly length: number }
   | { readonly state: 'text'; readonly length: number };
 
 const wait: BlockState = { state: 'wait' };
-/** Closings that are tried for one block, and units of text that one may have: a hostile answer must not cost more than its length allows. */
+/** Closings that are tried for one block, and units of text that one may have: a hostile answer must not cost more than
+ * its length allows. */
 const maxClosings = 32;
 const maxUnits = 2 * 1024 * 1024;
 
 /** A block between a form's opening and one of its closings. */
 export function closedBlock(form: Form, tools: ToolSchemas): Block {
-  return closingBlock({
-    start: form.open.length,
-    next: (text, from) => firstOf(text, form.close, from),
-    overlap: Math.max(0, ...form.close.map((close) => close.length - 1)),
-    read: (body) => form.read(body, tools),
-    isOver: (body) => !/^\s*(?:[[{]|<(?:parameter|param|arg_value)\b)/.test(body),
-  }, tools);
+  return closingBlock(
+    {
+      start: form.open.length,
+      next: (text, from) => firstOf(text, form.close, from),
+      overlap: Math.max(0, ...form.close.map((close) => close.length - 1)),
+      read: (body) => form.read(body, tools),
+      isOver: (body) => !/^\s*(?:[[{]|<(?:parameter|param|arg_value)\b)/.test(body),
+    },
+    tools,
+  );
 }
 
 /** A fence of JSON: `head` is its first line. */
 export function fencedBlock(head: string, tools: ToolSchemas): Block {
-  return closingBlock({
-    start: head.length,
-    next: (text, from) => firstOf(text, ['```'], from),
-    overlap: 2,
-    read: (body) => callsInJson(body, tools, 'fenced'),
-    isOver: isWholeJson,
-  }, tools);
+  return closingBlock(
+    {
+      start: head.length,
+      next: (text, from) => firstOf(text, ['```'], from),
+      overlap: 2,
+      read: (body) => callsInJson(body, tools, 'fenced'),
+      isOver: isWholeJson,
+    },
+    tools,
+  );
 }
 
-interface Closing { readonly at: number; readonly length: number }
+interface Closing {
+  readonly at: number;
+  readonly length: number;
+}
 
 interface Closings {
   /** Where the body starts. */
@@ -55,8 +67,8 @@ interface Closings {
   isOver(body: string): boolean;
 }
 
-/** A closing that stands inside an argument is passed over. A block that is not closed counts only where its JSON is whole; one that is closed and broken goes
- *  back to the model as a call whose arguments are no JSON. */
+/** A closing that stands inside an argument is passed over. A block that is not closed counts only where its JSON is
+ * whole; one that is closed and broken goes back to the model as a call whose arguments are no JSON. */
 function closingBlock(closings: Closings, tools: ToolSchemas): Block {
   const state: Tried = { searched: closings.start, count: 0, broken: null };
   return {
@@ -69,16 +81,23 @@ function closingBlock(closings: Closings, tools: ToolSchemas): Block {
       }
       const body = text.slice(closings.start);
       const calls = isWholeJson(body) ? closings.read(body) : null;
-      return calls === null ? state.broken ?? { state: 'text', length: closings.start } : { state: 'calls', calls, length: text.length };
+      return calls === null
+        ? (state.broken ?? { state: 'text', length: closings.start })
+        : { state: 'calls', calls, length: text.length };
     },
   };
 }
 
-interface Tried { searched: number; count: number; broken: BlockState | null }
+interface Tried {
+  searched: number;
+  count: number;
+  broken: BlockState | null;
+}
 
 function tryClosings(text: string, closings: Closings, tools: ToolSchemas, state: Tried): BlockState | null {
   for (let close = closings.next(text, state.searched); close !== null; close = closings.next(text, state.searched)) {
-    if (++state.count > maxClosings || close.at > maxUnits) return state.broken ?? { state: 'text', length: text.length };
+    if (++state.count > maxClosings || close.at > maxUnits)
+      return state.broken ?? { state: 'text', length: text.length };
     state.searched = close.at + close.length;
     const body = text.slice(closings.start, close.at);
     const length = close.at + close.length;
@@ -121,11 +140,14 @@ function countBracket(text: string, brackets: { at: number; depth: number; inStr
 }
 
 function firstOf(text: string, closers: readonly string[], from: number): Closing | null {
-  const found = closers.map((close) => ({ at: text.indexOf(close, from), length: close.length })).filter(({ at }) => at >= 0);
+  const found = closers
+    .map((close) => ({ at: text.indexOf(close, from), length: close.length }))
+    .filter(({ at }) => at >= 0);
   return found.reduce<Closing | null>((best, next) => (best === null || next.at < best.at ? next : best), null);
 }
 
-/** A closed block with a known tool and JSON that nobody can read: the model is told by the error that the arguments get. */
+/** A closed block with a known tool and JSON that nobody can read: the model is told by the error that the arguments
+ * get. */
 function malformed(body: string, tools: ToolSchemas, length: number): BlockState | null {
   const name = namedTool(body, tools);
   return name === null ? null : { state: 'calls', calls: [{ id: '', name, arguments: body.trim() }], length };
@@ -133,6 +155,8 @@ function malformed(body: string, tools: ToolSchemas, length: number): BlockState
 
 /** The known tool that a broken call names. */
 export function namedTool(text: string, tools: ToolSchemas): string | null {
-  const name = /["'](?:tool|name)["']\s*:\s*["']([^"']+)["']/.exec(text)?.[1] ?? /<(?:function=|invoke name=["'])([\w.-]+)/.exec(text)?.[1];
+  const name =
+    /["'](?:tool|name)["']\s*:\s*["']([^"']+)["']/.exec(text)?.[1] ??
+    /<(?:function=|invoke name=["'])([\w.-]+)/.exec(text)?.[1];
   return name !== undefined && tools.has(name) ? name : null;
 }

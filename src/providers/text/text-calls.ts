@@ -3,20 +3,23 @@ import { isRecord } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
 import { findJson, jsonMembers } from './text-json.js';
 
-/** What the session's tools are called, with the schemas of their arguments: values that come without quotes are read by them. */
+/** What the session's tools are called, with the schemas of their arguments: values that come without quotes are read
+ * by them. */
 export type ToolSchemas = ReadonlyMap<string, JsonSchema>;
 
-/** How sure the form makes that an object is a call. `marked`: it stands in a model's own markup for calls. `fenced`: in a block of JSON, where a call
- *  names `tool`, or `name` with a known tool. `bare`: in the middle of a text, where only a known tool with its arguments counts. */
+/** How sure the form makes that an object is a call. `marked`: it stands in a model's own markup for calls. `fenced`:
+ * in a block of JSON, where a call names `tool`, or `name` with a known tool. `bare`: in the middle of a text, where
+ * only a known tool with its arguments counts. */
 export type Certainty = 'marked' | 'fenced' | 'bare';
 
 const nameKeys = ['tool', 'name', 'tool_name', 'function'];
 const argumentKeys = ['args', 'arguments', 'parameters', 'input', 'tool_input'];
 
-/** The calls in `text`, which must hold objects (or lists of them) and nothing else; null where it does not, or where one of them is no call. */
+/** The calls in `text`, which must hold objects (or lists of them) and nothing else; null where it does not, or where
+ * one of them is no call. */
 export function callsInJson(text: string, tools: ToolSchemas, certainty: Certainty): readonly ReceivedCall[] | null {
   const calls: ReceivedCall[] = [];
-  for (let at = 0; ; ) {
+  for (let at = 0; ;) {
     at += /^[\s,;]*/.exec(text.slice(at))?.[0].length ?? 0;
     if (at >= text.length) return calls.length > 0 ? calls : null;
     const found = '{['.includes(text[at] ?? '') ? findJson(text, at) : null;
@@ -56,7 +59,8 @@ function callOf(json: string, tools: ToolSchemas, certainty: Certainty): Receive
   const members = jsonMembers(json);
   for (const wrapper of ['tool_call', 'function_call', 'function']) {
     const inner = members.get(wrapper);
-    if (inner?.startsWith('{') === true) return callOf(inner, tools, wrapper === 'function' ? certainty : wrapped(certainty));
+    if (inner?.startsWith('{') === true)
+      return callOf(inner, tools, wrapper === 'function' ? certainty : wrapped(certainty));
   }
   const key = nameKeys.find((candidate) => members.get(candidate)?.startsWith('"') === true);
   if (key === undefined) return null;
@@ -67,7 +71,13 @@ function callOf(json: string, tools: ToolSchemas, certainty: Certainty): Receive
   return args === null ? null : { id: '', name, arguments: args };
 }
 
-function isMeant(name: string, key: string, argumentKey: string | undefined, tools: ToolSchemas, certainty: Certainty): boolean {
+function isMeant(
+  name: string,
+  key: string,
+  argumentKey: string | undefined,
+  tools: ToolSchemas,
+  certainty: Certainty,
+): boolean {
   if (tools.has(name)) return certainty !== 'bare' || argumentKey !== undefined;
   if (certainty === 'marked') return name !== '';
   return certainty === 'fenced' && key === 'tool' && argumentKey !== undefined && name !== '';
@@ -84,14 +94,22 @@ function argumentsOf(json: string): string | null {
 
 /** Arguments written beside the name. */
 function otherMembers(members: ReadonlyMap<string, string>, nameKey: string): string {
-  const others = [...members].filter(([key]) => key !== nameKey && key !== 'id' && key !== 'type' && key !== 'tool_call_id');
+  const others = [...members].filter(
+    ([key]) => key !== nameKey && key !== 'id' && key !== 'type' && key !== 'tool_call_id',
+  );
   return `{${others.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(',')}}`;
 }
 
 /** A call whose arguments came one by one as texts. */
-export function callOfTexts(name: string, given: readonly (readonly [key: string, text: string])[], tools: ToolSchemas): ReceivedCall {
+export function callOfTexts(
+  name: string,
+  given: readonly (readonly [key: string, text: string])[],
+  tools: ToolSchemas,
+): ReceivedCall {
   const properties = tools.get(name)?.properties;
-  const members = given.map(([key, text]) => `${JSON.stringify(key)}:${valueOf(text, isRecord(properties) ? properties[key] : undefined)}`);
+  const members = given.map(
+    ([key, text]) => `${JSON.stringify(key)}:${valueOf(text, isRecord(properties) ? properties[key] : undefined)}`,
+  );
   return { id: '', name, arguments: `{${members.join(',')}}` };
 }
 

@@ -7,12 +7,20 @@ export interface FoundJson {
 }
 
 const maxDepth = 64;
-const literals: Readonly<Record<string, string>> = { true: 'true', false: 'false', null: 'null', True: 'true', False: 'false', None: 'null', undefined: 'null' };
+const literals: Readonly<Record<string, string>> = {
+  true: 'true',
+  false: 'false',
+  null: 'null',
+  True: 'true',
+  False: 'false',
+  None: 'null',
+  undefined: 'null',
+};
 const quotes: Readonly<Record<string, string>> = { '"': '"', "'": "'", '`': '`', '“': '”', '‘': '’' };
 
-/** The object or list that starts at `at`, read as models write it: comments, other quotes, names without quotes, commas too many or forgotten at a line's
- *  end, Python's literals, line breaks in strings. Null where it is cut off, or where one could only guess what was meant (an unescaped quote): a wrong
- *  guess would be run. */
+/** The object or list that starts at `at`, read as models write it: comments, other quotes, names without quotes,
+ * commas too many or forgotten at a line's end, Python's literals, line breaks in strings. Null where it is cut off, or
+ * where one could only guess what was meant (an unescaped quote): a wrong guess would be run. */
 export function findJson(text: string, at = 0): FoundJson | null {
   const reader = new Reader(text, at);
   const json = reader.value(0);
@@ -25,7 +33,9 @@ export function findJson(text: string, at = 0): FoundJson | null {
 export function jsonMembers(json: string): ReadonlyMap<string, string> {
   const reader = new Reader(json, 0);
   const members = new Map<string, string>();
-  reader.object(0, (key, value) => { members.set(key, value); });
+  reader.object(0, (key, value) => {
+    members.set(key, value);
+  });
   return members;
 }
 
@@ -89,15 +99,23 @@ class Reader {
     return whole ? `[${items.join(',')}]` : null;
   }
 
-  /** Members up to `close`; true where it was reached. Between two members there is a comma or at least a line's end. */
+  /** Members up to `close`; true where it was reached. Between two members there is a comma or at least a line's
+   * end. */
   #sequence(close: string, member: () => boolean): boolean {
     this.at++;
-    for (let parted = true; ; ) {
+    for (let parted = true; ;) {
       const lineEnded = this.#blank();
       const next = this.#text[this.at];
       if (next === undefined) return false;
-      if (next === close) { this.at++; return true; }
-      if (next === ',') { this.at++; parted = true; continue; }
+      if (next === close) {
+        this.at++;
+        return true;
+      }
+      if (next === ',') {
+        this.at++;
+        parted = true;
+        continue;
+      }
       if (!parted && !lineEnded) return false;
       if (!member()) return false;
       parted = false;
@@ -115,16 +133,19 @@ class Reader {
     const number = this.#match(/-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])/y);
     if (number !== null) return number;
     const word = this.#match(/[A-Za-z]+(?![\w.+-])/y);
-    return word !== null && Object.hasOwn(literals, word) ? literals[word] ?? null : null;
+    return word !== null && Object.hasOwn(literals, word) ? (literals[word] ?? null) : null;
   }
 
   #string(open: string): string | null {
     const close = quotes[open] ?? open;
     let json = '"';
-    for (this.at++; ; ) {
+    for (this.at++; ;) {
       const character = this.#text[this.at];
       if (character === undefined) return null;
-      if (character === '\\') { json += this.#escape(); continue; }
+      if (character === '\\') {
+        json += this.#escape();
+        continue;
+      }
       this.at++;
       if (character === close) break;
       json += character === '"' || character < ' ' ? JSON.stringify(character).slice(1, -1) : character;

@@ -20,9 +20,12 @@ These are the tools:`;
 
 const noCalls = 'Answer now with what you know. Tools cannot be called any more: write no blocks.';
 
-/** Rewrites conversations for models without native tool calls: tools in the system prompt, calls as blocks of JSON in the answer, results as what the user
- *  says next. The same message object gives the same object again, so that a wire's cache of messages holds. */
-export interface TextPrompt { rewrite(conversation: Conversation, toolChoice: 'auto' | 'none'): Conversation }
+/** Rewrites conversations for models without native tool calls: tools in the system prompt, calls as blocks of JSON in
+ * the answer, results as what the user says next. The same message object gives the same object again, so that a wire's
+ * cache of messages holds. */
+export interface TextPrompt {
+  rewrite(conversation: Conversation, toolChoice: 'auto' | 'none'): Conversation;
+}
 
 export function createTextPrompt(): TextPrompt {
   const answers = new WeakMap<AssistantMessage, readonly Message[]>();
@@ -48,8 +51,20 @@ export function createTextPrompt(): TextPrompt {
     const [first] = parts;
     if (first === undefined || parts.length === 1) return first ?? { role: 'user', seq: 0, content: '' };
     const known = merged.get(first);
-    if (known !== undefined && known.parts.length === parts.length && known.parts.every((part, index) => part === parts[index])) return known.message;
-    const message: UserMessage = { role: 'user', seq: first.seq, content: parts.map(({ content }) => content).filter((content) => content.trim() !== '').join('\n\n') };
+    if (
+      known !== undefined &&
+      known.parts.length === parts.length &&
+      known.parts.every((part, index) => part === parts[index])
+    )
+      return known.message;
+    const message: UserMessage = {
+      role: 'user',
+      seq: first.seq,
+      content: parts
+        .map(({ content }) => content)
+        .filter((content) => content.trim() !== '')
+        .join('\n\n'),
+    };
     merged.set(first, { parts, message });
     return message;
   };
@@ -57,16 +72,27 @@ export function createTextPrompt(): TextPrompt {
     rewrite(conversation, toolChoice) {
       const said = conversation.messages.flatMap(spoken);
       const last: readonly UserMessage[] = toolChoice === 'none' ? [{ role: 'user', seq: 0, content: noCalls }] : [];
-      return { system: systemOf(conversation), tools: [], settings: conversation.settings, messages: joined([...said, ...last], join) };
+      return {
+        system: systemOf(conversation),
+        tools: [],
+        settings: conversation.settings,
+        messages: joined([...said, ...last], join),
+      };
     },
   };
 }
 
-function joined(messages: readonly Message[], join: (parts: readonly UserMessage[]) => UserMessage): readonly Message[] {
+function joined(
+  messages: readonly Message[],
+  join: (parts: readonly UserMessage[]) => UserMessage,
+): readonly Message[] {
   const result: Message[] = [];
   let users: UserMessage[] = [];
   for (const message of messages) {
-    if (message.role === 'user') { users.push(message); continue; }
+    if (message.role === 'user') {
+      users.push(message);
+      continue;
+    }
     if (users.length > 0) result.push(join(users));
     users = [];
     result.push(message);
@@ -76,22 +102,41 @@ function joined(messages: readonly Message[], join: (parts: readonly UserMessage
 
 /** The tools as a model reads them. */
 export function describeTools(tools: readonly ToolSpec[]): string {
-  return [rules, ...tools.map(({ name, description, input_schema }) => `## ${name}\n${description}\nArguments, as a JSON Schema: ${JSON.stringify(input_schema)}`)].join('\n\n');
+  return [
+    rules,
+    ...tools.map(
+      ({ name, description, input_schema }) =>
+        `## ${name}\n${description}\nArguments, as a JSON Schema: ${JSON.stringify(input_schema)}`,
+    ),
+  ].join('\n\n');
 }
 
 function writeOut(message: AssistantMessage): readonly Message[] {
   if (message.calls.length === 0) return [withoutPlaces(message)];
-  const blocks = message.calls.map(({ name, arguments: args }) => `\`\`\`json\n{"tool": ${JSON.stringify(name)}, "args": ${argumentsText(args)}}\n\`\`\``);
+  const blocks = message.calls.map(
+    ({ name, arguments: args }) =>
+      `\`\`\`json\n{"tool": ${JSON.stringify(name)}, "args": ${argumentsText(args)}}\n\`\`\``,
+  );
   const text = [message.text, ...blocks].filter((part) => part.trim() !== '').join('\n\n');
   // An envelope is JSON in one line, so that nothing in it can pass for a line of its own.
-  const results = message.calls.map(({ name, result }, index) => `Result ${index + 1} of ${message.calls.length}, of ${oneLine(name)}:\n${result.output}`);
-  return [{ ...withoutPlaces(message), text, calls: [] }, { role: 'user', seq: message.seq, content: results.join('\n\n') }];
+  const results = message.calls.map(
+    ({ name, result }, index) =>
+      `Result ${index + 1} of ${message.calls.length}, of ${oneLine(name)}:\n${result.output}`,
+  );
+  return [
+    { ...withoutPlaces(message), text, calls: [] },
+    { role: 'user', seq: message.seq, content: results.join('\n\n') },
+  ];
 }
 
 /** The message without reasoning that is bound to places in the text, since the text is another one here. */
 function withoutPlaces(message: AssistantMessage): AssistantMessage {
   const { data } = message;
-  if (data?.reasoning?.some((item) => isRecord(item) && (item.type === 'layout_text' || item.type === 'layout_call')) !== true) return message;
+  if (
+    data?.reasoning?.some((item) => isRecord(item) && (item.type === 'layout_text' || item.type === 'layout_call')) !==
+    true
+  )
+    return message;
   const { reasoning: _placed, ...others } = data;
   return { ...message, data: others };
 }

@@ -5,7 +5,10 @@ import { markups, wrappers } from './text-forms.js';
 import { longestClosing, mayBeThinking, thinkingAt, thinkingEndAt } from './text-thinking.js';
 
 /** What of an answer is to be shown. */
-export interface Shown { readonly type: 'text' | 'reasoning'; readonly text: string }
+export interface Shown {
+  readonly type: 'text' | 'reasoning';
+  readonly text: string;
+}
 
 /** Takes an answer apart while it comes: what is text, what is thought, what is a call. */
 export interface TextScanner {
@@ -29,7 +32,8 @@ const asText = { kind: 'text' } as const;
 const fenceEnd = /\n```/;
 const none: Opening = { kind: 'none' };
 const more: Opening = { kind: 'more' };
-const firstKey = /^(?:\{|\[\s*\{)\s*["']?(?:tool|name|tool_name|tool_calls?|function|function_call|args|arguments|parameters|type|id)["']?\s*:/;
+const firstKey =
+  /^(?:\{|\[\s*\{)\s*["']?(?:tool|name|tool_name|tool_calls?|function|function_call|args|arguments|parameters|type|id)["']?\s*:/;
 const openFirstKey = /^(?:\[\s*)?(?:\{\s*(?:["']?[a-z_]{0,13}["']?\s*)?)?$/;
 const markStart = /^\s*(?:[\w.-]+\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\]\s*)?(?=\{)|(?=[[{]))/;
 const openMarkStart = /^\s*[\w.-]{0,128}\s*(?:\[[\w\s[\]-]{0,128})?$/;
@@ -91,17 +95,37 @@ class Scanner implements TextScanner {
     if (this.#block !== null) return this.#readBlock(this.#block, final);
     if (this.#mode.kind !== 'text') return this.#pass(final, this.#mode.kind, this.#mode.close);
     const at = this.#failed > maxFailed ? -1 : this.#rest.search(/[<[{`f◁]/);
-    if (at !== 0) { this.#say(at < 0 ? this.#rest.length : at); return true; }
+    if (at !== 0) {
+      this.#say(at < 0 ? this.#rest.length : at);
+      return true;
+    }
     const opening = this.#opening(final);
     switch (opening.kind) {
-      case 'none': this.#say(1); return true;
-      case 'more': return false;
-      case 'skip': this.#glue += this.#cut(opening.length); return true;
-      case 'think': this.#cut(opening.length); this.#mode = { kind: 'think', close: opening.close }; return true;
-      case 'thought': this.#cut(opening.length); this.#calls = []; return true;
-      case 'code': this.#say(opening.length); this.#mode = { kind: 'code', close: fenceEnd }; return true;
-      case 'block': this.#block = opening.block; return true;
-      default: return opening satisfies never;
+      case 'none':
+        this.#say(1);
+        return true;
+      case 'more':
+        return false;
+      case 'skip':
+        this.#glue += this.#cut(opening.length);
+        return true;
+      case 'think':
+        this.#cut(opening.length);
+        this.#mode = { kind: 'think', close: opening.close };
+        return true;
+      case 'thought':
+        this.#cut(opening.length);
+        this.#calls = [];
+        return true;
+      case 'code':
+        this.#say(opening.length);
+        this.#mode = { kind: 'code', close: fenceEnd };
+        return true;
+      case 'block':
+        this.#block = opening.block;
+        return true;
+      default:
+        return opening satisfies never;
     }
   }
 
@@ -121,7 +145,8 @@ class Scanner implements TextScanner {
     return true;
   }
 
-  /** Code that is not ours, up to its closing fence; thought, up to its closing mark, or all the rest where none comes. */
+  /** Code that is not ours, up to its closing fence; thought, up to its closing mark, or all the rest where none
+   * comes. */
   #pass(final: boolean, kind: 'code' | 'think', close: RegExp): boolean {
     const found = close.exec(this.#rest);
     const held = final ? 0 : kind === 'code' ? 3 : longestClosing;
@@ -164,7 +189,7 @@ class Scanner implements TextScanner {
     if (isInCode(this.#line)) return none;
     if (rest.startsWith('{')) return this.#bare(rest, final);
     const list = rest.startsWith('[') ? this.#bare(rest, final) : none;
-    if (list.kind === 'block' || list.kind === 'more' && !openings.some((open) => open.startsWith(rest))) return list;
+    if (list.kind === 'block' || (list.kind === 'more' && !openings.some((open) => open.startsWith(rest)))) return list;
     const thinking = thinkingAt(rest);
     if (thinking !== null) return { kind: 'think', ...thinking };
     const thought = thinkingEndAt(rest);
@@ -174,7 +199,10 @@ class Scanner implements TextScanner {
   /** Markup of a model's own. */
   #markup(rest: string, final: boolean): Opening {
     const form = markups.find(({ open }) => rest.startsWith(open));
-    if (form !== undefined) return form.close.length > 0 ? { kind: 'block', block: closedBlock(form, this.#tools) } : this.#marked(form.open, form.read.bind(form), rest, final);
+    if (form !== undefined)
+      return form.close.length > 0
+        ? { kind: 'block', block: closedBlock(form, this.#tools) }
+        : this.#marked(form.open, form.read.bind(form), rest, final);
     const wrapper = wrappers.find((tag) => rest.startsWith(tag));
     if (wrapper !== undefined) return { kind: 'skip', length: wrapper.length };
     return !final && (openings.some((open) => open.startsWith(rest)) || mayBeThinking(rest)) ? more : none;
@@ -188,18 +216,28 @@ class Scanner implements TextScanner {
     const [whole, language = ''] = head;
     const body = rest.slice(whole.length);
     if (!final && body === '') return more;
-    if (callLanguage.test(language) && firstKey.test(body)) return { kind: 'block', block: fencedBlock(whole, this.#tools) };
-    return !final && callLanguage.test(language) && openFirstKey.test(body) ? more : { kind: 'code', length: whole.trimEnd().length };
+    if (callLanguage.test(language) && firstKey.test(body))
+      return { kind: 'block', block: fencedBlock(whole, this.#tools) };
+    return !final && callLanguage.test(language) && openFirstKey.test(body)
+      ? more
+      : { kind: 'code', length: whole.trimEnd().length };
   }
 
   /** JSON behind a mark. */
-  #marked(open: string, read: (body: string, tools: ToolSchemas) => readonly ReceivedCall[] | null, rest: string, final: boolean): Opening {
+  #marked(
+    open: string,
+    read: (body: string, tools: ToolSchemas) => readonly ReceivedCall[] | null,
+    rest: string,
+    final: boolean,
+  ): Opening {
     const body = rest.slice(open.length);
-    if (markStart.test(body)) return { kind: 'block', block: markBlock(open, body, (whole) => read(whole, this.#tools)) };
+    if (markStart.test(body))
+      return { kind: 'block', block: markBlock(open, body, (whole) => read(whole, this.#tools)) };
     return !final && openMarkStart.test(body) ? more : none;
   }
 
-  /** An object or a list of them in the text (Llama). What names a `tool` must begin its line, so that a call which is only quoted does not run. */
+  /** An object or a list of them in the text (Llama). What names a `tool` must begin its line, so that a call which is
+   * only quoted does not run. */
   #bare(rest: string, final: boolean): Opening {
     const before = this.#line.trimEnd().at(-1) ?? '';
     if ('}[],"\'(=`'.includes(before) && before !== '') return none;
@@ -209,7 +247,8 @@ class Scanner implements TextScanner {
   }
 }
 
-/** The calls of a block. Where the block does not hold some arguments to the letter, the first of those calls keeps its text for the record. */
+/** The calls of a block. Where the block does not hold some arguments to the letter, the first of those calls keeps its
+ * text for the record. */
 function asReceived(calls: readonly ReceivedCall[], text: string): readonly ReceivedCall[] {
   const changed = calls.findIndex((call) => !text.includes(call.arguments));
   return calls.map((call, index) => (index === changed ? { ...call, received: text } : call));

@@ -1,16 +1,33 @@
 /** Thinking that has begun: `length` characters open it, `close` finds what ends it. */
-export interface ThinkingStart { readonly length: number; readonly close: RegExp }
+export interface ThinkingStart {
+  readonly length: number;
+  readonly close: RegExp;
+}
 
 /** Characters of a closing that may stand at the end of a text that goes on. */
 export const longestClosing = 40;
 
 const longestOpening = 240;
 
-/** Tags that are written `<name>` and `</name>`, in any case. Sources: the templates of DeepSeek, Qwen, Seed, EXAONE, LongCat, MiniMax; the others are habits
- *  that prompts have taught. */
+/** Tags that are written `<name>` and `</name>`, in any case. Sources: the templates of DeepSeek, Qwen, Seed, EXAONE,
+ * LongCat, MiniMax; the others are habits that prompts have taught. */
 const tagNames = [
-  'think', 'thinking', 'thought', 'thoughts', 'reasoning', 'reflection', 'analysis', 'scratchpad', 'inner_monologue', 'chain_of_thought', 'cot',
-  'seed:think', 'mm:think', 'antml:thinking', 'longcat_think', 'think_fast',
+  'think',
+  'thinking',
+  'thought',
+  'thoughts',
+  'reasoning',
+  'reflection',
+  'analysis',
+  'scratchpad',
+  'inner_monologue',
+  'chain_of_thought',
+  'cot',
+  'seed:think',
+  'mm:think',
+  'antml:thinking',
+  'longcat_think',
+  'think_fast',
 ];
 
 interface Marks {
@@ -22,7 +39,8 @@ interface Marks {
   readonly alone?: true;
 }
 
-/** Marks of the models' own training. Sources: the templates of Mistral, Cohere, Apertus, Sky-T1, Kimi-VL, Solar, Gemma 4 and gpt-oss. */
+/** Marks of the models' own training. Sources: the templates of Mistral, Cohere, Apertus, Sky-T1, Kimi-VL, Solar, Gemma
+ * 4 and gpt-oss. */
 const marks: readonly Marks[] = [
   { open: '[THINK]', close: ['[/THINK]'], alone: true },
   { open: '[THINKING]', close: ['[/THINKING]'], alone: true },
@@ -44,9 +62,10 @@ const literals: readonly string[] = [
   ...tagNames.flatMap((name) => [`<${name}`, `</${name}`]),
   ...marks.flatMap(({ open, close, alone }) => (alone ? [open, ...close] : [open])),
 ];
-const starts = marks.map(({ open, close, before = [] }) => (
-  { open, close: new RegExp([...close.map(escaped), ...before.map((mark) => `(?=${escaped(mark)})`)].join('|'), 'i') }
-));
+const starts = marks.map(({ open, close, before = [] }) => ({
+  open,
+  close: new RegExp([...close.map(escaped), ...before.map((mark) => `(?=${escaped(mark)})`)].join('|'), 'i'),
+}));
 
 /** The thinking that begins where `text` begins, or null. */
 export function thinkingAt(text: string): ThinkingStart | null {
@@ -67,7 +86,11 @@ export function thinkingEndAt(text: string): number {
 export function mayBeThinking(text: string): boolean {
   if (text.length > longestOpening) return false;
   const lower = text.toLowerCase();
-  return literals.some((literal) => literal.startsWith(text) || literal.startsWith(lower)) || openTagStart.test(text) || closeTagStart.test(text);
+  return (
+    literals.some((literal) => literal.startsWith(text) || literal.startsWith(lower)) ||
+    openTagStart.test(text) ||
+    closeTagStart.test(text)
+  );
 }
 
 function escaped(text: string): string {

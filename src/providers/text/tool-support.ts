@@ -9,7 +9,8 @@ export interface TextModels {
 }
 
 /** How servers say that a model has no native tool calls (Ollama, OpenRouter, vLLM). */
-const noTools = /does(?: not|n't) support (?:tools?|function|tool)|no endpoints found that support tool|tool choice requires|tools? (?:is|are) not supported/i;
+const noTools =
+  /does(?: not|n't) support (?:tools?|function|tool)|no endpoints found that support tool|tool choice requires|tools? (?:is|are) not supported/i;
 
 /** True where a server refused a request because the model takes no tool calls. */
 export function refusesTools({ code, message }: Fault): boolean {
@@ -32,15 +33,27 @@ export function textNotice(label: string, model: string): ModelChunk {
   return { type: 'notice', level: 'warn', code: 'tool_protocol', message };
 }
 
-/** Says it where an answer holds a call as text and none was made: nothing is run, and the turn would end as if all were well. */
-export async function* sayLeaks(chunks: AsyncIterable<ModelChunk>, { conversation, toolChoice }: ModelRequest, label: string): AsyncIterable<ModelChunk> {
+/** Says it where an answer holds a call as text and none was made: nothing is run, and the turn would end as if all
+ * were well. */
+export async function* sayLeaks(
+  chunks: AsyncIterable<ModelChunk>,
+  { conversation, toolChoice }: ModelRequest,
+  label: string,
+): AsyncIterable<ModelChunk> {
   let text = '';
   let calls = 0;
   for await (const chunk of chunks) {
     if (chunk.type === 'text') text += chunk.text;
     if (chunk.type === 'tool_call') calls++;
     if (chunk.type === 'retry') text = '';
-    if (chunk.type === 'end' && chunk.stop === 'stop' && calls === 0 && toolChoice === 'auto' && await isLeaked(text, conversation)) yield leakNotice(conversation, label);
+    if (
+      chunk.type === 'end' &&
+      chunk.stop === 'stop' &&
+      calls === 0 &&
+      toolChoice === 'auto' &&
+      (await isLeaked(text, conversation))
+    )
+      yield leakNotice(conversation, label);
     yield chunk;
   }
 }
@@ -52,6 +65,14 @@ async function isLeaked(text: string, { tools }: Conversation): Promise<boolean>
 }
 
 function leakNotice({ settings }: Conversation, label: string): ModelChunk {
-  const remedy = settings.tool_protocol === 'text' ? 'Ask it to make the call in the form that it was told.' : `Where ${label} does not read this model's calls, --set tool_protocol=text does.`;
-  return { type: 'notice', level: 'warn', code: 'leaked_call', message: `The answer holds what looks like a tool call written as text; nothing was run. ${remedy}` };
+  const remedy =
+    settings.tool_protocol === 'text'
+      ? 'Ask it to make the call in the form that it was told.'
+      : `Where ${label} does not read this model's calls, --set tool_protocol=text does.`;
+  return {
+    type: 'notice',
+    level: 'warn',
+    code: 'leaked_call',
+    message: `The answer holds what looks like a tool call written as text; nothing was run. ${remedy}`,
+  };
 }

@@ -2,7 +2,11 @@ import { isRecord } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
 import { parseData } from './wire-answer.js';
 
-interface Slot { id: string; name: string; arguments: string }
+interface Slot {
+  id: string;
+  name: string;
+  arguments: string;
+}
 
 /** Puts the calls of a Chat Completions stream together from their pieces. */
 export interface CallPieces {
@@ -14,8 +18,8 @@ export interface CallPieces {
   count(): number;
 }
 
-/** Pieces belong together by `index`; where servers leave it out, by `id`, else to the latest call. A second call under a used index is seen by its
- *  own id, or by a name after arguments that are whole. */
+/** Pieces belong together by `index`; where servers leave it out, by `id`, else to the latest call. A second call under
+ * a used index is seen by its own id, or by a name after arguments that are whole. */
 export function callPieces(): CallPieces {
   const slots: Slot[] = [];
   const byIndex = new Map<number, Slot>();

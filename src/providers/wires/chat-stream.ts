@@ -7,8 +7,9 @@ import type { ServerEvent, StreamDecoder, WireChunk } from './wire.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Reads a Chat Completions stream as servers really send it. `finish_reason` ends an answer, and so does `[DONE]` after a usage report where a server gives
- *  no reason at all (Snowflake). Source: OpenAI API reference, "The chat completion chunk object" (read 2026-11); the recordings named in the tests. */
+/** Reads a Chat Completions stream as servers really send it. `finish_reason` ends an answer, and so does `[DONE]`
+ * after a usage report where a server gives no reason at all (Snowflake). Source: OpenAI API reference, "The chat
+ * completion chunk object" (read 2026-11); the recordings named in the tests. */
 export function chatDecoder(maxCalls?: number): StreamDecoder {
   return new ChatStream(maxCalls);
 }
@@ -64,18 +65,25 @@ class ChatStream implements StreamDecoder {
   }
 
   #chunk(value: Fields, field: 'delta' | 'message'): void {
-    if (isFailure(value)) { this.#answer.failWith(value); return; }
+    if (isFailure(value)) {
+      this.#answer.failWith(value);
+      return;
+    }
     if (value.usage) this.#usage = chatUsage(value.usage) ?? this.#usage;
     else if (isRecord(value.x_groq)) this.#usage = chatUsage(value.x_groq.usage) ?? this.#usage;
     if (!Array.isArray(value.choices)) return;
     for (const choice of value.choices as readonly unknown[]) {
-      if (isRecord(choice) && (choice.index === undefined || choice.index === null || choice.index === 0)) this.#choice(choice, field);
+      if (isRecord(choice) && (choice.index === undefined || choice.index === null || choice.index === 0))
+        this.#choice(choice, field);
     }
   }
 
   #choice(choice: Fields, field: 'delta' | 'message'): void {
     this.#seen = true;
-    if (isRecord(choice.error)) { this.#answer.failWith(choice.error); return; }
+    if (isRecord(choice.error)) {
+      this.#answer.failWith(choice.error);
+      return;
+    }
     const delta = choice[field];
     if (isRecord(delta)) this.#delta(delta);
     if (choice.usage) this.#usage = chatUsage(choice.usage) ?? this.#usage;
@@ -96,9 +104,11 @@ class ChatStream implements StreamDecoder {
   }
 
   #called({ tool_calls: pieces, function_call: old }: Fields): void {
-    if (Array.isArray(pieces)) for (const piece of pieces as readonly unknown[]) this.#answer.countArguments(this.#calls.add(piece));
+    if (Array.isArray(pieces))
+      for (const piece of pieces as readonly unknown[]) this.#answer.countArguments(this.#calls.add(piece));
     // Some servers send an empty one beside `tool_calls` (Snowflake).
-    if (isRecord(old) && (old.name || old.arguments)) this.#answer.countArguments(this.#calls.add({ index: 0, function: old }));
+    if (isRecord(old) && (old.name || old.arguments))
+      this.#answer.countArguments(this.#calls.add({ index: 0, function: old }));
     if (this.#answer.isOverCalled(() => this.#calls.count())) this.#finish('tool_calls');
   }
 
@@ -107,7 +117,9 @@ class ChatStream implements StreamDecoder {
     if (!isRecord(part)) return;
     if (part.type === 'text' && typeof part.text === 'string') this.#answer.say('text', part.text);
     else if (part.type === 'thinking' && Array.isArray(part.thinking)) {
-      const text = (part.thinking as readonly unknown[]).map((inner) => (isRecord(inner) && typeof inner.text === 'string' ? inner.text : '')).join('');
+      const text = (part.thinking as readonly unknown[])
+        .map((inner) => (isRecord(inner) && typeof inner.text === 'string' ? inner.text : ''))
+        .join('');
       this.#answer.say('reasoning', this.#reasoning.add({ reasoning_content: text }));
     }
   }
@@ -117,8 +129,14 @@ class ChatStream implements StreamDecoder {
       this.#answer.fail('network', 'The provider ran out of resources in the middle of the answer.', true);
       return;
     }
-    const stop = this.#refused ? 'refusal' : stops.get(reason.toLowerCase()) ?? 'unknown';
-    this.#answer.finish({ stop, reason, calls: this.#calls.calls(), usage: this.#usage, reasoning: this.#reasoning.items() });
+    const stop = this.#refused ? 'refusal' : (stops.get(reason.toLowerCase()) ?? 'unknown');
+    this.#answer.finish({
+      stop,
+      reason,
+      calls: this.#calls.calls(),
+      usage: this.#usage,
+      reasoning: this.#reasoning.items(),
+    });
   }
 }
 
@@ -128,9 +146,27 @@ function isFailure(value: Fields): boolean {
 }
 
 const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop']>([
-  ['stop', 'stop'], ['end_turn', 'stop'], ['eos', 'stop'], ['eos_token', 'stop'], ['stop_sequence', 'stop'], ['complete', 'stop'], ['completed', 'stop'],
-  ['tool_calls', 'tool'], ['tool_call', 'tool'], ['function_call', 'tool'], ['tool_use', 'tool'],
-  ['length', 'length'], ['max_tokens', 'length'], ['max_output_tokens', 'length'], ['max_length', 'length'], ['model_length', 'length'], ['model_context_window_exceeded', 'length'],
-  ['content_filter', 'content_filter'], ['safety', 'content_filter'], ['recitation', 'content_filter'], ['prohibited_content', 'content_filter'], ['sensitive', 'content_filter'],
+  ['stop', 'stop'],
+  ['end_turn', 'stop'],
+  ['eos', 'stop'],
+  ['eos_token', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['complete', 'stop'],
+  ['completed', 'stop'],
+  ['tool_calls', 'tool'],
+  ['tool_call', 'tool'],
+  ['function_call', 'tool'],
+  ['tool_use', 'tool'],
+  ['length', 'length'],
+  ['max_tokens', 'length'],
+  ['max_output_tokens', 'length'],
+  ['max_length', 'length'],
+  ['model_length', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['content_filter', 'content_filter'],
+  ['safety', 'content_filter'],
+  ['recitation', 'content_filter'],
+  ['prohibited_content', 'content_filter'],
+  ['sensitive', 'content_filter'],
   ['refusal', 'refusal'],
 ]);

@@ -4,4 +4,10 @@ import { buildWire } from './wire-build.js';
 import type { Wire } from './wire.js';
 
 /** Chat Completions: OpenAI's older API and the family of servers that follow it. */
-export const chatWire: Wire = buildWire({ api: 'openai-chat', path: '/chat/completions', requestParts: chatRequest(), decoder: chatDecoder, decodeBody: chatBody });
+export const chatWire: Wire = buildWire({
+  api: 'openai-chat',
+  path: '/chat/completions',
+  requestParts: chatRequest(),
+  decoder: chatDecoder,
+  decodeBody: chatBody,
+});

@@ -20,7 +20,12 @@ export interface BlockPieces {
   readonly onlyThought: boolean;
 }
 
-interface Block { readonly start: JsonObject; readonly joined: Map<string, string>; units: number; stopped: boolean }
+interface Block {
+  readonly start: JsonObject;
+  readonly joined: Map<string, string>;
+  units: number;
+  stopped: boolean;
+}
 
 /** Deltas for a block that never started are ignored. */
 export function blockPieces(): BlockPieces {
@@ -48,7 +53,9 @@ export function blockPieces(): BlockPieces {
     calls: () => [...blocks.values()].filter(({ start }) => start.type === 'tool_use').map(call),
     layout: () => keepLayout([...blocks.values()].flatMap(seen)),
     get onlyThought() {
-      return [...blocks.values()].every(({ start }) => start.type === 'thinking' || start.type === 'redacted_thinking' || start.type === 'tool_use');
+      return [...blocks.values()].every(
+        ({ start }) => start.type === 'thinking' || start.type === 'redacted_thinking' || start.type === 'tool_use',
+      );
     },
   };
 }
@@ -58,7 +65,9 @@ function shown(block: Block, fields: Fields, text: string, thinking: string): Sa
     block.units += fields[text].length;
     return { type: 'text', text: fields[text] };
   }
-  return block.start.type === 'thinking' && typeof fields[thinking] === 'string' ? { type: 'reasoning', text: fields[thinking] } : null;
+  return block.start.type === 'thinking' && typeof fields[thinking] === 'string'
+    ? { type: 'reasoning', text: fields[thinking] }
+    : null;
 }
 
 function call({ start, joined }: Block): ReceivedCall {
@@ -84,6 +93,8 @@ function whole({ start, joined }: Block): Json | null {
   const input = joined.get('partial_json');
   const parsed = input === undefined || input === '' ? undefined : parseData(input);
   if (parsed === undefined && input !== undefined && input !== '') return null;
-  const fields = [...joined].filter(([name]) => name !== 'partial_json').map(([name, text]) => [name, word(start[name]) + text] as const);
+  const fields = [...joined]
+    .filter(([name]) => name !== 'partial_json')
+    .map(([name, text]) => [name, word(start[name]) + text] as const);
   return { ...start, ...Object.fromEntries(fields), ...(parsed === undefined ? {} : { input: parsed as Json }) };
 }

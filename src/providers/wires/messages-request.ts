@@ -5,7 +5,17 @@ import { wellFormed } from '../../core/text.js';
 import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
 import { outputLimit, planEffort } from '../quirks.js';
 import { layOut, type Part } from './wire-layout.js';
-import { bodyParts, jsonText, listParts, markSides, mergeSides, pieceCache, textCache, type Pieces, type Side } from './wire-pieces.js';
+import {
+  bodyParts,
+  jsonText,
+  listParts,
+  markSides,
+  mergeSides,
+  pieceCache,
+  textCache,
+  type Pieces,
+  type Side,
+} from './wire-pieces.js';
 import type { WireOptions } from './wire.js';
 
 const api = 'anthropic-messages';
@@ -13,18 +23,21 @@ const nothingToAnswer = '{"type":"text","text":"Continue."}';
 const mark = ',"cache_control":{"type":"ephemeral"}';
 const defaultMaxTokens = 8192;
 
-/** Serialises conversations for Messages. Roles alternate, results come first in their user message, no text is blank, every id fits the vendor's form.
- *  Cache marks stand on the system prompt (else on the last tool) and on the last two user messages; without them each request continues the bytes of
- *  the one before. Source: Anthropic API reference, "Messages", "Prompt caching", "Extended thinking" (read 2026-11). */
+/** Serialises conversations for Messages. Roles alternate, results come first in their user message, no text is blank,
+ * every id fits the vendor's form. Cache marks stand on the system prompt (else on the last tool) and on the last two
+ * user messages; without them each request continues the bytes of the one before. Source: Anthropic API reference,
+ * "Messages", "Prompt caching", "Extended thinking" (read 2026-11). */
 export function messagesRequest(): (conversation: Conversation, options: WireOptions) => readonly string[] {
   const pieces = pieceCache();
   const tools = textCache();
   return (conversation, options) => {
     const variant = JSON.stringify([options.provider, options.model]);
-    const sides = mergeSides(conversation.messages.map((message, index, all) => {
-      const goesOn = isPaused(message) && all[index + 1]?.role !== 'user';
-      return pieces(message, `${variant}${goesOn ? ' goes on' : ''}`, () => serialise(message, options, goesOn));
-    }));
+    const sides = mergeSides(
+      conversation.messages.map((message, index, all) => {
+        const goesOn = isPaused(message) && all[index + 1]?.role !== 'user';
+        return pieces(message, `${variant}${goesOn ? ' goes on' : ''}`, () => serialise(message, options, goesOn));
+      }),
+    );
     if (sides[0]?.side !== 'user') sides.unshift({ side: 'user', items: [nothingToAnswer] });
     trimEnd(sides.at(-1));
     markSides(sides, markBlock);
@@ -33,16 +46,27 @@ export function messagesRequest(): (conversation: Conversation, options: WireOpt
     const known = conversation.tools.length > 0 ? conversation.tools : calledTools(conversation.messages);
     const hasTools = known.length > 0;
     const forbidden = options.toolChoice === 'none' || conversation.tools.length === 0;
-    return bodyParts([
-      ['model', jsonText(options.model)],
-      ['max_tokens', String(maxTokens)],
-      ['stream', 'true'],
-      ['tools', hasTools ? `[${markTools(tools(known, () => toolTexts(known)), system === undefined)}]` : undefined],
-      ['system', system],
-      ['messages', messageParts(sides)],
-      ...effortFields(conversation, options, maxTokens, sides.at(-1)),
-      ['tool_choice', hasTools && forbidden ? '{"type":"none"}' : undefined],
-    ], options.extraBody);
+    return bodyParts(
+      [
+        ['model', jsonText(options.model)],
+        ['max_tokens', String(maxTokens)],
+        ['stream', 'true'],
+        [
+          'tools',
+          hasTools
+            ? `[${markTools(
+                tools(known, () => toolTexts(known)),
+                system === undefined,
+              )}]`
+            : undefined,
+        ],
+        ['system', system],
+        ['messages', messageParts(sides)],
+        ...effortFields(conversation, options, maxTokens, sides.at(-1)),
+        ['tool_choice', hasTools && forbidden ? '{"type":"none"}' : undefined],
+      ],
+      options.extraBody,
+    );
   };
 }
 
@@ -51,10 +75,15 @@ function mostTokens({ settings }: Conversation, { quirks, model, facts }: WireOp
   return outputLimit(wished, quirks, model, facts?.maxOutputTokens ?? null);
 }
 
-/** The tools that a history calls, for a session that has none any more: a request with calls must name tools. Source: Anthropic's 400 "Requests which include
- *  `tool_use` or `tool_result` blocks must define tools", which gateways still send. */
+/** The tools that a history calls, for a session that has none any more: a request with calls must name tools. Source:
+ * Anthropic's 400 "Requests which include `tool_use` or `tool_result` blocks must define tools", which gateways still
+ * send. */
 function calledTools(messages: readonly Message[]): readonly ToolSpec[] {
-  const names = new Set(messages.flatMap((message) => (message.role === 'assistant' ? message.calls.map(({ name }) => toolName(name)) : [])));
+  const names = new Set(
+    messages.flatMap((message) =>
+      message.role === 'assistant' ? message.calls.map(({ name }) => toolName(name)) : [],
+    ),
+  );
   return [...names].map((name) => ({ name, description: '', input_schema: { type: 'object' } }));
 }
 
@@ -63,7 +92,9 @@ function trimEnd(last: Side | undefined): void {
   const item = last?.side === 'assistant' ? last.items.pop() : undefined;
   if (!last || item === undefined) return;
   const written = JSON.parse(item) as JsonObject;
-  last.items.push(written.type === 'text' && typeof written.text === 'string' ? textBlock(written.text.trimEnd()) : item);
+  last.items.push(
+    written.type === 'text' && typeof written.text === 'string' ? textBlock(written.text.trimEnd()) : item,
+  );
 }
 
 function toolTexts(tools: readonly ToolSpec[]): string {
@@ -75,7 +106,15 @@ function markTools(tools: string, marked: boolean): string {
 }
 
 function messageParts(sides: readonly Side[]): readonly string[] {
-  return ['[', ...sides.flatMap(({ side, items }, index) => [`${index === 0 ? '' : ','}{"role":"${side}","content":`, ...listParts(items), '}']), ']'];
+  return [
+    '[',
+    ...sides.flatMap(({ side, items }, index) => [
+      `${index === 0 ? '' : ','}{"role":"${side}","content":`,
+      ...listParts(items),
+      '}',
+    ]),
+    ']',
+  ];
 }
 
 /** A block ends with `}`: the mark goes before it. */
@@ -83,22 +122,46 @@ function markBlock(block: string): string {
   return `${block.slice(0, -1)}${mark}}`;
 }
 
-const budgets: ReadonlyMap<string, number> = new Map([['minimal', 1024], ['low', 4096], ['medium', 12_288], ['high', 24_576], ['xhigh', 32_768], ['max', 49_152]]);
+const budgets: ReadonlyMap<string, number> = new Map([
+  ['minimal', 1024],
+  ['low', 4096],
+  ['medium', 12_288],
+  ['high', 24_576],
+  ['xhigh', 32_768],
+  ['max', 49_152],
+]);
 
-function effortFields(conversation: Conversation, options: WireOptions, maxTokens: number, last: Side | undefined): (readonly [string, string])[] {
-  const effort = planEffort(conversation.settings.effort, options.quirks, options.model, options.facts?.efforts ?? null);
+function effortFields(
+  conversation: Conversation,
+  options: WireOptions,
+  maxTokens: number,
+  last: Side | undefined,
+): (readonly [string, string])[] {
+  const effort = planEffort(
+    conversation.settings.effort,
+    options.quirks,
+    options.model,
+    options.facts?.efforts ?? null,
+  );
   if (effort.plan !== 'send' || effort.level === 'none') return [];
-  if (effort.form === 'adaptive') return [['thinking', '{"type":"adaptive"}'], ['output_config', jsonText({ effort: effort.level })]];
+  if (effort.form === 'adaptive')
+    return [
+      ['thinking', '{"type":"adaptive"}'],
+      ['output_config', jsonText({ effort: effort.level })],
+    ];
   const budget = Math.min(budgets.get(effort.level) ?? 12_288, maxTokens - 1024);
   if (effort.form !== 'thinking' || budget < 1024 || refusesBudget(conversation, options, last)) return [];
   return [['thinking', jsonText({ type: 'enabled', budget_tokens: budget })]];
 }
 
-/** With a thinking budget, a last response with calls must start with its thinking, which a foreign one cannot; and no text may be continued. */
+/** With a thinking budget, a last response with calls must start with its thinking, which a foreign one cannot; and no
+ * text may be continued. */
 function refusesBudget(conversation: Conversation, options: WireOptions, last: Side | undefined): boolean {
   const answer = conversation.messages.findLast((message) => message.role === 'assistant');
   if (last?.side === 'assistant') return answer === undefined || !isPaused(answer);
-  return answer !== undefined && answer.calls.length > 0 && !thinks(layOut(answer, ownReasoning(answer, api, options))[0]);
+  return (
+    answer !== undefined && answer.calls.length > 0 && !thinks(layOut(answer, ownReasoning(answer, api, options))[0])
+  );
 }
 
 /** True for a response in which the model waits for a tool of its own server: sent back as it is, it goes on. */
@@ -108,7 +171,8 @@ function isPaused(message: Message): boolean {
 
 /** `goesOn`: what the model's server still has to answer is kept. */
 function serialise(message: Message, options: WireOptions, goesOn: boolean): Pieces {
-  if (message.role === 'user') return { assistant: [], user: blank(message.content) ? [] : [textBlock(message.content)] };
+  if (message.role === 'user')
+    return { assistant: [], user: blank(message.content) ? [] : [textBlock(message.content)] };
   return { assistant: assistant(message, options, goesOn), user: message.calls.map(resultBlock) };
 }
 
@@ -122,24 +186,36 @@ function assistant(message: AssistantMessage, options: WireOptions, goesOn: bool
 
 function block(part: Part): string {
   switch (part.kind) {
-    case 'item': return JSON.stringify(part.item);
-    case 'text': return textBlock(part.text);
-    case 'call': return callBlock(part.call);
-    default: return part satisfies never;
+    case 'item':
+      return JSON.stringify(part.item);
+    case 'text':
+      return textBlock(part.text);
+    case 'call':
+      return callBlock(part.call);
+    default:
+      return part satisfies never;
   }
 }
 
 function thinks(part: Part | undefined): boolean {
-  return part?.kind === 'item' && isRecord(part.item) && (part.item.type === 'thinking' || part.item.type === 'redacted_thinking');
+  return (
+    part?.kind === 'item' &&
+    isRecord(part.item) &&
+    (part.item.type === 'thinking' || part.item.type === 'redacted_thinking')
+  );
 }
 
-/** The kept blocks without thinking that lacks its signature and, unless it `goesOn`, without server tools that lack their result. */
+/** The kept blocks without thinking that lacks its signature and, unless it `goesOn`, without server tools that lack
+ * their result. */
 function answeredItems(items: readonly Json[], goesOn: boolean): readonly Json[] {
   const records = items.filter(isRecord) as readonly JsonObject[];
   const answered = new Set(records.map((item) => item.tool_use_id).filter((id) => typeof id === 'string'));
   return records.filter((item) => {
     if (item.type === 'thinking') return typeof item.signature === 'string';
-    return typeof item.type === 'string' && (goesOn || !item.type.endsWith('_tool_use') || (typeof item.id === 'string' && answered.has(item.id)));
+    return (
+      typeof item.type === 'string' &&
+      (goesOn || !item.type.endsWith('_tool_use') || (typeof item.id === 'string' && answered.has(item.id)))
+    );
   });
 }
 
@@ -147,7 +223,8 @@ function textBlock(text: string): string {
   return `{"type":"text","text":${JSON.stringify(wellFormed(text))}}`;
 }
 
-/** The arguments go in as they were received, for they are the text of a JSON object; only escaped surrogate pairs are written out. */
+/** The arguments go in as they were received, for they are the text of a JSON object; only escaped surrogate pairs are
+ * written out. */
 function callBlock(call: AnsweredCall): string {
   const received = argumentsText(call.arguments);
   const input = /\\ud[89a-f]/i.test(received) ? JSON.stringify(JSON.parse(received)) : received;

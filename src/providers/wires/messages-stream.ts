@@ -7,8 +7,9 @@ import type { ServerEvent, StreamDecoder, WireChunk } from './wire.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Reads a Messages stream. A `stop_reason` completes the answer, also where `message_stop` never comes. A second `message_start` starts over, unless text
- *  was shown already. Source: Anthropic API reference, "Streaming Messages" (read 2026-11); the recordings named in the tests. */
+/** Reads a Messages stream. A `stop_reason` completes the answer, also where `message_stop` never comes. A second
+ * `message_start` starts over, unless text was shown already. Source: Anthropic API reference, "Streaming Messages"
+ * (read 2026-11); the recordings named in the tests. */
 export function messagesDecoder(maxCalls?: number): StreamDecoder {
   return new MessagesStream(maxCalls);
 }
@@ -33,7 +34,8 @@ class MessagesStream implements StreamDecoder {
     const value = parseData(data);
     // In an error event `type` may be the error's own (llama-server).
     if (isRecord(value)) this.#event(event !== 'error' && typeof value.type === 'string' ? value.type : event, value);
-    else if (value === undefined && this.#reason === null && data !== '[DONE]') this.#answer.incomplete('an event of the stream is broken');
+    else if (value === undefined && this.#reason === null && data !== '[DONE]')
+      this.#answer.incomplete('an event of the stream is broken');
     return this.#answer.take();
   }
 
@@ -60,19 +62,37 @@ class MessagesStream implements StreamDecoder {
 
   #event(type: string, value: Fields): void {
     switch (type) {
-      case 'message_start': this.#start(value.message); break;
-      case 'content_block_start': this.#begin(value.index, value.content_block); break;
-      case 'content_block_delta': this.#delta(value.index, value.delta); break;
-      case 'content_block_stop': this.#blocks.stop(value.index); break;
-      case 'message_delta': this.#messageDelta(value); break;
-      case 'message_stop': this.#finish(this.#reason ?? 'end_turn'); break;
-      case 'error': this.#answer.failWith(value); break;
-      default: if (value.error !== undefined && value.error !== null) this.#answer.failWith(value);
+      case 'message_start':
+        this.#start(value.message);
+        break;
+      case 'content_block_start':
+        this.#begin(value.index, value.content_block);
+        break;
+      case 'content_block_delta':
+        this.#delta(value.index, value.delta);
+        break;
+      case 'content_block_stop':
+        this.#blocks.stop(value.index);
+        break;
+      case 'message_delta':
+        this.#messageDelta(value);
+        break;
+      case 'message_stop':
+        this.#finish(this.#reason ?? 'end_turn');
+        break;
+      case 'error':
+        this.#answer.failWith(value);
+        break;
+      default:
+        if (value.error !== undefined && value.error !== null) this.#answer.failWith(value);
     }
   }
 
   #start(message: unknown): void {
-    if (this.#answer.spoke && !this.#blocks.onlyThought) { this.#answer.incomplete('the provider started a second answer in the middle of the first'); return; }
+    if (this.#answer.spoke && !this.#blocks.onlyThought) {
+      this.#answer.incomplete('the provider started a second answer in the middle of the first');
+      return;
+    }
     this.#blocks = blockPieces();
     this.#reason = null;
     this.#usage = {};
@@ -81,7 +101,8 @@ class MessagesStream implements StreamDecoder {
 
   #begin(index: unknown, block: unknown): void {
     this.#show(this.#blocks.start(index, block));
-    if (isRecord(block) && block.type === 'tool_use' && this.#answer.isOverCalled(() => this.#blocks.calls().length)) this.#finish('tool_use');
+    if (isRecord(block) && block.type === 'tool_use' && this.#answer.isOverCalled(() => this.#blocks.calls().length))
+      this.#finish('tool_use');
   }
 
   #delta(index: unknown, delta: unknown): void {
@@ -102,18 +123,33 @@ class MessagesStream implements StreamDecoder {
   /** Counts are cumulative: a later number replaces an earlier one, a null does not. */
   #report(usage: unknown): void {
     if (!isRecord(usage)) return;
-    this.#usage = { ...this.#usage, ...Object.fromEntries(Object.entries(usage).filter(([, value]) => value !== null)) };
+    this.#usage = {
+      ...this.#usage,
+      ...Object.fromEntries(Object.entries(usage).filter(([, value]) => value !== null)),
+    };
   }
 
   #finish(reason: string): void {
     const paused = reason === 'pause_turn';
     const calls: readonly ReceivedCall[] = paused ? [] : this.#blocks.calls();
     const reasoning: readonly Json[] = this.#blocks.layout();
-    this.#answer.finish({ stop: stops.get(reason) ?? 'unknown', reason, calls, usage: messagesUsage(this.#usage), reasoning });
+    this.#answer.finish({
+      stop: stops.get(reason) ?? 'unknown',
+      reason,
+      calls,
+      usage: messagesUsage(this.#usage),
+      reasoning,
+    });
   }
 }
 
 const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop']>([
-  ['end_turn', 'stop'], ['stop_sequence', 'stop'], ['pause_turn', 'pause'], ['compaction', 'stop'],
-  ['tool_use', 'tool'], ['max_tokens', 'length'], ['model_context_window_exceeded', 'length'], ['refusal', 'refusal'],
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['pause_turn', 'pause'],
+  ['compaction', 'stop'],
+  ['tool_use', 'tool'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['refusal', 'refusal'],
 ]);

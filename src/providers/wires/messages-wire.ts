@@ -4,4 +4,10 @@ import { buildWire } from './wire-build.js';
 import type { Wire } from './wire.js';
 
 /** Anthropic's Messages. The base URL carries no version, as in the vendor's own clients. */
-export const messagesWire: Wire = buildWire({ api: 'anthropic-messages', path: '/v1/messages', requestParts: messagesRequest(), decoder: messagesDecoder, decodeBody: messagesBody });
+export const messagesWire: Wire = buildWire({
+  api: 'anthropic-messages',
+  path: '/v1/messages',
+  requestParts: messagesRequest(),
+  decoder: messagesDecoder,
+  decodeBody: messagesBody,
+});

@@ -19,16 +19,31 @@ export interface ItemPieces {
   readonly empty: boolean;
 }
 
-interface Item { item: Fields; done: boolean; units: number; arguments: string }
+interface Item {
+  item: Fields;
+  done: boolean;
+  units: number;
+  arguments: string;
+}
 
-/** Items that ask the client for something other than a function call: left out of the history, since nobody answers them. */
-const foreignCalls = new Set(['local_shell_call', 'shell_call', 'apply_patch_call', 'computer_call', 'custom_tool_call', 'mcp_approval_request', 'tool_search_call']);
+/** Items that ask the client for something other than a function call: left out of the history, since nobody answers
+ * them. */
+const foreignCalls = new Set([
+  'local_shell_call',
+  'shell_call',
+  'apply_patch_call',
+  'computer_call',
+  'custom_tool_call',
+  'mcp_approval_request',
+  'tool_search_call',
+]);
 
 /** Items belong together by id, else by `output_index`; servers leave out either. */
 export function itemPieces(): ItemPieces {
   const items: Item[] = [];
   const byKey = new Map<unknown, Item>();
-  const find = (event: Fields): Item | undefined => byKey.get(event.item_id) ?? (typeof event.output_index === 'number' ? byKey.get(event.output_index) : undefined);
+  const find = (event: Fields): Item | undefined =>
+    byKey.get(event.item_id) ?? (typeof event.output_index === 'number' ? byKey.get(event.output_index) : undefined);
   const add = (item: Fields, event: Fields): Item => {
     const made: Item = { item, done: false, units: 0, arguments: '' };
     items.push(made);
@@ -39,11 +54,15 @@ export function itemPieces(): ItemPieces {
   return {
     item(value, event, done) {
       if (!isRecord(value)) return '';
-      const found = (typeof value.id === 'string' && value.id !== '' ? byKey.get(value.id) : undefined) ?? find(event) ?? add(value, event);
+      const found =
+        (typeof value.id === 'string' && value.id !== '' ? byKey.get(value.id) : undefined) ??
+        find(event) ??
+        add(value, event);
       if (!done) return '';
       found.item = value;
       found.done = true;
-      if (value.type === 'function_call' && typeof value.arguments === 'string' && value.arguments !== '') found.arguments = value.arguments;
+      if (value.type === 'function_call' && typeof value.arguments === 'string' && value.arguments !== '')
+        found.arguments = value.arguments;
       if (value.type !== 'message' || found.units > 0) return '';
       const text = textOf(value.content);
       found.units = text.length;
@@ -75,12 +94,19 @@ function word(value: unknown): string {
 }
 
 function seen({ item, done, units }: Item): readonly Seen[] {
-  if (item.type === 'message') return units === 0 ? [] : [{ kind: 'text', units, ...(typeof item.phase === 'string' ? { phase: item.phase } : {}) }];
+  if (item.type === 'message')
+    return units === 0
+      ? []
+      : [{ kind: 'text', units, ...(typeof item.phase === 'string' ? { phase: item.phase } : {}) }];
   if (item.type === 'function_call') return [{ kind: 'call' }];
-  return done && typeof item.type === 'string' && !foreignCalls.has(item.type) ? [{ kind: 'item', item: item as Json }] : [];
+  return done && typeof item.type === 'string' && !foreignCalls.has(item.type)
+    ? [{ kind: 'item', item: item as Json }]
+    : [];
 }
 
 function textOf(content: unknown): string {
   if (!Array.isArray(content)) return '';
-  return (content as readonly unknown[]).map((part) => (isRecord(part) ? word(part.type === 'refusal' ? part.refusal : part.text) : '')).join('');
+  return (content as readonly unknown[])
+    .map((part) => (isRecord(part) ? word(part.type === 'refusal' ? part.refusal : part.text) : ''))
+    .join('');
 }

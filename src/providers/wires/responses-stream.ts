@@ -6,8 +6,8 @@ import type { ServerEvent, StreamDecoder, WireChunk } from './wire.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Reads a Responses stream. Only `response.completed` or `response.incomplete` completes an answer. Source: OpenAI API reference, "Streaming events" of
- *  Responses (read 2026-11); the recordings named in the tests. */
+/** Reads a Responses stream. Only `response.completed` or `response.incomplete` completes an answer. Source: OpenAI API
+ * reference, "Streaming events" of Responses (read 2026-11); the recordings named in the tests. */
 export function responsesDecoder(maxCalls?: number): StreamDecoder {
   return new ResponsesStream(maxCalls);
 }
@@ -41,7 +41,8 @@ class ResponsesStream implements StreamDecoder {
   }
 
   whole(body: Json): readonly WireChunk[] {
-    if (isRecord(body) && Array.isArray(body.output)) this.#complete(body, typeof body.status === 'string' ? body.status : 'completed');
+    if (isRecord(body) && Array.isArray(body.output))
+      this.#complete(body, typeof body.status === 'string' ? body.status : 'completed');
     else if (isRecord(body) && body.error !== undefined && body.error !== null) this.#answer.failWith(body);
     else this.#answer.fail('protocol', 'The server answered with JSON that is not a response.', false);
     return this.#answer.take();
@@ -49,36 +50,72 @@ class ResponsesStream implements StreamDecoder {
 
   #event(type: string, value: Fields): void {
     switch (type) {
-      case 'response.output_text.delta': this.#text(value, value.delta); break;
-      case 'response.refusal.delta': this.#refused = true; this.#text(value, value.delta); break;
-      case 'response.output_text.done': if (!this.#items.hasText(value)) this.#text(value, value.text); break;
+      case 'response.output_text.delta':
+        this.#text(value, value.delta);
+        break;
+      case 'response.refusal.delta':
+        this.#refused = true;
+        this.#text(value, value.delta);
+        break;
+      case 'response.output_text.done':
+        if (!this.#items.hasText(value)) this.#text(value, value.text);
+        break;
       case 'response.reasoning_text.delta':
-      case 'response.reasoning_summary_text.delta': this.#say(value.delta); break;
-      case 'response.reasoning_summary_part.added': if (typeof value.summary_index === 'number' && value.summary_index > 0) this.#say('\n\n'); break;
-      case 'response.function_call_arguments.delta': this.#arguments(value, value.delta, false); break;
-      case 'response.function_call_arguments.done': this.#arguments(value, value.arguments, true); break;
-      default: this.#lifecycle(type, value);
+      case 'response.reasoning_summary_text.delta':
+        this.#say(value.delta);
+        break;
+      case 'response.reasoning_summary_part.added':
+        if (typeof value.summary_index === 'number' && value.summary_index > 0) this.#say('\n\n');
+        break;
+      case 'response.function_call_arguments.delta':
+        this.#arguments(value, value.delta, false);
+        break;
+      case 'response.function_call_arguments.done':
+        this.#arguments(value, value.arguments, true);
+        break;
+      default:
+        this.#lifecycle(type, value);
     }
   }
 
   #lifecycle(type: string, value: Fields): void {
     switch (type) {
-      case 'response.output_item.added': this.#items.item(value.item, value, false); this.#countCall(value.item); break;
-      case 'response.output_item.done': this.#item(value.item, value); this.#countCall(value.item); break;
+      case 'response.output_item.added':
+        this.#items.item(value.item, value, false);
+        this.#countCall(value.item);
+        break;
+      case 'response.output_item.done':
+        this.#item(value.item, value);
+        this.#countCall(value.item);
+        break;
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
       case 'response.cancelled':
         this.#complete(isRecord(value.response) ? value.response : {}, type.slice('response.'.length));
         break;
-      case 'error': this.#answer.failWith(isRecord(value.error) ? value.error : value); break;
-      default: if (isRecord(value.error)) this.#answer.failWith(value.error);
+      case 'error':
+        this.#answer.failWith(isRecord(value.error) ? value.error : value);
+        break;
+      default:
+        if (isRecord(value.error)) this.#answer.failWith(value.error);
     }
   }
 
   #countCall(item: unknown): void {
-    if (!isRecord(item) || item.type !== 'function_call' || !this.#answer.isOverCalled(() => this.#items.calls().length)) return;
-    this.#answer.finish({ stop: 'tool', reason: 'too many calls', calls: this.#items.calls(), usage: null, reasoning: this.#items.layout() });
+    if (
+      !isRecord(item) ||
+      item.type !== 'function_call' ||
+      !this.#answer.isOverCalled(() => this.#items.calls().length)
+    )
+      return;
+    this.#answer.finish({
+      stop: 'tool',
+      reason: 'too many calls',
+      calls: this.#items.calls(),
+      usage: null,
+      reasoning: this.#items.layout(),
+    });
   }
 
   #text(event: Fields, piece: unknown): void {
@@ -99,18 +136,31 @@ class ResponsesStream implements StreamDecoder {
 
   #item(item: unknown, event: Fields): void {
     this.#answer.say('text', this.#items.item(item, event, true));
-    if (isRecord(item) && Array.isArray(item.content)) this.#refused ||= (item.content as readonly unknown[]).some((part) => isRecord(part) && part.type === 'refusal');
+    if (isRecord(item) && Array.isArray(item.content))
+      this.#refused ||= (item.content as readonly unknown[]).some((part) => isRecord(part) && part.type === 'refusal');
   }
 
   /** `status` is the event's word; the response's own, where it has one, says the same or more. */
   #complete(response: Fields, status: string): void {
     const own = typeof response.status === 'string' && status === 'completed' ? response.status : status;
-    if (own === 'failed') { this.#answer.failWith(response.error ?? { message: 'The provider says that the response failed.' }); return; }
-    if (own === 'cancelled') { this.#answer.incomplete('the provider cancelled the response'); return; }
+    if (own === 'failed') {
+      this.#answer.failWith(response.error ?? { message: 'The provider says that the response failed.' });
+      return;
+    }
+    if (own === 'cancelled') {
+      this.#answer.incomplete('the provider cancelled the response');
+      return;
+    }
     if (this.#items.empty && Array.isArray(response.output)) this.#output(response.output);
     const reason = own === 'incomplete' ? whyIncomplete(response.incomplete_details) : own;
-    const stop = this.#refused ? 'refusal' : stops.get(reason) ?? 'unknown';
-    this.#answer.finish({ stop, reason, calls: this.#items.calls(), usage: responsesUsage(response.usage), reasoning: this.#items.layout() });
+    const stop = this.#refused ? 'refusal' : (stops.get(reason) ?? 'unknown');
+    this.#answer.finish({
+      stop,
+      reason,
+      calls: this.#items.calls(),
+      usage: responsesUsage(response.usage),
+      reasoning: this.#items.layout(),
+    });
   }
 
   /** Items that came with no event of their own. */
@@ -127,10 +177,16 @@ function whyIncomplete(details: unknown): string {
 }
 
 function thoughts(item: Fields): string {
-  const parts = [item.content, item.summary].find((value) => Array.isArray(value) && value.length > 0) as readonly unknown[] | undefined;
+  const parts = [item.content, item.summary].find((value) => Array.isArray(value) && value.length > 0) as
+    | readonly unknown[]
+    | undefined;
   return (parts ?? []).map((part) => (isRecord(part) && typeof part.text === 'string' ? part.text : '')).join('\n\n');
 }
 
 const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop']>([
-  ['completed', 'stop'], ['max_output_tokens', 'length'], ['max_tokens', 'length'], ['incomplete', 'length'], ['content_filter', 'content_filter'],
+  ['completed', 'stop'],
+  ['max_output_tokens', 'length'],
+  ['max_tokens', 'length'],
+  ['incomplete', 'length'],
+  ['content_filter', 'content_filter'],
 ]);

@@ -4,4 +4,10 @@ import { buildWire } from './wire-build.js';
 import type { Wire } from './wire.js';
 
 /** OpenAI's Responses. */
-export const responsesWire: Wire = buildWire({ api: 'openai-responses', path: '/responses', requestParts: responsesRequest(), decoder: responsesDecoder, decodeBody: responsesBody });
+export const responsesWire: Wire = buildWire({
+  api: 'openai-responses',
+  path: '/responses',
+  requestParts: responsesRequest(),
+  decoder: responsesDecoder,
+  decodeBody: responsesBody,
+});

@@ -6,19 +6,22 @@ const maxLineBytes = 16 * 1024 * 1024;
 
 /** Reads server-sent events from bytes as they come. */
 export interface SseReader {
-  /** The events that these bytes complete, in order. The bytes may split anywhere, also inside a UTF-8 sequence or a CRLF. Throws nothing. */
+  /** The events that these bytes complete, in order. The bytes may split anywhere, also inside a UTF-8 sequence or a
+   * CRLF. Throws nothing. */
   push(bytes: Uint8Array): readonly ServerEvent[];
   /** The connection has ended: an event that lacked its blank line, or even its last line end, is given now. */
   end(): readonly ServerEvent[];
   /** Comment lines so far. They carry nothing, but they are a sign of life. */
   readonly comments: number;
-  /** True once a line or an event was over 16 MiB. Nothing is given from then on; the caller reports a `protocol` fault. */
+  /** True once a line or an event was over 16 MiB. Nothing is given from then on; the caller reports a `protocol`
+   * fault. */
   readonly overflowed: boolean;
 }
 
-/** A reader for one connection. LF, CRLF and CR end a line, a leading byte order mark is skipped, invalid UTF-8 becomes U+FFFD; `id` and `retry` are ignored.
- *  Whole lines are decoded at once and bytes are looked at once, so the cost is that of `indexOf` over the stream.
- *  Source: WHATWG HTML, 9.2.6 "Interpreting an event stream". */
+/** A reader for one connection. LF, CRLF and CR end a line, a leading byte order mark is skipped, invalid UTF-8 becomes
+ * U+FFFD; `id` and `retry` are ignored. Whole lines are decoded at once and bytes are looked at once, so the cost is
+ * that of `indexOf` over the stream.
+ * Source: WHATWG HTML, 9.2.6 "Interpreting an event stream". */
 export function createSseReader(): SseReader {
   return new Reader();
 }

@@ -20,9 +20,13 @@ export interface Finish {
 }
 
 /** Usage as it goes into a chunk. */
-export interface Reported { readonly usage: Usage; readonly costUsd?: number }
+export interface Reported {
+  readonly usage: Usage;
+  readonly costUsd?: number;
+}
 
-/** One answer while it is being read: the same for every wire. Keeps the caps and the rules of ending; the wire keeps what is particular to it. */
+/** One answer while it is being read: the same for every wire. Keeps the caps and the rules of ending; the wire keeps
+ * what is particular to it. */
 export class Answer {
   ended = false;
   #chunks: WireChunk[] = [];
@@ -48,7 +52,10 @@ export class Answer {
   say(type: 'text' | 'reasoning', part: string): void {
     if (part === '' || this.ended) return;
     this.#said += part.length;
-    if (this.#said > maxUnits) { this.fail('protocol', 'The answer is longer than 8 MiB; it was given up.', false); return; }
+    if (this.#said > maxUnits) {
+      this.fail('protocol', 'The answer is longer than 8 MiB; it was given up.', false);
+      return;
+    }
     const text = this.#held[type] + part;
     const last = text.charCodeAt(text.length - 1);
     const split = last >= 0xd800 && last <= 0xdbff;
@@ -60,7 +67,8 @@ export class Answer {
   /** Counts a piece of arguments that came. */
   countArguments(piece: string): void {
     this.#arguments += piece.length;
-    if (this.#arguments > maxUnits) this.fail('protocol', 'The arguments of the tool calls are longer than 8 MiB; the answer was given up.', false);
+    if (this.#arguments > maxUnits)
+      this.fail('protocol', 'The arguments of the tool calls are longer than 8 MiB; the answer was given up.', false);
   }
 
   fail(code: FaultCode, message: string, retryable: boolean): void {
@@ -80,7 +88,8 @@ export class Answer {
     this.#chunks.push({ type: 'fault', ...streamFault(error) });
   }
 
-  /** The answer is complete. Calls are given unless the provider refused; a reason that nobody knows never runs a call. */
+  /** The answer is complete. Calls are given unless the provider refused; a reason that nobody knows never runs a
+   * call. */
   finish({ stop, reason, calls, usage, reasoning }: Finish): void {
     if (this.ended) return;
     if (stop === 'unknown' && calls.length > 0) {
@@ -92,7 +101,8 @@ export class Answer {
     this.ended = true;
     const settled = settle(stop, calls.length);
     const given = calls.slice(0, this.#maxCalls);
-    if (settled === 'tool' || settled === 'length') for (const call of given) this.#chunks.push({ type: 'tool_call', call });
+    if (settled === 'tool' || settled === 'length')
+      for (const call of given) this.#chunks.push({ type: 'tool_call', call });
     if (usage) this.#chunks.push({ type: 'usage', ...usage });
     this.#chunks.push({ type: 'end', stop: settled, ...(reasoning.length > 0 ? { reasoning } : {}) });
   }
@@ -119,11 +129,12 @@ function settle(stop: Finish['stop'], calls: number): Exclude<Stop, 'interrupted
 
 const maxDepth = 512;
 
-/** The JSON value of an event's data; undefined where it is not JSON, or nested so deep that it could not be written again. */
+/** The JSON value of an event's data; undefined where it is not JSON, or nested so deep that it could not be written
+ * again. */
 export function parseData(data: string): unknown {
   try {
     // Only a long text can be deep, so the short events of a stream are not searched.
-    return data.length > 4096 && jsonDepth(data, maxDepth) > maxDepth ? undefined : JSON.parse(data) as unknown;
+    return data.length > 4096 && jsonDepth(data, maxDepth) > maxDepth ? undefined : (JSON.parse(data) as unknown);
   } catch {
     return undefined;
   }

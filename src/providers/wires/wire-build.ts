@@ -7,7 +7,16 @@ export function buildWire(parts: Pick<Wire, 'api' | 'path' | 'requestParts' | 'd
   return {
     ...parts,
     request: (conversation, options) => JSON.parse(parts.requestParts(conversation, options).join('')) as JsonObject,
-    decodeBody: (body, maxCalls) => (isWritable(body) ? parts.decodeBody(body, maxCalls) : [{ type: 'fault', fault: fault('protocol', 'The server answered with JSON that is nested too deep.'), retryable: false }]),
+    decodeBody: (body, maxCalls) =>
+      isWritable(body)
+        ? parts.decodeBody(body, maxCalls)
+        : [
+            {
+              type: 'fault',
+              fault: fault('protocol', 'The server answered with JSON that is nested too deep.'),
+              retryable: false,
+            },
+          ],
     fault: httpFault,
   };
 }

@@ -6,7 +6,8 @@ import type { WireOptions } from './wire.js';
 
 const maxDepth = 64;
 
-/** The arguments of a call as text that every server takes: as received where they are a JSON object, else `{}`. Source: contracts 2. */
+/** The arguments of a call as text that every server takes: as received where they are a JSON object, else `{}`.
+ * Source: contracts 2. */
 export function argumentsText(received: string): string {
   if (jsonDepth(received, maxDepth) > maxDepth) return '{}';
   try {
@@ -24,7 +25,8 @@ export function toolName(name: string): string {
   return name.replace(/[^\w-]/g, '_').slice(0, 64) || 'unknown';
 }
 
-/** A call's id as a vendor allows it: itself where it fits `form`, else a digest of it. Each id of a conversation is unique, so its digests are. */
+/** A call's id as a vendor allows it: itself where it fits `form`, else a digest of it. Each id of a conversation is
+ * unique, so its digests are. */
 export function callId(id: string, form: RegExp, length = 24): string {
   if (form.test(id)) return id;
   return `call${createHash('sha256').update(wellFormed(id)).digest('hex')}`.slice(0, length);

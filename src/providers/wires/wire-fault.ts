@@ -15,12 +15,16 @@ interface ErrorFacts {
   readonly failedGeneration?: unknown;
 }
 
-/** Reads the body of a non-2xx answer (or of a 200 that is not an answer at all). The message is the vendor's own sentence on one line, at most
- *  300 characters, keys masked. Source: contracts 5 and 8. */
+/** Reads the body of a non-2xx answer (or of a 200 that is not an answer at all). The message is the vendor's own
+ * sentence on one line, at most 300 characters, keys masked. Source: contracts 5 and 8. */
 export function httpFault(status: number, body: string): Fault {
   const facts = { ...readBody(body, status), status };
   if (status === 407) return { ...proxyFault, status };
-  return { ...fault(classify(facts), facts.message || `The server answered ${status}.`), status, ...refusedCall(facts) };
+  return {
+    ...fault(classify(facts), facts.message || `The server answered ${status}.`),
+    status,
+    ...refusedCall(facts),
+  };
 }
 
 /** Reads an error object that came inside a stream or a 200 answer. */
@@ -29,13 +33,21 @@ export function streamFault(error: unknown): { readonly fault: Fault; readonly r
   const status = read.status ?? statusOf(read.code);
   const facts = status === undefined ? read : { ...read, status };
   const code = classify(facts);
-  const made = fault(code, facts.message || facts.type || facts.code || 'The provider reported an error without saying which.');
-  return { fault: { ...made, ...(status === undefined ? {} : { status }), ...refusedCall(facts) }, retryable: code === 'network' || code === 'rate_limited' };
+  const made = fault(
+    code,
+    facts.message || facts.type || facts.code || 'The provider reported an error without saying which.',
+  );
+  return {
+    fault: { ...made, ...(status === undefined ? {} : { status }), ...refusedCall(facts) },
+    retryable: code === 'network' || code === 'rate_limited',
+  };
 }
 
 /** Source: Groq's documentation of error codes, `tool_use_failed` (read 2026-11). */
 function refusedCall({ code, failedGeneration }: ErrorFacts): Pick<Fault, 'refusedCall'> {
-  return code === 'tool_use_failed' ? { refusedCall: typeof failedGeneration === 'string' ? failedGeneration : '' } : {};
+  return code === 'tool_use_failed'
+    ? { refusedCall: typeof failedGeneration === 'string' ? failedGeneration : '' }
+    : {};
 }
 
 /** A fault with a message that is safe to show. */
@@ -46,7 +58,8 @@ export function fault(code: FaultCode, message: string): Fault {
 
 /** A proxy between here and the server wants to know who asks. */
 export const proxyFault: Fault = {
-  code: 'network', message: 'The proxy asks for a user name and a password (407).',
+  code: 'network',
+  message: 'The proxy asks for a user name and a password (407).',
   hint: 'Put them into the address of the proxy: HTTPS_PROXY=http://user:password@host:port.',
 };
 
@@ -63,7 +76,11 @@ function readBody(body: string, status: number): ErrorFacts {
   } catch {
     if (!text.startsWith('<')) return { type: '', code: '', message: text };
     const title = /<title[^>]*>([^<]*)/i.exec(text)?.[1]?.trim() ?? '';
-    return { type: '', code: '', message: `The server answered ${status} with a web page${title === '' ? '.' : `: ${title}`}` };
+    return {
+      type: '',
+      code: '',
+      message: `The server answered ${status} with a web page${title === '' ? '.' : `: ${title}`}`,
+    };
   }
 }
 
@@ -72,7 +89,8 @@ function readError(value: unknown, depth: number): ErrorFacts {
   if (typeof value === 'string') return { type: '', code: '', message: value };
   if (Array.isArray(value)) return readError(value[0], depth + 1);
   if (!isRecord(value) || depth > 4) return { type: '', code: '', message: '' };
-  if (isRecord(value.error) || typeof value.error === 'string' && typeof value.message !== 'string') return readError(value.error, depth + 1);
+  if (isRecord(value.error) || (typeof value.error === 'string' && typeof value.message !== 'string'))
+    return readError(value.error, depth + 1);
   const status = typeof value.code === 'number' ? statusOf(String(value.code)) : undefined;
   return {
     type: word(value.type) || word(value.status) || word(value.error),
@@ -112,7 +130,8 @@ function statusOf(code: string): number | undefined {
 function classify(facts: ErrorFacts): FaultCode {
   const { status } = facts;
   const text = `${facts.type} ${facts.code} ${facts.message}`;
-  if (status === 413 || (status !== 429 && status !== 401 && status !== 402 && isOverflow(text))) return 'context_overflow';
+  if (status === 413 || (status !== 429 && status !== 401 && status !== 402 && isOverflow(text)))
+    return 'context_overflow';
   if (status === 402 || (status !== 401 && isQuota(text))) return 'quota';
   return status === undefined ? byWord(text) : byStatus(status);
 }
@@ -124,10 +143,12 @@ function byStatus(status: number): FaultCode {
   return status >= 400 ? 'bad_request' : 'protocol';
 }
 
-/** An error inside a stream has no status; its type or code says what it is. What nobody knows counts as a failure on the way. */
+/** An error inside a stream has no status; its type or code says what it is. What nobody knows counts as a failure on
+ * the way. */
 function byWord(text: string): FaultCode {
   if (isRateLimit(text)) return 'rate_limited';
   if (/authentication_error|permission_error|invalid_api_key|unauthori[sz]ed|forbidden/i.test(text)) return 'auth';
-  if (/invalid_request|invalid_argument|tool_use_failed|not_found|invalid_prompt|bad_request|unsupported/i.test(text)) return 'bad_request';
+  if (/invalid_request|invalid_argument|tool_use_failed|not_found|invalid_prompt|bad_request|unsupported/i.test(text))
+    return 'bad_request';
   return 'network';
 }

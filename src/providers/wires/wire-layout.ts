@@ -13,17 +13,22 @@ export type Seen =
   | { readonly kind: 'text'; readonly units: number; readonly phase?: string }
   | { readonly kind: 'call' };
 
-/** The items to keep as `reasoning`. Where something other than items, then text, then calls was seen, markers between the items say where text and calls
- *  stood (`layout_text` with its UTF-16 units, `layout_call`), because signed reasoning must be returned in its place. */
+/** The items to keep as `reasoning`. Where something other than items, then text, then calls was seen, markers between
+ * the items say where text and calls stood (`layout_text` with its UTF-16 units, `layout_call`), because signed
+ * reasoning must be returned in its place. */
 export function keepLayout(seen: readonly Seen[]): readonly Json[] {
   const items = seen.flatMap((part) => (part.kind === 'item' ? [part.item] : []));
   if (items.length === 0 || isPlain(seen)) return items;
   return seen.map((part): Json => {
     switch (part.kind) {
-      case 'item': return part.item;
-      case 'text': return { type: 'layout_text', units: part.units, ...(part.phase === undefined ? {} : { phase: part.phase }) };
-      case 'call': return { type: 'layout_call' };
-      default: return part satisfies never;
+      case 'item':
+        return part.item;
+      case 'text':
+        return { type: 'layout_text', units: part.units, ...(part.phase === undefined ? {} : { phase: part.phase }) };
+      case 'call':
+        return { type: 'layout_call' };
+      default:
+        return part satisfies never;
     }
   });
 }
@@ -33,11 +38,15 @@ const order = { item: 0, text: 1, call: 2 } as const;
 function isPlain(seen: readonly Seen[]): boolean {
   return seen.every((part, index) => {
     const before = seen[index - 1];
-    return (part.kind !== 'text' || part.phase === undefined) && (before === undefined || order[before.kind] <= order[part.kind]);
+    return (
+      (part.kind !== 'text' || part.phase === undefined) &&
+      (before === undefined || order[before.kind] <= order[part.kind])
+    );
   });
 }
 
-/** The parts of a response in the order in which they came: `kept` as `keepLayout` gave it. Text and calls that no marker places come last. */
+/** The parts of a response in the order in which they came: `kept` as `keepLayout` gave it. Text and calls that no
+ * marker places come last. */
 export function layOut(message: AssistantMessage, kept: readonly Json[]): Part[] {
   const parts: Part[] = [];
   const calls = [...message.calls];
@@ -46,7 +55,11 @@ export function layOut(message: AssistantMessage, kept: readonly Json[]): Part[]
     const type = isRecord(item) ? item.type : undefined;
     if (type === 'layout_text' && isRecord(item)) {
       const end = at + (typeof item.units === 'number' ? item.units : 0);
-      parts.push({ kind: 'text', text: message.text.slice(at, end), ...(typeof item.phase === 'string' ? { phase: item.phase } : {}) });
+      parts.push({
+        kind: 'text',
+        text: message.text.slice(at, end),
+        ...(typeof item.phase === 'string' ? { phase: item.phase } : {}),
+      });
       at = end;
     } else if (type === 'layout_call') {
       const call = calls.shift();

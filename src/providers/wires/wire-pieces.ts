@@ -2,14 +2,22 @@ import type { Message } from '../../core/conversation.js';
 import type { JsonObject } from '../../core/json.js';
 import { wellFormedDeep } from '../../core/text.js';
 
-/** What a message becomes on a wire: JSON texts of the assistant's side, then of the user's side (results, or what the user wrote). */
-export interface Pieces { readonly assistant: readonly string[]; readonly user: readonly string[] }
+/** What a message becomes on a wire: JSON texts of the assistant's side, then of the user's side (results, or what the
+ * user wrote). */
+export interface Pieces {
+  readonly assistant: readonly string[];
+  readonly user: readonly string[];
+}
 
 /** Neighbouring pieces of one side. */
-export interface Side { readonly side: keyof Pieces; readonly items: string[] }
+export interface Side {
+  readonly side: keyof Pieces;
+  readonly items: string[];
+}
 
-/** Remembers what a message became for as long as the message object lives. `variant` names everything else the pieces depend on; a message keeps
- *  only its latest variant. A finished message keeps its identity in the projection, so a long conversation is serialised once. */
+/** Remembers what a message became for as long as the message object lives. `variant` names everything else the pieces
+ * depend on; a message keeps only its latest variant. A finished message keeps its identity in the projection, so a
+ * long conversation is serialised once. */
 export function pieceCache(): (message: Message, variant: string, make: () => Pieces) => Pieces {
   const kept = new WeakMap<Message, { readonly variant: string; readonly pieces: Pieces }>();
   return (message, variant, make) => {
@@ -62,8 +70,8 @@ export interface ItemForms {
 
 type Spoke = 'user' | 'result' | 'assistant' | null;
 
-/** The items in order, as chat templates demand that let the sides take turns (Mistral, Gemma): the user begins, two items of the user are one, and between
- *  two responses the user says something. */
+/** The items in order, as chat templates demand that let the sides take turns (Mistral, Gemma): the user begins, two
+ * items of the user are one, and between two responses the user says something. */
 export function alternating(said: readonly Pieces[], forms: ItemForms): string[] {
   const items: string[] = [];
   let last: Spoke = null;
@@ -94,7 +102,8 @@ export function joinTexts(first: string, second: string, head: string): string {
   return `${first.slice(0, -2)}\\n\\n${second.slice(head.length + 1)}`;
 }
 
-/** Marks the last item of the last two user sides, so that the next request still hits the cache up to the older mark. */
+/** Marks the last item of the last two user sides, so that the next request still hits the cache up to the older
+ * mark. */
 export function markSides(sides: readonly Side[], mark: (item: string) => string): void {
   for (const { items } of sides.filter(({ side }) => side === 'user').slice(-2)) {
     const last = items.pop();
@@ -110,9 +119,13 @@ export function jsonText(value: unknown): string {
 /** A field's value: JSON text, or the parts of one. */
 type Value = string | readonly string[] | undefined;
 
-/** A body from its fields in order, as parts whose concatenation is its JSON text; a field without a value is left out. The fields of `extra` replace
- *  those of the same name and come last otherwise. What two requests have in common is the same parts in both. */
-export function bodyParts(fields: readonly (readonly [name: string, value: Value])[], extra: JsonObject = {}): string[] {
+/** A body from its fields in order, as parts whose concatenation is its JSON text; a field without a value is left out.
+ * The fields of `extra` replace those of the same name and come last otherwise. What two requests have in common is the
+ * same parts in both. */
+export function bodyParts(
+  fields: readonly (readonly [name: string, value: Value])[],
+  extra: JsonObject = {},
+): string[] {
   const body = new Map<string, string | readonly string[]>();
   for (const [name, value] of fields) if (value !== undefined) body.set(name, value);
   for (const [name, value] of Object.entries(extra)) body.set(name, jsonText(value));

@@ -3,15 +3,21 @@ import type { Reported } from './wire-answer.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Usage of Chat Completions. `prompt_tokens` includes cached tokens, so they are taken out; a server that leaves reasoning out of `completion_tokens`
- *  but not out of `total_tokens` (xAI) gets it added. Null where nothing was counted. */
+/** Usage of Chat Completions. `prompt_tokens` includes cached tokens, so they are taken out; a server that leaves
+ * reasoning out of `completion_tokens` but not out of `total_tokens` (xAI) gets it added. Null where nothing was
+ * counted. */
 export function chatUsage(value: unknown): Reported | null {
   if (!isRecord(value)) return null;
   const prompt = count(value.prompt_tokens);
   const completion = count(value.completion_tokens);
   if (prompt === undefined && completion === undefined) return null;
   const details = record(value.prompt_tokens_details);
-  const cacheRead = first(details.cached_tokens, value.prompt_cache_hit_tokens, value.cached_tokens, value.cache_read_input_tokens);
+  const cacheRead = first(
+    details.cached_tokens,
+    value.prompt_cache_hit_tokens,
+    value.cached_tokens,
+    value.cache_read_input_tokens,
+  );
   const cacheWrite = first(details.cache_write_tokens, value.cache_creation_input_tokens);
   const reasoning = first(record(value.completion_tokens_details).reasoning_tokens);
   const output = first(completion);
@@ -29,7 +35,8 @@ export function responsesUsage(value: unknown): Reported | null {
   return reported(first(input), first(details.cached_tokens), first(details.cache_write_tokens), first(output), value);
 }
 
-/** Usage of Messages: the counts are disjoint already. They come in `message_start` and again, final, in `message_delta`. */
+/** Usage of Messages: the counts are disjoint already. They come in `message_start` and again, final, in
+ * `message_delta`. */
 export function messagesUsage(value: Fields): Reported | null {
   const input = count(value.input_tokens);
   const output = count(value.output_tokens);
@@ -40,7 +47,10 @@ export function messagesUsage(value: Fields): Reported | null {
 }
 
 function reported(total: number, cacheRead: number, cacheWrite: number, output: number, value: Fields): Reported {
-  return { usage: { input: Math.max(0, total - cacheRead - cacheWrite), cacheRead, cacheWrite, output }, ...cost(value) };
+  return {
+    usage: { input: Math.max(0, total - cacheRead - cacheWrite), cacheRead, cacheWrite, output },
+    ...cost(value),
+  };
 }
 
 /** `usage.cost` in USD (OpenRouter); with a key of one's own at the upstream, what that charged is added. */

@@ -9,8 +9,8 @@ export interface Wire {
   readonly api: Api;
   /** Appended to the base URL, for example `/chat/completions`. */
   readonly path: string;
-  /** The body of the next request as parts of a JSON text; the same input gives the same text. What was made of a message is kept for as long as that
-   *  message object lives, so that a long conversation is not serialised again. */
+  /** The body of the next request as parts of a JSON text; the same input gives the same text. What was made of a
+   * message is kept for as long as that message object lives, so that a long conversation is not serialised again. */
   requestParts(conversation: Conversation, options: WireOptions): readonly string[];
   /** The same body as an object, to show it. Always `JSON.parse` of those parts. */
   request(conversation: Conversation, options: WireOptions): JsonObject;
@@ -34,24 +34,35 @@ export interface WireOptions {
 }
 
 /** `efforts`: the levels that the model takes. Null: not known. */
-export interface WireFacts { readonly efforts: readonly string[] | null; readonly maxOutputTokens: number | null }
+export interface WireFacts {
+  readonly efforts: readonly string[] | null;
+  readonly maxOutputTokens: number | null;
+}
 
 /** One server-sent event: `event` is its type ('' where none was given), `data` its lines joined with "\n". */
-export interface ServerEvent { readonly event: string; readonly data: string }
+export interface ServerEvent {
+  readonly event: string;
+  readonly data: string;
+}
 
 export interface StreamDecoder {
-  /** What this event means. Unknown events mean nothing; broken JSON before the answer is complete is a `stream_incomplete` fault. Never throws. */
+  /** What this event means. Unknown events mean nothing; broken JSON before the answer is complete is a
+   * `stream_incomplete` fault. Never throws. */
   push(event: ServerEvent): readonly WireChunk[];
-  /** The connection has ended. Yields calls, usage and `end` where the answer was complete, else a `stream_incomplete` fault. Yields nothing when an
-   *  `end` or `fault` was already given. */
+  /** The connection has ended. Yields calls, usage and `end` where the answer was complete, else a `stream_incomplete`
+   * fault. Yields nothing when an `end` or `fault` was already given. */
   end(): readonly WireChunk[];
 }
 
-/** Text is well-formed in every chunk: a surrogate pair that a server split is given whole. Calls are given only right before `end`, whole, and never
- *  with a refusal. `retryable` faults may be tried again by the caller. */
+/** Text is well-formed in every chunk: a surrogate pair that a server split is given whole. Calls are given only right
+ * before `end`, whole, and never with a refusal. `retryable` faults may be tried again by the caller. */
 export type WireChunk =
   | { readonly type: 'text' | 'reasoning'; readonly text: string }
   | { readonly type: 'tool_call'; readonly call: ReceivedCall }
-  | { readonly type: 'usage'; readonly usage: Usage; /** What the provider says it cost, in USD (OpenRouter). */ readonly costUsd?: number }
+  | {
+      readonly type: 'usage';
+      readonly usage: Usage;
+      /** What the provider says it cost, in USD (OpenRouter). */ readonly costUsd?: number;
+    }
   | { readonly type: 'end'; readonly stop: Exclude<Stop, 'interrupted'>; readonly reasoning?: readonly Json[] }
   | { readonly type: 'fault'; readonly fault: Fault; readonly retryable: boolean };

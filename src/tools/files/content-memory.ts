@@ -1,5 +1,9 @@
-/** The text of files a session has seen, by the hash of their bytes, so that a refusal can say what changed. The oldest go first. */
-export interface ContentMemory { remember(sha256: string, text: string): void; recall(sha256: string): string | null }
+/** The text of files a session has seen, by the hash of their bytes, so that a refusal can say what changed. The oldest
+ * go first. */
+export interface ContentMemory {
+  remember(sha256: string, text: string): void;
+  recall(sha256: string): string | null;
+}
 
 export function createContentMemory(maxChars: number): ContentMemory {
   const texts = new Map<string, string>();

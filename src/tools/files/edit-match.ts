@@ -13,33 +13,54 @@ export function lineNumbers(text: string, positions: readonly number[]): readonl
   let line = 1;
   let from = 0;
   return positions.map((position) => {
-    for (let at = text.indexOf('\n', from); at >= 0 && at < position; at = text.indexOf('\n', from)) { line++; from = at + 1; }
+    for (let at = text.indexOf('\n', from); at >= 0 && at < position; at = text.indexOf('\n', from)) {
+      line++;
+      from = at + 1;
+    }
     return line;
   });
 }
 
 /** A part of the file that looks like what was looked for. */
-export interface Candidate { readonly line: number; readonly text: string }
+export interface Candidate {
+  readonly line: number;
+  readonly text: string;
+}
 
 const maxLines = 20_000;
 const maxWantedLines = 8;
 const maxLineChars = 300;
 const maxShownChars = 600;
 
-/** The three parts of `text` most like `wanted`, best first: compared line by line, white space at the ends of lines left aside. */
+/** The three parts of `text` most like `wanted`, best first: compared line by line, white space at the ends of lines
+ * left aside. */
 export function nearestParts(text: string, wanted: string): readonly Candidate[] {
   const lines = text.split('\n');
   const wantedLines = wanted.replace(/^\n+|\n+$/g, '').split('\n');
   const compared = wantedLines.slice(0, maxWantedLines).map(normalized);
   const first = compared.findIndex((line) => line.length > 2);
-  const scored = lines.slice(0, maxLines).map((line, index) => ({ index: index - Math.max(0, first), score: similarity(normalized(line), compared[Math.max(0, first)] ?? '') }));
-  const promising = scored.filter(({ index, score }) => index >= 0 && score > 0.3).sort((a, b) => b.score - a.score).slice(0, 50);
+  const scored = lines.slice(0, maxLines).map((line, index) => ({
+    index: index - Math.max(0, first),
+    score: similarity(normalized(line), compared[Math.max(0, first)] ?? ''),
+  }));
+  const promising = scored
+    .filter(({ index, score }) => index >= 0 && score > 0.3)
+    .sort((a, b) => b.score - a.score)
+    .slice(0, 50);
   return promising
-    .map(({ index }) => ({ index, score: compared.reduce((sum, line, i) => sum + similarity(normalized(lines[index + i] ?? ''), line), 0) / compared.length }))
+    .map(({ index }) => ({
+      index,
+      score:
+        compared.reduce((sum, line, i) => sum + similarity(normalized(lines[index + i] ?? ''), line), 0) /
+        compared.length,
+    }))
     .filter(({ score }) => score > 0.4)
     .sort((a, b) => b.score - a.score || a.index - b.index)
     .slice(0, 3)
-    .map(({ index }) => ({ line: index + 1, text: shortened(lines.slice(index, index + Math.min(wantedLines.length, maxWantedLines)).join('\n')) }));
+    .map(({ index }) => ({
+      line: index + 1,
+      text: shortened(lines.slice(index, index + Math.min(wantedLines.length, maxWantedLines)).join('\n')),
+    }));
 }
 
 function normalized(line: string): string {

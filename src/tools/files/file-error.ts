@@ -44,7 +44,12 @@ export function fileFailure(error: unknown, requested: string, absolute: string)
 
 function notFound(requested: string, absolute: string): ToolOutcome {
   const target = linkTarget(absolute);
-  if (target !== null) return failed('not_found', `${shownPath(requested)} is a symbolic link to ${shownPath(target)}, which does not exist.`, { link_to: target });
+  if (target !== null)
+    return failed(
+      'not_found',
+      `${shownPath(requested)} is a symbolic link to ${shownPath(target)}, which does not exist.`,
+      { link_to: target },
+    );
   const near = neighbours(absolute);
   const hint = near.length > 0 ? ` Near it: ${near.map(shownPath).join(', ')}.` : '';
   return failed('not_found', `There is no ${shownPath(requested)}.${hint}`, { nearest: near });

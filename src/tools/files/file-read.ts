@@ -8,7 +8,14 @@ import { fileFailure, FileRefusal } from './file-error.js';
 import { createLineCollector, lineWindow, type LineWindow, type WindowWish } from '../line-window.js';
 import { openRegular, type OpenFile } from './open-file.js';
 import { counted, failed, stopped, succeeded, withStop } from '../outcome.js';
-import { countOddities, encodingName, looksLatin, sniffEncoding, windowsText, type Oddities } from '../text-encoding.js';
+import {
+  countOddities,
+  encodingName,
+  looksLatin,
+  sniffEncoding,
+  windowsText,
+  type Oddities,
+} from '../text-encoding.js';
 import { absolutePath, pathProblem, shownPath } from '../tool-path.js';
 
 export interface FileReadOptions {
@@ -18,7 +25,11 @@ export interface FileReadOptions {
   readonly modelOutputBytes: number;
 }
 
-interface FileReadArgs { readonly path: string; readonly offset?: number; readonly limit?: number }
+interface FileReadArgs {
+  readonly path: string;
+  readonly offset?: number;
+  readonly limit?: number;
+}
 
 const defaultTimeoutMs = 60_000;
 const chunkBytes = 256 * 1024;
@@ -28,7 +39,9 @@ const longLineBytes = 15_360;
 
 export function fileReadTool(options: FileReadOptions, memory: ContentMemory): Tool {
   return {
-    name: 'file_read', effect: 'read', toolset: 'fs',
+    name: 'file_read',
+    effect: 'read',
+    toolset: 'fs',
     description: 'Read a text file, or lines of it.',
     input_schema: {
       type: 'object',
@@ -43,7 +56,8 @@ export function fileReadTool(options: FileReadOptions, memory: ContentMemory): T
     describe: (args) => describeCall('file_read', args),
     check(args: ToolArgs) {
       for (const argument of ['offset', 'limit'] as const) {
-        if (args[argument] !== undefined && !Number.isSafeInteger(args[argument])) return { argument, problem: 'too large', expected: 'a number of lines' };
+        if (args[argument] !== undefined && !Number.isSafeInteger(args[argument]))
+          return { argument, problem: 'too large', expected: 'a number of lines' };
       }
       return pathProblem('path', args.path);
     },
@@ -51,7 +65,12 @@ export function fileReadTool(options: FileReadOptions, memory: ContentMemory): T
   };
 }
 
-async function read(args: FileReadArgs, ctx: ToolContext, options: FileReadOptions, memory: ContentMemory): Promise<ToolOutcome> {
+async function read(
+  args: FileReadArgs,
+  ctx: ToolContext,
+  options: FileReadOptions,
+  memory: ContentMemory,
+): Promise<ToolOutcome> {
   const wish = windowWish(args, Math.min(options.maxReadBytes, ctx.limits.maxOutputBytes), options.modelOutputBytes);
   const event = /^event:(\d{1,15})$/.exec(args.path);
   if (event) return readEvent(Number(event[1]), args, ctx, wish);
@@ -60,7 +79,9 @@ async function read(args: FileReadArgs, ctx: ToolContext, options: FileReadOptio
   try {
     const opened = await openRegular(absolute, args.path, ctx.landings);
     file = opened;
-    const { window, sha256, whole, encoding } = await withStop(ctx, defaultTimeoutMs, (signal) => readText(opened, () => openRegular(absolute, args.path, ctx.landings), { args, wish, signal }));
+    const { window, sha256, whole, encoding } = await withStop(ctx, defaultTimeoutMs, (signal) =>
+      readText(opened, () => openRegular(absolute, args.path, ctx.landings), { args, wish, signal }),
+    );
     if (!whole) return stopped(ctx, 'file_read');
     if ((args.offset ?? 1) === 1 && window.nextOffset === null) memory.remember(sha256, window.text);
     const facts = { ...longLineFacts(window, wish), ...(encoding === null ? {} : { encoding }) };
@@ -80,9 +101,9 @@ function readEvent(seq: number, args: FileReadArgs, ctx: ToolContext, wish: Wind
 }
 
 /** Where a long line is among it, no more than a model is sent at once: what it is sent then is all that is kept, and
- *  ends where `next_offset` goes on. A sixteenth stays free, for placeholders that are longer than their secrets. */
+ * ends where `next_offset` goes on. A sixteenth stays free, for placeholders that are longer than their secrets. */
 function windowWish({ offset, limit }: FileReadArgs, maxBytes: number, modelOutputBytes: number): WindowWish {
-  const pageBytes = Math.max(1, Math.min(maxBytes, Math.floor(modelOutputBytes * 15 / 16)));
+  const pageBytes = Math.max(1, Math.min(maxBytes, Math.floor((modelOutputBytes * 15) / 16)));
   const pieceBytes = Math.min(longLineBytes, pageBytes);
   return { offset: offset ?? 1, limit: limit ?? Number.POSITIVE_INFINITY, maxBytes, pageBytes, pieceBytes };
 }
@@ -92,16 +113,30 @@ function longLineFacts({ longLines }: LineWindow, { pieceBytes }: WindowWish): F
   return longLines ? { long_lines: `a line over ${pieceBytes} bytes counts as several`, piece_bytes: pieceBytes } : {};
 }
 
-interface Scan { readonly args: FileReadArgs; readonly wish: WindowWish; readonly signal: AbortSignal }
-interface Scanned { readonly window: LineWindow; readonly sha256: string; readonly whole: boolean; /** All of it is what the encoding allows. */ readonly valid: boolean }
+interface Scan {
+  readonly args: FileReadArgs;
+  readonly wish: WindowWish;
+  readonly signal: AbortSignal;
+}
+interface Scanned {
+  readonly window: LineWindow;
+  readonly sha256: string;
+  readonly whole: boolean;
+  /** All of it is what the encoding allows. */ readonly valid: boolean;
+}
 
-/** The file as UTF-8 or UTF-16, and once more in one byte a character where it turns out to be neither. `encoding`: what a result calls it where it must
- *  be told. */
-async function readText(file: OpenFile, reopen: () => Promise<OpenFile>, how: Scan): Promise<Scanned & { readonly encoding: string | null }> {
+/** The file as UTF-8 or UTF-16, and once more in one byte a character where it turns out to be neither. `encoding`:
+ * what a result calls it where it must be told. */
+async function readText(
+  file: OpenFile,
+  reopen: () => Promise<OpenFile>,
+  how: Scan,
+): Promise<Scanned & { readonly encoding: string | null }> {
   const odd = { wide: 0, replaced: 0 };
   const first = await scan(file, how, odd);
   if (first.valid || !first.whole) return { ...first, encoding: null };
-  if (!looksLatin(odd)) return { ...first, encoding: `utf-8, with ${counted(odd.replaced, 'place')} that cannot be decoded` };
+  if (!looksLatin(odd))
+    return { ...first, encoding: `utf-8, with ${counted(odd.replaced, 'place')} that cannot be decoded` };
   const again = await reopen();
   try {
     const second = await scan(again, how, null);
@@ -133,7 +168,12 @@ async function scan(file: OpenFile, { args, wish, signal }: Scan, odd: Oddities 
     lines.add(text);
   }
   if (decoder && odd !== null) lines.add(decoder.decode());
-  return { window: lines.finish(), sha256: hash.digest('hex'), whole: !signal.aborted, valid: decoder === undefined || decoder.encoding !== 'utf-8' || isUtf8(null) };
+  return {
+    window: lines.finish(),
+    sha256: hash.digest('hex'),
+    whole: !signal.aborted,
+    valid: decoder === undefined || decoder.encoding !== 'utf-8' || isUtf8(null),
+  };
 }
 
 /** Takes bytes piece by piece, null at the end, and says whether all so far are UTF-8. */
@@ -152,17 +192,34 @@ function utf8Check(): (chunk: Buffer | null) => boolean {
 
 function refuseBinary(start: Buffer, requested: string, sizeBytes: number): void {
   const kind = binaryKind(start);
-  if (kind !== null) throw new FileRefusal('execution_failed', `${shownPath(requested)} is binary: ${kind}, ${sizeBytes} bytes; file_read takes text only.`);
+  if (kind !== null)
+    throw new FileRefusal(
+      'execution_failed',
+      `${shownPath(requested)} is binary: ${kind}, ${sizeBytes} bytes; file_read takes text only.`,
+    );
 }
 
-interface Facts { readonly encoding?: string; readonly long_lines?: string; readonly piece_bytes?: number }
+interface Facts {
+  readonly encoding?: string;
+  readonly long_lines?: string;
+  readonly piece_bytes?: number;
+}
 
 function shown(args: FileReadArgs, window: LineWindow, files: readonly FileState[], facts: Facts): ToolOutcome {
   const offset = args.offset ?? 1;
   if (offset > 1 && offset > window.totalLines) {
-    return failed('execution_failed', `${shownPath(args.path)} has ${counted(window.totalLines, 'line')}; offset ${offset} is past its end.`, { total_lines: window.totalLines });
+    return failed(
+      'execution_failed',
+      `${shownPath(args.path)} has ${counted(window.totalLines, 'line')}; offset ${offset} is past its end.`,
+      { total_lines: window.totalLines },
+    );
   }
-  if (window.nextOffset === null) return succeeded(counted(window.totalLines - Math.min(offset - 1, window.totalLines), 'line'), { output: window.text, ...facts }, { files });
+  if (window.nextOffset === null)
+    return succeeded(
+      counted(window.totalLines - Math.min(offset - 1, window.totalLines), 'line'),
+      { output: window.text, ...facts },
+      { files },
+    );
   const { text, totalLines, nextOffset } = window;
   const cut = { truncated: true, total_lines: totalLines, next_offset: nextOffset };
   return succeeded(`lines ${offset}-${nextOffset - 1} of ${totalLines}`, { output: text, ...cut, ...facts }, { files });

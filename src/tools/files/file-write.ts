@@ -9,11 +9,16 @@ import { staleRefusal } from './stale-file.js';
 import { canEncode, decodeText, encodeText, plainForm, withEol, withoutCarriageReturns } from '../text-encoding.js';
 import { absolutePath, pathProblem, shownPath } from '../tool-path.js';
 
-interface FileWriteArgs { readonly path: string; readonly content: string }
+interface FileWriteArgs {
+  readonly path: string;
+  readonly content: string;
+}
 
 export function fileWriteTool(memory: ContentMemory): Tool {
   return {
-    name: 'file_write', effect: 'write', toolset: 'fs',
+    name: 'file_write',
+    effect: 'write',
+    toolset: 'fs',
     description: 'Write a whole file, making folders as needed.',
     input_schema: {
       type: 'object',
@@ -48,12 +53,20 @@ async function write(args: FileWriteArgs, ctx: ToolContext, memory: ContentMemor
 }
 
 /** What a write leaves for the session: the new hash, the diff for the screen, the bytes for undo. */
-export async function writeEffects(before: BeforeWrite, bytes: Buffer, requested: string, memory: ContentMemory): Promise<Effects> {
+export async function writeEffects(
+  before: BeforeWrite,
+  bytes: Buffer,
+  requested: string,
+  memory: ContentMemory,
+): Promise<Effects> {
   const sha256 = sha256Of(bytes);
   const text = withoutCarriageReturns(decodeText(bytes).text ?? '');
   const old = before.bytes === null ? null : decodeText(before.bytes).text;
   memory.remember(sha256, text);
-  const diff = before.bytes !== null && old === null ? undefined : await unifiedDiff(requested, old === null ? null : withoutCarriageReturns(old), text);
+  const diff =
+    before.bytes !== null && old === null
+      ? undefined
+      : await unifiedDiff(requested, old === null ? null : withoutCarriageReturns(old), text);
   return {
     files: [{ path: before.path, sha256 }],
     changes: [{ path: before.path, before: before.bytes, after: bytes }],

@@ -1,6 +1,17 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
-import { access, lstat, mkdir, open, readlink, realpath, rename, stat, unlink, type FileHandle } from 'node:fs/promises';
+import {
+  access,
+  lstat,
+  mkdir,
+  open,
+  readlink,
+  realpath,
+  rename,
+  stat,
+  unlink,
+  type FileHandle,
+} from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join } from 'node:path';
 import { FileRefusal } from './file-error.js';
 import { openRegular, readWhole, refuseElsewhere, refuseSpecial } from './open-file.js';
@@ -23,16 +34,25 @@ export function sha256Of(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Reads what a write to `absolute` would replace. Links are followed to their target, also one that does not exist yet.
- *  Throws the system's error, or a FileRefusal for what is no regular file, too large to be edited or not where `landings` say. */
-export async function beforeWrite(absolute: string, requested: string, landings?: readonly string[]): Promise<BeforeWrite> {
+/** Reads what a write to `absolute` would replace. Links are followed to their target, also one that does not exist
+ * yet. Throws the system's error, or a FileRefusal for what is no regular file, too large to be edited or not where
+ * `landings` say. */
+export async function beforeWrite(
+  absolute: string,
+  requested: string,
+  landings?: readonly string[],
+): Promise<BeforeWrite> {
   const target = await targetOf(absolute, requested);
   if (target.missing) refuseElsewhere(target.path, requested, landings);
   if (target.missing) return { path: target.path, bytes: null, sha256: null, stats: null };
   const file = await openRegular(target.path, requested, landings);
   try {
     await access(file.path, constants.W_OK); // a rename would go over a file that is protected from writing
-    if (file.stats.size > maxBytes) throw new FileRefusal('execution_failed', `${shownPath(requested)} has ${file.stats.size} bytes; files over ${maxBytes} are not rewritten.`);
+    if (file.stats.size > maxBytes)
+      throw new FileRefusal(
+        'execution_failed',
+        `${shownPath(requested)} has ${file.stats.size} bytes; files over ${maxBytes} are not rewritten.`,
+      );
     const bytes = await readWhole(file);
     return { path: file.path, bytes, sha256: sha256Of(bytes), stats: file.stats };
   } finally {
@@ -40,16 +60,18 @@ export async function beforeWrite(absolute: string, requested: string, landings?
   }
 }
 
-/** Replaces the file's content atomically: a temporary file in the same folder, synced, renamed over it, the folder synced. After a kill at
- *  any instant the file is the old or the new one. Mode and owner are kept, a hard link is broken, missing folders are made.
- *  Throws the system's error, or a FileRefusal where the file is no longer what `before` saw. */
+/** Replaces the file's content atomically: a temporary file in the same folder, synced, renamed over it, the folder
+ * synced. After a kill at any instant the file is the old or the new one. Mode and owner are kept, a hard link is
+ * broken, missing folders are made. Throws the system's error, or a FileRefusal where the file is no longer what
+ * `before` saw. */
 export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
   const folder = dirname(before.path);
   await makeFolders(folder);
   const held = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY);
   try {
     const landed = landedPath(held.fd, folder);
-    if (landed !== (process.platform === 'linux' ? folder : await realpath(folder)) || isKernelPath(landed)) throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not one to write in.`);
+    if (landed !== (process.platform === 'linux' ? folder : await realpath(folder)) || isKernelPath(landed))
+      throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not one to write in.`);
     const anchor = process.platform === 'linux' ? `/proc/self/fd/${held.fd}` : folder; // a folder exchanged meanwhile is not written to
     const temporary = join(anchor, `.agent-${randomBytes(6).toString('hex')}.tmp`);
     try {
@@ -57,7 +79,9 @@ export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, request
       await refuseChanged(join(anchor, basename(before.path)), before, requested);
       await rename(temporary, join(anchor, basename(before.path)));
     } catch (error) {
-      await unlink(temporary).catch(() => { /* never made */ });
+      await unlink(temporary).catch(() => {
+        /* never made */
+      });
       throw error;
     }
     await held.sync();
@@ -67,7 +91,11 @@ export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, request
 }
 
 async function writeSynced(path: string, bytes: Uint8Array, old: Stats | null): Promise<void> {
-  const handle = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW, old ? 0o600 : 0o666);
+  const handle = await open(
+    path,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+    old ? 0o600 : 0o666,
+  );
   try {
     await handle.writeFile(bytes);
     if (old) await keepOwnerAndMode(handle, old);
@@ -80,21 +108,36 @@ async function writeSynced(path: string, bytes: Uint8Array, old: Stats | null): 
 async function keepOwnerAndMode(handle: FileHandle, old: Stats): Promise<void> {
   const now = await handle.stat();
   if (now.uid !== old.uid || now.gid !== old.gid) {
-    await handle.chown(old.uid, old.gid).catch(() => { /* only the superuser gives files away; the writer then owns the new one */ });
+    await handle.chown(old.uid, old.gid).catch(() => {
+      /* only the superuser gives files away; the writer then owns the new one */
+    });
   }
   await handle.chmod(old.mode & 0o7777);
 }
 
 async function refuseChanged(path: string, before: BeforeWrite, requested: string): Promise<void> {
   const now = await stat(path).catch(() => null);
-  const same = now === null ? before.stats === null || before.bytes !== null
-    : before.stats !== null && now.ino === before.stats.ino && now.size === before.stats.size && now.mtimeMs === before.stats.mtimeMs;
-  if (!same) throw new FileRefusal('execution_failed', `${shownPath(requested)} was changed by something else while it was being written; nothing was written. Read it again.`);
+  const same =
+    now === null
+      ? before.stats === null || before.bytes !== null
+      : before.stats !== null &&
+        now.ino === before.stats.ino &&
+        now.size === before.stats.size &&
+        now.mtimeMs === before.stats.mtimeMs;
+  if (!same)
+    throw new FileRefusal(
+      'execution_failed',
+      `${shownPath(requested)} was changed by something else while it was being written; nothing was written. Read it again.`,
+    );
 }
 
 /** Where a write through `absolute` lands. */
-async function targetOf(absolute: string, requested: string): Promise<{ readonly path: string; readonly missing: boolean }> {
-  if (/\/\.{0,2}$/.test(absolute)) throw new FileRefusal('execution_failed', `${shownPath(requested)} names a directory, not a file.`);
+async function targetOf(
+  absolute: string,
+  requested: string,
+): Promise<{ readonly path: string; readonly missing: boolean }> {
+  if (/\/\.{0,2}$/.test(absolute))
+    throw new FileRefusal('execution_failed', `${shownPath(requested)} names a directory, not a file.`);
   let at = absolute;
   for (let links = 0; links < 40; links++) {
     try {
@@ -116,15 +159,22 @@ async function existingFolder(folder: string): Promise<string> {
   try {
     return await realpath(folder);
   } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT') || dirname(folder) === folder) throw error;
+    if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT') || dirname(folder) === folder)
+      throw error;
     return join(await existingFolder(dirname(folder)), basename(folder));
   }
 }
 
-/** Makes a folder and those above it. Not `mkdir`'s own `recursive`: Node 20 never returns from that where a parent refuses new names with ENOENT
- *  (`/proc`). */
+/** Makes a folder and those above it. Not `mkdir`'s own `recursive`: Node 20 never returns from that where a parent
+ * refuses new names with ENOENT (`/proc`). */
 async function makeFolders(folder: string): Promise<void> {
-  if (await lstat(folder).then(() => true, () => false)) return;
+  if (
+    await lstat(folder).then(
+      () => true,
+      () => false,
+    )
+  )
+    return;
   if (dirname(folder) !== folder) await makeFolders(dirname(folder));
   await mkdir(folder).catch((error: unknown) => {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;

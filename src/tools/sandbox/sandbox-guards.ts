@@ -1,7 +1,12 @@
 import { lstatSync, realpathSync, statSync, type Dirent } from 'node:fs';
 import { dirname, join } from 'node:path';
 import {
-  obeyedPlaces, pathsAt, placesOfRepository, repositoryOf, type ObeyedPlace, type RepositoryPlace,
+  obeyedPlaces,
+  pathsAt,
+  placesOfRepository,
+  repositoryOf,
+  type ObeyedPlace,
+  type RepositoryPlace,
 } from '../auto-run-files.js';
 import { createFolderScan } from '../folder-scan.js';
 import { isWithin } from './sandbox-folders.js';
@@ -30,7 +35,8 @@ interface Found {
 
 const maxHidden = 200;
 
-/** Looks through the workspace for what has to be guarded. Throws where there are more secret files than can be hidden. */
+/** Looks through the workspace for what has to be guarded. Throws where there are more secret files than can be
+ * hidden. */
 export function createGuardScan(options: GuardOptions): () => Guards {
   const { workspace } = options;
   const scan = createFolderScan(workspace, (path, entries): Found => ({
@@ -41,7 +47,10 @@ export function createGuardScan(options: GuardOptions): () => Guards {
   return () => {
     const folders = [...scan().values()];
     const hidden = folders.flatMap((folder) => folder.secrets);
-    if (hidden.length > maxHidden) throw new Error(`the workspace has more than ${maxHidden} secret files, and the sandbox cannot hide them all; narrow fs.deny`);
+    if (hidden.length > maxHidden)
+      throw new Error(
+        `the workspace has more than ${maxHidden} secret files, and the sandbox cannot hide them all; narrow fs.deny`,
+      );
     const places = folders.flatMap((folder) => [...folder.places, ...folder.repositories.flatMap(placesOfRepository)]);
     const obeyed = places.filter(({ everyday }) => !everyday).flatMap(pathsAt);
     const fixed = obeyed.filter((path) => isPlain(path) && !hidden.includes(path));
@@ -81,6 +90,7 @@ function isPlain(path: string): boolean {
 
 function heldFolders(paths: readonly string[], workspace: string): readonly string[] {
   const held = new Set<string>();
-  for (const path of paths) for (let at = dirname(path); at !== workspace && isWithin(at, workspace); at = dirname(at)) held.add(at);
+  for (const path of paths)
+    for (let at = dirname(path); at !== workspace && isWithin(at, workspace); at = dirname(at)) held.add(at);
   return [...held].toSorted((a, b) => a.length - b.length);
 }

@@ -3,11 +3,17 @@ import { join } from 'node:path';
 
 const folderName = 'agent-sandbox';
 
-/** The kernel does not count root's processes against `ulimit -u`, so as root a control group does it: one for all our sandboxes, which stays when they are gone.
- *  Gives the file that a process joins by, or null where no control group can be made (most containers). Source: Linux, Documentation/admin-guide/cgroup-v2.rst, "PID". */
+/** The kernel does not count root's processes against `ulimit -u`, so as root a control group does it: one for all our
+ * sandboxes, which stays when they are gone. Gives the file that a process joins by, or null where no control group can
+ * be made (most containers). Source: Linux, Documentation/admin-guide/cgroup-v2.rst, "PID". */
 export function processLimitFile(maxProcesses: number): string | null {
   const bases = ['/sys/fs/cgroup', join('/sys/fs/cgroup/pids', ownGroup())];
-  return bases.filter((base) => existsSync(join(base, 'cgroup.procs'))).map((base) => limited(join(base, folderName), maxProcesses)).find((file) => file !== null) ?? null;
+  return (
+    bases
+      .filter((base) => existsSync(join(base, 'cgroup.procs')))
+      .map((base) => limited(join(base, folderName), maxProcesses))
+      .find((file) => file !== null) ?? null
+  );
 }
 
 function limited(folder: string, maxProcesses: number): string | null {

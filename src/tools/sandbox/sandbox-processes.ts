@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { signalGroup } from '../process-group.js';
 
-/** Signals what runs in the sandbox that process `pid` keeps. Not bubblewrap's own two processes: with either of them everything inside would end at once and by KILL. */
+/** Signals what runs in the sandbox that process `pid` keeps. Not bubblewrap's own two processes: with either of them
+ * everything inside would end at once and by KILL. */
 export function signalConfined(pid: number, signal: NodeJS.Signals): void {
   const children = childrenByParent();
   const inside: number[] = (children.get(pid) ?? []).flatMap((keeper) => children.get(keeper) ?? []);
@@ -10,7 +11,9 @@ export function signalConfined(pid: number, signal: NodeJS.Signals): void {
   for (const id of inside) {
     try {
       process.kill(id, signal);
-    } catch { /* ended meanwhile */ }
+    } catch {
+      /* ended meanwhile */
+    }
   }
 }
 
@@ -22,7 +25,9 @@ function childrenByParent(): ReadonlyMap<number, readonly number[]> {
       const text = readFileSync(`/proc/${name}/stat`, 'latin1');
       const parent = Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1]);
       children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
-    } catch { /* ended meanwhile */ }
+    } catch {
+      /* ended meanwhile */
+    }
   }
   return children;
 }

@@ -3,9 +3,17 @@ import { change, type Editor } from './editor.js';
 import type { PanelRow } from '../panels/panel.js';
 
 /** What could stand at the cursor: which part of the text it replaces and the candidates for it. */
-export interface Completion { readonly from: number; readonly to: number; readonly kind: 'command' | 'file'; readonly candidates: readonly Candidate[] }
+export interface Completion {
+  readonly from: number;
+  readonly to: number;
+  readonly kind: 'command' | 'file';
+  readonly candidates: readonly Candidate[];
+}
 /** `exact`: what means this candidate when it is all that was typed. */
-export interface Candidate extends PanelRow { readonly insert: string; readonly exact: readonly string[] }
+export interface Candidate extends PanelRow {
+  readonly insert: string;
+  readonly exact: readonly string[];
+}
 
 const mostShown = 8;
 
@@ -14,10 +22,15 @@ export function completeCommand(editor: Editor, commands: readonly Command[]): C
   const match = /^\/([\w-]*)$/.exec(editor.text);
   if (!match || editor.cursor !== editor.text.length) return null;
   const typed = (match[1] ?? '').toLowerCase();
-  const ranked = commands.map((command) => ({ command, rank: rankOf(command, typed) })).filter((entry) => entry.rank >= 0).sort((a, b) => a.rank - b.rank);
+  const ranked = commands
+    .map((command) => ({ command, rank: rankOf(command, typed) }))
+    .filter((entry) => entry.rank >= 0)
+    .sort((a, b) => a.rank - b.rank);
   const candidates = ranked.map(({ command }) => ({
-    label: `/${command.name}${command.argument === undefined ? '' : ` ${command.argument}`}`, detail: command.description,
-    insert: `/${command.name}${command.argument === undefined ? '' : ' '}`, exact: [command.name, ...(command.aliases ?? [])].map((name) => `/${name}`),
+    label: `/${command.name}${command.argument === undefined ? '' : ` ${command.argument}`}`,
+    detail: command.description,
+    insert: `/${command.name}${command.argument === undefined ? '' : ' '}`,
+    exact: [command.name, ...(command.aliases ?? [])].map((name) => `/${name}`),
   }));
   return candidates.length > 0 ? { from: 0, to: editor.text.length, kind: 'command', candidates } : null;
 }
@@ -30,14 +43,24 @@ function rankOf(command: Command, typed: string): number {
 }
 
 /** The `@path` that the cursor stands in; null where there is none. */
-export function fileQuery(editor: Editor): { readonly from: number; readonly to: number; readonly query: string } | null {
+export function fileQuery(
+  editor: Editor,
+): { readonly from: number; readonly to: number; readonly query: string } | null {
   const start = editor.text.slice(0, editor.cursor).search(/(?<=^|[\s(])@[^\s@]*$/u);
   if (start < 0) return null;
   return { from: start, to: editor.cursor, query: editor.text.slice(start + 1, editor.cursor) };
 }
 
-export function completeFile(place: { readonly from: number; readonly to: number }, paths: readonly string[]): Completion | null {
-  const candidates = paths.map((path) => ({ label: path, detail: '', insert: /\s/.test(path) ? `@"${path}" ` : `@${path} `, exact: [] }));
+export function completeFile(
+  place: { readonly from: number; readonly to: number },
+  paths: readonly string[],
+): Completion | null {
+  const candidates = paths.map((path) => ({
+    label: path,
+    detail: '',
+    insert: /\s/.test(path) ? `@"${path}" ` : `@${path} `,
+    exact: [],
+  }));
   return candidates.length > 0 ? { ...place, kind: 'file', candidates } : null;
 }
 
@@ -47,8 +70,15 @@ export function applyCandidate(editor: Editor, completion: Completion, index: nu
 }
 
 /** The part of the candidates to show, and which of them is chosen. */
-export function completionWindow(completion: Completion, selected: number): { readonly rows: readonly Candidate[]; readonly selected: number; readonly more: number } {
+export function completionWindow(
+  completion: Completion,
+  selected: number,
+): { readonly rows: readonly Candidate[]; readonly selected: number; readonly more: number } {
   const count = completion.candidates.length;
   const first = Math.max(0, Math.min(selected - Math.floor(mostShown / 2), count - mostShown));
-  return { rows: completion.candidates.slice(first, first + mostShown), selected: selected - first, more: Math.max(0, count - mostShown) };
+  return {
+    rows: completion.candidates.slice(first, first + mostShown),
+    selected: selected - first,
+    more: Math.max(0, count - mostShown),
+  };
 }

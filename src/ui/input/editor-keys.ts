@@ -1,4 +1,17 @@
-import { after, before, change, kill, lineEnd, lineStart, moveTo, redo, undo, wordAfter, wordBefore, type Editor } from './editor.js';
+import {
+  after,
+  before,
+  change,
+  kill,
+  lineEnd,
+  lineStart,
+  moveTo,
+  redo,
+  undo,
+  wordAfter,
+  wordBefore,
+  type Editor,
+} from './editor.js';
 import { keyName, type Key } from './key-tables.js';
 
 type Edit = (editor: Editor) => Editor;
@@ -10,9 +23,12 @@ const left: Edit = (editor) => moveTo(editor, before(editor.text, editor.cursor)
 const right: Edit = (editor) => moveTo(editor, after(editor.text, editor.cursor));
 const wordLeft: Edit = (editor) => moveTo(editor, wordBefore(editor.text, editor.cursor));
 const wordRight: Edit = (editor) => moveTo(editor, wordAfter(editor.text, editor.cursor));
-const deleteBefore: Edit = (editor) => (editor.cursor === 0 ? editor : change(editor, before(editor.text, editor.cursor), editor.cursor, ''));
-const deleteAfter: Edit = (editor) => (editor.cursor === editor.text.length ? editor : change(editor, editor.cursor, after(editor.text, editor.cursor), ''));
-const killWordBefore: Edit = (editor) => kill(editor, wordBefore(editor.text, editor.cursor), editor.cursor, 'backward');
+const deleteBefore: Edit = (editor) =>
+  editor.cursor === 0 ? editor : change(editor, before(editor.text, editor.cursor), editor.cursor, '');
+const deleteAfter: Edit = (editor) =>
+  editor.cursor === editor.text.length ? editor : change(editor, editor.cursor, after(editor.text, editor.cursor), '');
+const killWordBefore: Edit = (editor) =>
+  kill(editor, wordBefore(editor.text, editor.cursor), editor.cursor, 'backward');
 const killWordAfter: Edit = (editor) => kill(editor, editor.cursor, wordAfter(editor.text, editor.cursor), 'forward');
 
 function killToLineEnd(editor: Editor): Editor {
@@ -31,20 +47,44 @@ function transpose(editor: Editor): Editor {
 
 /** Readline's keys, as GNU readline's emacs mode has them. */
 const bindings: Readonly<Record<string, Edit>> = {
-  'left': left, 'ctrl-b': left, 'right': right, 'ctrl-f': right,
-  'ctrl-left': wordLeft, 'alt-left': wordLeft, 'alt-b': wordLeft, 'ctrl-right': wordRight, 'alt-right': wordRight, 'alt-f': wordRight,
-  'home': toLineStart, 'ctrl-a': toLineStart, 'end': toLineEnd, 'ctrl-e': toLineEnd,
-  'ctrl-home': (editor) => moveTo(editor, 0), 'ctrl-end': (editor) => moveTo(editor, editor.text.length),
-  'backspace': deleteBefore, 'ctrl-h': deleteBefore, 'shift-backspace': deleteBefore, 'delete': deleteAfter,
+  left: left,
+  'ctrl-b': left,
+  right: right,
+  'ctrl-f': right,
+  'ctrl-left': wordLeft,
+  'alt-left': wordLeft,
+  'alt-b': wordLeft,
+  'ctrl-right': wordRight,
+  'alt-right': wordRight,
+  'alt-f': wordRight,
+  home: toLineStart,
+  'ctrl-a': toLineStart,
+  end: toLineEnd,
+  'ctrl-e': toLineEnd,
+  'ctrl-home': (editor) => moveTo(editor, 0),
+  'ctrl-end': (editor) => moveTo(editor, editor.text.length),
+  backspace: deleteBefore,
+  'ctrl-h': deleteBefore,
+  'shift-backspace': deleteBefore,
+  delete: deleteAfter,
   'ctrl-d': deleteAfter,
   'ctrl-w': (editor) => kill(editor, wordBefore(editor.text, editor.cursor, true), editor.cursor, 'backward'),
-  'alt-backspace': killWordBefore, 'ctrl-backspace': killWordBefore, 'alt-d': killWordAfter, 'ctrl-delete': killWordAfter,
+  'alt-backspace': killWordBefore,
+  'ctrl-backspace': killWordBefore,
+  'alt-d': killWordAfter,
+  'ctrl-delete': killWordAfter,
   'ctrl-u': (editor) => kill(editor, lineStart(editor.text, editor.cursor), editor.cursor, 'backward'),
   'ctrl-k': killToLineEnd,
   'ctrl-y': (editor) => change(editor, editor.cursor, editor.cursor, editor.killed),
   'ctrl-t': transpose,
-  'ctrl-_': undo, 'alt-z': undo, 'ctrl-/': undo, 'alt-shift-z': redo, 'alt-_': redo,
-  'ctrl-j': newline, 'shift-enter': newline, 'ctrl-enter': newline,
+  'ctrl-_': undo,
+  'alt-z': undo,
+  'ctrl-/': undo,
+  'alt-shift-z': redo,
+  'alt-_': redo,
+  'ctrl-j': newline,
+  'shift-enter': newline,
+  'ctrl-enter': newline,
 };
 
 /** The editor after `key`, or null where the key edits nothing. */

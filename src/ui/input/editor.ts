@@ -1,6 +1,7 @@
 import { clusters } from '../width.js';
 
-/** A text being written. Pure: every operation gives a new state. Large pastes stand in `text` as one private-use character each. */
+/** A text being written. Pure: every operation gives a new state. Large pastes stand in `text` as one private-use
+ * character each. */
 export interface Editor {
   readonly text: string;
   /** Index into `text`, always between two grapheme clusters. */
@@ -15,7 +16,10 @@ export interface Editor {
   readonly selected?: { readonly from: number; readonly to: number };
 }
 
-interface Snapshot { readonly text: string; readonly cursor: number }
+interface Snapshot {
+  readonly text: string;
+  readonly cursor: number;
+}
 
 const firstPaste = 0xf0000;
 const pastePattern = /[\u{f0000}-\u{ffffd}]/gu;
@@ -58,7 +62,8 @@ export function type(editor: Editor, text: string): Editor {
 
 export function paste(editor: Editor, text: string): Editor {
   const clean = text.replace(pastePattern, '');
-  if (clean.length < foldLength && clean.split('\n').length <= foldLines) return change(editor, editor.cursor, editor.cursor, clean);
+  if (clean.length < foldLength && clean.split('\n').length <= foldLines)
+    return change(editor, editor.cursor, editor.cursor, clean);
   const char = String.fromCodePoint(firstPaste + editor.pastes.length);
   return change({ ...editor, pastes: [...editor.pastes, clean] }, editor.cursor, editor.cursor, char);
 }
@@ -78,19 +83,35 @@ export function kill(editor: Editor, from: number, to: number, direction: 'forwa
   if (from === to) return editor;
   const cut = editor.text.slice(from, to);
   const before = editor.last === 'kill' ? editor.killed : '';
-  return { ...change(editor, from, to, ''), killed: direction === 'forward' ? before + cut : cut + before, last: 'kill' };
+  return {
+    ...change(editor, from, to, ''),
+    killed: direction === 'forward' ? before + cut : cut + before,
+    last: 'kill',
+  };
 }
 
 export function undo(editor: Editor): Editor {
   const snapshot = editor.undo.at(-1);
   if (!snapshot) return editor;
-  return { ...editor, ...snapshot, undo: editor.undo.slice(0, -1), redo: [...editor.redo, { text: editor.text, cursor: editor.cursor }], last: 'other' };
+  return {
+    ...editor,
+    ...snapshot,
+    undo: editor.undo.slice(0, -1),
+    redo: [...editor.redo, { text: editor.text, cursor: editor.cursor }],
+    last: 'other',
+  };
 }
 
 export function redo(editor: Editor): Editor {
   const snapshot = editor.redo.at(-1);
   if (!snapshot) return editor;
-  return { ...editor, ...snapshot, redo: editor.redo.slice(0, -1), undo: [...editor.undo, { text: editor.text, cursor: editor.cursor }], last: 'other' };
+  return {
+    ...editor,
+    ...snapshot,
+    redo: editor.redo.slice(0, -1),
+    undo: [...editor.undo, { text: editor.text, cursor: editor.cursor }],
+    last: 'other',
+  };
 }
 
 /** `editor` with everything since `earlier` as one step of undo. */

@@ -19,14 +19,19 @@ export function remember(history: InputHistory, text: string): InputHistory {
 }
 
 /** The entry before or after the one shown, `current` kept where that was the draft; null at either end. */
-export function browse(history: InputHistory, direction: -1 | 1, current: string): { readonly history: InputHistory; readonly text: string } | null {
+export function browse(
+  history: InputHistory,
+  direction: -1 | 1,
+  current: string,
+): { readonly history: InputHistory; readonly text: string } | null {
   const at = history.at + direction;
   if (at < 0 || at > history.entries.length) return null;
   const draft = history.at === history.entries.length ? current : history.draft;
   return { history: { ...history, at, draft }, text: history.entries[at] ?? draft };
 }
 
-/** The newest entry before index `from` that contains `query`, case ignored where `query` has no capitals; -1 where there is none. */
+/** The newest entry before index `from` that contains `query`, case ignored where `query` has no capitals; -1 where
+ * there is none. */
 export function findEntry(history: InputHistory, query: string, from: number): number {
   const exact = query !== query.toLowerCase();
   for (let i = Math.min(from, history.entries.length) - 1; i >= 0; i--) {

@@ -1,10 +1,13 @@
 import { controlKey, csiKey, ss3Key, type Key } from './key-tables.js';
 
 /** What the reader of a terminal gets: keys, runs of printable text, pastes as one piece. */
-export type InputEvent = Key | { readonly type: 'text'; readonly text: string } | { readonly type: 'paste'; readonly text: string };
+export type InputEvent =
+  | Key
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'paste'; readonly text: string };
 
-/** Turns the bytes of a terminal into keys. Bytes may be split anywhere. An escape that could be the beginning of a longer sequence is
- *  held back until more comes or `flush` says that nothing will (the caller's timer). */
+/** Turns the bytes of a terminal into keys. Bytes may be split anywhere. An escape that could be the beginning of a
+ * longer sequence is held back until more comes or `flush` says that nothing will (the caller's timer). */
 export interface KeyDecoder {
   decode(chunk: Uint8Array | string): readonly InputEvent[];
   /** True while an incomplete escape sequence is held back. */
@@ -34,7 +37,9 @@ class Decoder implements KeyDecoder {
     return events;
   }
 
-  waiting(): boolean { return this.#held !== '' && this.#paste === null; }
+  waiting(): boolean {
+    return this.#held !== '' && this.#paste === null;
+  }
 
   flush(): readonly InputEvent[] {
     const held = this.#held;
@@ -42,12 +47,13 @@ class Decoder implements KeyDecoder {
     this.#held = '';
     if (held === '\x1b') return [{ type: 'key', name: 'escape', ctrl: false, alt: false, shift: false }];
     if (held === '\x1b\x1b') return [escapeKey, escapeKey];
-    if (held === '\x1b[' || held === '\x1bO') return [{ type: 'key', name: held.slice(1).toLowerCase(), ctrl: false, alt: true, shift: false }];
+    if (held === '\x1b[' || held === '\x1bO')
+      return [{ type: 'key', name: held.slice(1).toLowerCase(), ctrl: false, alt: true, shift: false }];
     return [];
   }
 
-  /** The end marker may be split over chunks, so a tail that could begin it is held back. Of several end markers in one read the last one
-   *  counts: the terminal sends one, the others came with the text. */
+  /** The end marker may be split over chunks, so a tail that could begin it is held back. Of several end markers in one
+   * read the last one counts: the terminal sends one, the others came with the text. */
   #takePaste(text: string, events: InputEvent[]): string {
     const next = text.indexOf(pasteStart);
     const end = text.lastIndexOf(pasteEnd, next < 0 ? text.length : next);
@@ -57,7 +63,10 @@ class Decoder implements KeyDecoder {
       this.#held = text.slice(text.length - keep);
       return '';
     }
-    const pasted = [...(this.#paste ?? []), text.slice(0, end)].join('').replaceAll(pasteEnd, '').replace(/\r\n?/g, '\n');
+    const pasted = [...(this.#paste ?? []), text.slice(0, end)]
+      .join('')
+      .replaceAll(pasteEnd, '')
+      .replace(/\r\n?/g, '\n');
     events.push({ type: 'paste', text: pasted });
     this.#paste = null;
     return text.slice(end + pasteEnd.length);
@@ -67,11 +76,25 @@ class Decoder implements KeyDecoder {
     let at = 0;
     while (at < text.length) {
       const run = printableRun(text, at);
-      if (run > at) { events.push({ type: 'text', text: text.slice(at, run) }); at = run; continue; }
-      if (text[at] !== '\x1b') { events.push(controlKey(text.charCodeAt(at))); at++; continue; }
-      if (text.startsWith(pasteStart, at)) { this.#paste = []; return text.slice(at + pasteStart.length); }
+      if (run > at) {
+        events.push({ type: 'text', text: text.slice(at, run) });
+        at = run;
+        continue;
+      }
+      if (text[at] !== '\x1b') {
+        events.push(controlKey(text.charCodeAt(at)));
+        at++;
+        continue;
+      }
+      if (text.startsWith(pasteStart, at)) {
+        this.#paste = [];
+        return text.slice(at + pasteStart.length);
+      }
       const length = sequenceLength(text, at);
-      if (length === 0) { this.#held = text.slice(at); return ''; }
+      if (length === 0) {
+        this.#held = text.slice(at);
+        return '';
+      }
       events.push(...escapeEvents(text.slice(at, at + length)));
       at += length;
     }

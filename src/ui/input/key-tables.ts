@@ -1,19 +1,71 @@
-/** One key. `name` is the character in lower case or a word: enter, escape, tab, backspace, delete, up, home, pageup, f1, space. */
-export interface Key { readonly type: 'key'; readonly name: string; readonly ctrl: boolean; readonly alt: boolean; readonly shift: boolean }
+/** One key. `name` is the character in lower case or a word: enter, escape, tab, backspace, delete, up, home, pageup,
+ * f1, space. */
+export interface Key {
+  readonly type: 'key';
+  readonly name: string;
+  readonly ctrl: boolean;
+  readonly alt: boolean;
+  readonly shift: boolean;
+}
 
 /** What a key press gives: a key, or the text it typed. */
 type KeyOrText = Key | { readonly type: 'text'; readonly text: string };
 
 const plain = { ctrl: false, alt: false, shift: false } as const;
 
-const letters: Readonly<Record<string, string>> = { A: 'up', B: 'down', C: 'right', D: 'left', H: 'home', F: 'end', P: 'f1', Q: 'f2', R: 'f3', S: 'f4', M: 'enter', E: 'begin' };
+const letters: Readonly<Record<string, string>> = {
+  A: 'up',
+  B: 'down',
+  C: 'right',
+  D: 'left',
+  H: 'home',
+  F: 'end',
+  P: 'f1',
+  Q: 'f2',
+  R: 'f3',
+  S: 'f4',
+  M: 'enter',
+  E: 'begin',
+};
 const numbers: Readonly<Record<string, string>> = {
-  1: 'home', 2: 'insert', 3: 'delete', 4: 'end', 5: 'pageup', 6: 'pagedown', 7: 'home', 8: 'end',
-  11: 'f1', 12: 'f2', 13: 'f3', 14: 'f4', 15: 'f5', 17: 'f6', 18: 'f7', 19: 'f8', 20: 'f9', 21: 'f10', 23: 'f11', 24: 'f12',
+  1: 'home',
+  2: 'insert',
+  3: 'delete',
+  4: 'end',
+  5: 'pageup',
+  6: 'pagedown',
+  7: 'home',
+  8: 'end',
+  11: 'f1',
+  12: 'f2',
+  13: 'f3',
+  14: 'f4',
+  15: 'f5',
+  17: 'f6',
+  18: 'f7',
+  19: 'f8',
+  20: 'f9',
+  21: 'f10',
+  23: 'f11',
+  24: 'f12',
 };
 const codes: Readonly<Record<number, string>> = {
-  9: 'tab', 13: 'enter', 27: 'escape', 32: 'space', 127: 'backspace', 57414: 'enter', 57417: 'left', 57418: 'right', 57419: 'up', 57420: 'down',
-  57421: 'pageup', 57422: 'pagedown', 57423: 'home', 57424: 'end', 57425: 'insert', 57426: 'delete',
+  9: 'tab',
+  13: 'enter',
+  27: 'escape',
+  32: 'space',
+  127: 'backspace',
+  57414: 'enter',
+  57417: 'left',
+  57418: 'right',
+  57419: 'up',
+  57420: 'down',
+  57421: 'pageup',
+  57422: 'pagedown',
+  57423: 'home',
+  57424: 'end',
+  57425: 'insert',
+  57426: 'delete',
 };
 
 /** A C0 control or DEL as the key that sends it. */
@@ -23,7 +75,12 @@ export function controlKey(code: number): Key {
   if (code === 0x7f) return { type: 'key', name: 'backspace', ...plain };
   if (code === 0x1b) return { type: 'key', name: 'escape', ...plain };
   if (code === 0) return { type: 'key', name: 'space', ...plain, ctrl: true };
-  return { type: 'key', name: String.fromCharCode(code < 0x1b ? code + 0x60 : code + 0x40).toLowerCase(), ...plain, ctrl: true };
+  return {
+    type: 'key',
+    name: String.fromCharCode(code < 0x1b ? code + 0x60 : code + 0x40).toLowerCase(),
+    ...plain,
+    ctrl: true,
+  };
 }
 
 export function ss3Key(letter: string): readonly Key[] {
@@ -32,7 +89,8 @@ export function ss3Key(letter: string): readonly Key[] {
 }
 
 /** The key of a CSI sequence without its introducer; nothing for replies, focus reports and key releases.
- *  Source: xterm ctlseqs "PC-Style Function Keys", modifyOtherKeys; kitty keyboard protocol, "disambiguate escape codes". */
+ * Source: xterm ctlseqs "PC-Style Function Keys", modifyOtherKeys; kitty keyboard protocol, "disambiguate escape
+ * codes". */
 export function csiKey(body: string): readonly KeyOrText[] {
   const final = body.at(-1) ?? '';
   if (!/^[0-9;:]*$/.test(body.slice(0, -1))) return [];

@@ -4,7 +4,8 @@ import type { Timers } from '../timers.js';
 
 const draftDelayMs = 400;
 
-/** Brings back into the input what was typed before: past inputs, the kept draft, and what waited in a session when the program ended. Keeps the draft while it is written. */
+/** Brings back into the input what was typed before: past inputs, the kept draft, and what waited in a session when the
+ * program ended. Keeps the draft while it is written. */
 export interface PastInputs {
   load(sessionId: string): Promise<void>;
   /** Another session is on the screen now: what waited in that one comes before what is written already. */
@@ -30,16 +31,22 @@ export function createPastInputs({ options, input, timers, notice, onChange }: P
     if (history.saveDraft) timers.set('draft', draftDelayMs, () => void history.saveDraft?.(input.text()));
   };
   const offer = async (sessionId: string): Promise<void> => {
-    const texts = await options.queued?.(sessionId) ?? [];
+    const texts = (await options.queued?.(sessionId)) ?? [];
     if (texts.length === 0) return;
     input.setText([...texts, input.text()].filter((text) => text !== '').join('\n\n'));
     keepDraft();
-    notice('info', texts.length === 1 ? 'A message that was never sent is back in the input.' : `${texts.length} messages that were never sent are back in the input.`);
+    notice(
+      'info',
+      texts.length === 1
+        ? 'A message that was never sent is back in the input.'
+        : `${texts.length} messages that were never sent are back in the input.`,
+    );
   };
   /** The screen may show it already; what was typed since stands behind it. */
   const bringBack = ({ text, savedAt }: Draft): void => {
     if (input.text() === '') input.setText(text);
-    if (input.text().startsWith(text)) notice('info', `Draft of ${shortTime(savedAt)}; ${text.includes('\n') ? 'Ctrl-C' : 'Ctrl-U'} clears it.`);
+    if (input.text().startsWith(text))
+      notice('info', `Draft of ${shortTime(savedAt)}; ${text.includes('\n') ? 'Ctrl-C' : 'Ctrl-U'} clears it.`);
   };
   return {
     load: async (sessionId) => {
@@ -52,7 +59,9 @@ export function createPastInputs({ options, input, timers, notice, onChange }: P
     },
     offer,
     keepDraft,
-    leave: () => { if (loaded) void history.saveDraft?.(input.text()); },
+    leave: () => {
+      if (loaded) void history.saveDraft?.(input.text());
+    },
   };
 }
 

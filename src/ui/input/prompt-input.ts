@@ -1,5 +1,12 @@
 import type { Command } from '../command.js';
-import { applyCandidate, completeCommand, completeFile, completionWindow, fileQuery, type Completion } from './completion.js';
+import {
+  applyCandidate,
+  completeCommand,
+  completeFile,
+  completionWindow,
+  fileQuery,
+  type Completion,
+} from './completion.js';
 import { change, editorText, editorWith, emptyEditor, paste, type, type Editor } from './editor.js';
 import { editKey, moveLine } from './editor-keys.js';
 import { browse, createHistory, findEntry, remember, type InputHistory } from './input-history.js';
@@ -50,7 +57,11 @@ function isEscape(key: Key): boolean {
   return !key.ctrl && (key.alt ? key.name.length === 1 : key.name === 'escape' && !key.shift);
 }
 
-export function createPromptInput(d: { readonly commands: () => readonly Command[]; readonly rank: Rank; readonly wantFiles: () => void }): PromptInput {
+export function createPromptInput(d: {
+  readonly commands: () => readonly Command[];
+  readonly rank: Rank;
+  readonly wantFiles: () => void;
+}): PromptInput {
   return new Prompt(d);
 }
 
@@ -73,10 +84,18 @@ class Prompt implements PromptInput {
     return selected ? { ...this.#editor, selected } : this.#editor;
   }
 
-  useVim(vim: Vim): void { this.#vim = vim; }
-  mode(): string | null { return this.#vim?.mode() ?? null; }
-  text(): string { return editorText(this.#editor); }
-  setHistory(entries: readonly string[]): void { this.#history = createHistory([...entries, ...this.#history.entries]); }
+  useVim(vim: Vim): void {
+    this.#vim = vim;
+  }
+  mode(): string | null {
+    return this.#vim?.mode() ?? null;
+  }
+  text(): string {
+    return editorText(this.#editor);
+  }
+  setHistory(entries: readonly string[]): void {
+    this.#history = createHistory([...entries, ...this.#history.entries]);
+  }
 
   setText(text: string): void {
     this.#replace(text);
@@ -90,7 +109,12 @@ class Prompt implements PromptInput {
   panel(): Panel | null {
     if (!this.#completion) return null;
     const { rows, selected, more } = completionWindow(this.#completion, this.#selected);
-    return { type: 'menu', rows: rows.map((row) => ({ label: sanitize(row.label), detail: sanitize(row.detail) })), selected, more };
+    return {
+      type: 'menu',
+      rows: rows.map((row) => ({ label: sanitize(row.label), detail: sanitize(row.detail) })),
+      selected,
+      more,
+    };
   }
 
   searching(): string | null {
@@ -99,8 +123,12 @@ class Prompt implements PromptInput {
 
   take(event: InputEvent): InputAction {
     const vim = this.#search ? null : this.#vim;
-    if (vim && isCommand(vim, event)) return event.type === 'key' ? this.#takeCommandKey(vim, event) : this.#takeCommands(vim, sanitize(event.text));
-    if (event.type !== 'key') { this.#insert(event); return none; }
+    if (vim && isCommand(vim, event))
+      return event.type === 'key' ? this.#takeCommandKey(vim, event) : this.#takeCommands(vim, sanitize(event.text));
+    if (event.type !== 'key') {
+      this.#insert(event);
+      return none;
+    }
     if (this.#search && this.#takeSearch(event)) return none;
     if (this.#completion && this.#takeCompletion(event)) return none;
     return this.#takeKey(event);
@@ -108,7 +136,10 @@ class Prompt implements PromptInput {
 
   #insert(event: Exclude<InputEvent, Key>): void {
     const text = sanitize(event.text);
-    if (this.#search) { this.#find(this.#search.query + text.replaceAll('\n', ' '), this.#history.entries.length); return; }
+    if (this.#search) {
+      this.#find(this.#search.query + text.replaceAll('\n', ' '), this.#history.entries.length);
+      return;
+    }
     const editor = event.type === 'paste' ? paste(this.#editor, text) : type(this.#editor, text);
     this.#set(this.#vim?.rest(editor) ?? editor);
   }
@@ -137,12 +168,19 @@ class Prompt implements PromptInput {
     const { editor, left } = vim.press(this.#editor, key);
     this.#editor = editor;
     switch (left) {
-      case 'nothing': return none;
-      case 'escape': return { type: 'escape' };
-      case 'older': return this.#vertical(-1, editor.text === '');
-      case 'newer': return this.#vertical(1, false);
-      case 'search': this.#beginSearch(); return none;
-      default: return left satisfies never;
+      case 'nothing':
+        return none;
+      case 'escape':
+        return { type: 'escape' };
+      case 'older':
+        return this.#vertical(-1, editor.text === '');
+      case 'newer':
+        return this.#vertical(1, false);
+      case 'search':
+        this.#beginSearch();
+        return none;
+      default:
+        return left satisfies never;
     }
   }
 
@@ -173,20 +211,39 @@ class Prompt implements PromptInput {
   #takeKey(key: Key): InputAction {
     const empty = this.#editor.text === '';
     switch (keyName(key)) {
-      case 'enter': return this.#enter('steer');
-      case 'alt-enter': return this.#enter('after');
-      case 'escape': return { type: 'escape' };
-      case 'ctrl-c': return { type: 'cancel' };
-      case 'ctrl-z': return { type: 'suspend' };
-      case 'ctrl-o': return { type: 'page' };
-      case 'ctrl-x': return { type: 'detail' };
-      case 'ctrl-g': return { type: 'edit' };
-      case 'ctrl-r': this.#beginSearch(); return none;
-      case 'ctrl-d': if (empty) return { type: 'end' }; break;
-      case 'tab': this.#complete(); return none;
-      case 'up': case 'ctrl-p': return this.#vertical(-1, empty);
-      case 'down': case 'ctrl-n': return this.#vertical(1, false);
-      default: break;
+      case 'enter':
+        return this.#enter('steer');
+      case 'alt-enter':
+        return this.#enter('after');
+      case 'escape':
+        return { type: 'escape' };
+      case 'ctrl-c':
+        return { type: 'cancel' };
+      case 'ctrl-z':
+        return { type: 'suspend' };
+      case 'ctrl-o':
+        return { type: 'page' };
+      case 'ctrl-x':
+        return { type: 'detail' };
+      case 'ctrl-g':
+        return { type: 'edit' };
+      case 'ctrl-r':
+        this.#beginSearch();
+        return none;
+      case 'ctrl-d':
+        if (empty) return { type: 'end' };
+        break;
+      case 'tab':
+        this.#complete();
+        return none;
+      case 'up':
+      case 'ctrl-p':
+        return this.#vertical(-1, empty);
+      case 'down':
+      case 'ctrl-n':
+        return this.#vertical(1, false);
+      default:
+        break;
     }
     const edited = editKey(this.#editor, key);
     if (edited) this.#set(edited);
@@ -195,7 +252,10 @@ class Prompt implements PromptInput {
 
   #enter(when: 'steer' | 'after'): InputAction {
     const { text, cursor } = this.#editor;
-    if (text[cursor - 1] === '\\' && when === 'steer') { this.#set(change(this.#editor, cursor - 1, cursor, '\n')); return none; }
+    if (text[cursor - 1] === '\\' && when === 'steer') {
+      this.#set(change(this.#editor, cursor - 1, cursor, '\n'));
+      return none;
+    }
     const whole = this.text();
     if (whole.trim() === '') return none;
     this.#history = remember(this.#history, whole);
@@ -208,7 +268,10 @@ class Prompt implements PromptInput {
   #vertical(direction: -1 | 1, empty: boolean): InputAction {
     if (empty && this.#history.at === this.#history.entries.length) return direction < 0 ? { type: 'take-back' } : none;
     const moved = moveLine(this.#editor, direction);
-    if (moved) { this.#editor = moved; return none; }
+    if (moved) {
+      this.#editor = moved;
+      return none;
+    }
     const found = browse(this.#history, direction, this.text());
     if (found) this.#show(found);
     return none;
@@ -228,11 +291,27 @@ class Prompt implements PromptInput {
     const search = this.#search;
     if (!search) return false;
     switch (keyName(key)) {
-      case 'ctrl-r': case 'up': this.#find(search.query, search.at); return true;
-      case 'backspace': case 'ctrl-h': this.#find([...search.query].slice(0, -1).join(''), this.#history.entries.length); return true;
-      case 'escape': case 'ctrl-c': case 'ctrl-g': this.#editor = search.before; this.#search = null; return true;
-      case 'enter': case 'tab': this.#search = null; return true;
-      default: this.#search = null; return false;
+      case 'ctrl-r':
+      case 'up':
+        this.#find(search.query, search.at);
+        return true;
+      case 'backspace':
+      case 'ctrl-h':
+        this.#find([...search.query].slice(0, -1).join(''), this.#history.entries.length);
+        return true;
+      case 'escape':
+      case 'ctrl-c':
+      case 'ctrl-g':
+        this.#editor = search.before;
+        this.#search = null;
+        return true;
+      case 'enter':
+      case 'tab':
+        this.#search = null;
+        return true;
+      default:
+        this.#search = null;
+        return false;
     }
   }
 
@@ -248,12 +327,24 @@ class Prompt implements PromptInput {
     if (!completion) return false;
     const last = completion.candidates.length - 1;
     switch (keyName(key)) {
-      case 'up': case 'ctrl-p': this.#selected = this.#selected === 0 ? last : this.#selected - 1; return true;
-      case 'down': case 'ctrl-n': this.#selected = this.#selected === last ? 0 : this.#selected + 1; return true;
-      case 'escape': this.#completion = null; return true;
-      case 'tab': this.#accept(completion); return true;
-      case 'enter': return this.#acceptOnEnter(completion);
-      default: return false;
+      case 'up':
+      case 'ctrl-p':
+        this.#selected = this.#selected === 0 ? last : this.#selected - 1;
+        return true;
+      case 'down':
+      case 'ctrl-n':
+        this.#selected = this.#selected === last ? 0 : this.#selected + 1;
+        return true;
+      case 'escape':
+        this.#completion = null;
+        return true;
+      case 'tab':
+        this.#accept(completion);
+        return true;
+      case 'enter':
+        return this.#acceptOnEnter(completion);
+      default:
+        return false;
     }
   }
 
@@ -263,7 +354,8 @@ class Prompt implements PromptInput {
     const typed = this.#editor.text.slice(completion.from, completion.to);
     if (completion.kind === 'command') {
       const exact = completion.candidates.some((item) => item.exact.includes(typed));
-      if (candidate && (!exact || this.#selected > 0)) this.#editor = applyCandidate(this.#editor, completion, this.#selected);
+      if (candidate && (!exact || this.#selected > 0))
+        this.#editor = applyCandidate(this.#editor, completion, this.#selected);
       this.#completion = null;
       return candidate !== undefined && !exact && candidate.insert.endsWith(' ');
     }
@@ -282,9 +374,18 @@ class Prompt implements PromptInput {
     if (this.#completion) return;
     const place = fileQuery(this.#editor);
     if (!place) return;
-    if (this.#files === null) { this.#d.wantFiles(); return; }
+    if (this.#files === null) {
+      this.#d.wantFiles();
+      return;
+    }
     const files = this.#files;
-    const found = place.query === '' ? files.slice(0, 50) : this.#d.rank(place.query, files).slice(0, 50).map((index) => files[index] ?? '');
+    const found =
+      place.query === ''
+        ? files.slice(0, 50)
+        : this.#d
+            .rank(place.query, files)
+            .slice(0, 50)
+            .map((index) => files[index] ?? '');
     this.#completion = completeFile(place, found);
   }
 }

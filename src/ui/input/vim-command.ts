@@ -2,7 +2,8 @@ import { motions } from './vim-motions.js';
 
 export type Operator = 'd' | 'c' | 'y';
 
-/** A whole command of normal or visual mode. `name`: a motion, `line` (an operator twice), `object`, or what else its key is called. */
+/** A whole command of normal or visual mode. `name`: a motion, `line` (an operator twice), `object`, or what else its
+ * key is called. */
 export interface VimCommand {
   readonly operator: Operator | null;
   /** Null where none was typed. */
@@ -15,13 +16,21 @@ export interface VimCommand {
 
 /** Keys that stand for an operator and a motion. */
 const shorthands: Readonly<Record<string, readonly [Operator, string]>> = {
-  x: ['d', 'l'], delete: ['d', 'l'], X: ['d', 'h'], s: ['c', 'l'], S: ['c', 'line'], D: ['d', '$'], C: ['c', '$'], Y: ['y', 'line'],
+  x: ['d', 'l'],
+  delete: ['d', 'l'],
+  X: ['d', 'h'],
+  s: ['c', 'l'],
+  S: ['c', 'line'],
+  D: ['d', '$'],
+  C: ['c', '$'],
+  Y: ['y', 'line'],
 };
 const takesMore = new Set(['f', 'F', 't', 'T', 'r', 'g']);
 const repeats = new Set([';', ',']);
 const largestCount = 9_999;
 
-/** The command that `keys` are; `more` where it is not complete, `none` where it cannot become one. In visual mode operators stand for themselves. */
+/** The command that `keys` are; `more` where it is not complete, `none` where it cannot become one. In visual mode
+ * operators stand for themselves. */
 export function parseVim(keys: readonly string[], visual: boolean): VimCommand | 'more' | 'none' {
   const [count, behind] = countAt(keys, 0);
   const key = keys[behind];
@@ -32,16 +41,29 @@ export function parseVim(keys: readonly string[], visual: boolean): VimCommand |
 }
 
 /** An operator, from what stands behind it. */
-function operated(keys: readonly string[], behind: number, operator: Operator, count: number | null): VimCommand | 'more' | 'none' {
+function operated(
+  keys: readonly string[],
+  behind: number,
+  operator: Operator,
+  count: number | null,
+): VimCommand | 'more' | 'none' {
   const [again, at] = countAt(keys, behind);
   const both = count === null && again === null ? null : Math.min(largestCount, (count ?? 1) * (again ?? 1));
   if (keys[at] === operator) return { operator, count: both, name: 'line', sought: '', around: false };
   const command = named(keys, at, operator, both, true);
-  return typeof command === 'string' || command.name === 'object' || motions[command.name] || repeats.has(command.name) ? command : 'none';
+  return typeof command === 'string' || command.name === 'object' || motions[command.name] || repeats.has(command.name)
+    ? command
+    : 'none';
 }
 
 /** `i` and `a` begin an object where `objects` says so; elsewhere they are commands of their own. */
-function named(keys: readonly string[], at: number, operator: Operator | null, count: number | null, objects: boolean): VimCommand | 'more' | 'none' {
+function named(
+  keys: readonly string[],
+  at: number,
+  operator: Operator | null,
+  count: number | null,
+  objects: boolean,
+): VimCommand | 'more' | 'none' {
   const [key, next] = [keys[at], keys[at + 1]];
   const command = { operator, count, sought: '', around: false };
   if (key === undefined) return 'more';
@@ -50,7 +72,9 @@ function named(keys: readonly string[], at: number, operator: Operator | null, c
   if (!isObject && !takesMore.has(key)) return { ...command, name: key };
   if (next === undefined) return 'more';
   if (!isCharacter(next)) return 'none';
-  return isObject ? { ...command, name: 'object', sought: next, around: key === 'a' } : { ...command, name: key, sought: next };
+  return isObject
+    ? { ...command, name: 'object', sought: next, around: key === 'a' }
+    : { ...command, name: key, sought: next };
 }
 
 /** Names of keys are words in ASCII; a character of several code points is not. */

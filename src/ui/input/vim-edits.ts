@@ -1,12 +1,28 @@
 import { change, moveTo, type Editor } from './editor.js';
 import type { Span } from './vim-objects.js';
-import { cellsOf, endOfLine, firstOfLine, isBreak, offsetOf, placeOf, resting, startOfLine, type Cells } from './vim-text.js';
+import {
+  cellsOf,
+  endOfLine,
+  firstOfLine,
+  isBreak,
+  offsetOf,
+  placeOf,
+  resting,
+  startOfLine,
+  type Cells,
+} from './vim-text.js';
 
-/** What was cut or copied last. It stands in the editor's own `killed` too; `lines` counts as long as that is the same text. */
-export interface Register { readonly text: string; readonly lines: boolean }
+/** What was cut or copied last. It stands in the editor's own `killed` too; `lines` counts as long as that is the same
+ * text. */
+export interface Register {
+  readonly text: string;
+  readonly lines: boolean;
+}
 
 /** A part of the text to work on; `lines`: whole lines. */
-export interface Region extends Span { readonly lines: boolean }
+export interface Region extends Span {
+  readonly lines: boolean;
+}
 
 /** The whole lines that two places are in. */
 export function linesBetween(cells: Cells, one: number, other: number): Region {
@@ -21,10 +37,17 @@ export function rest(editor: Editor): Editor {
 }
 
 export function textOf(cells: Cells, { from, to }: Span): string {
-  return cells.slice(from, to).map((cell) => cell.text).join('');
+  return cells
+    .slice(from, to)
+    .map((cell) => cell.text)
+    .join('');
 }
 
-export function yank(editor: Editor, cells: Cells, region: Region): { readonly editor: Editor; readonly register: Register } {
+export function yank(
+  editor: Editor,
+  cells: Cells,
+  region: Region,
+): { readonly editor: Editor; readonly register: Register } {
   const text = textOf(cells, region);
   return { editor: { ...editor, killed: text }, register: { text, lines: region.lines } };
 }
@@ -51,7 +74,14 @@ export function put(editor: Editor, register: Register, where: 'after' | 'before
   return moveTo(done, text.includes('\n') ? offsetOf(cells, into) : done.cursor - last);
 }
 
-function putLines(editor: Editor, cells: Cells, at: number, lines: string, where: 'after' | 'before', count: number): Editor {
+function putLines(
+  editor: Editor,
+  cells: Cells,
+  at: number,
+  lines: string,
+  where: 'after' | 'before',
+  count: number,
+): Editor {
   const text = Array.from({ length: count }, () => lines).join('\n');
   const into = offsetOf(cells, where === 'after' ? endOfLine(cells, at) : startOfLine(cells, at));
   const done = change(editor, into, into, where === 'after' ? `\n${text}` : `${text}\n`);
@@ -61,7 +91,10 @@ function putLines(editor: Editor, cells: Cells, at: number, lines: string, where
 
 /** Each character of a region by what `make` gives for it, line breaks as they are; the cursor at its start. */
 export function mapRegion(editor: Editor, cells: Cells, { from, to }: Span, make: (char: string) => string): Editor {
-  const text = cells.slice(from, to).map((cell) => (cell.kind === 'break' ? '\n' : make(cell.text))).join('');
+  const text = cells
+    .slice(from, to)
+    .map((cell) => (cell.kind === 'break' ? '\n' : make(cell.text)))
+    .join('');
   return moveTo(change(editor, offsetOf(cells, from), offsetOf(cells, to), text), offsetOf(cells, from));
 }
 
@@ -78,7 +111,12 @@ export function joinLines(editor: Editor, count: number): Editor {
     const end = endOfLine(cells, placeOf(cells, joined.cursor));
     if (end >= cells.length) break;
     const next = firstOfLine(cells, end + 1);
-    const none = cells[end - 1]?.kind === 'blank' || end === startOfLine(cells, end) || next >= cells.length || isBreak(cells, next) || cells[next]?.text === ')';
+    const none =
+      cells[end - 1]?.kind === 'blank' ||
+      end === startOfLine(cells, end) ||
+      next >= cells.length ||
+      isBreak(cells, next) ||
+      cells[next]?.text === ')';
     const made = change(joined, offsetOf(cells, end), offsetOf(cells, next), none ? '' : ' ', joined !== editor);
     joined = moveTo(made, offsetOf(cells, end));
   }

@@ -17,7 +17,10 @@ export function createInsertion(before: Editor, start: Editor, times: number): I
   return {
     end: (editor) => {
       const inserted = typedInto(editor.text);
-      const whole = inserted !== '' && times > 1 ? change(editor, editor.cursor, editor.cursor, inserted.repeat(times - 1)) : editor;
+      const whole =
+        inserted !== '' && times > 1
+          ? change(editor, editor.cursor, editor.cursor, inserted.repeat(times - 1))
+          : editor;
       return { editor: joinedUndo(before, whole), inserted };
     },
   };

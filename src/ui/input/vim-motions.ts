@@ -1,10 +1,19 @@
 import { endOfLine, firstOfLine, isBreak, lineStarts, startOfLine, type Cell, type Cells } from './vim-text.js';
 
 /** What a motion goes from. `count` is null where none was typed; `sought` is the character of `f`, `t` and kin. */
-export interface MotionStart { readonly cells: Cells; readonly at: number; readonly count: number | null; readonly sought: string }
+export interface MotionStart {
+  readonly cells: Cells;
+  readonly at: number;
+  readonly count: number | null;
+  readonly sought: string;
+}
 
-/** `span`: what an operator takes between the two places: without the character at the later one, with it, or whole lines. */
-export interface Motion { readonly span: 'without' | 'with' | 'lines'; readonly go: (start: MotionStart) => number | null }
+/** `span`: what an operator takes between the two places: without the character at the later one, with it, or whole
+ * lines. */
+export interface Motion {
+  readonly span: 'without' | 'with' | 'lines';
+  readonly go: (start: MotionStart) => number | null;
+}
 
 type Same = (one: Cell | undefined, other: Cell | undefined) => boolean;
 
@@ -93,8 +102,14 @@ function lineEnd({ cells, at, count }: MotionStart): number {
   return endOfLine(cells, starts[Math.min(line, starts.length - 1)] ?? 0);
 }
 
-const left: Motion = { span: 'without', go: ({ cells, at, count }) => Math.max(startOfLine(cells, at), at - (count ?? 1)) };
-const right: Motion = { span: 'without', go: ({ cells, at, count }) => Math.min(endOfLine(cells, at), at + (count ?? 1)) };
+const left: Motion = {
+  span: 'without',
+  go: ({ cells, at, count }) => Math.max(startOfLine(cells, at), at - (count ?? 1)),
+};
+const right: Motion = {
+  span: 'without',
+  go: ({ cells, at, count }) => Math.min(endOfLine(cells, at), at + (count ?? 1)),
+};
 const down: Motion = { span: 'lines', go: vertical(1) };
 const up: Motion = { span: 'lines', go: vertical(-1) };
 const toStart: Motion = { span: 'without', go: ({ cells, at }) => startOfLine(cells, at) };
@@ -102,19 +117,33 @@ const toEnd: Motion = { span: 'without', go: lineEnd };
 
 /** Motions by their keys. Null: it cannot go there. */
 export const motions: Readonly<Record<string, Motion>> = {
-  'h': left, 'left': left, 'backspace': left, 'l': right, 'right': right, ' ': right, 'j': down, 'down': down, 'k': up, 'up': up,
-  'w': { span: 'without', go: repeated((cells, at) => nextWord(cells, at, sameKind)) },
-  'W': { span: 'without', go: repeated((cells, at) => nextWord(cells, at, sameBig)) },
-  'b': { span: 'without', go: repeated((cells, at) => wordBack(cells, at, sameKind)) },
-  'B': { span: 'without', go: repeated((cells, at) => wordBack(cells, at, sameBig)) },
-  'e': { span: 'with', go: (start) => repeated((cells, at) => nextEnd(cells, at, false))(start) ?? start.at },
-  'E': { span: 'with', go: (start) => repeated((cells, at) => nextEnd(cells, at, true))(start) ?? start.at },
-  '0': toStart, 'home': toStart, '$': toEnd, 'end': toEnd,
+  h: left,
+  left: left,
+  backspace: left,
+  l: right,
+  right: right,
+  ' ': right,
+  j: down,
+  down: down,
+  k: up,
+  up: up,
+  w: { span: 'without', go: repeated((cells, at) => nextWord(cells, at, sameKind)) },
+  W: { span: 'without', go: repeated((cells, at) => nextWord(cells, at, sameBig)) },
+  b: { span: 'without', go: repeated((cells, at) => wordBack(cells, at, sameKind)) },
+  B: { span: 'without', go: repeated((cells, at) => wordBack(cells, at, sameBig)) },
+  e: { span: 'with', go: (start) => repeated((cells, at) => nextEnd(cells, at, false))(start) ?? start.at },
+  E: { span: 'with', go: (start) => repeated((cells, at) => nextEnd(cells, at, true))(start) ?? start.at },
+  '0': toStart,
+  home: toStart,
+  $: toEnd,
+  end: toEnd,
   '^': { span: 'without', go: ({ cells, at }) => firstOfLine(cells, at) },
-  'gg': { span: 'lines', go: toLine('first') },
-  'G': { span: 'lines', go: toLine('last') },
-  'f': { span: 'with', go: seek(1, false) }, 'F': { span: 'without', go: seek(-1, false) },
-  't': { span: 'with', go: seek(1, true) }, 'T': { span: 'without', go: seek(-1, true) },
+  gg: { span: 'lines', go: toLine('first') },
+  G: { span: 'lines', go: toLine('last') },
+  f: { span: 'with', go: seek(1, false) },
+  F: { span: 'without', go: seek(-1, false) },
+  t: { span: 'with', go: seek(1, true) },
+  T: { span: 'without', go: seek(-1, true) },
 };
 
 /** The motion that seeks the other way. */

@@ -1,14 +1,26 @@
 import { endOfLine, isBreak, startOfLine, type Cell, type Cells } from './vim-text.js';
 
 /** A part of a text: from a place up to another, that one not included. */
-export interface Span { readonly from: number; readonly to: number }
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
 
 const pairs: Readonly<Record<string, readonly [open: string, close: string]>> = {
-  '(': ['(', ')'], ')': ['(', ')'], 'b': ['(', ')'], '[': ['[', ']'], ']': ['[', ']'], '{': ['{', '}'], '}': ['{', '}'], 'B': ['{', '}'], '<': ['<', '>'], '>': ['<', '>'],
+  '(': ['(', ')'],
+  ')': ['(', ')'],
+  b: ['(', ')'],
+  '[': ['[', ']'],
+  ']': ['[', ']'],
+  '{': ['{', '}'],
+  '}': ['{', '}'],
+  B: ['{', '}'],
+  '<': ['<', '>'],
+  '>': ['<', '>'],
 };
 
-/** The text object `name` at a place: what is inside it, or with what is around it. `count`: so many words, or so many brackets outwards.
- *  Null where there is none. */
+/** The text object `name` at a place: what is inside it, or with what is around it. `count`: so many words, or so many
+ * brackets outwards. Null where there is none. */
 export function textObject(cells: Cells, at: number, name: string, around: boolean, count: number): Span | null {
   if (name === 'w' || name === 'W') return words(cells, at, name === 'W', around, count);
   if (name === '"' || name === "'" || name === '`') return quoted(cells, at, name, around);
@@ -25,7 +37,7 @@ function words(cells: Cells, at: number, big: boolean, around: boolean, count: n
 
 function word(cells: Cells, at: number, big: boolean, around: boolean): Span | null {
   if (at >= cells.length || isBreak(cells, at)) return around ? null : { from: at, to: at };
-  const kind = (cell: Cell | undefined): string => (big && cell?.kind === 'sign' ? 'word' : cell?.kind ?? 'break');
+  const kind = (cell: Cell | undefined): string => (big && cell?.kind === 'sign' ? 'word' : (cell?.kind ?? 'break'));
   const run = (from: number): Span => {
     let [start, end] = [from, from + 1];
     while (start > 0 && kind(cells[start - 1]) === kind(cells[from])) start--;
@@ -35,7 +47,8 @@ function word(cells: Cells, at: number, big: boolean, around: boolean): Span | n
   const inner = run(at);
   if (!around) return inner;
   const next = cells[inner.to];
-  if (kind(cells[at]) === 'blank') return next && !isBreak(cells, inner.to) ? { from: inner.from, to: run(inner.to).to } : inner;
+  if (kind(cells[at]) === 'blank')
+    return next && !isBreak(cells, inner.to) ? { from: inner.from, to: run(inner.to).to } : inner;
   return withBlanks(cells, inner);
 }
 
@@ -62,7 +75,13 @@ function quoted(cells: Cells, at: number, quote: string, around: boolean): Span 
   return null;
 }
 
-function bracketed(cells: Cells, at: number, [open, close]: readonly [string, string], around: boolean, count: number): Span | null {
+function bracketed(
+  cells: Cells,
+  at: number,
+  [open, close]: readonly [string, string],
+  around: boolean,
+  count: number,
+): Span | null {
   let from = match(cells, cells[at]?.text === close ? at - 1 : at, open, close, -1) ?? nextOnLine(cells, at, open);
   for (let left = count - 1; left > 0 && from !== null; left--) from = match(cells, from - 1, open, close, -1);
   const to = from === null ? null : match(cells, from + 1, close, open, 1);

@@ -4,8 +4,14 @@ import { motions, wordEnd } from './vim-motions.js';
 import { textObject } from './vim-objects.js';
 import { endOfLine, isBreak, type Cells } from './vim-text.js';
 
-/** What the operator of `command` works on. `target`: where its motion goes, null or undefined where that is nowhere. */
-export function regionOf(cells: Cells, at: number, command: VimCommand, target: number | null | undefined): Region | null {
+/** What the operator of `command` works on. `target`: where its motion goes, null or undefined where that is
+ * nowhere. */
+export function regionOf(
+  cells: Cells,
+  at: number,
+  command: VimCommand,
+  target: number | null | undefined,
+): Region | null {
   const { operator, name, count } = command;
   if (name === 'line') return linesFrom(cells, at, count ?? 1);
   if (name === 'object') return objectRegion(cells, at, command);
@@ -47,7 +53,7 @@ function changedWord(cells: Cells, at: number, { name, count }: VimCommand): Reg
   const big = name === 'W';
   const end = wordEnd(cells, at, big);
   const more = (count ?? 1) - 1;
-  const last = more > 0 ? motions[big ? 'E' : 'e']?.go({ cells, at: end, count: more, sought: '' }) ?? end : end;
+  const last = more > 0 ? (motions[big ? 'E' : 'e']?.go({ cells, at: end, count: more, sought: '' }) ?? end) : end;
   return { from: at, to: last + 1, lines: false };
 }
 

@@ -1,7 +1,12 @@
 import { clusters } from '../width.js';
 
 /** A character as the reader sees it, and what it is to vim's words. `end` is where the next one begins. */
-export interface Cell { readonly at: number; readonly end: number; readonly text: string; readonly kind: 'word' | 'sign' | 'blank' | 'break' }
+export interface Cell {
+  readonly at: number;
+  readonly end: number;
+  readonly text: string;
+  readonly kind: 'word' | 'sign' | 'blank' | 'break';
+}
 /** A text as its cells. A place is an index of one, or their count: behind the last. */
 export type Cells = readonly Cell[];
 

@@ -1,6 +1,17 @@
 import { change, moveTo, redo, undo, type Editor } from './editor.js';
 import { parseVim, type Operator, type VimCommand } from './vim-command.js';
-import { joinLines, linesBetween, mapRegion, otherCase, put, remove, rest, yank, type Region, type Register } from './vim-edits.js';
+import {
+  joinLines,
+  linesBetween,
+  mapRegion,
+  otherCase,
+  put,
+  remove,
+  rest,
+  yank,
+  type Region,
+  type Register,
+} from './vim-edits.js';
 import { createInsertion, type Insertion } from './vim-insertion.js';
 import { motions, opposite } from './vim-motions.js';
 import { textObject } from './vim-objects.js';
@@ -10,7 +21,10 @@ import { cellsOf, endOfLine, firstOfLine, offsetOf, placeOf, resting, startOfLin
 export type VimMode = 'insert' | 'normal' | 'visual' | 'visual line';
 
 /** What a key came to. `left`: what is left to the input; `escape` is an Esc that had nothing to end. */
-export interface VimStep { readonly editor: Editor; readonly left: 'nothing' | 'escape' | 'older' | 'newer' | 'search' }
+export interface VimStep {
+  readonly editor: Editor;
+  readonly left: 'nothing' | 'escape' | 'older' | 'newer' | 'search';
+}
 
 /** Vim's modes over the editor. In insert mode keys are the input's own, and Esc is `leaveInsert`. */
 export interface Vim {
@@ -41,8 +55,12 @@ class Modes implements Vim {
   /** The last change, for `.`: its keys and what was typed after them. */
   #last: { readonly keys: readonly string[]; readonly inserted: string } | null = null;
 
-  mode(): VimMode { return this.#mode; }
-  rest(editor: Editor): Editor { return this.#mode === 'insert' ? editor : rest(editor); }
+  mode(): VimMode {
+    return this.#mode;
+  }
+  rest(editor: Editor): Editor {
+    return this.#mode === 'insert' ? editor : rest(editor);
+  }
 
   begin(): void {
     this.#mode = 'insert';
@@ -78,7 +96,9 @@ class Modes implements Vim {
     return command === 'none' ? { editor, left: 'nothing' } : this.#run(this.rest(editor), command, keys);
   }
 
-  #isVisual(): boolean { return this.#mode === 'visual' || this.#mode === 'visual line'; }
+  #isVisual(): boolean {
+    return this.#mode === 'visual' || this.#mode === 'visual line';
+  }
 
   #escape(editor: Editor): VimStep {
     const idle = this.#typed.length === 0 && !this.#isVisual();
@@ -101,7 +121,9 @@ class Modes implements Vim {
       return { editor: stays ? moveTo(done, offsetOf(cells, Math.min(at, target ?? at))) : done, left: 'nothing' };
     }
     if (target !== undefined) return this.#moved(editor, cells, target, command);
-    return command.name === '/' ? { editor, left: 'search' } : { editor: this.#edit(editor, cells, at, command, keys), left: 'nothing' };
+    return command.name === '/'
+      ? { editor, left: 'search' }
+      : { editor: this.#edit(editor, cells, at, command, keys), left: 'nothing' };
   }
 
   #moved(editor: Editor, cells: Cells, target: number | null, { name }: VimCommand): VimStep {
@@ -115,10 +137,15 @@ class Modes implements Vim {
     const { name, sought } = command;
     if (opposite[name]) this.#sought = { name, char: sought };
     if (!this.#sought || (name !== ';' && name !== ',')) return command;
-    return { ...command, name: name === ';' ? this.#sought.name : (opposite[this.#sought.name] ?? ''), sought: this.#sought.char };
+    return {
+      ...command,
+      name: name === ';' ? this.#sought.name : (opposite[this.#sought.name] ?? ''),
+      sought: this.#sought.char,
+    };
   }
 
-  /** Where a motion goes; null where it cannot, undefined where the command is none. A repeated `t` that stands beside its character goes on to the next. */
+  /** Where a motion goes; null where it cannot, undefined where the command is none. A repeated `t` that stands beside
+   * its character goes on to the next. */
   #target(cells: Cells, at: number, { name, count, sought }: VimCommand, repeated: boolean): number | null | undefined {
     const motion = motions[name];
     if (!motion) return name === ';' || name === ',' ? null : undefined;
@@ -133,7 +160,10 @@ class Modes implements Vim {
     if (operator === 'y') return moveTo(taken.editor, offsetOf(cells, region.from));
     this.#last = { keys, inserted: '' };
     if (operator === 'd') return rest(remove(taken.editor, cells, region));
-    const left = region.from === region.to ? moveTo(taken.editor, offsetOf(cells, region.from)) : remove(taken.editor, cells, { ...region, lines: false });
+    const left =
+      region.from === region.to
+        ? moveTo(taken.editor, offsetOf(cells, region.from))
+        : remove(taken.editor, cells, { ...region, lines: false });
     return this.#insert(editor, left, keys, 1);
   }
 
@@ -145,30 +175,72 @@ class Modes implements Vim {
     return editor;
   }
 
-  #edit(editor: Editor, cells: Cells, at: number, { name, count, sought }: VimCommand, keys: readonly string[]): Editor {
+  #edit(
+    editor: Editor,
+    cells: Cells,
+    at: number,
+    { name, count, sought }: VimCommand,
+    keys: readonly string[],
+  ): Editor {
     const times = count ?? 1;
-    const insertAt = (place: number): Editor => this.#insert(editor, moveTo(editor, offsetOf(cells, place)), keys, times);
-    const changed = (next: Editor): Editor => { this.#last = { keys, inserted: '' }; return next; };
+    const insertAt = (place: number): Editor =>
+      this.#insert(editor, moveTo(editor, offsetOf(cells, place)), keys, times);
+    const changed = (next: Editor): Editor => {
+      this.#last = { keys, inserted: '' };
+      return next;
+    };
     switch (name) {
-      case 'i': case 'insert': return insertAt(at);
-      case 'I': return insertAt(firstOfLine(cells, at));
-      case 'a': return insertAt(Math.min(endOfLine(cells, at), at + 1));
-      case 'A': return insertAt(endOfLine(cells, at));
-      case 'o': return this.#openLine(editor, offsetOf(cells, endOfLine(cells, at)), keys, 1);
-      case 'O': return this.#openLine(editor, offsetOf(cells, startOfLine(cells, at)), keys, 0);
-      case 'p': case 'P': return changed(rest(put(editor, this.#heldBy(editor), name === 'p' ? 'after' : 'before', times)));
-      case 'r': return at + times > endOfLine(cells, at) ? editor : changed(moveTo(mapRegion(editor, cells, { from: at, to: at + times }, () => sought), offsetOf(cells, at) + sought.length * (times - 1)));
+      case 'i':
+      case 'insert':
+        return insertAt(at);
+      case 'I':
+        return insertAt(firstOfLine(cells, at));
+      case 'a':
+        return insertAt(Math.min(endOfLine(cells, at), at + 1));
+      case 'A':
+        return insertAt(endOfLine(cells, at));
+      case 'o':
+        return this.#openLine(editor, offsetOf(cells, endOfLine(cells, at)), keys, 1);
+      case 'O':
+        return this.#openLine(editor, offsetOf(cells, startOfLine(cells, at)), keys, 0);
+      case 'p':
+      case 'P':
+        return changed(rest(put(editor, this.#heldBy(editor), name === 'p' ? 'after' : 'before', times)));
+      case 'r':
+        return at + times > endOfLine(cells, at)
+          ? editor
+          : changed(
+              moveTo(
+                mapRegion(editor, cells, { from: at, to: at + times }, () => sought),
+                offsetOf(cells, at) + sought.length * (times - 1),
+              ),
+            );
       case '~': {
         const to = Math.min(endOfLine(cells, at), at + times);
         const turned = mapRegion(editor, cells, { from: at, to }, otherCase);
-        return changed(rest(moveTo(turned, turned.cursor + turned.text.length - editor.text.length + offsetOf(cells, to) - offsetOf(cells, at))));
+        return changed(
+          rest(
+            moveTo(
+              turned,
+              turned.cursor + turned.text.length - editor.text.length + offsetOf(cells, to) - offsetOf(cells, at),
+            ),
+          ),
+        );
       }
-      case 'J': return changed(rest(joinLines(editor, times)));
-      case 'u': return rest(repeat(editor, undo, times));
-      case 'ctrl-r': return rest(repeat(editor, redo, times));
-      case 'v': case 'V': this.#select(editor.cursor, name); return editor;
-      case '.': return this.#again(editor, count);
-      default: return editor;
+      case 'J':
+        return changed(rest(joinLines(editor, times)));
+      case 'u':
+        return rest(repeat(editor, undo, times));
+      case 'ctrl-r':
+        return rest(repeat(editor, redo, times));
+      case 'v':
+      case 'V':
+        this.#select(editor.cursor, name);
+        return editor;
+      case '.':
+        return this.#again(editor, count);
+      default:
+        return editor;
     }
   }
 
@@ -230,20 +302,52 @@ class Modes implements Vim {
   #onSelection(editor: Editor, cells: Cells, region: Region, { name, sought, count }: VimCommand): Editor {
     const start = moveTo(editor, offsetOf(cells, region.from));
     const first = region.lines && editor.cursor >= this.#anchor ? start.cursor : Math.min(this.#anchor, editor.cursor);
-    const ended = (next: Editor): Editor => { this.#mode = 'normal'; return rest(next); };
-    const mapped = (make: (char: string) => string): Editor => ended(moveTo(mapRegion(editor, cells, region, make), first));
-    const whole = /^[DXCSYR]$/.test(name) ? linesBetween(cells, region.from, Math.max(region.from, region.to - 1)) : region;
+    const ended = (next: Editor): Editor => {
+      this.#mode = 'normal';
+      return rest(next);
+    };
+    const mapped = (make: (char: string) => string): Editor =>
+      ended(moveTo(mapRegion(editor, cells, region, make), first));
+    const whole = /^[DXCSYR]$/.test(name)
+      ? linesBetween(cells, region.from, Math.max(region.from, region.to - 1))
+      : region;
     switch (name) {
-      case 'd': case 'x': case 'delete': case 'D': case 'X': return ended(this.#operate(start, cells, whole, 'd', []));
-      case 'y': case 'Y': return ended(moveTo(this.#operate(start, cells, whole, 'y', []), first));
-      case 'c': case 's': case 'C': case 'S': case 'R': this.#mode = 'normal'; return this.#operate(start, cells, whole, 'c', []);
-      case '~': return mapped(otherCase);
-      case 'u': return mapped((char) => char.toLowerCase());
-      case 'U': return mapped((char) => char.toUpperCase());
-      case 'r': return mapped(() => sought);
-      case 'J': return ended(joinLines(start, Math.max(2, cells.slice(region.from, region.to).filter((cell) => cell.kind === 'break').length + 1)));
-      case 'p': case 'P': return ended(this.#putOver(start, cells, region, count ?? 1));
-      default: return editor;
+      case 'd':
+      case 'x':
+      case 'delete':
+      case 'D':
+      case 'X':
+        return ended(this.#operate(start, cells, whole, 'd', []));
+      case 'y':
+      case 'Y':
+        return ended(moveTo(this.#operate(start, cells, whole, 'y', []), first));
+      case 'c':
+      case 's':
+      case 'C':
+      case 'S':
+      case 'R':
+        this.#mode = 'normal';
+        return this.#operate(start, cells, whole, 'c', []);
+      case '~':
+        return mapped(otherCase);
+      case 'u':
+        return mapped((char) => char.toLowerCase());
+      case 'U':
+        return mapped((char) => char.toUpperCase());
+      case 'r':
+        return mapped(() => sought);
+      case 'J':
+        return ended(
+          joinLines(
+            start,
+            Math.max(2, cells.slice(region.from, region.to).filter((cell) => cell.kind === 'break').length + 1),
+          ),
+        );
+      case 'p':
+      case 'P':
+        return ended(this.#putOver(start, cells, region, count ?? 1));
+      default:
+        return editor;
     }
   }
 

@@ -5,25 +5,90 @@ import type { Role, Theme } from '../theme.js';
 export type Highlight = (code: string, language: string) => readonly string[] | null;
 
 const languages: Readonly<Record<string, () => Promise<{ default: LanguageFn }>>> = {
-  bash: () => import('highlight.js/lib/languages/bash'), c: () => import('highlight.js/lib/languages/c'), cpp: () => import('highlight.js/lib/languages/cpp'),
-  csharp: () => import('highlight.js/lib/languages/csharp'), css: () => import('highlight.js/lib/languages/css'), dockerfile: () => import('highlight.js/lib/languages/dockerfile'),
-  go: () => import('highlight.js/lib/languages/go'), ini: () => import('highlight.js/lib/languages/ini'), java: () => import('highlight.js/lib/languages/java'),
-  javascript: () => import('highlight.js/lib/languages/javascript'), json: () => import('highlight.js/lib/languages/json'), kotlin: () => import('highlight.js/lib/languages/kotlin'),
-  makefile: () => import('highlight.js/lib/languages/makefile'), markdown: () => import('highlight.js/lib/languages/markdown'), php: () => import('highlight.js/lib/languages/php'),
-  python: () => import('highlight.js/lib/languages/python'), ruby: () => import('highlight.js/lib/languages/ruby'), rust: () => import('highlight.js/lib/languages/rust'),
-  sql: () => import('highlight.js/lib/languages/sql'), swift: () => import('highlight.js/lib/languages/swift'), typescript: () => import('highlight.js/lib/languages/typescript'),
-  xml: () => import('highlight.js/lib/languages/xml'), yaml: () => import('highlight.js/lib/languages/yaml'),
+  bash: () => import('highlight.js/lib/languages/bash'),
+  c: () => import('highlight.js/lib/languages/c'),
+  cpp: () => import('highlight.js/lib/languages/cpp'),
+  csharp: () => import('highlight.js/lib/languages/csharp'),
+  css: () => import('highlight.js/lib/languages/css'),
+  dockerfile: () => import('highlight.js/lib/languages/dockerfile'),
+  go: () => import('highlight.js/lib/languages/go'),
+  ini: () => import('highlight.js/lib/languages/ini'),
+  java: () => import('highlight.js/lib/languages/java'),
+  javascript: () => import('highlight.js/lib/languages/javascript'),
+  json: () => import('highlight.js/lib/languages/json'),
+  kotlin: () => import('highlight.js/lib/languages/kotlin'),
+  makefile: () => import('highlight.js/lib/languages/makefile'),
+  markdown: () => import('highlight.js/lib/languages/markdown'),
+  php: () => import('highlight.js/lib/languages/php'),
+  python: () => import('highlight.js/lib/languages/python'),
+  ruby: () => import('highlight.js/lib/languages/ruby'),
+  rust: () => import('highlight.js/lib/languages/rust'),
+  sql: () => import('highlight.js/lib/languages/sql'),
+  swift: () => import('highlight.js/lib/languages/swift'),
+  typescript: () => import('highlight.js/lib/languages/typescript'),
+  xml: () => import('highlight.js/lib/languages/xml'),
+  yaml: () => import('highlight.js/lib/languages/yaml'),
 };
 
 const aliases: Readonly<Record<string, string>> = {
-  sh: 'bash', shell: 'bash', zsh: 'bash', console: 'bash', h: 'c', 'c++': 'cpp', cc: 'cpp', hpp: 'cpp', cs: 'csharp', scss: 'css', docker: 'dockerfile', golang: 'go',
-  toml: 'ini', js: 'javascript', jsx: 'javascript', mjs: 'javascript', cjs: 'javascript', jsonc: 'json', json5: 'json', kt: 'kotlin', make: 'makefile', md: 'markdown',
-  py: 'python', rb: 'ruby', rs: 'rust', ts: 'typescript', tsx: 'typescript', mts: 'typescript', html: 'xml', svg: 'xml', yml: 'yaml',
+  sh: 'bash',
+  shell: 'bash',
+  zsh: 'bash',
+  console: 'bash',
+  h: 'c',
+  'c++': 'cpp',
+  cc: 'cpp',
+  hpp: 'cpp',
+  cs: 'csharp',
+  scss: 'css',
+  docker: 'dockerfile',
+  golang: 'go',
+  toml: 'ini',
+  js: 'javascript',
+  jsx: 'javascript',
+  mjs: 'javascript',
+  cjs: 'javascript',
+  jsonc: 'json',
+  json5: 'json',
+  kt: 'kotlin',
+  make: 'makefile',
+  md: 'markdown',
+  py: 'python',
+  rb: 'ruby',
+  rs: 'rust',
+  ts: 'typescript',
+  tsx: 'typescript',
+  mts: 'typescript',
+  html: 'xml',
+  svg: 'xml',
+  yml: 'yaml',
 };
 
 const roles: Readonly<Record<string, Role>> = {
-  keyword: 'keyword', built_in: 'type', type: 'type', literal: 'number', number: 'number', string: 'string', regexp: 'string', comment: 'comment', doctag: 'comment', meta: 'comment',
-  title: 'name', function: 'name', class: 'type', attr: 'name', attribute: 'name', variable: 'name', symbol: 'string', name: 'name', tag: 'keyword', 'selector-tag': 'keyword', addition: 'added', deletion: 'removed', section: 'bold', bullet: 'keyword',
+  keyword: 'keyword',
+  built_in: 'type',
+  type: 'type',
+  literal: 'number',
+  number: 'number',
+  string: 'string',
+  regexp: 'string',
+  comment: 'comment',
+  doctag: 'comment',
+  meta: 'comment',
+  title: 'name',
+  function: 'name',
+  class: 'type',
+  attr: 'name',
+  attribute: 'name',
+  variable: 'name',
+  symbol: 'string',
+  name: 'name',
+  tag: 'keyword',
+  'selector-tag': 'keyword',
+  addition: 'added',
+  deletion: 'removed',
+  section: 'bold',
+  bullet: 'keyword',
 };
 
 /** Colours code, and loads the highlighter and each language at its first use. */
@@ -31,7 +96,8 @@ export interface Highlighter {
   readonly paint: Highlight;
   /** True while the colours of a language are on their way; asks for them. */
   readonly loading: (language: string) => boolean;
-  /** Loads the languages of the fences in a Markdown text. Resolves once they are there or cannot be had; null where nothing is to load. */
+  /** Loads the languages of the fences in a Markdown text. Resolves once they are there or cannot be had; null where
+   * nothing is to load. */
   readonly load: (markdown: string) => Promise<void> | null;
 }
 
@@ -55,10 +121,12 @@ export function createHighlighter(theme: Theme, onLoaded: () => void): Highlight
     if (before || !source) return before ?? Promise.resolve();
     pending.add(name);
     // A language that cannot be loaded leaves its code without colours.
-    const done = fetch(name, source).catch(() => undefined).then(() => {
-      pending.delete(name);
-      onLoaded();
-    });
+    const done = fetch(name, source)
+      .catch(() => undefined)
+      .then(() => {
+        pending.delete(name);
+        onLoaded();
+      });
     loads.set(name, done);
     return done;
   };
@@ -84,18 +152,26 @@ export function createHighlighter(theme: Theme, onLoaded: () => void): Highlight
   };
 }
 
-/** Marks up code as HTML with the classes of highlight.js; null where the language is not known. Languages of the fences in `markdown` and
- *  those `named` are loaded first. */
-export async function loadHtmlHighlight(markdown: string, named: readonly string[]): Promise<(code: string, language: string) => string | null> {
+/** Marks up code as HTML with the classes of highlight.js; null where the language is not known. Languages of the
+ * fences in `markdown` and those `named` are loaded first. */
+export async function loadHtmlHighlight(
+  markdown: string,
+  named: readonly string[],
+): Promise<(code: string, language: string) => string | null> {
   const nameOf = (language: string): string => aliases[language.toLowerCase()] ?? language.toLowerCase();
   const names = new Set([...[...markdown.matchAll(fence)].map((found) => found[1] ?? ''), ...named].map(nameOf));
   const known = [...names].filter((name) => Object.hasOwn(languages, name));
   const { default: core } = await import('highlight.js/lib/core');
-  await Promise.all(known.map(async (name) => {
-    const language = await languages[name]?.();
-    if (language) core.registerLanguage(name, language.default);
-  }));
-  return (code, language) => (core.getLanguage(nameOf(language)) ? core.highlight(code, { language: nameOf(language), ignoreIllegals: true }).value : null);
+  await Promise.all(
+    known.map(async (name) => {
+      const language = await languages[name]?.();
+      if (language) core.registerLanguage(name, language.default);
+    }),
+  );
+  return (code, language) =>
+    core.getLanguage(nameOf(language))
+      ? core.highlight(code, { language: nameOf(language), ignoreIllegals: true }).value
+      : null;
 }
 
 /** The opening of a fence, in a list or a quote too, and its language. */
@@ -111,7 +187,12 @@ function paintHtml(html: string, theme: Theme): string[] {
     else {
       const role = open.findLast((item) => item !== null);
       const text = part.replace(/&(lt|gt|quot|#x27|amp);/g, (whole, name: string) => unescaped[name] ?? whole);
-      out += role ? text.split('\n').map((line) => theme.paint(role, line)).join('\n') : text;
+      out += role
+        ? text
+            .split('\n')
+            .map((line) => theme.paint(role, line))
+            .join('\n')
+        : text;
     }
   }
   return out.split('\n');

@@ -1,11 +1,21 @@
 import type { Token, Tokens } from 'marked';
 import type { Paint } from '../theme.js';
 
-const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'", apos: "'", nbsp: ' ' };
+const entities: Readonly<Record<string, string>> = {
+  amp: '&',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  '#39': "'",
+  apos: "'",
+  nbsp: ' ',
+};
 
 /** Character references of HTML that models use; others stay as they are. */
 function decode(text: string): string {
-  return text.includes('&') ? text.replace(/&(amp|lt|gt|quot|#39|apos|nbsp);/g, (whole, name: string) => entities[name] ?? whole) : text;
+  return text.includes('&')
+    ? text.replace(/&(amp|lt|gt|quot|#39|apos|nbsp);/g, (whole, name: string) => entities[name] ?? whole)
+    : text;
 }
 
 /** Makes a text a link to an address. */
@@ -18,15 +28,24 @@ export function renderInline(tokens: readonly Token[] | undefined, paint: Paint,
 
 function renderToken(token: Token, paint: Paint, link: PaintLink | undefined): string {
   switch (token.type) {
-    case 'strong': return styled('bold', token, paint, link);
-    case 'em': return styled('italic', token, paint, link);
-    case 'del': return styled('strike', token, paint, link);
-    case 'codespan': return byLine(decode((token as Tokens.Codespan).text), (line) => paint('code', line));
-    case 'br': return '\n';
-    case 'link': return linkText(token as Tokens.Link, paint, link);
-    case 'image': return `${(token as Tokens.Image).text} (${paint('link', (token as Tokens.Image).href)})`.trimStart();
-    case 'checkbox': return (token as { readonly checked?: boolean }).checked ? '[x] ' : '[ ] ';
-    case 'html': return token.raw;
+    case 'strong':
+      return styled('bold', token, paint, link);
+    case 'em':
+      return styled('italic', token, paint, link);
+    case 'del':
+      return styled('strike', token, paint, link);
+    case 'codespan':
+      return byLine(decode((token as Tokens.Codespan).text), (line) => paint('code', line));
+    case 'br':
+      return '\n';
+    case 'link':
+      return linkText(token as Tokens.Link, paint, link);
+    case 'image':
+      return `${(token as Tokens.Image).text} (${paint('link', (token as Tokens.Image).href)})`.trimStart();
+    case 'checkbox':
+      return (token as { readonly checked?: boolean }).checked ? '[x] ' : '[ ] ';
+    case 'html':
+      return token.raw;
     default: {
       const nested = (token as Tokens.Text).tokens;
       if (nested) return renderInline(nested, paint, link);

@@ -1,7 +1,7 @@
 import { Lexer, Tokenizer, type TokensList } from 'marked';
 
-/** A rule of marked, tried only on a text that `first` fits, without which it cannot fit. V8 compiles a rule when it is first tried, and takes 3 to 8 ms for each of
- *  these: that was most of what a short answer cost. */
+/** A rule of marked, tried only on a text that `first` fits, without which it cannot fit. V8 compiles a rule when it is
+ * first tried, and takes 3 to 8 ms for each of these: that was most of what a short answer cost. */
 class GuardedRule extends RegExp {
   readonly #first: RegExp;
 
@@ -27,14 +27,17 @@ type Rules = Tokenizer['rules'];
 let rules: Rules | null = null;
 
 function withGuards({ block, ...others }: Rules): Rules {
-  return { ...others, block: {
-    ...block,
-    blockquote: new GuardedRule(block.blockquote, /^ {0,3}>/),
-    html: new GuardedRule(block.html, /^ {0,3}</),
-    table: new GuardedRule(block.table, /^ *[^\n ].*\n {0,3}(?:\| *)?:?-/),
-    lheading: new GuardedRule(block.lheading, /^(?:.|\n(?!\s*?\n))+?\n {0,3}(?:=+|-+)[ \t]*(?:\n|$)/),
-    paragraph: new ParagraphRule(block.paragraph),
-  } };
+  return {
+    ...others,
+    block: {
+      ...block,
+      blockquote: new GuardedRule(block.blockquote, /^ {0,3}>/),
+      html: new GuardedRule(block.html, /^ {0,3}</),
+      table: new GuardedRule(block.table, /^ *[^\n ].*\n {0,3}(?:\| *)?:?-/),
+      lheading: new GuardedRule(block.lheading, /^(?:.|\n(?!\s*?\n))+?\n {0,3}(?:=+|-+)[ \t]*(?:\n|$)/),
+      paragraph: new ParagraphRule(block.paragraph),
+    },
+  };
 }
 
 /** The blocks of a Markdown text, as `lexer` of marked gives them. */

@@ -13,7 +13,8 @@ export interface MarkdownStyle {
   readonly highlight: Highlight;
   /** True while the colours of a language are loaded: a block of it is not final yet. */
   readonly loading?: (language: string) => boolean;
-  /** Who breaks long lines of prose: we at words, or the terminal anywhere (one copies them whole). Code is never broken. */
+  /** Who breaks long lines of prose: we at words, or the terminal anywhere (one copies them whole). Code is never
+   * broken. */
   readonly wrap?: WrapMode | undefined;
   /** Makes a text a link, on terminals that know them. */
   readonly link?: ((address: string, text: string) => string) | undefined;
@@ -26,15 +27,26 @@ export function renderBlock(token: Token, style: MarkdownStyle): string[] {
   const { theme } = style;
   switch (token.type) {
     case 'space':
-    case 'def': return [];
-    case 'heading': return prose(heading(token as Tokens.Heading, style), style);
-    case 'code': return code(token as Tokens.Code, style);
-    case 'list': return list(token as Tokens.List, style);
-    case 'blockquote': return blocks((token as Tokens.Blockquote).tokens, { ...style, columns: style.columns - 2 }).map((line) => theme.paint('dim', '> ') + line);
-    case 'table': return renderTable(token as Tokens.Table, theme, style.columns, style.link);
-    case 'hr': return [theme.paint('dim', theme.glyphs.rule.repeat(Math.min(style.columns, 40)))];
-    case 'html': return token.raw.trimEnd().split('\n');
-    default: return text(token, style);
+    case 'def':
+      return [];
+    case 'heading':
+      return prose(heading(token as Tokens.Heading, style), style);
+    case 'code':
+      return code(token as Tokens.Code, style);
+    case 'list':
+      return list(token as Tokens.List, style);
+    case 'blockquote':
+      return blocks((token as Tokens.Blockquote).tokens, { ...style, columns: style.columns - 2 }).map(
+        (line) => theme.paint('dim', '> ') + line,
+      );
+    case 'table':
+      return renderTable(token as Tokens.Table, theme, style.columns, style.link);
+    case 'hr':
+      return [theme.paint('dim', theme.glyphs.rule.repeat(Math.min(style.columns, 40)))];
+    case 'html':
+      return token.raw.trimEnd().split('\n');
+    default:
+      return text(token, style);
   }
 }
 
@@ -55,7 +67,9 @@ function prose(text: string, { columns, wrap }: MarkdownStyle): string[] {
 
 function heading(token: Tokens.Heading, { theme, link }: MarkdownStyle): string {
   const line = renderInline(token.tokens, theme.paint, link).replaceAll('\n', ' ');
-  return theme.colors ? theme.paint('heading', token.depth === 1 ? theme.paint('underline', line) : line) : `${'#'.repeat(token.depth)} ${line}`;
+  return theme.colors
+    ? theme.paint('heading', token.depth === 1 ? theme.paint('underline', line) : line)
+    : `${'#'.repeat(token.depth)} ${line}`;
 }
 
 export function languageOf(token: Tokens.Code): string {
@@ -76,7 +90,9 @@ function list(token: Tokens.List, style: MarkdownStyle): string[] {
   return token.items.flatMap((item, index) => {
     const sign = token.ordered ? `${first + index}. ` : `${style.theme.glyphs.bullet} `;
     const lines = listItem(item, { ...style, columns: style.columns - sign.length });
-    const shown = lines.map((line, i) => (i === 0 ? style.theme.paint('dim', sign) : line === '' ? '' : ' '.repeat(sign.length)) + line);
+    const shown = lines.map(
+      (line, i) => (i === 0 ? style.theme.paint('dim', sign) : line === '' ? '' : ' '.repeat(sign.length)) + line,
+    );
     return token.loose && index > 0 ? ['', ...shown] : shown;
   });
 }
@@ -85,11 +101,15 @@ function listItem(item: Tokens.ListItem, style: MarkdownStyle): string[] {
   const box = item.task ? `[${item.checked ? 'x' : ' '}] ` : '';
   const inside = { ...style, columns: style.columns - box.length };
   const tokens = item.tokens.filter((token) => token.type !== 'checkbox');
-  const parts = tokens.map((token) => ({ token, lines: renderBlock(token, inside) })).filter((part) => part.lines.length > 0);
+  const parts = tokens
+    .map((token) => ({ token, lines: renderBlock(token, inside) }))
+    .filter((part) => part.lines.length > 0);
   const [first] = parts;
   // In a loose list the box is a part of the paragraph.
   const lead = first?.lines[0]?.startsWith(box) === true ? '' : box;
   if (first) first.lines = first.lines.map((line, index) => (index === 0 ? lead : ' '.repeat(box.length)) + line);
-  const lines = parts.flatMap((part, index) => (index > 0 && item.loose && part.token.type !== 'list' ? ['', ...part.lines] : part.lines));
+  const lines = parts.flatMap((part, index) =>
+    index > 0 && item.loose && part.token.type !== 'list' ? ['', ...part.lines] : part.lines,
+  );
   return lines.length > 0 ? lines : [''];
 }

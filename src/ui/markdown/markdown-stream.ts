@@ -3,8 +3,12 @@ import { lexMarkdown } from './markdown-lexer.js';
 import { languageOf, renderBlock, type MarkdownStyle } from './markdown-render.js';
 import { createSanitizer } from '../sanitize.js';
 
-/** What a streaming text looks like now. `done` lines are final and given out once; `open` lines belong to the block that still grows. */
-export interface StreamLines { readonly done: readonly string[]; readonly open: readonly string[] }
+/** What a streaming text looks like now. `done` lines are final and given out once; `open` lines belong to the block
+ * that still grows. */
+export interface StreamLines {
+  readonly done: readonly string[];
+  readonly open: readonly string[];
+}
 
 /** Renders Markdown while it arrives: each block is lexed until the next one begins, then never again. */
 export interface MarkdownStream {
@@ -16,7 +20,8 @@ export interface MarkdownStream {
   restyle(style: MarkdownStyle): void;
 }
 
-/** An open code block, list or paragraph beyond these is given out in parts, so that a frame never costs more than that. */
+/** An open code block, list or paragraph beyond these is given out in parts, so that a frame never costs more than
+ * that. */
 const mostCodeLines = 48;
 const mostListChars = 3_000;
 const mostTextChars = 6_000;
@@ -70,7 +75,10 @@ class Stream implements MarkdownStream {
   #takeBlocks(lines: string[]): readonly Token[] {
     const tokens = lexMarkdown(this.#source);
     if (tokens.reduce((sum, token) => sum + token.raw.length, 0) !== this.#source.length) return tokens;
-    const newest = Math.max(0, tokens.findLastIndex((token) => token.type !== 'space'));
+    const newest = Math.max(
+      0,
+      tokens.findLastIndex((token) => token.type !== 'space'),
+    );
     const waiting = tokens.findIndex((token) => this.#waits(token));
     const last = waiting < 0 ? newest : Math.min(waiting, newest);
     for (const token of tokens.slice(0, last)) {
@@ -84,8 +92,11 @@ class Stream implements MarkdownStream {
   /** Code whose colours are on their way is not given out yet: what is printed stays as it is. */
   #waits(token: Token): boolean {
     if (token.type === 'code') return this.#style.loading?.(languageOf(token as Tokens.Code)) === true;
-    const nested = 'items' in token ? (token as Tokens.List).items : 'tokens' in token ? token.tokens ?? [] : [];
-    return (token.type === 'list' || token.type === 'list_item' || token.type === 'blockquote') && nested.some((part) => this.#waits(part));
+    const nested = 'items' in token ? (token as Tokens.List).items : 'tokens' in token ? (token.tokens ?? []) : [];
+    return (
+      (token.type === 'list' || token.type === 'list_item' || token.type === 'blockquote') &&
+      nested.some((part) => this.#waits(part))
+    );
   }
 
   #give(lines: string[], block: readonly string[], gapAfter: boolean): void {
@@ -109,7 +120,11 @@ class Stream implements MarkdownStream {
     if (!fence || source.length < mostCodeLines + 2 || !this.#style.theme.colors) return;
     const settled = `${source.slice(0, mostCodeLines).join('\n')}\n`;
     const marker = fence.trim().replace(/[^`~].*$/, '');
-    this.#give(lines, lexMarkdown(`${settled}${marker}`).flatMap((part) => renderBlock(part, this.#style)), false);
+    this.#give(
+      lines,
+      lexMarkdown(`${settled}${marker}`).flatMap((part) => renderBlock(part, this.#style)),
+      false,
+    );
     this.#source = fence + this.#source.slice(this.#source.indexOf(token.raw) + settled.length);
   }
 
@@ -125,7 +140,11 @@ class Stream implements MarkdownStream {
   #takeText(raw: string, lines: string[]): void {
     const cut = Math.max(raw.lastIndexOf('\n', mostTextChars), raw.lastIndexOf(' ', mostTextChars)) + 1;
     if (cut <= 0) return;
-    this.#give(lines, lexMarkdown(raw.slice(0, cut)).flatMap((part) => renderBlock(part, this.#style)), false);
+    this.#give(
+      lines,
+      lexMarkdown(raw.slice(0, cut)).flatMap((part) => renderBlock(part, this.#style)),
+      false,
+    );
     this.#source = this.#source.slice(this.#source.indexOf(raw) + cut);
   }
 }

@@ -12,8 +12,8 @@ const narrowColumns = 60;
 /** A column narrower than this, where its text is longer, cannot be read. */
 const readableColumn = 12;
 
-/** A table whose columns fit into `columns`; cells that are too wide are wrapped at words. Where the columns would be too
- *  narrow to read, each row is a record instead: a line for each cell, led by the name of its column. */
+/** A table whose columns fit into `columns`; cells that are too wide are wrapped at words. Where the columns would be
+ * too narrow to read, each row is a record instead: a line for each cell, led by the name of its column. */
 export function renderTable(token: Tokens.Table, theme: Theme, columns: number, link?: PaintLink): string[] {
   const header = token.header.map((cell) => theme.paint('bold', renderInline(cell.tokens, theme.paint, link)));
   const rows = token.rows.map((row) => row.map((cell) => renderInline(cell.tokens, theme.paint, link)));
@@ -63,10 +63,19 @@ function fitColumns(natural: readonly number[], columns: number): number[] {
   return widths;
 }
 
-function tableRow(cells: readonly string[], widths: readonly number[], align: (index: number) => 'left' | 'center' | 'right'): string[] {
+function tableRow(
+  cells: readonly string[],
+  widths: readonly number[],
+  align: (index: number) => 'left' | 'center' | 'right',
+): string[] {
   const wrapped = widths.map((width, i) => wrapAnsi(cells[i] ?? '', width, { hard: true, trim: true }).split('\n'));
   const height = Math.max(...wrapped.map((lines) => lines.length));
-  return Array.from({ length: height }, (_, line) => widths.map((width, i) => pad(wrapped[i]?.[line] ?? '', width, align(i))).join(gap).trimEnd());
+  return Array.from({ length: height }, (_, line) =>
+    widths
+      .map((width, i) => pad(wrapped[i]?.[line] ?? '', width, align(i)))
+      .join(gap)
+      .trimEnd(),
+  );
 }
 
 function pad(text: string, width: number, align: 'left' | 'center' | 'right'): string {

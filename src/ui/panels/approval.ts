@@ -9,14 +9,20 @@ import type { BodyRow, Overlay, Panel } from './panel.js';
 import { wrapLine, wrapWords } from '../rows.js';
 import type { ScreenSize } from '../screen.js';
 
-const choices = ['Yes, once', 'Yes, and this exact call again in this session', 'No', 'No, and tell the model why'] as const;
+const choices = [
+  'Yes, once',
+  'Yes, and this exact call again in this session',
+  'No',
+  'No, and tell the model why',
+] as const;
 const no = 2;
 const letters: Readonly<Record<string, number>> = { y: 0, 1: 0, a: 1, 2: 1, n: 2, 3: 2, t: 3, 4: 3 };
-/** Rows of the terminal that are neither body nor choices: two kept free, gap, status, title, what is above and below, hint. */
+/** Rows of the terminal that are neither body nor choices: two kept free, gap, status, title, what is above and below,
+ * hint. */
 const rowsAround = 8;
 
-/** The question of a call that waits for a yes. Default is no; what is not on the screen yet cannot be agreed to, and no single letter
- *  agrees to a dangerous call. */
+/** The question of a call that waits for a yes. Default is no; what is not on the screen yet cannot be agreed to, and
+ * no single letter agrees to a dangerous call. */
 export function createApproval(question: Question, onAnswer: (answer: Answer) => void, onChange: () => void): Overlay {
   return new Approval(question, onAnswer, onChange);
 }
@@ -42,24 +48,41 @@ class Approval implements Overlay {
   }
 
   /** While a reason is written every key is for that. */
-  get asks(): boolean { return this.#message === null; }
+  get asks(): boolean {
+    return this.#message === null;
+  }
 
   panel(size: ScreenSize, waits: boolean): Panel {
     const { verdict } = this.#question;
     const columns = Math.max(10, size.columns - 4);
-    this.#bodyRows = this.#lines.flatMap(({ text, tone }) => wrapLine(text, columns).map((row) => ({ text: row.text, tone })));
+    this.#bodyRows = this.#lines.flatMap(({ text, tone }) =>
+      wrapLine(text, columns).map((row) => ({ text: row.text, tone })),
+    );
     const room = Math.max(2, size.rows - rowsAround - choices.length);
     const reasons = rowsOf(verdict.reasons, columns, Math.max(1, Math.floor(room / 2)));
-    const targets = rowsOf(verdict.targets ?? [], columns, Math.max(0, Math.min(6, Math.floor((room - reasons.length) / 3))));
+    const targets = rowsOf(
+      verdict.targets ?? [],
+      columns,
+      Math.max(0, Math.min(6, Math.floor((room - reasons.length) / 3))),
+    );
     this.#height = Math.max(1, room - reasons.length - targets.length);
     this.#top = Math.max(0, Math.min(this.#top, this.#bodyRows.length - this.#height));
     const end = Math.min(this.#bodyRows.length, this.#top + this.#height);
     this.#seen = Math.max(this.#seen, end);
     return {
-      type: 'approval', title: decisionText(this.#question.call.tool.name, { lines: false }), risk: verdict.risk, body: this.#bodyRows.slice(this.#top, end),
-      above: this.#top, below: this.#bodyRows.length - end, reasons, targets, choices, selected: this.#selected,
+      type: 'approval',
+      title: decisionText(this.#question.call.tool.name, { lines: false }),
+      risk: verdict.risk,
+      body: this.#bodyRows.slice(this.#top, end),
+      above: this.#top,
+      below: this.#bodyRows.length - end,
+      reasons,
+      targets,
+      choices,
+      selected: this.#selected,
       message: this.#message ? decisionText(editorText(this.#message), { lines: false }) : null,
-      hint: this.#hint === '' ? this.#keys() : this.#hint, waits,
+      hint: this.#hint === '' ? this.#keys() : this.#hint,
+      waits,
     };
   }
 
@@ -71,12 +94,17 @@ class Approval implements Overlay {
   }
 
   #taken(event: InputEvent): boolean {
-    if (this.#message) { this.#takeMessage(this.#message, event); return true; }
+    if (this.#message) {
+      this.#takeMessage(this.#message, event);
+      return true;
+    }
     if (event.type === 'key') return this.#takeKey(keyName(event));
     return event.type === 'text' && event.text.length === 1 && this.#takeLetter(event.text);
   }
 
-  #isDangerous(): boolean { return this.#question.verdict.risk === 'dangerous'; }
+  #isDangerous(): boolean {
+    return this.#question.verdict.risk === 'dangerous';
+  }
 
   #keys(): string {
     return `Arrows and Enter choose${this.#isDangerous() ? '' : ', or y a n t'}; Esc says no`;
@@ -84,13 +112,31 @@ class Approval implements Overlay {
 
   #takeKey(name: string): boolean {
     switch (name) {
-      case 'up': this.#selected = Math.max(0, this.#selected - 1); break;
-      case 'down': case 'tab': this.#selected = Math.min(choices.length - 1, this.#selected + 1); break;
-      case 'pagedown': case 'ctrl-v': this.#top += this.#height; break;
-      case 'pageup': case 'alt-v': this.#top -= this.#height; break;
-      case 'escape': case 'ctrl-c': case 'ctrl-d': this.#onAnswer({ answer: 'deny' }); break;
-      case 'enter': this.#choose(this.#selected); break;
-      default: return false;
+      case 'up':
+        this.#selected = Math.max(0, this.#selected - 1);
+        break;
+      case 'down':
+      case 'tab':
+        this.#selected = Math.min(choices.length - 1, this.#selected + 1);
+        break;
+      case 'pagedown':
+      case 'ctrl-v':
+        this.#top += this.#height;
+        break;
+      case 'pageup':
+      case 'alt-v':
+        this.#top -= this.#height;
+        break;
+      case 'escape':
+      case 'ctrl-c':
+      case 'ctrl-d':
+        this.#onAnswer({ answer: 'deny' });
+        break;
+      case 'enter':
+        this.#choose(this.#selected);
+        break;
+      default:
+        return false;
     }
     return true;
   }
@@ -100,8 +146,10 @@ class Approval implements Overlay {
     const index = letters[letter.toLowerCase()];
     if (letter === ' ' && this.#top + this.#height < this.#bodyRows.length) this.#top += this.#height;
     else if (index === undefined) return false;
-    else if (this.#isDangerous()) { this.#hint = 'Dangerous: choose with the arrows and Enter.'; return false; }
-    else this.#choose(index);
+    else if (this.#isDangerous()) {
+      this.#hint = 'Dangerous: choose with the arrows and Enter.';
+      return false;
+    } else this.#choose(index);
     return true;
   }
 
@@ -109,7 +157,10 @@ class Approval implements Overlay {
     this.#selected = index;
     if (index < no && this.#seen < this.#bodyRows.length) {
       this.#top += this.#height;
-      this.#hint = this.#top + this.#height < this.#bodyRows.length ? 'There is more to see: page down first.' : 'This is the rest of it. Choose again.';
+      this.#hint =
+        this.#top + this.#height < this.#bodyRows.length
+          ? 'There is more to see: page down first.'
+          : 'This is the rest of it. Choose again.';
       return;
     }
     if (index === 0) this.#onAnswer({ answer: 'once' });
@@ -119,11 +170,23 @@ class Approval implements Overlay {
   }
 
   #takeMessage(message: Editor, event: InputEvent): void {
-    if (event.type === 'text') { this.#message = type(message, event.text); return; }
-    if (event.type === 'paste') { this.#message = paste(message, event.text); return; }
+    if (event.type === 'text') {
+      this.#message = type(message, event.text);
+      return;
+    }
+    if (event.type === 'paste') {
+      this.#message = paste(message, event.text);
+      return;
+    }
     const name = keyName(event);
-    if (name === 'escape' || name === 'ctrl-c') { this.#message = null; return; }
-    if (name !== 'enter') { this.#message = editKey(message, event) ?? message; return; }
+    if (name === 'escape' || name === 'ctrl-c') {
+      this.#message = null;
+      return;
+    }
+    if (name !== 'enter') {
+      this.#message = editKey(message, event) ?? message;
+      return;
+    }
     const text = editorText(message).trim();
     this.#onAnswer(text === '' ? { answer: 'deny' } : { answer: 'deny', message: text });
   }
@@ -132,17 +195,21 @@ class Approval implements Overlay {
 /** Texts as rows, at most `most` of them; the last one then says how many are left out. */
 function rowsOf(texts: readonly string[], columns: number, most: number): readonly string[] {
   const rows = texts.flatMap((text) => wrapWords(decisionText(text, { lines: false }), columns));
-  return rows.length <= most ? rows : [...rows.slice(0, Math.max(0, most - 1)), ...(most > 0 ? [`and ${rows.length - most + 1} more`] : [])];
+  return rows.length <= most
+    ? rows
+    : [...rows.slice(0, Math.max(0, most - 1)), ...(most > 0 ? [`and ${rows.length - most + 1} more`] : [])];
 }
 
-/** All that the call would do, escaped, nothing left out: each argument under its name, an edit as what goes and what comes. */
+/** All that the call would do, escaped, nothing left out: each argument under its name, an edit as what goes and what
+ * comes. */
 export function questionLines(question: Question): readonly BodyRow[] {
   const { args } = question.call;
   const names = Object.keys(args);
   const single = names.length === 1 ? args[names[0] ?? ''] : undefined;
   if (typeof single === 'string') return plainRows(decisionText(single, { lines: true }).split('\n'));
   const { old_string: before, new_string: after, ...rest } = args;
-  if (typeof before !== 'string' || typeof after !== 'string') return plainRows(names.flatMap((name) => argumentLines(name, args[name])));
+  if (typeof before !== 'string' || typeof after !== 'string')
+    return plainRows(names.flatMap((name) => argumentLines(name, args[name])));
   const others = Object.keys(rest).flatMap((name) => argumentLines(name, rest[name]));
   return [...plainRows(others), ...editRows(before, after)];
 }
@@ -152,7 +219,10 @@ function plainRows(lines: readonly string[]): BodyRow[] {
 }
 
 function argumentLines(name: string, value: unknown): string[] {
-  const text = typeof value === 'string' ? decisionText(value, { lines: true }) : decisionText(JSON.stringify(value) ?? 'undefined', { lines: false });
+  const text =
+    typeof value === 'string'
+      ? decisionText(value, { lines: true })
+      : decisionText(JSON.stringify(value) ?? 'undefined', { lines: false });
   const key = decisionText(name, { lines: false });
   const lines = text.split('\n');
   return lines.length === 1 && !isRecord(value) ? [`${key}: ${text}`] : [`${key}:`, ...lines];

@@ -11,7 +11,8 @@ import { pauseMs, type Timers } from '../timers.js';
 /** A part of the pause. */
 const stepMs = 100;
 
-/** What stands in the place of the input: questions, pickers, the pager. The last one has the keys; a question waits below what is open. */
+/** What stands in the place of the input: questions, pickers, the pager. The last one has the keys; a question waits
+ * below what is open. */
 export interface Dialogs {
   top(): Overlay | null;
   /** Every key is offered here first. Gives what of it belongs to the draft. */
@@ -45,11 +46,16 @@ export function createDialogs(d: Parts): Dialogs {
     const at = stack.indexOf(overlay);
     if (at >= 0) stack.splice(at, 1);
   };
-  const open = <T>(create: (done: (value: T) => void) => Overlay): Promise<T> => new Promise((resolve) => {
-    const overlay: Overlay = create((value) => { close(overlay); resolve(value); d.onChange(); });
-    stack.push(overlay);
-    d.onChange();
-  });
+  const open = <T>(create: (done: (value: T) => void) => Overlay): Promise<T> =>
+    new Promise((resolve) => {
+      const overlay: Overlay = create((value) => {
+        close(overlay);
+        resolve(value);
+        d.onChange();
+      });
+      stack.push(overlay);
+      d.onChange();
+    });
   const ask = (question: Question): void => {
     const onAnswer = (answer: Answer): void => {
       close(overlay);
@@ -76,14 +82,28 @@ export function createDialogs(d: Parts): Dialogs {
     },
     page: (title, text, calledAt, { prose = false } = {}) => {
       const how = { asks: calledAt !== pause.keys(), prose };
-      return open<void>((done) => createPager(sanitize(title), sanitize(text).split('\n'), how, () => { done(); }, d.onChange));
+      return open<void>((done) =>
+        createPager(
+          sanitize(title),
+          sanitize(text).split('\n'),
+          how,
+          () => {
+            done();
+          },
+          d.onChange,
+        ),
+      );
     },
-    clear: () => { stack.length = 0; asked.clear(); },
+    clear: () => {
+      stack.length = 0;
+      asked.clear();
+    },
   };
 }
 
-/** The one gate between the keyboard and everything that comes by itself. A program that was held up sees keys late, as if there had been a pause
- *  before them: so a pause is counted in steps, and keys that wait are read between two of them. */
+/** The one gate between the keyboard and everything that comes by itself. A program that was held up sees keys late, as
+ * if there had been a pause before them: so a pause is counted in steps, and keys that wait are read between two of
+ * them. */
 function createPause(d: Parts, top: () => Overlay | null): Pick<Dialogs, 'take' | 'waits' | 'drawn' | 'keys'> {
   const drawn = new WeakSet<Overlay>();
   let keys = 0;
@@ -101,7 +121,10 @@ function createPause(d: Parts, top: () => Overlay | null): Pick<Dialogs, 'take' 
     const overlay = asking();
     if (overlay === null) return;
     quietMs += stepMs;
-    if (quietMs < pauseMs) { d.timers.set('pause', stepMs, step); return; }
+    if (quietMs < pauseMs) {
+      d.timers.set('pause', stepMs, step);
+      return;
+    }
     open = overlay;
     d.onChange();
   };

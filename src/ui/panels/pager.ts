@@ -5,19 +5,68 @@ import { wrapLine, wrapWords } from '../rows.js';
 import type { ScreenSize } from '../screen.js';
 
 /** A long text to look through in the live region; the scrollback does not get it. Lines are clean already. */
-export function createPager(title: string, lines: readonly string[], { asks, prose }: { readonly asks: boolean; readonly prose: boolean }, onDone: () => void, onChange: () => void): Overlay {
+export function createPager(
+  title: string,
+  lines: readonly string[],
+  { asks, prose }: { readonly asks: boolean; readonly prose: boolean },
+  onDone: () => void,
+  onChange: () => void,
+): Overlay {
   let top = 0;
   let height = 1;
   let count = 1;
   let rows: readonly string[] = [];
   let wrappedAt = 0;
-  const scroll = (by: number): void => { top = Math.max(0, Math.min(count - height, top + by)); };
+  const scroll = (by: number): void => {
+    top = Math.max(0, Math.min(count - height, top + by));
+  };
   const keys: Readonly<Record<string, () => void>> = {
-    'up': () => { scroll(-1); }, 'down': () => { scroll(1); }, 'enter': () => { scroll(1); }, 'pageup': () => { scroll(-height); }, 'pagedown': () => { scroll(height); },
-    'home': () => { scroll(-count); }, 'end': () => { scroll(count); }, 'escape': onDone, 'ctrl-c': onDone, 'ctrl-o': onDone, 'ctrl-d': onDone,
+    up: () => {
+      scroll(-1);
+    },
+    down: () => {
+      scroll(1);
+    },
+    enter: () => {
+      scroll(1);
+    },
+    pageup: () => {
+      scroll(-height);
+    },
+    pagedown: () => {
+      scroll(height);
+    },
+    home: () => {
+      scroll(-count);
+    },
+    end: () => {
+      scroll(count);
+    },
+    escape: onDone,
+    'ctrl-c': onDone,
+    'ctrl-o': onDone,
+    'ctrl-d': onDone,
   };
   const letters: Readonly<Record<string, () => void>> = {
-    q: onDone, j: () => { scroll(1); }, k: () => { scroll(-1); }, ' ': () => { scroll(height); }, b: () => { scroll(-height); }, g: () => { scroll(-count); }, G: () => { scroll(count); },
+    q: onDone,
+    j: () => {
+      scroll(1);
+    },
+    k: () => {
+      scroll(-1);
+    },
+    ' ': () => {
+      scroll(height);
+    },
+    b: () => {
+      scroll(-height);
+    },
+    g: () => {
+      scroll(-count);
+    },
+    G: () => {
+      scroll(count);
+    },
   };
   return {
     asks,
@@ -31,7 +80,13 @@ export function createPager(title: string, lines: readonly string[], { asks, pro
       height = Math.max(1, size.rows - 6);
       scroll(0);
       const end = Math.min(count, top + height);
-      return { type: 'pager', title, lines: rows.slice(top, end), position: `lines ${top + 1}-${end} of ${count}`, waits };
+      return {
+        type: 'pager',
+        title,
+        lines: rows.slice(top, end),
+        position: `lines ${top + 1}-${end} of ${count}`,
+        waits,
+      };
     },
     take: (event: InputEvent): InputEvent | null => {
       let left: InputEvent | null = null;

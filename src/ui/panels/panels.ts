@@ -4,7 +4,10 @@ import type { Theme } from '../theme.js';
 type RenderPanel = (panel: Panel, theme: Theme, columns: number) => readonly string[];
 
 /** `ready`: the layout engine of the built program starts by itself, and is waited for. */
-interface InkPanel { readonly renderPanel: RenderPanel; readonly ready?: Promise<unknown> }
+interface InkPanel {
+  readonly renderPanel: RenderPanel;
+  readonly ready?: Promise<unknown>;
+}
 
 /** Panels laid out by Ink, which is loaded when the first one is wanted. */
 export interface Panels {
@@ -12,7 +15,11 @@ export interface Panels {
   rows(panel: Panel, columns: number): readonly string[] | null;
 }
 
-export function createPanels(theme: Theme, onLoaded: () => void, load: () => Promise<InkPanel> = () => import('./ink-panel.js')): Panels {
+export function createPanels(
+  theme: Theme,
+  onLoaded: () => void,
+  load: () => Promise<InkPanel> = () => import('./ink-panel.js'),
+): Panels {
   let render: RenderPanel | null = null;
   let loading = false;
   let last: { readonly key: string; readonly rows: readonly string[] } | null = null;
@@ -25,7 +32,10 @@ export function createPanels(theme: Theme, onLoaded: () => void, load: () => Pro
   return {
     rows: (panel, columns) => {
       if (!render) {
-        if (!loading) { loading = true; void start(); }
+        if (!loading) {
+          loading = true;
+          void start();
+        }
         return null;
       }
       const key = `${columns} ${JSON.stringify(panel)}`;

@@ -15,12 +15,20 @@ export function runningPanel(calls: readonly OpenCall[], nowMs: number, colors: 
   if (running.length === 0) return null;
   return {
     type: 'running',
-    calls: running.map((call) => ({ title: `${call.callId} ${call.title}`, elapsed: formatElapsed(nowMs - (call.startedAtMs ?? nowMs)), tail: tail(call.output, colors) })),
+    calls: running.map((call) => ({
+      title: `${call.callId} ${call.title}`,
+      elapsed: formatElapsed(nowMs - (call.startedAtMs ?? nowMs)),
+      tail: tail(call.output, colors),
+    })),
     waiting: calls.filter((call) => call.startedAtMs === null).length,
   };
 }
 
 function tail(output: string, colors: boolean): string[] {
   const clean = unjoined(sanitize(output.replace(/[\r\n]+$/, ''), { colors }));
-  return clean === '' ? [] : splitStyledLines(clean).slice(-tailRows).map((line) => expandTabs(line));
+  return clean === ''
+    ? []
+    : splitStyledLines(clean)
+        .slice(-tailRows)
+        .map((line) => expandTabs(line));
 }

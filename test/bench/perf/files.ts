@@ -13,7 +13,16 @@ const env = process.env;
 /** glob and grep on a tree of files of 200 bytes, and the same search by `rg` itself. */
 export async function fileRows(folder: string): Promise<readonly Row[]> {
   const processes = createProcessRunner({ marker: { name: '_AGENT_BENCH', value: String(process.pid) } });
-  const tools = builtinTools({ processes, env, protectedEnv: [], shell: 'bash', maxReadBytes: 1_000_000, modelOutputBytes: 32_768, timeoutS: 60, maxTimeoutS: 60 });
+  const tools = builtinTools({
+    processes,
+    env,
+    protectedEnv: [],
+    shell: 'bash',
+    maxReadBytes: 1_000_000,
+    modelOutputBytes: 32_768,
+    timeoutS: 60,
+    maxTimeoutS: 60,
+  });
   const ripgrep = await findRipgrep(env);
   const rows: Row[] = [];
   for (const files of [1_000, 10_000, 100_000]) {
@@ -21,8 +30,18 @@ export async function fileRows(folder: string): Promise<readonly Row[]> {
     plant(root, files);
     const glob = await timed(() => call(tools, 'glob', { pattern: '**/*7.ts' }, root));
     const grep = await timed(() => call(tools, 'grep', { pattern: 'needle' }, root));
-    const rg = ripgrep === null ? null : await timed(() => { spawnSync(ripgrep, ['needle', '.'], { cwd: root }); });
-    rows.push([files, `${glob.toFixed(0)} ms`, `${grep.toFixed(0)} ms`, rg === null ? 'not installed' : `${rg.toFixed(0)} ms`]);
+    const rg =
+      ripgrep === null
+        ? null
+        : await timed(() => {
+            spawnSync(ripgrep, ['needle', '.'], { cwd: root });
+          });
+    rows.push([
+      files,
+      `${glob.toFixed(0)} ms`,
+      `${grep.toFixed(0)} ms`,
+      rg === null ? 'not installed' : `${rg.toFixed(0)} ms`,
+    ]);
   }
   return rows;
 }
@@ -31,18 +50,32 @@ function plant(root: string, files: number): void {
   for (let at = 0; at < files; at++) {
     const folder = join(root, `d${Math.floor(at / 1_000)}`, `e${Math.floor(at / 50) % 20}`);
     if (at % 50 === 0) mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, `f${at}.ts`), `export const value${at} = ${at};\n`.repeat(6) + (at % 5_000 === 0 ? 'needle\n' : ''));
+    writeFileSync(
+      join(folder, `f${at}.ts`),
+      `export const value${at} = ${at};\n`.repeat(6) + (at % 5_000 === 0 ? 'needle\n' : ''),
+    );
   }
 }
 
-async function call(tools: readonly Tool[], name: string, args: Readonly<Record<string, unknown>>, cwd: string): Promise<void> {
+async function call(
+  tools: readonly Tool[],
+  name: string,
+  args: Readonly<Record<string, unknown>>,
+  cwd: string,
+): Promise<void> {
   const tool = tools.find((candidate) => candidate.name === name);
   const ctx: ToolContext = {
-    cwd, sandbox: 'off', limits: { timeoutMs: 60_000, maxOutputBytes: 51_200 }, knownFiles: new Map(), signal: new AbortController().signal,
-    eventOutput: () => null, progress: () => undefined,
+    cwd,
+    sandbox: 'off',
+    limits: { timeoutMs: 60_000, maxOutputBytes: 51_200 },
+    knownFiles: new Map(),
+    signal: new AbortController().signal,
+    eventOutput: () => null,
+    progress: () => undefined,
   };
   const outcome = await tool?.run(args, ctx);
-  if (outcome === undefined || 'error' in outcome.envelope) throw new Error(`${name}: ${JSON.stringify(outcome?.envelope)}`);
+  if (outcome === undefined || 'error' in outcome.envelope)
+    throw new Error(`${name}: ${JSON.stringify(outcome?.envelope)}`);
 }
 
 async function timed(work: () => Promise<void> | void): Promise<number> {

@@ -3,12 +3,23 @@ import type { AddressInfo } from 'node:net';
 import { isRecord } from '../../../src/core/json.js';
 
 /** What the model answers to the request that has `answered` of its own messages in it. */
-export type Script = (answered: number) => { readonly text: string } | { readonly tool: string; readonly args: unknown };
+export type Script = (
+  answered: number,
+) => { readonly text: string } | { readonly tool: string; readonly args: unknown };
 
 /** One request as it arrived, and when its answer was out. Times in ms of `performance.now()`. */
-export interface Seen { readonly arrivedAt: number; readonly bytes: number; answeredAt: number }
+export interface Seen {
+  readonly arrivedAt: number;
+  readonly bytes: number;
+  answeredAt: number;
+}
 
-export interface Model { readonly url: string; readonly seen: Seen[]; play(script: Script): void; close(): void }
+export interface Model {
+  readonly url: string;
+  readonly seen: Seen[];
+  play(script: Script): void;
+  close(): void;
+}
 
 /** A scripted model over HTTP (Chat Completions, streamed), which answers at once. */
 export async function openModel(): Promise<Model> {
@@ -16,7 +27,9 @@ export async function openModel(): Promise<Model> {
   const seen: Seen[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
-    request.on('data', (chunk: Buffer) => { chunks.push(chunk); });
+    request.on('data', (chunk: Buffer) => {
+      chunks.push(chunk);
+    });
     request.on('end', () => {
       const body = Buffer.concat(chunks);
       const entry: Seen = { arrivedAt: performance.now(), bytes: body.length, answeredAt: 0 };
@@ -25,12 +38,21 @@ export async function openModel(): Promise<Model> {
       entry.answeredAt = performance.now();
     });
   });
-  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://127.0.0.1:${port}/v1`, seen,
-    play: (next) => { script = next; seen.length = 0; },
-    close: () => { server.closeAllConnections(); server.close(); },
+    url: `http://127.0.0.1:${port}/v1`,
+    seen,
+    play: (next) => {
+      script = next;
+      seen.length = 0;
+    },
+    close: () => {
+      server.closeAllConnections();
+      server.close();
+    },
   };
 }
 
@@ -43,10 +65,23 @@ function assistantMessages(text: string): number {
 function answer(response: ServerResponse, turn: ReturnType<Script>, number: number): void {
   const lines: string[] = [];
   const chunk = (delta: unknown, finish: string | null = null): void => {
-    lines.push(`data: ${JSON.stringify({ id: `c${number}`, object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`);
+    lines.push(
+      `data: ${JSON.stringify({ id: `c${number}`, object: 'chat.completion.chunk', created: 1, model: 'm', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`,
+    );
   };
   if ('text' in turn) for (const word of turn.text.split(/(?<= )/)) chunk({ role: 'assistant', content: word });
-  else chunk({ role: 'assistant', tool_calls: [{ index: 0, id: `call_${number}`, type: 'function', function: { name: turn.tool, arguments: JSON.stringify(turn.args) } }] });
+  else
+    chunk({
+      role: 'assistant',
+      tool_calls: [
+        {
+          index: 0,
+          id: `call_${number}`,
+          type: 'function',
+          function: { name: turn.tool, arguments: JSON.stringify(turn.args) },
+        },
+      ],
+    });
   chunk({}, 'text' in turn ? 'stop' : 'tool_calls');
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   response.end(`${lines.join('')}data: [DONE]\n\n`);

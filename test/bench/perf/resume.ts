@@ -10,7 +10,11 @@ import type { Row } from './turns.js';
 export async function resumeRows(folder: string, model: Model): Promise<readonly Row[]> {
   const rows: Row[] = [];
   for (const events of [1_000, 10_000, 100_000]) {
-    const place: Place = { home: join(folder, `resume-${events}`), work: join(folder, `work-${events}`), modelUrl: model.url };
+    const place: Place = {
+      home: join(folder, `resume-${events}`),
+      work: join(folder, `work-${events}`),
+      modelUrl: model.url,
+    };
     mkdirSync(join(place.home, '.agent'), { recursive: true });
     mkdirSync(place.work);
     const file = join(place.home, '.agent/agent.db');
@@ -27,7 +31,12 @@ export async function resumeRows(folder: string, model: Model): Promise<readonly
       if (run > 0) waits.push((model.seen[0]?.arrivedAt ?? 0) - startedAt);
       megabytes = Math.max(megabytes, mostMegabytes);
     }
-    rows.push([events, `${median(waits).toFixed(0)} ms`, `${((model.seen[0]?.bytes ?? 0) / 1e6).toFixed(2)} MB`, `${megabytes.toFixed(0)} MB`]);
+    rows.push([
+      events,
+      `${median(waits).toFixed(0)} ms`,
+      `${((model.seen[0]?.bytes ?? 0) / 1e6).toFixed(2)} MB`,
+      `${megabytes.toFixed(0)} MB`,
+    ]);
   }
   return rows;
 }

@@ -26,14 +26,23 @@ export async function startRows(place: Place, model: Model): Promise<readonly Ro
     megabytes = Math.max(megabytes, hello.mostMegabytes);
   }
   return [
-    ['`--version`', ms(median(walls.version))], ['`--help`', ms(median(walls.help))], ['`-p hi`, start to first request', ms(median(walls.request))],
-    ['`-p hi`, start to end', ms(median(walls.hello))], ['`-p hi`, most memory seen', `${megabytes.toFixed(0)} MB`],
+    ['`--version`', ms(median(walls.version))],
+    ['`--help`', ms(median(walls.help))],
+    ['`-p hi`, start to first request', ms(median(walls.request))],
+    ['`-p hi`, start to end', ms(median(walls.hello))],
+    ['`-p hi`, most memory seen', `${megabytes.toFixed(0)} MB`],
   ];
 }
 
 /** From the end of an answer with one call to the arrival of the next request. */
-async function turnTimes(place: Place, model: Model, turns: number, tool: string, args: unknown): Promise<{ readonly times: readonly number[]; readonly megabytes: number; readonly bytes: readonly number[] }> {
-  model.play((answered) => answered < turns ? { tool, args } : { text: 'Done.' });
+async function turnTimes(
+  place: Place,
+  model: Model,
+  turns: number,
+  tool: string,
+  args: unknown,
+): Promise<{ readonly times: readonly number[]; readonly megabytes: number; readonly bytes: readonly number[] }> {
+  model.play((answered) => (answered < turns ? { tool, args } : { text: 'Done.' }));
   const { mostMegabytes } = await runProgram(place, ['-p', 'go']);
   if (model.seen.length !== turns + 1) throw new Error(`${model.seen.length} requests for ${turns} turns`);
   const times = model.seen.slice(1).map(({ arrivedAt }, index) => arrivedAt - (model.seen[index]?.answeredAt ?? 0));
@@ -48,7 +57,11 @@ export async function turnRows(place: Place, model: Model): Promise<readonly Row
   const stream: number[] = [];
   for (let run = 0; run < 3; run++) stream.push((await runProgram(place, ['-p', 'go'])).wallMs);
   const stored = median(stream);
-  return [['tool turn, bash (`echo`)', ms(median(bash.times))], ['tool turn, file_read', ms(median(read.times))], ['answer of 20,000 tokens, start to end', ms(stored)]];
+  return [
+    ['tool turn, bash (`echo`)', ms(median(bash.times))],
+    ['tool turn, file_read', ms(median(read.times))],
+    ['answer of 20,000 tokens, start to end', ms(stored)],
+  ];
 }
 
 /** One session of `turns` reads: what a turn costs at its beginning and at its end, and the memory of the program. */
@@ -56,7 +69,13 @@ export async function growthRows(place: Place, model: Model): Promise<readonly R
   const rows: Row[] = [];
   for (const turns of [20, 200, 2_000]) {
     const { times, megabytes, bytes } = await turnTimes(place, model, turns, 'file_read', { path: 'read.txt' });
-    rows.push([turns, ms(median(times.slice(0, 20))), ms(median(times.slice(-20))), `${((bytes.at(-1) ?? 0) / 1000).toFixed(0)} kB`, `${megabytes.toFixed(0)} MB`]);
+    rows.push([
+      turns,
+      ms(median(times.slice(0, 20))),
+      ms(median(times.slice(-20))),
+      `${((bytes.at(-1) ?? 0) / 1000).toFixed(0)} kB`,
+      `${megabytes.toFixed(0)} MB`,
+    ]);
   }
   return rows;
 }

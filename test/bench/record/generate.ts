@@ -3,9 +3,17 @@ import { ulid } from '../../../src/core/ids.js';
 import { chainLink, eventChecksum, eventDigests } from '../../../src/store/event-hash.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 
-export interface Generated { readonly words: readonly string[]; readonly longest: string }
+export interface Generated {
+  readonly words: readonly string[];
+  readonly longest: string;
+}
 
-interface Sizes { readonly file: string; readonly events: number; readonly perSession: number; readonly longest: number }
+interface Sizes {
+  readonly file: string;
+  readonly events: number;
+  readonly perSession: number;
+  readonly longest: number;
+}
 
 /** A repeatable sequence of numbers from 0 to 1 (mulberry32). */
 export function randomNumbers(seed: number): () => number {
@@ -18,8 +26,9 @@ export function randomNumbers(seed: number): () => number {
   };
 }
 
-/** A store of `events` events in sessions of `perSession`, one of them of `longest`. Words have the frequencies of a language; `words` are
- *  those of which none occurs in more than about 1 % of the events. Rows are written as the program writes them, checksums and chain included. */
+/** A store of `events` events in sessions of `perSession`, one of them of `longest`. Words have the frequencies of a
+ * language; `words` are those of which none occurs in more than about 1 % of the events. Rows are written as the
+ * program writes them, checksums and chain included. */
 export async function generateStore({ file, events, perSession, longest }: Sizes): Promise<Generated> {
   const { store } = await openSqliteStore({ file, now: Date.now });
   await store.close();
@@ -29,8 +38,12 @@ export async function generateStore({ file, events, perSession, longest }: Sizes
   const vocabulary = Array.from({ length: 20_000 }, (_, index) => word(index));
   const pick = (): string => vocabulary[Math.floor(vocabulary.length * random() ** 4)] ?? '';
   const sentence = (count: number): string => Array.from({ length: count }, pick).join(' ');
-  const insert = db.prepare('INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)');
-  const session = db.prepare('INSERT INTO sessions (id, cwd, provider, model, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)');
+  const insert = db.prepare(
+    'INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?)',
+  );
+  const session = db.prepare(
+    'INSERT INTO sessions (id, cwd, provider, model, created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?)',
+  );
   let time = 1_750_000_000_000;
   let written = 0;
   let longestId = '';
@@ -53,24 +66,78 @@ export async function generateStore({ file, events, perSession, longest }: Sizes
   return { words: rareWords(vocabulary), longest: longestId };
 }
 
-interface Made { readonly kind: string; readonly content: string | null; readonly data_json: string | null }
+interface Made {
+  readonly kind: string;
+  readonly content: string | null;
+  readonly data_json: string | null;
+}
 
 /** A turn is eight rows: prompt, usage, text, call, start, result, usage, answer. */
 function eventAt(seq: number, sentence: (words: number) => string): Made {
   const id = `c${seq - (seq % 8)}`;
   const response = `r${seq - (seq % 8)}`;
   const data = (value: unknown): string => JSON.stringify(value);
-  const usage = { response_id: response, provider: 'offline', model: 'offline', input_tokens: 1200, output_tokens: 80, cache_read_tokens: 900, cache_write_tokens: 0, cost_usd: 0.0012 };
+  const usage = {
+    response_id: response,
+    provider: 'offline',
+    model: 'offline',
+    input_tokens: 1200,
+    output_tokens: 80,
+    cache_read_tokens: 900,
+    cache_write_tokens: 0,
+    cost_usd: 0.0012,
+  };
   if (seq === 1) return { kind: 'system', content: `You are an agent. ${sentence(200)}`, data_json: null };
-  if (seq === 2) return { kind: 'tools', content: '1 tool', data_json: data({ tools: [{ name: 'bash', description: 'runs a command', input_schema: { type: 'object' } }], settings: { model_output_size: 32_768 } }) };
+  if (seq === 2)
+    return {
+      kind: 'tools',
+      content: '1 tool',
+      data_json: data({
+        tools: [{ name: 'bash', description: 'runs a command', input_schema: { type: 'object' } }],
+        settings: { model_output_size: 32_768 },
+      }),
+    };
   const kinds: readonly (() => Made)[] = [
-    () => ({ kind: 'tool_result', content: 'exit 0', data_json: data({ tool_call_id: id, name: 'bash', output: data({ output: sentence(40), exit_code: 0 }), success: true, duration_ms: seq % 900 }) }),
+    () => ({
+      kind: 'tool_result',
+      content: 'exit 0',
+      data_json: data({
+        tool_call_id: id,
+        name: 'bash',
+        output: data({ output: sentence(40), exit_code: 0 }),
+        success: true,
+        duration_ms: seq % 900,
+      }),
+    }),
     () => ({ kind: 'usage', content: null, data_json: data(usage) }),
-    () => ({ kind: 'assistant', content: sentence(30), data_json: data({ response_id: `a${seq}`, provider: 'offline', api: 'offline', model: 'offline', stop: 'stop' }) }),
+    () => ({
+      kind: 'assistant',
+      content: sentence(30),
+      data_json: data({ response_id: `a${seq}`, provider: 'offline', api: 'offline', model: 'offline', stop: 'stop' }),
+    }),
     () => ({ kind: 'user', content: sentence(15), data_json: null }),
     () => ({ kind: 'usage', content: null, data_json: data({ ...usage, response_id: `r${seq + 4}` }) }),
-    () => ({ kind: 'assistant', content: sentence(12), data_json: data({ response_id: `r${seq + 3}`, provider: 'offline', api: 'offline', model: 'offline', stop: 'tool' }) }),
-    () => ({ kind: 'tool_call', content: `bash(command="${sentence(4)}")`, data_json: data({ id: `c${seq + 2}`, type: 'function', function: { name: 'bash', arguments: data({ command: sentence(4) }) }, response_id: `r${seq + 2}` }) }),
+    () => ({
+      kind: 'assistant',
+      content: sentence(12),
+      data_json: data({
+        response_id: `r${seq + 3}`,
+        provider: 'offline',
+        api: 'offline',
+        model: 'offline',
+        stop: 'tool',
+      }),
+    }),
+    () => ({
+      kind: 'tool_call',
+      content: `bash(command="${sentence(4)}")`,
+      data_json: data({
+        id: `c${seq + 2}`,
+        type: 'function',
+        function: { name: 'bash', arguments: data({ command: sentence(4) }) },
+        response_id: `r${seq + 2}`,
+      }),
+    }),
     () => ({ kind: 'tool_started', content: null, data_json: data({ tool_call_id: `c${seq + 1}` }) }),
   ];
   return (kinds[seq % 8] ?? kinds[0])!();
@@ -78,7 +145,28 @@ function eventAt(seq: number, sentence: (words: number) => string): Made {
 
 /** Two or three syllables; no two indexes give the same word. */
 function word(index: number): string {
-  const syllables = ['ba', 'ce', 'di', 'fo', 'gu', 'ha', 'ke', 'li', 'mo', 'nu', 'pa', 're', 'si', 'to', 'vu', 'wa', 'xe', 'yi', 'zo', 'qua'];
+  const syllables = [
+    'ba',
+    'ce',
+    'di',
+    'fo',
+    'gu',
+    'ha',
+    'ke',
+    'li',
+    'mo',
+    'nu',
+    'pa',
+    're',
+    'si',
+    'to',
+    'vu',
+    'wa',
+    'xe',
+    'yi',
+    'zo',
+    'qua',
+  ];
   let rest = index;
   let text = '';
   do {
@@ -90,5 +178,8 @@ function word(index: number): string {
 
 /** A hundred words from the part of the vocabulary that is rare enough, from the commoner to the rarest. */
 function rareWords(vocabulary: readonly string[]): readonly string[] {
-  return Array.from({ length: 100 }, (_, index) => vocabulary[Math.floor(vocabulary.length * 0.006 * (1 / 0.006) ** (index / 100))] ?? '');
+  return Array.from(
+    { length: 100 },
+    (_, index) => vocabulary[Math.floor(vocabulary.length * 0.006 * (1 / 0.006) ** (index / 100))] ?? '',
+  );
 }

@@ -5,7 +5,8 @@ import { createProjection } from '../../../src/core/project.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 import { generateStore } from './generate.js';
 
-/** `npm run bench:record [-- <events> <events of the longest session>]`: search and resume on a generated store, as a Markdown table. */
+/** `npm run bench:record [-- <events> <events of the longest session>]`: search and resume on a generated store, as a
+ * Markdown table. */
 const events = Number(process.argv[2] ?? 1_000_000);
 const longest = Number(process.argv[3] ?? 100_000);
 const folder = mkdtempSync(join(tmpdir(), 'agent-bench-'));
@@ -47,18 +48,21 @@ try {
   }
   const [listed] = await timed(() => store.list(50));
   await store.close();
-  console.log([
-    `| ${events} events, one session of ${longest}; Node ${process.version} | |`, '| --- | ---: |',
-    `| search, 100 words, 20 rows: median / p95 / most | ${at(searches, 0.5)} / ${at(searches, 0.95)} / ${at(searches, 1)} ms |`,
-    `| rows found: fewest of 20, most without a limit | ${fewest}, ${most} (${((most / events) * 100).toFixed(2)} %) |`,
-    `| load of ${longest} events: median / most of 9 | ${at(loads, 0.5)} / ${at(loads, 1)} ms |`,
-    `| their projection | ${projected.toFixed(1)} ms |`,
-    `| list of 50 sessions | ${listed.toFixed(1)} ms |`,
-    `| index built (all events at once) | ${(indexed / 1000).toFixed(1)} s |`,
-    `| size without / with the index | ${(beforeIndex / 1e6).toFixed(0)} / ${(statSync(file).size / 1e6).toFixed(0)} MB |`,
-    `| most memory of this process | ${(process.resourceUsage().maxRSS / 1024).toFixed(0)} MB |`,
-    `| generated in | ${(made / 1000).toFixed(1)} s |`,
-  ].join('\n'));
+  console.log(
+    [
+      `| ${events} events, one session of ${longest}; Node ${process.version} | |`,
+      '| --- | ---: |',
+      `| search, 100 words, 20 rows: median / p95 / most | ${at(searches, 0.5)} / ${at(searches, 0.95)} / ${at(searches, 1)} ms |`,
+      `| rows found: fewest of 20, most without a limit | ${fewest}, ${most} (${((most / events) * 100).toFixed(2)} %) |`,
+      `| load of ${longest} events: median / most of 9 | ${at(loads, 0.5)} / ${at(loads, 1)} ms |`,
+      `| their projection | ${projected.toFixed(1)} ms |`,
+      `| list of 50 sessions | ${listed.toFixed(1)} ms |`,
+      `| index built (all events at once) | ${(indexed / 1000).toFixed(1)} s |`,
+      `| size without / with the index | ${(beforeIndex / 1e6).toFixed(0)} / ${(statSync(file).size / 1e6).toFixed(0)} MB |`,
+      `| most memory of this process | ${(process.resourceUsage().maxRSS / 1024).toFixed(0)} MB |`,
+      `| generated in | ${(made / 1000).toFixed(1)} s |`,
+    ].join('\n'),
+  );
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

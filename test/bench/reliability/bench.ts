@@ -4,8 +4,11 @@ import { join } from 'node:path';
 import type { Event } from '../../../src/core/event.js';
 import type { SessionRow } from '../../../src/core/store.js';
 
-/** Runs `work` in a folder that is removed afterwards, prints the line it gives, and ends with 1 where it says that something is broken. */
-export async function measure(work: (folder: string) => Promise<{ readonly line: string; readonly ok: boolean }>): Promise<void> {
+/** Runs `work` in a folder that is removed afterwards, prints the line it gives, and ends with 1 where it says that
+ * something is broken. */
+export async function measure(
+  work: (folder: string) => Promise<{ readonly line: string; readonly ok: boolean }>,
+): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'agent-reliability-'));
   const start = performance.now();
   try {
@@ -23,7 +26,16 @@ export function rounds(usual: number): number {
 }
 
 export function row(id: string, cwd = '/work'): SessionRow {
-  return { id, parentId: null, cwd, title: null, provider: 'offline', model: 'offline', createdAt: 1_800_000_000_000, updatedAt: 1_800_000_000_000 };
+  return {
+    id,
+    parentId: null,
+    cwd,
+    title: null,
+    provider: 'offline',
+    model: 'offline',
+    createdAt: 1_800_000_000_000,
+    updatedAt: 1_800_000_000_000,
+  };
 }
 
 export function event(seq: number, text: string): Event {

@@ -7,11 +7,17 @@ import { setMark } from '../../../src/store/marks.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 import { event, measure, row, rounds } from './bench.js';
 
-/** `node test/bench/run.mjs test/bench/reliability/cutlog.ts`: databases as a kill leaves them, with their log deleted, cut anywhere, or left
- *  alone; then every session is resumed, and what is missing has to be said. */
+/** `node test/bench/run.mjs test/bench/reliability/cutlog.ts`: databases as a kill leaves them, with their log deleted,
+ * cut anywhere, or left alone; then every session is resumed, and what is missing has to be said. */
 const perTurn = 7;
 
-interface Tally { lost: number; events: number; unreported: number; falseAlarms: number; repaired: number }
+interface Tally {
+  lost: number;
+  events: number;
+  unreported: number;
+  falseAlarms: number;
+  repaired: number;
+}
 
 /** A database with one session of a few turns, copied while it is open; gives the last `seq` that was acknowledged. */
 async function killed(from: string, to: string, id: string): Promise<number> {
@@ -23,7 +29,8 @@ async function killed(from: string, to: string, id: string): Promise<number> {
     await store.append(id, event(seq, 'words '.repeat(Math.floor(Math.random() * 200))));
     if (seq % perTurn === 0) await setMark(file, { sessionId: id, seq, cwd: '/work' });
   }
-  for (const end of ['', '-wal', '.marks']) if (existsSync(`${file}${end}`)) copyFileSync(`${file}${end}`, join(to, `agent.db${end}`));
+  for (const end of ['', '-wal', '.marks'])
+    if (existsSync(`${file}${end}`)) copyFileSync(`${file}${end}`, join(to, `agent.db${end}`));
   await store.close();
   return turns * perTurn;
 }

@@ -5,8 +5,8 @@ import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 import { StoreError } from '../../../src/store/store-error.js';
 import { event, measure, row, rounds } from './bench.js';
 
-/** `npm run t:enospc`: fills a small file system until an append is refused, looks that everything acknowledged is there, gives it room and
- *  goes on. Needs root for the mount. */
+/** `npm run t:enospc`: fills a small file system until an append is refused, looks that everything acknowledged is
+ * there, gives it room and goes on. Needs root for the mount. */
 async function fill(folder: string, round: number): Promise<{ readonly lost: number; readonly wrong: number }> {
   mkdirSync(folder);
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=3m', 'tmpfs', folder]);
@@ -32,7 +32,11 @@ async function fill(folder: string, round: number): Promise<{ readonly lost: num
     await store.close();
     const again = await openSqliteStore({ file, now: Date.now });
     const events = await again.store.load('s');
-    if (again.notices.length > 0 || events.some((item, index) => item.seq !== index + 1 || item.content !== `${index + 1} ${text}`)) wrong++;
+    if (
+      again.notices.length > 0 ||
+      events.some((item, index) => item.seq !== index + 1 || item.content !== `${index + 1} ${text}`)
+    )
+      wrong++;
     lost += acknowledged + 20 - events.length;
     await again.store.close();
     return { lost, wrong };
@@ -51,5 +55,8 @@ await measure(async (folder) => {
     lost += result.lost;
     wrong += result.wrong;
   }
-  return { line: `enospc: ${count} full disks, ${lost} acknowledged events lost, ${wrong} not as they should be`, ok: lost === 0 && wrong === 0 };
+  return {
+    line: `enospc: ${count} full disks, ${lost} acknowledged events lost, ${wrong} not as they should be`,
+    ok: lost === 0 && wrong === 0,
+  };
 });

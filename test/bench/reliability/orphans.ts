@@ -5,9 +5,13 @@ import { wires } from '../../providers/recordings.js';
 import { hasSchemas, loneSurrogates, rules, schemaError } from '../../providers/wire-rules.js';
 import { measure, rounds } from './bench.js';
 
-/** `npm run t:orphans`: sessions cut at a random event, as a request of each API, held against its rules of pairing and (where the vendors'
- *  schemas are at hand) against its schema. */
-const speakers = [['chat', 'openai-chat:request'], ['responses', 'openai-responses:request'], ['messages', 'anthropic-messages:request']] as const;
+/** `npm run t:orphans`: sessions cut at a random event, as a request of each API, held against its rules of pairing and
+ * (where the vendors' schemas are at hand) against its schema. */
+const speakers = [
+  ['chat', 'openai-chat:request'],
+  ['responses', 'openai-responses:request'],
+  ['messages', 'anthropic-messages:request'],
+] as const;
 
 await measure(async () => {
   const cuts = rounds(1000);
@@ -17,10 +21,19 @@ await measure(async () => {
     for (const [name, schema] of speakers) {
       const wire = wires[name];
       if (!wire) throw new Error(`no wire ${name}`);
-      const body = JSON.parse(wire.requestParts(conversation, { ...makers[0], toolChoice: 'auto', quirks: {} }).join('')) as Record<string, unknown>;
-      const wrong = [...(rules[wire.api]?.(body) ?? ['no rules']), ...(schemaError(schema, body) === null ? [] : ['schema']), ...(loneSurrogates(body) > 0 ? ['lone surrogates'] : [])];
+      const body = JSON.parse(
+        wire.requestParts(conversation, { ...makers[0], toolChoice: 'auto', quirks: {} }).join(''),
+      ) as Record<string, unknown>;
+      const wrong = [
+        ...(rules[wire.api]?.(body) ?? ['no rules']),
+        ...(schemaError(schema, body) === null ? [] : ['schema']),
+        ...(loneSurrogates(body) > 0 ? ['lone surrogates'] : []),
+      ];
       if (wrong.length > 0) rejected++;
     }
   });
-  return Promise.resolve({ line: `orphans: ${cuts} cuts x ${speakers.length} wires${hasSchemas ? '' : ' (schemas absent)'}, ${rejected} rejected`, ok: rejected === 0 });
+  return Promise.resolve({
+    line: `orphans: ${cuts} cuts x ${speakers.length} wires${hasSchemas ? '' : ' (schemas absent)'}, ${rejected} rejected`,
+    ok: rejected === 0,
+  });
 });

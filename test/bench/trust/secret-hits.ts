@@ -23,9 +23,13 @@ for (const folder of folders.length > 0 ? folders : ['src', 'node_modules']) {
     spentMs += performance.now() - startedAt;
     for (const { kind, start, end } of found) {
       hits.set(kind ?? '', (hits.get(kind ?? '') ?? 0) + 1);
-      process.stdout.write(`${path}: ${kind}: ${text.slice(Math.max(0, start - 30), Math.min(end, start + 60)).replaceAll(/\s+/g, ' ')}\n`);
+      process.stdout.write(
+        `${path}: ${kind}: ${text.slice(Math.max(0, start - 30), Math.min(end, start + 60)).replaceAll(/\s+/g, ' ')}\n`,
+      );
     }
   }
 }
 const count = [...hits.values()].reduce((sum, hit) => sum + hit, 0);
-process.stdout.write(`${JSON.stringify(Object.fromEntries(hits))}\n${count} in ${lines} lines: ${(count / lines * 100_000).toFixed(2)} in 100,000; ${(characters / 1_048_576 / spentMs * 1000).toFixed(0)} MiB/s\n`);
+process.stdout.write(
+  `${JSON.stringify(Object.fromEntries(hits))}\n${count} in ${lines} lines: ${((count / lines) * 100_000).toFixed(2)} in 100,000; ${((characters / 1_048_576 / spentMs) * 1000).toFixed(0)} MiB/s\n`,
+);

@@ -20,7 +20,13 @@ export function traceLines(commands: readonly string[]): readonly TracedLine[] {
     const command = commands[index] ?? '';
     const { risk, commands: found } = classifyShell(command, context, parse);
     const listed = new Set(found.map(({ argv }) => (argv[0] ?? '').replace(/^.*\//, '')));
-    return { command, risk, listed: [...listed], executed: ran.size, unlisted: [...ran].filter((program) => !listed.has(program)) };
+    return {
+      command,
+      risk,
+      listed: [...listed],
+      executed: ran.size,
+      unlisted: [...ran].filter((program) => !listed.has(program)),
+    };
   });
 }
 
