@@ -293,7 +293,7 @@ test('only the printer of the command line and the opener of the screen name the
 });
 
 test('only one module lists the characters that nobody sees', () => {
-  expect(hiddenClasses(root, sources)).toEqual(['core/hidden-text.ts']);
+  expect(hiddenClasses(root, sources)).toEqual(['core/text.ts']);
 });
 
 test('each planted way around the printer is found, and a comment is none', () => {

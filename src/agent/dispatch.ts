@@ -4,7 +4,7 @@ import type { WatchReport } from '../core/file-changes.js';
 import { isRecord } from '../core/json.js';
 import type { Answer, Question, Verdict } from '../core/policy.js';
 import type { Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
-import { keepChanges, type KeptChanges } from './kept-changes.js';
+import { keepChanges, type KeptChanges } from './file-history.js';
 import { askedAboutLoop } from './repeats.js';
 import type { TurnDeps } from './turn.js';
 

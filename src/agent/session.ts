@@ -1,19 +1,22 @@
-import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/agent-event.js';
-import type { Conversation, ModelRef } from '../core/conversation.js';
 import type { Event, EventDraft } from '../core/event.js';
 import type { Answer, Approver, Question } from '../core/policy.js';
-import { interruptedBefore, interruptedRunning, project } from '../core/project.js';
+import {
+  type Conversation,
+  interruptedBefore,
+  interruptedRunning,
+  type ModelRef,
+  project,
+} from '../core/projection.js';
 import type { Fault, Provider } from '../core/provider.js';
-import type { SecretGuard } from '../core/secret-guard.js';
-import type { SessionPort } from '../core/session-port.js';
-import { placeOf, type Blob, type SessionRow, type Store } from '../core/store.js';
+import type { SecretGuard } from '../core/secrets/guard.js';
+import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../core/session.js';
+import { type Blob, placeOf, type SessionRow, type Store } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import type { Budget } from './budget.js';
-import { compact, planFor, type Compacted } from './compact.js';
-import type { CompactionPlan } from './compaction-plan.js';
-import { noteFiles } from './known-files.js';
-import { createRecorder, type Recorder } from './recorder.js';
+import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
+import { noteFiles } from './file-history.js';
 import { runTurn } from './loop.js';
+import { createRecorder, type Recorder } from './recorder.js';
 import type { TurnDeps } from './turn.js';
 
 export interface SessionOptions extends Pick<

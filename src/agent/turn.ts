@@ -1,12 +1,10 @@
-import type { AgentEvent } from '../core/agent-event.js';
-import type { ModelRef } from '../core/conversation.js';
 import type { Event, EventDraft } from '../core/event.js';
 import type { ChangeKeeping } from '../core/file-changes.js';
-import type { Log } from '../core/log.js';
 import type { Approver, Policy } from '../core/policy.js';
-import type { Projection } from '../core/project.js';
+import type { ModelRef, Projection } from '../core/projection.js';
 import type { Fault, Provider } from '../core/provider.js';
-import type { SecretGuard } from '../core/secret-guard.js';
+import type { SecretGuard } from '../core/secrets/guard.js';
+import type { AgentEvent, Log } from '../core/session.js';
 import type { Blob } from '../core/store.js';
 import type { Registry } from '../core/tool.js';
 import type { Budget } from './budget.js';

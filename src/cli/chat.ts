@@ -1,4 +1,4 @@
-import { didYouMean } from '../core/nearest.js';
+import { didYouMean } from '../core/text.js';
 import { assemble } from './open/assembly.js';
 import { CliError, exit } from './cli-error.js';
 import type { EarlyFrame } from './repl/early-frame.js';

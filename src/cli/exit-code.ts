@@ -1,4 +1,4 @@
-import type { TurnEnd } from '../core/agent-event.js';
+import type { TurnEnd } from '../core/session.js';
 import { exit } from './cli-error.js';
 
 /** The signals that end the program in order, with the exit codes they give: 128 and the signal's number. */

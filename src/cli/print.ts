@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
-import { escapedJson, spelledLine } from '../core/hidden-text.js';
+import { escapedJson, spelledLine } from '../core/text.js';
 import { sanitize } from '../ui/sanitize.js';
 
 // Standard output and standard error of the command line: nothing else of it names them (test/architecture.test.ts).

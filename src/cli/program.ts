@@ -1,5 +1,5 @@
 import { Command, Help, type Option } from 'commander';
-import { didYouMean, editDistance } from '../core/nearest.js';
+import { didYouMean, editDistance } from '../core/text.js';
 import { CliError, exit } from './cli-error.js';
 import type { EarlyFrame } from './repl/early-frame.js';
 import { addRootOptions, type RootOptions } from './options.js';

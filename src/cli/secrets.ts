@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import type { Config, ProviderEntry } from '../config/config.js';
 import { ensurePrivateDirectory } from '../config/paths.js';
 import type { Event } from '../core/event.js';
-import { isSecretVariable, secretForms } from '../core/secret-forms.js';
-import { createSecretGuard, type SecretGuard } from '../core/secret-guard.js';
+import { isSecretVariable, secretForms } from '../core/secrets/forms.js';
+import { createSecretGuard, type SecretGuard } from '../core/secrets/guard.js';
 import type { Store } from '../core/store.js';
 import {
   baseUrlNames,

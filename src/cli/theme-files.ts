@@ -7,7 +7,7 @@ import type { AgentPaths } from '../config/paths.js';
 import { fileProblem, type ConfigProblem } from '../config/problem.js';
 import type { SchemaNode } from '../config/schema.js';
 import { isRecord } from '../core/json.js';
-import { didYouMean, nearestName } from '../core/nearest.js';
+import { didYouMean, nearestName } from '../core/text.js';
 import { parseStyle, roles, type CustomTheme, type Role, type TextStyle } from '../ui/theme-style.js';
 
 /** The names that need no file. */

@@ -1,5 +1,5 @@
 import { isRecord } from '../core/json.js';
-import { nearestName } from '../core/nearest.js';
+import { nearestName } from '../core/text.js';
 import { maskText } from './mask.js';
 import { childNode, configSchema, keyText, knownKeys, type KeyPath, type SchemaNode } from './schema.js';
 

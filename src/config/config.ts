@@ -1,4 +1,4 @@
-import type { Api } from '../core/conversation.js';
+import type { Api } from '../core/projection.js';
 import type { JsonObject } from '../core/json.js';
 import type { ApprovalMode } from '../core/policy.js';
 import type { Sandbox, ToolLimits, Toolset } from '../core/tool.js';

@@ -1,5 +1,5 @@
 import defaults from '../../config/defaults.json' with { type: 'json' };
-import { replaceUnseen } from '../core/hidden-text.js';
+import { replaceUnseen } from '../core/text.js';
 import { checkValue } from './check.js';
 import { toConfig, type Config } from './config.js';
 import { parseConfigText, readConfigFile, type FileText } from './file.js';

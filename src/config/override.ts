@@ -1,4 +1,4 @@
-import { editDistance, nearestName } from '../core/nearest.js';
+import { editDistance, nearestName } from '../core/text.js';
 import { checkValue, unknownKey } from './check.js';
 import { knownVariables, resolveKey, resolveVariable } from './key.js';
 import { leavesOf, type Leaf, type Origin } from './merge.js';

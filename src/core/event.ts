@@ -1,5 +1,4 @@
-import type { Json, JsonSchema } from './json.js';
-import { isRecord } from './json.js';
+import { isRecord, type Json, type JsonSchema } from './json.js';
 
 /** One row of the log as it is stored. Unknown kinds are carried along. Order is `seq` (from 1), never time. Source:
  * contracts 2. */
@@ -29,7 +28,7 @@ export interface RequestSettings {
 }
 
 /** `note`: not typed by the person; the program tells the model what has changed around it. */
-export interface UserData {
+interface UserData {
   readonly note: true;
 }
 
@@ -134,7 +133,7 @@ export interface UsageData {
 }
 
 /** The conversation is again what it was right after event `to_seq`; what came between stays in the log. */
-export interface RewindData {
+interface RewindData {
   readonly to_seq: number;
 }
 
@@ -149,14 +148,14 @@ export interface CompactionData {
 }
 
 /** What was done to files by `undo`, `redo` or `restore`, told to the model by `content`. */
-export interface RevertData {
+interface RevertData {
   /** The `tool_result` that was undone or redone; for `restore` the event whose state was wanted. */
   readonly of_seq: number;
   readonly changes: readonly ChangeData[];
   readonly skipped: readonly { readonly path: string; readonly reason: string }[];
 }
 
-export interface ApprovalData {
+interface ApprovalData {
   readonly tool_call_id: string;
   readonly decision: 'allow' | 'deny';
   /** Who decided: the person, the policy, a grant of this session, or nobody who could be asked. */
@@ -169,20 +168,20 @@ export interface ApprovalData {
   readonly repeated?: number;
 }
 
-export interface ErrorData {
+interface ErrorData {
   readonly code: string;
   readonly message: string;
 }
 
 /** A command the person ran themselves (`!!command`): on record, not sent to the model. `content` is its output. */
-export interface ShellData {
+interface ShellData {
   readonly command: string;
   readonly exit_code: number | null;
 }
 
 /** The model that the conversation goes on with. `base_url` is where it is asked, with nothing secret in it; absent for
  * the embedded provider and in events from before it was kept. */
-export interface ModelData {
+interface ModelData {
   readonly provider: string;
   readonly model: string;
   readonly api?: string;
@@ -240,4 +239,58 @@ export function knownEvent(event: Event): KnownEvent | null {
   if (keys.length > 0 && !isRecord(event.data)) return null;
   const data = event.data as Readonly<Record<string, unknown>>;
   return keys.every((key) => data[key] !== undefined) ? (event as KnownEvent) : null;
+}
+
+/** Which events of a log the conversation is made of. A `rewind` makes it again what it was right after event `to_seq`,
+ * whatever happened there, other rewinds included: so a rewind to the event before a rewind takes that one back. A
+ * `compaction_undone` takes out the compaction before it that it names. */
+export interface Timeline {
+  /** True where this changes what the events before it mean, so that the conversation is to be made anew from
+   * `events`. */
+  add(event: KnownEvent): boolean;
+  /** Those that count now, in order, without rewinds and without compactions that were undone. */
+  events(): readonly KnownEvent[];
+}
+
+export function createTimeline(): Timeline {
+  const added: KnownEvent[] = [];
+  /** The index of the event each one follows; -1 for the beginning. */
+  const before: number[] = [];
+  let head = -1;
+
+  const lastUpTo = (seq: number): number => {
+    let low = 0;
+    let high = added.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((added[middle]?.seq ?? 0) <= seq) low = middle + 1;
+      else high = middle;
+    }
+    return low - 1;
+  };
+
+  return {
+    add(event) {
+      const isRewind = event.kind === 'rewind' && Number.isInteger(event.data.to_seq);
+      before.push(isRewind ? lastUpTo(event.data.to_seq) : head);
+      added.push(event);
+      head = added.length - 1;
+      return isRewind || event.kind === 'compaction_undone';
+    },
+    events() {
+      const chain: KnownEvent[] = [];
+      for (let index = head; index >= 0; index = before[index] ?? -1) {
+        const event = added[index];
+        if (event && event.kind !== 'rewind') chain.push(event);
+      }
+      const undone = new Set(
+        chain.flatMap((event) =>
+          event.kind === 'compaction_undone' && event.data.compaction_seq < event.seq
+            ? [event.data.compaction_seq]
+            : [],
+        ),
+      );
+      return chain.toReversed().filter((event) => event.kind !== 'compaction' || !undone.has(event.seq));
+    },
+  };
 }

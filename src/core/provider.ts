@@ -1,5 +1,5 @@
 import type { Json } from './json.js';
-import type { Conversation, ModelRef } from './conversation.js';
+import type { Conversation, ModelRef } from './projection.js';
 import type { Stop, Usage } from './event.js';
 
 /** What went wrong at a provider. Source: contracts 8, `error.code`. */

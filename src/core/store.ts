@@ -1,7 +1,6 @@
-import type { QueuedMessage } from './agent-event.js';
-import type { ModelRef } from './conversation.js';
 import type { Event } from './event.js';
-import type { SearchHit } from './search.js';
+import type { ModelRef } from './projection.js';
+import type { QueuedMessage } from './session.js';
 
 /** A directory that was moved, with all that is in it. What events up to `lastSeq` name below `from` is below `to`. */
 export interface DirectoryMove {
@@ -123,4 +122,41 @@ export interface Store {
   adopt(row: SessionRow, events: readonly Event[]): Promise<void>;
   acquire(sessionId: string): Promise<Lease>;
   close(): Promise<void>;
+}
+
+/** A place in the record that holds all the words looked for. */
+export interface SearchHit {
+  readonly sessionId: string;
+  readonly seq: number;
+  readonly kind: string;
+  /** Unix milliseconds. */
+  readonly createdAt: number;
+  /** Of the session. */
+  readonly cwd: string;
+  readonly title: string | null;
+  /** The words in what stands around them, on one line; as stored, so not safe for a terminal. */
+  readonly snippet: string;
+  /** Where the words stand in `snippet`: start and end, in UTF-16 units. */
+  readonly matches: readonly (readonly [start: number, end: number])[];
+}
+
+const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
+const timeDigits = 10;
+const randomDigits = 16;
+
+/** True for a ULID or a UUID of version 7: ids of sessions sort by creation time. */
+export function isSessionId(text: string): boolean {
+  return (
+    /^[0-7][0-9a-hjkmnp-tv-z]{25}$/i.test(text) ||
+    /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i.test(text)
+  );
+}
+
+/** A ULID: 26 characters that sort by creation time, ten of time and sixteen of chance. `random` holds at least 16
+ * bytes. Source: github.com/ulid/spec. */
+export function ulid(unixMs: number, random: Uint8Array): string {
+  let text = '';
+  for (let digit = timeDigits - 1; digit >= 0; digit--) text += alphabet[Math.floor(unixMs / 32 ** digit) % 32] ?? '';
+  for (const byte of random.subarray(0, randomDigits)) text += alphabet[byte % 32] ?? '';
+  return text;
 }

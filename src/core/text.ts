@@ -69,3 +69,161 @@ function isHigh(code: number): boolean {
 function isLow(code: number): boolean {
   return code >= 0xdc00 && code <= 0xdfff;
 }
+
+/** The candidates that `word` may have meant, nearest first, at most three of about the same distance; empty where none
+ * is close. Case, `-`, `_` and spaces do not count. Ties keep the order of the candidates. */
+export function nearest(word: string, candidates: readonly string[]): readonly string[] {
+  const wanted = plain(word);
+  const maxDistance = Math.max(2, Math.floor(word.length * 0.4));
+  const near = candidates
+    .map((candidate) => ({ candidate, distance: distanceUpTo(maxDistance, wanted, plain(candidate)) }))
+    .filter(({ distance }) => distance <= maxDistance)
+    .sort((one, other) => one.distance - other.distance);
+  const best = near[0]?.distance ?? 0;
+  return near
+    .filter(({ distance }) => distance <= best + 1)
+    .slice(0, 3)
+    .map(({ candidate }) => candidate);
+}
+
+/** The one candidate that `word` most probably meant, or null where none is close. */
+export function nearestName(word: string, candidates: readonly string[]): string | null {
+  return nearest(word, candidates)[0] ?? null;
+}
+
+/** `Did you mean a or b?`, or an empty text where nothing is close. */
+export function didYouMean(word: string, candidates: readonly string[]): string {
+  const names = nearest(word, candidates);
+  return names.length === 0
+    ? ''
+    : `Did you mean ${names.slice(0, -1).join(', ')}${names.length > 1 ? ' or ' : ''}${names.at(-1) ?? ''}?`;
+}
+
+/** Infinity for texts that share nothing and for those farther apart than `max`. */
+function distanceUpTo(max: number, from: string, to: string): number {
+  if (Math.abs(from.length - to.length) > max) return Infinity;
+  const distance = editDistance(from, to);
+  return distance < Math.max(from.length, to.length) ? distance : Infinity;
+}
+
+/** Insertions, deletions, replacements and swaps of neighbours between two texts (optimal string alignment). */
+export function editDistance(from: string, to: string): number {
+  let beforeLast: readonly number[] = [];
+  let last: readonly number[] = Array.from({ length: to.length + 1 }, (_item, index) => index);
+  for (let i = 1; i <= from.length; i++) {
+    const row = [i];
+    for (let j = 1; j <= to.length; j++) {
+      const same = from[i - 1] === to[j - 1];
+      let cost = Math.min(at(last, j) + 1, at(row, j - 1) + 1, at(last, j - 1) + (same ? 0 : 1));
+      if (i > 1 && j > 1 && from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1])
+        cost = Math.min(cost, at(beforeLast, j - 2) + 1);
+      row.push(cost);
+    }
+    beforeLast = last;
+    last = row;
+  }
+  return at(last, to.length);
+}
+
+function at(row: readonly number[], index: number): number {
+  return row[index] ?? Infinity;
+}
+
+function plain(text: string): string {
+  return text.toLowerCase().replace(/[-_\s]/g, '');
+}
+
+/** Which characters a reader does not see: the one list for everything that shows, judges or sends text. Source: UAX
+ * #44 (Default_Ignorable_Code_Point), UAX #9 (marks and controls), ECMA-48. */
+type Range = readonly [number, number];
+
+/** They steer a terminal, reorder what stands around them, or stand there unseen, and no script needs them to be read:
+ * C0 but tab and line feed, DEL and C1, the soft hyphen, marks and controls of direction, Unicode line ends, invisible
+ * operators, fillers of Hangul, surrogates, the byte order mark, annotations, the replacement of an object, controls of
+ * shorthand and music, tags and the supplementary variation selectors. Joiners and the variation selectors of emoji are
+ * none of them. */
+const deceptiveRanges: readonly Range[] = [
+  [0x00, 0x08],
+  [0x0b, 0x1f],
+  [0x7f, 0x9f],
+  [0xad, 0xad],
+  [0x61c, 0x61c],
+  [0x115f, 0x1160],
+  [0x180e, 0x180e],
+  [0x200b, 0x200b],
+  [0x200e, 0x200f],
+  [0x2028, 0x202e],
+  [0x2060, 0x206f],
+  [0x3164, 0x3164],
+  [0xd800, 0xdfff],
+  [0xfeff, 0xfeff],
+  [0xffa0, 0xffa0],
+  [0xfff0, 0xfffc],
+  [0x1bca0, 0x1bca3],
+  [0x1d173, 0x1d17a],
+  [0xe0000, 0xe0fff],
+];
+/** What a person decides by may hold none of these: of all that has no shape of its own nothing passes, blanks that are
+ * drawn included. */
+const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\ufffc]/u;
+const everyUnseen = new RegExp(unseen, 'gu');
+
+const deceptiveClass = deceptiveRanges
+  .map(([from, to]) => `\\u{${from.toString(16)}}-\\u{${to.toString(16)}}`)
+  .join('');
+const everyDeceptive = new RegExp(`[${deceptiveClass}]`, 'gu');
+const everyDeceptiveAndLayout = new RegExp(`[\\t\\n${deceptiveClass}]`, 'gu');
+
+/** A quick look: true where `text` may hold a deceptive character, also one outside the first plane, and false where it
+ * holds none. */
+export function maybeDeceptive(text: string): boolean {
+  return quick.test(text);
+}
+
+const fourDigits = (code: number): string => `\\u${code.toString(16).padStart(4, '0')}`;
+const quick = new RegExp(
+  `[${deceptiveRanges
+    .filter(([, to]) => to <= 0xffff)
+    .map(([from, to]) => `${fourDigits(from)}-${fourDigits(to)}`)
+    .join('')}]`,
+);
+
+/** True for a character that must not reach a terminal as it is. */
+export function isDeceptive(code: number): boolean {
+  return deceptiveRanges.some(([from, to]) => code >= from && code <= to);
+}
+
+/** `text` with `by(code)` in the place of every deceptive character. */
+export function replaceDeceptive(text: string, by: (code: number) => string): string {
+  return maybeDeceptive(text) ? text.replace(everyDeceptive, (char) => by(char.codePointAt(0) ?? 0)) : text;
+}
+
+export function hasUnseen(text: string): boolean {
+  return unseen.test(text);
+}
+
+export function replaceUnseen(text: string, by: (char: string) => string): string {
+  return text.replace(everyUnseen, by);
+}
+
+/** `\x1b`, `\u202e`, `\u{e0041}`: a character spelt out in ASCII. */
+export function escapeCode(code: number): string {
+  if (code < 0x100) return `\\x${code.toString(16).padStart(2, '0')}`;
+  return code < 0x10000 ? `\\u${code.toString(16).padStart(4, '0')}` : `\\u{${code.toString(16)}}`;
+}
+
+const shortEscapes: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r' };
+
+/** `text` on one line, every deceptive character spelt out. */
+export function spelledLine(text: string): string {
+  return text.replace(everyDeceptiveAndLayout, (char) => shortEscapes[char] ?? escapeCode(char.codePointAt(0) ?? 0));
+}
+
+/** JSON with every deceptive character inside its strings as `\u…`: the same value, and nothing that a terminal
+ * obeys. */
+export function escapedJson(json: string): string {
+  return replaceDeceptive(json, (code) => {
+    const units = String.fromCodePoint(code);
+    return Array.from({ length: units.length }, (_, index) => fourDigits(units.charCodeAt(index))).join('');
+  });
+}

@@ -1,4 +1,4 @@
-import type { StreamMask } from './stream-mask.js';
+import type { StreamMask } from './secrets/guard.js';
 import type { ToolSpec, FileState, ToolCallData } from './event.js';
 import type { Envelope, ErrorEnvelope } from './envelope.js';
 

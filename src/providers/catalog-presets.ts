@@ -1,4 +1,4 @@
-import type { Api } from '../core/conversation.js';
+import type { Api } from '../core/projection.js';
 import type { JsonObject } from '../core/json.js';
 import type { Quirks } from './quirks.js';
 import builtIn from '../../config/providers.json' with { type: 'json' };

@@ -1,6 +1,6 @@
-import type { Api, ModelRef } from '../core/conversation.js';
+import type { Api, ModelRef } from '../core/projection.js';
 import type { JsonObject } from '../core/json.js';
-import { didYouMean } from '../core/nearest.js';
+import { didYouMean } from '../core/text.js';
 import { isLoopback, publicAddress, readBaseUrl } from './catalog-base-url.js';
 import { baseUrlNames, keyNames, mergePresets, type Preset, type Presets } from './catalog-presets.js';
 import type { Quirks } from './quirks.js';

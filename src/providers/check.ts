@@ -1,4 +1,4 @@
-import type { Conversation, ModelRef } from '../core/conversation.js';
+import type { Conversation, ModelRef } from '../core/projection.js';
 import type { Fault, ModelChunk } from '../core/provider.js';
 import type { Endpoint } from './catalog.js';
 import { createHttpProvider, type HttpDependencies, type HttpLimits } from './http/http-provider.js';

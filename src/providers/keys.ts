@@ -1,4 +1,4 @@
-import { replaceUnseen } from '../core/hidden-text.js';
+import { replaceUnseen } from '../core/text.js';
 
 const mask = '[masked]';
 

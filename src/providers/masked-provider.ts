@@ -1,6 +1,6 @@
-import type { Message } from '../core/conversation.js';
+import type { Message } from '../core/projection.js';
 import type { ModelChunk, ModelRequest, Provider } from '../core/provider.js';
-import type { SecretGuard } from '../core/secret-guard.js';
+import type { SecretGuard } from '../core/secrets/guard.js';
 
 /** A provider that is sent no secret, and whose words have passed the guard: a gateway may echo what it was sent, also
  * the keys of others. What a call is given stays as the model wrote it; it is hidden where it is recorded. */

@@ -1,4 +1,4 @@
-import type { Conversation } from '../core/conversation.js';
+import type { Conversation } from '../core/projection.js';
 
 /** True where tools and calls go as text: what the session froze into its settings (`tool_protocol`), else what the
  * preset says. Source: contracts 7. */

@@ -1,6 +1,6 @@
 import type { Event } from '../core/event.js';
 import { isRecord } from '../core/json.js';
-import { isLong, largeJson } from '../core/large-json.js';
+import { isLong, largeJson } from '../core/envelope.js';
 import type { Synced } from '../core/store.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import type { Connection } from './connection.js';

@@ -1,4 +1,4 @@
-import { nearest } from '../core/nearest.js';
+import { nearest } from '../core/text.js';
 import type { SessionMatch, SessionRow } from '../core/store.js';
 
 /** What a store must be able to look up so that a session can be found by what a person types. */

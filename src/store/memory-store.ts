@@ -1,12 +1,11 @@
 import { hostname } from 'node:os';
-import type { QueuedMessage } from '../core/agent-event.js';
 import type { Event } from '../core/event.js';
-import type { SearchHit } from '../core/search.js';
-import type { Lease, SessionChange, SessionRow, SessionSummary, Store } from '../core/store.js';
+import type { QueuedMessage } from '../core/session.js';
+import type { Lease, SearchHit, SessionChange, SessionRow, SessionSummary, Store } from '../core/store.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import { dataJson, noSession, seqTaken } from './event-rows.js';
 import { findSession, type SessionIndex } from './find-session.js';
-import { matchesSearch, parseSearch, snippetOf, type SearchQuery } from './search-query.js';
+import { matchesSearch, parseSearch, type SearchQuery, snippetOf } from './search-query.js';
 import { promptLine, sessionExists } from './session-rows.js';
 
 interface Kept {

@@ -1,4 +1,4 @@
-import type { QueuedMessage } from '../core/agent-event.js';
+import type { QueuedMessage } from '../core/session.js';
 import { wellFormed } from '../core/text.js';
 import type { Connection } from './connection.js';
 

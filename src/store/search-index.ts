@@ -1,4 +1,4 @@
-import type { SearchHit } from '../core/search.js';
+import type { SearchHit } from '../core/store.js';
 import type { Connection } from './connection.js';
 import { holdsPhrases, matchesSearch, snippetOf, type SearchQuery } from './search-query.js';
 import { sqliteCode } from './store-error.js';

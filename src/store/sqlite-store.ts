@@ -1,9 +1,8 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { SearchHit } from '../core/search.js';
-import type { Lease, LeaseHolder, Store, Synced } from '../core/store.js';
-import { insertEventWithBlobs, readBlob, type BlobSeal } from './blob-rows.js';
+import type { Lease, LeaseHolder, SearchHit, Store, Synced } from '../core/store.js';
 import { readBounded } from '../disk/bounded-file.js';
+import { type BlobSeal, insertEventWithBlobs, readBlob } from './blob-rows.js';
 import { connectImage, type Connection } from './connection.js';
 import { loadDriver } from './driver.js';
 import { alteredNotice, checkRest, readEvents } from './event-reader.js';
@@ -11,10 +10,12 @@ import { findSession } from './find-session.js';
 import { enterLease, leaseHolder, releaseLease, takeLease } from './lease.js';
 import { keepLogRoom } from './log-room.js';
 import { dropMark } from './marks.js';
-import { damageReason, openDatabase, reopenRepaired, type OpenOptions } from './open-database.js';
+import { damageReason, openDatabase, type OpenOptions, reopenRepaired } from './open-database.js';
 import { ownIdentity, type ProcessIdentity } from './process-identity.js';
 import { readQueue, writeQueue } from './queue-rows.js';
 import { retryWhileBusy } from './retry.js';
+import { indexPending, searchEvents } from './search-index.js';
+import { parseSearch } from './search-query.js';
 import {
   adoptSession,
   countSessions,
@@ -31,8 +32,6 @@ import {
   touchSession,
   updateSession,
 } from './session-rows.js';
-import { indexPending, searchEvents } from './search-index.js';
-import { parseSearch } from './search-query.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './store-error.js';
 
 export interface SqliteStoreOptions {

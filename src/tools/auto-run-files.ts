@@ -1,8 +1,7 @@
-import { lstatSync, readdirSync, type Dirent, type Stats } from 'node:fs';
+import { type Dirent, lstatSync, readdirSync, type Stats } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import { parseSettings } from '../core/git-settings.js';
-import { obeyedInProjects, obeyedInRepositories } from '../core/obeyed-files.js';
+import { obeyedInProjects, obeyedInRepositories, parseSettings } from '../core/obeyed-files.js';
 import { readBoundedText } from '../disk/bounded-file.js';
 import { createFolderScan } from './folder-scan.js';
 

@@ -1,4 +1,4 @@
-import { createLineSplitter } from '../core/line-pieces.js';
+import { createLineSplitter } from '../core/model-output.js';
 import { utf8Bytes } from '../core/text.js';
 
 /** A part of a text, by lines. */

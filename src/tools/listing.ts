@@ -1,5 +1,4 @@
-import { clampText, plainMarker } from '../core/clamp.js';
-import type { OutputEnvelope } from '../core/envelope.js';
+import { clampText, type OutputEnvelope, plainMarker } from '../core/envelope.js';
 import { utf8Bytes } from '../core/text.js';
 import { createSortedSample, type ResultLine } from './byte-order.js';
 import { relativePath, shownPath } from './tool-path.js';

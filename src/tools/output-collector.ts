@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { clampEnds, clampText, plainMarker } from '../core/clamp.js';
+import { clampEnds, clampText, plainMarker } from '../core/envelope.js';
 
 /** What a process printed, cut to the budget: one text, or head, marker and tail, which are one when put together. */
 export interface CollectedOutput {

@@ -1,4 +1,4 @@
-import type { StreamMask } from '../core/stream-mask.js';
+import type { StreamMask } from '../core/secrets/guard.js';
 import { withoutCutEnd, withoutCutStart, type OutputCollector } from './output-collector.js';
 
 /** Shows what comes in as text: at most one chunk per interval, each of some 8 KiB at most, so that a flood costs

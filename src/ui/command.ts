@@ -1,5 +1,5 @@
-import { nearestName } from '../core/nearest.js';
-import type { SessionPort } from '../core/session-port.js';
+import { nearestName } from '../core/text.js';
+import type { SessionPort } from '../core/session.js';
 import type { Picking } from './panels/picker.js';
 import type { ThemeChoice } from './ports.js';
 

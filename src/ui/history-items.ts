@@ -1,7 +1,6 @@
-import { knownEvent, type Event } from '../core/event.js';
+import { createTimeline, type Event, knownEvent } from '../core/event.js';
 import { isRecord } from '../core/json.js';
-import { createTimeline } from '../core/timeline.js';
-import { emptyView, reduce, type Item } from './view.js';
+import { emptyView, type Item, reduce } from './view.js';
 
 /** No more events than this are shown of a long exchange, besides the request it began with. */
 const mostEvents = 60;

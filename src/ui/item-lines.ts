@@ -1,4 +1,4 @@
-import type { TurnEnd } from '../core/agent-event.js';
+import type { TurnEnd } from '../core/session.js';
 import type { MarkdownStyle, WrapMode } from './markdown/markdown-render.js';
 import { wrapWords } from './rows.js';
 import { sanitize } from './sanitize.js';

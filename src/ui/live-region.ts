@@ -1,10 +1,9 @@
-import type { QueuedMessage } from '../core/agent-event.js';
-import { displayText } from './input/editor.js';
+import type { QueuedMessage } from '../core/session.js';
 import { layoutEditor } from './input/editor-layout.js';
-import type { Overlay, Panel } from './panels/panel.js';
-import { beforeCursor } from './panels/panel.js';
-import type { Panels } from './panels/panels.js';
+import { displayText } from './input/editor.js';
 import type { PromptInput } from './input/prompt-input.js';
+import { beforeCursor, type Overlay, type Panel } from './panels/panel.js';
+import type { Panels } from './panels/panels.js';
 import { sanitize } from './sanitize.js';
 import type { Live, ScreenSize } from './screen.js';
 import type { Theme } from './theme.js';

@@ -1,16 +1,15 @@
-import type { AgentEvent } from '../core/agent-event.js';
 import type { Answer, Question } from '../core/policy.js';
-import type { SessionPort } from '../core/session-port.js';
-import { questionLines } from './panels/approval.js';
+import type { AgentEvent, SessionPort } from '../core/session.js';
 import { withBuiltins } from './builtin-commands.js';
 import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
-import { decisionText } from './panels/decision-text.js';
 import { lastExchange } from './history-items.js';
+import { itemLines, type ItemStyle, noticeLines } from './item-lines.js';
 import { createLeaving, type Leaving } from './leaving.js';
-import { itemLines, noticeLines, type ItemStyle } from './item-lines.js';
 import { renderMarkdown } from './markdown/markdown-stream.js';
-import type { PickItem, Picking } from './panels/picker.js';
+import { questionLines } from './panels/approval.js';
+import { decisionText } from './panels/decision-text.js';
+import type { Picking, PickItem } from './panels/picker.js';
 import { defaultDetail, type Greeting, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createSanitizer, sanitize, type Sanitizer } from './sanitize.js';
 import { createOwnCommands, shellEnd, shellLine } from './shell-line.js';
@@ -18,7 +17,7 @@ import { createTheme } from './theme.js';
 import { createThoughts } from './thoughts.js';
 import { createTimers, pauseMs, type Timers } from './timers.js';
 import { createTurns, type Turns } from './turns.js';
-import { emptyView, reduce, type Item, type View } from './view.js';
+import { emptyView, type Item, reduce, type View } from './view.js';
 
 /** The REPL line by line: for screen readers and terminals without escape sequences. Writes no escape byte; the
  * terminal edits the line. */

@@ -1,4 +1,4 @@
-import { escapeCode, isDeceptive, maybeDeceptive } from '../core/hidden-text.js';
+import { escapeCode, isDeceptive, maybeDeceptive } from '../core/text.js';
 
 /** Untrusted text on its way to the terminal. At most colours pass; whatever could move, ask, rename, copy or hide is
  * taken out or shown as an ASCII escape. Stateful, so that a sequence split over several chunks does not pass either.

@@ -1,20 +1,19 @@
-import type { AgentEvent } from '../core/agent-event.js';
-import type { SessionPort } from '../core/session-port.js';
+import type { AgentEvent, SessionPort } from '../core/session.js';
 import { withBuiltins } from './builtin-commands.js';
-import { runCommand } from './command-runner.js';
 import { commandContext } from './command-context.js';
+import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
-import { createDialogs, type Dialogs } from './panels/dialogs.js';
-import { createDisplay, sizeOf, type Display } from './display.js';
+import { createDisplay, type Display, sizeOf } from './display.js';
 import { eventText, eventTitle, newestWithMore } from './event-text.js';
 import { isNote } from './history-items.js';
 import type { InputEvent } from './input/key-decoder.js';
 import { readKeys } from './input/key-reader.js';
-import { createLeaving, type Leaving } from './leaving.js';
 import { createPastInputs, type PastInputs } from './input/past-inputs.js';
 import { createPromptInput, type InputAction, type PromptInput } from './input/prompt-input.js';
 import { createRank } from './input/rank.js';
+import { createLeaving, type Leaving } from './leaving.js';
 import { showLastExchange } from './opening-frame.js';
+import { createDialogs, type Dialogs } from './panels/dialogs.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createOwnCommands, runShellLine, shellLine, type ShellLine } from './shell-line.js';
 import { enterTerminal, leaveTerminal } from './terminal-modes.js';
@@ -23,8 +22,8 @@ import type { ResultDetail } from './tool-lines.js';
 import { createTurns, type Turns } from './turns.js';
 import { createViewStore, type ViewStore } from './view-store.js';
 import { totalsOf } from './view.js';
-import { createWork, type Work } from './work.js';
 import { createWorkTitle, type WorkTitle } from './work-title.js';
+import { createWork, type Work } from './work.js';
 
 const frameMs = 34;
 /** What was sent to the stopped process (a kill) comes before the terminal is taken again. */

@@ -1,4 +1,4 @@
-import { didYouMean } from '../core/nearest.js';
+import { didYouMean } from '../core/text.js';
 import type { Command } from './command.js';
 import type { PickItem } from './panels/picker.js';
 import type { ThemeChoice } from './ports.js';

@@ -1,4 +1,4 @@
-import type { SessionPort } from '../core/session-port.js';
+import type { SessionPort } from '../core/session.js';
 
 /** Drives the turns of one session: what is sent while one runs waits in the session's queue, and what is left of the
  * queue when a turn ends begins the next one. */

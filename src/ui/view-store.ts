@@ -1,4 +1,4 @@
-import type { AgentEvent } from '../core/agent-event.js';
+import type { AgentEvent } from '../core/session.js';
 import type { Clock, Schedule } from './ports.js';
 import { createThoughts } from './thoughts.js';
 import { emptyView, reduce, type Item, type Totals, type View } from './view.js';

@@ -1,4 +1,4 @@
-import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/agent-event.js';
+import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/session.js';
 import { knownEvent, type Event, type KnownEvent, type ToolResultData, type UsageData } from '../core/event.js';
 import type { Question } from '../core/policy.js';
 

@@ -1,4 +1,4 @@
-import type { SessionPort } from '../core/session-port.js';
+import type { SessionPort } from '../core/session.js';
 import { isNote } from './history-items.js';
 import type { ReplOptions } from './repl-options.js';
 import { sanitize } from './sanitize.js';

@@ -1,4 +1,4 @@
-import type { AgentEvent } from '../core/agent-event.js';
+import type { AgentEvent } from '../core/session.js';
 import { notify } from './notify.js';
 import { patienceMs } from './panels/running-panel.js';
 import type { Clock, OutputPort } from './ports.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { cacheMiss } from '../../src/agent/cache-watch.js';
+import { cacheMiss } from '../../src/agent/request.js';
 import type { Event } from '../../src/core/event.js';
 
 const ref = { provider: 'anthropic', api: 'anthropic-messages', model: 'm' } as const;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { AgentEvent } from '../../src/core/agent-event.js';
+import type { AgentEvent } from '../../src/core/session.js';
 import type { EventDraft } from '../../src/core/event.js';
-import { project } from '../../src/core/project.js';
+import { project } from '../../src/core/projection.js';
 import type { ModelChunk, ModelRequest } from '../../src/core/provider.js';
 import { calls, end, kinds, noteTool, rig, scripted, text } from './harness.js';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { createSession, type Session, type SessionOptions } from '../../src/agent/session.js';
-import type { AgentEvent } from '../../src/core/agent-event.js';
+import type { AgentEvent } from '../../src/core/session.js';
 import type { Event, EventDraft } from '../../src/core/event.js';
 import type { Policy } from '../../src/core/policy.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../src/core/provider.js';

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
 import type { ModelChunk, ModelRequest } from '../../src/core/provider.js';
-import { project } from '../../src/core/project.js';
+import { project } from '../../src/core/projection.js';
 import type { Event } from '../../src/core/event.js';
-import { createSecretGuard } from '../../src/core/secret-guard.js';
+import { createSecretGuard } from '../../src/core/secrets/guard.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { askAlways, calls, end, envelopes, kinds, newRegistry, noteTool, rig, scripted, text } from './harness.js';
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Question } from '../../src/core/policy.js';
-import { secretForms } from '../../src/core/secret-forms.js';
-import { createSecretGuard } from '../../src/core/secret-guard.js';
+import { secretForms } from '../../src/core/secrets/forms.js';
+import { createSecretGuard } from '../../src/core/secrets/guard.js';
 import { askAlways, calls, end, envelopes, noteTool, rig, scripted, text } from './harness.js';
 
 const token = `ghp_${'aB3d'.repeat(9)}`;

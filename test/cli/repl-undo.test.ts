@@ -7,7 +7,7 @@ import { rewindCommand } from '../../src/cli/repl/rewind-command.js';
 import type { SessionDesk } from '../../src/cli/repl/session-desk.js';
 import { undoCommands } from '../../src/cli/repl/undo-commands.js';
 import type { SessionRow } from '../../src/core/store.js';
-import { project } from '../../src/core/project.js';
+import { project } from '../../src/core/projection.js';
 import type { CommandContext } from '../../src/ui/command.js';
 import { undoRig, type UndoRig } from './undo-rig.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { editDistance, nearestName } from '../../src/core/nearest.js';
+import { editDistance, nearestName } from '../../src/core/text.js';
 
 test('a slip of the fingers finds the word that was meant, anything else finds none', () => {
   const words = ['max_tool_turns', 'max_tool_calls', 'model', 'sandbox', 'fs'];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.js';
-import { createProjection, project } from '../../src/core/project.js';
+import { createProjection, project } from '../../src/core/projection.js';
 import { logs, makers, number } from '../providers/logs.js';
 import { wires } from '../providers/recordings.js';
 import { rules, schemaError } from '../providers/wire-rules.js';

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { ulid } from '../../src/core/ids.js';
 import { jsonDepth } from '../../src/core/json.js';
-import { didYouMean, nearest } from '../../src/core/nearest.js';
-import { firstLine, wellFormedDeep } from '../../src/core/text.js';
+import { ulid } from '../../src/core/store.js';
+import { didYouMean, firstLine, nearest, wellFormedDeep } from '../../src/core/text.js';
 
 test('ids sort by the time they were made', () => {
   const random = new Uint8Array(16).fill(255);

@@ -12,7 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { parseSettings } from '../../src/core/git-settings.js';
+import { parseSettings } from '../../src/core/obeyed-files.js';
 import { createPathFacts } from '../../src/cli/open/path-facts.js';
 import { createPolicy } from '../../src/policy/policy.js';
 import { linkedRepositories } from '../../src/policy/shell/plain-git.js';

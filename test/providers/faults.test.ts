@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import type { AnsweredCall, Api, AssistantMessage, Message } from '../../src/core/conversation.js';
+import type { AnsweredCall, Api, AssistantMessage, Message } from '../../src/core/projection.js';
 import type { ReceivedCall } from '../../src/core/provider.js';
 import { startFaultServer, type Attempt, type FaultServer } from './http-fault-server.js';
 import { conversation, listen, testEndpoint, testKey, testProvider, type Heard } from './http-harness.js';

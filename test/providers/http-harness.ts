@@ -1,4 +1,4 @@
-import type { Api, Conversation, Message } from '../../src/core/conversation.js';
+import type { Api, Conversation, Message } from '../../src/core/projection.js';
 import type { Fault, ModelChunk, Provider, ReceivedCall } from '../../src/core/provider.js';
 import type { Endpoint } from '../../src/providers/catalog.js';
 import { chatWire } from '../../src/providers/wires/chat-wire.js';

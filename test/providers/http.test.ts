@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import type { Api } from '../../src/core/conversation.js';
+import type { Api } from '../../src/core/projection.js';
 import type { ModelChunk } from '../../src/core/provider.js';
 import type { Schedule } from '../../src/providers/http/http-watch.js';
 import { startFaultServer, type Attempt, type FaultServer } from './http-fault-server.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ModelChunk } from '../../src/core/provider.js';
-import { createSecretGuard } from '../../src/core/secret-guard.js';
+import { createSecretGuard } from '../../src/core/secrets/guard.js';
 import { maskProvider } from '../../src/providers/masked-provider.js';
 
 const request = {

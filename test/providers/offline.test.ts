@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Conversation, Message } from '../../src/core/conversation.js';
+import type { Conversation, Message } from '../../src/core/projection.js';
 import type { ModelChunk } from '../../src/core/provider.js';
 import { createOfflineProvider } from '../../src/providers/offline/offline.js';
 import { readRequest } from '../../src/providers/offline/offline-request.js';

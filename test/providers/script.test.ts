@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import type { Message } from '../../src/core/conversation.js';
+import type { Message } from '../../src/core/projection.js';
 import type { ModelChunk } from '../../src/core/provider.js';
 import { createOfflineProvider } from '../../src/providers/offline/offline.js';
 

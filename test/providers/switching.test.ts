@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import type { Event, EventDraft } from '../../src/core/event.js';
-import { project } from '../../src/core/project.js';
+import { project } from '../../src/core/projection.js';
 import type { Provider } from '../../src/core/provider.js';
 import { createTextProtocol } from '../../src/providers/text/text-protocol.js';
 import type { Quirks } from '../../src/providers/quirks.js';

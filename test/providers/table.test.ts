@@ -1,10 +1,9 @@
 import { afterAll, expect, test } from 'vitest';
-import type { Conversation, Message } from '../../src/core/conversation.js';
-import { project } from '../../src/core/project.js';
+import { type Conversation, type Message, project } from '../../src/core/projection.js';
 import type { ModelChunk } from '../../src/core/provider.js';
 import { conversation, testProvider } from './http-harness.js';
 import { number } from './logs.js';
-import { decode, fold, recordings, wires, type Decoded, type Entry } from './recordings.js';
+import { decode, type Decoded, type Entry, fold, recordings, wires } from './recordings.js';
 import { startVendor, type VendorServer, type VendorTurn } from './vendor-server.js';
 import { vendorEndpoint, vendors } from './vendors.js';
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { AnsweredCall, Message } from '../../src/core/conversation.js';
-import { project } from '../../src/core/project.js';
+import { type AnsweredCall, type Message, project } from '../../src/core/projection.js';
 import { createTextProtocol, createTextStep } from '../../src/providers/text/text-protocol.js';
 import { createTextScanner } from '../../src/providers/text/text-scanner.js';
 import type { WireChunk, WireOptions } from '../../src/providers/wires/wire.js';

@@ -1,7 +1,6 @@
-import type { Endpoint } from '../../src/providers/catalog.js';
-import { resolveProvider } from '../../src/providers/catalog.js';
+import type { ModelRef } from '../../src/core/projection.js';
 import { builtInPresets, keyNames } from '../../src/providers/catalog-presets.js';
-import type { ModelRef } from '../../src/core/conversation.js';
+import { type Endpoint, resolveProvider } from '../../src/providers/catalog.js';
 import { testKey } from './http-harness.js';
 import type { VendorHabits } from './vendor-server.js';
 

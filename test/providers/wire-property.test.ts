@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { project } from '../../src/core/project.js';
+import { project } from '../../src/core/projection.js';
 import type { Quirks } from '../../src/providers/quirks.js';
 import type { Wire, WireOptions } from '../../src/providers/wires/wire.js';
 import { logs, makers, number } from './logs.js';

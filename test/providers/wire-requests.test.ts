@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import type { AssistantMessage, Conversation, Message } from '../../src/core/conversation.js';
+import type { AssistantMessage, Conversation, Message } from '../../src/core/projection.js';
 import type { Stop } from '../../src/core/event.js';
 import type { Json, JsonObject } from '../../src/core/json.js';
 import { builtInPresets } from '../../src/providers/catalog-presets.js';

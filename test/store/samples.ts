@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { Event } from '../../src/core/event.js';
-import { ulid } from '../../src/core/ids.js';
-import type { SessionRow } from '../../src/core/store.js';
+import { type SessionRow, ulid } from '../../src/core/store.js';
 
 /** A clock that moves one millisecond with every look. */
 export function tickingClock(start = 1_800_000_000_000): () => number {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { clampText, plainMarker } from '../../src/core/clamp.js';
+import { clampText, plainMarker } from '../../src/core/envelope.js';
 import { compareBytes } from '../../src/tools/byte-order.js';
 import { createListing } from '../../src/tools/listing.js';
 import { createOutputCollector } from '../../src/tools/output-collector.js';

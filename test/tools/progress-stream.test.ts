@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { createSecretGuard } from '../../src/core/secret-guard.js';
-import type { StreamMask } from '../../src/core/stream-mask.js';
+import { createSecretGuard, type StreamMask } from '../../src/core/secrets/guard.js';
 import { createOutputCollector } from '../../src/tools/output-collector.js';
 import { createProgressStream, type ProgressStream } from '../../src/tools/progress-stream.js';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AgentEvent } from '../../src/core/agent-event.js';
+import type { AgentEvent } from '../../src/core/session.js';
 import { createViewStore } from '../../src/ui/view-store.js';
 import { emptyView, reduce, totalsOf, type View } from '../../src/ui/view.js';
 import { lastExchange } from '../../src/ui/history-items.js';

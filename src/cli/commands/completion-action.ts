@@ -1,5 +1,5 @@
 import type { Command, Option } from 'commander';
-import { didYouMean } from '../../core/nearest.js';
+import { didYouMean } from '../../core/text.js';
 import { builtInPresets } from '../../providers/catalog-presets.js';
 import { CliError, exit } from '../cli-error.js';
 import { completionScript, isCompletionShell } from './completion-command.js';

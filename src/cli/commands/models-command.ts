@@ -1,4 +1,4 @@
-import { didYouMean } from '../../core/nearest.js';
+import { didYouMean } from '../../core/text.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
 import { resolveProvider } from '../../providers/catalog.js';
 import { findLocalServers, listModels as askForModels } from '../../providers/discover.js';

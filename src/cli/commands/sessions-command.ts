@@ -1,14 +1,13 @@
 import type { Event } from '../../core/event.js';
-import { escapedJson } from '../../core/hidden-text.js';
-import { didYouMean } from '../../core/nearest.js';
-import { project } from '../../core/project.js';
+import { project } from '../../core/projection.js';
+import { didYouMean, escapedJson } from '../../core/text.js';
 import { vacuumDatabase } from '../../store/vacuum.js';
 import { CliError, exit } from '../cli-error.js';
-import { age, columns, outputIsTerminal, print, printData, printError, printListing } from '../print.js';
-import type { RootOptions } from '../options.js';
-import { countOption, distinctTitles, oneLine, withStore } from '../record/record-opening.js';
 import { requestBody, wireNames } from '../open/request-body.js';
 import { findSession } from '../open/session-files.js';
+import type { RootOptions } from '../options.js';
+import { age, columns, outputIsTerminal, print, printData, printError, printListing } from '../print.js';
+import { countOption, distinctTitles, oneLine, withStore } from '../record/record-opening.js';
 import { forgetFrames } from '../repl/kept-frame.js';
 
 type Options = RootOptions & {

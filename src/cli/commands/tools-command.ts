@@ -1,21 +1,20 @@
 import { createHash } from 'node:crypto';
 import { dispatch } from '../../agent/dispatch.js';
 import type { TurnDeps } from '../../agent/turn.js';
-import { isError, type Envelope } from '../../core/envelope.js';
-import { escapedJson } from '../../core/hidden-text.js';
-import { didYouMean } from '../../core/nearest.js';
+import { type Envelope, isError } from '../../core/envelope.js';
 import type { Answer, Approver } from '../../core/policy.js';
-import { createProjection } from '../../core/project.js';
+import { createProjection } from '../../core/projection.js';
+import { didYouMean, escapedJson } from '../../core/text.js';
 import type { Binding, Registry } from '../../core/tool.js';
 import { decisionText } from '../../ui/panels/decision-text.js';
 import { CliError, exit } from '../cli-error.js';
-import { endingSignals, onEndingSignal, type EndingSignal } from '../exit-code.js';
-import { askLine, columns, errorsAreTerminal, print, printData, printJson, printListing } from '../print.js';
-import type { RootOptions } from '../options.js';
+import { type EndingSignal, endingSignals, onEndingSignal } from '../exit-code.js';
 import { openPolicy } from '../open/policy-opening.js';
 import { openSandbox } from '../open/sandbox-opening.js';
-import { setUp, type Setup } from '../setup.js';
 import { openToolbox } from '../open/toolbox.js';
+import type { RootOptions } from '../options.js';
+import { askLine, columns, errorsAreTerminal, print, printData, printJson, printListing } from '../print.js';
+import { setUp, type Setup } from '../setup.js';
 
 type Options = RootOptions & { readonly json?: boolean };
 

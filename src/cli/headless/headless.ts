@@ -1,14 +1,13 @@
-import type { AgentEvent } from '../../core/agent-event.js';
-import { knownEvent, type Event } from '../../core/event.js';
-import type { Fault } from '../../core/provider.js';
-import { spelledLine } from '../../core/hidden-text.js';
-import { firstLine } from '../../core/text.js';
 import type { Session } from '../../agent/session.js';
+import { type Event, knownEvent } from '../../core/event.js';
+import type { Fault } from '../../core/provider.js';
+import type { AgentEvent } from '../../core/session.js';
+import { firstLine, spelledLine } from '../../core/text.js';
 import { exit } from '../cli-error.js';
-import { onEndingSignal, turnExitCode, type EndingSignal } from '../exit-code.js';
+import { type EndingSignal, onEndingSignal, turnExitCode } from '../exit-code.js';
 import { jsonText, openOutput, printError } from '../print.js';
-import { createUsageMeter, resultObject, streamLine, unreportedUsage } from './stream-json.js';
 import { version } from '../version.js';
+import { createUsageMeter, resultObject, streamLine, unreportedUsage } from './stream-json.js';
 
 export type OutputFormat = 'text' | 'json' | 'stream-json';
 

@@ -1,4 +1,4 @@
-import type { AgentEvent, TurnEnd } from '../../core/agent-event.js';
+import type { AgentEvent, TurnEnd } from '../../core/session.js';
 import { knownEvent, type Event } from '../../core/event.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import { addUsage, noUsage, type UsageSum } from './usage-sum.js';

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createSession, type Session } from '../../agent/session.js';
-import type { ModelRef } from '../../core/conversation.js';
+import type { ModelRef } from '../../core/projection.js';
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { Provider } from '../../core/provider.js';
-import type { SecretGuard } from '../../core/secret-guard.js';
+import type { SecretGuard } from '../../core/secrets/guard.js';
 import { placeOf, type SessionRow, type Store } from '../../core/store.js';
 import { findModel } from '../../providers/models.js';
 import { printError } from '../print.js';

@@ -1,6 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { replaceUnseen } from '../../core/hidden-text.js';
+import { replaceUnseen } from '../../core/text.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { isKernelPath } from '../../tools/tool-path.js';
 import { spelledOut } from '../trust/trust-listing.js';

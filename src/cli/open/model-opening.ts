@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Api, ModelRef } from '../../core/conversation.js';
+import type { Api, ModelRef } from '../../core/projection.js';
 import { loadOnce } from '../../core/load-once.js';
 import type { Provider } from '../../core/provider.js';
-import type { SecretGuard } from '../../core/secret-guard.js';
+import type { SecretGuard } from '../../core/secrets/guard.js';
 import type { SessionRow } from '../../core/store.js';
 import {
   resolveProvider,

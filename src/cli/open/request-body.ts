@@ -1,10 +1,9 @@
-import type { Api, Conversation } from '../../core/conversation.js';
 import type { Event } from '../../core/event.js';
-import { project } from '../../core/project.js';
+import { type Api, type Conversation, project } from '../../core/projection.js';
 import type { SessionRow } from '../../core/store.js';
-import type { Setup } from '../setup.js';
 import { createTextProtocol } from '../../providers/text/text-protocol.js';
 import { asText, isOpen } from '../../providers/text/tool-support.js';
+import type { Setup } from '../setup.js';
 import { endpointFor, factsOf, wireOf } from './model-opening.js';
 import { textModelsOf } from './text-models.js';
 

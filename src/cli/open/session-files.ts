@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { ModelRef } from '../../core/conversation.js';
 import type { Event } from '../../core/event.js';
-import { ulid } from '../../core/ids.js';
-import type { SessionRow, Store } from '../../core/store.js';
+import type { ModelRef } from '../../core/projection.js';
+import { type SessionRow, type Store, ulid } from '../../core/store.js';
 import { maxMatches } from '../../store/find-session.js';
 import { StoreError } from '../../store/store-error.js';
 import { CliError, exit } from '../cli-error.js';

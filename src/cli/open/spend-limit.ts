@@ -1,5 +1,5 @@
 import type { Budget } from '../../agent/budget.js';
-import type { ModelRef } from '../../core/conversation.js';
+import type { ModelRef } from '../../core/projection.js';
 import type { Fault } from '../../core/provider.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
 import { findModel } from '../../providers/models.js';

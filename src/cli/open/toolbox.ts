@@ -7,7 +7,7 @@ import type { Origin } from '../../config/merge.js';
 import { fileProblem, issueProblem, type ConfigProblem } from '../../config/problem.js';
 import { keyText } from '../../config/schema.js';
 import type { ToolSpec } from '../../core/event.js';
-import { didYouMean, nearestName } from '../../core/nearest.js';
+import { didYouMean, nearestName } from '../../core/text.js';
 import type { Registry, Tool } from '../../core/tool.js';
 import { builtinTools } from '../../tools/builtin.js';
 import { createProcessRunner, type Confine, type ProcessRunner } from '../../tools/process.js';

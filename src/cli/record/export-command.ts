@@ -1,17 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { escapedJson } from '../../core/hidden-text.js';
-import { didYouMean } from '../../core/nearest.js';
+import { didYouMean, escapedJson } from '../../core/text.js';
 import { CliError, exit } from '../cli-error.js';
+import { findSession } from '../open/session-files.js';
+import type { RootOptions } from '../options.js';
+import { printData, printError } from '../print.js';
 import { toHtml } from './export-html.js';
-import { toJsonl, type ExportedSession } from './export-jsonl.js';
+import { type ExportedSession, toJsonl } from './export-jsonl.js';
 import { toMarkdown } from './export-markdown.js';
 import { toScript } from './export-script.js';
-import type { RootOptions } from '../options.js';
 import { withStore } from './record-opening.js';
 import { createRedactor } from './redact.js';
-import { findSession } from '../open/session-files.js';
-import { printData, printError } from '../print.js';
 
 type Options = RootOptions & { readonly format?: string; readonly output?: string; readonly redact?: boolean };
 

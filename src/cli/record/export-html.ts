@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Marked } from 'marked';
-import { replaceDeceptive } from '../../core/hidden-text.js';
+import { replaceDeceptive } from '../../core/text.js';
 import { isRecord } from '../../core/json.js';
 import { placesOf } from '../../ui/diff-lines.js';
 import { loadHtmlHighlight } from '../../ui/markdown/highlight.js';

@@ -1,5 +1,5 @@
 import { knownEvent, type Event } from '../../core/event.js';
-import { project } from '../../core/project.js';
+import { project } from '../../core/projection.js';
 
 interface ScriptUsage {
   readonly input_tokens: number;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { isSessionId } from '../../core/ids.js';
+import { isSessionId } from '../../core/store.js';
 import { StoreError } from '../../store/store-error.js';
 import { CliError, exit } from '../cli-error.js';
 import { readJsonl, type ExportedSession } from './export-jsonl.js';

@@ -1,4 +1,4 @@
-import { replaceDeceptive } from '../../core/hidden-text.js';
+import { replaceDeceptive } from '../../core/text.js';
 import type { SessionSummary, Store } from '../../core/store.js';
 import { openRecords, type Records } from '../../store/records.js';
 import { openSqliteStore } from '../../store/sqlite-store.js';

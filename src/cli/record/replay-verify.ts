@@ -2,7 +2,7 @@ import { withoutRepeats } from '../../agent/repeats.js';
 import { knownEvent, type ChangeData, type Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { SessionRow, Store } from '../../core/store.js';
-import type { SecretGuard } from '../../core/secret-guard.js';
+import type { SecretGuard } from '../../core/secrets/guard.js';
 import type { BoundCall, Registry, ToolContext } from '../../core/tool.js';
 import { exit } from '../cli-error.js';
 import { shownOutput } from './export-entries.js';

@@ -1,5 +1,5 @@
-import type { SearchHit } from '../../core/search.js';
-import { spelledLine } from '../../core/hidden-text.js';
+import type { SearchHit } from '../../core/store.js';
+import { spelledLine } from '../../core/text.js';
 import { sanitize } from '../../ui/sanitize.js';
 import { CliError, exit } from '../cli-error.js';
 import { age, outputIsTerminal, printError, printListing } from '../print.js';

@@ -1,5 +1,4 @@
-import type { Event } from '../../core/event.js';
-import { knownEvent } from '../../core/event.js';
+import { type Event, knownEvent } from '../../core/event.js';
 import type { Command, CommandContext } from '../../ui/command.js';
 import type { SessionDesk } from './session-desk.js';
 

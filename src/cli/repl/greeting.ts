@@ -1,4 +1,4 @@
-import type { ModelRef } from '../../core/conversation.js';
+import type { ModelRef } from '../../core/projection.js';
 import { builtInPresets, keyNames } from '../../providers/catalog-presets.js';
 import type { Greeting } from '../../ui/repl-options.js';
 import { choseOffline } from '../open/model-opening.js';

@@ -1,4 +1,4 @@
-import type { Log } from '../../core/log.js';
+import type { Log } from '../../core/session.js';
 import { leaveTerminal } from '../../ui/terminal-modes.js';
 import { exit } from '../cli-error.js';
 import { missingPart } from '../missing-part.js';

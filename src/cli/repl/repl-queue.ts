@@ -1,6 +1,4 @@
-import type { Log } from '../../core/log.js';
-import type { QueuedMessage } from '../../core/agent-event.js';
-import type { SessionPort } from '../../core/session-port.js';
+import type { Log, QueuedMessage, SessionPort } from '../../core/session.js';
 import type { Store } from '../../core/store.js';
 
 /** What is sent or taken back is forgotten this much later, when it stands elsewhere on disk: as an event, or as the

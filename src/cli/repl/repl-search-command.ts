@@ -1,4 +1,4 @@
-import type { SearchHit } from '../../core/search.js';
+import type { SearchHit } from '../../core/store.js';
 import type { Command, CommandContext } from '../../ui/command.js';
 import type { PickItem } from '../../ui/panels/picker.js';
 import { age } from '../print.js';

@@ -1,5 +1,5 @@
 import { knownEvent } from '../../core/event.js';
-import { didYouMean } from '../../core/nearest.js';
+import { didYouMean } from '../../core/text.js';
 import type { ApprovalMode } from '../../core/policy.js';
 import { editConfigFile } from '../../config/edit.js';
 import type { Command, CommandContext } from '../../ui/command.js';

@@ -1,6 +1,6 @@
-import { changeSets } from '../../agent/change-sets.js';
+import { changeSets } from '../../agent/file-history.js';
 import { knownEvent, type Event } from '../../core/event.js';
-import { project } from '../../core/project.js';
+import { project } from '../../core/projection.js';
 import { firstLine } from '../../core/text.js';
 import { counted } from '../../tools/outcome.js';
 import type { Command, CommandContext } from '../../ui/command.js';

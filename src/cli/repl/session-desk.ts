@@ -1,4 +1,4 @@
-import type { SessionPort } from '../../core/session-port.js';
+import type { SessionPort } from '../../core/session.js';
 import { assemble, type Assembly } from '../open/assembly.js';
 import type { SessionWish } from '../open/session-files.js';
 import type { Workbench } from '../open/workbench.js';

@@ -1,4 +1,4 @@
-import { replaceUnseen } from '../../core/hidden-text.js';
+import { replaceUnseen } from '../../core/text.js';
 import type { LoadedProject } from '../../config/load.js';
 import type { Leaf } from '../../config/merge.js';
 import { keyText } from '../../config/schema.js';

@@ -1,4 +1,4 @@
-import { atPresentPaths } from '../../agent/change-sets.js';
+import { atPresentPaths } from '../../agent/file-history.js';
 import type { ChangeData, Event, EventDraft } from '../../core/event.js';
 import type { DirectoryMove } from '../../core/store.js';
 import { changeMode, replaceFile } from './undo-files.js';

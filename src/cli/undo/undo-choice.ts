@@ -1,4 +1,4 @@
-import { changeSetAt, changeSets, type ChangeSet } from '../../agent/change-sets.js';
+import { changeSetAt, changeSets, type ChangeSet } from '../../agent/file-history.js';
 import type { Event } from '../../core/event.js';
 import { firstLine } from '../../core/text.js';
 import type { Revert } from './undo-act.js';

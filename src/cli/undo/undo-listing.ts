@@ -1,8 +1,7 @@
-import type { ChangeSet } from '../../agent/change-sets.js';
-import { spelledLine } from '../../core/hidden-text.js';
-import { firstLine } from '../../core/text.js';
+import type { ChangeSet } from '../../agent/file-history.js';
+import { firstLine, spelledLine } from '../../core/text.js';
 import { planOf, type Revert, type RevertDesk } from './undo-act.js';
-import { planLines, type Ahead } from './undo-plan.js';
+import { type Ahead, planLines } from './undo-plan.js';
 
 export interface Listing {
   readonly lines: readonly string[];

@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
-import { changeSets, stateAt, type ChangeSet } from '../../agent/change-sets.js';
-import { spelledLine } from '../../core/hidden-text.js';
+import { changeSets, stateAt, type ChangeSet } from '../../agent/file-history.js';
+import { spelledLine } from '../../core/text.js';
 import type { ChangeData, Event } from '../../core/event.js';
 import { isLinkMode, presentState, type PresentState, type Replacement } from './undo-files.js';
 

@@ -1,4 +1,4 @@
-import { parseSettings, type Setting } from '../../core/git-settings.js';
+import { parseSettings, type Setting } from '../../core/obeyed-files.js';
 import type { PathFacts } from '../facts.js';
 import { harmlessKeys } from './shell-git-tables.js';
 

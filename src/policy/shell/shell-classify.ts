@@ -1,5 +1,5 @@
 import type { ParsedScript } from 'unbash';
-import { hasUnseen } from '../../core/hidden-text.js';
+import { hasUnseen } from '../../core/text.js';
 import { unanalysable } from './shell-findings.js';
 import type { Finding, FoundCommand, Place, Scan, ShellContext } from './shell-types.js';
 import { collectNames } from './shell-variables.js';

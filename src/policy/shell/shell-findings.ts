@@ -1,4 +1,4 @@
-import { replaceUnseen } from '../../core/hidden-text.js';
+import { replaceUnseen } from '../../core/text.js';
 import { isInside, resolvePath } from '../paths.js';
 import { unknownText, type Arg, type Finding, type Invocation, type Scan } from './shell-types.js';
 

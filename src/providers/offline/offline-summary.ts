@@ -1,4 +1,4 @@
-import type { AnsweredCall } from '../../core/conversation.js';
+import type { AnsweredCall } from '../../core/projection.js';
 import { isError, parseEnvelope, type OutputEnvelope } from '../../core/envelope.js';
 import { isRecord } from '../../core/json.js';
 import { firstLine } from '../../core/text.js';

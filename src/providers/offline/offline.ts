@@ -1,4 +1,4 @@
-import type { Conversation, Message } from '../../core/conversation.js';
+import type { Conversation, Message } from '../../core/projection.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
 import { textChunks } from './offline-chunks.js';
 import { connectHint, offlineHelp, offlineNote } from './offline-help.js';

@@ -1,4 +1,4 @@
-import type { AssistantMessage, Conversation, Message, UserMessage } from '../../core/conversation.js';
+import type { AssistantMessage, Conversation, Message, UserMessage } from '../../core/projection.js';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import { argumentsText } from '../wires/wire-call.js';

@@ -1,4 +1,4 @@
-import type { Conversation } from '../../core/conversation.js';
+import type { Conversation } from '../../core/projection.js';
 import type { Stop } from '../../core/event.js';
 import type { ModelChunk, ReceivedCall } from '../../core/provider.js';
 import { usesText, type Quirks } from '../quirks.js';

@@ -1,4 +1,4 @@
-import type { Conversation } from '../../core/conversation.js';
+import type { Conversation } from '../../core/projection.js';
 import type { Fault, ModelChunk, ModelRequest } from '../../core/provider.js';
 import type { Quirks } from '../quirks.js';
 

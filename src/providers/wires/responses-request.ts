@@ -1,4 +1,4 @@
-import type { AssistantMessage, Conversation, Message } from '../../core/conversation.js';
+import type { AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json } from '../../core/json.js';
 import { wellFormed } from '../../core/text.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { AssistantMessage } from '../../core/conversation.js';
+import type { AssistantMessage } from '../../core/projection.js';
 import { isRecord, jsonDepth, type Json } from '../../core/json.js';
 import { wellFormed, wellFormedDeep } from '../../core/text.js';
 import type { WireOptions } from './wire.js';

@@ -1,4 +1,4 @@
-import type { AnsweredCall, AssistantMessage } from '../../core/conversation.js';
+import type { AnsweredCall, AssistantMessage } from '../../core/projection.js';
 import { isRecord, type Json } from '../../core/json.js';
 
 /** A part of a response in wire order. */

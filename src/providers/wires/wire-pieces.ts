@@ -1,4 +1,4 @@
-import type { Message } from '../../core/conversation.js';
+import type { Message } from '../../core/projection.js';
 import type { JsonObject } from '../../core/json.js';
 import { wellFormedDeep } from '../../core/text.js';
 

@@ -1,4 +1,4 @@
-import type { Api, Conversation } from '../../core/conversation.js';
+import type { Api, Conversation } from '../../core/projection.js';
 import type { Usage, Stop } from '../../core/event.js';
 import type { Json, JsonObject } from '../../core/json.js';
 import type { Fault, ReceivedCall } from '../../core/provider.js';

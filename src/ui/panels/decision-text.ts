@@ -1,4 +1,4 @@
-import { escapeCode, hasUnseen } from '../../core/hidden-text.js';
+import { escapeCode, hasUnseen } from '../../core/text.js';
 
 const shortEscapes: Readonly<Record<number, string>> = {
   0x00: '\\0',

@@ -1,5 +1,5 @@
 import Database from 'better-sqlite3';
-import { ulid } from '../../../src/core/ids.js';
+import { ulid } from '../../../src/core/store.js';
 import { chainLink, eventChecksum, eventDigests } from '../../../src/store/event-hash.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createProjection } from '../../../src/core/project.js';
+import { createProjection } from '../../../src/core/projection.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 import { generateStore } from './generate.js';
 

@@ -3,7 +3,7 @@ import { mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { streamLine } from '../../../src/cli/headless/stream-json.js';
 import type { Event } from '../../../src/core/event.js';
-import { project } from '../../../src/core/project.js';
+import { project } from '../../../src/core/projection.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 import { makers } from '../../providers/logs.js';
 import { wires } from '../../providers/recordings.js';

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { project } from '../../../src/core/project.js';
+import { project } from '../../../src/core/projection.js';
 import { logs, makers } from '../../providers/logs.js';
 import { wires } from '../../providers/recordings.js';
 import { hasSchemas, loneSurrogates, rules, schemaError } from '../../providers/wire-rules.js';

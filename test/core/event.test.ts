@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.js';
-import { createProjection, project } from '../../src/core/project.js';
+import { createProjection, project } from '../../src/core/projection.js';
 
 type Draft = Omit<Event, 'seq' | 'createdAt'>;
 const log = (...drafts: readonly Draft[]): Event[] =>

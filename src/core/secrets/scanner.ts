@@ -1,4 +1,4 @@
-import type { SecretForm } from './secret-forms.js';
+import type { SecretForm } from './forms.js';
 
 /** A secret in a text, by its place there. `kind` null: one of the texts that were added. `isCut`: only its beginning
  * is there. */

@@ -1,6 +1,7 @@
 import type { Event } from './event.js';
-import type { Fault } from './provider.js';
 import type { Answer, Question } from './policy.js';
+import type { ModelRef } from './projection.js';
+import type { Fault } from './provider.js';
 
 /** What a session tells its front ends. `event` is durable: one per stored row, never merged, dropped or repeated. The
  * others are ephemeral: a slow reader may merge or drop them. */
@@ -48,3 +49,32 @@ export interface TurnEnd {
   readonly limit?: 'repeated_calls';
   readonly fault?: Fault;
 }
+
+/** All that a front end may do with a session: the REPL, headless mode, a test. */
+export interface SessionPort {
+  readonly id: string;
+  readonly cwd: string;
+  ref(): ModelRef;
+  /** One user turn. Rejects never. A second call while a turn runs is refused by a rejected promise: queue instead. */
+  submit(text: string): Promise<TurnEnd>;
+  /** Ends the running turn; every open call gets a result. Does nothing when idle. */
+  interrupt(): void;
+  busy(): boolean;
+  enqueue(message: QueuedMessage): void;
+  /** Takes every queued message back, oldest first. */
+  takeQueue(): readonly QueuedMessage[];
+  answer(callId: string, answer: Answer): void;
+  /** The next request goes to this model. */
+  switchModel(ref: ModelRef): Promise<void>;
+  subscribe(listener: (event: AgentEvent) => void): () => void;
+  events(): readonly Event[];
+}
+
+/** The program's own log file. Never on stdout; keys and headers are never passed to it. `detail`: worth a line with
+ * `--debug` alone. */
+export type Log = (entry: {
+  readonly at: string;
+  readonly message: string;
+  readonly detail?: true;
+  readonly [extra: string]: unknown;
+}) => void;

@@ -1,7 +1,6 @@
-import { expect, test } from 'vitest';
 import fc from 'fast-check';
-import { createSecretGuard } from '../../src/core/secret-guard.js';
-import type { StreamMask } from '../../src/core/stream-mask.js';
+import { expect, test } from 'vitest';
+import { createSecretGuard, type StreamMask } from '../../../src/core/secrets/guard.js';
 
 const hidden = [
   { form: 'key-value-1-longer', mark: '«redacted:LONG»' },

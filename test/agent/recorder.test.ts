@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Store } from '../../src/core/store.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
-import { askAlways, calls, noteTool, rig, scripted, text, end } from './harness.js';
+import { askAlways, calls, end, noteTool, rig, scripted, text } from './harness.js';
 
 const used = { type: 'usage', usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 }, costUsd: null } as const;
 

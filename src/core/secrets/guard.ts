@@ -1,9 +1,20 @@
-import { envelopeText, mapEnvelope, parseEnvelope, type Envelope } from './envelope.js';
-import type { Event, EventDraft } from './event.js';
-import { isRecord } from './json.js';
-import { environmentKind, secretKinds, type SecretForm } from './secret-forms.js';
-import { createSecretScanner, type FoundSecret } from './secret-scanner.js';
-import type { StreamMask } from './stream-mask.js';
+import { type Envelope, envelopeText, mapEnvelope, parseEnvelope } from '../envelope.js';
+import type { Event, EventDraft } from '../event.js';
+import { isRecord } from '../json.js';
+import { environmentKind, type SecretForm, secretKinds } from './forms.js';
+import { createSecretScanner, type FoundSecret } from './scanner.js';
+
+/** Hides secrets in a text that comes in pieces, also where they lie across pieces: the end of a piece that may be the
+ * start of one waits for the next piece. */
+export interface StreamMask {
+  add(piece: string): string;
+  /** What has waited: no more will come. */
+  end(): string;
+  /** Drops what has waited: what comes next does not follow it. */
+  skip(): void;
+  /** So many characters may be the rest of a secret whose start was dropped. */
+  readonly longest: number;
+}
 
 export interface SecretGuardOptions {
   readonly forms: readonly SecretForm[];

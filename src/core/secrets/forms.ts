@@ -1,4 +1,4 @@
-import table from '../../config/secret-forms.json' with { type: 'json' };
+import table from '../../../config/secret-forms.json' with { type: 'json' };
 
 /** One row of `config/secret-forms.json`: how a kind of secret looks. A form is looked for only where one of its
  * `starts` stands, so that a text is read once. */

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Event, EventDraft } from '../../src/core/event.js';
-import { createProjection, interruptedBefore, interruptedRunning, project } from '../../src/core/project.js';
+import { createProjection, interruptedBefore, interruptedRunning, project } from '../../src/core/projection.js';
 
 function log(...drafts: readonly EventDraft[]): Event[] {
   return drafts.map((draft, index) => ({

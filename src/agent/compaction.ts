@@ -1,0 +1,318 @@
+import { clampText } from '../core/envelope.js';
+import { type CompactionData, type Event, knownEvent, type KnownEvent } from '../core/event.js';
+import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
+import { utf8Bytes } from '../core/text.js';
+import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
+import { requestSummary } from './request.js';
+import type { TurnDeps } from './turn.js';
+
+export type Compacted =
+  | { readonly done: true; readonly seq: number; readonly tokensBefore: number; readonly tokensAfter: number }
+  | { readonly done: false; readonly reason: string };
+
+export interface CompactionWish {
+  readonly trigger: CompactionData['trigger'];
+  /** What the user wants kept, or ''. */
+  readonly focus: string;
+  /** Tokens of the window as the server has just said them; absent: those of the model. */
+  readonly windowTokens?: number;
+}
+
+/** The window counts as full from here on. */
+const fullShare = 0.85;
+/** Of the window, what the newest messages may take to stay as they are. */
+const keptShare = 0.1;
+const assumedWindow = 128_000;
+/** Of the messages' tokens, what a compaction must save to be made. */
+const leastSaving = 0.05;
+
+/** True where the next request would come near the end of the model's window, and something was said since the last try
+ * to compact. */
+export function windowIsFull(d: TurnDeps): boolean {
+  const window = d.contextWindow?.(d.model().ref) ?? null;
+  const events = d.events();
+  if (window === null || contextTokens(events) <= window * fullShare) return false;
+  const last = events.findLastIndex((event) => event.kind === 'compaction');
+  return last < 0 || events.slice(last).some((event) => event.kind === 'assistant' || event.kind === 'tool_call');
+}
+
+/** What a compaction would cover now; null where there is too little. */
+export function planFor(
+  d: Pick<TurnDeps, 'events' | 'model' | 'contextWindow'>,
+  { trigger, windowTokens }: Omit<CompactionWish, 'focus'>,
+): CompactionPlan | null {
+  const window = windowTokens ?? d.contextWindow?.(d.model().ref) ?? assumedWindow;
+  return planCompaction(d.events(), {
+    keepTokens: trigger === 'auto' ? window * keptShare : 0,
+    keepLast: trigger !== 'manual',
+    windowTokens: window,
+  });
+}
+
+/** One request for a summary, and one event that stands for what it covers; the originals stay in the log. Where the
+ * window has overflowed and no summary comes, what the program itself knows has to do. */
+export async function compact(d: TurnDeps, wish: CompactionWish, signal: AbortSignal): Promise<Compacted> {
+  const { trigger, focus } = wish;
+  const plan = planFor(d, wish);
+  if (plan === null) return { done: false, reason: 'there is too little to compact' };
+  if (!isWorth(d, plan, plan.text(null))) return { done: false, reason: savesNothing };
+  const allowance = allowanceOf(d, leastSummaryTokens);
+  if (!allowance.allowed) return { done: false, reason: allowance.fault.message };
+  const { text, fault } = await requestSummary(d, summaryRequest(summarised(d, wish), focus), signal);
+  if (signal.aborted) return { done: false, reason: 'it was interrupted' };
+  if (text === '' && trigger !== 'overflow')
+    return { done: false, reason: fault?.message ?? 'the model gave no summary' };
+  const content = plan.text(text === '' ? null : text);
+  return isWorth(d, plan, content) ? await record(d, plan, trigger, content) : { done: false, reason: savesNothing };
+}
+
+const savesNothing = 'there is too little to compact: what would stand for it is as long';
+
+function isWorth(d: TurnDeps, plan: CompactionPlan, content: string): boolean {
+  return plan.saves(content) > tokensOf(d.projection.conversation().messages) * leastSaving;
+}
+
+/** What a window overflowed on does not fit into it with a question added. */
+function summarised(d: TurnDeps, { trigger, windowTokens }: CompactionWish): Conversation {
+  const conversation = d.projection.conversation();
+  if (trigger !== 'overflow') return conversation;
+  const window = windowTokens ?? d.contextWindow?.(d.model().ref) ?? assumedWindow;
+  return shrunk(conversation, Math.min(window, tokensOf(conversation)) / 2);
+}
+
+async function record(
+  d: TurnDeps,
+  plan: CompactionPlan,
+  trigger: CompactionWish['trigger'],
+  content: string,
+): Promise<Compacted> {
+  const { fromSeq, toSeq, tokensBefore, messages } = plan;
+  const tokensAfter = Math.max(0, tokensBefore - plan.saves(content));
+  const { seq } = await d.append({
+    kind: 'compaction',
+    content,
+    data: { from_seq: fromSeq, to_seq: toSeq, trigger, tokens_before: tokensBefore, tokens_after: tokensAfter },
+  });
+  d.emit({
+    type: 'notice',
+    level: 'info',
+    code: 'compacted',
+    message: `The conversation was compacted: ${messages} messages became one, about ${tokensAfter} tokens instead of ${tokensBefore}. The provider's cache is lost once. Nothing is deleted; /uncompact takes it back.`,
+  });
+  return { done: true, seq, tokensBefore, tokensAfter };
+}
+
+interface CompactionLimits {
+  /** Tokens that the newest messages may take to stay as they are. */
+  readonly keepTokens: number;
+  /** True: a last message of the user stays as it is. */
+  readonly keepLast: boolean;
+  /** Of the model's window. */
+  readonly windowTokens: number;
+}
+
+/** What a compaction would cover, and the text that would stand for it. */
+export interface CompactionPlan {
+  readonly fromSeq: number;
+  readonly toSeq: number;
+  /** Messages that give way. */
+  readonly messages: number;
+  readonly tokensBefore: number;
+  /** The compaction's content; `summary` is the model's part, null where there is none. */
+  text(summary: string | null): string;
+  /** Estimated tokens that the next request has less with that content; below 0 where it has more. */
+  saves(text: string): number;
+}
+
+/** Covers all but the newest messages that together take at most `keepTokens`, or those too where little else is there.
+ * With `keepLast` a last message of the user stays as it is, to be answered. Null where fewer than two messages would
+ * be covered. */
+function planCompaction(
+  events: readonly Event[],
+  { keepTokens, keepLast, windowTokens }: CompactionLimits,
+): CompactionPlan | null {
+  const conversation = project(events);
+  const { messages } = conversation;
+  const wished = keptFrom(messages, keepTokens, keepLast);
+  const kept = wished < 2 ? keptFrom(messages, 0, keepLast) : wished;
+  const covered = messages.slice(0, kept);
+  if (covered.length < 2) return null;
+  const rest = messages.slice(kept);
+  const fromSeq = Math.min(...covered.map((message) => message.seq));
+  const toSeq = rest.length === 0 ? (events.at(-1)?.seq ?? 0) : Math.min(...rest.map((message) => message.seq)) - 1;
+  return {
+    fromSeq,
+    toSeq,
+    messages: covered.length,
+    tokensBefore: contextTokens(events),
+    text: (summary) => compactionText(events, { fromSeq, toSeq, covered }, summary, windowTokens),
+    saves: (text) => tokensOf(messages) - tokensOf([{ role: 'user', seq: 0, content: text }, ...rest]),
+  };
+}
+
+function keptFrom(messages: readonly Message[], keepTokens: number, keepLast: boolean): number {
+  let from = keepLast && messages.at(-1)?.role === 'user' ? messages.length - 1 : messages.length;
+  let tokens = 0;
+  for (let index = from - 1; index > 0; index--) {
+    tokens += tokensOf(messages[index]);
+    if (tokens > keepTokens) break;
+    from = index;
+  }
+  return from;
+}
+
+interface Covered {
+  readonly fromSeq: number;
+  readonly toSeq: number;
+  readonly covered: readonly Message[];
+}
+
+/** Most bytes of one message of the user, and of all of them; in a small window less. */
+const maxMessageBytes = 8192;
+const maxMessagesBytes = 49_152;
+const maxListed = 100;
+
+/** What stands for a covered range: the user's own messages word for word and the files, both from the log, then the
+ * model's summary. */
+function compactionText(
+  events: readonly Event[],
+  { fromSeq, toSeq, covered }: Covered,
+  summary: string | null,
+  windowTokens: number,
+): string {
+  const { changed, read } = filesOf(events, toSeq);
+  const parts: readonly (readonly string[])[] = [
+    ['## What the user said, word for word', ...ownMessages(events, covered, windowTokens)],
+    ['## Files changed in this session (event of the last change)', ...listed(changed)],
+    ['## Files read (event)', ...listed(read)],
+    ['## Summary', summary ?? 'The model could not be asked for a summary; read the events that matter.'],
+  ];
+  const head = `[The conversation from event ${fromSeq} to ${toSeq} was compacted; what follows stands for it. The whole text of an event in it can be read with file_read path="event:N".]`;
+  return [head, ...parts.filter((part) => part.length > 1).map((part) => part.join('\n'))].join('\n\n');
+}
+
+/** In order; the oldest are left out where there is no room, which is a quarter of the window. A compaction among the
+ * covered gives the messages it stood for. */
+function ownMessages(events: readonly Event[], covered: readonly Message[], windowTokens: number): readonly string[] {
+  const roomBytes = Math.min(maxMessagesBytes, windowTokens);
+  const longestBytes = Math.min(maxMessageBytes, Math.ceil(roomBytes / 2));
+  const own = covered
+    .flatMap((message) => said(events, message))
+    .map(({ seq, content }) => {
+      const { text } = clampText(
+        content,
+        longestBytes,
+        (omitted) => `[… ${omitted} bytes omitted; file_read path="event:${seq}"]`,
+      );
+      return `(event ${seq}) ${text}`;
+    });
+  let room = roomBytes;
+  const start = own.findLastIndex((text) => (room -= utf8Bytes(text)) < 0) + 1;
+  return start === 0 ? own : [`(${start} earlier messages are left out here)`, ...own.slice(start)];
+}
+
+function said(
+  events: readonly Event[],
+  message: Message,
+): readonly { readonly seq: number; readonly content: string }[] {
+  const raw = message.role === 'user' ? events.find((event) => event.seq === message.seq) : undefined;
+  const event = raw ? knownEvent(raw) : null;
+  if (event?.kind === 'user') return event.data?.note === true ? [] : [{ seq: event.seq, content: event.content }];
+  if (event?.kind !== 'compaction') return [];
+  const before = events.filter((item) => item.seq < event.seq);
+  const { from_seq, to_seq } = event.data;
+  return project(before)
+    .messages.filter((item) => item.seq >= from_seq && item.seq <= to_seq)
+    .flatMap((item) => said(before, item));
+}
+
+interface Files {
+  readonly changed: ReadonlyMap<string, number>;
+  readonly read: ReadonlyMap<string, number>;
+}
+
+/** From the log, not from the model; what a rewind left behind counts too, since files were not rewound. */
+function filesOf(events: readonly Event[], toSeq: number): Files {
+  const changed = new Map<string, number>();
+  const read = new Map<string, number>();
+  for (const raw of events) {
+    const event = raw.seq <= toSeq ? knownEvent(raw) : null;
+    if (event === null) continue;
+    for (const path of changedPaths(event)) move(changed, path, event.seq);
+    for (const path of readPaths(event)) move(read, path, event.seq);
+  }
+  for (const path of changed.keys()) read.delete(path);
+  return { changed, read };
+}
+
+/** The last one named stands last. */
+function move(files: Map<string, number>, path: string, seq: number): void {
+  files.delete(path);
+  files.set(path, seq);
+}
+
+function readPaths(event: KnownEvent): readonly string[] {
+  return event.kind === 'tool_result' && event.data.success ? (event.data.files ?? []).map((file) => file.path) : [];
+}
+
+function changedPaths(event: KnownEvent): readonly string[] {
+  switch (event.kind) {
+    case 'tool_result':
+      return (
+        event.data.changes?.map((change) => change.path) ?? (event.data.diff === undefined ? [] : readPaths(event))
+      );
+    case 'undo':
+    case 'redo':
+    case 'restore':
+      return event.data.changes.map((change) => change.path);
+    default:
+      return [];
+  }
+}
+
+/** The newest, when there are many. */
+function listed(files: ReadonlyMap<string, number>): readonly string[] {
+  const all = [...files].map(([path, seq]) => `- ${path} (${seq})`);
+  return all.length <= maxListed
+    ? all
+    : [`(${all.length - maxListed} more are left out here)`, ...all.slice(-maxListed)];
+}
+
+const instruction = `Write a summary of this conversation for yourself: it will replace the conversation. The program keeps the user's own messages and the list of files read and changed; do not repeat them.
+Say, in this order and in at most 800 words: what is wanted, with every constraint and preference; what was decided and why; what was done and what it showed; what failed; what is open and the next step; names, commands and numbers that will be needed. No preamble.`;
+
+/** The conversation with a request for its summary at the end, so that the cached beginning is used. */
+function summaryRequest(conversation: Conversation, focus: string): Conversation {
+  const wish = focus === '' ? '' : `\nThe user asks to keep in particular: ${focus}`;
+  const seq = (conversation.messages.at(-1)?.seq ?? 0) + 1;
+  return { ...conversation, messages: [...conversation.messages, { role: 'user', seq, content: instruction + wish }] };
+}
+
+/** The conversation cut down to about `maxTokens`: long texts, arguments and outputs first, then the oldest
+ * messages. */
+function shrunk(conversation: Conversation, maxTokens: number): Conversation {
+  const small = conversation.messages.map(shrunkMessage);
+  let room = maxTokens - tokensOf({ ...conversation, messages: [] });
+  const from = small.findLastIndex((message) => (room -= tokensOf(message)) < 0) + 1;
+  return { ...conversation, messages: small.slice(from) };
+}
+
+function shrunkMessage(message: Message): Message {
+  return message.role === 'user'
+    ? { ...message, content: clampText(message.content, 4096).text }
+    : shrunkAnswer(message);
+}
+
+/** Signed reasoning would not fit a text that was cut. */
+function shrunkAnswer(message: AssistantMessage): AssistantMessage {
+  return {
+    ...message,
+    text: clampText(message.text, 2048).text,
+    data: message.data === null ? null : { ...message.data, reasoning: [] },
+    calls: message.calls.map((call) => ({
+      ...call,
+      arguments: call.arguments.length > 1024 ? '{}' : call.arguments,
+      result: { ...call.result, output: clampText(call.result.output, 1024).text },
+    })),
+  };
+}

@@ -1,0 +1,245 @@
+import { type ChangeData, type Event, knownEvent, type KnownEvent } from '../core/event.js';
+import type { ChangeKeeping, WatchedChange, WatchReport } from '../core/file-changes.js';
+import type { Blob, DirectoryMove } from '../core/store.js';
+import type { FileChange } from '../core/tool.js';
+
+/** What one call did to files. */
+export interface ChangeSet {
+  /** Of the `tool_result`. */
+  readonly seq: number;
+  /** `file_edit(path="a.ts", …)`. */
+  readonly title: string;
+  readonly changes: readonly ChangeData[];
+  /** Why there may be more changes than these. */
+  readonly unwatched: string | null;
+  /** The `undo` event that stands, or null. */
+  readonly undoneBy: number | null;
+}
+
+type Known = KnownEvent | null;
+
+/** What an event did to files; null for an event that is not about files. */
+function changesOf(event: Known): readonly ChangeData[] | null {
+  switch (event?.kind) {
+    case 'tool_result':
+      return Array.isArray(event.data.changes) ? event.data.changes : null;
+    case 'undo':
+    case 'redo':
+    case 'restore':
+      return event.data.changes;
+    default:
+      return null;
+  }
+}
+
+/** The events with the paths that changed files have now: what was recorded below a directory that was moved is below
+ * its new path. Paths outside of it stay. */
+export function atPresentPaths(events: readonly Event[], moves: readonly DirectoryMove[]): readonly Event[] {
+  if (moves.length === 0) return events;
+  return events.map((raw) => {
+    const event = knownEvent(raw);
+    const changes = changesOf(event);
+    const since = moves.filter((move) => raw.seq <= move.lastSeq);
+    if (event === null || changes === null || since.length === 0) return raw;
+    return { ...raw, data: { ...event.data, changes: changes.map((change) => movedChange(change, since)) } };
+  });
+}
+
+function movedChange(change: ChangeData, moves: readonly DirectoryMove[]): ChangeData {
+  const { path, made_folder: made, gone_folder: gone } = change;
+  return {
+    ...change,
+    path: movedPath(path, moves),
+    ...(made === undefined ? {} : { made_folder: movedPath(made, moves) }),
+    ...(gone === undefined ? {} : { gone_folder: movedPath(gone, moves) }),
+  };
+}
+
+function movedPath(path: string, moves: readonly DirectoryMove[]): string {
+  return moves.reduce((now, { from, to }) => {
+    const isInside = now === from || now.startsWith(`${from}/`);
+    return isInside ? to + now.slice(from.length) : now;
+  }, path);
+}
+
+/** Every call that changed files, in order. Rewinds do not count here: they are about what was said, not about what was
+ * done. */
+export function changeSets(events: readonly Event[]): readonly ChangeSet[] {
+  const titles = new Map<string, string>();
+  const sets = new Map<number, ChangeSet>();
+  for (const raw of events) {
+    const event = knownEvent(raw);
+    const changes = changesOf(event);
+    if (event?.kind === 'tool_call') titles.set(event.data.id, event.content);
+    if (event === null || changes === null) continue;
+    if (event.kind === 'tool_result') {
+      const { tool_call_id, name, unwatched } = event.data;
+      sets.set(event.seq, {
+        seq: event.seq,
+        title: titles.get(tool_call_id) ?? name,
+        changes,
+        unwatched: unwatched ?? null,
+        undoneBy: null,
+      });
+    } else markUndone(sets, event, changes);
+  }
+  return [...sets.values()];
+}
+
+function markUndone(sets: Map<number, ChangeSet>, event: KnownEvent, changes: readonly ChangeData[]): void {
+  if (event.kind !== 'undo' && event.kind !== 'redo') return;
+  const set = sets.get(event.data.of_seq);
+  if (set && changes.length > 0) sets.set(set.seq, { ...set, undoneBy: event.kind === 'undo' ? event.seq : null });
+}
+
+/** The set that an event belongs to: its result, its call, or its start. */
+export function changeSetAt(events: readonly Event[], seq: number): ChangeSet | null {
+  const sets = changeSets(events);
+  const event = events.find((item) => item.seq === seq);
+  const known = event ? knownEvent(event) : null;
+  const id =
+    known?.kind === 'tool_call'
+      ? known.data.id
+      : known?.kind === 'tool_started' || known?.kind === 'tool_result'
+        ? known.data.tool_call_id
+        : null;
+  if (id === null) return null;
+  return sets.find((set) => set.seq >= seq && isResultOf(events, set.seq, id)) ?? null;
+}
+
+function isResultOf(events: readonly Event[], seq: number, id: string): boolean {
+  const event = events.find((item) => item.seq === seq);
+  const known = event ? knownEvent(event) : null;
+  return known?.kind === 'tool_result' && known.data.tool_call_id === id;
+}
+
+export interface FileMoment {
+  readonly sha256: string | null;
+  readonly mode: number | null;
+}
+
+/** What a file was right after event `seq`, by what the session's own calls and undos did to it; null where none of
+ * them touched it. */
+export function stateAt(events: readonly Event[], path: string, seq: number): FileMoment | null {
+  let state: FileMoment | null = null;
+  for (const raw of events) {
+    const change = changesOf(knownEvent(raw))?.findLast((item) => item.path === path && item.captured);
+    if (!change) continue;
+    if (raw.seq <= seq) state = { sha256: change.after, mode: change.after_mode ?? null };
+    else state ??= { sha256: change.before, mode: change.before_mode ?? null };
+  }
+  return state;
+}
+
+/** Most changes that one result lists; a command may touch a whole tree. */
+const maxListed = 500;
+
+/** What a `tool_result` says of files, and the contents that go to the store with it. */
+export interface KeptChanges {
+  readonly changes: readonly ChangeData[];
+  readonly blobs: readonly Blob[];
+  readonly unwatched?: string;
+}
+
+/** What a call did to files, as its tool reported it and as it was seen, made ready for the log. What was seen wins
+ * over nothing only. */
+export function keepChanges(keeping: ChangeKeeping, reported: readonly FileChange[], seen: WatchReport): KeptChanges {
+  const known = new Set(reported.map((change) => change.path));
+  const all: readonly WatchedChange[] = [
+    ...reported.map((change) => ({ captured: true, ...change }) as const),
+    ...seen.changes.filter((change) => !known.has(change.path)),
+  ];
+  const listed = all.slice(0, maxListed);
+  const blobs = new Map<string, Blob>();
+  const changes = listed.map((change) => (change.captured ? captured(keeping, change, blobs, seen) : detected(change)));
+  const left = all.length - listed.length;
+  const unwatched = left > 0 ? `${left} more files changed and are not listed` : seen.unwatched;
+  return {
+    changes: changes.filter((change) => change !== null),
+    blobs: [...blobs.values()],
+    ...(unwatched === undefined ? {} : { unwatched }),
+  };
+}
+
+function captured(
+  keeping: ChangeKeeping,
+  change: FileChange,
+  blobs: Map<string, Blob>,
+  seen: WatchReport,
+): ChangeData | null {
+  const { path, beforeMode, afterMode } = change;
+  const before = change.before === null ? null : keeping.hash(change.before);
+  const after = change.after === null ? null : keeping.hash(change.after);
+  if (before === after && beforeMode === afterMode) return null;
+  if (before !== after) for (const bytes of [change.before, change.after]) keep(keeping, bytes, blobs);
+  const what = before === null ? 'created' : after === null ? 'deleted' : 'changed';
+  return {
+    path,
+    what,
+    before,
+    after,
+    ...capture(change.before, keeping),
+    ...modes(beforeMode, afterMode),
+    ...folders(path, what, seen),
+  };
+}
+
+function folders(
+  path: string,
+  what: ChangeData['what'],
+  { madeFolders, goneFolders }: WatchReport,
+): Pick<ChangeData, 'made_folder' | 'gone_folder'> {
+  const holds = (folder: string): boolean => path.startsWith(`${folder}/`);
+  const made = what === 'created' ? madeFolders.find(holds) : undefined;
+  const gone = what === 'deleted' ? goneFolders.find(holds) : undefined;
+  return { ...(made === undefined ? {} : { made_folder: made }), ...(gone === undefined ? {} : { gone_folder: gone }) };
+}
+
+function capture(before: Uint8Array | null, keeping: ChangeKeeping): Pick<ChangeData, 'captured' | 'reason'> {
+  const reason = before === null ? null : refusal(keeping, before);
+  return reason === null ? { captured: true } : { captured: false, reason };
+}
+
+function refusal({ maxBlobBytes, holdsSecret }: ChangeKeeping, bytes: Uint8Array): string | null {
+  if (bytes.byteLength > maxBlobBytes) return `it had more than ${maxBlobBytes} bytes`;
+  return holdsSecret?.(bytes) ? 'it held a key' : null;
+}
+
+function keep(keeping: ChangeKeeping, bytes: Uint8Array | null, blobs: Map<string, Blob>): void {
+  if (bytes === null || refusal(keeping, bytes) !== null) return;
+  const sha256 = keeping.hash(bytes);
+  blobs.set(sha256, { sha256, bytes });
+}
+
+function detected(change: Extract<WatchedChange, { captured: false }>): ChangeData {
+  const { path, what, reason, beforeMode, afterMode } = change;
+  return { path, what, before: null, after: null, captured: false, reason, ...modes(beforeMode, afterMode) };
+}
+
+function modes(before: number | undefined, after: number | undefined): Pick<ChangeData, 'before_mode' | 'after_mode'> {
+  return {
+    ...(before === undefined ? {} : { before_mode: before }),
+    ...(after === undefined ? {} : { after_mode: after }),
+  };
+}
+
+/** What a session knows of files, kept up with its log: the last state each result recorded, and for files it knew
+ * already what an undo or redo left of them. */
+export function noteFiles(files: Map<string, string | null>, raw: Event): void {
+  // Most events say nothing of files.
+  const event =
+    raw.kind === 'tool_result' || raw.kind === 'undo' || raw.kind === 'redo' || raw.kind === 'restore'
+      ? knownEvent(raw)
+      : null;
+  switch (event?.kind) {
+    case 'tool_result':
+      if (event.data.success) for (const file of event.data.files ?? []) files.set(file.path, file.sha256);
+      return;
+    case 'undo':
+    case 'redo':
+    case 'restore':
+      for (const change of event.data.changes) if (files.has(change.path)) files.set(change.path, change.after);
+      return;
+    default:
+  }
+}
