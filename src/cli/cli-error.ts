@@ -1,7 +1,3 @@
-import { StoreError } from '../store/store-error.js';
-
-import { missingPart } from './missing-part.js';
-
 /** Exit codes. Source: contracts 1. */
 export const exit = {
   done: 0,
@@ -28,21 +24,4 @@ export class CliError extends Error {
     this.exitCode = exitCode;
     this.hint = hint;
   }
-}
-
-/** The two lines on stderr. No stack trace unless `debug`. */
-export function describeFailure(error: unknown, debug: boolean): { readonly text: string; readonly exitCode: number } {
-  const failure = error instanceof CliError ? error : null;
-  const { message, hint } = failure ??
-    storeProblem(error) ??
-    missingPart(error) ?? {
-      message: error instanceof Error ? error.message : String(error),
-      hint: 'This is a bug in agent. Run again with --debug for a stack trace.',
-    };
-  const stack = debug && error instanceof Error && error.stack ? `\n${error.stack}` : '';
-  return { text: `agent: ${message}\n${hint}${stack}\n`, exitCode: failure?.exitCode ?? exit.failed };
-}
-
-function storeProblem(error: unknown): { readonly message: string; readonly hint: string } | null {
-  return error instanceof StoreError && error.hint !== '' ? error : null;
 }

@@ -1,6 +1,8 @@
 import { type Command, CommanderError } from 'commander';
-import { CliError, describeFailure, exit } from './cli-error.js';
+import { StoreError } from '../store/store-error.js';
+import { CliError, exit } from './cli-error.js';
 import type { EarlyFrame } from './repl/early-frame.js';
+import { missingPart } from './missing-part.js';
 import { buildProgram } from './program.js';
 import { letGoOfLostTerminals, printError, watchStandardOutput } from './print.js';
 
@@ -79,4 +81,21 @@ function usageError(error: CommanderError): CliError {
     message.replace(/\.$/, ''),
     hint === '' ? 'Run agent --help for the options and commands.' : hint,
   );
+}
+
+/** The two lines on stderr. No stack trace unless `debug`. */
+function describeFailure(error: unknown, debug: boolean): { readonly text: string; readonly exitCode: number } {
+  const failure = error instanceof CliError ? error : null;
+  const { message, hint } = failure ??
+    storeProblem(error) ??
+    missingPart(error) ?? {
+      message: error instanceof Error ? error.message : String(error),
+      hint: 'This is a bug in agent. Run again with --debug for a stack trace.',
+    };
+  const stack = debug && error instanceof Error && error.stack ? `\n${error.stack}` : '';
+  return { text: `agent: ${message}\n${hint}${stack}\n`, exitCode: failure?.exitCode ?? exit.failed };
+}
+
+function storeProblem(error: unknown): { readonly message: string; readonly hint: string } | null {
+  return error instanceof StoreError && error.hint !== '' ? error : null;
 }
