@@ -1,0 +1,118 @@
+import { parseSync } from 'oxc-parser';
+
+/** One small change to a source: the text from `start` to `end` (UTF-16 units) becomes `text`. */
+export interface Mutation {
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+  readonly what: string;
+}
+
+interface Node {
+  readonly type: string;
+  readonly start: number;
+  readonly end: number;
+  readonly [field: string]: unknown;
+}
+
+const operators: Readonly<Record<string, string>> = {
+  '===': '!==',
+  '!==': '===',
+  '<': '<=',
+  '<=': '<',
+  '>': '>=',
+  '>=': '>',
+  '+': '-',
+  '-': '+',
+  '*': '+',
+  '/': '*',
+  '&&': '||',
+  '||': '&&',
+  '??': '&&',
+};
+
+/** All places of a TypeScript source where one operator, condition, literal or call can be changed so that the program
+ * still parses. Types are left alone. */
+export function mutationsOf(path: string, source: string): Mutation[] {
+  const found: Mutation[] = [];
+  visit(parseSync(path, source).program as unknown as Node, (node) => found.push(...changesTo(node, source)));
+  return found;
+}
+
+function visit(node: Node, take: (node: Node) => void): void {
+  if (node.type.startsWith('TS') && !hasValue.has(node.type)) return;
+  take(node);
+  for (const value of Object.values(node)) {
+    for (const child of Array.isArray(value) ? value : [value]) if (isNode(child)) visit(child, take);
+  }
+}
+
+/** Nodes of TypeScript that hold an expression which runs. */
+const hasValue = new Set(['TSAsExpression', 'TSSatisfiesExpression', 'TSNonNullExpression']);
+
+function isNode(value: unknown): value is Node {
+  return typeof value === 'object' && value !== null && typeof (value as { type?: unknown }).type === 'string';
+}
+
+function changesTo(node: Node, source: string): Mutation[] {
+  switch (node.type) {
+    case 'BinaryExpression':
+    case 'LogicalExpression':
+      return operatorChange(node, source);
+    case 'IfStatement':
+    case 'ConditionalExpression':
+      return [negation(node.test as Node, source)];
+    case 'Literal':
+      return literalChange(node);
+    case 'ExpressionStatement':
+      return callRemoval(node, source);
+    default:
+      return [];
+  }
+}
+
+function operatorChange(node: Node, source: string): Mutation[] {
+  const operator = String(node.operator);
+  const other = operators[operator];
+  const left = node.left as Node;
+  const right = node.right as Node;
+  const start = source.indexOf(operator, left.end);
+  if (other === undefined || start < 0 || start >= right.start) return [];
+  if (
+    operator === '+' &&
+    [left, right].some((side) => typeof side.value === 'string' || side.type === 'TemplateLiteral')
+  )
+    return [];
+  if (operator === '??')
+    return [
+      {
+        start: node.start,
+        end: node.end,
+        text: source.slice(left.start, left.end),
+        what: 'the default after ?? is gone',
+      },
+    ];
+  return [{ start, end: start + operator.length, text: other, what: `${operator} became ${other}` }];
+}
+
+function negation(test: Node, source: string): Mutation {
+  return {
+    start: test.start,
+    end: test.end,
+    text: `!(${source.slice(test.start, test.end)})`,
+    what: 'the condition is negated',
+  };
+}
+
+function literalChange({ start, end, value }: Node): Mutation[] {
+  if (typeof value === 'boolean') return [{ start, end, text: String(!value), what: `${value} became ${!value}` }];
+  if (typeof value === 'number') return [{ start, end, text: String(value + 1), what: `${value} became ${value + 1}` }];
+  return [];
+}
+
+function callRemoval(node: Node, source: string): Mutation[] {
+  const expression = node.expression as Node;
+  const call = expression.type === 'AwaitExpression' ? (expression.argument as Node) : expression;
+  if (call.type !== 'CallExpression' || source.slice(call.start, call.start + 6) === 'super(') return [];
+  return [{ start: node.start, end: node.end, text: 'void 0;', what: 'the call is gone' }];
+}
