@@ -1,4 +1,4 @@
-const output = "json_extract(data_json, '$.output')";
+const resultOutput = "json_extract(data_json, '$.output')";
 /** How the data of a result begins that is kept as an output, and not as an error. */
 const outputStart = String.raw`"output":"{\"output\":\"`;
 /** Longer ones are not parsed for the little that is indexed of them: what was escaped twice is put right as far as it
@@ -42,9 +42,9 @@ CREATE VIEW search_text(id, text) AS SELECT id, CASE kind
     WHEN 'tool_call' THEN json_extract(data_json, '$.function.name') || ' ' || substr(replace(replace(json_extract(data_json, '$.function.arguments'), '\\n', ' '), '\\t', ' '), 1, 16384)
     WHEN 'tool_result' THEN coalesce(content, '') || char(10) || substr(CASE
       WHEN length(data_json) > ${maxParsed} AND instr(substr(data_json, 1, 1024), '${outputStart}') > 0 THEN ${largeOutput}
-      WHEN json_valid(${output}) THEN
-        coalesce(json_extract(${output}, '$.output'), '') || coalesce(json_extract(${output}, '$.error'), '') || coalesce(json_extract(${output}, '$.details.output'), '')
-      ELSE coalesce(${output}, '') END, 1, 16384)
+      WHEN json_valid(${resultOutput}) THEN
+        coalesce(json_extract(${resultOutput}, '$.output'), '') || coalesce(json_extract(${resultOutput}, '$.error'), '') || coalesce(json_extract(${resultOutput}, '$.details.output'), '')
+      ELSE coalesce(${resultOutput}, '') END, 1, 16384)
     WHEN 'shell' THEN coalesce(json_extract(data_json, '$.command'), '') || char(10) || substr(coalesce(content, ''), 1, 16384)
     ELSE substr(coalesce(content, ''), 1, 16384) END
   FROM events WHERE kind IN ('user', 'assistant', 'tool_call', 'tool_result', 'shell');
