@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, rmSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join } from 'node:path';
-import { agentPaths, ensurePrivateDirectory } from '../config/paths.js';
+import { agentPaths, ensurePrivateDirectory } from '../config/locations.js';
 import { keepCompiledFiles } from './compiled-files.js';
 import { version } from './version.js';
 

@@ -13,7 +13,7 @@ import { createRequire, Module } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { Script } from 'node:vm';
 import { crc32 } from 'node:zlib';
-import { ensurePrivateDirectory } from '../config/paths.js';
+import { ensurePrivateDirectory } from '../config/locations.js';
 
 type Load = (module: NodeJS.Module, filename: string) => void;
 type Body = (

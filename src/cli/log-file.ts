@@ -1,6 +1,6 @@
 import { appendFileSync, chmodSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { ensurePrivateDirectory } from '../config/paths.js';
+import { ensurePrivateDirectory } from '../config/locations.js';
 import type { Log } from '../core/session.js';
 
 /** Appends JSON lines to the log file (0600, its folder 0700), made with its first entry. A log that cannot be written

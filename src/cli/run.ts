@@ -1,5 +1,5 @@
 import { type Command, CommanderError } from 'commander';
-import { StoreError } from '../store/store-error.js';
+import { StoreError } from '../store/errors.js';
 import { CliError, exit } from './cli-error.js';
 import type { EarlyFrame } from './repl/early-frame.js';
 import { missingPart } from './missing-part.js';

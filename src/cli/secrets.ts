@@ -1,8 +1,8 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Config, ProviderEntry } from '../config/config.js';
-import { ensurePrivateDirectory } from '../config/paths.js';
+import type { Config, ProviderEntry } from '../config/sections.js';
+import { ensurePrivateDirectory } from '../config/locations.js';
 import type { Event } from '../core/event.js';
 import { isSecretVariable, secretForms } from '../core/secrets/forms.js';
 import { createSecretGuard, type SecretGuard } from '../core/secrets/guard.js';
@@ -15,7 +15,7 @@ import {
   type Preset,
   type Presets,
 } from '../providers/catalog-presets.js';
-import type { BlobSeal } from '../store/blob-rows.js';
+import type { BlobSeal } from '../store/blobs.js';
 
 /** A value that must never be written anywhere, and the name of what holds it. */
 export interface Secret {

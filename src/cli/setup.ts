@@ -1,18 +1,17 @@
 import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, resolve } from 'node:path';
-import { loadConfig, type LoadedConfig } from '../config/load.js';
-import { agentPaths, type Environment } from '../config/paths.js';
-import type { ProjectFile } from '../config/project-file.js';
-import type { Log } from '../core/session.js';
+import { loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
+import { agentPaths, type Environment } from '../config/locations.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
+import type { Log } from '../core/session.js';
 import { CliError, exit } from './cli-error.js';
 import type { Notice } from './headless/headless.js';
 import { createLogFile } from './log-file.js';
 import type { RootOptions } from './options.js';
+import { printError } from './print.js';
 import { knownSecrets, openSecretKey, plainGuard, type Secret } from './secrets.js';
 import { openTrustFile } from './trust/trust-file.js';
-import { printError } from './print.js';
 
 const maxPromptBytes = 256 * 1024;
 

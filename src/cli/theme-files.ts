@@ -1,14 +1,12 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import schema from '../../config/theme.schema.json' with { type: 'json' };
-import { checkValue, type Issue } from '../config/check.js';
-import { parseConfigText, readConfigFile } from '../config/file.js';
-import type { AgentPaths } from '../config/paths.js';
-import { fileProblem, type ConfigProblem } from '../config/problem.js';
-import type { SchemaNode } from '../config/schema.js';
+import type { AgentPaths } from '../config/locations.js';
+import { type ConfigProblem, fileProblem, parseConfigText, readConfigFile } from '../config/settings-file.js';
+import { checkValue, type Issue, type SchemaNode } from '../config/settings-schema.js';
 import { isRecord } from '../core/json.js';
 import { didYouMean, nearestName } from '../core/text.js';
-import { parseStyle, roles, type CustomTheme, type Role, type TextStyle } from '../ui/theme-style.js';
+import { type CustomTheme, parseStyle, type Role, roles, type TextStyle } from '../ui/theme-style.js';
 
 /** The names that need no file. */
 export const ownThemes: readonly string[] = ['auto', 'dark', 'light', 'none'];

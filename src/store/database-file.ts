@@ -14,7 +14,7 @@ import {
 import { dirname } from 'node:path';
 import type { Driver } from './driver.js';
 import { migrate } from './migrations.js';
-import { StoreError } from './store-error.js';
+import { StoreError } from './errors.js';
 
 /** What a file is before SQLite sees it (which would take an empty one for a new database). */
 export type FileCondition =

@@ -1,8 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import DatabaseConstructor from 'better-sqlite3';
-import { StoreError } from './store-error.js';
+import { isBusy, StoreError } from './errors.js';
 
 /** The version whose JavaScript the build put into this program. */
 declare const SQLITE_DRIVER_VERSION: string | undefined;
@@ -108,4 +109,22 @@ export function driverError(error: unknown): StoreError {
 function nodeHeaders(): string {
   const prefix = dirname(dirname(process.execPath));
   return existsSync(join(prefix, 'include/node/node.h')) ? `npm_config_nodedir=${prefix} ` : '';
+}
+
+const firstDelayMs = 5;
+const longestDelayMs = 200;
+
+/** Runs `work` until it does not meet another process's lock, waiting longer and longer between tries without blocking
+ * the thread. Throws SQLite's own busy error once `maxBusyMs` have passed, and every other error at once. */
+export async function retryWhileBusy<T>(work: () => T, maxBusyMs: number): Promise<T> {
+  const deadline = performance.now() + maxBusyMs;
+  for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, longestDelayMs)) {
+    try {
+      return work();
+    } catch (error) {
+      const leftMs = deadline - performance.now();
+      if (!isBusy(error) || leftMs <= 0) throw error;
+      await wait(Math.min(leftMs, delayMs * (0.5 + Math.random())));
+    }
+  }
 }

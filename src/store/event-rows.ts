@@ -1,13 +1,13 @@
+import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
+import { isLong, largeJson } from '../core/envelope.js';
 import type { Event } from '../core/event.js';
 import { isRecord } from '../core/json.js';
-import { isLong, largeJson } from '../core/envelope.js';
 import type { Synced } from '../core/store.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import type { Connection } from './connection.js';
 import type { Database } from './driver.js';
-import { chainLink, eventChecksum, eventDigests, type HashedRow } from './event-hash.js';
-import { sqliteCode, StoreError } from './store-error.js';
-import { packedUsage } from './usage-data.js';
+import { sqliteCode, StoreError } from './errors.js';
+import { chainLink, eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
 
 /** Stores one event in one commit, and with one that is synced at once the session's time.
  * An event that is stored already, byte for byte, counts as stored (a commit may succeed and its answer be lost).
@@ -103,4 +103,205 @@ function isStored({ sql }: Pick<Connection, 'sql'>, sessionId: string, row: Hash
     'SELECT 1 FROM events WHERE session_id = ? AND seq = ? AND kind = ? AND content IS ? AND data_json IS CAST(? AS TEXT) AND created_at = ?',
   ).get(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at);
   return same !== undefined;
+}
+
+interface EventRow {
+  readonly seq: number;
+  readonly kind: string;
+  readonly content: string | null;
+  readonly data_json: string | null;
+  readonly created_at: number;
+  readonly crc32: number | null;
+  readonly redacted: string | null;
+}
+interface Page {
+  readonly text: string | null;
+  readonly last: number | null;
+  readonly bytes: number;
+}
+
+export interface ReadEvents {
+  readonly events: readonly Event[];
+  /** Events that are not what was written, by `seq`. */
+  readonly altered: readonly number[];
+  /** The last event whose checksum was looked at, null where that is all of them. */
+  readonly checkedTo: number | null;
+}
+
+/** So many events are checked while they are read; of a longer session the others are checked behind the reader's back
+ * (`checkRest`). */
+const checkedAtOnce = 4000;
+/** By then the session is on the screen. */
+const checkedAfterMs = 1000;
+const pageRows = 500;
+/** A page of rows larger than this is not made into one text. */
+const maxPageBytes = 16 * 1024 * 1024;
+const selectRows =
+  'SELECT seq, kind, content, data_json, created_at, crc32, redacted FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?';
+
+/** All events of a session in order of `seq`. Throws a StoreError `damaged` for data that is not JSON. */
+export function readEvents(connection: Connection, sessionId: string): ReadEvents {
+  const rows = connection.sql<EventRow>(selectRows).all(sessionId, Number.MIN_SAFE_INTEGER, checkedAtOnce);
+  const events = rows.map(eventOfRow);
+  const altered = rows.filter(isAltered).map((row) => row.seq);
+  if (rows.length < checkedAtOnce) return { events, altered, checkedTo: null };
+  const checkedTo = events.at(-1)?.seq ?? 0;
+  for (
+    let last = checkedTo, page = readPage(connection, sessionId, last);
+    page.length > 0;
+    page = readPage(connection, sessionId, last)
+  ) {
+    for (const event of page) events.push(event);
+    last = page.at(-1)?.seq ?? Number.MAX_SAFE_INTEGER;
+  }
+  return { events, altered, checkedTo };
+}
+
+/** Looks at the checksums of the events behind `from`, a slice at a time, so that the thread is never held. Ends early
+ * where `connection()` gives null. Gives the events that are not what was written. */
+export async function checkRest(
+  connection: () => Connection | null,
+  sessionId: string,
+  from: number,
+): Promise<readonly number[]> {
+  const altered: number[] = [];
+  await wait(checkedAfterMs, undefined, { ref: false });
+  for (let last = from; ;) {
+    await turn();
+    const rows = connection()?.sql<EventRow>(selectRows).all(sessionId, last, pageRows) ?? [];
+    for (const row of rows) if (isAltered(row)) altered.push(row.seq);
+    if (rows.length < pageRows) return altered;
+    last = rows.at(-1)?.seq ?? last;
+  }
+}
+
+/** One text of many rows costs half of what the rows cost one by one: SQLite writes them as JSON, and V8 reads that at
+ * once. */
+function readPage({ sql }: Connection, sessionId: string, after: number): readonly Event[] {
+  const rows = () => sql<EventRow>(selectRows).all(sessionId, after, pageRows).map(eventOfRow);
+  const { bytes } =
+    sql<Page>(`SELECT coalesce(sum(octet_length(data_json)), 0) + coalesce(sum(octet_length(content)), 0) AS bytes
+    FROM (SELECT data_json, content FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ${pageRows})`).get(
+      sessionId,
+      after,
+    ) ?? { bytes: 0 };
+  if (bytes > maxPageBytes) return rows();
+  const page =
+    sql<Page>(`SELECT group_concat('{"seq":' || seq || ',"kind":' || json_quote(kind) || ',"content":' || json_quote(content)
+      || ',"data":' || coalesce(data_json, 'null') || ',"createdAt":' || created_at || '}', ',') AS text
+    FROM (SELECT seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ${pageRows})`).get(
+      sessionId,
+      after,
+    );
+  try {
+    return (JSON.parse(`[${page?.text ?? ''}]`) as readonly Event[]).map(whole);
+  } catch {
+    return rows();
+  }
+}
+
+function eventOfRow(row: EventRow): Event {
+  return whole({
+    seq: row.seq,
+    kind: row.kind,
+    content: row.content,
+    data: parseData(row.data_json),
+    createdAt: row.created_at,
+  });
+}
+
+function whole(event: Event): Event {
+  return event.kind === 'usage' ? { ...event, data: fullUsage(event.seq, event.data) } : event;
+}
+
+/** A redacted event has no checksum of its own any more; one from before there were checksums has none either. */
+function isAltered(row: EventRow): boolean {
+  return row.crc32 !== null && row.redacted === null && row.crc32 !== eventChecksum(row);
+}
+
+function parseData(text: string | null): unknown {
+  if (text === null) return null;
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (error) {
+    throw new StoreError(
+      'damaged',
+      'An event holds data that is not JSON',
+      'Start the program again: it moves the file aside and saves what can be read.',
+      error,
+    );
+  }
+}
+
+/** What to tell the reader of altered events. */
+export function alteredNotice(sessionId: string, altered: readonly number[]): string {
+  const shown = altered.slice(0, 5).join(', ') + (altered.length > 5 ? ', …' : '');
+  return `${altered.length === 1 ? `Event ${shown}` : `Events ${shown}`} of session ${sessionId} ${altered.length === 1 ? 'is' : 'are'} not as written: the checksum does not match. Run: agent audit verify`;
+}
+
+/** The most frequent row of all says the same thing over and over: what is left out of a stored `usage` event. */
+const counts = ['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens'] as const;
+
+/** The data of the `usage` event `seq` as it is stored: without counts that are 0, a cost that is not known, and a
+ * response that has its name from this very event. Data of another shape is stored as it is. */
+function packedUsage(seq: number, data: unknown): unknown {
+  if (
+    !isUsage(data) ||
+    !counts.every((name) => typeof data[name] === 'number') ||
+    typeof data.response_id !== 'string' ||
+    data.cost_usd === undefined
+  )
+    return data;
+  const packed: Record<string, unknown> = {};
+  for (const name of Object.keys(data)) {
+    const value = data[name];
+    const isSilent =
+      value === 0
+        ? isCount(name)
+        : value === null
+          ? name === 'cost_usd'
+          : name === 'response_id' && value === ownResponse(seq);
+    if (!isSilent) packed[name] = value;
+  }
+  return packed;
+}
+
+/** The same with what was left out. */
+function fullUsage(seq: number, data: unknown): unknown {
+  if (!isUsage(data)) return data;
+  const {
+    response_id = ownResponse(seq),
+    provider,
+    model,
+    input_tokens = 0,
+    output_tokens = 0,
+    cache_read_tokens = 0,
+    cache_write_tokens = 0,
+    cost_usd = null,
+    ...rest
+  } = data;
+  return {
+    response_id,
+    provider,
+    model,
+    input_tokens,
+    output_tokens,
+    cache_read_tokens,
+    cache_write_tokens,
+    cost_usd,
+    ...rest,
+  };
+}
+
+function isUsage(data: unknown): data is Readonly<Record<string, unknown>> {
+  return isRecord(data) && typeof data.provider === 'string' && typeof data.model === 'string';
+}
+
+function isCount(name: string): boolean {
+  return (counts as readonly string[]).includes(name);
+}
+
+/** A response is named after its first event. */
+function ownResponse(seq: number): string {
+  return `r${seq}`;
 }

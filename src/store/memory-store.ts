@@ -4,9 +4,8 @@ import type { QueuedMessage } from '../core/session.js';
 import type { Lease, SearchHit, SessionChange, SessionRow, SessionSummary, Store } from '../core/store.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import { dataJson, noSession, seqTaken } from './event-rows.js';
-import { findSession, type SessionIndex } from './find-session.js';
-import { matchesSearch, parseSearch, type SearchQuery, snippetOf } from './search-query.js';
-import { promptLine, sessionExists } from './session-rows.js';
+import { matchesSearch, parseSearch, type SearchQuery, snippetOf } from './search-index.js';
+import { findSession, promptLine, sessionExists, type SessionIndex } from './session-rows.js';
 
 interface Kept {
   row: SessionRow;

@@ -2,27 +2,24 @@ import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Lease, LeaseHolder, SearchHit, Store, Synced } from '../core/store.js';
 import { readBounded } from '../disk/bounded-file.js';
-import { type BlobSeal, insertEventWithBlobs, readBlob } from './blob-rows.js';
-import { connectImage, type Connection } from './connection.js';
-import { loadDriver } from './driver.js';
-import { alteredNotice, checkRest, readEvents } from './event-reader.js';
-import { findSession } from './find-session.js';
-import { enterLease, leaseHolder, releaseLease, takeLease } from './lease.js';
-import { keepLogRoom } from './log-room.js';
-import { dropMark } from './marks.js';
+import { type BlobSeal, insertEventWithBlobs, readBlob } from './blobs.js';
+import { connectImage, type Connection, keepLogRoom } from './connection.js';
+import { loadDriver, retryWhileBusy } from './driver.js';
+import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './errors.js';
+import { alteredNotice, checkRest, readEvents } from './event-rows.js';
+import { enterLease, leaseHolder, ownIdentity, type ProcessIdentity, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, type OpenOptions, reopenRepaired } from './open-database.js';
-import { ownIdentity, type ProcessIdentity } from './process-identity.js';
-import { readQueue, writeQueue } from './queue-rows.js';
-import { retryWhileBusy } from './retry.js';
-import { indexPending, searchEvents } from './search-index.js';
-import { parseSearch } from './search-query.js';
+import { indexPending, parseSearch, searchEvents } from './search-index.js';
+import { dropMark } from './session-ends.js';
 import {
   adoptSession,
   countSessions,
+  findSession,
   forkSession,
   insertSession,
   listSessions,
   newestOfDirectory,
+  readQueue,
   readSession,
   recentSessions,
   relocateSessions,
@@ -31,8 +28,8 @@ import {
   sessionsByTitle,
   touchSession,
   updateSession,
+  writeQueue,
 } from './session-rows.js';
-import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './store-error.js';
 
 export interface SqliteStoreOptions {
   /** Path of the database; a link is followed, so that a repair replaces the file and not the link. */

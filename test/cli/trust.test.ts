@@ -6,8 +6,7 @@ import { readContextFiles } from '../../src/cli/open/context-files.js';
 import { openTrustFile } from '../../src/cli/trust/trust-file.js';
 import { trustQuestion } from '../../src/cli/trust/trust-listing.js';
 import { askForTrust } from '../../src/cli/trust/trust-question.js';
-import { loadConfig, type LoadedProject } from '../../src/config/load.js';
-import type { ProjectFile } from '../../src/config/project-file.js';
+import { loadConfig, type LoadedProject, type ProjectFile } from '../../src/config/load.js';
 
 function folder(): string {
   const root = mkdtempSync(join(tmpdir(), 'agent-trust-'));

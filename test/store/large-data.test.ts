@@ -2,8 +2,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { connect } from '../../src/store/connection.js';
 import { loadDriver } from '../../src/store/driver.js';
-import { insertEvent } from '../../src/store/event-rows.js';
-import { readEvents } from '../../src/store/event-reader.js';
+import { insertEvent, readEvents } from '../../src/store/event-rows.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 

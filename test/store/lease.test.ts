@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { isRunning, ownIdentity, type ProcessIdentity } from '../../src/store/process-identity.js';
+import { isRunning, ownIdentity, type ProcessIdentity } from '../../src/store/lease.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { temporaryFolder } from './samples.js';
 

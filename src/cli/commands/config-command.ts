@@ -1,17 +1,12 @@
-import { agentPaths, type AgentPaths, type Environment } from '../../config/paths.js';
-import { editConfigFile } from '../../config/edit.js';
-import { resolveKey, variableOf, type Key } from '../../config/key.js';
+import { originRank, parseText, unknownKeyProblem, valueAt } from '../../config/layers.js';
 import { loadConfig, type LoadedConfig, type LoadOptions } from '../../config/load.js';
-import { maskText, maskValue } from '../../config/mask.js';
-import { parseText } from '../../config/parse-text.js';
-import { unknownKeyProblem } from '../../config/override.js';
-import { issueProblem, textProblem, type ConfigProblem } from '../../config/problem.js';
+import { agentPaths, type AgentPaths, type Environment } from '../../config/locations.js';
+import { type ConfigProblem, editConfigFile, issueProblem, textProblem } from '../../config/settings-file.js';
+import { type Key, keyText, maskText, maskValue, resolveKey, variableOf } from '../../config/settings-schema.js';
 import { exit } from '../cli-error.js';
-import { configRows, originText } from './config-rows.js';
-import { keyText } from '../../config/schema.js';
-import { originRank, valueAt } from '../../config/merge.js';
-import { loadTheme, ownThemes } from '../theme-files.js';
 import { jsonText } from '../print.js';
+import { loadTheme, ownThemes } from '../theme-files.js';
+import { configRows, originText } from './config-rows.js';
 
 /** What a `config` command works with. The options are those that stand before or behind it on the command line. */
 export interface ConfigCommandIo {

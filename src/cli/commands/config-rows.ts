@@ -1,9 +1,7 @@
-import type { Json } from '../../core/json.js';
+import { type Origin, valueAt } from '../../config/layers.js';
 import type { LoadedConfig } from '../../config/load.js';
-import { maskValue } from '../../config/mask.js';
-import { valueAt, type Origin } from '../../config/merge.js';
-import { resolveKey } from '../../config/key.js';
-import { knownKeys } from '../../config/schema.js';
+import { knownKeys, maskValue, resolveKey } from '../../config/settings-schema.js';
+import type { Json } from '../../core/json.js';
 
 /** One row of `agent config show --json`. `source`: the file or variable, or null. A key without a value has null. */
 export interface ConfigRow {

@@ -1,4 +1,4 @@
-import type { ConfigProblem } from '../../config/problem.js';
+import type { ConfigProblem } from '../../config/settings-file.js';
 
 /** One line of `agent doctor`. `fail`: the program cannot work as it is; `warn`: something is worse than it could
  * be. */

@@ -1,5 +1,6 @@
-import type { ConfigProblem } from '../../config/problem.js';
+import type { ConfigProblem } from '../../config/settings-file.js';
 import { exit } from '../cli-error.js';
+import { jsonText } from '../print.js';
 import {
   checkConfig,
   checkDisk,
@@ -8,11 +9,14 @@ import {
   checkRipgrep,
   checkStore,
   checkTerminal,
+  type DoctorCheck,
   fail,
+  type KeyFact,
   ok,
+  type RipgrepFact,
+  type StoreFacts,
+  type TerminalFacts,
 } from './doctor-checks.js';
-import type { DoctorCheck, KeyFact, RipgrepFact, StoreFacts, TerminalFacts } from './doctor-checks.js';
-import { jsonText } from '../print.js';
 
 /** A server on this machine that may be running. */
 export interface LocalServer {

@@ -3,7 +3,7 @@ import { access, stat, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
 import type { WriteStream } from 'node:tty';
-import type { Environment } from '../../config/paths.js';
+import type { Environment } from '../../config/locations.js';
 import type { RipgrepFact, StoreFacts, TerminalFacts } from './doctor-checks.js';
 import type { LocalServer } from './doctor-command.js';
 

@@ -1,7 +1,7 @@
 import type { Event } from '../../core/event.js';
 import { project } from '../../core/projection.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
-import { vacuumDatabase } from '../../store/vacuum.js';
+import { vacuumDatabase } from '../../store/records.js';
 import { CliError, exit } from '../cli-error.js';
 import { requestBody, wireNames } from '../open/request-body.js';
 import { findSession } from '../open/session-files.js';

@@ -9,7 +9,7 @@ import type { SecretGuard } from '../../core/secrets/guard.js';
 import { placeOf, type SessionRow, type Store } from '../../core/store.js';
 import { findModel } from '../../providers/models.js';
 import { printError } from '../print.js';
-import { StoreError } from '../../store/store-error.js';
+import { StoreError } from '../../store/errors.js';
 import { directoryId } from '../directory-id.js';
 import type { Notice } from '../headless/headless.js';
 import { explainMissing, keepMark, lostEvents } from '../lost-events.js';

@@ -1,4 +1,4 @@
-import { originRank, type Leaf } from '../../config/merge.js';
+import { originRank, type Leaf } from '../../config/layers.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
 import type { ProviderChoice } from '../../providers/catalog.js';
 import type { Setup } from '../setup.js';

@@ -2,7 +2,7 @@ import { loadOnce } from '../../core/load-once.js';
 import type { Store } from '../../core/store.js';
 import { openMemoryStore } from '../../store/memory-store.js';
 import { openImage, openSqliteStore } from '../../store/sqlite-store.js';
-import { StoreError } from '../../store/store-error.js';
+import { StoreError } from '../../store/errors.js';
 import type { Notice } from '../headless/headless.js';
 import { blobSeal, guardedStore } from '../secrets.js';
 import type { Setup } from '../setup.js';

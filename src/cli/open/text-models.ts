@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { agentPaths, ensurePrivateDirectory } from '../../config/paths.js';
+import { agentPaths, ensurePrivateDirectory } from '../../config/locations.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import type { Endpoint } from '../../providers/catalog.js';
 import type { TextModels } from '../../providers/text/tool-support.js';

@@ -1,4 +1,4 @@
-import type { ChainBreak, ChainReport } from '../../store/verify-chain.js';
+import type { ChainBreak, ChainReport } from '../../store/hash-chain.js';
 import { exit } from '../cli-error.js';
 import type { RootOptions } from '../options.js';
 import { localTime, withRecords } from './record-opening.js';

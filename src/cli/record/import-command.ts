@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { isSessionId } from '../../core/store.js';
-import { StoreError } from '../../store/store-error.js';
+import { StoreError } from '../../store/errors.js';
 import { CliError, exit } from '../cli-error.js';
 import { readJsonl, type ExportedSession } from './export-jsonl.js';
 import type { RootOptions } from '../options.js';

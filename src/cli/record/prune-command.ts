@@ -1,4 +1,4 @@
-import { vacuumDatabase } from '../../store/vacuum.js';
+import { vacuumDatabase } from '../../store/records.js';
 import { CliError, exit } from '../cli-error.js';
 import { age, columns, print, printError, printListing } from '../print.js';
 import type { RootOptions } from '../options.js';

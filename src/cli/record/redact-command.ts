@@ -1,4 +1,4 @@
-import { redactEvent } from '../../store/redact-event.js';
+import { redactEvent } from '../../store/records.js';
 import { CliError, exit } from '../cli-error.js';
 import type { RootOptions } from '../options.js';
 import { countOption, withStore } from './record-opening.js';

@@ -1,6 +1,6 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ensurePrivateDirectory } from '../../config/paths.js';
+import { ensurePrivateDirectory } from '../../config/locations.js';
 import { runInteractive } from '../../tools/interactive-process.js';
 import type { Setup } from '../setup.js';
 

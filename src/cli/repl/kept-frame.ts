@@ -1,7 +1,7 @@
 import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { agentPaths, ensurePrivateDirectory } from '../../config/paths.js';
+import { agentPaths, ensurePrivateDirectory } from '../../config/locations.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import type { KnownFrame } from '../../ui/first-frame.js';
 import { version } from '../version.js';

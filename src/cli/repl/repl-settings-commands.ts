@@ -1,7 +1,7 @@
 import { knownEvent } from '../../core/event.js';
 import { didYouMean } from '../../core/text.js';
 import type { ApprovalMode } from '../../core/policy.js';
-import { editConfigFile } from '../../config/edit.js';
+import { editConfigFile } from '../../config/settings-file.js';
 import type { Command, CommandContext } from '../../ui/command.js';
 import type { Kept } from '../../ui/repl-options.js';
 import { configRows, originText } from '../commands/config-rows.js';

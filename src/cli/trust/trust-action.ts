@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import { agentPaths } from '../../config/paths.js';
-import { findProjectFile } from '../../config/project-file.js';
+import { agentPaths } from '../../config/locations.js';
+import { findProjectFile } from '../../config/load.js';
 import { CliError, exit } from '../cli-error.js';
 import { columns, outputIsTerminal, print, printListing } from '../print.js';
 import type { RootOptions } from '../options.js';

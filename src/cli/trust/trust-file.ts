@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { readConfigFile } from '../../config/file.js';
-import { ensurePrivateDirectory } from '../../config/paths.js';
-import type { ProjectFile } from '../../config/project-file.js';
+import { readConfigFile } from '../../config/settings-file.js';
+import { ensurePrivateDirectory } from '../../config/locations.js';
+import type { ProjectFile } from '../../config/load.js';
 import { isRecord } from '../../core/json.js';
 
 /** What was answered for one directory with exactly one content of its `.agent/config.json`. */

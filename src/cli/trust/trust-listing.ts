@@ -1,7 +1,7 @@
 import { replaceUnseen } from '../../core/text.js';
 import type { LoadedProject } from '../../config/load.js';
-import type { Leaf } from '../../config/merge.js';
-import { keyText } from '../../config/schema.js';
+import type { Leaf } from '../../config/layers.js';
+import { keyText } from '../../config/settings-schema.js';
 
 /** Longer lists are not read by anybody, so they are not asked about. */
 const maxCharacters = 8000;

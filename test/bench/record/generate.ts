@@ -1,6 +1,6 @@
 import Database from 'better-sqlite3';
 import { ulid } from '../../../src/core/store.js';
-import { chainLink, eventChecksum, eventDigests } from '../../../src/store/event-hash.js';
+import { chainLink, eventChecksum, eventDigests } from '../../../src/store/hash-chain.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 
 export interface Generated {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { CliError } from '../../../src/cli/cli-error.js';
 import { explainMissing, lostEvents } from '../../../src/cli/lost-events.js';
 import { openSession } from '../../../src/cli/open/session-files.js';
-import { setMark } from '../../../src/store/marks.js';
+import { setMark } from '../../../src/store/session-ends.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 import { event, measure, row, rounds } from './bench.js';
 

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
-import { StoreError } from '../../../src/store/store-error.js';
+import { StoreError } from '../../../src/store/errors.js';
 import { event, measure, row, rounds } from './bench.js';
 
 /** `npm run t:enospc`: fills a small file system until an append is refused, looks that everything acknowledged is

@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { eventDigests } from '../../src/store/event-hash.js';
+import { type ChainReport, eventDigests } from '../../src/store/hash-chain.js';
 import { openRecords } from '../../src/store/records.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
-import type { ChainReport } from '../../src/store/verify-chain.js';
 import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();

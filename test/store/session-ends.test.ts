@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { dropMark, readMarks, setMark } from '../../src/store/marks.js';
+import { dropMark, readMarks, setMark } from '../../src/store/session-ends.js';
 import { temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();

@@ -3,9 +3,8 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.js';
-import { ownIdentity } from '../../src/store/process-identity.js';
-import { openRecords } from '../../src/store/records.js';
-import { redactEvent } from '../../src/store/redact-event.js';
+import { ownIdentity } from '../../src/store/lease.js';
+import { openRecords, redactEvent } from '../../src/store/records.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 

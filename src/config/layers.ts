@@ -1,12 +1,97 @@
-import { editDistance, nearestName } from '../core/text.js';
-import { checkValue, unknownKey } from './check.js';
-import { knownVariables, resolveKey, resolveVariable } from './key.js';
-import { leavesOf, type Leaf, type Origin } from './merge.js';
-import { parseText } from './parse-text.js';
-import type { Environment } from './paths.js';
-import { issueProblem, textProblem, type ConfigNotice, type ConfigProblem } from './problem.js';
-import { configSchema, isSection } from './schema.js';
 import { isRecord } from '../core/json.js';
+import { editDistance, nearestName } from '../core/text.js';
+import type { Environment } from './locations.js';
+import { type ConfigNotice, type ConfigProblem, issueProblem, textProblem } from './settings-file.js';
+import {
+  checkValue,
+  childNode,
+  configSchema,
+  expected,
+  isSection,
+  type Key,
+  type KeyPath,
+  keyText,
+  knownVariables,
+  maskText,
+  resolveKey,
+  resolveVariable,
+  type SchemaNode,
+  unknownKey,
+} from './settings-schema.js';
+
+/** Where the value of a key came from. */
+export type Origin =
+  | { readonly kind: 'default' }
+  | { readonly kind: 'user' | 'project'; readonly file: string }
+  | { readonly kind: 'environment'; readonly variable: string }
+  | { readonly kind: 'set' | 'flag' };
+
+export type Values = Readonly<Record<string, unknown>>;
+
+/** One setting with its value; lists and open objects are one value. */
+export interface Leaf {
+  readonly path: readonly string[];
+  readonly value: unknown;
+  readonly origin: Origin;
+}
+
+const ranks = { default: 0, user: 1, project: 2, environment: 3, set: 4, flag: 5 } as const;
+
+/** The precedence of an origin; the higher one wins. */
+export function originRank(origin: Origin | undefined): number {
+  return ranks[origin?.kind ?? 'default'];
+}
+
+/** The settings inside `values`, in order; keys the schema does not know are left out. */
+export function leavesOf(
+  values: Values,
+  origin: Origin,
+  node: SchemaNode = configSchema,
+  path: readonly string[] = [],
+): Leaf[] {
+  return Object.entries(values).flatMap(([key, value]) => {
+    const child = childNode(node, key);
+    if (!child || (key === '$schema' && path.length === 0)) return [];
+    const here = [...path, key];
+    if (isSection(child) && isRecord(value)) return leavesOf(value, origin, child, here);
+    return [{ path: here, value, origin }];
+  });
+}
+
+/** One tree of the values of all leaves, the later ones winning, and the origin of each key in it. */
+export function mergeLeaves(leaves: readonly Leaf[]): {
+  readonly values: Values;
+  readonly origins: Readonly<Record<string, Origin>>;
+} {
+  const values: Record<string, unknown> = {};
+  const origins = new Map<string, Origin>();
+  for (const leaf of leaves) {
+    place(values, leaf.path, leaf.value);
+    origins.set(keyText(leaf.path), leaf.origin);
+  }
+  return { values, origins: Object.fromEntries(origins) };
+}
+
+function place(tree: Record<string, unknown>, path: readonly string[], value: unknown): void {
+  let at = tree;
+  for (const key of path.slice(0, -1)) {
+    const next = at[key];
+    const section = isRecord(next) ? (next as Record<string, unknown>) : {};
+    at[key] = section;
+    at = section;
+  }
+  at[path.at(-1) ?? ''] = value;
+}
+
+/** The value at `path`, or undefined. */
+export function valueAt(values: unknown, path: KeyPath): unknown {
+  return path.reduce<unknown>((at, key) => (isRecord(at) && Object.hasOwn(at, key) ? at[key] : undefined), values);
+}
+
+/** True where one of two paths begins with the other. */
+export function overlaps(one: KeyPath, other: KeyPath): boolean {
+  return one.slice(0, other.length).every((key, index) => key === other[index]);
+}
 
 /** Settings that were read, what was wrong with the others, and what is worth saying. */
 export interface Layer {
@@ -134,4 +219,65 @@ function combine(layers: readonly Layer[]): Layer {
     problems: layers.flatMap((layer) => layer.problems),
     notices: layers.flatMap((layer) => layer.notices),
   };
+}
+
+type ParsedText = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly reason: string };
+
+const truths = new Map([
+  ['true', true],
+  ['1', true],
+  ['yes', true],
+  ['on', true],
+  ['false', false],
+  ['0', false],
+  ['no', false],
+  ['off', false],
+]);
+
+/** The value a text of the environment or of `--set` stands for, by what the key takes; lists and objects are JSON.
+ * `reason` follows the name of the key or variable in a sentence. */
+export function parseText(text: string, key: Key): ParsedText {
+  const value = typed(text, key);
+  if (value === undefined)
+    return {
+      ok: false,
+      reason: `must be ${expected(key.node)}${isStructure(key) ? ' in JSON' : ''}, not ${maskText(JSON.stringify(text.slice(0, 60)))}`,
+    };
+  const issue = checkValue(value, key.node, key.path)[0];
+  if (!issue) return { ok: true, value };
+  const inside = issue.path.slice(key.path.length).join('.');
+  return {
+    ok: false,
+    reason:
+      inside === ''
+        ? issue.reason
+        : `: ${inside} ${issue.reason}${issue.nearest === null ? '' : ` (did you mean "${issue.nearest}"?)`}`,
+  };
+}
+
+function typed(text: string, key: Key): unknown {
+  switch (key.node.type) {
+    case 'integer':
+    case 'number':
+      return /^-?\d+(?:\.\d+)?$/.test(text.trim()) ? Number(text) : undefined;
+    case 'boolean':
+      return truths.get(text.trim().toLowerCase());
+    case 'array':
+    case 'object':
+      return json(text);
+    default:
+      return text;
+  }
+}
+
+function isStructure(key: Key): boolean {
+  return key.node.type === 'array' || key.node.type === 'object';
+}
+
+function json(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
 }

@@ -2,11 +2,9 @@ import { readFileSync } from 'node:fs';
 import Ajv from 'ajv';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import defaults from '../../config/defaults.json' with { type: 'json' };
 import schema from '../../config/config.schema.json' with { type: 'json' };
-import { checkValue } from '../../src/config/check.js';
-import { resolveKey, resolveVariable, variableOf } from '../../src/config/key.js';
-import { knownKeys } from '../../src/config/schema.js';
+import defaults from '../../config/defaults.json' with { type: 'json' };
+import { checkValue, knownKeys, resolveKey, resolveVariable, variableOf } from '../../src/config/settings-schema.js';
 
 const ajv = new Ajv.default({ allErrors: true });
 const validate = ajv.compile(schema);

@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { readBoundedText } from '../disk/bounded-file.js';
-import { isAlive } from './process-identity.js';
+import { isAlive } from './lease.js';
 
 /** How far a session was known to be on disk. `cwd` is absolute. */
 export interface Mark {

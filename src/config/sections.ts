@@ -1,9 +1,9 @@
-import type { Api } from '../core/projection.js';
 import type { JsonObject } from '../core/json.js';
 import type { ApprovalMode } from '../core/policy.js';
+import type { Api } from '../core/projection.js';
 import type { Sandbox, ToolLimits, Toolset } from '../core/tool.js';
-import { originRank, type Origin, type Values } from './merge.js';
-import type { AgentPaths } from './paths.js';
+import { type Origin, originRank, type Values } from './layers.js';
+import type { AgentPaths } from './locations.js';
 
 /** The settings, one section for each part that needs some; nobody is handed the whole. Null: not set. */
 export interface Config {

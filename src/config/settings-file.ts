@@ -1,0 +1,223 @@
+import { randomBytes } from 'node:crypto';
+import { closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { isRecord } from '../core/json.js';
+import { readBounded } from '../disk/bounded-file.js';
+import { ensurePrivateDirectory } from './locations.js';
+import { checkValue, type Issue, type KeyPath, keyText } from './settings-schema.js';
+
+/** A place in a file, both counted from 1. */
+interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+export type FileText =
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'text'; readonly text: string }
+  /** `reason` is a clause: `it is not a regular file`. */
+  | { readonly kind: 'unreadable'; readonly reason: string };
+
+type Parsed =
+  | { readonly kind: 'object'; readonly value: Readonly<Record<string, unknown>> }
+  | { readonly kind: 'broken'; readonly reason: string; readonly position: Position };
+
+const maxBytes = 1_048_576;
+
+/** Reads a settings file without ever waiting for it: pipes, devices and files over 1 MiB are refused. */
+export function readConfigFile(path: string): FileText {
+  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
+  switch (found.kind) {
+    case 'missing':
+      return { kind: 'missing' };
+    case 'refused':
+      return { kind: 'unreadable', reason: found.reason };
+    case 'read':
+      return { kind: 'text', text: found.bytes.toString('utf8').replace(/^\uFEFF/, '') };
+    default:
+      return found satisfies never;
+  }
+}
+
+/** Reads JSON with comments and trailing commas. The parser for these is loaded only where plain JSON does not do; an
+ * empty text is `{}`. */
+export async function parseConfigText(text: string): Promise<Parsed> {
+  if (text.trim() === '') return { kind: 'object', value: {} };
+  const plain = plainJson(text);
+  if (plain !== undefined) return asObject(plain, text);
+  const { parse, printParseErrorCode } = await import('jsonc-parser');
+  const errors: { error: number; offset: number; length: number }[] = [];
+  let value: unknown;
+  try {
+    value = parse(text, errors, { allowTrailingComma: true, allowEmptyContent: true });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    return { kind: 'broken', reason: 'it is nested too deeply', position: { line: 1, column: 1 } };
+  }
+  const first = errors[0];
+  if (first)
+    return {
+      kind: 'broken',
+      reason: sentence(printParseErrorCode(first.error)),
+      position: positionAt(text, first.offset),
+    };
+  return asObject(value ?? {}, text);
+}
+
+/** Where `path` stands in `text`: its key (`at` "key") or its value. Line 1 where it is not there. */
+async function positionOf(text: string, path: KeyPath, at: 'key' | 'value'): Promise<Position> {
+  const { findNodeAtLocation, parseTree } = await import('jsonc-parser');
+  const root = parseTree(text, [], { allowTrailingComma: true });
+  const node = root && findNodeAtLocation(root, [...path]);
+  const key = at === 'key' && node?.parent?.type === 'property' ? node.parent.children?.[0] : node;
+  return positionAt(text, key?.offset ?? 0);
+}
+
+function plainJson(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function asObject(value: unknown, text: string): Parsed {
+  if (isRecord(value)) return { kind: 'object', value };
+  return { kind: 'broken', reason: 'it must hold one object: { … }', position: positionAt(text, text.search(/\S/)) };
+}
+
+function positionAt(text: string, offset: number): Position {
+  const before = text.slice(0, offset);
+  return { line: before.split('\n').length, column: offset - before.lastIndexOf('\n') };
+}
+
+/** `CommaExpected` as `comma expected`. */
+function sentence(code: string): string {
+  return code.replace(/(?!^)([A-Z])/g, ' $1').toLowerCase();
+}
+
+/** Something wrong with a setting: a configuration error (exit 2) for the caller to print. `message` says where, which
+ * key and what; `hint` what to do. Values that look like secrets are masked. */
+export interface ConfigProblem {
+  readonly message: string;
+  readonly hint: string;
+  readonly key: string;
+  /** The file, the variable or the option. */
+  readonly where: string;
+  /** In a file; both from 1. */
+  readonly line?: number;
+  readonly column?: number;
+  /** The valid key that was probably meant. */
+  readonly nearest?: string;
+}
+
+/** Something to be told that stops nothing. */
+export interface ConfigNotice {
+  readonly code: 'project_config' | 'config_variable';
+  readonly message: string;
+}
+
+/** An issue of a file as a problem with its line and column. */
+export async function fileProblem(file: string, text: string, issue: Issue): Promise<ConfigProblem> {
+  const { line, column } = await positionOf(text, issue.path, issue.unknown ? 'key' : 'value');
+  return { ...issueProblem(`${file}:${line}:${column}`, issue), where: file, line, column };
+}
+
+/** `place` comes first in the message; `where` is the place without a position. */
+export function issueProblem(place: string, issue: Issue): ConfigProblem {
+  const key = keyText(issue.path);
+  const meant = issue.nearest === null ? '' : ` (did you mean "${issue.nearest}"?)`;
+  const message = issue.unknown ? `${place}: unknown key "${key}"${meant}` : `${place}: "${key}" ${issue.reason}`;
+  const hint = issue.unknown
+    ? hintUnknown(issue.nearest)
+    : `Correct the value of ${key}; \`agent config show\` lists every key with its value.`;
+  return { message, hint, key, where: place, ...(issue.nearest === null ? {} : { nearest: issue.nearest }) };
+}
+
+function hintUnknown(meant: string | null): string {
+  return meant === null
+    ? 'Remove it; `agent config show` lists every key.'
+    : `Write ${meant} instead, or remove it; \`agent config show\` lists every key.`;
+}
+
+/** A text that could not be read as a value. */
+export function textProblem(where: string, path: KeyPath, reason: string): ConfigProblem {
+  const key = keyText(path);
+  return {
+    message: `${where}${reason.startsWith(':') ? '' : ' '}${reason}`,
+    hint: `It sets ${key}; \`agent config show\` lists every key with its value.`,
+    key,
+    where,
+  };
+}
+
+export type EditResult = { readonly ok: true } | { readonly ok: false; readonly problem: ConfigProblem };
+
+/** Sets one key of a settings file, or removes it (`value` undefined); comments and the order of the rest stay. The
+ * file is replaced whole (0600, a symbolic link's target), or left as it was where it, or what it would become, is not
+ * valid. Throws what the system reports. */
+export async function editConfigFile(file: string, path: readonly string[], value: unknown): Promise<EditResult> {
+  const content = readConfigFile(file);
+  if (content.kind === 'unreadable')
+    return {
+      ok: false,
+      problem: { message: `${file}: ${content.reason}`, hint: 'Nothing was changed.', key: '', where: file },
+    };
+  const before = content.kind === 'text' && content.text.trim() !== '' ? content.text : '{}\n';
+  const invalid = await problemOf(file, before);
+  if (invalid) return { ok: false, problem: invalid };
+  const { applyEdits, modify } = await import('jsonc-parser');
+  const after = applyEdits(
+    before,
+    modify(before, [...path], value, {
+      formattingOptions: { insertSpaces: true, tabSize: 2, insertFinalNewline: true },
+    }),
+  );
+  const spoilt = await problemOf(file, after, path);
+  if (spoilt) return { ok: false, problem: spoilt };
+  if (after !== before || content.kind === 'missing') replaceFile(file, after);
+  return { ok: true };
+}
+
+/** What keeps a text from being edited: that it is not JSON; with `path`, also what is wrong at that key. */
+async function problemOf(file: string, text: string, path?: readonly string[]): Promise<ConfigProblem | null> {
+  const parsed = await parseConfigText(text);
+  if (parsed.kind === 'broken') {
+    const { line, column } = parsed.position;
+    return {
+      message: `${file}:${line}:${column}: not valid JSON: ${parsed.reason}`,
+      hint: 'Correct it there first; nothing was changed.',
+      key: '',
+      where: file,
+      line,
+      column,
+    };
+  }
+  const issue = path && checkValue(parsed.value).find((item) => path.every((key, index) => item.path[index] === key));
+  return issue ? fileProblem(file, text, issue) : null;
+}
+
+function replaceFile(file: string, text: string): void {
+  ensurePrivateDirectory(dirname(file));
+  const target = resolved(file);
+  const temporary = join(dirname(target), `.config-${randomBytes(6).toString('hex')}.tmp`);
+  const descriptor = openSync(temporary, 'wx', 0o600);
+  try {
+    writeSync(descriptor, text);
+    fsyncSync(descriptor);
+    renameSync(temporary, target);
+  } catch (error) {
+    rmSync(temporary, { force: true });
+    throw error;
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+function resolved(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch {
+    return file;
+  }
+}

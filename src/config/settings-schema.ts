@@ -1,0 +1,271 @@
+import document from '../../config/config.schema.json' with { type: 'json' };
+import { isRecord, type Json } from '../core/json.js';
+import { nearestName } from '../core/text.js';
+
+/** The part of JSON Schema that `config/config.schema.json` uses; a test holds the checker to what ajv says of the same
+ * values. */
+export interface SchemaNode {
+  readonly $ref?: string;
+  readonly type?: string;
+  readonly description?: string;
+  readonly enum?: readonly string[];
+  readonly minimum?: number;
+  readonly minLength?: number;
+  readonly minItems?: number;
+  readonly minProperties?: number;
+  readonly required?: readonly string[];
+  readonly pattern?: string;
+  readonly properties?: Readonly<Record<string, SchemaNode>>;
+  readonly additionalProperties?: boolean | SchemaNode;
+  readonly propertyNames?: { readonly pattern: string };
+  readonly items?: SchemaNode;
+}
+
+/** A key as its segments: `tools.limits.bash` is `['tools', 'limits', 'bash']`. Numbers are positions in a list. */
+export type KeyPath = readonly (string | number)[];
+
+export const configSchema: SchemaNode = document;
+const definitions: Readonly<Record<string, SchemaNode>> = document.definitions;
+
+/** The node that stands at `key` below `node`, or null where no such key may be. */
+export function childNode(node: SchemaNode, key: string | number): SchemaNode | null {
+  if (typeof key === 'number') return node.items ? follow(node.items) : null;
+  if (node.properties && Object.hasOwn(node.properties, key)) return follow(node.properties[key] ?? {});
+  if (typeof node.additionalProperties !== 'object') return null;
+  if (node.propertyNames && !new RegExp(node.propertyNames.pattern, 'u').test(key)) return null;
+  return follow(node.additionalProperties);
+}
+
+function follow(node: SchemaNode): SchemaNode {
+  return node.$ref === undefined ? node : (definitions[node.$ref.slice('#/definitions/'.length)] ?? {});
+}
+
+/** True for a node whose keys are settings of their own; everything else (values, lists, objects that are open or have
+ * required keys) is replaced whole. */
+export function isSection(node: SchemaNode): boolean {
+  if (node.required !== undefined) return false;
+  return node.properties !== undefined || typeof node.additionalProperties === 'object';
+}
+
+/** Every key there is, as text; `<name>` stands for a name of the user's choice. */
+export function knownKeys(node: SchemaNode = configSchema, prefix = ''): string[] {
+  const named = Object.keys(node.properties ?? {}).filter((key) => key !== '$schema');
+  const keys = typeof node.additionalProperties === 'object' ? [...named, '<name>'] : named;
+  return keys.flatMap((key) => {
+    const child =
+      key === '<name>' && typeof node.additionalProperties === 'object'
+        ? node.additionalProperties
+        : childNode(node, key);
+    const path = `${prefix}${key}`;
+    return child && isSection(child) ? [path, ...knownKeys(child, `${path}.`)] : [path];
+  });
+}
+
+/** The text of a key, as a person writes it. */
+export function keyText(path: KeyPath): string {
+  return path.join('.');
+}
+
+/** A setting: where it stands and what it takes. */
+export interface Key {
+  readonly path: readonly string[];
+  readonly node: SchemaNode;
+}
+
+/** The setting that `text` (`tools.limits.bash.timeout_ms`) names, or null. Names of the user's choice may hold
+ * dots. */
+export function resolveKey(text: string, node: SchemaNode = configSchema, path: readonly string[] = []): Key | null {
+  const ends = [...text.matchAll(/\./g)].map((match) => match.index);
+  for (const end of ends) {
+    const key = text.slice(0, end);
+    const child = childNode(node, key);
+    const found = child && isSection(child) ? resolveKey(text.slice(end + 1), child, [...path, key]) : null;
+    if (found) return found;
+  }
+  const child = text === '$schema' ? null : childNode(node, text);
+  return child && { path: [...path, text], node: child };
+}
+
+/** The setting that an environment variable names, or null: `AGENT_TOOLS_FS` is `tools.fs`. Names of the user's choice
+ * are lower case there. */
+export function resolveVariable(name: string): Key | null {
+  return name.startsWith(prefix) ? matchWords(name.slice(prefix.length), configSchema, []) : null;
+}
+
+/** The variables of all settings that have a fixed name. */
+export function knownVariables(): string[] {
+  return knownKeys()
+    .filter((key) => !key.includes('<'))
+    .map(variableOf);
+}
+
+/** The environment variable of a key: `a.b` is `AGENT_A_B`. */
+export function variableOf(key: string): string {
+  return prefix + key.toUpperCase().replace(/[^A-Z0-9]/g, '_');
+}
+
+const prefix = 'AGENT_';
+
+function matchWords(words: string, node: SchemaNode, path: readonly string[]): Key | null {
+  for (const key of Object.keys(node.properties ?? {})) {
+    const found = matchKey(words, key, node, path);
+    if (found) return found;
+  }
+  if (typeof node.additionalProperties !== 'object') return null;
+  const ends = [...words.matchAll(/_/g)].map((match) => match.index);
+  for (const end of [...ends, words.length]) {
+    const found = matchKey(words, words.slice(0, end).toLowerCase(), node, path, end === words.length);
+    if (found) return found;
+  }
+  return null;
+}
+
+function matchKey(words: string, key: string, node: SchemaNode, path: readonly string[], whole = true): Key | null {
+  const child = childNode(node, key);
+  if (!child) return null;
+  const upper = key.toUpperCase();
+  if (whole && words === upper) return { path: [...path, key], node: child };
+  return isSection(child) && words.startsWith(`${upper}_`)
+    ? matchWords(words.slice(upper.length + 1), child, [...path, key])
+    : null;
+}
+
+/** One thing wrong with a value. `path` is the key it stands at. */
+export interface Issue {
+  readonly path: KeyPath;
+  /** Follows the key's name in a sentence: `must be an integer of at least 1, not "x"`. */
+  readonly reason: string;
+  /** True: the key itself is not known. */
+  readonly unknown: boolean;
+  readonly nearest: string | null;
+}
+
+/** Everything wrong with `value` by the schema, in the order of the value. Empty where it is valid. Never coerces. */
+export function checkValue(value: unknown, node: SchemaNode = configSchema, path: KeyPath = []): readonly Issue[] {
+  const reason = wrong(value, node);
+  if (reason !== null) return [{ path, reason: `${reason}, not ${shown(value)}`, unknown: false, nearest: null }];
+  if (Array.isArray(value) && node.items)
+    return value.flatMap((item: unknown, index) => checkValue(item, childNode(node, index) ?? {}, [...path, index]));
+  if (!isRecord(value) || (node.properties === undefined && node.additionalProperties === undefined)) return [];
+  return Object.entries(value).flatMap(([key, item]) => {
+    const child = childNode(node, key);
+    return child ? checkValue(item, child, [...path, key]) : [unknownKey([...path, key], node)];
+  });
+}
+
+/** The issue of a key that does not exist, naming the valid one that was probably meant. */
+export function unknownKey(path: KeyPath, parent: SchemaNode = configSchema): Issue {
+  const name = String(path.at(-1) ?? '');
+  const sibling = nearestName(name, Object.keys(parent.properties ?? {}));
+  const meant = sibling === null ? nearestKey(path) : keyText([...path.slice(0, -1), sibling]);
+  return { path, reason: 'is not a setting', unknown: true, nearest: meant };
+}
+
+/** The whole key, else a key elsewhere whose last word is nearly this one's. */
+function nearestKey(path: KeyPath): string | null {
+  const keys = knownKeys().filter((key) => !key.includes('<') && !keyText(path).startsWith(`${key}.`));
+  const whole = nearestName(keyText(path), keys);
+  if (whole !== null) return whole;
+  const lastWords = new Map(keys.toReversed().map((key) => [key.slice(key.lastIndexOf('.') + 1), key]));
+  const meant = nearestName(String(path.at(-1) ?? ''), [...lastWords.keys()]);
+  return meant === null ? null : (lastWords.get(meant) ?? null);
+}
+
+function wrong(value: unknown, node: SchemaNode): string | null {
+  const fits = node.enum
+    ? typeof value === 'string' && node.enum.includes(value)
+    : hasType(value, node) && inBounds(value, node);
+  return fits ? null : `must be ${expected(node, value)}`;
+}
+
+function hasType(value: unknown, node: SchemaNode): boolean {
+  switch (node.type) {
+    case 'integer':
+      return Number.isSafeInteger(value);
+    case 'number':
+      return typeof value === 'number' && Number.isFinite(value);
+    case 'array':
+      return Array.isArray(value);
+    case 'object':
+      return isRecord(value);
+    case undefined:
+      return true;
+    default:
+      return typeof value === node.type;
+  }
+}
+
+function inBounds(value: unknown, node: SchemaNode): boolean {
+  if (typeof value === 'number') return value >= (node.minimum ?? -Infinity);
+  if (typeof value === 'string')
+    return (
+      value.length >= (node.minLength ?? 0) && (node.pattern === undefined || new RegExp(node.pattern, 'u').test(value))
+    );
+  if (Array.isArray(value)) return value.length >= (node.minItems ?? 0);
+  if (!isRecord(value)) return true;
+  return (
+    Object.keys(value).length >= (node.minProperties ?? 0) &&
+    (node.required ?? []).every((key) => Object.hasOwn(value, key))
+  );
+}
+
+/** What a node takes, in words. */
+export function expected(node: SchemaNode, value?: unknown): string {
+  if (node.enum) {
+    const meant = typeof value === 'string' ? nearestName(value, node.enum) : null;
+    return `one of ${node.enum.join(', ')}${meant === null ? '' : ` (did you mean "${meant}"?)`}`;
+  }
+  switch (node.type) {
+    case 'integer':
+    case 'number':
+      return `${node.type === 'integer' ? 'an integer' : 'a number'}${node.minimum === undefined ? '' : ` of at least ${node.minimum}`}`;
+    case 'boolean':
+      return 'true or false';
+    case 'array':
+      return 'a list';
+    case 'object':
+      return object(node);
+    default:
+      return text(node);
+  }
+}
+
+function object(node: SchemaNode): string {
+  if (node.required) return `an object with ${node.required.join(', ')}`;
+  return node.minProperties === undefined ? 'an object' : 'an object with at least one key';
+}
+
+function text(node: SchemaNode): string {
+  if (node.pattern !== undefined) return `a text that matches ${node.pattern}`;
+  return node.minLength === undefined ? 'a text' : 'a text that is not empty';
+}
+
+function shown(value: unknown): string {
+  const json = JSON.stringify(value) ?? 'nothing';
+  return maskText(json.length > 60 ? `${json.slice(0, 59)}…` : json);
+}
+
+const secretText =
+  /\b(?:sk|pk|rk|xai|gsk|ghp|gho|ghs|github_pat|glpat|AIza|hf|xox[a-z])[-_]?[A-Za-z0-9_-]{12,}|\beyJ[\w-]{10,}\.[\w.-]+/g;
+const userInfo = /(:\/\/[^\s/@:]*:)[^\s/@]+@/g;
+const authorization = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
+const secretName = /authorization|cookie|secret|token$|password|passwd|api[-_]?key|^key$/i;
+
+/** `text` with whatever looks like a key, a password in an address or a credential header replaced by `***`. */
+export function maskText(text: string): string {
+  return text.replace(secretText, '***').replace(userInfo, '$1***@').replace(authorization, '$1 ***');
+}
+
+/** A setting as it may be shown: values of headers and of names that speak of secrets are replaced whole, other texts
+ * are searched. */
+export function maskValue(value: unknown, path: KeyPath): Json {
+  if (typeof value === 'string') return isSecret(path) ? '***' : maskText(value);
+  if (typeof value === 'number' || typeof value === 'boolean' || value === null) return value;
+  if (Array.isArray(value)) return value.map((item: unknown, index) => maskValue(item, [...path, index]));
+  if (!isRecord(value)) return null;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, maskValue(item, [...path, key])]));
+}
+
+function isSecret(path: KeyPath): boolean {
+  return path.at(-2) === 'headers' || secretName.test(String(path.at(-1) ?? ''));
+}
