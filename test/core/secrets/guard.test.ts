@@ -2,11 +2,11 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { outputOfParts, parseEnvelope } from '../../src/core/envelope.js';
-import type { Event, EventDraft } from '../../src/core/event.js';
-import { isSecretVariable, secretForms, secretKinds } from '../../src/core/secrets/forms.js';
-import { createSecretGuard, type SecretGuard } from '../../src/core/secrets/guard.js';
-import { createSecretScanner } from '../../src/core/secrets/scanner.js';
+import { outputOfParts, parseEnvelope } from '../../../src/core/envelope.js';
+import type { Event, EventDraft } from '../../../src/core/event.js';
+import { isSecretVariable, secretForms, secretKinds } from '../../../src/core/secrets/forms.js';
+import { createSecretGuard, type SecretGuard } from '../../../src/core/secrets/guard.js';
+import { createSecretScanner } from '../../../src/core/secrets/scanner.js';
 
 interface Row {
   readonly kind: string;
@@ -16,7 +16,7 @@ interface Row {
 }
 
 const rows = JSON.parse(
-  readFileSync(new URL('../../fixtures/secrets/forms.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../../fixtures/secrets/forms.json', import.meta.url), 'utf8'),
 ) as readonly Row[];
 const forms = rows.map(({ kind, before = '', secret, after = '' }) => ({
   kind,
@@ -47,11 +47,11 @@ const toolResult = (output: unknown, more: object = {}): EventDraft => ({
 });
 
 test('every kind has its rows, its line in the manual and its switch in the schema, and there are more than sixty forms', () => {
-  const manual = readFileSync(new URL('../../docs/secrets.md', import.meta.url), 'utf8');
+  const manual = readFileSync(new URL('../../../docs/secrets.md', import.meta.url), 'utf8');
   const table = JSON.parse(
-    readFileSync(new URL('../../config/secret-forms.json', import.meta.url), 'utf8'),
+    readFileSync(new URL('../../../config/secret-forms.json', import.meta.url), 'utf8'),
   ) as readonly { readonly kind: string; readonly what: string }[];
-  const schema = JSON.parse(readFileSync(new URL('../../config/config.schema.json', import.meta.url), 'utf8')) as {
+  const schema = JSON.parse(readFileSync(new URL('../../../config/config.schema.json', import.meta.url), 'utf8')) as {
     properties: { secrets: { properties: { unmasked: { items: { enum: readonly string[] } } } } };
   };
   expect(secretKinds.filter((kind) => !forms.some((form) => form.kind === kind))).toEqual([]);
