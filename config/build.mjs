@@ -1,7 +1,6 @@
 // Bundles src/ into dist/: one entry, split at every dynamic import, so that a path loads only what it uses.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { joinGroups } from './build-groups.mjs';
@@ -10,27 +9,6 @@ import { toCommonJs } from './to-commonjs.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const versionIn = (file) => JSON.parse(readFileSync(`${root}/${file}`, 'utf8')).version;
-
-/** The SDKs get our small `Headers` and `Response`: Node's own would load all of its fetch. */
-const withOwnFetchClasses = {
-  name: 'own-fetch-classes',
-  setup(plugin) {
-    plugin.onLoad(
-      { filter: /(node_modules\/(openai|@anthropic-ai\/sdk)\/.*\.mjs|src\/providers\/http\/http-sdk-fetch\.ts)$/ },
-      ({ path }) => {
-        const source = readFileSync(path, 'utf8');
-        const used = ['Headers', 'Response'].filter((name) =>
-          new RegExp(`\\b(new|instanceof) ${name}\\b`).test(source),
-        );
-        const line =
-          used.length === 0
-            ? ''
-            : `import { ${used.join(', ')} } from '${root}src/providers/http/http-fetch-classes.js';`;
-        return { contents: `${line}${source}`, loader: path.endsWith('.ts') ? 'ts' : 'js', resolveDir: dirname(path) };
-      },
-    );
-  },
-};
 
 /** What `string-width` makes when it is loaded takes 30 ms, and only text that is not plain needs it. */
 const withLateConstants = {
@@ -171,7 +149,6 @@ const options = {
     'process.env.DEV': '"false"',
     AGENT_VERSION: JSON.stringify(versionIn('package.json')),
     SQLITE_DRIVER_VERSION: JSON.stringify(versionIn('node_modules/better-sqlite3/package.json')),
-    'globalThis.ReadableStream': 'undefined',
   },
   minify: true,
   legalComments: 'none',
@@ -188,7 +165,7 @@ const { metafile } = await build({
   bundle: true,
   splitting: true,
   metafile: true,
-  plugins: [withPrecompiledSchemas, withOwnFetchClasses, withLateConstants, withoutTopLevelAwait],
+  plugins: [withPrecompiledSchemas, withLateConstants, withoutTopLevelAwait],
 });
 await joinGroups({
   folder: `${root}/dist/chunks`,

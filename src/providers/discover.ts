@@ -4,8 +4,9 @@ import { firstWithKey, resolveProvider } from './catalog.js';
 import { joinUrl } from './catalog-base-url.js';
 import { mergePresets } from './catalog-presets.js';
 import { readModelList, readOllamaWindow, type ListedModel } from './discover-answers.js';
-import { HttpFailure, readText, type Transport } from './http/http-answer.js';
-import { proxySettings } from './http/http-proxy-env.js';
+import { readText } from './http/http-body.js';
+import { HttpFailure } from './http/http-failure.js';
+import { openTransport } from './http/http-transport.js';
 import { quoteServer } from './keys.js';
 
 export type ModelList =
@@ -153,13 +154,6 @@ async function getJson(
   } finally {
     transport.close();
   }
-}
-
-async function openTransport(baseUrl: string, env: Env): Promise<Transport> {
-  const proxy = proxySettings(baseUrl, env);
-  return proxy === null
-    ? (await import('./http/http-transport.js')).createTransport()
-    : (await import('./http/http-proxy.js')).createProxyTransport(proxy);
 }
 
 function authorization(endpoint: Endpoint): Readonly<Record<string, string>> {

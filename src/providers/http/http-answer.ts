@@ -1,5 +1,3 @@
-import type { Fault } from '../../core/provider.js';
-
 export interface HttpRequest {
   readonly method: 'GET' | 'POST';
   readonly url: string;
@@ -35,28 +33,4 @@ export interface Transport {
   /** Opens a connection ahead of the first request. Errors show at the request. */
   warm(url: string): void;
   close(): void;
-}
-
-/** No answer, or one that broke off. */
-export class HttpFailure extends Error {
-  readonly fault: Fault;
-  readonly retryable: boolean;
-  constructor(fault: Fault, retryable: boolean, cause?: unknown) {
-    super(fault.message, { cause });
-    this.fault = fault;
-    this.retryable = retryable;
-  }
-}
-
-/** Reads a body as text, at most `maxBytes` of it; the rest is left and the connection closed. */
-export async function readText(body: AnswerBody, maxBytes: number): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    if (bytes >= maxBytes) break;
-  }
-  if (bytes >= maxBytes) body.destroy();
-  return Buffer.concat(chunks).subarray(0, maxBytes).toString('utf8');
 }

@@ -1,6 +1,8 @@
 import type { Json } from '../../core/json.js';
 import type { ModelChunk } from '../../core/provider.js';
-import { HttpFailure, readText, type Answer } from './http-answer.js';
+import type { Answer } from './http-answer.js';
+import { readText } from './http-body.js';
+import { HttpFailure } from './http-failure.js';
 import { isRetryableAnswer, retryAfterMs, type Failed } from './retry.js';
 import { createSseReader } from '../wires/sse.js';
 import type { ServerEvent, StreamDecoder, Wire, WireChunk } from '../wires/wire.js';

@@ -1,8 +1,7 @@
 import type { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream';
 import type { AnswerBody } from './http-answer.js';
-import { HttpFailure } from './http-answer.js';
-import { networkFailure } from './http-failure.js';
+import { HttpFailure, networkFailure } from './http-failure.js';
 
 /** How long an answer may go on after the last of it that matters, before its connection is closed. */
 const releaseMs = 2_000;
@@ -53,6 +52,19 @@ export function createBody(stream: Readable, encoding: string | undefined, host:
     },
     destroy,
   };
+}
+
+/** Reads a body as text, at most `maxBytes` of it; the rest is left and the connection closed. */
+export async function readText(body: AnswerBody, maxBytes: number): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes >= maxBytes) break;
+  }
+  if (bytes >= maxBytes) body.destroy();
+  return Buffer.concat(chunks).subarray(0, maxBytes).toString('utf8');
 }
 
 function decompress(stream: Readable, encoding: string | undefined, host: string): Readable {

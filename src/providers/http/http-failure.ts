@@ -1,6 +1,17 @@
 import { isRecord } from '../../core/json.js';
+import type { Fault } from '../../core/provider.js';
 import { proxyFault } from '../wires/wire-fault.js';
-import { HttpFailure } from './http-answer.js';
+
+/** No answer, or one that broke off. */
+export class HttpFailure extends Error {
+  readonly fault: Fault;
+  readonly retryable: boolean;
+  constructor(fault: Fault, retryable: boolean, cause?: unknown) {
+    super(fault.message, { cause });
+    this.fault = fault;
+    this.retryable = retryable;
+  }
+}
 
 type Phase = 'connect' | 'body';
 

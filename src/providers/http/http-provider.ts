@@ -4,9 +4,9 @@ import type { Fault, ModelChunk, ModelRequest, Provider } from '../../core/provi
 import type { Endpoint } from '../catalog.js';
 import { joinUrl } from '../catalog-base-url.js';
 import { createBodyEncoder, encodeBody } from './body-encoder.js';
-import { HttpFailure, type Transport } from './http-answer.js';
+import type { Transport } from './http-answer.js';
 import { readAnswer, type AnswerReader, type Outcome } from './http-attempt.js';
-import { proxySettings } from './http-proxy-env.js';
+import { HttpFailure } from './http-failure.js';
 import type { Post } from './http-sdk-fetch.js';
 import { createWatch, type Expired, type Schedule } from './http-watch.js';
 import { maskKeys } from '../keys.js';
@@ -227,11 +227,7 @@ interface Context {
 }
 
 async function openClient(endpoint: Endpoint, env: HttpDependencies['env']): Promise<Client> {
-  const proxy = proxySettings(endpoint.baseUrl, env);
-  const transport =
-    proxy === null
-      ? (await import('./http-transport.js')).createTransport()
-      : (await import('./http-proxy.js')).createProxyTransport(proxy);
+  const transport = await (await import('./http-transport.js')).openTransport(endpoint.baseUrl, env);
   const post =
     endpoint.api === 'anthropic-messages'
       ? (await import('./http-anthropic-client.js')).createAnthropicPost(endpoint, transport.send)

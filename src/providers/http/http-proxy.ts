@@ -1,12 +1,12 @@
-import { EnvHttpProxyAgent, request as undiciRequest } from 'undici';
 import type { Transport } from './http-answer.js';
 import { createBody } from './http-body.js';
 import { networkFailure } from './http-failure.js';
 import type { ProxySettings } from './http-proxy-env.js';
 
-/** Sends requests through the proxies of the environment. Loaded only where one is set, since undici costs as much as
- * everything else here. */
-export function createProxyTransport(settings: ProxySettings): Transport {
+/** Sends requests through the proxies of the environment. undici is loaded only here: it costs as much as everything
+ * else in this folder. */
+export async function createProxyTransport(settings: ProxySettings): Promise<Transport> {
+  const { EnvHttpProxyAgent, request: undiciRequest } = await import('undici');
   const dispatcher = new EnvHttpProxyAgent({ ...settings, allowH2: false, headersTimeout: 0, bodyTimeout: 0 });
   return {
     async send(request) {

@@ -3,11 +3,22 @@ import type { Answer, HttpRequest, Transport } from './http-answer.js';
 import { createWarmAgent, secureHttp, type WarmAgent } from './http-agent.js';
 import { createBody } from './http-body.js';
 import { networkFailure } from './http-failure.js';
+import { createProxyTransport } from './http-proxy.js';
+import { proxySettings } from './http-proxy-env.js';
+
+/** What sends requests to `baseUrl`: through a proxy where the environment names one for it. */
+export async function openTransport(
+  baseUrl: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Transport> {
+  const proxy = proxySettings(baseUrl, env);
+  return proxy === null ? createTransport() : await createProxyTransport(proxy);
+}
 
 /** Sends requests over Node's own HTTP client with connections kept between them. A kept connection that the server had
  * closed in the meantime (nothing of an answer came) is replaced by a fresh one at once. Redirects are answers like any
  * other. */
-export function createTransport(): Transport {
+function createTransport(): Transport {
   const agents = new Map<string, WarmAgent>();
   const agentFor = (url: URL): WarmAgent => {
     const known = agents.get(url.protocol);
