@@ -23,8 +23,12 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
       folders: ['core'],
       packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'string-width', 'wrap-ansi'],
     },
+    commands: {
+      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui', 'cli'],
+      packages: ['*'],
+    },
     cli: {
-      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui'],
+      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui', 'commands'],
       packages: ['*'],
     },
   };
