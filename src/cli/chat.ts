@@ -1,6 +1,6 @@
 import { didYouMean } from '../core/text.js';
 import { assemble } from './open/assembly.js';
-import { CliError, exit } from './cli-error.js';
+import { CliError, exit } from '../commands/cli-error.js';
 import type { EarlyFrame } from './repl/early-frame.js';
 import { runHeadless, type OutputFormat } from './headless/headless.js';
 import type { RootOptions } from './options.js';

@@ -1,5 +1,5 @@
 import type { TurnEnd } from '../core/session.js';
-import { exit } from './cli-error.js';
+import { exit } from '../commands/cli-error.js';
 
 /** The signals that end the program in order, with the exit codes they give: 128 and the signal's number. */
 export const endingSignals = { SIGINT: exit.interrupted, SIGTERM: exit.terminated, SIGHUP: 129 } as const;

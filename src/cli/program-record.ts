@@ -11,7 +11,7 @@ export function addRecord(program: Command, finish: Finish): void {
     .option('--here', 'of this directory only')
     .option('--json', 'one JSON array: a row each, with the name of its table')
     .action(async (_options: unknown, command: Command) => {
-      finish(await (await import('./record/stats-command.js')).showStats(command.optsWithGlobals()));
+      finish(await (await import('../commands/record/statistics.js')).showStats(command.optsWithGlobals()));
     });
   leaf(
     program,
@@ -22,7 +22,7 @@ export function addRecord(program: Command, finish: Finish): void {
     .option('--json', 'one JSON array')
     .option('--csv', 'comma-separated values')
     .action(async (sql: string, _options: unknown, command: Command) => {
-      finish(await (await import('./record/sql-command.js')).querySql(sql, command.optsWithGlobals()));
+      finish(await (await import('../commands/record/ask-sql.js')).querySql(sql, command.optsWithGlobals()));
     });
   leaf(program, 'replay <session>', 'show a session again, without model or tools', 'agent replay 0198 --speed 4')
     .option('--speed <n>', 'so many times as fast as it was', '1')
@@ -33,7 +33,7 @@ export function addRecord(program: Command, finish: Finish): void {
     )
     .option('--json', 'with --verify: one JSON array')
     .action(async (id: string, _options: unknown, command: Command) => {
-      finish(await (await import('./record/replay-command.js')).replaySession(id, command.optsWithGlobals()));
+      finish(await (await import('../commands/record/replay.js')).replaySession(id, command.optsWithGlobals()));
     });
 }
 
@@ -44,7 +44,9 @@ function addRedact(program: Command, finish: Finish): void {
     'take the texts of one event off the record for good; the hash chain stays whole',
     'agent redact 0198 17',
   ).action(async (id: string, seq: string, _options: unknown, command: Command) => {
-    finish(await (await import('./record/redact-command.js')).redactSession(id, seq, command.optsWithGlobals()));
+    finish(
+      await (await import('../commands/record/redact-texts.js')).redactSession(id, seq, command.optsWithGlobals()),
+    );
   });
 }
 
@@ -61,19 +63,23 @@ export function addRecordSessions(sessions: Command, finish: Finish): void {
     .option('-o, --output <file>', 'into this file (mode 0600)')
     .option('--no-redact', 'leave keys as they are')
     .action(async (id: string, _options: unknown, command: Command) => {
-      finish(await (await import('./record/export-command.js')).exportSession(id, command.optsWithGlobals()));
+      finish(
+        await (await import('../commands/sessions/export-session.js')).exportSession(id, command.optsWithGlobals()),
+      );
     });
   leaf(sessions, 'import <file>', 'a session from JSON Lines', 'agent sessions import session.jsonl')
     .option('--as-new', 'under an id of its own')
     .action(async (file: string, _options: unknown, command: Command) => {
-      finish(await (await import('./record/import-command.js')).importSession(file, command.optsWithGlobals()));
+      finish(
+        await (await import('../commands/sessions/import-session.js')).importSession(file, command.optsWithGlobals()),
+      );
     });
   leaf(sessions, 'prune', 'list old sessions, and delete them with --yes', 'agent sessions prune --older-than 30d')
     .requiredOption('--older-than <time>', 'not written to since: 45m, 12h, 30d, 8w or a date')
     .option('--yes', 'delete them and all their events')
     .option('--json', 'one JSON array')
     .action(async (_options: unknown, command: Command) => {
-      finish(await (await import('./record/prune-command.js')).pruneSessions(command.optsWithGlobals()));
+      finish(await (await import('../commands/sessions/prune-sessions.js')).pruneSessions(command.optsWithGlobals()));
     });
 }
 
@@ -88,7 +94,9 @@ function addSearch(parent: Command, name: string, example: string, finish: Finis
     .option('--here', 'sessions of this directory only')
     .option('--json', 'one JSON array')
     .action(async (words: string[], _options: unknown, command: Command) => {
-      finish(await (await import('./record/search-command.js')).searchRecord(words, command.optsWithGlobals()));
+      finish(
+        await (await import('../commands/sessions/search-record.js')).searchRecord(words, command.optsWithGlobals()),
+      );
     });
 }
 
@@ -108,7 +116,7 @@ function addAudit(program: Command, finish: Finish): void {
     .option('--json', 'one JSON array')
     .option('--csv', 'comma-separated values');
   audit.action(async (_options: unknown, command: Command) => {
-    finish(await (await import('./record/audit-command.js')).auditCalls(command.optsWithGlobals()));
+    finish(await (await import('../commands/record/audit-calls.js')).auditCalls(command.optsWithGlobals()));
   });
   leaf(
     audit,
@@ -118,7 +126,7 @@ function addAudit(program: Command, finish: Finish): void {
   )
     .option('--json', 'one JSON array')
     .action(async (_options: unknown, command: Command) => {
-      finish(await (await import('./record/audit-suggest-command.js')).suggestAllowRules(command.optsWithGlobals()));
+      finish(await (await import('../commands/record/suggest-rules.js')).suggestAllowRules(command.optsWithGlobals()));
     });
   leaf(
     audit,
@@ -128,6 +136,8 @@ function addAudit(program: Command, finish: Finish): void {
   )
     .option('--json', 'one JSON object')
     .action(async (session: string | undefined, _options: unknown, command: Command) => {
-      finish(await (await import('./record/audit-verify-command.js')).verifyAudit(session, command.optsWithGlobals()));
+      finish(
+        await (await import('../commands/record/verify-record.js')).verifyAudit(session, command.optsWithGlobals()),
+      );
     });
 }

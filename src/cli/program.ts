@@ -1,6 +1,6 @@
 import { Command, Help, type Option } from 'commander';
 import { didYouMean, editDistance } from '../core/text.js';
-import { CliError, exit } from './cli-error.js';
+import { CliError, exit } from '../commands/cli-error.js';
 import type { EarlyFrame } from './repl/early-frame.js';
 import { addRootOptions, type RootOptions } from './options.js';
 import { group, helpFlags, leaf, type Finish } from './program-parts.js';
@@ -101,7 +101,7 @@ function addSessions(program: Command, finish: Finish): void {
     'list, show, search, export, import, rename and remove sessions',
     'agent sessions list',
   );
-  const load = () => import('./commands/sessions-command.js');
+  const load = () => import('../commands/sessions/list-sessions.js');
   leaf(sessions, 'list', 'newest first', 'agent sessions list --here --json')
     .option('--here', 'only those of this directory')
     .option('--limit <n>', 'at most so many (default 50, with --json all)')
@@ -145,7 +145,7 @@ function addTools(program: Command, finish: Finish): void {
     'list, show, call and check tools',
     'agent tools call glob \'{"pattern":"**/*.md"}\'',
   );
-  const load = () => import('./commands/tools-command.js');
+  const load = () => import('../commands/settings/call-tools.js');
   leaf(tools, 'list', 'the catalogue', 'agent tools list --json')
     .option('--json', 'one JSON array')
     .action(async (_options: unknown, command: Command) => {
@@ -181,7 +181,7 @@ function addConfig(program: Command, finish: Finish): void {
     "path, show, get, set and check the configuration, and trust in a project's",
     'agent config set model openai/gpt-5.2',
   );
-  const load = () => import('./commands/config-action.js');
+  const load = () => import('../commands/settings/configure.js');
   for (const [usage, description, example] of [
     ['path', 'where the files are', 'agent config path'],
     ['show', 'every value and where it came from', 'agent config show --json'],
@@ -202,12 +202,12 @@ function addConfig(program: Command, finish: Finish): void {
     .option('--revoke', 'forget the answer for this directory')
     .option('--json', 'with --list: one JSON array')
     .action(async (_options: unknown, command: Command) => {
-      finish(await (await import('./trust/trust-action.js')).trustAction(command.optsWithGlobals()));
+      finish(await (await import('../commands/settings/trust-project.js')).trustAction(command.optsWithGlobals()));
     });
 }
 
 function addUndo(program: Command, finish: Finish): void {
-  const load = () => import('./undo/undo-action.js');
+  const load = () => import('../commands/undo/undo.js');
   const withOptions = (command: Command): Command =>
     command
       .option('-r, --resume <session>', 'of this session; the newest of this directory without it')
@@ -249,20 +249,22 @@ function addRest(program: Command, finish: Finish): void {
   )
     .option('--json', 'one JSON array')
     .action(async (name: string, _options: unknown, command: Command) => {
-      finish(await (await import('./commands/provider-check.js')).checkProvider(name, command.optsWithGlobals()));
+      finish(
+        await (await import('../commands/settings/list-providers.js')).checkProvider(name, command.optsWithGlobals()),
+      );
     });
   providers.action(async (_options: unknown, command: Command) => {
-    finish(await (await import('./commands/providers-command.js')).listProviders(command.optsWithGlobals()));
+    finish(await (await import('../commands/settings/list-providers.js')).listProviders(command.optsWithGlobals()));
   });
   leaf(program, 'models', 'the models known here, local servers included', 'agent models --provider ollama')
     .option('--json', 'one JSON array')
     .action(async (_options: unknown, command: Command) => {
-      finish(await (await import('./commands/models-command.js')).listModels(command.optsWithGlobals()));
+      finish(await (await import('../commands/settings/list-models.js')).listModels(command.optsWithGlobals()));
     });
   leaf(program, 'doctor', 'checks this machine and says what to do about what is missing', 'agent doctor')
     .option('--json', 'one JSON array')
     .action(async (_options: unknown, command: Command) => {
-      finish(await (await import('./commands/doctor-action.js')).doctorAction(command.optsWithGlobals()));
+      finish(await (await import('../commands/settings/doctor.js')).doctorAction(command.optsWithGlobals()));
     });
   leaf(
     program,
@@ -270,7 +272,7 @@ function addRest(program: Command, finish: Finish): void {
     'a completion script for bash, zsh or fish',
     'agent completion bash >> ~/.bashrc',
   ).action(async (shell: string) => {
-    finish((await import('./commands/completion-action.js')).completionAction(shell, program));
+    finish((await import('../commands/settings/complete-shell.js')).completionAction(shell, program));
   });
 }
 

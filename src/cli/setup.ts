@@ -5,7 +5,7 @@ import { loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.
 import { agentPaths, type Environment } from '../config/locations.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Log } from '../core/session.js';
-import { CliError, exit } from './cli-error.js';
+import { CliError, exit } from '../commands/cli-error.js';
 import type { Notice } from './headless/headless.js';
 import { createLogFile } from './log-file.js';
 import type { RootOptions } from './options.js';

@@ -3,7 +3,7 @@ import { type Event, knownEvent } from '../../core/event.js';
 import type { Fault } from '../../core/provider.js';
 import type { AgentEvent } from '../../core/session.js';
 import { firstLine, spelledLine } from '../../core/text.js';
-import { exit } from '../cli-error.js';
+import { exit } from '../../commands/cli-error.js';
 import { type EndingSignal, onEndingSignal, turnExitCode } from '../exit-code.js';
 import { jsonText, openOutput, printError } from '../print.js';
 import { version } from '../version.js';

@@ -1,4 +1,4 @@
-import { CliError, exit } from '../cli-error.js';
+import { CliError, exit } from '../../commands/cli-error.js';
 
 /** No model takes a prompt of this size; more is not kept in memory. */
 const maxBytes = 32 * 1024 * 1024;

@@ -18,7 +18,7 @@ import type { HttpDependencies, HttpProvider } from '../../providers/http/http-p
 import { maskProvider } from '../../providers/masked-provider.js';
 import { findModel } from '../../providers/models.js';
 import type { Wire, WireFacts } from '../../providers/wires/wire.js';
-import { CliError, exit } from '../cli-error.js';
+import { CliError, exit } from '../../commands/cli-error.js';
 import { providerSettings, splitName, type ModelWish } from './provider-settings.js';
 import type { Setup } from '../setup.js';
 import { textModelsOf } from './text-models.js';

@@ -1,5 +1,5 @@
 import type { EventDraft } from '../../core/event.js';
-import { CliError, exit } from '../cli-error.js';
+import { CliError, exit } from '../../commands/cli-error.js';
 
 /** The conversation goes on from right after event `seq`. */
 export function rewindTo(seq: number): EventDraft {

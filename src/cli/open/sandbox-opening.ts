@@ -1,8 +1,8 @@
 import { createSecretPaths } from '../../policy/secret-paths.js';
 import type { Confine } from '../../tools/process.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/sandbox-opening.js';
-import { CliError, exit } from '../cli-error.js';
-import { fail, ok, type DoctorCheck } from '../commands/doctor-checks.js';
+import { CliError, exit } from '../../commands/cli-error.js';
+import { fail, ok, type DoctorCheck } from '../../commands/settings/doctor-checks.js';
 import type { Setup } from '../setup.js';
 
 type Place = Pick<Setup, 'cwd' | 'env' | 'home' | 'config'>;

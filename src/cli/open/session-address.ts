@@ -2,7 +2,7 @@ import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { SessionRow } from '../../core/store.js';
 import { resolveProvider, saidAddress, type ProviderChoice } from '../../providers/catalog.js';
-import { CliError, exit } from '../cli-error.js';
+import { CliError, exit } from '../../commands/cli-error.js';
 import type { Notice } from '../headless/headless.js';
 import type { Setup } from '../setup.js';
 import { providerChoice, type OpenedModel } from './model-opening.js';

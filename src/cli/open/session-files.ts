@@ -4,7 +4,7 @@ import type { ModelRef } from '../../core/projection.js';
 import { type SessionRow, type Store, ulid } from '../../core/store.js';
 import { maxMatches } from '../../store/session-rows.js';
 import { StoreError } from '../../store/errors.js';
-import { CliError, exit } from '../cli-error.js';
+import { CliError, exit } from '../../commands/cli-error.js';
 import { directoryId } from '../directory-id.js';
 import { rewindTo } from './rewind-event.js';
 

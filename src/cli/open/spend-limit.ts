@@ -3,7 +3,7 @@ import type { ModelRef } from '../../core/projection.js';
 import type { Fault } from '../../core/provider.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
 import { findModel } from '../../providers/models.js';
-import { CliError, exit } from '../cli-error.js';
+import { CliError, exit } from '../../commands/cli-error.js';
 import type { Setup } from '../setup.js';
 
 /** Output tokens of an answer where neither the request nor the model's entry sets a limit. */

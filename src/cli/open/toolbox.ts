@@ -12,7 +12,7 @@ import { type Confine, createProcessRunner, type ProcessRunner } from '../../too
 import { createRegistry } from '../../tools/registry.js';
 import { loadSchemaCompiler } from '../../tools/schema-compiler.js';
 import { inTestMode } from '../../tools/test-mode.js';
-import { CliError, exit } from '../cli-error.js';
+import { CliError, exit } from '../../commands/cli-error.js';
 import { secretVariables } from '../secrets.js';
 import type { Setup } from '../setup.js';
 

@@ -1,6 +1,6 @@
 import type { Log } from '../../core/session.js';
 import { leaveTerminal } from '../../ui/terminal-modes.js';
-import { exit } from '../cli-error.js';
+import { exit } from '../../commands/cli-error.js';
 import { missingPart } from '../missing-part.js';
 import { printError } from '../print.js';
 import { screenStreams } from './early-frame.js';

@@ -1,6 +1,6 @@
 import type { Themes } from '../../ui/theme-command.js';
 import type { ThemeChoice } from '../../ui/ports.js';
-import { CliError, exit } from '../cli-error.js';
+import { CliError, exit } from '../../commands/cli-error.js';
 import type { Setup } from '../setup.js';
 import { loadTheme, ownThemes, themeNames } from '../theme-files.js';
 import { terminalTheme } from './terminal-opening.js';

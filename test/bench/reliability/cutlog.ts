@@ -1,6 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { CliError } from '../../../src/cli/cli-error.js';
+import { CliError } from '../../../src/commands/cli-error.js';
 import { explainMissing, lostEvents } from '../../../src/cli/lost-events.js';
 import { openSession } from '../../../src/cli/open/session-files.js';
 import { setMark } from '../../../src/store/session-ends.js';

@@ -1,0 +1,104 @@
+import { findSession } from '../../cli/open/session-files.js';
+import type { RootOptions } from '../../cli/options.js';
+import { print } from '../../cli/print.js';
+import { forgetFrames } from '../../cli/repl/kept-frame.js';
+import { type Event, type EventDraft, knownEvent } from '../../core/event.js';
+import { isRecord } from '../../core/json.js';
+import { redactEvent } from '../../store/records.js';
+import { CliError, exit } from '../cli-error.js';
+import { countOption, withStore } from './record-opening.js';
+
+/** `agent redact <session> <seq>`: takes the texts of one event off the record for good. The hash chain stays whole and
+ * shows that it was done. */
+export async function redactSession(id: string, seqText: string, options: RootOptions): Promise<number> {
+  const seq = countOption(seqText, 'event', 1);
+  return await withStore(options, async (store, setup) => {
+    const row = await findSession(store, id);
+    const lease = await store.acquire(row.id);
+    if (!lease.held)
+      throw new CliError(
+        exit.session,
+        `session ${row.id} is in use by process ${lease.holder.pid}`,
+        'Close it there first: it would go on with what is to be redacted.',
+      );
+    try {
+      const event = (await store.load(row.id)).find((item) => item.seq === seq);
+      if (!event)
+        throw new CliError(
+          exit.usage,
+          `session ${row.id} has no event ${seq}`,
+          `agent sessions show ${row.id} lists them.`,
+        );
+      const replacement = redactedEvent(event);
+      if (!replacement)
+        throw new CliError(
+          exit.usage,
+          `event ${seq} is of kind ${event.kind}, which is not redacted`,
+          'It holds no text of its own; redact the call, the answer or the message it belongs to.',
+        );
+      forgetFrames(process.env);
+      const count = await redactEvent(setup.config.files.database, row.id, seq, replacement);
+      print(`Redacted event ${seq} of ${row.id}${count > 1 ? ` and ${count - 1} of its copies in forks` : ''}.\n`);
+      return exit.done;
+    } finally {
+      await lease.release();
+    }
+  });
+}
+
+const mark = '[redacted by the user]';
+
+/** What is left of an event once its texts are taken out: enough that calls and answers still belong together and a
+ * provider accepts the conversation. Null for kinds that hold no text of their own, or structure that the rest of the
+ * session depends on. */
+export function redactedEvent(event: Event): { readonly content: string | null; readonly data: unknown } | null {
+  const left = emptied(event);
+  const secrets = isRecord(event.data) ? event.data.secrets : undefined;
+  // Keyed hashes: without them the next secret would get a number that stands for another one elsewhere.
+  return left === null || secrets === undefined ? left : { ...left, data: { ...left.data, secrets } };
+}
+
+function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
+  const known = knownEvent(event);
+  switch (known?.kind) {
+    case 'system':
+      return { content: mark, data: null };
+    case 'user':
+      return { content: mark, data: known.data?.note ? { note: true } : null };
+    case 'assistant': {
+      const { response_id, provider, api, model, stop } = known.data;
+      return {
+        content: known.content === '' ? '' : mark,
+        data: { response_id, provider, api, model, stop, ...(known.data.interrupted ? { interrupted: true } : {}) },
+      };
+    }
+    case 'tool_call':
+      return {
+        content: `${known.data.function.name}(${mark})`,
+        data: { ...known.data, function: { name: known.data.function.name, arguments: '{}' } },
+      };
+    case 'tool_result': {
+      const { tool_call_id, name, success, duration_ms } = known.data;
+      return {
+        content: mark,
+        data: {
+          tool_call_id,
+          name,
+          success,
+          duration_ms,
+          output: JSON.stringify(success ? { output: mark } : { error: mark, code: 'execution_failed' }),
+        },
+      };
+    }
+    case 'shell':
+      return { content: mark, data: { command: mark, exit_code: known.data.exit_code } };
+    case 'error':
+      return { content: mark, data: { code: known.data.code, message: mark } };
+    case 'approval':
+      return { content: mark, data: { ...known.data, reasons: [] } };
+    case 'compaction':
+      return { content: mark, data: known.data };
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,282 @@
+import type { RootOptions } from '../../cli/options.js';
+import { columns, print, printJson } from '../../cli/print.js';
+import type { Records } from '../../store/records.js';
+import { exit } from '../cli-error.js';
+import { localDay, oneLine, pointInTime, withRecords } from './record-opening.js';
+
+type Options = RootOptions & { readonly json?: boolean; readonly since?: string; readonly here?: boolean };
+
+interface ToolStats {
+  readonly tool: string;
+  readonly calls: number;
+  readonly ok: number;
+  readonly failed: number;
+  readonly denied: number;
+  readonly open: number;
+  /** Of the calls that have ended; null where none has. */
+  readonly success_rate: number | null;
+  readonly p50_ms: number;
+  readonly p95_ms: number;
+}
+interface CallRow {
+  readonly tool: string | null;
+  readonly status: string;
+  readonly success: number | null;
+  readonly started: number;
+  readonly duration_ms: number | null;
+}
+interface Scope {
+  readonly since: number;
+  readonly cwd: string | null;
+}
+
+const inScope = '(? IS NULL OR s.cwd = ?)';
+
+/** `agent stats`: how often and how well tools ran, how deep turns went, and what was spent on what. */
+export async function showStats(options: Options): Promise<number> {
+  const since = options.since === undefined ? 0 : pointInTime(options.since, '--since', Date.now());
+  return await withRecords(options, (records, _store, setup) => {
+    const scope = { since, cwd: options.here ? setup.cwd : null };
+    const tools = toolStats(records, scope);
+    const turns = foldTurns(spendingRows(records, scope), localDay);
+    if (options.json) printJson(tableRows(tools, turns), 2);
+    else print(text(tools, turns));
+    return Promise.resolve(exit.done);
+  });
+}
+
+/** Every row of every table, each with the name of its table: listings are one array. */
+function tableRows(
+  tools: readonly ToolStats[],
+  { with_tools, without_tools, depth, per_day, per_model, per_project }: TurnStats,
+): readonly object[] {
+  const tables = {
+    tool: tools,
+    with_tools: [with_tools],
+    without_tools: [without_tools],
+    depth: [depth],
+    day: per_day,
+    model: per_model,
+    project: per_project,
+  };
+  return Object.entries(tables).flatMap(([table, rows]) => rows.map((row) => ({ table, ...row })));
+}
+
+function toolStats(records: Records, { since, cwd }: Scope): readonly ToolStats[] {
+  const rows = records.rows(
+    'SELECT tool, status, success, started, duration_ms FROM v_tool_calls WHERE created_at >= ? AND (? IS NULL OR cwd = ?)',
+    [since, cwd, cwd],
+  ) as readonly CallRow[];
+  const byTool = new Map<string, CallRow[]>();
+  for (const row of rows) {
+    const calls = byTool.get(row.tool ?? '?');
+    if (calls) calls.push(row);
+    else byTool.set(row.tool ?? '?', [row]);
+  }
+  return [...byTool]
+    .map(([tool, calls]): ToolStats => {
+      const ok = calls.filter((call) => call.status === 'ok').length;
+      const open = calls.filter((call) => call.status === 'open').length;
+      const times = calls
+        .filter((call) => call.started === 1 && call.duration_ms !== null)
+        .map((call) => call.duration_ms ?? 0)
+        .sort((a, b) => a - b);
+      return {
+        tool,
+        calls: calls.length,
+        ok,
+        open,
+        failed: calls.length - ok - open,
+        denied: calls.filter((call) => /^(permission_denied|denied_by_user)$/.test(call.status)).length,
+        success_rate: calls.length === open ? null : ok / (calls.length - open),
+        p50_ms: percentile(times, 0.5),
+        p95_ms: percentile(times, 0.95),
+      };
+    })
+    .sort((one, other) => other.calls - one.calls);
+}
+
+function spendingRows(records: Records, { since, cwd }: Scope): readonly StatsRow[] {
+  return records.rows(
+    `SELECT e.session_id, e.kind, e.created_at, s.cwd, json_extract(e.data_json, '$.response_id') AS response_id, json_extract(e.data_json, '$.provider') AS provider,
+       json_extract(e.data_json, '$.model') AS model, coalesce(json_extract(e.data_json, '$.input_tokens'), 0) + coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0)
+       + coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS input, json_extract(e.data_json, '$.output_tokens') AS output, json_extract(e.data_json, '$.cost_usd') AS cost
+     FROM events e JOIN sessions s ON s.id = e.session_id
+     WHERE (e.kind IN ('usage', 'tool_call') OR (e.kind = 'user' AND e.data_json IS NULL)) AND e.created_at >= ? AND ${inScope} ORDER BY e.session_id, e.seq`,
+    [since, cwd, cwd],
+  ) as readonly StatsRow[];
+}
+
+function text(tools: readonly ToolStats[], turns: TurnStats): string {
+  if (turns.with_tools.turns + turns.without_tools.turns === 0 && tools.length === 0)
+    return 'Nothing is on record yet.\n';
+  const blocks = [
+    columns([
+      ['tool', 'calls', 'ok', 'failed', 'denied', 'success', 'p50 ms', 'p95 ms'],
+      ...tools.map((row) => [
+        oneLine(row.tool, 30),
+        String(row.calls),
+        String(row.ok),
+        String(row.failed),
+        String(row.denied),
+        row.success_rate === null ? '-' : `${(row.success_rate * 100).toFixed(1)} %`,
+        String(row.p50_ms),
+        String(row.p95_ms),
+      ]),
+    ]),
+    [
+      `Turns with tools: ${turns.with_tools.turns}, responses that asked for tools in one: p50 ${turns.depth.p50}, p95 ${turns.depth.p95}, most ${turns.depth.most}.`,
+    ],
+    columns([
+      ['turns', 'turns', ...spendingHead],
+      ['with tools', String(turns.with_tools.turns), ...spendingCells(turns.with_tools)],
+      ['without', String(turns.without_tools.turns), ...spendingCells(turns.without_tools)],
+    ]),
+    columns([['day', ...spendingHead], ...turns.per_day.map((row) => [row.day, ...spendingCells(row)])]),
+    columns([
+      ['model', ...spendingHead],
+      ...turns.per_model.map((row) => [oneLine(row.model, 60), ...spendingCells(row)]),
+    ]),
+    columns([
+      ['project', ...spendingHead],
+      ...turns.per_project.map((row) => [oneLine(row.cwd, 80), ...spendingCells(row)]),
+    ]),
+  ];
+  return `${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`;
+}
+
+const spendingHead = ['requests', 'input', 'output', 'cost'] as const;
+
+function spendingCells(row: Spending): readonly string[] {
+  const cost =
+    row.unpriced === row.requests
+      ? 'unknown'
+      : `$${row.cost_usd.toFixed(4)}${row.unpriced > 0 ? ` (+${row.unpriced} unpriced)` : ''}`;
+  return [String(row.requests), String(row.input_tokens), String(row.output_tokens), row.requests === 0 ? '-' : cost];
+}
+
+/** A row of the record that statistics are made of, in order of session and seq. */
+export interface StatsRow {
+  readonly session_id: string;
+  readonly kind: string;
+  readonly response_id: string | null;
+  readonly created_at: number;
+  readonly cwd: string;
+  readonly provider: string | null;
+  readonly model: string | null;
+  readonly input: number | null;
+  readonly output: number | null;
+  readonly cost: number | null;
+}
+
+/** Tokens and cost of some requests; `cost_usd` counts what is known, `unpriced` how many requests have no known
+ * price. */
+export interface Spending {
+  readonly requests: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cost_usd: number;
+  readonly unpriced: number;
+}
+
+export interface TurnStats {
+  /** User turns, and those with at least one response that asked for tools. */
+  readonly with_tools: Spending & { readonly turns: number };
+  readonly without_tools: Spending & { readonly turns: number };
+  /** Responses that asked for tools, in a user turn that had any. */
+  readonly depth: { readonly p50: number; readonly p95: number; readonly most: number };
+  readonly per_day: readonly (Spending & { readonly day: string })[];
+  readonly per_model: readonly (Spending & { readonly model: string })[];
+  readonly per_project: readonly (Spending & { readonly cwd: string })[];
+}
+
+interface Turn {
+  readonly responses: Set<string>;
+  spent: Spending;
+}
+
+const nothing: Spending = { requests: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, unpriced: 0 };
+
+/** Folds the rows; a user turn is a user event and all that follows it up to the next. */
+export function foldTurns(rows: readonly StatsRow[], dayOf: (unixMs: number) => string): TurnStats {
+  const turns = turnsOf(rows);
+  const requests = rows.filter((row) => row.kind === 'usage');
+  const depths = turns
+    .map((turn) => turn.responses.size)
+    .filter((size) => size > 0)
+    .sort((a, b) => a - b);
+  return {
+    with_tools: sum(turns.filter((turn) => turn.responses.size > 0)),
+    without_tools: sum(turns.filter((turn) => turn.responses.size === 0)),
+    depth: { p50: percentile(depths, 0.5), p95: percentile(depths, 0.95), most: depths.at(-1) ?? 0 },
+    per_day: grouped(requests, (row) => dayOf(row.created_at))
+      .map(([day, spent]) => ({ day, ...spent }))
+      .sort((one, other) => one.day.localeCompare(other.day)),
+    per_model: byRequests(
+      grouped(requests, (row) => `${row.provider ?? '?'}/${row.model ?? '?'}`).map(([model, spent]) => ({
+        model,
+        ...spent,
+      })),
+    ),
+    per_project: byRequests(grouped(requests, (row) => row.cwd).map(([cwd, spent]) => ({ cwd, ...spent }))),
+  };
+}
+
+function turnsOf(rows: readonly StatsRow[]): readonly Turn[] {
+  const turns: Turn[] = [];
+  let session = '';
+  let turn: Turn | null = null;
+  for (const row of rows) {
+    if (row.session_id !== session) turn = null;
+    session = row.session_id;
+    if (row.kind === 'user') {
+      turn = { responses: new Set(), spent: nothing };
+      turns.push(turn);
+    }
+    if (row.kind === 'tool_call') turn?.responses.add(row.response_id ?? '');
+    if (row.kind === 'usage' && turn) turn.spent = plus(turn.spent, row);
+  }
+  return turns;
+}
+
+function grouped(
+  requests: readonly StatsRow[],
+  keyOf: (row: StatsRow) => string,
+): readonly (readonly [string, Spending])[] {
+  const groups = new Map<string, Spending>();
+  for (const row of requests) groups.set(keyOf(row), plus(groups.get(keyOf(row)) ?? nothing, row));
+  return [...groups];
+}
+
+function byRequests<T extends Spending>(groups: readonly T[]): readonly T[] {
+  return [...groups].sort((one, other) => other.requests - one.requests);
+}
+
+/** The value below which `share` of the sorted values lie (nearest rank); 0 where there are none. */
+export function percentile(sorted: readonly number[], share: number): number {
+  return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
+}
+
+function plus(spent: Spending, row: StatsRow): Spending {
+  return {
+    requests: spent.requests + 1,
+    input_tokens: spent.input_tokens + (row.input ?? 0),
+    output_tokens: spent.output_tokens + (row.output ?? 0),
+    cost_usd: spent.cost_usd + (row.cost ?? 0),
+    unpriced: spent.unpriced + (row.cost === null ? 1 : 0),
+  };
+}
+
+function sum(turns: readonly Turn[]): Spending & { readonly turns: number } {
+  const all = turns.reduce<Spending>(
+    (total, { spent }) => ({
+      requests: total.requests + spent.requests,
+      input_tokens: total.input_tokens + spent.input_tokens,
+      output_tokens: total.output_tokens + spent.output_tokens,
+      cost_usd: total.cost_usd + spent.cost_usd,
+      unpriced: total.unpriced + spent.unpriced,
+    }),
+    nothing,
+  );
+  return { turns: turns.length, ...all };
+}

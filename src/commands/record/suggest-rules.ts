@@ -1,0 +1,242 @@
+import { dirname } from 'node:path';
+import type { RootOptions } from '../../cli/options.js';
+import { printListing } from '../../cli/print.js';
+import type { Setup } from '../../cli/setup.js';
+import { isRecord } from '../../core/json.js';
+import { createProtectedPaths } from '../../policy/protected-paths.js';
+import { compileRules, refusedAllow, type Rule } from '../../policy/rules.js';
+import { createSecretPaths } from '../../policy/secret-paths.js';
+import { classifyShell, type ShellAnalysis } from '../../policy/shell/shell-classify.js';
+import { exit } from '../cli-error.js';
+import { localTime, oneLine, withRecords } from './record-opening.js';
+
+interface AskedRow {
+  readonly tool: string | null;
+  readonly arguments: string | null;
+  readonly cwd: string;
+  readonly session_id: string;
+  readonly created_at: number;
+  readonly decision: string;
+}
+
+const minimum = 3;
+
+/** `agent audit suggest-rules`: allow rules for what the person has allowed again and again. Changes nothing. */
+export async function suggestAllowRules(options: RootOptions & { readonly json?: boolean }): Promise<number> {
+  return await withRecords(options, async (records, _store, setup) => {
+    // Forks and imports hold copies of the same call.
+    const rows = records.rows(
+      "SELECT tool, arguments, cwd, min(session_id) AS session_id, created_at, decision FROM v_tool_calls WHERE decided_by = 'user' GROUP BY call_id, created_at, arguments ORDER BY created_at",
+    ) as readonly AskedRow[];
+    const { proposed, left } = suggestRules(rows.flatMap(askedCall), await createAnalysis(setup), minimum);
+    const isRuled = compileRules(setup.config.policy.rules.allow, setup.home, 'allow');
+    const fresh = proposed.filter(
+      ({ rule }) => isRuled({ tool: rule.tool ?? '', argv: rule.argv ?? [], paths: [] }) === null,
+    );
+    printListing(
+      options.json,
+      fresh.map(({ rule, allowed, sessions, firstAt, lastAt, example }) => ({
+        rule,
+        allowed,
+        sessions,
+        first_at: firstAt,
+        last_at: lastAt,
+        example,
+      })),
+      () => report({ proposed: fresh, left }, setup.config.files.config),
+    );
+    return exit.done;
+  });
+}
+
+function report({ proposed, left }: Suggestions, configFile: string): readonly string[] {
+  const leftOut = left.map(
+    ({ reason, allowed }) => `Not proposed, though allowed ${allowed} times: ${oneLine(reason)}.`,
+  );
+  if (proposed.length === 0)
+    return [
+      `No command was allowed ${minimum} times by you, and never denied, that a rule could stand for.`,
+      ...leftOut,
+    ];
+  return [
+    `Commands you allowed at least ${minimum} times and never denied. Nothing was changed; to be asked no more, put those you want into rules.allow of ${configFile}:`,
+    ...proposed.flatMap(({ rule, allowed, sessions, lastAt, example }) => [
+      '',
+      `  ${JSON.stringify(rule)}`,
+      `    allowed ${allowed} times in ${sessions} session${sessions === 1 ? '' : 's'}, last ${localTime(lastAt)}: ${oneLine(example)}`,
+    ]),
+    ...(leftOut.length > 0 ? ['', ...leftOut] : []),
+  ];
+}
+
+function askedCall(row: AskedRow): readonly AskedCall[] {
+  const command = commandOf(row.arguments);
+  return row.tool === null || command === null
+    ? []
+    : [
+        {
+          tool: row.tool,
+          command,
+          cwd: row.cwd,
+          sessionId: row.session_id,
+          createdAt: row.created_at,
+          allowed: row.decision === 'allow',
+        },
+      ];
+}
+
+function commandOf(text: string | null): string | null {
+  try {
+    const args: unknown = JSON.parse(text ?? '');
+    return isRecord(args) && typeof args['command'] === 'string' ? args['command'] : null;
+  } catch {
+    return null;
+  }
+}
+
+async function createAnalysis({ config, home }: Setup): Promise<Analyse> {
+  const { parse } = await import('unbash');
+  const { files } = config;
+  const secrets = createSecretPaths(config.fs.deny, home);
+  const ownPaths = [...new Set([dirname(files.config), files.data, dirname(files.log)])];
+  return (command, cwd) =>
+    classifyShell(
+      command,
+      {
+        home,
+        cwd,
+        workspace: cwd,
+        plainGit: true,
+        steered: new Set(),
+        secrets,
+        isProtected: createProtectedPaths({ home, workspace: cwd, ownPaths }),
+      },
+      parse,
+    );
+}
+
+/** A command line that a person was asked about. */
+export interface AskedCall {
+  readonly tool: string;
+  readonly command: string;
+  readonly cwd: string;
+  readonly sessionId: string;
+  readonly createdAt: number;
+  readonly allowed: boolean;
+}
+
+/** An allow rule and what it is based on: calls that the person allowed. Times are unix ms. */
+export interface Suggestion {
+  readonly rule: Rule;
+  readonly allowed: number;
+  readonly sessions: number;
+  readonly firstAt: number;
+  readonly lastAt: number;
+  readonly example: string;
+}
+
+export interface Suggestions {
+  readonly proposed: readonly Suggestion[];
+  /** Why what was allowed often enough is not proposed all the same, and how often that was. */
+  readonly left: readonly { readonly reason: string; readonly allowed: number }[];
+}
+
+/** Commands as policy sees them, judged where they were asked for. */
+export type Analyse = (command: string, cwd: string) => ShellAnalysis;
+
+interface Use {
+  readonly call: AskedCall;
+  readonly argv: readonly string[];
+}
+
+/** Operands nobody would have allowed: a rule that would let a command destroy or disclose them is not proposed. What
+ * no rule lifts is asked about all the same. */
+const probes = ['/', '~', '~/.ssh/id_ed25519'];
+
+/** Rules for commands that were allowed at least `minimum` times and never denied: of the leading words that say so,
+ * the longest. Programs that run what follows them, and those that would destroy or disclose any file named after the
+ * rule's words, are left out. */
+export function suggestRules(calls: readonly AskedCall[], analyse: Analyse, minimum: number): Suggestions {
+  const uses = calls.flatMap((call) => usesOf(call, analyse));
+  const denied = uses.filter(({ call }) => !call.allowed);
+  const groups = new Map<string, Use[]>();
+  for (const use of uses.filter(({ call }) => call.allowed))
+    for (const key of leadingWords(use)) groups.set(key, [...(groups.get(key) ?? []), use]);
+  const longestFirst = [...groups]
+    .map(([key, found]) => ({ rule: ruleOf(key), found }))
+    .toSorted((a, b) => words(b.rule) - words(a.rule) || b.found.length - a.found.length);
+  const covered = new Set<Use>();
+  const proposed: Suggestion[] = [];
+  const left = new Map<string, number>();
+  for (const { rule, found } of longestFirst) {
+    const uncovered = found.filter((use) => !covered.has(use));
+    if (distinctCalls(uncovered) < minimum || denied.some((use) => startsWith(use, rule))) continue;
+    const reason = whyNot(rule, found, analyse);
+    if (reason === null) proposed.push(suggestion(rule, found));
+    else left.set(reason, (left.get(reason) ?? 0) + distinctCalls(uncovered));
+    for (const use of uncovered) covered.add(use);
+  }
+  return {
+    proposed: proposed.toSorted((a, b) => b.allowed - a.allowed),
+    left: [...left].map(([reason, allowed]) => ({ reason, allowed })),
+  };
+}
+
+/** The commands of a line that were asked about; of an allowed one only where rules for all of them would have allowed
+ * it. */
+function usesOf(call: AskedCall, analyse: Analyse): readonly Use[] {
+  const analysis = analyse(call.command, call.cwd);
+  const active = call.allowed ? analysis.commands.filter((command) => command.findings.length > 0) : analysis.commands;
+  const beyondRules =
+    analysis.loose.length > 0 ||
+    analysis.findings.some((finding) => finding.fixed === true) ||
+    active.some((command) => !command.exact);
+  if (call.allowed && beyondRules) return [];
+  const refused = call.allowed ? active.filter(({ argv }) => refusedAllow({ tool: call.tool, argv }) !== null) : [];
+  return (refused.length > 0 ? refused : active).map(({ argv }) => ({ call, argv }));
+}
+
+function leadingWords({ call, argv }: Use): readonly string[] {
+  return argv.map((_word, index) => JSON.stringify([call.tool, ...argv.slice(0, index + 1)]));
+}
+
+function ruleOf(key: string): Rule {
+  const [tool = '', ...argv] = JSON.parse(key) as readonly string[];
+  return { tool, argv };
+}
+
+function words(rule: Rule): number {
+  return rule.argv?.length ?? 0;
+}
+
+function startsWith({ call, argv }: Use, rule: Rule): boolean {
+  return call.tool === rule.tool && (rule.argv ?? []).every((word, index) => argv[index] === word);
+}
+
+function distinctCalls(uses: readonly Use[]): number {
+  return new Set(uses.map(({ call }) => call)).size;
+}
+
+function whyNot(rule: Rule, [use]: readonly Use[], analyse: Analyse): string | null {
+  const refused = refusedAllow(rule);
+  if (refused !== null || !use || !rule.argv) return refused;
+  const line = rule.argv.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
+  const reaches = probes.some((probe) =>
+    analyse(`${line} ${probe}`, use.call.cwd).findings.some(
+      (finding) => finding.fixed !== true && (finding.targets?.length ?? 0) > 0,
+    ),
+  );
+  return reaches ? `${rule.argv[0] ?? ''} acts on whatever file is named after these words` : null;
+}
+
+function suggestion(rule: Rule, found: readonly Use[]): Suggestion {
+  const times = found.map(({ call }) => call.createdAt);
+  return {
+    rule,
+    allowed: distinctCalls(found),
+    sessions: new Set(found.map(({ call }) => call.sessionId)).size,
+    firstAt: Math.min(...times),
+    lastAt: Math.max(...times),
+    example: found.at(-1)?.call.command ?? '',
+  };
+}

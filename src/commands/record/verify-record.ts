@@ -1,0 +1,61 @@
+import { findSession } from '../../cli/open/session-files.js';
+import type { RootOptions } from '../../cli/options.js';
+import { print, printJson } from '../../cli/print.js';
+import type { ChainBreak, ChainReport } from '../../store/hash-chain.js';
+import { exit } from '../cli-error.js';
+import { localTime, withRecords } from './record-opening.js';
+
+type Options = RootOptions & { readonly json?: boolean };
+
+const meanings: Readonly<Record<ChainBreak['kind'], string>> = {
+  content: 'was changed after it was written',
+  chain: 'is not what followed the event before it: an event was put in, taken out or written anew',
+  missing: 'does not follow the event before it: events between them are gone',
+  unhashed: 'has no hash: it was not written by this program',
+};
+
+const limits =
+  'This shows damage and tampering, it does not prevent them: one who can write the database can write all of it anew, or take events away at the end of a session. Keep the heads (--json) elsewhere to notice that too.';
+
+/** `agent audit verify`: exit 0 where every chain is whole, 1 where one is not; the first break of each session is
+ * named. */
+export async function verifyAudit(session: string | undefined, options: Options): Promise<number> {
+  return await withRecords(options, async (records, store) => {
+    const report = records.verify(session === undefined ? null : (await findSession(store, session)).id);
+    if (options.json) printJson(json(report), 2);
+    else print(text(report));
+    return report.breaks.length === 0 ? exit.done : exit.failed;
+  });
+}
+
+function json({ sessions, events, redacted, breaks, heads }: ChainReport): object {
+  return {
+    ok: breaks.length === 0,
+    sessions,
+    events,
+    redacted,
+    breaks: breaks.map(({ sessionId, seq, kind, createdAt }) => ({
+      session_id: sessionId,
+      seq,
+      kind,
+      created_at: createdAt,
+      message: `event ${seq} ${meanings[kind]}`,
+    })),
+    heads: heads.map(({ sessionId, seq, hash }) => ({ session_id: sessionId, seq, hash })),
+  };
+}
+
+function text({ sessions, events, redacted, breaks, heads }: ChainReport): string {
+  const [only] = heads;
+  const lines = breaks.map(
+    (found) =>
+      `Session ${found.sessionId}: event ${found.seq} (${localTime(found.createdAt)}) ${meanings[found.kind]}.`,
+  );
+  if (sessions === 1 && only) lines.push(`Head: event ${only.seq}, ${only.hash}`);
+  const looked = `${events} events of ${sessions} session${sessions === 1 ? '' : 's'} looked at${redacted > 0 ? `, ${redacted} of them redacted` : ''}`;
+  lines.push(
+    `${looked}: ${breaks.length === 0 ? 'every chain is whole.' : `${breaks.length} session${breaks.length === 1 ? ' is' : 's are'} broken.`}`,
+    limits,
+  );
+  return lines.map((line) => `${line}\n`).join('');
+}

@@ -1,0 +1,114 @@
+import { isError, parseEnvelope } from '../../core/envelope.js';
+import { type Event, knownEvent } from '../../core/event.js';
+
+/** A session as people read it: what was said, and calls with what came of them. */
+export type Entry =
+  | {
+      readonly type: 'user' | 'note' | 'assistant' | 'system';
+      readonly seq: number;
+      readonly at: number;
+      readonly text: string;
+    }
+  | {
+      readonly type: 'call';
+      readonly seq: number;
+      readonly at: number;
+      readonly tool: string;
+      readonly summary: string;
+      readonly arguments: string;
+      readonly result: CallResult | null;
+      readonly decision: string | null;
+    }
+  | {
+      readonly type: 'shell';
+      readonly seq: number;
+      readonly at: number;
+      readonly command: string;
+      readonly output: string;
+    }
+  | { readonly type: 'event'; readonly seq: number; readonly at: number; readonly kind: string; readonly text: string };
+
+export interface CallResult {
+  readonly success: boolean;
+  readonly summary: string;
+  readonly output: string;
+  readonly durationMs: number;
+  readonly diff: string | null;
+}
+
+/** The entries in order. Requests, starts and the catalogue of tools are left out. */
+export function entriesOf(events: readonly Event[]): readonly Entry[] {
+  const results = new Map<string, CallResult>();
+  const decisions = new Map<string, string>();
+  for (const raw of events) {
+    const event = knownEvent(raw);
+    if (event?.kind === 'approval')
+      decisions.set(
+        event.data.tool_call_id,
+        `${event.data.decision} (${event.data.by}): ${event.data.reasons.join('; ')}`,
+      );
+    if (event?.kind !== 'tool_result') continue;
+    const { data } = event;
+    results.set(data.tool_call_id, {
+      success: data.success,
+      summary: event.content,
+      output: shownOutput(data.output),
+      durationMs: data.duration_ms,
+      diff: data.diff ?? null,
+    });
+  }
+  return events.flatMap((event) => entryOf(event, results, decisions) ?? []);
+}
+
+/** What an envelope holds for a reader: its output, else its error and the output so far. */
+export function shownOutput(envelopeText: string): string {
+  const envelope = parseEnvelope(envelopeText);
+  if (!isError(envelope)) return envelope.output;
+  const details = envelope.details;
+  const soFar =
+    typeof details === 'object' && details !== null && 'output' in details && typeof details.output === 'string'
+      ? `\n${details.output}`
+      : '';
+  return `${envelope.code}: ${envelope.error}${soFar}`;
+}
+
+function entryOf(
+  raw: Event,
+  results: ReadonlyMap<string, CallResult>,
+  decisions: ReadonlyMap<string, string>,
+): Entry | null {
+  const event = knownEvent(raw);
+  const at = raw.createdAt;
+  const { seq } = raw;
+  switch (event?.kind) {
+    case 'system':
+      return { type: 'system', seq, at, text: event.content };
+    case 'user':
+      return { type: event.data === null ? 'user' : 'note', seq, at, text: event.content };
+    case 'assistant':
+      return event.content === '' ? null : { type: 'assistant', seq, at, text: event.content };
+    case 'tool_call': {
+      const { id, function: call } = event.data;
+      return {
+        type: 'call',
+        seq,
+        at,
+        tool: call.name,
+        summary: event.content,
+        arguments: call.arguments,
+        result: results.get(id) ?? null,
+        decision: decisions.get(id) ?? null,
+      };
+    }
+    case 'shell':
+      return { type: 'shell', seq, at, command: event.data.command, output: event.content };
+    case 'tools':
+    case 'tool_started':
+    case 'tool_result':
+    case 'usage':
+    case 'approval':
+      return null;
+    default:
+      return raw.content === null ? null : { type: 'event', seq, at, kind: raw.kind, text: raw.content };
+  }
+}

@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { newSessionId } from '../../cli/open/session-files.js';
+import type { RootOptions } from '../../cli/options.js';
+import { print, printError } from '../../cli/print.js';
+import { sessionGuard } from '../../cli/secrets.js';
+import { isSessionId } from '../../core/store.js';
+import { StoreError } from '../../store/errors.js';
+import { CliError, exit } from '../cli-error.js';
+import { oneLine, withStore } from '../record/record-opening.js';
+import { type ExportedSession, readJsonl } from './session-lines.js';
+
+type Options = RootOptions & { readonly asNew?: boolean };
+
+/** `agent sessions import <file>`: a session from JSON Lines, all of it or nothing. It keeps its id, unless
+ * `--as-new`. */
+export async function importSession(file: string, options: Options): Promise<number> {
+  return await withStore(options, async (store, setup) => {
+    const read = readSession(resolve(setup.cwd, file), file);
+    if (!options.asNew && !isSessionId(read.row.id)) {
+      throw new CliError(
+        exit.usage,
+        `${file}: \`${oneLine(read.row.id)}\` is no session id: it is neither a ULID nor a UUID of version 7`,
+        '--as-new imports it under an id of its own.',
+      );
+    }
+    const row = options.asNew ? { ...read.row, id: newSessionId(Date.now) } : read.row;
+    try {
+      const guard = sessionGuard(setup, read.events);
+      await store.adopt(
+        row,
+        read.events.map((event) => guard.event(event)),
+      );
+    } catch (error) {
+      if (error instanceof StoreError && error.code === 'exists')
+        throw new CliError(
+          exit.session,
+          `session ${row.id} is in the store already`,
+          '--as-new imports it under an id of its own.',
+        );
+      throw error;
+    }
+    print(`${row.id}\n`);
+    if (row.provider !== null && row.provider !== 'offline')
+      printError(`agent: ${untrusted(row.provider, read.writtenAddress)}\n`);
+    return exit.done;
+  });
+}
+
+/** A file may name any server: what is said in a session goes only where this user's own settings or command line
+ * say. */
+function untrusted(provider: string, address: string | undefined): string {
+  const named =
+    address === undefined
+      ? 'An imported session has no address'
+      : `The address in the file, ${oneLine(address)}, is not trusted`;
+  return `${named}: the session goes on where \`${oneLine(provider)}\` is configured to be, or where --base-url says.`;
+}
+
+function readSession(path: string, shown: string): ExportedSession {
+  try {
+    return readJsonl(path === '/dev/stdin' ? readFileSync(0, 'utf8') : readFileSync(path, 'utf8'));
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new CliError(
+      exit.usage,
+      `${shown}: ${reason}`,
+      'agent sessions export <session> --format jsonl writes what can be imported.',
+    );
+  }
+}

@@ -1,0 +1,103 @@
+import { changeSets } from '../../agent/file-history.js';
+import { rewindTo } from '../../cli/open/rewind-event.js';
+import type { SessionDesk } from '../../cli/repl/session-desk.js';
+import { type Event, knownEvent } from '../../core/event.js';
+import { project } from '../../core/projection.js';
+import { firstLine } from '../../core/text.js';
+import { counted } from '../../tools/outcome.js';
+import type { Command, CommandContext } from '../../ui/command.js';
+import type { PickItem } from '../../ui/panels/picker.js';
+
+/** Where a rewind goes: right after `toSeq`. `draft` is the message that is taken back with it, to be changed and sent
+ * again. */
+interface Target {
+  readonly toSeq: number;
+  readonly draft: string | null;
+}
+
+/** `/rewind`: the conversation goes on from before an earlier message. Nothing is deleted, and a rewind can be taken
+ * back by another. */
+export function rewindCommand(desk: SessionDesk): Command {
+  return {
+    name: 'rewind',
+    description: 'go back to before an earlier message, or to right after an event',
+    argument: '[event]',
+    run: async (argument, context) => {
+      const { session } = desk.current();
+      if (session.busy()) {
+        context.notice('warn', 'A turn is running: interrupt it (Esc) before /rewind.');
+        return;
+      }
+      const target =
+        argument.trim() === ''
+          ? await pickTarget(session.events(), context)
+          : named(session.events(), argument.trim(), context);
+      if (target === null || session.busy()) return;
+      await session.append(rewindTo(target.toSeq));
+      if (target.draft !== null) context.setDraft(target.draft);
+      context.refresh();
+      context.notice(
+        'info',
+        `The conversation goes on from event ${target.toSeq}. What followed stays on record; /rewind brings it back.${filesLeft(session.events(), target.toSeq)}`,
+      );
+    },
+  };
+}
+
+function filesLeft(events: readonly Event[], toSeq: number): string {
+  const calls = changeSets(events).filter((set) => set.seq > toSeq && set.undoneBy === null).length;
+  return calls === 0
+    ? ''
+    : ` Files are as they are: ${counted(calls, 'later call')} changed some, /undo takes that back.`;
+}
+
+async function pickTarget(events: readonly Event[], context: CommandContext): Promise<Target | null> {
+  const items = [...lastRewind(events), ...ownMessages(events)];
+  if (items.length === 0) {
+    context.notice('info', 'There is no earlier message yet.');
+    return null;
+  }
+  return await context.pick({ title: 'Go back to before', items });
+}
+
+/** The newest first. */
+function ownMessages(events: readonly Event[]): readonly PickItem<Target>[] {
+  return project(events)
+    .messages.flatMap((message) => {
+      const draft = message.role === 'user' ? ownText(events, message.seq) : null;
+      return draft === null
+        ? []
+        : [{ label: firstLine(draft, 70), detail: `event ${message.seq}`, value: { toSeq: message.seq - 1, draft } }];
+    })
+    .toReversed();
+}
+
+function ownText(events: readonly Event[], seq: number): string | null {
+  const raw = events.find((event) => event.seq === seq);
+  const event = raw ? knownEvent(raw) : null;
+  return event?.kind === 'user' && event.data?.note !== true ? event.content : null;
+}
+
+function lastRewind(events: readonly Event[]): readonly PickItem<Target>[] {
+  const last = events.findLast((event) => event.kind === 'rewind');
+  return last
+    ? [
+        {
+          label: 'Take the last rewind back',
+          detail: `as it was at event ${last.seq - 1}`,
+          value: { toSeq: last.seq - 1, draft: null },
+        },
+      ]
+    : [];
+}
+
+/** A message of the user is gone back to before, any other event to right after. */
+function named(events: readonly Event[], argument: string, context: CommandContext): Target | null {
+  const seq = Number(argument);
+  if (!events.some((event) => event.seq === seq)) {
+    context.notice('error', `This session has no event ${argument}.`);
+    return null;
+  }
+  const draft = ownText(events, seq);
+  return draft === null ? { toSeq: seq, draft: null } : { toSeq: seq - 1, draft };
+}

@@ -1,0 +1,153 @@
+import { createHash } from 'node:crypto';
+import { dispatch } from '../../agent/dispatch.js';
+import type { TurnDeps } from '../../agent/turn.js';
+import { type EndingSignal, endingSignals, onEndingSignal } from '../../cli/exit-code.js';
+import { openPolicy } from '../../cli/open/policy-opening.js';
+import { openSandbox } from '../../cli/open/sandbox-opening.js';
+import { openToolbox } from '../../cli/open/toolbox.js';
+import type { RootOptions } from '../../cli/options.js';
+import { askLine, columns, errorsAreTerminal, print, printData, printJson, printListing } from '../../cli/print.js';
+import { setUp, type Setup } from '../../cli/setup.js';
+import { type Envelope, isError } from '../../core/envelope.js';
+import type { Answer, Approver } from '../../core/policy.js';
+import { createProjection } from '../../core/projection.js';
+import { didYouMean, escapedJson } from '../../core/text.js';
+import type { Binding, Registry } from '../../core/tool.js';
+import { decisionText } from '../../ui/panels/decision-text.js';
+import { CliError, exit } from '../cli-error.js';
+
+type Options = RootOptions & { readonly json?: boolean };
+
+export async function listTools(options: Options): Promise<number> {
+  const tools = (await openToolbox(await setUp(options), options.tools)).registry.list();
+  printListing(
+    options.json,
+    tools.map(({ name, description, input_schema, effect, toolset }) => ({
+      name,
+      description,
+      input_schema,
+      effect,
+      toolset,
+    })),
+    () => columns(tools.map((tool) => [tool.name, tool.toolset, tool.effect, tool.description])),
+  );
+  return exit.done;
+}
+
+export async function showTool(name: string, options: Options): Promise<number> {
+  const { registry } = await openToolbox(await setUp(options), undefined);
+  const tool = registry.get(name) ?? unknown(name, registry);
+  if (options.json)
+    printJson(
+      {
+        name,
+        description: tool.description,
+        input_schema: tool.input_schema,
+        effect: tool.effect,
+        toolset: tool.toolset,
+      },
+      2,
+    );
+  else
+    print(
+      `${tool.name} (${tool.toolset}, ${tool.effect})\n${tool.description}\n\n${JSON.stringify(tool.input_schema, null, 2)}\n`,
+    );
+  return exit.done;
+}
+
+function unknown(name: string, registry: Registry): never {
+  const names = registry.list().map((tool) => tool.name);
+  throw new CliError(
+    exit.usage,
+    `there is no tool \`${name}\``,
+    `${didYouMean(name, names)} Known: ${names.join(', ')}`.trim(),
+  );
+}
+
+/** Policy's own word on a call: nothing runs, `ask` stays `ask`. */
+export async function checkTool(name: string, json: string, options: Options): Promise<number> {
+  const setup = await setUp(options);
+  const { registry } = await openToolbox(setup, options.tools);
+  if (!registry.get(name)) unknown(name, registry);
+  const binding = registry.bind({ name, arguments: json });
+  if (!binding.ok) throw new CliError(exit.usage, binding.error.error, `agent tools show ${name} prints its schema.`);
+  const { risk, decision, reasons, sandbox, targets } = await openPolicy(setup).assess(binding.bound, setup.cwd);
+  printJson({ risk, decision, reasons, sandbox, ...(targets ? { targets } : {}) });
+  return exit.done;
+}
+
+/** One call through the whole path, without a session. */
+export async function callTool(name: string, json: string, options: Options): Promise<number> {
+  const setup = await setUp(options);
+  const { registry, processes } = await openToolbox(setup, options.tools, await openSandbox(setup));
+  const binding = registry.bind({ name, arguments: json });
+  const stop = new AbortController();
+  onEndingSignal((signal) => {
+    stop.abort(signal);
+  });
+  const envelope = await runCall(setup, registry, { name, json, binding, signal: stop.signal });
+  await processes.killBackground();
+  printData(`${escapedJson(setup.guard.json(JSON.stringify(envelope)))}\n`);
+  if (stop.signal.aborted) return endingSignals[stop.signal.reason as EndingSignal];
+  return isError(envelope) ? exit.failed : exit.done;
+}
+
+interface Call {
+  readonly name: string;
+  readonly json: string;
+  readonly binding: Binding;
+  readonly signal: AbortSignal;
+}
+
+async function runCall(setup: Setup, registry: Registry, { name, json, binding, signal }: Call): Promise<Envelope> {
+  const call = { id: 'call_1', type: 'function', function: { name, arguments: json }, response_id: 'r1' } as const;
+  return (await dispatch(standalone(setup, registry), { call, binding }, signal)).outcome.envelope;
+}
+
+/** What `dispatch` needs where there is no session: nothing is recorded. */
+function standalone(setup: Setup, registry: Registry): TurnDeps {
+  const unrecorded: TurnDeps['note'] = (draft) => Promise.resolve({ seq: 1, createdAt: 0, ...draft });
+  return {
+    registry,
+    policy: openPolicy(setup),
+    approver: terminalApprover(),
+    cwd: setup.cwd,
+    log: setup.log,
+    append: unrecorded,
+    note: unrecorded,
+    settle: () => Promise.resolve(),
+    emit: () => undefined,
+    events: () => [],
+    projection: createProjection(),
+    model: () => {
+      throw new Error('a call by hand has no model');
+    },
+    grants: new Set(),
+    knownFiles: new Map(),
+    limits: setup.config.limits,
+    canAsk: false,
+    takeSteering: () => [],
+    budget: () => null,
+    sha256: (text) => createHash('sha256').update(text).digest('hex'),
+    now: () => performance.now(),
+    secrets: setup.guard,
+  };
+}
+
+/** Asks on the terminal where there is one on both sides; default No. */
+function terminalApprover(): Approver {
+  if (!process.stdin.isTTY || !errorsAreTerminal()) return { ask: () => Promise.resolve({ answer: 'unavailable' }) };
+  return {
+    async ask(question, signal): Promise<Answer> {
+      try {
+        const text = [question.title, question.argumentsText, ...question.verdict.reasons]
+          .map((line) => decisionText(line, { lines: false }))
+          .join('\n');
+        const reply = await askLine(`${text}\nRun it? [y/N] `, signal);
+        return /^y(es)?$/i.test(reply.trim()) ? { answer: 'once' } : { answer: 'deny' };
+      } catch {
+        return { answer: 'deny' };
+      }
+    },
+  };
+}

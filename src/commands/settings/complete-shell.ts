@@ -1,0 +1,63 @@
+import type { Command, Option } from 'commander';
+import { printData } from '../../cli/print.js';
+import { didYouMean } from '../../core/text.js';
+import { builtInPresets } from '../../providers/catalog-presets.js';
+import { CliError, exit } from '../cli-error.js';
+import {
+  type CompletionCommand,
+  type CompletionOption,
+  completionScript,
+  type CompletionValue,
+  isCompletionShell,
+} from './completion-scripts.js';
+
+const shells: readonly string[] = ['bash', 'zsh', 'fish'];
+/** Options that also stand before and behind a subcommand. Source: contracts 1. */
+const globalOptions = new Set(['--set', '--cwd', '--test', '--approval', '--sandbox', '--safe', '--debug']);
+
+/** `agent completion bash`: the script on stdout, made from the command line as it is. */
+export function completionAction(shell: string, program: Command): number {
+  if (!isCompletionShell(shell))
+    throw new CliError(
+      exit.usage,
+      `unknown shell \`${shell}\``,
+      `${didYouMean(shell, shells)} Known: ${shells.join(', ')}`.trim(),
+    );
+  printData(completionScript(shell, commandSpec(program)));
+  return exit.done;
+}
+
+function commandSpec(command: Command): CompletionCommand {
+  const args = command.registeredArguments.map((argument): CompletionValue =>
+    argument.name() === 'shell' ? shells : 'text',
+  );
+  return {
+    name: command.name(),
+    description: command.description(),
+    options: command.createHelp().visibleOptions(command).map(optionSpec),
+    commands: command.commands.map(commandSpec),
+    ...(args.length > 0 ? { args } : {}),
+  };
+}
+
+function optionSpec(option: Option): CompletionOption {
+  const flags = [option.short, option.long].filter((flag) => flag !== null && flag !== undefined);
+  return {
+    flags,
+    description: option.description,
+    value: optionValue(option),
+    ...(globalOptions.has(option.long ?? '') ? { global: true } : {}),
+  };
+}
+
+function optionValue(option: Option): CompletionValue | null {
+  if (!option.required && !option.optional) return null;
+  const name =
+    /<(.*)>|\[(.*)\]/
+      .exec(option.flags)
+      ?.slice(1)
+      .find((part) => part !== undefined) ?? '';
+  if (name === 'dir') return 'directory';
+  if (option.long === '--provider') return Object.keys(builtInPresets);
+  return name.includes('|') && !name.includes('@') ? name.split('|') : 'text';
+}

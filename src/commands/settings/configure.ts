@@ -1,0 +1,304 @@
+import { homedir } from 'node:os';
+import { resolve } from 'node:path';
+import type { RootOptions } from '../../cli/options.js';
+import { jsonText, printData, printError } from '../../cli/print.js';
+import { settingFlags, trustedBefore } from '../../cli/setup.js';
+import { loadTheme, ownThemes } from '../../cli/theme-files.js';
+import { type Origin, originRank, parseText, unknownKeyProblem, valueAt } from '../../config/layers.js';
+import { loadConfig, type LoadedConfig, type LoadOptions } from '../../config/load.js';
+import { agentPaths, type AgentPaths, type Environment } from '../../config/locations.js';
+import { type ConfigProblem, editConfigFile, issueProblem, textProblem } from '../../config/settings-file.js';
+import {
+  type Key,
+  keyText,
+  knownKeys,
+  maskText,
+  maskValue,
+  resolveKey,
+  variableOf,
+} from '../../config/settings-schema.js';
+import type { Json } from '../../core/json.js';
+import { exit } from '../cli-error.js';
+
+/** What a `config` command works with. The options are those that stand before or behind it on the command line. */
+export interface ConfigCommandIo {
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown };
+  readonly env: Environment;
+  /** Absolute, `-C` applied. */
+  readonly cwd: string;
+  readonly home: string;
+  readonly json?: boolean;
+  readonly set?: readonly string[];
+  readonly flags?: Readonly<Record<string, unknown>>;
+  readonly projectTrusted?: LoadOptions['projectTrusted'];
+}
+
+/** `agent config path|show|get KEY|set KEY VALUE|check`. `args` starts with the verb and holds no options. Returns the
+ * exit code; settings are read here and not before, so that a broken file can still be found, checked and corrected.
+ * Values are shown with secrets masked. */
+export async function runConfigCommand(args: readonly string[], io: ConfigCommandIo): Promise<number> {
+  const [verb, ...rest] = args;
+  switch (verb) {
+    case 'path':
+      return showPaths(io);
+    case 'show':
+      return showAll(io);
+    case 'get':
+      return getKey(rest, io);
+    case 'set':
+      return setKey(rest, io);
+    case 'check':
+      return check(io);
+    default:
+      return fail(
+        io,
+        `unknown command "config ${verb ?? ''}"`,
+        'Use agent config path, show, get KEY, set KEY VALUE or check.',
+      );
+  }
+}
+
+function showPaths(io: ConfigCommandIo): number {
+  const { config, database, log, history } = agentPaths(io.env, io.home);
+  const files = [
+    ['config', config],
+    ['database', database],
+    ['log', log],
+    ['history', history],
+  ] as const;
+  return print(io, io.json ? jsonText(files.map(([name, path]) => ({ name, path }))) : config);
+}
+
+async function showAll(io: ConfigCommandIo): Promise<number> {
+  const loaded = await load(io);
+  const rows = configRows(loaded);
+  const keyWidth = Math.max(...rows.map((row) => row.key.length));
+  const lines = rows.map(
+    (row) =>
+      `${row.key.padEnd(keyWidth)}  ${row.value === null ? '-' : JSON.stringify(row.value)}  (${originText(row)})`,
+  );
+  print(io, io.json ? jsonText(rows) : lines.join('\n'));
+  return report(loaded, io);
+}
+
+async function getKey([name = '']: readonly string[], io: ConfigCommandIo): Promise<number> {
+  const key = resolveKey(name);
+  if (!key) return failWith(io, unknownKeyProblem(name, 'agent config get'));
+  const loaded = await load(io);
+  const asked = keyText(key.path);
+  // The value of a key that was given wrongly is not the default: it is not known.
+  if (
+    loaded.problems.some(
+      (problem) => problem.key === asked || problem.key.startsWith(`${asked}.`) || asked.startsWith(`${problem.key}.`),
+    )
+  )
+    return report(loaded, io);
+  const value = maskValue(valueAt(loaded.values, key.path) ?? null, key.path);
+  print(io, io.json || typeof value !== 'string' ? (value === null && !io.json ? '' : jsonText(value)) : value);
+  return report(loaded, io);
+}
+
+/** The value `null` removes the key. */
+async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Promise<number> {
+  if (name === undefined || text === undefined)
+    return fail(
+      io,
+      'config set needs a key and a value',
+      'For example: agent config set max_tool_turns 10. The value null removes the key.',
+    );
+  const key = resolveKey(name);
+  if (!key) return failWith(io, unknownKeyProblem(name, 'agent config set'));
+  const parsed = text === 'null' ? { ok: true as const, value: undefined } : parseText(text, key);
+  if (!parsed.ok) return failWith(io, textProblem(keyText(key.path), key.path, parsed.reason));
+  const files = agentPaths(io.env, io.home);
+  const { config: file } = files;
+  const unusable =
+    keyText(key.path) === 'ui.theme'
+      ? await themeProblem(parsed.value, files)
+      : text === 'null'
+        ? null
+        : await strayTool(key.path);
+  if (unusable) return failWith(io, unusable);
+  try {
+    const edited = await editConfigFile(file, key.path, parsed.value);
+    if (!edited.ok) return failWith(io, edited.problem);
+  } catch (error) {
+    return fail(
+      io,
+      `${file} could not be written: ${(error as Error).message}`,
+      'Make its directory writable, or set AGENT_HOME to one that is.',
+      exit.failed,
+    );
+  }
+  print(
+    io,
+    `${file}: ${keyText(key.path)} ${parsed.value === undefined ? 'removed' : `= ${JSON.stringify(maskValue(parsed.value, key.path))}`}`,
+  );
+  return sayOverruled(key, io);
+}
+
+/** A limit of a tool that does not exist. */
+async function strayTool([section, limits, name]: readonly string[]): Promise<ConfigProblem | null> {
+  if (section !== 'tools' || limits !== 'limits' || name === undefined) return null;
+  const { strayLimit, toolNames } = await import('../../cli/open/toolbox.js');
+  const issue = strayLimit(name, toolNames());
+  return issue && issueProblem('agent config set', issue);
+}
+
+/** A value that something else wins over is set all the same, and said. */
+async function sayOverruled(key: Key, io: ConfigCommandIo): Promise<number> {
+  const { origins } = await load(io);
+  const origin = origins[keyText(key.path)];
+  if (origin && originRank(origin) > originRank({ kind: 'user', file: '' })) {
+    io.stderr.write(
+      `agent: ${keyText(key.path)} is overruled at the moment by ${origin.kind === 'environment' ? variableOf(keyText(key.path)) : `the ${origin.kind}`}\n`,
+    );
+  }
+  return exit.done;
+}
+
+async function check(io: ConfigCommandIo): Promise<number> {
+  const loaded = await load(io);
+  const { ui, files } = loaded.config;
+  const theme = await themeProblem(ui.theme, files);
+  const { strayLimits, toolNames } = await import('../../cli/open/toolbox.js');
+  const problems = [...loaded.problems, ...(theme ? [theme] : []), ...(await strayLimits(loaded, toolNames()))];
+  if (io.json) {
+    print(
+      io,
+      jsonText(
+        problems.map(({ message, hint, key, where, line, column, nearest }) => ({
+          message,
+          hint,
+          key,
+          where,
+          line: line ?? null,
+          column: column ?? null,
+          nearest: nearest ?? null,
+        })),
+      ),
+    );
+  } else if (problems.length === 0) {
+    print(
+      io,
+      `${loaded.config.files.config}: ok${loaded.project ? `\n${loaded.project.file.path}: ${loaded.project.trusted ? 'ok' : 'not trusted'}` : ''}`,
+    );
+  }
+  return report({ ...loaded, problems }, io);
+}
+
+/** What is wrong with a theme of the user's own. */
+async function themeProblem(name: unknown, files: Pick<AgentPaths, 'config'>): Promise<ConfigProblem | null> {
+  if (typeof name !== 'string' || ownThemes.includes(name)) return null;
+  const loaded = await loadTheme(name, files);
+  return loaded.ok ? null : loaded.problem;
+}
+
+function load(io: ConfigCommandIo): Promise<LoadedConfig> {
+  const { env, cwd, home, set = [], flags = {}, projectTrusted = false } = io;
+  return loadConfig({ env, cwd, home, set, flags, projectTrusted });
+}
+
+function report({ notices, problems }: LoadedConfig, io: ConfigCommandIo): number {
+  for (const notice of notices) io.stderr.write(`agent: ${maskText(notice.message)}\n`);
+  for (const problem of problems) failWith(io, problem);
+  return problems.length === 0 ? exit.done : exit.usage;
+}
+
+function failWith(io: ConfigCommandIo, problem: ConfigProblem): number {
+  return fail(io, problem.message, problem.hint);
+}
+
+function fail(io: ConfigCommandIo, message: string, hint: string, code: number = exit.usage): number {
+  io.stderr.write(`agent: ${message}\n${hint}\n`);
+  return code;
+}
+
+function print(io: ConfigCommandIo, text: string): number {
+  io.stdout.write(`${text}\n`);
+  return exit.done;
+}
+
+/** One row of `agent config show --json`. `source`: the file or variable, or null. A key without a value has null. */
+export interface ConfigRow {
+  readonly key: string;
+  readonly value: Json;
+  readonly origin: Origin['kind'];
+  readonly source: string | null;
+}
+
+/** Every key with a fixed name, and every other one that has a value, in the order of the schema. Secrets are
+ * masked. */
+export function configRows({ values, origins }: Pick<LoadedConfig, 'values' | 'origins'>): readonly ConfigRow[] {
+  const known = knownKeys();
+  const fixed = known.filter((key) => !key.includes('<') && !known.some((other) => other.startsWith(`${key}.`)));
+  const added = Object.keys(origins).filter((key) => !fixed.includes(key));
+  return [...fixed, ...added].map((key) => {
+    const origin = origins[key] ?? { kind: 'default' };
+    const path = resolveKey(key)?.path ?? [key];
+    return {
+      key,
+      value: maskValue(valueAt(values, path) ?? null, path),
+      origin: origin.kind,
+      source: sourceOf(origin),
+    };
+  });
+}
+
+/** Where a value came from, in words. */
+export function originText(row: ConfigRow): string {
+  if (row.value === null) return 'not set';
+  switch (row.origin) {
+    case 'default':
+      return 'default';
+    case 'user':
+    case 'project':
+      return `${row.origin} file ${row.source ?? ''}`;
+    case 'environment':
+      return row.source ?? '';
+    case 'set':
+      return '--set';
+    case 'flag':
+      return 'option';
+    default:
+      return row.origin satisfies never;
+  }
+}
+
+function sourceOf(origin: Origin): string | null {
+  switch (origin.kind) {
+    case 'user':
+    case 'project':
+      return origin.file;
+    case 'environment':
+      return origin.variable;
+    case 'default':
+    case 'set':
+    case 'flag':
+      return null;
+    default:
+      return origin satisfies never;
+  }
+}
+
+/** `agent config …`: `words` are the verb and what follows it, without options. */
+export async function configAction(
+  words: readonly string[],
+  options: RootOptions & { readonly json?: boolean },
+): Promise<number> {
+  const cwd = resolve(options.cwd ?? '.');
+  const { env } = process;
+  const home = env.HOME ?? homedir();
+  return await runConfigCommand(words, {
+    stdout: { write: printData },
+    stderr: { write: printError },
+    env,
+    cwd,
+    home,
+    projectTrusted: trustedBefore(env, home),
+    json: options.json === true,
+    set: options.set,
+    flags: settingFlags(options, cwd),
+  });
+}

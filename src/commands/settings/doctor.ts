@@ -1,0 +1,243 @@
+import { constants, realpathSync } from 'node:fs';
+import { access, stat, statfs } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { homedir } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import type { WriteStream } from 'node:tty';
+import { checkSandbox } from '../../cli/open/sandbox-opening.js';
+import type { RootOptions } from '../../cli/options.js';
+import { jsonText, print } from '../../cli/print.js';
+import { screenStreams } from '../../cli/repl/early-frame.js';
+import { trustedBefore, trustFlags } from '../../cli/setup.js';
+import { loadConfig } from '../../config/load.js';
+import type { Environment } from '../../config/locations.js';
+import type { ConfigProblem } from '../../config/settings-file.js';
+import { builtInPresets, keyNames } from '../../providers/catalog-presets.js';
+import { sqliteVersion } from '../../store/driver.js';
+import { exit } from '../cli-error.js';
+import {
+  checkConfig,
+  checkDisk,
+  checkKeys,
+  checkNode,
+  checkRipgrep,
+  checkStore,
+  checkTerminal,
+  type DoctorCheck,
+  fail,
+  type KeyFact,
+  ok,
+  type RipgrepFact,
+  type StoreFacts,
+  type TerminalFacts,
+} from './doctor-checks.js';
+
+/** `agent doctor`: a broken configuration is one of its findings, so it is read here and not before. */
+export async function doctorAction(
+  options: RootOptions & { readonly json?: boolean },
+  stdout: { write(text: string): unknown } = { write: print },
+): Promise<number> {
+  const { env } = process;
+  const home = env.HOME ?? homedir();
+  const loaded = await loadConfig({
+    env,
+    cwd: options.cwd ?? process.cwd(),
+    home,
+    set: options.set,
+    flags: trustFlags(options),
+    projectTrusted: trustedBefore(env, home),
+  });
+  const { files } = loaded.config;
+  return await runDoctor(
+    { stdout, json: options.json === true },
+    {
+      nodeVersion: process.version,
+      terminal: terminalFacts(screenStreams().output, env),
+      keys: Object.entries(builtInPresets)
+        .filter(([, preset]) => preset.key_required !== false)
+        .flatMap(([provider, preset]) =>
+          keyNames(preset).map((variable) => ({ provider, variable, set: (env[variable] ?? '').trim() !== '' })),
+        ),
+      servers: Object.values(builtInPresets)
+        .filter((preset) => preset.local === true)
+        .map((preset) => {
+          const { hostname, port } = new URL(preset.base_url);
+          return { name: preset.label ?? hostname, host: hostname, port: Number(port) };
+        }),
+      sqliteVersion,
+      ripgrep: () => findRipgrep(env),
+      config: () => Promise.resolve({ file: files.config, problems: loaded.problems }),
+      store: () => storeFacts(files.database),
+      freeBytes: () => freeBytes(dirname(files.database)),
+      reaches: (server) => reachesServer(server),
+      more: async () => [
+        await checkSandbox({ cwd: realpathSync(options.cwd ?? '.'), env, home, config: loaded.config }),
+      ],
+    },
+  );
+}
+
+/** A server on this machine that may be running. */
+export interface LocalServer {
+  readonly name: string;
+  readonly host: string;
+  readonly port: number;
+}
+
+/** What `agent doctor` looks at. A probe that throws becomes a failed check with its message; none may take long. */
+export interface DoctorFacts {
+  readonly nodeVersion: string;
+  readonly terminal: TerminalFacts;
+  readonly keys: readonly KeyFact[];
+  readonly servers: readonly LocalServer[];
+  sqliteVersion(): Promise<string>;
+  ripgrep(): Promise<RipgrepFact | null>;
+  config(): Promise<{ readonly file: string; readonly problems: readonly ConfigProblem[] }>;
+  store(): Promise<StoreFacts>;
+  freeBytes(): Promise<number>;
+  reaches(server: LocalServer): Promise<boolean>;
+  /** Checks of other parts, for example of the sandbox. */
+  more?(): Promise<readonly DoctorCheck[]>;
+}
+
+export interface DoctorIo {
+  readonly stdout: { write(text: string): unknown };
+  readonly json?: boolean;
+}
+
+/** Checks this machine and says what to do about what is missing: a line each, with `--json` one array of `{name,
+ * status, detail, fix}`. Returns exit code 1 where a check failed, else 0; a warning is no failure. */
+export async function runDoctor(io: DoctorIo, facts: DoctorFacts): Promise<number> {
+  const checks = (
+    await Promise.all([
+      one('node', () => checkNode(facts.nodeVersion)),
+      one('sqlite', async () => ok('sqlite', await facts.sqliteVersion())),
+      one('ripgrep', async () => checkRipgrep(await facts.ripgrep())),
+      one('terminal', () => checkTerminal(facts.terminal)),
+      one('keys', () => checkKeys(facts.keys)),
+      ...facts.servers.map((server) => one(server.name, () => checkServer(server, facts))),
+      one('config', async () => {
+        const { file, problems } = await facts.config();
+        return checkConfig(file, problems);
+      }),
+      one('store', async () => checkStore(await facts.store())),
+      one('disk', async () => checkDisk(await facts.freeBytes())),
+      facts.more ? several(facts.more()) : [],
+    ])
+  ).flat();
+  io.stdout.write(io.json ? `${jsonText(checks)}\n` : checks.map(line).join(''));
+  return checks.some((check) => check.status === 'fail') ? exit.failed : exit.done;
+}
+
+async function checkServer(server: LocalServer, facts: DoctorFacts): Promise<DoctorCheck> {
+  const running = await facts.reaches(server);
+  return ok(server.name, `${running ? 'answers' : 'not running'} at ${server.host}:${server.port}`);
+}
+
+async function one(name: string, check: () => DoctorCheck | Promise<DoctorCheck>): Promise<readonly DoctorCheck[]> {
+  try {
+    return [await check()];
+  } catch (error) {
+    const hint: unknown = error instanceof Error ? Reflect.get(error, 'hint') : undefined;
+    return [
+      fail(
+        name,
+        error instanceof Error ? error.message : String(error),
+        typeof hint === 'string' ? hint : 'Run agent doctor --debug for more.',
+      ),
+    ];
+  }
+}
+
+async function several(checks: Promise<readonly DoctorCheck[]>): Promise<readonly DoctorCheck[]> {
+  try {
+    return await checks;
+  } catch (error) {
+    return [
+      fail('checks', error instanceof Error ? error.message : String(error), 'Run agent doctor --debug for more.'),
+    ];
+  }
+}
+
+function line({ name, status, detail, fix }: DoctorCheck): string {
+  return `${{ ok: 'ok  ', warn: 'warn', fail: 'FAIL' }[status]}  ${name.padEnd(10)}  ${detail}\n${fix === null ? '' : `${' '.repeat(18)}${fix}\n`}`;
+}
+
+/** What is known of the terminal behind `stream`. */
+export function terminalFacts(stream: Partial<WriteStream>, env: Environment): TerminalFacts {
+  return {
+    isTerminal: stream.isTTY === true,
+    term: env.TERM ?? '',
+    colorBits: stream.getColorDepth?.({ ...env }) ?? 1,
+    noColor: (env.NO_COLOR ?? '') !== '',
+    columns: stream.columns ?? 80,
+    rows: stream.rows ?? 24,
+    unicode: /utf-?8/i.test(env.LC_ALL || env.LC_CTYPE || env.LANG || ''),
+  };
+}
+
+/** The ripgrep that comes with the program, else the first `rg` on the path, else null. Runs neither. */
+export async function findRipgrep(env: Environment): Promise<RipgrepFact | null> {
+  const bundled = await (await import('../../tools/packaged-ripgrep.js')).packagedRipgrep();
+  if (bundled !== null && (await isExecutable(bundled))) return { source: 'bundled', path: bundled };
+  for (const directory of (env.PATH ?? '').split(delimiter).filter((item) => item !== '')) {
+    const path = join(directory, 'rg');
+    if (await isExecutable(path)) return { source: 'system', path };
+  }
+  return null;
+}
+
+/** Whether the database, or the nearest directory above it that is there, may be written. Makes nothing. */
+export async function storeFacts(file: string): Promise<StoreFacts> {
+  const found = await stat(file).catch(() => null);
+  const target = found ? file : await nearestExisting(dirname(file));
+  const reason = await access(target, constants.R_OK | constants.W_OK).then(
+    () => '',
+    (error: unknown) => `${(error as NodeJS.ErrnoException).code ?? 'error'} at ${target}`,
+  );
+  const isWrongKind = found ? !found.isFile() : !(await stat(target)).isDirectory();
+  if (isWrongKind)
+    return { file, mode: null, writable: false, reason: `${target} is not a ${found ? 'file' : 'directory'}` };
+  return { file, mode: found ? found.mode & 0o777 : null, writable: reason === '', reason };
+}
+
+/** Free space for this user where `path` is or would be, in bytes. */
+export async function freeBytes(path: string): Promise<number> {
+  const { bavail, bsize } = await statfs(await nearestExisting(path));
+  return bavail * bsize;
+}
+
+/** Whether something accepts connections there, asked for at most `timeoutMs`. */
+export function reachesServer({ host, port }: LocalServer, timeoutMs = 200): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    const answer = (reached: boolean): void => {
+      socket.destroy();
+      resolve(reached);
+    };
+    socket.setTimeout(timeoutMs, () => {
+      answer(false);
+    });
+    socket.once('connect', () => {
+      answer(true);
+    });
+    socket.once('error', () => {
+      answer(false);
+    });
+  });
+}
+
+async function nearestExisting(path: string): Promise<string> {
+  const exists = await stat(path).then(
+    () => true,
+    () => false,
+  );
+  return exists || dirname(path) === path ? path : nearestExisting(dirname(path));
+}
+
+async function isExecutable(path: string): Promise<boolean> {
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+}

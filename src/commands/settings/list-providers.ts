@@ -1,0 +1,133 @@
+import { httpDependencies, providerChoice, resolveReady, wireOf } from '../../cli/open/model-opening.js';
+import type { RootOptions } from '../../cli/options.js';
+import { columns, printError, printListing } from '../../cli/print.js';
+import { setUp } from '../../cli/setup.js';
+import { builtInPresets, keyNames, mergePresets } from '../../providers/catalog-presets.js';
+import { resolveProvider } from '../../providers/catalog.js';
+import { checkEndpoint, type CheckReport } from '../../providers/check.js';
+import { exit } from '../cli-error.js';
+
+/** The presets and the user's own providers: where each is, which variable its key comes from, and whether it is set.
+ * Never a key. */
+export async function listProviders(options: RootOptions & { readonly json?: boolean }): Promise<number> {
+  const setup = await setUp(options);
+  const presets = mergePresets(builtInPresets, setup.config.provider.custom);
+  const rows = Object.entries(presets).map(([name, preset]) => {
+    const resolved = resolveProvider(providerChoice(setup, { provider: name, model: 'any' }));
+    const endpoint = resolved.ok ? resolved.endpoint : null;
+    const variables = keyNames(preset);
+    return {
+      name,
+      label: preset.label ?? name,
+      api: endpoint?.api ?? preset.api,
+      base_url: endpoint?.baseUrl ?? preset.base_url,
+      key_env: variables,
+      key_set: variables.some((variable) => (setup.env[variable] ?? '').trim() !== ''),
+      key_required: preset.key_required !== false,
+      default_model: preset.default_model,
+    };
+  });
+  printListing(options.json, rows, () =>
+    columns(
+      rows.map((row) => [
+        row.name,
+        row.api,
+        keyState(row),
+        row.base_url === '' ? '-' : row.base_url,
+        row.default_model ?? '-',
+      ]),
+    ),
+  );
+  return exit.done;
+}
+
+function keyState(row: {
+  readonly key_env: readonly string[];
+  readonly key_set: boolean;
+  readonly key_required: boolean;
+}): string {
+  if (!row.key_set && (row.key_env.length === 0 || !row.key_required)) return 'no key needed';
+  return row.key_set ? `${row.key_env[0] ?? ''} is set` : `${row.key_env.join(' or ')} is not set`;
+}
+
+interface Row {
+  readonly check: string;
+  readonly ok: boolean | null;
+  readonly detail: string;
+}
+
+/** `agent providers check <name>`: one minimal request, and what of it worked. Exit code 0 where all did, 4 for a key,
+ * 2 for a name or a model, 1 otherwise. */
+export async function checkProvider(name: string, options: RootOptions & { readonly json?: boolean }): Promise<number> {
+  const { model, ...others } = options;
+  const setup = await setUp({ ...others, provider: name });
+  const { ref, endpoint } = await resolveReady(setup, { provider: name, model: modelOf(name, model) });
+  if (endpoint.api === 'offline') {
+    printListing(
+      options.json,
+      [{ check: 'offline', ok: true, detail: 'the embedded provider needs no network' }],
+      () => ['The embedded provider needs no network: nothing to check.'],
+    );
+    return exit.done;
+  }
+  const startedAt = performance.now();
+  const report = await checkEndpoint(
+    endpoint,
+    ref,
+    await wireOf(endpoint.api),
+    setup.config.http,
+    httpDependencies(setup, endpoint),
+  );
+  const mask = (text: string): string => setup.guard.text(text);
+  const rows = rowsOf(report, {
+    model: `${ref.provider}/${ref.model}`,
+    url: endpoint.baseUrl,
+    key: endpoint.key === null ? 'none sent' : `from ${endpoint.keyEnv.join(' or ')}`,
+    ms: Math.round(performance.now() - startedAt),
+  }).map((row) => ({ ...row, detail: mask(row.detail) }));
+  printListing(options.json, rows, () =>
+    columns(rows.map((row) => [row.ok === true ? 'ok' : row.ok === false ? 'FAILED' : '-', row.check, row.detail])),
+  );
+  if (report.fault === null) return report.tools === true ? exit.done : exit.failed;
+  printError(
+    `agent: ${mask(report.fault.message)}\n${report.fault.hint ?? 'Check the base URL, the model and the network.'}\n`,
+  );
+  return report.fault.code === 'auth' ? exit.credentials : exit.failed;
+}
+
+/** `-m name/model` and `-m model` mean the same here. */
+function modelOf(name: string, model: string | undefined): string | null {
+  if (model === undefined) return null;
+  return model.startsWith(`${name}/`) ? model.slice(name.length + 1) : model;
+}
+
+function rowsOf(
+  report: CheckReport,
+  at: { readonly model: string; readonly url: string; readonly key: string; readonly ms: number },
+): readonly Row[] {
+  const tokens =
+    report.inputTokens === null
+      ? 'no usage reported'
+      : `${report.inputTokens} tokens in, ${report.outputTokens ?? 0} out${report.costUsd === null ? '' : `, $${report.costUsd.toFixed(6)}`}`;
+  return [
+    { check: 'reached', ok: report.reached, detail: at.url },
+    { check: 'auth', ok: report.auth, detail: `key: ${at.key}` },
+    {
+      check: 'streaming',
+      ok: report.streaming,
+      detail:
+        report.streaming === false ? 'the server answered whole instead of streaming' : `${at.model}, ${at.ms} ms`,
+    },
+    {
+      check: 'tools',
+      ok: report.tools,
+      detail:
+        report.tools === false
+          ? 'the model called no tool: try --set tool_protocol=text'
+          : report.tools === true
+            ? 'a call came back'
+            : 'not seen',
+    },
+    { check: 'usage', ok: report.fault === null ? report.inputTokens !== null : null, detail: tokens },
+  ];
+}

@@ -1,0 +1,227 @@
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import {
+  checkConfig,
+  checkDisk,
+  checkKeys,
+  checkNode,
+  checkRipgrep,
+  checkStore,
+  checkTerminal,
+  type DoctorCheck,
+} from '../../src/commands/settings/doctor-checks.js';
+import {
+  type DoctorFacts,
+  findRipgrep,
+  freeBytes,
+  reachesServer,
+  runDoctor,
+  storeFacts,
+  terminalFacts,
+} from '../../src/commands/settings/doctor.js';
+
+const terminal = {
+  isTerminal: true,
+  term: 'xterm-256color',
+  colorBits: 24,
+  noColor: false,
+  columns: 80,
+  rows: 24,
+  unicode: true,
+};
+const facts: DoctorFacts = {
+  nodeVersion: 'v20.20.2',
+  terminal,
+  keys: [
+    { provider: 'openai', variable: 'OPENAI_API_KEY', set: true },
+    { provider: 'groq', variable: 'GROQ_API_KEY', set: false },
+  ],
+  servers: [{ name: 'ollama', host: '127.0.0.1', port: 11434 }],
+  sqliteVersion: async () => '3.53.2',
+  ripgrep: async () => ({ source: 'bundled', path: '/x/rg' }),
+  config: async () => ({ file: '/c/config.json', problems: [] }),
+  store: async () => ({ file: '/d/agent.db', mode: 0o600, writable: true, reason: '' }),
+  freeBytes: async () => 5_000 * 1_048_576,
+  reaches: async () => false,
+};
+
+async function doctor(change: Partial<DoctorFacts> = {}, json = false): Promise<{ code: number; out: string }> {
+  let out = '';
+  const code = await runDoctor(
+    {
+      stdout: {
+        write: (text: string) => {
+          out += text;
+        },
+      },
+      json,
+    },
+    { ...facts, ...change },
+  );
+  return { code, out };
+}
+
+function makeDirectory(): string {
+  const root = mkdtempSync(join(tmpdir(), 'agent-doctor-'));
+  onTestFinished(() => {
+    rmSync(root, { recursive: true, force: true });
+  });
+  return root;
+}
+
+test('a healthy machine: one line a check, exit 0', async () => {
+  expect(await doctor()).toEqual({
+    code: 0,
+    out: [
+      'ok    node        v20.20.2',
+      'ok    sqlite      3.53.2',
+      'ok    ripgrep     bundled, /x/rg',
+      'ok    terminal    xterm-256color, true colour, 80×24, Unicode',
+      'ok    keys        set: OPENAI_API_KEY (openai); not set: GROQ_API_KEY',
+      'ok    ollama      not running at 127.0.0.1:11434',
+      'ok    config      /c/config.json',
+      'ok    store       /d/agent.db, mode 0600',
+      'ok    disk        5000 MB free',
+      '',
+    ].join('\n'),
+  });
+});
+
+test('a probe that throws is a failed check with its message and hint, the others still run', async () => {
+  const broken = {
+    sqliteVersion: async () => {
+      throw Object.assign(new Error('cannot load'), { hint: 'Run: npm rebuild' });
+    },
+    more: async () => {
+      throw new Error('no sandbox');
+    },
+  };
+  const { code, out } = await doctor(broken, true);
+  const checks = JSON.parse(out) as DoctorCheck[];
+  expect([code, checks.length, checks.filter((check) => check.status === 'fail')]).toEqual([
+    1,
+    10,
+    [
+      { name: 'sqlite', status: 'fail', detail: 'cannot load', fix: 'Run: npm rebuild' },
+      { name: 'checks', status: 'fail', detail: 'no sandbox', fix: 'Run agent doctor --debug for more.' },
+    ],
+  ]);
+});
+
+test('a warning shows what to do and is no failure', async () => {
+  const { code, out } = await doctor({
+    ripgrep: async () => null,
+    more: async () => [{ name: 'sandbox', status: 'ok', detail: 'works', fix: null }],
+  });
+  expect([code, out.split('\n').filter((line) => /ripgrep|Install|sandbox/.test(line))]).toEqual([
+    0,
+    [
+      'warn  ripgrep     not found; a slower search of our own takes its place',
+      '                  Install ripgrep, or run npm install with optional packages.',
+      'ok    sandbox     works',
+    ],
+  ]);
+});
+
+test('each check tells fine, worse and broken apart', () => {
+  const problem = { message: 'c.json:1:2: bad', hint: 'mend it', key: 'x', where: 'c.json' };
+  const store = { file: '/d', mode: 0o644, writable: true, reason: '' };
+  const rows = [
+    ...['v18.20.0', 'v20.18.9', 'v20.19.0', 'v21.7.0', 'v22.13.0', 'v22.14.0', 'v24.0.0'].map(checkNode),
+    checkRipgrep(null),
+    checkTerminal({ ...terminal, columns: 30 }),
+    checkTerminal({ ...terminal, unicode: false }),
+    checkTerminal({ ...terminal, isTerminal: false, unicode: false }),
+    checkKeys([{ provider: 'a', variable: 'A', set: false }]),
+    checkConfig('f', [problem, problem]),
+    checkStore(store),
+    checkStore({ ...store, mode: null }),
+    checkStore({ ...store, writable: false, reason: 'EACCES' }),
+    ...[5, 100, 1000].map((megabytes) => checkDisk(megabytes * 1_048_576)),
+  ];
+  expect(rows.map((row) => row.status)).toEqual([
+    'fail',
+    'fail',
+    'ok',
+    'fail',
+    'fail',
+    'ok',
+    'ok',
+    'warn',
+    'warn',
+    'warn',
+    'ok',
+    'warn',
+    'fail',
+    'warn',
+    'ok',
+    'fail',
+    'fail',
+    'warn',
+    'ok',
+  ]);
+  expect(rows.filter((row) => row.status !== 'ok' && row.fix === null)).toEqual([]);
+  expect(rows[12]).toEqual({ name: 'config', status: 'fail', detail: 'c.json:1:2: bad, and 1 more', fix: 'mend it' });
+});
+
+test('the store is looked at without making anything', async () => {
+  const root = makeDirectory();
+  const missing = await storeFacts(join(root, 'a', 'b', 'agent.db'));
+  writeFileSync(join(root, 'agent.db'), '');
+  chmodSync(join(root, 'agent.db'), 0o640);
+  mkdirSync(join(root, 'folder.db'));
+  expect([
+    missing,
+    await storeFacts(join(root, 'agent.db')),
+    await storeFacts(join(root, 'folder.db')),
+    await storeFacts(join(root, 'agent.db', 'x.db')),
+    existsSync(join(root, 'a')),
+  ]).toEqual([
+    { file: join(root, 'a', 'b', 'agent.db'), mode: null, writable: true, reason: '' },
+    { file: join(root, 'agent.db'), mode: 0o640, writable: true, reason: '' },
+    { file: join(root, 'folder.db'), mode: null, writable: false, reason: `${join(root, 'folder.db')} is not a file` },
+    {
+      file: join(root, 'agent.db', 'x.db'),
+      mode: null,
+      writable: false,
+      reason: `${join(root, 'agent.db')} is not a directory`,
+    },
+    false,
+  ]);
+  expect(await freeBytes(join(root, 'a', 'b'))).toBeGreaterThan(0);
+});
+
+test('a port is found open or closed', async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  const { port } = server.address() as AddressInfo;
+  const open = await reachesServer({ name: 'x', host: '127.0.0.1', port });
+  await new Promise((resolve) => {
+    server.close(resolve);
+  });
+  expect([open, await reachesServer({ name: 'x', host: '127.0.0.1', port })]).toEqual([true, false]);
+});
+
+test('ripgrep is found where it is, and the terminal described from its stream and locale', async () => {
+  const root = makeDirectory();
+  writeFileSync(join(root, 'rg'), '#!/bin/sh\n', { mode: 0o755 });
+  const found = await findRipgrep({ PATH: `${root}/none:${root}` });
+  expect(found?.source === 'bundled' ? existsSync(found.path) : found).toEqual(
+    found?.source === 'bundled' ? true : { source: 'system', path: join(root, 'rg') },
+  );
+  expect([
+    terminalFacts({}, {}),
+    terminalFacts(
+      { isTTY: true, columns: 100, rows: 40, getColorDepth: () => 8 },
+      { TERM: 'xterm', NO_COLOR: '1', LANG: 'C', LC_ALL: 'C.UTF-8' },
+    ),
+  ]).toEqual([
+    { isTerminal: false, term: '', colorBits: 1, noColor: false, columns: 80, rows: 24, unicode: false },
+    { isTerminal: true, term: 'xterm', colorBits: 8, noColor: true, columns: 100, rows: 40, unicode: true },
+  ]);
+});

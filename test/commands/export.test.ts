@@ -1,0 +1,255 @@
+import { createHash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { csvLine } from '../../src/commands/record/csv.js';
+import { foldTurns, type StatsRow } from '../../src/commands/record/statistics.js';
+import { toHtml } from '../../src/commands/sessions/export-html.js';
+import { createRedactor } from '../../src/commands/sessions/export-session.js';
+import { toMarkdown } from '../../src/commands/sessions/export-text.js';
+import { readJsonl, toJsonl } from '../../src/commands/sessions/session-lines.js';
+import type { Event } from '../../src/core/event.js';
+import { event, sessionRow } from '../store/samples.js';
+
+const nasty = '</pre><script>alert(1)</script>"\'&\u001b[31m\u202e```';
+const events: readonly Event[] = [
+  event(1, { kind: 'system', content: `You are agent. ${nasty}` }),
+  event(2, { content: `Look at ${nasty}` }),
+  event(3, {
+    kind: 'assistant',
+    content: `Text ${nasty}\n\`\`\`ts\nconst a = '<b>';\n\`\`\`\nafter`,
+    data: { response_id: 'r1', provider: 'p', api: 'openai-chat', model: 'm', stop: 'tool' },
+  }),
+  event(4, {
+    kind: 'tool_call',
+    content: `bash(command="${nasty}")`,
+    data: {
+      id: 'c1',
+      type: 'function',
+      function: { name: 'bash', arguments: JSON.stringify({ command: nasty }) },
+      response_id: 'r1',
+    },
+  }),
+  event(5, {
+    kind: 'approval',
+    content: 'allowed',
+    data: { tool_call_id: 'c1', decision: 'allow', by: 'user', risk: 'dangerous', reasons: [nasty], call_sha256: '' },
+  }),
+  event(6, {
+    kind: 'tool_result',
+    content: nasty,
+    data: {
+      tool_call_id: 'c1',
+      name: 'bash',
+      output: JSON.stringify({ output: nasty }),
+      success: true,
+      duration_ms: 3,
+      diff: `+${nasty}\n-old`,
+    },
+  }),
+  event(7, { kind: 'never_heard_of', content: nasty, data: { a: '\u0000' } }),
+];
+const session = { row: sessionRow({ title: nasty }), events };
+
+test('an HTML export escapes everything recorded, runs no script but its own and asks the network for nothing', async () => {
+  const page = await toHtml(session);
+  expect(page.match(/\u001b|\u202e|src=|href="(?!#)|@import|url\(/g)).toBeNull();
+  const scripts = [...page.matchAll(/<script>([\s\S]*?)<\/script>/g)].map((found) => found[1] ?? '');
+  expect([scripts.length, page.match(/<script/g)?.length]).toEqual([1, 1]);
+  const hash = createHash('sha256')
+    .update(scripts[0] ?? '')
+    .digest('base64');
+  expect(page).toContain(`content="default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-${hash}'"`);
+  expect(page.match(/&lt;script&gt;/g)?.length).toBeGreaterThan(7);
+  const kinds = 'details|pre|section|div|code|h2|p|i|span|table|ul|li|blockquote';
+  const open = page.replace(scripts[0] ?? '', '').match(new RegExp(`<(${kinds})[ >]`, 'g'))?.length;
+  expect(page.match(new RegExp(`</(${kinds})>`, 'g'))).toHaveLength(open ?? 0);
+});
+
+const answer = (content: string): Event =>
+  event(1, {
+    kind: 'assistant',
+    content,
+    data: { response_id: 'r', provider: 'p', api: 'openai-chat', model: 'm', stop: 'end' },
+  });
+const called = (name: string, args: string, more: Readonly<Record<string, unknown>>): Event[] => [
+  event(4, {
+    kind: 'tool_call',
+    content: `${name}(…)`,
+    data: { id: 'c1', type: 'function', function: { name, arguments: args }, response_id: 'r1' },
+  }),
+  event(6, {
+    kind: 'tool_result',
+    content: 'done',
+    data: {
+      tool_call_id: 'c1',
+      name,
+      output: JSON.stringify({ output: 'what came' }),
+      success: true,
+      duration_ms: 3,
+      ...more,
+    },
+  }),
+];
+
+test.each([
+  ['# Heading one', '<h2>Heading one</h2>'],
+  ['~~gone~~ and *leaning* and `a<b>`', '<del>gone</del> and <em>leaning</em> and <code>a&lt;b&gt;</code>'],
+  ['| Name | Type |\n|-|-|\n| a | <b> |', '<td>&lt;b&gt;</td>'],
+  ['> quoted', '<blockquote>'],
+  ['- [x] done\n- open', '<li><input checked="" disabled="" type="checkbox"> done</li>'],
+  [
+    '```ts\nconst a = "<b>";\n```',
+    '<span class="hljs-keyword">const</span> a = <span class="hljs-string">&quot;&lt;b&gt;&quot;</span>',
+  ],
+  ['```unknown\n<b>\n```', '<pre><code>&lt;b&gt;</code></pre>'],
+  [
+    '[here](https://example.org/?a=1&b="2)',
+    '<a href="https://example.org/?a=1&amp;b=&quot;2" rel="noreferrer noopener">here</a>',
+  ],
+  ['[here](javascript:alert(1))', 'here (javascript:alert(1))'],
+  ['![pic](https://evil.example/p)', 'pic (https://evil.example/p)'],
+  ['<img src=x onerror=alert(1)> text', '&lt;img src=x onerror=alert(1)&gt; text'],
+])('an answer in an HTML export is rendered: %j', async (markdown, html) => {
+  expect(await toHtml({ ...session, events: [answer(markdown)] })).toContain(html);
+});
+
+test('in an HTML export a change is a diff with line numbers, a command a command, and their JSON is folded away', async () => {
+  const diff = '--- a/x\n+++ b/x\n@@ -7,2 +7,2 @@\n same\n-old <b>\n+new\n';
+  const edit = await toHtml({
+    ...session,
+    events: called('file_edit', JSON.stringify({ path: 'x', old_string: 'old <b>', new_string: 'new' }), { diff }),
+  });
+  expect(edit).toContain('<div class="removed"><i>8</i>- old &lt;b&gt;</div><div class="added"><i>8</i>+ new</div>');
+  expect(edit).toContain('<details><summary>Arguments</summary>');
+  const command = await toHtml({
+    ...session,
+    events: called('bash', JSON.stringify({ command: 'for f in *; do echo "$f"; done' }), {}),
+  });
+  expect(command).toContain('<span class="hljs-keyword">for</span> f <span class="hljs-keyword">in</span>');
+  expect(command).not.toContain('&quot;command&quot;');
+  expect(await toHtml({ ...session, events: called('bash', '{"command": ', {}) })).toContain(
+    '<pre>{&quot;command&quot;: </pre>',
+  );
+});
+
+test('a Markdown export keeps recorded text inside fences longer than any of its own, and carries no control characters', () => {
+  const text = toMarkdown(session);
+  expect(text.match(/[\u001b\u202e]/g)).toBeNull();
+  const fences = text.split('\n').filter((line) => /^`{4,}(json|diff)?$/.test(line));
+  expect(fences).toEqual(['````', '````', '````json', '````', '````diff', '````']);
+  expect(text).toContain('**bash** ✔');
+});
+
+test('JSON Lines come back as they were', () => {
+  expect(readJsonl(toJsonl(session))).toEqual(session);
+});
+
+test.each([
+  ['', 'the file is empty'],
+  ['{"type":"event"}\n', 'line 1 is not the head of an exported session'],
+  ['nonsense\n', 'line 1 is not a JSON object'],
+  [
+    `${toJsonl({ ...session, events: [] })}{"type":"event","seq":0,"kind":"user","created_at":1}\n`,
+    'line 2: `seq` must be a whole number above 0',
+  ],
+  [
+    `${toJsonl({ ...session, events: [] })}{"type":"event","seq":1,"kind":"user","content":5,"created_at":1}\n`,
+    'line 2: `content` must be a text or null',
+  ],
+  [toJsonl(session).replace('"version":1', '"version":9'), 'line 1: version 9 is not known here'],
+])('a file that is no export is refused with its line (%#)', (text, message) => {
+  expect(() => readJsonl(text)).toThrow(message);
+});
+
+const tokens = [
+  `sk-${'a1'.repeat(12)}`,
+  `sk-ant-api03-${'Ab3_'.repeat(10)}`,
+  `sk-or-v1-${'0f'.repeat(20)}`,
+  `ghp_${'aB3'.repeat(12)}`,
+  `github_pat_${'1A_b'.repeat(10)}`,
+  `glpat-${'x1-Y'.repeat(5)}`,
+  `npm_${'a'.repeat(36)}`,
+  `AKIA${'A1B2'.repeat(4)}`,
+  `AIza${'Sy-1_'.repeat(7)}`,
+  `xoxb-${'123-abc'.repeat(3)}`,
+  `sk_live_${'a1B2'.repeat(5)}`,
+  `hf_${'aB1'.repeat(11)}`,
+  `gsk_${'aB1'.repeat(11)}`,
+  `eyJhbGciOiJI.eyJzdWIiOiIx.${'sig_-'.repeat(4)}`,
+  `-----BEGIN RSA PRIVATE KEY-----\n${'MIIE'.repeat(9)}\n-----END RSA PRIVATE KEY-----`,
+];
+
+test('keys of the environment and whatever looks like one are masked, hashes and ids are not', () => {
+  const secret = 'pa"ss\\word-of-mine';
+  const kept = `${'0123456789abcdef'.repeat(4)} 01a1fbc2-1d56-7ed7-9daf-3f0931b92b0c c2lnbmF0dXJlK3NlYWxlZA== task-force sketch ask-me-anything-about-it`;
+  const redactor = createRedactor({}, [{ name: 'KEY', value: secret }]);
+  expect(tokens.map((token) => redactor.text(`a ${token} b`))).toEqual(tokens.map(() => 'a [redacted] b'));
+  expect(
+    redactor.text(
+      `${kept} ${secret} ${JSON.stringify(secret)} Authorization: Bearer ${'t0k'.repeat(10)} https://me:hunter2@host/`,
+    ),
+  ).toBe(`${kept} [redacted] "[redacted]" Authorization: Bearer [redacted] https://me:[redacted]@host/`);
+  const sealed = tokens[0];
+  expect(
+    redactor.event(
+      event(1, {
+        content: `x ${secret}`,
+        data: { output: JSON.stringify({ output: tokens[0] }), reasoning: [{ signature: sealed, text: secret }] },
+      }),
+    ),
+  ).toMatchObject({
+    content: 'x [redacted]',
+    data: { output: '{"output":"[redacted]"}', reasoning: [{ signature: sealed, text: '[redacted]' }] },
+  });
+  expect(redactor.count()).toBe(tokens.length + 4 + 3);
+});
+
+test('CSV quotes what needs it and defuses formulas', () => {
+  expect(csvLine(['a,b', 'say "hi"', null, -5, '=1+1', '-2', '-x', 'line\nline'])).toBe(
+    '"a,b","say ""hi""",,-5,\'=1+1,-2,\'-x,"line\nline"\r\n',
+  );
+});
+
+test('statistics tell turns with tools from those without, and count depth, days, models and projects', () => {
+  const line = (kind: string, more: Partial<StatsRow> = {}): StatsRow => ({
+    session_id: 's',
+    kind,
+    response_id: null,
+    created_at: 0,
+    cwd: '/p',
+    provider: null,
+    model: null,
+    input: null,
+    output: null,
+    cost: null,
+    ...more,
+  });
+  const spent = (cost: number | null): StatsRow =>
+    line('usage', { provider: 'a', model: 'm', input: 10, output: 2, cost });
+  const result = foldTurns(
+    [
+      line('user'),
+      spent(1),
+      line('tool_call', { response_id: 'r1' }),
+      line('tool_call', { response_id: 'r1' }),
+      spent(1),
+      line('tool_call', { response_id: 'r2' }),
+      spent(null),
+      line('user'),
+      spent(0.5),
+      { ...line('user'), session_id: 't' },
+      { ...spent(0.25), session_id: 't', cwd: '/q' },
+    ],
+    () => 'day',
+  );
+  expect(result).toEqual({
+    with_tools: { turns: 1, requests: 3, input_tokens: 30, output_tokens: 6, cost_usd: 2, unpriced: 1 },
+    without_tools: { turns: 2, requests: 2, input_tokens: 20, output_tokens: 4, cost_usd: 0.75, unpriced: 0 },
+    depth: { p50: 2, p95: 2, most: 2 },
+    per_day: [{ day: 'day', requests: 5, input_tokens: 50, output_tokens: 10, cost_usd: 2.75, unpriced: 1 }],
+    per_model: [{ model: 'a/m', requests: 5, input_tokens: 50, output_tokens: 10, cost_usd: 2.75, unpriced: 1 }],
+    per_project: [
+      { cwd: '/p', requests: 4, input_tokens: 40, output_tokens: 8, cost_usd: 2.5, unpriced: 1 },
+      { cwd: '/q', requests: 1, input_tokens: 10, output_tokens: 2, cost_usd: 0.25, unpriced: 0 },
+    ],
+  });
+});

@@ -1,0 +1,190 @@
+import { cpSync, readFileSync, renameSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Assembly } from '../../src/cli/open/assembly.js';
+import type { SessionDesk } from '../../src/cli/repl/session-desk.js';
+import { compactCommands } from '../../src/commands/sessions/compact.js';
+import { rewindCommand } from '../../src/commands/sessions/rewind.js';
+import { undoCommands } from '../../src/commands/undo/undo.js';
+import { project } from '../../src/core/projection.js';
+import type { SessionRow } from '../../src/core/store.js';
+import type { CommandContext } from '../../src/ui/command.js';
+import { undoRig, type UndoRig } from './undo-rig.js';
+
+interface Screen {
+  readonly context: CommandContext;
+  readonly said: string[];
+  readonly drafts: string[];
+  readonly offered: string[][];
+}
+
+/** A screen on which each list is answered with the item whose label starts with the next of `choices`. */
+function screen(rig: UndoRig, choices: readonly string[] = []): Screen {
+  const said: string[] = [];
+  const drafts: string[] = [];
+  const offered: string[][] = [];
+  const left = [...choices];
+  const context: CommandContext = {
+    copy: () => false,
+    setTheme: () => false,
+    session: () => rig.session,
+    print: (text) => {
+      said.push(text);
+    },
+    printMarkdown: (text) => {
+      said.push(text);
+    },
+    notice: (level, message) => {
+      said.push(`${level}: ${message}`);
+    },
+    pick: ({ items }) => {
+      offered.push(items.map((item) => item.label));
+      const choice = left.shift();
+      return Promise.resolve(
+        items.find((item) => choice !== undefined && item.label.startsWith(choice))?.value ?? null,
+      );
+    },
+    page: () => Promise.resolve(),
+    setDraft: (text) => {
+      drafts.push(text);
+    },
+    submit: () => undefined,
+    attach: () => undefined,
+    refresh: () => undefined,
+    exit: () => undefined,
+  };
+  return { context, said, drafts, offered };
+}
+
+const deskOf = (rig: UndoRig, row: Partial<SessionRow> = {}): SessionDesk => ({
+  current: () => ({ session: rig.session, row }) as Assembly,
+  title: () => null,
+  rename: () => Promise.resolve(),
+  open: () => Promise.reject(new Error('not here')),
+  close: () => Promise.resolve(),
+});
+const command = (rig: UndoRig, name: string, row?: SessionRow) =>
+  [...undoCommands(deskOf(rig, row)), rewindCommand(deskOf(rig)), ...compactCommands(deskOf(rig))].find(
+    (item) => item.name === name,
+  )!;
+const own = (rig: UndoRig) =>
+  project(rig.session.events()).messages.flatMap((message) => (message.role === 'user' ? [message.content] : []));
+
+test('/undo shows the list, asks, and does nothing without a yes; /redo takes it back', async () => {
+  const rig = await undoRig({ 'a.txt': 'a\n' });
+  await rig.run([['file_edit', { path: 'a.txt', old_string: 'a', new_string: 'b' }]]);
+  const file = (): string => readFileSync(join(rig.root, 'a.txt'), 'utf8');
+  const no = screen(rig, ['Leave']);
+  await command(rig, 'undo').run('', no.context);
+  expect([file(), no.said.at(-1), no.offered]).toEqual([
+    'b\n',
+    'info: Nothing was touched.',
+    [['Undo the changes in 1 file', 'Leave everything as it is']],
+  ]);
+  expect(no.said[0]).toMatch(/^Undo event \d+, file_edit\(.*\):\n {2}write {3}a\.txt$/);
+  const yes = screen(rig, ['Undo']);
+  await command(rig, 'undo').run('', yes.context);
+  expect([file(), yes.said.at(-1)]).toEqual(['a\n', 'info: 1 file undone; /redo takes that back.']);
+  const again = screen(rig, ['Redo']);
+  await command(rig, 'redo').run('', again.context);
+  expect(file()).toBe('b\n');
+});
+
+test('/undo and /redo look for files where their directory is now, and not at its old path', async () => {
+  const rig = await undoRig({ 'a.txt': 'a\n' });
+  await rig.run([['file_edit', { path: 'a.txt', old_string: 'a', new_string: 'b' }]]);
+  const moved = `${rig.root}-moved`;
+  renameSync(rig.root, moved);
+  cpSync(moved, rig.root, { recursive: true });
+  await rig.store.update('s1', { directoryId: 'here' });
+  await rig.store.relocate('here', rig.root, moved);
+  const row = (await rig.store.session('s1')) ?? undefined;
+  const both = (): readonly string[] => [rig.root, moved].map((root) => readFileSync(join(root, 'a.txt'), 'utf8'));
+  await command(rig, 'undo', row).run('', screen(rig, ['Undo']).context);
+  expect(both()).toEqual(['b\n', 'a\n']);
+  await command(rig, 'redo', row).run('', screen(rig, ['Redo']).context);
+  expect(both()).toEqual(['b\n', 'b\n']);
+});
+
+test('/undo says what it cannot do', async () => {
+  const rig = await undoRig();
+  for (const [argument, answer] of [
+    ['', 'info: there is no change of files to undo in this session'],
+    ['soon', 'info: `soon` is not the number of an event; give one, or nothing for the last change, or all'],
+    ['7', 'info: event 7 is not of a call that changed files'],
+  ] as const) {
+    const shown = screen(rig);
+    await command(rig, 'undo').run(argument, shown.context);
+    expect(shown.said).toEqual([answer]);
+  }
+});
+
+test('/rewind offers the earlier messages, newest first, takes the chosen one back as the draft, and can be taken back', async () => {
+  const rig = await undoRig();
+  await rig.session.submit('first');
+  await rig.session.submit('second');
+  const shown = screen(rig, ['second']);
+  await command(rig, 'rewind').run('', shown.context);
+  expect([shown.offered, shown.drafts, own(rig)]).toEqual([[['second', 'first']], ['second'], ['first']]);
+  await rig.session.submit('third');
+  expect(own(rig)).toEqual(['first', 'third']);
+  const back = screen(rig, ['Take the last rewind back']);
+  await command(rig, 'rewind').run('', back.context);
+  expect([own(rig), back.drafts]).toEqual([['first', 'second'], []]);
+});
+
+test('/rewind to an event goes to right after it, and says which files stay changed', async () => {
+  const rig = await undoRig();
+  await rig.run([['file_write', { path: 'a.txt', content: 'a' }]]);
+  const shown = screen(rig);
+  await command(rig, 'rewind').run('1', shown.context);
+  expect(own(rig)).toEqual([]);
+  expect(shown.said.at(-1)).toBe(
+    'info: The conversation goes on from event 1. What followed stays on record; /rewind brings it back. Files are as they are: 1 later call changed some, /undo takes that back.',
+  );
+  await command(rig, 'rewind').run('99', shown.context);
+  expect(shown.said.at(-1)).toBe('error: This session has no event 99.');
+});
+
+test('/compact --dry-run shows what would stand there and asks nobody; /compact does it, /uncompact takes it back', async () => {
+  const rig = await undoRig();
+  await rig.session.submit('first wish');
+  const { provider, api, model } = rig.session.ref();
+  await rig.session.append({
+    kind: 'assistant',
+    content: 'word '.repeat(400),
+    data: { response_id: 'r9', provider, api, model, stop: 'stop' },
+  });
+  const before = rig.session.events().length;
+  const dry = screen(rig);
+  await command(rig, 'compact').run('--dry-run', dry.context);
+  expect(rig.session.events()).toHaveLength(before);
+  expect(dry.said[0]).toContain('(event 2) first wish');
+  expect(dry.said[1]).toMatch(
+    /^info: 3 messages \(events 2 to 4\) would become one: about \d+ tokens and the summary instead of \d+\. Nothing was done\.$/,
+  );
+  const original = project(rig.session.events());
+  await command(rig, 'compact').run('the wish', screen(rig).context);
+  expect(own(rig)[0]).toContain('## Summary\nDone.');
+  const back = screen(rig);
+  await command(rig, 'uncompact').run('', back.context);
+  expect(project(rig.session.events())).toEqual(original);
+  await command(rig, 'uncompact').run('', back.context);
+  expect(back.said.at(-1)).toBe('info: There is no compaction to take back.');
+});
+
+test('/rewind to a note of the program goes to right after it, and offers none to be changed and sent again', async () => {
+  const rig = await undoRig();
+  await rig.session.append({ kind: 'user', content: 'first of my own', data: null });
+  const note = await rig.session.append({
+    kind: 'user',
+    content: '[Note: today is another day]',
+    data: { note: true },
+  });
+  await rig.session.append({ kind: 'user', content: 'second of my own', data: null });
+  const shown = screen(rig);
+  await command(rig, 'rewind').run('', shown.context);
+  expect(shown.offered).toEqual([['second of my own', 'first of my own']]);
+  await command(rig, 'rewind').run(String(note.seq), shown.context);
+  expect([shown.drafts, own(rig)]).toEqual([[], ['first of my own', '[Note: today is another day]']]);
+});
