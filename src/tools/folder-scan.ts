@@ -25,7 +25,7 @@ export function createFolderScan<T>(root: string, read: Read<T>): () => Readonly
     const queue = [root];
     for (let index = 0; index < queue.length && seen.size < maxFolders; index++) {
       const path = queue[index] ?? '';
-      const folder = look(path, known.get(path), read);
+      const folder = readFolder(path, known.get(path), read);
       if (!folder) continue;
       seen.set(path, folder);
       queue.push(...folder.folders);
@@ -35,7 +35,7 @@ export function createFolderScan<T>(root: string, read: Read<T>): () => Readonly
   };
 }
 
-function look<T>(path: string, known: Folder<T> | undefined, read: Read<T>): Folder<T> | null {
+function readFolder<T>(path: string, known: Folder<T> | undefined, read: Read<T>): Folder<T> | null {
   const now = Date.now();
   try {
     const stat = statSync(path);

@@ -1,4 +1,3 @@
-import { similarity } from '../nearest.js';
 import { wellFormed } from '../../core/text.js';
 
 /** Where `wanted` stands in `text`, left to right without overlap. */
@@ -69,4 +68,21 @@ function normalized(line: string): string {
 
 function shortened(text: string): string {
   return text.length > maxShownChars ? `${wellFormed(text.slice(0, maxShownChars))}…` : text;
+}
+
+/** How much two texts share, from 0 to 1: Dice's coefficient over pairs of neighbouring characters. */
+function similarity(a: string, b: string): number {
+  if (a === b) return 1;
+  if (a.length < 2 || b.length < 2) return a !== '' && b.includes(a) ? 0.5 : 0;
+  const pairs = new Map<string, number>();
+  for (let i = 0; i < a.length - 1; i++) pairs.set(a.slice(i, i + 2), (pairs.get(a.slice(i, i + 2)) ?? 0) + 1);
+  let shared = 0;
+  for (let i = 0; i < b.length - 1; i++) {
+    const left = pairs.get(b.slice(i, i + 2)) ?? 0;
+    if (left > 0) {
+      shared++;
+      pairs.set(b.slice(i, i + 2), left - 1);
+    }
+  }
+  return (2 * shared) / (a.length + b.length - 2);
 }

@@ -2,8 +2,8 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { ToolOutcome } from '../../core/tool.js';
 import type { ErrorCode } from '../../core/envelope.js';
+import { nearest } from '../../core/nearest.js';
 import { failed } from '../outcome.js';
-import { nearest } from '../nearest.js';
 import { shownPath } from '../tool-path.js';
 
 /** A refusal of ours, as a value that can be thrown through a read or write. */
@@ -67,7 +67,7 @@ function linkTarget(absolute: string): string | null {
 function neighbours(absolute: string): readonly string[] {
   const folder = dirname(absolute);
   try {
-    return nearest(basename(absolute), readdirSync(folder).slice(0, 5000), 3);
+    return nearest(basename(absolute), readdirSync(folder).slice(0, 5000));
   } catch {
     return folder === dirname(folder) ? [] : neighbours(folder);
   }
