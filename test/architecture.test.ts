@@ -129,10 +129,9 @@ const openers: Readonly<Record<string, string>> = {
   'tools/files/file-walk.ts': 'folders',
   'tools/files/file-writer.ts': 'drafts of its own, and folders',
   'tools/output-pipes.ts': 'pipes of its own',
-  'tools/process-group.ts': 'the list of processes, made up by the kernel',
   'tools/sandbox/sandbox-failure.ts': 'settings of the kernel',
   'tools/sandbox/sandbox-process-limit.ts': 'settings of the kernel',
-  'tools/sandbox/sandbox-processes.ts': 'the list of processes, made up by the kernel',
+  'tools/process-group.ts': 'the list of processes, made up by the kernel',
   'store/database-file.ts': 'drafts of its own, and folders',
   'store/driver.ts': 'a file of the package',
   'store/connection.ts': 'the log of the database',
@@ -247,12 +246,8 @@ test('only the loop asks a provider for a stream', () => {
   expect(streamCallers(root, sources).filter((path) => path !== 'agent/request.ts')).toEqual([]);
 });
 
-test("only two modules start processes: one for tools, one for the user's own editor", () => {
-  expect(
-    processStarters(root, sources).filter(
-      (path) => path !== 'tools/child-process.ts' && path !== 'tools/interactive-process.ts',
-    ),
-  ).toEqual([]);
+test('only one module starts processes', () => {
+  expect(processStarters(root, sources)).toEqual(['tools/child-process.ts']);
 });
 
 test('a file is opened in one place, or in one that has a reason', () => {

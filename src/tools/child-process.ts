@@ -1,7 +1,7 @@
-import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
+import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import { Writable, type Readable } from 'node:stream';
 import type { Socket } from 'node:net';
+import { type Readable, Writable } from 'node:stream';
 import type { Command } from './command.js';
 import type { OutputPipe, PipeReader } from './output-pipes.js';
 import type { HelperShell } from './watchdog.js';
@@ -107,4 +107,12 @@ export function startHelper(args: readonly string[]): HelperShell {
     detached: true,
     stdio: ['pipe', 'pipe', 'ignore'],
   });
+}
+
+/** Runs a program of the user's choice on the terminal itself (an editor) and waits for its end. Gives its exit code;
+ * null where a signal ended it or it could not be started. The caller has given the terminal back before. */
+export async function runInteractive(file: string, args: readonly string[], cwd: string): Promise<number | null> {
+  const { execa } = await import('execa');
+  const { exitCode } = await execa(file, args, { cwd, stdio: 'inherit', reject: false });
+  return exitCode ?? null;
 }

@@ -4,8 +4,7 @@ import type { Sandbox } from '../core/tool.js';
 import type { Exit, startChild, StartedChild } from './child-process.js';
 import type { Command } from './command.js';
 import type { OutputPipes } from './output-pipes.js';
-import { groupSize, signalGroup } from './process-group.js';
-import { signalConfined } from './sandbox/sandbox-processes.js';
+import { groupSize, signalConfined, signalGroup } from './process-group.js';
 import { createStartedGroups } from './started-groups.js';
 import type { Watchdog } from './watchdog.js';
 
