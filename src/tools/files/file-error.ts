@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync } from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { ToolOutcome } from '../../core/tool.js';
 import type { ErrorCode } from '../../core/envelope.js';
-import { nearest } from '../../core/nearest.js';
+import { nearest } from '../../core/text.js';
 import { failed } from '../outcome.js';
 import { shownPath } from '../tool-path.js';
 
