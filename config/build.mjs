@@ -133,7 +133,12 @@ const groups = [
   ['call', ['src/policy/policy.ts']],
   [
     'command',
-    ['src/tools/child-process.ts', 'src/tools/output-pipes.ts', 'src/tools/watchdog.ts', 'src/tools/change-watch.ts'],
+    [
+      'src/tools/process/start-child.ts',
+      'src/tools/process/output-pipes.ts',
+      'src/tools/process/watchdog.ts',
+      'src/tools/changes/change-watch.ts',
+    ],
   ],
 ];
 

@@ -126,12 +126,12 @@ function processStarters(root: string, sources: readonly Source[]): string[] {
 const openers: Readonly<Record<string, string>> = {
   'disk/bounded-file.ts': 'the one way',
   'tools/files/open-file.ts': 'a file that a call names, under its own checks',
-  'tools/files/file-walk.ts': 'folders',
+  'tools/search/file-walk.ts': 'folders',
   'tools/files/file-writer.ts': 'drafts of its own, and folders',
-  'tools/output-pipes.ts': 'pipes of its own',
-  'tools/sandbox/sandbox-failure.ts': 'settings of the kernel',
-  'tools/sandbox/sandbox-process-limit.ts': 'settings of the kernel',
-  'tools/process-group.ts': 'the list of processes, made up by the kernel',
+  'tools/process/output-pipes.ts': 'pipes of its own',
+  'tools/sandbox/open-sandbox.ts': 'settings of the kernel',
+  'tools/sandbox/bubblewrap.ts': 'settings of the kernel',
+  'tools/process/started-groups.ts': 'the list of processes, made up by the kernel',
   'store/database-file.ts': 'drafts of its own, and folders',
   'store/driver.ts': 'a file of the package',
   'store/connection.ts': 'the log of the database',
@@ -247,7 +247,7 @@ test('only the loop asks a provider for a stream', () => {
 });
 
 test('only one module starts processes', () => {
-  expect(processStarters(root, sources)).toEqual(['tools/child-process.ts']);
+  expect(processStarters(root, sources)).toEqual(['tools/process/start-child.ts']);
 });
 
 test('a file is opened in one place, or in one that has a reason', () => {

@@ -1,12 +1,12 @@
-import type { Tool } from '../core/tool.js';
+import type { Effect, Tool } from '../core/tool.js';
 import { bashTool } from './bash.js';
-import { createContentMemory } from './files/content-memory.js';
-import { fileEditTool } from './files/file-edit.js';
-import { fileReadTool } from './files/file-read.js';
-import { fileWriteTool } from './files/file-write.js';
+import { fileEditTool } from './file-edit.js';
+import { fileReadTool } from './file-read.js';
+import { fileWriteTool } from './file-write.js';
+import { createContentMemory } from './files/file-writer.js';
 import { globTool } from './glob.js';
 import { grepTool } from './grep.js';
-import type { ProcessRunner } from './process.js';
+import type { ProcessRunner } from './process/runner.js';
 
 export interface BuiltinOptions {
   readonly processes: ProcessRunner;
@@ -42,4 +42,22 @@ export function builtinTools(options: BuiltinOptions): readonly Tool[] {
     fileEditTool(memory),
     bashTool(options),
   ];
+}
+
+const canned: Readonly<Record<Effect, boolean>> = { read: false, write: true, execute: true, network: true };
+
+/** The tools of `--test`: those that write, execute or use the network keep their schema and answer canned output;
+ * readers stay as they are.
+ * Source: contracts 6. */
+export function inTestMode(tools: readonly Tool[]): readonly Tool[] {
+  return tools.map((tool) => (canned[tool.effect] ? cannedTool(tool) : tool));
+}
+
+function cannedTool(tool: Tool): Tool {
+  const output = `[test mode] ${tool.name} not run`;
+  return {
+    ...tool,
+    inert: true,
+    run: () => Promise.resolve({ envelope: { output, test_mode: true }, summary: output }),
+  };
 }

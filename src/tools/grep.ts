@@ -2,19 +2,24 @@ import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { utf8Bytes, wellFormed } from '../core/text.js';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
-import { binaryKind } from './binary-kind.js';
 import { describeCall } from './describe-call.js';
-import { fileFailure, FileRefusal } from './files/file-error.js';
-import { checkIgnoreFiles } from './files/file-walk.js';
+import { fileFailure, FileRefusal, openRegular, refuseElsewhere } from './files/open-file.js';
+import { absolutePath, isKernelPath, pathProblem, relativePath, shownPath } from './files/path-argument.js';
+import { binaryKind } from './files/text-encoding.js';
 import { prefixOf } from './glob.js';
-import { inRepository } from './ignore-rules.js';
-import { createListing, createRefusals, type Listing, type Refusals } from './listing.js';
-import { openRegular, refuseElsewhere } from './files/open-file.js';
 import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
-import { globOverride, searchPlainly } from './plain-search.js';
-import type { ProcessRunner } from './process.js';
-import { findRipgrep, searchWithRipgrep, type FoundLine, type SearchEnd, type SearchRequest } from './ripgrep.js';
-import { absolutePath, isKernelPath, pathProblem, relativePath, shownPath } from './tool-path.js';
+import type { ProcessRunner } from './process/runner.js';
+import { checkIgnoreFiles } from './search/file-walk.js';
+import { inRepository } from './search/ignore-rules.js';
+import { createListing, createRefusals, type Listing, type Refusals } from './search/listing.js';
+import { globOverride, searchPlainly } from './search/plain-search.js';
+import {
+  findRipgrep,
+  type FoundLine,
+  type SearchEnd,
+  type SearchRequest,
+  searchWithRipgrep,
+} from './search/ripgrep.js';
 
 export interface GrepOptions {
   readonly processes: ProcessRunner;

@@ -1,9 +1,8 @@
 import { errorEnvelope, type ErrorEnvelope } from '../core/envelope.js';
+import { isRecord, jsonDepth, type JsonSchema } from '../core/json.js';
 import { wellFormed } from '../core/text.js';
-import type { ArgumentProblem, Binding, Registry, Tool, ToolLimits } from '../core/tool.js';
-import { parseArguments } from './argument-json.js';
-import { createRateLimit, type RateLimit } from './rate-limit.js';
-import type { CompileSchema, Validate } from './schema-compiler.js';
+import type { ArgumentProblem, Binding, Registry, Tool, ToolArgs, ToolLimits } from '../core/tool.js';
+import { precompiled, type SchemaValidator } from './precompiled-schemas.js';
 
 export interface RegistryOptions {
   readonly compile: CompileSchema;
@@ -100,4 +99,203 @@ function shown(name: unknown): string {
 
 function cut(text: string, max: number): string {
   return text.length > max ? `${wellFormed(text.slice(0, max - 1))}…` : wellFormed(text);
+}
+
+const maxArgumentBytes = 8 * 1024 * 1024;
+const maxDepth = 64;
+
+type ParsedArguments =
+  | { readonly ok: true; readonly args: ToolArgs }
+  | { readonly ok: false; readonly problem: ArgumentProblem };
+
+/** Reads a call's arguments, strictly: size and depth are checked on the raw text before anything is built from it,
+ * only the empty string means `{}`, and a key that stands twice is refused, since what is shown and what is run could
+ * differ. Nothing is repaired or coerced. */
+function parseArguments(text: string): ParsedArguments {
+  if (text === '') return { ok: true, args: {} };
+  if (text.length > maxArgumentBytes || Buffer.byteLength(text) > maxArgumentBytes) {
+    return refused(
+      `${Buffer.byteLength(text)} bytes of arguments`,
+      `at most ${maxArgumentBytes} bytes; split the work over several calls`,
+    );
+  }
+  if (jsonDepth(text, maxDepth) > maxDepth) return refused('nested too deeply', `at most ${maxDepth} levels`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    return refused(`not JSON: ${error instanceof Error ? error.message : 'unreadable'}`, 'one JSON object');
+  }
+  if (!isRecord(value))
+    return refused(
+      `${value === null ? 'null' : Array.isArray(value) ? 'an array' : `a ${typeof value}`} at the top`,
+      'one JSON object',
+    );
+  const twice = repeatedKey(text);
+  if (twice !== null)
+    return { ok: false, problem: { argument: twice, problem: 'given twice', expected: 'each argument once' } };
+  return { ok: true, args: value };
+}
+
+function refused(problem: string, expected: string): ParsedArguments {
+  return { ok: false, problem: { argument: '', problem, expected } };
+}
+
+/** The first key that occurs twice in one object of a valid JSON text, or null. */
+function repeatedKey(text: string): string | null {
+  const seen: (Set<string> | null)[] = [];
+  let i = 0;
+  while (i < text.length) {
+    const code = text.charCodeAt(i);
+    if (code === 0x7b) seen.push(new Set());
+    else if (code === 0x5b) seen.push(null);
+    else if (code === 0x7d || code === 0x5d) seen.pop();
+    if (code !== 0x22) {
+      i++;
+      continue;
+    }
+    const end = stringEnd(text, i);
+    const keys = seen.at(-1);
+    if (keys && followedByColon(text, end)) {
+      const key: unknown = JSON.parse(text.slice(i, end));
+      if (typeof key === 'string') {
+        if (keys.has(key)) return key;
+        keys.add(key);
+      }
+    }
+    i = end;
+  }
+  return null;
+}
+
+function followedByColon(text: string, from: number): boolean {
+  let at = from;
+  while (text.charCodeAt(at) <= 0x20) at++;
+  return text.charCodeAt(at) === 0x3a;
+}
+
+/** The index just after the string that starts at `start`. */
+function stringEnd(text: string, start: number): number {
+  let at = text.indexOf('"', start + 1);
+  while (at > 0) {
+    let slashes = 0;
+    while (text.charCodeAt(at - 1 - slashes) === 0x5c) slashes++;
+    if (slashes % 2 === 0) return at + 1;
+    at = text.indexOf('"', at + 1);
+  }
+  return text.length;
+}
+
+/** What is wrong with the arguments, or null. */
+type Validate = (args: ToolArgs) => ArgumentProblem | null;
+/** Throws on a schema that is not one. */
+type CompileSchema = (schema: JsonSchema) => Validate;
+
+interface SchemaError {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly params: Readonly<Record<string, unknown>>;
+  readonly message?: string | undefined;
+  readonly parentSchema?: unknown;
+}
+
+/** Gives a compiler for draft 2020-12 (no coercion, no defaults). Ajv costs tens of milliseconds to load: where every
+ * schema of `known` was compiled when the program was built, it is not loaded, and the compiler throws for any other
+ * schema. */
+export async function loadSchemaCompiler(known: readonly JsonSchema[] = []): Promise<CompileSchema> {
+  const ready = known.length > 0 && known.every((schema) => precompiled.has(JSON.stringify(schema)));
+  const compile = ready ? builtValidator : await ajvCompiler();
+  return (schema) => {
+    const validate = compile(schema);
+    return (args) => (validate(args) ? null : explained(validate.errors?.[0]));
+  };
+}
+
+function builtValidator(schema: JsonSchema): SchemaValidator {
+  const validate = precompiled.get(JSON.stringify(schema));
+  if (!validate) throw new Error('a schema that was not compiled when the program was built');
+  return validate;
+}
+
+async function ajvCompiler(): Promise<(schema: JsonSchema) => SchemaValidator> {
+  const { Ajv2020, ajvOptions } = await import('./ajv.js');
+  const ajv = new Ajv2020(ajvOptions);
+  return (schema) => ajv.compile(schema);
+}
+
+/** Names the argument, what was wrong with it and what was expected, from ajv's first error. */
+function explained(error: SchemaError | undefined): ArgumentProblem {
+  if (!error) return { argument: '', problem: 'refused by the schema', expected: 'what the schema says' };
+  const at = error.instancePath.slice(1);
+  const inside = (name: unknown): string => [at, String(name)].filter((part) => part !== '').join('/');
+  const properties =
+    isRecord(error.parentSchema) && isRecord(error.parentSchema.properties) ? error.parentSchema.properties : {};
+  switch (error.keyword) {
+    case 'required': {
+      const name = String(error.params.missingProperty);
+      const property = Object.hasOwn(properties, name) ? properties[name] : undefined;
+      return {
+        argument: inside(name),
+        problem: 'missing',
+        expected: isRecord(property) && property.type !== undefined ? described(property.type) : 'a value',
+      };
+    }
+    case 'additionalProperties':
+      return {
+        argument: inside(error.params.additionalProperty),
+        problem: 'unknown argument',
+        expected: `only ${Object.keys(properties).join(', ')}`,
+      };
+    case 'type':
+      return { argument: at, problem: 'wrong type', expected: described(error.params.type) };
+    case 'minimum':
+    case 'maximum':
+      return {
+        argument: at,
+        problem: 'out of range',
+        expected: `a value ${String(error.params.comparison)} ${String(error.params.limit)}`,
+      };
+    case 'minLength':
+      return {
+        argument: at,
+        problem: 'too short',
+        expected:
+          error.params.limit === 1 ? 'at least 1 character' : `at least ${String(error.params.limit)} characters`,
+      };
+    case 'enum':
+      return {
+        argument: at,
+        problem: 'not one of the allowed values',
+        expected: JSON.stringify(error.params.allowedValues),
+      };
+    default:
+      return { argument: at, problem: 'refused by the schema', expected: error.message ?? error.keyword };
+  }
+}
+
+function described(type: unknown): string {
+  return Array.isArray(type) ? type.map(String).join(' or ') : String(type);
+}
+
+/** A sliding window of one minute. */
+interface RateLimit {
+  /** Takes one unit and returns 0, or takes none and returns the milliseconds until one is free. */
+  take(): number;
+}
+
+const windowMs = 60_000;
+
+function createRateLimit(perMinute: number, now: () => number): RateLimit {
+  let taken: readonly number[] = [];
+  return {
+    take() {
+      const time = now();
+      taken = taken.filter((at) => time - at < windowMs);
+      const oldest = taken[0];
+      if (taken.length >= perMinute)
+        return oldest === undefined ? windowMs : Math.max(1, Math.ceil(windowMs - (time - oldest)));
+      taken = [...taken, time];
+      return 0;
+    },
+  };
 }

@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
 import { createSession, type Session, type SessionOptions } from '../../src/agent/session.js';
-import type { AgentEvent } from '../../src/core/session.js';
 import type { Event, EventDraft } from '../../src/core/event.js';
 import type { Policy } from '../../src/core/policy.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../src/core/provider.js';
+import type { AgentEvent } from '../../src/core/session.js';
 import type { Store } from '../../src/core/store.js';
 import type { Registry, Tool, ToolContext, ToolOutcome } from '../../src/core/tool.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
-import { createRegistry } from '../../src/tools/registry.js';
-import { loadSchemaCompiler } from '../../src/tools/schema-compiler.js';
+import { createRegistry, loadSchemaCompiler } from '../../src/tools/registry.js';
 
 export const ref = { provider: 'scripted', api: 'openai-chat', model: 'm' } as const;
 export const allowAll: Policy = {

@@ -21,11 +21,10 @@ import type { ModelChunk, Provider } from '../../src/core/provider.js';
 import type { Store } from '../../src/core/store.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { builtinTools } from '../../src/tools/builtin.js';
-import { type ChangeWatchOptions, createChangeWatch } from '../../src/tools/change-watch.js';
+import { type ChangeWatchOptions, createChangeWatch } from '../../src/tools/changes/change-watch.js';
 import { sha256Of } from '../../src/tools/files/file-writer.js';
-import { createProcessRunner } from '../../src/tools/process.js';
-import { createRegistry } from '../../src/tools/registry.js';
-import { loadSchemaCompiler } from '../../src/tools/schema-compiler.js';
+import { createProcessRunner } from '../../src/tools/process/runner.js';
+import { createRegistry, loadSchemaCompiler } from '../../src/tools/registry.js';
 
 export type Step = readonly [name: 'file_write' | 'file_edit' | 'bash', args: Readonly<Record<string, unknown>>];
 

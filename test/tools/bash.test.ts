@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { processesMarked } from '../../src/tools/process-group.js';
-import { createProcessRunner } from '../../src/tools/process.js';
+import { processesMarked } from '../../src/tools/process/started-groups.js';
+import { createProcessRunner } from '../../src/tools/process/runner.js';
 import { call, context, envelopeOf, registry, tree } from './workbench.js';
 
 const bash = (command: string, more: object = {}, cwd = tree()) =>

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { clampText, plainMarker } from '../../src/core/envelope.js';
-import { compareBytes } from '../../src/tools/byte-order.js';
-import { createListing } from '../../src/tools/listing.js';
-import { createOutputCollector } from '../../src/tools/output-collector.js';
+import { createOutputCollector } from '../../src/tools/process/output-collector.js';
+import { compareBytes, createListing } from '../../src/tools/search/listing.js';
 
 const words = fc
   .array(fc.constantFrom('a', 'é', '€', '\u{1F600}', '\n', 'xyz'), { maxLength: 300 })

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { modelOutput } from '../../src/core/model-output.js';
 import { builtinTools } from '../../src/tools/builtin.js';
-import { createLineCollector } from '../../src/tools/line-window.js';
+import { createLineCollector } from '../../src/tools/file-read.js';
 import { calls, end, rig, scripted, text as saying } from '../agent/harness.js';
 import { call, context, envelopeOf, makeFifo, registry, toolOptions, tree } from './workbench.js';
 

@@ -1,11 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { Tool } from '../../src/core/tool.js';
-import { builtinTools } from '../../src/tools/builtin.js';
+import { builtinTools, inTestMode } from '../../src/tools/builtin.js';
 import { describeCall } from '../../src/tools/describe-call.js';
-import { createRegistry } from '../../src/tools/registry.js';
-import { loadSchemaCompiler } from '../../src/tools/schema-compiler.js';
-import { inTestMode } from '../../src/tools/test-mode.js';
+import { createRegistry, loadSchemaCompiler } from '../../src/tools/registry.js';
 import { call, context, envelopeOf, registry, toolOptions, tree } from './workbench.js';
 
 const compile = await loadSchemaCompiler();

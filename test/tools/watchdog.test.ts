@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { startHelper } from '../../src/tools/child-process.js';
-import { createProcessRunner } from '../../src/tools/process.js';
-import { createWatchdog, type HelperShell } from '../../src/tools/watchdog.js';
+import { startHelper } from '../../src/tools/process/start-child.js';
+import { createProcessRunner } from '../../src/tools/process/runner.js';
+import { createWatchdog, type HelperShell } from '../../src/tools/process/watchdog.js';
 import { call, context, registry, tree } from './workbench.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));

@@ -5,10 +5,9 @@ import { dirname, join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { Envelope } from '../../src/core/envelope.js';
 import type { Registry, ToolContext, ToolOutcome } from '../../src/core/tool.js';
-import { builtinTools, type BuiltinOptions } from '../../src/tools/builtin.js';
-import { createProcessRunner } from '../../src/tools/process.js';
-import { createRegistry } from '../../src/tools/registry.js';
-import { loadSchemaCompiler } from '../../src/tools/schema-compiler.js';
+import { type BuiltinOptions, builtinTools } from '../../src/tools/builtin.js';
+import { createProcessRunner } from '../../src/tools/process/runner.js';
+import { createRegistry, loadSchemaCompiler } from '../../src/tools/registry.js';
 
 const made: string[] = [];
 afterAll(() => {

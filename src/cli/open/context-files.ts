@@ -2,7 +2,7 @@ import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { replaceUnseen } from '../../core/text.js';
 import { readBounded } from '../../disk/bounded-file.js';
-import { isKernelPath } from '../../tools/tool-path.js';
+import { isKernelPath } from '../../tools/files/path-argument.js';
 import { spelledOut } from '../trust/trust-listing.js';
 
 const maxBytes = 64 * 1024;

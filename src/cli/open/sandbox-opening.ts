@@ -1,6 +1,6 @@
 import { createSecretPaths } from '../../policy/secret-paths.js';
-import type { Confine } from '../../tools/process.js';
-import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/sandbox-opening.js';
+import type { Confine } from '../../tools/process/runner.js';
+import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
 import { CliError, exit } from '../../commands/cli-error.js';
 import { fail, ok, type DoctorCheck } from '../../commands/settings/doctor-checks.js';
 import type { Setup } from '../setup.js';

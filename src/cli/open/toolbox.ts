@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { CliError, exit } from '../../commands/cli-error.js';
 import type { Origin } from '../../config/layers.js';
 import type { LoadedConfig } from '../../config/load.js';
 import { type ConfigProblem, fileProblem, issueProblem, readConfigFile } from '../../config/settings-file.js';
@@ -7,12 +8,9 @@ import { type Issue, keyText } from '../../config/settings-schema.js';
 import type { ToolSpec } from '../../core/event.js';
 import { didYouMean, nearestName } from '../../core/text.js';
 import type { Registry, Tool } from '../../core/tool.js';
-import { builtinTools } from '../../tools/builtin.js';
-import { type Confine, createProcessRunner, type ProcessRunner } from '../../tools/process.js';
-import { createRegistry } from '../../tools/registry.js';
-import { loadSchemaCompiler } from '../../tools/schema-compiler.js';
-import { inTestMode } from '../../tools/test-mode.js';
-import { CliError, exit } from '../../commands/cli-error.js';
+import { builtinTools, inTestMode } from '../../tools/builtin.js';
+import { type Confine, createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
+import { createRegistry, loadSchemaCompiler } from '../../tools/registry.js';
 import { secretVariables } from '../secrets.js';
 import type { Setup } from '../setup.js';
 

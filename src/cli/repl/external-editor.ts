@@ -1,7 +1,7 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ensurePrivateDirectory } from '../../config/locations.js';
-import { runInteractive } from '../../tools/child-process.js';
+import { runInteractive } from '../../tools/process/start-child.js';
 import type { Setup } from '../setup.js';
 
 /** Edits `text` in `$VISUAL` or `$EDITOR` (else vi), in a private file; null where the editor failed or left the text

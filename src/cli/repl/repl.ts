@@ -1,4 +1,4 @@
-import { walkFiles } from '../../tools/files/file-walk.js';
+import { walkFiles } from '../../tools/search/file-walk.js';
 import { screenStreams, type EarlyFrame } from './early-frame.js';
 import { startRepl } from '../../ui/repl.js';
 import type { ReplOptions } from '../../ui/repl-options.js';

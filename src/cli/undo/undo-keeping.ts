@@ -22,7 +22,7 @@ export function openKeeping(setup: Setup): ChangeKeeping {
 
 async function loadWatch(setup: Setup): Promise<ChangeWatch> {
   const [{ createChangeWatch }, isSecret] = await Promise.all([
-    import('../../tools/change-watch.js'),
+    import('../../tools/changes/change-watch.js'),
     secretFiles(setup),
   ]);
   return createChangeWatch({ env: setup.env, isSecret });

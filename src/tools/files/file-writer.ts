@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { constants, type Stats } from 'node:fs';
 import {
   access,
+  type FileHandle,
   lstat,
   mkdir,
   open,
@@ -10,13 +11,15 @@ import {
   rename,
   stat,
   unlink,
-  type FileHandle,
 } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join } from 'node:path';
-import { FileRefusal } from './file-error.js';
-import { openRegular, readWhole, refuseElsewhere, refuseSpecial } from './open-file.js';
+import { headBytes } from '../../core/text.js';
+import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { landedPath } from '../../disk/bounded-file.js';
-import { isKernelPath, shownPath } from '../tool-path.js';
+import { failed } from '../outcome.js';
+import { FileRefusal, openRegular, readWhole, refuseElsewhere, refuseSpecial } from './open-file.js';
+import { isKernelPath, shownPath } from './path-argument.js';
+import { decodeText, withoutCarriageReturns } from './text-encoding.js';
 
 /** A file as it was before a write. */
 export interface BeforeWrite {
@@ -179,4 +182,81 @@ async function makeFolders(folder: string): Promise<void> {
   await mkdir(folder).catch((error: unknown) => {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
   });
+}
+
+const maxShownBytes = 4096;
+
+/** Refuses a write to a file that is no longer as the session last saw it, saying what changed; null where the write
+ * may go on. A file never seen may be written, and so may one that is gone: nothing is lost. */
+export async function staleRefusal(
+  before: BeforeWrite,
+  requested: string,
+  ctx: ToolContext,
+  memory: ContentMemory,
+): Promise<ToolOutcome | null> {
+  const known = ctx.knownFiles.get(before.path);
+  if (known === undefined || before.bytes === null || known === before.sha256) return null;
+  const now = `It has ${before.bytes.length} bytes now, last modified ${before.stats?.mtime.toISOString() ?? 'at an unknown time'}.`;
+  if (known === null)
+    return failed(
+      'execution_failed',
+      `${shownPath(requested)} did not exist when it was last looked at, and does now. ${now} Read it first.`,
+      { reason: 'changed' },
+    );
+  const old = memory.recall(known);
+  const current = decodeText(before.bytes).text;
+  const diff =
+    old === null || current === null ? undefined : await unifiedDiff(requested, old, withoutCarriageReturns(current));
+  const changed = diff === undefined ? {} : { changes: headBytes(diff, maxShownBytes) };
+  return failed(
+    'execution_failed',
+    `${shownPath(requested)} has changed since it was last read. ${now} Read it again, then write.`,
+    { reason: 'changed', ...changed },
+  );
+}
+
+/** The text of files a session has seen, by the hash of their bytes, so that a refusal can say what changed. The oldest
+ * go first. */
+export interface ContentMemory {
+  remember(sha256: string, text: string): void;
+  recall(sha256: string): string | null;
+}
+
+export function createContentMemory(maxChars: number): ContentMemory {
+  const texts = new Map<string, string>();
+  let chars = 0;
+  return {
+    remember(sha256, text) {
+      if (text.length > maxChars / 8 || texts.has(sha256)) return;
+      texts.set(sha256, text);
+      chars += text.length;
+      for (const [oldest, old] of texts) {
+        if (chars <= maxChars) break;
+        texts.delete(oldest);
+        chars -= old.length;
+      }
+    },
+    recall: (sha256) => texts.get(sha256) ?? null,
+  };
+}
+
+const maxInputChars = 2_000_000;
+const maxDiffBytes = 64 * 1024;
+const maxEdits = 4000;
+
+/** A unified diff with three lines of context, at most 64 KiB; undefined where there is none or it would take too long.
+ * `before` is null for a file that is new. */
+export async function unifiedDiff(path: string, before: string | null, after: string): Promise<string | undefined> {
+  if (before === after || (before ?? '').length + after.length > maxInputChars) return undefined;
+  const { createTwoFilesPatch } = await import('diff');
+  const from = before === null ? '/dev/null' : `a/${path}`;
+  const patch = createTwoFilesPatch(from, `b/${path}`, before ?? '', after, undefined, undefined, {
+    context: 3,
+    maxEditLength: before === null ? Number.POSITIVE_INFINITY : maxEdits,
+    timeout: 500,
+  });
+  if (patch === undefined) return undefined;
+  const text = patch.replace(/^=+\n/, '');
+  const kept = headBytes(text, maxDiffBytes);
+  return kept.length < text.length ? `${kept.slice(0, kept.lastIndexOf('\n') + 1)}…\n` : text;
 }

@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Tool, ToolContext } from '../../../src/core/tool.js';
 import { builtinTools } from '../../../src/tools/builtin.js';
-import { createProcessRunner } from '../../../src/tools/process.js';
-import { findRipgrep } from '../../../src/tools/ripgrep.js';
+import { createProcessRunner } from '../../../src/tools/process/runner.js';
+import { findRipgrep } from '../../../src/tools/search/ripgrep.js';
 import { median } from './program.js';
 import type { Row } from './turns.js';
 

@@ -8,9 +8,8 @@ import type { Policy } from '../../../src/core/policy.js';
 import type { Registry, ToolContext } from '../../../src/core/tool.js';
 import { createPolicy } from '../../../src/policy/policy.js';
 import { builtinTools } from '../../../src/tools/builtin.js';
-import { createProcessRunner } from '../../../src/tools/process.js';
-import { createRegistry } from '../../../src/tools/registry.js';
-import { loadSchemaCompiler } from '../../../src/tools/schema-compiler.js';
+import { createProcessRunner } from '../../../src/tools/process/runner.js';
+import { createRegistry, loadSchemaCompiler } from '../../../src/tools/registry.js';
 
 /** What one kind of race came to. `refused`: also what a search left out. `escapes`: calls that were allowed as lying
  * inside the workspace and read or changed something else. */

@@ -1,0 +1,228 @@
+import { type Dirent, lstatSync, readdirSync, type Stats, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { obeyedInProjects, obeyedInRepositories, parseSettings } from '../../core/obeyed-files.js';
+import { readBoundedText } from '../../disk/bounded-file.js';
+
+const maxEntries = 1000;
+const maxRepositories = 200;
+
+/** A place that a program obeys, whether there is something or not. */
+export interface ObeyedPlace {
+  /** Absolute. The last name may hold a `*`. */
+  readonly path: string;
+  readonly everyday: boolean;
+}
+
+/** Where a folder has its repository: in it (`.git`), elsewhere (`.git` is a file), or it is one itself. */
+export interface RepositoryPlace {
+  readonly path: string;
+  readonly kind: 'inside' | 'elsewhere' | 'itself';
+}
+
+/** What programs obey of a folder that has these entries, its repository aside. */
+export function obeyedPlaces(folder: string, entries: readonly Dirent[]): readonly ObeyedPlace[] {
+  return entries.flatMap(({ name }) => {
+    const places = plainNames.get(name) ?? wildNames.filter(({ first }) => nameTest(first)(name));
+    return places.map(({ rest, everyday }) => ({ path: join(folder, name, rest), everyday }));
+  });
+}
+
+interface FirstName {
+  readonly first: string;
+  readonly rest: string;
+  readonly everyday: boolean;
+}
+
+const firstNames: readonly FirstName[] = obeyedInProjects.map(({ path, everyday }) => {
+  const [first = '', ...rest] = path.replace(/\/$/, '').split('/');
+  return { first, rest: rest.join('/'), everyday: everyday === true };
+});
+const plainNames = new Map<string, readonly FirstName[]>();
+for (const item of firstNames.filter(({ first }) => !first.includes('*'))) {
+  plainNames.set(item.first, [...(plainNames.get(item.first) ?? []), item]);
+}
+const wildNames = firstNames.filter(({ first }) => first.includes('*'));
+
+function nameTest(pattern: string): (name: string) => boolean {
+  const parts = pattern.split('*').map((part) => part.replace(/[.+?^$()[\]{}|\\]/g, '\\$&'));
+  const expression = new RegExp(`^${parts.join('.*')}$`, 's');
+  return (name) => expression.test(name);
+}
+
+/** What there may be at a place: its path, or where that holds a `*` those that match now. */
+export function pathsAt({ path }: ObeyedPlace): readonly string[] {
+  const last = basename(path);
+  if (!last.includes('*')) return [path];
+  return namesIn(dirname(path))
+    .filter(nameTest(last))
+    .map((name) => join(dirname(path), name));
+}
+
+/** The repository of a folder with these entries, as git would find it. */
+export function repositoryOf(folder: string, entries: readonly Dirent[]): readonly RepositoryPlace[] {
+  const git = entries.find(({ name }) => name === '.git');
+  if (git !== undefined) return [{ path: join(folder, '.git'), kind: git.isDirectory() ? 'inside' : 'elsewhere' }];
+  const has = (wanted: string): boolean => entries.some(({ name }) => name === wanted);
+  return has('HEAD') && (has('objects') || has('commondir')) ? [{ path: folder, kind: 'itself' }] : [];
+}
+
+const placesInRepository = obeyedInRepositories.map(({ path, everyday }) => ({
+  path: path.replace(/\/$/, ''),
+  everyday: everyday === true,
+}));
+
+/** What git obeys of a repository, its submodules and its work trees. */
+export function placesOfRepository({ path, kind }: RepositoryPlace): readonly ObeyedPlace[] {
+  if (kind === 'elsewhere') return [{ path, everyday: false }];
+  const workTrees = namesIn(join(path, 'worktrees')).map((name) => join(path, 'worktrees', name));
+  const own = [path, ...workTrees, ...submodules(path)].flatMap((folder) =>
+    placesInRepository.map(({ path: name, everyday }) => ({ path: join(folder, name), everyday })),
+  );
+  return [...own, ...namedPlaces(path, kind === 'inside' ? dirname(path) : path)];
+}
+
+/** What the settings of a repository lead to within its work tree: a folder of hooks, more settings. */
+function namedPlaces(repository: string, workTree: string): readonly ObeyedPlace[] {
+  const source = readBoundedText(join(repository, 'config'), {
+    maxBytes: 1_048_576,
+    longer: 'refuse',
+    links: 'follow',
+  });
+  const named = (parseSettings(source ?? '') ?? []).flatMap(({ key, value }) => {
+    if (value === null || value === '') return [];
+    if (key === 'core.hookspath') return [resolve(workTree, value)];
+    return /^include(?:if\.[^]*)?\.path$/.test(key) ? [resolve(repository, value)] : [];
+  });
+  return named.filter((path) => path.startsWith(`${workTree}/`)).map((path) => ({ path, everyday: false }));
+}
+
+/** One is enough: what a command could not take away must stay guarded when it took away the rest. */
+const marks = new Set(['HEAD', 'config', 'config.worktree', 'commondir']);
+
+/** A submodule's name may have slashes in it, and a submodule submodules of its own. */
+function submodules(repository: string): readonly string[] {
+  const found: string[] = [];
+  const queue = below(join(repository, 'modules'));
+  for (let index = 0; index < queue.length && index < maxRepositories; index++) {
+    const folder = queue[index] ?? '';
+    const isRepository = namesIn(folder).some((name) => marks.has(name));
+    if (isRepository) found.push(folder);
+    queue.push(...below(isRepository ? join(folder, 'modules') : folder));
+  }
+  return found;
+}
+
+function below(folder: string): string[] {
+  return namesIn(folder).map((name) => join(folder, name));
+}
+
+/** Looks at what programs would obey in a workspace; the function that a look returns looks again and gives what is new
+ * or other than it was: relative paths in order. Not in the home directory, where these folders hold what such
+ * programs, ours too, write all the time. */
+export function createAutoRunWatch(): (workspace: string) => () => readonly string[] {
+  const scans = new Map<string, () => ReadonlyMap<string, Found>>();
+  return (workspace) => {
+    if (workspace === homedir()) return () => [];
+    const scan = scans.get(workspace) ?? createFolderScan(workspace, found);
+    scans.set(workspace, scan);
+    const before = look(workspace, scan());
+    return () => {
+      const changed = [...look(workspace, scan())].filter(([path, state]) => before.get(path) !== state);
+      return changed.map(([path]) => path).toSorted();
+    };
+  };
+}
+
+interface Found {
+  readonly places: readonly ObeyedPlace[];
+  readonly repositories: readonly RepositoryPlace[];
+}
+
+function found(folder: string, entries: readonly Dirent[]): Found {
+  return { places: obeyedPlaces(folder, entries), repositories: repositoryOf(folder, entries) };
+}
+
+function look(workspace: string, folders: ReadonlyMap<string, Found>): ReadonlyMap<string, string> {
+  const states = new Map<string, string>();
+  for (const { places, repositories } of folders.values()) {
+    const all = [...repositories.flatMap(placesOfRepository), ...places];
+    for (const path of all.flatMap(pathsAt)) visit(path, workspace, states);
+  }
+  return states;
+}
+
+function visit(path: string, workspace: string, states: Map<string, string>): void {
+  const stats = statsOf(path);
+  if (!stats || states.size >= maxEntries) return;
+  if (!stats.isDirectory()) {
+    states.set(path.slice(workspace.length + 1), `${stats.ino} ${stats.size} ${stats.mtimeMs} ${stats.ctimeMs}`);
+    return;
+  }
+  for (const name of namesIn(path)) if (!name.endsWith('.sample')) visit(join(path, name), workspace, states);
+}
+
+function statsOf(path: string): Stats | undefined {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false });
+  } catch {
+    return undefined; // below something that is no folder, or not ours to look at
+  }
+}
+
+function namesIn(folder: string): readonly string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+const skippedFolders = new Set(['node_modules', '.git']);
+const maxFolders = 1000;
+/** A folder that changed this shortly before it was read may change again without another time stamp. */
+const settleMs = 50;
+
+type Read<T> = (path: string, entries: readonly Dirent[]) => T;
+
+interface Folder<T> {
+  readonly changedAt: number;
+  readonly settled: boolean;
+  readonly folders: readonly string[];
+  readonly found: T;
+}
+
+/** Looks through the folders of `root`, breadth first and up to 1,000, without `node_modules` and `.git`; `read` says
+ * of each what there is to know. The first look reads them all, later ones read what changed (by the kernel's change
+ * time, which no program can set). Folders that cannot be read are left out. */
+export function createFolderScan<T>(root: string, read: Read<T>): () => ReadonlyMap<string, T> {
+  let known = new Map<string, Folder<T>>();
+  return () => {
+    const seen = new Map<string, Folder<T>>();
+    const queue = [root];
+    for (let index = 0; index < queue.length && seen.size < maxFolders; index++) {
+      const path = queue[index] ?? '';
+      const folder = readFolder(path, known.get(path), read);
+      if (!folder) continue;
+      seen.set(path, folder);
+      queue.push(...folder.folders);
+    }
+    known = seen;
+    return new Map([...seen].map(([path, folder]) => [path, folder.found]));
+  };
+}
+
+function readFolder<T>(path: string, known: Folder<T> | undefined, read: Read<T>): Folder<T> | null {
+  const now = Date.now();
+  try {
+    const stat = statSync(path);
+    if (!stat.isDirectory()) return null;
+    if (known?.settled && known.changedAt === stat.ctimeMs) return known;
+    const entries = readdirSync(path, { withFileTypes: true });
+    const inner = entries.filter((entry) => entry.isDirectory() && !skippedFolders.has(entry.name));
+    const folders = inner.map((entry) => join(path, entry.name));
+    return { found: read(path, entries), folders, changedAt: stat.ctimeMs, settled: now - stat.ctimeMs > settleMs };
+  } catch {
+    return null; // gone, or not readable for us, and so not for a command
+  }
+}

@@ -1,0 +1,242 @@
+import { wellFormed } from '../core/text.js';
+import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
+import { describeCall } from './describe-call.js';
+import { writeEffects } from './file-write.js';
+import { beforeWrite, type ContentMemory, staleRefusal, writeWhole } from './files/file-writer.js';
+import { fileFailure, FileRefusal } from './files/open-file.js';
+import { absolutePath, pathProblem, shownPath } from './files/path-argument.js';
+import {
+  canEncode,
+  decodeText,
+  encodeText,
+  encodingName,
+  type TextForm,
+  withEol,
+  withoutCarriageReturns,
+} from './files/text-encoding.js';
+import { counted, failed, succeeded } from './outcome.js';
+
+interface FileEditArgs {
+  readonly path: string;
+  readonly old_string: string;
+  readonly new_string: string;
+  readonly replace_all?: boolean;
+}
+
+const maxShownLines = 20;
+
+export function fileEditTool(memory: ContentMemory): Tool {
+  return {
+    name: 'file_edit',
+    effect: 'write',
+    toolset: 'fs',
+    description: 'Replace exact text in a file. old_string must occur once unless replace_all.',
+    input_schema: {
+      type: 'object',
+      properties: {
+        path: { type: 'string' },
+        old_string: { type: 'string', minLength: 1 },
+        new_string: { type: 'string' },
+        replace_all: { type: 'boolean' },
+      },
+      required: ['path', 'old_string', 'new_string'],
+      additionalProperties: false,
+    },
+    describe: (args) => describeCall('file_edit', args),
+    check(args: ToolArgs) {
+      const { old_string, new_string } = args as unknown as FileEditArgs;
+      if (withoutCarriageReturns(old_string) === withoutCarriageReturns(new_string))
+        return { argument: 'new_string', problem: 'the same as old_string', expected: 'a different text' };
+      return pathProblem('path', args.path);
+    },
+    run: (args, ctx) => edit(args as unknown as FileEditArgs, ctx, memory),
+  };
+}
+
+async function edit(args: FileEditArgs, ctx: ToolContext, memory: ContentMemory): Promise<ToolOutcome> {
+  const absolute = absolutePath(ctx.cwd, args.path);
+  try {
+    const before = await beforeWrite(absolute, args.path, ctx.landings);
+    if (before.bytes === null) throw Object.assign(new Error('missing'), { code: 'ENOENT' });
+    const refusal = await staleRefusal(before, args.path, ctx, memory);
+    if (refusal) return refusal;
+    const { text, form } = decodeText(before.bytes);
+    if (text === null || text.includes('\0'))
+      throw new FileRefusal(
+        'execution_failed',
+        `${shownPath(args.path)} is not text in UTF-8, UTF-16 or Latin-1; it is not edited.`,
+      );
+    const name = encodingName(form, text);
+    if (!canEncode(args.new_string, form))
+      throw new FileRefusal(
+        'execution_failed',
+        `${shownPath(args.path)} is ${name ?? form.encoding}, which has not every character of new_string; convert the file first, or use others.`,
+      );
+    const plain = withoutCarriageReturns(text);
+    const wanted = withoutCarriageReturns(args.old_string);
+    const found = occurrences(plain, wanted);
+    if (found.length === 0) return notFound(args, plain, wanted);
+    if (found.length > 1 && args.replace_all !== true) return ambiguous(args, lineNumbers(plain, found));
+    const bytes = encodeText(
+      replaced(text, found, wanted.length, withEol(withoutCarriageReturns(args.new_string), form.eol), form),
+      form,
+    );
+    await writeWhole(before, bytes, args.path);
+    const effects = await writeEffects(before, bytes, args.path, memory);
+    const where = shownPath(args.path);
+    const summary = `Replaced ${counted(found.length, 'occurrence')} in ${where}`;
+    // The model's wording is a contract.
+    const output = `Replaced ${found.length} occurrence(s) in ${where}`;
+    return succeeded(summary, { output, count: found.length, ...(name === null ? {} : { encoding: name }) }, effects);
+  } catch (error) {
+    return fileFailure(error, args.path, absolute);
+  }
+}
+
+/** `positions` and `length` count in the text with LF alone; what lies outside the matches keeps its own line ends. */
+function replaced(
+  text: string,
+  positions: readonly number[],
+  length: number,
+  replacement: string,
+  form: TextForm,
+): string {
+  if (form.eol === '\n' && !text.includes('\r\n'))
+    return joined(
+      text,
+      positions.map((start) => ({ start, end: start + length })),
+      replacement,
+    );
+  let plainAt = 0;
+  let at = 0;
+  const originalOf = (position: number): number => {
+    while (plainAt < position) {
+      if (text.charCodeAt(at) === 0x0d && text.charCodeAt(at + 1) === 0x0a) at++;
+      at++;
+      plainAt++;
+    }
+    return at;
+  };
+  return joined(
+    text,
+    positions.map((start) => ({ start: originalOf(start), end: originalOf(start + length) })),
+    replacement,
+  );
+}
+
+function joined(
+  text: string,
+  spans: readonly { readonly start: number; readonly end: number }[],
+  replacement: string,
+): string {
+  const kept = spans.map(({ start }, index) => text.slice(index === 0 ? 0 : spans[index - 1]?.end, start));
+  return [...kept, text.slice(spans.at(-1)?.end)].join(replacement);
+}
+
+function notFound(args: FileEditArgs, plain: string, wanted: string): ToolOutcome {
+  const candidates = nearestParts(plain, wanted);
+  const hint =
+    candidates.length === 0
+      ? 'nothing in the file is like it; read the file'
+      : `nearest: ${candidates.map(({ line }) => `line ${line}`).join(', ')} (see details); copy the text exactly, white space included`;
+  return failed('execution_failed', `old_string does not occur in ${shownPath(args.path)}; ${hint}.`, {
+    candidates: candidates.map(({ line, text }) => ({ line, text })),
+  });
+}
+
+function ambiguous(args: FileEditArgs, lines: readonly number[]): ToolOutcome {
+  const shown = lines.slice(0, maxShownLines);
+  const rest = lines.length > shown.length ? ` and ${lines.length - shown.length} more` : '';
+  return failed(
+    'execution_failed',
+    `old_string occurs ${lines.length} times in ${shownPath(args.path)}, on lines ${shown.join(', ')}${rest}; add lines around it to name one, or set replace_all.`,
+    { count: lines.length, lines: shown },
+  );
+}
+
+/** Where `wanted` stands in `text`, left to right without overlap. */
+function occurrences(text: string, wanted: string): readonly number[] {
+  const found: number[] = [];
+  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) found.push(at);
+  return found;
+}
+
+/** The number (from 1) of the line that each position stands on; positions ascend. */
+function lineNumbers(text: string, positions: readonly number[]): readonly number[] {
+  let line = 1;
+  let from = 0;
+  return positions.map((position) => {
+    for (let at = text.indexOf('\n', from); at >= 0 && at < position; at = text.indexOf('\n', from)) {
+      line++;
+      from = at + 1;
+    }
+    return line;
+  });
+}
+
+/** A part of the file that looks like what was looked for. */
+interface Candidate {
+  readonly line: number;
+  readonly text: string;
+}
+
+const maxLines = 20_000;
+const maxWantedLines = 8;
+const maxLineChars = 300;
+const maxShownChars = 600;
+
+/** The three parts of `text` most like `wanted`, best first: compared line by line, white space at the ends of lines
+ * left aside. */
+function nearestParts(text: string, wanted: string): readonly Candidate[] {
+  const lines = text.split('\n');
+  const wantedLines = wanted.replace(/^\n+|\n+$/g, '').split('\n');
+  const compared = wantedLines.slice(0, maxWantedLines).map(normalized);
+  const first = compared.findIndex((line) => line.length > 2);
+  const scored = lines.slice(0, maxLines).map((line, index) => ({
+    index: index - Math.max(0, first),
+    score: similarity(normalized(line), compared[Math.max(0, first)] ?? ''),
+  }));
+  const promising = scored
+    .filter(({ index, score }) => index >= 0 && score > 0.3)
+    .sort((a, b) => b.score - a.score)
+    .slice(0, 50);
+  return promising
+    .map(({ index }) => ({
+      index,
+      score:
+        compared.reduce((sum, line, i) => sum + similarity(normalized(lines[index + i] ?? ''), line), 0) /
+        compared.length,
+    }))
+    .filter(({ score }) => score > 0.4)
+    .sort((a, b) => b.score - a.score || a.index - b.index)
+    .slice(0, 3)
+    .map(({ index }) => ({
+      line: index + 1,
+      text: shortened(lines.slice(index, index + Math.min(wantedLines.length, maxWantedLines)).join('\n')),
+    }));
+}
+
+function normalized(line: string): string {
+  return line.slice(0, maxLineChars).trim().replace(/\s+/g, ' ');
+}
+
+function shortened(text: string): string {
+  return text.length > maxShownChars ? `${wellFormed(text.slice(0, maxShownChars))}…` : text;
+}
+
+/** How much two texts share, from 0 to 1: Dice's coefficient over pairs of neighbouring characters. */
+function similarity(a: string, b: string): number {
+  if (a === b) return 1;
+  if (a.length < 2 || b.length < 2) return a !== '' && b.includes(a) ? 0.5 : 0;
+  const pairs = new Map<string, number>();
+  for (let i = 0; i < a.length - 1; i++) pairs.set(a.slice(i, i + 2), (pairs.get(a.slice(i, i + 2)) ?? 0) + 1);
+  let shared = 0;
+  for (let i = 0; i < b.length - 1; i++) {
+    const left = pairs.get(b.slice(i, i + 2)) ?? 0;
+    if (left > 0) {
+      shared++;
+      pairs.set(b.slice(i, i + 2), left - 1);
+    }
+  }
+  return (2 * shared) / (a.length + b.length - 2);
+}

@@ -1,0 +1,210 @@
+import { isUtf8 } from 'node:buffer';
+import { clampEnds, clampText, plainMarker } from '../../core/envelope.js';
+import type { StreamMask } from '../../core/secrets/guard.js';
+
+/** What a process printed, cut to the budget: one text, or head, marker and tail, which are one when put together. */
+export interface CollectedOutput {
+  readonly parts: readonly string[];
+  readonly totalBytes: number;
+  readonly truncated: boolean;
+}
+
+/** Keeps the head and the tail of a byte stream, and counts the rest: memory stays below about three times the budget
+ * however much comes. */
+interface OutputCollector {
+  /** Copies what it keeps of `chunk`. */
+  add(chunk: Uint8Array): void;
+  readonly totalBytes: number;
+  /** The bytes that came last: `maxBytes` of them or all that is kept. A view that holds until the next `add`. */
+  tail(maxBytes: number): Buffer;
+  /** Decoded as UTF-8 with U+FFFD for what is not, NUL as `\0`; binary output as one line `binary, N bytes`. Ends the
+   * collecting. */
+  collected(): CollectedOutput;
+}
+
+const sniffBytes = 8192;
+// oxlint-disable-next-line no-control-regex -- NUL is what is looked for
+const nulRow = /\0{3,}/g;
+/** Room for the characters that stand across the cuts. */
+const slackBytes = 8;
+/** Up to here room is doubled; for more all of it is taken at once. */
+const maxGrownBytes = 65_536;
+
+export function createOutputCollector(maxBytes: number): OutputCollector {
+  const headBytes = Math.ceil(maxBytes / 2) + slackBytes;
+  const roomBytes = headBytes * 2;
+  /** The head, then a ring of what came last. */
+  let kept = Buffer.alloc(0);
+  /** Where the next byte goes. */
+  let at = 0;
+  let totalBytes = 0;
+
+  const grow = (needed: number): void => {
+    if (needed <= kept.length) return;
+    const grown = Buffer.allocUnsafeSlow(
+      Math.min(roomBytes, needed > maxGrownBytes ? roomBytes : Math.max(4096, needed * 2)),
+    );
+    kept.copy(grown, 0, 0, at);
+    kept = grown;
+  };
+
+  /** Turns the ring in place so that it begins where the head ends: both parts reversed, and then the whole, change
+   * places. */
+  const straighten = (): void => {
+    for (const part of [kept.subarray(headBytes, at), kept.subarray(at), kept.subarray(headBytes)]) part.reverse();
+    at = roomBytes;
+  };
+  const isWrapped = (): boolean => totalBytes > roomBytes;
+  const lastBytes = (count: number): Buffer => {
+    const behind = at - headBytes;
+    if (!isWrapped() || behind >= count) return kept.subarray(Math.max(0, at - count), at);
+    return Buffer.concat([kept.subarray(Math.max(at, roomBytes - (count - behind))), kept.subarray(headBytes, at)]);
+  };
+
+  return {
+    add(chunk) {
+      totalBytes += chunk.length;
+      if (totalBytes <= roomBytes) grow(totalBytes);
+      else if (kept.length < roomBytes) grow(roomBytes);
+      for (let from = 0; from < chunk.length;) {
+        if (at === roomBytes) at = headBytes;
+        const left = chunk.length - from;
+        const part = from === 0 && left <= roomBytes - at ? chunk : chunk.subarray(from, from + roomBytes - at);
+        kept.set(part, at);
+        at += part.length;
+        from += part.length;
+      }
+    },
+    get totalBytes() {
+      return totalBytes;
+    },
+    tail: lastBytes,
+    collected() {
+      const start = kept.subarray(0, Math.min(headBytes, totalBytes));
+      if (looksBinary(start.subarray(0, sniffBytes)))
+        return { parts: [`binary, ${totalBytes} bytes`], totalBytes, truncated: false };
+      if (!isWrapped()) return clamped(shownText(kept.subarray(0, totalBytes)), maxBytes, totalBytes);
+      straighten();
+      const parts = cutBytes(kept, headBytes, maxBytes, totalBytes) ?? [
+        clampEnds(shownText(withoutCutEnd(start)), shownText(withoutCutStart(kept.subarray(headBytes))), {
+          maxBytes,
+          marker: plainMarker,
+          totalBytes,
+        }).text,
+      ];
+      kept = Buffer.alloc(0);
+      return { parts, totalBytes, truncated: true };
+    },
+  };
+}
+
+/** What `clampEnds` makes of the two ends in `kept`, the second of which begins at `secondAt`. Null where they are not
+ * text that is shown as it is. */
+function cutBytes(kept: Buffer, secondAt: number, maxBytes: number, totalBytes: number): readonly string[] | null {
+  const room = maxBytes - Buffer.byteLength(plainMarker(totalBytes)) - 2;
+  if (room < 2) return null;
+  const head = withoutCutEnd(kept.subarray(0, Math.ceil(room / 2)));
+  const tail = withoutCutStart(kept.subarray(Math.max(secondAt, kept.length - Math.floor(room / 2))));
+  if (![head, tail].every((part) => isUtf8(part) && !part.includes(0))) return null;
+  return [head.toString('utf8'), `\n${plainMarker(totalBytes - head.length - tail.length)}\n`, tail.toString('utf8')];
+}
+
+function clamped(text: string, maxBytes: number, totalBytes: number): CollectedOutput {
+  const known = Math.max(totalBytes, 0);
+  const cut = clampText(text, maxBytes, plainMarker, known > maxBytes ? known : undefined);
+  return { parts: [cut.text], totalBytes, truncated: cut.omittedBytes > 0 };
+}
+
+function shownText(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    .toString('utf8')
+    .replaceAll('\0', String.raw`\0`);
+}
+
+/** Shares say nothing of less. */
+const leastJudgedBytes = 512;
+
+/** More than 1 % of it rows of NULs, or more than 10 % that is not UTF-8. A NUL by itself separates names (`find
+ * -print0`). */
+function looksBinary(sample: Buffer): boolean {
+  if (sample.length < leastJudgedBytes) return false;
+  let padding = 0;
+  for (const [row] of sample.includes(0) ? sample.toString('latin1').matchAll(nulRow) : []) padding += row.length;
+  if (padding * 100 > sample.length) return true;
+  const replaced = withoutCutEnd(sample).toString('utf8').split('\uFFFD').length - 1;
+  return replaced * 10 > sample.length;
+}
+
+/** `bytes` without an incomplete character at its end. */
+export function withoutCutEnd(bytes: Buffer): Buffer {
+  for (let back = 1; back <= Math.min(3, bytes.length); back++) {
+    const byte = bytes[bytes.length - back] ?? 0;
+    if (byte < 0x80) break;
+    if (byte < 0xc0) continue;
+    const needed = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : 2;
+    return needed > back ? bytes.subarray(0, bytes.length - back) : bytes;
+  }
+  return bytes;
+}
+
+/** `bytes` without the continuation bytes of a character that began before them. */
+function withoutCutStart(bytes: Buffer): Buffer {
+  let start = 0;
+  while (start < Math.min(3, bytes.length) && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++;
+  return bytes.subarray(start);
+}
+
+/** Shows what comes in as text: at most one chunk per interval, each of some 8 KiB at most, so that a flood costs
+ * almost nothing. */
+export interface ProgressStream {
+  /** There is more. */
+  moved(): void;
+  /** Sends what is left and stops the timer. */
+  end(): void;
+}
+
+const intervalMs = 50;
+const maxChunkBytes = 8192;
+
+/** The bytes are looked at when a chunk is due, and not before. `mask` hides what must not be shown. */
+export function createProgressStream(
+  source: Pick<OutputCollector, 'totalBytes' | 'tail'>,
+  send: (chunk: string) => void,
+  mask?: StreamMask,
+): ProgressStream {
+  /** Where the start of a hidden text may have been dropped, its rest is among the first characters that are kept. */
+  const suspectChars = mask?.longest ?? 0;
+  const maxBytes = maxChunkBytes + suspectChars * 3;
+  let seenBytes = 0;
+  let timer: NodeJS.Timeout | undefined;
+
+  const shown = (text: string, dropped: boolean, last: boolean): string => {
+    if (!mask) return text;
+    if (dropped) mask.skip();
+    const masked = mask.add(text) + (last ? mask.end() : '');
+    return dropped ? masked.slice(suspectChars) : masked;
+  };
+  const flush = (last: boolean): void => {
+    timer = undefined;
+    const newBytes = source.totalBytes - seenBytes;
+    const newest = source.tail(Math.min(newBytes, maxBytes));
+    const dropped = newest.length < newBytes;
+    const waiting = dropped ? withoutCutStart(newest) : newest;
+    const whole = last ? waiting : withoutCutEnd(waiting);
+    seenBytes = source.totalBytes - (waiting.length - whole.length);
+    const text = shown(whole.toString('utf8'), dropped, last);
+    if (text !== '') send(text);
+  };
+
+  return {
+    moved() {
+      timer ??= setTimeout(() => {
+        flush(false);
+      }, intervalMs);
+    },
+    end() {
+      clearTimeout(timer);
+      flush(true);
+    },
+  };
+}

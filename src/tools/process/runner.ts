@@ -1,0 +1,241 @@
+import { constants } from 'node:os';
+import { loadOnce } from '../../core/load-once.js';
+import type { Sandbox } from '../../core/tool.js';
+import type { OutputPipes } from './output-pipes.js';
+import type { Command, Exit, startChild, StartedChild } from './start-child.js';
+import { createStartedGroups, groupSize, signalConfined, signalGroup } from './started-groups.js';
+import type { Watchdog } from './watchdog.js';
+
+export interface ProcessRequest extends Command {
+  readonly sandbox: Sandbox;
+  readonly signal: AbortSignal;
+  readonly timeoutMs: number;
+  /** Past this many bytes of output the process is ended. */
+  readonly maxTotalBytes: number;
+  /** Standard error through the pipe of standard output, so that what both say comes in the order in which it was
+   * written. */
+  readonly joined?: boolean;
+  /** Bytes to be read from descriptor 3. */
+  readonly input?: Uint8Array;
+  /** The chunk may be reused after the call. */
+  onOutput(chunk: Buffer, stream: 'stdout' | 'stderr'): void;
+}
+
+export type ProcessResult =
+  | {
+      readonly ended: 'exit' | 'timeout' | 'cancelled' | 'output_limit';
+      readonly exitCode: number;
+      readonly signal: NodeJS.Signals | null;
+      readonly background: number;
+    }
+  /** It could not be started; `error` is the system's code (`ENOENT`) or a sentence. */
+  | { readonly ended: 'not_started'; readonly error: string };
+
+/** Holds a command to a sandbox by wrapping it. Throws where the sandbox cannot be made. */
+export type Confine = (command: Command, sandbox: Exclude<Sandbox, 'off'>) => Command;
+
+/** The one place that starts processes. */
+export interface ProcessRunner {
+  /** Whether a command can be held to `sandbox`. */
+  canConfine(sandbox: Sandbox): boolean;
+  /** Runs to the end of the process itself; what it left behind in the background goes on and is counted. Never
+   * throws. */
+  run(request: ProcessRequest): Promise<ProcessResult>;
+  /** Ends everything that was ever started and still runs: TERM, then KILL after 2 s. */
+  killBackground(): Promise<void>;
+  /** The same at once and synchronously, for the end of our own process. */
+  killNow(): void;
+}
+
+export interface ProcessRunnerOptions {
+  readonly confine?: Confine;
+  /** Marks every process started, so that those which leave their group are found again: `name=value`. */
+  readonly marker: { readonly name: string; readonly value: string };
+  /** For more than a look at something: commands get true pipes, and end also when we are killed. */
+  readonly watched?: boolean;
+}
+
+type EndReason = 'exit' | 'timeout' | 'cancelled' | 'output_limit';
+type Running = Extract<StartedChild, { started: true }>;
+/** What is loaded with the first command. */
+interface Machinery {
+  readonly startChild: typeof startChild;
+  readonly watchdog: Watchdog | null;
+  readonly pipes: OutputPipes | null;
+}
+
+const killAfterMs = 2000;
+const drainMs = 200;
+const pollMs = 10;
+
+export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunner {
+  const marker = `${options.marker.name}=${options.marker.value}`;
+  const groups = createStartedGroups(marker);
+  const loaded = loadOnce(() => loadMachinery(options.watched === true ? marker : null));
+  let watchdog: Watchdog | null = null;
+  const confined = (command: Command, sandbox: Sandbox): Command => {
+    const marked = (bare: Command): Command => ({
+      ...bare,
+      env: { ...bare.env, [options.marker.name]: options.marker.value },
+    });
+    if (sandbox === 'off') return marked(command);
+    if (!options.confine) throw new Error(`no ${sandbox} sandbox is available here`);
+    return marked(options.confine(command, sandbox));
+  };
+  const started = async (request: ProcessRequest, output: Output): Promise<StartedChild | null> => {
+    const machinery = await loaded.get();
+    ({ watchdog } = machinery);
+    watchdog?.start();
+    const count = request.joined === true ? 1 : 2;
+    const pipes = (await machinery.pipes?.prepare(count)) === true ? machinery.pipes : undefined;
+    if (request.signal.aborted) return null;
+    const command = confined(pipes || count > 1 ? request : joinedByShell(request), request.sandbox);
+    return machinery.startChild({ command, input: request.input, pipes: pipes?.take(count), onOutput: output.add });
+  };
+
+  return {
+    canConfine: (sandbox) => sandbox === 'off' || options.confine !== undefined,
+    async run(request) {
+      const output = outputOf(request);
+      let child: StartedChild | null;
+      try {
+        child = await started(request, output);
+      } catch (error) {
+        return { ended: 'not_started', error: error instanceof Error ? error.message : String(error) };
+      }
+      if (child === null) return { ended: 'cancelled', exitCode: 130, signal: null, background: 0 };
+      if (!child.started) return { ended: 'not_started', error: child.error };
+      groups.add(child.pid);
+      const result = await supervised(child, request, output);
+      groups.leaderEnded(child.pid, result.background);
+      watchdog?.tell(groups.leaderless());
+      return result;
+    },
+    async killBackground() {
+      const left = groups.signal('SIGTERM');
+      for (let waitedMs = 0; left && waitedMs < killAfterMs && groups.anyAlive(); waitedMs += pollMs * 5)
+        await delay(pollMs * 5);
+      if (left) groups.signal('SIGKILL');
+      groups.clear();
+      await watchdog?.stop();
+    },
+    killNow() {
+      groups.signal('SIGKILL');
+      void watchdog?.stop();
+    },
+  };
+}
+
+/** `watchedBy`: the marker by which a watchdog finds what we started; null for none. */
+async function loadMachinery(watchedBy: string | null): Promise<Machinery> {
+  const [{ startChild, startHelper }, { createOutputPipes }, { createWatchdog }] = await Promise.all([
+    import('./start-child.js'),
+    import('./output-pipes.js'),
+    import('./watchdog.js'),
+  ]);
+  if (watchedBy === null) return { startChild, watchdog: null, pipes: null };
+  const watchdog = createWatchdog(startHelper, watchedBy);
+  return { startChild, watchdog, pipes: createOutputPipes((folder) => watchdog.makePipes(folder)) };
+}
+
+/** Where both streams are sockets, a shell puts one over the other. */
+function joinedByShell(command: Command): Command {
+  return { ...command, file: 'sh', args: ['-c', 'exec "$@" 2>&1', 'sh', command.file, ...command.args] };
+}
+
+/** What a process prints, until it is over; `onLimit` is called once it is too much. */
+interface Output {
+  readonly add: (chunk: Buffer, stream: 'stdout' | 'stderr') => void;
+  onLimit: () => void;
+  isOpen: boolean;
+}
+
+function outputOf(request: ProcessRequest): Output {
+  let totalBytes = 0;
+  const output: Output = {
+    isOpen: true,
+    onLimit: () => undefined,
+    add(chunk, stream) {
+      if (!output.isOpen) return; // what a background process prints later is read, so that it is not blocked, and dropped
+      totalBytes += chunk.length;
+      if (totalBytes > request.maxTotalBytes) output.onLimit();
+      else request.onOutput(chunk, stream);
+    },
+  };
+  return output;
+}
+
+async function supervised(
+  child: Running,
+  request: ProcessRequest,
+  output: Output,
+): Promise<Extract<ProcessResult, { background: number }>> {
+  const { pid } = child;
+  let reason: EndReason = 'exit';
+  let kill: NodeJS.Timeout | undefined;
+  const end = (why: EndReason): void => {
+    if (reason !== 'exit') return;
+    reason = why;
+    askToEnd(pid, request.sandbox);
+    kill = setTimeout(() => {
+      signalGroup(pid, 'SIGKILL');
+    }, killAfterMs);
+  };
+  output.onLimit = () => {
+    end('output_limit');
+  };
+  const closed = Promise.all(child.outputs.map((reader) => reader.closed));
+  const timer = setTimeout(() => {
+    end('timeout');
+  }, request.timeoutMs);
+  const onAbort = (): void => {
+    end('cancelled');
+  };
+  request.signal.addEventListener('abort', onAbort, { once: true });
+  if (request.signal.aborted) onAbort();
+
+  const exit = await child.exited;
+  clearTimeout(timer);
+  if (reason === 'exit') await settledWithin(closed, drainMs);
+  request.signal.removeEventListener('abort', onAbort);
+  if (reason !== 'exit') {
+    for (let waitedMs = 0; waitedMs < killAfterMs + drainMs && groupSize(pid) > 0; waitedMs += pollMs)
+      await delay(pollMs);
+    await settledWithin(closed, drainMs);
+  }
+  clearTimeout(kill);
+  output.isOpen = false;
+  for (const reader of child.outputs) reader.unref(); // what still holds the pipes may go on, and does not keep our own process alive
+  const background = reason === 'exit' ? groupSize(pid) : 0;
+  return { ended: reason, ...deathOf(exit, request.sandbox), background };
+}
+
+/** A sandbox's keeper exits with 128 and the number where what it kept died by a signal. */
+function deathOf(exit: Exit, sandbox: Sandbox): { readonly exitCode: number; readonly signal: NodeJS.Signals | null } {
+  if (exit.code === null) return { exitCode: 128 + constants.signals[exit.signal ?? 'SIGKILL'], signal: exit.signal };
+  const death =
+    sandbox === 'off' ? undefined : Object.entries(constants.signals).find(([, number]) => exit.code === 128 + number);
+  return { exitCode: exit.code, signal: death ? (death[0] as NodeJS.Signals) : null };
+}
+
+function askToEnd(pid: number, sandbox: Sandbox): void {
+  if (sandbox === 'off') signalGroup(pid, 'SIGTERM');
+  else signalConfined(pid, 'SIGTERM');
+}
+
+async function settledWithin(work: Promise<unknown>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  await Promise.race([
+    work,
+    new Promise((resolve) => {
+      timer = setTimeout(resolve, ms);
+    }),
+  ]);
+  clearTimeout(timer);
+}
+
+function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, ms);
+  });
+}

@@ -1,0 +1,167 @@
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+
+/** The process groups that one runner has started, and what left them. */
+export interface StartedGroups {
+  add(groupId: number): void;
+  /** Its leader has ended and left so many processes behind. */
+  leaderEnded(groupId: number, left: number): void;
+  /** Groups with processes in them whose leader has ended. */
+  leaderless(): readonly number[];
+  /** False where there was nothing to signal, and so nothing is left that could start more. */
+  signal(signal: NodeJS.Signals): boolean;
+  anyAlive(): boolean;
+  clear(): void;
+}
+
+/** `marker`: what processes that left their group carry in their environment. */
+export function createStartedGroups(marker: string): StartedGroups {
+  const groups = new Set<number>();
+  const withoutLeader = new Set<number>();
+  let any = false;
+  const marked = (): readonly number[] => (any ? processesMarked(marker).filter((id) => id !== process.pid) : []);
+  return {
+    add(groupId) {
+      any = true;
+      groups.add(groupId);
+    },
+    leaderEnded(groupId, left) {
+      if (left === 0) groups.delete(groupId);
+      else withoutLeader.add(groupId);
+    },
+    leaderless() {
+      for (const group of [...withoutLeader].filter((id) => !signalGroup(id, 0))) {
+        // forgotten before its number is another's
+        withoutLeader.delete(group);
+        groups.delete(group);
+      }
+      return [...withoutLeader];
+    },
+    signal(signal) {
+      const held = [...groups].filter((group) => signalGroup(group, signal));
+      const found = marked();
+      for (const id of found) signalProcess(id, signal);
+      return held.length + found.length > 0;
+    },
+    anyAlive: () => [...groups].some((group) => groupSize(group) > 0) || marked().length > 0,
+    clear() {
+      any = false;
+      groups.clear();
+      withoutLeader.clear();
+    },
+  };
+}
+
+function signalProcess(id: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(id, signal);
+  } catch {
+    /* ended meanwhile */
+  }
+}
+
+/** As much as most environments have. */
+const environmentBytes = 65_536;
+
+/** Signals a whole process group. False where there is none any more. */
+export function signalGroup(groupId: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(-groupId, signal);
+    return true;
+  } catch (error) {
+    return error instanceof Error && 'code' in error && error.code === 'EPERM';
+  }
+}
+
+/** How many live processes a group has; zombies do not count. Where there is no /proc, 1 for a group that can be
+ * signalled. */
+export function groupSize(groupId: number): number {
+  if (!signalGroup(groupId, 0)) return 0;
+  if (process.platform !== 'linux') return 1;
+  return processIds().filter((id) => {
+    const fields = statFields(id);
+    return fields !== null && fields.state !== 'Z' && fields.groupId === groupId;
+  }).length;
+}
+
+/** Processes that carry `marker` in the environment they were started with: also those that left their group. Linux
+ * only. */
+export function processesMarked(marker: string): readonly number[] {
+  if (process.platform !== 'linux') return [];
+  const buffer = Buffer.allocUnsafe(environmentBytes);
+  return processIds().filter((id) => {
+    try {
+      return holdsEntry(environmentOf(id, buffer), marker);
+    } catch {
+      return false; // ended meanwhile, or another user's
+    }
+  });
+}
+
+/** Read into `buffer`, and anew where that is too small. */
+function environmentOf(id: number, buffer: Buffer): Buffer {
+  const path = `/proc/${id}/environ`;
+  const file = openSync(path, 'r');
+  try {
+    const length = readSync(file, buffer);
+    return length < buffer.length ? buffer.subarray(0, length) : readFileSync(path);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Entries of an environment end with NUL. */
+function holdsEntry(environment: Buffer, entry: string): boolean {
+  return environment.includes(`\0${entry}\0`) || environment.indexOf(`${entry}\0`) === 0;
+}
+
+function processIds(): readonly number[] {
+  try {
+    return readdirSync('/proc')
+      .filter((name) => /^\d+$/.test(name))
+      .map(Number);
+  } catch {
+    return [];
+  }
+}
+
+/** Source: proc(5), /proc/PID/stat; the command in parentheses may hold anything. */
+function statFields(id: number): { readonly state: string; readonly groupId: number } | null {
+  try {
+    const text = readFileSync(`/proc/${id}/stat`, 'latin1');
+    const [state = '', , group = ''] = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    return { state, groupId: Number(group) };
+  } catch {
+    return null;
+  }
+}
+
+/** Signals what runs in the sandbox that process `pid` keeps. Not bubblewrap's own two processes: with either of them
+ * everything inside would end at once and by KILL. */
+export function signalConfined(pid: number, signal: NodeJS.Signals): void {
+  const children = childrenByParent();
+  const inside: number[] = (children.get(pid) ?? []).flatMap((keeper) => children.get(keeper) ?? []);
+  for (let index = 0; index < inside.length; index++) inside.push(...(children.get(inside[index] ?? 0) ?? []));
+  if (inside.length === 0) signalGroup(pid, signal);
+  for (const id of inside) {
+    try {
+      process.kill(id, signal);
+    } catch {
+      /* ended meanwhile */
+    }
+  }
+}
+
+/** Source: proc(5), /proc/PID/stat; the command in parentheses may hold anything. */
+function childrenByParent(): ReadonlyMap<number, readonly number[]> {
+  const children = new Map<number, number[]>();
+  for (const name of readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
+    try {
+      const text = readFileSync(`/proc/${name}/stat`, 'latin1');
+      const parent = Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[1]);
+      children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
+    } catch {
+      /* ended meanwhile */
+    }
+  }
+  return children;
+}

@@ -1,0 +1,96 @@
+import { type Dirent, lstatSync, realpathSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import {
+  createFolderScan,
+  type ObeyedPlace,
+  obeyedPlaces,
+  pathsAt,
+  placesOfRepository,
+  repositoryOf,
+  type RepositoryPlace,
+} from '../changes/auto-run-files.js';
+import { isWithin } from './visible-folders.js';
+
+/** What of the workspace is not simply writable. Absolute paths of what exists, parents before children. */
+export interface Guards {
+  /** Files that show nothing. */
+  readonly hidden: readonly string[];
+  /** Files and folders that cannot be written. */
+  readonly fixed: readonly string[];
+  /** Folders that cannot be moved away, so that what is hidden or fixed below them stays where it is. */
+  readonly held: readonly string[];
+}
+
+export interface GuardOptions {
+  readonly workspace: string;
+  /** Whether a file, by its absolute path, holds secrets; `.env*` always does. */
+  readonly isSecret: (path: string) => boolean;
+}
+
+interface Found {
+  readonly secrets: readonly string[];
+  readonly places: readonly ObeyedPlace[];
+  readonly repositories: readonly RepositoryPlace[];
+}
+
+const maxHidden = 200;
+
+/** Looks through the workspace for what has to be guarded. Throws where there are more secret files than can be
+ * hidden. */
+export function createGuardScan(options: GuardOptions): () => Guards {
+  const { workspace } = options;
+  const scan = createFolderScan(workspace, (path, entries): Found => ({
+    secrets: secretsIn(path, entries, options),
+    places: path === workspace ? obeyedPlaces(path, entries) : [],
+    repositories: repositoryOf(path, entries).filter(({ kind }) => kind !== 'itself' || path === workspace),
+  }));
+  return () => {
+    const folders = [...scan().values()];
+    const hidden = folders.flatMap((folder) => folder.secrets);
+    if (hidden.length > maxHidden)
+      throw new Error(
+        `the workspace has more than ${maxHidden} secret files, and the sandbox cannot hide them all; narrow fs.deny`,
+      );
+    const places = folders.flatMap((folder) => [...folder.places, ...folder.repositories.flatMap(placesOfRepository)]);
+    const obeyed = places.filter(({ everyday }) => !everyday).flatMap(pathsAt);
+    const fixed = obeyed.filter((path) => isPlain(path) && !hidden.includes(path));
+    return { hidden, fixed, held: heldFolders([...hidden, ...fixed], workspace) };
+  };
+}
+
+function secretsIn(path: string, entries: readonly Dirent[], { isSecret, workspace }: GuardOptions): readonly string[] {
+  const isSecretName = (name: string): boolean => isEnvironmentFile(name) || isSecret(join(path, name));
+  const named = entries.filter(({ name }) => isSecretName(name));
+  return named.flatMap((entry) => {
+    const file = join(path, entry.name);
+    if (entry.isSymbolicLink()) return linked(file, workspace);
+    return entry.isFile() ? [file] : [];
+  });
+}
+
+/** `.env`, `.env.local`, `.envrc`; not the examples that are meant to be read. */
+function isEnvironmentFile(name: string): boolean {
+  return name.startsWith('.env') && !/\.(?:example|sample|template|dist|defaults)$/.test(name);
+}
+
+/** A link cannot be covered: its target is, where it lies in the workspace. Elsewhere it is out of sight anyway. */
+function linked(path: string, workspace: string): readonly string[] {
+  try {
+    const target = realpathSync(path);
+    return isWithin(target, workspace) && statSync(target).isFile() ? [target] : [];
+  } catch {
+    return [];
+  }
+}
+
+function isPlain(path: string): boolean {
+  const stat = lstatSync(path, { throwIfNoEntry: false });
+  return stat !== undefined && (stat.isDirectory() || stat.isFile());
+}
+
+function heldFolders(paths: readonly string[], workspace: string): readonly string[] {
+  const held = new Set<string>();
+  for (const path of paths)
+    for (let at = dirname(path); at !== workspace && isWithin(at, workspace); at = dirname(at)) held.add(at);
+  return [...held].toSorted((a, b) => a.length - b.length);
+}

@@ -1,0 +1,217 @@
+import { closeSync, constants, type Dirent, lstat, openSync, readdir, readdirSync, type Stats } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { landedPath } from '../../disk/bounded-file.js';
+import { folderRules, type FolderRules, noRules } from './ignore-rules.js';
+
+export interface WalkRequest {
+  /** Absolute, links resolved. */
+  readonly root: string;
+  /** `root` as seen from the working directory, where that is another folder. */
+  readonly shown?: string;
+  /** Relative to `root`. */
+  readonly pattern: string;
+  readonly includeIgnored: boolean;
+  /** Has the last word on what is seen, before all rules; null where it says nothing. `path` begins with `shown`. */
+  readonly override?: (path: string, isFolder: boolean) => 'ignored' | 'kept' | null;
+  readonly signal: AbortSignal;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** As of `RulesStart`. */
+  readonly refused?: (path: string, reason: string) => void;
+}
+
+type ReaddirCallback = (error: NodeJS.ErrnoException | null, entries: Dirent[]) => void;
+type LstatCallback = (error: NodeJS.ErrnoException | null, stats?: Stats) => void;
+
+/** Gives every file under `root` that matches and that ripgrep would see, relative to `root`, in no order. Links are
+ * not followed and not given, also where one takes a folder's place meanwhile: each folder is listed through a
+ * descriptor of which the kernel says that it lies where it should. Ignored folders are never opened. Ends early when
+ * the signal aborts. */
+export async function walkFiles(request: WalkRequest, found: (path: string) => void): Promise<void> {
+  const { default: glob } = await import('fast-glob');
+  const top = rulesOfWalk(request);
+  const options = {
+    cwd: standInRoot,
+    dot: true,
+    onlyFiles: true,
+    followSymbolicLinks: false,
+    extglob: false,
+    suppressErrors: true,
+    caseSensitiveMatch: true,
+    unique: glob.generateTasks(request.pattern).length > 1 || request.pattern.includes('{'),
+    fs: rulesAdapter(request.root, top),
+  };
+  const stream = glob.stream(request.pattern, options);
+  const stop = (): void => {
+    if ('destroy' in stream && typeof stream.destroy === 'function') stream.destroy();
+  };
+  request.signal.addEventListener('abort', stop, { once: true });
+  await new Promise<void>((resolve, reject) => {
+    stream.on('data', (path: string) => {
+      found(decoded(path));
+    });
+    stream.once('end', resolve);
+    stream.once('close', resolve);
+    stream.once('error', reject);
+  });
+  request.signal.removeEventListener('abort', stop);
+}
+
+function rulesOfWalk({
+  root,
+  shown = '',
+  env,
+  includeIgnored,
+  override,
+  refused,
+}: Omit<WalkRequest, 'pattern' | 'signal'>): FolderRules {
+  const rules = includeIgnored ? noRules : folderRules({ folder: root, shown, env, ...(refused && { refused }) });
+  return override ? overridden(rules, override, shown) : rules;
+}
+
+/** So many folders are looked into before other work has its turn. */
+const foldersAtOnce = 200;
+
+/** Looks at the ignore files that a search below `root` would read, and tells `refused` of those that nobody should:
+ * ripgrep itself would read a device without end. `root` may be a file. Ends early when the signal aborts. */
+export async function checkIgnoreFiles(request: Omit<WalkRequest, 'pattern'>): Promise<void> {
+  const folders: (readonly [string, (names: readonly string[]) => FolderRules])[] = [
+    [request.root, () => rulesOfWalk(request)],
+  ];
+  for (
+    let next = folders.pop(), count = 1;
+    next !== undefined && !request.signal.aborted;
+    next = folders.pop(), count++
+  ) {
+    const [folder, rulesWith] = next;
+    const entries = entriesOf(folder);
+    const rules = rulesWith(entries.map(({ name }) => name));
+    for (const { name } of entries.filter((each) => each.isDirectory() && !rules.skips(each.name, true))) {
+      folders.push([join(folder, name), (names) => rules.inside(name, names)]);
+    }
+    if (count % foldersAtOnce === 0) await setImmediate();
+  }
+}
+
+function entriesOf(folder: string): readonly Dirent[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true });
+  } catch {
+    return []; // gone, a file or not readable: ripgrep passes over it too
+  }
+}
+
+function overridden(rules: FolderRules, override: NonNullable<WalkRequest['override']>, at: string): FolderRules {
+  return {
+    skips(name, isFolder) {
+      const verdict = name === '.git' ? 'ignored' : override(at + name, isFolder);
+      return verdict === null ? rules.skips(name, isFolder) : verdict === 'ignored';
+    },
+    inside: (name, names) => overridden(rules.inside(name, names), override, `${at}${name}/`),
+  };
+}
+
+/** What fast-glob takes for the root: in a root's own name it would take a backslash for an escape. */
+const standInRoot = '/root';
+
+/** fast-glob's view of the file system: what the rules skip does not exist. */
+function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir; lstat: typeof lstat } {
+  const known = new Map<string, FolderRules | null>([[root, top]]);
+  const inRoot = (path: string): string =>
+    root === '/' ? decoded(path).slice(standInRoot.length) || '/' : root + decoded(path).slice(standInRoot.length);
+  /** The rules inside a folder below the root, or null where the walk may not enter it. */
+  const rulesOf = (folder: string, names?: readonly string[]): FolderRules | null => {
+    const cached = known.get(folder);
+    if (cached !== undefined || !folder.startsWith(root)) return cached ?? null;
+    const parent = rulesOf(dirname(folder));
+    const rules =
+      parent === null || parent.skips(basename(folder), true) ? null : parent.inside(basename(folder), names);
+    known.set(folder, rules);
+    return rules;
+  };
+  const listFolder = (folder: string, callback: ReaddirCallback): void => {
+    throughDescriptor(
+      folder,
+      () => {
+        callback(null, []);
+      },
+      (at, done) => {
+        readdir(at, { withFileTypes: true }, (error, entries) => {
+          done();
+          if (error) {
+            callback(error, []);
+            return;
+          }
+          const rules = rulesOf(
+            folder,
+            entries.map((entry) => entry.name),
+          );
+          const seen = rules === null ? [] : entries.filter((entry) => !rules.skips(entry.name, entry.isDirectory()));
+          for (const entry of seen) entry.name = encoded(entry.name);
+          callback(null, seen);
+        });
+      },
+    );
+  };
+  return {
+    readdir: ((path: string, _options: unknown, callback: ReaddirCallback): void => {
+      listFolder(inRoot(path), callback);
+    }) as unknown as typeof readdir,
+    lstat: ((given: string, callback: LstatCallback): void => {
+      const path = inRoot(given);
+      const folder = dirname(path);
+      const ignored = (): void => {
+        callback(Object.assign(new Error('ignored'), { code: 'ENOENT' }));
+      };
+      throughDescriptor(folder, ignored, (at, done) => {
+        if (rulesOf(folder)?.skips(basename(path), false) !== false) {
+          done();
+          ignored();
+          return;
+        }
+        lstat(join(at, basename(path)), (error, stats) => {
+          done();
+          callback(error, stats);
+        });
+      });
+    }) as unknown as typeof lstat,
+  };
+}
+
+/** Opens a folder whose path holds no link and gives the path of the descriptor, until `done`; `elsewhere` where the
+ * path leads to another place. At once: a worker would take longer to be woken than opening takes. */
+function throughDescriptor(folder: string, elsewhere: () => void, use: (at: string, done: () => void) => void): void {
+  let fd: number;
+  try {
+    fd = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch {
+    elsewhere();
+    return;
+  }
+  if (landedPath(fd, folder) === folder) {
+    use(process.platform === 'linux' ? `/proc/self/fd/${fd}` : folder, () => {
+      closeSync(fd);
+    });
+    return;
+  }
+  closeSync(fd);
+  elsewhere();
+}
+
+/** A dot in fast-glob's expressions matches no line end, so in names these go through it as lone surrogates, which no
+ * real name holds. */
+const standIns = new Map([
+  ['\n', '\udc0a'],
+  ['\r', '\udc0d'],
+  ['\u2028', '\udc28'],
+  ['\u2029', '\udc29'],
+]);
+const lineEnds = new Map([...standIns].map(([end, standIn]) => [standIn, end]));
+
+function encoded(name: string): string {
+  return name.replace(/[\n\r\u2028\u2029]/g, (end) => standIns.get(end) ?? end);
+}
+
+function decoded(path: string): string {
+  return path.replace(/(?<![\ud800-\udbff])[\udc0a\udc0d\udc28\udc29]/g, (standIn) => lineEnds.get(standIn) ?? standIn);
+}

@@ -1,0 +1,216 @@
+import { existsSync, statSync } from 'node:fs';
+import { dirname, isAbsolute, join, relative } from 'node:path';
+import { readBounded } from '../../disk/bounded-file.js';
+import { byteText, compileIgnoreGlob, type PathMatcher } from './ignore-glob.js';
+
+/** What ripgrep would skip in one folder and below, with what holds from the folders above it. */
+export interface FolderRules {
+  /** `name` is an entry of this folder. */
+  skips(name: string, isFolder: boolean): boolean;
+  /** The rules inside one of its folders; `names` are that folder's entries, where they are known. */
+  inside(name: string, names?: readonly string[]): FolderRules;
+}
+
+export interface RulesStart {
+  /** Where the walk begins, absolute. */
+  readonly folder: string;
+  /** That folder as seen from the working directory: a person's own ignore file is read from there. Empty for the
+   * working directory itself. */
+  readonly shown: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Told of each ignore file that is not read and why: it is no regular file, too long, or a link where git follows
+   * none. Its rules do not hold. */
+  readonly refused?: (path: string, reason: string) => void;
+}
+
+/** In falling precedence: a rule of an earlier kind wins over all of a later one, and within a kind the nearest folder
+ * wins. */
+const kinds = ['.rgignore', '.ignore', '.gitignore', 'exclude'] as const;
+type Kind = (typeof kinds)[number];
+
+interface Level {
+  readonly folder: string;
+  readonly parent: Level | null;
+  readonly rules: ReadonlyMap<Kind, IgnoreFile>;
+  readonly isRepository: boolean;
+}
+interface Setting {
+  readonly start: RulesStart;
+  readonly global: IgnoreFile | null;
+  readonly bounded: boolean;
+  readonly refused: NonNullable<RulesStart['refused']>;
+}
+
+/** Every entry but `.git`. */
+export const noRules: FolderRules = { skips: (name) => name === '.git', inside: () => noRules };
+
+/** The rules of a folder with those of all folders above it. A folder given outright is searched even where a rule
+ * names it. Inside a repository, git's rules end at its root; outside of one they hold all the same, all the way up
+ * (`--no-require-git`).
+ * Source: ripgrep 15, GUIDE.md "Automatic filtering", with --hidden and --glob '!.git'. */
+export function folderRules(start: RulesStart): FolderRules {
+  const refused = start.refused ?? (() => undefined);
+  const setting = { start, global: globalIgnoreFile(start.env, refused), bounded: inRepository(start.folder), refused };
+  const levelFor = (at: string): Level | null =>
+    levelOf(at, dirname(at) === at ? null : levelFor(dirname(at)), setting);
+  return rulesAt(start.folder, levelFor(start.folder), setting);
+}
+
+/** Whether `folder` or one above it holds a repository. */
+export function inRepository(folder: string): boolean {
+  return (
+    repositoryMarks.some((mark) => existsSync(join(folder, mark))) ||
+    (dirname(folder) !== folder && inRepository(dirname(folder)))
+  );
+}
+
+const repositoryMarks = ['.git', '.jj'];
+
+function rulesAt(folder: string, level: Level | null, setting: Setting): FolderRules {
+  return {
+    skips: (name, isFolder) => name === '.git' || isIgnored(level, join(folder, name), isFolder, setting),
+    inside: (name, names) => rulesAt(join(folder, name), levelOf(join(folder, name), level, setting, names), setting),
+  };
+}
+
+/** The level of `folder`: that of its parent where the folder adds nothing. */
+function levelOf(folder: string, parent: Level | null, setting: Setting, names?: readonly string[]): Level | null {
+  const has = (name: string): boolean => (names === undefined ? existsSync(join(folder, name)) : names.includes(name));
+  const rules = new Map<Kind, IgnoreFile>();
+  for (const kind of kinds) {
+    const path =
+      kind !== 'exclude'
+        ? has(kind) && join(folder, kind)
+        : has('.git') && excludePath(join(folder, '.git'), setting.refused);
+    const file = path ? readIgnoreFile(path, kind === '.gitignore' ? 'refuse' : 'follow', setting.refused) : null;
+    if (file) rules.set(kind, file);
+  }
+  const isRepository = setting.bounded && repositoryMarks.some(has);
+  return rules.size > 0 || isRepository ? { folder, parent, rules, isRepository } : parent;
+}
+
+/** A work tree of git has a file in place of `.git`, which leads to the repository it belongs to. */
+function excludePath(git: string, refused: Setting['refused']): string | null {
+  if (statSync(git, { throwIfNoEntry: false })?.isDirectory()) return join(git, 'info/exclude');
+  const told = firstLine(git, refused) ?? '';
+  const own = told.startsWith('gitdir: ') ? told.slice('gitdir: '.length) : null;
+  const common = own === null ? null : firstLine(join(own, 'commondir'), refused);
+  return own === null || common === null ? null : join(isAbsolute(common) ? common : join(own, common), 'info/exclude');
+}
+
+function firstLine(path: string, refused: Setting['refused']): string | null {
+  return readText(path, refused)?.split('\n')[0] ?? null;
+}
+
+function isIgnored(level: Level | null, path: string, isFolder: boolean, { start, global }: Setting): boolean {
+  for (const kind of kinds) {
+    const verdict = verdictOf(level, kind, path, isFolder);
+    if (verdict !== null) return verdict === 'ignored';
+  }
+  return global?.verdict(byteText(join(start.shown, relative(start.folder, path))), isFolder) === 'ignored';
+}
+
+function verdictOf(start: Level | null, kind: Kind, path: string, isFolder: boolean): 'ignored' | 'kept' | null {
+  for (let level = start; level; level = level.parent) {
+    const inner = path.slice(level.folder === '/' ? 1 : level.folder.length + 1);
+    const verdict = level.rules.get(kind)?.verdict(byteText(inner), isFolder) ?? null;
+    if (verdict !== null) return verdict;
+    if (level.isRepository && (kind === '.gitignore' || kind === 'exclude')) return null; // git's rules end at the repository
+  }
+  return null;
+}
+
+function readText(path: string, refused: Setting['refused']): string | null {
+  const found = readBounded(path, { maxBytes: 1_048_576, longer: 'refuse', links: 'follow' });
+  if (found.kind === 'refused') refused(path, found.reason);
+  return found.kind === 'read' ? found.bytes.toString('utf8') : null;
+}
+
+/** git's own ignore file for all repositories of a person: `core.excludesFile`, else `$XDG_CONFIG_HOME/git/ignore`. */
+function globalIgnoreFile(env: RulesStart['env'], refused: Setting['refused']): IgnoreFile | null {
+  const home = env.HOME ?? '';
+  const configHome = env.XDG_CONFIG_HOME || join(home, '.config');
+  for (const file of [join(home, '.gitconfig'), join(configHome, 'git/config')]) {
+    const configured = /^\s*excludesfile\s*=\s*"?([^"\n]+)"?\s*$/im.exec(readText(file, refused) ?? '')?.[1]?.trim();
+    if (configured) return readIgnoreFile(configured.replace(/^~(?=\/)/, home), 'follow', refused);
+  }
+  return readIgnoreFile(join(configHome, 'git/ignore'), 'follow', refused);
+}
+
+/** What one ignore file says. */
+interface IgnoreFile {
+  /** What its last fitting line says of `path` (relative to the folder it holds for, as `byteText`); null where none
+   * fits. */
+  verdict(path: string, isFolder: boolean): 'ignored' | 'kept' | null;
+}
+
+interface Rule {
+  readonly matches: PathMatcher;
+  readonly keeps: boolean;
+  readonly foldersOnly: boolean;
+}
+
+/** A longer ignore file holds no rules, as git has a limit too; nobody writes one by hand. */
+const maxIgnoreBytes = 1_048_576;
+
+/** The ignore file at `path`, or null where there is none, nothing in it, or it is no file to read; `refused` is told
+ * why. */
+function readIgnoreFile(
+  path: string,
+  links: 'follow' | 'refuse',
+  refused: (path: string, reason: string) => void,
+): IgnoreFile | null {
+  const found = readBounded(path, { maxBytes: maxIgnoreBytes, longer: 'refuse', links });
+  if (found.kind === 'refused') refused(path, found.reason);
+  return found.kind === 'read' ? parseIgnoreFile(found.bytes) : null;
+}
+
+export function parseIgnoreFile(bytes: Buffer): IgnoreFile | null {
+  const rules = linesOf(bytes)
+    .flatMap((line) => ruleOf(line) ?? [])
+    .toReversed();
+  if (rules.length === 0) return null;
+  return {
+    verdict(path, isFolder) {
+      const rule = rules.find((each) => (isFolder || !each.foldersOnly) && each.matches(path));
+      return rule === undefined ? null : rule.keeps ? 'kept' : 'ignored';
+    },
+  };
+}
+
+/** Lines as ripgrep reads them: up to the first that is not UTF-8. */
+function linesOf(bytes: Buffer): readonly string[] {
+  const text = bytes.toString('utf8').replace(/^\uFEFF+/, '');
+  const lines = text.split('\n');
+  if (!text.includes('\uFFFD') || Buffer.from(text, 'utf8').equals(bytes)) return lines;
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const invalid = bytes
+    .toString('latin1')
+    .split('\n')
+    .findIndex((line) => {
+      try {
+        decoder.decode(Buffer.from(line, 'latin1'));
+        return false;
+      } catch {
+        return true;
+      }
+    });
+  return lines.slice(0, invalid < 0 ? lines.length : invalid);
+}
+
+function ruleOf(line: string): Rule | null {
+  const whole = line.replace(/\r$/, '');
+  const trimmed = whole.endsWith('\\ ') ? whole : whole.replace(/\p{White_Space}+$/u, '');
+  if (trimmed === '' || trimmed.startsWith('#')) return null;
+  const said = trimmed.replace(/^(?:!|\\(?=[!#]))/, '');
+  const foldersOnly = said.replace(/^\//, '').endsWith('/');
+  const matches = compileIgnoreGlob(byteText(globOf(foldersOnly ? said.slice(0, -1).replace(/\\$/, '') : said)));
+  return matches && { matches, keeps: trimmed.startsWith('!'), foldersOnly };
+}
+
+/** The glob a line without its marks stands for: a name alone fits at any depth, `x/**` not `x` itself. */
+function globOf(said: string): string {
+  const inner = said.replace(/^\//, '');
+  const glob = inner !== said || inner.includes('/') || inner === '**' ? inner : `**/${inner}`;
+  return glob.endsWith('/**') ? `${glob}/*` : glob;
+}
