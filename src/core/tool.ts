@@ -14,6 +14,10 @@ export interface Tool extends ToolSpec {
   readonly toolset: Toolset;
   /** Its calls do nothing, so only who wants to be asked about every call is asked (`--test`). */
   readonly inert?: true;
+  /** What a session that has this tool says of it in its system prompt. */
+  readonly guidance?: Guidance;
+  /** The same call gives the same result as long as the files are the same, so `replay --verify` makes it again. */
+  readonly repeatable?: true;
   /** `glob(pattern="*.ts")`: the content of the `tool_call` event. `args` have passed the schema. */
   describe(args: ToolArgs): string;
   /** What is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part of
@@ -22,6 +26,12 @@ export interface Tool extends ToolSpec {
   /** May throw; the dispatcher turns that into an `internal` envelope and logs it. Never rejects because of
    * `ctx.signal`: it returns. */
   run(args: ToolArgs, ctx: ToolContext): Promise<ToolOutcome>;
+}
+
+/** A line of the system prompt. It is left out where one of the tools it `needs` is missing. */
+export interface Guidance {
+  readonly line: string;
+  readonly needs?: readonly string[];
 }
 
 /** One bad argument, for `details` of `invalid_args`. `argument` is its name, a path such as `list/0`, or '' for the

@@ -46,6 +46,9 @@ export function bashTool(options: BashOptions): Tool {
     name: 'bash',
     effect: 'execute',
     toolset: 'exec',
+    guidance: {
+      line: 'Use bash for builds, tests and git. Commands get no terminal and no input; do not start editors or pagers.',
+    },
     description: 'Run a shell command. No terminal, stdin is empty; cd and variables do not carry over.',
     input_schema: {
       type: 'object',

@@ -30,6 +30,10 @@ export function fileEditTool(memory: ContentMemory): Tool {
     name: 'file_edit',
     effect: 'write',
     toolset: 'fs',
+    guidance: {
+      line: 'Change existing files with file_edit; use file_write for new ones. Keep to the style around you.',
+    },
+    repeatable: true,
     description: 'Replace exact text in a file. old_string must occur once unless replace_all.',
     input_schema: {
       type: 'object',

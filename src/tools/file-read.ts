@@ -42,6 +42,7 @@ export function fileReadTool(options: FileReadOptions, memory: ContentMemory): T
     name: 'file_read',
     effect: 'read',
     toolset: 'fs',
+    repeatable: true,
     description: 'Read a text file, or lines of it.',
     input_schema: {
       type: 'object',

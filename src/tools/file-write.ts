@@ -31,6 +31,7 @@ export function fileWriteTool(memory: ContentMemory): Tool {
     name: 'file_write',
     effect: 'write',
     toolset: 'fs',
+    repeatable: true,
     description: 'Write a whole file, making folders as needed.',
     input_schema: {
       type: 'object',

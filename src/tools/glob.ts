@@ -24,6 +24,11 @@ export function globTool(options: SearchOptions): Tool {
     name: 'glob',
     effect: 'read',
     toolset: 'fs',
+    guidance: {
+      line: 'Look before you act: find files with glob, text with grep, and read what you will change.',
+      needs: ['grep'],
+    },
+    repeatable: true,
     description: 'List files matching a pattern relative to path (**/*.ts: any depth). Skips what .gitignore names.',
     input_schema: {
       type: 'object',

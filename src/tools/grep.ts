@@ -49,6 +49,7 @@ export function grepTool(options: GrepOptions): Tool {
     name: 'grep',
     effect: 'read',
     toolset: 'fs',
+    repeatable: true,
     description: 'Search file contents by regular expression (ripgrep). Skips what .gitignore names.',
     input_schema: {
       type: 'object',

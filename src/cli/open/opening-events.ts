@@ -21,7 +21,7 @@ export function openingEvents(
     platform: process.platform,
     date: new Date().toISOString().slice(0, 10),
     isGitRepository: repositoryRoot(setup.cwd) !== null,
-    toolNames: registry.list().map((tool) => tool.name),
+    tools: registry.list(),
     contextFiles,
     userPrompt: setup.config.request.systemPrompt ?? '',
   });

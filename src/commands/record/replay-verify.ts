@@ -40,8 +40,6 @@ interface Recorded {
   readonly changes: readonly ChangeData[];
 }
 
-const repeatable: readonly string[] = ['glob', 'grep', 'file_read', 'file_write', 'file_edit'];
-
 /** Runs the recorded file and search calls again, in order, in a scratch copy of the session's directory, and says
  * where results differ. Nothing outside the copy is written; commands are not run again, what they changed is put in
  * place where it was kept. Exit 0 where all are the same, else 1. */
@@ -54,7 +52,7 @@ export async function verifyReplay(
 ): Promise<number> {
   const scratch = await makeScratch(row.cwd, events, store);
   try {
-    const { registry } = await openToolbox(setup, repeatable.join(','));
+    const { registry } = await openToolbox(setup, undefined);
     const again: Again = { registry, known: new Map(), secrets: sessionGuard(setup, events) };
     const checked: Checked[] = [];
     for (const call of recordedCalls(events)) checked.push(await check(again, call, scratch));
@@ -79,10 +77,11 @@ async function check({ registry, known, secrets }: Again, call: Recorded, scratc
     outcome,
     note,
   });
-  const args = repeatable.includes(call.name) ? scratch.args(call.args) : null;
+  const isRepeatable = registry.get(call.name)?.repeatable === true;
+  const args = isRepeatable ? scratch.args(call.args) : null;
   if (args === null) {
     await scratch.apply(call.changes);
-    return line('skipped', repeatable.includes(call.name) ? 'outside the directory' : 'not run again');
+    return line('skipped', isRepeatable ? 'outside the directory' : 'not run again');
   }
   const binding = registry.bind({ name: call.name, arguments: args });
   if (!binding.ok) return line(binding.error.code === errorCode(call.output) ? 'same' : 'differs', binding.error.error);
