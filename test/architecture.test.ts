@@ -19,16 +19,17 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
     },
     store: { folders: ['core', 'disk'], packages: ['node:', 'better-sqlite3'] },
     config: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'jsonc-parser'] },
+    terminal: { folders: ['core'], packages: ['string-width', 'wrap-ansi'] },
     ui: {
-      folders: ['core'],
-      packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'string-width', 'wrap-ansi'],
+      folders: ['core', 'terminal'],
+      packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'wrap-ansi'],
     },
     commands: {
-      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui', 'cli'],
+      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'terminal', 'ui', 'cli'],
       packages: ['*'],
     },
     cli: {
-      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'ui', 'commands'],
+      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'terminal', 'ui', 'commands'],
       packages: ['*'],
     },
   };

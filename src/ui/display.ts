@@ -11,7 +11,7 @@ import { defaultDetail } from './repl-options.js';
 import { runningPanel } from './panels/running-panel.js';
 import { sanitize } from './sanitize.js';
 import type { Answer } from './answers.js';
-import type { ThemeChoice } from './ports.js';
+import type { ThemeChoice } from './theme.js';
 import type { Lost, Screen, ScreenSize } from './screen.js';
 import { createScreen } from './screen-writer.js';
 import { wrapWords } from './rows.js';

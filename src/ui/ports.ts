@@ -1,5 +1,4 @@
 import type { Answers } from './answers.js';
-import type { ColorDepth, CustomTheme } from './theme-style.js';
 
 /** What the terminal sends: `process.stdin` fits. */
 export interface InputPort {
@@ -26,21 +25,3 @@ export interface OutputPort {
 export type Schedule = (callback: () => void, delayMs: number) => () => void;
 /** Milliseconds on a clock that only goes forward. */
 export type Clock = () => number;
-
-/** Colours of ours, none, or the user's own. */
-export type ThemeChoice = 'dark' | 'light' | 'none' | CustomTheme;
-
-/** What is known of the terminal before a byte is written. */
-export interface TerminalFacts {
-  readonly unicode: boolean;
-  readonly colors: ColorDepth;
-  readonly theme: ThemeChoice;
-  /** DECSET 2026 is understood or ignored; false where it would be printed. */
-  readonly synchronized: boolean;
-  /** Wrapped lines are wrapped anew when the width changes (false: old xterm, the Linux console, screen). */
-  readonly reflows: boolean;
-  /** The terminal is known to make OSC 8 a link. */
-  readonly links?: boolean;
-  /** Plain lines, no cursor movement, no escape sequences: screen readers and `TERM=dumb`. */
-  readonly plain: boolean;
-}

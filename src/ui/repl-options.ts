@@ -3,7 +3,9 @@ import type { Command } from './command.js';
 import type { ReasoningOf } from './event-text.js';
 import type { FirstFrame } from './first-frame.js';
 import type { WrapMode } from './markdown/markdown-render.js';
-import type { Clock, InputPort, OutputPort, Schedule, TerminalFacts } from './ports.js';
+import type { Notify } from './notify.js';
+import type { Clock, InputPort, OutputPort, Schedule } from './ports.js';
+import type { TerminalFacts } from './theme.js';
 import type { StatusFacts } from './status-line.js';
 import type { Themes } from './theme-command.js';
 import type { ResultDetail } from './tool-lines.js';
@@ -92,7 +94,7 @@ export interface ReplOptions {
   /** Ctrl-Z: stops the process group. Returns once it goes on. */
   readonly suspend?: () => void;
   /** A sign for a long turn that ended or asks, while the window may be elsewhere. */
-  readonly notify?: 'bell' | 'osc9' | 'off';
+  readonly notify?: Notify;
   /** The session's own title, null where it has none. Missing: the terminal's title is left alone. */
   readonly title?: () => string | null;
   /** What is shown of a model's reasoning while it streams: nothing, that it thinks (the default), or its text. */

@@ -1,7 +1,7 @@
 import { didYouMean } from '../core/text.js';
 import type { Command } from './command.js';
 import type { PickItem } from './panels/picker.js';
-import type { ThemeChoice } from './ports.js';
+import type { ThemeChoice } from './theme.js';
 
 /** The user's own themes. */
 export interface Themes {

@@ -51,7 +51,7 @@ export interface CustomTheme {
 export type Codes = readonly [open: string, close: string];
 
 /** SGR codes on and off. Source: ECMA-48, 8.3.117. */
-const attributes = {
+const attributeCodes = {
   bold: ['1', '22'],
   dim: ['2', '22'],
   italic: ['3', '23'],
@@ -59,7 +59,7 @@ const attributes = {
   reverse: ['7', '27'],
   strike: ['9', '29'],
 } as const;
-type Attribute = keyof typeof attributes;
+type Attribute = keyof typeof attributeCodes;
 
 const names = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
 /** What xterm makes of the sixteen. Source: xterm, XTerm-col.ad. */
@@ -108,7 +108,7 @@ export function parseStyle(text: string): TextStyle | null {
 }
 
 function isAttribute(word: string): word is Attribute {
-  return Object.hasOwn(attributes, word);
+  return Object.hasOwn(attributeCodes, word);
 }
 
 function parseColor(word: string): Color | null {
@@ -123,7 +123,7 @@ function parseColor(word: string): Color | null {
 /** The codes of a style on a terminal of so many colours; what it cannot show becomes the nearest that it can. */
 export function styleCodes(style: TextStyle, depth: ColorDepth): Codes {
   const parts = [
-    ...style.attributes.map((name) => attributes[name]),
+    ...style.attributes.map((name) => attributeCodes[name]),
     ...(style.color ? [[colorCode(style.color, depth, 30), '39'] as const] : []),
     ...(style.ground ? [[colorCode(style.ground, depth, 40), '49'] as const] : []),
   ];

@@ -1,7 +1,24 @@
-import type { TerminalFacts } from './ports.js';
-import { roles, styleCodes, type Codes, type CustomTheme, type Role } from './theme-style.js';
+import { roles, styleCodes, type Codes, type ColorDepth, type CustomTheme, type Role } from './theme-style.js';
 
 export type { Role } from './theme-style.js';
+
+/** Colours of ours, none, or the user's own. */
+export type ThemeChoice = 'dark' | 'light' | 'none' | CustomTheme;
+
+/** What is known of the terminal before a byte is written. */
+export interface TerminalFacts {
+  readonly unicode: boolean;
+  readonly colors: ColorDepth;
+  readonly theme: ThemeChoice;
+  /** DECSET 2026 is understood or ignored; false where it would be printed. */
+  readonly synchronized: boolean;
+  /** Wrapped lines are wrapped anew when the width changes (false: old xterm, the Linux console, screen). */
+  readonly reflows: boolean;
+  /** The terminal is known to make OSC 8 a link. */
+  readonly links?: boolean;
+  /** Plain lines, no cursor movement, no escape sequences: screen readers and `TERM=dumb`. */
+  readonly plain: boolean;
+}
 
 /** Puts the attributes of `role` around a text that has no line break. */
 export type Paint = (role: Role, text: string) => string;

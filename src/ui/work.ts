@@ -1,8 +1,7 @@
 import type { AgentEvent } from '../core/session.js';
-import { notify } from './notify.js';
+import { notify, type Notify } from './notify.js';
 import { patienceMs } from './panels/running-panel.js';
 import type { Clock, OutputPort } from './ports.js';
-import type { ReplOptions } from './repl-options.js';
 import type { Timers } from './timers.js';
 import type { View } from './view.js';
 
@@ -28,7 +27,7 @@ export interface Work {
 interface Parts {
   readonly clock: Clock;
   readonly output: Pick<OutputPort, 'write'>;
-  readonly how: ReplOptions['notify'];
+  readonly how: Notify | undefined;
   readonly timers: Timers;
 }
 

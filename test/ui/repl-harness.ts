@@ -1,5 +1,6 @@
 import type { Command } from '../../src/ui/command.js';
-import type { InputPort, TerminalFacts } from '../../src/ui/ports.js';
+import type { InputPort } from '../../src/ui/ports.js';
+import type { TerminalFacts } from '../../src/ui/theme.js';
 import { startRepl } from '../../src/ui/repl.js';
 import type { ReplHandle, ReplOptions } from '../../src/ui/repl-options.js';
 import type { FirstFrame } from '../../src/ui/first-frame.js';

@@ -1,5 +1,5 @@
 import type { Themes } from '../../ui/theme-command.js';
-import type { ThemeChoice } from '../../ui/ports.js';
+import type { ThemeChoice } from '../../ui/theme.js';
 import { CliError, exit } from '../../commands/cli-error.js';
 import type { Setup } from '../setup.js';
 import { loadTheme, ownThemes, themeNames } from '../theme-files.js';

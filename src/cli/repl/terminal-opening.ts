@@ -1,4 +1,4 @@
-import type { TerminalFacts, ThemeChoice } from '../../ui/ports.js';
+import type { TerminalFacts, ThemeChoice } from '../../ui/theme.js';
 import type { ColorDepth } from '../../ui/theme-style.js';
 import { hasColors, hasUnicode, isPlainTerminal, screenStreams } from './early-frame.js';
 
