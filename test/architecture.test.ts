@@ -330,7 +330,7 @@ test('each planted way around the printer is found, and a comment is none', () =
 
 test('a planted forbidden import, cycle and long file are each found', () => {
   const bad = plant({
-    'ui/screen.ts':
+    'ui/planted.ts':
       "import { open } from '../store/sqlite.js';\nimport fs from 'node:fs';\nconst late = () => import('better-sqlite3');\n",
     'store/sqlite.ts': 'export const open = 1;\n',
     'core/a.ts': "import type { B } from './b.js';\n",
@@ -338,9 +338,9 @@ test('a planted forbidden import, cycle and long file are each found', () => {
     'agent/long.ts': 'export {};\n'.repeat(maxLines + 1),
   });
   expect(forbiddenImports(planted, bad)).toEqual([
-    'ui/screen.ts imports ../store/sqlite.js',
-    'ui/screen.ts imports node:fs',
-    'ui/screen.ts imports better-sqlite3',
+    'ui/planted.ts imports ../store/sqlite.js',
+    'ui/planted.ts imports node:fs',
+    'ui/planted.ts imports better-sqlite3',
   ]);
   expect(cycles(planted, bad)).toHaveLength(1);
   expect(tooLong(planted, bad)).toEqual(['agent/long.ts']);
