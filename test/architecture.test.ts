@@ -29,7 +29,19 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
       packages: ['*'],
     },
     cli: {
-      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'terminal', 'ui', 'commands'],
+      folders: [
+        'core',
+        'disk',
+        'agent',
+        'policy',
+        'providers',
+        'tools',
+        'store',
+        'config',
+        'terminal',
+        'ui',
+        'commands',
+      ],
       packages: ['*'],
     },
   };
