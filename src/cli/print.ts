@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { escapedJson, spelledLine } from '../core/text.js';
-import { sanitize } from '../ui/sanitize.js';
+import { sanitize } from '../terminal/sanitize.js';
 
 // Standard output and standard error of the command line: nothing else of it names them (test/architecture.test.ts).
 // What goes to a terminal from here cannot steer it. The screen of the REPL has a writer of its own.

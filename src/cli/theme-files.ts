@@ -6,7 +6,7 @@ import { type ConfigProblem, fileProblem, parseConfigText, readConfigFile } from
 import { checkValue, type Issue, type SchemaNode } from '../config/settings-schema.js';
 import { isRecord } from '../core/json.js';
 import { didYouMean, nearestName } from '../core/text.js';
-import { type CustomTheme, parseStyle, type Role, roles, type TextStyle } from '../ui/theme-style.js';
+import { type CustomTheme, parseStyle, type Role, roles, type TextStyle } from '../ui/theme.js';
 
 /** The names that need no file. */
 export const ownThemes: readonly string[] = ['auto', 'dark', 'light', 'none'];

@@ -1,8 +1,8 @@
 import type { SessionPort } from '../core/session.js';
 import type { CommandContext } from './command.js';
-import type { Dialogs } from './panels/dialogs.js';
+import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';
-import type { PromptInput } from './input/prompt-input.js';
+import type { PromptInput } from './editor/prompt-input.js';
 import type { ReplHandle } from './repl-options.js';
 
 interface Parts {

@@ -1,6 +1,6 @@
 import { nearestName } from '../core/text.js';
 import type { SessionPort } from '../core/session.js';
-import type { Picking } from './panels/picker.js';
+import type { Picking } from './components/picker.js';
 import type { ThemeChoice } from './theme.js';
 
 /** A slash command. The table of them comes from outside. */

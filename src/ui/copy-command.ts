@@ -1,7 +1,7 @@
 import { walkTokens, type Token } from 'marked';
 import { knownEvent, type Event } from '../core/event.js';
 import type { Command, CommandContext } from './command.js';
-import { lexMarkdown } from './markdown/markdown-lexer.js';
+import { lexMarkdown } from './markdown/incremental.js';
 
 /** More than this many bytes some terminals refuse without a word. */
 const mostBytes = 74_994;

@@ -1,5 +1,5 @@
 import type { Theme } from './theme.js';
-import { expandTabs } from './width.js';
+import { expandTabs } from '../terminal/width.js';
 
 /** A unified diff by line, coloured, nothing added: for a diff that a model wrote. */
 export function paintDiff(lines: readonly string[], theme: Theme): string[] {

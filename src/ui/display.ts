@@ -1,28 +1,23 @@
+import { createLinks, type Links, splitStyledLines } from '../terminal/attributes.js';
+import { clipboardSequence } from '../terminal/modes.js';
+import { wrapWords } from '../terminal/rows.js';
+import { sanitize } from '../terminal/sanitize.js';
+import type { Answer } from '../terminal/streams.js';
+import { expandTabs } from '../terminal/width.js';
+import { createScreen, type Lost, type Screen, type ScreenSize } from '../terminal/writer.js';
+import { layoutBelow } from './components/live-region.js';
+import type { Overlay, Panel } from './components/panel.js';
+import { createPanels, type Panels } from './components/panels.js';
+import { runningPanel } from './components/running.js';
+import { statusLine } from './components/status-line.js';
+import type { PromptInput } from './editor/prompt-input.js';
+import { type ItemStyle, noticeLines, type ResultDetail } from './item-lines.js';
 import { createHighlighter, type Highlighter } from './markdown/highlight.js';
-import { noticeLines, type ItemStyle } from './item-lines.js';
-import { createLinks, type Links } from './links.js';
-import { layoutBelow } from './live-region.js';
-import { renderMarkdown } from './markdown/markdown-stream.js';
-import type { Overlay, Panel } from './panels/panel.js';
-import { createPanels, type Panels } from './panels/panels.js';
-import type { PromptInput } from './input/prompt-input.js';
-import type { Greeting, ReplOptions } from './repl-options.js';
-import { defaultDetail } from './repl-options.js';
-import { runningPanel } from './panels/running-panel.js';
-import { sanitize } from './sanitize.js';
-import type { Answer } from './answers.js';
-import type { ThemeChoice } from './theme.js';
-import type { Lost, Screen, ScreenSize } from './screen.js';
-import { createScreen } from './screen-writer.js';
-import { wrapWords } from './rows.js';
-import { splitStyledLines } from './sgr.js';
-import { statusLine } from './status-line.js';
-import { createSwitchableTheme, type SwitchableTheme, type Theme } from './theme.js';
-import { clipboardSequence } from './terminal-modes.js';
-import type { ResultDetail } from './tool-lines.js';
+import { renderMarkdown } from './markdown/incremental.js';
+import { defaultDetail, type Greeting, type ReplOptions } from './repl-options.js';
+import { createSwitchableTheme, type SwitchableTheme, type Theme, type ThemeChoice } from './theme.js';
 import { createTranscript, type Transcript } from './transcript.js';
 import type { Item, View } from './view.js';
-import { expandTabs } from './width.js';
 
 /** What a frame is made from, besides what was printed before. */
 export interface DisplayState {

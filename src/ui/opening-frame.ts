@@ -1,11 +1,11 @@
 import type { Event } from '../core/event.js';
 import { createDisplayOn, sizeOf, type Display } from './display.js';
-import type { KnownFrame } from './first-frame.js';
-import { lastExchange } from './history-items.js';
-import { createPromptInput } from './input/prompt-input.js';
+import type { KnownFrame } from '../terminal/first-frame.js';
+import { lastExchange } from './event-text.js';
+import { createPromptInput } from './editor/prompt-input.js';
 import type { Greeting, ReplOptions } from './repl-options.js';
-import { wrapLine } from './rows.js';
-import type { Live, Screen, ScreenSize } from './screen.js';
+import { wrapLine } from '../terminal/rows.js';
+import type { Live, Screen, ScreenSize } from '../terminal/writer.js';
 import { emptyView, totalsOf, type Item } from './view.js';
 
 /** What a session shows when it is opened. */

@@ -1,23 +1,20 @@
 import type { Answer, Question } from '../core/policy.js';
 import type { AgentEvent, SessionPort } from '../core/session.js';
+import { createSanitizer, decisionText, sanitize, type Sanitizer } from '../terminal/sanitize.js';
 import { withBuiltins } from './builtin-commands.js';
 import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
-import { lastExchange } from './history-items.js';
+import { questionLines } from './components/approval.js';
+import type { Picking, PickItem } from './components/picker.js';
+import { lastExchange } from './event-text.js';
 import { itemLines, type ItemStyle, noticeLines } from './item-lines.js';
-import { createLeaving, type Leaving } from './leaving.js';
-import { renderMarkdown } from './markdown/markdown-stream.js';
-import { questionLines } from './panels/approval.js';
-import { decisionText } from './panels/decision-text.js';
-import type { Picking, PickItem } from './panels/picker.js';
+import { renderMarkdown } from './markdown/incremental.js';
 import { defaultDetail, type Greeting, type ReplHandle, type ReplOptions } from './repl-options.js';
-import { createSanitizer, sanitize, type Sanitizer } from './sanitize.js';
 import { createOwnCommands, shellEnd, shellLine } from './shell-line.js';
 import { createTheme } from './theme.js';
-import { createThoughts } from './thoughts.js';
-import { createTimers, pauseMs, type Timers } from './timers.js';
+import { createLeaving, createTimers, type Leaving, pauseMs, type Timers } from './timers.js';
 import { createTurns, type Turns } from './turns.js';
-import { emptyView, type Item, reduce, type View } from './view.js';
+import { createThoughts, emptyView, type Item, reduce, type View } from './view.js';
 
 /** The REPL line by line: for screen readers and terminals without escape sequences. Writes no escape byte; the
  * terminal edits the line. */

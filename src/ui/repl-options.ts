@@ -1,14 +1,14 @@
 import type { SessionPort } from '../core/session.js';
 import type { Command } from './command.js';
 import type { ReasoningOf } from './event-text.js';
-import type { FirstFrame } from './first-frame.js';
-import type { WrapMode } from './markdown/markdown-render.js';
-import type { Notify } from './notify.js';
-import type { Clock, InputPort, OutputPort, Schedule } from './ports.js';
+import type { FirstFrame } from '../terminal/first-frame.js';
+import type { WrapMode } from './markdown/blocks.js';
+import type { Notify } from '../terminal/modes.js';
+import type { Clock, InputPort, OutputPort, Schedule } from '../terminal/streams.js';
 import type { TerminalFacts } from './theme.js';
-import type { StatusFacts } from './status-line.js';
+import type { StatusFacts } from './components/status-line.js';
 import type { Themes } from './theme-command.js';
-import type { ResultDetail } from './tool-lines.js';
+import type { ResultDetail } from './item-lines.js';
 
 /** Past inputs, over sessions, and the draft that survives a crash. Failures are the port's own to report: neither may
  * reject. */

@@ -1,29 +1,23 @@
 import type { AgentEvent, SessionPort } from '../core/session.js';
+import { type InputEvent, readKeys } from '../terminal/keyboard.js';
+import { enterTerminal, leaveTerminal } from '../terminal/modes.js';
 import { withBuiltins } from './builtin-commands.js';
 import { commandContext } from './command-context.js';
 import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
+import { createDialogs, type Dialogs } from './components/dialogs.js';
 import { createDisplay, type Display, sizeOf } from './display.js';
-import { eventText, eventTitle, newestWithMore } from './event-text.js';
-import { isNote } from './history-items.js';
-import type { InputEvent } from './input/key-decoder.js';
-import { readKeys } from './input/key-reader.js';
-import { createPastInputs, type PastInputs } from './input/past-inputs.js';
-import { createPromptInput, type InputAction, type PromptInput } from './input/prompt-input.js';
-import { createRank } from './input/rank.js';
-import { createLeaving, type Leaving } from './leaving.js';
+import { createPastInputs, type PastInputs } from './editor/past-inputs.js';
+import { createPromptInput, type InputAction, type PromptInput } from './editor/prompt-input.js';
+import { createRank } from './editor/suggestions.js';
+import { eventText, eventTitle, isNote, newestWithMore } from './event-text.js';
+import type { ResultDetail } from './item-lines.js';
 import { showLastExchange } from './opening-frame.js';
-import { createDialogs, type Dialogs } from './panels/dialogs.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createOwnCommands, runShellLine, shellLine, type ShellLine } from './shell-line.js';
-import { enterTerminal, leaveTerminal } from './terminal-modes.js';
-import { createTimers, type Timers } from './timers.js';
-import type { ResultDetail } from './tool-lines.js';
-import { createTurns, type Turns } from './turns.js';
-import { createViewStore, type ViewStore } from './view-store.js';
-import { totalsOf } from './view.js';
-import { createWorkTitle, type WorkTitle } from './work-title.js';
-import { createWork, type Work } from './work.js';
+import { createLeaving, createTimers, type Leaving, type Timers } from './timers.js';
+import { createTurns, createWork, createWorkTitle, type Turns, type Work, type WorkTitle } from './turns.js';
+import { createViewStore, totalsOf, type ViewStore } from './view.js';
 
 const frameMs = 34;
 /** What was sent to the stopped process (a kill) comes before the terminal is taken again. */
@@ -449,7 +443,7 @@ class ScreenRepl implements ReplHandle {
   }
 
   async #useVim(): Promise<void> {
-    const { createVim } = await import('./input/vim.js');
+    const { createVim } = await import('./vim/vim.js');
     this.#input.useVim(createVim());
     this.#echo();
   }

@@ -1,6 +1,6 @@
 import type { Display } from './display.js';
 import type { ReplOptions } from './repl-options.js';
-import { createSanitizer } from './sanitize.js';
+import { createSanitizer } from '../terminal/sanitize.js';
 
 export interface ShellLine {
   readonly command: string;

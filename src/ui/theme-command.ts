@@ -1,6 +1,6 @@
 import { didYouMean } from '../core/text.js';
 import type { Command } from './command.js';
-import type { PickItem } from './panels/picker.js';
+import type { PickItem } from './components/picker.js';
 import type { ThemeChoice } from './theme.js';
 
 /** The user's own themes. */

@@ -1,10 +1,9 @@
-import { itemLines, type ItemStyle } from './item-lines.js';
-import { createMarkdownStream, type MarkdownStream } from './markdown/markdown-stream.js';
+import { dropColumns, wrapLine, wrapWords } from '../terminal/rows.js';
+import type { Lost } from '../terminal/writer.js';
+import { itemLines, type ItemStyle, type ResultDetail } from './item-lines.js';
+import type { MarkdownStyle } from './markdown/blocks.js';
 import type { Highlighter } from './markdown/highlight.js';
-import type { MarkdownStyle } from './markdown/markdown-render.js';
-import { dropColumns, wrapLine, wrapWords } from './rows.js';
-import type { ResultDetail } from './tool-lines.js';
-import type { Lost } from './screen.js';
+import { createMarkdownStream, type MarkdownStream } from './markdown/incremental.js';
 import type { Item } from './view.js';
 
 /** What a frame adds to the scrollback. `partial`: the last line goes on in the open ones. */

@@ -1,4 +1,13 @@
-import type { SessionPort } from '../core/session.js';
+import type { AgentEvent, SessionPort } from '../core/session.js';
+import { hasTitle, notify, type Notify, setTitle } from '../terminal/modes.js';
+import { sanitize } from '../terminal/sanitize.js';
+import type { Clock, OutputPort } from '../terminal/streams.js';
+import { fitWidth } from '../terminal/width.js';
+import { patienceMs } from './components/running.js';
+import { isNote } from './event-text.js';
+import type { ReplOptions } from './repl-options.js';
+import type { Timers } from './timers.js';
+import type { View } from './view.js';
 
 /** Drives the turns of one session: what is sent while one runs waits in the session's queue, and what is left of the
  * queue when a turn ends begins the next one. */
@@ -46,5 +55,106 @@ export function createTurns(
     },
     takeBack,
     busy: () => session.busy(),
+  };
+}
+
+const longTurnMs = 15_000;
+
+/** The work that goes on in a session: since when, and the sign to somebody who looks elsewhere once it has ended or
+ * asks something. */
+export interface Work {
+  /** Null when idle. */
+  sinceMs(): number | null;
+  /** Something was sent. `busy` says afterwards whether anything came of it. */
+  sent(send: () => void, busy: () => boolean): void;
+  heed(event: AgentEvent): void;
+  /** The turn was told to end: a command may take a moment for that. */
+  stop(): void;
+  stopping(): boolean;
+  /** Another session is on the screen, which is idle. */
+  reset(): void;
+  /** While something runs, elapsed times move on once a second. Nothing is scheduled when idle. */
+  wake(view: View, onWake: () => void): void;
+}
+
+interface Parts {
+  readonly clock: Clock;
+  readonly output: Pick<OutputPort, 'write'>;
+  readonly how: Notify | undefined;
+  readonly timers: Timers;
+}
+
+export function createWork({ clock, output, how, timers }: Parts): Work {
+  let sinceMs: number | null = null;
+  let stopping = false;
+  const ended = (): void => {
+    const long = sinceMs !== null && clock() - sinceMs >= longTurnMs;
+    sinceMs = null;
+    stopping = false;
+    if (long) notify(output, how);
+  };
+  return {
+    sinceMs: () => sinceMs,
+    sent: (send, busy) => {
+      sinceMs ??= clock();
+      send();
+      if (!busy()) sinceMs = null;
+    },
+    heed: (event) => {
+      if (event.type === 'turn_started') sinceMs ??= clock();
+      if (event.type === 'turn_ended') ended();
+      if (event.type === 'approval_requested') notify(output, how);
+    },
+    stop: () => {
+      stopping = sinceMs !== null;
+    },
+    stopping: () => stopping,
+    reset: () => {
+      sinceMs = null;
+      stopping = false;
+    },
+    wake: (view, onWake) => {
+      const nowMs = clock();
+      const young = view.calls.some((call) => call.startedAtMs !== null && nowMs - call.startedAtMs < patienceMs);
+      if (timers.has('wake') || (!young && sinceMs === null && view.retry === null)) return;
+      timers.set('wake', young ? patienceMs : 1_000, onWake);
+    },
+  };
+}
+
+const mostColumns = 40;
+
+/** The terminal's title while a session is worked in: what it is about, and whether it works or asks. */
+export interface WorkTitle {
+  show(session: SessionPort, view: View, busy: boolean): void;
+}
+
+/** Nothing is written before there is something to tell: the first turn. */
+export function createWorkTitle({ output, facts, title }: Pick<ReplOptions, 'output' | 'facts' | 'title'>): WorkTitle {
+  const signs = facts.unicode ? { working: ' ⏳', asking: ' ?' } : { working: ' ...', asking: ' ?' };
+  let about = { id: '', words: '' };
+  const firstWords = (session: SessionPort): string => {
+    if (about.id !== session.id || about.words === '')
+      about = {
+        id: session.id,
+        words:
+          session
+            .events()
+            .find((event) => event.kind === 'user' && !isNote(event))
+            ?.content?.trim()
+            .slice(0, 200) ?? '',
+      };
+    return about.words;
+  };
+  return {
+    show: (session, view, busy) => {
+      if (!title || (!busy && !hasTitle(output))) return;
+      const words = title() ?? firstWords(session);
+      const sign = view.questions.length > 0 ? signs.asking : busy ? signs.working : '';
+      setTitle(
+        output,
+        `agent${words === '' ? '' : ': '}${fitWidth(sanitize(words).replace(/\s+/g, ' '), mostColumns)}${sign}`,
+      );
+    },
   };
 }

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { expect, onTestFinished, test } from 'vitest';
 import schema from '../../config/theme.schema.json' with { type: 'json' };
-import { runConfigCommand } from '../../src/commands/settings/configure.js';
 import { loadTheme, themeNames } from '../../src/cli/theme-files.js';
-import { createTheme } from '../../src/ui/theme.js';
-import { parseStyle, roles } from '../../src/ui/theme-style.js';
+import { runConfigCommand } from '../../src/commands/settings/configure.js';
+import { createTheme, parseStyle, roles } from '../../src/ui/theme.js';
 
 /** A home whose themes are `files`, by name. */
 function makeHome(files: Readonly<Record<string, string>>): {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { renderMarkdown } from '../../src/ui/markdown/markdown-stream.js';
+import { renderMarkdown } from '../../src/ui/markdown/incremental.js';
 import { createTheme } from '../../src/ui/theme.js';
 import { generateTokens } from '../ui/generated-text.js';
 import { place, script } from './program.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { renderMarkdown } from '../../src/ui/markdown/markdown-stream.js';
+import { renderMarkdown } from '../../src/ui/markdown/incremental.js';
 import { createTheme } from '../../src/ui/theme.js';
 import { assistant } from './fake-session.js';
 import { generateTokens } from './generated-text.js';

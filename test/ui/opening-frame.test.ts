@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.js';
-import { paintFirstFrame, type FirstFrame, type KnownFrame } from '../../src/ui/first-frame.js';
+import { paintFirstFrame, type FirstFrame, type KnownFrame } from '../../src/terminal/first-frame.js';
 import { openingFrame } from '../../src/ui/opening-frame.js';
 import type { ReplOptions } from '../../src/ui/repl-options.js';
 import { assistant, createFakeSession } from './fake-session.js';
 import { openRepl, shown, type Harness } from './repl-harness.js';
-import { createEmulator, type Emulator } from './terminal-emulator.js';
+import { createEmulator, type Emulator } from '../terminal/terminal-emulator.js';
 
 const greeting = {
   name: 'agent',

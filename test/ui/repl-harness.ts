@@ -1,10 +1,10 @@
 import type { Command } from '../../src/ui/command.js';
-import type { InputPort } from '../../src/ui/ports.js';
+import type { InputPort } from '../../src/terminal/streams.js';
 import type { TerminalFacts } from '../../src/ui/theme.js';
-import { startRepl } from '../../src/ui/repl.js';
+import { startRepl } from '../../src/ui/start-repl.js';
 import type { ReplHandle, ReplOptions } from '../../src/ui/repl-options.js';
-import type { FirstFrame } from '../../src/ui/first-frame.js';
-import { createEmulator, type Emulator } from './terminal-emulator.js';
+import type { FirstFrame } from '../../src/terminal/first-frame.js';
+import { createEmulator, type Emulator } from '../terminal/terminal-emulator.js';
 import { createFakeSession, type FakeSession } from './fake-session.js';
 
 /** A REPL on an emulated terminal, with a clock and a schedule turned by hand. */
@@ -150,7 +150,7 @@ export function openRepl(
       onData?.(bytes);
     },
     settle: async () => {
-      await Promise.all([import('../../src/ui/panels/ink-panel.js'), import('../../src/ui/input/vim.js')]);
+      await Promise.all([import('../../src/ui/components/ink-panel.js'), import('../../src/ui/vim/vim.js')]);
       for (let i = 0; i < 20; i++)
         await new Promise((done) => {
           setImmediate(done);

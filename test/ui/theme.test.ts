@@ -1,7 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createSwitchableTheme, createTheme } from '../../src/ui/theme.js';
-import { parseStyle, styleCodes, type ColorDepth, type CustomTheme } from '../../src/ui/theme-style.js';
+import {
+  type ColorDepth,
+  createSwitchableTheme,
+  createTheme,
+  type CustomTheme,
+  parseStyle,
+  styleCodes,
+} from '../../src/ui/theme.js';
 
 function codes(text: string, depth: ColorDepth): readonly string[] | null {
   const style = parseStyle(text);

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import type { AgentEvent } from '../../src/core/session.js';
-import { createViewStore } from '../../src/ui/view-store.js';
-import { emptyView, reduce, totalsOf, type View } from '../../src/ui/view.js';
-import { lastExchange } from '../../src/ui/history-items.js';
+import { lastExchange } from '../../src/ui/event-text.js';
+import { createViewStore, emptyView, reduce, totalsOf, type View } from '../../src/ui/view.js';
 import { assistant, createFakeSession } from './fake-session.js';
 
 function fold(events: readonly AgentEvent[], nowMs = 0): View {

@@ -1,5 +1,5 @@
-import { paintFirstFrame, type FirstFrame } from '../../ui/first-frame.js';
-import { leaveTerminal } from '../../ui/terminal-modes.js';
+import { paintFirstFrame, type FirstFrame } from '../../terminal/first-frame.js';
+import { leaveTerminal } from '../../terminal/modes.js';
 import { keptFrame } from './kept-frame.js';
 
 /** What stands before the rest of the program is loaded, until the REPL takes it over or `withdraw` takes it away. */

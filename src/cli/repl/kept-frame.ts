@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { agentPaths, ensurePrivateDirectory } from '../../config/locations.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
-import type { KnownFrame } from '../../ui/first-frame.js';
+import type { KnownFrame } from '../../terminal/first-frame.js';
 import { version } from '../version.js';
 
 /** A start: what decides how the screen opens, and that is known before anything is loaded. */

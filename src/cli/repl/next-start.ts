@@ -1,6 +1,6 @@
 import { openingFrame } from '../../ui/opening-frame.js';
 import type { Greeting, ReplOptions } from '../../ui/repl-options.js';
-import type { StatusFacts } from '../../ui/status-line.js';
+import type { StatusFacts } from '../../ui/components/status-line.js';
 import type { Workbench } from '../open/workbench.js';
 import { keepFrame, stateOf, type FileState } from './kept-frame.js';
 import type { SessionDesk } from './session-desk.js';

@@ -1,5 +1,5 @@
 import type { Log } from '../../core/session.js';
-import { leaveTerminal } from '../../ui/terminal-modes.js';
+import { leaveTerminal } from '../../terminal/modes.js';
 import { exit } from '../../commands/cli-error.js';
 import { missingPart } from '../missing-part.js';
 import { printError } from '../print.js';

@@ -1,6 +1,6 @@
 import { walkFiles } from '../../tools/search/file-walk.js';
 import { screenStreams, type EarlyFrame } from './early-frame.js';
-import { startRepl } from '../../ui/repl.js';
+import { startRepl } from '../../ui/start-repl.js';
 import type { ReplOptions } from '../../ui/repl-options.js';
 import { reasoningText } from '../../providers/reasoning-text.js';
 import { exit } from '../../commands/cli-error.js';

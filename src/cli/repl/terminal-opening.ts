@@ -1,5 +1,4 @@
-import type { TerminalFacts, ThemeChoice } from '../../ui/theme.js';
-import type { ColorDepth } from '../../ui/theme-style.js';
+import type { ColorDepth, TerminalFacts, ThemeChoice } from '../../ui/theme.js';
 import { hasColors, hasUnicode, isPlainTerminal, screenStreams } from './early-frame.js';
 
 /** What is known of the terminal, from the environment alone, and its colours. */

@@ -1,5 +1,5 @@
 import { outputIsTerminal, printData } from '../../cli/print.js';
-import { sanitize } from '../../ui/sanitize.js';
+import { sanitize } from '../../terminal/sanitize.js';
 
 /** One line of CSV (RFC 4180): a field with a comma, a quote or a line break in quotes. A text a spreadsheet would take
  * for a formula starts with `'`. */

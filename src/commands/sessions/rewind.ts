@@ -6,7 +6,7 @@ import { project } from '../../core/projection.js';
 import { firstLine } from '../../core/text.js';
 import { counted } from '../../tools/outcome.js';
 import type { Command, CommandContext } from '../../ui/command.js';
-import type { PickItem } from '../../ui/panels/picker.js';
+import type { PickItem } from '../../ui/components/picker.js';
 
 /** Where a rewind goes: right after `toSeq`. `draft` is the message that is taken back with it, to be changed and sent
  * again. */

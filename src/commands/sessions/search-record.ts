@@ -5,8 +5,8 @@ import type { SessionDesk } from '../../cli/repl/session-desk.js';
 import type { SearchHit } from '../../core/store.js';
 import { spelledLine } from '../../core/text.js';
 import type { Command, CommandContext } from '../../ui/command.js';
-import type { PickItem } from '../../ui/panels/picker.js';
-import { sanitize } from '../../ui/sanitize.js';
+import type { PickItem } from '../../ui/components/picker.js';
+import { sanitize } from '../../terminal/sanitize.js';
 import { CliError, exit } from '../cli-error.js';
 import { countOption, withStore } from '../record/record-opening.js';
 

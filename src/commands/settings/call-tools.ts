@@ -13,7 +13,7 @@ import type { Answer, Approver } from '../../core/policy.js';
 import { createProjection } from '../../core/projection.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
 import type { Binding, Registry } from '../../core/tool.js';
-import { decisionText } from '../../ui/panels/decision-text.js';
+import { decisionText } from '../../terminal/sanitize.js';
 import { CliError, exit } from '../cli-error.js';
 
 type Options = RootOptions & { readonly json?: boolean };

@@ -7,7 +7,7 @@ import { firstWithKey, resolveProvider } from '../../providers/catalog.js';
 import { findLocalServers } from '../../providers/discover.js';
 import { findModel, knownModels, type ModelFacts } from '../../providers/models.js';
 import type { Command, CommandContext } from '../../ui/command.js';
-import type { PickItem } from '../../ui/panels/picker.js';
+import type { PickItem } from '../../ui/components/picker.js';
 import { CliError } from '../cli-error.js';
 import { keepWish, keptOrHow } from './settings-slash.js';
 

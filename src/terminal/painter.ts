@@ -1,0 +1,192 @@
+import { certainLength, commonPrefix, type CommonPrefix, emptyRow, noPrefix, type Row } from './rows.js';
+
+export interface RowPlace {
+  readonly row: number;
+  readonly column: number;
+}
+
+/** Where rows begin to differ: the row, how many code units of it are the same, and the attributes that are on
+ * there. */
+export interface Change {
+  readonly row: number;
+  readonly length: number;
+  readonly open: string;
+}
+
+/** Not even the row before the first. */
+const nowhere = -2;
+
+/** Turns rows into the sequences that paint them over what stands there, row by row, and knows where the cursor is. */
+export class RowPainter {
+  #painted: readonly Row[] = [emptyRow];
+  #row = 0;
+  /** -1 where the terminal waits to wrap and nobody can say. */
+  #column = 0;
+  /** The last row erased in this frame. */
+  #erased = nowhere;
+  columns: number;
+
+  constructor(columns: number) {
+    this.columns = columns;
+  }
+
+  get painted(): readonly Row[] {
+    return this.#painted;
+  }
+  get row(): number {
+    return this.#row;
+  }
+  get column(): number {
+    return this.#column;
+  }
+
+  /** `rows` stand there, whoever painted them, and the cursor in them. */
+  assume(rows: readonly Row[], row: number, column: number): void {
+    this.#painted = rows;
+    this.#row = row;
+    this.#column = column;
+  }
+
+  /** What is painted, wrapped rows as one line. */
+  lines(): readonly string[] {
+    const lines: string[] = [];
+    for (const { text, soft } of this.#painted) {
+      if (soft && lines.length > 0) lines.push((lines.pop() ?? '') + text);
+      else lines.push(text);
+    }
+    return lines;
+  }
+
+  /** The first `count` rows are no longer its own. */
+  release(count: number): void {
+    this.#painted = this.#painted.slice(count);
+    this.#row -= count;
+  }
+
+  /** `quiet` where more than the cursor's row is touched. */
+  paint(target: readonly Row[], cursor: RowPlace): { readonly out: string; readonly quiet: boolean } {
+    const startRow = this.#row;
+    this.#erased = nowhere;
+    let out = '';
+    let touched = 0;
+    let elsewhere = false;
+    for (let i = 0; i < target.length; i++) {
+      const row = target[i] ?? emptyRow;
+      const old = this.#painted[i];
+      if (old && old.text === row.text && old.soft === row.soft && !(row.soft && this.#erased === i - 1)) continue;
+      out += this.#paintRow(target, i, row, old);
+      touched++;
+      elsewhere ||= i !== startRow;
+    }
+    if (this.#painted.length > target.length) {
+      out += `${this.#moveTo(target.length, 0)}\x1b[J`;
+      touched++;
+      elsewhere = true;
+    }
+    out += this.#moveTo(cursor.row, cursor.column);
+    this.#painted = target;
+    return { out, quiet: touched > 1 || (touched === 1 && elsewhere) };
+  }
+
+  /** Goes to where `target` begins to differ; `append` goes on from there. */
+  goToChange(target: readonly Row[]): { readonly out: string; readonly change: Change } {
+    const last = Math.min(target.length, this.#painted.length) - 1;
+    const first = target.findIndex(
+      (row, index) =>
+        index >= last || row.text !== this.#painted[index]?.text || row.soft !== this.#painted[index].soft,
+    );
+    // A row that now goes on from the one above must be wrapped into by the terminal itself.
+    const joins = first > 0 && target[first]?.soft === true && this.#painted[first]?.soft !== true;
+    const index = joins ? first - 1 : first;
+    const prefix = joins ? noPrefix : this.#certainPrefix(this.#painted[index] ?? emptyRow, target[index] ?? emptyRow);
+    return {
+      out: this.#moveTo(index, prefix.columns),
+      change: { row: index, length: prefix.length, open: prefix.open },
+    };
+  }
+
+  /** What two rows begin with alike, as far as widths are beyond doubt; nothing where that is all of a row. */
+  #certainPrefix(old: Row, row: Row): CommonPrefix {
+    if (old.soft !== row.soft) return noPrefix;
+    const common = commonPrefix(old.text.slice(0, certainLength(old.text)), row.text.slice(0, certainLength(row.text)));
+    return common.columns < this.columns ? common : noPrefix;
+  }
+
+  /** Erases all from the cursor on, which is where `change` says, and writes the rest of `target` without ever moving
+   * up in it: where the terminal gets another size before or while it reads this, its lines are right all the same. */
+  append(target: readonly Row[], change: Change, cursor: RowPlace): string {
+    const first = target[change.row] ?? emptyRow;
+    // In the home position tmux would put what is erased into the scrollback; and a row erased as a whole would not go
+    // on from the one above.
+    let out = this.#column > 0 ? '\x1b[J' : `\x1b[C\x1b[J\r${first.soft ? '' : '\x1b[K'}`;
+    out += change.open + this.#put(first, change.length);
+    for (let index = change.row + 1; index < target.length; index++) {
+      const row = target[index] ?? emptyRow;
+      out += (row.soft ? '' : '\r\n') + this.#put(row, 0);
+    }
+    this.#row = target.length - 1;
+    out += this.#moveTo(cursor.row, cursor.column);
+    this.#painted = target;
+    return out;
+  }
+
+  #paintRow(target: readonly Row[], index: number, row: Row, old: Row | undefined): string {
+    if (row.soft && index > 0 && this.#comesApart(index, row, old))
+      return this.#paintContinuation(target, index, row, old);
+    if (!old) return this.#newRow(index) + this.#put(row, 0);
+    // A row that becomes narrower is erased from its start: tmux counts cells erased behind a text as part of it when
+    // it rewraps.
+    if ((old.soft && !row.soft) || old.width > row.width) {
+      this.#erased = index;
+      return `${this.#moveTo(index, 0)}\x1b[K${this.#put(row, 0)}`;
+    }
+    const same = old.certain && row.certain ? commonPrefix(old.text, row.text) : noPrefix;
+    return this.#moveTo(index, same.columns) + same.open + this.#put(row, same.length);
+  }
+
+  /** A row that is erased from its start no longer goes on from the one above it, nor does one below it. */
+  #comesApart(index: number, row: Row, old: Row | undefined): boolean {
+    return !old?.soft || old.width > row.width || this.#erased === index - 1;
+  }
+
+  /** A row that the terminal itself must wrap into, so that it knows the two as one line. */
+  #paintContinuation(target: readonly Row[], index: number, row: Row, old: Row | undefined): string {
+    const above = target[index - 1] ?? emptyRow;
+    const erased = old !== undefined && old.width > row.width ? `${this.#moveTo(index, 0)}\x1b[K` : '';
+    const waiting = this.#row === index - 1 && this.#column === -1;
+    const lead = waiting ? '' : this.#moveTo(index - 1, 0) + this.#put(above, 0);
+    this.#erased = erased === '' ? nowhere : index;
+    this.#row = index;
+    this.#column = 0;
+    return erased + lead + this.#put(row, 0);
+  }
+
+  #newRow(index: number): string {
+    const move = this.#row === index - 1 ? '' : this.#moveTo(index - 1, 0);
+    this.#row = index;
+    this.#column = 0;
+    return `${move}\r\n`;
+  }
+
+  /** The text of a row from code unit `from` on; the cursor stands where that begins. */
+  #put(row: Row, from: number): string {
+    this.#column = row.width >= this.columns ? -1 : row.width;
+    return row.text.slice(from);
+  }
+
+  #moveTo(row: number, column: number): string {
+    const down = row - this.#row;
+    const target = Math.min(column, this.columns - 1);
+    let out = '';
+    if (down < 0) out = down === -1 ? '\x1b[A' : `\x1b[${-down}A`;
+    else if (down > 0) out = down === 1 ? '\x1b[B' : `\x1b[${down}B`;
+    if (target !== this.#column) {
+      if (target === 0) out += '\r';
+      else if (target === this.#column - 1) out += '\b';
+      else out += `\x1b[${target + 1}G`;
+    }
+    this.#row = row;
+    this.#column = target;
+    return out;
+  }
+}

@@ -1,0 +1,484 @@
+import type { Painted } from './first-frame.js';
+import { type Change, RowPainter, type RowPlace } from './painter.js';
+import type { Reflow, ScreenSize, Standing } from './reflow.js';
+import { createLedger, type Ledger, type Place, placeAfter, wayTo } from './resize.js';
+import { dropColumns, emptyRow, type Row, takeColumns, wrapLine } from './rows.js';
+import type { Answer } from './streams.js';
+import { textWidth } from './width.js';
+
+export type { ScreenSize } from './reflow.js';
+
+/** What stands below the scrollback. `cursor.line` indexes `lines`; `column` is the column in that line, which must not
+ * be wrapped. */
+export interface Live {
+  readonly lines: readonly string[];
+  /** How many of them, from the first on, are text that is on its way into the scrollback; none where not given. */
+  readonly text?: number;
+  readonly cursor: { readonly line: number; readonly column: number };
+}
+
+/** What was lost to the scrollback when the terminal became smaller: whole live lines from the top, then columns of the
+ * next. */
+export interface Lost {
+  readonly lines: number;
+  readonly columns: number;
+}
+
+/** The one writer to the terminal: lines that are printed once and then belong to the scrollback, and below them live
+ * lines of which only what changed is written. Lines are logical: the terminal wraps them. A committed line that stands
+ * already where the live one stood costs nothing. Never clears the screen, never touches what is above its anchor. See
+ * docs/decisions/0002-screen-writer.md. */
+export interface Screen {
+  /** Prints lines with the next `draw`. With `partial` the last of them goes on in the first live line (and in the next
+   * commit). */
+  commit(lines: readonly string[], partial?: boolean): void;
+  /** Writes one frame. Live rows beyond the height less two are left out at the top. True where the terminal is asked
+   * first where it is: `settle` then writes the frame, and nothing else may be drawn until then. */
+  draw(live: Live): boolean;
+  /** Takes the new size and moves back to the anchor, on the assumption that nothing written was on its way; the next
+   * `draw` paints anew. */
+  resize(size: ScreenSize): Lost;
+  /** Asks the terminal where it is. False where it is not to be asked. */
+  ask(): boolean;
+  /** An answer has come to the oldest question that had none. False where the terminal had another size than we
+   * thought. */
+  answered(answer: Answer): boolean;
+  /** All questions are answered, or no answer is waited for any more. Where things have moved, takes the size that the
+   * terminal said and goes back to where the screen is still right, a frame that waits being given up; null where
+   * nothing has moved. `asked`: the terminal is asked whether it has got there, and nothing may be drawn until the next
+   * `settle`. */
+  settle(): Lost | 'asked' | null;
+  readonly size: ScreenSize;
+  /** Writes a sequence that neither draws nor moves the cursor (clipboard, title). */
+  control(sequence: string): void;
+  /** Takes the live lines away and leaves the cursor at the start of an empty row. */
+  close(): void;
+  /** Forgets what is painted: the cursor stands at the start of an empty row (after another program drew). */
+  restart(size: ScreenSize): void;
+}
+
+interface ScreenOptions {
+  readonly write: (text: string) => void;
+  readonly size: ScreenSize;
+  readonly synchronized: boolean;
+  /** What the terminal may do with its rows, the likeliest first. */
+  readonly reflow: () => readonly Reflow[];
+  /** What to write to ask the terminal where it is; null where it is not to be asked now. Missing: it never is. */
+  readonly question?: (urgent: boolean) => string | null;
+  /** Whether it answers so fast that a frame may wait for it. */
+  readonly quick?: () => boolean;
+  /** What a first frame has put on the terminal already. */
+  readonly painted?: Painted;
+}
+
+const beginFrame = '\x1b[?2026h';
+const endFrame = '\x1b[?2026l';
+const hideCursor = '\x1b[?25l';
+const showCursor = '\x1b[?25h';
+/** A terminal that owes an answer to more than this will not give it. */
+const mostWaiting = 262_144;
+
+/** A frame that would add more rows than this is written in two steps where the terminal answers at once: what meets
+ * another size than it was made for must not scroll off the screen, where it could not be made good. */
+const mostAtOnce = 1;
+
+interface Frame {
+  readonly target: readonly Row[];
+  readonly cursor: RowPlace;
+  readonly committed: number;
+  readonly printed: Printable;
+}
+
+interface Waiting {
+  readonly frame: Frame;
+  readonly change: Change;
+  readonly textLines: number;
+}
+
+export function createScreen(options: ScreenOptions): Screen {
+  return new Writer(options);
+}
+
+class Writer implements Screen {
+  readonly #options: ScreenOptions;
+  readonly #painter: RowPainter;
+  readonly #ledger: Ledger;
+  #size: ScreenSize;
+  #pending: string[] = [];
+  #pendingPartial = false;
+  /** Columns of the first live line that are committed already; 0 where it starts a line. */
+  #headColumns = 0;
+  #textLines = 0;
+  readonly #printed = new PrintedLines();
+  #lastAnswer: Answer | null = null;
+  /** Where to go on after a new size: the cursor is on its way there, nothing else has changed yet. */
+  #aim: Place | null = null;
+  /** A frame of which the terminal has got no more than the way to its first change. */
+  #waiting: Waiting | null = null;
+  #wrapped = new Map<string, readonly Row[]>();
+
+  constructor(options: ScreenOptions) {
+    this.#options = options;
+    this.#size = options.size;
+    this.#painter = new RowPainter(options.size.columns);
+    if (options.painted)
+      this.#painter.assume(this.#wrapAll(options.painted.lines, false), options.painted.row, options.painted.column);
+    this.#ledger = createLedger(this.#standing(), options.reflow);
+  }
+
+  get size(): ScreenSize {
+    return this.#size;
+  }
+
+  commit(lines: readonly string[], partial = false): void {
+    if (lines.length === 0) return;
+    const first = lines[0] ?? '';
+    const open = this.#pending.length > 0 ? this.#pendingPartial : this.#headColumns > 0;
+    if (open && first === '' && this.#pending.length === 0) {
+      this.#closeHead(lines.slice(1), partial);
+      return;
+    }
+    if (this.#pendingPartial && this.#pending.length > 0)
+      this.#pending = [...this.#pending.slice(0, -1), (this.#pending.at(-1) ?? '') + first, ...lines.slice(1)];
+    else this.#pending = [...this.#pending, ...lines];
+    this.#pendingPartial = partial;
+  }
+
+  draw(live: Live): boolean {
+    const printed = printable(this.#pending, this.#pendingPartial, {
+      next: live.lines[0] ?? '',
+      columns: this.#size.columns,
+      head: this.#headColumns,
+    });
+    const committed = this.#wrapAll(printed.lines, this.#headColumns > 0);
+    const lines = live.lines.map((line, index) => (index === 0 ? printed.rest + line : line));
+    const all = lines.map((line, index) => this.#wrap(line, index === 0 && printed.head > 0));
+    const cursorRow = all.slice(0, live.cursor.line).reduce((sum, rows) => sum + rows.length, 0);
+    const rows = all.flat();
+    const most = Math.max(1, this.#size.rows - 1);
+    const skipped = Math.max(0, rows.length - most);
+    const target = [...committed, ...rows.slice(skipped)];
+    this.#wrapped = new Map(lines.map((line, index) => [line, all[index] ?? []]));
+    const frame = {
+      target,
+      cursor: { row: committed.length + Math.max(0, cursorRow - skipped), column: live.cursor.column },
+      committed: committed.length,
+      printed,
+    };
+    const textLines = skipped > 0 ? 0 : (live.text ?? 0);
+    const many = target.length - this.#painter.painted.length > mostAtOnce;
+    if (many && this.#options.quick?.() === true && this.#goToChange(frame, textLines)) return true;
+    this.#textLines = textLines;
+    this.#frame(frame);
+    return false;
+  }
+
+  resize(size: ScreenSize): Lost {
+    this.#waiting = null;
+    this.#aim = null;
+    const place = placeAfter(this.#standing(), size, this.#options.reflow()[0] ?? 'all');
+    this.#size = size;
+    this.#write(wayTo(place));
+    const lost = this.#goOn(place);
+    this.#ledger.restart(this.#standing());
+    return lost;
+  }
+
+  ask(): boolean {
+    const question = this.#options.question?.(true) ?? null;
+    if (question === null) return false;
+    this.#options.write(question);
+    this.#ledger.asked(this.#standing(), false);
+    return true;
+  }
+
+  answered(answer: Answer): boolean {
+    this.#lastAnswer = answer;
+    return this.#ledger.answered(answer);
+  }
+
+  settle(): Lost | 'asked' | null {
+    const waiting = this.#waiting;
+    const aim = this.#aim;
+    this.#waiting = null;
+    this.#aim = null;
+    const place = this.#ledger.place(this.#standing());
+    if (!place || !this.#lastAnswer) {
+      if (waiting) this.#append(waiting);
+      return aim ? this.#arrive(aim) : null;
+    }
+    this.#size = this.#lastAnswer.size;
+    if (this.#aimAt(place)) return 'asked';
+    this.#write(wayTo(place));
+    return this.#goOn(place);
+  }
+
+  /** Moves to where the screen is still right, and asks: the terminal may have got another size again, and erasing
+   * cannot be undone. */
+  #aimAt(place: Place): boolean {
+    const question = this.#options.quick?.() === true ? (this.#options.question?.(true) ?? null) : null;
+    if (question === null) return false;
+    this.#aim = place;
+    this.#ledger.wrote(wayTo(place));
+    this.#ledger.asked(this.#standing(), true);
+    this.#options.write(wayTo(place) + question);
+    return true;
+  }
+
+  #arrive(place: Place): Lost {
+    const lost = this.#goOn(place);
+    this.#ledger.restart(this.#standing(), this.#lastAnswer?.row ?? null);
+    return lost;
+  }
+
+  control(sequence: string): void {
+    this.#options.write(sequence);
+  }
+
+  close(): void {
+    this.draw({ lines: [''], cursor: { line: 0, column: 0 } });
+  }
+
+  restart(size: ScreenSize): void {
+    this.#waiting = null;
+    this.#aim = null;
+    this.#size = size;
+    this.#painter.columns = size.columns;
+    this.#painter.assume([emptyRow], 0, 0);
+    this.#wrapped.clear();
+    this.#headColumns = 0;
+    this.#textLines = 0;
+    this.#printed.forget();
+    this.#ledger.restart(this.#standing());
+  }
+
+  /** The open line turned out to be complete: what follows begins on a row of its own. */
+  #closeHead(lines: readonly string[], partial: boolean): void {
+    this.#headColumns = 0;
+    this.commit(lines, partial);
+  }
+
+  #standing(): Standing {
+    const { painted, row, column } = this.#painter;
+    return {
+      size: this.#size,
+      printed: this.#printed.lines,
+      first: this.#printed.first,
+      open: this.#headColumns > 0,
+      rows: painted,
+      row,
+      column,
+    };
+  }
+
+  /** Has printed again what is gone from where the cursor is now. Erases what stands below from the second column on:
+   * tmux takes `ESC[J` in the home position for a clear screen and puts what it erases into the scrollback. */
+  #goOn({ line, offset }: Place): Lost {
+    const live = this.#printed.end - (this.#headColumns > 0 ? 1 : 0);
+    const again = line < live || (line === live && offset < this.#headColumns);
+    const lost = again
+      ? { lines: 0, columns: 0 }
+      : this.#textOf({ lines: line - live, columns: offset - (line === live ? this.#headColumns : 0) });
+    if (again) this.#printAgain(line, offset);
+    else this.#takeLost(line - live, offset);
+    const left = again ? lost : this.#dropLost(lost);
+    const soft = this.#headColumns > 0;
+    this.#write(`\x1b[C\x1b[J\r${soft ? '' : '\x1b[K'}`);
+    this.#painter.columns = this.#size.columns;
+    // In a row that goes on, the first column may hold something still: it would not be one line with the row above if
+    // it were erased.
+    this.#painter.assume([soft ? { text: ' ', width: 1, soft, certain: false } : emptyRow], 0, 0);
+    this.#wrapped.clear();
+    return left;
+  }
+
+  /** How much of it was text on its way into the scrollback. Its last line may have grown since it was painted: it
+   * counts by its columns. */
+  #textOf(lost: Lost): Lost {
+    if (lost.lines < this.#textLines) return lost;
+    if (this.#textLines === 0) return { lines: 0, columns: 0 };
+    return { lines: this.#textLines - 1, columns: textWidth(this.#painter.lines()[this.#textLines - 1] ?? '') };
+  }
+
+  /** Of what was about to be printed, the beginning stands there already. */
+  #dropLost(lost: Lost): Lost {
+    // One that goes on is the beginning of the first live line.
+    const count = this.#pending.length - (this.#pendingPartial && this.#pending.length > 0 ? 1 : 0);
+    const goesOn = textWidth(this.#pending[count] ?? '');
+    if (lost.lines > count || (lost.lines === count && lost.columns >= goesOn)) {
+      this.#pending = [];
+      return { lines: lost.lines - count, columns: lost.columns - (lost.lines === count ? goesOn : 0) };
+    }
+    this.#pending = this.#pending
+      .slice(lost.lines)
+      .map((text, index) => (index === 0 ? dropColumns(text, lost.columns) : text));
+    return { lines: 0, columns: 0 };
+  }
+
+  #printAgain(line: number, offset: number): void {
+    const again = this.#printed.takeBack(line, offset);
+    const added = this.#pending;
+    const addedPartial = this.#pendingPartial;
+    this.#pending = again.map((text, index) => (index === 0 ? dropColumns(text, offset) : text));
+    this.#pendingPartial = this.#headColumns > 0;
+    this.#headColumns = offset;
+    this.commit(added, addedPartial);
+  }
+
+  /** Live lines that the terminal has pushed off its top count as printed. */
+  #takeLost(count: number, offset: number): void {
+    const lines = this.#painter.lines();
+    const open = this.#headColumns > 0;
+    const goesOn = offset > 0 && count < this.#textLines;
+    const before = count === 0 && open ? this.#headColumns : 0;
+    this.#print(
+      [...lines.slice(0, count), ...(goesOn ? [takeColumns(lines[count] ?? '', offset - before)] : [])],
+      open,
+    );
+    this.#headColumns = goesOn ? offset : 0;
+  }
+
+  #print(lines: readonly string[], open: boolean): void {
+    this.#printed.add(lines, open, 2 * this.#size.rows);
+  }
+
+  #wrapAll(lines: readonly string[], continues: boolean): Row[] {
+    return lines.flatMap((line, index) => this.#wrap(line, continues && index === 0));
+  }
+
+  #wrap(line: string, continues: boolean): readonly Row[] {
+    const rows = this.#wrapped.get(line) ?? wrapLine(line, this.#size.columns);
+    const first = rows[0];
+    if (!first || first.soft === continues || line === '') return rows;
+    return [{ ...first, soft: continues }, ...rows.slice(1)];
+  }
+
+  #write(text: string): void {
+    this.#options.write(text);
+    this.#ledger.wrote(text);
+  }
+
+  #frame(frame: Frame): void {
+    const { out, quiet } = this.#painter.paint(frame.target, frame.cursor);
+    this.#painted(frame);
+    if (out === '') return;
+    this.#ledger.wrote(out);
+    const question = quiet && (frame.committed > 0 || this.#textLines > 0) ? this.#question(false) : '';
+    this.#options.write(quiet ? this.#asFrame(out + question) : out);
+  }
+
+  #goToChange(frame: Frame, textLines: number): boolean {
+    const question = this.#options.question?.(true) ?? null;
+    if (question === null) return false;
+    const { out, change } = this.#painter.goToChange(frame.target);
+    this.#waiting = { frame, change, textLines };
+    this.#ledger.wrote(out);
+    this.#ledger.asked(this.#standing(), true);
+    this.#options.write(hideCursor + out + question);
+    return true;
+  }
+
+  #append({ frame, change, textLines }: Waiting): void {
+    const out = this.#painter.append(frame.target, change, frame.cursor);
+    this.#textLines = textLines;
+    this.#painted(frame);
+    this.#ledger.wrote(out);
+    this.#options.write(this.#asFrame(out + this.#question(false)));
+  }
+
+  /** What is to follow what was written, so that the terminal says where it is then. */
+  #question(urgent: boolean): string {
+    const question = this.#options.question?.(urgent) ?? '';
+    if (question !== '') this.#ledger.asked(this.#standing(), true);
+    if (this.#ledger.waiting > mostWaiting) this.#ledger.restart(this.#standing());
+    return question;
+  }
+
+  #painted({ committed, printed: { lines, head, rest } }: Frame): void {
+    this.#painter.release(committed);
+    this.#print(lines, this.#headColumns > 0);
+    this.#pending = rest === '' ? [] : [rest];
+    this.#headColumns = head;
+  }
+
+  #asFrame(out: string): string {
+    return this.#options.synchronized
+      ? `${beginFrame}${hideCursor}${out}${showCursor}${endFrame}`
+      : hideCursor + out + showCursor;
+  }
+}
+
+/** What a frame prints of the lines that wait for it, the columns of the open line that stand above then, and what
+ * stays below: of a line that goes on only whole rows are printed, so that the first live row always begins a row. */
+interface Printable {
+  readonly lines: readonly string[];
+  readonly head: number;
+  readonly rest: string;
+}
+
+/** `partial`: the last of `lines` goes on with `next`. `head`: columns of the first of them that stand above
+ * already. */
+function printable(
+  lines: readonly string[],
+  partial: boolean,
+  { next, columns, head }: { readonly next: string; readonly columns: number; readonly head: number },
+): Printable {
+  const last = lines.at(-1);
+  if (last === undefined) return { lines: [], head, rest: '' };
+  if (!partial) return { lines, head: 0, rest: '' };
+  const width = textWidth(last);
+  let whole = 0;
+  for (const row of wrapLine(last + next, columns)) {
+    if (whole + row.width > width) break;
+    whole += row.width;
+  }
+  const before = lines.slice(0, -1);
+  return {
+    lines: whole > 0 ? [...before, takeColumns(last, whole)] : before,
+    head: whole + (before.length === 0 ? head : 0),
+    rest: dropColumns(last, whole),
+  };
+}
+
+/** The last lines printed, numbered among all that were: for as far back as the cursor may ever have gone astray. */
+class PrintedLines {
+  #lines: readonly string[] = [];
+  #first = 0;
+
+  get lines(): readonly string[] {
+    return this.#lines;
+  }
+  /** The number of the first of them. */
+  get first(): number {
+    return this.#first;
+  }
+  /** The number that the next one gets. */
+  get end(): number {
+    return this.#first + this.#lines.length;
+  }
+
+  /** `open`: the first goes on in the line before it. */
+  add(lines: readonly string[], open: boolean, most: number): void {
+    if (lines.length === 0) return;
+    const joins = open && this.#lines.length > 0;
+    const all = joins
+      ? [...this.#lines.slice(0, -1), (this.#lines.at(-1) ?? '') + (lines[0] ?? ''), ...lines.slice(1)]
+      : [...this.#lines, ...lines];
+    const kept = all.slice(-most);
+    this.#first += all.length - kept.length;
+    this.#lines = kept;
+  }
+
+  /** Takes back what is behind column `offset` of line `number`; gives that line as it was, and those after it. */
+  takeBack(number: number, offset: number): readonly string[] {
+    const index = number - this.#first;
+    const taken = this.#lines.slice(index);
+    this.#lines = [...this.#lines.slice(0, index), ...(offset > 0 ? [takeColumns(taken[0] ?? '', offset)] : [])];
+    return taken;
+  }
+
+  forget(): void {
+    this.#first = this.end;
+    this.#lines = [];
+  }
+}

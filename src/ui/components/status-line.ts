@@ -1,0 +1,91 @@
+import { sanitize } from '../../terminal/sanitize.js';
+import { fitWidth, textWidth } from '../../terminal/width.js';
+import { formatCost, formatCount, formatElapsed } from '../item-lines.js';
+import type { Theme } from '../theme.js';
+import type { View } from '../view.js';
+
+/** What the status line shows that the view does not know. */
+export interface StatusFacts {
+  readonly model: string;
+  readonly approval: string;
+  readonly sandbox: string;
+  /** Shortened for display, e.g. `~/src/thing`. */
+  readonly directory: string;
+  readonly branch?: string | undefined;
+  /** Tokens; null where nobody knows. */
+  readonly contextWindow?: number | null | undefined;
+  /** What the input's keys mean now, where they have modes. */
+  readonly mode?: string | null | undefined;
+  /** A command of the person's own runs. */
+  readonly ownCommand?: boolean | undefined;
+  /** The turn was told to end. */
+  readonly stopping?: boolean | undefined;
+}
+
+/** One row, at most `columns - 1` wide. What matters least is left out first. */
+export function statusLine(
+  facts: StatusFacts | null,
+  view: View,
+  state: { readonly nowMs: number; readonly busySinceMs: number | null; readonly hint: string | null },
+  theme: Theme,
+  columns: number,
+): string {
+  const room = Math.max(0, columns - 1);
+  if (state.hint !== null) return theme.paint('warn', fitWidth(state.hint, room));
+  const separator = ` ${theme.glyphs.dot} `;
+  const parts = [
+    (facts?.mode ?? '').toUpperCase(),
+    activity(view, state, facts),
+    ...(facts ? factParts(facts, view) : []),
+  ]
+    .filter((part) => part !== '')
+    .map((part) => sanitize(part));
+  const kept: string[] = [];
+  let width = 0;
+  for (const part of parts) {
+    const added = textWidth(part) + (kept.length > 0 ? separator.length : 0);
+    if (width + added > room) continue;
+    kept.push(part);
+    width += added;
+  }
+  return theme.paint('dim', kept.length > 0 ? kept.join(separator) : fitWidth(parts[0] ?? '', room));
+}
+
+function activity(
+  view: View,
+  { nowMs, busySinceMs }: { readonly nowMs: number; readonly busySinceMs: number | null },
+  facts: StatusFacts | null,
+): string {
+  if (facts?.ownCommand) return `your command runs, ${interruptKey(facts)} stops it`;
+  if (view.retry && !facts?.stopping) {
+    const seconds = Math.max(0, Math.ceil((view.retry.atMs - nowMs) / 1_000));
+    return `retry ${view.retry.attempt}/${view.retry.maxRetries} in ${seconds}s: ${view.retry.reason}`;
+  }
+  return view.busy && busySinceMs !== null ? doing(view, formatElapsed(nowMs - busySinceMs), facts) : '';
+}
+
+function doing(view: View, elapsed: string, facts: StatusFacts | null): string {
+  if (facts?.stopping) return `stopping ${elapsed}`;
+  if (view.questions.length > 0) return 'waiting for you';
+  return `${view.reasoning !== '' && view.text === '' ? 'thinking' : 'working'} ${elapsed}, ${interruptKey(facts)} interrupts`;
+}
+
+function interruptKey(facts: StatusFacts | null): string {
+  return facts?.mode === 'insert' ? 'ctrl-c' : 'esc';
+}
+
+function factParts(facts: StatusFacts, view: View): string[] {
+  const { totals } = view;
+  const window = facts.contextWindow ?? 0;
+  const read = totals.input + totals.cacheRead + totals.cacheWrite;
+  return [
+    facts.model,
+    facts.branch === undefined ? facts.directory : `${facts.directory} (${facts.branch})`,
+    `approval ${facts.approval}`,
+    facts.sandbox === 'off' ? '' : `sandbox ${facts.sandbox}`,
+    window > 0 && totals.context > 0 ? `context ${Math.round((totals.context / window) * 100)}%` : '',
+    read + totals.output > 0 ? `${formatCount(read)} in ${formatCount(totals.output)} out` : '',
+    totals.cacheRead > 0 ? `cache ${Math.round((totals.cacheRead / read) * 100)}%` : '',
+    totals.costKnown && totals.costUsd > 0 ? formatCost(totals.costUsd) : '',
+  ];
+}

@@ -1,0 +1,270 @@
+import { type Key, keyName } from '../../terminal/keyboard.js';
+import { clusters } from '../../terminal/width.js';
+
+/** A text being written. Pure: every operation gives a new state. Large pastes stand in `text` as one private-use
+ * character each. */
+export interface Editor {
+  readonly text: string;
+  /** Index into `text`, always between two grapheme clusters. */
+  readonly cursor: number;
+  readonly killed: string;
+  readonly undo: readonly Snapshot[];
+  readonly redo: readonly Snapshot[];
+  readonly pastes: readonly string[];
+  /** What the last operation was, so that typing is undone by the word and kills in a row are put together. */
+  readonly last: 'type' | 'kill' | 'other';
+  /** What is selected, shown in reverse. */
+  readonly selected?: { readonly from: number; readonly to: number };
+}
+
+interface Snapshot {
+  readonly text: string;
+  readonly cursor: number;
+}
+
+const firstPaste = 0xf0000;
+const pastePattern = /[\u{f0000}-\u{ffffd}]/gu;
+const foldLines = 6;
+const foldLength = 1_200;
+const mostUndo = 200;
+
+export const emptyEditor: Editor = { text: '', cursor: 0, killed: '', undo: [], redo: [], pastes: [], last: 'other' };
+
+export function editorWith(text: string): Editor {
+  return { ...emptyEditor, text: text.replace(pastePattern, ''), cursor: text.replace(pastePattern, '').length };
+}
+
+/** What is submitted: every folded paste whole. */
+export function editorText(editor: Editor): string {
+  return editor.text.replace(pastePattern, (char) => editor.pastes[(char.codePointAt(0) ?? 0) - firstPaste] ?? '');
+}
+
+/** The characters of the display; a folded paste is named by its size. */
+export function displayText(editor: Editor): string {
+  return editor.text.replace(pastePattern, (char) => pasteLabel(editor, char));
+}
+
+export function pasteLabel(editor: Editor, char: string): string {
+  const text = editor.pastes[(char.codePointAt(0) ?? 0) - firstPaste] ?? '';
+  const lines = text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
+  return lines > 1 ? `[pasted ${lines} lines]` : `[pasted ${text.length} characters]`;
+}
+
+export function isPaste(char: string): boolean {
+  const code = char.codePointAt(0) ?? 0;
+  return code >= firstPaste && code <= 0xffffd;
+}
+
+export function type(editor: Editor, text: string): Editor {
+  const clean = text.replace(pastePattern, '');
+  const together = editor.last === 'type' && !/^\s/.test(clean);
+  return { ...change(editor, editor.cursor, editor.cursor, clean, together), last: 'type' };
+}
+
+export function paste(editor: Editor, text: string): Editor {
+  const clean = text.replace(pastePattern, '');
+  if (clean.length < foldLength && clean.split('\n').length <= foldLines)
+    return change(editor, editor.cursor, editor.cursor, clean);
+  const char = String.fromCodePoint(firstPaste + editor.pastes.length);
+  return change({ ...editor, pastes: [...editor.pastes, clean] }, editor.cursor, editor.cursor, char);
+}
+
+/** Replaces `from..to`, the cursor behind what was put in. `together` joins it with the step before for undo. */
+export function change(editor: Editor, from: number, to: number, insert: string, together = false): Editor {
+  const text = editor.text.slice(0, from) + insert + editor.text.slice(to);
+  const undo = together ? editor.undo : [...editor.undo.slice(-mostUndo), { text: editor.text, cursor: editor.cursor }];
+  return { ...editor, text, cursor: from + insert.length, undo, redo: [], last: 'other' };
+}
+
+export function moveTo(editor: Editor, cursor: number): Editor {
+  return { ...editor, cursor: Math.max(0, Math.min(editor.text.length, cursor)), last: 'other' };
+}
+
+function kill(editor: Editor, from: number, to: number, direction: 'forward' | 'backward'): Editor {
+  if (from === to) return editor;
+  const cut = editor.text.slice(from, to);
+  const before = editor.last === 'kill' ? editor.killed : '';
+  return {
+    ...change(editor, from, to, ''),
+    killed: direction === 'forward' ? before + cut : cut + before,
+    last: 'kill',
+  };
+}
+
+export function undo(editor: Editor): Editor {
+  const snapshot = editor.undo.at(-1);
+  if (!snapshot) return editor;
+  return {
+    ...editor,
+    ...snapshot,
+    undo: editor.undo.slice(0, -1),
+    redo: [...editor.redo, { text: editor.text, cursor: editor.cursor }],
+    last: 'other',
+  };
+}
+
+export function redo(editor: Editor): Editor {
+  const snapshot = editor.redo.at(-1);
+  if (!snapshot) return editor;
+  return {
+    ...editor,
+    ...snapshot,
+    redo: editor.redo.slice(0, -1),
+    undo: [...editor.undo, { text: editor.text, cursor: editor.cursor }],
+    last: 'other',
+  };
+}
+
+/** `editor` with everything since `earlier` as one step of undo. */
+export function joinedUndo(earlier: Editor, editor: Editor): Editor {
+  if (editor.text === earlier.text) return { ...editor, undo: earlier.undo };
+  return { ...editor, undo: [...earlier.undo.slice(-mostUndo), { text: earlier.text, cursor: earlier.cursor }] };
+}
+
+/** Start of the cluster before `at`. */
+function before(text: string, at: number): number {
+  const lineStart = text.lastIndexOf('\n', at - 1) + 1;
+  if (lineStart === at) return Math.max(0, at - 1);
+  let last = 0;
+  for (const cluster of clusters(text.slice(lineStart, at))) last = cluster.text.length;
+  return at - last;
+}
+
+/** End of the cluster at `at`. */
+function after(text: string, at: number): number {
+  if (at >= text.length) return text.length;
+  for (const cluster of clusters(text.slice(at, at + 64))) return at + cluster.text.length;
+  return text.length;
+}
+
+/** Start of the word before `at`. With `blanks` words end at blanks only (as Ctrl-W has it). */
+function wordBefore(text: string, at: number, blanks = false): number {
+  const word = blanks ? /\S/ : /[\p{L}\p{N}_\u{f0000}-\u{ffffd}]/u;
+  let i = at;
+  while (i > 0 && !word.test(text.slice(before(text, i), i))) i = before(text, i);
+  while (i > 0 && word.test(text.slice(before(text, i), i))) i = before(text, i);
+  return i;
+}
+
+function wordAfter(text: string, at: number): number {
+  const word = /[\p{L}\p{N}_\u{f0000}-\u{ffffd}]/u;
+  let i = at;
+  while (i < text.length && !word.test(text.slice(i, after(text, i)))) i = after(text, i);
+  while (i < text.length && word.test(text.slice(i, after(text, i)))) i = after(text, i);
+  return i;
+}
+
+function lineStart(text: string, at: number): number {
+  return text.lastIndexOf('\n', at - 1) + 1;
+}
+
+function lineEnd(text: string, at: number): number {
+  const end = text.indexOf('\n', at);
+  return end < 0 ? text.length : end;
+}
+
+type Edit = (editor: Editor) => Editor;
+
+const newline: Edit = (editor) => change(editor, editor.cursor, editor.cursor, '\n');
+const toLineStart: Edit = (editor) => moveTo(editor, lineStart(editor.text, editor.cursor));
+const toLineEnd: Edit = (editor) => moveTo(editor, lineEnd(editor.text, editor.cursor));
+const left: Edit = (editor) => moveTo(editor, before(editor.text, editor.cursor));
+const right: Edit = (editor) => moveTo(editor, after(editor.text, editor.cursor));
+const wordLeft: Edit = (editor) => moveTo(editor, wordBefore(editor.text, editor.cursor));
+const wordRight: Edit = (editor) => moveTo(editor, wordAfter(editor.text, editor.cursor));
+const deleteBefore: Edit = (editor) =>
+  editor.cursor === 0 ? editor : change(editor, before(editor.text, editor.cursor), editor.cursor, '');
+const deleteAfter: Edit = (editor) =>
+  editor.cursor === editor.text.length ? editor : change(editor, editor.cursor, after(editor.text, editor.cursor), '');
+const killWordBefore: Edit = (editor) =>
+  kill(editor, wordBefore(editor.text, editor.cursor), editor.cursor, 'backward');
+const killWordAfter: Edit = (editor) => kill(editor, editor.cursor, wordAfter(editor.text, editor.cursor), 'forward');
+
+function killToLineEnd(editor: Editor): Editor {
+  const end = lineEnd(editor.text, editor.cursor);
+  return kill(editor, editor.cursor, end === editor.cursor ? Math.min(end + 1, editor.text.length) : end, 'forward');
+}
+
+function transpose(editor: Editor): Editor {
+  const { text, cursor } = editor;
+  const end = cursor === lineEnd(text, cursor) ? cursor : after(text, cursor);
+  const middle = before(text, end);
+  const start = before(text, middle);
+  if (start < lineStart(text, cursor) || middle === end || start === middle) return editor;
+  return change(editor, start, end, text.slice(middle, end) + text.slice(start, middle));
+}
+
+/** Readline's keys, as GNU readline's emacs mode has them. */
+const bindings: Readonly<Record<string, Edit>> = {
+  left: left,
+  'ctrl-b': left,
+  right: right,
+  'ctrl-f': right,
+  'ctrl-left': wordLeft,
+  'alt-left': wordLeft,
+  'alt-b': wordLeft,
+  'ctrl-right': wordRight,
+  'alt-right': wordRight,
+  'alt-f': wordRight,
+  home: toLineStart,
+  'ctrl-a': toLineStart,
+  end: toLineEnd,
+  'ctrl-e': toLineEnd,
+  'ctrl-home': (editor) => moveTo(editor, 0),
+  'ctrl-end': (editor) => moveTo(editor, editor.text.length),
+  backspace: deleteBefore,
+  'ctrl-h': deleteBefore,
+  'shift-backspace': deleteBefore,
+  delete: deleteAfter,
+  'ctrl-d': deleteAfter,
+  'ctrl-w': (editor) => kill(editor, wordBefore(editor.text, editor.cursor, true), editor.cursor, 'backward'),
+  'alt-backspace': killWordBefore,
+  'ctrl-backspace': killWordBefore,
+  'alt-d': killWordAfter,
+  'ctrl-delete': killWordAfter,
+  'ctrl-u': (editor) => kill(editor, lineStart(editor.text, editor.cursor), editor.cursor, 'backward'),
+  'ctrl-k': killToLineEnd,
+  'ctrl-y': (editor) => change(editor, editor.cursor, editor.cursor, editor.killed),
+  'ctrl-t': transpose,
+  'ctrl-_': undo,
+  'alt-z': undo,
+  'ctrl-/': undo,
+  'alt-shift-z': redo,
+  'alt-_': redo,
+  'ctrl-j': newline,
+  'shift-enter': newline,
+  'ctrl-enter': newline,
+};
+
+/** The editor after `key`, or null where the key edits nothing. */
+export function editKey(editor: Editor, key: Key): Editor | null {
+  const edit = bindings[keyName(key)];
+  return edit ? edit(editor) : null;
+}
+
+/** One line up or down at the same column; null at the first or last line. */
+export function moveLine(editor: Editor, direction: -1 | 1): Editor | null {
+  const { text, cursor } = editor;
+  const start = lineStart(text, cursor);
+  const column = cursor - start;
+  if (direction < 0) {
+    if (start === 0) return null;
+    const above = lineStart(text, start - 1);
+    return moveTo(editor, snap(text, Math.min(above + column, start - 1)));
+  }
+  const end = lineEnd(text, cursor);
+  if (end === text.length) return null;
+  return moveTo(editor, snap(text, Math.min(end + 1 + column, lineEnd(text, end + 1))));
+}
+
+/** The nearest place at or before `at` that is not inside a cluster. */
+function snap(text: string, at: number): number {
+  const start = lineStart(text, at);
+  let place = start;
+  while (place < at) {
+    const next = after(text, place);
+    if (next > at) return place;
+    place = next;
+  }
+  return place;
+}

@@ -1,0 +1,74 @@
+import type { Draft, ReplOptions } from '../repl-options.js';
+import type { Timers } from '../timers.js';
+import type { PromptInput } from './prompt-input.js';
+
+const draftDelayMs = 400;
+
+/** Brings back into the input what was typed before: past inputs, the kept draft, and what waited in a session when the
+ * program ended. Keeps the draft while it is written. */
+export interface PastInputs {
+  load(sessionId: string): Promise<void>;
+  /** Another session is on the screen now: what waited in that one comes before what is written already. */
+  offer(sessionId: string): Promise<void>;
+  keepDraft(): void;
+  /** Keeps it at once: the program ends. */
+  leave(): void;
+}
+
+interface Parts {
+  readonly options: Pick<ReplOptions, 'history' | 'queued'>;
+  readonly input: PromptInput;
+  readonly timers: Timers;
+  readonly notice: (level: 'info', message: string) => void;
+  readonly onChange: () => void;
+}
+
+export function createPastInputs({ options, input, timers, notice, onChange }: Parts): PastInputs {
+  const { history } = options;
+  /** Until then the input does not stand for what is kept. */
+  let loaded = false;
+  const keepDraft = (): void => {
+    if (history.saveDraft) timers.set('draft', draftDelayMs, () => void history.saveDraft?.(input.text()));
+  };
+  const offer = async (sessionId: string): Promise<void> => {
+    const texts = (await options.queued?.(sessionId)) ?? [];
+    if (texts.length === 0) return;
+    input.setText([...texts, input.text()].filter((text) => text !== '').join('\n\n'));
+    keepDraft();
+    notice(
+      'info',
+      texts.length === 1
+        ? 'A message that was never sent is back in the input.'
+        : `${texts.length} messages that were never sent are back in the input.`,
+    );
+  };
+  /** The screen may show it already; what was typed since stands behind it. */
+  const bringBack = ({ text, savedAt }: Draft): void => {
+    if (input.text() === '') input.setText(text);
+    if (input.text().startsWith(text))
+      notice('info', `Draft of ${shortTime(savedAt)}; ${text.includes('\n') ? 'Ctrl-C' : 'Ctrl-U'} clears it.`);
+  };
+  return {
+    load: async (sessionId) => {
+      input.setHistory(await history.load());
+      const draft = await history.loadDraft?.();
+      if (draft) bringBack(draft);
+      loaded = true;
+      await offer(sessionId);
+      onChange();
+    },
+    offer,
+    keepDraft,
+    leave: () => {
+      if (loaded) void history.saveDraft?.(input.text());
+    },
+  };
+}
+
+/** The hour of today, the day as well of another day. */
+function shortTime(date: Date): string {
+  const two = (count: number): string => String(count).padStart(2, '0');
+  const day = (of: Date): string => `${of.getFullYear()}-${two(of.getMonth() + 1)}-${two(of.getDate())}`;
+  const hour = `${two(date.getHours())}:${two(date.getMinutes())}`;
+  return day(date) === day(new Date()) ? hour : `${day(date)} ${hour}`;
+}

@@ -1,0 +1,389 @@
+import { type InputEvent, type Key, keyName } from '../../terminal/keyboard.js';
+import { sanitize } from '../../terminal/sanitize.js';
+import { clusters } from '../../terminal/width.js';
+import type { Command } from '../command.js';
+import type { Panel } from '../components/panel.js';
+import type { Rank } from '../components/picker.js';
+import type { Vim } from '../vim/vim.js';
+import { change, editKey, type Editor, editorText, editorWith, emptyEditor, moveLine, paste, type } from './editor.js';
+import { browse, createHistory, findEntry, type InputHistory, remember } from './input-history.js';
+import {
+  applyCandidate,
+  completeCommand,
+  completeFile,
+  type Completion,
+  completionWindow,
+  fileQuery,
+} from './suggestions.js';
+
+/** What a key means beyond the input itself. */
+export type InputAction =
+  | { readonly type: 'none' }
+  | { readonly type: 'submit'; readonly text: string; readonly when: 'steer' | 'after' }
+  | { readonly type: 'escape' | 'cancel' | 'end' | 'suspend' | 'page' | 'detail' | 'edit' | 'take-back' };
+
+/** The input line: text, history, search, completion. It draws nothing and waits for nothing. */
+export interface PromptInput {
+  take(event: InputEvent): InputAction;
+  editor(): Editor;
+  text(): string;
+  setText(text: string): void;
+  /** The newest past input, what is being written kept below it. */
+  older(): void;
+  setHistory(entries: readonly string[]): void;
+  /** Paths for `@`; null while they are fetched. */
+  setFiles(paths: readonly string[]): void;
+  panel(): Panel | null;
+  /** What stands in place of the prompt while the history is searched. */
+  searching(): string | null;
+  /** Vim's keys from now on. */
+  useVim(vim: Vim): void;
+  /** The mode of vim's keys; null where they are not used. */
+  mode(): string | null;
+}
+
+const none: InputAction = { type: 'none' };
+/** Keys that mean the same in all of vim's modes. */
+const ownKeys = new Set(['enter', 'alt-enter', 'ctrl-c', 'ctrl-z', 'ctrl-o', 'ctrl-x', 'ctrl-g']);
+
+/** Whether `event` is for vim: all but pastes outside insert mode, and what leaves that. */
+function isCommand(vim: Vim, event: InputEvent): boolean {
+  return event.type !== 'paste' && (vim.mode() !== 'insert' || (event.type === 'key' && isEscape(event)));
+}
+
+function isEscape(key: Key): boolean {
+  return !key.ctrl && (key.alt ? key.name.length === 1 : key.name === 'escape' && !key.shift);
+}
+
+export function createPromptInput(d: {
+  readonly commands: () => readonly Command[];
+  readonly rank: Rank;
+  readonly wantFiles: () => void;
+}): PromptInput {
+  return new Prompt(d);
+}
+
+class Prompt implements PromptInput {
+  readonly #d: { readonly commands: () => readonly Command[]; readonly rank: Rank; readonly wantFiles: () => void };
+  #editor: Editor = emptyEditor;
+  #history: InputHistory = createHistory([]);
+  #files: readonly string[] | null = null;
+  #completion: Completion | null = null;
+  #selected = 0;
+  #vim: Vim | null = null;
+  #search: { readonly query: string; readonly at: number; readonly before: Editor } | null = null;
+
+  constructor(d: { readonly commands: () => readonly Command[]; readonly rank: Rank; readonly wantFiles: () => void }) {
+    this.#d = d;
+  }
+
+  editor(): Editor {
+    const selected = this.#vim?.selection(this.#editor) ?? null;
+    return selected ? { ...this.#editor, selected } : this.#editor;
+  }
+
+  useVim(vim: Vim): void {
+    this.#vim = vim;
+  }
+  mode(): string | null {
+    return this.#vim?.mode() ?? null;
+  }
+  text(): string {
+    return editorText(this.#editor);
+  }
+  setHistory(entries: readonly string[]): void {
+    this.#history = createHistory([...entries, ...this.#history.entries]);
+  }
+
+  setText(text: string): void {
+    this.#replace(text);
+  }
+
+  setFiles(paths: readonly string[]): void {
+    this.#files = paths;
+    this.#complete();
+  }
+
+  panel(): Panel | null {
+    if (!this.#completion) return null;
+    const { rows, selected, more } = completionWindow(this.#completion, this.#selected);
+    return {
+      type: 'menu',
+      rows: rows.map((row) => ({ label: sanitize(row.label), detail: sanitize(row.detail) })),
+      selected,
+      more,
+    };
+  }
+
+  searching(): string | null {
+    return this.#search ? `search ${this.#search.query === '' ? '' : `"${this.#search.query}"`}` : null;
+  }
+
+  take(event: InputEvent): InputAction {
+    const vim = this.#search ? null : this.#vim;
+    if (vim && isCommand(vim, event))
+      return event.type === 'key' ? this.#takeCommandKey(vim, event) : this.#takeCommands(vim, sanitize(event.text));
+    if (event.type !== 'key') {
+      this.#insert(event);
+      return none;
+    }
+    if (this.#search && this.#takeSearch(event)) return none;
+    if (this.#completion && this.#takeCompletion(event)) return none;
+    return this.#takeKey(event);
+  }
+
+  #insert(event: Exclude<InputEvent, Key>): void {
+    const text = sanitize(event.text);
+    if (this.#search) {
+      this.#find(this.#search.query + text.replaceAll('\n', ' '), this.#history.entries.length);
+      return;
+    }
+    const editor = event.type === 'paste' ? paste(this.#editor, text) : type(this.#editor, text);
+    this.#set(this.#vim?.rest(editor) ?? editor);
+  }
+
+  #replace(text: string): void {
+    const editor = editorWith(text);
+    this.#editor = this.#vim?.rest(editor) ?? editor;
+    this.#completion = null;
+  }
+
+  /** Keys of several commands may come at once, and go over into typing. */
+  #takeCommands(vim: Vim, text: string): InputAction {
+    let action: InputAction = none;
+    let taken = 0;
+    for (const { text: char } of clusters(text)) {
+      if (this.#search || vim.mode() === 'insert') break;
+      const next = this.#press(vim, char);
+      if (next.type !== 'none') action = next;
+      taken += char.length;
+    }
+    if (taken < text.length) this.#insert({ type: 'text', text: text.slice(taken) });
+    return action;
+  }
+
+  #press(vim: Vim, key: string): InputAction {
+    const { editor, left } = vim.press(this.#editor, key);
+    this.#editor = editor;
+    switch (left) {
+      case 'nothing':
+        return none;
+      case 'escape':
+        return { type: 'escape' };
+      case 'older':
+        return this.#vertical(-1, editor.text === '');
+      case 'newer':
+        return this.#vertical(1, false);
+      case 'search':
+        this.#beginSearch();
+        return none;
+      default:
+        return left satisfies never;
+    }
+  }
+
+  /** What vim's modes have no meaning for keeps its own. */
+  #takeCommandKey(vim: Vim, key: Key): InputAction {
+    const name = keyName(key);
+    if (isEscape(key) && (key.alt || vim.mode() === 'insert')) return this.#takeEscape(vim, key);
+    if (ownKeys.has(name) || (name === 'ctrl-d' && this.#editor.text === '')) return this.#takeKey(key);
+    return this.#press(vim, name);
+  }
+
+  /** Esc leaves insert mode and a menu with it. An Alt key is an Esc and that key, typed fast. */
+  #takeEscape(vim: Vim, key: Key): InputAction {
+    this.#completion = null;
+    this.#editor = vim.mode() === 'insert' ? vim.leaveInsert(this.#editor) : vim.press(this.#editor, 'escape').editor;
+    return key.alt ? this.#takeCommands(vim, key.shift ? key.name.toUpperCase() : key.name) : none;
+  }
+
+  #beginSearch(): void {
+    this.#search = { query: '', at: this.#history.entries.length, before: this.#editor };
+  }
+
+  #set(editor: Editor): void {
+    this.#editor = editor;
+    this.#complete();
+  }
+
+  #takeKey(key: Key): InputAction {
+    const empty = this.#editor.text === '';
+    switch (keyName(key)) {
+      case 'enter':
+        return this.#enter('steer');
+      case 'alt-enter':
+        return this.#enter('after');
+      case 'escape':
+        return { type: 'escape' };
+      case 'ctrl-c':
+        return { type: 'cancel' };
+      case 'ctrl-z':
+        return { type: 'suspend' };
+      case 'ctrl-o':
+        return { type: 'page' };
+      case 'ctrl-x':
+        return { type: 'detail' };
+      case 'ctrl-g':
+        return { type: 'edit' };
+      case 'ctrl-r':
+        this.#beginSearch();
+        return none;
+      case 'ctrl-d':
+        if (empty) return { type: 'end' };
+        break;
+      case 'tab':
+        this.#complete();
+        return none;
+      case 'up':
+      case 'ctrl-p':
+        return this.#vertical(-1, empty);
+      case 'down':
+      case 'ctrl-n':
+        return this.#vertical(1, false);
+      default:
+        break;
+    }
+    const edited = editKey(this.#editor, key);
+    if (edited) this.#set(edited);
+    return none;
+  }
+
+  #enter(when: 'steer' | 'after'): InputAction {
+    const { text, cursor } = this.#editor;
+    if (text[cursor - 1] === '\\' && when === 'steer') {
+      this.#set(change(this.#editor, cursor - 1, cursor, '\n'));
+      return none;
+    }
+    const whole = this.text();
+    if (whole.trim() === '') return none;
+    this.#history = remember(this.#history, whole);
+    this.#editor = { ...emptyEditor, killed: this.#editor.killed };
+    this.#completion = null;
+    this.#vim?.begin();
+    return { type: 'submit', text: whole, when };
+  }
+
+  #vertical(direction: -1 | 1, empty: boolean): InputAction {
+    if (empty && this.#history.at === this.#history.entries.length) return direction < 0 ? { type: 'take-back' } : none;
+    const moved = moveLine(this.#editor, direction);
+    if (moved) {
+      this.#editor = moved;
+      return none;
+    }
+    const found = browse(this.#history, direction, this.text());
+    if (found) this.#show(found);
+    return none;
+  }
+
+  older(): void {
+    const found = browse(this.#history, -1, this.text());
+    if (found) this.#show(found);
+  }
+
+  #show(found: { readonly history: InputHistory; readonly text: string }): void {
+    this.#history = found.history;
+    this.#replace(found.text);
+  }
+
+  #takeSearch(key: Key): boolean {
+    const search = this.#search;
+    if (!search) return false;
+    switch (keyName(key)) {
+      case 'ctrl-r':
+      case 'up':
+        this.#find(search.query, search.at);
+        return true;
+      case 'backspace':
+      case 'ctrl-h':
+        this.#find([...search.query].slice(0, -1).join(''), this.#history.entries.length);
+        return true;
+      case 'escape':
+      case 'ctrl-c':
+      case 'ctrl-g':
+        this.#editor = search.before;
+        this.#search = null;
+        return true;
+      case 'enter':
+      case 'tab':
+        this.#search = null;
+        return true;
+      default:
+        this.#search = null;
+        return false;
+    }
+  }
+
+  #find(query: string, from: number): void {
+    if (!this.#search) return;
+    const at = query === '' ? -1 : findEntry(this.#history, query, from);
+    this.#search = { ...this.#search, query, at: at < 0 ? this.#search.at : at };
+    if (at >= 0) this.#replace(this.#history.entries[at] ?? '');
+  }
+
+  #takeCompletion(key: Key): boolean {
+    const completion = this.#completion;
+    if (!completion) return false;
+    const last = completion.candidates.length - 1;
+    switch (keyName(key)) {
+      case 'up':
+      case 'ctrl-p':
+        this.#selected = this.#selected === 0 ? last : this.#selected - 1;
+        return true;
+      case 'down':
+      case 'ctrl-n':
+        this.#selected = this.#selected === last ? 0 : this.#selected + 1;
+        return true;
+      case 'escape':
+        this.#completion = null;
+        return true;
+      case 'tab':
+        this.#accept(completion);
+        return true;
+      case 'enter':
+        return this.#acceptOnEnter(completion);
+      default:
+        return false;
+    }
+  }
+
+  /** Enter completes a path; a command it completes and, where no argument is wanted, sends. */
+  #acceptOnEnter(completion: Completion): boolean {
+    const candidate = completion.candidates[this.#selected];
+    const typed = this.#editor.text.slice(completion.from, completion.to);
+    if (completion.kind === 'command') {
+      const exact = completion.candidates.some((item) => item.exact.includes(typed));
+      if (candidate && (!exact || this.#selected > 0))
+        this.#editor = applyCandidate(this.#editor, completion, this.#selected);
+      this.#completion = null;
+      return candidate !== undefined && !exact && candidate.insert.endsWith(' ');
+    }
+    this.#accept(completion);
+    return true;
+  }
+
+  #accept(completion: Completion): void {
+    this.#editor = applyCandidate(this.#editor, completion, this.#selected);
+    this.#completion = null;
+  }
+
+  #complete(): void {
+    this.#selected = 0;
+    this.#completion = completeCommand(this.#editor, this.#d.commands());
+    if (this.#completion) return;
+    const place = fileQuery(this.#editor);
+    if (!place) return;
+    if (this.#files === null) {
+      this.#d.wantFiles();
+      return;
+    }
+    const files = this.#files;
+    const found =
+      place.query === ''
+        ? files.slice(0, 50)
+        : this.#d
+            .rank(place.query, files)
+            .slice(0, 50)
+            .map((index) => files[index] ?? '');
+    this.#completion = completeFile(place, found);
+  }
+}

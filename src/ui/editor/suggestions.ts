@@ -1,0 +1,139 @@
+import type fuzzysort from 'fuzzysort';
+import type { Command } from '../command.js';
+import type { PanelRow } from '../components/panel.js';
+import type { Rank } from '../components/picker.js';
+import { change, type Editor } from './editor.js';
+
+/** What could stand at the cursor: which part of the text it replaces and the candidates for it. */
+export interface Completion {
+  readonly from: number;
+  readonly to: number;
+  readonly kind: 'command' | 'file';
+  readonly candidates: readonly Candidate[];
+}
+/** `exact`: what means this candidate when it is all that was typed. */
+export interface Candidate extends PanelRow {
+  readonly insert: string;
+  readonly exact: readonly string[];
+}
+
+const mostShown = 8;
+
+/** Commands for a `/name` that is all of the input so far; null elsewhere. */
+export function completeCommand(editor: Editor, commands: readonly Command[]): Completion | null {
+  const match = /^\/([\w-]*)$/.exec(editor.text);
+  if (!match || editor.cursor !== editor.text.length) return null;
+  const typed = (match[1] ?? '').toLowerCase();
+  const ranked = commands
+    .map((command) => ({ command, rank: rankOf(command, typed) }))
+    .filter((entry) => entry.rank >= 0)
+    .sort((a, b) => a.rank - b.rank);
+  const candidates = ranked.map(({ command }) => ({
+    label: `/${command.name}${command.argument === undefined ? '' : ` ${command.argument}`}`,
+    detail: command.description,
+    insert: `/${command.name}${command.argument === undefined ? '' : ' '}`,
+    exact: [command.name, ...(command.aliases ?? [])].map((name) => `/${name}`),
+  }));
+  return candidates.length > 0 ? { from: 0, to: editor.text.length, kind: 'command', candidates } : null;
+}
+
+function rankOf(command: Command, typed: string): number {
+  const names = [command.name, ...(command.aliases ?? [])];
+  if (command.name.startsWith(typed)) return 0;
+  if (names.some((name) => name.startsWith(typed))) return 1;
+  return names.some((name) => name.includes(typed)) ? 2 : -1;
+}
+
+/** The `@path` that the cursor stands in; null where there is none. */
+export function fileQuery(
+  editor: Editor,
+): { readonly from: number; readonly to: number; readonly query: string } | null {
+  const start = editor.text.slice(0, editor.cursor).search(/(?<=^|[\s(])@[^\s@]*$/u);
+  if (start < 0) return null;
+  return { from: start, to: editor.cursor, query: editor.text.slice(start + 1, editor.cursor) };
+}
+
+export function completeFile(
+  place: { readonly from: number; readonly to: number },
+  paths: readonly string[],
+): Completion | null {
+  const candidates = paths.map((path) => ({
+    label: path,
+    detail: '',
+    insert: /\s/.test(path) ? `@"${path}" ` : `@${path} `,
+    exact: [],
+  }));
+  return candidates.length > 0 ? { ...place, kind: 'file', candidates } : null;
+}
+
+export function applyCandidate(editor: Editor, completion: Completion, index: number): Editor {
+  const candidate = completion.candidates[index];
+  return candidate ? change(editor, completion.from, completion.to, candidate.insert) : editor;
+}
+
+/** The part of the candidates to show, and which of them is chosen. */
+export function completionWindow(
+  completion: Completion,
+  selected: number,
+): { readonly rows: readonly Candidate[]; readonly selected: number; readonly more: number } {
+  const count = completion.candidates.length;
+  const first = Math.max(0, Math.min(selected - Math.floor(mostShown / 2), count - mostShown));
+  return {
+    rows: completion.candidates.slice(first, first + mostShown),
+    selected: selected - first,
+    more: Math.max(0, count - mostShown),
+  };
+}
+
+const mostMatches = 200;
+/** The matcher scores at most this many texts at a key; of more, those that hold the query whole come first (100,000
+ * take it 0.1 to 0.5 s). */
+const mostScored = 2_000;
+
+/** Fuzzy ranking; the matcher is loaded when first asked, until then the plainer order stands. */
+export function createRank(): Rank {
+  let matcher: typeof fuzzysort | null = null;
+  let loading = false;
+  const lowered = new WeakMap<readonly string[], readonly string[]>();
+  const load = async (): Promise<void> => {
+    matcher = (await import('fuzzysort')).default;
+  };
+  return (query, texts) => {
+    if (!loading) {
+      loading = true;
+      void load();
+    }
+    const lower = lowered.get(texts) ?? texts.map((text) => text.toLowerCase());
+    lowered.set(texts, lower);
+    const candidates = candidatesOf(query.toLowerCase().trim(), lower);
+    if (!matcher) return candidates.slice(0, mostMatches);
+    const entries = candidates.map((index) => ({ index, text: texts[index] ?? '' }));
+    return matcher.go(query, entries, { key: 'text', limit: mostMatches }).map((result) => result.obj.index);
+  };
+}
+
+/** Indexes of the texts that could match: those that hold the query first, then those that hold its characters in
+ * order. */
+function candidatesOf(query: string, lower: readonly string[]): readonly number[] {
+  const whole: number[] = [];
+  for (let i = 0; i < lower.length && whole.length < mostScored; i++)
+    if (lower[i]?.includes(query) === true) whole.push(i);
+  if (whole.length >= mostMatches) return whole;
+  const characters = [...query].filter((char) => char !== ' ');
+  const found = new Set(whole);
+  const loose: number[] = [];
+  for (let i = 0; i < lower.length && loose.length < mostScored; i++)
+    if (!found.has(i) && holds(lower[i] ?? '', characters, query.includes(' '))) loose.push(i);
+  return [...whole, ...loose];
+}
+
+/** Whether the characters stand in `text` in this order; of a query of several words each word counts in any order. */
+function holds(text: string, characters: readonly string[], words: boolean): boolean {
+  if (words) return characters.every((char) => text.includes(char));
+  let at = 0;
+  for (const char of characters) {
+    at = text.indexOf(char, at) + 1;
+    if (at === 0) return false;
+  }
+  return true;
+}

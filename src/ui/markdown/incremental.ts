@@ -1,0 +1,202 @@
+import { Lexer, type Token, Tokenizer, type Tokens, type TokensList } from 'marked';
+import { createSanitizer } from '../../terminal/sanitize.js';
+import { languageOf, type MarkdownStyle, renderBlock } from './blocks.js';
+
+/** What a streaming text looks like now. `done` lines are final and given out once; `open` lines belong to the block
+ * that still grows. */
+export interface StreamLines {
+  readonly done: readonly string[];
+  readonly open: readonly string[];
+}
+
+/** Renders Markdown while it arrives: each block is lexed until the next one begins, then never again. */
+export interface MarkdownStream {
+  /** `text` is all of it so far; it only grows. */
+  update(text: string): StreamLines;
+  /** The rest, once nothing more comes. */
+  finish(text: string): readonly string[];
+  /** The width or the colours have changed: the open block is rendered anew. */
+  restyle(style: MarkdownStyle): void;
+}
+
+/** An open code block, list or paragraph beyond these is given out in parts, so that a frame never costs more than
+ * that. */
+const mostCodeLines = 48;
+const mostListChars = 3_000;
+const mostTextChars = 6_000;
+
+export function createMarkdownStream(style: MarkdownStyle): MarkdownStream {
+  return new Stream(style);
+}
+
+class Stream implements MarkdownStream {
+  #style: MarkdownStyle;
+  readonly #sanitizer = createSanitizer({ colors: false });
+  #taken = 0;
+  #source = '';
+  #rendered: readonly string[] | null = null;
+  /** Whether an empty line stands between what was given out and what comes. */
+  #gap = false;
+
+  constructor(style: MarkdownStyle) {
+    this.#style = style;
+  }
+
+  update(text: string): StreamLines {
+    const added = this.#sanitizer.write(text.slice(this.#taken));
+    this.#taken = text.length;
+    if (added === '' && this.#rendered) return { done: [], open: this.#rendered };
+    this.#source += added;
+    const done: string[] = [];
+    const open = this.#takeBlocks(done);
+    this.#rendered = this.#withGap(open.flatMap((token) => renderBlock(token, this.#style)));
+    return { done, open: this.#rendered };
+  }
+
+  finish(text: string): readonly string[] {
+    const { done } = this.update(text);
+    const rest = this.#rendered ?? [];
+    this.#source = '';
+    this.#rendered = [];
+    return [...done, ...rest];
+  }
+
+  restyle(style: MarkdownStyle): void {
+    this.#style = style;
+    this.#rendered = null;
+  }
+
+  #withGap(lines: readonly string[]): readonly string[] {
+    return this.#gap && lines.length > 0 ? ['', ...lines] : lines;
+  }
+
+  /** Gives out every block that another one follows, and the settled part of a large open one. Returns what is open. */
+  #takeBlocks(lines: string[]): readonly Token[] {
+    const tokens = lexMarkdown(this.#source);
+    if (tokens.reduce((sum, token) => sum + token.raw.length, 0) !== this.#source.length) return tokens;
+    const newest = Math.max(
+      0,
+      tokens.findLastIndex((token) => token.type !== 'space'),
+    );
+    const waiting = tokens.findIndex((token) => this.#waits(token));
+    const last = waiting < 0 ? newest : Math.min(waiting, newest);
+    for (const token of tokens.slice(0, last)) {
+      this.#give(lines, renderBlock(token, this.#style), true);
+      this.#source = this.#source.slice(token.raw.length);
+    }
+    const open = waiting < 0 ? tokens[last] : undefined;
+    return open && this.#takeSettled(open, lines) ? lexMarkdown(this.#source) : tokens.slice(last);
+  }
+
+  /** Code whose colours are on their way is not given out yet: what is printed stays as it is. */
+  #waits(token: Token): boolean {
+    if (token.type === 'code') return this.#style.loading?.(languageOf(token as Tokens.Code)) === true;
+    const nested = 'items' in token ? (token as Tokens.List).items : 'tokens' in token ? (token.tokens ?? []) : [];
+    return (
+      (token.type === 'list' || token.type === 'list_item' || token.type === 'blockquote') &&
+      nested.some((part) => this.#waits(part))
+    );
+  }
+
+  #give(lines: string[], block: readonly string[], gapAfter: boolean): void {
+    if (block.length === 0) return;
+    for (const line of this.#withGap(block)) lines.push(line);
+    this.#gap = gapAfter;
+  }
+
+  #takeSettled(token: Token, lines: string[]): boolean {
+    const before = this.#source;
+    if (token.type === 'code') this.#takeCode(token as Tokens.Code, lines);
+    else if (token.type === 'list' && token.raw.length > mostListChars) this.#takeList(token as Tokens.List, lines);
+    else if (token.type === 'paragraph' && token.raw.length > mostTextChars) this.#takeText(token.raw, lines);
+    return this.#source !== before;
+  }
+
+  /** The first lines of a long fence are given out as a fence of their own; the rest goes on under the same opening. */
+  #takeCode(token: Tokens.Code, lines: string[]): void {
+    const fence = /^ {0,3}(`{3,}|~{3,})[^\n]*\n/.exec(token.raw)?.[0];
+    const source = token.raw.split('\n');
+    if (!fence || source.length < mostCodeLines + 2 || !this.#style.theme.colors) return;
+    const settled = `${source.slice(0, mostCodeLines).join('\n')}\n`;
+    const marker = fence.trim().replace(/[^`~].*$/, '');
+    this.#give(
+      lines,
+      lexMarkdown(`${settled}${marker}`).flatMap((part) => renderBlock(part, this.#style)),
+      false,
+    );
+    this.#source = fence + this.#source.slice(this.#source.indexOf(token.raw) + settled.length);
+  }
+
+  #takeList(token: Tokens.List, lines: string[]): void {
+    const settled = token.items.slice(0, -1);
+    if (settled.length === 0) return;
+    const length = settled.reduce((sum, item) => sum + item.raw.length, 0);
+    if (!token.raw.startsWith(settled.map((item) => item.raw).join(''))) return;
+    this.#give(lines, renderBlock({ ...token, items: settled }, this.#style), token.loose);
+    this.#source = this.#source.slice(this.#source.indexOf(token.raw) + length).replace(/^\n+/, '');
+  }
+
+  #takeText(raw: string, lines: string[]): void {
+    const cut = Math.max(raw.lastIndexOf('\n', mostTextChars), raw.lastIndexOf(' ', mostTextChars)) + 1;
+    if (cut <= 0) return;
+    this.#give(
+      lines,
+      lexMarkdown(raw.slice(0, cut)).flatMap((part) => renderBlock(part, this.#style)),
+      false,
+    );
+    this.#source = this.#source.slice(this.#source.indexOf(raw) + cut);
+  }
+}
+
+/** A whole Markdown text as lines. */
+export function renderMarkdown(text: string, style: MarkdownStyle): readonly string[] {
+  return createMarkdownStream(style).finish(text);
+}
+
+/** A rule of marked, tried only on a text that `first` fits, without which it cannot fit. V8 compiles a rule when it is
+ * first tried, and takes 3 to 8 ms for each of these: that was most of what a short answer cost. */
+class GuardedRule extends RegExp {
+  readonly #first: RegExp;
+
+  constructor(rule: RegExp, first: RegExp) {
+    super(rule);
+    this.#first = first;
+  }
+
+  override exec(text: string): RegExpExecArray | null {
+    return this.#first.test(text) ? super.exec(text) : null;
+  }
+}
+
+/** A paragraph is its first line, where the text ends after that or an empty line follows. */
+class ParagraphRule extends RegExp {
+  override exec(text: string): RegExpExecArray | null {
+    return /^([^\n]+)(?=\n?$|\n\n)/.exec(text) ?? super.exec(text);
+  }
+}
+
+type Rules = Tokenizer['rules'];
+
+let rules: Rules | null = null;
+
+function withGuards({ block, ...others }: Rules): Rules {
+  return {
+    ...others,
+    block: {
+      ...block,
+      blockquote: new GuardedRule(block.blockquote, /^ {0,3}>/),
+      html: new GuardedRule(block.html, /^ {0,3}</),
+      table: new GuardedRule(block.table, /^ *[^\n ].*\n {0,3}(?:\| *)?:?-/),
+      lheading: new GuardedRule(block.lheading, /^(?:.|\n(?!\s*?\n))+?\n {0,3}(?:=+|-+)[ \t]*(?:\n|$)/),
+      paragraph: new ParagraphRule(block.paragraph),
+    },
+  };
+}
+
+/** The blocks of a Markdown text, as `lexer` of marked gives them. */
+export function lexMarkdown(text: string): TokensList {
+  const tokenizer = new Tokenizer();
+  const lexer = new Lexer({ gfm: true, tokenizer });
+  tokenizer.rules = rules ??= withGuards(tokenizer.rules);
+  return lexer.lex(text);
+}

@@ -1,0 +1,490 @@
+import { expect, test } from 'vitest';
+import type { Risk } from '../../../src/core/policy.js';
+import type { Command } from '../../../src/ui/command.js';
+import { assistant, createFakeSession, question } from '../fake-session.js';
+import { facts, type Harness, openRepl, shown } from '../repl-harness.js';
+
+/** A question takes keys after a pause as long as this. */
+const pauseMs = 700;
+
+async function ask(
+  harness: Harness,
+  args: Readonly<Record<string, unknown>>,
+  reasons: readonly string[] = ['deletes files'],
+  name = 'bash',
+  targets: readonly string[] = [],
+  risk: Risk = 'dangerous',
+): Promise<void> {
+  harness.type('go\r');
+  const asked = question('c1', name, args, reasons, targets);
+  harness.session.emit({ type: 'approval_requested', question: { ...asked, verdict: { ...asked.verdict, risk } } });
+  harness.tick(40);
+  await harness.settle();
+}
+
+const dialog = [
+  'Allow this call? bash (dangerous)',
+  '  rm -rf build',
+  '! deletes files',
+  'Arrows and Enter choose; Esc says no',
+  '  Yes, once',
+  '  Yes, and this exact call again in this session',
+  '❯ No',
+  '  No, and tell the model why',
+];
+
+test('the question shows the whole command and its reason; no is chosen', async () => {
+  const harness = openRepl();
+  await ask(harness, { command: 'rm -rf build' });
+  harness.tick(pauseMs);
+  await harness.settle();
+  expect(shown(harness.terminal).slice(3)).toEqual(dialog);
+  harness.type('\r');
+  expect(harness.session.answers).toEqual([['c1', { answer: 'deny' }]]);
+  harness.tick(40);
+  await harness.settle();
+  expect(shown(harness.terminal).at(-1)).toBe('❯');
+});
+
+test.each([
+  ['y', { answer: 'once' }],
+  ['a', { answer: 'session' }],
+  ['n', { answer: 'deny' }],
+  ['\x03', { answer: 'deny' }],
+  ['\x1b[A\x1b[A\r', { answer: 'once' }],
+  ['tuse the other folder\r', { answer: 'deny', message: 'use the other folder' }],
+])('%j answers %j', async (keys, answer) => {
+  const harness = openRepl();
+  await ask(harness, { command: 'npm test' }, [], 'bash', [], 'mutating');
+  harness.tick(pauseMs);
+  for (const key of keys.startsWith('\x1b') ? [keys] : keys) harness.type(key);
+  expect(harness.session.answers).toEqual([['c1', answer]]);
+});
+
+test('the draft is still there after the question', async () => {
+  const harness = openRepl();
+  await ask(harness, { command: 'ls' });
+  harness.session.answer('c1', { answer: 'deny' });
+  harness.tick(40);
+  harness.type('half a thou');
+  harness.session.emit({ type: 'approval_requested', question: question('c2', 'bash', { command: 'id' }) });
+  harness.tick(40);
+  await harness.settle();
+  expect(shown(harness.terminal).at(-1)).toBe('❯ half a thou');
+  harness.tick(pauseMs);
+  harness.type('\r');
+  expect(harness.session.answers.at(-1)).toEqual(['c2', { answer: 'deny' }]);
+  harness.tick(40);
+  await harness.settle();
+  expect(shown(harness.terminal).at(-1)).toBe('❯ half a thou');
+});
+
+test('nothing hidden gets into the question, and no attribute', async () => {
+  const harness = openRepl({ facts: { ...facts, colors: 16 } });
+  await ask(
+    harness,
+    { command: 'ls \x1b[30;40m; rm -rf ~\x1b[0m\rls\u202e \u200b' + ' '.repeat(200) + 'end' },
+    ['writes \x1b[2J\u202eoutside'],
+    'bash',
+    ['/etc/pa\u200esswd'],
+  );
+  const rows = shown(harness.terminal).join('\n');
+  expect(rows).toContain('ls \\x1b[30;40m; rm -rf ~\\x1b[0m\\rls\\u202e \\u200b⟨200 spaces⟩end');
+  expect(rows).toContain('! writes \\x1b[2J\\u202eoutside');
+  expect(rows).toContain('→ /etc/pa\\u200esswd');
+});
+
+test('a command that does not fit can be agreed to only once its end was on the screen', async () => {
+  const harness = openRepl({ rows: 20 });
+  await ask(harness, { command: Array.from({ length: 30 }, (_, i) => `echo step ${i}`).join('\n') });
+  harness.tick(pauseMs);
+  expect(shown(harness.terminal).join('\n')).toMatch(/… \d+ more lines; page down to see them before you can say yes/);
+  harness.type('\x1b[A\x1b[A\r');
+  expect(harness.session.answers).toEqual([]);
+  for (let i = 0; i < 8; i++) harness.type('\x1b[6~');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('echo step 29');
+  harness.type('\r');
+  expect(harness.session.answers).toEqual([['c1', { answer: 'once' }]]);
+});
+
+test('an edit is shown as what goes and what comes', async () => {
+  const harness = openRepl();
+  await ask(harness, { path: 'a.ts', old_string: 'one\ntwo', new_string: 'three' }, [], 'file_edit');
+  expect(shown(harness.terminal).slice(3, 8)).toEqual([
+    'Allow this call? file_edit (dangerous)',
+    '  path: a.ts',
+    '  - one',
+    '  - two',
+    '  + three',
+  ]);
+});
+
+test('what goes and what comes have their colours, and lines that stay are shown once', async () => {
+  const harness = openRepl({ facts: { ...facts, colors: 16 } });
+  await ask(
+    harness,
+    { path: 'a.ts', old_string: 'if (a) {\n  one\n}', new_string: 'if (a) {\n  two\n}' },
+    [],
+    'file_edit',
+  );
+  expect(shown(harness.terminal).slice(4, 9)).toEqual([
+    '  path: a.ts',
+    '    if (a) {',
+    '  -   one',
+    '  +   two',
+    '    }',
+  ]);
+  expect(harness.terminal.sent()).toContain('\x1b[31m-   one\x1b[39m');
+  expect(harness.terminal.sent()).toContain('\x1b[32m+   two\x1b[39m');
+});
+
+const ran: string[] = [];
+const commands: readonly Command[] = [
+  {
+    name: 'model',
+    argument: '[model]',
+    description: 'choose a model',
+    run: async (argument, context) => {
+      ran.push(`model ${argument}`);
+      const chosen = await context.pick({
+        title: 'Model',
+        items: ['alpha', 'beta', 'gamma'].map((label) => ({ label, detail: `the ${label} model`, value: label })),
+      });
+      context.notice('info', `chose ${chosen ?? 'nothing'}`);
+    },
+  },
+  {
+    name: 'clear',
+    aliases: ['new'],
+    description: 'a new session',
+    run: async () => {
+      ran.push('clear');
+    },
+  },
+  {
+    name: 'broken',
+    description: 'fails',
+    run: async () => {
+      throw new Error('it broke');
+    },
+  },
+];
+
+test('a slash opens the menu, tab completes, escape closes it', async () => {
+  const harness = openRepl({ commands });
+  harness.type('/');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(1, 5)).toEqual([
+    '❯ /',
+    '❯ /model [model]  choose a model',
+    '  /clear          a new session',
+    '  /broken         fails',
+  ]);
+  harness.type('m\t');
+  await harness.settle();
+  expect(shown(harness.terminal)[1]).toBe('❯ /model');
+  expect(harness.terminal.cursor()).toEqual({ row: 1, column: 9 });
+});
+
+test('a command typed in one go runs; a picker filters by typing', async () => {
+  ran.length = 0;
+  const harness = openRepl({ commands });
+  harness.type('/model\r');
+  await harness.settle();
+  expect(ran).toEqual(['model ']);
+  expect(shown(harness.terminal).at(-1)).toBe('Model:');
+  harness.type('bet');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(1)).toEqual([
+    '❯ beta  the beta model',
+    '1 of 1 · type to filter, enter chooses, esc leaves',
+    'Model: bet',
+  ]);
+  harness.type('\r');
+  await harness.settle();
+  expect(shown(harness.terminal)).toContain('· chose beta');
+  expect(harness.session.submitted).toEqual([]);
+});
+
+test('/copy sends the last answer or one of its code blocks to the clipboard, and says what it cannot', async () => {
+  const answer = 'Do this:\n\n```sh\nmake\n```\n\n- or\n\n  ```ts\n  const a = "é";\n  a;\n  ```\n';
+  const harness = openRepl({ session: createFakeSession([{ ...assistant(answer), seq: 1, createdAt: 0 }]) });
+  const copied = async (line: string): Promise<readonly string[]> => {
+    const before = harness.terminal.sent().length;
+    harness.type(`${line}\r`);
+    await harness.settle();
+    return [
+      ...harness.terminal
+        .sent()
+        .slice(before)
+        .matchAll(/\x1b\]52;c;([A-Za-z0-9+/=]*)\x07/g),
+    ].map((match) => Buffer.from(match[1] ?? '', 'base64').toString());
+  };
+  expect([await copied('/copy'), await copied('/copy 1'), await copied('/copy 2'), await copied('/copy 3')]).toEqual([
+    [answer],
+    ['make'],
+    ['const a = "é";\na;'],
+    [],
+  ]);
+  expect(harness.terminal.lines().join('\n')).toContain('! The last answer has 2 code blocks: /copy 1 to /copy 2.');
+});
+
+test('/theme changes the colours of what is drawn from then on; without colours it says so', async () => {
+  const harness = openRepl({ facts: { ...facts, colors: 256 } });
+  harness.type('/theme none\r');
+  await harness.settle();
+  const before = harness.terminal.sent().length;
+  harness.repl.notice('warn', 'plain now');
+  expect(harness.terminal.sent().slice(before)).not.toMatch(/\x1b\[[0-9;]+m/);
+  const colourless = openRepl();
+  colourless.type('/theme light\r');
+  await colourless.settle();
+  expect(shown(colourless.terminal).join('\n')).toContain('! This terminal is shown no colours');
+});
+
+test("/theme offers the user's own themes, begins at the one that counts, and says what is wrong with one", async () => {
+  const themes = {
+    current: 'mine',
+    names: () => ['mine', 'wrong'],
+    load: async (name: string, onProblem: (problem: string) => void) => {
+      if (name === 'wrong') onProblem('wrong.json:1:3: unknown key');
+      return name === 'mine' ? ({ base: 'dark', styles: {} } as const) : null;
+    },
+  };
+  const harness = openRepl({ facts: { ...facts, colors: 256 }, themes });
+  harness.type('/theme\r');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(-7)).toEqual([
+    '  dark   for a dark ground',
+    '  light  for a light ground',
+    '  none   no colours',
+    '❯ mine   your own',
+    '  wrong  your own',
+    '4 of 5 · type to filter, enter chooses, esc leaves',
+    'Colours:',
+  ]);
+  harness.type('\r');
+  await harness.settle();
+  expect(harness.terminal.lines().join('\n')).toContain(
+    'Colours of mine from here on. This counts until the program ends; /theme mine',
+  );
+  harness.type('/theme wrong\r');
+  await harness.settle();
+  expect(harness.terminal.lines().join('\n')).toContain('✘ wrong.json:1:3: unknown key');
+  harness.type('/theme wron\r');
+  await harness.settle();
+  expect(harness.terminal.lines().join('\n')).toContain(
+    'There is no theme wron. Did you mean wrong? Known: dark, light, none, mine,\n  wrong.',
+  );
+});
+
+test('an alias typed whole runs at once', async () => {
+  const ran: string[] = [];
+  const command: Command = {
+    name: 'sessions',
+    aliases: ['resume'],
+    argument: '[id]',
+    description: 'go on',
+    run: async (argument) => {
+      ran.push(argument);
+    },
+  };
+  const harness = openRepl({ commands: [command] });
+  harness.type('/resume\r');
+  await harness.settle();
+  expect(ran).toEqual(['']);
+});
+
+test('an unknown command names the nearest; a failing one says so; a path is no command', async () => {
+  const harness = openRepl({ commands });
+  harness.type('/modle x\r');
+  harness.type('/broken\r');
+  harness.type('/etc/hosts is what?\r');
+  await harness.settle();
+  expect(shown(harness.terminal)).toContain('✘ There is no command /modle. The nearest is /model.');
+  expect(shown(harness.terminal)).toContain('✘ /broken failed: it broke');
+  expect(harness.session.submitted).toEqual(['/etc/hosts is what?']);
+});
+
+test('a command that leaves is no suggestion; a question mark alone is a request for help', async () => {
+  const harness = openRepl();
+  for (const typed of ['/init', '?']) harness.type(`${typed}\r`);
+  await harness.settle();
+  const said = harness.terminal.lines().join('\n');
+  expect(said.match(/There is no command .*/g)).toEqual(['There is no command /init.']);
+  expect(said).toContain('Ctrl-X prints results whole');
+  expect([harness.exits(), harness.session.submitted]).toEqual([0, []]);
+});
+
+test('a list uses the width there is, and marks what was looked for and what is typed', async () => {
+  const label = 'the parser fails on an empty file, and so does the printer, which nobody has looked at yet';
+  const harness = openRepl({
+    columns: 120,
+    facts: { ...facts, colors: 16 },
+    commands: [
+      {
+        name: 'find',
+        description: '',
+        run: async (_argument, context) => {
+          await context.pick({ title: 'Found', items: [{ label, detail: '2h ago', value: 1 }], marked: ['printer'] });
+        },
+      },
+    ],
+  });
+  harness.type('/find\r');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain(`${label}  2h ago`);
+  const marked = (): readonly string[] =>
+    [...harness.terminal.sent().matchAll(/\x1b\[33m([a-z]+)\x1b/g)].map((match) => match[1] ?? '');
+  expect(marked()).toContain('printer');
+  harness.type('empty');
+  await harness.settle();
+  expect(marked()).toContain('empty');
+});
+
+test('ctrl-x prints the head of results from then on and keeps that; the first long result has said so, once', async () => {
+  const kept: string[] = [];
+  const keepSetting = async (key: string, value: string): Promise<{ readonly done: true; readonly said: string }> => {
+    kept.push(`${key}=${value}`);
+    return { done: true, said: 'Kept.' };
+  };
+  const harness = openRepl({ detail: { show: 'full', maxRows: 200 }, tellsDetail: true, keepSetting });
+  const output = Array.from({ length: 50 }, (_, index) => `row ${index}`).join('\n');
+  harness.type('go\r');
+  const run = (id: string): void => {
+    harness.session.call(id, 'bash(command="seq 50")');
+    harness.session.start(id);
+    harness.session.result(id, 'exit 0', { output, exit_code: 0 });
+  };
+  run('c1');
+  run('c2');
+  await harness.settle();
+  expect(harness.terminal.lines().filter((line) => line.startsWith('Ctrl-X'))).toHaveLength(1);
+  expect(harness.terminal.lines().filter((line) => line === 'row 30')).toHaveLength(2);
+  harness.type('\x18');
+  await harness.settle();
+  run('c3');
+  await harness.settle();
+  expect([kept, harness.terminal.lines().filter((line) => line === 'row 30').length]).toEqual([
+    ['ui.tool_output=head'],
+    2,
+  ]);
+  harness.type('\x18');
+  await harness.settle();
+  expect(kept.at(-1)).toBe('ui.tool_output=full');
+  expect(harness.terminal.lines().join('\n')).toContain(
+    'Results are printed whole from here on; Ctrl-X changes it back. Kept.',
+  );
+});
+
+test('@ completes paths', async () => {
+  const harness = openRepl();
+  harness.type('read @');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(2, 5)).toEqual(['❯ src/a.ts', '  src/b.ts', '  docs/my file.md']);
+  harness.type('my');
+  await harness.settle();
+  harness.type('\r');
+  await harness.settle();
+  expect(shown(harness.terminal)[1]).toBe('❯ read @"docs/my file.md"');
+});
+
+test('ctrl-o pages through the last result, q leaves it', async () => {
+  const harness = openRepl({ rows: 12, detail: { show: 'line', maxRows: 1 } });
+  harness.type('go\r');
+  harness.session.call('c1', 'bash(command="seq 50")');
+  harness.session.start('c1');
+  harness.session.result('c1', 'exit 0', {
+    output: Array.from({ length: 50 }, (_, i) => `row ${i}`).join('\n'),
+    exit_code: 0,
+  });
+  await harness.session.end();
+  await harness.settle();
+  harness.type('\x0f');
+  harness.type('G');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('row 49');
+  harness.type('q');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).not.toContain('row 49');
+  expect(shown(harness.terminal).at(-1)).toBe('❯');
+});
+
+test('! runs a command of the user; nothing is submitted', async () => {
+  const calls: unknown[] = [];
+  const harness = openRepl({
+    runShell: async (command, { sendToModel, onOutput }) => {
+      calls.push([command, sendToModel]);
+      onOutput('out\n');
+      return { exitCode: 2 };
+    },
+  });
+  harness.type('!ls -la\r');
+  harness.type('!!id\r');
+  await harness.settle();
+  expect(calls).toEqual([
+    ['ls -la', true],
+    ['id', false],
+  ]);
+  expect(shown(harness.terminal)).toContain('[exit 2]');
+  expect(harness.session.submitted).toEqual([]);
+});
+
+test('ctrl-r searches the history', async () => {
+  const harness = openRepl();
+  await harness.settle();
+  harness.type('\x12');
+  harness.type('old');
+  await harness.settle();
+  expect(shown(harness.terminal)[1]).toBe('search "old": older');
+  harness.type('\r');
+  harness.type('\r');
+  expect(harness.session.submitted).toEqual(['older']);
+});
+
+test("what the model is told of the user's own command is not shown twice, and its output comes as it is printed", async () => {
+  let end: ((value: { exitCode: number }) => void) | null = null;
+  let print: ((chunk: string) => void) | null = null;
+  const harness = openRepl({
+    runShell: (_command, { onOutput }) => {
+      print = onOutput;
+      return new Promise((resolve) => {
+        end = resolve;
+      });
+    },
+  });
+  harness.type('!make\r');
+  (print as ((chunk: string) => void) | null)?.('one\nsecond li');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(0, 2)).toEqual(['! make', 'one']);
+  (print as ((chunk: string) => void) | null)?.('ne\x1b[2J\n');
+  harness.session.append({ kind: 'user', content: '[The user ran a command]', data: { note: true } });
+  (end as ((value: { exitCode: number }) => void) | null)?.({ exitCode: 0 });
+  await harness.settle();
+  expect(shown(harness.terminal)).toEqual([
+    '! make',
+    'one',
+    'second line',
+    '',
+    'offline · ~/thing (main) · approval dangerous',
+    '❯',
+  ]);
+});
+
+test('what is typed behind the q that closes a pager goes to the draft, also where it comes in one piece', async () => {
+  const page: Command = {
+    name: 'page',
+    description: 'a long text',
+    run: async (_, context) => {
+      await context.page('Pages', Array.from({ length: 100 }, (_line, n) => `row ${n}`).join('\n'));
+    },
+  };
+  const harness = openRepl({ commands: [page] });
+  harness.type('/page\r');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('arrows and page keys scroll');
+  harness.type('jjq/help and more');
+  await harness.settle();
+  expect(shown(harness.terminal).at(-1)).toBe('❯ /help and more');
+});

@@ -1,0 +1,103 @@
+import { expect, test } from 'vitest';
+import { createKeyDecoder } from '../../../src/terminal/keyboard.js';
+import { layoutEditor } from '../../../src/ui/editor/editor-layout.js';
+import {
+  displayText,
+  editKey,
+  type Editor,
+  editorText,
+  editorWith,
+  emptyEditor,
+  moveLine,
+  paste,
+  type,
+} from '../../../src/ui/editor/editor.js';
+import { browse, createHistory, findEntry, remember } from '../../../src/ui/editor/input-history.js';
+
+/** Types the bytes of a terminal into the editor. */
+function typed(bytes: string, from: Editor = emptyEditor): Editor {
+  const decoder = createKeyDecoder();
+  return [...decoder.decode(bytes), ...decoder.flush()].reduce((editor, event) => {
+    if (event.type === 'text') return type(editor, event.text);
+    if (event.type === 'paste') return paste(editor, event.text);
+    return editKey(editor, event) ?? editor;
+  }, from);
+}
+
+function marked(editor: Editor): string {
+  return `${editor.text.slice(0, editor.cursor)}|${editor.text.slice(editor.cursor)}`;
+}
+
+test.each([
+  ['start and end of line', 'one two\x01X\x05Y', 'Xone twoY|'],
+  ['left and right', 'abc\x02\x02X\x06Y', 'aXbY|c'],
+  ['by word', 'one two\x1bb\x1bbX\x1bfY', 'XoneY| two'],
+  ['kill word before, to blanks', 'rm -rf a/b.c\x17', 'rm -rf |'],
+  ['kill word before, alt', 'rm a/b.c\x1b\x7f', 'rm a/b.|'],
+  ['kill to end and put back', 'one two\x01\x0b\x19\x19', 'one twoone two|'],
+  ['kills in a row are one', 'a b c\x17\x17\x19', 'a b c|'],
+  ['kill to start', 'one two\x1bb\x15', '|two'],
+  ['kill word after', 'one two\x01\x1bd', '| two'],
+  ['delete forward', 'abc\x01\x04\x1b[3~', '|c'],
+  ['new line', 'a\nb', 'a\nb|'],
+  ['transpose', 'ab\x14', 'ba|'],
+  ['undo', 'one two\x17\x1f', 'one two|'],
+  ['undo takes back typing by the run', 'one\x1f', '|'],
+  ['clusters are one step', 'e\u0301👩‍👩‍👧\x7f', 'e\u0301|'],
+])('%s', (_name, bytes, expected) => {
+  expect(marked(typed(bytes))).toBe(expected);
+});
+
+test('up and down keep the column within lines', () => {
+  const editor = typed('first line\nx\nthird');
+  const up = moveLine(editor, -1);
+  expect(up && marked(up)).toBe('first line\nx|\nthird');
+  const top = up && moveLine(up, -1);
+  expect(top && marked(top)).toBe('f|irst line\nx\nthird');
+  expect(top && moveLine(top, -1)).toBeNull();
+  expect(moveLine(editor, 1)).toBeNull();
+});
+
+test('a large paste is shown as one block, deleted as one, submitted whole', () => {
+  const text = Array.from({ length: 10_000 }, (_, i) => `line ${i}`).join('\n');
+  const editor = typed('see ', emptyEditor);
+  const pasted = type(paste(editor, text), ' ok');
+  expect(displayText(pasted)).toBe('see [pasted 10000 lines] ok');
+  expect(editorText(pasted)).toBe(`see ${text} ok`);
+  expect(editorText(typed('\x7f\x7f\x7f\x7f', pasted))).toBe('see ');
+});
+
+test('a small paste is text', () => {
+  expect(typed('\x1b[200~a\r\nb\x1b[201~').text).toBe('a\nb');
+});
+
+test('rows are wrapped with wide characters, and the cursor is where the text is', () => {
+  const layout = layoutEditor(editorWith('日本語日本語\nab'), '❯ ', 11, 10);
+  expect(layout).toEqual({ lines: ['❯ 日本語日', '  本語', '  ab'], cursor: { line: 2, column: 4 } });
+});
+
+test('a tall input shows the rows around the cursor', () => {
+  const editor = editorWith(Array.from({ length: 30 }, (_, i) => `l${i}`).join('\n'));
+  expect(layoutEditor(editor, '> ', 40, 3)).toEqual({
+    lines: ['> l27', '  l28', '  l29'],
+    cursor: { line: 2, column: 5 },
+  });
+});
+
+test('browsing the history keeps the draft', () => {
+  const history = remember(createHistory(['one', 'two', 'two']), 'three');
+  const first = browse(history, -1, 'draft');
+  const second = first && browse(first.history, -1, first.text);
+  expect(second?.text).toBe('two');
+  const back = second && browse(second.history, 1, second.text);
+  const draft = back && browse(back.history, 1, back.text);
+  expect(draft?.text).toBe('draft');
+  expect(draft && browse(draft.history, 1, draft.text)).toBeNull();
+});
+
+test('search finds the newest match, then older ones', () => {
+  const history = createHistory(['git push', 'npm test', 'Git log']);
+  expect(findEntry(history, 'git', 3)).toBe(2);
+  expect(findEntry(history, 'git', 2)).toBe(0);
+  expect(findEntry(history, 'Git', 2)).toBe(-1);
+});

@@ -1,0 +1,414 @@
+import { expect, test } from 'vitest';
+import { paintFirstFrame } from '../../src/terminal/first-frame.js';
+import type { InputPort } from '../../src/terminal/streams.js';
+import { createEmulator } from '../terminal/terminal-emulator.js';
+import { assistant, createFakeSession } from './fake-session.js';
+import { facts, openRepl, shown } from './repl-harness.js';
+
+const status = 'offline · ~/thing (main) · approval dangerous';
+
+test('the prompt stands at once, the status above it, and idle writes nothing', async () => {
+  const harness = openRepl();
+  await harness.settle();
+  expect(shown(harness.terminal)).toEqual([status, '❯']);
+  expect(harness.terminal.cursor()).toEqual({ row: 1, column: 2 });
+  const before = harness.terminal.sent();
+  harness.tick(60_000);
+  expect(harness.terminal.sent()).toBe(before);
+  expect(harness.scheduled()).toBe(0);
+});
+
+test('the screen takes a first frame over without writing it again, and keeps the keys', async () => {
+  const terminal = createEmulator(80, 24);
+  let early: ((chunk: string) => void) | null = null;
+  const input: InputPort = {
+    on: (_event, listener) => {
+      early = listener;
+    },
+    off: () => {
+      early = null;
+    },
+    resume: () => undefined,
+    pause: () => undefined,
+  };
+  const firstFrame = paintFirstFrame(input, { write: terminal.write }, { unicode: true });
+  const before = terminal.sent();
+  const typed = early as ((chunk: string) => void) | null;
+  typed?.('early');
+  const harness = openRepl({ terminal, firstFrame });
+  await harness.settle();
+  expect(terminal.sent().slice(before.length)).not.toContain('❯');
+  expect(shown(terminal)).toEqual([status, '❯ early']);
+});
+
+test('typing echoes at one byte a key', () => {
+  const harness = openRepl();
+  const before = harness.terminal.sent().length;
+  for (const key of 'hello') harness.type(key);
+  expect(harness.terminal.sent().slice(before)).toBe('hello');
+});
+
+test('typing while an answer streams costs less than 60 bytes a key and does not draw the answer anew', () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.session.stream('some words of an answer that streams');
+  harness.tick(40);
+  for (const key of 'typed') {
+    const before = harness.terminal.sent().length;
+    harness.type(key);
+    expect(harness.terminal.sent().length - before).toBeLessThan(60);
+  }
+});
+
+test('a turn: text, call, live result, answer', async () => {
+  const harness = openRepl();
+  harness.type('list files\r');
+  const { session } = harness;
+  session.stream('I look **around**.');
+  harness.tick(40);
+  session.append(assistant('I look **around**.'));
+  session.call('c1', 'glob(pattern="**/*.ts")');
+  session.start('c1');
+  session.result('c1', '2 files found', { output: 'a.ts\nb/c.ts', count: 2 });
+  session.stream('There are two.');
+  session.append(assistant('There are two.'));
+  await session.end();
+  await harness.settle();
+  expect(shown(harness.terminal)).toEqual([
+    '❯ list files',
+    '',
+    'I look around.',
+    '',
+    '↪ glob(pattern="**/*.ts")',
+    '✔ 2 files found (34ms)',
+    'a.ts',
+    'b/c.ts',
+    '',
+    'There are two.',
+    '',
+    status,
+    '❯',
+  ]);
+  expect(session.submitted).toEqual(['list files']);
+  expect(harness.history).toEqual(['list files']);
+});
+
+test('several calls of one response: each result stands below its call', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  const { session } = harness;
+  session.call('c1', 'bash(command="one")');
+  session.call('c2', 'bash(command="two")');
+  session.start('c1');
+  session.result('c1', 'exit 0', { output: '1\n', exit_code: 0 });
+  session.result('c2', 'denied', { error: 'The user said no.', code: 'denied_by_user' });
+  await session.end();
+  await harness.settle();
+  expect(shown(harness.terminal).slice(2, 8)).toEqual([
+    '↪ bash(command="one")',
+    '✔ exit 0 (34ms)',
+    '1',
+    '',
+    '↪ bash(command="two")',
+    '✘ denied (34ms)',
+  ]);
+});
+
+test('a long result is cut by rows and says how to see the rest, which /show does', async () => {
+  const harness = openRepl({ detail: { show: 'full', maxRows: 3 } });
+  harness.type('go\r');
+  harness.session.call('c1', 'bash(command="seq 20")');
+  harness.session.start('c1');
+  harness.session.result('c1', 'exit 0', {
+    output: Array.from({ length: 20 }, (_, i) => `line ${i + 1}`).join('\n'),
+    exit_code: 0,
+  });
+  await harness.session.end();
+  await harness.settle();
+  expect(shown(harness.terminal)).toContain('… +17 lines, Ctrl-O or /show 4');
+  expect(harness.terminal.lines()).not.toContain('line 4');
+  harness.type('/show 4\r');
+  await harness.settle();
+  expect(harness.terminal.lines()).toContain('line 20');
+});
+
+test('a running command shows the end of its output and how long it has taken, then only its result stays', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.session.call('c1', 'bash(command="make")');
+  harness.session.start('c1');
+  harness.tick(200);
+  await harness.settle();
+  harness.session.emit({ type: 'tool_output', callId: 'c1', chunk: 'compiling a\ncompiling b\n' });
+  harness.tick(3_000);
+  await harness.settle();
+  expect(shown(harness.terminal).slice(2)).toEqual([
+    '↪ bash(command="make")',
+    'compiling a',
+    'compiling b',
+    '… running 3s',
+    '',
+    'working 3s, esc interrupts · offline · ~/thing (main) · approval dangerous',
+    '❯',
+  ]);
+  harness.session.result(
+    'c1',
+    'exit 1',
+    { output: 'compiling a\ncompiling b\nfailed\n', exit_code: 1 },
+    { durationMs: 3_100 },
+  );
+  await harness.session.end();
+  await harness.settle();
+  expect(shown(harness.terminal).slice(2)).toEqual([
+    '↪ bash(command="make")',
+    '✘ exit 1 (3.1s)',
+    'compiling a',
+    'compiling b',
+    'failed',
+    '',
+    status,
+    '❯',
+  ]);
+});
+
+test('esc interrupts; what was queued comes back into the input', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.type('next thing\r');
+  harness.tick(40);
+  await harness.settle();
+  expect(shown(harness.terminal)).toContain('→ next: next thing');
+  harness.type('\x1b');
+  harness.tick(40);
+  await harness.settle();
+  expect(harness.session.interrupts()).toBe(1);
+  expect(harness.session.submitted).toEqual(['go']);
+  expect(shown(harness.terminal).slice(-4)).toEqual(['✘ Interrupted.', '', status, '❯ next thing']);
+});
+
+test('what is queued when a turn ends becomes the next turn', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.type('then this\x1b\r');
+  await harness.session.end();
+  await harness.settle();
+  expect(harness.session.submitted).toEqual(['go', 'then this']);
+});
+
+test('up on an empty line takes the queue back to edit', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.type('queued\r');
+  harness.type('\x1b[A');
+  await harness.settle();
+  expect(shown(harness.terminal).at(-1)).toBe('❯ queued');
+  expect(harness.session.takeQueue()).toEqual([]);
+  harness.type('\x15\x1b[A');
+  await harness.settle();
+  expect(shown(harness.terminal).slice(-2)).toEqual([
+    'working 0s, esc interrupts · offline · ~/thing (main) · approval dangerous',
+    '❯ queued',
+  ]);
+});
+
+test('what was never sent when the program ended is back in the input, before the draft', async () => {
+  const harness = openRepl({
+    queued: async (id) => (id === 's1' ? ['first', 'second'] : []),
+    history: {
+      load: async () => [],
+      append: async () => undefined,
+      loadDraft: async () => ({ text: 'half', savedAt: new Date(2020, 1, 3, 1, 43) }),
+    },
+  });
+  await harness.settle();
+  expect(shown(harness.terminal).slice(-10)).toEqual([
+    '· Draft of 2020-02-03 01:43; Ctrl-U clears it.',
+    '',
+    '· 2 messages that were never sent are back in the input.',
+    '',
+    status,
+    '❯ first',
+    '',
+    '  second',
+    '',
+    '  half',
+  ]);
+});
+
+test('leaving in the middle of a turn sends nothing that is queued, and keeps it', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.type('queued\r');
+  harness.repl.exit();
+  await harness.settle();
+  expect([harness.session.submitted, harness.session.takeQueue(), harness.exits()]).toEqual([
+    ['go'],
+    [{ text: 'queued', when: 'steer' }],
+    1,
+  ]);
+});
+
+test('ctrl-c clears the draft when idle, a second one within two seconds leaves, and the terminal is given back', async () => {
+  const harness = openRepl();
+  await harness.settle();
+  expect(harness.raw()).toBe(true);
+  harness.type('draft');
+  harness.type('\x03');
+  await harness.settle();
+  expect(shown(harness.terminal)).toEqual(['Ctrl-C again leaves', '❯']);
+  harness.tick(2_100);
+  harness.type('\x03');
+  expect(harness.exits()).toBe(0);
+  harness.tick(500);
+  harness.type('\x03');
+  expect(harness.exits()).toBe(1);
+  expect(harness.raw()).toBe(false);
+  expect(harness.terminal.sent().endsWith('\x1b[<u\x1b[?2004l\x1b[?2026l\x1b[m\x1b[?25h')).toBe(true);
+  await harness.terminal.settle();
+  expect(shown(harness.terminal)).toEqual([]);
+});
+
+test('what is typed after ctrl-c was typed by somebody who stays: the next ctrl-c leaves nothing', async () => {
+  const harness = openRepl();
+  await harness.settle();
+  for (const keys of ['abc', '\x03', 'defg', '\x03']) harness.type(keys);
+  await harness.settle();
+  expect([harness.exits(), shown(harness.terminal)]).toEqual([0, ['Ctrl-C again leaves', '❯']]);
+});
+
+test('what was thrown away last is what is kept when one leaves at once', async () => {
+  const saved: string[] = [];
+  const kept = {
+    load: async () => [],
+    append: async () => undefined,
+    saveDraft: async (text: string) => {
+      saved.push(text);
+    },
+  };
+  for (const keys of [
+    ['STALE draft', '\x03', '\x03'],
+    ['STALE two', '\x15', '\x04'],
+  ]) {
+    const harness = openRepl({ history: kept });
+    await harness.settle();
+    for (const key of keys) harness.type(key);
+    expect([harness.exits(), saved.at(-1)]).toEqual([1, '']);
+  }
+});
+
+test.each(['\x1b', '\x03'])("%j ends a command of one's own, and does not leave", async (key) => {
+  const harness = openRepl({
+    runShell: (_command, { signal }) =>
+      new Promise((resolve) => {
+        signal.addEventListener('abort', () => {
+          resolve({ exitCode: null });
+        });
+      }),
+  });
+  harness.type('!sleep 300\r');
+  await harness.settle();
+  expect(shown(harness.terminal).join('\n')).toContain('your command runs, esc stops it');
+  harness.type(key);
+  harness.tick(40);
+  await harness.settle();
+  expect([shown(harness.terminal)[1], harness.exits()]).toEqual(['[stopped]', 0]);
+});
+
+test('ctrl-d leaves on an empty line only', () => {
+  const harness = openRepl();
+  harness.type('x\x04');
+  expect(harness.exits()).toBe(0);
+  harness.type('\x7f\x04');
+  expect(harness.exits()).toBe(1);
+});
+
+test('a retry voids what was streamed, says so, and counts down', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  harness.session.stream('First paragraph.\n\nSecond');
+  harness.tick(40);
+  harness.session.emit({
+    type: 'retry_scheduled',
+    attempt: 1,
+    maxRetries: 5,
+    delayMs: 3_000,
+    reason: 'the connection broke',
+  });
+  harness.tick(40);
+  await harness.settle();
+  const rows = shown(harness.terminal);
+  expect(rows.slice(2, 5)).toEqual([
+    'First paragraph.',
+    '',
+    '↻ The answer above broke off (the connection broke); it is void and asked for',
+  ]);
+  expect(rows.at(-2)).toContain('retry 1/5 in 3s: the connection broke');
+  harness.session.stream('Anew.');
+  harness.session.append(assistant('Anew.'));
+  await harness.session.end();
+  await harness.settle();
+  expect(harness.terminal.lines().filter((line) => line.includes('Second'))).toEqual([]);
+  expect(harness.terminal.lines()).toContain('Anew.');
+});
+
+test('a failed turn says what is wrong and what to do', async () => {
+  const harness = openRepl();
+  harness.type('go\r');
+  await harness.session.end('failed', { code: 'auth', message: 'The key was rejected.', hint: 'Set OPENAI_API_KEY.' });
+  await harness.settle();
+  expect(shown(harness.terminal).slice(2, 4)).toEqual(['✘ The key was rejected.', '  Set OPENAI_API_KEY.']);
+});
+
+test('a resumed session shows its last exchange and how to see more', async () => {
+  const past = createFakeSession();
+  past.append({ kind: 'user', content: 'first', data: null });
+  past.append(assistant('one'));
+  past.append({ kind: 'user', content: 'second', data: null });
+  past.append(assistant('two'));
+  const harness = openRepl({ session: createFakeSession(past.events()) });
+  await harness.settle();
+  expect(shown(harness.terminal)).toEqual([
+    '2 earlier messages and calls; /show N shows an event',
+    '',
+    '❯ second',
+    '',
+    'two',
+    '',
+    status,
+    '❯',
+  ]);
+});
+
+test("escape sequences in a tool's output do not reach the terminal", async () => {
+  const harness = openRepl({ facts: { ...facts, colors: 16 } });
+  harness.type('go\r');
+  harness.session.call('c1', 'bash(command="x\x1b]0;t\x07")');
+  harness.session.start('c1');
+  harness.session.emit({ type: 'tool_output', callId: 'c1', chunk: 'live \x1b[2J\x1b]52;c;AAAA\x07' });
+  harness.tick(500);
+  await harness.settle();
+  harness.session.result('c1', 'exit 0', {
+    output: 'a\x1b[2Jb\x1b]0;title\x07c \x1b[31mred\x1b[0m\x1b[?1049h',
+    exit_code: 0,
+  });
+  await harness.session.end();
+  await harness.settle();
+  expect(harness.terminal.sent()).not.toMatch(/\x1b\]|\x07|\x1b\[2J|\x1b\[\?1049/);
+  expect(harness.terminal.lines()).toContain('abc red');
+});
+
+test('an interrupt that takes a moment says so', async () => {
+  const session = createFakeSession();
+  const harness = openRepl({ session: { ...session, interrupt: () => undefined } });
+  harness.type('go\r');
+  harness.tick(1_500);
+  harness.type('\x1b');
+  harness.tick(1_000);
+  await harness.settle();
+  expect(shown(harness.terminal).at(-2)).toMatch(/^stopping 2s · offline/);
+  await session.end('interrupted');
+  harness.type('again\r');
+  harness.tick(40);
+  await harness.settle();
+  expect(shown(harness.terminal).at(-2)).toMatch(/^working 0s, esc interrupts/);
+});
