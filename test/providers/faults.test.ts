@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
 import type { AnsweredCall, Api, AssistantMessage, Message } from '../../src/core/projection.js';
 import type { ReceivedCall } from '../../src/core/provider.js';
@@ -32,7 +33,7 @@ interface FaultCase {
   readonly why: string;
 }
 
-const file = new URL('../../../shared/fixtures/security/wire-faults.json', import.meta.url);
+const file = pathToFileURL('../shared/fixtures/security/wire-faults.json');
 const cases: readonly FaultCase[] = existsSync(file)
   ? (JSON.parse(readFileSync(file, 'utf8')) as { readonly cases: readonly FaultCase[] }).cases
   : [];

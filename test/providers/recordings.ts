@@ -1,11 +1,12 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
 import { chatWire } from '../../src/providers/wires/chat-wire.js';
 import { messagesWire } from '../../src/providers/wires/messages-wire.js';
 import { responsesWire } from '../../src/providers/wires/responses-wire.js';
 import { createSseReader } from '../../src/providers/wires/sse.js';
 import type { Wire, WireChunk } from '../../src/providers/wires/wire.js';
 
-const folder = new URL('../../../shared/fixtures/wire/', import.meta.url);
+const folder = pathToFileURL('../shared/fixtures/wire/');
 
 export const wires: Readonly<Record<string, Wire>> = {
   chat: chatWire,

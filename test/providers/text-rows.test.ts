@@ -1,10 +1,11 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import type { JsonSchema } from '../../src/core/json.js';
 import { findJson } from '../../src/providers/text/text-json.js';
 import { createTextScanner } from '../../src/providers/text/text-scanner.js';
 
-const folder = new URL('../../../shared/fixtures/parsers/', import.meta.url);
+const folder = pathToFileURL('../shared/fixtures/parsers/');
 const has = existsSync(folder);
 const known = { jsonrepair: 137, 'llamacpp-chat': 119, ollama: 54, seed002: 6, vllm: 8, 'wild-args': 11 } as const;
 

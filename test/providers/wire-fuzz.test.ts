@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { readdirSync, readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import type { Json } from '../../src/core/json.js';
 import { decode, wires } from './recordings.js';
 
-const folder = new URL('../../fixtures/', import.meta.url);
+const folder = pathToFileURL('fixtures/');
 const streams = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.sse'))
   .sort()

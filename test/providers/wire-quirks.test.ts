@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import type { Json } from '../../src/core/json.js';
 import { decode, fold, wires, type Decoded } from './recordings.js';
 
-const fixtures = new URL('../../fixtures/', import.meta.url);
+const fixtures = pathToFileURL('fixtures/');
 
 const glob = { id: 'call_a', name: 'glob', arguments: '{"pattern":"*"}' };
 const split = { usage: { usage: { input: 40, cacheRead: 60, cacheWrite: 0, output: 7 } } };

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import type { AssistantMessage, Conversation, Message } from '../../src/core/projection.js';
 import type { Stop } from '../../src/core/event.js';
@@ -526,7 +527,7 @@ const words = (...parts: readonly unknown[]): string => parts.filter((part) => t
 
 /** The next request after a recorded answer: what must come back does, byte for byte and in its place. */
 function replay(wire: 'messages' | 'responses', file: string): readonly Record<string, unknown>[] {
-  const got = fold(decode(wires[wire]!, [readFileSync(new URL(`../../fixtures/${file}`, import.meta.url))]));
+  const got = fold(decode(wires[wire]!, [readFileSync(pathToFileURL(`fixtures/${file}`))]));
   const calls = got.calls.map((item) => ({ ...item, result: { output: '{"output":""}', success: true } }));
   const sent = body(wire, talk([user('x'), answer(wires[wire]!.api, got.text, calls, got.kept as readonly Json[])]));
   expect(schemaError(`${wires[wire]!.api}:request`, sent)).toBeNull();

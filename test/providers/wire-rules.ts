@@ -1,9 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { pathToFileURL } from 'node:url';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-const schemas = new URL('../../../shared/fixtures/schemas/schemas.json', import.meta.url);
+const schemas = pathToFileURL('../shared/fixtures/schemas/schemas.json');
 export const hasSchemas = existsSync(schemas);
 const documents = hasSchemas ? (JSON.parse(readFileSync(schemas, 'utf8')) as Readonly<Record<string, object>>) : {};
 const ajv = new Ajv2020({ strict: false, validateFormats: false, allErrors: false });

@@ -3,9 +3,7 @@ import { Answer, parseData, type Finish, type Reported } from './wire-answer.js'
 import { chatUsage } from './wire-usage.js';
 import { callPieces } from './chat-calls.js';
 import { reasoningPieces } from './chat-reasoning.js';
-import type { ServerEvent, StreamDecoder, WireChunk } from './wire.js';
-
-type Fields = Readonly<Record<string, unknown>>;
+import type { Fields, ServerEvent, StreamDecoder, WireChunk } from './wire.js';
 
 /** Reads a Chat Completions stream as servers really send it. `finish_reason` ends an answer, and so does `[DONE]`
  * after a usage report where a server gives no reason at all (Snowflake). Source: OpenAI API reference, "The chat

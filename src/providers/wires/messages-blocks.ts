@@ -2,8 +2,8 @@ import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
 import { parseData } from './wire-answer.js';
 import { keepLayout, type Seen } from './wire-layout.js';
+import type { Fields } from './wire.js';
 
-type Fields = Readonly<Record<string, unknown>>;
 type Said = { readonly type: 'text' | 'reasoning'; readonly text: string } | null;
 
 /** Puts the content blocks of a Messages stream together. */

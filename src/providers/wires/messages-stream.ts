@@ -3,9 +3,7 @@ import type { ReceivedCall } from '../../core/provider.js';
 import { Answer, parseData, type Finish } from './wire-answer.js';
 import { blockPieces, type BlockPieces } from './messages-blocks.js';
 import { messagesUsage } from './wire-usage.js';
-import type { ServerEvent, StreamDecoder, WireChunk } from './wire.js';
-
-type Fields = Readonly<Record<string, unknown>>;
+import type { Fields, ServerEvent, StreamDecoder, WireChunk } from './wire.js';
 
 /** Reads a Messages stream. A `stop_reason` completes the answer, also where `message_stop` never comes. A second
  * `message_start` starts over, unless text was shown already. Source: Anthropic API reference, "Streaming Messages"

@@ -1,8 +1,7 @@
 import { isRecord, type Json } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
 import { keepLayout, type Seen } from './wire-layout.js';
-
-type Fields = Readonly<Record<string, unknown>>;
+import type { Fields } from './wire.js';
 
 /** Puts the output items of a Responses stream together. */
 export interface ItemPieces {

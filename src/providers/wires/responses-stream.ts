@@ -2,9 +2,7 @@ import { isRecord, type Json } from '../../core/json.js';
 import { Answer, parseData, type Finish } from './wire-answer.js';
 import { itemPieces } from './responses-items.js';
 import { responsesUsage } from './wire-usage.js';
-import type { ServerEvent, StreamDecoder, WireChunk } from './wire.js';
-
-type Fields = Readonly<Record<string, unknown>>;
+import type { Fields, ServerEvent, StreamDecoder, WireChunk } from './wire.js';
 
 /** Reads a Responses stream. Only `response.completed` or `response.incomplete` completes an answer. Source: OpenAI API
  * reference, "Streaming events" of Responses (read 2026-11); the recordings named in the tests. */

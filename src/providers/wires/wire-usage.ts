@@ -1,7 +1,6 @@
 import { isRecord } from '../../core/json.js';
 import type { Reported } from './wire-answer.js';
-
-type Fields = Readonly<Record<string, unknown>>;
+import type { Fields } from './wire.js';
 
 /** Usage of Chat Completions. `prompt_tokens` includes cached tokens, so they are taken out; a server that leaves
  * reasoning out of `completion_tokens` but not out of `total_tokens` (xAI) gets it added. Null where nothing was

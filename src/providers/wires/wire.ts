@@ -54,6 +54,9 @@ export interface StreamDecoder {
   end(): readonly WireChunk[];
 }
 
+/** A JSON object that a server sent; nothing of it is checked. */
+export type Fields = Readonly<Record<string, unknown>>;
+
 /** Text is well-formed in every chunk: a surrogate pair that a server split is given whole. Calls are given only right
  * before `end`, whole, and never with a refusal. `retryable` faults may be tried again by the caller. */
 export type WireChunk =
