@@ -123,10 +123,10 @@ const groups = [
   [
     'request',
     [
-      'src/providers/http/http-provider.ts',
+      'src/providers/http/endpoint-provider.ts',
       'src/providers/wires/chat-wire.ts',
-      'src/providers/http/http-transport.ts',
-      'src/providers/http/http-openai-client.ts',
+      'src/providers/http/transport.ts',
+      'src/providers/http/openai-client.ts',
     ],
   ],
   ['repl', ['src/cli/repl/repl.ts']],

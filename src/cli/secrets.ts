@@ -14,7 +14,7 @@ import {
   mergePresets,
   type Preset,
   type Presets,
-} from '../providers/catalog-presets.js';
+} from '../providers/presets.js';
 import type { BlobSeal } from '../store/blobs.js';
 
 /** A value that must never be written anywhere, and the name of what holds it. */

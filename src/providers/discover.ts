@@ -1,13 +1,10 @@
 import { isRecord } from '../core/json.js';
-import type { Endpoint, ProviderChoice } from './catalog.js';
-import { firstWithKey, resolveProvider } from './catalog.js';
-import { joinUrl } from './catalog-base-url.js';
-import { mergePresets } from './catalog-presets.js';
-import { readModelList, readOllamaWindow, type ListedModel } from './discover-answers.js';
-import { readText } from './http/http-body.js';
-import { HttpFailure } from './http/http-failure.js';
-import { openTransport } from './http/http-transport.js';
-import { quoteServer } from './keys.js';
+import { type Endpoint, firstWithKey, joinUrl, type ProviderChoice, resolveProvider } from './catalog.js';
+import { readText } from './http/body.js';
+import { HttpFailure } from './http/exchange.js';
+import { openTransport } from './http/transport.js';
+import { mergePresets } from './presets.js';
+import { quoteServer } from './wires/fault.js';
 
 export type ModelList =
   | { readonly ok: true; readonly models: readonly ListedModel[] }
@@ -179,4 +176,59 @@ function parse(text: string): unknown {
   } catch {
     return null;
   }
+}
+
+/** A model as a server lists it. Null for what it does not say. */
+export interface ListedModel {
+  readonly id: string;
+  readonly contextWindow: number | null;
+}
+
+const windowFields = [
+  'loaded_context_length',
+  'context_length',
+  'context_window',
+  'max_context_length',
+  'max_model_len',
+  'max_input_tokens',
+  'inputTokenLimit',
+];
+
+/** Reads a list of models in the forms servers give it: `{data: [{id}]}` (OpenAI and alike), `{models: [{name}]}`
+ * (Ollama), a bare list. Null where it is none of them. Models that only embed or transcribe are left out where the
+ * server says so. */
+export function readModelList(body: unknown): readonly ListedModel[] | null {
+  const list: unknown = isRecord(body) ? (body.data ?? body.models) : body;
+  if (!Array.isArray(list)) return null;
+  return (list as readonly unknown[])
+    .filter(isRecord)
+    .filter((entry) => entry.type !== 'embeddings')
+    .flatMap((entry) => {
+      const id = [entry.id, entry.name, entry.model].find((value) => typeof value === 'string' && value !== '');
+      return typeof id === 'string'
+        ? [{ id: id.replace(/^models\//, ''), contextWindow: firstNumber(entry, windowFields) }]
+        : [];
+    });
+}
+
+/** The context window an Ollama server really uses for a model: what it loaded it with (`/api/ps`), else the model's
+ * own `num_ctx` (`/api/show`). */
+export function readOllamaWindow(running: unknown, shown: unknown, model: string): number | null {
+  const loaded = isRecord(running) && Array.isArray(running.models) ? (running.models as readonly unknown[]) : [];
+  const same = loaded
+    .filter(isRecord)
+    .find((entry) => entry.name === model || entry.model === model || entry.name === `${model}:latest`);
+  const used = same === undefined ? null : firstNumber(same, ['context_length']);
+  if (used !== null) return used;
+  const parameters = isRecord(shown) && typeof shown.parameters === 'string' ? shown.parameters : '';
+  const set = /^\s*num_ctx\s+(\d+)/m.exec(parameters)?.[1];
+  return set === undefined ? null : Number(set);
+}
+
+function firstNumber(entry: Readonly<Record<string, unknown>>, fields: readonly string[]): number | null {
+  for (const field of fields) {
+    const value = entry[field];
+    if (typeof value === 'number' && value > 0) return value;
+  }
+  return null;
 }

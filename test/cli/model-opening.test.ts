@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/config/load.js';
 import { allowance } from '../../src/agent/budget.js';
-import { builtInPresets, keyNames } from '../../src/providers/catalog-presets.js';
+import { builtInPresets, keyNames } from '../../src/providers/presets.js';
 import { createSpendLimit } from '../../src/cli/open/spend-limit.js';
 import { resolveModel, resolveReady } from '../../src/cli/open/model-opening.js';
 import { configuredWish } from '../../src/cli/open/provider-settings.js';

@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.js';
 import { createProjection, project } from '../../src/core/projection.js';
 import { logs, makers, number } from '../providers/logs.js';
-import { wires } from '../providers/recordings.js';
-import { rules, schemaError } from '../providers/wire-rules.js';
+import { wires } from '../providers/wires/recordings.js';
+import { rules, schemaError } from '../providers/wires/request-rules.js';
 
 type Draft = Omit<Event, 'seq' | 'createdAt'>;
 

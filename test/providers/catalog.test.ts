@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest';
-import { readBaseUrl, joinUrl } from '../../src/providers/catalog-base-url.js';
-import { builtInPresets } from '../../src/providers/catalog-presets.js';
-import { resolveProvider, type ProviderChoice, type Resolution } from '../../src/providers/catalog.js';
+import {
+  joinUrl,
+  type ProviderChoice,
+  readBaseUrl,
+  type Resolution,
+  resolveProvider,
+} from '../../src/providers/catalog.js';
+import { builtInPresets } from '../../src/providers/presets.js';
 
 const keys = {
   OPENAI_API_KEY: 'k-openai',

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { builtInPresets } from '../../src/providers/catalog-presets.js';
+import { builtInPresets } from '../../src/providers/presets.js';
 import {
   chooseProvider,
   findLocalServers,
@@ -10,7 +10,7 @@ import {
   localContextWindow,
   takesTools,
 } from '../../src/providers/discover.js';
-import { testEndpoint, testKey } from './http-harness.js';
+import { testEndpoint, testKey } from './http/http-rig.js';
 
 const open: Server[] = [];
 afterEach(() => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ModelChunk, Provider } from '../../src/core/provider.js';
 import { watchLocalWindow } from '../../src/providers/local-window.js';
-import { conversation, hello, listen } from './http-harness.js';
+import { conversation, hello, listen } from './http/http-rig.js';
 
 const answers: Provider = {
   async *stream(): AsyncGenerator<ModelChunk> {

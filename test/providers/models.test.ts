@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { builtInPresets } from '../../src/providers/catalog-presets.js';
-import { findModel, knownModels, modelSources } from '../../src/providers/models.js';
-import { costUsd } from '../../src/providers/pricing.js';
+import { costUsd, findModel, knownModels, modelSources } from '../../src/providers/models.js';
+import { builtInPresets } from '../../src/providers/presets.js';
 
 test.each([
   ['openai', 'gpt-5.2', 1.75],

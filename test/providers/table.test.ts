@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from 'vitest';
 import { type Conversation, type Message, project } from '../../src/core/projection.js';
 import type { ModelChunk } from '../../src/core/provider.js';
-import { conversation, testProvider } from './http-harness.js';
+import { conversation, testProvider } from './http/http-rig.js';
 import { number } from './logs.js';
-import { decode, type Decoded, type Entry, fold, recordings, wires } from './recordings.js';
+import { decode, type Decoded, type Entry, fold, recordings, wires } from './wires/recordings.js';
 import { startVendor, type VendorServer, type VendorTurn } from './vendor-server.js';
 import { vendorEndpoint, vendors } from './vendors.js';
 

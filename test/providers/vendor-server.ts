@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { mistralTurns, rules, schemaError, loneSurrogates } from './wire-rules.js';
+import { mistralTurns, rules, schemaError, loneSurrogates } from './wires/request-rules.js';
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,7 @@
 import type { ModelRef } from '../../src/core/projection.js';
-import { builtInPresets, keyNames } from '../../src/providers/catalog-presets.js';
+import { builtInPresets, keyNames } from '../../src/providers/presets.js';
 import { type Endpoint, resolveProvider } from '../../src/providers/catalog.js';
-import { testKey } from './http-harness.js';
+import { testKey } from './http/http-rig.js';
 import type { VendorHabits } from './vendor-server.js';
 
 /** The presets as their vendors behave. */

@@ -13,8 +13,8 @@ import {
   type ProviderChoice,
   type Resolution,
 } from '../../providers/catalog.js';
-import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
-import type { HttpDependencies, HttpProvider } from '../../providers/http/http-provider.js';
+import { builtInPresets, mergePresets } from '../../providers/presets.js';
+import type { HttpDependencies, HttpProvider } from '../../providers/http/endpoint-provider.js';
 import { maskProvider } from '../../providers/masked-provider.js';
 import { findModel } from '../../providers/models.js';
 import type { Wire, WireFacts } from '../../providers/wires/wire.js';
@@ -145,7 +145,7 @@ async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise
   const { api } = endpoint;
   const http = loadOnce(async (): Promise<HttpProvider> => {
     const [{ createHttpProvider }, wire] = await Promise.all([
-      import('../../providers/http/http-provider.js'),
+      import('../../providers/http/endpoint-provider.js'),
       wireOf(api),
     ]);
     return createHttpProvider(endpoint, wire, setup.config.http, httpDependencies(setup, endpoint));
@@ -236,7 +236,7 @@ async function watched(setup: Setup, provider: Provider, endpoint: Endpoint): Pr
 /** A script that cannot be played is a wrong option, found before anything starts. */
 async function checkScript(setup: Setup, model: string): Promise<void> {
   if (!model.endsWith('.json')) return;
-  const script = await (await import('../../providers/offline/script-file.js')).readScript(model, setup.cwd);
+  const script = await (await import('../../providers/offline/script.js')).readScript(model, setup.cwd);
   if (!script.ok)
     throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
 }

@@ -1,5 +1,5 @@
 import { originRank, type Leaf } from '../../config/layers.js';
-import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
+import { builtInPresets, mergePresets } from '../../providers/presets.js';
 import type { ProviderChoice } from '../../providers/catalog.js';
 import type { Setup } from '../setup.js';
 

@@ -1,7 +1,7 @@
 import type { Event } from '../../core/event.js';
 import { type Api, type Conversation, project } from '../../core/projection.js';
 import type { SessionRow } from '../../core/store.js';
-import { createTextProtocol } from '../../providers/text/text-protocol.js';
+import { createTextProtocol } from '../../providers/text/protocol.js';
 import { asText, isOpen } from '../../providers/text/tool-support.js';
 import type { Setup } from '../setup.js';
 import { endpointFor, factsOf, wireOf } from './model-opening.js';

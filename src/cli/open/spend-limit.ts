@@ -1,7 +1,7 @@
 import type { Budget } from '../../agent/budget.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { Fault } from '../../core/provider.js';
-import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
+import { builtInPresets, mergePresets } from '../../providers/presets.js';
 import { findModel } from '../../providers/models.js';
 import { CliError, exit } from '../../commands/cli-error.js';
 import type { Setup } from '../setup.js';

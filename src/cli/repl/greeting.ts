@@ -1,5 +1,5 @@
 import type { ModelRef } from '../../core/projection.js';
-import { builtInPresets, keyNames } from '../../providers/catalog-presets.js';
+import { builtInPresets, keyNames } from '../../providers/presets.js';
 import type { Greeting } from '../../ui/repl-options.js';
 import { choseOffline } from '../open/model-opening.js';
 import { version } from '../version.js';

@@ -2,7 +2,7 @@ import { walkFiles } from '../../tools/search/file-walk.js';
 import { screenStreams, type EarlyFrame } from './early-frame.js';
 import { startRepl } from '../../ui/start-repl.js';
 import type { ReplOptions } from '../../ui/repl-options.js';
-import { reasoningText } from '../../providers/reasoning-text.js';
+import { reasoningText } from '../../providers/wires/layout.js';
 import { exit } from '../../commands/cli-error.js';
 import { endingSignals, onEndingSignal } from '../exit-code.js';
 import { editExternally } from './external-editor.js';

@@ -1,7 +1,7 @@
 import type { Command, Option } from 'commander';
 import { printData } from '../../cli/print.js';
 import { didYouMean } from '../../core/text.js';
-import { builtInPresets } from '../../providers/catalog-presets.js';
+import { builtInPresets } from '../../providers/presets.js';
 import { CliError, exit } from '../cli-error.js';
 import {
   type CompletionCommand,

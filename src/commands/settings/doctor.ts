@@ -12,7 +12,7 @@ import { trustedBefore, trustFlags } from '../../cli/setup.js';
 import { loadConfig } from '../../config/load.js';
 import type { Environment } from '../../config/locations.js';
 import type { ConfigProblem } from '../../config/settings-file.js';
-import { builtInPresets, keyNames } from '../../providers/catalog-presets.js';
+import { builtInPresets, keyNames } from '../../providers/presets.js';
 import { sqliteVersion } from '../../store/driver.js';
 import { exit } from '../cli-error.js';
 import {

@@ -3,7 +3,7 @@ import type { RootOptions } from '../../cli/options.js';
 import { columns, printError, printListing } from '../../cli/print.js';
 import { setUp, type Setup } from '../../cli/setup.js';
 import { didYouMean } from '../../core/text.js';
-import { builtInPresets, mergePresets } from '../../providers/catalog-presets.js';
+import { builtInPresets, mergePresets } from '../../providers/presets.js';
 import { resolveProvider } from '../../providers/catalog.js';
 import { listModels as askForModels, findLocalServers } from '../../providers/discover.js';
 import { findModel, knownModels, type ModelFacts, modelSources } from '../../providers/models.js';

@@ -2,9 +2,9 @@ import { httpDependencies, providerChoice, resolveReady, wireOf } from '../../cl
 import type { RootOptions } from '../../cli/options.js';
 import { columns, printError, printListing } from '../../cli/print.js';
 import { setUp } from '../../cli/setup.js';
-import { builtInPresets, keyNames, mergePresets } from '../../providers/catalog-presets.js';
+import { builtInPresets, keyNames, mergePresets } from '../../providers/presets.js';
 import { resolveProvider } from '../../providers/catalog.js';
-import { checkEndpoint, type CheckReport } from '../../providers/check.js';
+import { checkEndpoint, type CheckReport } from '../../providers/endpoint-check.js';
 import { exit } from '../cli-error.js';
 
 /** The presets and the user's own providers: where each is, which variable its key comes from, and whether it is set.

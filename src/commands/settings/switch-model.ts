@@ -2,7 +2,7 @@ import { resolveModel } from '../../cli/open/model-opening.js';
 import type { Workbench } from '../../cli/open/workbench.js';
 import type { SessionDesk } from '../../cli/repl/session-desk.js';
 import type { Setup } from '../../cli/setup.js';
-import { builtInPresets } from '../../providers/catalog-presets.js';
+import { builtInPresets } from '../../providers/presets.js';
 import { firstWithKey, resolveProvider } from '../../providers/catalog.js';
 import { findLocalServers } from '../../providers/discover.js';
 import { findModel, knownModels, type ModelFacts } from '../../providers/models.js';

@@ -1,12 +1,35 @@
-import type { Conversation, Message } from '../../core/projection.js';
+import { isError, type OutputEnvelope, parseEnvelope } from '../../core/envelope.js';
+import { isRecord } from '../../core/json.js';
+import type { AnsweredCall, Conversation, Message } from '../../core/projection.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
-import { textChunks } from './offline-chunks.js';
-import { connectHint, offlineHelp, offlineNote } from './offline-help.js';
-import { readRequest, type IsInstalled, type OfflineCall } from './offline-request.js';
-import { usesText } from '../quirks.js';
-import { summarise } from './offline-summary.js';
-import { playTurn } from './script.js';
-import { readScript } from './script-file.js';
+import { firstLine } from '../../core/text.js';
+import { usesText } from '../presets.js';
+import { type IsInstalled, type OfflineCall, readRequest } from './plain-requests.js';
+import { playTurn, readScript, textChunks } from './script.js';
+
+/** What the embedded provider is, what it understands, and how to connect a model. */
+export const offlineHelp = `I am the offline provider built into this program: no language model and no network, only a few fixed phrases. I understand
+
+- \`list **/*.ts\`, \`find *.md in docs\`, \`list python files\`
+- \`read README.md\`, \`show me package.json\`
+- \`grep TODO in src\`, \`search for "main" in src\`
+- \`run npm test\`; a command that I do not know by its name in backticks behind \`run\`
+- \`write hello to notes.txt\`, \`write "two words" to notes.txt\`, \`replace hello with goodbye in notes.txt\`
+
+and several of them joined with \`then\`; a line that is anything more than that I leave alone. To connect a model, set a key and start again:
+
+    export OPENROUTER_API_KEY=…
+    agent
+
+or start Ollama or LM Studio on this machine: \`agent --model ollama/<model>\`. \`agent providers\` lists the other providers, their keys and what is set.`;
+
+/** Said after the first answer of a session that did something, so that nobody takes this for a model. */
+export const offlineNote =
+  'This was the built-in offline provider, not a language model; set OPENROUTER_API_KEY (or the key of another provider) to connect one.';
+
+/** What to do where nothing answers because no model is connected. */
+export const connectHint =
+  'Set the key of a provider (OPENROUTER_API_KEY, ANTHROPIC_API_KEY, …), start Ollama, or name a model with -m; `agent providers` shows what is set, and -m offline asks for the offline provider.';
 
 export interface OfflineDependencies {
   /** Absolute; script paths start here. */
@@ -41,7 +64,7 @@ export function createOfflineProvider(d: OfflineDependencies): Provider {
 }
 
 async function textStep(conversation: Conversation): Promise<(chunk: ModelChunk) => readonly ModelChunk[]> {
-  const { createTextStep, schemasOf } = await import('../text/text-protocol.js');
+  const { createTextStep, schemasOf } = await import('../text/protocol.js');
   return createTextStep(schemasOf(conversation));
 }
 
@@ -117,4 +140,82 @@ function lastTurn(messages: readonly Message[]): { readonly asked: string; reado
 
 function isFirst(messages: readonly Message[]): boolean {
   return messages.filter((message) => message.role === 'user').length === 1;
+}
+
+const shownLines = 20;
+
+/** What came of the calls of one response, for the reader. */
+export function summarise(calls: readonly AnsweredCall[]): string {
+  return calls.map(sentence).join('\n\n');
+}
+
+function sentence(call: AnsweredCall): string {
+  const envelope = parseEnvelope(call.result.output);
+  const args = argumentsOf(call);
+  if (isError(envelope)) return `\`${call.name}\` did not work: ${envelope.error}`;
+  if (envelope.test_mode === true) return `\`${call.name}\` was not run, because test mode is on.`;
+  const say = sayings[call.name];
+  return say === undefined ? `\`${call.name}\` answered:\n${excerpt(envelope.output)}` : say(envelope, args);
+}
+
+type Arguments = Readonly<Record<string, unknown>>;
+
+const sayings: Readonly<Record<string, (envelope: OutputEnvelope, args: Arguments) => string>> = {
+  glob: (envelope, args) =>
+    counted(
+      envelope,
+      `No file matches \`${text(args.pattern)}\`.`,
+      (n) => `${n === 1 ? '1 file matches' : `${n} files match`} \`${text(args.pattern)}\`:`,
+    ),
+  grep: (envelope, args) =>
+    counted(
+      envelope,
+      `No line matches \`${text(args.pattern)}\`.`,
+      (n) => `${n === 1 ? '1 line matches' : `${n} lines match`} \`${text(args.pattern)}\`:`,
+    ),
+  file_read: (envelope, args) => {
+    const lines = typeof envelope.total_lines === 'number' ? envelope.total_lines : countLines(envelope.output);
+    return lines === 0
+      ? `\`${text(args.path)}\` is empty.`
+      : `\`${text(args.path)}\` has ${lines} ${lines === 1 ? 'line' : 'lines'}:\n${excerpt(envelope.output)}`;
+  },
+  file_write: (envelope) => `${envelope.output}.`,
+  file_edit: (envelope) => `${envelope.output}.`,
+  bash: (envelope, args) => {
+    const ended = envelope.exit_code === 0 ? 'succeeded' : `ended with exit code ${JSON.stringify(envelope.exit_code)}`;
+    return envelope.output.trim() === ''
+      ? `\`${firstLine(text(args.command), 80)}\` ${ended} without output.`
+      : `\`${firstLine(text(args.command), 80)}\` ${ended}:\n${excerpt(envelope.output)}`;
+  },
+};
+
+function counted(envelope: OutputEnvelope, none: string, head: (count: number) => string): string {
+  const count = typeof envelope.count === 'number' ? envelope.count : countLines(envelope.output);
+  return count === 0 ? none : `${head(count)}\n${excerpt(envelope.output)}`;
+}
+
+function excerpt(output: string): string {
+  const lines = output.replace(/\n+$/, '').split('\n');
+  const rest = lines.length - shownLines;
+  const shown = lines.slice(0, shownLines).map((line) => firstLine(line, 200));
+  const longest = Math.max(2, ...[...output.matchAll(/`{3,}/g)].map((run) => run[0].length));
+  const fence = '`'.repeat(longest + 1);
+  return [fence, ...shown, ...(rest > 0 ? [`… ${rest} more ${rest === 1 ? 'line' : 'lines'}`] : []), fence].join('\n');
+}
+
+function countLines(output: string): number {
+  return output === '' ? 0 : output.replace(/\n$/, '').split('\n').length;
+}
+
+function argumentsOf(call: AnsweredCall): Arguments {
+  try {
+    const value: unknown = JSON.parse(call.arguments);
+    return isRecord(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
 }

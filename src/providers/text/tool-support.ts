@@ -1,6 +1,6 @@
 import type { Conversation } from '../../core/projection.js';
 import type { Fault, ModelChunk, ModelRequest } from '../../core/provider.js';
-import type { Quirks } from '../quirks.js';
+import type { Quirks } from '../presets.js';
 
 /** The models of one endpoint that were found to take no tool calls. */
 export interface TextModels {
@@ -60,7 +60,7 @@ export async function* sayLeaks(
 
 async function isLeaked(text: string, { tools }: Conversation): Promise<boolean> {
   if (tools.length === 0 || !/[<[{:=]/.test(text)) return false;
-  const { hasLeakedCall } = await import('./leaked-call.js');
+  const { hasLeakedCall } = await import('./call-scanner.js');
   return hasLeakedCall(text, new Map(tools.map(({ name, input_schema }) => [name, input_schema])));
 }
 

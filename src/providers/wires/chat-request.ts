@@ -1,22 +1,25 @@
-import type { AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
+import type { AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
-import { planEffort, type EffortPlan } from '../quirks.js';
-import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
+import { type EffortPlan, planEffort } from '../presets.js';
 import {
   alternating,
+  argumentsText,
   bodyParts,
+  callId,
+  type ItemForms,
   joinTexts,
   jsonText,
   listParts,
   markSides,
   mergeSides,
+  ownReasoning,
   pieceCache,
-  textCache,
-  type ItemForms,
   type Pieces,
-} from './wire-pieces.js';
+  textCache,
+  toolName,
+} from './pieces.js';
 import type { WireOptions } from './wire.js';
 
 const userHead = '{"role":"user","content":';

@@ -1,8 +1,7 @@
 import { isRecord, type Json } from '../../core/json.js';
-import { Answer, parseData, type Finish, type Reported } from './wire-answer.js';
-import { chatUsage } from './wire-usage.js';
-import { callPieces } from './chat-calls.js';
-import { reasoningPieces } from './chat-reasoning.js';
+import type { ReceivedCall } from '../../core/provider.js';
+import { Answer, type Finish, parseData, type Reported } from './answer.js';
+import { chatUsage } from './usage.js';
 import type { Fields, ServerEvent, StreamDecoder, WireChunk } from './wire.js';
 
 /** Reads a Chat Completions stream as servers really send it. `finish_reason` ends an answer, and so does `[DONE]`
@@ -168,3 +167,124 @@ const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop'
   ['sensitive', 'content_filter'],
   ['refusal', 'refusal'],
 ]);
+
+interface Slot {
+  id: string;
+  name: string;
+  arguments: string;
+}
+
+/** Puts the calls of a Chat Completions stream together from their pieces. */
+interface CallPieces {
+  /** Takes one entry of `delta.tool_calls`. Returns the arguments it carried. */
+  add(piece: unknown): string;
+  /** The calls so far, in order of their first piece. */
+  calls(): readonly ReceivedCall[];
+  /** How many calls have begun. */
+  count(): number;
+}
+
+/** Pieces belong together by `index`; where servers leave it out, by `id`, else to the latest call. A second call under
+ * a used index is seen by its own id, or by a name after arguments that are whole. */
+function callPieces(): CallPieces {
+  const slots: Slot[] = [];
+  const byIndex = new Map<number, Slot>();
+  return {
+    add(piece) {
+      if (!isRecord(piece)) return '';
+      const made = isRecord(piece.function) ? piece.function : piece;
+      const part: Slot = { id: word(piece.id), name: word(made.name), arguments: argumentsOf(made.arguments) };
+      const index = typeof piece.index === 'number' ? piece.index : null;
+      const found = index === null ? byId(slots, part.id) : byIndex.get(index);
+      if (found === undefined || startsAnother(found, part)) {
+        slots.push(part);
+        if (index !== null) byIndex.set(index, part);
+      } else append(found, part);
+      return part.arguments;
+    },
+    calls: () => slots.map(({ id, name, arguments: text }) => ({ id, name, arguments: text })),
+    count: () => slots.length,
+  };
+}
+
+/** Without an index: the call of that id, or the latest where the piece has no id. */
+function byId(slots: readonly Slot[], id: string): Slot | undefined {
+  return id === '' ? slots.at(-1) : slots.findLast((slot) => slot.id === id);
+}
+
+function startsAnother(slot: Slot, part: Slot): boolean {
+  if (part.id !== '' && slot.id !== '' && part.id !== slot.id) return true;
+  return part.name !== '' && slot.name !== '' && part.arguments !== '' && isRecord(parseData(slot.arguments));
+}
+
+/** A name may be repeated in every piece, or come in pieces before the arguments do. */
+function append(slot: Slot, part: Slot): void {
+  if (slot.id === '') slot.id = part.id;
+  if (slot.name === '') slot.name = part.name;
+  else if (part.name !== slot.name && slot.arguments === '') slot.name += part.name;
+  slot.arguments += part.arguments;
+}
+
+function argumentsOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return isRecord(value) ? JSON.stringify(value) : '';
+}
+
+function word(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+type Item = Readonly<Record<string, Json>>;
+
+/** What a Chat Completions answer says of its reasoning, as the items that are sent back. */
+interface ReasoningPieces {
+  /** Takes a delta (or a whole message). Returns what of it is to be shown. */
+  add(delta: Readonly<Record<string, unknown>>): string;
+  /** `{type: "reasoning_content", text}` where it came as text, else the `reasoning_details` with the pieces of one
+   * item joined. */
+  items(): readonly Json[];
+}
+
+/** `reasoning_content` (DeepSeek, Moonshot and others), `reasoning` (Groq, Ollama) or `reasoning_details`
+ * (OpenRouter). */
+function reasoningPieces(): ReasoningPieces {
+  const details: Item[] = [];
+  let plain = '';
+  return {
+    add(delta) {
+      const found = Array.isArray(delta.reasoning_details)
+        ? ((delta.reasoning_details as readonly unknown[]).filter(isRecord) as readonly Item[])
+        : [];
+      for (const detail of found) addDetail(details, detail);
+      const said = text(delta.reasoning_content) || text(delta.reasoning);
+      plain += said;
+      return said === '' ? found.map((detail) => text(detail.text) || text(detail.summary)).join('') : said;
+    },
+    items() {
+      if (details.length > 0) return details;
+      return plain === '' ? [] : [{ type: 'reasoning_content', text: plain }];
+    },
+  };
+}
+
+/** The text of one item comes in pieces with the same `index`; its signature may come with any of them. Encrypted items
+ * come whole. */
+function addDetail(details: Item[], piece: Item): void {
+  const last = details.at(-1);
+  const field = piece.type === 'reasoning.text' ? 'text' : 'summary';
+  if (
+    last === undefined ||
+    last.type !== piece.type ||
+    last.index !== piece.index ||
+    piece.type === 'reasoning.encrypted'
+  ) {
+    details.push(piece);
+    return;
+  }
+  const given = Object.fromEntries(Object.entries(piece).filter(([, value]) => value !== null && value !== ''));
+  details[details.length - 1] = { ...last, ...given, [field]: text(last[field]) + text(piece[field]) };
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

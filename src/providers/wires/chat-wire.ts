@@ -1,7 +1,6 @@
 import { chatRequest } from './chat-request.js';
 import { chatBody, chatDecoder } from './chat-stream.js';
-import { buildWire } from './wire-build.js';
-import type { Wire } from './wire.js';
+import { buildWire, type Wire } from './wire.js';
 
 /** Chat Completions: OpenAI's older API and the family of servers that follow it. */
 export const chatWire: Wire = buildWire({

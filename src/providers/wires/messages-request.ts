@@ -1,21 +1,24 @@
-import type { AnsweredCall, AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
+import type { AnsweredCall, AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
-import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
-import { outputLimit, planEffort } from '../quirks.js';
-import { layOut, type Part } from './wire-layout.js';
+import { outputLimit, planEffort } from '../presets.js';
+import { layOut, type Part } from './layout.js';
 import {
+  argumentsText,
   bodyParts,
+  callId,
   jsonText,
   listParts,
   markSides,
   mergeSides,
+  ownReasoning,
   pieceCache,
-  textCache,
   type Pieces,
   type Side,
-} from './wire-pieces.js';
+  textCache,
+  toolName,
+} from './pieces.js';
 import type { WireOptions } from './wire.js';
 
 const api = 'anthropic-messages';

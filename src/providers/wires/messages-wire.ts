@@ -1,7 +1,6 @@
 import { messagesRequest } from './messages-request.js';
 import { messagesBody, messagesDecoder } from './messages-stream.js';
-import { buildWire } from './wire-build.js';
-import type { Wire } from './wire.js';
+import { buildWire, type Wire } from './wire.js';
 
 /** Anthropic's Messages. The base URL carries no version, as in the vendor's own clients. */
 export const messagesWire: Wire = buildWire({

@@ -1,21 +1,24 @@
-import type { AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json } from '../../core/json.js';
+import type { AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
-import { planEffort } from '../quirks.js';
-import { argumentsText, callId, ownReasoning, toolName } from './wire-call.js';
-import { layOut, type Part } from './wire-layout.js';
+import { planEffort } from '../presets.js';
+import { layOut, type Part } from './layout.js';
 import {
   alternating,
+  argumentsText,
   bodyParts,
+  callId,
+  type ItemForms,
   joinTexts,
   jsonText,
   listParts,
+  ownReasoning,
   pieceCache,
-  textCache,
-  type ItemForms,
   type Pieces,
-} from './wire-pieces.js';
+  textCache,
+  toolName,
+} from './pieces.js';
 import type { WireOptions } from './wire.js';
 
 const userHead = '{"type":"message","role":"user","content":';

@@ -1,7 +1,6 @@
 import { responsesRequest } from './responses-request.js';
 import { responsesBody, responsesDecoder } from './responses-stream.js';
-import { buildWire } from './wire-build.js';
-import type { Wire } from './wire.js';
+import { buildWire, type Wire } from './wire.js';
 
 /** OpenAI's Responses. */
 export const responsesWire: Wire = buildWire({

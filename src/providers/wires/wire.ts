@@ -1,8 +1,9 @@
-import type { Api, Conversation } from '../../core/projection.js';
-import type { Usage, Stop } from '../../core/event.js';
+import type { Stop, Usage } from '../../core/event.js';
 import type { Json, JsonObject } from '../../core/json.js';
+import type { Api, Conversation } from '../../core/projection.js';
 import type { Fault, ReceivedCall } from '../../core/provider.js';
-import type { Quirks } from '../quirks.js';
+import type { Quirks } from '../presets.js';
+import { fault, httpFault } from './fault.js';
 
 /** One provider protocol as a pure pair: canonical → request body, stream → canonical. No HTTP in here. */
 export interface Wire {
@@ -69,3 +70,31 @@ export type WireChunk =
     }
   | { readonly type: 'end'; readonly stop: Exclude<Stop, 'interrupted'>; readonly reasoning?: readonly Json[] }
   | { readonly type: 'fault'; readonly fault: Fault; readonly retryable: boolean };
+
+/** A wire from its parts: what is shown is what is sent, and errors read alike on all of them. */
+export function buildWire(parts: Pick<Wire, 'api' | 'path' | 'requestParts' | 'decoder' | 'decodeBody'>): Wire {
+  return {
+    ...parts,
+    request: (conversation, options) => JSON.parse(parts.requestParts(conversation, options).join('')) as JsonObject,
+    decodeBody: (body, maxCalls) =>
+      isWritable(body)
+        ? parts.decodeBody(body, maxCalls)
+        : [
+            {
+              type: 'fault',
+              fault: fault('protocol', 'The server answered with JSON that is nested too deep.'),
+              retryable: false,
+            },
+          ],
+    fault: httpFault,
+  };
+}
+
+/** What was parsed may be nested deeper than can be written again. */
+function isWritable(body: Json): boolean {
+  try {
+    return JSON.stringify(body) !== '';
+  } catch {
+    return false;
+  }
+}

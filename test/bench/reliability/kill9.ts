@@ -6,8 +6,8 @@ import type { Event } from '../../../src/core/event.js';
 import { project } from '../../../src/core/projection.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 import { makers } from '../../providers/logs.js';
-import { wires } from '../../providers/recordings.js';
-import { rules } from '../../providers/wire-rules.js';
+import { wires } from '../../providers/wires/recordings.js';
+import { rules } from '../../providers/wires/request-rules.js';
 import { measure, rounds } from './bench.js';
 
 /** `npm run t:kill9`: kills `agent -p` with SIGKILL at a random instant, half of the times counted from its start, half

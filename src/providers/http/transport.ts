@@ -1,0 +1,145 @@
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import type * as https from 'node:https';
+import { isIP, type Socket } from 'node:net';
+import { createBody } from './body.js';
+import { type Answer, type HttpRequest, networkFailure, type Transport } from './exchange.js';
+import { createProxyTransport, proxySettings } from './proxy.js';
+
+/** What sends requests to `baseUrl`: through a proxy where the environment names one for it. */
+export async function openTransport(
+  baseUrl: string,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<Transport> {
+  const proxy = proxySettings(baseUrl, env);
+  return proxy === null ? createTransport() : await createProxyTransport(proxy);
+}
+
+/** Sends requests over Node's own HTTP client with connections kept between them. A kept connection that the server had
+ * closed in the meantime (nothing of an answer came) is replaced by a fresh one at once. Redirects are answers like any
+ * other. */
+function createTransport(): Transport {
+  const agents = new Map<string, WarmAgent>();
+  const agentFor = (url: URL): WarmAgent => {
+    const known = agents.get(url.protocol);
+    if (known) return known;
+    const made = createWarmAgent(url.protocol === 'https:');
+    agents.set(url.protocol, made);
+    return made;
+  };
+  return {
+    send: (request) => {
+      const url = new URL(request.url);
+      return sendOn(agentFor(url), url, request);
+    },
+    warm: (url) => {
+      const target = new URL(url);
+      agentFor(target).warm(target);
+    },
+    close: () => {
+      for (const agent of agents.values()) agent.close();
+    },
+  };
+}
+
+function sendOn(warm: WarmAgent, url: URL, request: HttpRequest): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const { signal } = request;
+    if (signal.aborted) {
+      reject(new Error('aborted'));
+      return;
+    }
+    const open = url.protocol === 'https:' ? secureHttp().request : httpRequest;
+    const sent = open(url, { agent: warm.agent, method: request.method, headers: request.headers });
+    // Not the `signal` option: on an answer that is complete it destroys the connection with an error that nobody can
+    // catch.
+    let stop = (): void => {
+      sent.destroy(new Error('aborted'));
+    };
+    let answered = false;
+    const abort = (): void => {
+      stop();
+    };
+    signal.addEventListener('abort', abort, { once: true });
+    sent.on('close', () => {
+      signal.removeEventListener('abort', abort);
+    });
+    sent.on('response', (message) => {
+      stop = () => {
+        message.destroy();
+      };
+      answered = true;
+      try {
+        resolve(answer(message, url.host));
+      } catch (error) {
+        reject(networkFailure(error, url.host, 'connect'));
+      }
+    });
+    sent.on('error', (error) => {
+      if (!answered && isStale(sent, error) && !signal.aborted) resolve(sendOn(warm, url, request));
+      else reject(networkFailure(error, url.host, 'connect'));
+    });
+    sent.end(request.body);
+  });
+}
+
+function isStale(sent: ClientRequest, error: NodeJS.ErrnoException): boolean {
+  return sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
+}
+
+function answer(message: IncomingMessage, host: string): Answer {
+  const headers: Record<string, string> = {};
+  for (const [name, value] of Object.entries(message.headers))
+    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value;
+  return { status: message.statusCode ?? 0, headers, body: createBody(message, headers['content-encoding'], host) };
+}
+
+/** Connections of one provider, kept for the next request, plus at most one that was opened ahead of the first. */
+export interface WarmAgent {
+  readonly agent: HttpAgent;
+  warm(url: URL): void;
+  close(): void;
+}
+
+/** Node's HTTPS client. Its TLS takes 4 ms to load: a server of this machine is reached without. */
+export function secureHttp(): typeof https {
+  return process.getBuiltinModule('node:https');
+}
+
+/** Keeps connections alive between requests. `close` ends the idle ones. */
+export function createWarmAgent(secure: boolean): WarmAgent {
+  const options: https.AgentOptions = { keepAlive: true, noDelay: true, maxSockets: 16, scheduling: 'lifo' };
+  const agent = secure ? new (secureHttp().Agent)(options) : new HttpAgent(options);
+  const connect = agent.createConnection.bind(agent);
+  let ahead: { readonly socket: Socket; readonly key: string } | null = null;
+  const take = (key: string): Socket | null => {
+    const held = ahead;
+    if (held === null || held.key !== key) return null;
+    ahead = null;
+    held.socket.removeAllListeners('error');
+    return held.socket.destroyed ? null : held.socket.ref();
+  };
+  agent.createConnection = (target, callback) =>
+    take(`${target.host ?? ''}:${String(target.port)}`) ?? connect(target, callback);
+  return {
+    agent,
+    warm(url) {
+      if (ahead !== null) return;
+      const port = Number(url.port) || (secure ? 443 : 80);
+      const host = url.hostname.replace(/^\[|\]$/g, '');
+      const socket = connect({ host, port, ...(secure && isIP(host) === 0 ? { servername: host } : {}) }) as Socket;
+      socket.setNoDelay(true);
+      socket.on('error', () => {
+        ahead = null;
+      });
+      socket.once('close', () => {
+        if (ahead?.socket === socket) ahead = null;
+      });
+      socket.unref();
+      ahead = { socket, key: `${host}:${port}` };
+    },
+    close() {
+      ahead?.socket.destroy();
+      agent.destroy();
+    },
+  };
+}

@@ -1,0 +1,322 @@
+import { isRecord, type JsonSchema } from '../../core/json.js';
+import type { ReceivedCall } from '../../core/provider.js';
+
+/** What the session's tools are called, with the schemas of their arguments: values that come without quotes are read
+ * by them. */
+export type ToolSchemas = ReadonlyMap<string, JsonSchema>;
+
+/** How sure the form makes that an object is a call. `marked`: it stands in a model's own markup for calls. `fenced`:
+ * in a block of JSON, where a call names `tool`, or `name` with a known tool. `bare`: in the middle of a text, where
+ * only a known tool with its arguments counts. */
+export type Certainty = 'marked' | 'fenced' | 'bare';
+
+const nameKeys = ['tool', 'name', 'tool_name', 'function'];
+const argumentKeys = ['args', 'arguments', 'parameters', 'input', 'tool_input'];
+
+/** The calls in `text`, which must hold objects (or lists of them) and nothing else; null where it does not, or where
+ * one of them is no call. */
+export function callsInJson(text: string, tools: ToolSchemas, certainty: Certainty): readonly ReceivedCall[] | null {
+  const calls: ReceivedCall[] = [];
+  for (let at = 0; ;) {
+    at += /^[\s,;]*/.exec(text.slice(at))?.[0].length ?? 0;
+    if (at >= text.length) return calls.length > 0 ? calls : null;
+    const found = '{['.includes(text[at] ?? '') ? findJson(text, at) : null;
+    const read = found === null ? null : callsOf(found.json, tools, certainty);
+    if (found === null || read === null) return null;
+    calls.push(...read);
+    at = found.end;
+  }
+}
+
+/** True where `text` is whole JSON, whatever it says. */
+export function isWholeJson(text: string): boolean {
+  const found = findJson(text, text.length - text.trimStart().length);
+  return found !== null && text.slice(found.end).trim() === '';
+}
+
+function callsOf(json: string, tools: ToolSchemas, certainty: Certainty): readonly ReceivedCall[] | null {
+  if (!json.startsWith('[')) {
+    const list = jsonMembers(json).get('tool_calls');
+    if (list?.startsWith('[') === true) return callsOf(list, tools, wrapped(certainty));
+    const call = callOf(json, tools, certainty);
+    return call === null ? null : [call];
+  }
+  const items = (JSON.parse(json) as readonly unknown[]).map((item) => callOf(JSON.stringify(item), tools, certainty));
+  const calls = items.filter((item) => item !== null);
+  return items.length > 0 && calls.length === items.length ? calls : null;
+}
+
+/** What stands in an object that is named for a call is one, in a block of JSON even of an unknown tool. */
+function wrapped(certainty: Certainty): Certainty {
+  return certainty === 'fenced' ? 'marked' : certainty;
+}
+
+/** `{tool, args}`, `{name, arguments}`, `{name, parameters}`, `{tool_call: {…}}`, `{function: {…}}` and their like. */
+function callOf(json: string, tools: ToolSchemas, certainty: Certainty): ReceivedCall | null {
+  if (!json.startsWith('{')) return null;
+  const members = jsonMembers(json);
+  for (const wrapper of ['tool_call', 'function_call', 'function']) {
+    const inner = members.get(wrapper);
+    if (inner?.startsWith('{') === true)
+      return callOf(inner, tools, wrapper === 'function' ? certainty : wrapped(certainty));
+  }
+  const key = nameKeys.find((candidate) => members.get(candidate)?.startsWith('"') === true);
+  if (key === undefined) return null;
+  const name = JSON.parse(members.get(key) ?? '""') as string;
+  const argumentKey = argumentKeys.find((candidate) => members.has(candidate));
+  if (!isMeant(name, key, argumentKey, tools, certainty)) return null;
+  const args = argumentKey === undefined ? otherMembers(members, key) : argumentsOf(members.get(argumentKey) ?? '{}');
+  return args === null ? null : { id: '', name, arguments: args };
+}
+
+function isMeant(
+  name: string,
+  key: string,
+  argumentKey: string | undefined,
+  tools: ToolSchemas,
+  certainty: Certainty,
+): boolean {
+  if (tools.has(name)) return certainty !== 'bare' || argumentKey !== undefined;
+  if (certainty === 'marked') return name !== '';
+  return certainty === 'fenced' && key === 'tool' && argumentKey !== undefined && name !== '';
+}
+
+/** Arguments may come as a text that holds their JSON. Null where they are no object. */
+function argumentsOf(json: string): string | null {
+  if (json === 'null') return '{}';
+  if (!json.startsWith('"')) return json.startsWith('{') ? json : null;
+  const text = JSON.parse(json) as string;
+  const found = text.trim() === '' ? { json: '{}' } : findJson(text, text.length - text.trimStart().length);
+  return found?.json.startsWith('{') === true ? found.json : null;
+}
+
+/** Arguments written beside the name. */
+function otherMembers(members: ReadonlyMap<string, string>, nameKey: string): string {
+  const others = [...members].filter(
+    ([key]) => key !== nameKey && key !== 'id' && key !== 'type' && key !== 'tool_call_id',
+  );
+  return `{${others.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(',')}}`;
+}
+
+/** A call whose arguments came one by one as texts. */
+export function callOfTexts(
+  name: string,
+  given: readonly (readonly [key: string, text: string])[],
+  tools: ToolSchemas,
+): ReceivedCall {
+  const properties = tools.get(name)?.properties;
+  const members = given.map(
+    ([key, text]) => `${JSON.stringify(key)}:${valueOf(text, isRecord(properties) ? properties[key] : undefined)}`,
+  );
+  return { id: '', name, arguments: `{${members.join(',')}}` };
+}
+
+/** A text stays one where the schema allows a text and nothing else; else it is what its JSON says, if it is JSON. */
+function valueOf(text: string, schema: unknown): string {
+  const type = isRecord(schema) ? schema.type : undefined;
+  const trimmed = text.trim();
+  if (type === 'string' || trimmed === '') return JSON.stringify(text);
+  if (trimmed.startsWith('{') || trimmed.startsWith('[')) {
+    const found = findJson(trimmed);
+    return found !== null && found.end === trimmed.length ? found.json : JSON.stringify(text);
+  }
+  const word = trimmed === 'True' ? 'true' : trimmed === 'False' ? 'false' : trimmed === 'None' ? 'null' : trimmed;
+  try {
+    JSON.parse(word);
+    return word;
+  } catch {
+    return JSON.stringify(text);
+  }
+}
+
+/** A JSON value found in a text. */
+interface FoundJson {
+  /** The value as JSON: the very characters where they were JSON already, else repaired. */
+  readonly json: string;
+  /** Where the value ends in the text. */
+  readonly end: number;
+}
+
+const maxDepth = 64;
+const literals: Readonly<Record<string, string>> = {
+  true: 'true',
+  false: 'false',
+  null: 'null',
+  True: 'true',
+  False: 'false',
+  None: 'null',
+  undefined: 'null',
+};
+const quotes: Readonly<Record<string, string>> = { '"': '"', "'": "'", '`': '`', '“': '”', '‘': '’' };
+
+/** The object or list that starts at `at`, read as models write it: comments, other quotes, names without quotes,
+ * commas too many or forgotten at a line's end, Python's literals, line breaks in strings. Null where it is cut off, or
+ * where one could only guess what was meant (an unescaped quote): a wrong guess would be run. */
+export function findJson(text: string, at = 0): FoundJson | null {
+  const reader = new Reader(text, at);
+  const json = reader.value(0);
+  if (json === null) return null;
+  const exact = text.slice(at, reader.at);
+  return { json: isJson(exact) ? exact : json, end: reader.at };
+}
+
+/** The members of an object that `findJson` found, each value as JSON. */
+function jsonMembers(json: string): ReadonlyMap<string, string> {
+  const reader = new Reader(json, 0);
+  const members = new Map<string, string>();
+  reader.object(0, (key, value) => {
+    members.set(key, value);
+  });
+  return members;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+class Reader {
+  at: number;
+  readonly #text: string;
+
+  constructor(text: string, at: number) {
+    this.#text = text;
+    this.at = at;
+  }
+
+  /** The value at `at` as JSON, or null. */
+  value(depth: number): string | null {
+    this.#blank();
+    const first = this.#text[this.at] ?? '';
+    if (depth > maxDepth || first === '') return null;
+    if (first === '{') return this.object(depth, () => undefined);
+    if (first === '[') return this.#list(depth);
+    if (Object.hasOwn(quotes, first)) return this.#string(first);
+    return this.#word();
+  }
+
+  object(depth: number, onMember: (key: string, json: string) => void): string | null {
+    const members: string[] = [];
+    const whole = this.#sequence('}', () => {
+      const key = this.#key();
+      if (key === null) return false;
+      this.#blank();
+      if (this.#text[this.at] !== ':') return false;
+      this.at++;
+      this.#blank();
+      const start = this.at;
+      const value = this.value(depth + 1);
+      if (value === null) return false;
+      const exact = this.#text.slice(start, this.at);
+      onMember(JSON.parse(key) as string, isJson(exact) ? exact : value);
+      members.push(`${key}:${value}`);
+      return true;
+    });
+    return whole ? `{${members.join(',')}}` : null;
+  }
+
+  #list(depth: number): string | null {
+    const items: string[] = [];
+    const whole = this.#sequence(']', () => {
+      const item = this.value(depth + 1);
+      if (item === null) return false;
+      items.push(item);
+      return true;
+    });
+    return whole ? `[${items.join(',')}]` : null;
+  }
+
+  /** Members up to `close`; true where it was reached. Between two members there is a comma or at least a line's
+   * end. */
+  #sequence(close: string, member: () => boolean): boolean {
+    this.at++;
+    for (let parted = true; ;) {
+      const lineEnded = this.#blank();
+      const next = this.#text[this.at];
+      if (next === undefined) return false;
+      if (next === close) {
+        this.at++;
+        return true;
+      }
+      if (next === ',') {
+        this.at++;
+        parted = true;
+        continue;
+      }
+      if (!parted && !lineEnded) return false;
+      if (!member()) return false;
+      parted = false;
+    }
+  }
+
+  #key(): string | null {
+    const first = this.#text[this.at] ?? '';
+    if (Object.hasOwn(quotes, first)) return this.#string(first);
+    const name = this.#match(/[\w$-]+/y);
+    return name === null ? null : JSON.stringify(name);
+  }
+
+  #word(): string | null {
+    const number = this.#match(/-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.+-])/y);
+    if (number !== null) return number;
+    const word = this.#match(/[A-Za-z]+(?![\w.+-])/y);
+    return word !== null && Object.hasOwn(literals, word) ? (literals[word] ?? null) : null;
+  }
+
+  #string(open: string): string | null {
+    const close = quotes[open] ?? open;
+    let json = '"';
+    for (this.at++; ;) {
+      const character = this.#text[this.at];
+      if (character === undefined) return null;
+      if (character === '\\') {
+        json += this.#escape();
+        continue;
+      }
+      this.at++;
+      if (character === close) break;
+      json += character === '"' || character < ' ' ? JSON.stringify(character).slice(1, -1) : character;
+    }
+    return this.#follows() ? `${json}"` : null;
+  }
+
+  /** An escape that JSON does not know (`\d`) stands for its own characters. */
+  #escape(): string {
+    const known = this.#match(/\\(?:u[0-9a-fA-F]{4}|["\\/bfnrt])/y);
+    if (known !== null) return known;
+    const next = this.#text[this.at + 1];
+    if (next === '\n' || next === "'" || next === '`') {
+      this.at += 2;
+      return next === '\n' ? '\\n' : next;
+    }
+    this.at++;
+    return '\\\\';
+  }
+
+  /** True where what comes after a string may come there; anything else says that a quote inside it was not escaped. */
+  #follows(): boolean {
+    const before = this.at;
+    const lineEnded = this.#blank();
+    const next = this.#text[this.at];
+    this.at = before;
+    return next === undefined || lineEnded || ',:}]'.includes(next);
+  }
+
+  /** Passes blanks, comments and line breaks written as `\n`. True where a line ended. */
+  #blank(): boolean {
+    const passed = this.#match(/(?:[\s\ufeff]|\/\*[\s\S]*?\*\/|\/\/[^\n]*|\\[nrt])+/y);
+    return passed?.includes('\n') === true;
+  }
+
+  #match(expression: RegExp): string | null {
+    expression.lastIndex = this.at;
+    const found = expression.exec(this.#text)?.[0];
+    if (found === undefined) return null;
+    this.at += found.length;
+    return found;
+  }
+}

@@ -1,0 +1,244 @@
+import type { Stop, ToolSpec } from '../../core/event.js';
+import { isRecord } from '../../core/json.js';
+import type { AssistantMessage, Conversation, Message, UserMessage } from '../../core/projection.js';
+import type { ModelChunk, ReceivedCall } from '../../core/provider.js';
+import { type Quirks, usesText } from '../presets.js';
+import { argumentsText } from '../wires/pieces.js';
+import type { Wire, WireChunk } from '../wires/wire.js';
+import { createTextScanner } from './call-scanner.js';
+import type { ToolSchemas } from './found-calls.js';
+
+type Chunk = WireChunk | ModelChunk;
+
+/** Puts the text protocol in front of wires. One for each provider, because it keeps what it made of messages. */
+export interface TextProtocol {
+  /** `wire` itself where the conversation uses native calls, else one that writes tools and calls as text and finds
+   * calls in the answer. */
+  wire(wire: Wire, conversation: Conversation, quirks: Quirks): Wire;
+}
+
+export function createTextProtocol(): TextProtocol {
+  const prompt = createTextPrompt();
+  return {
+    wire(wire, conversation, quirks) {
+      if (!usesText(conversation, quirks)) return wire;
+      const schemas = schemasOf(conversation);
+      return {
+        ...wire,
+        requestParts: (asked, options) => wire.requestParts(prompt.rewrite(asked, options.toolChoice), options),
+        request: (asked, options) => wire.request(prompt.rewrite(asked, options.toolChoice), options),
+        decoder: (maxCalls) => {
+          const decoder = wire.decoder(maxCalls);
+          const step = createTextStep(schemas, maxCalls);
+          return {
+            push: (event) => decoder.push(event).flatMap((chunk) => step(chunk)),
+            end: () => decoder.end().flatMap((chunk) => step(chunk)),
+          };
+        },
+        decodeBody: (body, maxCalls) => {
+          const step = createTextStep(schemas, maxCalls);
+          return wire.decodeBody(body, maxCalls).flatMap((chunk) => step(chunk));
+        },
+      };
+    },
+  };
+}
+
+export function schemasOf(conversation: Conversation): ToolSchemas {
+  return new Map(conversation.tools.map(({ name, input_schema }) => [name, input_schema]));
+}
+
+/** Reads one answer in which calls are text: text without them goes on at once, the calls come right before the end. A
+ * new answer (after a retry) needs a new step. Without tools, everything is text; of more than `maxCalls` calls the
+ * first are given. */
+export function createTextStep(
+  tools: ToolSchemas,
+  maxCalls?: number,
+): <C extends Chunk>(chunk: C) => readonly (C | Extract<Chunk, { type: 'text' | 'reasoning' | 'tool_call' }>)[] {
+  const scanner = createTextScanner(tools);
+  let held: Extract<Chunk, { type: 'usage' }>[] = [];
+  let native = 0;
+  return (chunk) => {
+    if (tools.size === 0) return [chunk];
+    switch (chunk.type) {
+      case 'text':
+        return scanner.push(chunk.text);
+      case 'usage':
+        held.push(chunk);
+        return [];
+      case 'tool_call':
+        native++;
+        return [chunk];
+      case 'end': {
+        const { shown, calls: found } = scanner.end(chunk.stop === 'length');
+        const calls = found.slice(0, maxCalls);
+        const usage = held as unknown as (typeof chunk)[];
+        held = [];
+        return [
+          ...shown,
+          ...callChunks(chunk.stop, calls),
+          ...usage,
+          { ...chunk, stop: settled(chunk.stop, calls.length + native) },
+        ];
+      }
+      case 'fault':
+        return [...scanner.end(false).shown, chunk];
+      case 'reasoning':
+      case 'retry':
+      case 'notice':
+        return [chunk];
+      default:
+        return chunk satisfies never;
+    }
+  };
+}
+
+function callChunks(stop: Stop, calls: readonly ReceivedCall[]): readonly Extract<Chunk, { type: 'tool_call' }>[] {
+  return stop === 'refusal' || stop === 'content_filter' ? [] : calls.map((call) => ({ type: 'tool_call', call }));
+}
+
+function settled(stop: Exclude<Stop, 'interrupted'>, calls: number): Exclude<Stop, 'interrupted'> {
+  return stop === 'stop' && calls > 0 ? 'tool' : stop;
+}
+
+const rules = `# Tools
+
+You can use tools. To call one, write a block with one JSON object, exactly in this form:
+
+\`\`\`json
+{"tool": "<name>", "args": {<arguments>}}
+\`\`\`
+
+- Write the call itself; do not only say that you will make it. Several blocks in one answer are several calls, run in order.
+- Stop after your last block. The results come in the next message; never write them yourself.
+- The arguments are strict JSON: line breaks in a text are \\n, quotes in it are \\".
+- An answer without such a block is your final answer. To show such a block without calling, put it in one line between single backticks.
+
+These are the tools:`;
+
+const noCalls = 'Answer now with what you know. Tools cannot be called any more: write no blocks.';
+
+/** Rewrites conversations for models without native tool calls: tools in the system prompt, calls as blocks of JSON in
+ * the answer, results as what the user says next. The same message object gives the same object again, so that a wire's
+ * cache of messages holds. */
+export interface TextPrompt {
+  rewrite(conversation: Conversation, toolChoice: 'auto' | 'none'): Conversation;
+}
+
+export function createTextPrompt(): TextPrompt {
+  const answers = new WeakMap<AssistantMessage, readonly Message[]>();
+  const merged = new WeakMap<Message, { readonly parts: readonly UserMessage[]; readonly message: UserMessage }>();
+  const systems = new WeakMap<readonly ToolSpec[], { readonly system: string; readonly text: string }>();
+  const systemOf = ({ system, tools }: Conversation): string => {
+    const known = systems.get(tools);
+    if (known?.system === system) return known.text;
+    const text = tools.length === 0 ? system : `${system}\n\n${describeTools(tools)}`.trimStart();
+    systems.set(tools, { system, text });
+    return text;
+  };
+  const spoken = (message: Message): readonly Message[] => {
+    if (message.role === 'user') return [message];
+    const known = answers.get(message);
+    if (known !== undefined) return known;
+    const made = writeOut(message);
+    answers.set(message, made);
+    return made;
+  };
+  /** Neighbouring user messages as one: the chat templates of many local models refuse two in a row. */
+  const join = (parts: readonly UserMessage[]): UserMessage => {
+    const [first] = parts;
+    if (first === undefined || parts.length === 1) return first ?? { role: 'user', seq: 0, content: '' };
+    const known = merged.get(first);
+    if (
+      known !== undefined &&
+      known.parts.length === parts.length &&
+      known.parts.every((part, index) => part === parts[index])
+    )
+      return known.message;
+    const message: UserMessage = {
+      role: 'user',
+      seq: first.seq,
+      content: parts
+        .map(({ content }) => content)
+        .filter((content) => content.trim() !== '')
+        .join('\n\n'),
+    };
+    merged.set(first, { parts, message });
+    return message;
+  };
+  return {
+    rewrite(conversation, toolChoice) {
+      const said = conversation.messages.flatMap(spoken);
+      const last: readonly UserMessage[] = toolChoice === 'none' ? [{ role: 'user', seq: 0, content: noCalls }] : [];
+      return {
+        system: systemOf(conversation),
+        tools: [],
+        settings: conversation.settings,
+        messages: joined([...said, ...last], join),
+      };
+    },
+  };
+}
+
+function joined(
+  messages: readonly Message[],
+  join: (parts: readonly UserMessage[]) => UserMessage,
+): readonly Message[] {
+  const result: Message[] = [];
+  let users: UserMessage[] = [];
+  for (const message of messages) {
+    if (message.role === 'user') {
+      users.push(message);
+      continue;
+    }
+    if (users.length > 0) result.push(join(users));
+    users = [];
+    result.push(message);
+  }
+  return users.length > 0 ? [...result, join(users)] : result;
+}
+
+/** The tools as a model reads them. */
+export function describeTools(tools: readonly ToolSpec[]): string {
+  return [
+    rules,
+    ...tools.map(
+      ({ name, description, input_schema }) =>
+        `## ${name}\n${description}\nArguments, as a JSON Schema: ${JSON.stringify(input_schema)}`,
+    ),
+  ].join('\n\n');
+}
+
+function writeOut(message: AssistantMessage): readonly Message[] {
+  if (message.calls.length === 0) return [withoutPlaces(message)];
+  const blocks = message.calls.map(
+    ({ name, arguments: args }) =>
+      `\`\`\`json\n{"tool": ${JSON.stringify(name)}, "args": ${argumentsText(args)}}\n\`\`\``,
+  );
+  const text = [message.text, ...blocks].filter((part) => part.trim() !== '').join('\n\n');
+  // An envelope is JSON in one line, so that nothing in it can pass for a line of its own.
+  const results = message.calls.map(
+    ({ name, result }, index) =>
+      `Result ${index + 1} of ${message.calls.length}, of ${oneLine(name)}:\n${result.output}`,
+  );
+  return [
+    { ...withoutPlaces(message), text, calls: [] },
+    { role: 'user', seq: message.seq, content: results.join('\n\n') },
+  ];
+}
+
+/** The message without reasoning that is bound to places in the text, since the text is another one here. */
+function withoutPlaces(message: AssistantMessage): AssistantMessage {
+  const { data } = message;
+  if (
+    data?.reasoning?.some((item) => isRecord(item) && (item.type === 'layout_text' || item.type === 'layout_call')) !==
+    true
+  )
+    return message;
+  const { reasoning: _placed, ...others } = data;
+  return { ...message, data: others };
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').slice(0, 80);
+}

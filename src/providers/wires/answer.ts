@@ -1,0 +1,141 @@
+import type { Stop, Usage } from '../../core/event.js';
+import { type Json, jsonDepth } from '../../core/json.js';
+import type { FaultCode, ReceivedCall } from '../../core/provider.js';
+import { wellFormed } from '../../core/text.js';
+import { fault, streamFault } from './fault.js';
+import type { WireChunk } from './wire.js';
+
+/** Most UTF-16 units of text and reasoning together, and of arguments, that one answer may have. */
+const maxUnits = 8 * 1024 * 1024;
+const none: readonly WireChunk[] = [];
+
+/** What a wire read at the end of an answer. `unknown` is a reason to stop that no document names. */
+export interface Finish {
+  readonly stop: Exclude<Stop, 'interrupted'> | 'unknown';
+  /** The provider's own word for it. */
+  readonly reason: string;
+  readonly calls: readonly ReceivedCall[];
+  readonly usage: Reported | null;
+  readonly reasoning: readonly Json[];
+}
+
+/** Usage as it goes into a chunk. */
+export interface Reported {
+  readonly usage: Usage;
+  readonly costUsd?: number;
+}
+
+/** One answer while it is being read: the same for every wire. Keeps the caps and the rules of ending; the wire keeps
+ * what is particular to it. */
+export class Answer {
+  ended = false;
+  #chunks: WireChunk[] = [];
+  #said = 0;
+  #arguments = 0;
+  readonly #held = { text: '', reasoning: '' };
+  readonly #maxCalls: number;
+
+  constructor(maxCalls = Number.POSITIVE_INFINITY) {
+    this.#maxCalls = maxCalls;
+  }
+
+  /** True where more calls have begun than are read: the wire then finishes with those it has. */
+  isOverCalled(begun: () => number): boolean {
+    return this.#maxCalls !== Number.POSITIVE_INFINITY && !this.ended && begun() > this.#maxCalls;
+  }
+
+  /** True once any text was given; it cannot be taken back. */
+  get spoke(): boolean {
+    return this.#said > 0;
+  }
+
+  say(type: 'text' | 'reasoning', part: string): void {
+    if (part === '' || this.ended) return;
+    this.#said += part.length;
+    if (this.#said > maxUnits) {
+      this.fail('protocol', 'The answer is longer than 8 MiB; it was given up.', false);
+      return;
+    }
+    const text = this.#held[type] + part;
+    const last = text.charCodeAt(text.length - 1);
+    const split = last >= 0xd800 && last <= 0xdbff;
+    this.#held[type] = split ? text.slice(-1) : '';
+    const whole = split ? text.slice(0, -1) : text;
+    if (whole !== '') this.#chunks.push({ type, text: wellFormed(whole) });
+  }
+
+  /** Counts a piece of arguments that came. */
+  countArguments(piece: string): void {
+    this.#arguments += piece.length;
+    if (this.#arguments > maxUnits)
+      this.fail('protocol', 'The arguments of the tool calls are longer than 8 MiB; the answer was given up.', false);
+  }
+
+  fail(code: FaultCode, message: string, retryable: boolean): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.#chunks.push({ type: 'fault', fault: fault(code, message), retryable });
+  }
+
+  incomplete(why: string): void {
+    this.fail('stream_incomplete', `The answer is incomplete: ${why}.`, true);
+  }
+
+  /** An error object that the provider put into the stream. */
+  failWith(error: unknown): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.#chunks.push({ type: 'fault', ...streamFault(error) });
+  }
+
+  /** The answer is complete. Calls are given unless the provider refused; a reason that nobody knows never runs a
+   * call. */
+  finish({ stop, reason, calls, usage, reasoning }: Finish): void {
+    if (this.ended) return;
+    if (stop === 'unknown' && calls.length > 0) {
+      this.incomplete(`it asks for tools but ended with the unknown reason "${reason}"`);
+      return;
+    }
+    this.#flush('reasoning');
+    this.#flush('text');
+    this.ended = true;
+    const settled = settle(stop, calls.length);
+    const given = calls.slice(0, this.#maxCalls);
+    if (settled === 'tool' || settled === 'length')
+      for (const call of given) this.#chunks.push({ type: 'tool_call', call });
+    if (usage) this.#chunks.push({ type: 'usage', ...usage });
+    this.#chunks.push({ type: 'end', stop: settled, ...(reasoning.length > 0 ? { reasoning } : {}) });
+  }
+
+  /** What has been read since the last time, in order. */
+  take(): readonly WireChunk[] {
+    if (this.#chunks.length === 0) return none;
+    const chunks = this.#chunks;
+    this.#chunks = [];
+    return chunks;
+  }
+
+  #flush(type: 'text' | 'reasoning'): void {
+    if (this.#held[type] !== '') this.#chunks.push({ type, text: wellFormed(this.#held[type]) });
+    this.#held[type] = '';
+  }
+}
+
+/** `stop` with calls means tools (gateways say so), `tool` without calls means the end. */
+function settle(stop: Finish['stop'], calls: number): Exclude<Stop, 'interrupted'> {
+  if (stop === 'stop' || stop === 'tool' || stop === 'unknown') return calls > 0 ? 'tool' : 'stop';
+  return stop;
+}
+
+const maxDepth = 512;
+
+/** The JSON value of an event's data; undefined where it is not JSON, or nested so deep that it could not be written
+ * again. */
+export function parseData(data: string): unknown {
+  try {
+    // Only a long text can be deep, so the short events of a stream are not searched.
+    return data.length > 4096 && jsonDepth(data, maxDepth) > maxDepth ? undefined : (JSON.parse(data) as unknown);
+  } catch {
+    return undefined;
+  }
+}
