@@ -13,7 +13,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { accounts, bubblewrapWorks, type Account } from '../../tools/sandbox-child.js';
+import { accounts, bubblewrapWorks, type Account } from '../../tools/sandbox/confined-child.js';
 import { hangingCommands, hangingSamples } from '../../tools/sandbox/hanging-commands.js';
 
 // `npm run t:contained`: commands that wait for ever, print without end or fork without end, through the built program

@@ -18,7 +18,7 @@ import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { processesMarked } from '../../../src/tools/process/started-groups.js';
 import { processLimitFile } from '../../../src/tools/sandbox/bubblewrap.js';
-import { type Account, accounts, bubblewrapWorks, sandboxProcesses, type Step } from '../sandbox-child.js';
+import { type Account, accounts, bubblewrapWorks, sandboxProcesses, type Step } from './confined-child.js';
 
 const calls =
   process.arch === 'arm64'

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { createProcessRunner } from '../../../src/tools/process/runner.js';
 import { createConfine, sandboxEnvironment } from '../../../src/tools/sandbox/bubblewrap.js';
 import { explainFailure, findProgram, missingSystem, openSandbox } from '../../../src/tools/sandbox/open-sandbox.js';
-import { bubblewrapWorks } from '../sandbox-child.js';
+import { bubblewrapWorks } from './confined-child.js';
 import { call, context, registry, tree } from '../workbench.js';
 
 const request = (workspace: string) => ({

@@ -6,14 +6,14 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll } from 'vitest';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Opens the sandbox as the program does and runs commands in it, one after the other; prints one line of JSON for each
  * as it ends. */
 const program = `
 import { readFileSync } from 'node:fs';
-import { createProcessRunner } from './src/tools/process.js';
-import { openSandbox } from './src/tools/sandbox/sandbox-opening.js';
+import { createProcessRunner } from './src/tools/process/runner.js';
+import { openSandbox } from './src/tools/sandbox/open-sandbox.js';
 const { workspace, home, commands } = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8'));
 const opened = await openSandbox({ sandbox: 'workspace', workspace, home, env: process.env, isSecret: () => false });
 if (!opened.ok) { console.log(JSON.stringify({ refused: opened.problem })); process.exit(1); }

@@ -4,15 +4,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { startHelper } from '../../src/tools/process/start-child.js';
-import { createProcessRunner } from '../../src/tools/process/runner.js';
-import { createWatchdog, type HelperShell } from '../../src/tools/process/watchdog.js';
-import { call, context, registry, tree } from './workbench.js';
+import { startHelper } from '../../../src/tools/process/start-child.js';
+import { createProcessRunner } from '../../../src/tools/process/runner.js';
+import { createWatchdog, type HelperShell } from '../../../src/tools/process/watchdog.js';
+import { call, context, registry, tree } from '../workbench.js';
 
-const root = fileURLToPath(new URL('../..', import.meta.url));
+const root = fileURLToPath(new URL('../../..', import.meta.url));
 /** Runs commands one after the other and prints what they print; ends in order when it is told to. */
 const program = `
-import { createProcessRunner } from './src/tools/process.js';
+import { createProcessRunner } from './src/tools/process/runner.js';
 const [, , value, ...commands] = process.argv;
 const runner = createProcessRunner({ watched: true, marker: { name: '_WATCHDOG_TEST', value } });
 process.stdin.on('data', async () => { await runner.killBackground(); process.exit(0); });
