@@ -5,7 +5,7 @@ import { has, parseOptions, type Options } from './shell-options.js';
 import { shellText } from './shell-wrappers.js';
 import type { Arg, Finding, Invocation } from './shell-types.js';
 
-const takes =
+const changeTakes =
   '-b -B -c -C -m -s -X -o -n --branch --depth --origin --config --template --message --onto --strategy --strategy-option -x --exec --upload-pack --receive-pack --reference --push-option -u --set-upstream-to';
 type Rule = (options: Options, rest: readonly Arg[], call: Invocation) => readonly Finding[];
 
@@ -16,7 +16,7 @@ const forges =
 /** Anything git does that is not reading: what throws work away, rewrites what is shared, or runs and reaches something
  * else. */
 export function changeFindings(verb: string, rest: readonly Arg[], call: Invocation): readonly Finding[] {
-  const options = parseOptions(rest, takes);
+  const options = parseOptions(rest, changeTakes);
   if (rest.some(({ text }) => /^(?:ext|fd)::|^\w+:\/\/-/.test(text) || /^--(?:upload-pack|receive-pack)/.test(text)))
     return danger(call, 'runs a program as its transport');
   const found = rules[verb]?.(options, rest, call) ?? [];

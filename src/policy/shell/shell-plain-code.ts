@@ -1,9 +1,9 @@
-const python = new Set(
+const pythonNames = new Set(
   'print hex oct bin chr ord divmod pow repr tuple frozenset import from as sys json math re os version version_info platform load loads dumps stdin stdout len sorted for in if else elif and or not is None True False range str int float list dict set tuple sum min max abs round enumerate zip map any all keys values items get join split strip lower upper replace startswith endswith format indent sort_keys default pi sqrt floor ceil datetime now date today isoformat time collections Counter most_common statistics mean median hashlib sha256 md5 hexdigest encode decode base64 uuid uuid4 random randint seed type isinstance reversed append pprint maxsize path sep linesep name system machine release python_version executable byteorder lambda bool count index sort pop extend f r b'
     .split(' ')
     .filter((word) => !['os', 'executable', 'system', 'path'].includes(word)),
 );
-const javascript = new Set(
+const javascriptNames = new Set(
   'console log error const let var of in for if else true false null undefined new typeof return JSON parse stringify Math max min floor ceil round random sqrt PI abs pow Object keys values entries fromEntries Array from isArray length map filter reduce forEach join split slice sort reverse includes indexOf some every find flat push concat Number String Boolean toString toFixed toLowerCase toUpperCase trim replace replaceAll padStart padEnd startsWith endsWith repeat Date now toISOString getTime process version versions node v8 platform arch parseInt parseFloat isNaN isInteger Set Map size has get add BigInt NaN Infinity require Intl NumberFormat format dependencies devDependencies scripts name main engines e x y i j k a b c n s p o r d pkg acc sum'.split(
     ' ',
   ),
@@ -23,7 +23,7 @@ export function isPlainCode(code: string, language: 'python' | 'javascript'): bo
     return false;
   const bare = language === 'python' ? code.replace(pythonStrings, fields) : code.replace(strings, ' ');
   if (/["'$]/.test(bare)) return false;
-  const known = language === 'python' ? python : javascript;
+  const known = language === 'python' ? pythonNames : javascriptNames;
   const own = new Set(
     [...bare.matchAll(/\b(?:for|let|const|var|lambda)\s+(\w+)\b|\b(\w+)\s*=(?!=)|\(?\b(\w+)\)?\s*=>/g)].map(
       (match) => match[1] ?? match[2] ?? match[3] ?? '',
