@@ -130,7 +130,7 @@ const groups = [
     ],
   ],
   ['repl', ['src/cli/repl/repl.ts']],
-  ['call', ['src/policy/policy.ts']],
+  ['call', ['src/policy/assess.ts']],
   [
     'command',
     [

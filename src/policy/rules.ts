@@ -1,5 +1,4 @@
-import { compileGlobs, shellGlob } from './globs.js';
-import { lastName } from './paths.js';
+import { compileGlobs, lastName, shellGlob } from './guarded-paths.js';
 
 /** A rule of the user. Holds for a call that fits every field given: `argv` are the leading words of a command, `path`
  * a glob over the paths that the call touches. Source: contracts, `rules` of the configuration. */

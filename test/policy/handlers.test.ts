@@ -1,26 +1,17 @@
 import { expect, test } from 'vitest';
-import { archiveHandlers } from '../../src/policy/shell/shell-archives.js';
-import { awkHandlers } from '../../src/policy/shell/shell-awk.js';
-import { builtinHandlers } from '../../src/policy/shell/shell-builtins.js';
-import { cloudHandlers } from '../../src/policy/shell/shell-clouds.js';
-import { clusterHandlers } from '../../src/policy/shell/shell-clusters.js';
-import { commandHandlers } from '../../src/policy/shell/shell-commands.js';
-import { compilerHandlers } from '../../src/policy/shell/shell-compilers.js';
-import { containerHandlers } from '../../src/policy/shell/shell-containers.js';
-import { fileHandlers } from '../../src/policy/shell/shell-files.js';
-import { findHandlers } from '../../src/policy/shell/shell-find.js';
-import { forgeHandlers } from '../../src/policy/shell/shell-forges.js';
-import { gitHandlers } from '../../src/policy/shell/shell-git.js';
-import { interpreterHandlers } from '../../src/policy/shell/shell-interpreters.js';
-import { mediaHandlers } from '../../src/policy/shell/shell-media.js';
-import { networkHandlers } from '../../src/policy/shell/shell-network.js';
-import { npmHandlers } from '../../src/policy/shell/shell-npm.js';
-import { packageHandlers } from '../../src/policy/shell/shell-packages.js';
-import { sedHandlers } from '../../src/policy/shell/shell-sed.js';
-import { serviceHandlers } from '../../src/policy/shell/shell-services.js';
-import { systemPackageHandlers } from '../../src/policy/shell/shell-system-packages.js';
-import { systemHandlers } from '../../src/policy/shell/shell-system.js';
-import { wrapperHandlers } from '../../src/policy/shell/shell-wrappers.js';
+import { builtinHandlers } from '../../src/policy/shell/builtins.js';
+import { cloudHandlers, clusterHandlers, containerHandlers } from '../../src/policy/shell/clouds.js';
+import { archiveHandlers, fileHandlers } from '../../src/policy/shell/file-programs.js';
+import { findHandlers } from '../../src/policy/shell/finders.js';
+import { gitHandlers } from '../../src/policy/shell/git.js';
+import { interpreterHandlers } from '../../src/policy/shell/interpreters.js';
+import { networkHandlers } from '../../src/policy/shell/network-programs.js';
+import { npmHandlers, packageHandlers, systemPackageHandlers } from '../../src/policy/shell/packages.js';
+import { awkHandlers, sedHandlers } from '../../src/policy/shell/sed-and-awk.js';
+import { forgeHandlers, serviceHandlers } from '../../src/policy/shell/services.js';
+import { commandHandlers } from '../../src/policy/shell/simple-command.js';
+import { compilerHandlers, mediaHandlers, systemHandlers } from '../../src/policy/shell/system.js';
+import { wrapperHandlers } from '../../src/policy/shell/wrappers.js';
 
 const tables = [
   archiveHandlers,

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'unbash';
 import fsDefaults from '../../config/defaults.json' with { type: 'json' };
-import { createProtectedPaths } from '../../src/policy/protected-paths.js';
-import { createSecretPaths } from '../../src/policy/secret-paths.js';
-import { classifyShell, type ShellAnalysis } from '../../src/policy/shell/shell-classify.js';
-import type { ShellContext } from '../../src/policy/shell/shell-types.js';
+import { createProtectedPaths, createSecretPaths } from '../../src/policy/guarded-paths.js';
+import { classifyShell, type ShellAnalysis } from '../../src/policy/shell/classify.js';
+import type { ShellContext } from '../../src/policy/shell/invocation.js';
 
 const home = '/home/user';
 const workspace = '/home/user/project';

@@ -2,7 +2,7 @@ import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import { readBounded } from '../../disk/bounded-file.js';
-import type { PathFacts } from '../../policy/facts.js';
+import type { PathFacts } from '../../policy/guarded-paths.js';
 
 const maxLinks = 40;
 

@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import { loadOnce, type LoadedOnce } from '../../core/load-once.js';
 import type { ApprovalMode, Policy, Verdict } from '../../core/policy.js';
 import type { BoundCall } from '../../core/tool.js';
-import type { PathFacts } from '../../policy/facts.js';
+import type { PathFacts } from '../../policy/guarded-paths.js';
 import { createPathFacts } from './path-facts.js';
 import type { Setup } from '../setup.js';
 
@@ -57,7 +57,7 @@ export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Polic
 }
 
 async function loadPolicy(setup: Setup, approval: ApprovalMode): Promise<Policy> {
-  const { createPolicy } = await import('../../policy/policy.js');
+  const { createPolicy } = await import('../../policy/assess.js');
   const { config, cwd, home } = setup;
   const { files } = config;
   const facts = createPathFacts({

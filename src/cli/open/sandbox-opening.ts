@@ -1,4 +1,4 @@
-import { createSecretPaths } from '../../policy/secret-paths.js';
+import { createSecretPaths } from '../../policy/guarded-paths.js';
 import type { Confine } from '../../tools/process/runner.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
 import { CliError, exit } from '../../commands/cli-error.js';

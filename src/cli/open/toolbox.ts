@@ -126,7 +126,7 @@ export function toolNames(): readonly string[] {
 
 /** What tells a file that holds secrets (`fs.deny`), by its absolute path. */
 export async function secretFiles({ config, home }: Setup): Promise<(path: string) => boolean> {
-  const { createSecretPaths } = await import('../../policy/secret-paths.js');
+  const { createSecretPaths } = await import('../../policy/guarded-paths.js');
   const secrets = createSecretPaths(config.fs.deny, home);
   return (path) => secrets.matches(path);
 }

@@ -3,10 +3,9 @@ import type { RootOptions } from '../../cli/options.js';
 import { printListing } from '../../cli/print.js';
 import type { Setup } from '../../cli/setup.js';
 import { isRecord } from '../../core/json.js';
-import { createProtectedPaths } from '../../policy/protected-paths.js';
+import { createProtectedPaths, createSecretPaths } from '../../policy/guarded-paths.js';
 import { compileRules, refusedAllow, type Rule } from '../../policy/rules.js';
-import { createSecretPaths } from '../../policy/secret-paths.js';
-import { classifyShell, type ShellAnalysis } from '../../policy/shell/shell-classify.js';
+import { classifyShell, type ShellAnalysis } from '../../policy/shell/classify.js';
 import { exit } from '../cli-error.js';
 import { localTime, oneLine, withRecords } from './record-opening.js';
 

@@ -1,6 +1,6 @@
 import { parseSettings, type Setting } from '../../core/obeyed-files.js';
-import type { PathFacts } from '../facts.js';
-import { harmlessKeys } from './shell-git-tables.js';
+import type { PathFacts } from '../guarded-paths.js';
+import { harmlessKeys } from './git.js';
 
 const maxConfigBytes = 1_048_576;
 const maxIndexBytes = 64 * 1_048_576;

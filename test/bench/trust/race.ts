@@ -6,7 +6,7 @@ import { createPathFacts } from '../../../src/cli/open/path-facts.js';
 import { withLandings } from '../../../src/cli/open/policy-opening.js';
 import type { Policy } from '../../../src/core/policy.js';
 import type { Registry, ToolContext } from '../../../src/core/tool.js';
-import { createPolicy } from '../../../src/policy/policy.js';
+import { createPolicy } from '../../../src/policy/assess.js';
 import { builtinTools } from '../../../src/tools/builtin.js';
 import { createProcessRunner } from '../../../src/tools/process/runner.js';
 import { createRegistry, loadSchemaCompiler } from '../../../src/tools/registry.js';

@@ -2,7 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../../../src/core/obeyed-files.js';
-import { createProtectedPaths } from '../../../src/policy/protected-paths.js';
+import { createProtectedPaths } from '../../../src/policy/guarded-paths.js';
 import { createAutoRunWatch } from '../../../src/tools/changes/auto-run-files.js';
 import { createGuardScan } from '../../../src/tools/sandbox/guards.js';
 import { tree } from '../workbench.js';

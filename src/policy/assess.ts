@@ -1,0 +1,193 @@
+import type { ApprovalMode, Policy, Verdict } from '../core/policy.js';
+import type { BoundCall, Sandbox } from '../core/tool.js';
+import {
+  createProtectedPaths,
+  createSecretPaths,
+  isInside,
+  normalise,
+  type PathFacts,
+  type ProtectedPaths,
+  resolvePath,
+  type SecretPaths,
+} from './guarded-paths.js';
+import { compileRules, refusedAllow, type Rules, type Subject } from './rules.js';
+import { type Judgement, judgeShell, type ShellRules } from './shell/verdict.js';
+
+export interface PolicyOptions {
+  /** `tools.confirm: false` is given as `never`. */
+  readonly approval: ApprovalMode;
+  readonly sandbox: Sandbox;
+  readonly facts: PathFacts;
+  /** Globs of secret files (`fs.deny`). */
+  readonly fsDeny: readonly string[];
+  /** Allow rules for interpreters, wrappers and the like are left out; `refusedAllow` says which and why. */
+  readonly rules?: Rules;
+}
+
+/** The policy of a session. `assess` rejects never; its `cwd` is absolute. */
+export function createPolicy(options: PolicyOptions): Policy {
+  const { approval, sandbox, facts } = options;
+  const rules: Rules = options.rules ?? { allow: [], ask: [], deny: [] };
+  const shared: ShellRules = {
+    facts,
+    sandbox,
+    secrets: createSecretPaths(options.fsDeny, facts.home),
+    isProtected: createProtectedPaths(facts),
+    allow: compileRules(
+      rules.allow.filter((rule) => refusedAllow(rule) === null),
+      facts.home,
+      'allow',
+    ),
+    ask: compileRules(rules.ask, facts.home, 'stop'),
+    deny: compileRules(rules.deny, facts.home, 'stop'),
+  };
+  return {
+    async assess(call, cwd): Promise<Verdict> {
+      const judgement = await judgeCall(call, cwd, shared);
+      const decided = decide(judgement, approval, sandbox);
+      const decision = decided === 'ask' && call.tool.inert === true && approval !== 'always' ? 'allow' : decided;
+      const { risk, targets } = judgement;
+      const reasons =
+        decision === 'ask' && judgement.reasons.length === 0 && judgement.ruling !== 'ask'
+          ? ['every call is asked about']
+          : [...ruleReason(judgement, decision), ...judgement.reasons];
+      const everyMode = decision === 'ask' && decide(judgement, 'never', sandbox) === 'ask';
+      return {
+        risk,
+        decision,
+        reasons,
+        sandbox,
+        ...(everyMode ? { everyMode } : {}),
+        ...(targets.length > 0 ? { targets } : {}),
+      };
+    },
+  };
+}
+
+/** What a call may do, by its tool: a command line, a path, or no more than the tool's effect says. */
+async function judgeCall(call: BoundCall, cwd: string, rules: ShellRules): Promise<Judgement> {
+  const { tool, args } = call;
+  if (tool.effect === 'execute' && typeof args['command'] === 'string') {
+    return judgeShell(args['command'], await startFolder(args['workdir'], cwd, rules), tool.name, rules);
+  }
+  if (tool.effect === 'read' || tool.effect === 'write') return judgeFileCall(call, cwd, rules);
+  const ruling = rulingOf({ tool: tool.name, paths: [] }, rules);
+  return {
+    risk: 'mutating',
+    reasons: [tool.effect === 'network' ? `${tool.name} uses the network` : `${tool.name} runs a program`],
+    targets: [],
+    guarded: false,
+    confined: false,
+    ruling,
+  };
+}
+
+/** Where a command starts: the kernel follows the links on the way before the shell asks it where it stands. */
+async function startFolder(workdir: unknown, cwd: string, { facts }: ShellRules): Promise<string> {
+  if (typeof workdir !== 'string') return cwd;
+  const landed = await facts.landing(workdir.startsWith('/') ? workdir : `${cwd}/${workdir}`);
+  return landed ?? resolvePath(cwd, workdir, facts.home);
+}
+
+async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): Promise<Judgement> {
+  const { tool, args } = call;
+  const writes = tool.effect === 'write';
+  const judged = await Promise.all(namedPaths(call).map((text) => judgeFile(text, cwd, writes, rules)));
+  const paths = judged.map(({ path }) => path);
+  const guards = [
+    ...judged.flatMap(({ guard }) => guard ?? []),
+    ...secretFilter(args['glob'], tool.name, rules.secrets),
+  ];
+  const outside = judged.filter(({ inside }) => !inside).map(({ path }) => `${path} is outside the workspace`);
+  const held = rules.sandbox === 'off' ? [] : outside;
+  const guarded = guards.length + held.length > 0;
+  const shared = {
+    guarded,
+    confined: outside.length === 0 && judged.length > 0,
+    targets: writes || guarded ? paths : [],
+  };
+  const risk = guards.length > 0 ? 'dangerous' : writes ? 'mutating' : 'read-only';
+  if (writes && rules.sandbox === 'read-only')
+    return {
+      ...shared,
+      risk,
+      reasons: [`${tool.name} writes, and the sandbox is read-only`, ...guards],
+      ruling: 'sandbox',
+    };
+  const reasons = [...guards, ...(writes ? [...outside, `${tool.name} writes ${paths.join(', ')}`] : held)];
+  return { ...shared, risk, reasons, ruling: rulingOf({ tool: tool.name, paths }, rules) };
+}
+
+/** The paths a file tool was given; a reader without one looks at where it stands. Stored outputs (`event:7`) are no
+ * files. */
+function namedPaths({ tool, args }: BoundCall): readonly string[] {
+  const given = [args['path'], args['file_path'], args['destination']].filter((value) => typeof value === 'string');
+  if (given.length === 0) return tool.effect === 'write' ? [] : ['.'];
+  return given.filter((value) => !/^event:\d+$/.test(value));
+}
+
+function rulingOf(subject: Subject, rules: ShellRules): Judgement['ruling'] {
+  if (rules.deny(subject)) return 'deny';
+  if (rules.ask(subject)) return 'ask';
+  return rules.allow(subject) ? 'allow' : null;
+}
+
+/** A filter that singles out secret files reads them as much as naming one does. */
+function secretFilter(glob: unknown, tool: string, secrets: SecretPaths): readonly string[] {
+  if (typeof glob !== 'string' || tool === 'glob' || glob.startsWith('!')) return [];
+  return secrets.singlesOut(glob, 'glob') ? [`the filter ${glob} singles out files with secrets`] : [];
+}
+
+/** Names the user's own rule first, so that what was refused or asked is known to be theirs to change. */
+function ruleReason({ ruling }: Judgement, decision: Verdict['decision']): readonly string[] {
+  if (ruling === 'deny') return ['a rule in `rules.deny` refuses it'];
+  return ruling === 'ask' && decision === 'ask' ? ['a rule in `rules.ask` wants it asked'] : [];
+}
+
+/** The one rule from risk to decision. Contracts 1 (approval modes) and 8 (secrets). */
+function decide(judgement: Judgement, approval: ApprovalMode, sandbox: Sandbox): Verdict['decision'] {
+  const { risk, guarded, confined, ruling } = judgement;
+  if (ruling === 'deny' || ruling === 'sandbox') return 'deny';
+  if (guarded || approval === 'always') return 'ask';
+  if (approval === 'never') return 'allow';
+  if (ruling !== null) return ruling;
+  if (risk !== 'mutating') return risk === 'dangerous' ? 'ask' : 'allow';
+  return approval === 'mutating' && !(sandbox !== 'off' && confined) ? 'ask' : 'allow';
+}
+
+/** One path of a file tool, and what stands against touching it. */
+export interface FileJudgement {
+  /** Absolute, links resolved; the plain spelling where the kernel could not be asked. */
+  readonly path: string;
+  readonly guard: string | null;
+  readonly inside: boolean;
+}
+
+export interface FileRules {
+  readonly facts: PathFacts;
+  readonly secrets: SecretPaths;
+  readonly isProtected: ProtectedPaths;
+  readonly sandbox: Sandbox;
+}
+
+/** Judges the path that a tool was given by where the kernel would land, and also by its own spelling, so that neither
+ * a link nor a name hides the other. */
+export async function judgeFile(text: string, cwd: string, writes: boolean, rules: FileRules): Promise<FileJudgement> {
+  const { facts } = rules;
+  const asked = text.startsWith('/') ? text : `${cwd}/${text}`;
+  const spelled = normalise(asked);
+  const landed = await facts.landing(asked);
+  const path = landed === null ? spelled : normalise(landed);
+  return {
+    path,
+    guard: guardOf(path === spelled ? [path] : [path, spelled], writes, rules),
+    inside: landed !== null && isInside(path, facts.workspace),
+  };
+}
+
+function guardOf(paths: readonly string[], writes: boolean, rules: FileRules): string | null {
+  const secret = paths.find((path) => rules.secrets.matches(path));
+  if (secret !== undefined) return `${secret} holds secrets`;
+  const guarded = writes ? paths.find((path) => rules.isProtected(path)) : undefined;
+  return guarded === undefined ? null : `${guarded} decides what other programs run`;
+}

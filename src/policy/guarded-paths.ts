@@ -1,0 +1,343 @@
+import { type Obeyed, obeyedInProjects, obeyedInRepositories } from '../core/obeyed-files.js';
+
+/** What policy needs to know of the machine. It never touches a file itself; cli implements this with node:fs. */
+export interface PathFacts {
+  /** The user's home directory, absolute. */
+  readonly home: string;
+  /** The directory the session works in, absolute and with links resolved: what "inside the workspace" means. */
+  readonly workspace: string;
+  /** Absolute directories and files of the program's own configuration, store and log. */
+  readonly ownPaths: readonly string[];
+  /** Where the kernel would land on an absolute path that may hold `.`, `..` and links: links are followed one
+   * component at a time (`link/../x` is beside the link's target), and names that do not exist are kept as they are
+   * behind the last directory that does. Null where that cannot be told (a loop, no permission, a name too long). Never
+   * rejects. */
+  landing(path: string): Promise<string | null>;
+  /** A regular file that is no link and has at most `maxBytes`; `refused` for whatever else is there. Never rejects. */
+  readWhole(path: string, maxBytes: number): Promise<Uint8Array | 'missing' | 'refused'>;
+}
+
+/** The path `text` means from `base`, absolute, without `.`, `..` and doubled slashes. `~` and `~/` are the home
+ * directory. */
+export function resolvePath(base: string, text: string, home: string): string {
+  const expanded = text === '~' || text.startsWith('~/') ? home + text.slice(1) : text;
+  return normalise(expanded.startsWith('/') ? expanded : `${base}/${expanded}`);
+}
+
+/** An absolute path in its shortest spelling, by text alone; links are not followed. */
+export function normalise(path: string): string {
+  const kept: string[] = [];
+  for (const name of path.split('/')) {
+    if (name === '' || name === '.') continue;
+    if (name === '..') kept.pop();
+    else kept.push(name);
+  }
+  const plain = `/${kept.join('/')}`;
+  const throughProcess = /^\/proc\/(?:self|thread-self|\d+)\/root(\/.*)?$/.exec(plain);
+  return throughProcess ? (throughProcess[1] ?? '/') : plain;
+}
+
+/** True for `directory` itself and everything below it. Both absolute and normalised. */
+export function isInside(path: string, directory: string): boolean {
+  return directory === '/' || path === directory || path.startsWith(`${directory}/`);
+}
+
+/** The last name of a path. */
+export function lastName(path: string): string {
+  return path.slice(path.lastIndexOf('/') + 1);
+}
+
+const tokens = /\*\*\/|\/\*\*|\*\*|[*?{},]|[.+^$()|\\]/g;
+
+/** A glob as the source of a regular expression: `**` crosses slashes, `*` and `?` do not, `[…]` and `{a,b}` as in a
+ * shell. */
+function source(glob: string): string {
+  let depth = 0;
+  return glob.replace(tokens, (token) => {
+    switch (token) {
+      case '**/':
+        return '(?:.*/)?';
+      case '/**':
+        return '(?:/.*)?';
+      case '**':
+        return '.*';
+      case '*':
+        return '[^/]*';
+      case '?':
+        return '[^/]';
+      case '{':
+        depth++;
+        return '(?:';
+      case '}':
+        depth--;
+        return ')';
+      case ',':
+        return depth > 0 ? '|' : ',';
+      default:
+        return `\\${token}`;
+    }
+  });
+}
+
+/** The globs of a list as one test over absolute paths, compared without case. A glob that does not start with `/`, `~`
+ * or `**` holds at any depth; one that starts with `!` takes back what the others match. */
+export function compileGlobs(globs: readonly string[], home: string): (path: string) => boolean {
+  const positive = toPattern(
+    globs.filter((glob) => !glob.startsWith('!')),
+    home,
+  );
+  const negative = toPattern(
+    globs.filter((glob) => glob.startsWith('!')).map((glob) => glob.slice(1)),
+    home,
+  );
+  return (path) => positive !== null && positive.test(path) && !(negative !== null && negative.test(path));
+}
+
+/** How a pattern for any depth begins. */
+const anyDepth = '(?:/.*)?/';
+
+/** What holds at any depth is looked for at each depth together: one by one, each would go over the whole path. */
+function toPattern(globs: readonly string[], home: string): RegExp | null {
+  if (globs.length === 0) return null;
+  const sources = globs.map((glob) => source(anchored(glob.replace(/(?<=.)\/$/, ''), home)));
+  const [deep, fixed] = [
+    sources.filter((item) => item.startsWith(anyDepth)),
+    sources.filter((item) => !item.startsWith(anyDepth)),
+  ];
+  const either =
+    deep.length === 0
+      ? fixed
+      : [...fixed, `${anyDepth}(?:${deep.map((item) => item.slice(anyDepth.length)).join('|')})`];
+  return new RegExp(`^(?:${either.join('|')})$`, 'i');
+}
+
+function anchored(glob: string, home: string): string {
+  if (glob.startsWith('~/')) return home + glob.slice(1);
+  return glob.startsWith('/') || glob.startsWith('**/') ? glob.replace(/^\*\*\//, '/**/') : `/**/${glob}`;
+}
+
+/** A word of a shell command that holds unquoted wildcards, as a test over one path: a leading dot needs a dot, as in
+ * the shell. NUL stands for text known only when the command runs. A pattern that cannot be compiled matches
+ * everything. */
+export function shellGlob(glob: string): (path: string) => boolean {
+  const pattern = glob.replace(/\[!|\0|\*+|[?.+^${}()|\\]/g, (token, offset: number) => {
+    if (token === '[!') return '[^';
+    if (token === '\0') return '.*';
+    const leading = offset === 0 || glob[offset - 1] === '/' ? '(?!\\.)' : '';
+    if (token.startsWith('*')) return `${leading}[^/]*`;
+    return token === '?' ? `${leading}[^/]` : `\\${token}`;
+  });
+  try {
+    const compiled = new RegExp(`^${pattern}$`, 'i');
+    return (path) => compiled.test(path);
+  } catch {
+    return () => true;
+  }
+}
+
+const glob = ({ path }: Obeyed): string => (path.endsWith('/') ? `${path}**` : path);
+
+/** Files that some program runs or obeys without being asked; a write to one asks in every mode. What programs obey in
+ * a project is listed once, for all who have to know; here are what else no file tool has to write in a repository, and
+ * what programs obey in a home directory, wherever that lies. Source: contracts 8. */
+const anywhere: readonly string[] = [
+  ...obeyedInProjects.map(glob),
+  ...obeyedInRepositories.flatMap((item) => [`.git/${glob(item)}`, `.git/modules/**/${glob(item)}`]),
+  '.git',
+  '.git/{index.lock,HEAD}',
+  '.git/info/**',
+  '.git/worktrees/**',
+  '.git/objects/info/**',
+  '.config/{goose,opencode,claude,zed,Code,Cursor}/**',
+  '.{gvimrc,ideavimrc}',
+  '.{vim,emacs.d,doom.d}/**',
+  '.emacs',
+  '.config/{nvim,emacs,helix,kitty,alacritty,tmux}/**',
+  '.{bashrc,bash_profile,bash_login,bash_logout,bash_aliases,profile,zshrc,zshenv,zprofile,zlogin,zlogout,kshrc,cshrc,tcshrc,login,inputrc}',
+  '.config/fish/**',
+  '.bashrc.d/**',
+  '.oh-my-zsh/**',
+  '.zsh/**',
+  '.{xinitrc,xprofile,xsession,xsessionrc,xserverrc,pam_environment,tmux.conf,screenrc,Xresources}',
+  '.config/{autostart,systemd,environment.d,git,pip,npm,uv,i3,sway,hypr,xdg-terminals.list}/**',
+  '.local/share/{systemd,applications,dbus-1}/**',
+  '.ssh/**',
+  '.gnupg/**',
+  '.gitconfig',
+  '.{pip/pip.conf,pypirc,gemrc,curlrc,wgetrc,netrc,condarc}',
+  '.cargo/**',
+  '.m2/settings.xml',
+  '.gradle/init.gradle',
+  '.gradle/init.d/**',
+  '.docker/**',
+  '.kube/**',
+  '.aws/**',
+  '.rustup/**',
+  '.nvm/**',
+  '.pyenv/**',
+  '.asdf/**',
+  '.gem/**',
+  '.{Rprofile,irbrc,pryrc,pythonrc,pythonrc.py,psqlrc,sqliterc,perltidyrc,pdbrc,nanorc,lesskey,lessfilter,guile,ghci,dbshell}',
+];
+
+const underHome: readonly string[] = [
+  '~/.config/agent/**',
+  '~/.local/share/agent/**',
+  '~/.local/state/agent/**',
+  '~/.cache/agent/**',
+  '~/.local/{bin,lib}/**',
+  '~/bin/**',
+  '~/go/bin/**',
+  '~/.config/{bash,zsh}/**',
+  '~/Library/Launch{Agents,Daemons}/**',
+];
+
+const system: readonly string[] = [
+  '/{etc,usr,bin,sbin,lib,lib32,lib64,boot,dev,proc,sys,run,System,Library,Applications,opt}/**',
+  '/var/{spool,lib,log,cache,run,www,mail}/**',
+  '!/dev/{null,stdout,stderr,tty,zero,full}',
+  '!/dev/{fd,shm}/**',
+  '!/proc/self/fd/*',
+];
+
+/** True for an absolute path, links resolved, that must not be written without a yes. Compared without case. */
+export type ProtectedPaths = (path: string) => boolean;
+
+/** Names count below the workspace, so that a workspace which itself lies in `/opt` or `.config` is not protected as a
+ * whole. */
+export function createProtectedPaths(facts: Pick<PathFacts, 'home' | 'ownPaths' | 'workspace'>): ProtectedPaths {
+  const byName = compileGlobs(anywhere, facts.home);
+  const own = compileGlobs(
+    facts.ownPaths.flatMap((path) => [path, `${path}/**`]),
+    facts.home,
+  );
+  const outer = [compileGlobs(underHome, facts.home), compileGlobs(system, facts.home)].filter(
+    (test) => !test(facts.workspace),
+  );
+  return (path) => {
+    const inside = isInside(path, facts.workspace);
+    return (
+      own(path) ||
+      byName(inside ? path.slice(facts.workspace === '/' ? 0 : facts.workspace.length) : path) ||
+      outer.some((test) => test(path))
+    );
+  };
+}
+
+/** Paths that stand for what `fs.deny` names when a word with wildcards is tried against it. */
+const examples = [
+  '.env',
+  '.env.local',
+  '.env.production',
+  'prod.env',
+  '.netrc',
+  '.npmrc',
+  '.pgpass',
+  '.git-credentials',
+  'id_rsa',
+  'id_ed25519',
+  'server.pem',
+  'private.key',
+  'credentials.json',
+  'secrets.yml',
+  'service-account.json',
+];
+const homeExamples = [
+  '.ssh/id_rsa',
+  '.ssh/id_ed25519',
+  '.ssh/config',
+  '.ssh/authorized_keys',
+  '.aws/credentials',
+  '.aws/config',
+  '.netrc',
+  '.npmrc',
+  '.pgpass',
+  '.git-credentials',
+  '.gnupg/secring.gpg',
+  '.kube/config',
+  '.docker/config.json',
+  '.config/gh/hosts.yml',
+  '.config/gcloud/credentials.db',
+  '.bash_history',
+  '.zsh_history',
+  '.env',
+  '.azure/accessTokens.json',
+];
+const systemExamples = [
+  '/etc/shadow',
+  '/etc/gshadow',
+  '/etc/sudoers',
+  '/proc/1/environ',
+  '/proc/self/environ',
+  '/proc/12345/environ',
+  '/etc/ssh/ssh_host_rsa_key',
+  '/run/secrets/token',
+];
+
+export interface SecretPaths {
+  /** True for an absolute path of a file that holds a secret. */
+  matches(path: string): boolean;
+  /** True where an absolute path with wildcards may name such a file; a bare `*` names nothing in particular and does
+   * not count. */
+  mayMatch(glob: string): boolean;
+  /** True where a filter over the names of files picks such files rather than files of any name: a glob, in which `*`
+   * stands for a leading dot as well, or a regular expression, which may match any part of the name. */
+  singlesOut(filter: string, kind: 'glob' | 'regex'): boolean;
+}
+
+/** Tests over secret files for one list of globs (`fs.deny`). `home` is absolute. */
+export function createSecretPaths(globs: readonly string[], home: string): SecretPaths {
+  const matches = compileGlobs(globs, home);
+  let known: { readonly absolute: readonly string[]; readonly names: readonly string[] } | null = null;
+  const examplesOf = (): NonNullable<typeof known> =>
+    (known ??= {
+      absolute: [...homeExamples.map((name) => `${home}/${name}`), ...systemExamples].filter(matches),
+      names: examples.filter((name) => matches(`/${name}`)),
+    });
+  return {
+    matches,
+    singlesOut(filter, kind) {
+      const picks = kind === 'glob' ? globFilter(filter) : regexFilter(filter);
+      const { names } = examplesOf();
+      const takes = (name: string): boolean => picks(name) && !matches(`/${name}`);
+      const named = `/${filter.replace(/^(?:\*\*\/|\.?\/)+/, '')}`;
+      if (takes('xq.txt')) return false;
+      return matches(named) || names.some((name) => picks(name) && !takes(plainName(name)));
+    },
+    mayMatch(glob) {
+      if (matches(glob)) return true;
+      const test = shellGlob(glob);
+      const { absolute, names } = examplesOf();
+      if (absolute.some(test)) return true;
+      const last = lastName(glob);
+      if (/^[*?[\]\u0000]*$/.test(last)) return false;
+      const directory = glob.slice(0, glob.length - last.length);
+      const byName = shellGlob(last);
+      return !/^\*\.\w+$/.test(last) ? names.some(byName) : matches(`${directory}x${last.slice(1)}`);
+    },
+  };
+}
+
+/** A name of the same kind that says nothing: a filter that takes it as well looks at more than secrets. */
+function plainName(name: string): string {
+  return `xq${/(?<=.)\.\w+$/.exec(name)?.[0] ?? ''}`;
+}
+
+function globFilter(filter: string): (name: string) => boolean {
+  try {
+    const test = compileGlobs([lastName(filter).replaceAll('[!', '[^')], '');
+    return (name) => test(`/${name}`);
+  } catch {
+    return () => true;
+  }
+}
+
+/** Also with the brackets and bars of basic expressions, which a backslash makes signs. */
+function regexFilter(filter: string): (name: string) => boolean {
+  try {
+    const tests = [filter, filter.replace(/\\([()|])/g, '$1')].map((text) => new RegExp(text, 'i'));
+    return (name) => tests.some((test) => test.test(name) || test.test(`./${name}`));
+  } catch {
+    return () => true;
+  }
+}

@@ -1,0 +1,460 @@
+import { isInside } from '../guarded-paths.js';
+import {
+  type Arg,
+  change,
+  danger,
+  type Finding,
+  type Handler,
+  type Invocation,
+  isFetched,
+  parseOptions,
+  pathsOf,
+  secretIn,
+  unanalysable,
+  valuesOf,
+  writeTo,
+} from './invocation.js';
+import { taskFindings, writtenFindings } from './project-scripts.js';
+import { asks } from './steering-files.js';
+import { literalArg } from './words.js';
+
+/** How an interpreter takes a program as a word, and which of its options take a value. */
+interface Interpreter {
+  readonly inline: RegExp;
+  readonly asks?: RegExp;
+  readonly takes: string;
+  readonly preload?: RegExp;
+  readonly language?: 'python' | 'javascript';
+  readonly shell?: boolean;
+}
+
+const python: Interpreter = { inline: /^-[a-zA-Z]*c/, takes: '-m -W -X --check-hash-based-pycs', language: 'python' };
+const interpreters: Readonly<Record<string, Interpreter>> = {
+  'python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 python3.13 python3.14 pypy pypy3 ipython':
+    python,
+  'node nodejs iojs': {
+    inline: /^(?:-[pie]*[ep]|--eval|--print)/,
+    takes: '--loader --experimental-loader -C --conditions',
+    preload: /^(?:-r|--require|--import|--inspect\S*=(?!127\.|localhost)|--loader|--experimental-loader|--env-file)/,
+    language: 'javascript',
+  },
+  'tsx ts-node esno': {
+    inline: /^(?:-e|--eval|-p|--print)/,
+    takes: '',
+    preload: /^(?:-r|--require|--import)/,
+    language: 'javascript',
+  },
+  'perl perl5 raku': { inline: /^-[a-zA-Z0]*[eE]/, takes: '-I', preload: /^-[mM]/ },
+  'ruby jruby irb': { inline: /^-[a-z]*e/, takes: '-I -r -C', preload: /^-r/ },
+  php: {
+    asks: /^(?:-m|--ini|--modules)$/,
+    inline: /^(?:-r|-R|-B|-E|--run|--process-)/,
+    takes: '-d -c -f -S',
+    preload: /^-[dS]/,
+  },
+  'lua luajit lua5.3 lua5.4': { inline: /^-e/, takes: '-l', preload: /^-l/ },
+  osascript: { inline: /^-/, takes: '-l' },
+  'tclsh wish expect': { inline: /^-c/, takes: '' },
+  'R Rscript littler': { inline: /^(?:-e|--eval)/, takes: '' },
+  julia: { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' },
+  'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' },
+  erl: { inline: /^-eval/, takes: '' },
+  'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' },
+  'ghc ghci runghc': { inline: /^-e/, takes: '' },
+  'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' },
+  'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' },
+  'swift ocaml': { inline: /^-e/, takes: '' },
+  'jjs jrunscript jshell slsh octave octave-cli scilab-cli maxima gst newlisp picolisp bpython ptpython sage gnuplot gimp ginsh gforth swipl ocamlrun':
+    { inline: /^-(?:e|c|f|b|q|-eval|-exec|eval|code|goal)/, takes: '' },
+  'latex pdflatex lualatex xelatex tex xetex luatex pdftex latexmk': {
+    inline: /^\\/,
+    takes: '-output-directory -jobname',
+    preload: /^--?(?:shell-escape|enable-write18|lua)/,
+  },
+  'sash rc es mrsh yash posh oil osh ysh bosh xonsh nu fish elvish csh tcsh': {
+    inline: /^-[a-z]*[cC]|^--(?:init-)?commands?/,
+    takes: '',
+    shell: true,
+  },
+};
+
+/** Shells whose text is read as bash. What others make of the same words (qualifiers of zsh, tests of dash) is not
+ * known. */
+const likeBash: ReadonlySet<string> = new Set(['sh', 'bash', 'rbash']);
+const shells = [...likeBash, 'dash', 'zsh', 'ksh', 'mksh', 'ash'];
+
+export const interpreterHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ...Object.entries(interpreters).flatMap(([names, how]) =>
+    names
+      .split(' ')
+      .map((name): [string, Handler] => [
+        name,
+        (call) =>
+          call.args.length === 1 && how.asks?.test(call.args[0]?.text ?? '') === true ? [] : interpreter(how, call),
+      ]),
+  ),
+  ...shells.map((name): [string, Handler] => [name, shell]),
+  ['deno', deno],
+  ['bc', calculator],
+  ['dc', calculator],
+  ['make', make],
+  ['gmake', make],
+  ['ninja', make],
+  ['just', make],
+  ['task', make],
+  ['rake', make],
+]);
+
+function interpreter(how: Interpreter, call: Invocation): readonly Finding[] {
+  const { args } = call;
+  const at = args.findIndex(({ text }) => how.inline.test(text));
+  const script = scriptAt(args, how.takes);
+  const own = script < 0 ? args : args.slice(0, script + 1);
+  if (own.some(({ text }) => how.preload?.test(text) === true)) return danger(call, 'loads code before the program');
+  if (at >= 0 && (script < 0 || at <= script)) return inlineCode(args, at, how, call);
+  const module = how.language === 'python' ? moduleOf(args) : null;
+  if (module !== null) return moduleFindings(module, call);
+  const file = args[script];
+  return file && !isInput(file) ? runsFile(file, call) : fromInput(how, call);
+}
+
+function isInput(file: Arg): boolean {
+  return file.text === '-' || file.text === '/dev/stdin';
+}
+
+function isFed({ piped, input }: Invocation['place']): boolean {
+  return piped || input.trim() !== '';
+}
+
+function scriptAt(args: readonly Arg[], takes: string): number {
+  const list = takes.split(' ');
+  for (let i = 0; i < args.length; i++) {
+    const text = args[i]?.text ?? '';
+    if (list.includes(text)) i++;
+    else if (text === '-' || !text.startsWith('-')) return i;
+  }
+  return -1;
+}
+
+interface Module {
+  readonly name: string;
+  readonly args: readonly Arg[];
+  readonly isolated: boolean;
+}
+
+/** `-m name`, also behind other letters and with the name attached. */
+function moduleOf(args: readonly Arg[]): Module | null {
+  const at = args.findIndex(({ text }) => /^-[bBdEhiIOPqsSuvVx]*m/.test(text));
+  const before = args.slice(0, Math.max(0, at));
+  const isValue = (index: number): boolean => /^-[WX]$/.test(before[index - 1]?.text ?? '');
+  const operand = before.some(({ text }, index) => !text.startsWith('-') && !isValue(index));
+  if (at < 0 || operand) return null;
+  const attached = args[at]?.text.replace(/^-\w*?m/, '') ?? '';
+  const isolated = args.slice(0, at + 1).some(({ text }) => /^-[bBdEiIOPqsSuvx]*[IP]/.test(text));
+  if (attached !== '') return { name: attached, args: args.slice(at + 1), isolated };
+  return { name: args[at + 1]?.text ?? '', args: args.slice(at + 2), isolated };
+}
+
+function inlineCode(args: readonly Arg[], at: number, how: Interpreter, call: Invocation): readonly Finding[] {
+  const option = args[at] ?? literalArg('');
+  const text = /^(?:--?[a-z]+=|-c(?=.))(.+)$/s.exec(option.text)?.[1];
+  const next = args[at + 1] ?? literalArg('');
+  const code = text ?? next.text;
+  if ([option, next].some((arg) => arg.dynamic || arg.substitution !== 'none'))
+    return danger(call, 'runs code that is known only when it runs');
+  if (how.shell === true) return otherShell([code], call);
+  if (call.name === 'perl' && isReplacing(args, at)) return replaced(args, at, call);
+  return how.language && isPlainCode(code, how.language)
+    ? plainCode(code, how.language, call)
+    : danger(call, 'runs code that is not analysed');
+}
+
+function plainCode(code: string, language: 'python' | 'javascript', call: Invocation): readonly Finding[] {
+  return onlyPrints(code, language) ? [] : change(call, 'runs code');
+}
+
+function isReplacing(args: readonly Arg[], at: number): boolean {
+  const plain =
+    /^-[0-9lnpaiw.]*e$/.test(args[at]?.text ?? '') &&
+    args.slice(0, at).every(({ text }) => /^-(?:[0-9lnpw]*|[0-9lnpw]*i[.\w]*)$/.test(text));
+  return plain && isPlainPerl(args[at + 1]?.text ?? '');
+}
+
+/** `perl -pi -e 's/a/b/' file`: like `sed -i`. */
+function replaced(args: readonly Arg[], at: number, call: Invocation): readonly Finding[] {
+  const files = args.slice(at + 2);
+  const inPlace = args.slice(0, at + 1).some(({ text }) => /^-[0-9lnpaw]*i/.test(text));
+  return inPlace ? [...files.flatMap((arg) => writeTo(arg, call)), ...change(call, 'edits files')] : asks(call, files);
+}
+
+function fromInput(how: Interpreter, call: Invocation): readonly Finding[] {
+  const { input, next } = call.place;
+  if (!isFed(call.place)) return change(call, 'waits for a program on its input');
+  const literal = next === null && /^\s*\S/.test(input) && how.language && isPlainCode(input, how.language);
+  return literal && how.language
+    ? plainCode(input, how.language, call)
+    : danger(call, 'runs what it is sent as a program');
+}
+
+function runsFile(file: Arg, call: Invocation): readonly Finding[] {
+  if (file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text))
+    return danger(call, 'runs what is known only when it runs');
+  if (/^https?:|^data:/.test(file.text)) return danger(call, 'runs a program from the network');
+  if (isFetched(file.text, call.scan)) return danger(call, 'runs what was fetched from the network');
+  if (file.dynamic) return danger(call, 'runs a file that is known only when it runs');
+  const written = writtenFindings(file.text, call);
+  if (written.length > 0) return written;
+  if (/^\/(?:tmp|var\/tmp|dev\/shm)\//.test(file.text)) return danger(call, 'runs a file from a temporary folder');
+  const told = taskFindings(
+    call,
+    call.args.slice(call.args.indexOf(file) + 1).map(({ text }) => text),
+  );
+  return told.length > 0 ? told : change(call, 'runs a program of the workspace');
+}
+
+const quietModules =
+  /^(?:pytest|unittest|mypy|ruff|black|isort|flake8|pylint|coverage|build|venv|json\.tool|compileall|py_compile|doctest|timeit|sphinx|tox|nox|pyright|pydoc|ensurepip|pip|twine|http\.server|site|this|calendar)$/;
+
+/** Modules are looked for in the folder first, unless python is told to stay away from it (`-I`, `-P`). */
+function moduleFindings({ name, args, isolated }: Module, call: Invocation): readonly Finding[] {
+  if (/^(?:pip|twine|sqlite3)$/.test(name)) {
+    const local = isolated ? [] : change(call, 'takes in modules of the folder');
+    return [...call.argv([literalArg(name), ...args]), ...local];
+  }
+  if (/^(?:http\.server|SimpleHTTPServer|pyftpdlib|uploadserver)$/.test(name))
+    return danger(call, 'serves the folder to the network');
+  if (otherwise.test(name)) return danger(call, 'reaches more than the workspace');
+  if (name === 'timeit') return timed(args, call);
+  return change(call, quietModules.test(name) ? 'runs a tool' : 'runs a module');
+}
+
+const otherwise =
+  /^(?:smtplib|smtpd|ftplib|telnetlib|webbrowser|pty|code|pdb|trace|runpy|zipapp|cProfile|profile|bdb|idlelib)$/;
+
+/** `timeit` runs each of its words as code. */
+function timed(args: readonly Arg[], call: Invocation): readonly Finding[] {
+  const options = parseOptions(args, '-n -r -s -u --number --repeat --setup --unit');
+  const code = [...options.operands, ...valuesOf(options, '-s', '--setup')];
+  const plain = code.every((arg) => !arg.dynamic && arg.substitution === 'none' && isPlainCode(arg.text, 'python'));
+  return plain ? change(call, 'runs a tool') : danger(call, 'runs code that is not analysed');
+}
+
+function shell(call: Invocation): readonly Finding[] {
+  const args = call.args.filter((_arg, index) => !/^[-+][oO]$/.test(call.args[index - 1]?.text ?? ''));
+  const at = args.findIndex(({ text }) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(text));
+  const first = args.findIndex(({ text }) => !/^[-+]/.test(text));
+  const file = args[first];
+  if (args.some(({ text }) => /^--(?:rcfile|init-file)/.test(text)))
+    return danger(call, 'runs a start-up file of choice');
+  const before = call.args.slice(
+    0,
+    Math.max(
+      0,
+      call.args.findIndex(({ text }) => !/^[-+]|^keyword$/.test(text)),
+    ),
+  );
+  const keyword = before.some(({ text }) => /^-[a-zA-Z]*k|^keyword$/.test(text));
+  if (keyword) return danger(call, 'makes words behind a command change its variables');
+  if (at >= 0 && (first < 0 || at < first)) return inlineShell(args, at, call);
+  if (!file || args.some(({ text }) => /^-[a-z]*s/.test(text))) return shellInput(call);
+  return isInput(file) ? danger(call, 'runs what it is sent as a program') : runsFile(file, call);
+}
+
+function shellInput(call: Invocation): readonly Finding[] {
+  if (isFed(call.place)) return danger(call, 'runs what it is sent as a program');
+  return call.args.some(({ text }) => /^-[a-z]*[il]/.test(text))
+    ? danger(call, 'starts an interactive shell')
+    : change(call, 'waits for commands on its input');
+}
+
+function inlineShell(args: readonly Arg[], at: number, call: Invocation): readonly Finding[] {
+  const code = args.slice(at + 1).find(({ text }) => !/^[-+][a-zA-Z]+$|^--$/.test(text)) ?? args[at + 1];
+  if (!code || code.dynamic || code.substitution !== 'none')
+    return unanalysable(`${call.name} -c runs a text that is known only when it runs`);
+  const login = args.some(({ text }) => /^-[a-z]*[il]/.test(text)) ? change(call, 'reads the start-up files') : [];
+  if (!likeBash.has(call.name)) return otherShell(code.values, call);
+  return [...code.values.flatMap((text) => call.script(text, { next: null, posix: call.name === 'sh' })), ...login];
+}
+
+/** The text is followed as far as bash would, for what it names, but never believed. */
+function otherShell(texts: readonly string[], call: Invocation): readonly Finding[] {
+  const named = texts.flatMap((text) => call.script(text, { next: null }));
+  return [...named, ...danger(call, 'runs a text of another shell')];
+}
+
+function deno(call: Invocation): readonly Finding[] {
+  const [verb, ...rest] = call.args;
+  if (/^(?:eval|repl|install|upgrade|jupyter|x|publish|serve|deploy|compile)$/.test(verb?.text ?? ''))
+    return danger(call, 'runs or installs code that is not analysed');
+  const remote = rest.some(({ text }) => /^(?:https?:|npm:|jsr:|data:|-$)/.test(text));
+  return remote ? danger(call, 'runs a program from the network') : change(call, 'runs a program of the workspace');
+}
+
+/** bc and dc calculate; dc has `!` to run a command. */
+function calculator(call: Invocation): readonly Finding[] {
+  const text = `${call.place.input} ${call.args.map((arg) => arg.text).join(' ')}`;
+  if (call.name === 'dc' && text.includes('!')) return danger(call, 'runs a command');
+  const files = call.args.some((arg) => !arg.text.startsWith('-'));
+  return files || call.args.some((arg) => arg.dynamic) ? change(call, 'runs a program of its own') : [];
+}
+
+/** Options by which build tools are given recipes, or the folder where they lie. */
+const recipeOptions: Readonly<Record<string, string>> = {
+  make: '-f --file --makefile -C --directory -I --include-dir',
+  gmake: '-f --file --makefile -C --directory -I --include-dir',
+  ninja: '-f -C',
+  just: '-f --justfile -d --working-directory',
+  task: '-t --taskfile -d --dir',
+  rake: '-f --rakefile -I -r -R',
+};
+
+/** Recipes from another place, or from one that is known only when it runs. */
+function fetchesRecipes(call: Invocation): boolean {
+  const { workspace } = call.scan.context;
+  const names = recipeOptions[call.name] ?? '';
+  return valuesOf(parseOptions(call.args, names), ...names.split(' ')).some((arg) => {
+    if (arg.dynamic) return arg.substitution !== 'names';
+    const paths = arg.values.flatMap((value) => pathsOf(value, call.scan));
+    return arg.text === '-' || !paths.every((path) => isInside(path, workspace));
+  });
+}
+
+/** Build tools run the workspace's recipes; a recipe from elsewhere or from a word is code that nobody has seen. */
+function make(call: Invocation): readonly Finding[] {
+  const words = call.args.map(({ text }) => text);
+  const elsewhere = fetchesRecipes(call);
+  if (elsewhere || call.args.some((arg) => arg.substitution === 'any'))
+    return danger(call, 'runs recipes that are not in the workspace');
+  if (call.name === 'rake' && words.some((text) => /^(?:-p|-e|-E|--execute\S*)$/.test(text)))
+    return danger(call, 'runs code given as a word');
+  const recipes =
+    words.find((_text, index) => /^(?:-f|--file|--makefile)$/.test(words[index - 1] ?? '')) ??
+    (call.name === 'just' ? 'justfile' : 'Makefile');
+  const fresh = writtenFindings(recipes, call);
+  if (fresh.length > 0) return fresh;
+  if (
+    words.some(
+      (text) =>
+        /^(?:--eval|-E|--execute|-e$)|^(?:SHELL|\.SHELLFLAGS|MAKEFLAGS|MAKEFILES)[:+?]?=/.test(text) &&
+        call.name !== 'ninja',
+    )
+  )
+    return danger(call, 'runs code given as a word');
+  if (
+    words.some((text) =>
+      /^(?:install|uninstall|publish|deploy|release|db:(?:drop|reset|purge|setup|schema:load).*)$/.test(text),
+    )
+  )
+    return danger(call, 'installs, publishes or drops');
+  const secret = call.args.map((arg) => secretIn(arg, call.scan)).find((found) => found !== null);
+  return secret
+    ? danger(call, `names the secret file ${secret}`)
+    : [...taskFindings(call), ...change(call, "runs the project's recipes")];
+}
+
+const pythonNames = new Set(
+  'print hex oct bin chr ord divmod pow repr tuple frozenset import from as sys json math re os version version_info platform load loads dumps stdin stdout len sorted for in if else elif and or not is None True False range str int float list dict set tuple sum min max abs round enumerate zip map any all keys values items get join split strip lower upper replace startswith endswith format indent sort_keys default pi sqrt floor ceil datetime now date today isoformat time collections Counter most_common statistics mean median hashlib sha256 md5 hexdigest encode decode base64 uuid uuid4 random randint seed type isinstance reversed append pprint maxsize path sep linesep name system machine release python_version executable byteorder lambda bool count index sort pop extend f r b'
+    .split(' ')
+    .filter((word) => !['os', 'executable', 'system', 'path'].includes(word)),
+);
+const javascriptNames = new Set(
+  'console log error const let var of in for if else true false null undefined new typeof return JSON parse stringify Math max min floor ceil round random sqrt PI abs pow Object keys values entries fromEntries Array from isArray length map filter reduce forEach join split slice sort reverse includes indexOf some every find flat push concat Number String Boolean toString toFixed toLowerCase toUpperCase trim replace replaceAll padStart padEnd startsWith endsWith repeat Date now toISOString getTime process version versions node v8 platform arch parseInt parseFloat isNaN isInteger Set Map size has get add BigInt NaN Infinity require Intl NumberFormat format dependencies devDependencies scripts name main engines e x y i j k a b c n s p o r d pkg acc sum'.split(
+    ' ',
+  ),
+);
+const pythonStrings = /(?:\b([fF][rR]?|[rR][fF]))?(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')/g;
+const strings = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g;
+
+/** True for a one-line program that calculates and prints: every name in it is on a list, and its texts name nothing
+ * that could be called. Whatever is not obviously so is false. */
+function isPlainCode(code: string, language: 'python' | 'javascript'): boolean {
+  if (code.length > 2000 || /[`@\\]|__|\[\s*["'][^"']*["']\s*\]\s*\(/.test(code)) return false;
+  if (
+    language === 'python'
+      ? /\{[^}]*[.[]/.test(code) && /\bformat\b/.test(code)
+      : /\[\s*["']|constructor|prototype|\bfunction\b/.test(code) || !requiresOnlyJson(code)
+  )
+    return false;
+  const bare = language === 'python' ? code.replace(pythonStrings, fields) : code.replace(strings, ' ');
+  if (/["'$]/.test(bare)) return false;
+  const known = language === 'python' ? pythonNames : javascriptNames;
+  const own = new Set(
+    [...bare.matchAll(/\b(?:for|let|const|var|lambda)\s+(\w+)\b|\b(\w+)\s*=(?!=)|\(?\b(\w+)\)?\s*=>/g)].map(
+      (match) => match[1] ?? match[2] ?? match[3] ?? '',
+    ),
+  );
+  if ([...own].some((name) => dangerousNames.has(name))) return false;
+  return [...bare.matchAll(/[A-Za-z_]\w*/g)].every(([name]) => known.has(name) || own.has(name));
+}
+
+/** What an f-string of Python holds in braces is code; any other text is not. */
+function fields(text: string, formatted?: string): string {
+  return formatted ? [...text.matchAll(/\{([^{}]*)\}/g)].map((match) => ` ${match[1] ?? ''} `).join(' ') : ' ';
+}
+
+/** True for plain code that does nothing but print: it takes in no module, which could be a file of the folder, and
+ * picks no member by a computed name. */
+function onlyPrints(code: string, language: 'python' | 'javascript'): boolean {
+  if (!isPlainCode(code, language)) return false;
+  if (language === 'javascript') return !/[\w)\]]\s*\[\s*[^\d\s\]]|\{\s*\[/.test(code);
+  return (
+    !/\bfrom\b/.test(code) &&
+    [...code.matchAll(/\bimport\s+([^;\n]*)/g)].every((match) => /^sys\s*$/.test(match[1] ?? ''))
+  );
+}
+
+const dangerousNames = new Set([
+  'eval',
+  'exec',
+  'open',
+  'compile',
+  'os',
+  'getattr',
+  'globals',
+  'vars',
+  'input',
+  'breakpoint',
+  'subprocess',
+  'Function',
+  'child_process',
+  'fetch',
+  'require',
+  'process',
+  'fs',
+  'env',
+  'environ',
+  'globalThis',
+  'global',
+  'module',
+  'this',
+  'mainModule',
+  'binding',
+  'dlopen',
+  'kill',
+  'exit',
+]);
+
+function requiresOnlyJson(code: string): boolean {
+  return [...code.matchAll(/\brequire\b\s*(.{0,200})/gs)].every(
+    (match) =>
+      /^\(\s*["']\.{1,2}\/[\w./-]*\.json["']\s*\)/.test(match[1] ?? '') ||
+      /^\(\s*["'](?:\.\/)?package\.json["']\s*\)/.test(match[1] ?? ''),
+  );
+}
+
+/** True for a program of perl that only replaces or transliterates text: no code in the pattern or the replacement. */
+function isPlainPerl(code: string): boolean {
+  if (code.length > 2000 || /[`]|[@$]\{|\(\?{1,2}\{|\(\?\?|\\0/.test(code)) return false;
+  return code
+    .split(/;\s*(?=s\W|tr\W|y\W|$)/)
+    .every((statement) => statement.trim() === '' || isReplacement(statement.trim()));
+}
+
+const replacement =
+  /^(?:s|tr|y)([/|#,!%~])((?:\\.|(?!\1)[^\\])*)\1((?:\\.|(?!\1)[^\\])*)\1([gimsxcdr]*)(?:\s+(?:if|unless)\s+(?:\/(?:\\.|[^/\\])*\/[i]?|\d+\s*\.\.\s*\d+|\$\.\s*[=<>]=?\s*\d+))?$/s;
+const braces = /^s\{((?:\\.|[^{}\\])*)\}\s*\{((?:\\.|[^{}\\])*)\}([gimsx]*)$/s;
+
+function isReplacement(statement: string): boolean {
+  const [, , , text] = replacement.exec(statement) ?? braces.exec(statement) ?? [];
+  return text !== undefined && !/@\w+\s*\[|\$\w+\s*->/.test(text);
+}

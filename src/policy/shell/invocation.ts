@@ -1,0 +1,391 @@
+import { replaceUnseen } from '../../core/text.js';
+import { isInside, type ProtectedPaths, resolvePath, type SecretPaths } from '../guarded-paths.js';
+
+/** Stands in `Arg.text` for what only the running shell knows. */
+export const unknownText = '\0';
+
+/** Stands in `Arg.text` for the number of the running shell or of its last job: larger than any real one (Linux ends at
+ * 4194304). */
+export const ownProcess = '999999999';
+
+/** One word of a command after the expansions that can be done without running anything. */
+export interface Arg {
+  /** Quotes removed, `~` and known variables filled in; NUL where something is not known. */
+  readonly text: string;
+  /** Every value the word can have, `text` first (loop variables, known assignments). */
+  readonly values: readonly string[];
+  readonly dynamic: boolean;
+  /** Unquoted wildcards in it. */
+  readonly glob: boolean;
+  /** What a `$(…)` in it runs: programs that only print names or numbers, or anything else. */
+  readonly substitution: 'none' | 'names' | 'any';
+  /** A variable in it whose name says that it holds a secret. */
+  readonly secretVariable: string | null;
+}
+
+export interface Finding {
+  readonly risk: 'mutating' | 'dangerous';
+  /** A short sentence about the part it names. */
+  readonly reason: string;
+  /** No rule of the user lifts it: secrets, protected paths, what cannot be analysed. */
+  readonly fixed?: boolean;
+  readonly targets?: readonly string[];
+}
+
+/** Where a command stands. */
+export interface Place {
+  /** Its standard input is the output of another command or text of the script. */
+  readonly piped: boolean;
+  /** What it prints becomes words or standard input of something that acts on it. */
+  readonly captured: boolean;
+  /** What is known of its standard input: here-documents, here-strings and the text of the commands before it in the
+   * pipe. */
+  readonly input: string;
+  /** The later commands of its pipeline, by name. */
+  readonly next: readonly Arg[] | null;
+  readonly depth: number;
+  /** Another program starts it. */
+  readonly started?: boolean;
+  /** The text is for `sh`, which need not be bash. */
+  readonly posix?: boolean;
+}
+
+/** A simple command, wrappers and paths of system folders removed. */
+export interface Invocation {
+  readonly name: string;
+  readonly args: readonly Arg[];
+  readonly place: Place;
+  readonly scan: Scan;
+  /** Judges a command inside this one. */
+  argv(args: readonly Arg[], place?: Partial<Place>): readonly Finding[];
+  /** Judges a text that a shell would run. */
+  script(text: string, place?: Partial<Place>): readonly Finding[];
+}
+
+export type Handler = (call: Invocation) => readonly Finding[];
+
+/** What is known before a command is looked at. */
+export interface ShellContext {
+  readonly home: string;
+  /** Where the command starts; absolute. */
+  readonly cwd: string;
+  readonly workspace: string;
+  readonly secrets: SecretPaths;
+  readonly isProtected: ProtectedPaths;
+  /** The repository's own configuration names no program that a reading git command would run. */
+  readonly plainGit: boolean;
+  /** Families of tools that files of the folder, or of one above it, steer: `familyOf` names them. */
+  readonly steered: ReadonlySet<string>;
+  /** Folders on the way that are reached through links, and where they lie: `..` means another folder to a program than
+   * to the shell. */
+  readonly landings?: ReadonlyMap<string, string>;
+}
+
+/** A program that would run, wrappers and what they wrap each on its own. */
+export interface FoundCommand {
+  readonly argv: readonly string[];
+  /** Every known value of each word. */
+  readonly words: readonly (readonly string[])[];
+  readonly findings: readonly Finding[];
+  /** Its words are what they seem, its program is no function of the line, and nothing else starts it. */
+  readonly exact: boolean;
+}
+
+/** What is learnt while a command line is walked. Mutable, owned by one classification. */
+export interface Scan {
+  readonly context: ShellContext;
+  /** Every directory a relative path may start from. */
+  readonly cwds: string[];
+  /** A `cd` went somewhere unknown. */
+  lostCwd: boolean;
+  /** A part of it may run in a folder that is not among `cwds`. */
+  wanders: boolean;
+  /** What of the repository's settings the judgement rests on. */
+  readonly relies: Set<string>;
+  readonly functions: Set<string>;
+  readonly variables: Map<string, Variable>;
+  readonly commands: FoundCommand[];
+  readonly findings: Finding[];
+  /** Absolute paths written to and read by redirects and by known arguments. */
+  readonly writes: Set<string>;
+  readonly reads: Set<string>;
+  /** Absolute paths of files that the script fetches from the network. */
+  readonly fetched: Set<string>;
+  /** What the script itself writes into files, by absolute path: the text where it is known, else null. */
+  readonly written: Map<string, string | null>;
+  parts: number;
+  /** Walks a text that a shell would run; its findings go to `findings`. */
+  readonly script: (text: string, place: Place) => void;
+}
+
+/** What a script assigns to a variable, all places together. */
+export interface Variable {
+  readonly values: Set<string>;
+  known: boolean;
+  numeric: boolean;
+  glob: boolean;
+}
+
+const maxShown = 80;
+
+/** The command as a reason names it: in backquotes, on one line, cut. */
+export function shown(call: Pick<Invocation, 'name' | 'args'>): string {
+  const words = [call.name, ...call.args.map(({ text }) => (text === '' ? "''" : text))].join(' ');
+  return quoted(words);
+}
+
+export function quoted(text: string): string {
+  const clean = replaceUnseen(text.replaceAll(unknownText, '…'), () => ' ');
+  return `\`${clean.length > maxShown ? `${clean.slice(0, maxShown)}…` : clean}\``;
+}
+
+export function danger(
+  call: Pick<Invocation, 'name' | 'args'>,
+  what: string,
+  targets?: readonly string[],
+): readonly Finding[] {
+  return [{ risk: 'dangerous', reason: `${shown(call)} ${what}`, ...(targets ? { targets } : {}) }];
+}
+
+export function change(call: Pick<Invocation, 'name' | 'args'>, what: string): readonly Finding[] {
+  return [{ risk: 'mutating', reason: `${shown(call)} ${what}` }];
+}
+
+export function unanalysable(what: string): readonly Finding[] {
+  return [{ risk: 'dangerous', reason: `cannot be analysed: ${what}`, fixed: true }];
+}
+
+/** A program of awk or sed in a file of the workspace is a script like any other; one that is made as it runs is
+ * not. */
+export function fromFile(files: readonly Arg[], call: Pick<Invocation, 'name' | 'args'>): readonly Finding[] {
+  const made = files.some(
+    (arg) => arg.dynamic || arg.substitution !== 'none' || /^-$|^\/dev\/|^\/proc\//.test(arg.text),
+  );
+  return made
+    ? danger(call, 'runs a program that is known only when it runs')
+    : change(call, 'runs a program from a file');
+}
+
+/** Every absolute path that `text` may mean, one for each directory the command may start in. */
+export function pathsOf(text: string, scan: Scan): readonly string[] {
+  const { home } = scan.context;
+  if (text.startsWith('/') || text === '~' || text.startsWith('~/')) return [resolvePath('/', text, home)];
+  return fromEach(scan).map((cwd) => resolvePath(cwd, text, home));
+}
+
+/** Every folder a path may start from, as the shell spells it and as the kernel sees it. */
+function fromEach({ cwds, context: { landings } }: Scan): readonly string[] {
+  if (landings === undefined || landings.size === 0) return cwds;
+  return [...new Set(cwds.flatMap((cwd) => [cwd, landings.get(cwd) ?? cwd]))];
+}
+
+/** Where the system keeps what nobody misses. */
+export function isScratch(path: string): boolean {
+  return (
+    isInside(path, '/tmp') || isInside(path, '/var/tmp') || isInside(path, '/private/tmp') || isInside(path, '/dev/shm')
+  );
+}
+
+const harmless = /^\/dev\/(?:null|stdout|stderr|tty|zero|full|fd\/\d+)$|^\/proc\/self\/fd\/[012]$/;
+
+/** What writing to the path `arg` is: nothing for `/dev/null`, a change inside the workspace or a temporary folder,
+ * else dangerous. */
+export function writeTo(arg: Arg, call: Pick<Invocation, 'name' | 'args' | 'scan'>): readonly Finding[] {
+  const { scan } = call;
+  const paths = arg.values.flatMap((value) => pathsOf(value, scan));
+  if (!arg.dynamic && paths.every((path) => harmless.test(path))) return [];
+  for (const path of paths) scan.writes.add(path);
+  const guarded = guardedWrite(paths, arg, scan);
+  if (guarded) return guarded;
+  const known = paths.filter((path) => !path.includes(unknownText));
+  const outside = known.find((path) => !isInside(path, scan.context.workspace) && !isScratch(path));
+  if (outside !== undefined) return danger(call, `writes outside the workspace: ${outside}`, [outside]);
+  if (arg.dynamic) {
+    return isAnchored(arg, scan)
+      ? change(call, 'writes a file')
+      : danger(call, 'writes to a file that is known only when it runs');
+  }
+  if (scan.lostCwd) return danger(call, 'writes in a directory that is known only when it runs');
+  return change(call, `writes ${known[0] ?? 'a file'}`);
+}
+
+/** The part of the word that is known leads into the workspace or a temporary folder. */
+function isAnchored(arg: Arg, scan: Scan): boolean {
+  const root = arg.text.split(unknownText)[0] ?? '';
+  return (
+    /^\/(?:tmp|var\/tmp)\/./.test(root) ||
+    root.startsWith(`${scan.context.workspace}/`) ||
+    (arg.substitution === 'names' && isBelow(root, scan))
+  );
+}
+
+/** A folder of the workspace in front of a name that a lister printed. */
+function isBelow(root: string, scan: Scan): boolean {
+  return (
+    /^\w[\w./-]*\/$/.test(root) &&
+    !root.includes('..') &&
+    !scan.lostCwd &&
+    pathsOf(root, scan).every((path) => isInside(path, scan.context.workspace))
+  );
+}
+
+function guardedWrite(paths: readonly string[], arg: Arg, scan: Scan): readonly Finding[] | null {
+  const { secrets, isProtected } = scan.context;
+  const found = paths.find(
+    (path) =>
+      !harmless.test(path) && (isProtected(path) || secrets.matches(path) || (arg.glob && secrets.mayMatch(path))),
+  );
+  if (found === undefined) return null;
+  return [
+    {
+      risk: 'dangerous',
+      reason: `writes the protected file ${found.replaceAll(unknownText, '…')}`,
+      fixed: true,
+      targets: [found],
+    },
+  ];
+}
+
+/** A quoted pattern, as find takes it; a text with blanks, quotes or signs of code is none. */
+const quotedWildcard = /^[^\s()'"=>;]*[*?[][^\s()'"=>;]*$/;
+
+/** The secret file that a word may name, or null. Looks at the word itself and at the paths that options and addresses
+ * hold in them (`--file=…`, `@…`, `file://…`, `HEAD:…`, `host:…`, `if=…`, `-f…`). */
+export function secretIn(arg: Arg, scan: Scan): string | null {
+  const { secrets } = scan.context;
+  for (const value of arg.values) {
+    const wildcards = quotedWildcard.test(value);
+    for (const text of candidates(value)) {
+      for (const path of pathsOf(text, scan)) {
+        if (path.length > 4096) continue;
+        if (secrets.matches(path)) return path;
+        if ((arg.glob || arg.dynamic || (wildcards && /[*?]|\[.+\]/.test(text))) && secrets.mayMatch(path)) return path;
+      }
+    }
+  }
+  return null;
+}
+
+/** The texts inside a word that may be paths. */
+export function candidates(value: string): readonly string[] {
+  if (value === '' || value === unknownText || value.includes('\n')) return [];
+  const found = [value];
+  if (/^-[A-Za-z]./.test(value)) found.push(value.slice(2));
+  for (const match of value.matchAll(/[=@:,<]+/g)) {
+    const rest = value.slice(match.index + match[0].length);
+    if (rest !== '' && found.length < 24)
+      found.push(rest.startsWith('//') ? rest.slice(2).replace(/^[^/]*(?=\/)/, '') : rest);
+  }
+  if (/[,;:]/.test(value)) found.push(...value.split(/[,;:]/, 12).filter(Boolean));
+  return found;
+}
+
+const fetching = /(?:^|\s)(?:curl|wget|http|https|xh|aria2c)\s/;
+const everything = '/*';
+
+/** Whether the text that a command is given comes from the network. */
+export function comesFromNetwork(input: string): boolean {
+  return fetching.test(input);
+}
+
+/** Remembers that all below the folder `text` was fetched: a clone, or an archive that was unpacked there. */
+export function keepFetchedFolder(text: string, scan: Scan): void {
+  for (const path of pathsOf(text, scan)) scan.fetched.add(path + everything);
+}
+
+/** True for a file that the script itself has fetched. */
+export function isFetched(text: string, scan: Scan): boolean {
+  const folders = [...scan.fetched]
+    .filter((path) => path.endsWith(everything))
+    .map((path) => path.slice(0, -everything.length));
+  return pathsOf(text, scan).some((path) => scan.fetched.has(path) || folders.some((folder) => isInside(path, folder)));
+}
+
+/** The words of a command told apart the way getopt does: clusters of letters, long options with `=` or with the next
+ * word. */
+export interface Options {
+  readonly flags: readonly Flag[];
+  readonly operands: readonly Arg[];
+}
+
+export interface Flag {
+  readonly name: string;
+  readonly value: Arg | null;
+}
+
+/** `withValue` lists the options that take a value, parted by blanks: `-n --lines`. Letters after such an option in one
+ * cluster are its value. */
+export function parseOptions(args: readonly Arg[], withValue = ''): Options {
+  const takes = new Set(withValue.split(' '));
+  const flags: Flag[] = [];
+  const operands: Arg[] = [];
+  for (let i = 0; i < args.length; i++) {
+    const arg = args[i];
+    if (!arg) break;
+    const { text } = arg;
+    if (text === '--') {
+      operands.push(...args.slice(i + 1));
+      break;
+    }
+    if (text.length < 2 || !text.startsWith('-')) operands.push(arg);
+    else if (text.startsWith('--')) {
+      flags.push(longFlag(arg, takes.has(text) || abbreviates(text, takes) ? args[i + 1] : undefined));
+      if (takes.has(text)) i++;
+    } else if (cluster(arg, takes, args[i + 1], flags)) i++;
+  }
+  return { flags, operands };
+}
+
+/** `--outp` may stand for `--output`: what follows it counts as its value and as an operand. */
+function abbreviates(text: string, takes: ReadonlySet<string>): boolean {
+  return text.length > 2 && [...takes].some((name) => name.startsWith(text));
+}
+
+function longFlag(arg: Arg, next: Arg | undefined): Flag {
+  const equals = arg.text.indexOf('=');
+  return equals < 0
+    ? { name: arg.text, value: next ?? null }
+    : { name: arg.text.slice(0, equals), value: tail(arg, equals + 1) };
+}
+
+/** True where the option at the end of the cluster took the next word. */
+function cluster(arg: Arg, takes: ReadonlySet<string>, next: Arg | undefined, flags: Flag[]): boolean {
+  const { text } = arg;
+  if (takes.has(text)) {
+    flags.push({ name: text, value: next ?? null });
+    return true;
+  }
+  for (let at = 1; at < text.length; at++) {
+    const name = `-${text[at]}`;
+    if (!takes.has(name)) {
+      flags.push({ name, value: null });
+      continue;
+    }
+    const last = at === text.length - 1;
+    flags.push({ name, value: last ? (next ?? null) : tail(arg, at + 1) });
+    return last;
+  }
+  return false;
+}
+
+function tail(arg: Arg, from: number): Arg {
+  return { ...arg, text: arg.text.slice(from), values: arg.values.map((value) => value.slice(from)) };
+}
+
+/** Whether one of `names` was given; a long option also by any beginning of it. */
+export function has(options: Options, ...names: readonly string[]): boolean {
+  return options.flags.some((flag) => names.some((name) => sameFlag(flag.name, name)));
+}
+
+/** The values given to any of `names`. */
+export function valuesOf(options: Options, ...names: readonly string[]): readonly Arg[] {
+  return options.flags.flatMap((flag) =>
+    flag.value !== null && names.some((name) => sameFlag(flag.name, name)) ? [flag.value] : [],
+  );
+}
+
+function sameFlag(given: string, name: string): boolean {
+  return (
+    given === name || (name.startsWith('--') && given.length > 2 && given.startsWith('--') && name.startsWith(given))
+  );
+}

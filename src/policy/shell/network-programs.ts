@@ -1,0 +1,452 @@
+import { lastName } from '../guarded-paths.js';
+import {
+  type Arg,
+  change,
+  danger,
+  type Finding,
+  type Handler,
+  has,
+  type Invocation,
+  type Options,
+  parseOptions,
+  pathsOf,
+  valuesOf,
+  writeTo,
+} from './invocation.js';
+import { asks } from './steering-files.js';
+import { literalArg } from './words.js';
+
+const sends =
+  (what: string): Handler =>
+  (call) =>
+    danger(call, what);
+
+export const networkHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['curl', curl],
+  ['wget', wget],
+  ['http', httpie],
+  ['https', httpie],
+  ['xh', httpie],
+  ['aria2c', fetcher],
+  ['yt-dlp', fetcher],
+  ['youtube-dl', fetcher],
+  ['axel', fetcher],
+  ['lynx', fetcher],
+  ['w3m', fetcher],
+  ['links', fetcher],
+  ['dig', resolver],
+  ['nslookup', resolver],
+  ['host', resolver],
+  ['ping', resolver],
+  ['ping6', resolver],
+  ['drill', resolver],
+  ['kdig', resolver],
+  ['traceroute', resolver],
+  ['tracepath', resolver],
+  ['mtr', resolver],
+  ['whois', resolver],
+  ['dog', resolver],
+  ['doggo', resolver],
+  ['delv', resolver],
+  ['finger', resolver],
+  ['talk', resolver],
+  ['nmblookup', resolver],
+  ['avahi-resolve', resolver],
+  ['ssh', ssh],
+  ['autossh', sends('opens a tunnel')],
+  ['mosh', sends('opens a shell elsewhere')],
+  ['sshpass', sends('gives a password to a program')],
+  ['scp', scp],
+  ['sftp', sends('transfers files')],
+  ['rsync', rsync],
+  ['rclone', sends('transfers files')],
+  ['lftp', sends('transfers files')],
+  ['ftp', sends('transfers files')],
+  ['tftp', sends('transfers files')],
+  ['ncftpput', sends('transfers files')],
+  ['smbclient', sends('transfers files')],
+  ['croc', sends('transfers files')],
+  ['magic-wormhole', sends('transfers files')],
+  ['wormhole', sends('transfers files')],
+  ['transfer', sends('transfers files')],
+  ['nc', sends('opens a raw connection')],
+  ['ncat', sends('opens a raw connection')],
+  ['netcat', sends('opens a raw connection')],
+  ['socat', sends('opens a raw connection')],
+  ['telnet', sends('opens a raw connection')],
+  ['websocat', sends('opens a raw connection')],
+  ['nmap', sends('scans machines')],
+  ['masscan', sends('scans machines')],
+  ['ngrok', sends('opens a tunnel')],
+  ['cloudflared', sends('opens a tunnel')],
+  ['localtunnel', sends('opens a tunnel')],
+  ['lt', sends('opens a tunnel')],
+  ['chisel', sends('opens a tunnel')],
+  ['bore', sends('opens a tunnel')],
+  ['tailscale', sends('opens a tunnel')],
+  ['frpc', sends('opens a tunnel')],
+  ['mail', sends('sends mail')],
+  ['mailx', sends('sends mail')],
+  ['sendmail', sends('sends mail')],
+  ['mutt', sends('sends mail')],
+  ['msmtp', sends('sends mail')],
+  ['swaks', sends('sends mail')],
+  ['logger', sends('writes to the log of the system')],
+  ['wall', sends('writes to other users')],
+  ['write', sends('writes to other users')],
+  ['tcpdump', sends('listens to the network')],
+  ['tshark', sends('listens to the network')],
+  ['ettercap', sends('listens to the network')],
+  ['arp-scan', sends('scans machines')],
+  ['ssh-copy-id', sends('installs a key')],
+  ['ssh-keygen', sshKeygen],
+  ['ssh-keyscan', (call) => change(call, 'uses the network')],
+  ['ssh-add', sends('uses keys')],
+  ['openssl', openssl],
+]);
+
+/** Words from a command in an address carry data away; an address may be one that only this machine can reach. */
+function addressFindings(call: Invocation, addresses: readonly Arg[]): readonly Finding[] {
+  if (call.args.some((arg) => arg.substitution !== 'none'))
+    return danger(call, 'sends the output of a command to the network');
+  for (const arg of addresses) {
+    if (arg.dynamic) return danger(call, 'uses an address that is known only when it runs');
+    const why = fetchedAddress(arg.text);
+    if (why !== null) return danger(call, why);
+  }
+  return [];
+}
+
+const curlTakes =
+  '-A -b -c -C -d -D -e -E -F -h -H -K -m -o -P -Q -r -t -T -u -U -w -x -X -y -Y -z --url --data --data-raw --data-binary --data-urlencode --data-ascii --json --form --form-string --upload-file --config --output --output-dir --header --user --user-agent --request --proxy --cookie --cookie-jar --dump-header --trace --trace-ascii --stderr --max-time --connect-timeout --retry --retry-delay --referer --cert --key --cacert --resolve --connect-to --interface --unix-socket --abstract-unix-socket --write-out --proto --libcurl --netrc-file --hsts --alt-svc --etag-save --etag-compare --range --limit-rate --preproxy --socks5 --doh-url --engine --dns-servers';
+/** Ports of data stores on this machine, which obey requests of this kind. */
+const dataPorts = /:(?:9200|5984|8086|6333|7474|8983|15672|9090|8529|3100|8123|5601)(?:\/|$)/;
+const curlUploads = [
+  '-d',
+  '-F',
+  '-T',
+  '--data',
+  '--data-raw',
+  '--data-binary',
+  '--data-urlencode',
+  '--data-ascii',
+  '--json',
+  '--form',
+  '--form-string',
+  '--upload-file',
+];
+const curlDeadly = [
+  '-K',
+  '--config',
+  '-Q',
+  '--quote',
+  '--unix-socket',
+  '--abstract-unix-socket',
+  '--netrc',
+  '--netrc-file',
+  '--netrc-optional',
+  '-n',
+  '--engine',
+  '--proxy',
+  '-x',
+  '--preproxy',
+  '--socks5',
+  '--resolve',
+  '--connect-to',
+  '--doh-url',
+  '--dns-servers',
+  '-E',
+  '--cert',
+  '--key',
+  '-t',
+  '--telnet-option',
+  '--mail-from',
+  '--mail-rcpt',
+  '--libcurl',
+];
+
+function curl(call: Invocation): readonly Finding[] {
+  const options = parseOptions(call.args, curlTakes);
+  const deadly = curlDeadly.find((name) => has(options, name));
+  if (deadly !== undefined) return danger(call, `${deadly} changes what is sent, or to whom`);
+  const addresses = [...options.operands, ...valuesOf(options, '--url')];
+  const local = addresses.length > 0 && addresses.every(({ text }) => isLocal(text));
+  if (!local && (curlUploads.some((name) => has(options, name)) || sendsMethod(options)))
+    return danger(call, 'sends data to the network');
+  if (local && destroysLocally(options, addresses)) return danger(call, 'deletes data');
+  if (curlUploads.flatMap((name) => valuesOf(options, name)).some(({ text }) => text.includes('@')))
+    return danger(call, 'sends a file');
+  return [...addressFindings(call, addresses), ...saved(call, options, addresses), ...change(call, 'uses the network')];
+}
+
+/** A data store of this machine that is told to delete, close or stop. */
+function destroysLocally(options: Options, addresses: readonly Arg[]): boolean {
+  if (!addresses.some(({ text }) => dataPorts.test(text))) return false;
+  const methods = valuesOf(options, '-X', '--request').map(({ text }) => text.toUpperCase());
+  return (
+    methods.includes('DELETE') ||
+    (methods.some((method) => method !== 'GET' && method !== 'HEAD') &&
+      addresses.some(({ text }) => /_shutdown|_delete|_close|_forcemerge|flush|purge|drop|truncate|wipe/i.test(text)))
+  );
+}
+
+function sendsMethod(options: Options): boolean {
+  return valuesOf(options, '-X', '--request').some(({ text }) => !/^(?:GET|HEAD|OPTIONS)$/i.test(text));
+}
+
+function isLocal(address: string): boolean {
+  return /^(?:https?:\/\/)?(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:[/?#]|$)/.test(address);
+}
+
+/** Where the answer is stored; remembered, so that running it later in the same script is seen. */
+function saved(call: Invocation, options: Options, addresses: readonly Arg[]): readonly Finding[] {
+  const files = [
+    ...valuesOf(
+      options,
+      '-o',
+      '--output',
+      '-D',
+      '--dump-header',
+      '-c',
+      '--cookie-jar',
+      '--trace',
+      '--trace-ascii',
+      '--stderr',
+      '--output-dir',
+      '--etag-save',
+      '--hsts',
+      '--alt-svc',
+    ),
+  ];
+  if (has(options, '-O', '--remote-name', '--remote-name-all', '-J'))
+    files.push(...addresses.map((arg) => remoteName(arg)));
+  return files.flatMap((arg) => {
+    remember(arg, call);
+    return arg.text === '-' ? [] : writeTo(arg, call);
+  });
+}
+
+function remoteName(address: Arg): Arg {
+  return literalArg(lastName(address.text.replace(/[?#].*$/, '')) || 'index.html');
+}
+
+function remember(file: Arg, call: Invocation): void {
+  for (const value of file.values) for (const path of pathsOf(value, call.scan)) call.scan.fetched.add(path);
+}
+
+const wgetTakes =
+  '-O -o -a -P -t -T -U -e -i -B -Q -l -A -R -D -I -X --output-document --output-file --append-output --directory-prefix --tries --timeout --user-agent --execute --input-file --header --post-data --post-file --body-data --body-file --method --user --password --load-cookies --save-cookies --use-askpass --config --base --level --accept --reject --limit-rate --wait --referer --certificate --private-key --ca-certificate --warc-file --dns-servers --bind-address';
+
+function wget(call: Invocation): readonly Finding[] {
+  const options = parseOptions(call.args, wgetTakes);
+  if (has(options, '--post-data', '--post-file', '--body-data', '--body-file', '--method'))
+    return danger(call, 'sends data to the network');
+  if (
+    has(
+      options,
+      '-e',
+      '--execute',
+      '--use-askpass',
+      '--config',
+      '--certificate',
+      '--private-key',
+      '-i',
+      '--input-file',
+      '--dns-servers',
+    ) ||
+    call.args.some(({ text }) => /^-[a-zA-Z]*e/.test(text) && !text.startsWith('--') && has(options, '-e'))
+  )
+    return danger(call, 'is given settings of choice');
+  const named = valuesOf(options, '-O', '--output-document');
+  const logs = valuesOf(
+    options,
+    '-o',
+    '-a',
+    '--output-file',
+    '--append-output',
+    '-P',
+    '--directory-prefix',
+    '--save-cookies',
+    '--warc-file',
+  );
+  const prefix = valuesOf(options, '-P', '--directory-prefix')[0]?.text;
+  const files =
+    named.length > 0
+      ? named
+      : options.operands.map((arg) => {
+          const name = remoteName(arg);
+          return prefix === undefined ? name : literalArg(`${prefix}/${name.text}`);
+        });
+  for (const file of files) remember(file, call);
+  const written = [...named, ...logs].filter(({ text }) => text !== '-').flatMap((arg) => writeTo(arg, call));
+  return [...addressFindings(call, options.operands), ...written, ...change(call, 'uses the network')];
+}
+
+function httpie(call: Invocation): readonly Finding[] {
+  const words = call.args.map(({ text }) => text);
+  const body =
+    words.some((text) => /^(?:POST|PUT|PATCH|DELETE)$/.test(text) || /^[\w-]+(?:=|:=|@|=@|:=@)/.test(text)) ||
+    call.place.piped;
+  const local = words.some((text) => isLocal(text) || /^:\d+/.test(text));
+  return body && !local
+    ? danger(call, 'sends data to the network')
+    : [...addressFindings(call, parseOptions(call.args).operands), ...change(call, 'uses the network')];
+}
+
+function fetcher(call: Invocation): readonly Finding[] {
+  return [
+    ...addressFindings(call, parseOptions(call.args).operands),
+    ...(call.args.some(({ text }) => /^(?:--on-|--exec|-cfg|--conf-path|-cmd_script|--input-file|-i$)/.test(text))
+      ? danger(call, 'runs commands')
+      : change(call, 'uses the network')),
+  ];
+}
+
+/** Asking for a name carries the name away; one made by a command carries data. */
+function resolver(call: Invocation): readonly Finding[] {
+  if (call.args.some((arg) => arg.dynamic || arg.substitution !== 'none') || call.place.piped)
+    return danger(call, 'carries the output of a command away in a name');
+  if (call.args.some(({ text }) => /^-f$|^--file/.test(text) && /^dig|^host|^kdig/.test(call.name)))
+    return danger(call, 'sends what a file holds');
+  if (call.args.some(({ text }) => text.length > 100 || /[\w-]{40,}\./.test(text)))
+    return danger(call, 'asks for a name that looks like data');
+  return call.args.length === 0 && call.place.piped
+    ? danger(call, 'sends what it is piped')
+    : change(call, 'uses the network');
+}
+
+function ssh(call: Invocation): readonly Finding[] {
+  const options = parseOptions(call.args, '-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -P -Q -R -S -W -w');
+  if (has(options, '-V')) return change(call, 'prints its version');
+  if (has(options, '-o', '-F', '-L', '-R', '-D', '-W', '-w', '-J', '-A', '-I', '-E', '-S', '-O', '-f', '-N'))
+    return danger(call, 'opens a tunnel or takes settings of choice');
+  return options.operands.length === 1 && !call.place.piped && !call.args.some((arg) => arg.dynamic)
+    ? change(call, 'opens a shell on another machine')
+    : danger(call, 'runs a command on another machine');
+}
+
+function scp(call: Invocation): readonly Finding[] {
+  return danger(call, 'transfers files to or from another machine');
+}
+
+function rsync(call: Invocation): readonly Finding[] {
+  const options = parseOptions(
+    call.args,
+    '-e -f -T -B -M --rsh --rsync-path --exclude --include --exclude-from --include-from --files-from --log-file --out-format --port --password-file --backup-dir --compare-dest --link-dest --copy-dest --temp-dir --partial-dir --bwlimit --timeout --chmod --chown --filter',
+  );
+  if (has(options, '-e', '--rsh', '--rsync-path', '--daemon', '--password-file', '-M', '--remote-option', '--config'))
+    return danger(call, 'runs a program as its transport');
+  if (
+    options.flags.some(({ name }) => name.startsWith('--del') || name === '--remove-source-files' || name === '--force')
+  )
+    return danger(call, 'deletes files');
+  const to = options.operands.at(-1);
+  if (to && /^[^/]*:|^rsync:/.test(to.text)) return danger(call, 'sends files to another machine');
+  const { home } = call.scan.context;
+  if (options.operands.slice(0, -1).some(({ text }) => text.replace(/\/+$/, '') === home || text === '/'))
+    return danger(call, 'copies everything, secrets among it');
+  return [...(to && options.operands.length > 1 ? writeTo(to, call) : []), ...change(call, 'copies files')];
+}
+
+function sshKeygen(call: Invocation): readonly Finding[] {
+  return call.args.every(({ text }) => !/^-[yeipcNPfDRs]/.test(text)) && call.args.some(({ text }) => text === '-l')
+    ? []
+    : danger(call, 'reads, makes or changes keys');
+}
+
+function openssl(call: Invocation): readonly Finding[] {
+  const verb = call.args[0]?.text ?? '';
+  const given = (names: RegExp): boolean => call.args.some(({ text }) => names.test(text));
+  if (given(/^--?(?:engine\w*|provider(?:-path)?|config)$/)) return danger(call, 'loads code or settings of choice');
+  if (/^(?:version|help|ciphers|errstr|prime|rand|list)$/.test(verb) && !given(/^--?(?:out|writerand)/)) return [];
+  const usesKeys =
+    /^(?:s_client|s_server|s_time|ocsp|ts|cmp|engine|storeutl|pkcs12|rsa|ec|pkey|pkcs8|genrsa|genpkey)$/.test(verb);
+  if (usesKeys || (verb !== 'dgst' && given(/^--?(?:inkey|key|passin|pass)$/)))
+    return danger(call, 'uses keys or the network');
+  const { flags } = parseOptions(call.args.map(doubleDashed), '--out --CAkey --CAserial');
+  const written = flags.flatMap(({ name, value }) => (name === '--out' && value ? writeTo(value, call) : []));
+  if (written.length > 0) return [...written, ...change(call, 'writes a file')];
+  return /^(?:x509|crl|req|verify|asn1parse|dgst)$/.test(verb) && !given(signs)
+    ? asks(call)
+    : change(call, 'calculates with files');
+}
+
+/** openssl takes `-out` and `--out` alike. */
+function doubleDashed(arg: Arg): Arg {
+  return /^-\w{2,}/.test(arg.text) ? { ...arg, text: `-${arg.text}` } : arg;
+}
+
+/** Options of openssl that sign, make or use a key, write a file or ask the network. */
+const signs = new RegExp(
+  `^--?(?:${[
+    'out\\w*',
+    'sign\\w*',
+    'prverify',
+    'verify_recover',
+    'key\\w*',
+    'newkey',
+    'new',
+    'CA\\w*key',
+    'force_pubkey',
+    'hmac',
+    'mac',
+    'macopt',
+    'rand',
+    'writerand',
+    'crl_download',
+    'strparse',
+    'genstr',
+    'genconf',
+    'x509toreq',
+    'req',
+    'set_serial',
+    'passin',
+    'CAcreateserial',
+    'CAserial',
+  ].join('|')})$`,
+);
+
+const metadata =
+  /^(?:169\.254\.\d+\.\d+|metadata(?:\.google\.internal|\.goog)?|instance-data(?:\..*)?|100\.100\.100\.200|192\.0\.0\.192|fd00:ec2::254|::ffff:\S+)$/i;
+const privateRange =
+  /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|0\.|fe80:|f[cd][\da-f]{2}:)/i;
+/** Ports on this machine that give control of it. */
+const controlPorts = new Set([
+  '2375',
+  '2376',
+  '6443',
+  '10250',
+  '10255',
+  '8500',
+  '8200',
+  '2379',
+  '4243',
+  '9229',
+  '9222',
+]);
+
+/** Why an address should not be fetched without a yes, or null. The address may lack its scheme, as curl allows. */
+function fetchedAddress(address: string): string | null {
+  const scheme =
+    /^([a-z][a-z\d+.-]*):\/\//i.exec(address)?.[1]?.toLowerCase() ??
+    (/^(?:file|data|gopher|dict|telnet|ldap):/i.test(address) ? 'file' : 'http');
+  if (!/^https?$/.test(scheme)) return `uses ${scheme}:, which reaches more than the web`;
+  const host = (address.replace(/^[a-z]+:\/\//i, '').split(/[/?#\\]/)[0] ?? '').replace(/^.*@/, '');
+  const name = (host.startsWith('[') ? host.slice(1, host.indexOf(']')) : host.replace(/:\d*$/, '')).replace(/\.$/, '');
+  return (
+    hostProblem(name) ??
+    (controlPorts.has(/:(\d+)$/.exec(host)?.[1] ?? '') ? 'reaches a port that controls a machine' : null)
+  );
+}
+
+const local = 'reaches a machine of the local network';
+/** A whole number or a dotted one in hexadecimal, octal or with parts missing: no reader sees which machine that is. */
+const oddNumber = /^(?:0x[\da-f]+|\d+)(?:\.(?:0x[\da-f]+|\d+)){0,3}$/i;
+const plainNumber = /^(?:[1-9]\d*|0)(?:\.(?:[1-9]\d*|0)){3}$/;
+
+function hostProblem(name: string): string | null {
+  if (metadata.test(name)) return 'asks the metadata service of the machine';
+  if (privateRange.test(name) || /\.(?:nip|sslip|xip)\.io$|\.(?:internal|local|lan|home|corp|intranet)$/i.test(name))
+    return local;
+  return oddNumber.test(name) && !plainNumber.test(name) ? 'hides an address in a number' : null;
+}

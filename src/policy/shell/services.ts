@@ -1,0 +1,336 @@
+import { change, danger, type Finding, type Handler, type Invocation, parseOptions, secretIn } from './invocation.js';
+import { unknownFindings } from './project-scripts.js';
+import { asks } from './steering-files.js';
+import { literalArg } from './words.js';
+
+export const serviceHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ...[
+    'psql',
+    'mysql',
+    'mariadb',
+    'sqlite3',
+    'sqlite',
+    'duckdb',
+    'redis-cli',
+    'valkey-cli',
+    'mongo',
+    'mongosh',
+    'cqlsh',
+    'clickhouse-client',
+    'clickhouse',
+    'sqlcmd',
+    'usql',
+    'cockroach',
+    'influx',
+    'etcdctl',
+    'pgcli',
+    'mycli',
+    'litecli',
+    'snowsql',
+    'turso',
+    'neo4j-client',
+    'cypher-shell',
+    'pgbench',
+    'mysqlimport',
+  ].map((name): [string, Handler] => [name, database]),
+  ...[
+    'dropdb',
+    'dropuser',
+    'createuser',
+    'pg_resetwal',
+    'mysqladmin',
+    'pg_dropcluster',
+    'pg_ctl',
+    'mongodump',
+    'mongorestore',
+    'pg_restore',
+    'initdb',
+    'pg_dumpall',
+  ].map((name): [string, Handler] => [name, (call) => danger(call, 'changes or copies whole databases')]),
+  ['ansible', remote],
+  ['ansible-playbook', remote],
+  ['ansible-pull', remote],
+  ['ansible-console', remote],
+  ['salt', remote],
+  ['salt-call', remote],
+  ['puppet', remote],
+  ['chef-client', remote],
+  ['knife', remote],
+  [
+    'ansible-galaxy',
+    (call) =>
+      /\blist\b/.test(call.args.map(({ text }) => text).join(' ')) ? change(call, 'lists roles') : remote(call),
+  ],
+  ['fab', remote],
+  ['cap', remote],
+  ['pssh', remote],
+  ['parallel-ssh', remote],
+  ['clush', remote],
+  ['dsh', remote],
+  ...[
+    'security',
+    'pass',
+    'gopass',
+    'op',
+    'bw',
+    'rbw',
+    'lpass',
+    'vault',
+    'secret-tool',
+    'keyctl',
+    'keyring',
+    'kwallet-query',
+    'chamber',
+    'doppler',
+    'infisical',
+    'sops',
+    'age',
+    'rage',
+    'git-crypt',
+    'ansible-vault',
+    'berglas',
+    'teller',
+    'envchain',
+    'aws-vault',
+    'saml2aws',
+    'bitwarden',
+    'dashlane',
+    'keepassxc-cli',
+    'docker-credential-desktop',
+    'kinit',
+    'klist',
+  ].map((name): [string, Handler] => [name, (call) => danger(call, 'reaches a store of secrets')]),
+  ['gpg', gpg],
+  ['gpg2', gpg],
+  ['gpgv', (call) => change(call, 'checks a signature')],
+  ['gpgconf', (call) => danger(call, 'changes settings of keys')],
+  ...[
+    'agent',
+    'claude',
+    'codex',
+    'gemini',
+    'cursor-agent',
+    'opencode',
+    'aider',
+    'goose',
+    'amp',
+    'qwen',
+    'crush',
+    'copilot',
+    'q',
+    'droid',
+    'cline',
+    'auggie',
+    'sgpt',
+    'llm',
+    'fabric',
+    'interpreter',
+    'plandex',
+    'kiro',
+    'openhands',
+  ].map((name): [string, Handler] => [name, (call) => danger(call, 'starts an agent, with rights of its own')]),
+]);
+
+function textOf(call: Invocation): string {
+  return [call.place.input, ...call.args.map(({ text }) => text)].join(' ');
+}
+
+/** A file of statements that is named for what it destroys; what is in others is not looked at. */
+const destroyingFile =
+  /(?:^|[/_.-])(?:drop|truncate|delete|wipe|purge|reset|destroy|teardown|nuke|clear|clean|rollback|down)(?:[/_.-]|$)[^/]*$/i;
+
+const destructive =
+  /\b(?:drop|truncate|delete\s+from|alter|update\s+\S+\s+set|revoke|grant|vacuum\s+into|attach|create\s+(?:or\s+replace\s+)?(?:function|extension|user|role|trigger)|copy\b[^;]*\b(?:program|to|from)\b|load_extension|load_file|into\s+(?:out|dump)file|load\s+data|writefile|readfile|edit|fts3_tokenizer|replace\s+into|merge\s+into|detach|optimize|system|kill|set\s+global|do\s+\$\$|dblink|pg_read_file|pg_ls_dir|lo_(?:import|export)|xp_cmdshell|shutdown|pg_(?:terminate|cancel)_backend|pg_(?:reload_conf|switch_wal|promote))\b/i;
+const redis =
+  /\b(?:flushall|flushdb|del|unlink|shutdown|config\s+(?:set|rewrite)|eval|evalsha|fcall|script|function|debug|module|slaveof|replicaof|save|bgsave|bgrewriteaof|rename|restore|migrate|swapdb|acl|failover|cluster|client\s+kill|monitor|hdel|expire|getdel|xtrim|xdel|ltrim|lrem|lpop|rpop|spop|srem|zrem\w*|zpop\w+|bitop|geodel|pexpire|expireat|persist|copy|move|smove|psync|replconf|client\s+no-evict|latency\s+reset)\b/i;
+const mongo =
+  /child_process|\brequire\s*\(|\bprocess\.|\brun(?:\w*Program)?\s*\(|\bcat\s*\(|(?:remove|copy|write)File|\bimport\s*\(|createUser|createRole|grantRoles|updateUser|changeUserPassword|drop\w*\s*\(|delete(?:One|Many)\s*\(|remove\s*\(|update\w*\s*\(|replaceOne|insert\w*\s*\(|\$where|mapReduce|shutdown|runCommand|adminCommand|eval\s*\(|load\s*\(|renameCollection|bulkWrite|findOneAnd/;
+const dotCommands = new RegExp(
+  [
+    '\\\\!',
+    '\\\\(?:copy|o|out|w|write|i|ir|include\\w*|e|ef|ev|edit|s|setenv|gexec|lo_\\w+)\\b',
+    '\\\\gx?\\s*[|/]',
+    '\\\\\\|',
+    '\\\\set\\b.*`',
+    '(?:^|\\s)pager\\s',
+    '(?:^|\\s)--(?:pager|tee|init-command)\\b',
+    ':!!',
+  ].join('|'),
+);
+
+/** Commands of sqlite3 and duckdb that run a program or reach a file, each of which any beginning of its name calls. */
+const reaching = (
+  'shell system import output once load save backup restore read open excel log clone cd archive dump recover www trace iotrace ' +
+  'testcase session imposter'
+).split(' ');
+const harmlessDots = new Set(
+  'tables schema indexes indices databases fullschema stats dbinfo headers mode show timer width version help sep'.split(
+    ' ',
+  ),
+);
+const readsFiles = /^(?:sqlite|duckdb|clickhouse|litecli)/;
+
+function reachingDot(call: Invocation): boolean {
+  const words = call.args.filter(({ text }) => !text.startsWith('-'));
+  const lines = words.flatMap(({ values }) => values).flatMap((text) => text.split('\n'));
+  const given = lines.flatMap((line) => /^\s*\.([a-z]+)(?=\s|$)/.exec(line)?.[1] ?? []);
+  const fed = [...call.place.input.matchAll(/(?:^|[\s;'"])\.([a-z]+)(?=\s|$)/g)].map((match) => match[1] ?? '');
+  return [...given, ...fed].some((word) => !harmlessDots.has(word) && reaching.some((name) => name.startsWith(word)));
+}
+
+/** What reaches beyond the database itself: any file in quotes, programs and modules, the environment. */
+function fileOfStatement(call: Invocation, text: string): readonly Finding[] {
+  if (reachingDot(call)) return danger(call, 'runs a command or writes a file from the database program');
+  const loads = call.name.startsWith('duckdb') && /\b(?:install|load|getenv|import|export)\b/i.test(text);
+  if (loads || /\bexecutable\s*\(/.test(text)) return danger(call, 'loads or runs a program, or reads the environment');
+  const strings = [...text.matchAll(/'([^'\n]+)'/g)];
+  const named = strings.flatMap(([, name = '']) => secretIn(literalArg(name), call.scan) ?? []);
+  return named[0] === undefined ? [] : danger(call, `names the secret file ${named[0]}`, named);
+}
+
+const languages: readonly (readonly [RegExp, RegExp])[] = [
+  [/^(?:redis|valkey)/, redis],
+  [/^mongo/, mongo],
+  [/^etcdctl$/, /\b(?:del|put|txn|auth|user|role|defrag|compact\w*|move-leader|snapshot)\b/],
+];
+
+function database(call: Invocation): readonly Finding[] {
+  const text = textOf(call);
+  const language = languages.find(([names]) => names.test(call.name))?.[1] ?? destructive;
+  if (language.test(text) || call.args.some(({ text: word }) => word === '--delete'))
+    return danger(call, 'changes or destroys data');
+  if (namesDestroyer(call)) return danger(call, 'runs statements of a file that is named for destroying');
+  if (call.name.startsWith('sqlite') && onlyReads(call, text)) return [];
+  const reached = readsFiles.test(call.name) ? fileOfStatement(call, text) : [];
+  if (reached.length > 0) return reached;
+  if (dotCommands.test(text)) return danger(call, 'runs a command or writes a file from the database program');
+  return statements(call);
+}
+
+function statements(call: Invocation): readonly Finding[] {
+  const unknown = call.args.some((arg) => arg.dynamic || /^--?(?:cmd|init)$/.test(arg.text));
+  if (unknown) return danger(call, 'is given words that are known only when it runs');
+  const rare = /^(?:influx|etcdctl|turso|cockroach|neo4j-client)$/.test(call.name);
+  return [...(rare ? unknownFindings(call) : []), ...change(call, 'talks to a database')];
+}
+
+function remote(call: Invocation): readonly Finding[] {
+  return danger(call, 'acts on other machines');
+}
+
+function gpg(call: Invocation): readonly Finding[] {
+  const words = call.args.map((arg) => arg.text);
+  if (
+    words.every((text) =>
+      /^(?:--version|--list-keys|-k|--list-public-keys|--fingerprint|--with-colons|--help)$/.test(text),
+    ) &&
+    words.length > 0
+  )
+    return change(call, 'lists public keys');
+  return words.some((text) => text === '--verify') ? change(call, 'checks a signature') : danger(call, 'uses keys');
+}
+
+function namesDestroyer(call: Invocation): boolean {
+  return [...call.scan.reads].some((path) => /\.(?:sql|js|cql|redis|txt)$/.test(path) && destroyingFile.test(path));
+}
+
+/** `sqlite3 -readonly db 'select …'`: opened so that nothing can be written, and no command of the program itself but
+ * those that list. */
+function onlyReads(call: Invocation, text: string): boolean {
+  const { flags, operands } = parseOptions(
+    call.args.map((arg) => (/^-[a-z]{2,}$/.test(arg.text) ? { ...arg, text: `-${arg.text}` } : arg)),
+    '--separator --cmd --init --nullvalue --vfs',
+  );
+  const statements = operands.slice(1).map((arg) => arg.text);
+  return (
+    flags.some(({ name }) => name === '--readonly') &&
+    !flags.some(({ name }) => /^--(?:cmd|init|vfs|zip|append)$/.test(name)) &&
+    !call.place.piped &&
+    call.place.input.trim() === '' &&
+    statements.length > 0 &&
+    !call.args.some((arg) => arg.dynamic) &&
+    statements.every(
+      (statement) =>
+        /^\s*(?:select|with|explain|pragma\s+(?:table_info|table_list|index_list|user_version|integrity_check|foreign_key_list)\b)/i.test(
+          statement,
+        ) || /^\.(?:tables|schema|indexes|databases|fullschema|stats|dbinfo)(?: \w+)?$/.test(statement),
+    ) &&
+    !/;\s*\.|\n\s*\./.test(text)
+  );
+}
+
+export const forgeHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
+  ['gh', forge],
+  ['glab', forge],
+  ['hub', forge],
+]);
+
+function forge(call: Invocation): readonly Finding[] {
+  const words = call.args.map((arg) => arg.text);
+  const [area = '', verb = ''] = words.filter(
+    (text, index) => !text.startsWith('-') && !/^(?:-R|--repo|--hostname)$/.test(words[index - 1] ?? ''),
+  );
+  const asked = `${area} ${verb}`;
+  if (words[0] === '--version' || (questions[area] ?? otherQuestions).test(asked))
+    return words.some((text) => turns[area]?.test(text) === true)
+      ? danger(call, 'changes what others see, or prints or changes keys')
+      : question(words, call);
+  if (fetches.test(asked) && !words.includes('--force')) return change(call, 'fetches from a service');
+  if (contributes.test(asked) && !elsewhere(words) && !call.args.some((arg) => arg.substitution === 'any'))
+    return change(call, 'writes to the tracker of the project');
+  return danger(call, 'changes what others see, or prints or changes keys');
+}
+
+function question(words: readonly string[], call: Invocation): readonly Finding[] {
+  const isValue = (index: number): boolean => /^(?:-q|--jq)$/.test(words[index - 1] ?? '');
+  const attached = (text: string): string | undefined => /^(?:-q|--jq=)(.+)$/s.exec(text)?.[1];
+  const programs = words.flatMap((text, index) => (isValue(index) ? [text] : (attached(text) ?? [])));
+  const environment = programs.some((text) => /\$ENV\b|(?<!\.)\benv\b/.test(text.replace(/"(?:[^"\\]|\\[^(])*"/g, '')));
+  if (environment) return danger(call, 'reads the environment, which holds keys');
+  if (
+    words.some((text) => /^--(?:web|watch)$/.test(text) || (text === '-w' && words[0] !== 'run')) ||
+    words[1] === 'watch'
+  )
+    return change(call, 'opens a program or runs until it is stopped');
+  return asks(call);
+}
+
+/** Another repository than the one at hand, or a file as the text. */
+function elsewhere(words: readonly string[]): boolean {
+  return words.some((text) => /^(?:-R|--repo|-F|--body-file|--admin|--delete-branch)\b/.test(text));
+}
+
+const otherQuestions = /^\S+ (?:list|view|status|diff|checks|watch|show)$/;
+const fetches =
+  /^pr checkout$|^mr checkout$|^repo (?:clone|sync)$|^run download$|^release download$|^gist clone$|^repo set-default$/;
+/** What people write where they work together, and can take back. */
+const contributes =
+  /^(?:(?:pr|mr) (?:create|comment|edit|ready|review|reopen|update|note)|issue (?:create|comment|edit|close|reopen|develop|note|update)|label (?:create|edit)|repo fork)$/;
+const anything = /^/;
+const listing = / (?:list|get)$/;
+/** What may follow an area that has verbs of its own. */
+const questions: Readonly<Record<string, RegExp>> = {
+  version: anything,
+  help: anything,
+  status: anything,
+  search: anything,
+  api: anything,
+  auth: / status$/,
+  completion: anything,
+  secret: / list$/,
+  variable: / list$/,
+  'ssh-key': listing,
+  'gpg-key': listing,
+  extension: / list$/,
+  alias: / list$/,
+  config: listing,
+  run: / (?:list|view|watch)$/,
+  workflow: / (?:list|view)$/,
+  cache: / list$/,
+};
+/** Words that turn asking into more. */
+const turns: Readonly<Record<string, RegExp>> = {
+  auth: /^(?:-t|--show-token)$/,
+  api: /^(?:-X|--method|-f|-F|--field|--raw-field|--input|-H|--header|--hostname)|^graphql$/,
+  config: /token/,
+};

@@ -1,0 +1,148 @@
+import { loadOnce } from '../../core/load-once.js';
+import type { Risk } from '../../core/policy.js';
+import type { Sandbox } from '../../core/tool.js';
+import { isInside, normalise, type PathFacts, type ProtectedPaths, type SecretPaths } from '../guarded-paths.js';
+import type { RuleTest } from '../rules.js';
+import { classifyShell, type Parse, type ShellAnalysis } from './classify.js';
+import type { Finding, ShellContext } from './invocation.js';
+import { hasPlainGit } from './plain-git.js';
+import { steeredFamilies } from './steering-files.js';
+
+/** What is known of a call before the approval mode is asked. */
+export interface Judgement {
+  readonly risk: Risk;
+  readonly reasons: readonly string[];
+  readonly targets: readonly string[];
+  /** Asked about in every mode, `never` included: file tools on secret and protected files, and beyond the workspace of
+   * a sandbox. */
+  readonly guarded: boolean;
+  /** The sandbox, or for file tools the workspace, holds all that it may do. */
+  readonly confined: boolean;
+  /** A rule of the user decides; `sandbox`: it could not be carried out in the sandbox. */
+  readonly ruling: 'allow' | 'ask' | 'deny' | 'sandbox' | null;
+}
+
+export interface ShellRules {
+  readonly facts: PathFacts;
+  readonly secrets: SecretPaths;
+  readonly isProtected: ProtectedPaths;
+  readonly sandbox: Sandbox;
+  readonly allow: RuleTest;
+  readonly ask: RuleTest;
+  readonly deny: RuleTest;
+}
+
+const maxResolved = 64;
+/** The parser, loaded with the first command. */
+const parser = loadOnce(async (): Promise<Parse> => (await import('unbash')).parse);
+
+/** Judges a command line for the tool `tool`, started in `cwd` (absolute). */
+export async function judgeShell(command: string, cwd: string, tool: string, rules: ShellRules): Promise<Judgement> {
+  const { facts, secrets, isProtected } = rules;
+  const parse = await parser.get();
+  const places = { home: facts.home, cwd, workspace: facts.workspace };
+  const start = { ...places, secrets, isProtected, plainGit: true, steered: new Set<string>() };
+  const { context, analysis: first } = await followed(command, start, parse, facts);
+  const wanders = first.wanders && classifyShell(command.replace(topLevel, '.'), context, parse).wanders;
+  const plainGit =
+    !first.relies.has('git') || (!wanders && (await isPlainEverywhere(hasPlainGit, first.folders, facts)));
+  const steered = wanders ? first.relies : await steeredFamilies(first.relies, first.folders, facts);
+  const analysis =
+    plainGit && steered.size === 0 ? first : classifyShell(command, { ...context, plainGit, steered }, parse);
+  const linked = await linkedFindings(analysis, rules);
+  const findings = [...linked, ...analysis.findings];
+  const risk = linked.length > 0 ? 'dangerous' : analysis.risk;
+  const inside = isInside(normalise((await facts.landing(cwd)) ?? '/'), facts.workspace);
+  const targets = [...new Set([...findings.flatMap((finding) => finding.targets ?? [])])];
+  return {
+    risk,
+    reasons: findings.map((finding) => finding.reason),
+    targets,
+    guarded: false,
+    confined: rules.sandbox !== 'off',
+    ruling: ruling(analysis, linked, tool, inside, rules),
+  };
+}
+
+/** The root of the repository that a command stands in: of that the settings are looked at in any case. */
+const topLevel = /\$\(git rev-parse --show-toplevel\)/g;
+const maxRounds = 8;
+
+/** Judges the line with each folder that it goes to followed through links: from there `..` is another folder than it
+ * looks. */
+async function followed(
+  command: string,
+  context: ShellContext,
+  parse: Parse,
+  facts: PathFacts,
+): Promise<{ readonly context: ShellContext; readonly analysis: ShellAnalysis }> {
+  const landings = new Map<string, string>();
+  for (let round = 0; ; round++) {
+    const judged = { ...context, landings: new Map(landings) };
+    const analysis = classifyShell(command, judged, parse);
+    const unknown = analysis.folders.filter((folder) => !landings.has(folder) && !folder.includes('\0'));
+    for (const folder of unknown) landings.set(folder, (await facts.landing(folder)) ?? folder);
+    const isSettled = unknown.every((folder) => landings.get(folder) === folder);
+    if (isSettled || round === maxRounds) return { context: judged, analysis };
+  }
+}
+
+/** `cd` and `git -C` may lead into another repository, with settings of its own. */
+async function isPlainEverywhere(
+  isPlain: typeof hasPlainGit,
+  folders: readonly string[],
+  facts: PathFacts,
+): Promise<boolean> {
+  const plain = await Promise.all(folders.map((folder) => isPlain(folder, facts)));
+  return plain.every(Boolean);
+}
+
+/** What a command itself was given: a substitution, its input. Where that leads here says nothing of it. */
+const ownDescriptor = /^\/dev\/(?:fd\/\d+|std(?:in|out|err))$/;
+
+/** A redirect or an operand may be a link into something guarded: what counts is where it lands. */
+async function linkedFindings(analysis: ShellAnalysis, rules: ShellRules): Promise<readonly Finding[]> {
+  const found: Finding[] = [];
+  for (const path of analysis.writes.slice(0, maxResolved)) {
+    const landed = path.includes('\0') ? null : await rules.facts.landing(path);
+    if (landed !== null && landed !== path && (rules.isProtected(landed) || rules.secrets.matches(landed)))
+      found.push({
+        risk: 'dangerous',
+        reason: `${path} leads to the protected file ${landed}`,
+        fixed: true,
+        targets: [landed],
+      });
+  }
+  for (const path of analysis.reads.filter((read) => !ownDescriptor.test(read)).slice(0, maxResolved)) {
+    const landed = path.includes('\0') ? null : await rules.facts.landing(path);
+    if (landed !== null && landed !== path && rules.secrets.matches(landed))
+      found.push({
+        risk: 'dangerous',
+        reason: `${path} leads to the secret file ${landed}`,
+        fixed: true,
+        targets: [landed],
+      });
+  }
+  return found;
+}
+
+/** One denied or asked-about command is enough; to allow a line, every command that is more than a reader must be
+ * allowed, nothing beside the commands may count, and all of it must run where it starts, in the workspace. */
+function ruling(
+  analysis: ShellAnalysis,
+  linked: readonly Finding[],
+  tool: string,
+  inside: boolean,
+  rules: ShellRules,
+): Judgement['ruling'] {
+  const paths = [...analysis.writes, ...analysis.reads, ...analysis.targets];
+  const subjects = [{ tool, paths }, ...analysis.commands.map(({ argv, words }) => ({ tool, argv, words, paths }))];
+  if (subjects.some((subject) => rules.deny(subject) !== null)) return 'deny';
+  if (subjects.some((subject) => rules.ask(subject) !== null)) return 'ask';
+  const stays = inside && analysis.folders.length === 1 && !analysis.wanders;
+  if (!stays || linked.length > 0 || analysis.loose.length > 0) return null;
+  if (analysis.findings.some((finding) => finding.fixed === true)) return null;
+  const active = analysis.commands.filter((command) => command.findings.length > 0);
+  const allowed = active.every(({ exact, argv }) => exact && rules.allow({ tool, argv, paths })?.argv !== undefined);
+  return active.length > 0 && allowed ? 'allow' : null;
+}

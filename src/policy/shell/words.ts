@@ -1,0 +1,288 @@
+import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from 'unbash';
+import { type Arg, ownProcess, type Scan, unanalysable, unknownText } from './invocation.js';
+
+interface Piece {
+  readonly texts: readonly string[];
+  readonly dynamic: boolean;
+  readonly glob: boolean;
+  readonly substitution: Arg['substitution'];
+  readonly secret: string | null;
+}
+
+const maxValues = 32;
+const maxWords = 256;
+const secretName =
+  /^(?!SSH_AUTH_SOCK$|.*_FILE$|.*_PATH$|XAUTHORITY$)(?:.*_)?(?:API_?KEY|KEY|TOKEN|SECRET|SECRETS|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|CREDENTIALS|AUTH|COOKIE|PAT|DSN|(?:DATABASE|MONGO|REDIS)_UR[IL]|PGPASSWORD|MYSQL_PWD)(?:_.*)?$/;
+/** A substitution that looks for names like these may well name a secret file. */
+const secretWord = /\b(?:\.?env|secrets?|tokens?|keys?|pem|cred\w*|ssh|passw\w*|id_\w+)\b/i;
+const namePrinters = new Set([
+  'find',
+  'fd',
+  'ls',
+  'which',
+  'type',
+  'command',
+  'git',
+  'pwd',
+  'dirname',
+  'basename',
+  'realpath',
+  'readlink',
+  'date',
+  'whoami',
+  'hostname',
+  'uname',
+  'nproc',
+  'seq',
+  'id',
+  'wc',
+]);
+
+/** The words that one word of the source becomes: several where braces multiply it. */
+export function resolveWord(word: Word, scan: Scan): readonly Arg[] {
+  const parts = word.parts;
+  if (!parts) return [literalArg(tilde(word.text, word.value, scan))];
+  if (parts.some((part) => part.type === 'BraceExpansion')) return resolveBraces(parts, scan);
+  const arg = combine(parts.map((part, index) => resolvePart(part, scan, index === 0)));
+  return [arg];
+}
+
+export function literalArg(text: string): Arg {
+  return { text, values: [text], dynamic: false, glob: false, substitution: 'none', secretVariable: null };
+}
+
+/** A word of which nothing is known. */
+export const unknownArg: Arg = {
+  text: unknownText,
+  values: [unknownText],
+  dynamic: true,
+  glob: false,
+  substitution: 'none',
+  secretVariable: null,
+};
+
+/** True for the name of a variable that by custom holds a secret. */
+export function namesSecret(name: string): boolean {
+  return secretName.test(name);
+}
+
+/** The first variable among the parts whose name says that it holds a secret. */
+export function secretVariableIn(parts: readonly WordPart[], scan: Scan): string | null {
+  return combine(parts.map((part) => resolvePart(part, scan, false))).secretVariable;
+}
+
+function tilde(raw: string, value: string, scan: Scan): string {
+  const { home } = scan.context;
+  if (!raw.startsWith('~')) return value;
+  if (value === '~' || value.startsWith('~/')) return home + value.slice(1);
+  if (value.startsWith('~+')) return scan.context.cwd + value.slice(2);
+  const user = /^~([a-z_][\w-]*)(?=\/|$)/i.exec(value);
+  if (!user) return value;
+  return user[1] === 'root' ? `/root${value.slice(5)}` : `/home/${value.slice(1)}`;
+}
+
+function combine(pieces: readonly Piece[]): Arg {
+  let values: string[] = [''];
+  let dynamic = false;
+  for (const piece of pieces) {
+    dynamic ||= piece.dynamic;
+    values = values.flatMap((head) => piece.texts.map((text) => head + text));
+    if (values.length > maxValues) {
+      values = values.slice(0, maxValues);
+      dynamic = true;
+    }
+  }
+  return {
+    text: values[0] ?? '',
+    values,
+    dynamic,
+    glob: pieces.some((piece) => piece.glob),
+    substitution: pieces.some((piece) => piece.substitution === 'any')
+      ? 'any'
+      : pieces.some((piece) => piece.substitution === 'names')
+        ? 'names'
+        : 'none',
+    secretVariable: pieces.find((piece) => piece.secret !== null)?.secret ?? null,
+  };
+}
+
+function fixed(text: string, glob = false): Piece {
+  return { texts: [text], dynamic: false, glob, substitution: 'none', secret: null };
+}
+
+function unknown(substitution: Arg['substitution'] = 'none', secret: string | null = null): Piece {
+  return { texts: [unknownText], dynamic: true, glob: false, substitution, secret };
+}
+
+function resolvePart(part: WordPart, scan: Scan, first: boolean): Piece {
+  switch (part.type) {
+    case 'Literal':
+      return fixed(first ? tilde(part.text, part.value, scan) : part.value);
+    case 'Glob':
+      return fixed(part.text, true);
+    case 'ExtendedGlob':
+      return { ...fixed('*', true), dynamic: false };
+    case 'SingleQuoted':
+    case 'AnsiCQuoted':
+      return fixed(part.value);
+    case 'DoubleQuoted':
+    case 'LocaleString':
+      return asPiece(combine(part.parts.map((inner) => resolvePart(inner, scan, false))));
+    case 'SimpleExpansion':
+      return variable(part.text.slice(1), scan);
+    case 'ParameterExpansion':
+      return parameter(part, scan);
+    case 'CommandExpansion':
+      return {
+        ...unknown(substitutionKind(part.script, part.text)),
+        texts: [unknownText, ...echoed(part.script, scan)],
+      };
+    case 'ProcessSubstitution':
+      return { ...fixed('/dev/fd/63'), substitution: 'any' };
+    case 'ArithmeticExpansion':
+      return fixed('0');
+    case 'BraceExpansion':
+      return unknown();
+    default:
+      part satisfies never;
+      return unknown();
+  }
+}
+
+function asPiece(arg: Arg): Piece {
+  return {
+    texts: arg.values,
+    dynamic: arg.dynamic,
+    glob: false,
+    substitution: arg.substitution,
+    secret: arg.secretVariable,
+  };
+}
+
+/** What `$(echo …)` and `$(printf %s …)` give where the words are known: one more value that the word may have. */
+function echoed(script: ParsedScript | undefined, scan: Scan): readonly string[] {
+  const only = script?.commands.length === 1 ? script.commands[0]?.command : undefined;
+  if (only?.type !== 'Command' || !/^(?:echo|printf)$/.test(only.name?.text ?? '')) return [];
+  const words = only.args.flatMap((arg) => (arg.type === 'Word' ? resolveWord(arg, scan) : []));
+  const texts = words.map(({ text }) => text);
+  return words.some((word) => word.dynamic) ? [] : [texts.join(' '), ...texts.slice(-1)];
+}
+
+function substitutionKind(script: ParsedScript | undefined, text: string): 'names' | 'any' {
+  const statement = script?.commands[0];
+  if (!statement || script.commands.length > 1) return 'any';
+  let { command } = statement;
+  if (command.type === 'Pipeline' && command.commands[0]) [command] = command.commands;
+  const names = command.type === 'Command' && namePrinters.has(command.name?.value ?? '');
+  return names && !secretWord.test(text) ? 'names' : 'any';
+}
+
+function variable(name: string, scan: Scan): Piece {
+  const known = knownValue(name, scan);
+  if (known) return known;
+  return unknown('none', namesSecret(name) ? name : null);
+}
+
+function knownValue(name: string, scan: Scan): Piece | null {
+  const assigned = scan.variables.get(name);
+  if (assigned) {
+    if (!assigned.known || assigned.values.size === 0) return unknown();
+    return { texts: [...assigned.values], dynamic: false, glob: assigned.glob, substitution: 'none', secret: null };
+  }
+  if (name === 'HOME') return fixed(scan.context.home);
+  if (name === 'PWD') return { ...fixed(scan.context.cwd), texts: scan.cwds, dynamic: scan.lostCwd };
+  if (name === 'TMPDIR') return fixed('/tmp');
+  if (name === 'OLDPWD') return { ...unknown(), texts: [...scan.cwds, unknownText] };
+  if (name === '$' || name === '!' || name === 'BASHPID') return fixed(ownProcess);
+  return /^[?#-]$/.test(name) ? fixed('0') : null;
+}
+
+function parameter(part: ParameterExpansionPart, scan: Scan): Piece {
+  if (part.prefix === '#') return fixed('0');
+  if (part.prefix === '!') return unknown();
+  const { operation } = part;
+  if (!operation) return part.index ? unknown() : variable(part.parameter, scan);
+  if (operation.type === 'Default') {
+    const other = asPiece(combine(resolveWord(operation.operand, scan).map(asPiece)));
+    if (operation.operator.endsWith('+')) return { ...other, texts: [...other.texts, ''] };
+    if (operation.operator.endsWith('?')) return variable(part.parameter, scan);
+    const value = variable(part.parameter, scan);
+    return {
+      texts: [...other.texts, ...value.texts],
+      dynamic: true,
+      glob: other.glob || value.glob,
+      substitution: other.substitution,
+      secret: value.secret,
+    };
+  }
+  return unknown('none', namesSecret(part.parameter) && !scan.variables.has(part.parameter) ? part.parameter : null);
+}
+
+/** `{a,b}` as the words it becomes. A range of numbers stands for its ends. More words than are looked at make the line
+ * dangerous. */
+function resolveBraces(parts: readonly WordPart[], scan: Scan): readonly Arg[] {
+  let words: Piece[][] = [[]];
+  for (const [index, part] of parts.entries()) {
+    const pieces =
+      part.type === 'BraceExpansion'
+        ? alternatives(part.text).map(alternative)
+        : [resolvePart(part, scan, index === 0)];
+    words = words.flatMap((word) => pieces.map((piece) => [...word, piece]));
+    if (words.length > maxWords || parts.length > maxWords) {
+      scan.findings.push(...unanalysable(`a word of more than ${maxWords} alternatives`));
+      return [unknownArg];
+    }
+  }
+  return words.map((word) => {
+    const arg = combine(word);
+    return /^~(?=\/|$)/.test(arg.text)
+      ? { ...arg, values: arg.values.map((text) => tilde(text, text, scan)), text: tilde(arg.text, arg.text, scan) }
+      : arg;
+  });
+}
+
+function alternative(text: string): Piece {
+  return /[$`]/.test(text) ? unknown() : fixed(text, /[*?[]/.test(text));
+}
+
+function alternatives(braces: string): readonly string[] {
+  const inner = braces.slice(1, -1);
+  const range = /^([^,{}]+)\.\.([^,{}]+?)(?:\.\.[^,{}]+)?$/.exec(inner);
+  if (range) return rangeOf(range[1] ?? '', range[2] ?? '');
+  return splitTop(inner)
+    .flatMap((text) => expandNested(text))
+    .map((text) => text.replace(/^(['"])(.*)\1$/s, '$2').replace(/\\(.)/gs, '$1'));
+}
+
+function rangeOf(from: string, to: string): readonly string[] {
+  if (from.length !== 1 || to.length !== 1 || /\d/.test(from + to)) return [from, to];
+  const [low = 0, high = 0] = [from.charCodeAt(0), to.charCodeAt(0)].toSorted((a, b) => a - b);
+  return Array.from({ length: Math.min(high - low + 1, maxWords + 1) }, (_item, index) =>
+    String.fromCharCode(low + index),
+  );
+}
+
+function splitTop(text: string): string[] {
+  const found: string[] = [];
+  let depth = 0;
+  let start = 0;
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i];
+    if (char === '{') depth++;
+    else if (char === '}') depth--;
+    else if (char === ',' && depth === 0) {
+      found.push(text.slice(start, i));
+      start = i + 1;
+    }
+  }
+  return [...found, text.slice(start)];
+}
+
+function expandNested(text: string): readonly string[] {
+  const open = text.indexOf('{');
+  const close = text.lastIndexOf('}');
+  if (open < 0 || close < open) return [text];
+  return alternatives(text.slice(open, close + 1))
+    .map((inner) => text.slice(0, open) + inner + text.slice(close + 1))
+    .slice(0, maxWords + 1);
+}
