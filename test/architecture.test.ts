@@ -152,7 +152,6 @@ const openers: Readonly<Record<string, string>> = {
   'store/open-database.ts': 'a lock file of its own',
   'store/lease.ts': 'the list of processes, made up by the kernel',
   'config/settings-file.ts': 'drafts of its own',
-  'cli/compiled-files.ts': 'compiled files of its own',
   'commands/sessions/import-session.ts': 'a file or pipe that the user names',
   'cli/repl/external-editor.ts': 'a draft of its own',
   'cli/secrets.ts': 'a key of its own',

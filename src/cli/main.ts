@@ -1,6 +1,5 @@
 // The start path: `--version` answers before anything else is loaded, a prompt stands before the rest is, and
 // everything else is loaded when it is known to be needed.
-import * as nodeModule from 'node:module';
 import { openOutput, outputIsTerminal, printError } from './print.js';
 import type { EarlyFrame } from './repl/early-frame.js';
 import { version } from './version.js';
@@ -19,7 +18,6 @@ async function start(): Promise<void> {
       process.stdin.isTTY && outputIsTerminal()
         ? (await import('./repl/early-frame.js')).paintEarly(argv, process.env)
         : null;
-    (await import('./compile-cache.js')).keepCompiled(argv, process.env, nodeModule);
     await (await import('./run.js')).run(argv, early);
   } catch (error) {
     // Whatever else goes wrong is told by `run`: here a part of the program cannot be loaded.

@@ -70,14 +70,6 @@ export function createDisplay(
   return frames;
 }
 
-/** Frames on another screen. */
-export function createDisplayOn(screen: Screen, options: ReplOptions): Display {
-  const nothing = (): void => {
-    /* Nothing moves there. */
-  };
-  return new Frames(options, nothing, nothing, screen);
-}
-
 function terminalScreen(
   { output, facts, firstFrame, input: { answers } }: ReplOptions,
   links: Links | undefined,

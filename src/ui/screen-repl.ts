@@ -10,9 +10,8 @@ import { createDisplay, type Display, sizeOf } from './display.js';
 import { createPastInputs, type PastInputs } from './editor/past-inputs.js';
 import { createPromptInput, type InputAction, type PromptInput } from './editor/prompt-input.js';
 import { createRank } from './editor/suggestions.js';
-import { eventText, eventTitle, isNote, newestWithMore } from './event-text.js';
+import { eventText, eventTitle, isNote, lastExchange, newestWithMore } from './event-text.js';
 import type { ResultDetail } from './item-lines.js';
-import { showLastExchange } from './opening-frame.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createOwnCommands, runShellLine, shellLine, type ShellLine } from './shell-line.js';
 import { createLeaving, createTimers, type Leaving, type Timers } from './timers.js';
@@ -118,7 +117,6 @@ class ScreenRepl implements ReplHandle {
       ...(options.reasoning ? { reasoning: options.reasoning } : {}),
     });
     const early = [...(options.typed ?? []), ...(options.firstFrame?.takeKeys() ?? [])];
-    if (options.firstFrame) this.#input.setText(options.firstFrame.draft);
     if (!options.firstFrame) enterTerminal(options.input, options.output);
     options.output.on('resize', this.#resized);
     this.#session = options.session;
@@ -249,7 +247,11 @@ class ScreenRepl implements ReplHandle {
 
   #replay(session: SessionPort): void {
     this.#store.reset(totalsOf(session.events()));
-    const items = showLastExchange(this.#display, session.events());
+    const { items, earlier } = lastExchange(session.events());
+    if (earlier > 0) {
+      const text = `${earlier} earlier messages and calls; /show N shows an event`;
+      this.#display.printLines([this.#display.theme.paint('dim', text)]);
+    }
     if (items.length > 0) this.#display.frame(items, this.#state());
   }
 

@@ -48,7 +48,7 @@ function expectGivenBack(at: Place, screen: Screen): void {
 }
 
 test.each([
-  ['what every command needs', /^start-/],
+  ['what every command needs', /^run-/],
   ['what a chat needs', /^offline-/],
 ] as const)('%s is missing: two lines, exit code 1', (_name, part) => {
   const at = place();
@@ -65,8 +65,8 @@ test.each([
 });
 
 test.each([
-  ['the start', /^start-/],
-  ['the REPL', /^repl-[0-9A-F]{8}\.js$/],
+  ['the start', /^run-/],
+  ['the REPL', /^repl-[A-Z0-9]{8}\.js$/],
 ] as const)('%s is missing once the prompt stands: the terminal is given back', async (_name, part) => {
   const at = place();
   const program = copied(at);

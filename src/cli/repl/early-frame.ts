@@ -1,6 +1,5 @@
 import { paintFirstFrame, type FirstFrame } from '../../terminal/first-frame.js';
 import { leaveTerminal } from '../../terminal/modes.js';
-import { keptFrame } from './kept-frame.js';
 
 /** What stands before the rest of the program is loaded, until the REPL takes it over or `withdraw` takes it away. */
 export interface EarlyFrame {
@@ -46,8 +45,8 @@ export function screenStreams(): { readonly input: NodeJS.ReadStream; readonly o
   return { input: process.stdin, output: process.stdout };
 }
 
-/** Paints what the last such start left behind, else the prompt, where the command line opens the REPL on a terminal
- * that understands escape sequences, else nothing. */
+/** Paints the prompt where the command line opens the REPL on a terminal that understands escape sequences, else
+ * nothing. */
 export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): EarlyFrame | null {
   const { input: stdin, output: stdout } = screenStreams();
   if (!stdin.isTTY || !stdout.isTTY || isPlainTerminal(env) || !opensRepl(argv)) return null;
@@ -68,12 +67,7 @@ export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): Ear
     unicode: hasUnicode(env),
     ...(hasColors(env) ? { promptCodes: ['\x1b[36m', '\x1b[39m'] as const } : {}),
   };
-  let frame: FirstFrame | null = paintFirstFrame(
-    stdin,
-    stdout,
-    looks,
-    keptFrame({ argv, env, columns: stdout.columns, rows: stdout.rows }),
-  );
+  let frame: FirstFrame | null = paintFirstFrame(stdin, stdout, looks);
   return {
     take: () => {
       const taken = frame;

@@ -1,7 +1,6 @@
 import { walkFiles } from '../../tools/search/file-walk.js';
 import { screenStreams, type EarlyFrame } from './early-frame.js';
 import { startRepl } from '../../ui/start-repl.js';
-import type { ReplOptions } from '../../ui/repl-options.js';
 import { reasoningText } from '../../providers/wires/layout.js';
 import { exit } from '../../commands/cli-error.js';
 import { endingSignals, onEndingSignal } from '../exit-code.js';
@@ -19,7 +18,6 @@ import { configuredTheme, userThemes } from './repl-themes.js';
 import { openDesk, type SessionDesk } from './session-desk.js';
 import { hasTitle, terminalFacts } from './terminal-opening.js';
 import { setUpAsking } from '../trust/trust-opening.js';
-import { prepareNextStart, type Opened } from './next-start.js';
 import { createOwnRuns, runUserShell } from './user-shell.js';
 import { openWorkbench, type Workbench } from '../open/workbench.js';
 import { onLostStream, print } from '../print.js';
@@ -34,8 +32,7 @@ export async function runRepl(
 ): Promise<number> {
   const { setup, typed } = await setUpAsking(options, early);
   const bench = await openWorkbench(setup, options);
-  let ended: Ended;
-  let keepFrames: () => void;
+  let exitCode: number;
   let left: string | null = null;
   try {
     const resume = typeof options.resume === 'string' ? options.resume : null;
@@ -46,23 +43,16 @@ export async function runRepl(
       ...eventNumber(options.at),
     });
     try {
-      ended = await converse(bench, desk, words.join(' ').trim(), { early, typed });
+      exitCode = await converse(bench, desk, words.join(' ').trim(), { early, typed });
       left = bench.durable && desk.current().session.events().length > 0 ? desk.current().session.id : null;
     } finally {
       await desk.close();
     }
-    keepFrames = await prepareNextStart(bench, desk, ended.opened);
   } finally {
     await bench.close();
   }
-  keepFrames();
-  if (left !== null && ended.exitCode === exit.done) print(`To go on: agent -r ${left.slice(0, 13)}\n`);
-  return ended.exitCode;
-}
-
-interface Ended {
-  readonly exitCode: number;
-  readonly opened: Opened;
+  if (left !== null && exitCode === exit.done) print(`To go on: agent -r ${left.slice(0, 13)}\n`);
+  return exitCode;
 }
 
 /** What stood on the terminal and what was typed before there was a REPL. */
@@ -72,7 +62,12 @@ interface Before {
 }
 
 /** Shows the screen and waits for its end. */
-async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { early, typed }: Before): Promise<Ended> {
+async function converse(
+  bench: Workbench,
+  desk: SessionDesk,
+  prompt: string,
+  { early, typed }: Before,
+): Promise<number> {
   const { setup, options } = bench;
   const mask = (text: string): string => setup.guard.text(text);
   const queue = createQueueKeeper(bench.store, setup.log, mask);
@@ -95,10 +90,9 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { e
   const status = createStatus(bench, desk);
   const hello =
     desk.current().session.events().length === 0 ? greeting(desk.current().session.ref(), setup.config.provider) : null;
-  const opened = { greeting: hello, status: status() };
   const ownCommands = createOwnRuns();
-  const used = await new Promise<ReplOptions>((resolve) => {
-    const replOptions: ReplOptions = {
+  await new Promise<void>((resolve) => {
+    const handle = startRepl({
       ...screenStreams(),
       facts: terminalFacts(setup.env, theme),
       themes: userThemes(setup, async (name) => (await keepSetting(bench, 'ui.theme', name)).said),
@@ -134,10 +128,9 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { e
       ...(hello ? { greeting: hello } : {}),
       ...(prompt === '' ? {} : { prompt }),
       onExit: () => {
-        resolve(replOptions);
+        resolve();
       },
-    };
-    const handle = startRepl(replOptions);
+    });
     leave = () => {
       handle.exit();
     };
@@ -150,7 +143,7 @@ async function converse(bench: Workbench, desk: SessionDesk, prompt: string, { e
   await ownCommands.ended();
   await queue.close();
   await history.settled();
-  return { exitCode: signalCode, opened: { ...opened, options: used } };
+  return signalCode;
 }
 
 /** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store

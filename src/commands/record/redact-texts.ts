@@ -1,7 +1,6 @@
 import { findSession } from '../../cli/open/session-files.js';
 import type { RootOptions } from '../../cli/options.js';
 import { print } from '../../cli/print.js';
-import { forgetFrames } from '../../cli/repl/kept-frame.js';
 import { type Event, type EventDraft, knownEvent } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import { redactEvent } from '../../store/records.js';
@@ -36,7 +35,6 @@ export async function redactSession(id: string, seqText: string, options: RootOp
           `event ${seq} is of kind ${event.kind}, which is not redacted`,
           'It holds no text of its own; redact the call, the answer or the message it belongs to.',
         );
-      forgetFrames(process.env);
       const count = await redactEvent(setup.config.files.database, row.id, seq, replacement);
       print(`Redacted event ${seq} of ${row.id}${count > 1 ? ` and ${count - 1} of its copies in forks` : ''}.\n`);
       return exit.done;

@@ -2,7 +2,6 @@ import { requestBody, wireNames } from '../../cli/open/request-body.js';
 import { findSession } from '../../cli/open/session-files.js';
 import type { RootOptions } from '../../cli/options.js';
 import { age, columns, outputIsTerminal, print, printData, printError, printListing } from '../../cli/print.js';
-import { forgetFrames } from '../../cli/repl/kept-frame.js';
 import type { Event } from '../../core/event.js';
 import { project } from '../../core/projection.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
@@ -146,7 +145,6 @@ export async function removeSessions(ids: readonly string[], options: Options): 
     }
     return setup.config.files.database;
   });
-  forgetFrames(process.env);
   await vacuumDatabase(file).catch(() => undefined);
   return exit.done;
 }

@@ -1,6 +1,5 @@
 import type { RootOptions } from '../../cli/options.js';
 import { age, columns, print, printError, printListing } from '../../cli/print.js';
-import { forgetFrames } from '../../cli/repl/kept-frame.js';
 import { vacuumDatabase } from '../../store/records.js';
 import { CliError, exit } from '../cli-error.js';
 import { oneLine, pointInTime, withStore } from '../record/record-opening.js';
@@ -52,7 +51,6 @@ export async function pruneSessions(options: Options): Promise<number> {
     if (!options.json) print(summary(old.length, options.yes ? count : null));
     return { removed: count, file: setup.config.files.database };
   });
-  if (removed > 0) forgetFrames(process.env);
   if (removed > 0) await vacuumDatabase(file);
   return exit.done;
 }
