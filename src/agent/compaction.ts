@@ -1,5 +1,6 @@
 import { clampText } from '../core/envelope.js';
 import { type CompactionData, type Event, knownEvent, type KnownEvent } from '../core/event.js';
+import { eventMarker, lineReader } from '../core/model-output.js';
 import { type AssistantMessage, type Conversation, type Message, project } from '../core/projection.js';
 import { utf8Bytes } from '../core/text.js';
 import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
@@ -145,7 +146,12 @@ function planCompaction(
     toSeq,
     messages: covered.length,
     tokensBefore: contextTokens(events),
-    text: (summary) => compactionText(events, { fromSeq, toSeq, covered }, summary, windowTokens),
+    text: (summary) =>
+      compactionText(
+        events,
+        { fromSeq, toSeq, covered, windowTokens, reader: lineReader(conversation.tools) },
+        summary,
+      ),
     saves: (text) => tokensOf(messages) - tokensOf([{ role: 'user', seq: 0, content: text }, ...rest]),
   };
 }
@@ -165,6 +171,10 @@ interface Covered {
   readonly fromSeq: number;
   readonly toSeq: number;
   readonly covered: readonly Message[];
+  /** Of the model's window. */
+  readonly windowTokens: number;
+  /** The tool that reads an event, or null. */
+  readonly reader: string | null;
 }
 
 /** Most bytes of one message of the user, and of all of them; in a small window less. */
@@ -174,36 +184,29 @@ const maxListed = 100;
 
 /** What stands for a covered range: the user's own messages word for word and the files, both from the log, then the
  * model's summary. */
-function compactionText(
-  events: readonly Event[],
-  { fromSeq, toSeq, covered }: Covered,
-  summary: string | null,
-  windowTokens: number,
-): string {
+function compactionText(events: readonly Event[], range: Covered, summary: string | null): string {
+  const { fromSeq, toSeq, reader } = range;
   const { changed, read } = filesOf(events, toSeq);
   const parts: readonly (readonly string[])[] = [
-    ['## What the user said, word for word', ...ownMessages(events, covered, windowTokens)],
+    ['## What the user said, word for word', ...ownMessages(events, range)],
     ['## Files changed in this session (event of the last change)', ...listed(changed)],
     ['## Files read (event)', ...listed(read)],
     ['## Summary', summary ?? 'The model could not be asked for a summary; read the events that matter.'],
   ];
-  const head = `[The conversation from event ${fromSeq} to ${toSeq} was compacted; what follows stands for it. The whole text of an event in it can be read with file_read path="event:N".]`;
-  return [head, ...parts.filter((part) => part.length > 1).map((part) => part.join('\n'))].join('\n\n');
+  const whole = reader === null ? '' : ` The whole text of an event in it can be read with ${reader} path="event:N".`;
+  const head = `[The conversation from event ${fromSeq} to ${toSeq} was compacted; what follows stands for it.`;
+  return [`${head}${whole}]`, ...parts.filter((part) => part.length > 1).map((part) => part.join('\n'))].join('\n\n');
 }
 
 /** In order; the oldest are left out where there is no room, which is a quarter of the window. A compaction among the
  * covered gives the messages it stood for. */
-function ownMessages(events: readonly Event[], covered: readonly Message[], windowTokens: number): readonly string[] {
+function ownMessages(events: readonly Event[], { covered, windowTokens, reader }: Covered): readonly string[] {
   const roomBytes = Math.min(maxMessagesBytes, windowTokens);
   const longestBytes = Math.min(maxMessageBytes, Math.ceil(roomBytes / 2));
   const own = covered
     .flatMap((message) => said(events, message))
     .map(({ seq, content }) => {
-      const { text } = clampText(
-        content,
-        longestBytes,
-        (omitted) => `[… ${omitted} bytes omitted; file_read path="event:${seq}"]`,
-      );
+      const { text } = clampText(content, longestBytes, eventMarker(reader, seq));
       return `(event ${seq}) ${text}`;
     });
   let room = roomBytes;

@@ -116,21 +116,26 @@ function withSecrets(d: TurnDeps, bound: BoundCall): Filled {
   if (!d.secrets || (toolset !== 'fs' && toolset !== 'exec')) return { error: null, bound };
   const restored = d.secrets.restore(bound.args, toolset === 'exec');
   if (restored.ok) return { error: null, bound: { ...bound, args: restored.value } };
-  const { marks, reason } = restored;
+  const { placeholders, reason } = restored;
   return {
-    error: errorEnvelope('execution_failed', `Not run: ${marks.join(', ')} ${whyNot[reason]}`, {
+    error: errorEnvelope('execution_failed', `Not run: ${placeholders.join(', ')} ${whyNot[reason]}`, {
       reason: `secret_${reason}`,
-      placeholders: marks,
+      placeholders,
     }),
   };
 }
 
 const whyNot = {
   unknown:
-    'stands for a secret whose value is not in memory (it was seen before the session was resumed, or never). Read it again where it stands, with file_read or the command that printed it, and repeat the call with the placeholder you are given then.',
-  key: 'stands for the key of a provider, which is never given to a call. Leave that part of the file as it is (file_edit of other lines).',
+    'stands for a secret whose value is not in memory (it was seen before the session was resumed, or never). ' +
+    'Read the file it stands in again, or run the command that printed it, and repeat the call with the placeholder ' +
+    'you are given then.',
+  key:
+    'stands for the key of a provider, which is never given to a call. Leave that part of the file as it is and change ' +
+    'other lines.',
   shell:
-    'stands for a value with characters that a shell would obey. Put the placeholder in single quotes, or write it to a file with file_write and let the command read that.',
+    'stands for a value with characters that a shell would obey. Put the placeholder in single quotes, or write it to ' +
+    'a file and let the command read that.',
 } as const;
 
 /** A call as it is judged and run, and as the person is shown it: with placeholders. */

@@ -7,7 +7,7 @@ import type { FileChange } from '../core/tool.js';
 export interface ChangeSet {
   /** Of the `tool_result`. */
   readonly seq: number;
-  /** `file_edit(path="a.ts", …)`. */
+  /** `edit(path="a.ts", …)`: the content of the `tool_call`. */
   readonly title: string;
   readonly changes: readonly ChangeData[];
   /** Why there may be more changes than these. */

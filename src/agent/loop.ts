@@ -1,4 +1,4 @@
-import { type Envelope, envelopeText, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
+import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
 import type { ToolCallData } from '../core/event.js';
 import type { Fault } from '../core/provider.js';
 import type { TurnEnd } from '../core/session.js';
@@ -224,7 +224,7 @@ async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promis
       data: {
         tool_call_id: call.id,
         name: call.function.name,
-        output: envelopeText(envelope),
+        output: JSON.stringify(envelope),
         success: !isError(envelope),
         duration_ms: done.durationMs,
         ...(files && files.length > 0 ? { files } : {}),

@@ -82,7 +82,8 @@ export function createRecorder(options: RecorderOptions): Recorder {
     for (const event of untold.splice(0)) emit({ type: 'event', event });
     const seen = options.secrets?.takeSeen();
     if (!seen) return;
-    const marks = seen.marks.slice(0, maxNamedMarks).join(' ') + (seen.marks.length > maxNamedMarks ? ' …' : '');
+    const marks =
+      seen.placeholders.slice(0, maxNamedMarks).join(' ') + (seen.placeholders.length > maxNamedMarks ? ' …' : '');
     emit({
       type: 'notice',
       level: 'info',

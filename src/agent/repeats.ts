@@ -1,4 +1,4 @@
-import { envelopeText, type Envelope } from '../core/envelope.js';
+import type { Envelope } from '../core/envelope.js';
 import { knownEvent, type Event, type KnownEvent, type ToolCallData } from '../core/event.js';
 import type { Verdict } from '../core/policy.js';
 import type { TurnDeps } from './turn.js';
@@ -40,7 +40,7 @@ export function withRepeats(
   if (loopLimit === 0) return { envelope, looped: false };
   const repeats = repeatsIn(d.events());
   if (!repeats.has(call.function)) return { envelope, looped: false };
-  const count = repeats.with(call.function, envelopeText(d.secrets?.envelope(envelope) ?? envelope));
+  const count = repeats.with(call.function, JSON.stringify(d.secrets?.envelope(envelope) ?? envelope));
   const looped = count >= loopLimit && !d.canAsk;
   if (count < toldFrom && !looped) return { envelope, looped };
   const message = looped

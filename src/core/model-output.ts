@@ -1,62 +1,61 @@
-import {
-  clampEnds,
-  clampText,
-  isError,
-  outputBytes,
-  type OutputEnvelope,
-  outputParts,
-  parseEnvelope,
-} from './envelope.js';
-import type { ToolResultData } from './event.js';
+import { clampText, isError, type Marker, type OutputEnvelope, parseEnvelope, plainMarker } from './envelope.js';
+import type { ToolResultData, ToolSpec } from './event.js';
 import { isRecord, type Json } from './json.js';
 import { headBytes, tailBytes, utf8Bytes } from './text.js';
 
+/** A result as the log has it, with what decides how it is cut. */
+export interface StoredResult {
+  readonly result: ToolResultData;
+  /** Of the `tool_result`. */
+  readonly seq: number;
+  /** The arguments of the call, as received. */
+  readonly args: string;
+  /** The tool that reads texts by lines, as `lineReader` gives it. */
+  readonly reader: string | null;
+}
+
+/** The name of the tool that reads a text by lines, or null where the catalogue has none: it takes a `path` and an
+ * `offset`. It also reads `event:SEQ`. */
+export function lineReader(tools: readonly ToolSpec[]): string | null {
+  const takesPathAndOffset = ({ input_schema: { properties } }: ToolSpec): boolean =>
+    isRecord(properties) && 'path' in properties && 'offset' in properties;
+  return tools.find(takesPathAndOffset)?.name ?? null;
+}
+
+/** The marker of a text that is cut and stands whole in event `seq`. */
+export function eventMarker(reader: string | null, seq: number): Marker {
+  return reader === null ? plainMarker : (omitted) => `[… ${omitted} bytes omitted; ${reader} path="event:${seq}"]`;
+}
+
 /** The stored envelope as a model is sent it: `output` (and an error's `details.output`) cut to `maxBytes`, the marker
- * line saying how to read the rest. A pure function of the stored result, its `seq` and the call's arguments. Source:
- * contracts 3, "Size". */
-export function modelOutput(result: ToolResultData, seq: number, args: string, maxBytes: number): string {
+ * line saying how to read the rest. Pure. Source: contracts 3, "Size". */
+export function modelOutput(stored: StoredResult, maxBytes: number): string {
+  const { result, seq, args, reader } = stored;
   if (result.output.length * 3 <= maxBytes) return result.output;
   const envelope = parseEnvelope(result.output);
+  const marker = eventMarker(reader, seq);
   if (isError(envelope)) {
     const details = envelope.details;
     if (!isRecord(details) || typeof details.output !== 'string' || utf8Bytes(details.output) <= maxBytes)
       return result.output;
-    return JSON.stringify({
-      ...envelope,
-      details: {
-        ...(details as Record<string, Json>),
-        output: cut([details.output], seq, maxBytes, utf8Bytes(details.output)),
-      },
-    });
+    const { text } = clampText(details.output, maxBytes, marker);
+    return JSON.stringify({ ...envelope, details: { ...(details as Record<string, Json>), output: text } });
   }
-  if (outputBytes(envelope) <= maxBytes) return result.output;
-  if (result.name === 'file_read') {
+  if (utf8Bytes(envelope.output) <= maxBytes) return result.output;
+  if (result.name === reader) {
     const { piece_bytes: pieceBytes } = envelope;
     const isPaged = typeof pieceBytes === 'number';
     return JSON.stringify(
-      isPaged ? cutPieces(envelope, args, pieceBytes, maxBytes) : cutLines(envelope, args, maxBytes),
+      isPaged ? cutPieces(envelope, args, pieceBytes, maxBytes) : cutLines(envelope, { args, reader, maxBytes }),
     );
   }
   const total = totalBytes(envelope);
-  return JSON.stringify({
-    ...envelope,
-    output: cut(outputParts(envelope), seq, maxBytes, total),
-    truncated: true,
-    total_bytes: total,
-  });
+  const { text } = clampText(envelope.output, maxBytes, marker, total);
+  return JSON.stringify({ ...envelope, output: text, truncated: true, total_bytes: total });
 }
 
 function totalBytes(envelope: OutputEnvelope): number {
-  return typeof envelope.total_bytes === 'number' ? envelope.total_bytes : outputBytes(envelope);
-}
-
-/** A longer text, of which the first and the last part are looked at alone where they are long enough. */
-function cut(parts: readonly string[], seq: number, maxBytes: number, totalBytes: number): string {
-  const [start = '', end = ''] = [parts[0], parts.at(-1)];
-  const marker = (omitted: number): string => `[… ${omitted} bytes omitted; file_read path="event:${seq}"]`;
-  if (Math.min(start.length, end.length) >= maxBytes)
-    return clampEnds(start, end, { maxBytes, marker, totalBytes }).text;
-  return clampText(parts.join(''), maxBytes, marker, totalBytes).text;
+  return typeof envelope.total_bytes === 'number' ? envelope.total_bytes : utf8Bytes(envelope.output);
 }
 
 /** A text with lines so long that they count as several (`piece_bytes`), or too long for a head and a tail, ends where
@@ -70,7 +69,11 @@ function cutPieces(envelope: OutputEnvelope, args: string, pieceBytes: number, m
 }
 
 /** A file's text loses whole lines from its middle, and the marker names them and the `offset` to read on from. */
-function cutLines(envelope: OutputEnvelope, args: string, maxBytes: number): OutputEnvelope {
+function cutLines(
+  envelope: OutputEnvelope,
+  { args, reader, maxBytes }: { readonly args: string; readonly reader: string; readonly maxBytes: number },
+): OutputEnvelope {
+  const lineMarker = (from: number, to: number): string => `[… lines ${from}-${to} omitted; ${reader} offset=${from}]`;
   const first = offsetOf(args);
   const lines = envelope.output.split('\n');
   const room = maxBytes - utf8Bytes(lineMarker(first + lines.length, first + lines.length)) - 2;
@@ -101,10 +104,6 @@ function cutLongLine(envelope: OutputEnvelope, first: number, maxBytes: number):
     total,
   );
   return { ...envelope, output: text, truncated: true, total_bytes: total };
-}
-
-function lineMarker(from: number, to: number): string {
-  return `[… lines ${from}-${to} omitted; file_read offset=${from}]`;
 }
 
 function wholeLines(text: string, side: 'head' | 'tail'): string {

@@ -12,7 +12,7 @@ import {
   type ToolsData,
   type ToolSpec,
 } from './event.js';
-import { modelOutput } from './model-output.js';
+import { lineReader, modelOutput } from './model-output.js';
 
 /** A conversation as a request shows it: what every wire serialises. Built by `project`, never stored. Each call of an
  * assistant message is answered exactly once, inside that message, so no serialiser can leave one open. */
@@ -126,6 +126,7 @@ export function createProjection(): Projection {
 class Fold implements Projection {
   #system = '';
   #tools: readonly ToolSpec[] = [];
+  #reader: string | null = null;
   #settings = defaultSettings;
   #items: (UserMessage | Response)[] = [];
   readonly #timeline = createTimeline();
@@ -218,6 +219,7 @@ class Fold implements Projection {
 
   #catalogue(data: ToolsData): void {
     this.#tools = data.tools;
+    this.#reader = lineReader(data.tools);
     this.#settings = data.settings;
     for (const item of this.#items) if (item.role === 'assistant') item.built = null;
   }
@@ -275,7 +277,7 @@ class Fold implements Projection {
 
   #build(response: Response): AssistantMessage {
     if (response.built) return response.built;
-    const calls = response.slots.map((slot) => answered(slot, this.#settings.model_output_size));
+    const calls = response.slots.map((slot) => answered(slot, this.#reader, this.#settings.model_output_size));
     const message: AssistantMessage = {
       role: 'assistant',
       seq: response.seq,
@@ -288,7 +290,7 @@ class Fold implements Projection {
   }
 }
 
-function answered(slot: Slot, maxBytes: number): AnsweredCall {
+function answered(slot: Slot, reader: string | null, maxBytes: number): AnsweredCall {
   const {
     call,
     fate: { started, result },
@@ -300,7 +302,10 @@ function answered(slot: Slot, maxBytes: number): AnsweredCall {
       id: wireId,
       name,
       arguments: args,
-      result: { output: modelOutput(result.data, result.seq, args, maxBytes), success: result.data.success },
+      result: {
+        output: modelOutput({ result: result.data, seq: result.seq, args, reader }, maxBytes),
+        success: result.data.success,
+      },
     };
   const envelope = started ? interruptedRunning : interruptedBefore;
   return { id: wireId, name, arguments: args, result: { output: JSON.stringify(envelope), success: false } };

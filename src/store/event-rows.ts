@@ -1,5 +1,4 @@
 import { setImmediate as turn, setTimeout as wait } from 'node:timers/promises';
-import { isLong, largeJson } from '../core/envelope.js';
 import type { Event } from '../core/event.js';
 import { isRecord } from '../core/json.js';
 import type { Synced } from '../core/store.js';
@@ -7,6 +6,7 @@ import { wellFormed, wellFormedDeep } from '../core/text.js';
 import type { Connection } from './connection.js';
 import type { Database } from './driver.js';
 import { sqliteCode, StoreError } from './errors.js';
+import { isLong, largeJson } from './large-json.js';
 import { chainLink, eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
 
 /** Stores one event in one commit, and with one that is synced at once the session's time.

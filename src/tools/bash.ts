@@ -1,5 +1,4 @@
 import { statSync } from 'node:fs';
-import { outputOfParts } from '../core/envelope.js';
 import type { Json } from '../core/json.js';
 import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
 import { createAutoRunWatch } from './changes/auto-run-files.js';
@@ -152,10 +151,13 @@ function outcome(result: ProcessResult, collected: CollectedOutput, timeoutMs: n
     case 'exit': {
       const signal: { [key: string]: Json } = result.signal === null ? {} : { signal: result.signal };
       const background: { [key: string]: Json } = result.background === 0 ? {} : { background: result.background };
-      return succeeded(
-        summary(result),
-        outputOfParts(parts, { exit_code: result.exitCode, ...signal, ...background, ...size }),
-      );
+      return succeeded(summary(result), {
+        output: parts.join(''),
+        exit_code: result.exitCode,
+        ...signal,
+        ...background,
+        ...size,
+      });
     }
     case 'timeout':
       return failed(

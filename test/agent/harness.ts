@@ -77,6 +77,13 @@ export function noteTool(
   };
 }
 
+/** A tool of the catalogue alone, which reads texts by lines. */
+export const reader = {
+  name: 'file_read',
+  description: '',
+  input_schema: { properties: { path: {}, offset: {} } },
+};
+
 export interface Rig {
   readonly session: Session;
   readonly store: Store;
@@ -96,7 +103,7 @@ export function rig(
   for (const tool of options.tools ?? []) registry.register(tool);
   const opening: EventDraft[] = [
     { kind: 'system', content: 'S', data: null },
-    { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 1000 } } },
+    { kind: 'tools', content: '', data: { tools: [reader], settings: { model_output_size: 1000 } } },
   ];
   const session = createSession({
     store,

@@ -2,7 +2,7 @@ import type { SessionOptions } from '../../src/agent/session.js';
 import type { Event } from '../../src/core/event.js';
 import type { ModelChunk } from '../../src/core/provider.js';
 import { expect, test } from 'vitest';
-import { askAlways, calls, end, envelopes, kinds, noteTool, rig, scripted, text } from './harness.js';
+import { askAlways, calls, end, envelopes, kinds, noteTool, reader, rig, scripted, text } from './harness.js';
 
 const never = calls(['note', '{"text":"again"}']);
 
@@ -320,7 +320,7 @@ test('what the first request is made of is known before it', () => {
   const { session } = rig({ provider: scripted([]) });
   expect(session.conversation()).toMatchObject({
     system: 'S',
-    tools: [],
+    tools: [reader],
     messages: [],
     settings: { model_output_size: 1000 },
   });

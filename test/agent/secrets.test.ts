@@ -63,7 +63,7 @@ test('a placeholder whose value is not known is refused before anything runs, an
   expect(tool.ran).toEqual([]);
   expect(envelopes(session.events())).toEqual([
     {
-      error: expect.stringContaining('Read it again'),
+      error: expect.stringContaining('Read the file it stands in again'),
       code: 'execution_failed',
       details: { reason: 'secret_unknown', placeholders: ['«secret:jwt#7»'] },
     },

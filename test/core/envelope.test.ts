@@ -1,15 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import {
-  clampEnvelope,
-  clampText,
-  envelopeText,
-  largeJson,
-  outputOfParts,
-  parseEnvelope,
-} from '../../src/core/envelope.js';
+import { clampEnvelope, clampText } from '../../src/core/envelope.js';
 import { modelOutput } from '../../src/core/model-output.js';
-import { headBytes, tailBytes, utf8Bytes, wellFormedDeep } from '../../src/core/text.js';
+import { headBytes, tailBytes, utf8Bytes } from '../../src/core/text.js';
 
 const unit = fc.string({ unit: 'grapheme', maxLength: 400 });
 
@@ -93,82 +86,21 @@ test('an output its tool has cut already counts against the original', () => {
   expect('output' in envelope && envelope.output).toMatch(/\[… 49\d\d bytes omitted …\]/);
 });
 
-test('an envelope is read as it was written, long or short, and another of the same length is not taken for it', () => {
-  for (const length of [10, 200_000]) {
-    const first = { output: `${'a"\n'.repeat(length)}é`, exit_code: 0 };
-    const second = { output: `${'b"\n'.repeat(length)}é`, exit_code: 0 };
-    const texts = [first, second].map(envelopeText);
-    expect(texts).toEqual([first, second].map((envelope) => JSON.stringify(envelope)));
-    expect(texts.map(parseEnvelope)).toEqual([first, second]);
-  }
-});
-
-test('an output put together from parts is stored, cut and sent to a model as its whole would be', () => {
-  const cases = [
-    ['a"\n', 'b\\'],
-    ['日本', '🙂x'],
-    ['short', 'b'],
-  ].flatMap(([head = '', tail = '']) =>
-    [20, 90_000].map((count) => [head.repeat(count), '\n[… 5 bytes omitted …]\n', tail.repeat(count)]),
-  );
-  for (const parts of cases) {
-    const put = outputOfParts(parts, { exit_code: 0, truncated: true, total_bytes: 9_000_000 });
-    const plain = { output: parts.join(''), exit_code: 0, truncated: true, total_bytes: 9_000_000 };
-    expect(put).toEqual(plain);
-    for (const maxBytes of [100, 400_000, 10_000_000])
-      expect(clampEnvelope(put, maxBytes)).toEqual(clampEnvelope(plain, maxBytes));
-    const stored = envelopeText(put);
-    expect(JSON.parse(stored)).toEqual(plain);
-    const result = { tool_call_id: 'c', name: 'bash', output: stored, success: true, duration_ms: 1 };
-    for (const maxBytes of [100, 3000, 200_000]) {
-      envelopeText(put);
-      const live = modelOutput(result, 7, '{}', maxBytes);
-      envelopeText({ output: 'x'.repeat(80_000) }); // what was written before is forgotten
-      expect(live).toBe(modelOutput(result, 7, '{}', maxBytes));
-    }
-  }
-});
-
-const pieces = fc.array(fc.constantFrom('line of output\n', 'é€', '\u{1F600}', '\u001b[31m"\\'), {
-  minLength: 1,
-  maxLength: 40,
-});
-const some = fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue()).map((rest) => wellFormedDeep(rest));
-const long = (parts: readonly string[], chars: number): string =>
-  parts.join('').repeat(Math.ceil(chars / parts.join('').length));
-
-test('an object with a long text is the bytes that JSON has for it, wherever its pieces end', () => {
-  fc.assert(
-    fc.property(pieces, fc.nat(40), some, (parts, shift, rest) => {
-      const output = '.'.repeat(shift) + long(parts, 140_000);
-      const data = { tool_call_id: 'c1', output, skipped: undefined, ...rest, success: true, last: output };
-      expect(largeJson(data).toString()).toBe(JSON.stringify(data));
-    }),
-    { numRuns: 40 },
-  );
-});
-
-test('a text of parts says what the whole does, and with narrow parts around a marker it is narrow', () => {
-  fc.assert(
-    fc.property(pieces, pieces, some, (first, last, rest) => {
-      const parts = [long(first, 70_000), '\n[… 12 bytes omitted …]\n', long(last, 70_000)];
-      const data = { ...rest, output: parts.join(''), more: 1 };
-      expect(JSON.parse(largeJson(data, (key, text) => (key === 'output' ? parts : [text])).toString())).toEqual(
-        JSON.parse(JSON.stringify(data)),
-      );
-    }),
-    { numRuns: 20 },
-  );
-  const parts = ['a'.repeat(70_000), '[…]', 'b'];
-  const json = largeJson({ output: parts.join('') }, () => parts).toString();
-  expect(json).toBe(`{"output":"${'a'.repeat(70_000)}[\\u2026]b"}`);
-});
-
-test('a short rest of a long text is as JSON has it', () => {
-  const data = { output: `${'a'.repeat(3 * 32_768)}é€` };
-  expect(largeJson(data).toString()).toBe(JSON.stringify(data));
-});
-
-test('an empty object', () => {
-  expect(largeJson({ skipped: undefined }).toString()).toBe('{}');
+test('an output that was cut is sent to a model as its own tool cut it, or cut once more against the original', () => {
+  const output = `${'日本'.repeat(2000)}\n[… 5 bytes omitted …]\n${'🙂x'.repeat(2000)}`;
+  const result = {
+    tool_call_id: 'c',
+    name: 'bash',
+    output: JSON.stringify({ output, truncated: true, total_bytes: 9_000_000 }),
+    success: true,
+    duration_ms: 1,
+  };
+  const sent = (maxBytes: number): unknown =>
+    JSON.parse(modelOutput({ result, seq: 7, args: '{}', reader: 'read' }, maxBytes));
+  expect(sent(100_000)).toEqual(JSON.parse(result.output));
+  expect(sent(80)).toEqual({
+    output: '日本日本日\n[… 8999970 bytes omitted; read path="event:7"]\n🙂x🙂x🙂x',
+    truncated: true,
+    total_bytes: 9_000_000,
+  });
 });

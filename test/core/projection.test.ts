@@ -110,11 +110,17 @@ test('a finished message keeps its identity while others are added', () => {
   expect(after[1]).toBe(before[1]);
 });
 
+const reader = {
+  name: 'file_read',
+  description: 'reads lines of a text',
+  input_schema: { type: 'object', properties: { path: { type: 'string' }, offset: { type: 'integer' } } },
+};
+
 test('a long output goes to the model cut, and the marker says how to read the rest', () => {
   const output = JSON.stringify({ output: 'y'.repeat(500), exit_code: 0 });
   const [, message] = project(
     log(
-      { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 120 } } },
+      { kind: 'tools', content: '', data: { tools: [reader], settings: { model_output_size: 120 } } },
       user('go'),
       call('a', 'r1'),
       result('a', output),
@@ -149,7 +155,7 @@ test('a long file goes to the model without its middle lines, and the marker nam
   };
   const [, message] = project(
     log(
-      { kind: 'tools', content: '', data: { tools: [], settings: { model_output_size: 100 } } },
+      { kind: 'tools', content: '', data: { tools: [reader], settings: { model_output_size: 100 } } },
       user('go'),
       read('{"path":"f","offset":11}'),
       answer,

@@ -3,7 +3,7 @@ import { closeSync, openSync, symlinkSync, writeSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { modelOutput } from '../../src/core/model-output.js';
+import { lineReader, modelOutput } from '../../src/core/model-output.js';
 import { builtinTools } from '../../src/tools/builtin.js';
 import { createLineCollector } from '../../src/tools/file-read.js';
 import { calls, end, rig, scripted, text as saying } from '../agent/harness.js';
@@ -152,9 +152,12 @@ test('who follows next_offset reads every byte once, whatever the sizes, also of
         const output = JSON.stringify(await envelopeOf('file_read', args, ctx, tools));
         const page = JSON.parse(
           modelOutput(
-            { tool_call_id: 'c', name: 'file_read', output, success: true, duration_ms: 1 },
-            7,
-            JSON.stringify(args),
+            {
+              result: { tool_call_id: 'c', name: 'file_read', output, success: true, duration_ms: 1 },
+              seq: 7,
+              args: JSON.stringify(args),
+              reader: lineReader(tools.list()),
+            },
             modelOutputBytes,
           ),
         ) as Page;

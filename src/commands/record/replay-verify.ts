@@ -88,7 +88,7 @@ async function check({ registry, known, secrets }: Again, call: Recorded, scratc
   const filled = secrets.restore(binding.bound.args, false);
   if (!filled.ok) {
     await scratch.apply(call.changes);
-    return line('skipped', `${filled.marks.join(', ')} is not known`);
+    return line('skipped', `${filled.placeholders.join(', ')} is not known`);
   }
   const { envelope, files } = await binding.bound.tool.run(filled.value, context(binding.bound, scratch.folder, known));
   for (const file of files ?? []) known.set(file.path, file.sha256);

@@ -1,8 +1,15 @@
-import { type Envelope, envelopeText, mapEnvelope, parseEnvelope } from '../envelope.js';
+import { cutParts, type Envelope, isError, parseEnvelope } from '../envelope.js';
 import type { Event, EventDraft } from '../event.js';
-import { isRecord } from '../json.js';
-import { environmentKind, type SecretForm, secretKinds } from './forms.js';
-import { createSecretScanner, type FoundSecret } from './scanner.js';
+import { isRecord, type Json } from '../json.js';
+import {
+  keyPlaceholder,
+  Placeholders,
+  recordedNumbers,
+  type Restored,
+  type SecretGuardOptions,
+  type SeenSecrets,
+} from './placeholders.js';
+import { createSecretScanner, type FoundSecret, type SecretScanner } from './scanner.js';
 
 /** Hides secrets in a text that comes in pieces, also where they lie across pieces: the end of a piece that may be the
  * start of one waits for the next piece. */
@@ -15,30 +22,6 @@ export interface StreamMask {
   /** So many characters may be the rest of a secret whose start was dropped. */
   readonly longest: number;
 }
-
-export interface SecretGuardOptions {
-  readonly forms: readonly SecretForm[];
-  /** Values that are replaced by `«redacted:NAME»` and never given back: keys of providers. */
-  readonly keys: readonly { readonly name: string; readonly value: string }[];
-  /** Values of other variables that hold secrets. */
-  readonly environment: readonly string[];
-  /** A keyed hash, by which a secret is known again when its value is not. Absent: secrets get no number and cannot be
-   * given back, which is for what outlives a session. */
-  readonly fingerprint?: (value: string) => string;
-  /** What stands in the place of everything that is found, instead of the usual marks. */
-  readonly mark?: string;
-}
-
-/** What was masked in events since somebody asked. */
-export interface SeenSecrets {
-  readonly count: number;
-  readonly marks: readonly string[];
-}
-
-export type Restored<T> =
-  | { readonly ok: true; readonly value: T }
-  /** `marks`: placeholders that cannot be given their value; `reason` why. */
-  | { readonly ok: false; readonly marks: readonly string[]; readonly reason: 'unknown' | 'key' | 'shell' };
 
 /** The one gate that secrets do not pass: into the log, to the model, onto the screen. Of one session, or of what
  * belongs to none. A secret is replaced by `«secret:<kind>#<n>»`, the same by the same within a session. Values are
@@ -65,11 +48,8 @@ export interface SecretGuard {
   count(): number;
 }
 
-/** What was drawn here is never numbered anew: placeholders of another session say something else. */
-const placeholder = /«(?:secret:([a-z0-9_]+)(?:#\d+)?|redacted:([^«»\s]{1,100}))»/g;
 /** What a provider sealed is worthless once a character of it is changed. */
 const sealedNames = new Set(['signature', 'encrypted_content', 'thought_signature', 'data']);
-const minLiteralChars = 8;
 /** Output of which the rest was dropped: so much at its start may be the end of a secret. */
 const suspectChars = 512;
 const maxLongest = 4096;
@@ -80,33 +60,18 @@ export function createSecretGuard(options: SecretGuardOptions): SecretGuard {
 }
 
 class Guard implements SecretGuard {
-  readonly #options: SecretGuardOptions;
-  readonly #scanner;
-  /** What each text is that is a secret wherever it stands. */
-  readonly #literals = new Map<string, { readonly mark: string } | { readonly value: string }>();
-  readonly #marks = new Map<string, string>();
-  readonly #values = new Map<string, string>();
-  readonly #numbers = new Map<string, number>();
-  /** Numbers that no event speaks of yet, by placeholder. */
-  #unrecorded: Record<string, string> = {};
-  #count = 0;
-  #seen = { count: 0, marks: new Set<string>() };
-  #isRecording = false;
+  readonly #keys: SecretGuardOptions['keys'];
+  readonly #keyPlaceholder: string | undefined;
+  readonly #scanner: SecretScanner;
+  readonly #placeholders: Placeholders;
 
   constructor(options: SecretGuardOptions) {
-    this.#options = options;
+    this.#keys = options.keys;
+    this.#keyPlaceholder = options.mark;
     this.#scanner = createSecretScanner(options.forms);
-    for (const { name, value } of options.keys) this.#know(value, { mark: `«redacted:${name}»` });
-    for (const value of options.environment) this.#know(value, { value });
-  }
-
-  /** As it is and as it stands inside JSON. */
-  #know(text: string, known: { readonly mark: string } | { readonly value: string }): void {
-    for (const written of new Set([text, JSON.stringify(text).slice(1, -1)])) {
-      if (this.#literals.has(written)) continue;
-      this.#literals.set(written, known);
-      this.#scanner.add(written);
-    }
+    this.#placeholders = new Placeholders(options, (literal) => {
+      this.#scanner.add(literal);
+    });
   }
 
   text(text: string): string {
@@ -119,7 +84,7 @@ class Guard implements SecretGuard {
     let masked = '';
     let from = 0;
     for (const secret of found) {
-      masked += text.slice(from, secret.start) + this.#markOf(text.slice(secret.start, secret.end), secret);
+      masked += text.slice(from, secret.start) + this.#placeholders.of(text.slice(secret.start, secret.end), secret);
       from = secret.end;
     }
     return masked + text.slice(from);
@@ -141,43 +106,10 @@ class Guard implements SecretGuard {
     let from = 0;
     for (const secret of found) {
       const [start = 0, end = text.length] = [places[secret.start], places[secret.end]];
-      masked += text.slice(from, start) + this.#markOf(plain.slice(secret.start, secret.end), secret);
+      masked += text.slice(from, start) + this.#placeholders.of(plain.slice(secret.start, secret.end), secret);
       from = end;
     }
     return masked + text.slice(from);
-  }
-
-  #markOf(text: string, { kind, isCut }: FoundSecret): string {
-    this.#count++;
-    const { mark: own, fingerprint } = this.#options;
-    if (own !== undefined) return own;
-    const known = this.#literals.get(text);
-    if (known && 'mark' in known) return known.mark;
-    const named = known ? environmentKind : (kind ?? environmentKind);
-    const mark = fingerprint && !isCut ? this.#numbered(known?.value ?? text, named, fingerprint) : `«secret:${named}»`;
-    if (this.#isRecording) {
-      this.#seen.count++;
-      this.#seen.marks.add(mark);
-    }
-    return mark;
-  }
-
-  #numbered(text: string, kind: string, fingerprint: (value: string) => string): string {
-    const value = withoutMargin(text);
-    const hash = fingerprint(value);
-    let mark = this.#marks.get(hash);
-    if (mark === undefined) {
-      const number = (this.#numbers.get(kind) ?? 0) + 1;
-      this.#numbers.set(kind, number);
-      mark = `«secret:${kind}#${number}»`;
-      this.#marks.set(hash, mark);
-      this.#unrecorded[mark.slice(8, -1)] = hash;
-    }
-    if (!this.#values.has(mark)) {
-      this.#values.set(mark, value);
-      if (isDistinct(value)) this.#know(value, { value });
-    }
-    return mark;
   }
 
   deep<T>(value: T): T {
@@ -223,8 +155,8 @@ class Guard implements SecretGuard {
   }
 
   #withoutKeys(text: string): string {
-    return this.#options.keys.reduce(
-      (rest, { name, value }) => rest.replaceAll(value, () => this.#options.mark ?? `«redacted:${name}»`),
+    return this.#keys.reduce(
+      (rest, { name, value }) => rest.replaceAll(value, () => this.#keyPlaceholder ?? keyPlaceholder(name)),
       text,
     );
   }
@@ -250,33 +182,16 @@ class Guard implements SecretGuard {
 
   event<T extends EventDraft | Event>(event: T): T {
     if (event.kind === 'usage') return event;
-    const [content, data] = this.#recorded(
+    const [content, data] = this.#placeholders.counted(
       () => [event.content === null ? null : this.text(event.content), this.#data(event.kind, event.data)] as const,
     );
-    const added = this.#options.fingerprint && (data === null || isRecord(data)) ? this.#takeUnrecorded() : null;
+    const added = data === null || isRecord(data) ? this.#placeholders.takeUnrecorded() : null;
     if (content === event.content && data === event.data && added === null) return event;
     return {
       ...event,
       content,
-      data: added === null ? data : { ...(data as object | null), secrets: { ...secretsOf(data), ...added } },
+      data: added === null ? data : { ...(data as object | null), secrets: { ...recordedNumbers(data), ...added } },
     };
-  }
-
-  /** What is masked on its way into an event is counted; what is only shown is not. */
-  #recorded<T>(work: () => T): T {
-    this.#isRecording = true;
-    try {
-      return work();
-    } finally {
-      this.#isRecording = false;
-    }
-  }
-
-  #takeUnrecorded(): Readonly<Record<string, string>> | null {
-    const added = this.#unrecorded;
-    if (Object.keys(added).length === 0) return null;
-    this.#unrecorded = {};
-    return added;
   }
 
   #data(kind: string, data: unknown): unknown {
@@ -297,15 +212,36 @@ class Guard implements SecretGuard {
   }
 
   envelope(envelope: Envelope): Envelope {
-    return this.#recorded(() => this.#envelope(envelope));
+    return this.#placeholders.counted(() => this.#envelope(envelope));
   }
 
   #envelope(envelope: Envelope): Envelope {
-    return mapEnvelope(envelope, {
-      value: (value) => this.deep(value),
-      head: (part) => this.#cutEnd(part),
-      tail: (part) => this.#cutStart(part),
-    });
+    if (!isError(envelope) || !isRecord(envelope.details)) return this.#withOutput(envelope);
+    const { details, ...more } = envelope;
+    const masked = this.#withOutput(envelope.details);
+    const rest = this.deep(more);
+    return masked === details && rest === more ? envelope : { ...envelope, ...rest, details: masked as Json };
+  }
+
+  /** What stands on both sides of a place where an output was cut may be a part of a secret. */
+  #withOutput<T extends Readonly<Record<string, unknown>>>(holder: T): T {
+    const { output, ...more } = holder;
+    if (holder.truncated !== true || typeof output !== 'string') return this.deep(holder);
+    const masked = this.#cutOutput(output);
+    const rest = this.deep(more);
+    return masked === output && rest === more ? holder : { ...holder, ...rest, output: masked };
+  }
+
+  #cutOutput(output: string): string {
+    const parts = cutParts(output);
+    if (parts.length === 1) return this.text(output);
+    return parts
+      .map((part, index) => {
+        if (index % 2 === 1) return part;
+        const start = index === 0 ? this.text(part) : this.#cutStart(part);
+        return index === parts.length - 1 ? start : this.#cutEnd(start);
+      })
+      .join('');
   }
 
   /** A JSON text in which nothing is found as it is written, and nothing is written in another way. */
@@ -318,7 +254,7 @@ class Guard implements SecretGuard {
     const envelope = parseEnvelope(text);
     const masked = this.#envelope(envelope);
     if (masked === envelope) return text;
-    return parsed(text) === undefined ? this.text(text) : envelopeText(masked);
+    return parsed(text) === undefined ? this.text(text) : JSON.stringify(masked);
   }
 
   /** The start of an output whose middle is left out: its last word may be the beginning of a secret. */
@@ -365,65 +301,20 @@ class Guard implements SecretGuard {
   }
 
   restore<T>(value: T, isCommand: boolean): Restored<T> {
-    const unknown = new Set<string>();
-    const held = new Set<string>();
-    const unsafe = new Set<string>();
-    const filled = (text: string): string =>
-      !text.includes('«')
-        ? text
-        : text.replace(placeholder, (mark: string, kind: string | undefined, key: string | undefined, at: number) => {
-            if (key !== undefined) {
-              if (this.#options.keys.some(({ name }) => name === key)) held.add(mark);
-              return mark;
-            }
-            const known = this.#values.get(mark);
-            if (known === undefined && kind !== undefined && (secretKinds.includes(kind) || kind === 'cut'))
-              unknown.add(mark);
-            if (known !== undefined && isCommand && !isPlainWord(known) && !isQuoted(text.slice(0, at), known))
-              unsafe.add(mark);
-            return known ?? mark;
-          });
-    const deep = (item: unknown): unknown => {
-      if (typeof item === 'string') return filled(item);
-      if (Array.isArray(item)) return item.map(deep);
-      return isRecord(item) ? Object.fromEntries(Object.entries(item).map(([name, part]) => [name, deep(part)])) : item;
-    };
-    const next = deep(value) as T;
-    for (const [marks, reason] of [
-      [held, 'key'],
-      [unknown, 'unknown'],
-      [unsafe, 'shell'],
-    ] as const)
-      if (marks.size > 0) return { ok: false, marks: [...marks], reason };
-    return { ok: true, value: next };
+    return this.#placeholders.restore(value, isCommand);
   }
 
   recall(events: readonly Event[]): void {
-    for (const { data } of events) {
-      for (const [name, hash] of Object.entries(secretsOf(data))) {
-        const [kind = '', number = ''] = name.split('#');
-        if (typeof hash !== 'string' || !/^\d{1,9}$/.test(number)) continue;
-        if (!this.#marks.has(hash)) this.#marks.set(hash, `«secret:${name}»`);
-        this.#numbers.set(kind, Math.max(this.#numbers.get(kind) ?? 0, Number(number)));
-      }
-    }
+    this.#placeholders.recall(events);
   }
 
   takeSeen(): SeenSecrets | null {
-    const { count, marks } = this.#seen;
-    if (count === 0) return null;
-    this.#seen = { count: 0, marks: new Set() };
-    return { count, marks: [...marks] };
+    return this.#placeholders.takeSeen();
   }
 
   count(): number {
-    return this.#count;
+    return this.#placeholders.count();
   }
-}
-
-/** What an event says of the numbers that were first given in it. */
-function secretsOf(data: unknown): Readonly<Record<string, unknown>> {
-  return isRecord(data) && isRecord(data.secrets) ? data.secrets : {};
 }
 
 function isSame(next: unknown, kept: unknown): boolean {
@@ -435,41 +326,6 @@ function isSame(next: unknown, kept: unknown): boolean {
       name === 'function' && isRecord(value) ? isSame(next[name], value) : next[name] === value,
     )
   );
-}
-
-/** A key in a diff has a sign before each line: it is the same key. */
-function withoutMargin(value: string): string {
-  if (!value.startsWith('-----BEGIN ')) return value;
-  const [first = '', ...more] = value.split('\n');
-  const sign = more[0]?.charAt(0) ?? '';
-  return ['+', '-', ' ', '>'].includes(sign) &&
-    more.every((line) => line.startsWith(sign)) &&
-    !more.every((line) => line.startsWith('--'))
-    ? [first, ...more.map((line) => line.slice(1))].join('\n')
-    : value;
-}
-
-/** Whether a value is nothing else wherever it stands, and so a secret without its surroundings too. */
-function isDistinct(value: string): boolean {
-  return value.length >= minLiteralChars && ((/\d/.test(value) && /[A-Za-z]/.test(value)) || value.length >= 16);
-}
-
-/** No character of it says anything to a shell. */
-function isPlainWord(value: string): boolean {
-  return /^[\w.,:/@%+=-]+$/.test(value);
-}
-
-/** Whether what follows stands in single quotes, and `value` stays in them. */
-function isQuoted(before: string, value: string): boolean {
-  if (value.includes("'")) return false;
-  let quote = '';
-  for (let at = 0; at < before.length; at++) {
-    const char = before.charAt(at);
-    if (char === '\\' && quote !== "'") at++;
-    else if (quote === '' && (char === "'" || char === '"')) quote = char;
-    else if (char === quote) quote = '';
-  }
-  return quote === "'";
 }
 
 function parsed(text: string): unknown {

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { outputOfParts, parseEnvelope } from '../../../src/core/envelope.js';
+import { parseEnvelope } from '../../../src/core/envelope.js';
 import type { Event, EventDraft } from '../../../src/core/event.js';
 import { isSecretVariable, secretForms, secretKinds } from '../../../src/core/secrets/forms.js';
 import { createSecretGuard, type SecretGuard } from '../../../src/core/secrets/guard.js';
@@ -169,7 +169,7 @@ test('events keep their shape: envelopes and arguments stay JSON, formatting and
     secrets: { 'github_token#2': expect.any(String) },
   });
   expect(result.data).not.toHaveProperty(['secrets', 'github_token#1']);
-  expect(one.takeSeen()).toEqual({ count: 5, marks: ['«secret:github_token#1»', '«secret:github_token#2»'] });
+  expect(one.takeSeen()).toEqual({ count: 5, placeholders: ['«secret:github_token#1»', '«secret:github_token#2»'] });
   expect(one.takeSeen()).toBe(null);
   const plain = toolResult({ output: 'nothing to hide, and 0123456789abcdef0123456789abcdef01234567 is a commit' });
   expect(one.event(plain)).toBe(plain);
@@ -206,7 +206,7 @@ test('after a resume numbers are known again, values are not until they are seen
   after.recall(events);
   expect(after.restore({ command: 'echo «secret:github_token#2»' }, true)).toEqual({
     ok: false,
-    marks: ['«secret:github_token#2»'],
+    placeholders: ['«secret:github_token#2»'],
     reason: 'unknown',
   });
   expect(after.text(other)).toBe('«secret:github_token#2»');
@@ -231,7 +231,7 @@ test('a call is given values back as they were; never a key of a provider, never
   expect(one.restore('«redacted:OPENAI_API_KEY»', false)).toMatchObject({ ok: false, reason: 'key' });
   expect(one.restore('«redacted:NO_SUCH»', false)).toMatchObject({ ok: true });
   for (const lost of ['«secret:github_token»', '«secret:cut»', '«secret:jwt#99»'])
-    expect(one.restore(lost, false)).toMatchObject({ ok: false, reason: 'unknown', marks: [lost] });
+    expect(one.restore(lost, false)).toMatchObject({ ok: false, reason: 'unknown', placeholders: [lost] });
   const pem = one.text(privateKey);
   expect(one.restore(`echo ${pem}`, true)).toMatchObject({ ok: false, reason: 'shell' });
   expect(one.restore(`echo "${pem}"`, true)).toMatchObject({ ok: false, reason: 'shell' });
@@ -241,10 +241,17 @@ test('a call is given values back as they were; never a key of a provider, never
 test('where an output is cut, neither the start nor the end of a secret is left', () => {
   const one = guard();
   const half = token.slice(0, 20);
-  const masked = one.envelope(
-    outputOfParts([`text ${half}`, '\n[… 9 bytes omitted …]\n', `${token.slice(20)} text`], { truncated: true }),
-  );
+  const masked = one.envelope({
+    output: `text ${half}\n[… 9 bytes omitted …]\n${token.slice(20)} text`,
+    truncated: true,
+  });
   expect(masked).toEqual({ output: 'text «secret:cut»\n[… 9 bytes omitted …]\n«secret:cut» text', truncated: true });
+  const details = { output: `text\n[… 9 bytes omitted …]\n${token.slice(20)} text`, truncated: true };
+  expect(one.envelope({ error: 'too slow', code: 'timeout', details })).toEqual({
+    error: 'too slow',
+    code: 'timeout',
+    details: { output: 'text\n[… 9 bytes omitted …]\n«secret:cut» text', truncated: true },
+  });
   expect(one.envelope(parseEnvelope(JSON.stringify({ output: `text ${half}\n[… 9 bytes omitted …]\nmore` })))).toEqual({
     output: 'text «secret:github_token»\n[… 9 bytes omitted …]\nmore',
   });
