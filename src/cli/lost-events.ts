@@ -2,7 +2,7 @@ import type { Session } from '../agent/session.js';
 import type { Store } from '../core/store.js';
 import { dropMark, readMarks, setMark, type Mark } from '../store/session-ends.js';
 import { CliError } from '../commands/cli-error.js';
-import type { Notice } from './headless/headless.js';
+import type { Notice } from './setup.js';
 import type { OpenedSession, SessionWish } from './open/session-files.js';
 
 const cause = 'the database or its log was cut, deleted or replaced from outside';

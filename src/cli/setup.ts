@@ -6,12 +6,17 @@ import { agentPaths, type Environment } from '../config/locations.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Log } from '../core/session.js';
 import { CliError, exit } from '../commands/cli-error.js';
-import type { Notice } from './headless/headless.js';
 import { createLogFile } from './log-file.js';
 import type { RootOptions } from './options.js';
 import { printError } from './print.js';
 import { knownSecrets, openSecretKey, plainGuard, type Secret } from './secrets.js';
 import { openTrustFile } from './trust/trust-file.js';
+
+export interface Notice {
+  readonly level: 'info' | 'warn' | 'error';
+  readonly code: string;
+  readonly message: string;
+}
 
 const maxPromptBytes = 256 * 1024;
 

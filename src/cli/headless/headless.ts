@@ -8,6 +8,7 @@ import { type EndingSignal, onEndingSignal, turnExitCode } from '../exit-code.js
 import { jsonText, openOutput, printError } from '../print.js';
 import { version } from '../version.js';
 import { createUsageMeter, resultObject, streamLine, unreportedUsage } from './stream-json.js';
+import type { Notice } from '../setup.js';
 
 export type OutputFormat = 'text' | 'json' | 'stream-json';
 
@@ -20,12 +21,6 @@ export interface HeadlessOptions {
   /** Said before the turn: notices of start-up. */
   readonly notices: readonly Notice[];
   readonly now: () => number;
-}
-
-export interface Notice {
-  readonly level: 'info' | 'warn' | 'error';
-  readonly code: string;
-  readonly message: string;
 }
 
 /** One user turn without a terminal; gives the exit code. Source: contracts 4. */

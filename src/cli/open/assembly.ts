@@ -11,7 +11,7 @@ import { findModel } from '../../providers/models.js';
 import { printError } from '../print.js';
 import { StoreError } from '../../store/errors.js';
 import { directoryId } from '../directory-id.js';
-import type { Notice } from '../headless/headless.js';
+import type { Notice } from '../setup.js';
 import { explainMissing, keepMark, lostEvents } from '../lost-events.js';
 import { openModel, wishOfRef, type OpenedModel } from './model-opening.js';
 import { lastTools, openingEvents, readContext } from './opening-events.js';

@@ -3,7 +3,7 @@ import { isRecord } from '../../core/json.js';
 import type { SessionRow } from '../../core/store.js';
 import { resolveProvider, saidAddress, type ProviderChoice } from '../../providers/catalog.js';
 import { CliError, exit } from '../../commands/cli-error.js';
-import type { Notice } from '../headless/headless.js';
+import type { Notice } from '../setup.js';
 import type { Setup } from '../setup.js';
 import { providerChoice, type OpenedModel } from './model-opening.js';
 import { configuredWish, isSaid, splitName, type ModelWish } from './provider-settings.js';

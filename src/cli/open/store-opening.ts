@@ -3,7 +3,7 @@ import type { Store } from '../../core/store.js';
 import { openMemoryStore } from '../../store/memory-store.js';
 import { openImage, openSqliteStore } from '../../store/sqlite-store.js';
 import { StoreError } from '../../store/errors.js';
-import type { Notice } from '../headless/headless.js';
+import type { Notice } from '../setup.js';
 import { blobSeal, guardedStore } from '../secrets.js';
 import type { Setup } from '../setup.js';
 

@@ -1,7 +1,7 @@
 import type { Store } from '../../core/store.js';
 import type { Registry } from '../../core/tool.js';
 import type { ProcessRunner } from '../../tools/process/runner.js';
-import type { Notice } from '../headless/headless.js';
+import type { Notice } from '../setup.js';
 import type { RootOptions } from '../options.js';
 import { openPolicy, type SwitchablePolicy } from './policy-opening.js';
 import { openSandbox } from './sandbox-opening.js';

@@ -1,5 +1,5 @@
 import type { EarlyFrame } from '../repl/early-frame.js';
-import type { Notice } from '../headless/headless.js';
+import type { Notice } from '../setup.js';
 import type { RootOptions } from '../options.js';
 import { setUp, type Setup } from '../setup.js';
 import { openTrustFile } from './trust-file.js';
