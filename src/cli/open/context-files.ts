@@ -1,3 +1,4 @@
+import type { ContextFile } from '../../agent/system-prompt.js';
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { replaceUnseen } from '../../core/text.js';
@@ -9,11 +10,6 @@ const maxBytes = 64 * 1024;
 /** What is unseen in a question and belongs into a text: layout, the selector of emoji, icons of a font, characters
  * newer than this program. */
 const harmless = /[\t\n\r\u2800\p{Co}]|\ufe0f|(?!\p{Default_Ignorable_Code_Point})\p{Cn}/u;
-
-interface ContextFile {
-  readonly path: string;
-  readonly text: string;
-}
 
 interface ContextNotice {
   readonly level: 'info' | 'warn';
