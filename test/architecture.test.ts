@@ -153,10 +153,10 @@ const openers: Readonly<Record<string, string>> = {
   'store/lease.ts': 'the list of processes, made up by the kernel',
   'config/settings-file.ts': 'drafts of its own',
   'commands/sessions/import-session.ts': 'a file or pipe that the user names',
-  'cli/repl/external-editor.ts': 'a draft of its own',
+  'cli/repl/user-shell.ts': 'a draft of its own',
   'cli/secrets.ts': 'a key of its own',
-  'cli/setup.ts': 'a file or pipe that the user names, cut',
-  'cli/trust/trust-file.ts': 'drafts of its own',
+  'cli/settings.ts': 'a file or pipe that the user names, cut',
+  'cli/trust.ts': 'drafts of its own',
 };
 
 const opening = /^(?:readFile(?:Sync)?|open(?:Sync|AsBlob)?|read(?:Sync|v|vSync)?|createReadStream|promises)$/;
@@ -194,7 +194,7 @@ function keptPromises(root: string, sources: readonly Source[]): string[] {
 
 /** The two places every byte to a terminal passes: the printer of the command line, which sanitises, and what gives the
  * screen's writer its terminal. */
-const terminalWriters = ['cli/print.ts', 'cli/repl/early-frame.ts'];
+const terminalWriters = ['cli/print.ts', 'cli/early-frame.ts'];
 /** Comments may name the streams. */
 const namesTerminal = new RegExp(
   [

@@ -1,7 +1,7 @@
 // The start path: `--version` answers before anything else is loaded, a prompt stands before the rest is, and
 // everything else is loaded when it is known to be needed.
 import { openOutput, outputIsTerminal, printError } from './print.js';
-import type { EarlyFrame } from './repl/early-frame.js';
+import type { EarlyFrame } from './early-frame.js';
 import { version } from './version.js';
 
 const argv = process.argv.slice(2);
@@ -16,7 +16,7 @@ async function start(): Promise<void> {
   try {
     early =
       process.stdin.isTTY && outputIsTerminal()
-        ? (await import('./repl/early-frame.js')).paintEarly(argv, process.env)
+        ? (await import('./early-frame.js')).paintEarly(argv, process.env)
         : null;
     await (await import('./run.js')).run(argv, early);
   } catch (error) {

@@ -1,7 +1,7 @@
 import { Command, Help, type Option } from 'commander';
 import { didYouMean, editDistance } from '../core/text.js';
 import { CliError, exit } from '../commands/cli-error.js';
-import type { EarlyFrame } from './repl/early-frame.js';
+import type { EarlyFrame } from './early-frame.js';
 import { addRootOptions, type RootOptions } from './options.js';
 import { group, helpFlags, leaf, type Finish } from './program-parts.js';
 import { askLine, errorsAreTerminal, outputColumns, outputIsTerminal, print } from './print.js';
@@ -50,7 +50,7 @@ export function buildProgram({ rest, early, finish }: ProgramOptions): Command {
           options,
           program.commands.map((command) => command.name()),
         );
-      finish(await (await import('./chat.js')).runChat([...words, ...rest], options, early));
+      finish(await (await import('./headless.js')).runChat([...words, ...rest], options, early));
     });
   program.commandsGroup('Sessions and the record:');
   addSessions(program, finish);

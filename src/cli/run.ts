@@ -1,8 +1,8 @@
 import { type Command, CommanderError } from 'commander';
 import { StoreError } from '../store/errors.js';
 import { CliError, exit } from '../commands/cli-error.js';
-import type { EarlyFrame } from './repl/early-frame.js';
-import { missingPart } from './missing-part.js';
+import type { EarlyFrame } from './early-frame.js';
+import { missingPart } from './ending.js';
 import { buildProgram } from './program.js';
 import { letGoOfLostTerminals, printError, watchStandardOutput } from './print.js';
 

@@ -1,6 +1,6 @@
-import type { Workbench } from '../cli/open/workbench.js';
+import type { Workbench } from '../cli/session/assemble.js';
 import { age } from '../cli/print.js';
-import type { SessionDesk } from '../cli/repl/session-desk.js';
+import type { SessionDesk } from '../cli/repl/current-session.js';
 import type { SessionSummary } from '../core/store.js';
 import type { Command, CommandContext } from '../ui/command.js';
 import { distinctTitles } from './record/record-opening.js';

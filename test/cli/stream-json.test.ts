@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createUsageMeter } from '../../src/cli/headless/stream-json.js';
+import { createUsageMeter } from '../../src/cli/stream-json.js';
 import type { AgentEvent } from '../../src/core/session.js';
 import type { Json } from '../../src/core/json.js';
 

@@ -2,10 +2,8 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, syml
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { readContextFiles } from '../../src/cli/open/context-files.js';
-import { openTrustFile } from '../../src/cli/trust/trust-file.js';
-import { trustQuestion } from '../../src/cli/trust/trust-listing.js';
-import { askForTrust } from '../../src/cli/trust/trust-question.js';
+import { readContextFiles } from '../../src/cli/session/context-files.js';
+import { askForTrust, openTrustFile, trustQuestion } from '../../src/cli/trust.js';
 import { loadConfig, type LoadedProject, type ProjectFile } from '../../src/config/load.js';
 
 function folder(): string {

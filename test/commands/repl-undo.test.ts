@@ -1,8 +1,8 @@
 import { cpSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Assembly } from '../../src/cli/open/assembly.js';
-import type { SessionDesk } from '../../src/cli/repl/session-desk.js';
+import type { Assembly } from '../../src/cli/session/assemble.js';
+import type { SessionDesk } from '../../src/cli/repl/current-session.js';
 import { compactCommands } from '../../src/commands/sessions/compact.js';
 import { rewindCommand } from '../../src/commands/sessions/rewind.js';
 import { undoCommands } from '../../src/commands/undo/undo.js';

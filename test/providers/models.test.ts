@@ -83,7 +83,7 @@ const shown = [
     .map((name) => `docs/${name}`),
   'src/cli/options.ts',
   'src/cli/program.ts',
-  'src/cli/repl/greeting.ts',
+  'src/cli/repl/repl.ts',
 ];
 const defaults = Object.entries(builtInPresets).flatMap(([name, preset]) =>
   preset.default_model === null || preset.api === 'offline' ? [] : [`${name}/${preset.default_model}`],

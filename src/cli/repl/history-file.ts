@@ -3,8 +3,8 @@ import { appendFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ensurePrivateDirectory } from '../../config/locations.js';
 import type { Log } from '../../core/session.js';
-import type { Draft } from '../../ui/repl-options.js';
 import { readBounded } from '../../disk/bounded-file.js';
+import type { Draft } from '../../ui/repl-options.js';
 
 const maxEntries = 1000;
 const maxBytes = 8 * 1024 * 1024;

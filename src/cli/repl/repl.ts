@@ -1,26 +1,29 @@
-import { walkFiles } from '../../tools/search/file-walk.js';
-import { screenStreams, type EarlyFrame } from './early-frame.js';
-import { startRepl } from '../../ui/start-repl.js';
-import { reasoningText } from '../../providers/wires/layout.js';
-import { exit } from '../../commands/cli-error.js';
-import { endingSignals, onEndingSignal } from '../exit-code.js';
-import { editExternally } from './external-editor.js';
-import { greeting } from './greeting.js';
-import { createHistoryFile, unwritten } from './history-file.js';
-import type { RootOptions } from '../options.js';
-import { replCommands } from '../../commands/slash-commands.js';
-import { eventNumber } from '../open/rewind-event.js';
-import { giveTerminalBackOnCrash } from './repl-crash.js';
-import { createQueueKeeper } from './repl-queue.js';
+import { CliError, exit } from '../../commands/cli-error.js';
 import { keepSetting } from '../../commands/settings/settings-slash.js';
-import { createStatus } from './repl-status.js';
-import { configuredTheme, userThemes } from './repl-themes.js';
-import { openDesk, type SessionDesk } from './session-desk.js';
-import { hasTitle, terminalFacts } from './terminal-opening.js';
-import { setUpAsking } from '../trust/trust-opening.js';
-import { createOwnRuns, runUserShell } from './user-shell.js';
-import { openWorkbench, type Workbench } from '../open/workbench.js';
+import { replCommands } from '../../commands/slash-commands.js';
+import type { ModelRef } from '../../core/projection.js';
+import type { Log, QueuedMessage, SessionPort } from '../../core/session.js';
+import type { Store } from '../../core/store.js';
+import { builtInPresets, keyNames } from '../../providers/presets.js';
+import { reasoningText } from '../../providers/wires/layout.js';
+import { walkFiles } from '../../tools/search/file-walk.js';
+import type { Greeting } from '../../ui/repl-options.js';
+import { startRepl } from '../../ui/start-repl.js';
+import type { Themes } from '../../ui/theme-command.js';
+import type { ColorDepth, TerminalFacts, ThemeChoice } from '../../ui/theme.js';
+import { type EarlyFrame, hasColors, hasUnicode, isPlainTerminal, screenStreams } from '../early-frame.js';
+import { endingSignals, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
+import type { RootOptions } from '../options.js';
 import { onLostStream, print } from '../print.js';
+import { openWorkbench, type Workbench } from '../session/assemble.js';
+import { eventNumber } from '../session/find-session.js';
+import { choseOffline } from '../session/open-model.js';
+import { type Setup, setUpAsking } from '../settings.js';
+import { loadTheme, ownThemes, themeNames } from '../theme-files.js';
+import { version } from '../version.js';
+import { createStatus, openDesk, type SessionDesk } from './current-session.js';
+import { createHistoryFile, unwritten } from './history-file.js';
+import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
 
 const maxCompletionFiles = 200_000;
 
@@ -172,4 +175,167 @@ async function listFiles(bench: Workbench): Promise<readonly string[]> {
     },
   );
   return files;
+}
+
+/** One line, and where no model was found what was looked for and how to connect one. */
+export function greeting(
+  { provider, model }: ModelRef,
+  configured: { readonly provider: string | null; readonly model: string | null },
+): Greeting {
+  const head = { name: `agent ${version}`, line: ` · ${provider}/${model} · /help` };
+  if (provider !== 'offline' || model !== 'offline') return head;
+  if (choseOffline(configured)) return head;
+  const { openrouter } = builtInPresets;
+  return {
+    ...head,
+    more: [
+      'No model is connected. The embedded **offline** provider answers plain requests such as `list **/*.md`, `run ls -la`. To connect one, set a key and start again:',
+      '',
+      `    export ${openrouter ? keyNames(openrouter)[0] : ''}=…  # agent -m openrouter/${openrouter?.default_model ?? '<model>'}`,
+      '    ollama serve                 # a local model: agent -m ollama/<model>',
+      '    agent providers              # the others, and the names of their keys',
+    ].join('\n'),
+  };
+}
+
+/** What is known of the terminal, from the environment alone, and its colours. */
+export function terminalFacts(env: NodeJS.ProcessEnv, theme: ThemeChoice): TerminalFacts {
+  const colors = hasColors(env) ? colorDepth(env) : 0;
+  return {
+    unicode: hasUnicode(env),
+    colors,
+    plain: isPlainTerminal(env),
+    theme: colors === 0 ? 'none' : theme,
+    synchronized: env.TERM !== 'linux',
+    reflows: env.TERM !== 'linux' && !isGnuScreen(env),
+    links: knowsLinks(env),
+  };
+}
+
+/** Terminals that are known to know OSC 8, by what they say of themselves. Inside tmux and screen nothing is known. */
+function knowsLinks(env: NodeJS.ProcessEnv): boolean {
+  if (env.TMUX || env.STY) return false;
+  if (/^(?:iTerm\.app|WezTerm|vscode|ghostty|Hyper|rio)$/.test(env.TERM_PROGRAM ?? '')) return true;
+  if (/^(?:xterm-kitty|xterm-ghostty|foot|foot-extra|alacritty|wezterm)$/.test(env.TERM ?? '')) return true;
+  return (
+    Number(env.VTE_VERSION ?? 0) >= 5_000 || Boolean(env.WT_SESSION) || Number(env.KONSOLE_VERSION ?? 0) >= 201_200
+  );
+}
+
+/** Whether the terminal has a title that can be given back: the Linux console has none, GNU screen no stack of them. */
+export function hasTitle(env: NodeJS.ProcessEnv): boolean {
+  return env.TERM !== 'linux' && !isGnuScreen(env);
+}
+
+/** tmux calls itself screen as well. */
+function isGnuScreen(env: NodeJS.ProcessEnv): boolean {
+  return (env.TERM ?? '').startsWith('screen') && (env.TMUX ?? '') === '';
+}
+
+function colorDepth(env: NodeJS.ProcessEnv): ColorDepth {
+  const bits = screenStreams().output.getColorDepth({ ...env });
+  if (bits >= 24) return 16_777_216;
+  if (bits >= 8) return 256;
+  return bits >= 4 ? 16 : 0;
+}
+
+/** One of our own themes by its configured name. */
+export function terminalTheme(env: NodeJS.ProcessEnv, name: string): 'dark' | 'light' | 'none' {
+  return name === 'auto' ? backgroundTheme(env) : name === 'light' || name === 'none' ? name : 'dark';
+}
+
+/** `COLORFGBG` is `foreground;background`; 7 and 15 are light grounds. Dark where nothing is said. */
+function backgroundTheme(env: NodeJS.ProcessEnv): 'dark' | 'light' {
+  return /;(7|15)$/.test(env.COLORFGBG ?? '') ? 'light' : 'dark';
+}
+
+/** The theme that is configured. Throws a `CliError` that names file and key where one of the user's own is wrong. */
+export async function configuredTheme({ env, config }: Setup): Promise<ThemeChoice> {
+  const name = config.ui.theme;
+  if (ownThemes.includes(name)) return terminalTheme(env, name);
+  const loaded = await loadTheme(name, config.files);
+  if (!loaded.ok) throw new CliError(exit.usage, loaded.problem.message, loaded.problem.hint);
+  return loaded.theme;
+}
+
+/** What `/theme` offers besides our own. */
+export function userThemes({ env, config }: Setup, keep: (name: string) => Promise<string>): Themes {
+  const name = config.ui.theme;
+  const theme = name === 'auto' ? terminalTheme(env, name) : name;
+  return {
+    current: theme,
+    keep,
+    names: () => themeNames(config.files),
+    load: async (wanted, onProblem) => {
+      const loaded = await loadTheme(wanted, config.files);
+      if (loaded.ok) return loaded.theme;
+      onProblem(`${loaded.problem.message}\n${loaded.problem.hint}`);
+      return null;
+    },
+  };
+}
+
+/** What is sent or taken back is forgotten this much later, when it stands elsewhere on disk: as an event, or as the
+ * draft. */
+const forgetDelayMs = 500;
+
+/** Keeps the queue of the session on the desk in the store, so that it survives a crash. Failures go to the log: the
+ * session goes on. */
+export interface QueueKeeper {
+  /** Goes over to `session` and gives the texts that wait there since an earlier run, oldest first. */
+  take(session: SessionPort): Promise<readonly string[]>;
+  /** Writes what is still to be written. */
+  close(): Promise<void>;
+}
+
+export function createQueueKeeper(store: Store, log: Log, mask: (text: string) => string): QueueKeeper {
+  let leave = (): Promise<void> => Promise.resolve();
+  const write = (sessionId: string, queue: readonly QueuedMessage[]): Promise<void> =>
+    store
+      .setQueue(
+        sessionId,
+        queue.map((message) => ({ ...message, text: mask(message.text) })),
+      )
+      .catch((error: unknown) => {
+        log({ at: 'queue', message: String(error) });
+      });
+
+  const follow = (session: SessionPort, before: number): (() => Promise<void>) => {
+    let kept = before;
+    let latest: readonly QueuedMessage[] = [];
+    let timer: NodeJS.Timeout | null = null;
+    const save = (): Promise<void> => {
+      if (timer) clearTimeout(timer);
+      timer = null;
+      kept = latest.length;
+      return write(session.id, latest);
+    };
+    const later = (): void => {
+      timer ??= setTimeout(() => void save(), forgetDelayMs);
+    };
+    if (before > 0) later();
+    const stop = session.subscribe((event) => {
+      if (event.type !== 'queue_changed') return;
+      latest = event.queue;
+      if (latest.length > kept) void save();
+      else later();
+    });
+    return async () => {
+      stop();
+      if (timer) await save();
+    };
+  };
+
+  return {
+    take: async (session) => {
+      await leave();
+      const waiting = await store.queue(session.id).catch((error: unknown): readonly QueuedMessage[] => {
+        log({ at: 'queue', message: String(error) });
+        return [];
+      });
+      leave = follow(session, waiting.length);
+      return waiting.map((message) => message.text);
+    },
+    close: () => leave(),
+  };
 }

@@ -1,8 +1,13 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ensurePrivateDirectory } from '../../config/locations.js';
 import { isError } from '../../core/envelope.js';
 import { isRecord, type Json } from '../../core/json.js';
 import { headBytes } from '../../core/text.js';
-import type { SessionDesk } from './session-desk.js';
-import type { Workbench } from '../open/workbench.js';
+import { runInteractive } from '../../tools/process/start-child.js';
+import type { Workbench } from '../session/assemble.js';
+import type { Setup } from '../settings.js';
+import type { SessionDesk } from './current-session.js';
 
 const maxTold = 32_768;
 
@@ -83,4 +88,23 @@ export async function runUserShell(
   if (session.busy()) session.enqueue({ text: told, when: 'steer' });
   else await session.append({ kind: 'user', content: told, data: { note: true } });
   return { exitCode };
+}
+
+/** Edits `text` in `$VISUAL` or `$EDITOR` (else vi), in a private file; null where the editor failed or left the text
+ * as it was. */
+export async function editExternally(setup: Setup, text: string): Promise<string | null> {
+  const [file = 'vi', ...args] = (setup.env.VISUAL || setup.env.EDITOR || 'vi')
+    .split(/\s+/)
+    .filter((word) => word !== '');
+  ensurePrivateDirectory(setup.config.files.data);
+  const folder = await mkdtemp(join(setup.config.files.data, 'edit-'));
+  try {
+    const path = join(folder, 'message.md');
+    await writeFile(path, text, { mode: 0o600 });
+    if ((await runInteractive(file, [...args, path], setup.cwd)) !== 0) return null;
+    const edited = (await readFile(path, 'utf8')).replace(/\n$/, '');
+    return edited === text ? null : edited;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
 }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { findSession } from '../../cli/open/session-files.js';
+import { findSession } from '../../cli/session/find-session.js';
 import type { RootOptions } from '../../cli/options.js';
 import { columns, printListing } from '../../cli/print.js';
 import { CliError, exit } from '../cli-error.js';

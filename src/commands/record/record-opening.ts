@@ -1,7 +1,7 @@
 import type { RootOptions } from '../../cli/options.js';
 import { printError } from '../../cli/print.js';
 import { blobSeal, guardedStore } from '../../cli/secrets.js';
-import { setUp, type Setup } from '../../cli/setup.js';
+import { setUp, type Setup } from '../../cli/settings.js';
 import type { SessionSummary, Store } from '../../core/store.js';
 import { replaceDeceptive } from '../../core/text.js';
 import { openRecords, type Records } from '../../store/records.js';

@@ -1,4 +1,4 @@
-import { findSession } from '../../cli/open/session-files.js';
+import { findSession } from '../../cli/session/find-session.js';
 import type { RootOptions } from '../../cli/options.js';
 import { print } from '../../cli/print.js';
 import { type Event, type EventDraft, knownEvent } from '../../core/event.js';

@@ -12,10 +12,10 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { withoutRepeats } from '../../agent/repeats.js';
-import { openToolbox } from '../../cli/open/toolbox.js';
+import { openToolbox } from '../../cli/session/open-tools.js';
 import { columns, printListing } from '../../cli/print.js';
 import { sessionGuard } from '../../cli/secrets.js';
-import type { Setup } from '../../cli/setup.js';
+import type { Setup } from '../../cli/settings.js';
 import { type ChangeData, type Event, knownEvent } from '../../core/event.js';
 import { isRecord, type Json } from '../../core/json.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';

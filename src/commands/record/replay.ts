@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { findSession } from '../../cli/open/session-files.js';
+import { findSession } from '../../cli/session/find-session.js';
 import type { RootOptions } from '../../cli/options.js';
 import { outputIsTerminal, print } from '../../cli/print.js';
 import type { Event } from '../../core/event.js';

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import type { RootOptions } from '../../cli/options.js';
 import { printListing } from '../../cli/print.js';
-import type { Setup } from '../../cli/setup.js';
+import type { Setup } from '../../cli/settings.js';
 import { isRecord } from '../../core/json.js';
 import { createProtectedPaths, createSecretPaths } from '../../policy/guarded-paths.js';
 import { compileRules, refusedAllow, type Rule } from '../../policy/rules.js';

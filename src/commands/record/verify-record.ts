@@ -1,4 +1,4 @@
-import { findSession } from '../../cli/open/session-files.js';
+import { findSession } from '../../cli/session/find-session.js';
 import type { RootOptions } from '../../cli/options.js';
 import { print, printJson } from '../../cli/print.js';
 import type { ChainBreak, ChainReport } from '../../store/hash-chain.js';

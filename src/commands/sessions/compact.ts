@@ -1,4 +1,4 @@
-import type { SessionDesk } from '../../cli/repl/session-desk.js';
+import type { SessionDesk } from '../../cli/repl/current-session.js';
 import { type Event, knownEvent } from '../../core/event.js';
 import type { Command, CommandContext } from '../../ui/command.js';
 

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { findSession } from '../../cli/open/session-files.js';
+import { findSession } from '../../cli/session/find-session.js';
 import type { RootOptions } from '../../cli/options.js';
 import { printData, printError } from '../../cli/print.js';
 import { exportGuard, type Secret } from '../../cli/secrets.js';

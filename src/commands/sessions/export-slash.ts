@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Workbench } from '../../cli/open/workbench.js';
-import type { SessionDesk } from '../../cli/repl/session-desk.js';
+import type { Workbench } from '../../cli/session/assemble.js';
+import type { SessionDesk } from '../../cli/repl/current-session.js';
 import type { Command, CommandContext } from '../../ui/command.js';
 import { toHtml } from './export-html.js';
 import { createRedactor } from './export-session.js';

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { newSessionId } from '../../cli/open/session-files.js';
+import { newSessionId } from '../../cli/session/find-session.js';
 import type { RootOptions } from '../../cli/options.js';
 import { print, printError } from '../../cli/print.js';
 import { sessionGuard } from '../../cli/secrets.js';

@@ -1,5 +1,5 @@
-import { requestBody, wireNames } from '../../cli/open/request-body.js';
-import { findSession } from '../../cli/open/session-files.js';
+import { requestBody, wireNames } from './request-body.js';
+import { findSession } from '../../cli/session/find-session.js';
 import type { RootOptions } from '../../cli/options.js';
 import { age, columns, outputIsTerminal, print, printData, printError, printListing } from '../../cli/print.js';
 import type { Event } from '../../core/event.js';

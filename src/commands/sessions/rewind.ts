@@ -1,6 +1,6 @@
 import { changeSets } from '../../agent/file-history.js';
-import { rewindTo } from '../../cli/open/rewind-event.js';
-import type { SessionDesk } from '../../cli/repl/session-desk.js';
+import { rewindTo } from '../../cli/session/find-session.js';
+import type { SessionDesk } from '../../cli/repl/current-session.js';
 import { type Event, knownEvent } from '../../core/event.js';
 import { project } from '../../core/projection.js';
 import { firstLine } from '../../core/text.js';

@@ -1,7 +1,7 @@
-import type { Workbench } from '../../cli/open/workbench.js';
+import type { Workbench } from '../../cli/session/assemble.js';
 import type { RootOptions } from '../../cli/options.js';
 import { age, outputIsTerminal, printError, printListing } from '../../cli/print.js';
-import type { SessionDesk } from '../../cli/repl/session-desk.js';
+import type { SessionDesk } from '../../cli/repl/current-session.js';
 import type { SearchHit } from '../../core/store.js';
 import { spelledLine } from '../../core/text.js';
 import type { Command, CommandContext } from '../../ui/command.js';

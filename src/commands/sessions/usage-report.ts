@@ -1,7 +1,7 @@
 import { money, spentUsd } from '../../agent/budget.js';
-import { addUsage, noUsage } from '../../cli/headless/usage-sum.js';
-import type { Workbench } from '../../cli/open/workbench.js';
-import type { SessionDesk } from '../../cli/repl/session-desk.js';
+import { addUsage, noUsage } from '../../cli/stream-json.js';
+import type { Workbench } from '../../cli/session/assemble.js';
+import type { SessionDesk } from '../../cli/repl/current-session.js';
 import { utf8Bytes } from '../../core/text.js';
 import { findModel } from '../../providers/models.js';
 import type { Command } from '../../ui/command.js';

@@ -1,13 +1,12 @@
 import { createHash } from 'node:crypto';
 import { dispatch } from '../../agent/dispatch.js';
 import type { TurnDeps } from '../../agent/turn.js';
-import { type EndingSignal, endingSignals, onEndingSignal } from '../../cli/exit-code.js';
-import { openPolicy } from '../../cli/open/policy-opening.js';
-import { openSandbox } from '../../cli/open/sandbox-opening.js';
-import { openToolbox } from '../../cli/open/toolbox.js';
+import { type EndingSignal, endingSignals, onEndingSignal } from '../../cli/ending.js';
 import type { RootOptions } from '../../cli/options.js';
 import { askLine, columns, errorsAreTerminal, print, printData, printJson, printListing } from '../../cli/print.js';
-import { setUp, type Setup } from '../../cli/setup.js';
+import { openPolicy } from '../../cli/session/open-policy.js';
+import { openSandbox, openToolbox } from '../../cli/session/open-tools.js';
+import { setUp, type Setup } from '../../cli/settings.js';
 import { type Envelope, isError } from '../../core/envelope.js';
 import type { Answer, Approver } from '../../core/policy.js';
 import { createProjection } from '../../core/projection.js';

@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { RootOptions } from '../../cli/options.js';
 import { jsonText, printData, printError } from '../../cli/print.js';
-import { settingFlags, trustedBefore } from '../../cli/setup.js';
+import { settingFlags, trustedBefore } from '../../cli/settings.js';
 import { loadTheme, ownThemes } from '../../cli/theme-files.js';
 import { type Origin, originRank, parseText, unknownKeyProblem, valueAt } from '../../config/layers.js';
 import { loadConfig, type LoadedConfig, type LoadOptions } from '../../config/load.js';
@@ -141,7 +141,7 @@ async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Pro
 /** A limit of a tool that does not exist. */
 async function strayTool([section, limits, name]: readonly string[]): Promise<ConfigProblem | null> {
   if (section !== 'tools' || limits !== 'limits' || name === undefined) return null;
-  const { strayLimit, toolNames } = await import('../../cli/open/toolbox.js');
+  const { strayLimit, toolNames } = await import('../../cli/session/open-tools.js');
   const issue = strayLimit(name, toolNames());
   return issue && issueProblem('agent config set', issue);
 }
@@ -162,7 +162,7 @@ async function check(io: ConfigCommandIo): Promise<number> {
   const loaded = await load(io);
   const { ui, files } = loaded.config;
   const theme = await themeProblem(ui.theme, files);
-  const { strayLimits, toolNames } = await import('../../cli/open/toolbox.js');
+  const { strayLimits, toolNames } = await import('../../cli/session/open-tools.js');
   const problems = [...loaded.problems, ...(theme ? [theme] : []), ...(await strayLimits(loaded, toolNames()))];
   if (io.json) {
     print(

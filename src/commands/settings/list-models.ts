@@ -1,7 +1,7 @@
-import { providerChoice } from '../../cli/open/model-opening.js';
+import { providerChoice } from '../../cli/session/open-model.js';
 import type { RootOptions } from '../../cli/options.js';
 import { columns, printError, printListing } from '../../cli/print.js';
-import { setUp, type Setup } from '../../cli/setup.js';
+import { setUp, type Setup } from '../../cli/settings.js';
 import { didYouMean } from '../../core/text.js';
 import { builtInPresets, mergePresets } from '../../providers/presets.js';
 import { resolveProvider } from '../../providers/catalog.js';

@@ -1,7 +1,7 @@
-import { httpDependencies, providerChoice, resolveReady, wireOf } from '../../cli/open/model-opening.js';
+import { httpDependencies, providerChoice, resolveReady, wireOf } from '../../cli/session/open-model.js';
 import type { RootOptions } from '../../cli/options.js';
 import { columns, printError, printListing } from '../../cli/print.js';
-import { setUp } from '../../cli/setup.js';
+import { setUp } from '../../cli/settings.js';
 import { builtInPresets, keyNames, mergePresets } from '../../providers/presets.js';
 import { resolveProvider } from '../../providers/catalog.js';
 import { checkEndpoint, type CheckReport } from '../../providers/endpoint-check.js';

@@ -1,5 +1,5 @@
-import type { Workbench } from '../../cli/open/workbench.js';
-import type { SessionDesk } from '../../cli/repl/session-desk.js';
+import type { Workbench } from '../../cli/session/assemble.js';
+import type { SessionDesk } from '../../cli/repl/current-session.js';
 import { editConfigFile } from '../../config/settings-file.js';
 import { knownEvent } from '../../core/event.js';
 import type { Json } from '../../core/json.js';

@@ -1,7 +1,7 @@
-import { resolveModel } from '../../cli/open/model-opening.js';
-import type { Workbench } from '../../cli/open/workbench.js';
-import type { SessionDesk } from '../../cli/repl/session-desk.js';
-import type { Setup } from '../../cli/setup.js';
+import { resolveModel } from '../../cli/session/open-model.js';
+import type { Workbench } from '../../cli/session/assemble.js';
+import type { SessionDesk } from '../../cli/repl/current-session.js';
+import type { Setup } from '../../cli/settings.js';
 import { builtInPresets } from '../../providers/presets.js';
 import { firstWithKey, resolveProvider } from '../../providers/catalog.js';
 import { findLocalServers } from '../../providers/discover.js';

@@ -1,11 +1,10 @@
 import { resolve } from 'node:path';
-import { directoryId } from '../../cli/directory-id.js';
-import { findSession, newestHere, notePlace, type Place } from '../../cli/open/session-files.js';
 import type { RootOptions } from '../../cli/options.js';
 import { askLine, errorsAreTerminal, print, printError } from '../../cli/print.js';
-import type { SessionDesk } from '../../cli/repl/session-desk.js';
+import type { SessionDesk } from '../../cli/repl/current-session.js';
 import { blobSeal } from '../../cli/secrets.js';
-import { setUp } from '../../cli/setup.js';
+import { directoryId, findSession, newestHere, notePlace, type Place } from '../../cli/session/find-session.js';
+import { setUp } from '../../cli/settings.js';
 import type { Event } from '../../core/event.js';
 import type { SessionRow, Store } from '../../core/store.js';
 import { openSqliteStore } from '../../store/sqlite-store.js';

@@ -1,8 +1,8 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { CliError } from '../../../src/commands/cli-error.js';
-import { explainMissing, lostEvents } from '../../../src/cli/lost-events.js';
-import { openSession } from '../../../src/cli/open/session-files.js';
+import { explainMissing, lostEvents } from '../../../src/cli/session/session-store.js';
+import { openSession } from '../../../src/cli/session/find-session.js';
 import { setMark } from '../../../src/store/session-ends.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 import { event, measure, row, rounds } from './bench.js';

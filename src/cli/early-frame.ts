@@ -1,0 +1,111 @@
+import { type FirstFrame, paintFirstFrame } from '../terminal/first-frame.js';
+import { leaveTerminal } from '../terminal/modes.js';
+
+/** What stands before the rest of the program is loaded, until the REPL takes it over or `withdraw` takes it away. */
+export interface EarlyFrame {
+  take(): FirstFrame | null;
+  /** Clears what was painted and gives the terminal back, and the keys that were typed; does nothing once the frame was
+   * taken. */
+  withdraw(): readonly (Uint8Array | string)[];
+}
+
+/** Options with which the REPL opens for certain; anything else may end in a message instead, and paints nothing
+ * early. */
+const valued = new Set([
+  '-m',
+  '--model',
+  '--provider',
+  '--base-url',
+  '--max-tool-turns',
+  '--approval',
+  '--tools',
+  '--system-prompt',
+  '--max-cost',
+  '--set',
+  '-C',
+  '--cwd',
+  '--at',
+  '--sandbox',
+]);
+const bare = new Set([
+  '-c',
+  '--continue',
+  '--fork',
+  '--no-tools',
+  '--ephemeral',
+  '--test',
+  '--safe',
+  '-v',
+  '--verbose',
+  '--debug',
+]);
+
+/** The terminal that the screen is drawn on: only what draws it, and sanitises, may have it. */
+export function screenStreams(): { readonly input: NodeJS.ReadStream; readonly output: NodeJS.WriteStream } {
+  return { input: process.stdin, output: process.stdout };
+}
+
+/** Paints the prompt where the command line opens the REPL on a terminal that understands escape sequences, else
+ * nothing. */
+export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): EarlyFrame | null {
+  const { input: stdin, output: stdout } = screenStreams();
+  if (!stdin.isTTY || !stdout.isTTY || isPlainTerminal(env) || !opensRepl(argv)) return null;
+  const stop = (code: number) => (): void => {
+    leaveTerminal(stdin, stdout);
+    process.exit(code);
+  };
+  const signals = [
+    ['SIGTERM', stop(143)],
+    ['SIGHUP', stop(129)],
+    ['SIGINT', stop(130)],
+  ] as const;
+  for (const [name, end] of signals) process.on(name, end);
+  const released = (): void => {
+    for (const [name, end] of signals) process.off(name, end);
+  };
+  const looks = {
+    unicode: hasUnicode(env),
+    ...(hasColors(env) ? { promptCodes: ['\x1b[36m', '\x1b[39m'] as const } : {}),
+  };
+  let frame: FirstFrame | null = paintFirstFrame(stdin, stdout, looks);
+  return {
+    take: () => {
+      const taken = frame;
+      frame = null;
+      released();
+      return taken;
+    },
+    withdraw: () => {
+      if (!frame) return [];
+      const keys = frame.takeKeys();
+      frame.erase();
+      frame = null;
+      released();
+      leaveTerminal(stdin, stdout);
+      return keys;
+    },
+  };
+}
+
+function opensRepl(argv: readonly string[]): boolean {
+  for (let at = 0; at < argv.length; at++) {
+    const word = argv[at] ?? '';
+    if (valued.has(word)) at++;
+    else if (!bare.has(word)) return false;
+  }
+  return true;
+}
+
+export function isPlainTerminal(env: NodeJS.ProcessEnv): boolean {
+  return env.TERM === 'dumb' || env.AGENT_PLAIN === '1';
+}
+
+/** Whether the terminal shows Unicode, by its locale. Without any locale named it is taken for one that does. */
+export function hasUnicode(env: NodeJS.ProcessEnv): boolean {
+  const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || '';
+  return locale === '' || /utf-?8/i.test(locale);
+}
+
+export function hasColors(env: NodeJS.ProcessEnv): boolean {
+  return (env.NO_COLOR ?? '') === '' && env.TERM !== 'dumb';
+}

@@ -1,0 +1,62 @@
+import { basename } from 'node:path';
+import { exit } from '../commands/cli-error.js';
+import type { Log, TurnEnd } from '../core/session.js';
+import { leaveTerminal } from '../terminal/modes.js';
+import { screenStreams } from './early-frame.js';
+import { printError } from './print.js';
+
+/** The signals that end the program in order, with the exit codes they give: 128 and the signal's number. */
+export const endingSignals = { SIGINT: exit.interrupted, SIGTERM: exit.terminated, SIGHUP: 129 } as const;
+export type EndingSignal = keyof typeof endingSignals;
+
+/** Calls back at each of these signals, which then do not end the process by themselves. */
+export function onEndingSignal(listener: (signal: EndingSignal) => void): void {
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    process.on(signal, () => {
+      listener(signal);
+    });
+}
+
+/** The exit code of a headless turn. Several reasons: signal first, then 4, 5 or 1, then 3, then 6. Source: contracts
+ * 8, "`result`". */
+export function turnExitCode(end: TurnEnd, signal: EndingSignal | null): number {
+  if (signal) return endingSignals[signal];
+  if (end.fault?.code === 'auth') return exit.credentials;
+  if (end.fault?.code === 'max_cost') return exit.cost;
+  if (end.status === 'failed') return exit.failed;
+  if (end.status === 'interrupted') return exit.interrupted;
+  if (end.status === 'limit_reached') return exit.limit;
+  return end.denied > 0 ? exit.denied : exit.done;
+}
+
+/** What to say where a part of the program itself could not be loaded; null for any other error. Parts are loaded when
+ * they are wanted, so an upgrade or a removal meanwhile shows late; files of another version have other names. */
+export function missingPart(error: unknown): { readonly message: string; readonly hint: string } | null {
+  if (!(error instanceof Error)) return null;
+  if (!('code' in error) || (error.code !== 'MODULE_NOT_FOUND' && error.code !== 'ERR_MODULE_NOT_FOUND')) return null;
+  const file = /'([^']+)'/.exec(error.message)?.[1] ?? '';
+  return {
+    message: `a part of the program is missing or of another version: ${basename(file)}`,
+    hint: 'It was changed or removed while agent ran, or is not installed whole: start agent again (agent -c goes on), or install it anew.',
+  };
+}
+
+/** A bug that nothing caught ends the program, but gives the terminal back first and says where the details are. What
+ * was said so far is in the record. */
+export function giveTerminalBackOnCrash(log: Log, debug: boolean): void {
+  const crashed = (error: unknown): void => {
+    const { input, output } = screenStreams();
+    leaveTerminal(input, output);
+    const stack = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    log({ at: 'crash', message: 'an error was not caught', error: stack });
+    const message = error instanceof Error ? error.message : String(error);
+    const said = missingPart(error) ?? {
+      message: `the program failed: ${message}`,
+      hint: 'The session is kept: agent -c goes on. The log file has the details.',
+    };
+    printError(`\nagent: ${said.message}\n${said.hint}\n${debug ? `${stack}\n` : ''}`);
+    process.exit(exit.failed);
+  };
+  process.on('uncaughtException', crashed);
+  process.on('unhandledRejection', crashed);
+}

@@ -1,0 +1,385 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { Budget } from '../../agent/budget.js';
+import { createSession, type Session } from '../../agent/session.js';
+import { CliError, exit } from '../../commands/cli-error.js';
+import type { Event } from '../../core/event.js';
+import { isRecord } from '../../core/json.js';
+import type { ModelRef } from '../../core/projection.js';
+import type { Fault, Provider } from '../../core/provider.js';
+import type { SecretGuard } from '../../core/secrets/guard.js';
+import { placeOf, type SessionRow, type Store } from '../../core/store.js';
+import type { Registry } from '../../core/tool.js';
+import { findModel } from '../../providers/models.js';
+import { builtInPresets, mergePresets } from '../../providers/presets.js';
+import { StoreError } from '../../store/errors.js';
+import type { ProcessRunner } from '../../tools/process/runner.js';
+import type { RootOptions } from '../options.js';
+import { printError } from '../print.js';
+import { sessionGuard } from '../secrets.js';
+import type { Notice, Setup } from '../settings.js';
+import { changedTools, lastTools, openingEvents, readContext } from './context-files.js';
+import {
+  addressNotices,
+  directoryId,
+  newSessionId,
+  type OpenedSession,
+  openSession,
+  resumedWish,
+  type SessionWish,
+} from './find-session.js';
+import { type OpenedModel, openModel, wishOfRef } from './open-model.js';
+import { openPolicy, type SwitchablePolicy } from './open-policy.js';
+import { openSandbox, openToolbox } from './open-tools.js';
+import { configuredWish, type ModelWish } from './provider-settings.js';
+import { explainMissing, keepMark, lostEvents, openKeeping, openStore } from './session-store.js';
+
+/** What all sessions of one run share. */
+export interface Workbench {
+  readonly setup: Setup;
+  readonly options: RootOptions;
+  readonly store: Store;
+  readonly durable: boolean;
+  readonly registry: Registry;
+  readonly processes: ProcessRunner;
+  readonly policy: SwitchablePolicy;
+  readonly spend: SpendLimit;
+  /** What there is to be said so far. */
+  readonly notices: readonly Notice[];
+  close(): Promise<void>;
+}
+
+export async function openWorkbench(setup: Setup, options: RootOptions): Promise<Workbench> {
+  const confine = await openSandbox(setup);
+  const [{ store, durable, notices }, { registry, processes }] = await Promise.all([
+    openStore(setup, options.ephemeral === true),
+    openToolbox(setup, options.tools, confine),
+  ]);
+  return {
+    setup,
+    options,
+    store,
+    durable,
+    registry,
+    processes,
+    policy: openPolicy(setup),
+    spend: createSpendLimit(setup),
+    get notices() {
+      return [...setup.notices, ...notices];
+    },
+    close: async () => {
+      await processes.killBackground();
+      await store.close();
+    },
+  };
+}
+
+/** A tool that is deaf to TERM is killed after 2 s; a turn that has not ended by then is left. */
+const longestEndingMs = 3000;
+
+/** What is unsaved at the end is tried this often, for this long. */
+const flushEveryMs = 100;
+const longestFlushMs = 5000;
+
+/** A session with all its parts, ready for its next turn. */
+export interface Assembly {
+  readonly session: Session;
+  readonly row: SessionRow;
+  readonly model: OpenedModel;
+  readonly notices: readonly Notice[];
+  /** Knows the secrets of this session. */
+  readonly secrets: SecretGuard;
+  /** Saves what is unsaved and gives back the lease and the connection; the workbench stays. */
+  close(): Promise<void>;
+}
+
+/** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
+export async function assemble(bench: Workbench, wish: SessionWish, interactive: boolean): Promise<Assembly> {
+  const { setup, store, registry } = bench;
+  const createdAt = Date.now();
+  const fresh: SessionRow = {
+    id: newSessionId(() => createdAt),
+    parentId: null,
+    cwd: setup.cwd,
+    title: null,
+    provider: null,
+    model: null,
+    createdAt,
+    updatedAt: createdAt,
+    ...directoryOf(setup.cwd),
+  };
+  const { database } = setup.config.files;
+  const opened = await openSession(store, wish, fresh, (found) => onRecord(bench, found, wish)).catch(
+    async (error: unknown) => {
+      throw bench.durable ? await explainMissing(error, store, database, wish, setup.cwd) : error;
+    },
+  );
+  const secrets = sessionGuard(setup, opened.restored);
+  const model = await modelWish(bench, opened, wish)
+    .then((wished) => openModel(setup, wished, secrets))
+    .then((found) => {
+      requirePrice(bench.spend, found.ref);
+      return found;
+    })
+    .catch(async (error: unknown) => {
+      await opened.release();
+      throw error;
+    });
+  const models = createModels(
+    model,
+    (ref) => openModel(setup, wishOfRef(ref), secrets),
+    () => session.settled(),
+  );
+  // A prompt in hand is sent in a moment: the connection is made while the session is put together.
+  if (!interactive) model.warm();
+  const context = opened.restored.length > 0 ? { files: [], notices: [] } : readContext(setup);
+  const row: SessionRow = { ...opened.row, cwd: setup.cwd, ...placeOf(model.ref) };
+  const session = createSession({
+    store,
+    row,
+    registry,
+    interactive,
+    model,
+    policy: bench.policy,
+    restored: opened.restored,
+    notes: changesSince(opened, setup.cwd, createdAt),
+    opening: opened.restored.length > 0 ? [] : openingEvents(setup, registry, context.files),
+    connect: models.open,
+    begin: opened.begin,
+    budget: (ref) => bench.spend.budget(ref),
+    limits: setup.config.limits,
+    keeping: openKeeping(setup),
+    contextWindow: ({ provider, model: name }) =>
+      findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
+    sha256: (text) => createHash('sha256').update(text).digest('hex'),
+    now: Date.now,
+    log: setup.log,
+    secrets,
+  });
+  const note = bench.durable ? keepMark(session, database) : null;
+  const lost =
+    bench.durable && opened.restored.length > 0 ? await lostEvents(store, database, wish, opened, setup.cwd) : [];
+  const notices = [
+    ...movedNotice(opened, setup.cwd),
+    ...lost,
+    ...context.notices.map((notice): Notice => ({ ...notice, code: 'context_file' })),
+  ];
+  return {
+    session,
+    row,
+    model,
+    secrets,
+    notices: [...notices, ...(await heard(session, () => bringUpToDate(session, opened, model, bench)))],
+    close: async () => {
+      session.interrupt();
+      await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
+      await lastFlush(session, store);
+      await note?.();
+      await opened.release().catch(() => undefined);
+      models.close();
+    },
+  };
+}
+
+/** Waits a while for a database that another process keeps locked, and says what could not be saved. */
+async function lastFlush(session: Session, store: Store): Promise<void> {
+  await session.flush();
+  for (let waitedMs = 0; session.unsaved() > 0 && waitedMs < longestFlushMs; waitedMs += flushEveryMs) {
+    const failure: unknown = await store.sync(session.id).then(
+      () => null,
+      (error: unknown) => error,
+    );
+    if (!(failure instanceof StoreError && failure.code === 'busy')) break;
+    await wait(flushEveryMs);
+    await session.flush();
+  }
+  if (session.unsaved() > 0)
+    printError(`agent: ${session.unsaved()} events of session ${session.id} could not be saved\n`);
+}
+
+function directoryOf(cwd: string): Pick<SessionRow, 'directoryId'> {
+  const id = directoryId(cwd);
+  return id === null ? {} : { directoryId: id };
+}
+
+function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly Notice[] {
+  return movedFrom === null
+    ? []
+    : [
+        {
+          level: 'warn',
+          code: 'directory_moved',
+          message: `This directory was ${movedFrom} before it was moved. Session ${row.id} goes on in ${cwd}.`,
+        },
+      ];
+}
+
+/** What the frozen system prompt no longer says right: directory and day. */
+function changesSince(opened: OpenedSession, cwd: string, now: number): readonly string[] {
+  const last = opened.restored.at(-1);
+  if (!last) return [];
+  const day = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
+  return [
+    ...(opened.row.cwd === cwd ? [] : [`[Note: the working directory is now ${cwd}]`]),
+    ...(day(last.createdAt) === day(now) ? [] : [`[Note: today is ${day(now)}]`]),
+  ];
+}
+
+/** What an old session goes on with. A new one in a REPL goes on with the model in use, any other with what is
+ * configured. */
+async function modelWish(bench: Workbench, opened: OpenedSession, wish: SessionWish): Promise<ModelWish> {
+  if (opened.restored.length > 0) return await onRecord(bench, opened.row, wish);
+  return wish.after === undefined || wish.after.model === 'offline'
+    ? configuredWish(bench.setup)
+    : wishOfRef(wish.after);
+}
+
+/** Throws a `CliError` where the settings would send the session elsewhere. */
+async function onRecord({ setup, store }: Workbench, row: SessionRow, wish: SessionWish): Promise<ModelWish> {
+  const events = row.baseUrl === undefined ? await store.load(row.id) : [];
+  return resumedWish(setup, row, events, wish.after === undefined);
+}
+
+/** Opens the models that a session is switched to. One that it leaves is closed once no turn uses it, the last one with
+ * the session. */
+function createModels(
+  first: OpenedModel,
+  openOther: (ref: ModelRef) => Promise<OpenedModel>,
+  settled: () => Promise<void>,
+): { readonly open: (ref: ModelRef) => Promise<Provider>; readonly close: () => void } {
+  let current = first;
+  return {
+    open: async (ref) => {
+      if (sameModel(current.ref, ref)) return current.provider;
+      const left = current;
+      current = await openOther(ref);
+      void settled().then(() => {
+        left.close();
+      });
+      return current.provider;
+    },
+    close: () => {
+      current.close();
+    },
+  };
+}
+
+function sameModel(one: ModelRef, other: ModelRef): boolean {
+  return (
+    one.provider === other.provider &&
+    one.model === other.model &&
+    one.api === other.api &&
+    one.baseUrl === other.baseUrl
+  );
+}
+
+/** The notices that `work` gives, and those that the session gives meanwhile: nobody else listens yet. */
+async function heard(session: Session, work: () => Promise<readonly Notice[]>): Promise<readonly Notice[]> {
+  const said: Notice[] = [];
+  const stop = session.subscribe((event) => {
+    if (event.type === 'notice') said.push({ level: event.level, code: event.code, message: event.message });
+  });
+  const notices = await work();
+  stop();
+  return [...said, ...notices];
+}
+
+/** Brings an old session up to what is asked of it now: open calls answered, another model noted, an explicit change of
+ * tools appended. */
+async function bringUpToDate(
+  session: Session,
+  opened: OpenedSession,
+  model: OpenedModel,
+  bench: Workbench,
+): Promise<readonly Notice[]> {
+  if (opened.restored.length === 0) return [];
+  await session.repair();
+  const { row } = opened;
+  const switched = row.provider !== model.ref.provider || row.model !== model.ref.model;
+  if (switched || row.baseUrl !== model.ref.baseUrl || (row.baseUrl !== undefined && row.api !== model.ref.api))
+    await session.switchModel(model.ref);
+  const dropped: readonly Notice[] =
+    switched && hasReasoning(opened.restored)
+      ? [
+          {
+            level: 'info',
+            code: 'model_changed',
+            message: `The session goes on with ${model.ref.provider}/${model.ref.model}. Reasoning of the model before is not sent to it.`,
+          },
+        ]
+      : [];
+  const notices = [...dropped, ...addressNotices(row, model)];
+  const tools = changedTools(bench.setup, bench.registry, lastTools(opened.restored), bench.options.tools);
+  if (tools === null) return notices;
+  await session.append(tools);
+  return [
+    ...notices,
+    {
+      level: 'warn',
+      code: 'tools_changed',
+      message: "The tools or their settings changed: the provider's cache of this conversation is lost once.",
+    },
+  ];
+}
+
+function hasReasoning(events: readonly Event[]): boolean {
+  return events.some(
+    (event) => event.kind === 'assistant' && isRecord(event.data) && Array.isArray(event.data.reasoning),
+  );
+}
+
+/** Output tokens of an answer where neither the request nor the model's entry sets a limit. */
+const assumedOutputTokens = 8192;
+
+/** What the sessions of one run may cost: `max_cost_usd`, until `/budget` sets another limit. */
+interface SpendLimit {
+  /** Null: there is none. */
+  limitUsd(): number | null;
+  set(limitUsd: number | null): void;
+  /** What requests to a model may cost; a fault where its price is not known, null without a limit. */
+  budget(ref: ModelRef): Budget | Fault | null;
+}
+
+export function createSpendLimit(setup: Setup): SpendLimit {
+  let maxCostUsd = setup.config.limits.maxCostUsd;
+  return {
+    limitUsd: () => maxCostUsd,
+    set: (limitUsd) => {
+      maxCostUsd = limitUsd;
+    },
+    budget: (ref) => {
+      if (maxCostUsd === null) return null;
+      if (ref.api === 'offline')
+        return { maxCostUsd, price: { input: 0, output: 0 }, maxOutputTokens: assumedOutputTokens, isKept: true };
+      const price = findModel(ref.provider, ref.model, setup.config.provider.models)?.price ?? null;
+      return price === null ? unknownPrice(ref) : { maxCostUsd, price, ...longestAnswer(setup, ref) };
+    },
+  };
+}
+
+/** Throws a `CliError` (2) where there is a limit and the model to start with has no price; one that is switched to
+ * later is refused by a fault instead. */
+function requirePrice(spend: SpendLimit, first: ModelRef): void {
+  const budget = spend.budget(first);
+  if (budget !== null && 'code' in budget) throw new CliError(exit.usage, budget.message, budget.hint ?? '');
+}
+
+/** How long an answer gets whose request sets no limit: what the wire sends by itself, else what the model can. */
+function longestAnswer(setup: Setup, { provider, api, model }: ModelRef): Pick<Budget, 'maxOutputTokens' | 'isKept'> {
+  const sent = mergePresets(builtInPresets, setup.config.provider.custom)[provider]?.quirks?.default_max_output_tokens;
+  if (sent !== undefined) return { maxOutputTokens: sent, isKept: true };
+  const known =
+    api === 'anthropic-messages'
+      ? null
+      : (findModel(provider, model, setup.config.provider.models)?.maxOutputTokens ?? null);
+  return { maxOutputTokens: known ?? assumedOutputTokens, isKept: known !== null };
+}
+
+function unknownPrice({ provider, model }: ModelRef): Fault {
+  const name = `${provider}/${model}`;
+  return {
+    code: 'max_cost',
+    message: `--max-cost: the price of \`${name}\` is not known`,
+    hint: `Add it to config/models.json, or to "models" in your configuration: "${name}": {"input_usd": …, "output_usd": …} (USD per million tokens).`,
+  };
+}

@@ -1,0 +1,179 @@
+import { existsSync, realpathSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { type ContextFile, renderSystemPrompt } from '../../agent/system-prompt.js';
+import { type Event, type EventDraft, knownEvent, type RequestSettings, type ToolsData } from '../../core/event.js';
+import { replaceUnseen } from '../../core/text.js';
+import type { Registry } from '../../core/tool.js';
+import { readBounded } from '../../disk/bounded-file.js';
+import { isKernelPath } from '../../tools/files/path-argument.js';
+import type { Setup } from '../settings.js';
+import { spelledOut } from '../trust.js';
+import { toolSpecs } from './open-tools.js';
+
+const maxBytes = 64 * 1024;
+/** What is unseen in a question and belongs into a text: layout, the selector of emoji, icons of a font, characters
+ * newer than this program. */
+const harmless = /[\t\n\r\u2800\p{Co}]|\ufe0f|(?!\p{Default_Ignorable_Code_Point})\p{Cn}/u;
+
+interface ContextNotice {
+  readonly level: 'info' | 'warn';
+  readonly message: string;
+}
+
+interface ContextFiles {
+  readonly files: readonly ContextFile[];
+  readonly notices: readonly ContextNotice[];
+}
+
+/** Reads the user's own `AGENTS.md` and those from the repository's root down to `cwd`, the most general first; in a
+ * folder of the repository where none stands its `CLAUDE.md`, which a notice names; no other file of another agent. At
+ * most 64 KiB of each is taken; hidden characters are removed and counted in a notice. A file that cannot be read, or a
+ * repository's that is a link out of it, is named in a notice. */
+export function readContextFiles(cwd: string, userDir: string): ContextFiles {
+  const warnings: string[] = [];
+  const { root, folders } = projectFolders(cwd);
+  const own = readOne(join(userDir, 'AGENTS.md'), null, warnings) ?? [];
+  const project = folders.flatMap(
+    (folder) =>
+      readOne(join(folder, 'AGENTS.md'), root, warnings) ?? readOne(join(folder, 'CLAUDE.md'), root, warnings) ?? [],
+  );
+  const others = project.filter(({ path }) => path.endsWith('/CLAUDE.md')).map(({ path }) => path);
+  const said =
+    others.length === 0
+      ? []
+      : [
+          {
+            level: 'info' as const,
+            message: `Instructions are read from ${others.map(spelledOut).join(', ')}: there is no AGENTS.md beside ${others.length === 1 ? 'it' : 'them'}.`,
+          },
+        ];
+  return {
+    files: [...own, ...project],
+    notices: [...said, ...warnings.map((message) => ({ level: 'warn' as const, message }))],
+  };
+}
+
+/** Null where there is no such file; one that is there and is not read counts as there. */
+function readOne(path: string, within: string | null, notices: string[]): readonly ContextFile[] | null {
+  const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
+  if (found.kind === 'missing') return null;
+  if (found.kind === 'refused') {
+    notices.push(`${path} was not read: ${found.reason}.`);
+    return [];
+  }
+  if (
+    isKernelPath(found.path) ||
+    (within !== null && !found.path.startsWith(within.endsWith('/') ? within : `${within}/`))
+  ) {
+    notices.push(`${path} is a link out of the project, to ${spelledOut(found.path)}; it was not read.`);
+    return [];
+  }
+  const raw = found.bytes
+    .toString('utf8')
+    .replace(/^\ufeff/, '')
+    .toWellFormed();
+  if (found.size > maxBytes) notices.push(`${path} has ${found.size} bytes; the model is given the first ${maxBytes}.`);
+  let count = 0;
+  const text = replaceUnseen(raw, (char) => {
+    if (harmless.test(char)) return char;
+    count++;
+    return '';
+  });
+  if (count > 0)
+    notices.push(
+      `${path} holds ${count} hidden character${count === 1 ? '' : 's'}; ${count === 1 ? 'it was' : 'they were'} left out.`,
+    );
+  return [{ path, text }];
+}
+
+/** `root`: where the files must lie, links resolved. */
+function projectFolders(cwd: string): { readonly root: string; readonly folders: readonly string[] } {
+  const root = repositoryRoot(cwd);
+  const folders = [cwd];
+  for (let at = cwd; root !== null && at !== root; at = dirname(at)) folders.unshift(dirname(at));
+  return { root: realpathSync(root ?? cwd), folders };
+}
+
+/** The nearest folder at or above `cwd` that holds `.git`, or null. */
+export function repositoryRoot(cwd: string): string | null {
+  for (let at = cwd; ; at = dirname(at)) {
+    if (existsSync(join(at, '.git'))) return at;
+    if (dirname(at) === at) return null;
+  }
+}
+
+export function readContext(setup: Setup): ContextFiles {
+  return readContextFiles(setup.cwd, dirname(setup.config.files.config));
+}
+
+/** The first two events of a session: the rendered prompt, and the catalogue with the settings that shape requests. */
+export function openingEvents(
+  setup: Setup,
+  registry: Registry,
+  contextFiles: readonly ContextFile[],
+): readonly EventDraft[] {
+  const content = renderSystemPrompt({
+    cwd: setup.cwd,
+    platform: process.platform,
+    date: new Date().toISOString().slice(0, 10),
+    isGitRepository: repositoryRoot(setup.cwd) !== null,
+    tools: registry.list(),
+    contextFiles,
+    userPrompt: setup.config.request.systemPrompt ?? '',
+  });
+  return [{ kind: 'system', content, data: null }, toolsEvent(setup, registry)];
+}
+
+function toolsEvent(setup: Setup, registry: Registry): EventDraft {
+  const { limits, request, provider } = setup.config;
+  const data: ToolsData = {
+    tools: toolSpecs(registry),
+    settings: {
+      model_output_size: limits.modelOutputBytes,
+      ...(provider.toolProtocol === 'auto' ? {} : { tool_protocol: provider.toolProtocol }),
+      ...(request.maxOutputTokens === null ? {} : { max_output_tokens: request.maxOutputTokens }),
+      ...(request.effort === null ? {} : { effort: request.effort }),
+    },
+  };
+  return { kind: 'tools', content: data.tools.map((tool) => tool.name).join(' '), data };
+}
+
+export function lastTools(events: readonly Event[]): ToolsData | null {
+  const event = events.findLast((item) => item.kind === 'tools');
+  const known = event ? knownEvent(event) : null;
+  return known?.kind === 'tools' ? known.data : null;
+}
+
+/** Settings that shape requests, by the name under which they are configured. */
+const frozen: readonly (keyof RequestSettings)[] = [
+  'model_output_size',
+  'tool_protocol',
+  'max_output_tokens',
+  'effort',
+];
+
+/** The `tools` event that a resumed session needs because an option changes what it froze: `--tools` and `--no-tools`
+ * the catalogue, `--effort` and `--set` the settings that they name. Null where nothing changes; the configuration's
+ * files alone never change an old session. */
+export function changedTools(
+  setup: Setup,
+  registry: Registry,
+  last: ToolsData | null,
+  chosen: string | boolean | undefined,
+): EventDraft | null {
+  const asked = toolsEvent(setup, registry);
+  if (asked.kind !== 'tools') return null;
+  if (last === null) return asked;
+  const given = frozen.filter((name) => ['flag', 'set'].includes(setup.loaded.origins[name]?.kind ?? ''));
+  const kept = Object.entries(last.settings).filter(([name]) => !given.some((key) => key === name));
+  const explicit = Object.entries(asked.data.settings).filter(([name]) => given.some((key) => key === name));
+  const tools = typeof chosen === 'string' || chosen === false ? asked.data.tools : last.tools;
+  const data = { tools, settings: Object.fromEntries([...kept, ...explicit]) as unknown as RequestSettings };
+  return sorted(data) === sorted(last)
+    ? null
+    : { kind: 'tools', content: tools.map(({ name }) => name).join(' '), data };
+}
+
+function sorted({ tools, settings }: ToolsData): string {
+  return JSON.stringify([tools, Object.entries(settings).toSorted(([one], [other]) => (one < other ? -1 : 1))]);
+}

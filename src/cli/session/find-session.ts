@@ -1,0 +1,364 @@
+import { randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { CliError, exit } from '../../commands/cli-error.js';
+import type { Event, EventDraft } from '../../core/event.js';
+import { isRecord } from '../../core/json.js';
+import type { ModelRef } from '../../core/projection.js';
+import { type SessionRow, type Store, ulid } from '../../core/store.js';
+import { type ProviderChoice, resolveProvider, saidAddress } from '../../providers/catalog.js';
+import { StoreError } from '../../store/errors.js';
+import { maxMatches } from '../../store/session-rows.js';
+import type { Notice, Setup } from '../settings.js';
+import { type OpenedModel, providerChoice } from './open-model.js';
+import { configuredWish, isSaid, type ModelWish, splitName } from './provider-settings.js';
+
+/** What a command line asks for: a new session, or an old one, as it is or as a fork. */
+export interface SessionWish {
+  readonly continueNewest: boolean;
+  readonly resume: string | null;
+  readonly fork: boolean;
+  /** Go on from right after this event: in a fork by leaving out what follows, else by a rewind. */
+  readonly at?: number;
+  /** The model in use where the wish comes from within a REPL, whose command line was meant for another session. */
+  readonly after?: ModelRef;
+}
+
+export interface OpenedSession {
+  readonly row: SessionRow;
+  readonly restored: readonly Event[];
+  /** What the directory was called when the session was recorded, where it was moved since. */
+  readonly movedFrom: string | null;
+  readonly release: () => Promise<void>;
+  /** Takes the lease where it could not be had at once; before the first event that is saved. */
+  readonly begin: () => Promise<void>;
+}
+
+export function newSessionId(now: () => number): string {
+  return ulid(now(), randomBytes(16));
+}
+
+/** Finds, forks or makes the session and takes its lease. `refuse` throws where a session that was found must not go
+ * on. Throws a `CliError` with exit code 7 where that cannot be. */
+export async function openSession(
+  store: Store,
+  wish: SessionWish,
+  fresh: SessionRow,
+  refuse: (found: SessionRow) => Promise<unknown> = () => Promise.resolve(),
+): Promise<OpenedSession> {
+  const found = await wanted(store, wish, fresh);
+  if (found !== null) await refuse(found);
+  const movedFrom = found !== null && hasMoved(found, fresh) ? found.cwd : null;
+  if (found === null) {
+    if (wish.fork || wish.at !== undefined)
+      throw new CliError(
+        exit.usage,
+        `${wish.fork ? '--fork' : '--at'} needs a session`,
+        'Use it with -c or -r <session>.',
+      );
+    return { row: fresh, restored: [], movedFrom, ...(await leaseInTime(store, fresh.id)) };
+  }
+  if (wish.fork) {
+    const origin = { ...found, ...(await notePlace(store, found, fresh)), parentId: found.id };
+    const { id, createdAt } = fresh;
+    const row: SessionRow = { ...origin, id, createdAt, updatedAt: createdAt, ...placeOf(fresh) };
+    if (wish.at !== undefined) refuseUnknownEvent(await store.load(found.id), wish.at, found.id);
+    await store.fork(found.id, row, wish.at);
+    return { row, restored: await store.load(row.id), movedFrom, ...(await leaseInTime(store, row.id)) };
+  }
+  const { release, begin } = await leaseInTime(store, found.id);
+  try {
+    const row = { ...found, ...(await notePlace(store, found, fresh)) };
+    return { row, restored: await rewound(store, found.id, wish.at), movedFrom, release, begin };
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}
+
+export type Place = { readonly cwd: string; readonly directoryId?: string | undefined };
+
+function placeOf({ cwd, directoryId: id }: SessionRow): Place & Pick<SessionRow, 'directoryId'> {
+  return { cwd, ...(id === undefined ? {} : { directoryId: id }) };
+}
+
+/** True where `here` is the directory of the session and the name it had leads there no more. */
+function hasMoved(row: SessionRow, here: Place): boolean {
+  return (
+    row.directoryId !== undefined &&
+    row.directoryId === here.directoryId &&
+    row.cwd !== here.cwd &&
+    directoryId(row.cwd) !== row.directoryId
+  );
+}
+
+/** Lets the sessions of a moved directory be found under its new name, and an old session when its directory is moved.
+ * Does without where that fails. Gives the moves of the session, this one included. */
+export async function notePlace(store: Store, row: SessionRow, here: Place): Promise<Pick<SessionRow, 'moves'>> {
+  const { cwd, directoryId: id } = here;
+  if (id === undefined) return {};
+  const isUnknown = row.directoryId === undefined && row.cwd === cwd;
+  if (isUnknown) await store.update(row.id, { directoryId: id }).catch(() => null);
+  if (!hasMoved(row, here)) return {};
+  try {
+    await store.relocate(id, row.cwd, cwd);
+    const moves = (await store.session(row.id))?.moves;
+    if (moves) return { moves };
+  } catch {
+    /* The move holds all the same, and is noted by the next who sees it. */
+  }
+  return { moves: [...(row.moves ?? []), { from: row.cwd, to: cwd, lastSeq: Number.MAX_SAFE_INTEGER }] };
+}
+
+async function rewound(store: Store, id: string, at: number | undefined): Promise<readonly Event[]> {
+  const events = await store.load(id);
+  if (at === undefined) return events;
+  refuseUnknownEvent(events, at, id);
+  const rewind: Event = { ...rewindTo(at), seq: (events.at(-1)?.seq ?? 0) + 1, createdAt: Date.now() };
+  await store.append(id, rewind);
+  return [...events, rewind];
+}
+
+function refuseUnknownEvent(events: readonly Event[], at: number, id: string): void {
+  const last = events.at(-1)?.seq ?? 0;
+  if (at > last)
+    throw new CliError(
+      exit.usage,
+      `--at: session ${id} has no event ${at}`,
+      `Give a number from 1 to ${last}: agent sessions show ${id} lists them.`,
+    );
+}
+
+async function wanted(
+  store: Store,
+  wish: SessionWish,
+  { cwd, directoryId: id }: SessionRow,
+): Promise<SessionRow | null> {
+  if (wish.resume !== null) return await findSession(store, wish.resume);
+  if (!wish.continueNewest) return null;
+  const newest = await newestHere(store, { cwd, directoryId: id });
+  if (newest) return newest;
+  throw new CliError(
+    exit.session,
+    `there is no session of ${cwd} to continue`,
+    'agent sessions list shows those of other directories; -r <id> resumes any.',
+  );
+}
+
+/** The session of this directory that was written to last, also where it was recorded before the directory was
+ * moved. */
+export async function newestHere(store: Store, { cwd, directoryId: id }: Place): Promise<SessionRow | null> {
+  const newest = await store.newest(cwd);
+  if (newest || id === undefined) return newest;
+  const elsewhere = await store.newestOfDirectory(id);
+  return elsewhere && hasMoved(elsewhere, { cwd, directoryId: id }) ? elsewhere : null;
+}
+
+/** By id, unique prefix or title; a `CliError` with exit code 7 otherwise. */
+export async function findSession(store: Store, text: string): Promise<SessionRow> {
+  const match = await store.find(text);
+  switch (match.found) {
+    case 'one':
+      return match.session;
+    case 'many':
+      throw new CliError(
+        exit.session,
+        `${match.sessions.length < maxMatches ? '' : 'at least '}${match.sessions.length} sessions match \`${text}\``,
+        `Give more of the id: ${match.sessions
+          .slice(0, 5)
+          .map((row) => row.id)
+          .join(', ')}`,
+      );
+    case 'none':
+      throw new CliError(
+        exit.session,
+        `there is no session \`${text}\``,
+        match.nearest.length > 0 ? `Nearest: ${match.nearest.join(', ')}` : 'agent sessions list shows them.',
+      );
+    default:
+      return match satisfies never;
+  }
+}
+
+/** The lease is needed with the first event on the disk: a store that is locked or cannot be written until then keeps
+ * nobody from going on. Throws where another process holds it. */
+async function leaseInTime(store: Store, id: string): Promise<Pick<OpenedSession, 'release' | 'begin'>> {
+  let release: (() => Promise<void>) | null = null;
+  const begin = async (): Promise<void> => {
+    release ??= await lease(store, id);
+  };
+  await begin().catch((error: unknown) => {
+    if (!(error instanceof StoreError)) throw error;
+  });
+  return {
+    begin,
+    release: async () => {
+      await release?.();
+    },
+  };
+}
+
+async function lease(store: Store, id: string): Promise<() => Promise<void>> {
+  const taken = await store.acquire(id);
+  if (taken.held) return () => taken.release();
+  const { pid, host, since } = taken.holder;
+  throw new CliError(
+    exit.session,
+    `session ${id} is in use by process ${pid} on ${host} since ${new Date(since).toISOString()}`,
+    'Use --fork to go on in a copy of it.',
+  );
+}
+
+const wires: readonly string[] = [
+  'openai-chat',
+  'openai-responses',
+  'anthropic-messages',
+] satisfies readonly ProviderChoice['api'][];
+
+type Said = (key: string) => boolean;
+
+/** What a session that is resumed goes on with. What the command line says wins, then what is on record: a model of the
+ * session's own provider is asked where the session's was. A session of the embedded provider has no preference: once
+ * there is a real model, it goes on with that. Throws a `CliError` (2) where a file or the environment puts another
+ * address in the place of the recorded one: only the command line may send a conversation elsewhere. `lineCounts`:
+ * false where the command line was meant for another session. */
+export function resumedWish(setup: Setup, row: SessionRow, events: readonly Event[], lineCounts: boolean): ModelWish {
+  const said: Said = (key) => lineCounts && isSaid(setup, key);
+  const line = lineModel(setup, said);
+  const { provider, model } = row;
+  const noPreference = provider === null || model === null || model === 'offline';
+  if (noPreference || (line.provider !== null && line.provider !== provider)) return configuredWish(setup);
+  if (provider === 'offline')
+    return line.model !== null || said('base_url') ? configuredWish(setup) : { provider, model };
+  const place = placeOfSession(setup, { ...row, provider }, events, line.provider !== null, said);
+  return { provider, model: line.model ?? model, ...place };
+}
+
+/** Address and wire of a session that goes on with its own provider. */
+function placeOfSession(
+  setup: Setup,
+  row: SessionRow & { readonly provider: string },
+  events: readonly Event[],
+  isNamed: boolean,
+  said: Said,
+): Pick<ModelWish, 'baseUrl' | 'api'> {
+  const own = providerChoice(setup, { provider: row.provider, model: 'any' });
+  const saidApi = said('provider_api');
+  const api = saidApi ? own.api : wireNamed(row.api);
+  if (said('base_url')) {
+    const stays = saidAddress(row.provider, { ...own, owners: {} })?.baseUrl === row.baseUrl;
+    return { baseUrl: own.baseUrl, api: stays || saidApi ? api : undefined };
+  }
+  if (row.baseUrl === undefined) {
+    if (!isNamed && !saidApi) refuseOtherWire(row, events, own);
+    return { api };
+  }
+  const baseUrl = recordedAddress(setup, { ...row, baseUrl: row.baseUrl }, own, isNamed);
+  return { baseUrl, api: saidApi || baseUrl !== undefined ? api : undefined };
+}
+
+/** The address on record, unless the command line names the provider and that is said to be elsewhere. */
+function recordedAddress(
+  setup: Setup,
+  row: SessionRow & { readonly provider: string; readonly baseUrl: string },
+  own: ProviderChoice,
+  isNamed: boolean,
+): string | undefined {
+  const now = saidAddress(row.provider, isSaid(setup, 'base_url') ? withoutBaseUrl(own) : own);
+  if (now === null || now.baseUrl === row.baseUrl) return row.baseUrl;
+  if (!isNamed) throw elsewhere(row, row.baseUrl, now);
+  return undefined;
+}
+
+/** The model that the command line names, and its provider where it names that too. */
+function lineModel(setup: Setup, said: Said): ModelWish {
+  const { provider, model } = setup.config.provider;
+  const id = said('model') ? model : null;
+  if (said('provider')) return { provider, model: id };
+  const [named, rest] = splitName(setup, id ?? '');
+  return { provider: named, model: rest };
+}
+
+function withoutBaseUrl({ baseUrl: _left, ...choice }: ProviderChoice): ProviderChoice {
+  return choice;
+}
+
+function wireNamed(api: string | undefined): ProviderChoice['api'] {
+  return wires.includes(api ?? '') ? (api as ProviderChoice['api']) : undefined;
+}
+
+function elsewhere(
+  row: SessionRow,
+  recorded: string,
+  { baseUrl, by }: { readonly baseUrl: string; readonly by: string },
+): CliError {
+  return new CliError(
+    exit.usage,
+    `session ${row.id} was on ${recorded}, and ${by} now says ${baseUrl}`,
+    `Say where it goes on: --base-url ${recorded} or --base-url ${baseUrl}.`,
+  );
+}
+
+/** A session without an address on record that spoke another wire than its provider's address speaks was held with
+ * another server. */
+function refuseOtherWire(row: SessionRow, events: readonly Event[], own: ProviderChoice): void {
+  const resolved = resolveProvider(own);
+  if (!resolved.ok) return;
+  const { api, baseUrl = '' } = resolved.ref;
+  const spoken = spokenWire(events, row.provider ?? '');
+  if (spoken === null || spoken === api) return;
+  throw new CliError(
+    exit.usage,
+    `session ${row.id} has no address on record, and ${spoken} is not what ${baseUrl} is spoken to in (${api}): it was held with another server`,
+    `Say where it goes on: --base-url <address>, or --provider ${row.provider ?? ''} for ${baseUrl}.`,
+  );
+}
+
+/** The wire of the last answer of that provider, or null. */
+function spokenWire(events: readonly Event[], provider: string): string | null {
+  const last = events.findLast(
+    ({ kind, data }) => kind === 'assistant' && isRecord(data) && data.provider === provider,
+  );
+  const api = isRecord(last?.data) ? last.data.api : null;
+  return typeof api === 'string' && wires.includes(api) ? api : null;
+}
+
+/** What there is to be said of where a resumed session goes on. */
+export function addressNotices({ provider, baseUrl: before }: SessionRow, { ref }: OpenedModel): readonly Notice[] {
+  const { baseUrl } = ref;
+  if (baseUrl === undefined || provider !== ref.provider || before === baseUrl) return [];
+  const message =
+    before === undefined
+      ? `No address is on record for this session (it was imported, or is from an earlier version). It goes on at ${baseUrl}.`
+      : `The session goes on at ${baseUrl}; it was on ${before}.`;
+  return [{ level: 'info', code: 'address_changed', message }];
+}
+
+/** The conversation goes on from right after event `seq`. */
+export function rewindTo(seq: number): EventDraft {
+  return { kind: 'rewind', content: `Rewound to event ${seq}.`, data: { to_seq: seq } };
+}
+
+/** The value of `--at`. Throws a `CliError` (2) for what is no number of an event. */
+export function eventNumber(text: string | undefined): { readonly at?: number } {
+  if (text === undefined) return {};
+  const at = Number(text);
+  if (!Number.isInteger(at) || at < 1)
+    throw new CliError(
+      exit.usage,
+      `--at: \`${text}\` is not the number of an event`,
+      'agent sessions show <session> lists them.',
+    );
+  return { at };
+}
+
+/** What tells a directory from others, also after it or a folder above it was moved within its file system: its inode
+ * and when it was made (inodes are used again). Without the device, whose number may be another one after a restart.
+ * Null where the file system does not say. */
+export function directoryId(path: string): string | null {
+  try {
+    const { ino, birthtimeNs, ctimeNs } = statSync(path, { bigint: true });
+    return birthtimeNs === 0n || birthtimeNs > ctimeNs ? null : `${ino}:${birthtimeNs}`;
+  } catch {
+    return null;
+  }
+}

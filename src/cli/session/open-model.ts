@@ -1,0 +1,317 @@
+import { createHash } from 'node:crypto';
+import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
+import { CliError, exit } from '../../commands/cli-error.js';
+import { agentPaths, ensurePrivateDirectory } from '../../config/locations.js';
+import { loadOnce } from '../../core/load-once.js';
+import type { Api, ModelRef } from '../../core/projection.js';
+import type { Provider } from '../../core/provider.js';
+import type { SecretGuard } from '../../core/secrets/guard.js';
+import type { SessionRow } from '../../core/store.js';
+import { readBoundedText } from '../../disk/bounded-file.js';
+import {
+  type Endpoint,
+  type ProviderChoice,
+  type Resolution,
+  resolveProvider,
+  saidAddress,
+} from '../../providers/catalog.js';
+import type { HttpDependencies, HttpProvider } from '../../providers/http/endpoint-provider.js';
+import { maskProvider } from '../../providers/masked-provider.js';
+import { findModel } from '../../providers/models.js';
+import { builtInPresets, mergePresets } from '../../providers/presets.js';
+import type { TextModels } from '../../providers/text/tool-support.js';
+import type { Wire, WireFacts } from '../../providers/wires/wire.js';
+import type { Setup } from '../settings.js';
+import { type ModelWish, providerSettings, splitName } from './provider-settings.js';
+
+/** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
+export interface OpenedModel {
+  readonly provider: Provider;
+  readonly ref: ModelRef;
+  warm(): void;
+  close(): void;
+}
+
+/** Opens the model that is wished for, or the best there is: the first provider with a key, a local server, the
+ * embedded provider. Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing key. */
+export async function openModel(setup: Setup, wish: ModelWish, secrets: SecretGuard): Promise<OpenedModel> {
+  const { ref, endpoint } = await resolveReady(setup, wish);
+  const opened = await connect(setup, ref, endpoint);
+  return { ...opened, provider: maskProvider(opened.provider, secrets) };
+}
+
+/** The model and endpoint that are wished for. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a
+ * missing key, 1 for a local server that would have to say which models it has and does not run. */
+export async function resolveReady(setup: Setup, wish: ModelWish): Promise<Extract<Resolution, { ok: true }>> {
+  const choice = providerChoice(setup, wish);
+  const named = wish.provider !== null || namesProvider(setup, wish.model) || choice.baseUrl !== undefined;
+  const fallback = named
+    ? undefined
+    : await (
+        await import('../../providers/discover.js')
+      ).chooseProvider({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
+  const asked = { ...choice, ...(fallback ? { fallback } : {}) };
+  const resolved = resolveProvider(asked);
+  if (resolved.ok) return resolved;
+  const { kind, message, hint } = resolved.problem;
+  const served = kind === 'model_missing' ? await firstServed(setup, asked) : null;
+  if (served !== null) return served;
+  throw new CliError(kind === 'key_missing' ? exit.credentials : exit.usage, message, hint);
+}
+
+function namesProvider(setup: Setup, model: string | null): boolean {
+  return (
+    model !== null &&
+    Object.hasOwn(mergePresets(builtInPresets, setup.config.provider.custom), model.split('/')[0] ?? '')
+  );
+}
+
+/** The first model that a server of this machine lists; null for other servers. */
+async function firstServed(setup: Setup, asked: ProviderChoice): Promise<Extract<Resolution, { ok: true }> | null> {
+  const named = { ...asked, name: asked.name ?? asked.model ?? '', model: 'any' };
+  const resolved = resolveProvider(named);
+  if (!resolved.ok || !resolved.endpoint.local) return null;
+  const listed = await (await import('../../providers/discover.js')).listModels(resolved.endpoint, setup.env, 2000);
+  if (!listed.ok)
+    throw new CliError(exit.failed, listed.message, 'Start it, or choose another provider with --provider.');
+  const first = listed.models[0];
+  if (first === undefined)
+    throw new CliError(
+      exit.usage,
+      `${resolved.endpoint.label} at ${resolved.endpoint.baseUrl} has no model`,
+      'Load one there first.',
+    );
+  return { ...resolved, ref: { ...resolved.ref, model: first.id } };
+}
+
+/** A wish with all that the settings and the environment say of providers. */
+export function providerChoice(setup: Setup, wish: ModelWish): ProviderChoice {
+  const choice: ProviderChoice = {
+    env: setup.env,
+    presets: builtInPresets,
+    userProviders: setup.config.provider.custom,
+    allowInsecure: setup.config.http.allowInsecure,
+    ...(wish.provider === null ? {} : { name: wish.provider }),
+    ...(wish.model === null ? {} : { model: wish.model }),
+    ...providerSettings(setup),
+  };
+  return wish.provider === null ? choice : placed(choice, wish.provider, wish);
+}
+
+/** The choice with the address and the wire that a session keeps. An address that settings say alike is taken from
+ * there: they may hold what is not on record, such as a query. */
+function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelWish): ProviderChoice {
+  const owners = { ...choice.owners, ...(api === undefined ? {} : { api: name }) };
+  const kept = { ...choice, owners, ...(api === undefined ? {} : { api }) };
+  if (baseUrl === undefined || saidAddress(name, choice)?.baseUrl === baseUrl) return kept;
+  return { ...kept, baseUrl, owners: { ...owners, baseUrl: name } };
+}
+
+/** The model that `name` means in a session that uses `current`: without a provider in it, one of the same provider. A
+ * model of the same provider is asked where the session's was. Asks nobody. */
+export function resolveModel(setup: Setup, name: string, current: ModelRef): Resolution {
+  if (current.api === 'offline') return resolveProvider(providerChoice(setup, { provider: null, model: name }));
+  const [named, id] = splitName(setup, name);
+  if (named !== null && named !== current.provider)
+    return resolveProvider(providerChoice(setup, { provider: named, model: id }));
+  return resolveProvider(providerChoice(setup, wishOfRef({ ...current, model: id ?? '' })));
+}
+
+/** What it takes to open the model of `ref` again where it was. */
+export function wishOfRef({ provider, model, api, baseUrl }: ModelRef): ModelWish {
+  return { provider, model: model || null, ...(api === 'offline' ? {} : { api, baseUrl }) };
+}
+
+const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
+  await wait(delayMs, undefined, { signal }).catch(() => undefined);
+};
+
+/** The client is loaded with the first request, or once `warm` asks for it: the screen stands before. */
+async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise<OpenedModel> {
+  if (endpoint.api === 'offline') {
+    await checkScript(setup, ref.model);
+    const { createOfflineProvider } = await import('../../providers/offline/offline.js');
+    return {
+      ref,
+      provider: createOfflineProvider({
+        cwd: setup.cwd,
+        sleep,
+        isInstalled: (program) => isOnPath(setup.env, program),
+        standsIn: setup.headless === true && !choseOffline(setup.config.provider),
+      }),
+      warm: () => undefined,
+      close: () => undefined,
+    };
+  }
+  const { api } = endpoint;
+  const http = loadOnce(async (): Promise<HttpProvider> => {
+    const [{ createHttpProvider }, wire] = await Promise.all([
+      import('../../providers/http/endpoint-provider.js'),
+      wireOf(api),
+    ]);
+    return createHttpProvider(endpoint, wire, setup.config.http, httpDependencies(setup, endpoint));
+  });
+  const provider: Provider = {
+    async *stream(request) {
+      yield* (await http.get()).stream(request);
+    },
+  };
+  return {
+    ref,
+    provider: endpoint.local ? await watched(setup, provider, endpoint) : provider,
+    warm: () => {
+      http.get().then(
+        (loaded) => {
+          loaded.warm();
+        },
+        () => {
+          /* The request says it. */
+        },
+      );
+    },
+    close: () => {
+      http.started()?.then(
+        (loaded) => {
+          loaded.close();
+        },
+        () => undefined,
+      );
+    },
+  };
+}
+
+/** `cd` is the shell's own. */
+function isOnPath({ PATH = '' }: NodeJS.ProcessEnv, program: string): boolean {
+  return (
+    program === 'cd' || PATH.split(delimiter).some((folder) => isAbsolute(folder) && existsSync(join(folder, program)))
+  );
+}
+
+/** True where the person asked for the embedded provider, and did not get it for want of another. */
+export function choseOffline({ provider, model }: Pick<Setup['config']['provider'], 'provider' | 'model'>): boolean {
+  return provider === 'offline' || /^offline(?:\/|$)/.test(model ?? '');
+}
+
+/** What the model table, the user's first, knows of a model that shapes requests. */
+export function factsOf(setup: Setup, provider: string, model: string): WireFacts {
+  const facts = findModel(provider, model, setup.config.provider.models);
+  return { efforts: facts?.efforts ?? null, maxOutputTokens: facts?.maxOutputTokens ?? null };
+}
+
+/** What an HTTP provider needs of the world. */
+export function httpDependencies(setup: Setup, endpoint: Endpoint): HttpDependencies {
+  return {
+    now: Date.now,
+    random: Math.random,
+    sleep,
+    env: setup.env,
+    schedule: (callback, delayMs) => {
+      const timer = setTimeout(callback, delayMs);
+      return () => {
+        clearTimeout(timer);
+      };
+    },
+    textModels: textModelsOf(setup, endpoint),
+    ...(endpoint.local
+      ? {
+          takesTools: async (model) =>
+            await (await import('../../providers/discover.js')).takesTools(endpoint, model, setup.env),
+        }
+      : {}),
+    facts: (model) => factsOf(setup, endpoint.provider, model),
+    price: (model) => findModel(endpoint.provider, model, setup.config.provider.models)?.price ?? null,
+  };
+}
+
+async function watched(setup: Setup, provider: Provider, endpoint: Endpoint): Promise<Provider> {
+  const [{ watchLocalWindow }, { localContextWindow }] = await Promise.all([
+    import('../../providers/local-window.js'),
+    import('../../providers/discover.js'),
+  ]);
+  return watchLocalWindow(provider, {
+    label: endpoint.label,
+    ask: (model) => localContextWindow(endpoint, model, setup.env, 500),
+  });
+}
+
+/** A script that cannot be played is a wrong option, found before anything starts. */
+async function checkScript(setup: Setup, model: string): Promise<void> {
+  if (!model.endsWith('.json')) return;
+  const script = await (await import('../../providers/offline/script.js')).readScript(model, setup.cwd);
+  if (!script.ok)
+    throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
+}
+
+/** The wire's code, loaded for the wire in use alone. */
+export async function wireOf(api: Exclude<Api, 'offline'>): Promise<Wire> {
+  switch (api) {
+    case 'openai-chat':
+      return (await import('../../providers/wires/chat-wire.js')).chatWire;
+    case 'openai-responses':
+      return (await import('../../providers/wires/responses-wire.js')).responsesWire;
+    case 'anthropic-messages':
+      return (await import('../../providers/wires/messages-wire.js')).messagesWire;
+    default:
+      return api satisfies never;
+  }
+}
+
+/** The endpoint data of a provider for showing a request; needs no key. */
+export function endpointFor(
+  setup: Setup,
+  { provider, baseUrl }: Pick<SessionRow, 'provider' | 'baseUrl'>,
+  api: Exclude<Api, 'offline'>,
+): Pick<Endpoint, 'quirks' | 'extraBody'> & Partial<Endpoint> {
+  const env = Object.fromEntries(Object.entries(setup.env).map(([name, value]) => [name, value]));
+  const resolved = resolveProvider({ ...providerChoice({ ...setup, env }, { provider, model: 'any', baseUrl }), api });
+  return resolved.ok && resolved.ref.api === api ? resolved.endpoint : { quirks: {} };
+}
+
+const maxKept = 200;
+
+/** The models of an endpoint that were found to take no tool calls, by provider and address: kept in the cache
+ * directory as digests, so that the next run does not ask in vain. Where that file cannot be read or written, this run
+ * alone remembers. */
+export function textModelsOf(
+  setup: Pick<Setup, 'env' | 'home' | 'ephemeral'>,
+  { provider, baseUrl }: Pick<Endpoint, 'provider' | 'baseUrl'>,
+): TextModels {
+  const file = join(agentPaths(setup.env, setup.home).cache, 'text-models.json');
+  const own = new Set<string>();
+  let stored: readonly string[] | null = null;
+  const digest = (model: string): string =>
+    createHash('sha256').update([provider, baseUrl, model].join('\0')).digest('hex').slice(0, 24);
+  return {
+    has: (model) => own.has(digest(model)) || (stored ??= read(file)).includes(digest(model)),
+    add(model) {
+      own.add(digest(model));
+      if (setup.ephemeral !== true)
+        write(file, [digest(model), ...read(file).filter((known) => known !== digest(model))].slice(0, maxKept));
+    },
+  };
+}
+
+function read(file: string): readonly string[] {
+  try {
+    const value: unknown = JSON.parse(
+      readBoundedText(file, { maxBytes: 65_536, longer: 'refuse', links: 'follow' }) ?? '[]',
+    );
+    return Array.isArray(value) ? value.filter((item) => typeof item === 'string') : [];
+  } catch {
+    return [];
+  }
+}
+
+/** Renamed into place, so that two runs at once leave a whole file. */
+function write(file: string, digests: readonly string[]): void {
+  const draft = `${file}.${process.pid}`;
+  try {
+    ensurePrivateDirectory(dirname(file));
+    writeFileSync(draft, JSON.stringify(digests), { mode: 0o600 });
+    renameSync(draft, file);
+  } catch {
+    rmSync(draft, { force: true });
+  }
+}

@@ -1,0 +1,155 @@
+import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { lstat } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import { type LoadedOnce, loadOnce } from '../../core/load-once.js';
+import type { ApprovalMode, Policy, Verdict } from '../../core/policy.js';
+import type { BoundCall } from '../../core/tool.js';
+import { readBounded } from '../../disk/bounded-file.js';
+import type { PathFacts } from '../../policy/guarded-paths.js';
+import type { Setup } from '../settings.js';
+
+/** A policy whose approval mode the person may change while the program runs. */
+export interface SwitchablePolicy extends Policy {
+  mode(): ApprovalMode;
+  switchTo(mode: ApprovalMode): void;
+}
+
+/** The policy of this run. Its code is loaded with the first call it judges: an answer without tools needs none of
+ * it. */
+export function openPolicy(setup: Setup): SwitchablePolicy {
+  let mode = setup.config.policy.approval;
+  const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(setup, mode));
+  let policy = loaded();
+  return {
+    mode: () => mode,
+    switchTo: (next) => {
+      mode = next;
+      policy = loaded();
+    },
+    assess: async (call, cwd) => await (await policy.get()).assess(call, cwd),
+  };
+}
+
+/** Notes for each call of a file tool where policy found its paths, so that the tool can refuse what was exchanged
+ * meanwhile. Calls are judged one after the other. */
+export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Policy): Policy {
+  let noted: string[] = [];
+  let last: Promise<unknown> = Promise.resolve();
+  const policy = open({
+    ...facts,
+    landing: async (path) => {
+      const landed = await facts.landing(path);
+      if (landed !== null) noted.push(landed);
+      return landed;
+    },
+  });
+  const judge = async (call: BoundCall, cwd: string): Promise<Verdict> => {
+    noted = [];
+    const verdict = await policy.assess(call, cwd);
+    const { effect } = call.tool;
+    return effect === 'read' || effect === 'write' ? { ...verdict, landings: noted } : verdict;
+  };
+  return {
+    assess: (call, cwd) => {
+      const judged = last.then(() => judge(call, cwd));
+      last = judged.catch(() => undefined);
+      return judged;
+    },
+  };
+}
+
+async function loadPolicy(setup: Setup, approval: ApprovalMode): Promise<Policy> {
+  const { createPolicy } = await import('../../policy/assess.js');
+  const { config, cwd, home } = setup;
+  const { files } = config;
+  const facts = createPathFacts({
+    home,
+    workspace: cwd,
+    ownPaths: [...new Set([dirname(files.config), files.data, dirname(files.log), files.cache])],
+  });
+  return withLandings(facts, (noting) =>
+    createPolicy({
+      approval,
+      sandbox: config.policy.sandbox,
+      rules: config.policy.rules,
+      fsDeny: config.fs.deny,
+      facts: noting,
+    }),
+  );
+}
+
+const maxLinks = 40;
+
+/** What the kernel would find at a path, one component at a time and following links, for the names that exist and
+ * those that do not yet. */
+export function createPathFacts(places: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'>): PathFacts {
+  return { ...places, landing: async (path) => await landing(path, places.workspace), readWhole };
+}
+
+async function landing(path: string, workspace: string): Promise<string | null> {
+  if (!isAbsolute(path)) return null;
+  // A file system that does not answer keeps a worker waiting here, not the program; of the workspace's we have had
+  // answers already, and asking at once is a fraction of the cost.
+  if (!path.startsWith(`${workspace}/`)) await lstat(path).catch(() => null);
+  return landed(path) ?? walk(path);
+}
+
+/** Null where there is nothing, or nothing that may be seen. */
+function landed(path: string): string | null {
+  try {
+    return realpathSync.native(path);
+  } catch {
+    return null;
+  }
+}
+
+function walk(path: string): string | null {
+  const left = path
+    .split('/')
+    .filter((part) => part !== '' && part !== '.')
+    .toReversed();
+  let at = '/';
+  let missing = false;
+  for (let links = 0; left.length > 0;) {
+    const part = left.pop() ?? '';
+    if (part === '..') {
+      at = dirname(at);
+      continue;
+    }
+    const next = join(at, part);
+    const link: LinkTarget = missing ? { kind: 'plain' } : linkTarget(next);
+    if (link.kind === 'unknown') return null;
+    if (link.kind === 'missing') missing = true;
+    if (link.kind === 'link') {
+      if (++links > maxLinks) return null;
+      if (isAbsolute(link.target)) at = '/';
+      left.push(
+        ...link.target
+          .split('/')
+          .filter((item) => item !== '' && item !== '.')
+          .toReversed(),
+      );
+    } else at = next;
+  }
+  return at;
+}
+
+type LinkTarget =
+  | { readonly kind: 'plain' | 'missing' | 'unknown' }
+  | { readonly kind: 'link'; readonly target: string };
+
+function linkTarget(path: string): LinkTarget {
+  try {
+    const stat = lstatSync(path, { throwIfNoEntry: false });
+    if (stat === undefined) return { kind: 'missing' };
+    return stat.isSymbolicLink() ? { kind: 'link', target: readlinkSync(path) } : { kind: 'plain' };
+  } catch {
+    return { kind: 'unknown' };
+  }
+}
+
+async function readWhole(path: string, maxBytes: number): Promise<Uint8Array | 'missing' | 'refused'> {
+  await lstat(path).catch(() => null); // a file system that does not answer keeps a worker waiting, not the program
+  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'refuse' });
+  return found.kind === 'read' ? found.bytes : found.kind;
+}

@@ -1,0 +1,191 @@
+import { randomUUID } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { CliError, exit } from '../../commands/cli-error.js';
+import { type DoctorCheck, fail, ok } from '../../commands/settings/doctor-checks.js';
+import type { Origin } from '../../config/layers.js';
+import type { LoadedConfig } from '../../config/load.js';
+import { type ConfigProblem, fileProblem, issueProblem, readConfigFile } from '../../config/settings-file.js';
+import { type Issue, keyText } from '../../config/settings-schema.js';
+import type { ToolSpec } from '../../core/event.js';
+import { didYouMean, nearestName } from '../../core/text.js';
+import type { Registry, Tool } from '../../core/tool.js';
+import { createSecretPaths } from '../../policy/guarded-paths.js';
+import { builtinTools, inTestMode } from '../../tools/builtin.js';
+import { type Confine, createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
+import { createRegistry, loadSchemaCompiler } from '../../tools/registry.js';
+import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
+import { secretVariables } from '../secrets.js';
+import type { Setup } from '../settings.js';
+
+/** The catalogue of this run, and what its tools have started. */
+export interface Toolbox {
+  readonly registry: Registry;
+  readonly processes: ProcessRunner;
+}
+
+/** The tools of this run, in catalogue order. `chosen`: `--tools` (names or toolsets) or false for `--no-tools`.
+ * `confine`: of the sandbox, where tools are to run and one is wanted. Whatever a tool started ends with this process
+ * at the latest. */
+export async function openToolbox(
+  setup: Setup,
+  chosen: string | boolean | undefined,
+  confine?: Confine,
+): Promise<Toolbox> {
+  const { config } = setup;
+  const processes = createProcessRunner({
+    watched: true,
+    marker: { name: '_AGENT_RUN', value: randomUUID() },
+    ...(confine ? { confine } : {}),
+  });
+  process.once('exit', () => {
+    processes.killNow();
+  });
+  const known = allTools(setup, processes);
+  const [problem] = await strayLimits(
+    setup.loaded,
+    known.map((tool) => tool.name),
+  );
+  if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
+  const switchedOn = known.filter((tool) => config.tools.toolsets.includes(tool.toolset));
+  const tools = selectTools(setup.testMode ? inTestMode(switchedOn) : switchedOn, chosen);
+  const registry = createRegistry({
+    compile: await loadSchemaCompiler(tools.map((tool) => tool.input_schema)),
+    compileAt: 'first_use',
+    maxOutputBytes: config.limits.maxOutputBytes,
+    now: () => performance.now(),
+  });
+  for (const tool of tools) registry.register(tool, config.tools.limits[tool.name]);
+  return { registry, processes };
+}
+
+function allTools(setup: Setup, processes: ProcessRunner): readonly Tool[] {
+  const { config, env } = setup;
+  return builtinTools({
+    processes,
+    env,
+    protectedEnv: secretVariables(env, config.provider.custom),
+    shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
+    secretFiles: () => secretFiles(setup),
+    maxReadBytes: config.fs.maxBytes,
+    modelOutputBytes: config.limits.modelOutputBytes,
+    timeoutS: config.exec.timeoutS,
+    maxTimeoutS: config.exec.maxTimeoutS,
+  });
+}
+
+/** Limits of tools that do not exist: a slip in the name would leave a tool without its limit. `tools` are the names of
+ * all there are, switched off or not. What a project says that is not trusted only counts where it fits. */
+export async function strayLimits(
+  { config, origins, project }: LoadedConfig,
+  tools: readonly string[],
+): Promise<readonly ConfigProblem[]> {
+  const problems: ConfigProblem[] = [];
+  for (const name of Object.keys(config.tools.limits)) {
+    const issue = strayLimit(name, tools);
+    const key = keyText(['tools', 'limits', name]);
+    const origin = Object.entries(origins).find(([other]) => other === key || other.startsWith(`${key}.`))?.[1];
+    if (issue === null || (origin?.kind === 'project' && project?.trusted !== true)) continue;
+    problems.push(await problemAt(origin, issue));
+  }
+  return problems;
+}
+
+/** The issue of a limit for a tool that is none of `tools`; null for one that is. */
+export function strayLimit(name: string, tools: readonly string[]): Issue | null {
+  if (tools.includes(name)) return null;
+  const meant = nearestName(name, tools);
+  return {
+    path: ['tools', 'limits', name],
+    reason: 'is not a tool',
+    unknown: true,
+    nearest: meant === null ? null : keyText(['tools', 'limits', meant]),
+  };
+}
+
+async function problemAt(origin: Origin | undefined, issue: Issue): Promise<ConfigProblem> {
+  if (origin?.kind !== 'user' && origin?.kind !== 'project')
+    return issueProblem(origin?.kind === 'environment' ? origin.variable : '--set', issue);
+  const content = readConfigFile(origin.file);
+  return content.kind === 'text'
+    ? await fileProblem(origin.file, content.text, issue)
+    : issueProblem(origin.file, issue);
+}
+
+/** The names of all tools of the program. */
+export function toolNames(): readonly string[] {
+  const none = {
+    env: {},
+    protectedEnv: [],
+    shell: 'sh',
+    maxReadBytes: 1,
+    modelOutputBytes: 1,
+    timeoutS: 1,
+    maxTimeoutS: 1,
+  };
+  return builtinTools({ ...none, processes: createProcessRunner({ marker: { name: '_AGENT_RUN', value: '' } }) }).map(
+    (tool) => tool.name,
+  );
+}
+
+/** What tells a file that holds secrets (`fs.deny`), by its absolute path. */
+export async function secretFiles({ config, home }: Setup): Promise<(path: string) => boolean> {
+  const { createSecretPaths } = await import('../../policy/guarded-paths.js');
+  const secrets = createSecretPaths(config.fs.deny, home);
+  return (path) => secrets.matches(path);
+}
+
+function selectTools(tools: readonly Tool[], chosen: string | boolean | undefined): readonly Tool[] {
+  if (chosen === false) return [];
+  if (typeof chosen !== 'string') return tools;
+  const names = chosen
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  const known = [...new Set(tools.flatMap((tool) => [tool.name, tool.toolset]))];
+  for (const name of names) {
+    if (!known.includes(name))
+      throw new CliError(
+        exit.usage,
+        `--tools: there is no tool or toolset \`${name}\``,
+        `${didYouMean(name, known)} Known: ${known.join(', ')}`.trim(),
+      );
+  }
+  return tools.filter((tool) => names.includes(tool.name) || names.includes(tool.toolset));
+}
+
+export function toolSpecs(registry: Registry): readonly ToolSpec[] {
+  return registry.list().map(({ name, description, input_schema }) => ({ name, description, input_schema }));
+}
+
+type Place = Pick<Setup, 'cwd' | 'env' | 'home' | 'config'>;
+
+/** The sandbox of this run, tried once with the profile that commands will get; undefined where none is wanted. Where
+ * one is wanted and does not hold, nothing runs: throws a `CliError` with exit code 2 that names the fix. */
+export async function openSandbox(setup: Pick<Setup, 'log'> & Place): Promise<Confine | undefined> {
+  const { sandbox } = setup.config.policy;
+  if (sandbox === 'off') return undefined;
+  const opened = await openKernelSandbox(request(setup, sandbox));
+  if (!opened.ok) throw new CliError(exit.usage, opened.problem, opened.fix);
+  setup.log({ at: 'sandbox', message: opened.detail, sandbox, tools: opened.tools });
+  return opened.confine;
+}
+
+/** What `agent doctor` says of the sandbox: the real profile is run, also where no sandbox is configured; then it is
+ * only a warning that there is none. */
+export async function checkSandbox(place: Place): Promise<DoctorCheck> {
+  const { sandbox } = place.config.policy;
+  const opened = await openKernelSandbox(request(place, sandbox === 'off' ? 'workspace' : sandbox));
+  if (!opened.ok)
+    return { ...fail('sandbox', opened.problem, opened.fix), status: sandbox === 'off' ? 'warn' : 'fail' };
+  const tools = opened.tools.length === 0 ? '' : `; shown read-only besides the system: ${opened.tools.join(', ')}`;
+  const root =
+    process.getuid?.() === 0
+      ? '; as root: files of root stay readable where they are shown, better run as an ordinary user'
+      : '';
+  return ok('sandbox', `${opened.detail}${tools}${root}`);
+}
+
+function request({ cwd, env, home, config }: Place, sandbox: SandboxRequest['sandbox']): SandboxRequest {
+  const secrets = createSecretPaths(config.fs.deny, home);
+  return { sandbox, workspace: cwd, home, env, isSecret: (path) => secrets.matches(path) };
+}

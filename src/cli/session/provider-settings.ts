@@ -1,0 +1,86 @@
+import { type Leaf, originRank } from '../../config/layers.js';
+import type { ProviderChoice } from '../../providers/catalog.js';
+import { builtInPresets, mergePresets } from '../../providers/presets.js';
+import type { Setup } from '../settings.js';
+
+/** Which model: from options and configuration, or what a session goes on with. `baseUrl` and `api` are those of a
+ * session that stays where it is; absent: the provider's, as it is configured. */
+export interface ModelWish {
+  readonly provider: string | null;
+  readonly model: string | null;
+  readonly baseUrl?: string | undefined;
+  readonly api?: ProviderChoice['api'];
+}
+
+/** What the settings say. A model that names its provider wins over a `provider` from a layer below: `-m anthropic/…`
+ * means Anthropic, whatever the file says. */
+export function configuredWish(setup: Setup): ModelWish {
+  return wishOf(setup, setup.loaded.leaves);
+}
+
+/** The settings that belong to one provider, each with the provider it was configured for: the one that its own layer
+ * or one below names, else the one that all settings together name. A base URL without any provider is for `openai`. */
+export function providerSettings(setup: Setup): Pick<ProviderChoice, 'baseUrl' | 'api' | 'extraBody' | 'owners'> {
+  const { provider: section, request } = setup.config;
+  const owner = (key: string): string => ownerOf(setup, key) ?? 'openai';
+  const hasBody = Object.keys(request.extraBody).length > 0;
+  return {
+    ...(section.baseUrl === null ? {} : { baseUrl: section.baseUrl }),
+    ...(section.api === null ? {} : { api: section.api }),
+    ...(hasBody ? { extraBody: request.extraBody } : {}),
+    owners: {
+      ...(section.baseUrl === null ? {} : { baseUrl: owner('base_url') }),
+      ...(section.api === null ? {} : { api: owner('provider_api') }),
+      ...(hasBody ? ownerIfNamed(setup) : {}),
+    },
+  };
+}
+
+/** Without a named provider, `extra_body` is for whichever is used: it holds no host and no key. */
+function ownerIfNamed(setup: Setup): { readonly extraBody?: string } {
+  const owner = ownerOf(setup, 'extra_body');
+  return owner === null ? {} : { extraBody: owner };
+}
+
+function ownerOf(setup: Setup, key: string): string | null {
+  const { leaves } = setup.loaded;
+  const rank = originRank(setup.loaded.origins[key]);
+  return (
+    providerOf(
+      setup,
+      leaves.filter((leaf) => originRank(leaf.origin) <= rank),
+    ) ?? providerOf(setup, leaves)
+  );
+}
+
+/** The provider that settings name, or null. */
+function providerOf(setup: Setup, leaves: readonly Leaf[]): string | null {
+  const wish = wishOf(setup, leaves);
+  return wish.provider ?? namedBy(setup, wish.model);
+}
+
+function wishOf(setup: Setup, leaves: readonly Leaf[]): ModelWish {
+  const provider = leaves.findLast(({ path }) => path.length === 1 && path[0] === 'provider');
+  const model = leaves.findLast(({ path }) => path.length === 1 && path[0] === 'model');
+  const text = (leaf: Leaf | undefined): string | null =>
+    typeof leaf?.value === 'string' && leaf.value !== '' ? leaf.value : null;
+  const over = originRank(model?.origin) > originRank(provider?.origin) && namedBy(setup, text(model)) !== null;
+  return { provider: over ? null : text(provider), model: text(model) };
+}
+
+/** The provider that a model's first segment names. */
+function namedBy(setup: Setup, model: string | null): string | null {
+  return splitName(setup, model ?? '')[0];
+}
+
+/** `[provider/]model` as its two parts; null for one that is not there. */
+export function splitName(setup: Setup, name: string): readonly [provider: string | null, model: string | null] {
+  const [first = '', ...rest] = name.split('/');
+  const isProvider = Object.hasOwn(mergePresets(builtInPresets, setup.config.provider.custom), first);
+  return isProvider ? [first, rest.join('/') || null] : [null, name || null];
+}
+
+/** True for a setting that the command line gives. */
+export function isSaid(setup: Setup, key: string): boolean {
+  return ['flag', 'set'].includes(setup.loaded.origins[key]?.kind ?? '');
+}

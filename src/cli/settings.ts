@@ -1,0 +1,261 @@
+import { appendFileSync, chmodSync, closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, isAbsolute, resolve } from 'node:path';
+import { CliError, exit } from '../commands/cli-error.js';
+import { loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
+import { agentPaths, ensurePrivateDirectory, type Environment } from '../config/locations.js';
+import type { SecretGuard } from '../core/secrets/guard.js';
+import type { Log } from '../core/session.js';
+import type { EarlyFrame } from './early-frame.js';
+import type { RootOptions } from './options.js';
+import { printError } from './print.js';
+import { knownSecrets, openSecretKey, plainGuard, type Secret } from './secrets.js';
+import { openTrustFile } from './trust.js';
+
+export interface Notice {
+  readonly level: 'info' | 'warn' | 'error';
+  readonly code: string;
+  readonly message: string;
+}
+
+const maxPromptBytes = 256 * 1024;
+
+/** What every command starts from: where it works, what is configured, where it logs. */
+export interface Setup {
+  /** Absolute, links resolved. */
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly home: string;
+  readonly loaded: LoadedConfig;
+  readonly config: LoadedConfig['config'];
+  readonly notices: readonly Notice[];
+  readonly log: Log;
+  /** What must never be written: keys of providers and what else signs their requests. */
+  readonly secrets: readonly Secret[];
+  /** Hides these and all that looks like a secret, outside of sessions. */
+  readonly guard: SecretGuard;
+  /** By which secrets are known again, and what holds them is sealed. */
+  secretKey(): Buffer;
+  /** `--test` without `TEST_ALLOW=1`. */
+  readonly testMode: boolean;
+  /** True where nothing may be kept on disk. */
+  readonly ephemeral?: boolean;
+  /** True where the run is one turn without a terminal. */
+  readonly headless?: boolean;
+}
+
+/** Settles directory and configuration. `trusted`: the hash of a project's settings that the user has just said yes to.
+ * Throws a `CliError` with exit code 2 that names what is wrong. */
+export async function setUp(options: Partial<RootOptions>, trusted?: string): Promise<Setup> {
+  const cwd = workingDirectory(options.cwd);
+  const env = process.env;
+  const home = env.HOME && env.HOME !== '' ? env.HOME : homedir();
+  const isTrusted = trustedBefore(env, home);
+  const loaded = await loadConfig({
+    env,
+    cwd,
+    home,
+    flags: settingFlags(options, cwd),
+    set: options.set ?? [],
+    projectTrusted: (project) => project.sha256 === trusted || isTrusted(project),
+  });
+  const [problem] = loaded.problems;
+  if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
+  const secrets = knownSecrets(env, loaded.config.provider.custom);
+  const guard = plainGuard(env, secrets, loaded.config.secrets);
+  const log = createLogFile(
+    options.ephemeral ? null : loaded.config.files.log,
+    (line) => guard.json(line),
+    options.debug
+      ? (line) => {
+          printError(`${line}\n`);
+        }
+      : null,
+  );
+  const notices = loaded.notices.map((notice): Notice => ({ level: 'warn', ...notice }));
+  return {
+    cwd,
+    env,
+    home,
+    loaded,
+    config: loaded.config,
+    notices,
+    log,
+    secrets,
+    guard,
+    testMode: options.test === true && env.TEST_ALLOW !== '1',
+    secretKey: openSecretKey(options.ephemeral ? null : loaded.config.files.data),
+    ...(options.ephemeral === true ? { ephemeral: true } : {}),
+  };
+}
+
+/** Whether the user has said yes to exactly these settings of that directory. */
+export function trustedBefore(env: Environment, home: string): (project: ProjectFile) => boolean {
+  return (project) => openTrustFile(agentPaths(env, home).trust).answerFor(project)?.trusted === true;
+}
+
+function workingDirectory(given: string | undefined): string {
+  const path = given !== undefined && isAbsolute(given) ? resolve(given) : resolve(startingDirectory(), given ?? '.');
+  if (!existsSync(path)) throw new CliError(exit.usage, `there is no directory ${path}`, 'Give an existing one to -C.');
+  if (!statSync(path).isDirectory())
+    throw new CliError(exit.usage, `${path} is not a directory`, 'Give a directory to -C.');
+  return realpathSync(path);
+}
+
+/** A directory that was removed while the shell stood in it has no name any more. */
+function startingDirectory(): string {
+  try {
+    return process.cwd();
+  } catch {
+    throw new CliError(
+      exit.usage,
+      'the directory this was started in is gone',
+      'Go to one that exists (cd ..) and start again there.',
+    );
+  }
+}
+
+/** Options as settings, by key. Numbers are given as numbers where they are, so that the schema judges them. */
+export function settingFlags(options: Partial<RootOptions>, cwd: string): Readonly<Record<string, unknown>> {
+  const flags: Record<string, unknown> = {
+    model: options.model,
+    provider: options.provider,
+    base_url: options.baseUrl,
+    ...trustFlags(options),
+    max_tool_turns: numeric(options.maxToolTurns),
+    max_cost_usd: numeric(options.maxCost),
+    effort: options.effort,
+    system_prompt: options.systemPrompt === undefined ? undefined : promptText(options.systemPrompt, cwd),
+  };
+  return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
+}
+
+/** `--safe` stands for two settings; one that is given by itself wins over it. */
+export function trustFlags({
+  approval,
+  sandbox,
+  safe,
+  set = [],
+}: Partial<RootOptions>): Readonly<Record<'approval' | 'sandbox', string | undefined>> {
+  const meant = (key: string, value: string): string | undefined =>
+    safe && !set.some((item) => item.startsWith(`${key}=`)) ? value : undefined;
+  return { approval: approval ?? meant('approval', 'mutating'), sandbox: sandbox ?? meant('sandbox', 'workspace') };
+}
+
+function numeric(text: string | undefined): number | string | undefined {
+  return text === undefined || text.trim() === '' || Number.isNaN(Number(text)) ? text : Number(text);
+}
+
+function promptText(given: string, cwd: string): string {
+  if (!given.startsWith('@')) return given;
+  const path = resolve(cwd, given.slice(1));
+  let bytes: Buffer;
+  try {
+    bytes = readStart(path, maxPromptBytes + 1);
+  } catch (error) {
+    throw new CliError(
+      exit.usage,
+      `--system-prompt: ${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+      'Name a readable file after the @.',
+    );
+  }
+  if (bytes.length > maxPromptBytes)
+    throw new CliError(
+      exit.usage,
+      `--system-prompt: ${path} holds more than ${maxPromptBytes / 1024} KiB`,
+      'Name a shorter file: it is sent with every request.',
+    );
+  return bytes.toString().replace(/^\uFEFF/, '');
+}
+
+/** At most `maxBytes` from the start of a file or pipe: a device may have no end. */
+function readStart(path: string, maxBytes: number): Buffer {
+  const descriptor = openSync(path, 'r');
+  const bytes = Buffer.alloc(maxBytes);
+  try {
+    let length = 0;
+    for (let got = -1; got !== 0 && length < maxBytes; length += got)
+      got = readSync(descriptor, bytes, length, maxBytes - length, null);
+    return bytes.subarray(0, length);
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** `typed`: keys that came before the REPL had an input, in order. */
+interface AskedSetup {
+  readonly setup: Setup;
+  readonly typed: readonly Uint8Array[];
+}
+
+/** Settles directory and configuration for a person at a terminal: a project that asks for more than it may say
+ * untrusted is asked about, once for each content of its file, before anything of it acts. `typed` is what was typed
+ * before and answered nothing. */
+export async function setUpAsking(options: RootOptions, early: EarlyFrame | null): Promise<AskedSetup> {
+  const setup = await setUp(options);
+  const { project } = setup.loaded;
+  if (!project || project.trusted || project.wanted.length === 0) return { setup, typed: [] };
+  const answers = openTrustFile(setup.config.files.trust);
+  if (answers.answerFor(project.file) !== null) return { setup, typed: [] };
+  const typed = early?.withdraw().map(unsent) ?? [];
+  const { askForTrust, terminalQuestion } = await import('./trust.js');
+  const answer = await askForTrust(
+    project,
+    terminalQuestion(process.stdin, (chunk) => {
+      typed.push(unsent(chunk));
+    }),
+  );
+  if (answer === 'unanswered') return { setup, typed };
+  const notices = remembered(() => {
+    answers.record(project.file, answer === 'yes', Date.now());
+  });
+  const settled = answer === 'yes' ? await setUp(options, project.file.sha256) : setup;
+  return { setup: { ...settled, notices: [...settled.notices, ...notices] }, typed };
+}
+
+/** Nothing is sent that nobody has seen in the input: Enter is a new line of the draft. */
+function unsent(chunk: Uint8Array | string): Uint8Array {
+  return Buffer.from(chunk).map((byte) => (byte === 0x0d ? 0x0a : byte));
+}
+
+function remembered(record: () => void): readonly Notice[] {
+  try {
+    record();
+    return [];
+  } catch (error) {
+    return [
+      {
+        level: 'warn',
+        code: 'trust_not_saved',
+        message: `The answer holds for this run only: ${error instanceof Error ? error.message : String(error)}`,
+      },
+    ];
+  }
+}
+
+/** Appends JSON lines to the log file (0600, its folder 0700), made with its first entry. A log that cannot be written
+ * never stops the program; without a path nothing is kept. */
+function createLogFile(
+  path: string | null,
+  mask: (text: string) => string,
+  mirror: ((line: string) => void) | null,
+): Log {
+  let ready = false;
+  return ({ detail, ...entry }) => {
+    if (detail && mirror === null) return;
+    const line = mask(JSON.stringify({ time: new Date().toISOString(), ...entry }));
+    mirror?.(line);
+    if (path === null) return;
+    try {
+      if (!ready) {
+        ensurePrivateDirectory(dirname(path));
+        appendFileSync(path, '', { mode: 0o600 });
+        chmodSync(path, 0o600);
+        ready = true;
+      }
+      appendFileSync(path, `${line}\n`);
+    } catch {
+      /* nowhere to say so: the log is the place for such things */
+    }
+  };
+}

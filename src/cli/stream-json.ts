@@ -1,0 +1,136 @@
+import { type Event, knownEvent } from '../core/event.js';
+import type { Json, JsonObject } from '../core/json.js';
+import type { AgentEvent, TurnEnd } from '../core/session.js';
+
+/** The line of `stream-json` that an event is, or null where it has none. Source: contracts 4. */
+export function streamLine(event: AgentEvent): JsonObject | null {
+  switch (event.type) {
+    case 'event':
+      return eventLine(event.event);
+    case 'text_delta':
+      return { type: 'text_delta', text: event.text };
+    case 'retry_scheduled':
+      return {
+        type: 'notice',
+        code: 'retry',
+        message: `${event.reason.replace(/\.$/, '')}; attempt ${event.attempt} of ${event.maxRetries} in ${(event.delayMs / 1000).toFixed(1)} s`,
+      };
+    case 'notice':
+      return { type: event.level === 'error' ? 'error' : 'notice', code: event.code, message: event.message };
+    case 'reasoning_delta':
+    case 'request_started':
+    case 'tool_output':
+    case 'approval_requested':
+    case 'approval_resolved':
+    case 'queue_changed':
+    case 'turn_started':
+    case 'turn_ended':
+      return null;
+    default:
+      return event satisfies never;
+  }
+}
+
+function eventLine(raw: Event): JsonObject | null {
+  const event = knownEvent(raw);
+  switch (event?.kind) {
+    case 'assistant':
+      return { type: 'assistant', content: event.content };
+    case 'tool_call':
+      return {
+        type: 'tool_call',
+        id: event.data.id,
+        name: event.data.function.name,
+        arguments: event.data.function.arguments,
+        content: event.content,
+      };
+    case 'tool_result': {
+      const { tool_call_id, name, output, success, duration_ms } = event.data;
+      return { type: 'tool_result', tool_call_id, name, output, success, duration_ms, content: event.content };
+    }
+    case 'usage': {
+      const { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd } = event.data;
+      return { type: 'usage', input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, cost_usd };
+    }
+    case 'error':
+      return { type: 'error', code: event.data.code, message: event.data.message };
+    default:
+      return null;
+  }
+}
+
+/** The `result` object of `json` and `stream-json`. */
+export function resultObject(end: TurnEnd, sessionId: string, usage: UsageSum, durationMs: number): JsonObject {
+  const error: Json | undefined = end.fault ? { code: end.fault.code, message: end.fault.message } : undefined;
+  return {
+    type: 'result',
+    status: end.fault?.code === 'max_cost' ? 'limit_reached' : end.status,
+    text: end.text,
+    session_id: sessionId,
+    ...(end.limit ? { limit: end.limit } : {}),
+    turns: end.turns,
+    tool_calls: end.toolCalls,
+    usage: { ...usage },
+    duration_ms: Math.round(durationMs),
+    ...(error ? { error } : {}),
+  };
+}
+
+/** The line of a request whose server said nothing about its usage: each request has one. */
+export const unreportedUsage: JsonObject = {
+  type: 'usage',
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+  cost_usd: null,
+};
+
+/** Sums the usage of what passes. `see` is true where an answer comes whose usage nobody reported: what it cost is then
+ * unknown. */
+export function createUsageMeter(): { readonly see: (event: AgentEvent) => boolean; readonly sum: () => UsageSum } {
+  let sum = noUsage;
+  let owed = false;
+  return {
+    see(event) {
+      if (event.type === 'request_started') owed = true;
+      if (event.type !== 'event') return false;
+      const { kind } = event.event;
+      const unreported = owed && (kind === 'assistant' || kind === 'tool_call');
+      if (kind === 'usage' || unreported) owed = false;
+      sum = unreported ? { ...sum, cost_usd: null } : addUsage(sum, event.event);
+      return unreported;
+    },
+    sum: () => sum,
+  };
+}
+
+/** Tokens and cost of several requests together; `cost_usd` is null as soon as one of them has no known price. */
+interface UsageSum {
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cache_read_tokens: number;
+  readonly cache_write_tokens: number;
+  readonly cost_usd: number | null;
+}
+
+export const noUsage: UsageSum = {
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+  cost_usd: 0,
+};
+
+export function addUsage(sum: UsageSum, raw: Event): UsageSum {
+  const event = knownEvent(raw);
+  if (event?.kind !== 'usage') return sum;
+  const { data } = event;
+  return {
+    input_tokens: sum.input_tokens + data.input_tokens,
+    output_tokens: sum.output_tokens + data.output_tokens,
+    cache_read_tokens: sum.cache_read_tokens + data.cache_read_tokens,
+    cache_write_tokens: sum.cache_write_tokens + data.cache_write_tokens,
+    cost_usd: sum.cost_usd === null || data.cost_usd === null ? null : sum.cost_usd + data.cost_usd,
+  };
+}

@@ -1,0 +1,51 @@
+import { endpointFor, factsOf, textModelsOf, wireOf } from '../../cli/session/open-model.js';
+import type { Setup } from '../../cli/settings.js';
+import type { Event } from '../../core/event.js';
+import { type Api, type Conversation, project } from '../../core/projection.js';
+import type { SessionRow } from '../../core/store.js';
+import { createTextProtocol } from '../../providers/text/protocol.js';
+import { asText, isOpen } from '../../providers/text/tool-support.js';
+
+export const wireNames: readonly string[] = ['openai-chat', 'openai-responses', 'anthropic-messages'];
+
+export interface BodyRequest {
+  readonly row: SessionRow;
+  readonly events: readonly Event[];
+  readonly wire: string;
+  /** Added as a user turn. */ readonly prompt: string | null;
+}
+
+/** The exact body of the session's next request on `wire`, as JSON text. Nothing is written, no network is touched.
+ * Source: contracts 1, 8. */
+export async function requestBody(setup: Setup, { row, events, wire, prompt }: BodyRequest): Promise<string> {
+  const last = events.at(-1)?.seq ?? 0;
+  const turn: readonly Event[] =
+    prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
+  const api = wire as Exclude<Api, 'offline'>;
+  const endpoint = endpointFor(setup, row, api);
+  const conversation = asSent(setup, project([...events, ...turn]), row.model ?? '', endpoint);
+  const chosen = createTextProtocol().wire(await wireOf(api), conversation, endpoint.quirks);
+  return JSON.stringify(
+    chosen.request(conversation, {
+      provider: row.provider ?? '',
+      model: row.model ?? '',
+      toolChoice: 'auto',
+      quirks: endpoint.quirks,
+      facts: factsOf(setup, row.provider ?? '', row.model ?? ''),
+      ...(endpoint.extraBody ? { extraBody: endpoint.extraBody } : {}),
+    }),
+    null,
+    2,
+  );
+}
+
+/** With tools as text where the model was found to take no calls. */
+function asSent(
+  setup: Setup,
+  conversation: Conversation,
+  model: string,
+  { quirks, provider, baseUrl }: ReturnType<typeof endpointFor>,
+): Conversation {
+  if (provider === undefined || baseUrl === undefined || !isOpen(conversation, quirks)) return conversation;
+  return textModelsOf(setup, { provider, baseUrl }).has(model) ? asText(conversation) : conversation;
+}
