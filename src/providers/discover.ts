@@ -141,7 +141,7 @@ async function getJson(
       signal: AbortSignal.timeout(timeoutMs),
       ...(body === undefined ? {} : { body }),
     });
-    const text = await readText(answer.body, maxListBytes);
+    const text = await readText(answer, maxListBytes);
     if (answer.status !== 200)
       return {
         ok: false,

@@ -1,6 +1,7 @@
-import { pipeline, type Readable, type Transform } from 'node:stream';
+import type { Readable, Transform } from 'node:stream';
+import { pipeline } from 'node:stream';
 import { wellFormedDeep } from '../../core/text.js';
-import { type AnswerBody, HttpFailure, networkFailure } from './exchange.js';
+import { HttpFailure, networkFailure } from './exchange.js';
 
 /** How long an answer may go on after the last of it that matters, before its connection is closed. */
 const releaseMs = 2_000;
@@ -8,65 +9,118 @@ const releaseMs = 2_000;
  * else. */
 const longestTurnMs = 8;
 
-/** The body of an answer, decompressed as `encoding` says. Throws an `HttpFailure` for an encoding nobody asked for. */
-export function createBody(stream: Readable, encoding: string | undefined, host: string): AnswerBody {
-  const decoded = decompress(stream, encoding, host);
-  const destroy = (): void => {
-    decoded.destroy();
-    stream.destroy();
-  };
+/** A server's answer as the fetch standard has it, decompressed as its headers say. Throws an `HttpFailure` for an
+ * encoding nobody asked for and for a status that HTTP does not have. */
+export function createResponse(
+  status: number,
+  given: Readonly<Record<string, string | readonly string[] | undefined>>,
+  stream: Readable,
+  host: string,
+): Response {
+  const headers = new Headers();
+  for (const [name, value] of Object.entries(given))
+    if (value !== undefined) headers.set(name, typeof value === 'string' ? value : value.join(', '));
   // An abort after the last read must not surface as an error that nobody listens for.
   stream.on('error', ignore);
+  if (status < 200 || status > 599) {
+    stream.destroy();
+    throw new HttpFailure({ code: 'network', message: `${host} answered with the status ${status}`, status }, true);
+  }
+  if (status === 204 || status === 205 || status === 304) {
+    stream.destroy();
+    return new Response(null, { status, headers });
+  }
+  return new Response(bytesOf(stream, headers.get('content-encoding'), host), { status, headers });
+}
+
+function bytesOf(stream: Readable, encoding: string | null, host: string): ReadableStream<Uint8Array> {
+  const decoded = decompress(stream, encoding, host);
   decoded.on('error', ignore);
-  return {
-    async *[Symbol.asyncIterator]() {
-      try {
-        let turnedMs = performance.now();
-        for await (const chunk of decoded.iterator({ destroyOnReturn: false })) {
-          yield chunk as Uint8Array;
-          if (performance.now() - turnedMs < longestTurnMs) continue;
-          await new Promise((resolve) => {
-            setImmediate(resolve);
-          });
-          turnedMs = performance.now();
+  const chunks = decoded.iterator({ destroyOnReturn: false }) as AsyncIterator<Uint8Array>;
+  let turnedMs = performance.now();
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await chunks.next();
+          if (done === true) controller.close();
+          else controller.enqueue(value);
+        } catch (error) {
+          controller.error(networkFailure(error, host, 'body'));
         }
-      } catch (error) {
-        throw networkFailure(error, host, 'body');
-      }
+        if (performance.now() - turnedMs < longestTurnMs) return;
+        await turn();
+        turnedMs = performance.now();
+      },
+      cancel() {
+        decoded.destroy();
+        stream.destroy();
+      },
     },
+    { highWaterMark: 0 },
+  );
+}
+
+/** Lets the event loop go round once. */
+async function turn(): Promise<void> {
+  await new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
+/** The body of an answer. Exactly one of reading to the end, `release` and `destroy` must happen. */
+export interface BodyReader {
+  /** The next bytes; null at the end. */
+  next(): Promise<Uint8Array | null>;
+  /** Reads what is left in the background, so that the connection can serve the next request; gives up on an answer
+   * that does not end. Resolves at once, never waiting for the server. */
+  release(): Promise<void>;
+  destroy(): void;
+}
+
+export function readBody({ body }: Response): BodyReader {
+  const reader = body?.getReader();
+  const next = async (): Promise<Uint8Array | null> => (await reader?.read())?.value ?? null;
+  const destroy = (): void => {
+    void reader?.cancel().catch(ignore);
+  };
+  const drain = async (): Promise<void> => {
+    const timer = setTimeout(destroy, releaseMs);
+    timer.unref();
+    try {
+      while ((await next()) !== null);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  return {
+    next,
+    destroy,
     async release() {
-      if (decoded.readableEnded || decoded.destroyed) return;
-      const timer = setTimeout(destroy, releaseMs);
-      timer.unref();
-      decoded
-        .on('close', () => {
-          clearTimeout(timer);
-        })
-        .resume();
+      void drain().catch(ignore);
       // The end is mostly here already and needs one turn of the event loop to be seen; the next request then finds the
       // connection free.
-      await new Promise((resolve) => {
-        setImmediate(resolve);
-      });
+      await turn();
     },
-    destroy,
   };
 }
 
 /** Reads a body as text, at most `maxBytes` of it; the rest is left and the connection closed. */
-export async function readText(body: AnswerBody, maxBytes: number): Promise<string> {
+export async function readText(response: Response, maxBytes: number): Promise<string> {
+  const body = readBody(response);
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of body) {
+  for (let chunk = await body.next(); chunk !== null; chunk = await body.next()) {
     chunks.push(chunk);
     bytes += chunk.length;
-    if (bytes >= maxBytes) break;
+    if (bytes < maxBytes) continue;
+    body.destroy();
+    break;
   }
-  if (bytes >= maxBytes) body.destroy();
   return Buffer.concat(chunks).subarray(0, maxBytes).toString('utf8');
 }
 
-function decompress(stream: Readable, encoding: string | undefined, host: string): Readable {
+function decompress(stream: Readable, encoding: string | null, host: string): Readable {
   const name = encoding?.trim().toLowerCase() ?? '';
   if (name === '' || name === 'identity') return stream;
   const decoder = decoderFor(name);

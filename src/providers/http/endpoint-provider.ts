@@ -1,27 +1,21 @@
-import { isRecord } from '../../core/json.js';
 import { loadOnce } from '../../core/load-once.js';
 import type { Fault, ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
-import { type Endpoint, joinUrl } from '../catalog.js';
+import { type Endpoint } from '../catalog.js';
 import { costUsd, type Price } from '../models.js';
 import { planEffort, usesText } from '../presets.js';
 import type { TextProtocol } from '../text/protocol.js';
-import { asText, isOpen, refusesTools, sayLeaks, type TextModels, textNotice } from '../text/tool-support.js';
+import { createLeakWatch, createToolSupport, refusesTools, type TextModels } from '../text/tool-support.js';
 import { maskKeys } from '../wires/fault.js';
 import type { Wire, WireFacts } from '../wires/wire.js';
-import { type AnswerReader, type Outcome, readAnswer } from './answer-reader.js';
+import { attempt, type AttemptContext, type Earlier, type TimeLimits } from './attempt.js';
 import { createBodyEncoder, encodeBody } from './body.js';
-import { HttpFailure, type Transport } from './exchange.js';
+import type { Connect, Post } from './client.js';
+import type { Transport } from './exchange.js';
 import { type Failed, planRetry, type RetryRules } from './retry.js';
-import type { Post } from './sdk-fetch.js';
-import { createWatch, type Expired, type Schedule } from './watch.js';
+import type { Schedule } from './watch.js';
 
 /** `http.*` of the configuration. */
-export interface HttpLimits extends RetryRules {
-  readonly firstByteTimeoutMs: number;
-  readonly idleTimeoutMs: number;
-  /** One model request with all its retries and waits. */
-  readonly turnTimeoutMs: number;
-}
+export interface HttpLimits extends RetryRules, TimeLimits {}
 
 export interface HttpDependencies {
   /** Unix milliseconds. */
@@ -59,7 +53,7 @@ export function createHttpProvider(
   limits: HttpLimits,
   d: HttpDependencies,
 ): HttpProvider {
-  const client = loadOnce(() => openClient(endpoint, d.env));
+  const client = loadOnce(() => openClient(endpoint, wire, d.env));
   const protocol = loadOnce(async (): Promise<TextProtocol> =>
     (await import('../text/protocol.js')).createTextProtocol(),
   );
@@ -69,22 +63,27 @@ export function createHttpProvider(
   };
   const encoder = createBodyEncoder();
   let underWay = 0;
-  const tools: ToolKnowledge = {
-    known: d.textModels ?? new Set(),
-    ask: d.takesTools,
-    asked: new Set(),
-    told: new Set(),
-  };
+  const tools = createToolSupport(endpoint, d.textModels ?? new Set(), d.takesTools);
   const said = new Set<string>();
-  const { host } = new URL(endpoint.baseUrl);
-  const url = joinUrl(endpoint.baseUrl, wire.path);
   const send = async function* (request: ModelRequest): AsyncGenerator<ModelChunk> {
-    const context: Context = { endpoint, url, host, wire: await wireFor(request), limits, d, open: () => client.get() };
+    const context: Context = {
+      endpoint,
+      limits,
+      d,
+      wire: await wireFor(request),
+      post: async (body, signal) => await (await client.get()).post(body, signal),
+    };
     const parts = requestParts(request, context);
     const body = underWay === 0 ? encoder.encode(parts) : encodeBody(parts);
+    const leaks = createLeakWatch(request, endpoint.label);
     underWay++;
     try {
-      yield* sayLeaks(stream(request, body, context), request, endpoint.label);
+      for await (const chunk of untilAnswered(request, body, context)) {
+        leaks.see(chunk);
+        const notice = chunk.type === 'end' ? await leaks.notice(chunk) : null;
+        if (notice !== null) yield notice;
+        yield chunk;
+      }
     } finally {
       underWay--;
     }
@@ -95,7 +94,7 @@ export function createHttpProvider(
       if (effort !== null && !said.has(effort.key)) yield effort.chunk;
       if (effort?.chunk.type === 'fault') return;
       if (effort !== null) said.add(effort.key);
-      yield* withTools(request, endpoint, tools, send);
+      yield* tools.stream(request, send);
     },
     warm() {
       void client.get().then(
@@ -160,105 +159,61 @@ function settleEffort(
   }
 }
 
-/** What is known of the models' tool calls. `asked`: those the server was asked about; `told`: those that were said to
- * take none. */
-interface ToolKnowledge {
-  readonly known: TextModels;
-  readonly ask: HttpDependencies['takesTools'];
-  readonly asked: Set<string>;
-  readonly told: Set<string>;
-}
-
-type SendRequest = (request: ModelRequest) => AsyncIterable<ModelChunk>;
-
-/** Sends a request with native calls, and with tools as text where the server says that the model takes none. */
-async function* withTools(
-  request: ModelRequest,
-  endpoint: Endpoint,
-  tools: ToolKnowledge,
-  send: SendRequest,
-): AsyncGenerator<ModelChunk> {
-  const { model } = request.ref;
-  if (!isOpen(request.conversation, endpoint.quirks)) {
-    yield* send(request);
-    return;
-  }
-  await askOnce(model, tools);
-  if (!tools.known.has(model)) {
-    const refused = yield* untilRefused(send(request));
-    if (!refused) return;
-    tools.known.add(model);
-  }
-  if (!tools.told.has(model)) yield textNotice(endpoint.label, model);
-  tools.told.add(model);
-  yield* send({ ...request, conversation: asText(request.conversation) });
-}
-
-async function askOnce(model: string, { known, ask, asked }: ToolKnowledge): Promise<void> {
-  if (ask === undefined || known.has(model) || asked.has(model)) return;
-  asked.add(model);
-  if ((await ask(model)) === false) known.add(model);
-}
-
-/** The chunks of an answer; true where it is a fault that says that the model takes no tool calls, which is not
- * given. */
-async function* untilRefused(chunks: AsyncIterable<ModelChunk>): AsyncGenerator<ModelChunk, boolean> {
-  for await (const chunk of chunks) {
-    if (chunk.type === 'fault' && refusesTools(chunk.fault)) return true;
-    yield chunk;
-  }
-  return false;
-}
-
 interface Client {
   readonly post: Post;
   readonly transport: Transport;
 }
+
 interface Context {
   readonly endpoint: Endpoint;
-  readonly url: string;
-  readonly host: string;
   readonly wire: Wire;
   readonly limits: HttpLimits;
   readonly d: HttpDependencies;
-  readonly open: () => Promise<Client>;
+  readonly post: Post;
 }
 
-async function openClient(endpoint: Endpoint, env: HttpDependencies['env']): Promise<Client> {
+/** The SDKs, each loaded where a wire needs it. */
+const clients: Readonly<Record<Wire['client'], () => Promise<Connect>>> = {
+  openai: async () => (await import('./openai-client.js')).connectOpenAi,
+  anthropic: async () => (await import('./anthropic-client.js')).connectAnthropic,
+};
+
+async function openClient(endpoint: Endpoint, wire: Wire, env: HttpDependencies['env']): Promise<Client> {
   const transport = await (await import('./transport.js')).openTransport(endpoint.baseUrl, env);
-  const post =
-    endpoint.api === 'anthropic-messages'
-      ? (await import('./anthropic-client.js')).createAnthropicPost(endpoint, transport.send)
-      : (await import('./openai-client.js')).createOpenAiPost(endpoint, transport.send);
-  return { post, transport };
+  const connect = await clients[wire.client]();
+  return { post: connect(endpoint, wire.path, transport.send), transport };
 }
 
-async function* stream(request: ModelRequest, body: Uint8Array, context: Context): AsyncGenerator<ModelChunk> {
-  const { limits, d, endpoint } = context;
+/** Sends a request until it is answered, is given up, or its turn is over. */
+async function* untilAnswered(request: ModelRequest, body: Uint8Array, context: Context): AsyncGenerator<ModelChunk> {
+  const { limits, d, endpoint, wire, post } = context;
+  const { model } = request.ref;
   const turnEndsAt = d.now() + limits.turnTimeoutMs;
-  let empty: Pick<AnswerReader, 'takesEmpty' | 'spent'> = { takesEmpty: false, spent: null };
-  for (let attempt = 1; !request.signal.aborted; attempt++) {
-    // The last try is taken as it is.
-    const outcome: Outcome = yield* tryOnce(
-      request,
-      body,
-      turnEndsAt,
-      attempt > limits.maxRetries ? { ...empty, takesEmpty: true } : empty,
-      context,
-    );
+  const shared: AttemptContext = {
+    host: new URL(endpoint.baseUrl).host,
+    wire,
+    limits,
+    turnEndsAt,
+    post,
+    now: d.now,
+    schedule: d.schedule,
+    cost: ({ usage, costUsd: own }) => own ?? costUsd(usage, d.price(model)),
+  };
+  let earlier: Earlier = { takesEmpty: false, spent: null };
+  for (let count = 1; !request.signal.aborted; count++) {
+    // The last attempt is taken as it is.
+    const isLast = count > limits.maxRetries;
+    const outcome = yield* attempt(request, body, isLast ? { ...earlier, takesEmpty: true } : earlier, shared);
     if (outcome.complete || request.signal.aborted) return;
-    if (outcome.empty) empty = { takesEmpty: true, spent: outcome.spent ?? null };
-    const plan = planRetry(notRunning(outcome.failed, endpoint), attempt, limits, {
-      random: d.random(),
-      now: d.now(),
-      leftMs: turnEndsAt - d.now(),
-    });
+    if (outcome.empty) earlier = { takesEmpty: true, spent: outcome.spent ?? null };
+    const at = { random: d.random(), now: d.now(), leftMs: turnEndsAt - d.now() };
+    const plan = planRetry(notRunning(outcome.failed, endpoint), count, limits, at);
     if (!plan.retry) {
-      yield* failed(shown(plan.fault, endpoint, request.ref.model), request);
+      yield* failed(shown(plan.fault, endpoint, model), request);
       return;
     }
-    const reason = shown(outcome.failed.fault, endpoint, request.ref.model).message;
-    yield { type: 'retry', attempt, maxRetries: limits.maxRetries, delayMs: plan.delayMs, reason };
+    const reason = shown(outcome.failed.fault, endpoint, model).message;
+    yield { type: 'retry', attempt: count, maxRetries: limits.maxRetries, delayMs: plan.delayMs, reason };
     await d.sleep(plan.delayMs, request.signal);
   }
 }
@@ -280,54 +235,6 @@ function* failed(fault: Fault, { conversation }: ModelRequest): Generator<ModelC
     call: { id: '', name: named ?? 'unknown', arguments: refusedCall, refused: fault.message },
   };
   yield { type: 'end', stop: 'tool' };
-}
-
-/** One request and its answer. Never throws. Leaving early (an abort, a reader that stops) closes the connection. */
-async function* tryOnce(
-  request: ModelRequest,
-  body: Uint8Array,
-  turnEndsAt: number,
-  empty: Pick<AnswerReader, 'takesEmpty' | 'spent'>,
-  context: Context,
-): AsyncGenerator<ModelChunk, Outcome> {
-  const { url, host, wire, limits, d } = context;
-  const controller = new AbortController();
-  const abort = (): void => {
-    controller.abort();
-  };
-  request.signal.addEventListener('abort', abort, { once: true });
-  const watch = createWatch(
-    { firstByteMs: limits.firstByteTimeoutMs, idleMs: limits.idleTimeoutMs, turnEndsAt },
-    d.now,
-    d.schedule,
-    abort,
-  );
-  const reader: AnswerReader = {
-    wire,
-    host,
-    now: d.now,
-    maxCalls: request.maxCalls,
-    ...empty,
-    alive: () => {
-      watch.alive();
-    },
-    cost: ({ usage, costUsd: own }) => own ?? costUsd(usage, d.price(request.ref.model)),
-  };
-  let finished = false;
-  try {
-    const { post } = await context.open();
-    const answer = await post(url, body, controller.signal);
-    const outcome = yield* readAnswer(answer, reader);
-    finished = true;
-    return outcome;
-  } catch (error) {
-    const expired = watch.expired();
-    return { complete: false, failed: expired === null ? failureOf(error, host) : timedOut(expired, host, limits) };
-  } finally {
-    watch.stop();
-    request.signal.removeEventListener('abort', abort);
-    if (!finished) controller.abort();
-  }
 }
 
 /** A server of this machine that refuses the connection is not running, and waiting does not start it. */
@@ -354,54 +261,6 @@ function requestParts(request: ModelRequest, { endpoint, wire, d }: Context): re
     ...(d.facts === undefined ? {} : { facts: d.facts(request.ref.model) }),
     ...(endpoint.extraBody === undefined ? {} : { extraBody: endpoint.extraBody }),
   });
-}
-
-/** The failure inside whatever the SDK has wrapped around it. */
-function failureOf(error: unknown, host: string): HttpFailure {
-  let current: unknown = error;
-  for (let depth = 0; depth < 6 && isRecord(current); depth++) {
-    if (current instanceof HttpFailure) return current;
-    current = current.cause;
-  }
-  const said = error instanceof Error ? error.message : String(error);
-  return new HttpFailure(
-    { code: 'internal', message: `the request to ${host} could not be made: ${said}` },
-    false,
-    error,
-  );
-}
-
-function timedOut(expired: Expired, host: string, limits: HttpLimits): HttpFailure {
-  switch (expired) {
-    case 'first_byte':
-      return new HttpFailure(
-        {
-          code: 'network',
-          message: `${host} sent nothing for ${limits.firstByteTimeoutMs / 1000} s`,
-          hint: 'a slow server needs a larger `http.first_byte_timeout_ms`',
-        },
-        true,
-      );
-    case 'idle':
-      return new HttpFailure(
-        {
-          code: 'stream_incomplete',
-          message: `${host} stopped in the middle of its answer and sent nothing for ${limits.idleTimeoutMs / 1000} s`,
-        },
-        true,
-      );
-    case 'turn':
-      return new HttpFailure(
-        {
-          code: 'network',
-          message: `${host} was not done within ${limits.turnTimeoutMs / 1000} s`,
-          hint: 'a longer answer needs a larger `http.turn_timeout_ms`',
-        },
-        false,
-      );
-    default:
-      return expired satisfies never;
-  }
 }
 
 /** A fault fit to be shown: keys masked, for a rejected key the variable it came from, for a conversation that is too

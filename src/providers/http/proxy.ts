@@ -1,5 +1,5 @@
 import { isLoopback } from '../catalog.js';
-import { createBody } from './body.js';
+import { createResponse } from './body.js';
 import { networkFailure, type Transport } from './exchange.js';
 
 /** Sends requests through the proxies of the environment. undici is loaded only here: it costs as much as everything
@@ -18,10 +18,7 @@ export async function createProxyTransport(settings: ProxySettings): Promise<Tra
           body: request.body ?? null,
           signal: request.signal,
         });
-        const headers: Record<string, string> = {};
-        for (const [name, value] of Object.entries(answer.headers))
-          if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value;
-        return { status: answer.statusCode, headers, body: createBody(answer.body, headers['content-encoding'], host) };
+        return createResponse(answer.statusCode, answer.headers, answer.body, host);
       } catch (error) {
         throw networkFailure(error, `${host} (through the proxy)`, 'connect');
       }

@@ -1,8 +1,8 @@
-import { type ClientRequest, Agent as HttpAgent, request as httpRequest, type IncomingMessage } from 'node:http';
+import { type ClientRequest, Agent as HttpAgent, request as httpRequest } from 'node:http';
 import type * as https from 'node:https';
 import { isIP, type Socket } from 'node:net';
-import { createBody } from './body.js';
-import { type Answer, type HttpRequest, networkFailure, type Transport } from './exchange.js';
+import { createResponse } from './body.js';
+import { type HttpRequest, networkFailure, type Transport } from './exchange.js';
 import { createProxyTransport, proxySettings } from './proxy.js';
 
 /** What sends requests to `baseUrl`: through a proxy where the environment names one for it. */
@@ -41,7 +41,7 @@ function createTransport(): Transport {
   };
 }
 
-function sendOn(warm: WarmAgent, url: URL, request: HttpRequest): Promise<Answer> {
+function sendOn(warm: WarmAgent, url: URL, request: HttpRequest): Promise<Response> {
   return new Promise((resolve, reject) => {
     const { signal } = request;
     if (signal.aborted) {
@@ -69,7 +69,7 @@ function sendOn(warm: WarmAgent, url: URL, request: HttpRequest): Promise<Answer
       };
       answered = true;
       try {
-        resolve(answer(message, url.host));
+        resolve(createResponse(message.statusCode ?? 0, message.headers, message, url.host));
       } catch (error) {
         reject(networkFailure(error, url.host, 'connect'));
       }
@@ -86,27 +86,20 @@ function isStale(sent: ClientRequest, error: NodeJS.ErrnoException): boolean {
   return sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
 }
 
-function answer(message: IncomingMessage, host: string): Answer {
-  const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(message.headers))
-    if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value;
-  return { status: message.statusCode ?? 0, headers, body: createBody(message, headers['content-encoding'], host) };
-}
-
 /** Connections of one provider, kept for the next request, plus at most one that was opened ahead of the first. */
-export interface WarmAgent {
+interface WarmAgent {
   readonly agent: HttpAgent;
   warm(url: URL): void;
   close(): void;
 }
 
 /** Node's HTTPS client. Its TLS takes 4 ms to load: a server of this machine is reached without. */
-export function secureHttp(): typeof https {
+function secureHttp(): typeof https {
   return process.getBuiltinModule('node:https');
 }
 
 /** Keeps connections alive between requests. `close` ends the idle ones. */
-export function createWarmAgent(secure: boolean): WarmAgent {
+function createWarmAgent(secure: boolean): WarmAgent {
   const options: https.AgentOptions = { keepAlive: true, noDelay: true, maxSockets: 16, scheduling: 'lifo' };
   const agent = secure ? new (secureHttp().Agent)(options) : new HttpAgent(options);
   const connect = agent.createConnection.bind(agent);

@@ -1,5 +1,6 @@
 import type { Conversation } from '../../core/projection.js';
 import type { Fault, ModelChunk, ModelRequest } from '../../core/provider.js';
+import type { Endpoint } from '../catalog.js';
 import type { Quirks } from '../presets.js';
 
 /** The models of one endpoint that were found to take no tool calls. */
@@ -28,34 +29,79 @@ export function asText(conversation: Conversation): Conversation {
 }
 
 /** What is said where tools go as text although nobody asked for it. */
-export function textNotice(label: string, model: string): ModelChunk {
+function textNotice(label: string, model: string): ModelChunk {
   const message = `${label} says that ${model} takes no tool calls: tools go as text. To try native calls again: --set tool_protocol=native.`;
   return { type: 'notice', level: 'warn', code: 'tool_protocol', message };
 }
 
-/** Says it where an answer holds a call as text and none was made: nothing is run, and the turn would end as if all
- * were well. */
-export async function* sayLeaks(
-  chunks: AsyncIterable<ModelChunk>,
-  { conversation, toolChoice }: ModelRequest,
-  label: string,
-): AsyncIterable<ModelChunk> {
+/** Sends a request, with native calls or with tools as text. */
+type SendRequest = (request: ModelRequest) => AsyncIterable<ModelChunk>;
+
+/** Finds out which models of one endpoint take no tool calls, and sends their tools as text. */
+export interface ToolSupport {
+  stream(request: ModelRequest, send: SendRequest): AsyncGenerator<ModelChunk>;
+}
+
+/** `known`: the models found before. `ask`: whether the server says that a model takes tool calls; null where it does
+ * not say. Absent: the first refusal says it. */
+export function createToolSupport(
+  { label, quirks }: Pick<Endpoint, 'label' | 'quirks'>,
+  known: TextModels,
+  ask: ((model: string) => Promise<boolean | null>) | undefined,
+): ToolSupport {
+  const asked = new Set<string>();
+  const told = new Set<string>();
+  const askOnce = async (model: string): Promise<void> => {
+    if (ask === undefined || known.has(model) || asked.has(model)) return;
+    asked.add(model);
+    if ((await ask(model)) === false) known.add(model);
+  };
+  return {
+    async *stream(request, send) {
+      const { model } = request.ref;
+      if (!isOpen(request.conversation, quirks)) {
+        yield* send(request);
+        return;
+      }
+      await askOnce(model);
+      if (!known.has(model)) {
+        let isRefused = false;
+        for await (const chunk of send(request)) {
+          isRefused = chunk.type === 'fault' && refusesTools(chunk.fault);
+          if (!isRefused) yield chunk;
+        }
+        if (!isRefused) return;
+        known.add(model);
+      }
+      if (!told.has(model)) yield textNotice(label, model);
+      told.add(model);
+      yield* send({ ...request, conversation: asText(request.conversation) });
+    },
+  };
+}
+
+/** Looks for a call written as text in an answer that makes none: nothing is run, and the turn would end as if all were
+ * well. */
+export interface LeakWatch {
+  see(chunk: ModelChunk): void;
+  /** What to say before this end of the answer. */
+  notice(end: Extract<ModelChunk, { type: 'end' }>): Promise<ModelChunk | null>;
+}
+
+export function createLeakWatch({ conversation, toolChoice }: ModelRequest, label: string): LeakWatch {
   let text = '';
   let calls = 0;
-  for await (const chunk of chunks) {
-    if (chunk.type === 'text') text += chunk.text;
-    if (chunk.type === 'tool_call') calls++;
-    if (chunk.type === 'retry') text = '';
-    if (
-      chunk.type === 'end' &&
-      chunk.stop === 'stop' &&
-      calls === 0 &&
-      toolChoice === 'auto' &&
-      (await isLeaked(text, conversation))
-    )
-      yield leakNotice(conversation, label);
-    yield chunk;
-  }
+  return {
+    see(chunk) {
+      if (chunk.type === 'text') text += chunk.text;
+      if (chunk.type === 'tool_call') calls++;
+      if (chunk.type === 'retry') text = '';
+    },
+    async notice({ stop }) {
+      const mayHold = stop === 'stop' && calls === 0 && toolChoice === 'auto';
+      return mayHold && (await isLeaked(text, conversation)) ? leakNotice(conversation, label) : null;
+    },
+  };
 }
 
 async function isLeaked(text: string, { tools }: Conversation): Promise<boolean> {

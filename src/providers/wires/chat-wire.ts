@@ -6,6 +6,7 @@ import { buildWire, type Wire } from './wire.js';
 export const chatWire: Wire = buildWire({
   api: 'openai-chat',
   path: '/chat/completions',
+  client: 'openai',
   requestParts: chatRequest(),
   decoder: chatDecoder,
   decodeBody: chatBody,

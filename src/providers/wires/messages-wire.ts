@@ -6,6 +6,7 @@ import { buildWire, type Wire } from './wire.js';
 export const messagesWire: Wire = buildWire({
   api: 'anthropic-messages',
   path: '/v1/messages',
+  client: 'anthropic',
   requestParts: messagesRequest(),
   decoder: messagesDecoder,
   decodeBody: messagesBody,

@@ -6,6 +6,7 @@ import { buildWire, type Wire } from './wire.js';
 export const responsesWire: Wire = buildWire({
   api: 'openai-responses',
   path: '/responses',
+  client: 'openai',
   requestParts: responsesRequest(),
   decoder: responsesDecoder,
   decodeBody: responsesBody,

@@ -10,6 +10,8 @@ export interface Wire {
   readonly api: Api;
   /** Appended to the base URL, for example `/chat/completions`. */
   readonly path: string;
+  /** The SDK that carries its requests. */
+  readonly client: 'openai' | 'anthropic';
   /** The body of the next request as parts of a JSON text; the same input gives the same text. What was made of a
    * message is kept for as long as that message object lives, so that a long conversation is not serialised again. */
   requestParts(conversation: Conversation, options: WireOptions): readonly string[];
@@ -72,7 +74,9 @@ export type WireChunk =
   | { readonly type: 'fault'; readonly fault: Fault; readonly retryable: boolean };
 
 /** A wire from its parts: what is shown is what is sent, and errors read alike on all of them. */
-export function buildWire(parts: Pick<Wire, 'api' | 'path' | 'requestParts' | 'decoder' | 'decodeBody'>): Wire {
+export function buildWire(
+  parts: Pick<Wire, 'api' | 'path' | 'client' | 'requestParts' | 'decoder' | 'decodeBody'>,
+): Wire {
   return {
     ...parts,
     request: (conversation, options) => JSON.parse(parts.requestParts(conversation, options).join('')) as JsonObject,

@@ -1,0 +1,300 @@
+import type { ModelChunk, ModelRequest } from '../../core/provider.js';
+import type { Wire, WireChunk } from '../wires/wire.js';
+import { type AnswerReader, createAnswerReader } from './answer-reader.js';
+import { type BodyReader, readBody, readText } from './body.js';
+import type { Post } from './client.js';
+import { HttpFailure } from './exchange.js';
+import { type Failed, isRetryableAnswer, retryAfterMs } from './retry.js';
+import { createWatch, type Expired, type Schedule, type Watch } from './watch.js';
+
+/** Longest text of one answer. Source: security 2.42. */
+const maxTextChars = 8 * 1024 * 1024;
+const maxErrorBytes = 64 * 1024;
+
+export interface TimeLimits {
+  readonly firstByteTimeoutMs: number;
+  readonly idleTimeoutMs: number;
+  /** One model request with all its retries and waits. */
+  readonly turnTimeoutMs: number;
+}
+
+/** What the attempts at one request have in common. */
+export interface AttemptContext {
+  readonly host: string;
+  readonly wire: Wire;
+  readonly limits: TimeLimits;
+  /** Unix milliseconds. */
+  readonly turnEndsAt: number;
+  readonly post: Post;
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly schedule: Schedule;
+  /** What an answer cost in USD. */
+  readonly cost: (usage: Extract<WireChunk, { type: 'usage' }>) => number | null;
+}
+
+/** What earlier attempts leave to the next one. */
+export interface Earlier {
+  /** False: an answer that says nothing and calls nothing does not count. */
+  readonly takesEmpty: boolean;
+  /** What an empty answer before this one used. */
+  readonly spent: Spent | null;
+}
+
+type Spent = Extract<ModelChunk, { type: 'usage' }>;
+
+/** How an attempt ended: complete (`end` was given), or why it did not count. `empty`: it was complete, with nothing in
+ * it; `spent` is what it used. */
+export type Outcome =
+  | { readonly complete: true }
+  | { readonly complete: false; readonly failed: Failed; readonly empty?: true; readonly spent?: Spent };
+
+/** Sends a request once and reads its answer. Text and reasoning are given as they come; calls, usage and `end` only
+ * once the answer is complete, so that nothing of an unfinished one can run. Never throws. Leaving early (an abort, a
+ * reader that stops) closes the connection. */
+export async function* attempt(
+  request: ModelRequest,
+  body: Uint8Array,
+  earlier: Earlier,
+  context: AttemptContext,
+): AsyncGenerator<ModelChunk, Outcome> {
+  const { host, limits, now, schedule, turnEndsAt } = context;
+  const controller = new AbortController();
+  const abort = (): void => {
+    controller.abort();
+  };
+  request.signal.addEventListener('abort', abort, { once: true });
+  const times = { firstByteMs: limits.firstByteTimeoutMs, idleMs: limits.idleTimeoutMs, turnEndsAt };
+  const watch = createWatch(times, now, schedule, abort);
+  let finished = false;
+  try {
+    const response = await context.post(body, controller.signal);
+    const outcome = response.ok
+      ? yield* answered(response, request, earlier, context, watch)
+      : { complete: false as const, failed: await refusal(response, context) };
+    finished = outcome.complete || !response.ok;
+    return outcome;
+  } catch (error) {
+    const expired = watch.expired();
+    return { complete: false, failed: expired === null ? failureOf(error, host) : timedOut(expired, host, limits) };
+  } finally {
+    watch.stop();
+    request.signal.removeEventListener('abort', abort);
+    if (!finished) controller.abort();
+  }
+}
+
+/** Reads an answer of success. Throws an `HttpFailure` where the connection breaks. */
+async function* answered(
+  response: Response,
+  request: ModelRequest,
+  earlier: Earlier,
+  context: AttemptContext,
+  watch: Watch,
+): AsyncGenerator<ModelChunk, Outcome> {
+  const { host, wire } = context;
+  if (response.body === null) return { complete: false, failed: nothingInIt(response.status, host) };
+  const body = readBody(response);
+  const contentType = response.headers.get('content-type') ?? '';
+  const reader = createAnswerReader(wire, request.maxCalls, { host, contentType });
+  const gate = createGate(earlier, context);
+  for (let over = false; !over;) {
+    const piece = await nextPiece(body, reader);
+    over = piece.over;
+    if (!over) watch.alive();
+    for (const chunk of piece.chunks) {
+      const shown = gate.take(chunk);
+      if (shown !== null) yield shown;
+      if (gate.failed !== null) return { complete: false, failed: gate.failed };
+      if (!gate.complete) continue;
+      await body.release();
+      if (gate.isEmpty() && !earlier.takesEmpty) return emptied(gate, host);
+      yield* gate.held;
+      return { complete: true };
+    }
+  }
+  return { complete: false, failed: unreadable(`${host} gave no answer that can be read`, true) };
+}
+
+/** What the next bytes of an answer mean; `over` where none follow. */
+async function nextPiece(
+  body: BodyReader,
+  reader: AnswerReader,
+): Promise<{ readonly over: boolean; readonly chunks: readonly WireChunk[] }> {
+  let bytes: Uint8Array | null;
+  try {
+    bytes = await body.next();
+  } catch (error) {
+    return { over: true, chunks: reader.broken(error) };
+  }
+  return bytes === null ? { over: true, chunks: reader.end() } : { over: false, chunks: reader.push(bytes) };
+}
+
+/** Holds back what an unfinished answer must not give. */
+interface Gate {
+  readonly held: ModelChunk[];
+  complete: boolean;
+  failed: Failed | null;
+  take(chunk: WireChunk): ModelChunk | null;
+  /** True where the answer is over and there is nothing in it. */
+  isEmpty(): boolean;
+}
+
+function createGate({ spent }: Earlier, { host, cost }: AttemptContext): Gate {
+  let chars = 0;
+  let said = false;
+  return {
+    held: [],
+    complete: false,
+    failed: null,
+    isEmpty() {
+      const last = this.held.at(-1);
+      return !said && last?.type === 'end' && last.stop === 'stop' && last.reasoning === undefined;
+    },
+    take(chunk) {
+      switch (chunk.type) {
+        case 'text':
+        case 'reasoning':
+          chars += chunk.text.length;
+          said ||= chunk.text.trim() !== '';
+          if (chars <= maxTextChars) return chunk;
+          this.failed = unreadable(
+            `the answer of ${host} is longer than ${maxTextChars / 1024 / 1024} MiB of text`,
+            false,
+          );
+          return null;
+        case 'tool_call':
+          this.held.push(chunk);
+          return null;
+        case 'usage':
+          this.held.push(together(spent, { type: 'usage', usage: chunk.usage, costUsd: cost(chunk) }));
+          return null;
+        case 'end':
+          this.held.push(chunk);
+          this.complete = true;
+          return null;
+        case 'fault':
+          this.failed = { fault: chunk.fault, retryable: chunk.retryable };
+          return null;
+        default:
+          chunk satisfies never;
+          return null;
+      }
+    },
+  };
+}
+
+function emptied({ held }: Gate, host: string): Outcome {
+  const spent = held.find((chunk) => chunk.type === 'usage');
+  const failed: Failed = {
+    fault: { code: 'stream_incomplete', message: `${host} gave an empty answer` },
+    retryable: true,
+  };
+  return { complete: false, failed, empty: true, ...(spent === undefined ? {} : { spent }) };
+}
+
+/** Two requests that count as one. */
+function together(before: Spent | null, now: Spent): Spent {
+  if (before === null) return now;
+  const { usage: one } = before;
+  const { usage: two } = now;
+  const usage = {
+    input: one.input + two.input,
+    cacheRead: one.cacheRead + two.cacheRead,
+    cacheWrite: one.cacheWrite + two.cacheWrite,
+    output: one.output + two.output,
+  };
+  return {
+    type: 'usage',
+    usage,
+    costUsd: before.costUsd === null || now.costUsd === null ? null : before.costUsd + now.costUsd,
+  };
+}
+
+/** An answer that is not 2xx. */
+async function refusal(response: Response, { wire, host, now }: AttemptContext): Promise<Failed> {
+  const { status } = response;
+  const headers = Object.fromEntries(response.headers);
+  if (status >= 300 && status < 400) {
+    readBody(response).destroy();
+    const message = `${host} answered with a redirect (${status})${redirectTarget(headers.location)}; redirects are not followed, so that no key goes astray`;
+    return {
+      fault: { code: 'protocol', message, hint: 'set the base URL to where the server really is', status },
+      retryable: false,
+    };
+  }
+  const fault = wire.fault(status, await readText(response, maxErrorBytes));
+  const wait = retryAfterMs(headers, now());
+  return {
+    fault: { status, ...fault },
+    retryable: isRetryableAnswer(status, headers, fault),
+    ...(wait === undefined ? {} : { retryAfterMs: wait }),
+  };
+}
+
+/** An answer that says by its status that it is empty will be empty again. */
+function nothingInIt(status: number, host: string): Failed {
+  return {
+    fault: {
+      code: 'protocol',
+      message: `${host} answered ${status}, which is an answer without a body`,
+      hint: 'check the base URL',
+      status,
+    },
+    retryable: false,
+  };
+}
+
+function redirectTarget(location: string | undefined): string {
+  if (location === undefined || !URL.canParse(location, 'http://here.invalid')) return '';
+  const url = new URL(location, 'http://here.invalid');
+  return ` to ${url.host === 'here.invalid' ? url.pathname : url.origin}`;
+}
+
+function unreadable(message: string, retryable: boolean): Failed {
+  return { fault: { code: 'protocol', message }, retryable };
+}
+
+/** What kept a request from being made. */
+function failureOf(error: unknown, host: string): HttpFailure {
+  if (error instanceof HttpFailure) return error;
+  const said = error instanceof Error ? error.message : String(error);
+  return new HttpFailure(
+    { code: 'internal', message: `the request to ${host} could not be made: ${said}` },
+    false,
+    error,
+  );
+}
+
+function timedOut(expired: Expired, host: string, limits: TimeLimits): HttpFailure {
+  switch (expired) {
+    case 'first_byte':
+      return new HttpFailure(
+        {
+          code: 'network',
+          message: `${host} sent nothing for ${limits.firstByteTimeoutMs / 1000} s`,
+          hint: 'a slow server needs a larger `http.first_byte_timeout_ms`',
+        },
+        true,
+      );
+    case 'idle':
+      return new HttpFailure(
+        {
+          code: 'stream_incomplete',
+          message: `${host} stopped in the middle of its answer and sent nothing for ${limits.idleTimeoutMs / 1000} s`,
+        },
+        true,
+      );
+    case 'turn':
+      return new HttpFailure(
+        {
+          code: 'network',
+          message: `${host} was not done within ${limits.turnTimeoutMs / 1000} s`,
+          hint: 'a longer answer needs a larger `http.turn_timeout_ms`',
+        },
+        false,
+      );
+    default:
+      return expired satisfies never;
+  }
+}

@@ -1,0 +1,90 @@
+import { isRecord } from '../../core/json.js';
+import { type Endpoint, joinUrl } from '../catalog.js';
+import type { Send } from './exchange.js';
+
+/** Posts a body that is already serialised. Resolves with any answer, as `Send` does, and rejects like it. */
+export type Post = (body: Uint8Array, signal: AbortSignal) => Promise<Response>;
+
+/** Makes a vendor's client for one path of an endpoint. */
+export type Connect = (endpoint: Endpoint, path: string, send: Send) => Post;
+
+/** What our `fetch` has for an SDK that is no answer of success: another answer, or why there is none. The SDK keeps it
+ * as a cause. The text says nothing, because the SDKs look in it for words such as "timed out". */
+class NoSuccess extends Error {
+  readonly reason: unknown;
+  constructor(reason: unknown) {
+    super('no success');
+    this.reason = reason;
+  }
+}
+
+/** The headers that an SDK may send: what the protocols need. What it would say about this machine stays here, and so
+ * do headers that it reads from the environment, which belong to its vendor's host. */
+const wanted = ['accept', 'content-type', 'authorization', 'x-api-key', 'anthropic-version', 'user-agent'];
+
+/** The name under which requests are made. */
+const userAgent = 'agent-shell';
+
+/** Longest delay of a Node timer; the time limits are kept by the caller. */
+const neverMs = 2_147_483_647;
+
+/** What both SDKs' clients are made with. The SDK neither judges an answer nor sends a request again: a vendor's error
+ * is read by its wire, and `retry.ts` says what follows. */
+export function clientOptions(endpoint: Endpoint, path: string, send: Send) {
+  const url = new URL(joinUrl(endpoint.baseUrl, path));
+  return {
+    baseURL: url.origin + url.pathname.slice(0, -path.length),
+    defaultQuery: Object.fromEntries(url.searchParams),
+    apiKey: endpoint.key ?? 'none',
+    defaultHeaders: {
+      'User-Agent': userAgent,
+      Accept: 'text/event-stream, application/json',
+      'Content-Type': 'application/json',
+      ...endpoint.headers,
+    },
+    maxRetries: 0,
+    timeout: neverMs,
+    logLevel: 'off',
+    fetch: sdkFetch(endpoint, send),
+  } as const;
+}
+
+type SdkFetch = (input: string | URL | Request, init?: RequestInit) => Promise<Response>;
+
+function sdkFetch(endpoint: Endpoint, send: Send): SdkFetch {
+  const allowed = new Set([...wanted, ...Object.keys(endpoint.headers).map((name) => name.toLowerCase())]);
+  return async (input, init) => {
+    const request = {
+      method: 'POST' as const,
+      url: input instanceof Request ? input.url : String(input),
+      headers: Object.fromEntries([...new Headers(init?.headers)].filter(([name]) => allowed.has(name))),
+      ...(init?.body instanceof Uint8Array ? { body: init.body } : {}),
+      signal: init?.signal ?? new AbortController().signal,
+    };
+    const response = await send(request).catch((error: unknown) => {
+      throw new NoSuccess(error);
+    });
+    if (!response.ok) throw new NoSuccess(response);
+    return response;
+  };
+}
+
+/** What an SDK's request came to: any answer, or what `send` rejected with. */
+export async function answerOf(request: Promise<Response>): Promise<Response> {
+  try {
+    return await request;
+  } catch (error) {
+    const reason = reasonOf(error);
+    if (reason instanceof Response) return reason;
+    throw reason;
+  }
+}
+
+function reasonOf(error: unknown): unknown {
+  let current: unknown = error;
+  for (let depth = 0; depth < 6 && isRecord(current); depth++) {
+    if (current instanceof NoSuccess) return current.reason;
+    current = current.cause;
+  }
+  return error;
+}
