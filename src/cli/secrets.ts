@@ -149,13 +149,14 @@ export function exportGuard(env: Environment, secrets: readonly Secret[], mark: 
 
 /** A store whose sessions are read without the secrets that were recorded before they were looked for. */
 export function guardedStore(store: Store, setup: SecretSource): Store {
+  const masked = (events: readonly Event[]): readonly Event[] => {
+    const guard = sessionGuard(setup, events);
+    return events.map((event) => guard.event(event));
+  };
   return {
     ...store,
-    load: async (id) => {
-      const events = await store.load(id);
-      const guard = sessionGuard(setup, events);
-      return events.map((event) => guard.event(event));
-    },
+    load: async (id) => masked(await store.load(id)),
+    tail: async (id, count) => masked(await store.tail(id, count)),
   };
 }
 

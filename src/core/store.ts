@@ -78,8 +78,9 @@ export interface Blob {
  * what is lost is a tail. */
 export type Synced = 'now' | 'later';
 
-/** The durable log. Methods may reject (disk full, busy, damaged); the session reports once and goes on in memory. */
-export interface Store {
+/** The log of the sessions that a process works on. Methods may reject (disk full, busy, damaged); the session reports
+ * that once and goes on in memory. */
+export interface SessionLog {
   /** On the disk with the first event that is. */
   createSession(row: SessionRow): Promise<void>;
   /** One event, one commit, with the contents its `data.changes` refers to. Rejects where `seq` is taken. On the disk
@@ -88,16 +89,25 @@ export interface Store {
   append(sessionId: string, event: Event, blobs?: readonly Blob[], synced?: Synced): Promise<void>;
   /** Resolves once all that was appended to a session is on the disk. */
   sync(sessionId: string): Promise<void>;
-  /** Contents that an event of any session refers to, or null. They go when the last session that refers to them is
-   * removed. */
-  blob(sha256: string): Promise<Uint8Array | null>;
-  /** What waits in a session to be sent, oldest first. Not part of the record; empty for a session that is not
-   * stored. */
-  queue(sessionId: string): Promise<readonly QueuedMessage[]>;
-  /** Puts `messages` in the place of what waited, in one commit. Does nothing for a session that is not stored. */
-  setQueue(sessionId: string, messages: readonly QueuedMessage[]): Promise<void>;
   /** All events in order of `seq`. */
   load(sessionId: string): Promise<readonly Event[]>;
+  /** The last `count` events in order of `seq`, without a look at those before. */
+  tail(sessionId: string, count: number): Promise<readonly Event[]>;
+  /** Contents that an event of any session refers to, or null. They go when the last event that refers to them is
+   * removed or redacted. */
+  blob(sha256: string): Promise<Uint8Array | null>;
+  /** Messages that wait in a session to be sent, oldest first. They are no part of the record; a session that is not
+   * stored has none. */
+  queue(sessionId: string): Promise<readonly QueuedMessage[]>;
+  /** Replaces the waiting messages in one commit. Does nothing for a session that is not stored. */
+  setQueue(sessionId: string, messages: readonly QueuedMessage[]): Promise<void>;
+  update(id: string, change: SessionChange): Promise<void>;
+  acquire(sessionId: string): Promise<Lease>;
+  close(): Promise<void>;
+}
+
+/** The sessions that are stored. */
+export interface SessionCatalogue {
   session(id: string): Promise<SessionRow | null>;
   /** By id, unique id prefix, or title. An id wins over a prefix, a prefix over a title. */
   find(text: string): Promise<SessionMatch>;
@@ -114,14 +124,130 @@ export interface Store {
   /** The newest events that hold all words of `text` (also "phrases" and beginnings*), of the sessions of `cwd` where
    * it is given. */
   search(text: string, limit: number, cwd?: string): Promise<readonly SearchHit[]>;
-  update(id: string, change: SessionChange): Promise<void>;
   remove(id: string): Promise<void>;
   /** A new session whose events are copies of the first `uptoSeq` (default: all) of `parentId`'s. */
   fork(parentId: string, row: SessionRow, uptoSeq?: number): Promise<void>;
   /** A session made elsewhere, with all its events, in one commit. Rejects where the id is taken. */
   adopt(row: SessionRow, events: readonly Event[]): Promise<void>;
-  acquire(sessionId: string): Promise<Lease>;
-  close(): Promise<void>;
+}
+
+export type Store = SessionLog & SessionCatalogue;
+
+/** The record of all sessions, to be read and tended. Beside `Store`, which writes it. */
+export interface Records {
+  /** Tool calls, oldest first. */
+  calls(filter?: CallFilter): Promise<readonly RecordedCall[]>;
+  /** Prompts, tool calls and requests, in order of session and `seq`. */
+  spending(scope?: RecordScope): Promise<readonly SpendingRow[]>;
+  /** Follows the hash chain of one session, or of all. */
+  verify(sessionId: string | null): Promise<ChainReport>;
+  /** Replaces the texts of an event and of its copies in forks, and removes every trace of the old ones. The chain stays
+   * whole. Resolves to the number of events changed. */
+  redact(sessionId: string, seq: number, replacement: Pick<Event, 'content' | 'data'>): Promise<number>;
+  /** Gives the room of removed sessions back to the disk and wipes it. */
+  compact(): Promise<void>;
+  /** Answers one reading question in SQL, over the tables and views of docs/record.md. Null: the store does not speak
+   * SQL. */
+  readonly ask: ((sql: string, parameters?: readonly unknown[]) => Promise<Answer>) | null;
+}
+
+/** Unix ms, and the directory of the session. */
+export interface RecordScope {
+  readonly since?: number;
+  readonly cwd?: string;
+}
+
+export interface CallFilter extends RecordScope {
+  readonly sessionId?: string;
+  readonly tool?: string;
+  /** `failed` stands for every status but `ok` and `open`. */
+  readonly status?: string;
+  readonly exceptOk?: boolean;
+  readonly decidedBy?: string;
+  /** So many of the newest. */
+  readonly limit?: number;
+}
+
+/** A tool call with its outcome. */
+export interface RecordedCall {
+  readonly sessionId: string;
+  readonly seq: number;
+  /** Unix ms. */
+  readonly createdAt: number;
+  readonly cwd: string;
+  readonly callId: string | null;
+  readonly tool: string | null;
+  /** JSON as the model wrote it. */
+  readonly arguments: string | null;
+  readonly summary: string | null;
+  readonly started: boolean;
+  readonly durationMs: number | null;
+  /** `open`, `ok`, else the code of the error, or `failed`. */
+  readonly status: string;
+  readonly decision: string | null;
+  readonly decidedBy: string | null;
+  readonly risk: string | null;
+  readonly error: string | null;
+}
+
+/** A prompt, a tool call or a request. Tokens and cost are those of a request; a price that is not known is null. */
+export interface SpendingRow {
+  readonly sessionId: string;
+  readonly kind: 'user' | 'tool_call' | 'usage';
+  readonly responseId: string | null;
+  /** Unix ms. */
+  readonly createdAt: number;
+  readonly cwd: string;
+  readonly provider: string | null;
+  readonly model: string | null;
+  /** Those read from and written to the cache are among them. */
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  readonly costUsd: number | null;
+}
+
+/** The first place in a session where the record is not what was written. */
+export interface ChainBreak {
+  readonly sessionId: string;
+  readonly seq: number;
+  /** `content`: the event itself was changed. `chain`: it is whole, but not what followed the event before it.
+   * `missing`: events between it and the one before are gone. `unhashed`: it was not written by this program. */
+  readonly kind: 'content' | 'chain' | 'missing' | 'unhashed';
+  /** Unix ms, as the event says. */
+  readonly createdAt: number;
+}
+
+export interface ChainReport {
+  readonly sessions: number;
+  readonly events: number;
+  readonly redacted: number;
+  /** At most one of each session, in order of session ids. */
+  readonly breaks: readonly ChainBreak[];
+  /** The last link of each session (hex). Who keeps it elsewhere can tell later that nothing before it has changed. */
+  readonly heads: readonly { readonly sessionId: string; readonly seq: number; readonly hash: string }[];
+}
+
+/** Columns in order; each row has one value for each of them. */
+export interface Answer {
+  readonly columns: readonly string[];
+  readonly rows: AsyncIterable<readonly unknown[]>;
+}
+
+/** The last event of a session that was known to be on the disk. `cwd` is absolute. */
+export interface SessionEnd {
+  readonly sessionId: string;
+  readonly seq: number;
+  readonly cwd: string;
+}
+
+/** Kept apart from the log, so that a log that was cut, deleted or replaced from outside is noticed. */
+export interface SessionEnds {
+  /** Newest first. */
+  list(): readonly SessionEnd[];
+  /** Never rejects. */
+  note(end: SessionEnd): Promise<void>;
+  /** Never rejects. */
+  forget(sessionId: string): Promise<void>;
 }
 
 /** A place in the record that holds all the words looked for. */

@@ -1,5 +1,6 @@
 /** Why the store could not do what was asked. */
 export type StoreErrorCode =
+  | 'scheme'
   | 'driver'
   | 'sqlite_version'
   | 'newer'

@@ -87,7 +87,8 @@ export function noSession(sessionId: string, cause?: unknown): StoreError {
   return new StoreError('no_session', `There is no session ${sessionId}`, 'Run: agent sessions list', cause);
 }
 
-function rowOfEvent(event: Event): HashedRow {
+/** An event as it is stored. */
+export function rowOfEvent(event: Event): HashedRow {
   return {
     seq: event.seq,
     kind: wellFormed(event.kind),
@@ -155,6 +156,20 @@ export function readEvents(connection: Connection, sessionId: string): ReadEvent
     last = page.at(-1)?.seq ?? Number.MAX_SAFE_INTEGER;
   }
   return { events, altered, checkedTo };
+}
+
+/** The last `count` events of a session in order of `seq`. Throws as `readEvents` does. */
+export function readTail({ sql }: Connection, sessionId: string, count: number): readonly Event[] {
+  const newestFirst = sql<EventRow>(
+    `SELECT seq, kind, content, data_json, created_at, crc32, redacted
+     FROM events WHERE session_id = ? ORDER BY seq DESC LIMIT ?`,
+  ).all(sessionId, rowLimit(count));
+  return newestFirst.toReversed().map(eventOfRow);
+}
+
+/** SQLite takes no fraction and no infinity as a LIMIT. */
+export function rowLimit(limit: number): number {
+  return Math.max(0, Math.min(Math.floor(limit), 0x7fffffff));
 }
 
 /** Looks at the checksums of the events behind `from`, a slice at a time, so that the thread is never held. Ends early

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import type { ChainBreak, ChainReport } from '../core/store.js';
 import type { Database } from './driver.js';
 
 /** What the checksum and the hash of an event cover, as it is stored. A large text may be there as the bytes of its
@@ -59,29 +60,8 @@ function digest(text: string | Uint8Array | null): string | null {
   return text === null ? null : hash('sha256', text, 'hex');
 }
 
-/** The first place in a session where the record is not what was written. */
-export interface ChainBreak {
-  readonly sessionId: string;
-  readonly seq: number;
-  /** `content`: the event itself was changed. `chain`: it is whole, but not what followed the event before it.
-   * `missing`: events between it and the one before are gone. `unhashed`: it was not written by this program. */
-  readonly kind: 'content' | 'chain' | 'missing' | 'unhashed';
-  /** Unix milliseconds, as the event says. */
-  readonly createdAt: number;
-}
-
-export interface ChainReport {
-  readonly sessions: number;
-  readonly events: number;
-  readonly redacted: number;
-  /** At most one of each session, in order of session ids. */
-  readonly breaks: readonly ChainBreak[];
-  /** The last link of each session (hex): whoever keeps it elsewhere can tell later that nothing before it has
-   * changed. */
-  readonly heads: readonly { readonly sessionId: string; readonly seq: number; readonly hash: string }[];
-}
-
-interface ChainRow extends HashedRow {
+/** A stored event. `redacted` holds the digests of the texts that stood there, as JSON. */
+export interface ChainRow extends HashedRow {
   readonly crc32: number | null;
   readonly hash: Buffer | null;
   readonly redacted: string | null;
@@ -93,8 +73,14 @@ export function verifyChain(db: Database, sessionId: string | null): ChainReport
   const ids =
     sessionId === null ? db.prepare<[], string>('SELECT id FROM sessions ORDER BY id').pluck().all() : [sessionId];
   const select = db.prepare<[string], ChainRow>(
-    'SELECT seq, kind, content, data_json, created_at, crc32, hash, redacted FROM events WHERE session_id = ? ORDER BY seq',
+    `SELECT seq, kind, content, data_json, created_at, crc32, hash, redacted
+     FROM events WHERE session_id = ? ORDER BY seq`,
   );
+  return verifySessions(ids, (id) => select.iterate(id));
+}
+
+/** The same for rows from anywhere; `rowsOf` gives those of a session in order of `seq`. */
+export function verifySessions(ids: readonly string[], rowsOf: (id: string) => Iterable<ChainRow>): ChainReport {
   const report = {
     sessions: 0,
     events: 0,
@@ -105,7 +91,7 @@ export function verifyChain(db: Database, sessionId: string | null): ChainReport
   for (const id of ids) {
     report.sessions++;
     let last: ChainRow | null = null;
-    for (const row of select.iterate(id)) {
+    for (const row of rowsOf(id)) {
       report.events++;
       if (row.redacted !== null) report.redacted++;
       const kind = problem(last, row);
@@ -128,8 +114,8 @@ function problem(before: ChainRow | null, row: ChainRow): ChainBreak['kind'] | n
   return row.redacted === null && row.crc32 !== eventChecksum(row) ? 'content' : 'chain';
 }
 
-/** Of a redacted event those that were kept in place of its texts. */
-function digestsOf(row: ChainRow): EventDigests {
+/** The digests of an event; of a redacted one those of the texts that stood there. */
+export function digestsOf(row: Pick<ChainRow, 'content' | 'data_json' | 'redacted'>): EventDigests {
   if (row.redacted === null) return eventDigests(row);
   try {
     const { content = null, data = null } = JSON.parse(row.redacted) as Partial<EventDigests>;

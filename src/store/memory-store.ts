@@ -1,20 +1,37 @@
 import { hostname } from 'node:os';
 import type { Event } from '../core/event.js';
 import type { QueuedMessage } from '../core/session.js';
-import type { Lease, SearchHit, SessionChange, SessionRow, SessionSummary, Store } from '../core/store.js';
+import { isRecord } from '../core/json.js';
+import type {
+  CallFilter,
+  Lease,
+  RecordedCall,
+  Records,
+  RecordScope,
+  SearchHit,
+  SessionChange,
+  SessionRow,
+  SessionSummary,
+  SpendingRow,
+  Store,
+} from '../core/store.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
-import { dataJson, noSession, seqTaken } from './event-rows.js';
+import { dataJson, noSession, rowOfEvent, seqTaken } from './event-rows.js';
+import { chainLink, type ChainRow, digestsOf, eventChecksum, eventDigests, verifySessions } from './hash-chain.js';
 import { matchesSearch, parseSearch, type SearchQuery, snippetOf } from './search-index.js';
 import { findSession, promptLine, sessionExists, type SessionIndex } from './session-rows.js';
 
 interface Kept {
   row: SessionRow;
   readonly events: Event[];
-  /** Grows with every event of the store; 0 where there is none. */ lastWrite: number;
+  /** The digests of redacted texts, as JSON, by `seq`. */
+  readonly redacted: Map<number, string>;
+  /** Grows with every event of the store; 0 where there is none. */
+  lastWrite: number;
 }
 
-/** A store that ends with the process, with the semantics of the database. */
-export function openMemoryStore({ now }: { readonly now: () => number }): Store {
+/** A store that ends with the process, with the semantics of the database. It speaks no SQL. */
+export function openMemoryStore({ now }: { readonly now: () => number }): Store & { readonly records: Records } {
   const sessions = new Map<string, Kept>();
   const leases = new Map<string, { readonly since: number }>();
   const contents = new Map<string, Uint8Array>();
@@ -30,12 +47,13 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
     [...sessions.values()]
       .filter((item) => cwd === undefined || item.row.cwd === cwd)
       .sort((a, b) => b.lastWrite - a.lastWrite || b.row.updatedAt - a.row.updatedAt || (b.row.id > a.row.id ? 1 : -1));
-  const add = (row: SessionRow, events: readonly Event[]): void => {
+  const add = (row: SessionRow, events: readonly Event[], redacted?: Kept['redacted']): void => {
     if (sessions.has(row.id)) throw sessionExists(row.id);
     writes += events.length;
     sessions.set(row.id, {
       row: { ...row, title: row.title === null ? null : wellFormed(row.title) },
       events: [...events],
+      redacted: new Map(redacted),
       lastWrite: events.length > 0 ? writes : 0,
     });
   };
@@ -65,6 +83,7 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
     },
     blob: async (sha256) => contents.get(sha256) ?? null,
     load: async (sessionId) => [...(sessions.get(sessionId)?.events ?? [])],
+    tail: async (sessionId, count) => (count < 1 ? [] : (sessions.get(sessionId)?.events.slice(-count) ?? [])),
     session: async (id) => sessions.get(id)?.row ?? null,
     find: async (text) => findSession(sessionIndex(newestFirst().map((item) => item.row)), text),
     newest: async (cwd) => newestFirst(cwd)[0]?.row ?? null,
@@ -81,11 +100,13 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
     },
     remove: async (id) => {
       for (const map of [sessions, queues]) map.delete(id);
+      dropUnreferred(contents, sessions.values());
     },
     fork: async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
       add(
         { ...row, parentId },
         kept(parentId).events.filter((event) => event.seq <= uptoSeq),
+        kept(parentId).redacted,
       );
     },
     adopt: async (row, events) => {
@@ -94,6 +115,21 @@ export function openMemoryStore({ now }: { readonly now: () => number }): Store 
     acquire: async (sessionId) => acquireIn(leases, sessionId, now()),
     close: async () => {
       leases.clear();
+    },
+    records: {
+      calls: async (filter = {}) => callsOf(sessions.values(), filter),
+      spending: async (scope = {}) => spendingOf(sessions.values(), scope),
+      verify: async (sessionId) =>
+        verifySessions(sessionId === null ? [...sessions.keys()].sort() : [sessionId], (id) =>
+          chainRows(sessions.get(id)),
+        ),
+      redact: async (sessionId, seq, replacement) => {
+        const changed = redactCopies(sessions, sessionId, seq, replacement);
+        dropUnreferred(contents, sessions.values());
+        return changed;
+      },
+      compact: () => Promise.resolve(),
+      ask: null,
     },
   };
 }
@@ -187,4 +223,185 @@ function summary({ row, events }: Kept): SessionSummary {
     events: events.length,
     costUsd: costs.length === 0 ? null : costs.reduce((sum, cost) => sum + cost, 0),
   };
+}
+
+/** Contents go with the last event that refers to them. */
+function dropUnreferred(contents: Map<string, Uint8Array>, sessions: Iterable<Kept>): void {
+  const referred = new Set(
+    [...sessions].flatMap(({ events }) => events.flatMap((event) => listIn(event, 'changes').flatMap(hashesOf))),
+  );
+  for (const sha256 of contents.keys()) if (!referred.has(sha256)) contents.delete(sha256);
+}
+
+function listIn({ data }: Event, name: string): readonly unknown[] {
+  const list = isRecord(data) ? data[name] : null;
+  return Array.isArray(list) ? (list as readonly unknown[]) : [];
+}
+
+function hashesOf(change: unknown): readonly unknown[] {
+  return isRecord(change) ? [change['before'], change['after']] : [];
+}
+
+/** The events of a session as the database would hold them. */
+function chainRows(item: Kept | undefined): readonly ChainRow[] {
+  let link: Buffer | null = null;
+  return (item?.events ?? []).map((event): ChainRow => {
+    const row = rowOfEvent(event);
+    const redacted = item?.redacted.get(event.seq) ?? null;
+    link = chainLink(link, row, digestsOf({ ...row, redacted }));
+    return { ...row, redacted, crc32: eventChecksum(row), hash: link };
+  });
+}
+
+function redactCopies(
+  sessions: ReadonlyMap<string, Kept>,
+  sessionId: string,
+  seq: number,
+  replacement: Pick<Event, 'content' | 'data'>,
+): number {
+  const wanted = chainRows(sessions.get(sessionId)).find((row) => row.seq === seq);
+  if (!wanted?.hash) return 0;
+  let changed = 0;
+  for (const item of sessions.values()) {
+    for (const [index, row] of chainRows(item).entries()) {
+      const event = item.events[index];
+      if (!event || !row.hash?.equals(wanted.hash)) continue;
+      item.redacted.set(row.seq, row.redacted ?? JSON.stringify(eventDigests(row)));
+      item.events[index] = cleanEvent({ ...event, ...replacement });
+      changed++;
+    }
+  }
+  return changed;
+}
+
+function callsOf(sessions: Iterable<Kept>, filter: CallFilter): readonly RecordedCall[] {
+  const found = [...sessions]
+    .flatMap((item) =>
+      item.events.flatMap((event, index) =>
+        event.kind === 'tool_call' ? [callOf(item.row, event, item.events.slice(index + 1))] : [],
+      ),
+    )
+    .filter((call) => fitsFilter(call, filter))
+    .sort((a, b) => a.createdAt - b.createdAt || compare(a.sessionId, b.sessionId) || a.seq - b.seq);
+  return filter.limit === undefined ? found : found.slice(Math.max(0, found.length - filter.limit));
+}
+
+function compare(one: string, other: string): number {
+  return one === other ? 0 : one < other ? -1 : 1;
+}
+
+function fitsFilter(call: RecordedCall, filter: CallFilter): boolean {
+  const { sessionId, cwd, tool, decidedBy, since = 0, exceptOk = false } = filter;
+  const equal = [
+    [sessionId, call.sessionId],
+    [cwd, call.cwd],
+    [tool, call.tool],
+    [decidedBy, call.decidedBy],
+  ] as const;
+  return (
+    equal.every(([wanted, found]) => wanted === undefined || wanted === found) &&
+    since <= call.createdAt &&
+    hasStatus(call, filter.status) &&
+    !(exceptOk && call.status === 'ok')
+  );
+}
+
+function hasStatus({ status }: RecordedCall, wanted: string | undefined): boolean {
+  if (wanted === 'failed') return status !== 'ok' && status !== 'open';
+  return wanted === undefined || wanted === status;
+}
+
+/** A call with what the events behind it say of it. */
+function callOf(row: SessionRow, event: Event, later: readonly Event[]): RecordedCall {
+  const call = recordOf(event.data);
+  const named = recordOf(call['function']);
+  const callId = textOf(call['id']);
+  const isOfCall = (other: Event): boolean => recordOf(other.data)['tool_call_id'] === callId;
+  const end = later.findIndex((other) => other.kind === 'tool_result' && isOfCall(other));
+  const meanwhile = (end < 0 ? later : later.slice(0, end)).filter(isOfCall);
+  const outcome = outcomeOf(end < 0 ? null : recordOf(later[end]?.data));
+  return {
+    sessionId: row.id,
+    seq: event.seq,
+    createdAt: event.createdAt,
+    cwd: row.cwd,
+    callId,
+    tool: textOf(named['name']),
+    arguments: textOf(named['arguments']),
+    summary: event.content,
+    ...outcome,
+    ...decisionOf(meanwhile, outcome.status),
+  };
+}
+
+function outcomeOf(
+  result: Readonly<Record<string, unknown>> | null,
+): Pick<RecordedCall, 'status' | 'durationMs' | 'error'> {
+  if (result === null) return { status: 'open', durationMs: null, error: null };
+  const output = parsedOutput(result['output']);
+  const durationMs = typeof result['duration_ms'] === 'number' ? result['duration_ms'] : null;
+  const status = result['success'] === true ? 'ok' : (textOf(output['code']) ?? 'failed');
+  return { status, durationMs, error: textOf(output['error']) };
+}
+
+/** A call that ran or was refused without a question was decided by the policy. */
+function decisionOf(
+  meanwhile: readonly Event[],
+  status: string,
+): Pick<RecordedCall, 'started' | 'decision' | 'decidedBy' | 'risk'> {
+  const approval = recordOf(meanwhile.find((other) => other.kind === 'approval')?.data);
+  const started = meanwhile.some((other) => other.kind === 'tool_started');
+  const unasked = started ? 'allow' : status === 'permission_denied' ? 'deny' : null;
+  return {
+    started,
+    decision: textOf(approval['decision']) ?? unasked,
+    decidedBy: textOf(approval['by']) ?? (unasked === null ? null : 'policy'),
+    risk: textOf(approval['risk']),
+  };
+}
+
+function spendingOf(sessions: Iterable<Kept>, { since = 0, cwd }: RecordScope): readonly SpendingRow[] {
+  return [...sessions]
+    .filter(({ row }) => cwd === undefined || row.cwd === cwd)
+    .sort((a, b) => compare(a.row.id, b.row.id))
+    .flatMap(({ row, events }) =>
+      events.filter((event) => event.createdAt >= since).flatMap((event) => spendingRow(row, event)),
+    );
+}
+
+function spendingRow(row: SessionRow, event: Event): readonly SpendingRow[] {
+  const { kind } = event;
+  if (kind !== 'usage' && kind !== 'tool_call' && (kind !== 'user' || event.data !== null)) return [];
+  const data = recordOf(event.data);
+  const count = (name: string): number => (typeof data[name] === 'number' ? data[name] : 0);
+  return [
+    {
+      sessionId: row.id,
+      kind,
+      responseId: textOf(data['response_id']) ?? (kind === 'usage' ? `r${event.seq}` : null),
+      createdAt: event.createdAt,
+      cwd: row.cwd,
+      provider: textOf(data['provider']),
+      model: textOf(data['model']),
+      inputTokens: count('input_tokens') + count('cache_read_tokens') + count('cache_write_tokens'),
+      outputTokens: count('output_tokens'),
+      costUsd: typeof data['cost_usd'] === 'number' ? data['cost_usd'] : null,
+    },
+  ];
+}
+
+function recordOf(value: unknown): Readonly<Record<string, unknown>> {
+  return isRecord(value) ? value : {};
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+function parsedOutput(text: unknown): Readonly<Record<string, unknown>> {
+  try {
+    return recordOf(JSON.parse(textOf(text) ?? 'null'));
+  } catch {
+    return {};
+  }
 }

@@ -1,60 +1,116 @@
 import { hash } from 'node:crypto';
-import { type Database, loadDriver } from './driver.js';
-import { asStoreError } from './errors.js';
-import { type ChainReport, eventChecksum, eventDigests, type HashedRow, verifyChain } from './hash-chain.js';
+import type { Event } from '../core/event.js';
+import type { Answer, CallFilter, RecordedCall, RecordScope, SpendingRow } from '../core/store.js';
+import type { Connection } from './connection.js';
+import type { Database, Driver } from './driver.js';
+import { dataJson } from './event-rows.js';
+import { eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
 
-/** The record to be read, never written: for audit, statistics and questions in SQL. */
-export interface Records {
-  /** Throws a StoreError. */
-  rows(sql: string, parameters?: readonly unknown[]): readonly unknown[];
-  /** A question in the user's own words. Throws an Error for what is not one reading statement, and for what SQLite
-   * does not understand. */
-  ask(sql: string): Answer;
-  verify(sessionId: string | null): ChainReport;
-  close(): void;
+interface CallRow {
+  readonly session_id: string;
+  readonly seq: number;
+  readonly created_at: number;
+  readonly cwd: string;
+  readonly call_id: string | null;
+  readonly tool: string | null;
+  readonly arguments: string | null;
+  readonly summary: string | null;
+  readonly started: number;
+  readonly duration_ms: number | null;
+  readonly status: string;
+  readonly decision: string | null;
+  readonly decided_by: string | null;
+  readonly risk: string | null;
+  readonly error: string | null;
 }
 
-/** Columns in order; each row an array of their values. */
-export interface Answer {
-  readonly columns: readonly string[];
-  readonly rows: IterableIterator<readonly unknown[]>;
+interface SpentRow {
+  readonly session_id: string;
+  readonly kind: SpendingRow['kind'];
+  readonly response_id: string | null;
+  readonly created_at: number;
+  readonly cwd: string;
+  readonly provider: string | null;
+  readonly model: string | null;
+  readonly input: number;
+  readonly output: number;
+  readonly cost: number | null;
 }
 
-/** Opens a database that `openSqliteStore` has opened before (which makes, migrates and repairs it). `sha256(text)` can
- * be used in its SQL. */
-export async function openRecords(file: string): Promise<Records> {
-  const driver = await loadDriver();
-  const db = attempt(file, () => {
-    const opened = new driver(file, { readonly: true, timeout: 5000 });
-    opened.pragma('query_only = ON');
-    opened.function('sha256', { deterministic: true }, (text: unknown) =>
-      typeof text === 'string' ? hash('sha256', text, 'hex') : null,
-    );
-    return opened;
-  });
-  return {
-    rows: (sql, parameters = []) => attempt(file, () => db.prepare(sql).all(...parameters)),
-    ask: (sql) => ask(db, sql),
-    verify: (sessionId) => verifyChain(db, sessionId),
-    close: () => {
-      db.close();
-    },
-  };
+/** Tool calls, oldest first. */
+export function readCalls({ sql }: Connection, filter: CallFilter): readonly RecordedCall[] {
+  const conditions = callConditions(filter);
+  const where = conditions.length === 0 ? '' : `WHERE ${conditions.map(([text]) => text).join(' AND ')}`;
+  const rows = sql<CallRow>(
+    `SELECT * FROM (
+       SELECT session_id, seq, created_at, cwd, call_id, tool, arguments, summary, started, duration_ms, status,
+         decision, decided_by, risk, error
+       FROM v_tool_calls ${where} ORDER BY created_at DESC, session_id DESC, seq DESC LIMIT ?)
+     ORDER BY created_at, session_id, seq`,
+  ).all(...conditions.flatMap(([, values]) => values), filter.limit ?? -1);
+  return rows.map((row) => ({
+    sessionId: row.session_id,
+    seq: row.seq,
+    createdAt: row.created_at,
+    cwd: row.cwd,
+    callId: row.call_id,
+    tool: row.tool,
+    arguments: row.arguments,
+    summary: row.summary,
+    started: row.started === 1,
+    durationMs: row.duration_ms,
+    status: row.status,
+    decision: row.decision,
+    decidedBy: row.decided_by,
+    risk: row.risk,
+    error: row.error,
+  }));
 }
 
-function ask(db: Database, sql: string): Answer {
-  if (!/^\s*(select|with|explain)\b/i.test(sql)) throw new Error('only SELECT, WITH and EXPLAIN are answered');
-  const statement = db.prepare<[], unknown[]>(sql);
-  if (!statement.readonly || !statement.reader) throw new Error('the statement would change something');
-  return { columns: statement.columns().map((column) => column.name), rows: statement.raw().iterate() };
+type Condition = readonly [text: string, values: readonly (string | number)[]];
+
+function callConditions(filter: CallFilter): readonly Condition[] {
+  const equal = (column: string, value: string | undefined): readonly Condition[] =>
+    value === undefined ? [] : [[`${column} = ?`, [value]]];
+  return [
+    ...equal('session_id', filter.sessionId),
+    ...equal('cwd', filter.cwd),
+    ...equal('tool', filter.tool),
+    ...equal('decided_by', filter.decidedBy),
+    ...(filter.since === undefined ? [] : [['created_at >= ?', [filter.since]] as const]),
+    ...(filter.status === 'failed' ? [["status NOT IN ('ok', 'open')", []] as const] : equal('status', filter.status)),
+    ...(filter.exceptOk === true ? [["status <> 'ok'", []] as const] : []),
+  ];
 }
 
-function attempt<T>(file: string, work: () => T): T {
-  try {
-    return work();
-  } catch (error) {
-    throw asStoreError(error, file);
-  }
+/** Prompts, tool calls and requests, in order of session and `seq`. */
+export function readSpending({ sql }: Connection, { since = 0, cwd }: RecordScope): readonly SpendingRow[] {
+  const rows = sql<SpentRow>(
+    `SELECT e.session_id, e.kind, e.created_at, s.cwd,
+       coalesce(json_extract(e.data_json, '$.response_id'), iif(e.kind = 'usage', 'r' || e.seq, NULL)) AS response_id,
+       json_extract(e.data_json, '$.provider') AS provider, json_extract(e.data_json, '$.model') AS model,
+       coalesce(json_extract(e.data_json, '$.input_tokens'), 0)
+         + coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0)
+         + coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS input,
+       coalesce(json_extract(e.data_json, '$.output_tokens'), 0) AS output,
+       json_extract(e.data_json, '$.cost_usd') AS cost
+     FROM events e JOIN sessions s ON s.id = e.session_id
+     WHERE (e.kind IN ('usage', 'tool_call') OR (e.kind = 'user' AND e.data_json IS NULL))
+       AND e.created_at >= ? AND (? IS NULL OR s.cwd = ?)
+     ORDER BY e.session_id, e.seq`,
+  ).all(since, cwd ?? null, cwd ?? null);
+  return rows.map((row) => ({
+    sessionId: row.session_id,
+    kind: row.kind,
+    responseId: row.response_id,
+    createdAt: row.created_at,
+    cwd: row.cwd,
+    provider: row.provider,
+    model: row.model,
+    inputTokens: row.input,
+    outputTokens: row.output,
+    costUsd: row.cost,
+  }));
 }
 
 interface StoredRow extends HashedRow {
@@ -63,90 +119,87 @@ interface StoredRow extends HashedRow {
   readonly redacted: string | null;
 }
 
-/** Puts `content` and `data` in the place of an event and of its copies in forks, with the digests of what stood there,
- * so that the chain stays whole; drops file contents that only it referred to, its words from the index, and what is
- * left of all that in the file. Gives the number of events changed. Throws a StoreError, `busy` where another program
- * uses the database. */
-export async function redactEvent(
-  file: string,
+/** Replaces the texts of an event and of its copies in forks, and keeps the digests of the old texts, so that the chain
+ * stays whole. Removes file contents that only this event referred to, its words from the index, and what is left of
+ * all that in the file. Returns the number of events changed. */
+export function redactEvent(
+  connection: Connection,
   sessionId: string,
   seq: number,
-  replacement: { readonly content: string | null; readonly data: unknown },
-): Promise<number> {
-  const driver = await loadDriver();
-  try {
-    const db = new driver(file, { timeout: 5000 });
-    try {
-      db.pragma('secure_delete = ON');
-      const changed = db
-        .transaction(() =>
-          replaceAll(
-            db,
-            sessionId,
-            seq,
-            replacement.content,
-            replacement.data === null ? null : JSON.stringify(replacement.data),
-          ),
-        )
-        .immediate();
-      db.exec("INSERT INTO events_fts(events_fts) VALUES ('optimize'); VACUUM");
-      db.pragma('wal_checkpoint(TRUNCATE)');
-      return changed;
-    } finally {
-      db.close();
-    }
-  } catch (error) {
-    throw asStoreError(error, file);
-  }
+  replacement: Pick<Event, 'content' | 'data'>,
+): number {
+  const { db, transact } = connection;
+  let changed = 0;
+  db.pragma('secure_delete = ON');
+  transact(() => {
+    changed = replaceTexts(connection, sessionId, seq, replacement);
+  });
+  db.exec("INSERT INTO events_fts(events_fts) VALUES ('optimize')");
+  compactDatabase(connection);
+  return changed;
 }
 
-function replaceAll(
-  db: Database,
+function replaceTexts(
+  { sql }: Connection,
   sessionId: string,
   seq: number,
-  content: string | null,
-  dataJson: string | null,
+  replacement: Pick<Event, 'content' | 'data'>,
 ): number {
-  const rows = db
-    .prepare<
-      [string, number],
-      StoredRow
-    >(`SELECT id, session_id, seq, kind, content, data_json, created_at, redacted FROM events e
-    WHERE EXISTS (SELECT 1 FROM events x WHERE x.session_id = ? AND x.seq = ? AND (x.id = e.id OR x.hash = e.hash))`)
-    .all(sessionId, seq);
+  const content = replacement.content;
+  const data = dataJson(replacement.data);
+  const rows = sql<StoredRow>(
+    `SELECT id, session_id, seq, kind, content, data_json, created_at, redacted FROM events e
+     WHERE EXISTS (
+       SELECT 1 FROM events x WHERE x.session_id = ? AND x.seq = ? AND (x.id = e.id OR x.hash = e.hash))`,
+  ).all(sessionId, seq);
   for (const row of rows) {
-    const next = { ...row, content, data_json: dataJson };
-    db.prepare('UPDATE events SET content = ?, data_json = ?, crc32 = ?, redacted = ? WHERE id = ?').run(
+    sql('UPDATE events SET content = ?, data_json = ?, crc32 = ?, redacted = ? WHERE id = ?').run(
       content,
-      dataJson,
-      eventChecksum(next),
+      data,
+      eventChecksum({ ...row, content, data_json: data }),
       row.redacted ?? JSON.stringify(eventDigests(row)),
       row.id,
     );
-    db.prepare('DELETE FROM events_fts WHERE rowid = ?').run(row.id);
-    db.prepare(`DELETE FROM blob_refs WHERE session_id = ? AND sha256 NOT IN
-      (SELECT sha256 FROM v_files WHERE session_id = ? AND what <> 'seen' AND sha256 IS NOT NULL UNION SELECT sha256_before FROM v_files WHERE session_id = ? AND sha256_before IS NOT NULL)`).run(
-      row.session_id,
-      row.session_id,
-      row.session_id,
-    );
+    sql('DELETE FROM events_fts WHERE rowid = ?').run(row.id);
+    sql(
+      `DELETE FROM blob_refs WHERE session_id = ? AND sha256 NOT IN (
+         SELECT sha256 FROM v_files WHERE session_id = ? AND what <> 'seen' AND sha256 IS NOT NULL
+         UNION SELECT sha256_before FROM v_files WHERE session_id = ? AND sha256_before IS NOT NULL)`,
+    ).run(row.session_id, row.session_id, row.session_id);
   }
   return rows.length;
 }
 
-/** Gives the room of what was deleted back to the disk and wipes it from the file. Throws a StoreError, `busy` where
- * another program uses the database. */
-export async function vacuumDatabase(file: string): Promise<void> {
-  const driver = await loadDriver();
-  try {
-    const db = new driver(file, { timeout: 5000 });
-    try {
-      db.exec('VACUUM');
-      db.pragma('wal_checkpoint(TRUNCATE)');
-    } finally {
-      db.close();
-    }
-  } catch (error) {
-    throw asStoreError(error, file);
-  }
+/** Gives the room of what was deleted back to the disk and wipes it from the file. */
+export function compactDatabase({ db }: Connection): void {
+  db.exec('VACUUM');
+  db.pragma('wal_checkpoint(TRUNCATE)');
+}
+
+/** Longest wait for another process's lock. */
+const questionWaitMs = 5000;
+
+/** Opens a second, reading connection for questions in the user's own words; `sha256(text)` can be used in them. */
+export function openReader(driver: Driver, file: string): Database {
+  const db = new driver(file, { readonly: true, timeout: questionWaitMs });
+  db.pragma('query_only = ON');
+  db.function('sha256', { deterministic: true }, (text: unknown) =>
+    typeof text === 'string' ? hash('sha256', text, 'hex') : null,
+  );
+  return db;
+}
+
+/** Throws an Error for what is not one reading statement, and for what SQLite does not understand. */
+export function answer(db: Database, question: string, parameters: readonly unknown[]): Answer {
+  if (!/^\s*(select|with|explain)\b/i.test(question)) throw new Error('only SELECT, WITH and EXPLAIN are answered');
+  const statement = db.prepare<unknown[], unknown[]>(question);
+  if (!statement.readonly || !statement.reader) throw new Error('the statement would change something');
+  return {
+    columns: statement.columns().map((column) => column.name),
+    rows: asyncRows(statement.raw().iterate(...parameters)),
+  };
+}
+
+async function* asyncRows(rows: Iterable<readonly unknown[]>): AsyncGenerator<readonly unknown[]> {
+  yield* rows;
 }

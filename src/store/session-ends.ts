@@ -1,57 +1,51 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import type { SessionEnd, SessionEnds } from '../core/store.js';
 import { readBoundedText } from '../disk/bounded-file.js';
 import { isAlive } from './lease.js';
 
-/** How far a session was known to be on disk. `cwd` is absolute. */
-export interface Mark {
-  readonly sessionId: string;
-  readonly seq: number;
-  readonly cwd: string;
-}
-
-/** So many sessions are remembered, those written to last. */
-const maxMarks = 100;
+/** So many sessions are remembered: those written to last. */
+const maxEnds = 100;
 let drafts = 0;
 
-/** Marks are kept outside the database, in `agent.db.marks` beside it: SQLite itself does not notice when its log is
- * cut or deleted, or when an older copy of the database is put back. A file that is missing or damaged has none. Newest
- * first. */
-export function readMarks(database: string): readonly Mark[] {
+/** The ends are kept outside the database, in `agent.db.marks` beside it: SQLite itself does not notice when its log is
+ * cut or deleted, or when an older copy of the database is put back. A file that is missing or damaged has none.
+ *
+ * The file is renamed into place, not synced: after a power cut an older one may stand there, which says less and
+ * nothing wrong. Two processes at once may lose one of their ends until the next turn. Nothing is written where it
+ * cannot be. The thread is not blocked: on some file systems a rename over a file waits for the disk. */
+export function sessionEnds(database: string): SessionEnds {
+  return {
+    list: () => readEnds(database),
+    note: async (end) => {
+      const others = readEnds(database).filter(({ sessionId }) => sessionId !== end.sessionId);
+      await write(database, [end, ...others].slice(0, maxEnds));
+    },
+    forget: async (sessionId) => {
+      const ends = readEnds(database);
+      const rest = ends.filter((end) => end.sessionId !== sessionId);
+      if (rest.length < ends.length) await write(database, rest);
+    },
+  };
+}
+
+function readEnds(database: string): readonly SessionEnd[] {
   try {
     const stored: unknown = JSON.parse(
-      readBoundedText(marksFile(database), { maxBytes: 1_048_576, longer: 'refuse', links: 'follow' }) ?? '[]',
+      readBoundedText(endsFile(database), { maxBytes: 1_048_576, longer: 'refuse', links: 'follow' }) ?? '[]',
     );
-    return Array.isArray(stored) ? stored.flatMap(markOf) : [];
+    return Array.isArray(stored) ? stored.flatMap(endOf) : [];
   } catch {
     return [];
   }
 }
 
-/** Replaces the mark of that session. The file is renamed into place, not synced: after a power cut an older one may
- * stand there, which says less and nothing wrong. Two processes at once may lose one of their marks until the next
- * turn. Does nothing where it cannot be written; never rejects. The thread is not blocked: on some file systems a
- * rename over a file waits for the disk. */
-export async function setMark(database: string, mark: Mark): Promise<void> {
-  await write(
-    database,
-    [mark, ...readMarks(database).filter(({ sessionId }) => sessionId !== mark.sessionId)].slice(0, maxMarks),
-  );
-}
-
-/** Forgets a session, as one that was deleted on purpose. Never rejects. */
-export async function dropMark(database: string, sessionId: string): Promise<void> {
-  const marks = readMarks(database);
-  const rest = marks.filter((mark) => mark.sessionId !== sessionId);
-  if (rest.length < marks.length) await write(database, rest);
-}
-
-async function write(database: string, marks: readonly Mark[]): Promise<void> {
-  const file = marksFile(database);
+async function write(database: string, ends: readonly SessionEnd[]): Promise<void> {
+  const file = endsFile(database);
   const draft = `${file}.${process.pid}-${++drafts}`;
   try {
-    await writeFile(draft, JSON.stringify(marks.map(({ sessionId, seq, cwd }) => [sessionId, seq, cwd])), {
+    await writeFile(draft, JSON.stringify(ends.map(({ sessionId, seq, cwd }) => [sessionId, seq, cwd])), {
       mode: 0o600,
     });
     await rename(draft, file);
@@ -74,11 +68,11 @@ async function removeAbandoned(file: string): Promise<void> {
 }
 
 /** A link is followed, as the store does. */
-function marksFile(database: string): string {
+function endsFile(database: string): string {
   return `${existsSync(database) ? realpathSync(database) : database}.marks`;
 }
 
-function markOf(stored: unknown): readonly Mark[] {
+function endOf(stored: unknown): readonly SessionEnd[] {
   if (!Array.isArray(stored)) return [];
   const [sessionId, seq, cwd] = stored as readonly unknown[];
   return typeof sessionId === 'string' && typeof seq === 'number' && typeof cwd === 'string'

@@ -5,7 +5,7 @@ import type { DirectoryMove, SessionChange, SessionMatch, SessionRow, SessionSum
 import { firstLine, nearest, utf8Bytes, wellFormed } from '../core/text.js';
 import type { Connection } from './connection.js';
 import { sqliteCode, StoreError } from './errors.js';
-import { insertEvent, noSession } from './event-rows.js';
+import { insertEvent, noSession, rowLimit } from './event-rows.js';
 
 interface StoredSession {
   readonly id: string;
@@ -233,11 +233,6 @@ function sessionOfRow(row: StoredSession): SessionRow {
     ...(row.base_url === null ? {} : { baseUrl: row.base_url }),
     ...(moves.length === 0 ? {} : { moves }),
   };
-}
-
-/** SQLite takes no fraction and no infinity as a LIMIT. */
-export function rowLimit(limit: number): number {
-  return Math.max(0, Math.min(Math.floor(limit), 0x7fffffff));
 }
 
 /** What a store must be able to look up so that a session can be found by what a person types. */

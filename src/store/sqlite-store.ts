@@ -1,16 +1,18 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Lease, LeaseHolder, SearchHit, Store, Synced } from '../core/store.js';
+import type { Lease, LeaseHolder, Records, SearchHit, SessionEnds, Store, Synced } from '../core/store.js';
 import { readBounded } from '../disk/bounded-file.js';
 import { type BlobSeal, insertEventWithBlobs, readBlob } from './blobs.js';
 import { connectImage, type Connection, keepLogRoom } from './connection.js';
-import { loadDriver, retryWhileBusy } from './driver.js';
+import { type Database, loadDriver, retryWhileBusy } from './driver.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './errors.js';
-import { alteredNotice, checkRest, readEvents } from './event-rows.js';
+import { alteredNotice, checkRest, readEvents, readTail, rowLimit } from './event-rows.js';
+import { verifyChain } from './hash-chain.js';
 import { enterLease, leaseHolder, ownIdentity, type ProcessIdentity, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, type OpenOptions, reopenRepaired } from './open-database.js';
+import { answer, compactDatabase, openReader, readCalls, readSpending, redactEvent } from './records.js';
 import { indexPending, parseSearch, searchEvents } from './search-index.js';
-import { dropMark } from './session-ends.js';
+import { sessionEnds } from './session-ends.js';
 import {
   adoptSession,
   countSessions,
@@ -23,7 +25,6 @@ import {
   readSession,
   recentSessions,
   relocateSessions,
-  rowLimit,
   sessionsByPrefix,
   sessionsByTitle,
   touchSession,
@@ -42,12 +43,20 @@ export interface SqliteStoreOptions {
   readonly notify?: (message: string) => void;
   /** How contents that hold secrets are stored; absent: as they are. */
   readonly seal?: BlobSeal;
+  /** What to do where another process keeps the database locked: reject (default), or give a store that tries to open it
+   * with each use, and rejects where it still cannot. */
+  readonly whenBusy?: 'reject' | 'later';
 }
 
 export interface OpenedStore {
   readonly store: Store;
+  /** Closed with the store. */
+  readonly records: Records;
+  readonly ends: SessionEnds;
   /** What the reader must be told of the opening: damage found and repaired. Usually empty. */
   readonly notices: readonly string[];
+  /** Not null: the database is locked and not open yet (`whenBusy`). */
+  readonly busy: StoreError | null;
 }
 
 const defaultBusyMs = 5000;
@@ -79,9 +88,16 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
       tell(message);
     },
   };
-  const store = new SqliteStore(await openDatabase(open), open, options.seal ?? null);
+  const seal = options.seal ?? null;
+  const { store, busy } = await openDatabase(open).then(
+    (connection) => ({ store: new SqliteStore(connection, open, seal), busy: null }),
+    (error: unknown) => {
+      if (options.whenBusy !== 'later' || !(error instanceof StoreError) || error.code !== 'busy') throw error;
+      return { store: new SqliteStore('locked', { ...open, maxBusyMs: 0 }, seal), busy: error };
+    },
+  );
   tell = options.notify ?? tell;
-  return { store, notices };
+  return { store, records: store.records, ends: sessionEnds(file), notices, busy };
 }
 
 const maxImageBytes = 512 * 1024 * 1024;
@@ -103,6 +119,8 @@ export async function openImage(file: string, now: () => number): Promise<Store 
 }
 
 class SqliteStore implements Store {
+  /** Opened with the first question. */
+  #reader: Database | null = null;
   /** Events that are not in the full-text index yet, of those written here. */
   #unindexed = 0;
   #synced = 0;
@@ -114,16 +132,19 @@ class SqliteStore implements Store {
   #identity: ProcessIdentity | null = null;
   /** Changes are made one after the other, in the order they were asked for, also while one waits for a lock. */
   #last: Promise<unknown> = Promise.resolve();
-  /** Everything waits for a repair that is under way. */
-  #repairing: Promise<void> | null = null;
+  /** The database was locked at the start and is not open yet. */
+  #locked: boolean;
+  /** Everything waits for a repair, or a late opening, that is under way. */
+  #reopening: Promise<void> | null = null;
   /** The last wait for another process's lock was in vain: until the database is free, each change is tried once and
    * not waited for. */
   #contended = false;
   /** Why nothing more can be done until the next start. */
   #broken: StoreError | null = null;
 
-  constructor(connection: Connection, open: OpenOptions, seal: BlobSeal | null) {
-    this.#connection = connection;
+  constructor(connection: Connection | 'locked', open: OpenOptions, seal: BlobSeal | null) {
+    this.#locked = connection === 'locked';
+    this.#connection = connection === 'locked' ? null : connection;
     this.#open = open;
     this.#seal = seal;
   }
@@ -161,6 +182,7 @@ class SqliteStore implements Store {
       );
     return events;
   };
+  tail: Store['tail'] = (sessionId, count) => this.#read((connection) => readTail(connection, sessionId, count));
 
   session: Store['session'] = (id) => this.#read((connection) => readSession(connection, id));
   newest: Store['newest'] = (cwd) => this.#read((connection) => recentSessions(connection, 1, cwd)[0] ?? null);
@@ -216,7 +238,20 @@ class SqliteStore implements Store {
     await this.#write((connection) => {
       this.#removeUnlessHeld(connection, id);
     });
-    await dropMark(this.#open.file, id);
+    await sessionEnds(this.#open.file).forget(id);
+  };
+
+  readonly records: Records = {
+    calls: (filter = {}) => this.#read((connection) => readCalls(connection, filter)),
+    spending: (scope = {}) => this.#read((connection) => readSpending(connection, scope)),
+    verify: (sessionId) => this.#read(({ db }) => verifyChain(db, sessionId)),
+    redact: (sessionId, seq, replacement) =>
+      this.#write((connection) => redactEvent(connection, sessionId, seq, replacement)),
+    compact: () => this.#write(compactDatabase),
+    ask: async (sql, parameters = []) => {
+      const reader = await this.#read(() => (this.#reader ??= openReader(this.#open.driver, this.#open.file)));
+      return answer(reader, sql, parameters);
+    },
   };
 
   #removeUnlessHeld(connection: Connection, id: string): void {
@@ -244,9 +279,12 @@ class SqliteStore implements Store {
    * A lease that cannot be given back because the database is locked ends with the process. */
   close: Store['close'] = async () => {
     await this.#last;
+    await this.#reopening?.catch(() => null);
     const connection = this.#connection;
     this.#connection = null;
+    this.#locked = false;
     if (!connection) return;
+    this.#reader?.close();
     this.#indexLast(connection);
     const giveBack = connection.db.transaction(() => {
       for (const [sessionId, token] of this.#tokens) releaseLease(connection, sessionId, token);
@@ -326,17 +364,15 @@ class SqliteStore implements Store {
 
   /** Waits where the database is locked, and repairs it once where it turns out to be damaged. */
   async #attempt<T>(work: (connection: Connection) => T): Promise<T> {
-    await this.#repairing;
+    await this.#reopening;
+    if (this.#locked) await this.#reopen(() => this.#openLate());
     const used = this.#connection;
     try {
       return await this.#try(work);
     } catch (error) {
       if (!isDamage(error) || !used || this.#broken) throw this.#failure(error);
-      if (this.#connection === used)
-        this.#repairing = this.#repair(used, damageReason(error)).finally(() => {
-          this.#repairing = null;
-        });
-      await this.#repairing;
+      if (this.#connection === used) await this.#reopen(() => this.#repair(used, damageReason(error)));
+      await this.#reopening;
       return this.#try(work).catch((again: unknown) => {
         throw this.#failure(again);
       });
@@ -365,8 +401,25 @@ class SqliteStore implements Store {
     return this.#connection;
   }
 
+  /** Runs `work` while everything else waits; who comes second waits for the first. */
+  async #reopen(work: () => Promise<void>): Promise<void> {
+    if (this.#reopening === null)
+      this.#reopening = work().finally(() => {
+        this.#reopening = null;
+      });
+    await this.#reopening;
+  }
+
+  async #openLate(): Promise<void> {
+    const connection = await openDatabase(this.#open);
+    this.#locked = false;
+    this.#connection = connection;
+  }
+
   async #repair(damaged: Connection, reason: string): Promise<void> {
     damaged.db.close();
+    this.#reader?.close();
+    this.#reader = null;
     this.#connection = null;
     try {
       const repaired = await reopenRepaired(this.#open, reason, damaged.inode);

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { csvLine } from '../../src/commands/record/csv.js';
-import { foldTurns, type StatsRow } from '../../src/commands/record/statistics.js';
+import { foldTurns } from '../../src/commands/record/statistics.js';
+import type { SpendingRow } from '../../src/core/store.js';
 import { toHtml } from '../../src/commands/sessions/export-html.js';
 import { createRedactor } from '../../src/commands/sessions/export-session.js';
 import { toMarkdown } from '../../src/commands/sessions/export-text.js';
@@ -16,7 +17,7 @@ const events: readonly Event[] = [
   event(3, {
     kind: 'assistant',
     content: `Text ${nasty}\n\`\`\`ts\nconst a = '<b>';\n\`\`\`\nafter`,
-    data: { response_id: 'r1', provider: 'p', api: 'openai-chat', model: 'm', stop: 'tool' },
+    data: { responseId: 'r1', provider: 'p', api: 'openai-chat', model: 'm', stop: 'tool' },
   }),
   event(4, {
     kind: 'tool_call',
@@ -68,7 +69,7 @@ const answer = (content: string): Event =>
   event(1, {
     kind: 'assistant',
     content,
-    data: { response_id: 'r', provider: 'p', api: 'openai-chat', model: 'm', stop: 'end' },
+    data: { responseId: 'r', provider: 'p', api: 'openai-chat', model: 'm', stop: 'end' },
   });
 const called = (name: string, args: string, more: Readonly<Record<string, unknown>>): Event[] => [
   event(4, {
@@ -210,34 +211,34 @@ test('CSV quotes what needs it and defuses formulas', () => {
 });
 
 test('statistics tell turns with tools from those without, and count depth, days, models and projects', () => {
-  const line = (kind: string, more: Partial<StatsRow> = {}): StatsRow => ({
-    session_id: 's',
+  const line = (kind: SpendingRow['kind'], more: Partial<SpendingRow> = {}): SpendingRow => ({
+    sessionId: 's',
     kind,
-    response_id: null,
-    created_at: 0,
+    responseId: null,
+    createdAt: 0,
     cwd: '/p',
     provider: null,
     model: null,
-    input: null,
-    output: null,
-    cost: null,
+    inputTokens: 0,
+    outputTokens: 0,
+    costUsd: null,
     ...more,
   });
-  const spent = (cost: number | null): StatsRow =>
-    line('usage', { provider: 'a', model: 'm', input: 10, output: 2, cost });
+  const spent = (cost: number | null): SpendingRow =>
+    line('usage', { provider: 'a', model: 'm', inputTokens: 10, outputTokens: 2, costUsd: cost });
   const result = foldTurns(
     [
       line('user'),
       spent(1),
-      line('tool_call', { response_id: 'r1' }),
-      line('tool_call', { response_id: 'r1' }),
+      line('tool_call', { responseId: 'r1' }),
+      line('tool_call', { responseId: 'r1' }),
       spent(1),
-      line('tool_call', { response_id: 'r2' }),
+      line('tool_call', { responseId: 'r2' }),
       spent(null),
       line('user'),
       spent(0.5),
-      { ...line('user'), session_id: 't' },
-      { ...spent(0.25), session_id: 't', cwd: '/q' },
+      { ...line('user'), sessionId: 't' },
+      { ...spent(0.25), sessionId: 't', cwd: '/q' },
     ],
     () => 'day',
   );

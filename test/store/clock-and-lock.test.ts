@@ -4,7 +4,6 @@ import { expect, test } from 'vitest';
 import { createRecorder } from '../../src/agent/recorder.js';
 import type { AgentEvent } from '../../src/core/session.js';
 import { project } from '../../src/core/projection.js';
-import { openRecords } from '../../src/store/records.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { clock, sessionRow, temporaryFolder } from './samples.js';
 
@@ -13,7 +12,7 @@ const yearMs = 365 * 86_400_000;
 
 test('a clock that jumps while a session runs changes neither the order of its events nor which session is the newest', async () => {
   const file = join(folder, 'clock.db');
-  const { store } = await openSqliteStore({ file, now: clock });
+  const { store, records } = await openSqliteStore({ file, now: clock });
   const times = [0, -yearMs, yearMs, -1, -2, 5 * yearMs, -5 * yearMs].map((shift) => clock() + shift);
   const [early, late] = [sessionRow(), sessionRow()];
   for (const [row, shifts] of [
@@ -41,9 +40,7 @@ test('a clock that jumps while a session runs changes neither the order of its e
     late.id,
     [late.id, early.id],
   ]);
-  const records = await openRecords(file);
-  expect(records.verify(null)).toMatchObject({ events: 8, breaks: [] });
-  records.close();
+  expect(await records.verify(null)).toMatchObject({ events: 8, breaks: [] });
   await store.close();
 });
 

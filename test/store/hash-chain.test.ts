@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { type ChainReport, eventDigests } from '../../src/store/hash-chain.js';
-import { openRecords } from '../../src/store/records.js';
+import type { ChainReport } from '../../src/core/store.js';
+import { eventDigests } from '../../src/store/hash-chain.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 
@@ -24,9 +24,9 @@ async function changed(
   const db = new Database(file);
   change(db, row.id);
   db.close();
-  const records = await openRecords(file);
-  const report = records.verify(null);
-  records.close();
+  const again = await openSqliteStore({ file, now: clock });
+  const report = await again.records.verify(null);
+  await again.store.close();
   return { id: row.id, report };
 }
 

@@ -4,9 +4,8 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.js';
 import { ownIdentity } from '../../src/store/lease.js';
-import { openRecords, redactEvent } from '../../src/store/records.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
-import { clock, event, sessionRow, temporaryFolder } from './samples.js';
+import { answered, clock, event, sessionRow, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
 
@@ -85,7 +84,7 @@ async function madeByFifth(file: string): Promise<string> {
 test('a database of the fifth version loses nothing: events, chain, costs, search, redaction, and who holds a session', async () => {
   const file = join(folder, 'fifth.db');
   const id = await madeByFifth(file);
-  const { store, notices } = await openSqliteStore({ file, now: clock });
+  const { store, records, notices } = await openSqliteStore({ file, now: clock });
   expect([notices, await store.load(id)]).toEqual([[], events]);
   expect(await store.acquire(id)).toMatchObject({ held: false, holder: { pid: process.pid } });
   expect(await store.find('birds')).toMatchObject({ found: 'one', session: { id } });
@@ -105,13 +104,12 @@ test('a database of the fifth version loses nothing: events, chain, costs, searc
     [false, 1],
     [true, 1],
   ]);
-  await store.close();
 
-  expect(await redactEvent(file, id, 3, { content: '[redacted]', data: null })).toBe(2);
-  const records = await openRecords(file);
-  expect(records.verify(null)).toMatchObject({ sessions: 2, events: 9, redacted: 2, breaks: [] });
+  expect(await records.redact(id, 3, { content: '[redacted]', data: null })).toBe(2);
+  expect(await records.verify(null)).toMatchObject({ sessions: 2, events: 9, redacted: 2, breaks: [] });
   expect(
-    records.rows(
+    await answered(
+      records,
       'SELECT seq, response_id, model, input_tokens, output_tokens, cost_usd FROM v_requests WHERE session_id = ? ORDER BY seq',
       [id],
     ),
@@ -119,8 +117,8 @@ test('a database of the fifth version loses nothing: events, chain, costs, searc
     { seq: 2, response_id: 'r2', model: 'gpt-5.2', input_tokens: 8, output_tokens: 0, cost_usd: 0.25 },
     { seq: 4, response_id: 'r4', model: 'gpt-5.2', input_tokens: 8, output_tokens: 0, cost_usd: 0.5 },
   ]);
-  expect(records.rows('SELECT seq, length(hash) AS bytes FROM events WHERE session_id = ? ORDER BY seq', [id])).toEqual(
-    [1, 2, 3, 4].map((seq) => ({ seq, bytes: seq === 4 ? 16 : 32 })),
-  );
-  records.close();
+  expect(
+    await answered(records, 'SELECT seq, length(hash) AS bytes FROM events WHERE session_id = ? ORDER BY seq', [id]),
+  ).toEqual([1, 2, 3, 4].map((seq) => ({ seq, bytes: seq === 4 ? 16 : 32 })));
+  await store.close();
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { Event } from '../../src/core/event.js';
-import { type SessionRow, ulid } from '../../src/core/store.js';
+import { type Records, type SessionRow, ulid } from '../../src/core/store.js';
 
 /** A clock that moves one millisecond with every look. */
 export function tickingClock(start = 1_800_000_000_000): () => number {
@@ -38,6 +38,14 @@ export function usage(seq: number, costUsd: number | null): Event {
     content: null,
     data: { response_id: 'r', input_tokens: 1, output_tokens: 1, cost_usd: costUsd },
   });
+}
+
+/** The rows of an answer as objects. */
+export async function answered(records: Records, sql: string, parameters: readonly unknown[] = []): Promise<object[]> {
+  const { columns, rows } = (await records.ask?.(sql, parameters)) ?? { columns: [], rows: [] };
+  const found: object[] = [];
+  for await (const row of rows) found.push(Object.fromEntries(columns.map((name, index) => [name, row[index]])));
+  return found;
 }
 
 /** A folder that is removed after the file's tests. */

@@ -47,7 +47,7 @@ export async function runRepl(
     });
     try {
       exitCode = await converse(bench, desk, words.join(' ').trim(), { early, typed });
-      left = bench.durable && desk.current().session.events().length > 0 ? desk.current().session.id : null;
+      left = bench.ends !== null && desk.current().session.events().length > 0 ? desk.current().session.id : null;
     } finally {
       await desk.close();
     }

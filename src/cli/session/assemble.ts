@@ -8,7 +8,7 @@ import { isRecord } from '../../core/json.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { Fault, Provider } from '../../core/provider.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
-import { placeOf, type SessionRow, type Store } from '../../core/store.js';
+import { placeOf, type SessionEnds, type SessionRow, type Store } from '../../core/store.js';
 import type { Registry } from '../../core/tool.js';
 import { findModel } from '../../providers/models.js';
 import { builtInPresets, mergePresets } from '../../providers/presets.js';
@@ -32,14 +32,15 @@ import { type OpenedModel, openModel, wishOfRef } from './open-model.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
 import { openSandbox, openToolbox } from './open-tools.js';
 import { configuredWish, type ModelWish } from './provider-settings.js';
-import { explainMissing, keepMark, lostEvents, openKeeping, openStore } from './session-store.js';
+import { explainMissing, lostEvents, noteEnds, openKeeping, openSessionStore } from './session-store.js';
 
 /** What all sessions of one run share. */
 export interface Workbench {
   readonly setup: Setup;
   readonly options: RootOptions;
   readonly store: Store;
-  readonly durable: boolean;
+  /** Null: no session outlives this process. */
+  readonly ends: SessionEnds | null;
   readonly registry: Registry;
   readonly processes: ProcessRunner;
   readonly policy: SwitchablePolicy;
@@ -51,15 +52,15 @@ export interface Workbench {
 
 export async function openWorkbench(setup: Setup, options: RootOptions): Promise<Workbench> {
   const confine = await openSandbox(setup);
-  const [{ store, durable, notices }, { registry, processes }] = await Promise.all([
-    openStore(setup, options.ephemeral === true),
+  const [{ store, ends, notices }, { registry, processes }] = await Promise.all([
+    openSessionStore(setup, options.ephemeral === true),
     openToolbox(setup, options.tools, confine),
   ]);
   return {
     setup,
     options,
     store,
-    durable,
+    ends,
     registry,
     processes,
     policy: openPolicy(setup),
@@ -108,10 +109,9 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     updatedAt: createdAt,
     ...directoryOf(setup.cwd),
   };
-  const { database } = setup.config.files;
   const opened = await openSession(store, wish, fresh, (found) => onRecord(bench, found, wish)).catch(
     async (error: unknown) => {
-      throw bench.durable ? await explainMissing(error, store, database, wish, setup.cwd) : error;
+      throw bench.ends ? await explainMissing(error, store, bench.ends, wish, setup.cwd) : error;
     },
   );
   const secrets = sessionGuard(setup, opened.restored);
@@ -156,9 +156,9 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     log: setup.log,
     secrets,
   });
-  const note = bench.durable ? keepMark(session, database) : null;
+  const note = bench.ends && noteEnds(session, bench.ends);
   const lost =
-    bench.durable && opened.restored.length > 0 ? await lostEvents(store, database, wish, opened, setup.cwd) : [];
+    bench.ends && opened.restored.length > 0 ? await lostEvents(store, bench.ends, wish, opened, setup.cwd) : [];
   const notices = [
     ...movedNotice(opened, setup.cwd),
     ...lost,

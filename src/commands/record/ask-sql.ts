@@ -1,5 +1,6 @@
 import type { RootOptions } from '../../cli/options.js';
 import { columns, print, printJson } from '../../cli/print.js';
+import type { Answer } from '../../core/store.js';
 import { CliError, exit } from '../cli-error.js';
 import { printCsv } from './csv.js';
 import { oneLine, withRecords } from './record-opening.js';
@@ -9,23 +10,10 @@ type Options = RootOptions & { readonly json?: boolean; readonly csv?: boolean }
 /** `agent sql "<select>"`: a question to the record in SQL; nothing can be changed by it. */
 export async function querySql(sql: string, options: Options): Promise<number> {
   return await withRecords(options, async (records) => {
+    if (!records.ask)
+      throw new CliError(exit.failed, 'this store does not speak SQL', 'agent audit, stats and search read it.');
     try {
-      const { columns: names, rows } = records.ask(sql);
-      if (options.csv) {
-        printCsv(names);
-        for (const row of rows) printCsv(row.map(shownValue));
-      } else if (options.json) {
-        const all = [...rows].map((row) =>
-          Object.fromEntries(names.map((name, index) => [name, shownValue(row[index])])),
-        );
-        printJson(all, 2);
-      } else {
-        const lines = columns([
-          names,
-          ...[...rows].map((row) => row.map((value) => oneLine(String(shownValue(value) ?? 'NULL')))),
-        ]);
-        print(lines.map((line) => `${line}\n`).join(''));
-      }
+      await printAnswer(await records.ask(sql), options);
       return exit.done;
     } catch (error) {
       throw new CliError(
@@ -35,6 +23,26 @@ export async function querySql(sql: string, options: Options): Promise<number> {
       );
     }
   });
+}
+
+/** Rows of CSV are printed as they come; a table and JSON need all of them. */
+async function printAnswer({ columns: names, rows }: Answer, options: Options): Promise<void> {
+  if (options.csv) {
+    printCsv(names);
+    for await (const row of rows) printCsv(row.map(shownValue));
+    return;
+  }
+  const all: (readonly (string | number | null)[])[] = [];
+  for await (const row of rows) all.push(row.map(shownValue));
+  if (options.json)
+    printJson(
+      all.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index]]))),
+      2,
+    );
+  else {
+    const lines = columns([names, ...all.map((row) => row.map((value) => oneLine(String(value ?? 'NULL'))))]);
+    print(lines.map((line) => `${line}\n`).join(''));
+  }
 }
 
 /** Bytes as hexadecimal text; everything else is what it is. */

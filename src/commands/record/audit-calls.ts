@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { findSession } from '../../cli/session/find-session.js';
 import type { RootOptions } from '../../cli/options.js';
 import { columns, printListing } from '../../cli/print.js';
+import type { CallFilter, Store } from '../../core/store.js';
 import { CliError, exit } from '../cli-error.js';
 import { printCsv } from './csv.js';
 import { countOption, localTime, oneLine, pointInTime, withRecords } from './record-opening.js';
@@ -16,21 +17,6 @@ type Options = RootOptions & {
   readonly json?: boolean;
   readonly csv?: boolean;
 };
-
-interface CallRow {
-  readonly session_id: string;
-  readonly seq: number;
-  readonly created_at: number;
-  readonly tool: string | null;
-  readonly arguments: string | null;
-  readonly summary: string | null;
-  readonly duration_ms: number | null;
-  readonly status: string;
-  readonly decision: string | null;
-  readonly decided_by: string | null;
-  readonly risk: string | null;
-  readonly error: string | null;
-}
 
 const fields = [
   'created_at',
@@ -51,35 +37,17 @@ const fields = [
 export async function auditCalls(options: Options): Promise<number> {
   if (options.json && options.csv) throw new CliError(exit.usage, '--json and --csv cannot both be', 'Choose one.');
   return await withRecords(options, async (records, store) => {
-    const session = options.session === undefined ? null : (await findSession(store, options.session)).id;
-    const conditions: readonly (readonly [string, unknown] | null)[] = [
-      session === null ? null : ['session_id = ?', session],
-      options.tool === undefined ? null : ['tool = ?', options.tool],
-      options.since === undefined ? null : ['created_at >= ?', pointInTime(options.since, '--since', Date.now())],
-      options.status === undefined
-        ? null
-        : options.status === 'failed'
-          ? ["(status NOT IN ('ok', 'open') OR status = ?)", 'failed']
-          : ['status = ?', options.status],
-      options.errors ? ['status <> ?', 'ok'] : null,
-    ];
-    const chosen = conditions.filter((condition) => condition !== null);
-    const where = chosen.length === 0 ? '' : `WHERE ${chosen.map(([sql]) => sql).join(' AND ')}`;
-    const limit = options.limit === undefined ? -1 : countOption(options.limit, '--limit', 1);
-    const found = records.rows(
-      `SELECT * FROM (SELECT * FROM v_tool_calls ${where} ORDER BY created_at DESC, session_id DESC, seq DESC LIMIT ?) ORDER BY created_at, session_id, seq`,
-      [...chosen.map(([, value]) => value), limit],
-    ) as readonly CallRow[];
+    const found = await records.calls(await filterOf(options, store));
     const rows = found.map((row) => ({
-      created_at: row.created_at,
-      session_id: row.session_id,
+      created_at: row.createdAt,
+      session_id: row.sessionId,
       seq: row.seq,
       tool: row.tool,
       args_sha256: hash('sha256', row.arguments ?? '', 'hex'),
-      duration_ms: row.duration_ms,
+      duration_ms: row.durationMs,
       status: row.status,
       decision: row.decision,
-      decided_by: row.decided_by,
+      decided_by: row.decidedBy,
       risk: row.risk,
       summary: row.summary,
       error: row.error,
@@ -107,4 +75,16 @@ export async function auditCalls(options: Options): Promise<number> {
       );
     return exit.done;
   });
+}
+
+async function filterOf(options: Options, store: Store): Promise<CallFilter> {
+  const { session, tool, since, status, limit } = options;
+  return {
+    ...(session === undefined ? {} : { sessionId: (await findSession(store, session)).id }),
+    ...(tool === undefined ? {} : { tool }),
+    ...(since === undefined ? {} : { since: pointInTime(since, '--since', Date.now()) }),
+    ...(status === undefined ? {} : { status }),
+    ...(options.errors ? { exceptOk: true } : {}),
+    ...(limit === undefined ? {} : { limit: countOption(limit, '--limit', 1) }),
+  };
 }

@@ -1,11 +1,9 @@
 import type { RootOptions } from '../../cli/options.js';
 import { printError } from '../../cli/print.js';
-import { blobSeal, guardedStore } from '../../cli/secrets.js';
+import { openRecord } from '../../cli/session/session-store.js';
 import { setUp, type Setup } from '../../cli/settings.js';
-import type { SessionSummary, Store } from '../../core/store.js';
+import type { Records, SessionSummary, Store } from '../../core/store.js';
 import { replaceDeceptive } from '../../core/text.js';
-import { openRecords, type Records } from '../../store/records.js';
-import { openSqliteStore } from '../../store/sqlite-store.js';
 import { CliError, exit } from '../cli-error.js';
 
 /** Opens the store for one listing or change, and closes it again. A store that cannot be opened is an error here:
@@ -14,37 +12,23 @@ export async function withStore<T>(
   options: Partial<RootOptions>,
   use: (store: Store, setup: Setup) => Promise<T>,
 ): Promise<T> {
-  const setup = await setUp(options);
-  const notify = (message: string): void => {
-    printError(`agent: ${message}\n`);
-  };
-  const { store, notices } = await openSqliteStore({
-    file: setup.config.files.database,
-    now: Date.now,
-    notify,
-    seal: blobSeal(setup),
-  });
-  notices.forEach(notify);
-  try {
-    return await use(guardedStore(store, setup), setup);
-  } finally {
-    await store.close();
-  }
+  return await withRecords(options, (_records, store, setup) => use(store, setup));
 }
 
-/** The same, with the record to be read in SQL. */
+/** The same, with the record to be read and tended. */
 export async function withRecords<T>(
   options: Partial<RootOptions>,
   use: (records: Records, store: Store, setup: Setup) => Promise<T>,
 ): Promise<T> {
-  return await withStore(options, async (store, setup) => {
-    const records = await openRecords(setup.config.files.database);
-    try {
-      return await use(records, store, setup);
-    } finally {
-      records.close();
-    }
+  const setup = await setUp(options);
+  const { store, records } = await openRecord(setup, (message) => {
+    printError(`agent: ${message}\n`);
   });
+  try {
+    return await use(records, store, setup);
+  } finally {
+    await store.close();
+  }
 }
 
 /** Unix ms of `2h`, `3d`, `45m`, `2w` (that long before `now`) or of a date such as 2026-03-01. Throws a `CliError`. */

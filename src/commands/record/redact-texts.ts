@@ -3,15 +3,14 @@ import type { RootOptions } from '../../cli/options.js';
 import { print } from '../../cli/print.js';
 import { type Event, type EventDraft, knownEvent } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
-import { redactEvent } from '../../store/records.js';
 import { CliError, exit } from '../cli-error.js';
-import { countOption, withStore } from './record-opening.js';
+import { countOption, withRecords } from './record-opening.js';
 
 /** `agent redact <session> <seq>`: takes the texts of one event off the record for good. The hash chain stays whole and
  * shows that it was done. */
 export async function redactSession(id: string, seqText: string, options: RootOptions): Promise<number> {
   const seq = countOption(seqText, 'event', 1);
-  return await withStore(options, async (store, setup) => {
+  return await withRecords(options, async (records, store) => {
     const row = await findSession(store, id);
     const lease = await store.acquire(row.id);
     if (!lease.held)
@@ -35,7 +34,7 @@ export async function redactSession(id: string, seqText: string, options: RootOp
           `event ${seq} is of kind ${event.kind}, which is not redacted`,
           'It holds no text of its own; redact the call, the answer or the message it belongs to.',
         );
-      const count = await redactEvent(setup.config.files.database, row.id, seq, replacement);
+      const count = await records.redact(row.id, seq, replacement);
       print(`Redacted event ${seq} of ${row.id}${count > 1 ? ` and ${count - 1} of its copies in forks` : ''}.\n`);
       return exit.done;
     } finally {

@@ -1,6 +1,6 @@
 import type { RootOptions } from '../../cli/options.js';
 import { columns, print, printJson } from '../../cli/print.js';
-import type { Records } from '../../store/records.js';
+import type { RecordedCall, SpendingRow } from '../../core/store.js';
 import { exit } from '../cli-error.js';
 import { localDay, oneLine, pointInTime, withRecords } from './record-opening.js';
 
@@ -18,30 +18,17 @@ interface ToolStats {
   readonly p50_ms: number;
   readonly p95_ms: number;
 }
-interface CallRow {
-  readonly tool: string | null;
-  readonly status: string;
-  readonly success: number | null;
-  readonly started: number;
-  readonly duration_ms: number | null;
-}
-interface Scope {
-  readonly since: number;
-  readonly cwd: string | null;
-}
-
-const inScope = '(? IS NULL OR s.cwd = ?)';
 
 /** `agent stats`: how often and how well tools ran, how deep turns went, and what was spent on what. */
 export async function showStats(options: Options): Promise<number> {
   const since = options.since === undefined ? 0 : pointInTime(options.since, '--since', Date.now());
-  return await withRecords(options, (records, _store, setup) => {
-    const scope = { since, cwd: options.here ? setup.cwd : null };
-    const tools = toolStats(records, scope);
-    const turns = foldTurns(spendingRows(records, scope), localDay);
+  return await withRecords(options, async (records, _store, setup) => {
+    const scope = { since, ...(options.here ? { cwd: setup.cwd } : {}) };
+    const tools = toolStats(await records.calls(scope));
+    const turns = foldTurns(await records.spending(scope), localDay);
     if (options.json) printJson(tableRows(tools, turns), 2);
     else print(text(tools, turns));
-    return Promise.resolve(exit.done);
+    return exit.done;
   });
 }
 
@@ -62,49 +49,33 @@ function tableRows(
   return Object.entries(tables).flatMap(([table, rows]) => rows.map((row) => ({ table, ...row })));
 }
 
-function toolStats(records: Records, { since, cwd }: Scope): readonly ToolStats[] {
-  const rows = records.rows(
-    'SELECT tool, status, success, started, duration_ms FROM v_tool_calls WHERE created_at >= ? AND (? IS NULL OR cwd = ?)',
-    [since, cwd, cwd],
-  ) as readonly CallRow[];
-  const byTool = new Map<string, CallRow[]>();
-  for (const row of rows) {
-    const calls = byTool.get(row.tool ?? '?');
-    if (calls) calls.push(row);
-    else byTool.set(row.tool ?? '?', [row]);
+function toolStats(calls: readonly RecordedCall[]): readonly ToolStats[] {
+  const byTool = new Map<string, RecordedCall[]>();
+  for (const call of calls) {
+    const others = byTool.get(call.tool ?? '?');
+    if (others) others.push(call);
+    else byTool.set(call.tool ?? '?', [call]);
   }
   return [...byTool]
-    .map(([tool, calls]): ToolStats => {
-      const ok = calls.filter((call) => call.status === 'ok').length;
-      const open = calls.filter((call) => call.status === 'open').length;
-      const times = calls
-        .filter((call) => call.started === 1 && call.duration_ms !== null)
-        .map((call) => call.duration_ms ?? 0)
+    .map(([tool, found]): ToolStats => {
+      const ok = found.filter((call) => call.status === 'ok').length;
+      const open = found.filter((call) => call.status === 'open').length;
+      const times = found
+        .flatMap((call) => (call.started && call.durationMs !== null ? [call.durationMs] : []))
         .sort((a, b) => a - b);
       return {
         tool,
-        calls: calls.length,
+        calls: found.length,
         ok,
         open,
-        failed: calls.length - ok - open,
-        denied: calls.filter((call) => /^(permission_denied|denied_by_user)$/.test(call.status)).length,
-        success_rate: calls.length === open ? null : ok / (calls.length - open),
+        failed: found.length - ok - open,
+        denied: found.filter((call) => /^(permission_denied|denied_by_user)$/.test(call.status)).length,
+        success_rate: found.length === open ? null : ok / (found.length - open),
         p50_ms: percentile(times, 0.5),
         p95_ms: percentile(times, 0.95),
       };
     })
     .sort((one, other) => other.calls - one.calls);
-}
-
-function spendingRows(records: Records, { since, cwd }: Scope): readonly StatsRow[] {
-  return records.rows(
-    `SELECT e.session_id, e.kind, e.created_at, s.cwd, json_extract(e.data_json, '$.response_id') AS response_id, json_extract(e.data_json, '$.provider') AS provider,
-       json_extract(e.data_json, '$.model') AS model, coalesce(json_extract(e.data_json, '$.input_tokens'), 0) + coalesce(json_extract(e.data_json, '$.cache_read_tokens'), 0)
-       + coalesce(json_extract(e.data_json, '$.cache_write_tokens'), 0) AS input, json_extract(e.data_json, '$.output_tokens') AS output, json_extract(e.data_json, '$.cost_usd') AS cost
-     FROM events e JOIN sessions s ON s.id = e.session_id
-     WHERE (e.kind IN ('usage', 'tool_call') OR (e.kind = 'user' AND e.data_json IS NULL)) AND e.created_at >= ? AND ${inScope} ORDER BY e.session_id, e.seq`,
-    [since, cwd, cwd],
-  ) as readonly StatsRow[];
 }
 
 function text(tools: readonly ToolStats[], turns: TurnStats): string {
@@ -155,20 +126,6 @@ function spendingCells(row: Spending): readonly string[] {
   return [String(row.requests), String(row.input_tokens), String(row.output_tokens), row.requests === 0 ? '-' : cost];
 }
 
-/** A row of the record that statistics are made of, in order of session and seq. */
-export interface StatsRow {
-  readonly session_id: string;
-  readonly kind: string;
-  readonly response_id: string | null;
-  readonly created_at: number;
-  readonly cwd: string;
-  readonly provider: string | null;
-  readonly model: string | null;
-  readonly input: number | null;
-  readonly output: number | null;
-  readonly cost: number | null;
-}
-
 /** Tokens and cost of some requests; `cost_usd` counts what is known, `unpriced` how many requests have no known
  * price. */
 export interface Spending {
@@ -198,7 +155,7 @@ interface Turn {
 const nothing: Spending = { requests: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, unpriced: 0 };
 
 /** Folds the rows; a user turn is a user event and all that follows it up to the next. */
-export function foldTurns(rows: readonly StatsRow[], dayOf: (unixMs: number) => string): TurnStats {
+export function foldTurns(rows: readonly SpendingRow[], dayOf: (unixMs: number) => string): TurnStats {
   const turns = turnsOf(rows);
   const requests = rows.filter((row) => row.kind === 'usage');
   const depths = turns
@@ -209,7 +166,7 @@ export function foldTurns(rows: readonly StatsRow[], dayOf: (unixMs: number) => 
     with_tools: sum(turns.filter((turn) => turn.responses.size > 0)),
     without_tools: sum(turns.filter((turn) => turn.responses.size === 0)),
     depth: { p50: percentile(depths, 0.5), p95: percentile(depths, 0.95), most: depths.at(-1) ?? 0 },
-    per_day: grouped(requests, (row) => dayOf(row.created_at))
+    per_day: grouped(requests, (row) => dayOf(row.createdAt))
       .map(([day, spent]) => ({ day, ...spent }))
       .sort((one, other) => one.day.localeCompare(other.day)),
     per_model: byRequests(
@@ -222,26 +179,26 @@ export function foldTurns(rows: readonly StatsRow[], dayOf: (unixMs: number) => 
   };
 }
 
-function turnsOf(rows: readonly StatsRow[]): readonly Turn[] {
+function turnsOf(rows: readonly SpendingRow[]): readonly Turn[] {
   const turns: Turn[] = [];
   let session = '';
   let turn: Turn | null = null;
   for (const row of rows) {
-    if (row.session_id !== session) turn = null;
-    session = row.session_id;
+    if (row.sessionId !== session) turn = null;
+    session = row.sessionId;
     if (row.kind === 'user') {
       turn = { responses: new Set(), spent: nothing };
       turns.push(turn);
     }
-    if (row.kind === 'tool_call') turn?.responses.add(row.response_id ?? '');
+    if (row.kind === 'tool_call') turn?.responses.add(row.responseId ?? '');
     if (row.kind === 'usage' && turn) turn.spent = plus(turn.spent, row);
   }
   return turns;
 }
 
 function grouped(
-  requests: readonly StatsRow[],
-  keyOf: (row: StatsRow) => string,
+  requests: readonly SpendingRow[],
+  keyOf: (row: SpendingRow) => string,
 ): readonly (readonly [string, Spending])[] {
   const groups = new Map<string, Spending>();
   for (const row of requests) groups.set(keyOf(row), plus(groups.get(keyOf(row)) ?? nothing, row));
@@ -257,13 +214,13 @@ export function percentile(sorted: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
 }
 
-function plus(spent: Spending, row: StatsRow): Spending {
+function plus(spent: Spending, row: SpendingRow): Spending {
   return {
     requests: spent.requests + 1,
-    input_tokens: spent.input_tokens + (row.input ?? 0),
-    output_tokens: spent.output_tokens + (row.output ?? 0),
-    cost_usd: spent.cost_usd + (row.cost ?? 0),
-    unpriced: spent.unpriced + (row.cost === null ? 1 : 0),
+    input_tokens: spent.input_tokens + row.inputTokens,
+    output_tokens: spent.output_tokens + row.outputTokens,
+    cost_usd: spent.cost_usd + (row.costUsd ?? 0),
+    unpriced: spent.unpriced + (row.costUsd === null ? 1 : 0),
   };
 }
 

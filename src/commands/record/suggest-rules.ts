@@ -3,31 +3,20 @@ import type { RootOptions } from '../../cli/options.js';
 import { printListing } from '../../cli/print.js';
 import type { Setup } from '../../cli/settings.js';
 import { isRecord } from '../../core/json.js';
+import type { RecordedCall } from '../../core/store.js';
 import { createProtectedPaths, createSecretPaths } from '../../policy/guarded-paths.js';
 import { compileRules, refusedAllow, type Rule } from '../../policy/rules.js';
 import { classifyShell, type ShellAnalysis } from '../../policy/shell/classify.js';
 import { exit } from '../cli-error.js';
 import { localTime, oneLine, withRecords } from './record-opening.js';
 
-interface AskedRow {
-  readonly tool: string | null;
-  readonly arguments: string | null;
-  readonly cwd: string;
-  readonly session_id: string;
-  readonly created_at: number;
-  readonly decision: string;
-}
-
 const minimum = 3;
 
 /** `agent audit suggest-rules`: allow rules for what the person has allowed again and again. Changes nothing. */
 export async function suggestAllowRules(options: RootOptions & { readonly json?: boolean }): Promise<number> {
   return await withRecords(options, async (records, _store, setup) => {
-    // Forks and imports hold copies of the same call.
-    const rows = records.rows(
-      "SELECT tool, arguments, cwd, min(session_id) AS session_id, created_at, decision FROM v_tool_calls WHERE decided_by = 'user' GROUP BY call_id, created_at, arguments ORDER BY created_at",
-    ) as readonly AskedRow[];
-    const { proposed, left } = suggestRules(rows.flatMap(askedCall), await createAnalysis(setup), minimum);
+    const asked = firstOfCopies(await records.calls({ decidedBy: 'user' }));
+    const { proposed, left } = suggestRules(asked.flatMap(askedCall), await createAnalysis(setup), minimum);
     const isRuled = compileRules(setup.config.policy.rules.allow, setup.home, 'allow');
     const fresh = proposed.filter(
       ({ rule }) => isRuled({ tool: rule.tool ?? '', argv: rule.argv ?? [], paths: [] }) === null,
@@ -68,7 +57,17 @@ function report({ proposed, left }: Suggestions, configFile: string): readonly s
   ];
 }
 
-function askedCall(row: AskedRow): readonly AskedCall[] {
+/** Forks and imports hold copies of the same call. */
+function firstOfCopies(calls: readonly RecordedCall[]): readonly RecordedCall[] {
+  const found = new Map<string, RecordedCall>();
+  for (const call of calls) {
+    const key = JSON.stringify([call.callId, call.createdAt, call.arguments]);
+    if (!found.has(key)) found.set(key, call);
+  }
+  return [...found.values()];
+}
+
+function askedCall(row: RecordedCall): readonly AskedCall[] {
   const command = commandOf(row.arguments);
   return row.tool === null || command === null
     ? []
@@ -77,8 +76,8 @@ function askedCall(row: AskedRow): readonly AskedCall[] {
           tool: row.tool,
           command,
           cwd: row.cwd,
-          sessionId: row.session_id,
-          createdAt: row.created_at,
+          sessionId: row.sessionId,
+          createdAt: row.createdAt,
           allowed: row.decision === 'allow',
         },
       ];

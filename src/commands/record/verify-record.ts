@@ -1,7 +1,7 @@
 import { findSession } from '../../cli/session/find-session.js';
 import type { RootOptions } from '../../cli/options.js';
 import { print, printJson } from '../../cli/print.js';
-import type { ChainBreak, ChainReport } from '../../store/hash-chain.js';
+import type { ChainBreak, ChainReport } from '../../core/store.js';
 import { exit } from '../cli-error.js';
 import { localTime, withRecords } from './record-opening.js';
 
@@ -21,7 +21,7 @@ const limits =
  * named. */
 export async function verifyAudit(session: string | undefined, options: Options): Promise<number> {
   return await withRecords(options, async (records, store) => {
-    const report = records.verify(session === undefined ? null : (await findSession(store, session)).id);
+    const report = await records.verify(session === undefined ? null : (await findSession(store, session)).id);
     if (options.json) printJson(json(report), 2);
     else print(text(report));
     return report.breaks.length === 0 ? exit.done : exit.failed;

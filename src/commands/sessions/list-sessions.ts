@@ -5,9 +5,8 @@ import { age, columns, outputIsTerminal, print, printData, printError, printList
 import type { Event } from '../../core/event.js';
 import { project } from '../../core/projection.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
-import { vacuumDatabase } from '../../store/records.js';
 import { CliError, exit } from '../cli-error.js';
-import { countOption, distinctTitles, oneLine, withStore } from '../record/record-opening.js';
+import { countOption, distinctTitles, oneLine, withRecords, withStore } from '../record/record-opening.js';
 
 type Options = RootOptions & {
   readonly json?: boolean;
@@ -128,7 +127,7 @@ export async function renameSession(id: string, title: string, options: Options)
 }
 
 export async function removeSessions(ids: readonly string[], options: Options): Promise<number> {
-  const file = await withStore(options, async (store, setup) => {
+  return await withRecords(options, async (records, store) => {
     const rows = [];
     for (const id of ids) rows.push(await findSession(store, id));
     for (const row of rows) {
@@ -143,8 +142,7 @@ export async function removeSessions(ids: readonly string[], options: Options): 
       await store.remove(row.id);
       print(`Removed ${row.id} (${events} messages).\n`);
     }
-    return setup.config.files.database;
+    await records.compact().catch(() => undefined);
+    return exit.done;
   });
-  await vacuumDatabase(file).catch(() => undefined);
-  return exit.done;
 }

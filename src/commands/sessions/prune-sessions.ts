@@ -1,8 +1,7 @@
 import type { RootOptions } from '../../cli/options.js';
 import { age, columns, print, printError, printListing } from '../../cli/print.js';
-import { vacuumDatabase } from '../../store/records.js';
 import { CliError, exit } from '../cli-error.js';
-import { oneLine, pointInTime, withStore } from '../record/record-opening.js';
+import { oneLine, pointInTime, withRecords } from '../record/record-opening.js';
 
 type Options = RootOptions & { readonly olderThan?: string; readonly yes?: boolean; readonly json?: boolean };
 
@@ -14,7 +13,7 @@ export async function pruneSessions(options: Options): Promise<number> {
   if (options.olderThan === undefined)
     throw new CliError(exit.usage, '--older-than is missing', 'For example agent sessions prune --older-than 30d.');
   const before = pointInTime(options.olderThan, '--older-than', Date.now());
-  const { removed, file } = await withStore(options, async (store, setup) => {
+  return await withRecords(options, async (records, store) => {
     const old = (await store.list(maxListed)).filter((row) => row.updatedAt < before);
     printListing(
       options.json,
@@ -49,10 +48,9 @@ export async function pruneSessions(options: Options): Promise<number> {
       count++;
     }
     if (!options.json) print(summary(old.length, options.yes ? count : null));
-    return { removed: count, file: setup.config.files.database };
+    if (count > 0) await records.compact();
+    return exit.done;
   });
-  if (removed > 0) await vacuumDatabase(file);
-  return exit.done;
 }
 
 function summary(found: number, removed: number | null): string {

@@ -2,12 +2,11 @@ import { resolve } from 'node:path';
 import type { RootOptions } from '../../cli/options.js';
 import { askLine, errorsAreTerminal, print, printError } from '../../cli/print.js';
 import type { SessionDesk } from '../../cli/repl/current-session.js';
-import { blobSeal } from '../../cli/secrets.js';
 import { directoryId, findSession, newestHere, notePlace, type Place } from '../../cli/session/find-session.js';
+import { openRecord } from '../../cli/session/session-store.js';
 import { setUp } from '../../cli/settings.js';
 import type { Event } from '../../core/event.js';
 import type { SessionRow, Store } from '../../core/store.js';
-import { openSqliteStore } from '../../store/sqlite-store.js';
 import { counted } from '../../tools/outcome.js';
 import type { Command, CommandContext } from '../../ui/command.js';
 import { CliError, exit } from '../cli-error.js';
@@ -93,13 +92,10 @@ async function allowed(options: UndoOptions): Promise<boolean> {
 /** The session's log, read and written under its lease. */
 async function withDesk(options: UndoOptions, use: (desk: RevertDesk) => Promise<number>): Promise<number> {
   const setup = await setUp(options);
-  const { cwd, config } = setup;
-  const { store, notices } = await openSqliteStore({
-    file: config.files.database,
-    now: Date.now,
-    seal: blobSeal(setup),
+  const { cwd } = setup;
+  const { store } = await openRecord(setup, (message) => {
+    printError(`agent: ${message}\n`);
   });
-  for (const notice of notices) printError(`agent: ${notice}\n`);
   try {
     const here = { cwd, directoryId: directoryId(cwd) ?? undefined };
     const row = await wanted(store, here, options.resume);

@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { CliError } from '../../../src/commands/cli-error.js';
 import { explainMissing, lostEvents } from '../../../src/cli/session/session-store.js';
 import { openSession } from '../../../src/cli/session/find-session.js';
-import { setMark } from '../../../src/store/session-ends.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 import { event, measure, row, rounds } from './bench.js';
 
@@ -22,12 +21,12 @@ interface Tally {
 /** A database with one session of a few turns, copied while it is open; gives the last `seq` that was acknowledged. */
 async function killed(from: string, to: string, id: string): Promise<number> {
   const file = join(from, 'agent.db');
-  const { store } = await openSqliteStore({ file, now: Date.now });
+  const { store, ends } = await openSqliteStore({ file, now: Date.now });
   const turns = 1 + Math.floor(Math.random() * 4);
   await store.createSession(row(id));
   for (let seq = 1; seq <= turns * perTurn; seq++) {
     await store.append(id, event(seq, 'words '.repeat(Math.floor(Math.random() * 200))));
-    if (seq % perTurn === 0) await setMark(file, { sessionId: id, seq, cwd: '/work' });
+    if (seq % perTurn === 0) await ends.note({ sessionId: id, seq, cwd: '/work' });
   }
   for (const end of ['', '-wal', '.marks'])
     if (existsSync(`${file}${end}`)) copyFileSync(`${file}${end}`, join(to, `agent.db${end}`));
@@ -47,16 +46,16 @@ async function round(folder: string, index: number, tally: Tally): Promise<void>
   const acknowledged = await killed(from, to, id);
   const file = join(to, 'agent.db');
   damage(`${file}-wal`, index % 3);
-  const { store, notices } = await openSqliteStore({ file, now: Date.now });
+  const { store, ends, notices } = await openSqliteStore({ file, now: Date.now });
   if (notices.length > 0) tally.repaired++;
   const wish = { continueNewest: true, resume: null, fork: false };
   const present = (await store.load(id)).length;
   let said = '';
   try {
     const opened = await openSession(store, wish, row('new'));
-    said = (await lostEvents(store, file, wish, opened, '/work')).map((notice) => notice.message).join(' ');
+    said = (await lostEvents(store, ends, wish, opened, '/work')).map((notice) => notice.message).join(' ');
   } catch (error) {
-    const told = await explainMissing(error, store, file, wish, '/work');
+    const told = await explainMissing(error, store, ends, wish, '/work');
     said = told instanceof CliError && told !== error ? told.hint : '';
   }
   await store.close();

@@ -1,0 +1,107 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { openStore } from '../../src/store/open-store.js';
+import { clock, event, sessionRow, temporaryFolder } from './samples.js';
+
+const folder = temporaryFolder();
+const root = fileURLToPath(new URL('../../src', import.meta.url));
+
+interface Source {
+  readonly path: string;
+  readonly text: string;
+}
+
+const outside: readonly Source[] = readdirSync(root, { recursive: true, encoding: 'utf8' })
+  .filter((path) => /\.tsx?$/.test(path) && !path.startsWith('store/'))
+  .map((path) => ({ path, text: readFileSync(join(root, path), 'utf8') }));
+
+/** A question in a help text is an example. */
+const example = /agent sql "[^"]*"/g;
+const statement =
+  /\bSELECT\b[^;'`]*\bFROM\b|\bINSERT\b[^;'`]*\bINTO\b|\bUPDATE\s+\w+\s+SET\b|\bDELETE\s+FROM\b|\bPRAGMA\s+\w|\bVACUUM\b|\bjson_extract\b/;
+const fileOfDatabase = /(?:\}|\.db)(?:-wal|-shm|\.marks)\b/;
+
+function sqlOutside(sources: readonly Source[]): readonly string[] {
+  return sources.filter(({ text }) => statement.test(text.replace(example, ''))).map(({ path }) => path);
+}
+
+function filesOutside(sources: readonly Source[]): readonly string[] {
+  return sources.filter(({ text }) => fileOfDatabase.test(text)).map(({ path }) => path);
+}
+
+/** What the rest of the program may take from the store's folder, beside `open-store.js`. */
+const shared = ['memory-store.js', 'errors.js', 'blobs.js', 'session-rows.js', 'driver.js'];
+
+function openers(sources: readonly Source[]): readonly string[] {
+  return sources
+    .filter(({ text }) =>
+      [...text.matchAll(/['"](?:[./]+\/store\/([\w-]+\.js)|better-sqlite3)['"]/g)].some(
+        ([, name]) => name === undefined || !shared.includes(name),
+      ),
+    )
+    .map(({ path }) => path);
+}
+
+test('SQL is written in the store alone', () => {
+  expect(sqlOutside(outside)).toEqual([]);
+  const planted = [
+    'db.prepare(`SELECT a, b\n FROM events`)',
+    "'INSERT OR IGNORE INTO events VALUES (1)'",
+    "'UPDATE sessions SET title = ?'",
+    "'DELETE FROM sessions'",
+    "'PRAGMA user_version'",
+    "db.exec('VACUUM')",
+  ];
+  expect(sqlOutside(planted.map((text, index) => ({ path: String(index), text })))).toHaveLength(planted.length);
+  expect(sqlOutside([{ path: 'help', text: `'agent sql "SELECT tool FROM v_tool_calls"'` }])).toEqual([]);
+});
+
+test('the files of a database are named in the store alone', () => {
+  expect(filesOutside(outside)).toEqual([]);
+  expect(filesOutside([{ path: 'a', text: 'stat(`${database}-wal`)' }])).toEqual(['a']);
+});
+
+test('one module opens the store, and through openStore alone', () => {
+  expect(openers(outside)).toHaveLength(1);
+  const planted = [
+    "import { openStore } from '../store/open-store.js';",
+    "import { openSqliteStore } from '../../store/sqlite-store.js';",
+    "import { connect } from '../store/connection.js';",
+    "const late = await import('better-sqlite3');",
+  ];
+  expect(openers(planted.map((text, index) => ({ path: String(index), text })))).toHaveLength(planted.length);
+  expect(openers([{ path: 'a', text: "import { StoreError } from '../store/errors.js';" }])).toEqual([]);
+});
+
+test.each([
+  ['a path', (file: string) => file],
+  ['sqlite: and a path', (file: string) => `sqlite:${file}`],
+  ['sqlite:// and a path', (file: string) => `SQLITE://${file}`],
+])('a store is opened by %s', async (_name, urlOf) => {
+  const file = join(folder, `${crypto.randomUUID()}.db`);
+  const row = sessionRow();
+  const first = event(1);
+  const { store } = await openStore(urlOf(file), { now: clock });
+  await store.createSession(row);
+  await store.append(row.id, first);
+  await store.close();
+  const again = await openStore(file, { now: clock });
+  expect(await again.store.load(row.id)).toEqual([first]);
+  await again.store.close();
+});
+
+test('another kind of store is refused with what is known', async () => {
+  const hint = 'Name the path of a file, or sqlite:<path>.';
+  await expect(openStore('postgres://user:word@host/db', { now: clock })).rejects.toMatchObject({
+    code: 'scheme',
+    message: 'There is no store of the kind "postgres:"',
+    hint,
+  });
+  await expect(openStore('sqlite:', { now: clock })).rejects.toMatchObject({
+    code: 'scheme',
+    message: 'The store "sqlite:" names no file',
+    hint,
+  });
+});

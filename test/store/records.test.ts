@@ -1,0 +1,293 @@
+import { createHash } from 'node:crypto';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { Event } from '../../src/core/event.js';
+import type { Records, Store } from '../../src/core/store.js';
+import { openMemoryStore } from '../../src/store/memory-store.js';
+import { openSqliteStore } from '../../src/store/sqlite-store.js';
+import { answered, clock, event, sessionRow, temporaryFolder } from './samples.js';
+
+interface Opened {
+  readonly store: Store;
+  readonly records: Records;
+}
+
+const folder = temporaryFolder();
+let files = 0;
+const stores: readonly (readonly [string, () => Promise<Opened>])[] = [
+  [
+    'memory',
+    async () => {
+      const store = openMemoryStore({ now: clock });
+      return { store, records: store.records };
+    },
+  ],
+  ['SQLite', () => openSqliteStore({ file: join(folder, `${++files}.db`), now: clock })],
+];
+
+function call(seq: number, id: string, more: { readonly tool?: string; readonly createdAt?: number } = {}): Event {
+  const { tool = 'bash', createdAt = 1000 + seq } = more;
+  const data = { id, type: 'function', response_id: 'r1', function: { name: tool, arguments: `{"n":${seq}}` } };
+  return event(seq, { kind: 'tool_call', content: `call ${id}`, data, createdAt });
+}
+
+function about(seq: number, kind: string, id: string, data: object = {}): Event {
+  return event(seq, { kind, content: null, data: { tool_call_id: id, ...data }, createdAt: 1000 + seq });
+}
+
+function result(seq: number, id: string, success: boolean, output: unknown): Event {
+  const text = typeof output === 'string' ? output : JSON.stringify(output);
+  return about(seq, 'tool_result', id, { name: 'bash', output: text, success, duration_ms: seq * 10 });
+}
+
+async function stored(store: Store, events: readonly Event[], cwd = '/work/project'): Promise<string> {
+  const row = sessionRow({ cwd });
+  await store.createSession(row);
+  for (const item of events) await store.append(row.id, item);
+  return row.id;
+}
+
+/** Calls that ended in every way there is. */
+const calls: readonly Event[] = [
+  event(1, { createdAt: 1001 }),
+  call(2, 'a'),
+  about(3, 'approval', 'a', { decision: 'allow', by: 'user', risk: 'mutating' }),
+  about(4, 'tool_started', 'a'),
+  result(5, 'a', true, { output: 'done' }),
+  call(6, 'b', { tool: 'file_edit' }),
+  about(7, 'tool_started', 'b'),
+  result(8, 'b', false, { error: 'no such text', code: 'not_found' }),
+  call(9, 'c'),
+  result(10, 'c', false, { error: 'not allowed', code: 'permission_denied' }),
+  call(11, 'd'),
+  result(12, 'd', false, 'not JSON'),
+  call(13, 'e'),
+  about(14, 'approval', 'e', { decision: 'deny', by: 'user', risk: 'dangerous' }),
+];
+
+describe.each(stores)('the record of the %s store', (name, open) => {
+  test('tells what became of each call, oldest first', async () => {
+    const { store, records } = await open();
+    const sessionId = await stored(store, calls);
+    const common = { sessionId, cwd: '/work/project', tool: 'bash', risk: null, error: null };
+    const none = { started: false, decision: null, decidedBy: null };
+    const of = (seq: number, callId: string): object => ({
+      seq,
+      callId,
+      createdAt: 1000 + seq,
+      summary: `call ${callId}`,
+      arguments: `{"n":${seq}}`,
+    });
+    const byPolicy = { started: true, decision: 'allow', decidedBy: 'policy' };
+    expect(await records.calls()).toEqual([
+      {
+        ...common,
+        ...of(2, 'a'),
+        started: true,
+        status: 'ok',
+        durationMs: 50,
+        decision: 'allow',
+        decidedBy: 'user',
+        risk: 'mutating',
+      },
+      {
+        ...common,
+        ...of(6, 'b'),
+        ...byPolicy,
+        tool: 'file_edit',
+        status: 'not_found',
+        durationMs: 80,
+        error: 'no such text',
+      },
+      {
+        ...common,
+        ...of(9, 'c'),
+        ...none,
+        decision: 'deny',
+        decidedBy: 'policy',
+        status: 'permission_denied',
+        durationMs: 100,
+        error: 'not allowed',
+      },
+      { ...common, ...of(11, 'd'), ...none, status: 'failed', durationMs: 120 },
+      {
+        ...common,
+        ...of(13, 'e'),
+        ...none,
+        status: 'open',
+        durationMs: null,
+        decision: 'deny',
+        decidedBy: 'user',
+        risk: 'dangerous',
+      },
+    ]);
+    await store.close();
+  });
+
+  test('finds calls by session, directory, tool, time, outcome and who decided', async () => {
+    const { store, records } = await open();
+    const first = await stored(store, calls);
+    const other = await stored(store, [call(1, 'z', { createdAt: 5000 })], '/elsewhere');
+    const found = async (filter: Parameters<Records['calls']>[0]): Promise<readonly (string | null)[]> =>
+      (await records.calls(filter)).map((item) => item.callId);
+    expect([
+      await found({}),
+      await found({ sessionId: first }),
+      await found({ sessionId: other }),
+      await found({ cwd: '/elsewhere' }),
+      await found({ tool: 'file_edit' }),
+      await found({ since: 1011 }),
+      await found({ status: 'failed' }),
+      await found({ status: 'not_found' }),
+      await found({ status: 'open' }),
+      await found({ exceptOk: true }),
+      await found({ decidedBy: 'user' }),
+      await found({ limit: 2 }),
+      await found({ limit: 2, decidedBy: 'user', exceptOk: true }),
+    ]).toEqual([
+      ['a', 'b', 'c', 'd', 'e', 'z'],
+      ['a', 'b', 'c', 'd', 'e'],
+      ['z'],
+      ['z'],
+      ['b'],
+      ['d', 'e', 'z'],
+      ['b', 'c', 'd'],
+      ['b'],
+      ['e', 'z'],
+      ['b', 'c', 'd', 'e', 'z'],
+      ['a', 'e'],
+      ['e', 'z'],
+      ['e'],
+    ]);
+    await store.close();
+  });
+
+  test('gives prompts, calls and requests with their tokens and their price', async () => {
+    const { store, records } = await open();
+    const usage = (seq: number, data: object): Event =>
+      event(seq, { kind: 'usage', content: null, data, createdAt: 1000 + seq });
+    const counted = { provider: 'p', model: 'm', input_tokens: 5, output_tokens: 3, cache_write_tokens: 0 };
+    const sessionId = await stored(store, [
+      event(1, { createdAt: 1001 }),
+      usage(2, { response_id: 'r2', ...counted, cache_read_tokens: 2, cost_usd: 0.5 }),
+      call(3, 'a'),
+      event(4, { data: { from: 'command' }, createdAt: 1004 }),
+      usage(5, { response_id: 'other', ...counted, cache_read_tokens: 0, cost_usd: null }),
+    ]);
+    await stored(store, [event(1, { createdAt: 1001 })], '/elsewhere');
+    const common = { sessionId, cwd: '/work/project' };
+    const none = { provider: null, model: null, inputTokens: 0, outputTokens: 0, costUsd: null };
+    const request = { ...common, kind: 'usage', provider: 'p', model: 'm', outputTokens: 3 };
+    expect(await records.spending({ cwd: '/work/project', since: 1001 })).toEqual([
+      { ...common, ...none, kind: 'user', responseId: null, createdAt: 1001 },
+      { ...request, responseId: 'r2', createdAt: 1002, inputTokens: 7, costUsd: 0.5 },
+      { ...common, ...none, kind: 'tool_call', responseId: 'r1', createdAt: 1003 },
+      { ...request, responseId: 'other', createdAt: 1005, inputTokens: 5, costUsd: null },
+    ]);
+    expect((await records.spending()).map((row) => row.cwd)).toContain('/elsewhere');
+    expect(await records.spending({ since: 2000 })).toEqual([]);
+    await store.close();
+  });
+
+  test('follows the chain of one session or of all', async () => {
+    const { store, records } = await open();
+    const [one, other] = [sessionRow({ id: 'one' }), sessionRow({ id: 'other' })];
+    await store.adopt(one, [event(1, { createdAt: 1 }), event(2, { content: null, data: { a: 1 }, createdAt: 2 })]);
+    await store.adopt(other, [event(1, { createdAt: 1 }), event(3, { createdAt: 3 })]);
+    const head = { sessionId: 'one', seq: 2, hash: 'dfa625827c6da4a603ace6449898e7ec' };
+    expect(await records.verify('one')).toEqual({ sessions: 1, events: 2, redacted: 0, breaks: [], heads: [head] });
+    expect(await records.verify(null)).toEqual({
+      sessions: 2,
+      events: 4,
+      redacted: 0,
+      breaks: [],
+      heads: [head, { sessionId: 'other', seq: 3, hash: 'c4c6a9940a404ea448a01874f016f24d' }],
+    });
+    await store.close();
+  });
+
+  test('a redacted event is empty in its session, in forks and in search; the chain stays whole', async () => {
+    const { store, records } = await open();
+    const bytes = Buffer.from('contents');
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    const row = sessionRow();
+    await store.createSession(row);
+    await store.append(row.id, event(1, { content: 'a flamingo' }));
+    const changes = [{ path: '/work/a', what: 'written', before: null, after: sha256 }];
+    await store.append(row.id, event(2, { kind: 'tool_result', data: { changes } }), [{ sha256, bytes }]);
+    await store.fork(row.id, sessionRow({ id: 'fork' }));
+    const before = await records.verify(null);
+    expect([
+      await records.redact(row.id, 1, { content: '[gone]', data: null }),
+      await records.redact(row.id, 9, { content: null, data: null }),
+    ]).toEqual([2, 0]);
+    expect([(await store.load(row.id))[0]?.content, (await store.load('fork'))[0]?.content]).toEqual([
+      '[gone]',
+      '[gone]',
+    ]);
+    expect(await store.search('flamingo', 9)).toEqual([]);
+    expect(await records.verify(null)).toEqual({ ...before, redacted: 2 });
+    expect(await store.blob(sha256)).toEqual(bytes);
+    expect(await records.redact('fork', 2, { content: null, data: {} })).toBe(2);
+    expect(await store.blob(sha256)).toBeNull();
+    expect(await records.verify(null)).toEqual({ ...before, redacted: 4 });
+    await store.close();
+  });
+
+  test('contents go with the last session that refers to them, and the record can be compacted', async () => {
+    const { store, records } = await open();
+    const bytes = Buffer.from('other contents');
+    const sha256 = createHash('sha256').update(bytes).digest('hex');
+    const row = sessionRow();
+    await store.createSession(row);
+    const changes = [{ path: '/work/a', what: 'written', before: null, after: sha256 }];
+    await store.append(row.id, event(1, { kind: 'tool_result', data: { changes } }), [{ sha256, bytes }]);
+    await store.fork(row.id, sessionRow({ id: 'fork' }));
+    await store.remove(row.id);
+    expect(await store.blob(sha256)).not.toBeNull();
+    await store.remove('fork');
+    await records.compact();
+    expect(await store.blob(sha256)).toBeNull();
+    await store.close();
+  });
+
+  test('the last events come without those before them', async () => {
+    const { store } = await open();
+    const events = Array.from({ length: 9 }, (_, index) => event(index + 1, { data: { n: index } }));
+    const id = await stored(store, events);
+    const tails = [];
+    for (const count of [0, 1, 4, 9, 50, Infinity]) tails.push(await store.tail(id, count));
+    expect(tails).toEqual([[], events.slice(8), events.slice(5), events, events, events]);
+    expect(await store.tail('unknown', 3)).toEqual([]);
+    await store.close();
+  });
+
+  test('answers questions where it speaks SQL', async () => {
+    const { store, records } = await open();
+    expect(records.ask === null).toBe(name === 'memory');
+    await stored(store, calls);
+    const rows = await answered(
+      records,
+      'SELECT tool, count(*) AS n FROM v_tool_calls WHERE seq > ? GROUP BY tool',
+      [2],
+    );
+    expect(rows).toEqual(
+      name === 'memory'
+        ? []
+        : [
+            { tool: 'bash', n: 3 },
+            { tool: 'file_edit', n: 1 },
+          ],
+    );
+    await store.close();
+  });
+});
+
+test.each(['DELETE FROM events', 'SELECT 1; SELECT 2', 'PRAGMA user_version = 1', 'SELECT * FROM nothing', ''])(
+  'a question that is not one reading statement is refused: %s',
+  async (sql) => {
+    const { store, records } = await openSqliteStore({ file: join(folder, `${++files}.db`), now: clock });
+    await expect(records.ask?.(sql)).rejects.toThrow(Error);
+    await store.close();
+  },
+);
