@@ -1,5 +1,6 @@
 import { type FirstFrame, paintFirstFrame } from '../terminal/first-frame.js';
 import { leaveTerminal } from '../terminal/modes.js';
+import { opensRepl } from './options.js';
 
 /** What stands before the rest of the program is loaded, until the REPL takes it over or `withdraw` takes it away. */
 export interface EarlyFrame {
@@ -8,37 +9,6 @@ export interface EarlyFrame {
    * taken. */
   withdraw(): readonly (Uint8Array | string)[];
 }
-
-/** Options with which the REPL opens for certain; anything else may end in a message instead, and paints nothing
- * early. */
-const valued = new Set([
-  '-m',
-  '--model',
-  '--provider',
-  '--base-url',
-  '--max-tool-turns',
-  '--approval',
-  '--tools',
-  '--system-prompt',
-  '--max-cost',
-  '--set',
-  '-C',
-  '--cwd',
-  '--at',
-  '--sandbox',
-]);
-const bare = new Set([
-  '-c',
-  '--continue',
-  '--fork',
-  '--no-tools',
-  '--ephemeral',
-  '--test',
-  '--safe',
-  '-v',
-  '--verbose',
-  '--debug',
-]);
 
 /** The terminal that the screen is drawn on: only what draws it, and sanitises, may have it. */
 export function screenStreams(): { readonly input: NodeJS.ReadStream; readonly output: NodeJS.WriteStream } {
@@ -85,15 +55,6 @@ export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): Ear
       return keys;
     },
   };
-}
-
-function opensRepl(argv: readonly string[]): boolean {
-  for (let at = 0; at < argv.length; at++) {
-    const word = argv[at] ?? '';
-    if (valued.has(word)) at++;
-    else if (!bare.has(word)) return false;
-  }
-  return true;
 }
 
 export function isPlainTerminal(env: NodeJS.ProcessEnv): boolean {

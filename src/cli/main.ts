@@ -2,10 +2,11 @@
 // everything else is loaded when it is known to be needed.
 import { openOutput, outputIsTerminal, printError } from './print.js';
 import type { EarlyFrame } from './early-frame.js';
+import { versionFlags } from './options.js';
 import { version } from './version.js';
 
 const argv = process.argv.slice(2);
-if (argv[0] === '--version' || argv[0] === '-V') {
+if (versionFlags.split(', ').includes(argv[0] ?? '')) {
   openOutput(() => {
     process.exitCode = 1;
   }).write(`${version}\n`);

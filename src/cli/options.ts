@@ -1,70 +1,216 @@
-import { Option, type Command } from 'commander';
-
-/** The options of `agent` itself, as commander gives them. Values are checked where they become configuration. */
-export interface RootOptions {
-  readonly print?: boolean;
-  readonly model?: string;
-  readonly provider?: string;
-  readonly baseUrl?: string;
-  readonly continue?: boolean;
-  /** true: given without a value. */
-  readonly resume?: string | true;
-  readonly fork?: boolean;
-  readonly at?: string;
-  readonly maxToolTurns?: string;
-  readonly approval?: string;
-  readonly safe?: boolean;
-  readonly sandbox?: string;
-  /** false: `--no-tools`. */
-  readonly tools?: string | boolean;
-  readonly systemPrompt?: string;
-  readonly outputFormat: string;
-  readonly cwd?: string;
-  readonly maxCost?: string;
-  readonly effort?: string;
-  readonly ephemeral?: boolean;
-  readonly test?: boolean;
-  readonly set: readonly string[];
-  readonly verbose?: boolean;
-  readonly debug?: boolean;
+/** An option of `agent` itself. Its name in the table is the one that commander gives it. */
+export interface OptionEntry {
+  /** The heading it stands below in the help. */
+  readonly group: string;
+  /** As commander reads them: `<value>` is required, `[value]` is optional. */
+  readonly flags: string;
+  readonly about: string;
+  /** The key of the configuration that it sets. */
+  readonly setting?: string;
+  /** The setting is a number. */
+  readonly number?: true;
+  /** It may also stand behind a command. */
+  readonly global?: true;
+  /** With it a terminal may get something else than the REPL. */
+  readonly opensRepl?: false;
+  readonly default?: string;
+  /** Given several times, it has all values in order. */
+  readonly repeats?: true;
 }
 
-const collect = (value: string, earlier: readonly string[]): readonly string[] => [...earlier, value];
-
-export function addRootOptions(program: Command): Command {
-  return program
-    .optionsGroup('Model:')
-    .option('-m, --model <[provider/]model>', 'for example openai/gpt-5.2 or openrouter/moonshotai/kimi-k2.6')
-    .option('--provider <name>', 'the provider; the whole of --model is then its model id')
-    .option('--base-url <url>', "the provider's base URL")
-    .option('--effort <level>', 'how much a model thinks (low, medium, high, …), where it can be told')
-    .option('--max-cost <usd>', 'stop before a request whose projected cost would pass this')
-    .option('--system-prompt <text|@file>', 'your own system prompt, after the default one')
-    .optionsGroup('Session:')
-    .option('-c, --continue', 'resume the newest session of this directory')
-    .option('-r, --resume [session]', 'resume by id, id prefix or title; without a value a picker')
-    .option('--fork', 'with -c or -r: go on in a new session, the old one stays as it was')
-    .option(
-      '--at <event>',
+/** All options of `agent` itself, in the order of the help. The command line, the help, the completion scripts, the
+ * settings and the early prompt are derived from it. */
+export const rootOptions = {
+  model: {
+    group: 'Model:',
+    flags: '-m, --model <[provider/]model>',
+    about: 'for example openai/gpt-5.2 or openrouter/moonshotai/kimi-k2.6',
+    setting: 'model',
+  },
+  provider: {
+    group: 'Model:',
+    flags: '--provider <name>',
+    about: 'the provider; the whole of --model is then its model id',
+    setting: 'provider',
+  },
+  baseUrl: { group: 'Model:', flags: '--base-url <url>', about: "the provider's base URL", setting: 'base_url' },
+  effort: {
+    group: 'Model:',
+    flags: '--effort <level>',
+    about: 'how much a model thinks (low, medium, high, …), where it can be told',
+    setting: 'effort',
+  },
+  maxCost: {
+    group: 'Model:',
+    flags: '--max-cost <usd>',
+    about: 'stop before a request whose projected cost would pass this',
+    setting: 'max_cost_usd',
+    number: true,
+  },
+  systemPrompt: {
+    group: 'Model:',
+    flags: '--system-prompt <text|@file>',
+    about: 'your own system prompt, after the default one',
+    setting: 'system_prompt',
+  },
+  continue: {
+    group: 'Session:',
+    flags: '-c, --continue',
+    about: 'resume the newest session of this directory',
+  },
+  resume: {
+    group: 'Session:',
+    flags: '-r, --resume [session]',
+    about: 'resume by id, id prefix or title; without a value a picker',
+  },
+  fork: {
+    group: 'Session:',
+    flags: '--fork',
+    about: 'with -c or -r: go on in a new session, the old one stays as it was',
+  },
+  at: {
+    group: 'Session:',
+    flags: '--at <event>',
+    about:
       'with -c or -r: go on from right after this event; with --fork in the copy, without it by a rewind, which keeps what followed on record',
-    )
-    .option('--ephemeral', 'keep nothing on disk')
-    .optionsGroup('Tools and what they may do:')
-    .option('--tools <a,b,…>', 'only these tools or toolsets (fs, exec)')
-    .option('--no-tools', 'send no tools at all')
-    .option('--approval <never|dangerous|mutating|always>', 'which tool calls wait for a yes (default dangerous)')
-    .option('--safe', 'safe mode: --approval mutating with --sandbox workspace')
-    .option('--sandbox <off|workspace|read-only>', 'what the operating system holds commands to (Linux; default off)')
-    .option('--max-tool-turns <n>', 'most responses with tool calls in one user turn (default 50)')
-    .option('--test', 'unsafe tools answer with canned output, unless TEST_ALLOW=1')
-    .optionsGroup('Headless:')
-    .option('-p, --print', 'headless: one user turn, print, exit')
-    .addOption(new Option('--output-format <text|json|stream-json>', 'headless output').default('text'))
-    .option('-v, --verbose', 'headless: one line per tool call on stderr')
-    .optionsGroup('General:')
-    .option('-C, --cwd <dir>', 'work there')
-    .addOption(
-      new Option('--set <key=value>', 'override one configuration key; repeatable').argParser(collect).default([], ''),
-    )
-    .option('--debug', 'stack traces and the log on stderr');
+  },
+  ephemeral: { group: 'Session:', flags: '--ephemeral', about: 'keep nothing on disk' },
+  tools: {
+    group: 'Tools and what they may do:',
+    flags: '--tools <a,b,…>',
+    about: 'only these tools or toolsets (fs, exec)',
+  },
+  noTools: { group: 'Tools and what they may do:', flags: '--no-tools', about: 'send no tools at all' },
+  approval: {
+    group: 'Tools and what they may do:',
+    flags: '--approval <never|dangerous|mutating|always>',
+    about: 'which tool calls wait for a yes (default dangerous)',
+    setting: 'approval',
+    global: true,
+  },
+  safe: {
+    group: 'Tools and what they may do:',
+    flags: '--safe',
+    about: 'safe mode: --approval mutating with --sandbox workspace',
+    global: true,
+  },
+  sandbox: {
+    group: 'Tools and what they may do:',
+    flags: '--sandbox <off|workspace|read-only>',
+    about: 'what the operating system holds commands to (Linux; default off)',
+    setting: 'sandbox',
+    global: true,
+  },
+  maxToolTurns: {
+    group: 'Tools and what they may do:',
+    flags: '--max-tool-turns <n>',
+    about: 'most responses with tool calls in one user turn (default 50)',
+    setting: 'max_tool_turns',
+    number: true,
+  },
+  test: {
+    group: 'Tools and what they may do:',
+    flags: '--test',
+    about: 'unsafe tools answer with canned output, unless TEST_ALLOW=1',
+    global: true,
+  },
+  print: {
+    group: 'Headless:',
+    flags: '-p, --print',
+    about: 'headless: one user turn, print, exit',
+    opensRepl: false,
+  },
+  outputFormat: {
+    group: 'Headless:',
+    flags: '--output-format <text|json|stream-json>',
+    about: 'headless output',
+    default: 'text',
+    opensRepl: false,
+  },
+  verbose: {
+    group: 'Headless:',
+    flags: '-v, --verbose',
+    about: 'headless: one line per tool call on stderr',
+  },
+  cwd: { group: 'General:', flags: '-C, --cwd <dir>', about: 'work there', global: true },
+  set: {
+    group: 'General:',
+    flags: '--set <key=value>',
+    about: 'override one configuration key; repeatable',
+    global: true,
+    repeats: true,
+  },
+  debug: { group: 'General:', flags: '--debug', about: 'stack traces and the log on stderr', global: true },
+} as const satisfies OptionTable;
+
+export type OptionTable = Readonly<Record<string, OptionEntry>>;
+
+export const versionFlags = '-V, --version';
+
+type Table = typeof rootOptions;
+type Value<Flags extends string> = Flags extends `${string} <${string}>`
+  ? string
+  : Flags extends `${string} [${string}]`
+    ? string | true
+    : boolean;
+type Plain = Exclude<keyof Table, 'tools' | 'noTools' | 'outputFormat' | 'set'>;
+
+/** The options as commander gives them. Values are checked where they become configuration. */
+export type RootOptions = { readonly [Name in Plain]?: Value<Table[Name]['flags']> } & {
+  /** false: `--no-tools`. */
+  readonly tools?: string | boolean;
+  readonly outputFormat: string;
+  readonly set: readonly string[];
+};
+
+/** `-m` and `--model` of `-m, --model <[provider/]model>`, and how the option takes a value. */
+export function namesOf(flags: string): {
+  readonly names: readonly string[];
+  readonly value: 'none' | 'required' | 'optional';
+} {
+  const at = flags.search(/ [<[]/);
+  const names = (at < 0 ? flags : flags.slice(0, at)).split(', ');
+  if (at < 0) return { names, value: 'none' };
+  return { names, value: flags[at + 1] === '<' ? 'required' : 'optional' };
+}
+
+/** The long names of the options that may also stand behind a command. */
+export function globalOptions(table: OptionTable = rootOptions): readonly string[] {
+  return Object.values(table).flatMap(({ flags, global }) => (global ? namesOf(flags).names.slice(-1) : []));
+}
+
+/** The settings that options give, by key. A number is given as one where it is one, so that the schema judges it. */
+export function optionSettings(
+  given: Readonly<Record<string, unknown>>,
+  table: OptionTable = rootOptions,
+): Readonly<Record<string, unknown>> {
+  return Object.fromEntries(
+    Object.entries(table).flatMap(([name, { setting, number }]) => {
+      const value = given[name];
+      if (setting === undefined || value === undefined) return [];
+      return [[setting, number ? numeric(value) : value]];
+    }),
+  );
+}
+
+function numeric(value: unknown): unknown {
+  return typeof value !== 'string' || value.trim() === '' || Number.isNaN(Number(value)) ? value : Number(value);
+}
+
+/** Whether the command line opens the REPL on a terminal, as far as its options tell. A word that is no option may be a
+ * prompt or a command, so it does not. */
+export function opensRepl(argv: readonly string[], table: OptionTable = rootOptions): boolean {
+  const known = new Map(
+    Object.values(table).flatMap(({ flags, opensRepl: opens = true }) => {
+      const { names, value } = namesOf(flags);
+      return opens ? names.map((name) => [name, value] as const) : [];
+    }),
+  );
+  for (let at = 0; at < argv.length; at++) {
+    const value = known.get(argv[at] ?? '');
+    if (value === undefined) return false;
+    const isValue = value === 'required' || (value === 'optional' && /^[^-]/.test(argv[at + 1] ?? ''));
+    if (isValue) at++;
+  }
+  return true;
 }

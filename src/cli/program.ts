@@ -1,8 +1,8 @@
-import { Command, Help, type Option } from 'commander';
+import { Command, Help, Option } from 'commander';
 import { didYouMean, editDistance } from '../core/text.js';
 import { CliError, exit } from '../commands/cli-error.js';
 import type { EarlyFrame } from './early-frame.js';
-import { addRootOptions, type RootOptions } from './options.js';
+import { type OptionTable, rootOptions, type RootOptions, versionFlags } from './options.js';
 import { group, helpFlags, leaf, type Finish } from './program-parts.js';
 import { askLine, errorsAreTerminal, outputColumns, outputIsTerminal, print } from './print.js';
 import { addRecord, addRecordSessions } from './program-record.js';
@@ -25,12 +25,12 @@ Examples:
 
 /** The command line. Each action loads what it needs and nothing else. */
 export function buildProgram({ rest, early, finish }: ProgramOptions): Command {
-  const program = addRootOptions(new Command('agent'))
+  const program = addOptions(new Command('agent'), rootOptions)
     .description(
       'An interactive terminal agent shell: everything a model does on your machine is on screen and on record.',
     )
     .argument('[prompt...]', 'what to do; in the REPL it is submitted first')
-    .version(version, '-V, --version', 'print the version')
+    .version(version, versionFlags, 'print the version')
     .helpOption(...helpFlags)
     .addHelpText('after', rootExamples)
     .showSuggestionAfterError(true)
@@ -65,6 +65,18 @@ export function buildProgram({ rest, early, finish }: ProgramOptions): Command {
   addAbout(program, finish);
   return program;
 }
+
+export function addOptions(program: Command, table: OptionTable): Command {
+  for (const { group: heading, flags, about, default: preset, repeats } of Object.values(table)) {
+    const option = new Option(flags, about);
+    if (preset !== undefined) option.default(preset);
+    if (repeats) option.argParser(appended).default([], '');
+    program.optionsGroup(heading).addOption(option);
+  }
+  return program;
+}
+
+const appended = (value: string, earlier: readonly string[]): readonly string[] => [...earlier, value];
 
 /** Where nobody knows how wide the reader's lines are. */
 const helpColumns = 100;

@@ -7,7 +7,7 @@ import { agentPaths, ensurePrivateDirectory, type Environment } from '../config/
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Log } from '../core/session.js';
 import type { EarlyFrame } from './early-frame.js';
-import type { RootOptions } from './options.js';
+import { optionSettings, type RootOptions } from './options.js';
 import { printError } from './print.js';
 import { knownSecrets, openSecretKey, plainGuard, type Secret } from './secrets.js';
 import { openTrustFile } from './trust.js';
@@ -115,35 +115,28 @@ function startingDirectory(): string {
   }
 }
 
-/** Options as settings, by key. Numbers are given as numbers where they are, so that the schema judges them. */
+/** Options as settings, by key. */
 export function settingFlags(options: Partial<RootOptions>, cwd: string): Readonly<Record<string, unknown>> {
-  const flags: Record<string, unknown> = {
-    model: options.model,
-    provider: options.provider,
-    base_url: options.baseUrl,
+  const { systemPrompt } = options;
+  return {
+    ...optionSettings(options),
     ...trustFlags(options),
-    max_tool_turns: numeric(options.maxToolTurns),
-    max_cost_usd: numeric(options.maxCost),
-    effort: options.effort,
-    system_prompt: options.systemPrompt === undefined ? undefined : promptText(options.systemPrompt, cwd),
+    ...(systemPrompt === undefined ? {} : { system_prompt: promptText(systemPrompt, cwd) }),
   };
-  return Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
 }
 
-/** `--safe` stands for two settings; one that is given by itself wins over it. */
+/** What the options say of approval and of the sandbox. `--safe` stands for both; one that is given by itself wins over
+ * it. */
 export function trustFlags({
   approval,
   sandbox,
   safe,
   set = [],
-}: Partial<RootOptions>): Readonly<Record<'approval' | 'sandbox', string | undefined>> {
-  const meant = (key: string, value: string): string | undefined =>
+}: Partial<RootOptions>): Readonly<Record<string, string>> {
+  const implied = (key: string, value: string): string | undefined =>
     safe && !set.some((item) => item.startsWith(`${key}=`)) ? value : undefined;
-  return { approval: approval ?? meant('approval', 'mutating'), sandbox: sandbox ?? meant('sandbox', 'workspace') };
-}
-
-function numeric(text: string | undefined): number | string | undefined {
-  return text === undefined || text.trim() === '' || Number.isNaN(Number(text)) ? text : Number(text);
+  const [asked, held] = [approval ?? implied('approval', 'mutating'), sandbox ?? implied('sandbox', 'workspace')];
+  return { ...(asked === undefined ? {} : { approval: asked }), ...(held === undefined ? {} : { sandbox: held }) };
 }
 
 function promptText(given: string, cwd: string): string {

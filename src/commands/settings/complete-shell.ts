@@ -1,4 +1,5 @@
 import type { Command, Option } from 'commander';
+import { globalOptions } from '../../cli/options.js';
 import { printData } from '../../cli/print.js';
 import { didYouMean } from '../../core/text.js';
 import { builtInPresets } from '../../providers/presets.js';
@@ -12,8 +13,6 @@ import {
 } from './completion-scripts.js';
 
 const shells: readonly string[] = ['bash', 'zsh', 'fish'];
-/** Options that also stand before and behind a subcommand. Source: contracts 1. */
-const globalOptions = new Set(['--set', '--cwd', '--test', '--approval', '--sandbox', '--safe', '--debug']);
 
 /** `agent completion bash`: the script on stdout, made from the command line as it is. */
 export function completionAction(shell: string, program: Command): number {
@@ -27,7 +26,7 @@ export function completionAction(shell: string, program: Command): number {
   return exit.done;
 }
 
-function commandSpec(command: Command): CompletionCommand {
+export function commandSpec(command: Command): CompletionCommand {
   const args = command.registeredArguments.map((argument): CompletionValue =>
     argument.name() === 'shell' ? shells : 'text',
   );
@@ -46,7 +45,7 @@ function optionSpec(option: Option): CompletionOption {
     flags,
     description: option.description,
     value: optionValue(option),
-    ...(globalOptions.has(option.long ?? '') ? { global: true } : {}),
+    ...(globalOptions().includes(option.long ?? '') ? { global: true } : {}),
   };
 }
 
