@@ -2,8 +2,7 @@
 // everything else is loaded when it is known to be needed.
 import { openOutput, outputIsTerminal, printError } from './print.js';
 import type { EarlyFrame } from './early-frame.js';
-import { versionFlags } from './options.js';
-import { version } from './version.js';
+import { version, versionFlags } from './version.js';
 
 const argv = process.argv.slice(2);
 if (versionFlags.split(', ').includes(argv[0] ?? '')) {

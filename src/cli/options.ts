@@ -145,8 +145,6 @@ export const rootOptions = {
 
 export type OptionTable = Readonly<Record<string, OptionEntry>>;
 
-export const versionFlags = '-V, --version';
-
 type Table = typeof rootOptions;
 type Value<Flags extends string> = Flags extends `${string} <${string}>`
   ? string

@@ -2,11 +2,11 @@ import { Command, Help, Option } from 'commander';
 import { didYouMean, editDistance } from '../core/text.js';
 import { CliError, exit } from '../commands/cli-error.js';
 import type { EarlyFrame } from './early-frame.js';
-import { type OptionTable, rootOptions, type RootOptions, versionFlags } from './options.js';
+import { type OptionTable, rootOptions, type RootOptions } from './options.js';
 import { group, helpFlags, leaf, type Finish } from './program-parts.js';
 import { askLine, errorsAreTerminal, outputColumns, outputIsTerminal, print } from './print.js';
 import { addRecord, addRecordSessions } from './program-record.js';
-import { version } from './version.js';
+import { version, versionFlags } from './version.js';
 
 export interface ProgramOptions {
   /** Prompt words from behind `--`. */
