@@ -1,4 +1,4 @@
-// How many small faults the tests notice: npm run t:mutants [-- count [seed]]
+// How many small faults the tests notice: npm run t:mutants [-- count [seed [folder]]]
 // Each mutant is one change at a random place of src/, made in a copy of the last commit; the tests that import the file
 // run until the first fails. Survivors are printed. A mutant that makes tests hang for `limitMs` counts as killed.
 import { execFileSync, spawn } from 'node:child_process';
@@ -16,6 +16,7 @@ interface Mutant {
 
 const count = Number(process.argv[2] ?? 60);
 const seed = Number(process.argv[3] ?? 20_261_122);
+const folder = process.argv[4] ?? 'src';
 const limitMs = 300_000;
 const root = AGENT_ROOT.replace(/\/$/, '');
 const scratch = mkdtempSync(join(tmpdir(), 'agent-mutants-'));
@@ -33,11 +34,11 @@ function randomFrom(start: number): () => number {
 }
 
 function pick(): Mutant[] {
-  const files = readdirSync(join(copy, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) =>
+  const files = readdirSync(join(copy, folder), { recursive: true, encoding: 'utf8' }).filter((name) =>
     /\.tsx?$/.test(name),
   );
   const all = files.toSorted().flatMap((name) => {
-    const file = join('src', name);
+    const file = join(folder, name);
     return mutationsOf(file, readFileSync(join(copy, file), 'utf8')).map((change) => ({ file, change }));
   });
   const random = randomFrom(seed);
@@ -76,10 +77,11 @@ try {
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
   symlinkSync(join(dirname(root), 'shared'), join(scratch, 'shared'));
   execFileSync('node', ['config/build.mjs'], { cwd: copy });
-  if (await isRed(['run'])) throw new Error('The tests fail without any mutant.');
+  const mutants = pick();
+  if (await isRed(['related', '--run', ...new Set(mutants.map(({ file }) => file))]))
+    throw new Error('The tests fail without any mutant.');
   let killed = 0;
   const survivors: string[] = [];
-  const mutants = pick();
   for (const mutant of mutants) {
     const path = join(copy, mutant.file);
     const source = readFileSync(path, 'utf8');
