@@ -10,7 +10,7 @@ import type { RootOptions } from './options.js';
 import { jsonText, openOutput, outputIsTerminal, printError } from './print.js';
 import { assemble, openWorkbench } from './session/assemble.js';
 import { eventNumber, type SessionWish } from './session/find-session.js';
-import { type Notice, setUp, type Setup } from './settings.js';
+import { type Notice, setUp } from './settings.js';
 import { createUsageMeter, resultObject, streamLine, unreportedUsage } from './stream-json.js';
 import { version } from './version.js';
 
@@ -31,7 +31,7 @@ export async function runChat(
       `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim(),
     );
   if (!headless) return await (await import('./repl/repl.js')).runRepl(words, options, early);
-  const setup: Setup = { ...(await setUp(options)), headless: true };
+  const setup = await setUp(options);
   const wish = sessionWish(options);
   const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, printError);
   const prompt = joinPrompt(words, piped);

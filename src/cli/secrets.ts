@@ -102,8 +102,8 @@ function environmentSecrets(env: Environment, keys: readonly Secret[]): readonly
 
 type Masking = Config['secrets'];
 
-/** What a session's guard is made of: a part of `Setup`. */
-interface SecretSource {
+/** What the guard of a session is made of. */
+export interface SecretSource {
   readonly env: Environment;
   readonly secrets: readonly Secret[];
   readonly guard: SecretGuard;
@@ -133,10 +133,10 @@ function guarded(
 }
 
 /** What hides the secrets of one session, and knows those again that were seen in `events`. */
-export function sessionGuard(setup: SecretSource, events: readonly Event[] = []): SecretGuard {
+export function sessionGuard(source: SecretSource, events: readonly Event[] = []): SecretGuard {
   const guard = createSecretGuard({
-    ...guarded(setup.env, setup.secrets, setup.config.secrets),
-    fingerprint: (value) => createHmac('sha256', setup.secretKey()).update(value).digest('hex').slice(0, 32),
+    ...guarded(source.env, source.secrets, source.config.secrets),
+    fingerprint: (value) => createHmac('sha256', source.secretKey()).update(value).digest('hex').slice(0, 32),
   });
   guard.recall(events);
   return guard;
@@ -148,9 +148,9 @@ export function exportGuard(env: Environment, secrets: readonly Secret[], mark: 
 }
 
 /** A store whose sessions are read without the secrets that were recorded before they were looked for. */
-export function guardedStore(store: Store, setup: SecretSource): Store {
+export function guardedStore(store: Store, source: SecretSource): Store {
   const masked = (events: readonly Event[]): readonly Event[] => {
-    const guard = sessionGuard(setup, events);
+    const guard = sessionGuard(source, events);
     return events.map((event) => guard.event(event));
   };
   return {
@@ -161,10 +161,10 @@ export function guardedStore(store: Store, setup: SecretSource): Store {
 }
 
 /** How contents that are kept for undo and hold secrets are stored: readable with this installation's key alone. */
-export function blobSeal(setup: SecretSource): BlobSeal {
-  const holds = (text: string): boolean => setup.guard.text(text) !== text;
+export function blobSeal(source: SecretSource): BlobSeal {
+  const holds = (text: string): boolean => source.guard.text(text) !== text;
   return {
-    key: () => createHmac('sha256', setup.secretKey()).update('contents kept for undo').digest(),
+    key: () => createHmac('sha256', source.secretKey()).update('contents kept for undo').digest(),
     holdsSecret: (bytes) => {
       const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
       return holds(buffer.toString('utf8')) || (buffer.includes(0) && holds(buffer.toString('utf16le')));

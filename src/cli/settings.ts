@@ -21,7 +21,7 @@ export interface Notice {
 const maxPromptBytes = 256 * 1024;
 
 /** What every command starts from: where it works, what is configured, where it logs. */
-export interface Setup {
+export interface Settings {
   /** Absolute, links resolved. */
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
@@ -39,10 +39,10 @@ export interface Setup {
   /** `--test` without `TEST_ALLOW=1`. */
   readonly testMode: boolean;
   /** True where nothing may be kept on disk. */
-  readonly ephemeral?: boolean;
-  /** True where the run is one turn without a terminal. */
-  readonly headless?: boolean;
+  readonly ephemeral: boolean;
 }
+
+export type Setup = Settings;
 
 /** Settles directory and configuration. `trusted`: the hash of a project's settings that the user has just said yes to.
  * Throws a `CliError` with exit code 2 that names what is wrong. */
@@ -85,7 +85,7 @@ export async function setUp(options: Partial<RootOptions>, trusted?: string): Pr
     guard,
     testMode: options.test === true && env.TEST_ALLOW !== '1',
     secretKey: openSecretKey(options.ephemeral ? null : loaded.config.files.data),
-    ...(options.ephemeral === true ? { ephemeral: true } : {}),
+    ephemeral: options.ephemeral === true,
   };
 }
 

@@ -17,7 +17,7 @@ import type { ProcessRunner } from '../../tools/process/runner.js';
 import type { RootOptions } from '../options.js';
 import { printError } from '../print.js';
 import { sessionGuard } from '../secrets.js';
-import type { Notice, Setup } from '../settings.js';
+import type { Notice, Settings } from '../settings.js';
 import { changedTools, lastTools, openingEvents, readContext } from './context-files.js';
 import {
   addressNotices,
@@ -36,7 +36,7 @@ import { explainMissing, lostEvents, noteEnds, openKeeping, openSessionStore } f
 
 /** What all sessions of one run share. */
 export interface Workbench {
-  readonly setup: Setup;
+  readonly setup: Settings;
   readonly options: RootOptions;
   readonly store: Store;
   /** Null: no session outlives this process. */
@@ -50,7 +50,7 @@ export interface Workbench {
   close(): Promise<void>;
 }
 
-export async function openWorkbench(setup: Setup, options: RootOptions): Promise<Workbench> {
+export async function openWorkbench(setup: Settings, options: RootOptions): Promise<Workbench> {
   const confine = await openSandbox(setup);
   const [{ store, ends, notices }, { registry, processes }] = await Promise.all([
     openSessionStore(setup, options.ephemeral === true),
@@ -64,7 +64,7 @@ export async function openWorkbench(setup: Setup, options: RootOptions): Promise
     registry,
     processes,
     policy: openPolicy(setup),
-    spend: createSpendLimit(setup),
+    spend: createSpendLimit(setup.config),
     get notices() {
       return [...setup.notices, ...notices];
     },
@@ -116,7 +116,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
   );
   const secrets = sessionGuard(setup, opened.restored);
   const model = await modelWish(bench, opened, wish)
-    .then((wished) => openModel(setup, wished, secrets))
+    .then((wished) => openModel(setup, wished, secrets, interactive))
     .then((found) => {
       requirePrice(bench.spend, found.ref);
       return found;
@@ -127,7 +127,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     });
   const models = createModels(
     model,
-    (ref) => openModel(setup, wishOfRef(ref), secrets),
+    (ref) => openModel(setup, wishOfRef(ref), secrets, interactive),
     () => session.settled(),
   );
   // A prompt in hand is sent in a moment: the connection is made while the session is put together.
@@ -340,8 +340,10 @@ interface SpendLimit {
   budget(ref: ModelRef): Budget | Fault | null;
 }
 
-export function createSpendLimit(setup: Setup): SpendLimit {
-  let maxCostUsd = setup.config.limits.maxCostUsd;
+type SpendSource = Pick<Settings['config'], 'limits' | 'provider'>;
+
+export function createSpendLimit({ limits, provider }: SpendSource): SpendLimit {
+  let { maxCostUsd } = limits;
   return {
     limitUsd: () => maxCostUsd,
     set: (limitUsd) => {
@@ -351,8 +353,8 @@ export function createSpendLimit(setup: Setup): SpendLimit {
       if (maxCostUsd === null) return null;
       if (ref.api === 'offline')
         return { maxCostUsd, price: { input: 0, output: 0 }, maxOutputTokens: assumedOutputTokens, isKept: true };
-      const price = findModel(ref.provider, ref.model, setup.config.provider.models)?.price ?? null;
-      return price === null ? unknownPrice(ref) : { maxCostUsd, price, ...longestAnswer(setup, ref) };
+      const price = findModel(ref.provider, ref.model, provider.models)?.price ?? null;
+      return price === null ? unknownPrice(ref) : { maxCostUsd, price, ...longestAnswer(provider, ref) };
     },
   };
 }
@@ -365,13 +367,13 @@ function requirePrice(spend: SpendLimit, first: ModelRef): void {
 }
 
 /** How long an answer gets whose request sets no limit: what the wire sends by itself, else what the model can. */
-function longestAnswer(setup: Setup, { provider, api, model }: ModelRef): Pick<Budget, 'maxOutputTokens' | 'isKept'> {
-  const sent = mergePresets(builtInPresets, setup.config.provider.custom)[provider]?.quirks?.default_max_output_tokens;
+function longestAnswer(
+  { custom, models }: SpendSource['provider'],
+  { provider, api, model }: ModelRef,
+): Pick<Budget, 'maxOutputTokens' | 'isKept'> {
+  const sent = mergePresets(builtInPresets, custom)[provider]?.quirks?.default_max_output_tokens;
   if (sent !== undefined) return { maxOutputTokens: sent, isKept: true };
-  const known =
-    api === 'anthropic-messages'
-      ? null
-      : (findModel(provider, model, setup.config.provider.models)?.maxOutputTokens ?? null);
+  const known = api === 'anthropic-messages' ? null : (findModel(provider, model, models)?.maxOutputTokens ?? null);
   return { maxOutputTokens: known ?? assumedOutputTokens, isKept: known !== null };
 }
 

@@ -6,7 +6,7 @@ import { replaceUnseen } from '../../core/text.js';
 import type { Registry } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import { isKernelPath } from '../../tools/files/path-argument.js';
-import type { Setup } from '../settings.js';
+import type { Settings } from '../settings.js';
 import { spelledOut } from '../trust.js';
 import { toolSpecs } from './open-tools.js';
 
@@ -102,30 +102,29 @@ export function repositoryRoot(cwd: string): string | null {
   }
 }
 
-export function readContext(setup: Setup): ContextFiles {
-  return readContextFiles(setup.cwd, dirname(setup.config.files.config));
+export function readContext({ cwd, config }: Pick<Settings, 'cwd' | 'config'>): ContextFiles {
+  return readContextFiles(cwd, dirname(config.files.config));
 }
 
 /** The first two events of a session: the rendered prompt, and the catalogue with the settings that shape requests. */
 export function openingEvents(
-  setup: Setup,
+  { cwd, config }: Pick<Settings, 'cwd' | 'config'>,
   registry: Registry,
   contextFiles: readonly ContextFile[],
 ): readonly EventDraft[] {
   const content = renderSystemPrompt({
-    cwd: setup.cwd,
+    cwd,
     platform: process.platform,
     date: new Date().toISOString().slice(0, 10),
-    isGitRepository: repositoryRoot(setup.cwd) !== null,
+    isGitRepository: repositoryRoot(cwd) !== null,
     tools: registry.list(),
     contextFiles,
-    userPrompt: setup.config.request.systemPrompt ?? '',
+    userPrompt: config.request.systemPrompt ?? '',
   });
-  return [{ kind: 'system', content, data: null }, toolsEvent(setup, registry)];
+  return [{ kind: 'system', content, data: null }, toolsEvent(config, registry)];
 }
 
-function toolsEvent(setup: Setup, registry: Registry): EventDraft {
-  const { limits, request, provider } = setup.config;
+function toolsEvent({ limits, request, provider }: Settings['config'], registry: Registry): EventDraft {
   const data: ToolsData = {
     tools: toolSpecs(registry),
     settings: {
@@ -156,15 +155,15 @@ const frozen: readonly (keyof RequestSettings)[] = [
  * the catalogue, `--effort` and `--set` the settings that they name. Null where nothing changes; the configuration's
  * files alone never change an old session. */
 export function changedTools(
-  setup: Setup,
+  { config, loaded }: Pick<Settings, 'config' | 'loaded'>,
   registry: Registry,
   last: ToolsData | null,
   chosen: string | boolean | undefined,
 ): EventDraft | null {
-  const asked = toolsEvent(setup, registry);
+  const asked = toolsEvent(config, registry);
   if (asked.kind !== 'tools') return null;
   if (last === null) return asked;
-  const given = frozen.filter((name) => ['flag', 'set'].includes(setup.loaded.origins[name]?.kind ?? ''));
+  const given = frozen.filter((name) => ['flag', 'set'].includes(loaded.origins[name]?.kind ?? ''));
   const kept = Object.entries(last.settings).filter(([name]) => !given.some((key) => key === name));
   const explicit = Object.entries(asked.data.settings).filter(([name]) => given.some((key) => key === name));
   const tools = typeof chosen === 'string' || chosen === false ? asked.data.tools : last.tools;

@@ -8,9 +8,9 @@ import { type SessionRow, type Store, ulid } from '../../core/store.js';
 import { type ProviderChoice, resolveProvider, saidAddress } from '../../providers/catalog.js';
 import { StoreError } from '../../store/errors.js';
 import { maxMatches } from '../../store/session-rows.js';
-import type { Notice, Setup } from '../settings.js';
-import { type OpenedModel, providerChoice } from './open-model.js';
-import { configuredWish, isSaid, type ModelWish, splitName } from './provider-settings.js';
+import type { Notice } from '../settings.js';
+import { type OpenedModel, providerChoice, type ProviderSource } from './open-model.js';
+import { type Configured, configuredWish, isSaid, type ModelWish, splitName } from './provider-settings.js';
 
 /** What a command line asks for: a new session, or an old one, as it is or as a fork. */
 export interface SessionWish {
@@ -221,27 +221,32 @@ type Said = (key: string) => boolean;
  * there is a real model, it goes on with that. Throws a `CliError` (2) where a file or the environment puts another
  * address in the place of the recorded one: only the command line may send a conversation elsewhere. `lineCounts`:
  * false where the command line was meant for another session. */
-export function resumedWish(setup: Setup, row: SessionRow, events: readonly Event[], lineCounts: boolean): ModelWish {
-  const said: Said = (key) => lineCounts && isSaid(setup, key);
-  const line = lineModel(setup, said);
+export function resumedWish(
+  settings: ProviderSource,
+  row: SessionRow,
+  events: readonly Event[],
+  lineCounts: boolean,
+): ModelWish {
+  const said: Said = (key) => lineCounts && isSaid(settings, key);
+  const line = lineModel(settings, said);
   const { provider, model } = row;
   const noPreference = provider === null || model === null || model === 'offline';
-  if (noPreference || (line.provider !== null && line.provider !== provider)) return configuredWish(setup);
+  if (noPreference || (line.provider !== null && line.provider !== provider)) return configuredWish(settings);
   if (provider === 'offline')
-    return line.model !== null || said('base_url') ? configuredWish(setup) : { provider, model };
-  const place = placeOfSession(setup, { ...row, provider }, events, line.provider !== null, said);
+    return line.model !== null || said('base_url') ? configuredWish(settings) : { provider, model };
+  const place = placeOfSession(settings, { ...row, provider }, events, line.provider !== null, said);
   return { provider, model: line.model ?? model, ...place };
 }
 
 /** Address and wire of a session that goes on with its own provider. */
 function placeOfSession(
-  setup: Setup,
+  settings: ProviderSource,
   row: SessionRow & { readonly provider: string },
   events: readonly Event[],
   isNamed: boolean,
   said: Said,
 ): Pick<ModelWish, 'baseUrl' | 'api'> {
-  const own = providerChoice(setup, { provider: row.provider, model: 'any' });
+  const own = providerChoice(settings, { provider: row.provider, model: 'any' });
   const saidApi = said('provider_api');
   const api = saidApi ? own.api : wireNamed(row.api);
   if (said('base_url')) {
@@ -252,29 +257,29 @@ function placeOfSession(
     if (!isNamed && !saidApi) refuseOtherWire(row, events, own);
     return { api };
   }
-  const baseUrl = recordedAddress(setup, { ...row, baseUrl: row.baseUrl }, own, isNamed);
+  const baseUrl = recordedAddress(settings, { ...row, baseUrl: row.baseUrl }, own, isNamed);
   return { baseUrl, api: saidApi || baseUrl !== undefined ? api : undefined };
 }
 
 /** The address on record, unless the command line names the provider and that is said to be elsewhere. */
 function recordedAddress(
-  setup: Setup,
+  settings: Configured,
   row: SessionRow & { readonly provider: string; readonly baseUrl: string },
   own: ProviderChoice,
   isNamed: boolean,
 ): string | undefined {
-  const now = saidAddress(row.provider, isSaid(setup, 'base_url') ? withoutBaseUrl(own) : own);
+  const now = saidAddress(row.provider, isSaid(settings, 'base_url') ? withoutBaseUrl(own) : own);
   if (now === null || now.baseUrl === row.baseUrl) return row.baseUrl;
   if (!isNamed) throw elsewhere(row, row.baseUrl, now);
   return undefined;
 }
 
 /** The model that the command line names, and its provider where it names that too. */
-function lineModel(setup: Setup, said: Said): ModelWish {
-  const { provider, model } = setup.config.provider;
+function lineModel(settings: Configured, said: Said): ModelWish {
+  const { provider, model } = settings.config.provider;
   const id = said('model') ? model : null;
   if (said('provider')) return { provider, model: id };
-  const [named, rest] = splitName(setup, id ?? '');
+  const [named, rest] = splitName(settings, id ?? '');
   return { provider: named, model: rest };
 }
 

@@ -23,8 +23,13 @@ import { findModel } from '../../providers/models.js';
 import { builtInPresets, mergePresets } from '../../providers/presets.js';
 import type { TextModels } from '../../providers/text/tool-support.js';
 import type { Wire, WireFacts } from '../../providers/wires/wire.js';
-import type { Setup } from '../settings.js';
-import { type ModelWish, providerSettings, splitName } from './provider-settings.js';
+import type { Settings } from '../settings.js';
+import { type Configured, type ModelWish, providerSettings, splitName } from './provider-settings.js';
+
+/** What it takes to find a provider and its key. */
+export type ProviderSource = Configured & Pick<Settings, 'env'>;
+/** What it takes to ask a model. */
+type ModelSource = ProviderSource & Pick<Settings, 'cwd' | 'home' | 'ephemeral'>;
 
 /** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
 export interface OpenedModel {
@@ -35,45 +40,56 @@ export interface OpenedModel {
 }
 
 /** Opens the model that is wished for, or the best there is: the first provider with a key, a local server, the
- * embedded provider. Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing key. */
-export async function openModel(setup: Setup, wish: ModelWish, secrets: SecretGuard): Promise<OpenedModel> {
-  const { ref, endpoint } = await resolveReady(setup, wish);
-  const opened = await connect(setup, ref, endpoint);
+ * embedded provider. `interactive`: a person sees its answers. Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing key. */
+export async function openModel(
+  settings: ModelSource,
+  wish: ModelWish,
+  secrets: SecretGuard,
+  interactive: boolean,
+): Promise<OpenedModel> {
+  const { ref, endpoint } = await resolveReady(settings, wish);
+  const opened = await connect(settings, ref, endpoint, interactive);
   return { ...opened, provider: maskProvider(opened.provider, secrets) };
 }
 
 /** The model and endpoint that are wished for. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a
  * missing key, 1 for a local server that would have to say which models it has and does not run. */
-export async function resolveReady(setup: Setup, wish: ModelWish): Promise<Extract<Resolution, { ok: true }>> {
-  const choice = providerChoice(setup, wish);
-  const named = wish.provider !== null || namesProvider(setup, wish.model) || choice.baseUrl !== undefined;
+export async function resolveReady(
+  settings: ProviderSource,
+  wish: ModelWish,
+): Promise<Extract<Resolution, { ok: true }>> {
+  const choice = providerChoice(settings, wish);
+  const named = wish.provider !== null || namesProvider(settings, wish.model) || choice.baseUrl !== undefined;
   const fallback = named
     ? undefined
     : await (
         await import('../../providers/discover.js')
-      ).chooseProvider({ env: setup.env, presets: builtInPresets, userProviders: setup.config.provider.custom });
+      ).chooseProvider({ env: settings.env, presets: builtInPresets, userProviders: settings.config.provider.custom });
   const asked = { ...choice, ...(fallback ? { fallback } : {}) };
   const resolved = resolveProvider(asked);
   if (resolved.ok) return resolved;
   const { kind, message, hint } = resolved.problem;
-  const served = kind === 'model_missing' ? await firstServed(setup, asked) : null;
+  const served = kind === 'model_missing' ? await firstServed(settings, asked) : null;
   if (served !== null) return served;
   throw new CliError(kind === 'key_missing' ? exit.credentials : exit.usage, message, hint);
 }
 
-function namesProvider(setup: Setup, model: string | null): boolean {
+function namesProvider(settings: Configured, model: string | null): boolean {
   return (
     model !== null &&
-    Object.hasOwn(mergePresets(builtInPresets, setup.config.provider.custom), model.split('/')[0] ?? '')
+    Object.hasOwn(mergePresets(builtInPresets, settings.config.provider.custom), model.split('/')[0] ?? '')
   );
 }
 
 /** The first model that a server of this machine lists; null for other servers. */
-async function firstServed(setup: Setup, asked: ProviderChoice): Promise<Extract<Resolution, { ok: true }> | null> {
+async function firstServed(
+  settings: ProviderSource,
+  asked: ProviderChoice,
+): Promise<Extract<Resolution, { ok: true }> | null> {
   const named = { ...asked, name: asked.name ?? asked.model ?? '', model: 'any' };
   const resolved = resolveProvider(named);
   if (!resolved.ok || !resolved.endpoint.local) return null;
-  const listed = await (await import('../../providers/discover.js')).listModels(resolved.endpoint, setup.env, 2000);
+  const listed = await (await import('../../providers/discover.js')).listModels(resolved.endpoint, settings.env, 2000);
   if (!listed.ok)
     throw new CliError(exit.failed, listed.message, 'Start it, or choose another provider with --provider.');
   const first = listed.models[0];
@@ -87,15 +103,15 @@ async function firstServed(setup: Setup, asked: ProviderChoice): Promise<Extract
 }
 
 /** A wish with all that the settings and the environment say of providers. */
-export function providerChoice(setup: Setup, wish: ModelWish): ProviderChoice {
+export function providerChoice(settings: ProviderSource, wish: ModelWish): ProviderChoice {
   const choice: ProviderChoice = {
-    env: setup.env,
+    env: settings.env,
     presets: builtInPresets,
-    userProviders: setup.config.provider.custom,
-    allowInsecure: setup.config.http.allowInsecure,
+    userProviders: settings.config.provider.custom,
+    allowInsecure: settings.config.http.allowInsecure,
     ...(wish.provider === null ? {} : { name: wish.provider }),
     ...(wish.model === null ? {} : { model: wish.model }),
-    ...providerSettings(setup),
+    ...providerSettings(settings),
   };
   return wish.provider === null ? choice : placed(choice, wish.provider, wish);
 }
@@ -111,12 +127,12 @@ function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelWis
 
 /** The model that `name` means in a session that uses `current`: without a provider in it, one of the same provider. A
  * model of the same provider is asked where the session's was. Asks nobody. */
-export function resolveModel(setup: Setup, name: string, current: ModelRef): Resolution {
-  if (current.api === 'offline') return resolveProvider(providerChoice(setup, { provider: null, model: name }));
-  const [named, id] = splitName(setup, name);
+export function resolveModel(settings: ProviderSource, name: string, current: ModelRef): Resolution {
+  if (current.api === 'offline') return resolveProvider(providerChoice(settings, { provider: null, model: name }));
+  const [named, id] = splitName(settings, name);
   if (named !== null && named !== current.provider)
-    return resolveProvider(providerChoice(setup, { provider: named, model: id }));
-  return resolveProvider(providerChoice(setup, wishOfRef({ ...current, model: id ?? '' })));
+    return resolveProvider(providerChoice(settings, { provider: named, model: id }));
+  return resolveProvider(providerChoice(settings, wishOfRef({ ...current, model: id ?? '' })));
 }
 
 /** What it takes to open the model of `ref` again where it was. */
@@ -129,17 +145,22 @@ const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
 };
 
 /** The client is loaded with the first request, or once `warm` asks for it: the screen stands before. */
-async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise<OpenedModel> {
+async function connect(
+  settings: ModelSource,
+  ref: ModelRef,
+  endpoint: Endpoint,
+  interactive: boolean,
+): Promise<OpenedModel> {
   if (endpoint.api === 'offline') {
-    await checkScript(setup, ref.model);
+    await checkScript(settings.cwd, ref.model);
     const { createOfflineProvider } = await import('../../providers/offline/offline.js');
     return {
       ref,
       provider: createOfflineProvider({
-        cwd: setup.cwd,
+        cwd: settings.cwd,
         sleep,
-        isInstalled: (program) => isOnPath(setup.env, program),
-        standsIn: setup.headless === true && !choseOffline(setup.config.provider),
+        isInstalled: (program) => isOnPath(settings.env, program),
+        standsIn: !interactive && !choseOffline(settings.config.provider),
       }),
       warm: () => undefined,
       close: () => undefined,
@@ -151,7 +172,7 @@ async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise
       import('../../providers/http/endpoint-provider.js'),
       wireOf(api),
     ]);
-    return createHttpProvider(endpoint, wire, setup.config.http, httpDependencies(setup, endpoint));
+    return createHttpProvider(endpoint, wire, settings.config.http, httpDependencies(settings, endpoint));
   });
   const provider: Provider = {
     async *stream(request) {
@@ -160,7 +181,7 @@ async function connect(setup: Setup, ref: ModelRef, endpoint: Endpoint): Promise
   };
   return {
     ref,
-    provider: endpoint.local ? await watched(setup, provider, endpoint) : provider,
+    provider: endpoint.local ? await watched(settings, provider, endpoint) : provider,
     warm: () => {
       http.get().then(
         (loaded) => {
@@ -190,56 +211,56 @@ function isOnPath({ PATH = '' }: NodeJS.ProcessEnv, program: string): boolean {
 }
 
 /** True where the person asked for the embedded provider, and did not get it for want of another. */
-export function choseOffline({ provider, model }: Pick<Setup['config']['provider'], 'provider' | 'model'>): boolean {
+export function choseOffline({ provider, model }: Pick<Settings['config']['provider'], 'provider' | 'model'>): boolean {
   return provider === 'offline' || /^offline(?:\/|$)/.test(model ?? '');
 }
 
 /** What the model table, the user's first, knows of a model that shapes requests. */
-export function factsOf(setup: Setup, provider: string, model: string): WireFacts {
-  const facts = findModel(provider, model, setup.config.provider.models);
+export function factsOf(settings: Pick<Settings, 'config'>, provider: string, model: string): WireFacts {
+  const facts = findModel(provider, model, settings.config.provider.models);
   return { efforts: facts?.efforts ?? null, maxOutputTokens: facts?.maxOutputTokens ?? null };
 }
 
 /** What an HTTP provider needs of the world. */
-export function httpDependencies(setup: Setup, endpoint: Endpoint): HttpDependencies {
+export function httpDependencies(settings: ModelSource, endpoint: Endpoint): HttpDependencies {
   return {
     now: Date.now,
     random: Math.random,
     sleep,
-    env: setup.env,
+    env: settings.env,
     schedule: (callback, delayMs) => {
       const timer = setTimeout(callback, delayMs);
       return () => {
         clearTimeout(timer);
       };
     },
-    textModels: textModelsOf(setup, endpoint),
+    textModels: textModelsOf(settings, endpoint),
     ...(endpoint.local
       ? {
           takesTools: async (model) =>
-            await (await import('../../providers/discover.js')).takesTools(endpoint, model, setup.env),
+            await (await import('../../providers/discover.js')).takesTools(endpoint, model, settings.env),
         }
       : {}),
-    facts: (model) => factsOf(setup, endpoint.provider, model),
-    price: (model) => findModel(endpoint.provider, model, setup.config.provider.models)?.price ?? null,
+    facts: (model) => factsOf(settings, endpoint.provider, model),
+    price: (model) => findModel(endpoint.provider, model, settings.config.provider.models)?.price ?? null,
   };
 }
 
-async function watched(setup: Setup, provider: Provider, endpoint: Endpoint): Promise<Provider> {
+async function watched({ env }: Pick<Settings, 'env'>, provider: Provider, endpoint: Endpoint): Promise<Provider> {
   const [{ watchLocalWindow }, { localContextWindow }] = await Promise.all([
     import('../../providers/local-window.js'),
     import('../../providers/discover.js'),
   ]);
   return watchLocalWindow(provider, {
     label: endpoint.label,
-    ask: (model) => localContextWindow(endpoint, model, setup.env, 500),
+    ask: (model) => localContextWindow(endpoint, model, env, 500),
   });
 }
 
 /** A script that cannot be played is a wrong option, found before anything starts. */
-async function checkScript(setup: Setup, model: string): Promise<void> {
+async function checkScript(cwd: string, model: string): Promise<void> {
   if (!model.endsWith('.json')) return;
-  const script = await (await import('../../providers/offline/script.js')).readScript(model, setup.cwd);
+  const script = await (await import('../../providers/offline/script.js')).readScript(model, cwd);
   if (!script.ok)
     throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
 }
@@ -260,12 +281,15 @@ export async function wireOf(api: Exclude<Api, 'offline'>): Promise<Wire> {
 
 /** The endpoint data of a provider for showing a request; needs no key. */
 export function endpointFor(
-  setup: Setup,
+  settings: ProviderSource,
   { provider, baseUrl }: Pick<SessionRow, 'provider' | 'baseUrl'>,
   api: Exclude<Api, 'offline'>,
 ): Pick<Endpoint, 'quirks' | 'extraBody'> & Partial<Endpoint> {
-  const env = Object.fromEntries(Object.entries(setup.env).map(([name, value]) => [name, value]));
-  const resolved = resolveProvider({ ...providerChoice({ ...setup, env }, { provider, model: 'any', baseUrl }), api });
+  const env = Object.fromEntries(Object.entries(settings.env).map(([name, value]) => [name, value]));
+  const resolved = resolveProvider({
+    ...providerChoice({ ...settings, env }, { provider, model: 'any', baseUrl }),
+    api,
+  });
   return resolved.ok && resolved.ref.api === api ? resolved.endpoint : { quirks: {} };
 }
 
@@ -275,10 +299,10 @@ const maxKept = 200;
  * directory as digests, so that the next run does not ask in vain. Where that file cannot be read or written, this run
  * alone remembers. */
 export function textModelsOf(
-  setup: Pick<Setup, 'env' | 'home' | 'ephemeral'>,
+  { env, home, ephemeral }: Pick<Settings, 'env' | 'home' | 'ephemeral'>,
   { provider, baseUrl }: Pick<Endpoint, 'provider' | 'baseUrl'>,
 ): TextModels {
-  const file = join(agentPaths(setup.env, setup.home).cache, 'text-models.json');
+  const file = join(agentPaths(env, home).cache, 'text-models.json');
   const own = new Set<string>();
   let stored: readonly string[] | null = null;
   const digest = (model: string): string =>
@@ -287,7 +311,7 @@ export function textModelsOf(
     has: (model) => own.has(digest(model)) || (stored ??= read(file)).includes(digest(model)),
     add(model) {
       own.add(digest(model));
-      if (setup.ephemeral !== true)
+      if (!ephemeral)
         write(file, [digest(model), ...read(file).filter((known) => known !== digest(model))].slice(0, maxKept));
     },
   };

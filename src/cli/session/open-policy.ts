@@ -6,7 +6,7 @@ import type { ApprovalMode, Policy, Verdict } from '../../core/policy.js';
 import type { BoundCall } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import type { PathFacts } from '../../policy/guarded-paths.js';
-import type { Setup } from '../settings.js';
+import type { Settings } from '../settings.js';
 
 /** A policy whose approval mode the person may change while the program runs. */
 export interface SwitchablePolicy extends Policy {
@@ -14,11 +14,13 @@ export interface SwitchablePolicy extends Policy {
   switchTo(mode: ApprovalMode): void;
 }
 
+type PolicySource = Pick<Settings, 'config' | 'cwd' | 'home'>;
+
 /** The policy of this run. Its code is loaded with the first call it judges: an answer without tools needs none of
  * it. */
-export function openPolicy(setup: Setup): SwitchablePolicy {
-  let mode = setup.config.policy.approval;
-  const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(setup, mode));
+export function openPolicy(settings: PolicySource): SwitchablePolicy {
+  let mode = settings.config.policy.approval;
+  const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(settings, mode));
   let policy = loaded();
   return {
     mode: () => mode,
@@ -58,9 +60,8 @@ export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Polic
   };
 }
 
-async function loadPolicy(setup: Setup, approval: ApprovalMode): Promise<Policy> {
+async function loadPolicy({ config, cwd, home }: PolicySource, approval: ApprovalMode): Promise<Policy> {
   const { createPolicy } = await import('../../policy/assess.js');
-  const { config, cwd, home } = setup;
   const { files } = config;
   const facts = createPathFacts({
     home,

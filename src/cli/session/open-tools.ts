@@ -15,7 +15,7 @@ import { type Confine, createProcessRunner, type ProcessRunner } from '../../too
 import { createRegistry, loadSchemaCompiler } from '../../tools/registry.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
 import { secretVariables } from '../secrets.js';
-import type { Setup } from '../settings.js';
+import type { Settings } from '../settings.js';
 
 /** The catalogue of this run, and what its tools have started. */
 export interface Toolbox {
@@ -23,15 +23,17 @@ export interface Toolbox {
   readonly processes: ProcessRunner;
 }
 
+type ToolSource = Pick<Settings, 'config' | 'env' | 'home' | 'loaded' | 'testMode'>;
+
 /** The tools of this run, in catalogue order. `chosen`: `--tools` (names or toolsets) or false for `--no-tools`.
  * `confine`: of the sandbox, where tools are to run and one is wanted. Whatever a tool started ends with this process
  * at the latest. */
 export async function openToolbox(
-  setup: Setup,
+  settings: ToolSource,
   chosen: string | boolean | undefined,
   confine?: Confine,
 ): Promise<Toolbox> {
-  const { config } = setup;
+  const { config } = settings;
   const processes = createProcessRunner({
     watched: true,
     marker: { name: '_AGENT_RUN', value: randomUUID() },
@@ -40,14 +42,14 @@ export async function openToolbox(
   process.once('exit', () => {
     processes.killNow();
   });
-  const known = allTools(setup, processes);
+  const known = allTools(settings, processes);
   const [problem] = await strayLimits(
-    setup.loaded,
+    settings.loaded,
     known.map((tool) => tool.name),
   );
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
   const switchedOn = known.filter((tool) => config.tools.toolsets.includes(tool.toolset));
-  const tools = selectTools(setup.testMode ? inTestMode(switchedOn) : switchedOn, chosen);
+  const tools = selectTools(settings.testMode ? inTestMode(switchedOn) : switchedOn, chosen);
   const registry = createRegistry({
     compile: await loadSchemaCompiler(tools.map((tool) => tool.input_schema)),
     compileAt: 'first_use',
@@ -58,14 +60,14 @@ export async function openToolbox(
   return { registry, processes };
 }
 
-function allTools(setup: Setup, processes: ProcessRunner): readonly Tool[] {
-  const { config, env } = setup;
+function allTools(settings: ToolSource, processes: ProcessRunner): readonly Tool[] {
+  const { config, env } = settings;
   return builtinTools({
     processes,
     env,
     protectedEnv: secretVariables(env, config.provider.custom),
     shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
-    secretFiles: () => secretFiles(setup),
+    secretFiles: () => secretFiles(settings),
     maxReadBytes: config.fs.maxBytes,
     modelOutputBytes: config.limits.modelOutputBytes,
     timeoutS: config.exec.timeoutS,
@@ -128,7 +130,10 @@ export function toolNames(): readonly string[] {
 }
 
 /** What tells a file that holds secrets (`fs.deny`), by its absolute path. */
-export async function secretFiles({ config, home }: Setup): Promise<(path: string) => boolean> {
+export async function secretFiles({
+  config,
+  home,
+}: Pick<Settings, 'config' | 'home'>): Promise<(path: string) => boolean> {
   const { createSecretPaths } = await import('../../policy/guarded-paths.js');
   const secrets = createSecretPaths(config.fs.deny, home);
   return (path) => secrets.matches(path);
@@ -157,16 +162,16 @@ export function toolSpecs(registry: Registry): readonly ToolSpec[] {
   return registry.list().map(({ name, description, input_schema }) => ({ name, description, input_schema }));
 }
 
-type Place = Pick<Setup, 'cwd' | 'env' | 'home' | 'config'>;
+type Place = Pick<Settings, 'cwd' | 'env' | 'home' | 'config'>;
 
 /** The sandbox of this run, tried once with the profile that commands will get; undefined where none is wanted. Where
  * one is wanted and does not hold, nothing runs: throws a `CliError` with exit code 2 that names the fix. */
-export async function openSandbox(setup: Pick<Setup, 'log'> & Place): Promise<Confine | undefined> {
-  const { sandbox } = setup.config.policy;
+export async function openSandbox(settings: Pick<Settings, 'log'> & Place): Promise<Confine | undefined> {
+  const { sandbox } = settings.config.policy;
   if (sandbox === 'off') return undefined;
-  const opened = await openKernelSandbox(request(setup, sandbox));
+  const opened = await openKernelSandbox(request(settings, sandbox));
   if (!opened.ok) throw new CliError(exit.usage, opened.problem, opened.fix);
-  setup.log({ at: 'sandbox', message: opened.detail, sandbox, tools: opened.tools });
+  settings.log({ at: 'sandbox', message: opened.detail, sandbox, tools: opened.tools });
   return opened.confine;
 }
 

@@ -1,7 +1,10 @@
 import { type Leaf, originRank } from '../../config/layers.js';
 import type { ProviderChoice } from '../../providers/catalog.js';
 import { builtInPresets, mergePresets } from '../../providers/presets.js';
-import type { Setup } from '../settings.js';
+import type { Settings } from '../settings.js';
+
+/** What is configured, and which layer says it. */
+export type Configured = Pick<Settings, 'config' | 'loaded'>;
 
 /** Which model: from options and configuration, or what a session goes on with. `baseUrl` and `api` are those of a
  * session that stays where it is; absent: the provider's, as it is configured. */
@@ -14,15 +17,17 @@ export interface ModelWish {
 
 /** What the settings say. A model that names its provider wins over a `provider` from a layer below: `-m anthropic/…`
  * means Anthropic, whatever the file says. */
-export function configuredWish(setup: Setup): ModelWish {
-  return wishOf(setup, setup.loaded.leaves);
+export function configuredWish(configured: Configured): ModelWish {
+  return wishOf(configured, configured.loaded.leaves);
 }
 
 /** The settings that belong to one provider, each with the provider it was configured for: the one that its own layer
  * or one below names, else the one that all settings together name. A base URL without any provider is for `openai`. */
-export function providerSettings(setup: Setup): Pick<ProviderChoice, 'baseUrl' | 'api' | 'extraBody' | 'owners'> {
-  const { provider: section, request } = setup.config;
-  const owner = (key: string): string => ownerOf(setup, key) ?? 'openai';
+export function providerSettings(
+  configured: Configured,
+): Pick<ProviderChoice, 'baseUrl' | 'api' | 'extraBody' | 'owners'> {
+  const { provider: section, request } = configured.config;
+  const owner = (key: string): string => ownerOf(configured, key) ?? 'openai';
   const hasBody = Object.keys(request.extraBody).length > 0;
   return {
     ...(section.baseUrl === null ? {} : { baseUrl: section.baseUrl }),
@@ -31,56 +36,59 @@ export function providerSettings(setup: Setup): Pick<ProviderChoice, 'baseUrl' |
     owners: {
       ...(section.baseUrl === null ? {} : { baseUrl: owner('base_url') }),
       ...(section.api === null ? {} : { api: owner('provider_api') }),
-      ...(hasBody ? ownerIfNamed(setup) : {}),
+      ...(hasBody ? ownerIfNamed(configured) : {}),
     },
   };
 }
 
 /** Without a named provider, `extra_body` is for whichever is used: it holds no host and no key. */
-function ownerIfNamed(setup: Setup): { readonly extraBody?: string } {
-  const owner = ownerOf(setup, 'extra_body');
+function ownerIfNamed(configured: Configured): { readonly extraBody?: string } {
+  const owner = ownerOf(configured, 'extra_body');
   return owner === null ? {} : { extraBody: owner };
 }
 
-function ownerOf(setup: Setup, key: string): string | null {
-  const { leaves } = setup.loaded;
-  const rank = originRank(setup.loaded.origins[key]);
+function ownerOf(configured: Configured, key: string): string | null {
+  const { leaves } = configured.loaded;
+  const rank = originRank(configured.loaded.origins[key]);
   return (
     providerOf(
-      setup,
+      configured,
       leaves.filter((leaf) => originRank(leaf.origin) <= rank),
-    ) ?? providerOf(setup, leaves)
+    ) ?? providerOf(configured, leaves)
   );
 }
 
 /** The provider that settings name, or null. */
-function providerOf(setup: Setup, leaves: readonly Leaf[]): string | null {
-  const wish = wishOf(setup, leaves);
-  return wish.provider ?? namedBy(setup, wish.model);
+function providerOf(configured: Configured, leaves: readonly Leaf[]): string | null {
+  const wish = wishOf(configured, leaves);
+  return wish.provider ?? namedBy(configured, wish.model);
 }
 
-function wishOf(setup: Setup, leaves: readonly Leaf[]): ModelWish {
+function wishOf(configured: Configured, leaves: readonly Leaf[]): ModelWish {
   const provider = leaves.findLast(({ path }) => path.length === 1 && path[0] === 'provider');
   const model = leaves.findLast(({ path }) => path.length === 1 && path[0] === 'model');
   const text = (leaf: Leaf | undefined): string | null =>
     typeof leaf?.value === 'string' && leaf.value !== '' ? leaf.value : null;
-  const over = originRank(model?.origin) > originRank(provider?.origin) && namedBy(setup, text(model)) !== null;
+  const over = originRank(model?.origin) > originRank(provider?.origin) && namedBy(configured, text(model)) !== null;
   return { provider: over ? null : text(provider), model: text(model) };
 }
 
 /** The provider that a model's first segment names. */
-function namedBy(setup: Setup, model: string | null): string | null {
-  return splitName(setup, model ?? '')[0];
+function namedBy(configured: Configured, model: string | null): string | null {
+  return splitName(configured, model ?? '')[0];
 }
 
 /** `[provider/]model` as its two parts; null for one that is not there. */
-export function splitName(setup: Setup, name: string): readonly [provider: string | null, model: string | null] {
+export function splitName(
+  configured: Configured,
+  name: string,
+): readonly [provider: string | null, model: string | null] {
   const [first = '', ...rest] = name.split('/');
-  const isProvider = Object.hasOwn(mergePresets(builtInPresets, setup.config.provider.custom), first);
+  const isProvider = Object.hasOwn(mergePresets(builtInPresets, configured.config.provider.custom), first);
   return isProvider ? [first, rest.join('/') || null] : [null, name || null];
 }
 
 /** True for a setting that the command line gives. */
-export function isSaid(setup: Setup, key: string): boolean {
-  return ['flag', 'set'].includes(setup.loaded.origins[key]?.kind ?? '');
+export function isSaid({ loaded }: Pick<Settings, 'loaded'>, key: string): boolean {
+  return ['flag', 'set'].includes(loaded.origins[key]?.kind ?? '');
 }

@@ -7,8 +7,8 @@ import { StoreError } from '../../store/errors.js';
 import { openMemoryStore } from '../../store/memory-store.js';
 import { openCopy, openStore } from '../../store/open-store.js';
 import { sha256Of } from '../../tools/files/file-writer.js';
-import { blobSeal, guardedStore } from '../secrets.js';
-import type { Notice, Setup } from '../settings.js';
+import { blobSeal, guardedStore, type SecretSource } from '../secrets.js';
+import type { Notice, Settings } from '../settings.js';
 import type { OpenedSession, SessionWish } from './find-session.js';
 import { secretFiles } from './open-tools.js';
 
@@ -20,25 +20,28 @@ export interface StoreOpening {
   readonly notices: readonly Notice[];
 }
 
+type StoreSource = SecretSource & Pick<Settings, 'config' | 'log'>;
+type WatchSource = Pick<Settings, 'config' | 'env' | 'home'>;
+
 /** After that a session goes on in memory until the database is free. */
 const longestWaitMs = 2000;
 
 /** The session store, or one in memory: asked for with `--ephemeral`, else with one warning where there can be no
  * file. */
-export async function openSessionStore(setup: Setup, ephemeral: boolean): Promise<StoreOpening> {
+export async function openSessionStore(settings: StoreSource, ephemeral: boolean): Promise<StoreOpening> {
   const now = Date.now;
   if (ephemeral) return { store: openMemoryStore({ now }), ends: null, notices: [] };
   const said: Notice[] = [];
   const notify = (message: string): void => {
     said.push({ level: 'warn', code: 'store_repaired', message });
-    setup.log({ at: 'store', message });
+    settings.log({ at: 'store', message });
   };
   try {
-    const { store, ends, notices, busy } = await openStore(setup.config.files.database, {
+    const { store, ends, notices, busy } = await openStore(settings.config.files.database, {
       now,
       notify,
       maxBusyMs: longestWaitMs,
-      seal: blobSeal(setup),
+      seal: blobSeal(settings),
       whenBusy: 'later',
     });
     notices.forEach(notify);
@@ -48,15 +51,15 @@ export async function openSessionStore(setup: Setup, ephemeral: boolean): Promis
         code: 'store_busy',
         message: `${busy.message}. This session goes on in memory; it is saved once the database is free.`,
       });
-    return { store: guardedStore(store, setup), ends, notices: said };
+    return { store: guardedStore(store, settings), ends, notices: said };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     const hint = error instanceof StoreError && error.hint !== '' ? `${error.hint} ` : '';
-    setup.log({ at: 'store', message: 'no store', reason });
+    settings.log({ at: 'store', message: 'no store', reason });
     const message = `Sessions cannot be saved: ${reason}. ${hint}This one is kept in memory and ends with the program.`;
-    const copy = await openCopy(setup.config.files.database, now).catch(() => null);
+    const copy = await openCopy(settings.config.files.database, now).catch(() => null);
     return {
-      store: guardedStore(copy ?? openMemoryStore({ now }), setup),
+      store: guardedStore(copy ?? openMemoryStore({ now }), settings),
       ends: null,
       notices: [{ level: 'warn', code: 'store_unavailable', message }],
     };
@@ -66,16 +69,16 @@ export async function openSessionStore(setup: Setup, ephemeral: boolean): Promis
 /** The store for one command that reads or changes the record; the caller closes it. Rejects where it cannot be
  * opened: there is nothing to work on. */
 export async function openRecord(
-  setup: Setup,
+  settings: StoreSource,
   notify: (message: string) => void,
 ): Promise<{ readonly store: Store; readonly records: Records }> {
-  const opened = await openStore(setup.config.files.database, {
+  const opened = await openStore(settings.config.files.database, {
     now: Date.now,
     notify,
-    seal: blobSeal(setup),
+    seal: blobSeal(settings),
   });
   opened.notices.forEach(notify);
-  return { store: guardedStore(opened.store, setup), records: opened.records };
+  return { store: guardedStore(opened.store, settings), records: opened.records };
 }
 
 const cause = 'the database or its log was cut, deleted or replaced from outside';
@@ -177,9 +180,9 @@ const maxBlobBytes = 8 * 1024 * 1024;
 
 /** How the sessions of this run keep what calls do to files. Contents of secret files (`fs.deny`) are not read for it,
  * and none that hold a key are kept. What watches is loaded with the first call that may change something. */
-export function openKeeping(setup: Setup): ChangeKeeping {
-  const watch = loadOnce(() => loadWatch(setup));
-  const values = setup.secrets.map(({ value }) => Buffer.from(value));
+export function openKeeping(settings: WatchSource & Pick<Settings, 'secrets'>): ChangeKeeping {
+  const watch = loadOnce(() => loadWatch(settings));
+  const values = settings.secrets.map(({ value }) => Buffer.from(value));
   return {
     hash: sha256Of,
     maxBlobBytes,
@@ -189,10 +192,10 @@ export function openKeeping(setup: Setup): ChangeKeeping {
   };
 }
 
-async function loadWatch(setup: Setup): Promise<ChangeWatch> {
+async function loadWatch(settings: WatchSource): Promise<ChangeWatch> {
   const [{ createChangeWatch }, isSecret] = await Promise.all([
     import('../../tools/changes/change-watch.js'),
-    secretFiles(setup),
+    secretFiles(settings),
   ]);
-  return createChangeWatch({ env: setup.env, isSecret });
+  return createChangeWatch({ env: settings.env, isSecret });
 }

@@ -43,6 +43,7 @@ async function setupOf({ file = {}, env = {}, flags = {}, set = [] }: Given): Pr
     guard: plainGuard(all, []),
     secretKey: openSecretKey(null),
     testMode: false,
+    ephemeral: false,
   };
 }
 
@@ -145,7 +146,7 @@ test('a limit of one dollar lets every preset start with its default model', asy
       env: Object.fromEntries(keyNames(preset).map((key) => [key, 'k'])),
     });
     const { ref } = await resolveReady(setup, configuredWish(setup));
-    const budget = createSpendLimit(setup).budget(ref);
+    const budget = createSpendLimit(setup.config).budget(ref);
     expect(budget !== null && !('code' in budget) && allowance(events, budget, undefined), name).toMatchObject({
       allowed: true,
     });
