@@ -1,7 +1,8 @@
 import { type Event, knownEvent, type UsageData } from '../core/event.js';
-import { project, type Projection } from '../core/projection.js';
+import { type ModelRef, project } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
 import { utf8Bytes } from '../core/text.js';
+import type { Recorder } from './recorder.js';
 
 /** USD per million tokens. `cacheWrite`: of what a request adds to the provider's cache. */
 interface Rates {
@@ -41,17 +42,22 @@ const warnedShares = [0.95, 0.8];
 const unlimited: Allowance = { allowed: true, maxOutputTokens: null, isShort: false };
 
 interface Spending {
-  readonly budget: () => Budget | Fault | null;
-  readonly events: () => readonly Event[];
-  readonly projection: Projection;
+  readonly record: Pick<Recorder, 'events' | 'conversation'>;
+  readonly model: () => { readonly ref: ModelRef };
+  readonly models: { readonly budget?: (ref: ModelRef) => Budget | Fault | null };
+}
+
+/** What requests to the model in use may cost; null where there is no limit. */
+export function budgetOf(d: Pick<Spending, 'model' | 'models'>): Budget | Fault | null {
+  return d.models.budget?.(d.model().ref) ?? null;
 }
 
 /** What the money that is left allows the next request of a session. */
 export function allowanceOf(d: Spending, leastTokens = leastAnswerTokens): Allowance {
-  const budget = d.budget();
+  const budget = budgetOf(d);
   if (budget === null) return unlimited;
   if ('code' in budget) return { allowed: false, fault: budget };
-  return allowance(d.events(), budget, d.projection.conversation().settings.max_output_tokens, leastTokens);
+  return allowance(d.record.events(), budget, d.record.conversation().settings.max_output_tokens, leastTokens);
 }
 
 /** Projected: what was spent, the tokens known to go in (what the last request reported, and a quarter of the bytes

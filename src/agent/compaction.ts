@@ -5,7 +5,7 @@ import { type AssistantMessage, type Conversation, type Message, project } from 
 import { utf8Bytes } from '../core/text.js';
 import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
 import { requestSummary } from './request.js';
-import type { TurnDeps } from './turn.js';
+import type { TurnDeps } from './deps.js';
 
 export type Compacted =
   | { readonly done: true; readonly seq: number; readonly tokensBefore: number; readonly tokensAfter: number }
@@ -30,8 +30,8 @@ const leastSaving = 0.05;
 /** True where the next request would come near the end of the model's window, and something was said since the last try
  * to compact. */
 export function windowIsFull(d: TurnDeps): boolean {
-  const window = d.contextWindow?.(d.model().ref) ?? null;
-  const events = d.events();
+  const window = d.models.contextWindow?.(d.model().ref) ?? null;
+  const events = d.record.events();
   if (window === null || contextTokens(events) <= window * fullShare) return false;
   const last = events.findLastIndex((event) => event.kind === 'compaction');
   return last < 0 || events.slice(last).some((event) => event.kind === 'assistant' || event.kind === 'tool_call');
@@ -39,11 +39,11 @@ export function windowIsFull(d: TurnDeps): boolean {
 
 /** What a compaction would cover now; null where there is too little. */
 export function planFor(
-  d: Pick<TurnDeps, 'events' | 'model' | 'contextWindow'>,
+  d: Pick<TurnDeps, 'record' | 'model' | 'models'>,
   { trigger, windowTokens }: Omit<CompactionWish, 'focus'>,
 ): CompactionPlan | null {
-  const window = windowTokens ?? d.contextWindow?.(d.model().ref) ?? assumedWindow;
-  return planCompaction(d.events(), {
+  const window = windowTokens ?? d.models.contextWindow?.(d.model().ref) ?? assumedWindow;
+  return planCompaction(d.record.events(), {
     keepTokens: trigger === 'auto' ? window * keptShare : 0,
     keepLast: trigger !== 'manual',
     windowTokens: window,
@@ -70,14 +70,14 @@ export async function compact(d: TurnDeps, wish: CompactionWish, signal: AbortSi
 const savesNothing = 'there is too little to compact: what would stand for it is as long';
 
 function isWorth(d: TurnDeps, plan: CompactionPlan, content: string): boolean {
-  return plan.saves(content) > tokensOf(d.projection.conversation().messages) * leastSaving;
+  return plan.saves(content) > tokensOf(d.record.conversation().messages) * leastSaving;
 }
 
 /** What a window overflowed on does not fit into it with a question added. */
 function summarised(d: TurnDeps, { trigger, windowTokens }: CompactionWish): Conversation {
-  const conversation = d.projection.conversation();
+  const conversation = d.record.conversation();
   if (trigger !== 'overflow') return conversation;
-  const window = windowTokens ?? d.contextWindow?.(d.model().ref) ?? assumedWindow;
+  const window = windowTokens ?? d.models.contextWindow?.(d.model().ref) ?? assumedWindow;
   return shrunk(conversation, Math.min(window, tokensOf(conversation)) / 2);
 }
 
@@ -89,7 +89,7 @@ async function record(
 ): Promise<Compacted> {
   const { fromSeq, toSeq, tokensBefore, messages } = plan;
   const tokensAfter = Math.max(0, tokensBefore - plan.saves(content));
-  const { seq } = await d.append({
+  const { seq } = await d.record.append({
     kind: 'compaction',
     content,
     data: { from_seq: fromSeq, to_seq: toSeq, trigger, tokens_before: tokensBefore, tokens_after: tokensAfter },

@@ -6,7 +6,7 @@ import type { Answer, Question, Verdict } from '../core/policy.js';
 import type { Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
 import { keepChanges, type KeptChanges } from './file-history.js';
 import { askedAboutLoop } from './repeats.js';
-import type { TurnDeps } from './turn.js';
+import type { DispatchDeps } from './deps.js';
 
 /** What became of one call. `denied`: policy wanted a yes and nobody could be asked. */
 export interface Dispatched {
@@ -28,7 +28,11 @@ export interface PreparedCall {
 
 /** Exists → schema → policy → run → clamp. Never throws; whatever happens, there is an outcome. Source: contracts 3,
  * seed 000. */
-export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, signal: AbortSignal): Promise<Dispatched> {
+export async function dispatch(
+  d: DispatchDeps,
+  { call, binding }: PreparedCall,
+  signal: AbortSignal,
+): Promise<Dispatched> {
   if (signal.aborted) return refused(cancelledBefore);
   if (!binding.ok) return refused(binding.error);
   const filled = withSecrets(d, binding.bound);
@@ -43,63 +47,60 @@ export async function dispatch(d: TurnDeps, { call, binding }: PreparedCall, sig
 
 /** Run → clamp, of a call that policy and the person let pass. */
 async function runPermitted(
-  d: TurnDeps,
+  d: DispatchDeps,
   call: ToolCallData,
   { bound, verdict }: { readonly bound: BoundCall; readonly verdict: Verdict },
   signal: AbortSignal,
 ): Promise<Dispatched> {
-  const limited = d.registry.admit(bound.tool.name);
+  const limited = d.tools.registry.admit(bound.tool.name);
   if (limited) return refused(limited);
   const told = await start(d, call, bound);
   if (signal.aborted) return refused(cancelledBefore);
   const lookAgain = await watched(d, call, bound, verdict);
-  const startedAt = d.now();
+  const startedAt = d.host.now();
   const outcome = await run(d, call.id, bound, verdict, signal);
   told();
-  const durationMs = Math.max(0, Math.round(d.now() - startedAt));
+  const durationMs = Math.max(0, Math.round(d.host.now() - startedAt));
   const seen = await lookAgain();
   const envelope = clampEnvelope(
     d.secrets?.envelope(outcome.envelope) ?? outcome.envelope,
     bound.limits.maxOutputBytes,
   );
-  const kept = d.keeping ? keepChanges(d.keeping, outcome.changes ?? [], seen) : undefined;
+  const kept = d.tools.keeping ? keepChanges(d.tools.keeping, outcome.changes ?? [], seen) : undefined;
   return { outcome: { ...outcome, envelope }, denied: false, durationMs, ...(kept ? { kept } : {}) };
 }
 
 /** A call is on the disk before it acts. One that reads files acts on nothing: it is committed, and reaches the disk
  * with its result, or soon where that takes long. The function returned ends the waiting. */
-async function start(d: TurnDeps, call: ToolCallData, bound: BoundCall): Promise<() => void> {
+async function start(d: DispatchDeps, call: ToolCallData, bound: BoundCall): Promise<() => void> {
   const started: EventDraft = { kind: 'tool_started', content: null, data: { tool_call_id: call.id } };
   if (bound.tool.effect !== 'read') {
-    await d.append(started);
+    await d.record.append(started);
     return () => undefined;
   }
-  await d.note(started);
-  const timer = setTimeout(() => {
-    void d.settle();
+  await d.record.note(started);
+  return d.host.schedule(() => {
+    void d.record.settle();
   }, unseenReadMs);
-  return () => {
-    clearTimeout(timer);
-  };
 }
 
 const nothingSeen: WatchReport = { changes: [], madeFolders: [], goneFolders: [] };
 
 /** Looks at what a call may change beside what its tool reports; a call that only reads costs nothing. */
 async function watched(
-  d: TurnDeps,
+  d: DispatchDeps,
   call: ToolCallData,
   bound: BoundCall,
   verdict: Verdict,
 ): Promise<() => Promise<WatchReport>> {
-  const watch = d.keeping?.watch;
+  const watch = d.tools.keeping?.watch;
   if (!watch || verdict.risk === 'read-only') return () => Promise.resolve(nothingSeen);
   return await watch.begin({
     effect: bound.tool.effect,
     cwd: d.cwd,
     verdict,
     commandText: call.function.arguments,
-    knownPaths: d.knownFiles.keys(),
+    knownPaths: d.record.knownFiles.keys(),
   });
 }
 
@@ -111,7 +112,7 @@ type Filled = { readonly error: null; readonly bound: BoundCall } | { readonly e
 
 /** The call with the values of the placeholders it repeats: for the tools of this machine, and for the moment it runs.
  * A placeholder is never written where a value should be. */
-function withSecrets(d: TurnDeps, bound: BoundCall): Filled {
+function withSecrets(d: DispatchDeps, bound: BoundCall): Filled {
   const { toolset } = bound.tool;
   if (!d.secrets || (toolset !== 'fs' && toolset !== 'exec')) return { error: null, bound };
   const restored = d.secrets.restore(bound.args, toolset === 'exec');
@@ -149,19 +150,19 @@ type Permission =
   | { readonly error: ErrorEnvelope; readonly unavailable: boolean };
 
 async function permit(
-  d: TurnDeps,
+  d: DispatchDeps,
   call: ToolCallData,
   { bound, shown }: Judged,
   signal: AbortSignal,
 ): Promise<Permission> {
-  const assessed = await unlessAborted(d.policy.assess(bound, d.cwd), signal);
+  const assessed = await unlessAborted(d.tools.policy.assess(bound, d.cwd), signal);
   if (assessed === null) return { error: cancelledBefore, unavailable: false };
   const { repeated, ...verdict } = askedAboutLoop(d, call, assessed);
   if (verdict.decision === 'allow') return { error: null, verdict };
   const reasons = verdict.reasons.join('; ');
   if (verdict.decision === 'deny')
     return { error: errorEnvelope('permission_denied', `Denied by policy: ${reasons}`), unavailable: false };
-  const hash = d.sha256(`${call.function.name}\0${call.function.arguments}`);
+  const hash = d.host.sha256(`${call.function.name}\0${call.function.arguments}`);
   const { answer, granted } = await askedOnce(
     d,
     question(d, call, shown, verdict),
@@ -169,7 +170,7 @@ async function permit(
     signal,
   );
   const error = denial(answer, verdict, signal);
-  await d.append({
+  await d.record.append({
     kind: 'approval',
     content: error ? `denied: ${reasons}` : `allowed: ${reasons}`,
     data: {
@@ -187,15 +188,15 @@ async function permit(
 
 /** The person's answer, or the one they gave for the rest of the session under this `grant`. */
 async function askedOnce(
-  d: TurnDeps,
+  d: DispatchDeps,
   question: Question,
   grant: string,
   signal: AbortSignal,
 ): Promise<{ readonly answer: Answer; readonly granted: boolean }> {
-  if (d.grants.has(grant)) return { answer: { answer: 'once' }, granted: true };
-  await d.settle();
-  const answer = await d.approver.ask(question, signal);
-  if (answer.answer === 'session') d.grants.add(grant);
+  if (d.approval.grants.has(grant)) return { answer: { answer: 'once' }, granted: true };
+  await d.record.settle();
+  const answer = await d.approval.ask(question, signal);
+  if (answer.answer === 'session') d.approval.grants.add(grant);
   return { answer, granted: false };
 }
 
@@ -223,7 +224,7 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
 }
 
 function question(
-  { secrets }: TurnDeps,
+  { secrets }: DispatchDeps,
   { id, function: { name, arguments: text } }: ToolCallData,
   shown: BoundCall,
   verdict: Verdict,
@@ -267,7 +268,7 @@ function denial(answer: Answer, verdict: Verdict, signal: AbortSignal): ErrorEnv
 }
 
 async function run(
-  d: TurnDeps,
+  d: DispatchDeps,
   callId: string,
   bound: BoundCall,
   verdict: Verdict,
@@ -275,10 +276,10 @@ async function run(
 ): Promise<ToolOutcome> {
   const deadline = new AbortController();
   const { timeoutMs } = bound.limits;
-  const timer =
+  const cancelDeadline =
     timeoutMs === null
       ? null
-      : setTimeout(() => {
+      : d.host.schedule(() => {
           deadline.abort();
         }, timeoutMs);
   const ctx: ToolContext = {
@@ -287,8 +288,8 @@ async function run(
     readsOnly: verdict.risk === 'read-only',
     ...(verdict.landings ? { landings: verdict.landings } : {}),
     limits: bound.limits,
-    knownFiles: d.knownFiles,
-    signal: timer === null ? signal : AbortSignal.any([signal, deadline.signal]),
+    knownFiles: d.record.knownFiles,
+    signal: cancelDeadline === null ? signal : AbortSignal.any([signal, deadline.signal]),
     eventOutput: (seq) => storedOutput(d, seq),
     progress: (chunk) => {
       d.emit({ type: 'tool_output', callId, chunk });
@@ -299,7 +300,7 @@ async function run(
     const outcome = await bound.tool.run(bound.args, ctx);
     return deadline.signal.aborted && !signal.aborted ? timedOut(outcome, timeoutMs ?? 0) : outcome;
   } catch (error) {
-    d.log({
+    d.host.log({
       at: 'tool',
       message: 'a tool threw',
       tool: bound.tool.name,
@@ -311,7 +312,7 @@ async function run(
     );
     return { envelope, summary: envelope.error };
   } finally {
-    if (timer !== null) clearTimeout(timer);
+    cancelDeadline?.();
   }
 }
 
@@ -327,8 +328,8 @@ function timedOut(outcome: ToolOutcome, timeoutMs: number): ToolOutcome {
   return { ...outcome, envelope, summary: envelope.error };
 }
 
-function storedOutput(d: TurnDeps, seq: number): string | null {
-  const event = d.events().find((item) => item.seq === seq);
+function storedOutput(d: DispatchDeps, seq: number): string | null {
+  const event = d.record.events().find((item) => item.seq === seq);
   if (event?.kind === 'user' || event?.kind === 'assistant') return event.content;
   if (event?.kind !== 'tool_result' || !isRecord(event.data) || typeof event.data.output !== 'string') return null;
   const envelope = parseEnvelope(event.data.output);

@@ -1,9 +1,10 @@
 import type { Event, EventDraft } from '../core/event.js';
-import { createProjection, type Projection } from '../core/projection.js';
+import { type Conversation, createProjection, project, type Projection } from '../core/projection.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { AgentEvent } from '../core/session.js';
 import type { Blob, Store, Synced } from '../core/store.js';
 import { wellFormedDeep } from '../core/text.js';
+import { noteFiles } from './file-history.js';
 
 /** The events of one session: memory first, then the store, then the listeners. */
 export interface Recorder {
@@ -18,7 +19,11 @@ export interface Recorder {
   /** Contents that an event refers to, also where the store could not take them yet. */
   blob(sha256: string): Promise<Uint8Array | null>;
   events(): readonly Event[];
-  readonly projection: Projection;
+  readonly projection: Pick<Projection, 'hasCall' | 'openCalls'>;
+  /** What the next request is made of, with the opening that a new session has not recorded yet. */
+  conversation(): Conversation;
+  /** What the session knows of files: sha256 (hex) by absolute path, null for a file that did not exist. */
+  readonly knownFiles: ReadonlyMap<string, string | null>;
   /** Events that are in memory only. */
   unsaved(): number;
   /** One more try to save what is unsaved. */
@@ -32,163 +37,162 @@ export interface RecorderOptions {
   readonly emit: (event: AgentEvent) => void;
   /** Events the store already holds. */
   readonly restored: readonly Event[];
-  /** As a saver's `begin`. */
+  /** The first events of a new session (`system`, `tools`); recorded with the first that is appended. */
+  readonly opening?: readonly EventDraft[];
+  /** Makes the session's row and takes its lease; called before the first event is saved, again when that failed. */
   readonly begin?: () => Promise<void>;
   /** Takes out what must never be recorded, before anything sees the event. */
   readonly secrets?: SecretGuard;
 }
 
 /** Most placeholders that a notice names. */
-const maxNamedMarks = 3;
+const maxNamed = 3;
 
 export function createRecorder(options: RecorderOptions): Recorder {
-  const { store, sessionId, now, emit } = options;
-  const events: Event[] = [...options.restored];
-  const projection = createProjection();
-  for (const event of events) projection.add(event);
-  /** Saved, and not told yet because a power cut could still take it. */
-  const untold: Event[] = [];
-  const saver = createSaver({
-    store,
-    sessionId,
-    ...(options.begin ? { begin: options.begin } : {}),
-    warn: (reason) => {
-      emit({
-        type: 'notice',
-        level: 'warn',
-        code: 'store_failed',
-        message: `The session cannot be saved: ${reason}. It goes on in memory; unsaved events are tried again with each new one.`,
-      });
-    },
-  });
+  return new LiveRecorder(options);
+}
 
-  const add = async (given: EventDraft, blobs: readonly Blob[], synced: Synced): Promise<Event> => {
-    const draft = options.secrets?.event(given) ?? given;
-    const event: Event = wellFormedDeep({
-      seq: (events.at(-1)?.seq ?? 0) + 1,
-      kind: draft.kind,
-      content: draft.content,
-      data: draft.data,
-      createdAt: now(),
-    });
-    events.push(event);
-    projection.add(event);
-    await saver.save(event, blobs, synced);
-    untold.push(event);
+interface Unsaved {
+  readonly event: Event;
+  readonly blobs: readonly Blob[];
+  readonly synced: Synced;
+}
+
+class LiveRecorder implements Recorder {
+  readonly projection = createProjection();
+  readonly knownFiles = new Map<string, string | null>();
+  readonly #options: RecorderOptions;
+  readonly #events: Event[] = [];
+  readonly #opening: EventDraft[];
+  readonly #unsaved: Unsaved[] = [];
+  /** Listeners do not know of these: a power cut could still take them. */
+  readonly #untold: Event[] = [];
+  #saving: Promise<void> = Promise.resolve();
+  #begun: boolean;
+  #warned = false;
+
+  constructor(options: RecorderOptions) {
+    this.#options = options;
+    this.#opening = options.restored.length > 0 ? [] : [...(options.opening ?? [])];
+    this.#begun = options.begin === undefined;
+    for (const event of options.restored) this.#add(event);
+  }
+
+  async append(draft: EventDraft, blobs: readonly Blob[] = []): Promise<Event> {
+    const event = await this.#record(draft, blobs, 'now');
+    this.#tell(event.seq);
     return event;
-  };
+  }
 
-  const tell = (): void => {
-    for (const event of untold.splice(0)) emit({ type: 'event', event });
-    const seen = options.secrets?.takeSeen();
+  note(draft: EventDraft): Promise<Event> {
+    return this.#record(draft, [], 'later');
+  }
+
+  async settle(): Promise<void> {
+    const last = this.#untold.at(-1);
+    if (!last) return;
+    this.#saving = this.#saving.then(() => this.#sync());
+    await this.#saving;
+    this.#tell(last.seq);
+  }
+
+  events(): readonly Event[] {
+    return this.#events;
+  }
+
+  conversation(): Conversation {
+    if (this.#opening.length === 0) return this.projection.conversation();
+    return project(this.#opening.map((draft, index) => ({ ...draft, seq: index + 1, createdAt: this.#options.now() })));
+  }
+
+  async blob(sha256: string): Promise<Uint8Array | null> {
+    const waiting = this.#unsaved.flatMap((item) => item.blobs).find((item) => item.sha256 === sha256);
+    return waiting?.bytes ?? (await this.#options.store.blob(sha256));
+  }
+
+  unsaved(): number {
+    return this.#unsaved.length;
+  }
+
+  flush(): Promise<void> {
+    this.#saving = this.#saving.then(() => this.#save());
+    return this.#saving;
+  }
+
+  async #record(draft: EventDraft, blobs: readonly Blob[], synced: Synced): Promise<Event> {
+    for (const first of this.#opening.splice(0)) this.#take(first, [], 'later');
+    const event = this.#take(draft, blobs, synced);
+    await this.flush();
+    return event;
+  }
+
+  #take(given: EventDraft, blobs: readonly Blob[], synced: Synced): Event {
+    const { secrets, now } = this.#options;
+    const { kind, content, data } = secrets?.event(given) ?? given;
+    const seq = (this.#events.at(-1)?.seq ?? 0) + 1;
+    const event: Event = wellFormedDeep({ seq, kind, content, data, createdAt: now() });
+    this.#add(event);
+    this.#unsaved.push({ event, blobs, synced });
+    this.#untold.push(event);
+    return event;
+  }
+
+  #add(event: Event): void {
+    this.#events.push(event);
+    this.projection.add(event);
+    noteFiles(this.knownFiles, event);
+  }
+
+  /** Saves in the order of the events. A store that fails keeps them waiting. */
+  async #save(): Promise<void> {
+    if (this.#unsaved.length === 0) return;
+    const { store, sessionId, begin } = this.#options;
+    try {
+      if (!this.#begun) await begin?.();
+      this.#begun = true;
+      for (let next = this.#unsaved[0]; next !== undefined; next = this.#unsaved[0]) {
+        await store.append(sessionId, next.event, next.blobs, next.synced);
+        this.#unsaved.shift();
+      }
+    } catch (error) {
+      this.#warn(error);
+    }
+  }
+
+  async #sync(): Promise<void> {
+    await this.#save();
+    try {
+      await this.#options.store.sync(this.#options.sessionId);
+    } catch (error) {
+      this.#warn(error);
+    }
+  }
+
+  #warn(error: unknown): void {
+    if (this.#warned) return;
+    this.#warned = true;
+    const reason = error instanceof Error ? error.message : String(error);
+    this.#options.emit({
+      type: 'notice',
+      level: 'warn',
+      code: 'store_failed',
+      message: `The session cannot be saved: ${reason}. It goes on in memory; unsaved events are tried again with each new one.`,
+    });
+  }
+
+  /** Tells listeners of the events up to `seq`, and how many secrets were masked in what was recorded. */
+  #tell(seq: number): void {
+    const { emit, secrets } = this.#options;
+    const later = this.#untold.findIndex((event) => event.seq > seq);
+    for (const event of this.#untold.splice(0, later < 0 ? this.#untold.length : later)) emit({ type: 'event', event });
+    const seen = secrets?.takeSeen();
     if (!seen) return;
-    const marks =
-      seen.placeholders.slice(0, maxNamedMarks).join(' ') + (seen.placeholders.length > maxNamedMarks ? ' …' : '');
+    const named = seen.placeholders.slice(0, maxNamed).join(' ') + (seen.placeholders.length > maxNamed ? ' …' : '');
     emit({
       type: 'notice',
       level: 'info',
       code: 'secret_masked',
-      message: `secret seen, masked ×${seen.count}: ${marks} (secrets.unmasked and secrets.mask switch this off)`,
+      message: `secret seen, masked ×${seen.count}: ${named} (secrets.unmasked and secrets.mask switch this off)`,
     });
-  };
-
-  return {
-    projection,
-    events: () => events,
-    unsaved: () => saver.unsaved(),
-    flush: () => saver.flush(),
-    blob: async (sha256) => saver.unsavedBlob(sha256) ?? (await store.blob(sha256)),
-    append: async (draft, blobs = []) => {
-      const event = await add(draft, blobs, 'now');
-      tell();
-      return event;
-    },
-    note: (draft) => add(draft, [], 'later'),
-    settle: async () => {
-      if (untold.length === 0) return;
-      await saver.sync();
-      tell();
-    },
-  };
-}
-
-/** Brings events to the store in the order they were given. */
-interface Saver {
-  /** Resolves once it was tried, and what was unsaved before it. Never rejects: a failing store keeps events
-   * waiting. */
-  save(event: Event, blobs: readonly Blob[], synced: Synced): Promise<void>;
-  /** Brings to the disk what is saved and may still be lost in a power cut. Never rejects: a disk that refuses is told
-   * of as a store that fails. */
-  sync(): Promise<void>;
-  /** One more try to save what is unsaved. */
-  flush(): Promise<void>;
-  unsaved(): number;
-  /** Contents of an event that is not saved yet. */
-  unsavedBlob(sha256: string): Uint8Array | null;
-}
-
-interface SaverOptions {
-  readonly store: Store;
-  readonly sessionId: string;
-  /** Makes the session's row and takes its lease; called before the first event is saved, again when that failed. */
-  readonly begin?: () => Promise<void>;
-  /** Told once why nothing can be saved. */
-  readonly warn: (reason: string) => void;
-}
-
-function createSaver({ store, sessionId, begin, warn }: SaverOptions): Saver {
-  const pending: { readonly event: Event; readonly blobs: readonly Blob[]; readonly synced: Synced }[] = [];
-  let begun = begin === undefined;
-  let warned = false;
-  let saving: Promise<void> = Promise.resolve();
-
-  const fail = (error: unknown): void => {
-    if (!warned) warn(error instanceof Error ? error.message : String(error));
-    warned = true;
-  };
-
-  const saveAll = async (): Promise<void> => {
-    if (pending.length === 0) return;
-    try {
-      if (!begun) {
-        await begin?.();
-        begun = true;
-      }
-      for (let next = pending[0]; next !== undefined; next = pending[0]) {
-        await store.append(sessionId, next.event, next.blobs, next.synced);
-        pending.shift();
-      }
-    } catch (error) {
-      fail(error);
-    }
-  };
-
-  const syncAll = async (): Promise<void> => {
-    await saveAll();
-    try {
-      await store.sync(sessionId);
-    } catch (error) {
-      fail(error);
-    }
-  };
-
-  const flush = (): Promise<void> => {
-    saving = saving.then(saveAll);
-    return saving;
-  };
-
-  return {
-    flush,
-    sync: () => {
-      saving = saving.then(syncAll);
-      return saving;
-    },
-    save: (event, blobs, synced) => {
-      pending.push({ event, blobs, synced });
-      return flush();
-    },
-    unsaved: () => pending.length,
-    unsavedBlob: (sha256) =>
-      pending.flatMap((item) => item.blobs).find((item) => item.sha256 === sha256)?.bytes ?? null,
-  };
+  }
 }

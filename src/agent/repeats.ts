@@ -1,7 +1,7 @@
 import type { Envelope } from '../core/envelope.js';
 import { knownEvent, type Event, type KnownEvent, type ToolCallData } from '../core/event.js';
 import type { Verdict } from '../core/policy.js';
-import type { TurnDeps } from './turn.js';
+import type { DispatchDeps } from './deps.js';
 
 /** A call counts as repeated from here on. Source: contracts 9, "Loops". */
 const toldFrom = 3;
@@ -32,16 +32,16 @@ interface Seen {
 /** The result with `"repeated"` from the third time on, and a line that tells the model so. `looped` once it is as
  * often as `loop_limit` allows and nobody can be asked: the turn is to end. */
 export function withRepeats(
-  d: TurnDeps,
+  d: DispatchDeps,
   call: ToolCallData,
   envelope: Envelope,
 ): { readonly envelope: Envelope; readonly looped: boolean } {
   const { loopLimit } = d.limits;
   if (loopLimit === 0) return { envelope, looped: false };
-  const repeats = repeatsIn(d.events());
+  const repeats = repeatsIn(d.record.events());
   if (!repeats.has(call.function)) return { envelope, looped: false };
   const count = repeats.with(call.function, JSON.stringify(d.secrets?.envelope(envelope) ?? envelope));
-  const looped = count >= loopLimit && !d.canAsk;
+  const looped = count >= loopLimit && !d.approval.canAsk;
   if (count < toldFrom && !looped) return { envelope, looped };
   const message = looped
     ? `The same call gave the same result ${count} times. Stopping tool loop.`
@@ -54,12 +54,12 @@ export function withRepeats(
 
 /** The verdict on a call that would be made once more after `loop_limit` times: the person is asked first. */
 export function askedAboutLoop(
-  d: TurnDeps,
+  d: DispatchDeps,
   call: ToolCallData,
   verdict: Verdict,
 ): Verdict & { readonly repeated?: number } {
-  if (d.limits.loopLimit === 0 || !d.canAsk || verdict.decision === 'deny') return verdict;
-  const repeated = repeatsIn(d.events()).of(call.function);
+  if (d.limits.loopLimit === 0 || !d.approval.canAsk || verdict.decision === 'deny') return verdict;
+  const repeated = repeatsIn(d.record.events()).of(call.function);
   if (repeated < d.limits.loopLimit) return verdict;
   return {
     ...verdict,

@@ -2,8 +2,8 @@ import { type AssistantData, type Event, knownEvent, type Stop, type Usage, type
 import type { Json } from '../core/json.js';
 import { type Conversation, type Message, type ModelRef, project } from '../core/projection.js';
 import type { Fault, ModelChunk, ReceivedCall } from '../core/provider.js';
-import { allowanceOf, cutFault, spendingWarning, spentUsd } from './budget.js';
-import type { TurnDeps } from './turn.js';
+import { allowanceOf, budgetOf, cutFault, spendingWarning, spentUsd } from './budget.js';
+import type { TurnDeps } from './deps.js';
 
 /** Calls beyond `max_tool_calls` that are still read, recorded and refused, so that the model sees them fail; what
  * comes after these is not read. */
@@ -33,14 +33,14 @@ interface Draft {
 /** Sends the conversation, shows the answer as it comes, and records usage and text. The only caller of a provider. */
 export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
   const { ref } = d.model();
-  const responseId = `r${(d.events().at(-1)?.seq ?? 0) + 1}`;
-  const draft = await listen(d, d.projection.conversation(), toolChoice, signal);
+  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}`;
+  const draft = await listen(d, d.record.conversation(), toolChoice, signal);
   const stop: Stop = signal.aborted || draft.fault ? 'interrupted' : draft.stop;
   const calls = stop === 'interrupted' ? [] : draft.calls;
   await recordUsage(d, ref, responseId, draft);
   const data = assistantData(ref, responseId, draft, stop);
-  if (worthKeeping(draft, calls, stop))
-    await (calls.length > 0 ? d.note : d.append)({ kind: 'assistant', content: draft.text, data });
+  const answer = { kind: 'assistant', content: draft.text, data } as const;
+  if (worthKeeping(draft, calls, stop)) await (calls.length > 0 ? d.record.note(answer) : d.record.append(answer));
   const fault = draft.fault ?? (stop === 'length' && calls.length === 0 ? cutOff(d, draft) : null);
   tellOfManyCalls(d, calls);
   return { responseId, text: draft.text, calls, stop, ...(fault ? { fault } : {}) };
@@ -64,9 +64,9 @@ function assistantData(
 }
 
 function cutByMoney(d: TurnDeps, { stop, isShort }: Draft): Fault | null {
-  const budget = d.budget();
+  const budget = budgetOf(d);
   return stop === 'length' && isShort && budget !== null && 'maxCostUsd' in budget
-    ? cutFault(budget.maxCostUsd, spentUsd(d.events()))
+    ? cutFault(budget.maxCostUsd, spentUsd(d.record.events()))
     : null;
 }
 
@@ -102,7 +102,7 @@ export async function requestSummary(
   signal: AbortSignal,
 ): Promise<{ readonly text: string; readonly fault: Fault | null }> {
   const { ref } = d.model();
-  const responseId = `r${(d.events().at(-1)?.seq ?? 0) + 1}`;
+  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}`;
   const quiet: TurnDeps = {
     ...d,
     emit: (event) => {
@@ -160,11 +160,11 @@ async function recordUsage(
   purpose?: 'compaction',
 ): Promise<void> {
   if (!usage) return;
-  const missed = purpose ? null : cacheMiss(d.events(), ref, usage);
+  const missed = purpose ? null : cacheMiss(d.record.events(), ref, usage);
   if (missed !== null) d.emit({ type: 'notice', level: 'info', code: 'cache_miss', message: missed });
   const { input, output, cacheRead, cacheWrite } = usage;
-  const before = spentUsd(d.events());
-  await d.note({
+  const before = spentUsd(d.record.events());
+  await d.record.note({
     kind: 'usage',
     content: null,
     data: {
@@ -179,7 +179,7 @@ async function recordUsage(
       ...(purpose ? { purpose } : {}),
     },
   });
-  const budget = d.budget();
+  const budget = budgetOf(d);
   const warning =
     budget !== null && 'maxCostUsd' in budget
       ? spendingWarning(budget.maxCostUsd, before, before + (costUsd ?? 0))

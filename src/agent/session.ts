@@ -1,68 +1,54 @@
 import type { Event, EventDraft } from '../core/event.js';
-import type { Answer, Approver, Question } from '../core/policy.js';
-import {
-  type Conversation,
-  interruptedBefore,
-  interruptedRunning,
-  type ModelRef,
-  project,
-} from '../core/projection.js';
-import type { Fault, Provider } from '../core/provider.js';
-import type { SecretGuard } from '../core/secrets/guard.js';
+import type { Answer, Question } from '../core/policy.js';
+import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
+import type { Provider } from '../core/provider.js';
 import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../core/session.js';
-import { type Blob, placeOf, type SessionRow, type Store } from '../core/store.js';
+import { placeOf, type SessionRow, type Store } from '../core/store.js';
 import { firstLine } from '../core/text.js';
-import type { Budget } from './budget.js';
 import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
-import { noteFiles } from './file-history.js';
-import { runTurn } from './loop.js';
+import type { ApprovalDeps, TurnDeps } from './deps.js';
+import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
-import type { TurnDeps } from './turn.js';
 
-export interface SessionOptions extends Pick<
-  TurnDeps,
-  'registry' | 'policy' | 'limits' | 'sha256' | 'now' | 'log' | 'keeping' | 'contextWindow'
-> {
+/** Where a session is recorded, and what it begins with. */
+export interface RecordOptions {
   readonly store: Store;
   readonly row: SessionRow;
   /** Events of a session that is resumed; empty for a new one. */
   readonly restored: readonly Event[];
-  /** The first events of a new session (`system`, `tools`); saved with its first user message. */
+  /** The first events of a new session (`system`, `tools`); recorded with its first user message. */
   readonly opening: readonly EventDraft[];
-  readonly model: { readonly provider: Provider; readonly ref: ModelRef };
-  /** Opens the provider of another model. */
-  readonly connect: (ref: ModelRef) => Promise<Provider>;
-  /** What is to be done before the first event is saved; tried again where it rejects. */
+  /** Called before the first event is saved; tried again where it rejects. */
   readonly begin?: () => Promise<void>;
   /** What has changed around a resumed session; told to the model before its next message. */
   readonly notes?: readonly string[];
+}
+
+export interface SessionOptions extends Pick<TurnDeps, 'tools' | 'models' | 'limits' | 'host' | 'secrets'> {
+  readonly record: RecordOptions;
+  readonly model: { readonly provider: Provider; readonly ref: ModelRef };
+  /** Opens the provider of another model. */
+  readonly connect: (ref: ModelRef) => Promise<Provider>;
   /** False: nobody can be asked. */
   readonly interactive: boolean;
-  /** What takes secrets out of all that is recorded, sent and shown. Absent: nothing does. */
-  readonly secrets?: SecretGuard;
-  /** What requests to a model may cost; a fault where its price is not known, null where there is no limit. */
-  readonly budget?: (ref: ModelRef) => Budget | Fault | null;
 }
 
 /** A session as its front end holds it, and what its owner does with it besides. */
 export interface Session extends SessionPort {
+  readonly record: Recorder;
+  append(draft: EventDraft): Promise<Event>;
+  /** Contents that an event of this session refers to, or null. */
+  blob(sha256: string): Promise<Uint8Array | null>;
   /** Answers calls that the program's end left open, in the log. Call once, before the first turn of a resumed
    * session. */
   repair(): Promise<number>;
-  append(draft: EventDraft): Promise<Event>;
   /** Puts a summary in the place of the conversation so far; `focus` is what the user wants kept in particular, or ''.
    * Runs like a turn; rejects while one runs. */
   compact(focus: string): Promise<Compacted>;
   /** What `compact` would cover; null where there is too little. */
   compactionPlan(): CompactionPlan | null;
-  /** What the next request is made of. */
-  conversation(): Conversation;
-  /** Contents that an event of this session refers to, or null. */
-  blob(sha256: string): Promise<Uint8Array | null>;
   /** Resolves when no turn runs. */
   settled(): Promise<void>;
-  unsaved(): number;
-  flush(): Promise<void>;
 }
 
 export function createSession(options: SessionOptions): Session {
@@ -72,43 +58,45 @@ export function createSession(options: SessionOptions): Session {
 class LiveSession implements Session {
   readonly id: string;
   readonly cwd: string;
+  readonly record: Recorder;
   readonly #options: SessionOptions;
-  readonly #recorder: Recorder;
   readonly #listeners = new Set<(event: AgentEvent) => void>();
   readonly #questions = new Map<string, (answer: Answer) => void>();
-  readonly #grants = new Set<string>();
-  /** What a new session starts with, until its first event is appended. */
-  readonly #opening: EventDraft[];
+  readonly #approval: ApprovalDeps;
   readonly #notes: string[];
-  readonly #knownFiles = new Map<string, string | null>();
   #model: { readonly provider: Provider; readonly ref: ModelRef };
   #queue: readonly QueuedMessage[] = [];
   #turn: AbortController | null = null;
 
   constructor(options: SessionOptions) {
+    const { store, row, restored, opening, begin, notes = [] } = options.record;
+    const { host, secrets, interactive } = options;
     this.#options = options;
-    this.id = options.row.id;
-    this.cwd = options.row.cwd;
+    this.id = row.id;
+    this.cwd = row.cwd;
     this.#model = options.model;
-    const { store, now, restored } = options;
-    this.#recorder = createRecorder({
+    this.#notes = [...notes];
+    this.#approval = {
+      ask: (question, signal) =>
+        interactive ? this.#ask(question, signal) : Promise.resolve({ answer: 'unavailable' }),
+      canAsk: interactive,
+      grants: new Set(),
+    };
+    this.record = createRecorder({
       store,
       sessionId: this.id,
-      now,
+      now: host.now,
       restored,
+      opening,
       emit: (event) => {
         this.#emit(event);
       },
-      ...(options.secrets ? { secrets: options.secrets } : {}),
+      ...(secrets ? { secrets } : {}),
       begin: async () => {
-        await options.begin?.();
-        if (restored.length === 0)
-          await store.createSession({ ...options.row, ...placeOf(this.ref()), updatedAt: now() });
+        await begin?.();
+        if (restored.length === 0) await store.createSession({ ...row, ...placeOf(this.ref()), updatedAt: host.now() });
       },
     });
-    for (const event of restored) noteFiles(this.#knownFiles, event);
-    this.#opening = restored.length > 0 ? [] : [...options.opening];
-    this.#notes = [...(options.notes ?? [])];
   }
 
   ref(): ModelRef {
@@ -118,30 +106,13 @@ class LiveSession implements Session {
     return this.#turn !== null;
   }
   events(): readonly Event[] {
-    return this.#recorder.events();
+    return this.record.events();
   }
-  unsaved(): number {
-    return this.#recorder.unsaved();
+  append(draft: EventDraft): Promise<Event> {
+    return this.record.append(draft);
   }
-  flush(): Promise<void> {
-    return this.#recorder.flush();
-  }
-
-  conversation(): Conversation {
-    if (this.#opening.length === 0) return this.#recorder.projection.conversation();
-    return project(this.#opening.map((draft, index) => ({ ...draft, seq: index + 1, createdAt: this.#options.now() })));
-  }
-
-  async append(draft: EventDraft, blobs?: readonly Blob[]): Promise<Event> {
-    // Not one after the other: an append that comes meanwhile would find no opening left and be the first event.
-    const opening = this.#opening.splice(0).map((first) => this.#recorder.note(first));
-    const [event] = await Promise.all([this.#recorder.append(draft, blobs), ...opening]);
-    noteFiles(this.#knownFiles, event);
-    return event;
-  }
-
   blob(sha256: string): Promise<Uint8Array | null> {
-    return this.#recorder.blob(sha256);
+    return this.record.blob(sha256);
   }
 
   subscribe(listener: (event: AgentEvent) => void): () => void {
@@ -163,13 +134,14 @@ class LiveSession implements Session {
   }
 
   async #wholeTurn(text: string, signal: AbortSignal): Promise<TurnEnd> {
-    for (const note of this.#notes.splice(0)) await this.append({ kind: 'user', content: note, data: { note: true } });
-    await this.append({ kind: 'user', content: text, data: null });
+    for (const note of this.#notes.splice(0))
+      await this.record.append({ kind: 'user', content: note, data: { note: true } });
+    await this.record.append({ kind: 'user', content: text, data: null });
     const end = await this.#safely(() => runTurn(this.#deps(), signal));
     await this.repair();
-    await this.#recorder.settle();
+    await this.record.settle();
     if (end.fault)
-      await this.append({
+      await this.record.append({
         kind: 'error',
         content: end.fault.message,
         data: { code: end.fault.code, message: end.fault.message },
@@ -182,7 +154,7 @@ class LiveSession implements Session {
     try {
       return await work();
     } catch (error) {
-      this.#options.log({
+      this.#options.host.log({
         at: 'turn',
         message: 'the loop threw',
         error: error instanceof Error ? (error.stack ?? error.message) : String(error),
@@ -217,7 +189,7 @@ class LiveSession implements Session {
     try {
       return await compact(this.#deps(), { trigger: 'manual', focus }, turn.signal);
     } finally {
-      await this.#recorder.settle();
+      await this.record.settle();
       this.#turn = null;
       const status = turn.signal.aborted ? 'interrupted' : 'completed';
       this.#emit({ type: 'turn_ended', end: { status, text: '', turns: 0, toolCalls: 0, denied: 0 } });
@@ -250,21 +222,27 @@ class LiveSession implements Session {
     this.#model = { provider: await this.#options.connect(ref), ref };
     if (this.events().length === 0) return;
     const { provider, model, api, baseUrl } = ref;
-    await this.append({
+    await this.record.append({
       kind: 'model',
       content: `${provider}/${model}`,
       data: { provider, model, api, ...(baseUrl === undefined ? {} : { base_url: baseUrl }) },
     });
-    await this.#options.store.update(this.id, { api: '', baseUrl: '', ...placeOf(ref) }).catch((error: unknown) => {
-      this.#options.log({ at: 'store', message: 'the model of the session row was not updated', error: String(error) });
-    });
+    await this.#options.record.store
+      .update(this.id, { api: '', baseUrl: '', ...placeOf(ref) })
+      .catch((error: unknown) => {
+        this.#options.host.log({
+          at: 'store',
+          message: 'the model of the session row was not updated',
+          error: String(error),
+        });
+      });
   }
 
   async repair(): Promise<number> {
-    const open = this.#recorder.projection.openCalls();
+    const open = this.record.projection.openCalls();
     for (const { call, started } of open) {
       const envelope = started ? interruptedRunning : interruptedBefore;
-      await this.append({
+      await this.record.append({
         kind: 'tool_result',
         content: firstLine(envelope.error, 120),
         data: {
@@ -281,39 +259,22 @@ class LiveSession implements Session {
   }
 
   #deps(): TurnDeps {
-    const { registry, policy, limits, sha256, now, log, keeping, contextWindow, budget, secrets } = this.#options;
+    const { tools, models, limits, host, secrets } = this.#options;
     return {
-      registry,
-      policy,
+      tools,
+      models,
       limits,
-      sha256,
-      now,
-      log,
-      cwd: this.cwd,
-      ...(keeping ? { keeping } : {}),
-      ...(contextWindow ? { contextWindow } : {}),
+      host,
       ...(secrets ? { secrets } : {}),
-      append: (draft, blobs) => this.append(draft, blobs),
-      note: (draft) => this.#recorder.note(draft),
-      settle: () => this.#recorder.settle(),
+      cwd: this.cwd,
+      record: this.record,
       emit: (event) => {
         this.#emit(event);
       },
-      projection: this.#recorder.projection,
-      events: () => this.events(),
       model: () => this.#model,
-      approver: this.#approver(),
-      canAsk: this.#options.interactive,
-      grants: this.#grants,
-      knownFiles: this.#knownFiles,
+      approval: this.#approval,
       takeSteering: () => this.#takeSteering(),
-      budget: () => budget?.(this.ref()) ?? null,
     };
-  }
-
-  #approver(): Approver {
-    if (!this.#options.interactive) return { ask: () => Promise.resolve({ answer: 'unavailable' }) };
-    return { ask: (question, signal) => this.#ask(question, signal) };
   }
 
   async #ask(question: Question, signal: AbortSignal): Promise<Answer> {
@@ -350,7 +311,7 @@ class LiveSession implements Session {
       try {
         listener(event);
       } catch (error) {
-        this.#options.log({
+        this.#options.host.log({
           at: 'listener',
           message: 'a listener threw',
           error: error instanceof Error ? (error.stack ?? error.message) : String(error),

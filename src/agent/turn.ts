@@ -1,56 +1,319 @@
-import type { Event, EventDraft } from '../core/event.js';
-import type { ChangeKeeping } from '../core/file-changes.js';
-import type { Approver, Policy } from '../core/policy.js';
-import type { ModelRef, Projection } from '../core/projection.js';
-import type { Fault, Provider } from '../core/provider.js';
-import type { SecretGuard } from '../core/secrets/guard.js';
-import type { AgentEvent, Log } from '../core/session.js';
-import type { Blob } from '../core/store.js';
-import type { Registry } from '../core/tool.js';
-import type { Budget } from './budget.js';
+import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
+import type { ToolCallData } from '../core/event.js';
+import type { Fault } from '../core/provider.js';
+import type { TurnEnd } from '../core/session.js';
+import { firstLine } from '../core/text.js';
+import type { Binding } from '../core/tool.js';
+import { allowanceOf, tokensOf } from './budget.js';
+import { compact, windowIsFull } from './compaction.js';
+import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
+import { withRepeats } from './repeats.js';
+import { type Reply, request } from './request.js';
+import type { TurnDeps } from './deps.js';
 
-/** Limits of one user turn. Source: contracts 5 and 6. */
-export interface TurnLimits {
-  readonly maxToolTurns: number;
-  readonly maxToolCalls: number;
-  /** So often the same call may give the same result; 0: any number of times. Source: contracts 9. */
-  readonly loopLimit: number;
-  /** Most bytes of one stored output. */
-  readonly maxOutputBytes: number;
+/** Responses in a row whose every call failed, after which the model is asked for an answer instead. */
+const maxFailedResponses = 3;
+
+interface Count extends Asking {
+  turns: number;
+  toolCalls: number;
+  denied: number;
+  failedInRow: number;
+  looped: boolean;
+}
+type Status = TurnEnd['status'];
+
+/** One user turn: request, run what was asked for, one call at a time and in order, and request again, until a response
+ * asks for nothing. Front ends and tests alike run this and nothing else. Source: contracts 5. */
+export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd> {
+  const count: Count = {
+    turns: 0,
+    toolCalls: 0,
+    denied: 0,
+    failedInRow: 0,
+    looped: false,
+    overflowed: false,
+    autoFailed: false,
+  };
+  for (;;) {
+    const reply = await ask(d, 'auto', count, signal);
+    const status = ended(reply, signal);
+    if (status) return end(status, reply.text, count, reply);
+    if (reply.calls.length === 0 && reply.stop !== 'pause') return end('completed', reply.text, count);
+    if (reply.calls.length > 0) await runCalls(d, reply, count, signal);
+    else count.turns += 1;
+    if (signal.aborted) return end('interrupted', reply.text, count);
+    // What a pause is followed by is the rest of the answer.
+    if (reply.calls.length > 0)
+      for (const text of d.takeSteering()) await d.record.append({ kind: 'user', content: text, data: null });
+    if (count.looped || count.turns >= d.limits.maxToolTurns)
+      return await lastAnswer(d, 'limit_reached', count, signal);
+    if (count.failedInRow >= maxFailedResponses) return await lastAnswer(d, 'completed', count, signal);
+  }
 }
 
-/** Everything a turn needs. Two verbs carry the design: `append` (durable) and `emit` (ephemeral). `note` is an
- * `append` whose sync waits for the next one; nothing may act on it before that, or before `settle`. */
-export interface TurnDeps {
-  readonly append: (draft: EventDraft, blobs?: readonly Blob[]) => Promise<Event>;
-  readonly note: (draft: EventDraft) => Promise<Event>;
-  readonly settle: () => Promise<void>;
-  readonly emit: (event: AgentEvent) => void;
-  readonly projection: Projection;
-  readonly events: () => readonly Event[];
-  readonly model: () => { readonly provider: Provider; readonly ref: ModelRef };
-  readonly registry: Registry;
-  readonly policy: Policy;
-  readonly approver: Approver;
-  /** Whether somebody is there to answer. */
-  readonly canAsk: boolean;
-  /** Calls the person allowed for the rest of the session, by `call_sha256`. */
-  readonly grants: Set<string>;
-  readonly knownFiles: Map<string, string | null>;
-  /** Absent: what calls do to files is not kept. */
-  readonly keeping?: ChangeKeeping;
-  readonly limits: TurnLimits;
-  /** Tokens of a model's context window; null where it is not known. Absent: the conversation is compacted only once it
-   * has overflowed. */
-  readonly contextWindow?: (ref: ModelRef) => number | null;
-  readonly cwd: string;
-  /** Messages the person sent meanwhile, for delivery now. */
-  readonly takeSteering: () => readonly string[];
-  /** What requests may cost; a fault where the price is not known, null where there is no limit. */
-  readonly budget: () => Budget | Fault | null;
-  readonly sha256: (text: string) => string;
-  readonly now: () => number;
-  readonly log: Log;
-  /** Absent: nothing is hidden. */
-  readonly secrets?: SecretGuard;
+/** How a reply ends the turn by itself, or null where it does not. */
+function ended(reply: Reply, signal: AbortSignal): Status | null {
+  if (signal.aborted) return 'interrupted';
+  if (reply.fault || reply.stop === 'refusal' || reply.stop === 'content_filter') return 'failed';
+  return null;
+}
+
+function end(status: Status, text: string, count: Count, reply: Pick<Reply, 'fault'> & Partial<Reply> = {}): TurnEnd {
+  const { turns, toolCalls, denied } = count;
+  const fault = reply.fault ?? (status === 'failed' ? refusalFault(reply.stop) : undefined);
+  const limit = status === 'limit_reached' && count.looped ? ({ limit: 'repeated_calls' } as const) : {};
+  return { status, text, turns, toolCalls, denied, ...limit, ...(fault ? { fault } : {}) };
+}
+
+function refusalFault(stop: Reply['stop'] | undefined): NonNullable<TurnEnd['fault']> {
+  const message =
+    stop === 'content_filter' ? "The provider's content filter stopped the answer." : 'The model refused to answer.';
+  return { code: 'bad_request', message, hint: 'Rephrase the request or use another model.' };
+}
+
+/** One request in which calling tools is forbidden. Calls that come back all the same are answered and not run. */
+async function lastAnswer(
+  d: TurnDeps,
+  status: 'limit_reached' | 'completed',
+  count: Count,
+  signal: AbortSignal,
+): Promise<TurnEnd> {
+  const reply = await ask(d, 'none', count, signal);
+  const calls = await recordCalls(d, reply);
+  for (const { call } of calls)
+    await answer(d, call, fixed(errorEnvelope('limit_reached', limitMessage(d, status, count))));
+  return end(ended(reply, signal) ?? status, reply.text, count, reply);
+}
+
+function limitMessage(d: TurnDeps, status: 'limit_reached' | 'completed', count: Count): string {
+  if (count.looped) return 'The same call gave the same result again and again. Stopping tool loop.';
+  return status === 'limit_reached'
+    ? `Tool call limit reached (${d.limits.maxToolTurns}). Stopping tool loop.`
+    : `Every call of the last ${maxFailedResponses} responses failed. Answer without tools.`;
+}
+
+/** All calls of a response are stored before any runs; then each is run, or refused, and answered. */
+async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSignal): Promise<void> {
+  const calls = await recordCalls(d, reply);
+  count.turns += 1;
+  let failed = 0;
+  for (const [index, prepared] of calls.entries()) {
+    const { call } = prepared;
+    const done = count.looped
+      ? fixed(errorEnvelope('limit_reached', limitMessage(d, 'limit_reached', count)))
+      : repeated(d, call, count, await runCall(d, prepared, index, reply, signal));
+    const last = index === calls.length - 1 && count.turns >= d.limits.maxToolTurns;
+    await answer(d, call, last ? withLimit(d, done, count) : done);
+    count.toolCalls += 1;
+    if (done.denied) count.denied += 1;
+    if (isError(done.outcome.envelope)) failed += 1;
+  }
+  count.failedInRow = failed === calls.length ? count.failedInRow + 1 : 0;
+}
+
+async function runCall(
+  d: TurnDeps,
+  prepared: PreparedCall,
+  index: number,
+  reply: Reply,
+  signal: AbortSignal,
+): Promise<Dispatched> {
+  if (reply.stop === 'length') {
+    return fixed(
+      errorEnvelope(
+        'invalid_args',
+        'Not run: the response was cut at the output limit, so its arguments may be incomplete. Send less at once.',
+        { reason: 'output_limit' },
+      ),
+    );
+  }
+  if (index >= d.limits.maxToolCalls)
+    return fixed(
+      errorEnvelope('limit_reached', `Not run: a response may make at most ${d.limits.maxToolCalls} calls.`),
+    );
+  return await dispatch(d, prepared, signal);
+}
+
+/** Makes ids present and unique within the session, binds each call, and records it. */
+async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly PreparedCall[]> {
+  const prepared: PreparedCall[] = [];
+  for (const [index, received] of reply.calls.entries()) {
+    const id = uniqueId(d, received.id === '' ? `call_${reply.responseId}_${index + 1}` : received.id);
+    const call: ToolCallData = {
+      id,
+      type: 'function',
+      function: { name: received.name, arguments: received.arguments },
+      response_id: reply.responseId,
+      ...(received.received === undefined ? {} : { received: received.received }),
+    };
+    const binding: Binding =
+      received.refused === undefined
+        ? d.tools.registry.bind(call.function)
+        : { ok: false, error: refusedByServer(received.refused, received.arguments) };
+    const content = binding.ok
+      ? binding.bound.tool.describe(d.secrets?.deep(binding.bound.args) ?? binding.bound.args)
+      : `${firstLine(received.name, 64)}(${firstLine(d.secrets?.json(received.arguments) ?? received.arguments, 160)})`;
+    const recorded = await d.record.note({ kind: 'tool_call', content, data: call });
+    prepared.push({ call: recorded.data as ToolCallData, binding });
+  }
+  return prepared;
+}
+
+/** A call that the server of the model could not read: the model may make it again. */
+function refusedByServer(why: string, written: string): ErrorEnvelope {
+  return errorEnvelope(
+    'invalid_args',
+    `Not run: the server did not take this call: ${why} Make it again, in the form of a tool call.`,
+    { written: firstLine(written, 2000) },
+  );
+}
+
+function uniqueId(d: TurnDeps, id: string): string {
+  let unique = id;
+  for (let n = 2; d.record.projection.hasCall(unique); n++) unique = `${id}_${n}`;
+  return unique;
+}
+
+function fixed(envelope: ReturnType<typeof errorEnvelope>): Dispatched {
+  return { outcome: { envelope, summary: envelope.error }, denied: false, durationMs: 0 };
+}
+
+/** Marks a result that was there before, and ends the turn where nobody can be asked about it. */
+function repeated(d: TurnDeps, call: ToolCallData, count: Count, done: Dispatched): Dispatched {
+  const { envelope, looped } = withRepeats(d, call, done.outcome.envelope);
+  if (looped) {
+    count.looped = true;
+    d.emit({
+      type: 'notice',
+      level: 'warn',
+      code: 'repeated_calls',
+      message: `Stopped: ${call.function.name} was called with the same arguments and gave the same result ${d.limits.loopLimit} times. loop_limit sets how often.`,
+    });
+  }
+  return envelope === done.outcome.envelope ? done : { ...done, outcome: { ...done.outcome, envelope } };
+}
+
+function withLimit(d: TurnDeps, done: Dispatched, count: Count): Dispatched {
+  if (count.looped) return done;
+  const envelope: Envelope = {
+    ...done.outcome.envelope,
+    limit_reached: true,
+    limit_message: limitMessage(d, 'limit_reached', count),
+  };
+  return { ...done, outcome: { ...done.outcome, envelope } };
+}
+
+async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promise<void> {
+  const {
+    outcome: { envelope, summary: content, files, diff },
+    kept,
+  } = done;
+  d.host.log({
+    at: 'call',
+    message: 'a call ended',
+    detail: true,
+    tool: call.function.name,
+    ms: done.durationMs,
+    ...(isError(envelope) ? { err: envelope.code } : { ok: true }),
+  });
+  await d.record.append(
+    {
+      kind: 'tool_result',
+      content,
+      data: {
+        tool_call_id: call.id,
+        name: call.function.name,
+        output: JSON.stringify(envelope),
+        success: !isError(envelope),
+        duration_ms: done.durationMs,
+        ...(files && files.length > 0 ? { files } : {}),
+        ...(diff ? { diff } : {}),
+        ...(kept && kept.changes.length > 0 ? { changes: kept.changes } : {}),
+        ...(kept?.unwatched === undefined ? {} : { unwatched: kept.unwatched }),
+      },
+    },
+    kept?.blobs,
+  );
+}
+
+/** What one turn remembers of its requests. `overflowed`: a compaction after an overflow was made, and there is no
+ * second one. */
+interface Asking {
+  overflowed: boolean;
+  autoFailed: boolean;
+}
+
+/** One answer of the model, with room made for it: the conversation is compacted before a request that would come near
+ * the end of the window, and once in a turn after one that was refused as too long. Where the next request must not be
+ * sent, a reply with that fault. */
+async function ask(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Asking, signal: AbortSignal): Promise<Reply> {
+  if (!asking.autoFailed && windowIsFull(d)) await compactInTime(d, asking, signal);
+  const reply = await requestUnlessRefused(d, toolChoice, signal);
+  if (reply.fault?.code !== 'context_overflow' || signal.aborted) return reply;
+  if (asking.overflowed) return { ...reply, fault: tooLong(d, reply.fault) };
+  asking.overflowed = true;
+  const windowTokens = windowSaid(reply.fault.message);
+  const compacted = await compact(
+    d,
+    { trigger: 'overflow', focus: '', ...(windowTokens === null ? {} : { windowTokens }) },
+    signal,
+  );
+  if (signal.aborted) return reply;
+  if (!compacted.done) return { ...reply, fault: tooLong(d, reply.fault) };
+  const again = await requestUnlessRefused(d, toolChoice, signal);
+  return again.fault?.code === 'context_overflow' ? { ...again, fault: tooLong(d, again.fault) } : again;
+}
+
+/** A compaction that fails is said once in a turn, which goes on without. */
+async function compactInTime(d: TurnDeps, asking: Asking, signal: AbortSignal): Promise<void> {
+  const compacted = await compact(d, { trigger: 'auto', focus: '' }, signal);
+  if (compacted.done || signal.aborted) return;
+  asking.autoFailed = true;
+  d.emit({
+    type: 'notice',
+    level: 'warn',
+    code: 'compaction_failed',
+    message: `The context window is nearly full and the conversation could not be compacted: ${compacted.reason}.`,
+  });
+}
+
+async function requestUnlessRefused(d: TurnDeps, toolChoice: 'auto' | 'none', signal: AbortSignal): Promise<Reply> {
+  const allowance = signal.aborted ? null : allowanceOf(d);
+  if (allowance?.allowed === false)
+    return { responseId: '', text: '', calls: [], stop: 'interrupted', fault: allowance.fault };
+  return await request(d, toolChoice, signal);
+}
+
+/** The window's tokens, where the server's refusal names them (llama-server, vLLM, OpenAI, Anthropic). */
+function windowSaid(message: string): number | null {
+  const found =
+    /context (?:size|length|window|limit)\D{0,20}(\d{3,8})\b|> (\d{3,8}) maximum|maximum prompt length is (\d{3,8})/i.exec(
+      message,
+    );
+  return found === null ? null : Number(found[1] ?? found[2] ?? found[3]);
+}
+
+/** Of what is sent, this share belongs to the prompt and the tools where they are what is too long. */
+const mostOfIt = 0.75;
+
+/** `said`: the server's refusal, whose figures are kept. */
+function tooLong(d: TurnDeps, said: Fault): Fault {
+  const { system, tools, messages } = d.record.conversation();
+  const fixed = tokensOf(system) + tokensOf(tools);
+  const refusal = `${said.message.replace(/[.\s]+$/, '')}.`;
+  if (fixed > (fixed + tokensOf(messages)) * mostOfIt) {
+    return {
+      ...said,
+      message: `${refusal} The system prompt and the tools, which every request carries, take about ${fixed} tokens of it.`,
+      hint: 'Give the model a larger window (on a local server its context size), or send less with every request: --tools, --no-tools, shorter instructions.',
+    };
+  }
+  const last = messages.at(-1);
+  const alone = last?.role === 'user' ? ` The last message alone has ${last.content.length} characters.` : '';
+  return {
+    ...said,
+    message: `${refusal} Compacting the conversation does not help.${alone}`,
+    hint: 'Send less at once, start a new session, or use a model with a larger window.',
+  };
 }

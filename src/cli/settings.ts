@@ -5,7 +5,7 @@ import { CliError, exit } from '../commands/cli-error.js';
 import { loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
 import { agentPaths, ensurePrivateDirectory, type Environment } from '../config/locations.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
-import type { Log } from '../core/session.js';
+import type { Log } from '../core/runtime.js';
 import type { EarlyFrame } from './early-frame.js';
 import { optionSettings, type RootOptions } from './options.js';
 import { printError } from './print.js';

@@ -69,12 +69,3 @@ export interface SessionPort {
   subscribe(listener: (event: AgentEvent) => void): () => void;
   events(): readonly Event[];
 }
-
-/** The program's own log file. Never on stdout; keys and headers are never passed to it. `detail`: worth a line with
- * `--debug` alone. */
-export type Log = (entry: {
-  readonly at: string;
-  readonly message: string;
-  readonly detail?: true;
-  readonly [extra: string]: unknown;
-}) => void;

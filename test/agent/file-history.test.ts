@@ -120,6 +120,6 @@ test('contents that a dead store could not take are there all the same, and are 
   await session.submit('go');
   expect([await session.blob('hash of new'), await store.blob('hash of new')]).toEqual([bytes('new'), null]);
   dead = false;
-  await session.flush();
+  await session.record.flush();
   expect(await store.blob('hash of new')).toEqual(bytes('new'));
 });

@@ -4,6 +4,7 @@ import type { Event, EventDraft } from '../../src/core/event.js';
 import type { Policy } from '../../src/core/policy.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../src/core/provider.js';
 import type { AgentEvent } from '../../src/core/session.js';
+import type { Schedule } from '../../src/core/runtime.js';
 import type { Store } from '../../src/core/store.js';
 import type { Registry, Tool, ToolContext, ToolOutcome } from '../../src/core/tool.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
@@ -91,44 +92,71 @@ export interface Rig {
   readonly rows: () => Promise<readonly Event[]>;
 }
 
-export function rig(
-  options: Partial<SessionOptions> & {
-    readonly provider: Provider;
-    readonly tools?: readonly Tool[];
-    readonly store?: Store;
-  },
-): Rig {
+/** Timers that a test runs out by hand. */
+export function handTimers(): { readonly schedule: Schedule; readonly waiting: () => readonly number[]; run(): void } {
+  const timers = new Map<() => void, number>();
+  return {
+    schedule: (callback, delayMs) => {
+      timers.set(callback, delayMs);
+      return () => {
+        timers.delete(callback);
+      };
+    },
+    waiting: () => [...timers.values()],
+    run() {
+      for (const callback of timers.keys()) {
+        timers.delete(callback);
+        callback();
+      }
+    },
+  };
+}
+
+/** The options of a session, each by its own name. */
+type RigOptions = Partial<
+  SessionOptions['record'] &
+    SessionOptions['models'] &
+    SessionOptions['host'] &
+    Omit<SessionOptions['tools'], 'registry'> &
+    Pick<SessionOptions, 'connect' | 'interactive' | 'limits' | 'secrets'>
+> & {
+  readonly provider: Provider;
+  readonly tools?: readonly Tool[];
+  readonly registry?: Registry;
+};
+
+export function rig(options: RigOptions): Rig {
+  const { provider, keeping, secrets, limits, begin, notes, contextWindow, budget } = options;
   const store = options.store ?? openMemoryStore({ now: () => 1 });
-  const registry = newRegistry();
+  const registry = options.registry ?? newRegistry();
   for (const tool of options.tools ?? []) registry.register(tool);
-  const opening: EventDraft[] = [
+  const opening: readonly EventDraft[] = [
     { kind: 'system', content: 'S', data: null },
     { kind: 'tools', content: '', data: { tools: [reader], settings: { model_output_size: 1000 } } },
   ];
+  const row = { id: 's1', parentId: null, cwd: '/work', title: null, provider: 'scripted', model: 'm' };
   const session = createSession({
-    store,
-    registry,
-    opening,
-    restored: [],
-    policy: allowAll,
-    interactive: false,
-    row: {
-      id: 's1',
-      parentId: null,
-      cwd: '/work',
-      title: null,
-      provider: 'scripted',
-      model: 'm',
-      createdAt: 1,
-      updatedAt: 1,
+    record: {
+      store,
+      row: options.row ?? { ...row, createdAt: 1, updatedAt: 1 },
+      restored: options.restored ?? [],
+      opening: options.opening ?? opening,
+      ...(begin ? { begin } : {}),
+      ...(notes ? { notes } : {}),
     },
-    model: { provider: options.provider, ref },
-    connect: () => Promise.resolve(options.provider),
-    limits: { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1_048_576 },
-    sha256: (value) => createHash('sha256').update(value).digest('hex'),
-    now: () => 1,
-    log: () => undefined,
-    ...options,
+    tools: { registry, policy: options.policy ?? allowAll, ...(keeping ? { keeping } : {}) },
+    models: { ...(contextWindow ? { contextWindow } : {}), ...(budget ? { budget } : {}) },
+    model: { provider, ref },
+    connect: options.connect ?? (() => Promise.resolve(provider)),
+    interactive: options.interactive ?? false,
+    limits: limits ?? { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1_048_576 },
+    host: {
+      sha256: options.sha256 ?? ((value) => createHash('sha256').update(value).digest('hex')),
+      now: options.now ?? (() => 1),
+      schedule: options.schedule ?? (() => () => undefined),
+      log: options.log ?? (() => undefined),
+    },
+    ...(secrets ? { secrets } : {}),
   });
   const seen: AgentEvent[] = [];
   session.subscribe((event) => {

@@ -4,7 +4,19 @@ import { project } from '../../src/core/projection.js';
 import type { Event } from '../../src/core/event.js';
 import { createSecretGuard } from '../../src/core/secrets/guard.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
-import { askAlways, calls, end, envelopes, kinds, newRegistry, noteTool, rig, scripted, text } from './harness.js';
+import {
+  askAlways,
+  calls,
+  end,
+  envelopes,
+  handTimers,
+  kinds,
+  newRegistry,
+  noteTool,
+  rig,
+  scripted,
+  text,
+} from './harness.js';
 
 /** Says one word, then waits until it is interrupted. */
 async function* hanging(request: ModelRequest): AsyncIterable<ModelChunk> {
@@ -234,9 +246,11 @@ test('a yes for the session covers the same call again and no other', async () =
 });
 
 test('a tool over its own time limit times out with what it had', async () => {
+  const timers = handTimers();
   const tool = noteTool(
     (_args, ctx) =>
       new Promise((resolve) => {
+        setImmediate(timers.run);
         ctx.signal.addEventListener('abort', () => {
           resolve({
             envelope: { error: 'Cancelled.', code: 'cancelled', details: { output: 'so far' } },
@@ -246,12 +260,14 @@ test('a tool over its own time limit times out with what it had', async () => {
       }),
   );
   const registry = newRegistry();
-  registry.register(tool, { timeout_ms: 1 });
-  const { session } = rig({ provider: scripted([calls(['note', '{"text":"1"}']), [text('ok'), end()]]), registry });
+  registry.register(tool, { timeout_ms: 5000 });
+  const provider = scripted([calls(['note', '{"text":"1"}']), [text('ok'), end()]]);
+  const { session } = rig({ provider, registry, schedule: timers.schedule });
   expect(await session.submit('go')).toMatchObject({ status: 'completed' });
   expect(envelopes(session.events())).toEqual([
-    { error: 'Stopped after 1 ms, the limit for this tool.', code: 'timeout', details: { output: 'so far' } },
+    { error: 'Stopped after 5000 ms, the limit for this tool.', code: 'timeout', details: { output: 'so far' } },
   ]);
+  expect(timers.waiting()).toEqual([]);
 });
 
 test('a dead store does not stop the turn, warns once, and gets everything in order when it is back', async () => {
@@ -268,7 +284,7 @@ test('a dead store does not stop the turn, warns once, and gets everything in or
   expect(
     seen.filter((event) => event.type === 'notice').map((event) => (event.type === 'notice' ? event.code : '')),
   ).toEqual(['store_failed']);
-  expect(session.unsaved()).toBe(session.events().length);
+  expect(session.record.unsaved()).toBe(session.events().length);
   dead = false;
   await session.submit('again');
   expect(await store.load('s1')).toEqual(session.events());

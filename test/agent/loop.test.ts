@@ -310,7 +310,7 @@ test('messages sent meanwhile follow the results of the response, in the same tu
 
 test('a session in which nothing was said leaves nothing behind', async () => {
   const { session, store } = rig({ provider: scripted([]) });
-  await session.flush();
+  await session.record.flush();
   expect(await store.list(10)).toEqual([]);
   await session.submit('go');
   expect(await store.list(10)).toHaveLength(1);
@@ -318,7 +318,7 @@ test('a session in which nothing was said leaves nothing behind', async () => {
 
 test('what the first request is made of is known before it', () => {
   const { session } = rig({ provider: scripted([]) });
-  expect(session.conversation()).toMatchObject({
+  expect(session.record.conversation()).toMatchObject({
     system: 'S',
     tools: [reader],
     messages: [],

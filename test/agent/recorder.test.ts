@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Store } from '../../src/core/store.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
-import { askAlways, calls, end, noteTool, rig, scripted, text } from './harness.js';
+import { askAlways, calls, end, handTimers, noteTool, rig, scripted, text } from './harness.js';
 
 const used = { type: 'usage', usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 }, costUsd: null } as const;
 
@@ -115,8 +115,10 @@ test('a call that only reads reaches the disk with its result, or while it runs 
     'told tool_result',
   ]);
   steps.length = 0;
+  const timers = handTimers();
   const slow = {
     ...noteTool(async () => {
+      timers.run();
       while (!steps.includes('told tool_started'))
         await new Promise((resolve) => {
           setImmediate(resolve);
@@ -126,7 +128,7 @@ test('a call that only reads reaches the disk with its result, or while it runs 
     }),
     effect: 'read' as const,
   };
-  expect(await stepsOf({ steps, provider: provider(), tools: [slow] })).toEqual([
+  expect(await stepsOf({ steps, provider: provider(), tools: [slow], schedule: timers.schedule })).toEqual([
     '(usage)',
     '(tool_call)',
     '(tool_started)',
@@ -138,6 +140,7 @@ test('a call that only reads reaches the disk with its result, or while it runs 
     'tool_result',
     'told tool_result',
   ]);
+  expect(timers.waiting()).toEqual([]);
 });
 
 test('what nothing follows is on the disk when the turn ends', async () => {

@@ -95,23 +95,40 @@ export async function undoRig(
     },
   };
   const session = createSession({
-    store,
-    registry,
-    policy,
-    interactive: false,
-    restored: [],
-    opening: [{ kind: 'system', content: 'S', data: null }],
-    row: { id: 's1', parentId: null, cwd: root, title: null, provider: null, model: null, createdAt: 1, updatedAt: 1 },
+    record: {
+      store,
+      restored: [],
+      opening: [{ kind: 'system', content: 'S', data: null }],
+      row: {
+        id: 's1',
+        parentId: null,
+        cwd: root,
+        title: null,
+        provider: null,
+        model: null,
+        createdAt: 1,
+        updatedAt: 1,
+      },
+    },
     model: { provider, ref },
+    models: {},
     connect: () => Promise.resolve(provider),
+    interactive: false,
     limits: { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1_048_576 },
-    sha256: (text) => createHash('sha256').update(text).digest('hex'),
-    now: Date.now,
-    log: () => undefined,
-    keeping: {
-      hash: sha256Of,
-      maxBlobBytes: 8 * 1024 * 1024,
-      watch: createChangeWatch({ env: process.env, isSecret: () => false, ...watch }),
+    host: {
+      now: Date.now,
+      schedule: () => () => undefined,
+      sha256: (text) => createHash('sha256').update(text).digest('hex'),
+      log: () => undefined,
+    },
+    tools: {
+      registry,
+      policy,
+      keeping: {
+        hash: sha256Of,
+        maxBlobBytes: 8 * 1024 * 1024,
+        watch: createChangeWatch({ env: process.env, isSecret: () => false, ...watch }),
+      },
     },
   });
   let count = 0;

@@ -30,7 +30,7 @@ test('a clock that jumps while a session runs changes neither the order of its e
     });
     for (const [index] of shifts.entries())
       await recorder.append({ kind: 'user', content: `said ${index + 1}`, data: null });
-    expect(project(await store.load(row.id))).toEqual(recorder.projection.conversation());
+    expect(project(await store.load(row.id))).toEqual(recorder.conversation());
   }
   const loaded = await store.load(late.id);
   expect([loaded.map(({ seq, content }) => `${seq} ${content ?? ''}`), loaded.map((event) => event.createdAt)]).toEqual(

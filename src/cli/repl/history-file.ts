@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { appendFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ensurePrivateDirectory } from '../../config/locations.js';
-import type { Log } from '../../core/session.js';
+import type { Log } from '../../core/runtime.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import type { Draft } from '../../ui/repl-options.js';
 

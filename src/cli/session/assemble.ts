@@ -1,12 +1,14 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Budget } from '../../agent/budget.js';
+import type { HostDeps } from '../../agent/deps.js';
 import { createSession, type Session } from '../../agent/session.js';
 import { CliError, exit } from '../../commands/cli-error.js';
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { Fault, Provider } from '../../core/provider.js';
+import type { Log } from '../../core/runtime.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import { placeOf, type SessionEnds, type SessionRow, type Store } from '../../core/store.js';
 import type { Registry } from '../../core/tool.js';
@@ -135,26 +137,26 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
   const context = opened.restored.length > 0 ? { files: [], notices: [] } : readContext(setup);
   const row: SessionRow = { ...opened.row, cwd: setup.cwd, ...placeOf(model.ref) };
   const session = createSession({
-    store,
-    row,
-    registry,
-    interactive,
+    record: {
+      store,
+      row,
+      restored: opened.restored,
+      opening: opened.restored.length > 0 ? [] : openingEvents(setup, registry, context.files),
+      begin: opened.begin,
+      notes: changesSince(opened, setup.cwd, createdAt),
+    },
     model,
-    policy: bench.policy,
-    restored: opened.restored,
-    notes: changesSince(opened, setup.cwd, createdAt),
-    opening: opened.restored.length > 0 ? [] : openingEvents(setup, registry, context.files),
+    models: {
+      budget: (ref) => bench.spend.budget(ref),
+      contextWindow: ({ provider, model: name }) =>
+        findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
+    },
     connect: models.open,
-    begin: opened.begin,
-    budget: (ref) => bench.spend.budget(ref),
+    tools: { registry, policy: bench.policy, keeping: openKeeping(setup) },
     limits: setup.config.limits,
-    keeping: openKeeping(setup),
-    contextWindow: ({ provider, model: name }) =>
-      findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
-    sha256: (text) => createHash('sha256').update(text).digest('hex'),
-    now: Date.now,
-    log: setup.log,
+    interactive,
     secrets,
+    host: sessionHost(setup.log),
   });
   const note = bench.ends && noteEnds(session, bench.ends);
   const lost =
@@ -181,20 +183,35 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
   };
 }
 
+/** The clock, timers and hashes of this machine, as a session uses them. */
+export function sessionHost(log: Log): HostDeps {
+  return {
+    now: Date.now,
+    schedule: (callback, delayMs) => {
+      const timer = setTimeout(callback, delayMs);
+      return () => {
+        clearTimeout(timer);
+      };
+    },
+    sha256: (text) => createHash('sha256').update(text).digest('hex'),
+    log,
+  };
+}
+
 /** Waits a while for a database that another process keeps locked, and says what could not be saved. */
 async function lastFlush(session: Session, store: Store): Promise<void> {
-  await session.flush();
-  for (let waitedMs = 0; session.unsaved() > 0 && waitedMs < longestFlushMs; waitedMs += flushEveryMs) {
+  await session.record.flush();
+  for (let waitedMs = 0; session.record.unsaved() > 0 && waitedMs < longestFlushMs; waitedMs += flushEveryMs) {
     const failure: unknown = await store.sync(session.id).then(
       () => null,
       (error: unknown) => error,
     );
     if (!(failure instanceof StoreError && failure.code === 'busy')) break;
     await wait(flushEveryMs);
-    await session.flush();
+    await session.record.flush();
   }
-  if (session.unsaved() > 0)
-    printError(`agent: ${session.unsaved()} events of session ${session.id} could not be saved\n`);
+  if (session.record.unsaved() > 0)
+    printError(`agent: ${session.record.unsaved()} events of session ${session.id} could not be saved\n`);
 }
 
 function directoryOf(cwd: string): Pick<SessionRow, 'directoryId'> {

@@ -148,7 +148,7 @@ export function noteEnds(session: Session, ends: SessionEnds): () => Promise<voi
   let noted = 0;
   let writing: Promise<void> = Promise.resolve();
   const note = (): Promise<void> => {
-    const seq = session.events().at(-1 - session.unsaved())?.seq ?? 0;
+    const seq = session.events().at(-1 - session.record.unsaved())?.seq ?? 0;
     if (seq !== noted) writing = writing.then(() => ends.note({ sessionId: session.id, seq, cwd: session.cwd }));
     noted = seq;
     return writing;

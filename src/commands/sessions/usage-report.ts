@@ -93,7 +93,7 @@ export function contextCommand(bench: Workbench, desk: SessionDesk): Command {
     description: 'what the next request is made of',
     run: (_argument, context) => {
       const { session } = desk.current();
-      const conversation = session.conversation();
+      const conversation = session.record.conversation();
       const messages = conversation.messages.map((message) => utf8Bytes(JSON.stringify(message)));
       const parts = [
         ['system prompt', utf8Bytes(conversation.system)],

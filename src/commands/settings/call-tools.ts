@@ -1,15 +1,16 @@
-import { createHash } from 'node:crypto';
 import { dispatch } from '../../agent/dispatch.js';
-import type { TurnDeps } from '../../agent/turn.js';
+import type { DispatchDeps } from '../../agent/deps.js';
+import { createRecorder } from '../../agent/recorder.js';
+import { openMemoryStore } from '../../store/memory-store.js';
 import { type EndingSignal, endingSignals, onEndingSignal } from '../../cli/ending.js';
 import type { RootOptions } from '../../cli/options.js';
 import { askLine, columns, errorsAreTerminal, print, printData, printJson, printListing } from '../../cli/print.js';
+import { sessionHost } from '../../cli/session/assemble.js';
 import { openPolicy } from '../../cli/session/open-policy.js';
 import { openSandbox, openToolbox } from '../../cli/session/open-tools.js';
 import { setUp, type Setup } from '../../cli/settings.js';
 import { type Envelope, isError } from '../../core/envelope.js';
 import type { Answer, Approver } from '../../core/policy.js';
-import { createProjection } from '../../core/projection.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
 import type { Binding, Registry } from '../../core/tool.js';
 import { decisionText } from '../../terminal/sanitize.js';
@@ -103,32 +104,23 @@ async function runCall(setup: Setup, registry: Registry, { name, json, binding, 
   return (await dispatch(standalone(setup, registry), { call, binding }, signal)).outcome.envelope;
 }
 
-/** What `dispatch` needs where there is no session: nothing is recorded. */
-function standalone(setup: Setup, registry: Registry): TurnDeps {
-  const unrecorded: TurnDeps['note'] = (draft) => Promise.resolve({ seq: 1, createdAt: 0, ...draft });
+/** What `dispatch` needs where there is no session: what it records goes to memory. */
+function standalone(setup: Setup, registry: Registry): DispatchDeps {
+  const host = sessionHost(setup.log);
   return {
-    registry,
-    policy: openPolicy(setup),
-    approver: terminalApprover(),
+    tools: { registry, policy: openPolicy(setup) },
+    approval: { ...terminalApprover(), canAsk: false, grants: new Set() },
     cwd: setup.cwd,
-    log: setup.log,
-    append: unrecorded,
-    note: unrecorded,
-    settle: () => Promise.resolve(),
+    record: createRecorder({
+      store: openMemoryStore({ now: host.now }),
+      sessionId: 'call',
+      now: host.now,
+      emit: () => undefined,
+      restored: [],
+    }),
     emit: () => undefined,
-    events: () => [],
-    projection: createProjection(),
-    model: () => {
-      throw new Error('a call by hand has no model');
-    },
-    grants: new Set(),
-    knownFiles: new Map(),
     limits: setup.config.limits,
-    canAsk: false,
-    takeSteering: () => [],
-    budget: () => null,
-    sha256: (text) => createHash('sha256').update(text).digest('hex'),
-    now: () => performance.now(),
+    host,
     secrets: setup.guard,
   };
 }

@@ -1,0 +1,79 @@
+import type { ChangeKeeping } from '../core/file-changes.js';
+import type { Approver, Policy } from '../core/policy.js';
+import type { ModelRef } from '../core/projection.js';
+import type { Fault, Provider } from '../core/provider.js';
+import type { Log, Schedule } from '../core/runtime.js';
+import type { SecretGuard } from '../core/secrets/guard.js';
+import type { AgentEvent } from '../core/session.js';
+import type { Registry } from '../core/tool.js';
+import type { Budget } from './budget.js';
+import type { Recorder } from './recorder.js';
+
+/** Limits of one user turn. Source: contracts 5 and 6. */
+export interface TurnLimits {
+  readonly maxToolTurns: number;
+  readonly maxToolCalls: number;
+  /** So often the same call may give the same result; 0: any number of times. Source: contracts 9. */
+  readonly loopLimit: number;
+  /** Most bytes of one stored output. */
+  readonly maxOutputBytes: number;
+}
+
+/** The tools of a session and what decides about their calls. */
+export interface ToolDeps {
+  readonly registry: Registry;
+  readonly policy: Policy;
+  /** Absent: what calls do to files is not recorded. */
+  readonly keeping?: ChangeKeeping;
+}
+
+/** What is known of a model. */
+export interface ModelDeps {
+  /** Tokens of its context window; null where that is not known. Absent: the conversation is compacted only once it has
+   * overflowed. */
+  readonly contextWindow?: (ref: ModelRef) => number | null;
+  /** What requests to it may cost; a fault where its price is not known, null where there is no limit. */
+  readonly budget?: (ref: ModelRef) => Budget | Fault | null;
+}
+
+/** What the program around the session does for it. */
+export interface HostDeps {
+  /** Unix milliseconds. */
+  readonly now: () => number;
+  readonly schedule: Schedule;
+  readonly sha256: (text: string) => string;
+  readonly log: Log;
+}
+
+/** How a person is asked about a call. */
+export interface ApprovalDeps extends Approver {
+  /** Whether somebody is there to answer. */
+  readonly canAsk: boolean;
+  /** Calls the person allowed for the rest of the session, by `call_sha256`. */
+  readonly grants: Set<string>;
+}
+
+/** What one call needs. `record` and `emit` carry the design: `record.append` is durable, `emit` is for the screen.
+ * `record.note` is an `append` whose sync waits for the next one; nothing may act on it before that, or before
+ * `record.settle`. */
+export interface DispatchDeps {
+  readonly record: Recorder;
+  readonly emit: (event: AgentEvent) => void;
+  readonly tools: ToolDeps;
+  /** Absolute: relative paths of calls start here. */
+  readonly cwd: string;
+  readonly approval: ApprovalDeps;
+  readonly limits: TurnLimits;
+  readonly host: HostDeps;
+  /** Absent: nothing is hidden. */
+  readonly secrets?: SecretGuard;
+}
+
+/** What a turn needs. */
+export interface TurnDeps extends DispatchDeps {
+  /** The model of the next request. */
+  readonly model: () => { readonly provider: Provider; readonly ref: ModelRef };
+  readonly models: ModelDeps;
+  /** Messages the person sent meanwhile, for delivery now. */
+  readonly takeSteering: () => readonly string[];
+}
