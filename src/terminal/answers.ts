@@ -1,5 +1,6 @@
 import type { Reflow } from './reflow.js';
-import type { Answer, Answers, Clock, InputPort, Schedule } from './streams.js';
+import type { Clock, Schedule } from '../core/runtime.js';
+import type { Answer, Answers, InputPort } from './streams.js';
 
 /** An input without the terminal's answers. */
 export interface AnsweringInput extends InputPort {

@@ -1,4 +1,5 @@
-import type { InputPort, Schedule } from './streams.js';
+import type { Schedule } from '../core/runtime.js';
+import type { InputPort } from './streams.js';
 
 /** One key. `name` is the character in lower case or a word: enter, escape, tab, backspace, delete, up, home, pageup,
  * f1, space. */

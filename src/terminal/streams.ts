@@ -21,11 +21,6 @@ export interface OutputPort {
   off(event: 'resize', listener: () => void): unknown;
 }
 
-/** Runs `callback` once after `delayMs`; what it returns takes that back. */
-export type Schedule = (callback: () => void, delayMs: number) => () => void;
-/** Milliseconds on a clock that only goes forward. */
-export type Clock = () => number;
-
 /** What the terminal says of itself: its size, and where the cursor is, counted from 0. */
 export interface Answer {
   readonly size: ScreenSize;

@@ -1,4 +1,4 @@
-import type { Clock, Schedule } from '../terminal/streams.js';
+import type { Clock, Schedule } from '../core/runtime.js';
 
 /** A question takes keys once it has stood on the screen, and no key has come, for this long: until then somebody types
  * something else. */

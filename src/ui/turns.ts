@@ -1,7 +1,8 @@
 import type { AgentEvent, SessionPort } from '../core/session.js';
 import { hasTitle, notify, type Notify, setTitle } from '../terminal/modes.js';
 import { sanitize } from '../terminal/sanitize.js';
-import type { Clock, OutputPort } from '../terminal/streams.js';
+import type { Clock } from '../core/runtime.js';
+import type { OutputPort } from '../terminal/streams.js';
 import { fitWidth } from '../terminal/width.js';
 import { patienceMs } from './components/running.js';
 import { isNote } from './event-text.js';

@@ -1,7 +1,7 @@
 import { type Event, knownEvent, type KnownEvent, type ToolResultData, type UsageData } from '../core/event.js';
 import type { Question } from '../core/policy.js';
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/session.js';
-import type { Clock, Schedule } from '../terminal/streams.js';
+import type { Clock, Schedule } from '../core/runtime.js';
 
 /** A finished thing: printed once, in this order. */
 export type Item =

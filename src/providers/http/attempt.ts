@@ -5,7 +5,8 @@ import { type BodyReader, readBody, readText } from './body.js';
 import type { Post } from './client.js';
 import { HttpFailure } from './exchange.js';
 import { type Failed, isRetryableAnswer, retryAfterMs } from './retry.js';
-import { createWatch, type Expired, type Schedule, type Watch } from './watch.js';
+import type { Schedule } from '../../core/runtime.js';
+import { createWatch, type Expired, type Watch } from './watch.js';
 
 /** Longest text of one answer. Source: security 2.42. */
 const maxTextChars = 8 * 1024 * 1024;

@@ -12,7 +12,7 @@ import { createBodyEncoder, encodeBody } from './body.js';
 import type { Connect, Post } from './client.js';
 import type { Transport } from './exchange.js';
 import { type Failed, planRetry, type RetryRules } from './retry.js';
-import type { Schedule } from './watch.js';
+import type { Schedule } from '../../core/runtime.js';
 
 /** `http.*` of the configuration. */
 export interface HttpLimits extends RetryRules, TimeLimits {}

@@ -1,5 +1,4 @@
-/** Runs `run` once after `delayMs`; the result takes it back. */
-export type Schedule = (run: () => void, delayMs: number) => () => void;
+import type { Schedule } from '../../core/runtime.js';
 
 export const realSchedule: Schedule = (run, delayMs) => {
   const timer = setTimeout(run, delayMs);

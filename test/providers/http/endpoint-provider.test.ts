@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import type { Api } from '../../../src/core/projection.js';
 import type { ModelChunk } from '../../../src/core/provider.js';
-import type { Schedule } from '../../../src/providers/http/watch.js';
+import type { Schedule } from '../../../src/core/runtime.js';
 import { type Attempt, type FaultServer, startFaultServer } from './fault-server.js';
 import { hello, listen, testEndpoint, testKey, testProvider } from './http-rig.js';
 
