@@ -4,7 +4,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { CliError, exit } from '../../commands/cli-error.js';
 import { agentPaths, ensurePrivateDirectory } from '../../config/locations.js';
-import { loadOnce } from '../../core/load-once.js';
+import { loadOnce } from '../../core/runtime.js';
 import type { Api, ModelRef } from '../../core/projection.js';
 import type { Provider } from '../../core/provider.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';

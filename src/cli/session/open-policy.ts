@@ -1,7 +1,7 @@
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { type LoadedOnce, loadOnce } from '../../core/load-once.js';
+import { type LoadedOnce, loadOnce } from '../../core/runtime.js';
 import type { ApprovalMode, Policy, Verdict } from '../../core/policy.js';
 import type { BoundCall } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';

@@ -1,7 +1,7 @@
 import type { Session } from '../../agent/session.js';
 import { CliError } from '../../commands/cli-error.js';
 import type { ChangeKeeping, ChangeWatch } from '../../core/file-changes.js';
-import { loadOnce } from '../../core/load-once.js';
+import { loadOnce } from '../../core/runtime.js';
 import type { Records, SessionEnd, SessionEnds, Store } from '../../core/store.js';
 import { StoreError } from '../../store/errors.js';
 import { openMemoryStore } from '../../store/memory-store.js';

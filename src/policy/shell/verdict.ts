@@ -1,4 +1,4 @@
-import { loadOnce } from '../../core/load-once.js';
+import { loadOnce } from '../../core/runtime.js';
 import type { Risk } from '../../core/policy.js';
 import type { Sandbox } from '../../core/tool.js';
 import { isInside, normalise, type PathFacts, type ProtectedPaths, type SecretPaths } from '../guarded-paths.js';

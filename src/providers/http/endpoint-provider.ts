@@ -1,6 +1,6 @@
-import { loadOnce } from '../../core/load-once.js';
 import type { Fault, ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
-import { type Endpoint } from '../catalog.js';
+import { loadOnce, type Schedule } from '../../core/runtime.js';
+import type { Endpoint } from '../catalog.js';
 import { costUsd, type Price } from '../models.js';
 import { planEffort, usesText } from '../presets.js';
 import type { TextProtocol } from '../text/protocol.js';
@@ -12,7 +12,6 @@ import { createBodyEncoder, encodeBody } from './body.js';
 import type { Connect, Post } from './client.js';
 import type { Transport } from './exchange.js';
 import { type Failed, planRetry, type RetryRules } from './retry.js';
-import type { Schedule } from '../../core/runtime.js';
 
 /** `http.*` of the configuration. */
 export interface HttpLimits extends RetryRules, TimeLimits {}

@@ -1,5 +1,5 @@
 import { constants } from 'node:os';
-import { loadOnce } from '../../core/load-once.js';
+import { loadOnce } from '../../core/runtime.js';
 import type { Sandbox } from '../../core/tool.js';
 import type { OutputPipes } from './output-pipes.js';
 import type { Command, Exit, startChild, StartedChild } from './start-child.js';

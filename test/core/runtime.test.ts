@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { loadOnce } from '../../src/core/load-once.js';
+import { loadOnce } from '../../src/core/runtime.js';
 
 test('what is loaded is loaded once, also for callers that come meanwhile', async () => {
   let count = 0;

@@ -1,7 +1,7 @@
+import { expect, test } from 'vitest';
 import type { SessionOptions } from '../../src/agent/session.js';
 import type { Event } from '../../src/core/event.js';
 import type { ModelChunk } from '../../src/core/provider.js';
-import { expect, test } from 'vitest';
 import { askAlways, calls, end, envelopes, kinds, noteTool, reader, rig, scripted, text } from './harness.js';
 
 const never = calls(['note', '{"text":"again"}']);
