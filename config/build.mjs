@@ -77,12 +77,11 @@ const { metafile } = await build({
   platform: 'node',
   target: 'node20.19',
   mainFields: ['module', 'main'],
-  external: ['bindings', '@vscode/ripgrep', 'react-devtools-core', 'ws'],
+  external: ['better-sqlite3', '@vscode/ripgrep', 'react-devtools-core', 'ws'],
   define: {
     'process.env.NODE_ENV': '"production"',
     'process.env.DEV': '"false"',
     AGENT_VERSION: JSON.stringify(versionIn('package.json')),
-    SQLITE_DRIVER_VERSION: JSON.stringify(versionIn('node_modules/better-sqlite3/package.json')),
   },
   // Packages in CommonJS ask for Node's own modules by `require`.
   banner: {

@@ -146,8 +146,6 @@ const openers: Readonly<Record<string, string>> = {
   'tools/sandbox/bubblewrap.ts': 'settings of the kernel',
   'tools/process/started-groups.ts': 'the list of processes, made up by the kernel',
   'store/database-file.ts': 'drafts of its own, and folders',
-  'store/driver.ts': 'a file of the package',
-  'store/connection.ts': 'the log of the database',
   'store/salvage.ts': 'the database, any size',
   'store/open-database.ts': 'a lock file of its own',
   'store/lease.ts': 'the list of processes, made up by the kernel',

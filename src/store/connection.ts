@@ -1,4 +1,4 @@
-import { accessSync, close, constants, fdatasync, openSync, statSync, writeSync } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Statement } from 'better-sqlite3';
 import type { Synced } from '../core/store.js';
@@ -11,7 +11,11 @@ import { migrate, refuseNewer, schemaVersion, userVersion } from './migrations.j
 const blockingWaitMs = 50;
 /** The kernel keeps the pages as well. */
 const cacheKiB = 512;
-const maxJournalBytes = 4 * 1024 * 1024;
+const maxLogBytes = 4 * 1024 * 1024;
+/** After so many pages SQLite copies the log into the database and writes over it from its start. A commit that makes
+ * the log longer is synced together with its new length, one that writes over what is there is not, which takes half the
+ * time. Source: sqlite.org, "PRAGMA wal_autocheckpoint"; measured in docs/decisions/0004. */
+const logPages = 100;
 
 /** An open database and its prepared statements. */
 export interface Connection {
@@ -77,7 +81,8 @@ function prepare(db: Database, file: string): { readonly inode: number } {
   db.pragma('synchronous = FULL');
   db.pragma('foreign_keys = ON');
   db.pragma(`cache_size = -${cacheKiB}`);
-  db.pragma(`journal_size_limit = ${maxJournalBytes}`);
+  db.pragma(`wal_autocheckpoint = ${logPages}`);
+  db.pragma(`journal_size_limit = ${maxLogBytes}`);
   checkSqliteVersion(db.prepare<[], string>('SELECT sqlite_version()').pluck().get() ?? '');
   if (version !== schemaVersion) migrate(db, file);
   db.prepare('SELECT (SELECT max(id) FROM events), (SELECT max(rowid) FROM sessions)').get();
@@ -132,51 +137,4 @@ function statementCache(db: Database): Connection['sql'] {
     statements.set(text, statement);
     return statement as Statement<unknown[], Row>;
   };
-}
-
-const headerBytes = 32;
-/** A page and what stands before it in the log. */
-const frameBytes = 4096 + 24;
-const leastRoomBytes = 64 * 1024;
-const addedBytes = 256 * 1024;
-const zeros = Buffer.alloc(16 * 1024);
-
-/** Appends zeros to the write-ahead log of `file` where little room is left in it. A commit that makes the log longer
- * is synced together with the file system's own notes of that, one that writes over what is there is not, which takes
- * half the time. Recovery ends at the first frame that is none. Source: sqlite.org/walformat.html. The lock of a writer
- * is held meanwhile: nobody else writes behind what is there. Does without where that fails. */
-export function keepLogRoom({ db, sql }: Connection, file: string): void {
-  const path = `${file}-wal`;
-  try {
-    const frames = sql<{ readonly log: number }>('PRAGMA wal_checkpoint(NOOP)').get()?.log ?? -1;
-    const usedBytes = headerBytes + frames * frameBytes;
-    if (frames > 0 && usedBytes <= maxJournalBytes && sizeOf(path) - usedBytes < leastRoomBytes)
-      db.transaction(() => {
-        append(path);
-      }).immediate();
-  } catch {
-    /* It saves time and nothing else; what is wrong shows at the next commit. */
-  }
-}
-
-/** The next commit need not wait for all of it. */
-function append(path: string): void {
-  const log = openSync(path, 'r+');
-  const done = (): void => {
-    close(log, () => {
-      /* Nothing depends on it. */
-    });
-  };
-  try {
-    const end = sizeOf(path);
-    for (let at = 0; at < addedBytes; at += zeros.length) writeSync(log, zeros, 0, zeros.length, end + at);
-    fdatasync(log, done);
-  } catch (error) {
-    done();
-    throw error;
-  }
-}
-
-function sizeOf(path: string): number {
-  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }

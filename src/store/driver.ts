@@ -1,12 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import DatabaseConstructor from 'better-sqlite3';
+import type DatabaseConstructor from 'better-sqlite3';
 import { isBusy, StoreError } from './errors.js';
-
-/** The version whose JavaScript the build put into this program. */
-declare const SQLITE_DRIVER_VERSION: string | undefined;
 
 export type Driver = typeof DatabaseConstructor;
 export type Database = DatabaseConstructor.Database;
@@ -19,36 +15,16 @@ const safeVersions: readonly (readonly [number, number, number])[] = [
   [3, 51, 3],
 ];
 
-/** Loads better-sqlite3's native part, only when a store is needed. Its JavaScript is a part of this program: to find
- * and compile its fourteen files, and to search for the native one, takes Node 13 ms. Another version than the one this
- * was built with brings its own. Throws a StoreError `driver` where the native part is missing or was built for another
- * Node. */
+/** Loads better-sqlite3, only when a store is needed. Throws a StoreError `driver` where its native part is missing or
+ * was built for another Node. */
 export async function loadDriver(): Promise<Driver> {
   try {
-    const require = createRequire(import.meta.url);
-    const native = nativePart(require.resolve('better-sqlite3/package.json'));
-    const driver = native === null ? (require('better-sqlite3') as Driver) : withNative(native);
+    const { default: driver } = await import('better-sqlite3');
     new driver(':memory:').close();
     return driver;
   } catch (error) {
     throw driverError(error);
   }
-}
-
-/** Null where it is another version's, or somewhere else. */
-function nativePart(packageFile: string): string | null {
-  const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { readonly version?: unknown };
-  const path = join(dirname(packageFile), 'build/Release/better_sqlite3.node');
-  const isOurs = typeof SQLITE_DRIVER_VERSION === 'undefined' || version === SQLITE_DRIVER_VERSION;
-  return isOurs && existsSync(path) ? path : null;
-}
-
-function withNative(nativeBinding: string): Driver {
-  return class extends DatabaseConstructor {
-    constructor(file?: string | Buffer, options: DatabaseConstructor.Options = {}) {
-      super(file, { ...options, nativeBinding });
-    }
-  } as Driver;
 }
 
 /** The version of the SQLite library in use, `3.53.2`. Throws as `loadDriver` does. */

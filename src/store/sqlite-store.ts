@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Lease, LeaseHolder, Records, SearchHit, SessionEnds, Store, Synced } from '../core/store.js';
 import { readBounded } from '../disk/bounded-file.js';
 import { type BlobSeal, insertEventWithBlobs, readBlob } from './blobs.js';
-import { connectImage, type Connection, keepLogRoom } from './connection.js';
+import { connectImage, type Connection } from './connection.js';
 import { type Database, loadDriver, retryWhileBusy } from './driver.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './errors.js';
 import { alteredNotice, checkRest, readEvents, readTail, rowLimit } from './event-rows.js';
@@ -65,8 +65,6 @@ const closingBusyMs = 500;
 const indexedAtOnce = 64;
 const indexedAtClose = 512;
 const indexedBeforeSearch = 2000;
-/** Room in the log is not worth its making for a question and its answer. */
-const roomFromCommit = 3;
 
 /** Opens the session database, making it (0600, in a folder of 0700) where there is none. A damaged one is moved aside
  * and what can be read of it is saved into a new one. Throws a StoreError where there can be no store: the native
@@ -123,8 +121,6 @@ class SqliteStore implements Store {
   #reader: Database | null = null;
   /** Events that are not in the full-text index yet, of those written here. */
   #unindexed = 0;
-  #synced = 0;
-  #logRoom = false;
   #connection: Connection | null;
   readonly #open: OpenOptions;
   readonly #seal: BlobSeal | null;
@@ -157,7 +153,6 @@ class SqliteStore implements Store {
   append: Store['append'] = (sessionId, event, blobs = [], synced = 'now') =>
     this.#write((connection) => {
       insertEventWithBlobs(connection, sessionId, event, { blobs, seal: this.#seal }, synced);
-      if (synced === 'now') this.#keepLogRoom();
       if (++this.#unindexed >= indexedAtOnce) this.#indexSoon();
     }, synced);
   sync: Store['sync'] = (sessionId) =>
@@ -313,16 +308,6 @@ class SqliteStore implements Store {
         if (this.#connection) indexLater(this.#connection, indexedAtOnce);
       })
       .catch(() => null);
-  }
-
-  /** Later: what waits for this commit goes first. */
-  #keepLogRoom(): void {
-    if (++this.#synced < roomFromCommit || this.#logRoom) return;
-    this.#logRoom = true;
-    setImmediate(() => {
-      this.#logRoom = false;
-      if (this.#connection) keepLogRoom(this.#connection, this.#open.file);
-    });
   }
 
   #indexLast(connection: Connection): void {
