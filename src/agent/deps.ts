@@ -4,7 +4,7 @@ import type { ModelRef } from '../core/projection.js';
 import type { Fault, Provider } from '../core/provider.js';
 import type { Log, Schedule } from '../core/runtime.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
-import type { AgentEvent } from '../core/session.js';
+import type { AgentEvent } from '../core/session-port.js';
 import type { Registry } from '../core/tool.js';
 import type { Budget } from './budget.js';
 import type { Recorder } from './recorder.js';

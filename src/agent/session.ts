@@ -2,7 +2,7 @@ import type { Event, EventDraft } from '../core/event.js';
 import type { Answer, Question } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
 import type { Provider } from '../core/provider.js';
-import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../core/session.js';
+import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../core/session-port.js';
 import { placeOf, type SessionRow, type Store } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';

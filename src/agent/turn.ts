@@ -1,7 +1,7 @@
 import { type Envelope, errorEnvelope, type ErrorEnvelope, isError } from '../core/envelope.js';
 import type { ToolCallData } from '../core/event.js';
 import type { Fault } from '../core/provider.js';
-import type { TurnEnd } from '../core/session.js';
+import type { TurnEnd } from '../core/session-port.js';
 import { firstLine } from '../core/text.js';
 import type { Binding } from '../core/tool.js';
 import { allowanceOf, tokensOf } from './budget.js';

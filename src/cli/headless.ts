@@ -2,7 +2,7 @@ import type { Session } from '../agent/session.js';
 import { CliError, exit } from '../commands/cli-error.js';
 import { type Event, knownEvent } from '../core/event.js';
 import type { Fault } from '../core/provider.js';
-import type { AgentEvent } from '../core/session.js';
+import type { AgentEvent } from '../core/session-port.js';
 import { didYouMean, firstLine, spelledLine } from '../core/text.js';
 import type { EarlyFrame } from './early-frame.js';
 import { type EndingSignal, onEndingSignal, turnExitCode } from './ending.js';

@@ -1,6 +1,6 @@
 import { type Event, knownEvent } from '../core/event.js';
 import type { Json, JsonObject } from '../core/json.js';
-import type { AgentEvent, TurnEnd } from '../core/session.js';
+import type { AgentEvent, TurnEnd } from '../core/session-port.js';
 
 /** The line of `stream-json` that an event is, or null where it has none. Source: contracts 4. */
 export function streamLine(event: AgentEvent): JsonObject | null {

@@ -1,6 +1,6 @@
 import type { Event } from './event.js';
 import type { ModelRef } from './projection.js';
-import type { QueuedMessage } from './session.js';
+import type { QueuedMessage } from './session-port.js';
 
 /** A directory that was moved, with all that is in it. What events up to `lastSeq` name below `from` is below `to`. */
 export interface DirectoryMove {

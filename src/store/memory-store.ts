@@ -1,6 +1,6 @@
 import { hostname } from 'node:os';
 import type { Event } from '../core/event.js';
-import type { QueuedMessage } from '../core/session.js';
+import type { QueuedMessage } from '../core/session-port.js';
 import { isRecord } from '../core/json.js';
 import type {
   CallFilter,

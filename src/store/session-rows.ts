@@ -1,6 +1,6 @@
 import type { Event } from '../core/event.js';
 import { isRecord } from '../core/json.js';
-import type { QueuedMessage } from '../core/session.js';
+import type { QueuedMessage } from '../core/session-port.js';
 import type { DirectoryMove, SessionChange, SessionMatch, SessionRow, SessionSummary } from '../core/store.js';
 import { firstLine, nearest, utf8Bytes, wellFormed } from '../core/text.js';
 import type { Connection } from './connection.js';

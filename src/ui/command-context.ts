@@ -1,4 +1,4 @@
-import type { SessionPort } from '../core/session.js';
+import type { SessionPort } from '../core/session-port.js';
 import type { CommandContext } from './command.js';
 import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';

@@ -1,5 +1,5 @@
 import { nearestName } from '../core/text.js';
-import type { SessionPort } from '../core/session.js';
+import type { SessionPort } from '../core/session-port.js';
 import type { Picking } from './components/picker.js';
 import type { ThemeChoice } from './theme.js';
 

@@ -1,7 +1,7 @@
 import { type Envelope, isError, parseEnvelope } from '../core/envelope.js';
 import type { ToolResultData } from '../core/event.js';
 import { isRecord } from '../core/json.js';
-import type { TurnEnd } from '../core/session.js';
+import type { TurnEnd } from '../core/session-port.js';
 import { splitStyledLines } from '../terminal/attributes.js';
 import { wrapLine, wrapWords } from '../terminal/rows.js';
 import { decisionText, sanitize } from '../terminal/sanitize.js';

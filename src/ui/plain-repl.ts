@@ -1,5 +1,5 @@
 import type { Answer, Question } from '../core/policy.js';
-import type { AgentEvent, SessionPort } from '../core/session.js';
+import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { createSanitizer, decisionText, sanitize, type Sanitizer } from '../terminal/sanitize.js';
 import { withBuiltins } from './builtin-commands.js';
 import { runCommand } from './command-runner.js';

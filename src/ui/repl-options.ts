@@ -1,4 +1,4 @@
-import type { SessionPort } from '../core/session.js';
+import type { SessionPort } from '../core/session-port.js';
 import type { Command } from './command.js';
 import type { ReasoningOf } from './event-text.js';
 import type { FirstFrame } from '../terminal/first-frame.js';

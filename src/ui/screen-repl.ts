@@ -1,4 +1,4 @@
-import type { AgentEvent, SessionPort } from '../core/session.js';
+import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { type InputEvent, readKeys } from '../terminal/keyboard.js';
 import { enterTerminal, leaveTerminal } from '../terminal/modes.js';
 import { withBuiltins } from './builtin-commands.js';

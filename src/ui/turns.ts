@@ -1,4 +1,4 @@
-import type { AgentEvent, SessionPort } from '../core/session.js';
+import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { hasTitle, notify, type Notify, setTitle } from '../terminal/modes.js';
 import { sanitize } from '../terminal/sanitize.js';
 import type { Clock } from '../core/runtime.js';

@@ -1,6 +1,6 @@
 import { type Event, knownEvent, type KnownEvent, type ToolResultData, type UsageData } from '../core/event.js';
 import type { Question } from '../core/policy.js';
-import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/session.js';
+import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/session-port.js';
 import type { Clock, Schedule } from '../core/runtime.js';
 
 /** A finished thing: printed once, in this order. */

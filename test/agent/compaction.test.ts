@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { AgentEvent } from '../../src/core/session.js';
+import type { AgentEvent } from '../../src/core/session-port.js';
 import type { EventDraft } from '../../src/core/event.js';
 import { project } from '../../src/core/projection.js';
 import type { ModelChunk, ModelRequest } from '../../src/core/provider.js';

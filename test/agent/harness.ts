@@ -3,7 +3,7 @@ import { createSession, type Session, type SessionOptions } from '../../src/agen
 import type { Event, EventDraft } from '../../src/core/event.js';
 import type { Policy } from '../../src/core/policy.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../src/core/provider.js';
-import type { AgentEvent } from '../../src/core/session.js';
+import type { AgentEvent } from '../../src/core/session-port.js';
 import type { Schedule } from '../../src/core/runtime.js';
 import type { Store } from '../../src/core/store.js';
 import type { Registry, Tool, ToolContext, ToolOutcome } from '../../src/core/tool.js';

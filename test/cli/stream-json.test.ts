@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createUsageMeter } from '../../src/cli/stream-json.js';
-import type { AgentEvent } from '../../src/core/session.js';
+import type { AgentEvent } from '../../src/core/session-port.js';
 import type { Json } from '../../src/core/json.js';
 
 const row = (kind: string, data: Json = null): AgentEvent => ({

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { createRecorder } from '../../src/agent/recorder.js';
-import type { AgentEvent } from '../../src/core/session.js';
+import type { AgentEvent } from '../../src/core/session-port.js';
 import { project } from '../../src/core/projection.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { clock, sessionRow, temporaryFolder } from './samples.js';

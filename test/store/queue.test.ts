@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { QueuedMessage } from '../../src/core/session.js';
+import type { QueuedMessage } from '../../src/core/session-port.js';
 import type { Store } from '../../src/core/store.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';

@@ -1,6 +1,6 @@
 import type { Event, EventDraft } from '../../src/core/event.js';
 import type { Answer, Question } from '../../src/core/policy.js';
-import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../../src/core/session.js';
+import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../../src/core/session-port.js';
 import type { Tool } from '../../src/core/tool.js';
 
 /** A session that does what the test says: a turn runs until `end` is called. */

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import type { SessionPort } from '../../core/session.js';
+import type { SessionPort } from '../../core/session-port.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import { findModel } from '../../providers/models.js';
 import type { StatusFacts } from '../../ui/components/status-line.js';

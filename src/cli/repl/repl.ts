@@ -3,7 +3,7 @@ import { keepSetting } from '../../commands/settings/settings-slash.js';
 import { replCommands } from '../../commands/slash-commands.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { Log } from '../../core/runtime.js';
-import type { QueuedMessage, SessionPort } from '../../core/session.js';
+import type { QueuedMessage, SessionPort } from '../../core/session-port.js';
 import type { Store } from '../../core/store.js';
 import { builtInPresets, keyNames } from '../../providers/presets.js';
 import { reasoningText } from '../../providers/wires/layout.js';

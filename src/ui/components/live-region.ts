@@ -1,4 +1,4 @@
-import type { QueuedMessage } from '../../core/session.js';
+import type { QueuedMessage } from '../../core/session-port.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { fitWidth, textWidth } from '../../terminal/width.js';
 import type { Live, ScreenSize } from '../../terminal/writer.js';
