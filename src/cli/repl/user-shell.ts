@@ -4,7 +4,7 @@ import { ensurePrivateDirectory } from '../../config/locations.js';
 import { isError } from '../../core/envelope.js';
 import { isRecord, type Json } from '../../core/json.js';
 import { headBytes } from '../../core/text.js';
-import { runInteractive } from '../../tools/process/start-child.js';
+import { runInteractive } from '../../tools/process/runner.js';
 import type { Workbench } from '../session/assemble.js';
 import type { Setup } from '../settings.js';
 import type { SessionDesk } from './current-session.js';

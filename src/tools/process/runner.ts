@@ -1,9 +1,19 @@
 import { constants } from 'node:os';
-import { loadOnce } from '../../core/runtime.js';
+import { setTimeout as delay } from 'node:timers/promises';
+import { type LoadedOnce, loadOnce } from '../../core/runtime.js';
 import type { Sandbox } from '../../core/tool.js';
 import type { OutputPipes } from './output-pipes.js';
-import type { Command, Exit, startChild, StartedChild } from './start-child.js';
-import { createStartedGroups, groupSize, signalConfined, signalGroup } from './started-groups.js';
+import type { OpenCommand } from './lasting-process.js';
+import type { Command, Exit, NotStarted, openChild, startChild, StartedChild } from './start-child.js';
+import {
+  createStartedGroups,
+  goneWithin,
+  groupSize,
+  killAll,
+  signalConfined,
+  signalGroup,
+  type StartedGroups,
+} from './started-groups.js';
 import type { Watchdog } from './watchdog.js';
 
 export interface ProcessRequest extends Command {
@@ -41,6 +51,8 @@ export interface ProcessRunner {
   /** Runs to the end of the process itself; what it left behind in the background goes on and is counted. Never
    * throws. */
   run(request: ProcessRequest): Promise<ProcessResult>;
+  /** Starts a process whose standard input stays open. It is the caller's to end. */
+  readonly open: OpenCommand;
   /** Ends everything that was ever started and still runs: TERM, then KILL after 2 s. */
   killBackground(): Promise<void>;
   /** The same at once and synchronously, for the end of our own process. */
@@ -56,10 +68,10 @@ export interface ProcessRunnerOptions {
 }
 
 type EndReason = 'exit' | 'timeout' | 'cancelled' | 'output_limit';
-type Running = Extract<StartedChild, { started: true }>;
 /** What is loaded with the first command. */
 interface Machinery {
   readonly startChild: typeof startChild;
+  readonly openChild: typeof openChild;
   readonly watchdog: Watchdog | null;
   readonly pipes: OutputPipes | null;
 }
@@ -69,73 +81,125 @@ const drainMs = 200;
 const pollMs = 10;
 
 export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunner {
-  const marker = `${options.marker.name}=${options.marker.value}`;
-  const groups = createStartedGroups(marker);
-  const loaded = loadOnce(() => loadMachinery(options.watched === true ? marker : null));
-  let watchdog: Watchdog | null = null;
-  const confined = (command: Command, sandbox: Sandbox): Command => {
-    const marked = (bare: Command): Command => ({
-      ...bare,
-      env: { ...bare.env, [options.marker.name]: options.marker.value },
-    });
-    if (sandbox === 'off') return marked(command);
-    if (!options.confine) throw new Error(`no ${sandbox} sandbox is available here`);
-    return marked(options.confine(command, sandbox));
+  return new Runner(options);
+}
+
+class Runner implements ProcessRunner {
+  readonly #options: ProcessRunnerOptions;
+  readonly #groups: StartedGroups;
+  readonly #loaded: LoadedOnce<Machinery>;
+  #watchdog: Watchdog | null = null;
+  #openedCount = 0;
+
+  constructor(options: ProcessRunnerOptions) {
+    const marker = `${options.marker.name}=${options.marker.value}`;
+    this.#options = options;
+    this.#groups = createStartedGroups(marker);
+    this.#loaded = loadOnce(() => loadMachinery(options.watched === true ? marker : null));
+  }
+
+  canConfine(sandbox: Sandbox): boolean {
+    return sandbox === 'off' || this.#options.confine !== undefined;
+  }
+
+  async run(request: ProcessRequest): Promise<ProcessResult> {
+    const output = outputOf(request);
+    let child: StartedChild | NotStarted | null;
+    try {
+      child = await this.#started(request, output);
+    } catch (error) {
+      return { ended: 'not_started', error: messageOf(error) };
+    }
+    if (child === null) return { ended: 'cancelled', exitCode: 130, signal: null, background: 0 };
+    if (!child.started) return { ended: 'not_started', error: child.error };
+    this.#groups.add(child.pid);
+    const result = await supervised(child, request, output);
+    this.#leaderEnded(child.pid);
+    return result;
+  }
+
+  readonly open: OpenCommand = async (request) => {
+    const { name, value } = this.#options.marker;
+    const own = { name: `${name}_PART`, value: `${value}.${++this.#openedCount}` };
+    try {
+      const [{ openChild }, { openProcess }] = await Promise.all([this.#machinery(), import('./lasting-process.js')]);
+      const child = await openChild(this.#confined(request, request.sandbox, { [own.name]: own.value }));
+      if (!child.started) return child;
+      this.#groups.add(child.pid);
+      void child.exited.then(() => {
+        this.#leaderEnded(child.pid);
+      });
+      return openProcess(child, createStartedGroups(`${own.name}=${own.value}`));
+    } catch (error) {
+      return { started: false, error: messageOf(error) };
+    }
   };
-  const started = async (request: ProcessRequest, output: Output): Promise<StartedChild | null> => {
-    const machinery = await loaded.get();
-    ({ watchdog } = machinery);
-    watchdog?.start();
+
+  async killBackground(): Promise<void> {
+    if (this.#groups.size() > 0) {
+      this.#groups.signal('SIGTERM');
+      if (!(await goneWithin(this.#groups, killAfterMs))) await killAll(this.#groups);
+    }
+    this.#groups.clear();
+    await this.#watchdog?.stop();
+  }
+
+  killNow(): void {
+    this.#groups.signal('SIGKILL');
+    void this.#watchdog?.stop();
+  }
+
+  async #machinery(): Promise<Machinery> {
+    const machinery = await this.#loaded.get();
+    this.#watchdog = machinery.watchdog;
+    this.#watchdog?.start();
+    return machinery;
+  }
+
+  async #started(request: ProcessRequest, output: Output): Promise<StartedChild | NotStarted | null> {
+    const machinery = await this.#machinery();
     const count = request.joined === true ? 1 : 2;
     const pipes = (await machinery.pipes?.prepare(count)) === true ? machinery.pipes : undefined;
     if (request.signal.aborted) return null;
-    const command = confined(pipes || count > 1 ? request : joinedByShell(request), request.sandbox);
+    const command = this.#confined(pipes || count > 1 ? request : joinedByShell(request), request.sandbox);
     return machinery.startChild({ command, input: request.input, pipes: pipes?.take(count), onOutput: output.add });
-  };
+  }
 
-  return {
-    canConfine: (sandbox) => sandbox === 'off' || options.confine !== undefined,
-    async run(request) {
-      const output = outputOf(request);
-      let child: StartedChild | null;
-      try {
-        child = await started(request, output);
-      } catch (error) {
-        return { ended: 'not_started', error: error instanceof Error ? error.message : String(error) };
-      }
-      if (child === null) return { ended: 'cancelled', exitCode: 130, signal: null, background: 0 };
-      if (!child.started) return { ended: 'not_started', error: child.error };
-      groups.add(child.pid);
-      const result = await supervised(child, request, output);
-      groups.leaderEnded(child.pid, result.background);
-      watchdog?.tell(groups.leaderless());
-      return result;
-    },
-    async killBackground() {
-      const left = groups.signal('SIGTERM');
-      for (let waitedMs = 0; left && waitedMs < killAfterMs && groups.anyAlive(); waitedMs += pollMs * 5)
-        await delay(pollMs * 5);
-      if (left) groups.signal('SIGKILL');
-      groups.clear();
-      await watchdog?.stop();
-    },
-    killNow() {
-      groups.signal('SIGKILL');
-      void watchdog?.stop();
-    },
-  };
+  /** `marks`: more of the environment, which a sandbox lets through. */
+  #confined(command: Command, sandbox: Sandbox, marks: Readonly<Record<string, string>> = {}): Command {
+    const { confine, marker } = this.#options;
+    if (sandbox !== 'off' && !confine) throw new Error(`no ${sandbox} sandbox is available here`);
+    const held = sandbox === 'off' || !confine ? command : confine(command, sandbox);
+    return { ...held, env: { ...held.env, [marker.name]: marker.value, ...marks } };
+  }
+
+  #leaderEnded(groupId: number): void {
+    this.#groups.leaderEnded(groupId);
+    this.#watchdog?.tell(this.#groups.leaderless());
+  }
 }
 
 /** `watchedBy`: the marker by which a watchdog finds what we started; null for none. */
 async function loadMachinery(watchedBy: string | null): Promise<Machinery> {
-  const [{ startChild, startHelper }, { createOutputPipes }, { createWatchdog }] = await Promise.all([
+  const [{ openChild, startChild, startHelper }, { createOutputPipes }, { createWatchdog }] = await Promise.all([
     import('./start-child.js'),
     import('./output-pipes.js'),
     import('./watchdog.js'),
   ]);
-  if (watchedBy === null) return { startChild, watchdog: null, pipes: null };
+  if (watchedBy === null) return { startChild, openChild, watchdog: null, pipes: null };
   const watchdog = createWatchdog(startHelper, watchedBy);
-  return { startChild, watchdog, pipes: createOutputPipes((folder) => watchdog.makePipes(folder)) };
+  return { startChild, openChild, watchdog, pipes: createOutputPipes((folder) => watchdog.makePipes(folder)) };
+}
+
+/** Runs a program of the user's choice on the terminal itself (an editor) and waits for its end. Gives its exit code;
+ * null where a signal ended it or it could not be started. The caller has given the terminal back before. */
+export async function runInteractive(file: string, args: readonly string[], cwd: string): Promise<number | null> {
+  const { startOnTerminal } = await import('./start-child.js');
+  return startOnTerminal(file, args, cwd);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** Where both streams are sockets, a shell puts one over the other. */
@@ -166,7 +230,7 @@ function outputOf(request: ProcessRequest): Output {
 }
 
 async function supervised(
-  child: Running,
+  child: StartedChild,
   request: ProcessRequest,
   output: Output,
 ): Promise<Extract<ProcessResult, { background: number }>> {
@@ -232,10 +296,4 @@ async function settledWithin(work: Promise<unknown>, ms: number): Promise<void> 
     }),
   ]);
   clearTimeout(timer);
-}
-
-function delay(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
 }

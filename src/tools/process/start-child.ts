@@ -1,7 +1,7 @@
-import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import type { Socket } from 'node:net';
-import { type Readable, Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
+import { execa, type Options, type ResultPromise } from 'execa';
 import type { OutputPipe, PipeReader } from './output-pipes.js';
 import type { HelperShell } from './watchdog.js';
 
@@ -32,41 +32,45 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-export type StartedChild =
-  | {
-      readonly started: true;
-      readonly pid: number;
-      readonly exited: Promise<Exit>;
-      readonly outputs: readonly PipeReader[];
-    }
-  /** The system's code (`ENOENT`) or a sentence. */
-  | { readonly started: false; readonly error: string };
+/** The system's code (`ENOENT`) or a sentence. */
+export interface NotStarted {
+  readonly started: false;
+  readonly error: string;
+}
+
+export interface StartedChild {
+  readonly started: true;
+  readonly pid: number;
+  readonly exited: Promise<Exit>;
+  readonly outputs: readonly PipeReader[];
+}
+
+/** A child with an open standard input, whose output waits until it is read. */
+export interface OpenChild {
+  readonly started: true;
+  readonly pid: number;
+  readonly exited: Promise<Exit>;
+  readonly input: Writable;
+  readonly output: Readable;
+  readonly errors: Readable;
+}
+
+type Child = ResultPromise<Options>;
 
 const streams = ['stdout', 'stderr'] as const;
 
 /** Starts a process as the leader of a group and session of its own, with empty standard input. */
-export async function startChild(request: ChildRequest): Promise<StartedChild> {
+export async function startChild(request: ChildRequest): Promise<StartedChild | NotStarted> {
   const { command, input, pipes } = request;
   const piped = pipes?.map((pipe, index) => pipe.read(request.onOutput, streams[index] ?? 'stdout'));
-  let child: ChildProcess;
+  const [out, error = out] = pipes ?? [];
+  let child: Child;
   try {
-    child = spawn(command.file, command.args, {
-      cwd: command.cwd,
-      env: command.env,
-      detached: true,
-      stdio: descriptors(request),
-    });
+    child = launch(command, ['ignore', openFile(out) ?? 'pipe', openFile(error) ?? 'pipe'], input);
   } finally {
     for (const pipe of pipes ?? []) closeSync(pipe.writeEnd);
   }
-  const failure = new Promise<Error>((resolve) => {
-    child.once('error', resolve);
-  });
-  const exited = new Promise<Exit>((resolve) => {
-    child.once('exit', (code, signal) => {
-      resolve({ code, signal });
-    });
-  });
+  const exited = exitOf(child);
   const outputs =
     piped ??
     streams.flatMap((name) =>
@@ -78,19 +82,69 @@ export async function startChild(request: ChildRequest): Promise<StartedChild> {
           ]
         : [],
     );
-  if (child.pid === undefined) {
-    const cause = await failure;
-    return { started: false, error: 'code' in cause ? String(cause.code) : cause.message };
-  }
-  feed(child.stdio[3], input);
-  feed(child.stdio[4], command.filter);
-  return { started: true, pid: child.pid, exited, outputs };
+  return child.pid === undefined ? notStarted(child) : { started: true, pid: child.pid, exited, outputs };
 }
 
-function descriptors({ command, input, pipes }: ChildRequest): StdioOptions {
-  const [out, error = out] = pipes ?? [];
-  const more = command.filter ? ([input ? 'pipe' : 'ignore', 'pipe'] as const) : input ? (['pipe'] as const) : [];
-  return ['ignore', out?.writeEnd ?? 'pipe', error?.writeEnd ?? 'pipe', ...more];
+/** Starts a process as the leader of a group and session of its own, whose standard input stays open. */
+export async function openChild(command: Command): Promise<OpenChild | NotStarted> {
+  const child = launch(command, ['pipe', 'pipe', 'pipe']);
+  const exited = exitOf(child);
+  const { pid, stdin: input, stdout: output, stderr: errors } = child;
+  if (pid === undefined || !input || !output || !errors) return notStarted(child);
+  input.on('error', () => undefined); // it has ended, which `exited` says
+  output.pause();
+  errors.pause();
+  return { started: true, pid, exited, input, output, errors };
+}
+
+/** A shell of our own, out of reach of what a terminal sends to us. */
+export function startHelper(args: readonly string[]): HelperShell {
+  const env = { PATH: process.env.PATH ?? '' };
+  return launch({ file: 'sh', args, cwd: '/', env }, ['pipe', 'pipe', 'ignore']);
+}
+
+/** Runs a program on our own terminal, in our own group, to its end. */
+export async function startOnTerminal(file: string, args: readonly string[], cwd: string): Promise<number | null> {
+  const { exitCode } = await execa(file, args, { cwd, stdio: 'inherit', reject: false });
+  return exitCode ?? null;
+}
+
+/** What descriptors 0 to 2 are. */
+type Descriptors = readonly [input: 'ignore' | 'pipe', output: 'pipe' | OpenFile, errors: 'pipe' | 'ignore' | OpenFile];
+type OpenFile = 3;
+
+/** The types of execa know the numbers up to 9 alone. */
+function openFile(pipe: OutputPipe | undefined): OpenFile | undefined {
+  return pipe?.writeEnd as OpenFile | undefined;
+}
+
+/** Descriptor 3 is for `input`, 4 for the filter of the command. */
+function launch(command: Command, descriptors: Descriptors, input?: Uint8Array): Child {
+  const { file, args, cwd, env, filter } = command;
+  const options: Options = {
+    cwd,
+    env,
+    extendEnv: false,
+    detached: true,
+    cleanup: false,
+    buffer: false,
+    reject: false,
+    stdio: [...descriptors, input ?? 'ignore', filter ?? 'ignore'],
+  };
+  return execa(file, args, options);
+}
+
+function exitOf(child: Child): Promise<Exit> {
+  return new Promise((resolve) => {
+    child.once('exit', (code, signal) => {
+      resolve({ code, signal });
+    });
+  });
+}
+
+async function notStarted(child: Child): Promise<NotStarted> {
+  const { code, originalMessage } = await child;
+  return { started: false, error: code ?? originalMessage ?? 'it could not be started' };
 }
 
 /** What Node gives a child by itself. */
@@ -104,27 +158,4 @@ function readSocket(stream: Readable, onData: (chunk: Buffer) => void): PipeRead
       (stream as Socket).unref();
     },
   };
-}
-
-/** A child that has ended before it read everything is no fault of ours. */
-function feed(stream: unknown, bytes: Uint8Array | undefined): void {
-  if (bytes && stream instanceof Writable) stream.on('error', () => undefined).end(bytes);
-}
-
-/** A shell of our own, out of reach of what a terminal sends to us. */
-export function startHelper(args: readonly string[]): HelperShell {
-  return spawn('sh', args, {
-    cwd: '/',
-    env: { PATH: process.env.PATH },
-    detached: true,
-    stdio: ['pipe', 'pipe', 'ignore'],
-  });
-}
-
-/** Runs a program of the user's choice on the terminal itself (an editor) and waits for its end. Gives its exit code;
- * null where a signal ended it or it could not be started. The caller has given the terminal back before. */
-export async function runInteractive(file: string, args: readonly string[], cwd: string): Promise<number | null> {
-  const { execa } = await import('execa');
-  const { exitCode } = await execa(file, args, { cwd, stdio: 'inherit', reject: false });
-  return exitCode ?? null;
 }

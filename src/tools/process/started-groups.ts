@@ -1,15 +1,16 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** The process groups that one runner has started, and what left them. */
 export interface StartedGroups {
   add(groupId: number): void;
-  /** Its leader has ended and left so many processes behind. */
-  leaderEnded(groupId: number, left: number): void;
+  /** Its leader has ended: the group is forgotten with its last process, before its number is another's. */
+  leaderEnded(groupId: number): void;
   /** Groups with processes in them whose leader has ended. */
   leaderless(): readonly number[];
-  /** False where there was nothing to signal, and so nothing is left that could start more. */
-  signal(signal: NodeJS.Signals): boolean;
-  anyAlive(): boolean;
+  signal(signal: NodeJS.Signals): void;
+  /** How many processes live, also those that left their group. */
+  size(): number;
   clear(): void;
 }
 
@@ -19,36 +20,55 @@ export function createStartedGroups(marker: string): StartedGroups {
   const withoutLeader = new Set<number>();
   let any = false;
   const marked = (): readonly number[] => (any ? processesMarked(marker).filter((id) => id !== process.pid) : []);
+  const leaderless = (): readonly number[] => {
+    for (const group of [...withoutLeader].filter((id) => !signalGroup(id, 0))) {
+      withoutLeader.delete(group);
+      groups.delete(group);
+    }
+    return [...withoutLeader];
+  };
   return {
     add(groupId) {
       any = true;
       groups.add(groupId);
     },
-    leaderEnded(groupId, left) {
-      if (left === 0) groups.delete(groupId);
-      else withoutLeader.add(groupId);
+    leaderEnded(groupId) {
+      withoutLeader.add(groupId);
+      leaderless();
     },
-    leaderless() {
-      for (const group of [...withoutLeader].filter((id) => !signalGroup(id, 0))) {
-        // forgotten before its number is another's
-        withoutLeader.delete(group);
-        groups.delete(group);
-      }
-      return [...withoutLeader];
-    },
+    leaderless,
     signal(signal) {
-      const held = [...groups].filter((group) => signalGroup(group, signal));
-      const found = marked();
-      for (const id of found) signalProcess(id, signal);
-      return held.length + found.length > 0;
+      leaderless();
+      for (const group of groups) signalGroup(group, signal);
+      for (const id of marked()) signalProcess(id, signal);
     },
-    anyAlive: () => [...groups].some((group) => groupSize(group) > 0) || marked().length > 0,
+    size: () => new Set([...[...groups].flatMap(groupMembers), ...marked()]).size,
     clear() {
       any = false;
       groups.clear();
       withoutLeader.clear();
     },
   };
+}
+
+const killTries = 50;
+const pollMs = 20;
+
+/** Whether nothing of it lives any more, at once or within `ms`. */
+export async function goneWithin(groups: StartedGroups, ms: number): Promise<boolean> {
+  for (let waitedMs = 0; waitedMs < ms; waitedMs += pollMs) {
+    if (groups.size() === 0) return true;
+    await delay(pollMs);
+  }
+  return groups.size() === 0;
+}
+
+/** What is started while others are killed is killed as well. */
+export async function killAll(groups: StartedGroups): Promise<void> {
+  for (let tries = 0; tries < killTries && groups.size() > 0; tries++) {
+    groups.signal('SIGKILL');
+    await delay(pollMs);
+  }
 }
 
 function signalProcess(id: number, signal: NodeJS.Signals): void {
@@ -72,15 +92,20 @@ export function signalGroup(groupId: number, signal: NodeJS.Signals | 0): boolea
   }
 }
 
-/** How many live processes a group has; zombies do not count. Where there is no /proc, 1 for a group that can be
- * signalled. */
+/** How many live processes a group has. */
 export function groupSize(groupId: number): number {
-  if (!signalGroup(groupId, 0)) return 0;
-  if (process.platform !== 'linux') return 1;
+  return groupMembers(groupId).length;
+}
+
+/** The live processes of a group; zombies do not count. Where there is no /proc, the leader of a group that can be
+ * signalled. */
+function groupMembers(groupId: number): readonly number[] {
+  if (!signalGroup(groupId, 0)) return [];
+  if (process.platform !== 'linux') return [groupId];
   return processIds().filter((id) => {
     const fields = statFields(id);
     return fields !== null && fields.state !== 'Z' && fields.groupId === groupId;
-  }).length;
+  });
 }
 
 /** Processes that carry `marker` in the environment they were started with: also those that left their group. Linux

@@ -53,13 +53,20 @@ while read -r word rest; do
 done
 [ "$folder" ] && rm -f "$folder/0" "$folder/1" && rmdir "$folder" 2>/dev/null
 signal TERM
+sleep 0.1
+signal 0
 tries=0
 while [ "$found" ] && [ $tries -lt 20 ]; do
   sleep 0.1
   signal 0
   tries=$((tries + 1))
 done
-signal KILL
+found=1 tries=0
+while [ "$found" ] && [ $tries -lt 50 ]; do
+  signal KILL
+  sleep 0.05
+  tries=$((tries + 1))
+done
 `;
 
 /** `launch` starts `sh` with these arguments. */

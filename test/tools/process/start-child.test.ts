@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { runInteractive } from '../../../src/tools/process/start-child.js';
+import { runInteractive } from '../../../src/tools/process/runner.js';
 
 test.each([
   ['a program that ends well', 'sh', ['-c', 'exit 0'], 0],

@@ -31,6 +31,7 @@ beforeAll(async () => {
     bundle: true,
     format: 'esm',
     platform: 'node',
+    banner: { js: "import { createRequire } from 'node:module'; const require = createRequire('/');" },
     target: 'node20',
     logLevel: 'error',
   });
@@ -58,9 +59,12 @@ async function begun(commands: readonly string[], mark: string): Promise<ChildPr
     child.kill('SIGKILL');
   });
   let text = '';
-  await new Promise<void>((resolve) => {
+  await new Promise<void>((resolve, reject) => {
     child.stdout?.on('data', (chunk: Buffer) => {
       if ((text += chunk.toString()).includes('begun')) resolve();
+    });
+    child.once('exit', () => {
+      reject(new Error('the program ended before it had begun'));
     });
   });
   return child;
