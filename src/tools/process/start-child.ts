@@ -55,7 +55,7 @@ export interface OpenChild {
   readonly errors: Readable;
 }
 
-type Child = ResultPromise<Options>;
+type Child = ResultPromise;
 
 const streams = ['stdout', 'stderr'] as const;
 

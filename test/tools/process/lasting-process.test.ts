@@ -102,7 +102,7 @@ const hostile: readonly (readonly [name: string, script: (mark: string) => strin
 
 test.each(hostile)('stopping it ends %s', async (_name, script) => {
   const mark = String(process.hrtime.bigint());
-  const { lasting: made } = lasting(`${script(mark)}`);
+  const { lasting: made } = lasting(script(mark));
   await made.start();
   await expect.poll(() => holding(mark)).toBeGreaterThan(0);
   await made.stop();
