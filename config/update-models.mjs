@@ -18,17 +18,11 @@ const pinned = {
 };
 
 /** Our providers, and what each source calls them. */
-const providers = {
-  openai: { pi: 'openai', prices: 'openai' },
-  anthropic: { pi: 'anthropic', prices: 'anthropic' },
-  google: { pi: 'google', prices: 'google' },
-  deepseek: { pi: 'deepseek', prices: 'deepseek' },
-  moonshot: { pi: 'moonshotai', prices: 'moonshotai' },
-  xai: { pi: 'xai', prices: 'x-ai' },
-  mistral: { pi: 'mistral', prices: 'mistral' },
-  groq: { pi: 'groq', prices: 'groq' },
-  meta: { pi: 'meta' },
-};
+const providers = Object.fromEntries(
+  Object.entries(JSON.parse(readFileSync(new URL('providers.json', import.meta.url), 'utf8')))
+    .filter(([, preset]) => preset.table_sources)
+    .map(([name, preset]) => [name, preset.table_sources]),
+);
 
 /** Sources that differ by more than this say different things. */
 const tolerance = 0.05;

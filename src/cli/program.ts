@@ -7,6 +7,7 @@ import { group, helpFlags, leaf, type Finish } from './program-parts.js';
 import { askLine, errorsAreTerminal, outputColumns, outputIsTerminal, print } from './print.js';
 import { addRecord, addRecordSessions } from './program-record.js';
 import { version, versionFlags } from './version.js';
+import { defaultWire, wireNames } from '../providers/wires/known-wires.js';
 
 export interface ProgramOptions {
   /** Prompt words from behind `--`. */
@@ -126,9 +127,9 @@ function addSessions(program: Command, finish: Finish): void {
     sessions,
     'show <session>',
     'its events, or the request its next turn would send',
-    'agent sessions show 0198 --as openai-chat',
+    `agent sessions show 0198 --as ${defaultWire}`,
   )
-    .option('--as <wire>', 'the request body: openai-chat, openai-responses or anthropic-messages')
+    .option('--as <wire>', `the request body: ${wireNames.slice(0, -1).join(', ')} or ${wireNames.at(-1) ?? ''}`)
     .option('--prompt <text>', 'with --as: add this user turn')
     .option('--json', 'one JSON array of events')
     .action(async (id: string, _options: unknown, command: Command) => {

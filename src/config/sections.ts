@@ -1,6 +1,5 @@
 import type { JsonObject } from '../core/json.js';
 import type { ApprovalMode } from '../core/policy.js';
-import type { Api } from '../core/projection.js';
 import type { Sandbox, ToolLimits, Toolset } from '../core/tool.js';
 import { type Origin, originRank, type Values } from './layers.js';
 import type { AgentPaths } from './locations.js';
@@ -26,17 +25,17 @@ export interface ProviderSection {
   readonly model: string | null;
   readonly provider: string | null;
   readonly baseUrl: string | null;
-  readonly api: Wire | null;
+  /** The name of a wire. */
+  readonly api: string | null;
   readonly toolProtocol: 'native' | 'text' | 'auto';
   readonly custom: Readonly<Record<string, ProviderEntry>>;
   readonly models: Readonly<Record<string, ModelEntry>>;
 }
-export type Wire = Exclude<Api, 'offline'>;
 
 /** One of `providers` as it stands in a file; the fields of a preset in `config/providers.json`. */
 export interface ProviderEntry {
   readonly label?: string;
-  readonly api?: Wire;
+  readonly api?: string;
   readonly base_url?: string;
   readonly key_env?: string;
   readonly key_required?: boolean;
@@ -131,7 +130,7 @@ interface Merged {
   readonly model?: string;
   readonly provider?: string;
   readonly base_url?: string;
-  readonly provider_api?: Wire;
+  readonly provider_api?: string;
   readonly tool_protocol: ProviderSection['toolProtocol'];
   readonly effort?: string;
   readonly max_output_tokens?: number;

@@ -57,14 +57,12 @@ export interface AnsweredCall {
 /** Which model a request is for. */
 export interface ModelRef {
   readonly provider: string;
-  readonly api: Api;
+  /** The wire, or `offline` for the embedded provider. */
+  readonly api: string;
   readonly model: string;
   /** Where it is asked: the base URL without user name, password and query. Absent for the embedded provider. */
   readonly baseUrl?: string;
 }
-
-/** The wires. `offline` is the embedded provider. */
-export type Api = 'openai-chat' | 'openai-responses' | 'anthropic-messages' | 'offline';
 
 /** A conversation kept up to date while events are appended: adding one costs what that one costs, and a finished
  * message keeps its identity, so that a wire may cache what it made of it. */

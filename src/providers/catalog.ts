@@ -1,7 +1,9 @@
 import type { JsonObject } from '../core/json.js';
-import type { Api, ModelRef } from '../core/projection.js';
+import type { ModelRef } from '../core/projection.js';
 import { didYouMean } from '../core/text.js';
-import { baseUrlNames, keyNames, mergePresets, type Preset, type Presets, type Quirks } from './presets.js';
+import { baseUrlNames, keyNames, mergePresets, type Preset, type Presets } from './presets.js';
+import type { Quirks } from './quirks.js';
+import { type Api, isWireName, wireNames } from './wires/known-wires.js';
 
 /** Where requests go and what they carry. `key` goes to the host of `baseUrl` and nowhere else. */
 export interface Endpoint {
@@ -26,7 +28,8 @@ export interface ProviderChoice {
   readonly model?: string;
   /** Wins over the environment. */
   readonly baseUrl?: string;
-  readonly api?: Exclude<Api, 'offline'>;
+  /** The name of a wire. */
+  readonly api?: string;
   /** Merged over the preset's `extra_body`. */
   readonly extraBody?: JsonObject;
   /** The provider that each of the three above was configured for: no other one gets it, so that no key goes to a host
@@ -86,6 +89,8 @@ function resolveNamed(name: string, model: string | null, choice: ProviderChoice
         : 'give it as `https://host/path`',
     );
   const endpoint = buildEndpoint(name, preset, base.url, choice);
+  if (endpoint === null)
+    return problem('bad_api', `${name} speaks no wire that is known`, `Known: ${wireNames.join(', ')}`);
   const wrong = keyProblem(endpoint, preset);
   if (wrong !== null) return wrong;
   const id = model ?? preset.default_model;
@@ -190,10 +195,12 @@ function baseUrl(name: string, preset: Preset, choice: ProviderChoice): ReturnTy
   return readBaseUrl(value, { ...short, allowInsecure: choice.allowInsecure === true });
 }
 
-function buildEndpoint(provider: string, preset: Preset, url: string, choice: ProviderChoice): Endpoint {
+/** Null where the wire is not known. */
+function buildEndpoint(provider: string, preset: Preset, url: string, choice: ProviderChoice): Endpoint | null {
   const own = preset.base_url !== '' && new URL(url).host === new URL(preset.base_url).host;
   const otherHost = !own && preset.other_host_api !== undefined;
   const api = choice.api ?? (otherHost ? preset.other_host_api : preset.api) ?? preset.api;
+  if (!isWireName(api)) return null;
   return {
     provider,
     label: preset.label ?? provider,

@@ -5,6 +5,7 @@ import { HttpFailure } from './http/exchange.js';
 import { openTransport } from './http/transport.js';
 import { mergePresets } from './presets.js';
 import { quoteServer } from './wires/fault.js';
+import { knownWires } from './wires/known-wires.js';
 
 export type ModelList =
   | { readonly ok: true; readonly models: readonly ListedModel[] }
@@ -154,10 +155,8 @@ async function getJson(
 }
 
 function authorization(endpoint: Endpoint): Readonly<Record<string, string>> {
-  if (endpoint.key === null) return {};
-  return endpoint.api === 'anthropic-messages'
-    ? { 'x-api-key': endpoint.key }
-    : { authorization: `Bearer ${endpoint.key}` };
+  if (endpoint.key === null || endpoint.api === 'offline') return {};
+  return knownWires[endpoint.api].auth(endpoint.key);
 }
 
 function notThere(endpoint: Endpoint, failure: HttpFailure): string {

@@ -1,5 +1,6 @@
 import builtIn from '../../config/models.json' with { type: 'json' };
 import type { Usage } from '../core/event.js';
+import { builtInPresets } from './presets.js';
 
 /** One entry of `config/models.json`, or of `models` in the user's configuration. Tokens, and USD per million
  * tokens. */
@@ -93,23 +94,13 @@ function namesOf(provider: string, model: string): readonly string[] {
   return variant ? direct.slice(0, 2) : [...direct, ...forms.map(vendorName).filter((name) => name !== null)];
 }
 
-const vendors: Readonly<Record<string, string>> = {
-  openai: 'openai',
-  anthropic: 'anthropic',
-  google: 'google',
-  deepseek: 'deepseek',
-  moonshotai: 'moonshot',
-  'x-ai': 'xai',
-  mistralai: 'mistral',
-};
-
 /** `anthropic/claude-sonnet-4.5` as its vendor names it: `anthropic/claude-sonnet-4-5`. */
 function vendorName(model: string): string | null {
   const [vendor = '', ...rest] = model.split('/');
-  const name = vendors[vendor];
+  const [name, preset] = Object.entries(builtInPresets).find(([, { gateway_name: own }]) => own === vendor) ?? [];
   if (name === undefined || rest.length === 0) return null;
   const id = rest.join('/');
-  return `${name}/${name === 'anthropic' ? id.replaceAll('.', '-') : id}`;
+  return `${name}/${preset?.gateway_dots === true ? id.replaceAll('.', '-') : id}`;
 }
 
 function factsOf(entry: ModelEntry): ModelFacts {

@@ -5,7 +5,7 @@ import type { ModelRef } from '../../core/projection.js';
 import type { Log } from '../../core/runtime.js';
 import type { QueuedMessage, SessionPort } from '../../core/session-port.js';
 import type { Store } from '../../core/store.js';
-import { builtInPresets, keyNames } from '../../providers/presets.js';
+import { suggestedProvider } from '../../providers/presets.js';
 import { reasoningText } from '../../providers/wires/layout.js';
 import { walkFiles } from '../../tools/search/file-walk.js';
 import type { Greeting } from '../../ui/repl-options.js';
@@ -186,13 +186,13 @@ export function greeting(
   const head = { name: `agent ${version}`, line: ` · ${provider}/${model} · /help` };
   if (provider !== 'offline' || model !== 'offline') return head;
   if (choseOffline(configured)) return head;
-  const { openrouter } = builtInPresets;
+  const { name, key, model: suggested } = suggestedProvider();
   return {
     ...head,
     more: [
       'No model is connected. The embedded **offline** provider answers plain requests such as `list **/*.md`, `run ls -la`. To connect one, set a key and start again:',
       '',
-      `    export ${openrouter ? keyNames(openrouter)[0] : ''}=…  # agent -m openrouter/${openrouter?.default_model ?? '<model>'}`,
+      `    export ${key}=…  # agent -m ${name}/${suggested}`,
       '    ollama serve                 # a local model: agent -m ollama/<model>',
       '    agent providers              # the others, and the names of their keys',
     ].join('\n'),

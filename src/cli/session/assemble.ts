@@ -14,6 +14,7 @@ import { placeOf, type SessionEnds, type SessionRow, type Store } from '../../co
 import type { Registry } from '../../core/tool.js';
 import { findModel } from '../../providers/models.js';
 import { builtInPresets, mergePresets } from '../../providers/presets.js';
+import { isWireName, knownWires } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
 import type { ProcessRunner } from '../../tools/process/runner.js';
 import type { RootOptions } from '../options.js';
@@ -390,8 +391,9 @@ function longestAnswer(
 ): Pick<Budget, 'maxOutputTokens' | 'isKept'> {
   const sent = mergePresets(builtInPresets, custom)[provider]?.quirks?.default_max_output_tokens;
   if (sent !== undefined) return { maxOutputTokens: sent, isKept: true };
-  const known = api === 'anthropic-messages' ? null : (findModel(provider, model, models)?.maxOutputTokens ?? null);
-  return { maxOutputTokens: known ?? assumedOutputTokens, isKept: known !== null };
+  const byWire = isWireName(api) ? knownWires[api].outputTokens : null;
+  const known = byWire === null ? (findModel(provider, model, models)?.maxOutputTokens ?? null) : null;
+  return { maxOutputTokens: known ?? byWire ?? assumedOutputTokens, isKept: known !== null };
 }
 
 function unknownPrice({ provider, model }: ModelRef): Fault {

@@ -6,6 +6,7 @@ import { isRecord } from '../../core/json.js';
 import type { ModelRef } from '../../core/projection.js';
 import { type SessionRow, type Store, ulid } from '../../core/store.js';
 import { type ProviderChoice, resolveProvider, saidAddress } from '../../providers/catalog.js';
+import { isWireName } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
 import { maxMatches } from '../../store/session-rows.js';
 import type { Notice } from '../settings.js';
@@ -208,12 +209,6 @@ async function lease(store: Store, id: string): Promise<() => Promise<void>> {
   );
 }
 
-const wires: readonly string[] = [
-  'openai-chat',
-  'openai-responses',
-  'anthropic-messages',
-] satisfies readonly ProviderChoice['api'][];
-
 type Said = (key: string) => boolean;
 
 /** What a session that is resumed goes on with. What the command line says wins, then what is on record: a model of the
@@ -288,7 +283,7 @@ function withoutBaseUrl({ baseUrl: _left, ...choice }: ProviderChoice): Provider
 }
 
 function wireNamed(api: string | undefined): ProviderChoice['api'] {
-  return wires.includes(api ?? '') ? (api as ProviderChoice['api']) : undefined;
+  return isWireName(api) ? api : undefined;
 }
 
 function elsewhere(
@@ -324,7 +319,7 @@ function spokenWire(events: readonly Event[], provider: string): string | null {
     ({ kind, data }) => kind === 'assistant' && isRecord(data) && data.provider === provider,
   );
   const api = isRecord(last?.data) ? last.data.api : null;
-  return typeof api === 'string' && wires.includes(api) ? api : null;
+  return typeof api === 'string' && isWireName(api) ? api : null;
 }
 
 /** What there is to be said of where a resumed session goes on. */

@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { CliError, exit } from '../../commands/cli-error.js';
 import { agentPaths, ensurePrivateDirectory } from '../../config/locations.js';
 import { loadOnce } from '../../core/runtime.js';
-import type { Api, ModelRef } from '../../core/projection.js';
+import type { ModelRef } from '../../core/projection.js';
 import type { Provider } from '../../core/provider.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import type { SessionRow } from '../../core/store.js';
@@ -22,7 +22,8 @@ import { maskProvider } from '../../providers/masked-provider.js';
 import { findModel } from '../../providers/models.js';
 import { builtInPresets, mergePresets } from '../../providers/presets.js';
 import type { TextModels } from '../../providers/text/tool-support.js';
-import type { Wire, WireFacts } from '../../providers/wires/wire.js';
+import { loadWire } from '../../providers/wires/known-wires.js';
+import type { WireFacts } from '../../providers/wires/wire.js';
 import type { Settings } from '../settings.js';
 import { type Configured, type ModelWish, providerSettings, splitName } from './provider-settings.js';
 
@@ -170,7 +171,7 @@ async function connect(
   const http = loadOnce(async (): Promise<HttpProvider> => {
     const [{ createHttpProvider }, wire] = await Promise.all([
       import('../../providers/http/endpoint-provider.js'),
-      wireOf(api),
+      loadWire(api),
     ]);
     return createHttpProvider(endpoint, wire, settings.config.http, httpDependencies(settings, endpoint));
   });
@@ -265,25 +266,11 @@ async function checkScript(cwd: string, model: string): Promise<void> {
     throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
 }
 
-/** The wire's code, loaded for the wire in use alone. */
-export async function wireOf(api: Exclude<Api, 'offline'>): Promise<Wire> {
-  switch (api) {
-    case 'openai-chat':
-      return (await import('../../providers/wires/chat-wire.js')).chatWire;
-    case 'openai-responses':
-      return (await import('../../providers/wires/responses-wire.js')).responsesWire;
-    case 'anthropic-messages':
-      return (await import('../../providers/wires/messages-wire.js')).messagesWire;
-    default:
-      return api satisfies never;
-  }
-}
-
 /** The endpoint data of a provider for showing a request; needs no key. */
 export function endpointFor(
   settings: ProviderSource,
   { provider, baseUrl }: Pick<SessionRow, 'provider' | 'baseUrl'>,
-  api: Exclude<Api, 'offline'>,
+  api: string,
 ): Pick<Endpoint, 'quirks' | 'extraBody'> & Partial<Endpoint> {
   const env = Object.fromEntries(Object.entries(settings.env).map(([name, value]) => [name, value]));
   const resolved = resolveProvider({

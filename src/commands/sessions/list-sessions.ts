@@ -1,10 +1,11 @@
-import { requestBody, wireNames } from './request-body.js';
+import { requestBody } from './request-body.js';
 import { findSession } from '../../cli/session/find-session.js';
 import type { RootOptions } from '../../cli/options.js';
 import { age, columns, outputIsTerminal, print, printData, printError, printListing } from '../../cli/print.js';
 import type { Event } from '../../core/event.js';
 import { project } from '../../core/projection.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
+import { isWireName, wireNames } from '../../providers/wires/known-wires.js';
 import { CliError, exit } from '../cli-error.js';
 import { countOption, distinctTitles, oneLine, withRecords, withStore } from '../record/record-opening.js';
 
@@ -73,18 +74,19 @@ export async function listSessions(options: Options): Promise<number> {
 }
 
 export async function showSession(id: string, options: Options): Promise<number> {
-  if (options.as !== undefined && !wireNames.includes(options.as)) {
+  const { as: wire } = options;
+  if (wire !== undefined && !isWireName(wire)) {
     throw new CliError(
       exit.usage,
-      `--as: unknown wire \`${options.as}\``,
-      `${didYouMean(options.as, wireNames)} Known: ${wireNames.join(', ')}`.trim(),
+      `--as: unknown wire \`${wire}\``,
+      `${didYouMean(wire, wireNames)} Known: ${wireNames.join(', ')}`.trim(),
     );
   }
   return await withStore(options, async (store, setup) => {
     const row = await findSession(store, id);
     const events = await store.load(row.id);
-    if (options.as !== undefined) {
-      const body = await requestBody(setup, { row, events, wire: options.as, prompt: options.prompt ?? null });
+    if (wire !== undefined) {
+      const body = await requestBody(setup, { row, events, wire, prompt: options.prompt ?? null });
       printData(`${outputIsTerminal() ? escapedJson(body) : body}\n`);
       return exit.done;
     }

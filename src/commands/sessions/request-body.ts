@@ -1,17 +1,16 @@
-import { endpointFor, factsOf, textModelsOf, wireOf } from '../../cli/session/open-model.js';
+import { endpointFor, factsOf, textModelsOf } from '../../cli/session/open-model.js';
 import type { Setup } from '../../cli/settings.js';
 import type { Event } from '../../core/event.js';
-import { type Api, type Conversation, project } from '../../core/projection.js';
+import { type Conversation, project } from '../../core/projection.js';
 import type { SessionRow } from '../../core/store.js';
 import { createTextProtocol } from '../../providers/text/protocol.js';
 import { asText, isOpen } from '../../providers/text/tool-support.js';
-
-export const wireNames: readonly string[] = ['openai-chat', 'openai-responses', 'anthropic-messages'];
+import { loadWire, type WireName } from '../../providers/wires/known-wires.js';
 
 export interface BodyRequest {
   readonly row: SessionRow;
   readonly events: readonly Event[];
-  readonly wire: string;
+  readonly wire: WireName;
   /** Added as a user turn. */ readonly prompt: string | null;
 }
 
@@ -21,10 +20,9 @@ export async function requestBody(setup: Setup, { row, events, wire, prompt }: B
   const last = events.at(-1)?.seq ?? 0;
   const turn: readonly Event[] =
     prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
-  const api = wire as Exclude<Api, 'offline'>;
-  const endpoint = endpointFor(setup, row, api);
+  const endpoint = endpointFor(setup, row, wire);
   const conversation = asSent(setup, project([...events, ...turn]), row.model ?? '', endpoint);
-  const chosen = createTextProtocol().wire(await wireOf(api), conversation, endpoint.quirks);
+  const chosen = createTextProtocol().wire(await loadWire(wire), conversation, endpoint.quirks);
   return JSON.stringify(
     chosen.request(conversation, {
       provider: row.provider ?? '',

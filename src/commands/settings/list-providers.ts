@@ -1,8 +1,9 @@
-import { httpDependencies, providerChoice, resolveReady, wireOf } from '../../cli/session/open-model.js';
+import { httpDependencies, providerChoice, resolveReady } from '../../cli/session/open-model.js';
 import type { RootOptions } from '../../cli/options.js';
 import { columns, printError, printListing } from '../../cli/print.js';
 import { setUp } from '../../cli/settings.js';
 import { builtInPresets, keyNames, mergePresets } from '../../providers/presets.js';
+import { loadWire } from '../../providers/wires/known-wires.js';
 import { resolveProvider } from '../../providers/catalog.js';
 import { checkEndpoint, type CheckReport } from '../../providers/endpoint-check.js';
 import { exit } from '../cli-error.js';
@@ -74,7 +75,7 @@ export async function checkProvider(name: string, options: RootOptions & { reado
   const report = await checkEndpoint(
     endpoint,
     ref,
-    await wireOf(endpoint.api),
+    await loadWire(endpoint.api),
     setup.config.http,
     httpDependencies(setup, endpoint),
   );

@@ -2,7 +2,7 @@ import type { Fault, ModelChunk, ModelRequest, Provider } from '../../core/provi
 import { loadOnce, type Schedule } from '../../core/runtime.js';
 import type { Endpoint } from '../catalog.js';
 import { costUsd, type Price } from '../models.js';
-import { planEffort, usesText } from '../presets.js';
+import { planEffort, usesText } from '../quirks.js';
 import type { TextProtocol } from '../text/protocol.js';
 import { createLeakWatch, createToolSupport, refusesTools, type TextModels } from '../text/tool-support.js';
 import { maskKeys } from '../wires/fault.js';

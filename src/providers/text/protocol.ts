@@ -2,7 +2,7 @@ import type { Stop, ToolSpec } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { AssistantMessage, Conversation, Message, UserMessage } from '../../core/projection.js';
 import type { ModelChunk, ReceivedCall } from '../../core/provider.js';
-import { type Quirks, usesText } from '../presets.js';
+import { type Quirks, usesText } from '../quirks.js';
 import { argumentsText } from '../wires/pieces.js';
 import type { Wire, WireChunk } from '../wires/wire.js';
 import { createTextScanner } from './call-scanner.js';

@@ -1,7 +1,7 @@
 import type { Conversation } from '../../core/projection.js';
 import type { Fault, ModelChunk, ModelRequest } from '../../core/provider.js';
 import type { Endpoint } from '../catalog.js';
-import type { Quirks } from '../presets.js';
+import type { Quirks } from '../quirks.js';
 
 /** The models of one endpoint that were found to take no tool calls. */
 export interface TextModels {

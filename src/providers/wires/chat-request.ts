@@ -2,7 +2,7 @@ import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
-import { type EffortPlan, planEffort } from '../presets.js';
+import { type EffortPlan, planEffort } from '../quirks.js';
 import {
   alternating,
   argumentsText,

@@ -2,19 +2,15 @@ import { isRecord, type Json } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
 import { Answer, type Finish, parseData, type Reported } from './answer.js';
 import { chatUsage } from './usage.js';
-import type { Fields, ServerEvent, StreamDecoder, WireChunk } from './wire.js';
+import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
 /** Reads a Chat Completions stream as servers really send it. `finish_reason` ends an answer, and so does `[DONE]`
  * after a usage report where a server gives no reason at all (Snowflake). Source: OpenAI API reference, "The chat
  * completion chunk object" (read 2026-11); the recordings named in the tests. */
-export function chatDecoder(maxCalls?: number): StreamDecoder {
-  return new ChatStream(maxCalls);
-}
-
-/** Reads a whole `chat.completion`. It is complete by being whole, so a missing `finish_reason` is a stop. */
-export function chatBody(body: Json, maxCalls?: number): readonly WireChunk[] {
-  return new ChatStream(maxCalls).whole(body);
-}
+export const chatAnswer: Pick<Wire, 'decoder' | 'decodeBody'> = {
+  decoder: (maxCalls) => new ChatStream(maxCalls),
+  decodeBody: (body, maxCalls) => new ChatStream(maxCalls).whole(body),
+};
 
 class ChatStream implements StreamDecoder {
   readonly #answer: Answer;

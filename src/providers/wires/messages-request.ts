@@ -2,7 +2,7 @@ import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { AnsweredCall, AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
-import { outputLimit, planEffort } from '../presets.js';
+import { outputLimit, planEffort } from '../quirks.js';
 import { layOut, type Part } from './layout.js';
 import {
   argumentsText,
@@ -24,13 +24,14 @@ import type { WireOptions } from './wire.js';
 const api = 'anthropic-messages';
 const nothingToAnswer = '{"type":"text","text":"Continue."}';
 const mark = ',"cache_control":{"type":"ephemeral"}';
-const defaultMaxTokens = 8192;
 
 /** Serialises conversations for Messages. Roles alternate, results come first in their user message, no text is blank,
  * every id fits the vendor's form. Cache marks stand on the system prompt (else on the last tool) and on the last two
  * user messages; without them each request continues the bytes of the one before. Source: Anthropic API reference,
  * "Messages", "Prompt caching", "Extended thinking" (read 2026-11). */
-export function messagesRequest(): (conversation: Conversation, options: WireOptions) => readonly string[] {
+export function messagesRequest(
+  outputTokens: number,
+): (conversation: Conversation, options: WireOptions) => readonly string[] {
   const pieces = pieceCache();
   const tools = textCache();
   return (conversation, options) => {
@@ -45,7 +46,7 @@ export function messagesRequest(): (conversation: Conversation, options: WireOpt
     trimEnd(sides.at(-1));
     markSides(sides, markBlock);
     const system = conversation.system.trim() === '' ? undefined : `[${markBlock(textBlock(conversation.system))}]`;
-    const maxTokens = mostTokens(conversation, options);
+    const maxTokens = mostTokens(conversation, options, outputTokens);
     const known = conversation.tools.length > 0 ? conversation.tools : calledTools(conversation.messages);
     const hasTools = known.length > 0;
     const forbidden = options.toolChoice === 'none' || conversation.tools.length === 0;
@@ -73,8 +74,8 @@ export function messagesRequest(): (conversation: Conversation, options: WireOpt
   };
 }
 
-function mostTokens({ settings }: Conversation, { quirks, model, facts }: WireOptions): number {
-  const wished = settings.max_output_tokens ?? quirks.default_max_output_tokens ?? defaultMaxTokens;
+function mostTokens({ settings }: Conversation, { quirks, model, facts }: WireOptions, otherwise: number): number {
+  const wished = settings.max_output_tokens ?? quirks.default_max_output_tokens ?? otherwise;
   return outputLimit(wished, quirks, model, facts?.maxOutputTokens ?? null);
 }
 

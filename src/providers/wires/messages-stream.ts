@@ -3,19 +3,15 @@ import type { ReceivedCall } from '../../core/provider.js';
 import { Answer, type Finish, parseData } from './answer.js';
 import { keepLayout, type Seen } from './layout.js';
 import { messagesUsage } from './usage.js';
-import type { Fields, ServerEvent, StreamDecoder, WireChunk } from './wire.js';
+import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
 /** Reads a Messages stream. A `stop_reason` completes the answer, also where `message_stop` never comes. A second
  * `message_start` starts over, unless text was shown already. Source: Anthropic API reference, "Streaming Messages"
  * (read 2026-11); the recordings named in the tests. */
-export function messagesDecoder(maxCalls?: number): StreamDecoder {
-  return new MessagesStream(maxCalls);
-}
-
-/** Reads a whole `message`. */
-export function messagesBody(body: Json, maxCalls?: number): readonly WireChunk[] {
-  return new MessagesStream(maxCalls).whole(body);
-}
+export const messagesAnswer: Pick<Wire, 'decoder' | 'decodeBody'> = {
+  decoder: (maxCalls) => new MessagesStream(maxCalls),
+  decodeBody: (body, maxCalls) => new MessagesStream(maxCalls).whole(body),
+};
 
 class MessagesStream implements StreamDecoder {
   readonly #answer: Answer;

@@ -2,7 +2,7 @@ import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json } from '../../core/json.js';
 import type { AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
-import { planEffort } from '../presets.js';
+import { planEffort } from '../quirks.js';
 import { layOut, type Part } from './layout.js';
 import {
   alternating,

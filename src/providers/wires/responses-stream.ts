@@ -3,18 +3,14 @@ import type { ReceivedCall } from '../../core/provider.js';
 import { Answer, type Finish, parseData } from './answer.js';
 import { keepLayout, type Seen } from './layout.js';
 import { responsesUsage } from './usage.js';
-import type { Fields, ServerEvent, StreamDecoder, WireChunk } from './wire.js';
+import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
 /** Reads a Responses stream. Only `response.completed` or `response.incomplete` completes an answer. Source: OpenAI API
  * reference, "Streaming events" of Responses (read 2026-11); the recordings named in the tests. */
-export function responsesDecoder(maxCalls?: number): StreamDecoder {
-  return new ResponsesStream(maxCalls);
-}
-
-/** Reads a whole `response`. */
-export function responsesBody(body: Json, maxCalls?: number): readonly WireChunk[] {
-  return new ResponsesStream(maxCalls).whole(body);
-}
+export const responsesAnswer: Pick<Wire, 'decoder' | 'decodeBody'> = {
+  decoder: (maxCalls) => new ResponsesStream(maxCalls),
+  decodeBody: (body, maxCalls) => new ResponsesStream(maxCalls).whole(body),
+};
 
 class ResponsesStream implements StreamDecoder {
   readonly #answer: Answer;

@@ -1,13 +1,14 @@
 import type { Stop, Usage } from '../../core/event.js';
 import type { Json, JsonObject } from '../../core/json.js';
-import type { Api, Conversation } from '../../core/projection.js';
+import type { Conversation } from '../../core/projection.js';
 import type { Fault, ReceivedCall } from '../../core/provider.js';
-import type { Quirks } from '../presets.js';
+import type { Quirks } from '../quirks.js';
 import { fault, httpFault } from './fault.js';
 
 /** One provider protocol as a pure pair: canonical → request body, stream → canonical. No HTTP in here. */
 export interface Wire {
-  readonly api: Api;
+  /** Its name in the table of wires. */
+  readonly api: string;
   /** Appended to the base URL, for example `/chat/completions`. */
   readonly path: string;
   /** The SDK that carries its requests. */

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from 'vitest';
-import type { Api } from '../../../src/core/projection.js';
 import type { ModelChunk } from '../../../src/core/provider.js';
 import type { Schedule } from '../../../src/core/runtime.js';
 import { type Attempt, type FaultServer, startFaultServer } from './fault-server.js';
 import { hello, listen, testEndpoint, testKey, testProvider } from './http-rig.js';
+import type { Api } from '../../../src/providers/wires/known-wires.js';
 
 const servers: FaultServer[] = [];
 afterEach(async () => {

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import type { AnsweredCall, Api, AssistantMessage, Message } from '../../../src/core/projection.js';
+import type { AnsweredCall, AssistantMessage, Message } from '../../../src/core/projection.js';
 import type { ReceivedCall } from '../../../src/core/provider.js';
+import type { Api } from '../../../src/providers/wires/known-wires.js';
 import { type Attempt, type FaultServer, startFaultServer } from './fault-server.js';
 import { conversation, type Heard, listen, testEndpoint, testKey, testProvider } from './http-rig.js';
 

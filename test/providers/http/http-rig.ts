@@ -1,4 +1,4 @@
-import type { Api, Conversation, Message } from '../../../src/core/projection.js';
+import type { Conversation, Message } from '../../../src/core/projection.js';
 import type { Fault, ModelChunk, Provider, ReceivedCall } from '../../../src/core/provider.js';
 import type { Endpoint } from '../../../src/providers/catalog.js';
 import {
@@ -8,9 +8,13 @@ import {
   type HttpProvider,
 } from '../../../src/providers/http/endpoint-provider.js';
 import { realSchedule } from '../../../src/providers/http/watch.js';
-import { chatWire } from '../../../src/providers/wires/chat-wire.js';
-import { messagesWire } from '../../../src/providers/wires/messages-wire.js';
-import { responsesWire } from '../../../src/providers/wires/responses-wire.js';
+import { type Api, defaultWire, loadWire, type WireName, wireNames } from '../../../src/providers/wires/known-wires.js';
+import type { Wire } from '../../../src/providers/wires/wire.js';
+
+/** Every wire with its code, by name. */
+export const wires = Object.fromEntries(
+  await Promise.all(wireNames.map(async (name) => [name, await loadWire(name)] as const)),
+) as Readonly<Record<WireName, Wire>>;
 
 export const testKey = 'test-key-0123456789';
 
@@ -46,12 +50,7 @@ export function testProvider(
   d: Partial<HttpDependencies> = {},
 ): HttpProvider {
   let slept = 0;
-  const wire =
-    endpoint.api === 'anthropic-messages'
-      ? messagesWire
-      : endpoint.api === 'openai-responses'
-        ? responsesWire
-        : chatWire;
+  const wire = wires[endpoint.api === 'offline' ? defaultWire : endpoint.api];
   return createHttpProvider(
     endpoint,
     wire,

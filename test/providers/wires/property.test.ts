@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { project } from '../../../src/core/projection.js';
-import type { Quirks } from '../../../src/providers/presets.js';
+import type { Quirks } from '../../../src/providers/quirks.js';
 import type { Wire, WireOptions } from '../../../src/providers/wires/wire.js';
 import { logs, makers, number } from '../logs.js';
 import { wires } from './recordings.js';

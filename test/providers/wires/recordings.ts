@@ -1,17 +1,15 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { chatWire } from '../../../src/providers/wires/chat-wire.js';
-import { messagesWire } from '../../../src/providers/wires/messages-wire.js';
-import { responsesWire } from '../../../src/providers/wires/responses-wire.js';
+import { loadWire } from '../../../src/providers/wires/known-wires.js';
 import { createSseReader } from '../../../src/providers/wires/sse.js';
 import type { Wire, WireChunk } from '../../../src/providers/wires/wire.js';
 
 const folder = pathToFileURL('../shared/fixtures/wire/');
 
 export const wires: Readonly<Record<string, Wire>> = {
-  chat: chatWire,
-  messages: messagesWire,
-  responses: responsesWire,
+  chat: await loadWire('openai-chat'),
+  messages: await loadWire('anthropic-messages'),
+  responses: await loadWire('openai-responses'),
 };
 
 /** What a decoder made of an answer, folded. */

@@ -2,7 +2,7 @@ import { afterEach, expect, test } from 'vitest';
 import type { Event, EventDraft } from '../../../src/core/event.js';
 import { project } from '../../../src/core/projection.js';
 import type { Provider } from '../../../src/core/provider.js';
-import type { Quirks } from '../../../src/providers/presets.js';
+import type { Quirks } from '../../../src/providers/quirks.js';
 import { createTextProtocol } from '../../../src/providers/text/protocol.js';
 import { noteTool, rig } from '../../agent/harness.js';
 import { testProvider } from '../http/http-rig.js';
