@@ -1,20 +1,8 @@
 import { type Event, knownEvent, type UsageData } from '../core/event.js';
 import { type ModelRef, project } from '../core/projection.js';
-import type { Fault } from '../core/provider.js';
+import type { Fault, Price, Rates } from '../core/provider.js';
 import { utf8Bytes } from '../core/text.js';
 import type { Recorder } from './recorder.js';
-
-/** USD per million tokens. `cacheWrite`: of what a request adds to the provider's cache. */
-interface Rates {
-  readonly input: number;
-  readonly cacheWrite?: number;
-  readonly output: number;
-}
-
-/** `long`: the rates of a whole request whose prompt is longer than `aboveTokens`. */
-export interface Price extends Rates {
-  readonly long?: Rates & { readonly aboveTokens: number };
-}
 
 export interface Budget {
   /** Most USD the session may cost. */

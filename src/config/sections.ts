@@ -1,5 +1,6 @@
 import type { JsonObject } from '../core/json.js';
-import type { ApprovalMode } from '../core/policy.js';
+import type { ApprovalMode, Rules } from '../core/policy.js';
+import type { ModelEntry } from '../core/provider.js';
 import type { Sandbox, ToolLimits, Toolset } from '../core/tool.js';
 import { type Origin, originRank, type Values } from './layers.js';
 import type { AgentPaths } from './locations.js';
@@ -46,25 +47,6 @@ export interface ProviderEntry {
   readonly extra_body?: JsonObject;
 }
 
-/** One of `models` as it stands in a file. Prices are US dollars per million tokens. */
-export interface ModelEntry {
-  readonly context_window?: number;
-  readonly max_output_tokens?: number;
-  readonly input_usd?: number;
-  readonly output_usd?: number;
-  readonly cache_read_usd?: number;
-  readonly cache_write_usd?: number;
-  /** What a whole request costs whose prompt is longer than `above_tokens`. */
-  readonly long_prompt?: {
-    readonly above_tokens: number;
-    readonly input_usd: number;
-    readonly output_usd: number;
-    readonly cache_read_usd?: number;
-    readonly cache_write_usd?: number;
-  };
-  readonly efforts?: readonly string[];
-}
-
 /** What shapes a request beside the conversation. */
 export interface RequestSection {
   readonly systemPrompt: string | null;
@@ -86,14 +68,7 @@ export interface PolicySection {
   /** `tools.confirm: false` is already in it. */
   readonly approval: ApprovalMode;
   readonly sandbox: Sandbox;
-  readonly rules: { readonly allow: readonly Rule[]; readonly ask: readonly Rule[]; readonly deny: readonly Rule[] };
-}
-
-/** Holds for a call that fits every field given. `argv`: the command's leading words; `path`: a glob. */
-export interface Rule {
-  readonly tool?: string;
-  readonly argv?: readonly string[];
-  readonly path?: string;
+  readonly rules: Rules;
 }
 
 export interface ToolsSection {

@@ -1,4 +1,4 @@
-import type { ApprovalMode, Policy, Verdict } from '../core/policy.js';
+import type { ApprovalMode, Policy, Rules, Verdict } from '../core/policy.js';
 import type { BoundCall, Sandbox } from '../core/tool.js';
 import {
   createProtectedPaths,
@@ -10,7 +10,7 @@ import {
   resolvePath,
   type SecretPaths,
 } from './guarded-paths.js';
-import { compileRules, refusedAllow, type Rules, type Subject } from './rules.js';
+import { compileRules, refusedAllow, type Subject } from './rules.js';
 import { type Judgement, judgeShell, type ShellRules } from './shell/verdict.js';
 
 export interface PolicyOptions {

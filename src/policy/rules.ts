@@ -1,18 +1,5 @@
+import type { Rule } from '../core/policy.js';
 import { compileGlobs, lastName, shellGlob } from './guarded-paths.js';
-
-/** A rule of the user. Holds for a call that fits every field given: `argv` are the leading words of a command, `path`
- * a glob over the paths that the call touches. Source: contracts, `rules` of the configuration. */
-export interface Rule {
-  readonly tool?: string;
-  readonly argv?: readonly string[];
-  readonly path?: string;
-}
-
-export interface Rules {
-  readonly allow: readonly Rule[];
-  readonly ask: readonly Rule[];
-  readonly deny: readonly Rule[];
-}
 
 /** What a rule is held against. */
 export interface Subject {

@@ -1,37 +1,7 @@
 import builtIn from '../../config/models.json' with { type: 'json' };
 import type { Usage } from '../core/event.js';
+import type { ModelEntry, Price } from '../core/provider.js';
 import { builtInPresets } from './presets.js';
-
-/** One entry of `config/models.json`, or of `models` in the user's configuration. Tokens, and USD per million
- * tokens. */
-export interface ModelEntry {
-  readonly context_window?: number;
-  readonly max_output_tokens?: number;
-  readonly input_usd?: number;
-  readonly cache_read_usd?: number;
-  readonly cache_write_usd?: number;
-  /** Written to the cache for an hour. */
-  readonly cache_write_1h_usd?: number;
-  readonly output_usd?: number;
-  /** USD of one web search that the provider makes. */
-  readonly web_search_usd?: number;
-  /** What a whole request costs whose prompt is longer than `above_tokens`. */
-  readonly long_prompt?: {
-    readonly above_tokens: number;
-    readonly input_usd: number;
-    readonly cache_read_usd?: number;
-    readonly cache_write_usd?: number;
-    readonly output_usd: number;
-  };
-  /** True: it takes images. */
-  readonly vision?: boolean;
-  readonly reasoning?: boolean;
-  /** The levels that the model takes as an effort setting, `none` included where it can do without reasoning. Absent:
-   * not known. */
-  readonly efforts?: readonly string[];
-  /** No longer offered, as far as is known; kept for old sessions. */
-  readonly retired?: boolean;
-}
 
 export type ModelTable = Readonly<Record<string, ModelEntry>>;
 
@@ -139,19 +109,6 @@ function priceOf(entry: ModelEntry): Price | null {
           },
         }),
   };
-}
-
-/** USD per million tokens. The cache's prices fall back to `input`. */
-export interface Price extends Rates {
-  /** The rates of a whole request whose prompt (cached or not) is longer than `aboveTokens`. */
-  readonly long?: Rates & { readonly aboveTokens: number };
-}
-
-interface Rates {
-  readonly input: number;
-  readonly cacheRead?: number;
-  readonly cacheWrite?: number;
-  readonly output: number;
 }
 
 /** What a request costs in USD; null where the price is not known. */

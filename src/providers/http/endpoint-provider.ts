@@ -1,7 +1,7 @@
-import type { Fault, ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
+import type { Fault, ModelChunk, ModelRequest, Price, Provider } from '../../core/provider.js';
 import { loadOnce, type Schedule } from '../../core/runtime.js';
 import type { Endpoint } from '../catalog.js';
-import { costUsd, type Price } from '../models.js';
+import { costUsd } from '../models.js';
 import { planEffort, usesText } from '../quirks.js';
 import type { TextProtocol } from '../text/protocol.js';
 import { createLeakWatch, createToolSupport, refusesTools, type TextModels } from '../text/tool-support.js';
