@@ -1,11 +1,11 @@
 import { filledFindings, setFindings } from './assignments.js';
 import { letFindings } from './expansions.js';
 import {
+  type Code,
   type Arg,
   change,
   danger,
   type Finding,
-  type Handler,
   type Invocation,
   isFetched,
   ownProcess,
@@ -20,67 +20,29 @@ import { writtenFindings } from './project-scripts.js';
 import { namesSecret } from './words.js';
 import { printsNamesOnly, shellText } from './wrappers.js';
 
-export const builtinHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['eval', evaluate],
-  ['trap', trap],
-  ['alias', alias],
-  ['enable', (call) => (call.args.length === 0 ? [] : danger(call, 'changes what builtin commands are'))],
-  ['source', source],
-  ['.', source],
-  ['cd', changeFolder],
-  ['pushd', changeFolder],
-  ['printenv', printenv],
-  ['export', declare],
-  ['declare', declare],
-  ['typeset', declare],
-  ['local', declare],
-  ['readonly', declare],
-  ['let', arithmetic],
-  ['set', set],
-  ['shopt', shopt],
-  ['unset', unset],
-  ['printf', printf],
-  ['read', read],
-  ['mapfile', mapfile],
-  ['readarray', mapfile],
-  ['getopts', getopts],
-  ['wait', wait],
-  ['jobs', jobs],
-  ['test', bracket],
-  ['[', bracket],
-  ['hash', hash],
-  ['bind', (call) => danger(call, 'binds keys to commands')],
-  ['complete', (call) => danger(call, 'installs a completion command')],
-  ['compgen', compgen],
-  ['fc', (call) => danger(call, 'runs commands again')],
-  [
-    'history',
-    (call) =>
-      call.args.some(({ text }) => /^-[cdw]/.test(text))
-        ? danger(call, 'changes the history')
-        : danger(call, 'prints what was typed, secrets among it'),
-  ],
-  ['kill', kill],
-  [
-    'ulimit',
-    (call) => (call.args.some(({ text }) => /^\d+$|^unlimited$/.test(text)) ? change(call, 'changes limits') : []),
-  ],
-  [
-    'umask',
-    (call) =>
-      call.args.length === 0 || call.args[0]?.text === '-S' ? [] : change(call, 'changes the mode of new files'),
-  ],
-  ['disown', (call) => change(call, 'lets a process outlive the call')],
-  ['yes', yes],
-  ['unalias', () => []],
-  ['bg', (call) => change(call, 'moves a job')],
-  ['fg', (call) => change(call, 'moves a job')],
-  ['suspend', (call) => danger(call, 'stops the shell')],
-  ['zmodload', (call) => danger(call, 'loads a module into the shell')],
-  ['ztcp', (call) => danger(call, 'opens a connection')],
-  ['logout', () => []],
-  ['help', () => []],
-]);
+export const builtinCodes: Readonly<Record<string, Code>> = {
+  arithmetic,
+  bracket,
+  changeFolder,
+  compgen,
+  declare,
+  evaluate,
+  getopts,
+  hash,
+  jobs,
+  kill,
+  mapfile,
+  printenv,
+  printf,
+  read,
+  set,
+  shopt,
+  source,
+  trap,
+  unset,
+  wait,
+  yes,
+};
 
 const maxFolders = 64;
 
@@ -100,10 +62,6 @@ function trap(call: Invocation): readonly Finding[] {
   )
     return [];
   return [...shellText([action], call), ...change(call, 'runs a text later')];
-}
-
-function alias(call: Invocation): readonly Finding[] {
-  return call.args.some(({ text }) => text.includes('=')) ? danger(call, 'changes what a command name runs') : [];
 }
 
 function source(call: Invocation): readonly Finding[] {

@@ -1,5 +1,6 @@
 import type { ParsedScript } from 'unbash';
 import { hasUnseen } from '../../core/text.js';
+import { commandTables } from './command-tables.js';
 import { collectNames } from './expansions.js';
 import {
   type Finding,
@@ -8,6 +9,7 @@ import {
   type Scan,
   type ShellContext,
   unanalysable,
+  type KnownPrograms,
 } from './invocation.js';
 import { walk } from './walk.js';
 
@@ -41,17 +43,23 @@ export interface ShellAnalysis {
 export type Parse = (source: string) => ParsedScript;
 
 /** Judges a command line as `bash -c` would take it. What cannot be understood is dangerous; throws nothing. */
-export function classifyShell(command: string, context: ShellContext, parse: Parse): ShellAnalysis {
-  const scan = newScan(context, parse);
+export function classifyShell(
+  command: string,
+  context: ShellContext,
+  parse: Parse,
+  programs: KnownPrograms = commandTables,
+): ShellAnalysis {
+  const scan = newScan(context, parse, programs);
   const refused = refusal(command);
   if (refused) scan.findings.push(...unanalysable(refused));
   else runScript(command, scan, parse, { piped: false, captured: false, input: '', next: null, depth: 0 });
   return summary(scan);
 }
 
-function newScan(context: ShellContext, parse: Parse): Scan {
+function newScan(context: ShellContext, parse: Parse, programs: KnownPrograms): Scan {
   const scan: Scan = {
     context,
+    programs,
     cwds: [context.cwd],
     lostCwd: false,
     wanders: false,

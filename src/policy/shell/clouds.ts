@@ -1,9 +1,9 @@
 import { isInside } from '../guarded-paths.js';
 import {
+  type Code,
   change,
   danger,
   type Finding,
-  type Handler,
   has,
   type Invocation,
   type Options,
@@ -14,94 +14,7 @@ import {
 } from './invocation.js';
 import { asks, asksTool, wordsOf } from './steering-files.js';
 
-const names = [
-  'aws',
-  'gcloud',
-  'gsutil',
-  'az',
-  'doctl',
-  'ibmcloud',
-  'oci',
-  'heroku',
-  'fly',
-  'flyctl',
-  'vercel',
-  'netlify',
-  'wrangler',
-  'firebase',
-  'railway',
-  'render',
-  'supabase',
-  'serverless',
-  'sls',
-  'eb',
-  'sam',
-  'amplify',
-  'cf',
-  'linode-cli',
-  'hcloud',
-  'scw',
-  'linode',
-  's3cmd',
-  's5cmd',
-  'mc',
-  'b2',
-  'azcopy',
-  'surge',
-  'now',
-  'stripe',
-  'twilio',
-  'slack',
-  'sentry-cli',
-  'gh-pages',
-  'planetscale',
-  'pscale',
-  'neonctl',
-  'bq',
-  'exo',
-  'civo',
-  'vultr-cli',
-  'upctl',
-  'aliyun',
-  'tccli',
-  'copilot-cli',
-  'ecs-cli',
-  'eksctl',
-  'kops',
-  'kubeadm',
-  'rosa',
-  'argocd',
-  'flux',
-  'istioctl',
-  'nomad-pack',
-  'waypoint',
-  'boundary',
-  'packer',
-  'vagrant',
-  'minikube',
-  'kind',
-  'k3d',
-  'multipass',
-  'limactl',
-  'colima',
-  'okteto',
-  'skaffold',
-  'tilt',
-  'databricks',
-  'snow',
-  'auth0',
-  'okta',
-  'cloudflare',
-  'fastly',
-  'akamai',
-  'rabbitmqadmin',
-  'kafka-topics',
-  'kafka-topics.sh',
-];
-
-export const cloudHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>(
-  names.map((name): [string, Handler] => [name, cloud]),
-);
+export const cloudCodes: Readonly<Record<string, Code>> = { cloud };
 
 const secrets =
   /secret|token|password|passwd|credential|get-parameter|get-login|kms|print-|env (?:pull|get)|configs?(?::get| get(?!-value)|:export)|auth(?! (?:list|status|describe)\b)|iam create|session-token|assume-role|keys? (?:list|show|create)|list-keys|connection-string|ssm|kubeconfig|get-authorization|get-federation|--with-decryption|sas\b/i;
@@ -198,17 +111,7 @@ function cloud(call: Invocation): readonly Finding[] {
   return steering.test(text) ? change(call, 'is given a server or a file of choice') : asksTool(call);
 }
 
-export const clusterHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['kubectl', kubectl],
-  ['oc', kubectl],
-  ['k3s', (call) => danger(call, 'changes or enters the cluster')],
-  ['helm', helm],
-  ['terraform', terraform],
-  ['tofu', terraform],
-  ['terragrunt', stack],
-  ['pulumi', stack],
-  ['cdk', stack],
-]);
+export const clusterCodes: Readonly<Record<string, Code>> = { helm, kubectl, stack, terraform };
 
 const kubectlTakes =
   '-n -l -o -f -c -L --namespace --context --cluster --user --selector --output --field-selector --tail --since --sort-by --container --template --dry-run --kubeconfig --server -s --as --token --image --replicas --timeout';
@@ -308,13 +211,7 @@ function stack(call: Invocation): readonly Finding[] {
     : danger(call, 'changes what runs elsewhere, or prints secrets');
 }
 
-export const containerHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['docker', docker],
-  ['podman', docker],
-  ['nerdctl', docker],
-  ['docker-compose', compose],
-  ['podman-compose', compose],
-]);
+export const containerCodes: Readonly<Record<string, Code>> = { compose, docker };
 
 const reads =
   /^(?:ps|images|image (?:ls|list|inspect|history)|container (?:ls|list|ps|top|port|logs|stats|diff)|volume (?:ls|inspect)|network (?:ls|inspect)|logs|version|info|system (?:df|info)|stats|top|port|history|diff|search|manifest inspect|context (?:ls|show)|buildx (?:ls|version|du)|plugin ls|node ls|service (?:ls|ps|logs)|stack (?:ls|ps|services))(?: |$)/;

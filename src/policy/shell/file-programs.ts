@@ -5,7 +5,6 @@ import {
   comesFromNetwork,
   danger,
   type Finding,
-  type Handler,
   has,
   type Invocation,
   isFetched,
@@ -16,65 +15,28 @@ import {
   pathsOf,
   valuesOf,
   writeTo,
+  type Code,
 } from './invocation.js';
 import { asks } from './steering-files.js';
 
-export const fileHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['rm', remove],
-  ['unlink', remove],
-  ['rmdir', removeFolder],
-  ['rimraf', destroys],
-  ['del-cli', destroys],
-  ['trash', removeFolder],
-  ['trash-put', removeFolder],
-  ['gio', gio],
-  ['cp', copy],
-  ['install', copy],
-  ['mv', move],
-  ['ln', link],
-  ['rename', (call) => change(call, 'renames files')],
-  ['touch', each],
-  ['mkdir', each],
-  ['mkfifo', each],
-  ['mktemp', mktemp],
-  ['tee', tee],
-  ['sponge', each],
-  ['split', lastWritten],
-  ['csplit', (call) => change(call, 'writes pieces')],
-  ['dd', dd],
-  ['shred', destroys],
-  ['srm', destroys],
-  ['wipe', destroys],
-  ['scrub', destroys],
-  ['truncate', destroys],
-  ['fallocate', destroys],
-  ['chmod', chmod],
-  ['chown', chown],
-  ['chgrp', chown],
-  ['chattr', (call) => danger(call, 'changes protections of files')],
-  ['setfacl', (call) => danger(call, 'changes who may use files')],
-  ['setfattr', (call) => change(call, 'changes attributes')],
-  ['setcap', (call) => danger(call, 'grants privileges')],
-  ['mknod', (call) => danger(call, 'makes a device')],
-  ['patch', patch],
-  ['dos2unix', each],
-  ['unix2dos', each],
-  ['ex', editor],
-  ['ed', editor],
-  ['vi', editor],
-  ['vim', editor],
-  ['nvim', editor],
-  ['view', editor],
-  ['vimdiff', editor],
-  ['emacs', editor],
-  ['nano', editor],
-  ['code', code],
-  ['cursor', code],
-  ['subl', opener],
-  ['open', opener],
-  ['xdg-open', opener],
-  ['gnome-open', opener],
-]);
+export const fileCodes: Readonly<Record<string, Code>> = {
+  chmod,
+  chown,
+  copy,
+  dd,
+  destroys,
+  each,
+  editor,
+  editorWindow,
+  gio,
+  lastWritten,
+  link,
+  move,
+  patch,
+  remove,
+  removeFolder,
+  tee,
+};
 
 function destroys(call: Invocation): readonly Finding[] {
   return danger(
@@ -215,10 +177,6 @@ function each(call: Invocation): readonly Finding[] {
   return [...options.operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'writes files')];
 }
 
-function mktemp(call: Invocation): readonly Finding[] {
-  return change(call, 'makes a temporary file');
-}
-
 function tee(call: Invocation): readonly Finding[] {
   const { operands } = parseOptions(call.args);
   if (comesFromNetwork(call.place.input))
@@ -317,27 +275,13 @@ function editor(call: Invocation): readonly Finding[] {
     : [...parseOptions(call.args).operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'opens an editor')];
 }
 
-function code(call: Invocation): readonly Finding[] {
-  return call.args.length === 1 && /^--(?:list-extensions|status)$/.test(call.args[0]?.text ?? '') ? [] : opener(call);
+function editorWindow(call: Invocation): readonly Finding[] {
+  return call.args.length === 1 && /^--(?:list-extensions|status)$/.test(call.args[0]?.text ?? '')
+    ? []
+    : danger(call, 'opens another program');
 }
 
-function opener(call: Invocation): readonly Finding[] {
-  return danger(call, 'opens another program');
-}
-
-export const archiveHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['tar', tar],
-  ['bsdtar', tar],
-  ['gtar', tar],
-  ['unzip', unzip],
-  ['zip', zip],
-  ['7z', sevenZip],
-  ['7za', sevenZip],
-  ['unrar', sevenZip],
-  ['cpio', cpio],
-  ['pax', cpio],
-  ['ar', ar],
-]);
+export const archiveCodes: Readonly<Record<string, Code>> = { ar, cpio, sevenZip, tar, unzip, zip };
 
 const tarTakes =
   '-f -C -T -X -I -F -b -g -H -K -L -N -V -W --file --directory --files-from --exclude --exclude-from --strip-components --transform --xform --wildcards-match --index-file --volno-file --use-compress-program --to-command --checkpoint-action --info-script --new-volume-script --rsh-command --rmt-command --owner --group --mode --mtime --one-top-level';

@@ -1,10 +1,10 @@
 import { isInside } from '../guarded-paths.js';
 import {
+  type Code,
   type Arg,
   change,
   danger,
   type Finding,
-  type Handler,
   type Invocation,
   parseOptions,
   pathsOf,
@@ -16,18 +16,7 @@ import {
 import { printsNames } from './readers.js';
 import { literalArg, unknownArg } from './words.js';
 
-export const findHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['find', find],
-  ['gfind', find],
-  ['fd', fd],
-  ['fdfind', fd],
-  ['locate', () => []],
-  ['ugrep', ugrep],
-  ['ug', ugrep],
-  ['ugrep+', ugrep],
-  ['ug+', ugrep],
-  ['updatedb', (call) => change(call, 'rebuilds an index')],
-]);
+export const findCodes: Readonly<Record<string, Code>> = { fd, find };
 
 const writes = /^-f(?:print|print0|printf|ls)$/;
 const valued = /^-(?:i?name|i?path|i?wholename|i?regex|perm|newer\w*|size|[acm]time|[acm]min|user|group|printf)$/;
@@ -64,12 +53,6 @@ function primary(at: number, call: Invocation): readonly Finding[] {
   if (/^-[A-Za-z]/.test(arg.text) && !tests.test(arg.text))
     return change(call, `${arg.text} is not known to only look`);
   return unknownWord(arg, call);
-}
-
-/** ugrep starts programs for its filters and its pager, and obeys a file of the folder that may name them. */
-function ugrep(call: Invocation): readonly Finding[] {
-  const runs = call.args.some(({ text }) => /^---|^--(?:filter|pager|view|config|save-config)/.test(text));
-  return runs ? danger(call, 'starts a program for what it finds') : change(call, 'obeys the settings of the folder');
 }
 
 function unknownWord(arg: Arg, call: Invocation): readonly Finding[] {

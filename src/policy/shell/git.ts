@@ -1,11 +1,11 @@
 import { lastName } from '../guarded-paths.js';
 import { climbs } from './builtins.js';
 import {
+  type Code,
   type Arg,
   change,
   danger,
   type Finding,
-  type Handler,
   has,
   type Invocation,
   keepFetchedFolder,
@@ -17,12 +17,7 @@ import {
 } from './invocation.js';
 import { shellText } from './wrappers.js';
 
-export const gitHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['git', git],
-  ['git-lfs', (call) => change(call, 'changes the repository')],
-  ['gitk', (call) => danger(call, 'opens a program')],
-  ['tig', (call) => change(call, 'opens a pager')],
-]);
+export const gitCodes: Readonly<Record<string, Code>> = { git };
 
 interface Split {
   readonly findings: readonly Finding[];

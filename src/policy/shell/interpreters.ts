@@ -1,10 +1,10 @@
 import { isInside } from '../guarded-paths.js';
 import {
+  type Code,
   type Arg,
   change,
   danger,
   type Finding,
-  type Handler,
   type Invocation,
   isFetched,
   parseOptions,
@@ -17,105 +17,32 @@ import {
 import { taskFindings, writtenFindings } from './project-scripts.js';
 import { asks } from './steering-files.js';
 import { literalArg } from './words.js';
-
-/** How an interpreter takes a program as a word, and which of its options take a value. */
-interface Interpreter {
-  readonly inline: RegExp;
-  readonly asks?: RegExp;
-  readonly takes: string;
-  readonly preload?: RegExp;
-  readonly language?: 'python' | 'javascript';
-  readonly shell?: boolean;
-}
-
-const python: Interpreter = { inline: /^-[a-zA-Z]*c/, takes: '-m -W -X --check-hash-based-pycs', language: 'python' };
-const interpreters: Readonly<Record<string, Interpreter>> = {
-  'python python2 python3 python3.8 python3.9 python3.10 python3.11 python3.12 python3.13 python3.14 pypy pypy3 ipython':
-    python,
-  'node nodejs iojs': {
-    inline: /^(?:-[pie]*[ep]|--eval|--print)/,
-    takes: '--loader --experimental-loader -C --conditions',
-    preload: /^(?:-r|--require|--import|--inspect\S*=(?!127\.|localhost)|--loader|--experimental-loader|--env-file)/,
-    language: 'javascript',
-  },
-  'tsx ts-node esno': {
-    inline: /^(?:-e|--eval|-p|--print)/,
-    takes: '',
-    preload: /^(?:-r|--require|--import)/,
-    language: 'javascript',
-  },
-  'perl perl5 raku': { inline: /^-[a-zA-Z0]*[eE]/, takes: '-I', preload: /^-[mM]/ },
-  'ruby jruby irb': { inline: /^-[a-z]*e/, takes: '-I -r -C', preload: /^-r/ },
-  php: {
-    asks: /^(?:-m|--ini|--modules)$/,
-    inline: /^(?:-r|-R|-B|-E|--run|--process-)/,
-    takes: '-d -c -f -S',
-    preload: /^-[dS]/,
-  },
-  'lua luajit lua5.3 lua5.4': { inline: /^-e/, takes: '-l', preload: /^-l/ },
-  osascript: { inline: /^-/, takes: '-l' },
-  'tclsh wish expect': { inline: /^-c/, takes: '' },
-  'R Rscript littler': { inline: /^(?:-e|--eval)/, takes: '' },
-  julia: { inline: /^(?:-e|-E|--eval|--print|-L)/, takes: '' },
-  'elixir iex': { inline: /^(?:-e|--eval|--rpc-eval)/, takes: '' },
-  erl: { inline: /^-eval/, takes: '' },
-  'groovy scala kotlin clojure clj': { inline: /^-e/, takes: '' },
-  'ghc ghci runghc': { inline: /^-e/, takes: '' },
-  'guile racket sbcl': { inline: /^(?:-c|-e|--eval)/, takes: '' },
-  'pwsh powershell': { inline: /^-(?:c|Command|e|EncodedCommand|ec)/i, takes: '' },
-  'swift ocaml': { inline: /^-e/, takes: '' },
-  'jjs jrunscript jshell slsh octave octave-cli scilab-cli maxima gst newlisp picolisp bpython ptpython sage gnuplot gimp ginsh gforth swipl ocamlrun':
-    { inline: /^-(?:e|c|f|b|q|-eval|-exec|eval|code|goal)/, takes: '' },
-  'latex pdflatex lualatex xelatex tex xetex luatex pdftex latexmk': {
-    inline: /^\\/,
-    takes: '-output-directory -jobname',
-    preload: /^--?(?:shell-escape|enable-write18|lua)/,
-  },
-  'sash rc es mrsh yash posh oil osh ysh bosh xonsh nu fish elvish csh tcsh': {
-    inline: /^-[a-z]*[cC]|^--(?:init-)?commands?/,
-    takes: '',
-    shell: true,
-  },
-};
+import type { Interprets, Program } from './programs.js';
 
 /** Shells whose text is read as bash. What others make of the same words (qualifiers of zsh, tests of dash) is not
  * known. */
 const likeBash: ReadonlySet<string> = new Set(['sh', 'bash', 'rbash']);
-const shells = [...likeBash, 'dash', 'zsh', 'ksh', 'mksh', 'ash'];
 
-export const interpreterHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ...Object.entries(interpreters).flatMap(([names, how]) =>
-    names
-      .split(' ')
-      .map((name): [string, Handler] => [
-        name,
-        (call) =>
-          call.args.length === 1 && how.asks?.test(call.args[0]?.text ?? '') === true ? [] : interpreter(how, call),
-      ]),
-  ),
-  ...shells.map((name): [string, Handler] => [name, shell]),
-  ['deno', deno],
-  ['bc', calculator],
-  ['dc', calculator],
-  ['make', make],
-  ['gmake', make],
-  ['ninja', make],
-  ['just', make],
-  ['task', make],
-  ['rake', make],
-]);
+export const interpreterCodes: Readonly<Record<string, Code>> = { calculator, deno, interpreter, make, shell };
 
-function interpreter(how: Interpreter, call: Invocation): readonly Finding[] {
+function interpreter(call: Invocation, { takes = [], interprets: how = {} }: Program): readonly Finding[] {
   const { args } = call;
-  const at = args.findIndex(({ text }) => how.inline.test(text));
-  const script = scriptAt(args, how.takes);
+  const at = args.findIndex(({ text }) => carriesCode(text, how));
+  const script = scriptAt(args, takes);
   const own = script < 0 ? args : args.slice(0, script + 1);
-  if (own.some(({ text }) => how.preload?.test(text) === true)) return danger(call, 'loads code before the program');
+  if (own.some(({ text }) => how.preload?.some((begin) => text.startsWith(begin)) === true))
+    return danger(call, 'loads code before the program');
   if (at >= 0 && (script < 0 || at <= script)) return inlineCode(args, at, how, call);
   const module = how.language === 'python' ? moduleOf(args) : null;
   if (module !== null) return moduleFindings(module, call);
   const file = args[script];
   return file && !isInput(file) ? runsFile(file, call) : fromInput(how, call);
+}
+
+function carriesCode(text: string, { letters = '', inline = [] }: Interprets): boolean {
+  if (inline.some((begin) => text.startsWith(begin))) return true;
+  const cluster = /^-([a-zA-Z0]*)/.exec(text)?.[1] ?? '';
+  return [...cluster].some((letter) => letters.includes(letter));
 }
 
 function isInput(file: Arg): boolean {
@@ -126,11 +53,10 @@ function isFed({ piped, input }: Invocation['place']): boolean {
   return piped || input.trim() !== '';
 }
 
-function scriptAt(args: readonly Arg[], takes: string): number {
-  const list = takes.split(' ');
+function scriptAt(args: readonly Arg[], takes: readonly string[]): number {
   for (let i = 0; i < args.length; i++) {
     const text = args[i]?.text ?? '';
-    if (list.includes(text)) i++;
+    if (takes.includes(text)) i++;
     else if (text === '-' || !text.startsWith('-')) return i;
   }
   return -1;
@@ -155,7 +81,7 @@ function moduleOf(args: readonly Arg[]): Module | null {
   return { name: args[at + 1]?.text ?? '', args: args.slice(at + 2), isolated };
 }
 
-function inlineCode(args: readonly Arg[], at: number, how: Interpreter, call: Invocation): readonly Finding[] {
+function inlineCode(args: readonly Arg[], at: number, how: Interprets, call: Invocation): readonly Finding[] {
   const option = args[at] ?? literalArg('');
   const text = /^(?:--?[a-z]+=|-c(?=.))(.+)$/s.exec(option.text)?.[1];
   const next = args[at + 1] ?? literalArg('');
@@ -187,7 +113,7 @@ function replaced(args: readonly Arg[], at: number, call: Invocation): readonly 
   return inPlace ? [...files.flatMap((arg) => writeTo(arg, call)), ...change(call, 'edits files')] : asks(call, files);
 }
 
-function fromInput(how: Interpreter, call: Invocation): readonly Finding[] {
+function fromInput(how: Interprets, call: Invocation): readonly Finding[] {
   const { input, next } = call.place;
   if (!isFed(call.place)) return change(call, 'waits for a program on its input');
   const literal = next === null && /^\s*\S/.test(input) && how.language && isPlainCode(input, how.language);

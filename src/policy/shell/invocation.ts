@@ -1,5 +1,6 @@
 import { replaceUnseen } from '../../core/text.js';
 import { isInside, type ProtectedPaths, resolvePath, type SecretPaths } from '../guarded-paths.js';
+import type { Program } from './programs.js';
 
 /** Stands in `Arg.text` for what only the running shell knows. */
 export const unknownText = '\0';
@@ -62,7 +63,21 @@ export interface Invocation {
   script(text: string, place?: Partial<Place>): readonly Finding[];
 }
 
-export type Handler = (call: Invocation) => readonly Finding[];
+export type Code = (call: Invocation, program: Program, options: Options) => readonly Finding[];
+export type Test = (call: Invocation, options: Options) => boolean;
+
+/** A program of the tables: its entry, and the judgement of a call. */
+export interface KnownProgram {
+  readonly entry: Program;
+  readonly judge: (call: Invocation) => readonly Finding[];
+}
+export type KnownPrograms = ReadonlyMap<string, KnownProgram>;
+
+/** Code that entries and rules name. */
+export interface NamedCode {
+  readonly codes: Readonly<Record<string, Code>>;
+  readonly tests: Readonly<Record<string, Test>>;
+}
 
 /** What is known before a command is looked at. */
 export interface ShellContext {
@@ -94,6 +109,7 @@ export interface FoundCommand {
 /** What is learnt while a command line is walked. Mutable, owned by one classification. */
 export interface Scan {
   readonly context: ShellContext;
+  readonly programs: KnownPrograms;
   /** Every directory a relative path may start from. */
   readonly cwds: string[];
   /** A `cd` went somewhere unknown. */
@@ -315,8 +331,8 @@ export interface Flag {
 
 /** `withValue` lists the options that take a value, parted by blanks: `-n --lines`. Letters after such an option in one
  * cluster are its value. */
-export function parseOptions(args: readonly Arg[], withValue = ''): Options {
-  const takes = new Set(withValue.split(' '));
+export function parseOptions(args: readonly Arg[], withValue: string | ReadonlySet<string> = ''): Options {
+  const takes = namesIn(withValue);
   const flags: Flag[] = [];
   const operands: Arg[] = [];
   for (let i = 0; i < args.length; i++) {
@@ -334,6 +350,10 @@ export function parseOptions(args: readonly Arg[], withValue = ''): Options {
     } else if (cluster(arg, takes, args[i + 1], flags)) i++;
   }
   return { flags, operands };
+}
+
+function namesIn(names: string | ReadonlySet<string>): ReadonlySet<string> {
+  return typeof names === 'string' ? new Set(names.split(' ')) : names;
 }
 
 /** `--outp` may stand for `--output`: what follows it counts as its value and as an operand. */

@@ -4,7 +4,6 @@ import {
   change,
   danger,
   type Finding,
-  type Handler,
   has,
   type Invocation,
   type Options,
@@ -12,98 +11,21 @@ import {
   pathsOf,
   valuesOf,
   writeTo,
+  type Code,
 } from './invocation.js';
 import { asks } from './steering-files.js';
 import { literalArg } from './words.js';
 
-const sends =
-  (what: string): Handler =>
-  (call) =>
-    danger(call, what);
-
-export const networkHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['curl', curl],
-  ['wget', wget],
-  ['http', httpie],
-  ['https', httpie],
-  ['xh', httpie],
-  ['aria2c', fetcher],
-  ['yt-dlp', fetcher],
-  ['youtube-dl', fetcher],
-  ['axel', fetcher],
-  ['lynx', fetcher],
-  ['w3m', fetcher],
-  ['links', fetcher],
-  ['dig', resolver],
-  ['nslookup', resolver],
-  ['host', resolver],
-  ['ping', resolver],
-  ['ping6', resolver],
-  ['drill', resolver],
-  ['kdig', resolver],
-  ['traceroute', resolver],
-  ['tracepath', resolver],
-  ['mtr', resolver],
-  ['whois', resolver],
-  ['dog', resolver],
-  ['doggo', resolver],
-  ['delv', resolver],
-  ['finger', resolver],
-  ['talk', resolver],
-  ['nmblookup', resolver],
-  ['avahi-resolve', resolver],
-  ['ssh', ssh],
-  ['autossh', sends('opens a tunnel')],
-  ['mosh', sends('opens a shell elsewhere')],
-  ['sshpass', sends('gives a password to a program')],
-  ['scp', scp],
-  ['sftp', sends('transfers files')],
-  ['rsync', rsync],
-  ['rclone', sends('transfers files')],
-  ['lftp', sends('transfers files')],
-  ['ftp', sends('transfers files')],
-  ['tftp', sends('transfers files')],
-  ['ncftpput', sends('transfers files')],
-  ['smbclient', sends('transfers files')],
-  ['croc', sends('transfers files')],
-  ['magic-wormhole', sends('transfers files')],
-  ['wormhole', sends('transfers files')],
-  ['transfer', sends('transfers files')],
-  ['nc', sends('opens a raw connection')],
-  ['ncat', sends('opens a raw connection')],
-  ['netcat', sends('opens a raw connection')],
-  ['socat', sends('opens a raw connection')],
-  ['telnet', sends('opens a raw connection')],
-  ['websocat', sends('opens a raw connection')],
-  ['nmap', sends('scans machines')],
-  ['masscan', sends('scans machines')],
-  ['ngrok', sends('opens a tunnel')],
-  ['cloudflared', sends('opens a tunnel')],
-  ['localtunnel', sends('opens a tunnel')],
-  ['lt', sends('opens a tunnel')],
-  ['chisel', sends('opens a tunnel')],
-  ['bore', sends('opens a tunnel')],
-  ['tailscale', sends('opens a tunnel')],
-  ['frpc', sends('opens a tunnel')],
-  ['mail', sends('sends mail')],
-  ['mailx', sends('sends mail')],
-  ['sendmail', sends('sends mail')],
-  ['mutt', sends('sends mail')],
-  ['msmtp', sends('sends mail')],
-  ['swaks', sends('sends mail')],
-  ['logger', sends('writes to the log of the system')],
-  ['wall', sends('writes to other users')],
-  ['write', sends('writes to other users')],
-  ['tcpdump', sends('listens to the network')],
-  ['tshark', sends('listens to the network')],
-  ['ettercap', sends('listens to the network')],
-  ['arp-scan', sends('scans machines')],
-  ['ssh-copy-id', sends('installs a key')],
-  ['ssh-keygen', sshKeygen],
-  ['ssh-keyscan', (call) => change(call, 'uses the network')],
-  ['ssh-add', sends('uses keys')],
-  ['openssl', openssl],
-]);
+export const networkCodes: Readonly<Record<string, Code>> = {
+  curl,
+  fetcher,
+  httpie,
+  openssl,
+  resolver,
+  rsync,
+  ssh,
+  wget,
+};
 
 /** Words from a command in an address carry data away; an address may be one that only this machine can reach. */
 function addressFindings(call: Invocation, addresses: readonly Arg[]): readonly Finding[] {
@@ -325,10 +247,6 @@ function ssh(call: Invocation): readonly Finding[] {
     : danger(call, 'runs a command on another machine');
 }
 
-function scp(call: Invocation): readonly Finding[] {
-  return danger(call, 'transfers files to or from another machine');
-}
-
 function rsync(call: Invocation): readonly Finding[] {
   const options = parseOptions(
     call.args,
@@ -346,12 +264,6 @@ function rsync(call: Invocation): readonly Finding[] {
   if (options.operands.slice(0, -1).some(({ text }) => text.replace(/\/+$/, '') === home || text === '/'))
     return danger(call, 'copies everything, secrets among it');
   return [...(to && options.operands.length > 1 ? writeTo(to, call) : []), ...change(call, 'copies files')];
-}
-
-function sshKeygen(call: Invocation): readonly Finding[] {
-  return call.args.every(({ text }) => !/^-[yeipcNPfDRs]/.test(text)) && call.args.some(({ text }) => text === '-l')
-    ? []
-    : danger(call, 'reads, makes or changes keys');
 }
 
 function openssl(call: Invocation): readonly Finding[] {

@@ -1,76 +1,33 @@
-import { type Arg, change, danger, type Finding, type Handler, type Invocation, parseOptions } from './invocation.js';
+import { type Arg, change, danger, type Finding, type Invocation, parseOptions, type Code } from './invocation.js';
 import { scriptFindings, taskFindings } from './project-scripts.js';
 import { asks, asksTool } from './steering-files.js';
 import { shellText } from './wrappers.js';
 
-export const packageHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['uvx', runner],
-  ['pipx', pipx],
-  ['corepack', (call) => danger(call, 'installs programs')],
-  ['lerna', lerna],
-  ['vsce', published],
-  ['ovsx', published],
-  ['np', published],
-  ['semantic-release', published],
-  ['release-it', published],
-  ['changeset', (call) => (verbOf(call) === 'publish' ? published(call) : change(call, 'changes files'))],
-  ['goreleaser', published],
-  ['twine', (call) => (verbOf(call) === 'upload' ? published(call) : change(call, 'checks packages'))],
-  ['flit', published],
-  ['hatch', hatch],
-  ['poetry', poetry],
-  ['pdm', poetry],
-  ['pipenv', poetry],
-  ['uv', uv],
-  ['rye', poetry],
-  ['pip', pip],
-  ['pip3', pip],
-  ['conda', pip],
-  ['mamba', pip],
-  ['gem', gem],
-  ['bundle', bundle],
-  ['bundler', bundle],
-  ['cargo', cargo],
-  ['go', go],
-  ['composer', composer],
-  ['mvn', maven],
-  ['mvnw', maven],
-  ['./mvnw', maven],
-  ['gradle', maven],
-  ['./gradlew', maven],
-  ['dotnet', dotnet],
-  [
-    'mix',
-    (call) =>
-      /^(?:hex\.publish|ecto\.(?:drop|reset))$/.test(verbOf(call))
-        ? danger(call, 'publishes or drops')
-        : change(call, 'runs project code'),
-  ],
-  ['nuget', (call) => (verbOf(call) === 'push' ? published(call) : change(call, 'installs packages'))],
-]);
+export const packageCodes: Readonly<Record<string, Code>> = {
+  bundle,
+  cargo,
+  go,
+  installs: (call) => installs(call, []),
+  lerna,
+  pip,
+  poetry,
+  uv,
+};
 
 function verbOf(call: Invocation): string {
   return call.args.find(({ text }) => !text.startsWith('-'))?.text ?? '';
 }
 
-function published(call: Invocation): readonly Finding[] {
-  return danger(call, 'publishes');
-}
-
 /** `lerna exec` runs a command in each package. */
 function lerna(call: Invocation): readonly Finding[] {
   const verb = verbOf(call);
-  if (verb === 'publish') return published(call);
+  if (verb === 'publish') return danger(call, 'publishes');
   const rest = after(call, verb);
   const dashes = rest.findIndex(({ text }) => text === '--');
   const command = rest.slice(dashes < 0 ? rest.findIndex(({ text }) => !text.startsWith('-')) >>> 0 : dashes + 1);
   const told = verb === 'run' ? scriptFindings(command[0]?.text ?? '', call) : [];
   const inner = verb === 'exec' ? call.argv(command) : told;
   return [...inner, ...change(call, 'runs project code')];
-}
-
-function pipx(call: Invocation): readonly Finding[] {
-  return /^(?:list|environment)$/.test(verbOf(call)) ? [] : danger(call, 'fetches and runs or installs a package');
 }
 
 function pip(call: Invocation): readonly Finding[] {
@@ -99,15 +56,6 @@ function pip(call: Invocation): readonly Finding[] {
         call,
         operands.slice(1).filter(({ text }) => text !== '.' && !text.startsWith('./')),
       );
-}
-
-function gem(call: Invocation): readonly Finding[] {
-  const verb = verbOf(call);
-  if (/^(?:list|search|info|which|environment|help|contents|specification)$/.test(verb)) return asks(call);
-  return /^(?:push|yank|owner|signin|exec|sources|cert)$/.test(verb) ||
-    call.args.some(({ text }) => text === '--system')
-    ? danger(call, 'publishes or runs a package')
-    : installs(call, []);
 }
 
 function bundle(call: Invocation): readonly Finding[] {
@@ -163,34 +111,6 @@ function goRuns(verb: string, words: readonly string[]): string | null {
     : null;
 }
 
-function composer(call: Invocation): readonly Finding[] {
-  return /^(?:global|config|exec|run-script|create-project)$/.test(verbOf(call))
-    ? danger(call, 'changes settings or runs a package')
-    : change(call, 'installs packages');
-}
-
-function maven(call: Invocation): readonly Finding[] {
-  const words = call.args.map(({ text }) => text);
-  if (words.some((text) => /^(?:deploy|release:.*|publish\w*|exec:\w+)$/.test(text)))
-    return danger(call, 'publishes or runs a program');
-  return words.some((text) => /^(?:-I|--init-script|-s|--settings|-gs|-b|-c)$/.test(text))
-    ? danger(call, 'is given settings of choice')
-    : change(call, 'builds and runs project code');
-}
-
-function dotnet(call: Invocation): readonly Finding[] {
-  if (/^--(?:info|list-sdks|list-runtimes)$/.test(call.args[0]?.text ?? '')) return asksTool(call);
-  return /\b(?:nuget push|tool (?:install|run)|publish --to|ef database drop)\b/.test(
-    call.args.map(({ text }) => text).join(' '),
-  )
-    ? danger(call, 'publishes, installs or drops')
-    : change(call, 'builds and runs project code');
-}
-
-function hatch(call: Invocation): readonly Finding[] {
-  return verbOf(call) === 'publish' ? published(call) : change(call, 'runs project code');
-}
-
 function poetry(call: Invocation): readonly Finding[] {
   const verb = verbOf(call);
   const words = call.args.map(({ text }) => text).join(' ');
@@ -219,16 +139,7 @@ function uv(call: Invocation): readonly Finding[] {
   return poetry(call);
 }
 
-export const npmHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['npm', npm],
-  ['pnpm', npm],
-  ['yarn', npm],
-  ['bun', bun],
-  ['cnpm', npm],
-  ['npx', runner],
-  ['pnpx', runner],
-  ['bunx', runner],
-]);
+export const npmCodes: Readonly<Record<string, Code>> = { bun, npm, runner };
 
 const npmDangerous =
   /^(?:publish|unpublish|deprecate|undeprecate|owner|author|access|token|login|adduser|add-user|logout|dist-tag|dist-tags|team|org|hook|profile|star|unstar|stage|trust|dlx|create|link|ln|explore|edit)$/;
@@ -374,63 +285,7 @@ function installs(call: Invocation, names: readonly Arg[]): readonly Finding[] {
   return change(call, 'installs packages, which may run code');
 }
 
-export const systemPackageHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ...[
-    'apt',
-    'apt-get',
-    'aptitude',
-    'apt-key',
-    'add-apt-repository',
-    'yum',
-    'dnf',
-    'zypper',
-    'pacman',
-    'yay',
-    'paru',
-    'apk',
-    'emerge',
-    'xbps-install',
-    'snap',
-    'flatpak',
-    'brew',
-    'port',
-    'choco',
-    'winget',
-    'scoop',
-    'rpm',
-    'rpmquery',
-    'dpkg',
-    'softwareupdate',
-    'mas',
-    'opkg',
-    'eopkg',
-    'swupd',
-    'microdnf',
-    'rpm-ostree',
-    'tdnf',
-  ].map((name): [string, Handler] => [name, systemPackages]),
-  ...[
-    'nix-env',
-    'nix',
-    'nix-shell',
-    'nix-build',
-    'nixos-rebuild',
-    'nix-collect-garbage',
-    'nix-store',
-    'nix-channel',
-    'home-manager',
-    'guix',
-  ].map((name): [string, Handler] => [name, nix]),
-  ...['cpan', 'cpanm', 'pecl', 'pear', 'luarocks', 'easy_install', 'cargo-binstall', 'eget', 'mint', 'krew'].map(
-    (name): [string, Handler] => [
-      name,
-      (call) =>
-        /^(?:list|search|show|info|-l|help)$/.test(call.args[0]?.text ?? '')
-          ? change(call, 'asks for packages')
-          : danger(call, 'installs outside the project'),
-    ],
-  ),
-]);
+export const systemPackageCodes: Readonly<Record<string, Code>> = { systemPackages };
 
 const questions =
   /^(?:list|search|show|info|policy|depends|rdepends|uses|-l|-L|-s|-S|-p|-q\w*|--list|--listfiles|--status|--search|-Q\w*|-Ss|-Si|--query|outdated|deps|config|doctor|leaves|--prefix|--print-architecture|-W|why|find|history|provides|whatprovides|repoquery|repolist|version|desc|cat|changelog|changes|services list)$/;
@@ -457,10 +312,4 @@ function isQuestion(name: string, words: readonly string[]): boolean {
   if (/^(?:rpm|dpkg|pacman|rpmquery)$/.test(name) || first === '--prefix')
     return name === 'rpmquery' || (questions.test(first) && !(name === 'pacman' && first === '-S'));
   return questions.test(verb);
-}
-
-function nix(call: Invocation): readonly Finding[] {
-  return /^(?:search|show|--version)$/.test(call.args[0]?.text ?? '')
-    ? change(call, 'asks for packages')
-    : danger(call, 'changes the programs of the machine');
 }

@@ -1,4 +1,5 @@
 import {
+  type Code,
   type Arg,
   change,
   danger,
@@ -10,51 +11,8 @@ import {
   valuesOf,
   writeTo,
 } from './invocation.js';
-import { type Reader, readerTable } from './reader-table.js';
-
-export const readers: ReadonlyMap<string, Reader> = new Map(
-  Object.entries(readerTable).flatMap(([names, reader]) => names.split(' ').map((name) => [name, reader] as const)),
-);
-
-/** Only prints names, words or sizes: a secret path among its words gives nothing away, unless its output goes on to
- * what acts on it. */
-const namers = new Set([
-  'tr',
-  'seq',
-  'expr',
-  'ls',
-  'eza',
-  'exa',
-  'lsd',
-  'stat',
-  'test',
-  '[',
-  'echo',
-  'printf',
-  'basename',
-  'dirname',
-  'realpath',
-  'readlink',
-  'du',
-  'which',
-  'find',
-  'fd',
-  'tree',
-  'pwd',
-  'cd',
-  'pushd',
-  'true',
-  'false',
-  ':',
-  'mkdir',
-  'export',
-  'unset',
-  'chmod',
-  'type',
-  'command',
-  'namei',
-  'locate',
-]);
+import type { Program } from './programs.js';
+import { asksTool } from './steering-files.js';
 
 /** What tells no more of a file than its name or its size. */
 export const printsNames =
@@ -66,7 +24,7 @@ export function namesOnly(call: Invocation): boolean {
   const { name, args, place } = call;
   if (name === 'openssl') return printsCertificate(args);
   if (name === 'git') return gitNamesOnly(args);
-  if (!namers.has(name)) return false;
+  if (call.scan.programs.get(name)?.entry.namesOnly !== true) return false;
   if (name === 'find' || name === 'fd')
     return (
       !place.captured &&
@@ -102,10 +60,10 @@ function gitNamesOnly(args: readonly Arg[]): boolean {
 
 /** The words of a search that are a pattern or a program, not a path. */
 export function searchText(call: Invocation): ReadonlySet<Arg> {
-  const reader = readers.get(call.name);
-  if (!reader?.pattern || (call.name === 'find' && !call.place.captured)) return new Set();
-  const options = parseOptions(call.args, reader.takes);
-  const given = valuesOf(options, ...reader.pattern.split(' '));
+  const { takes, pattern } = call.scan.programs.get(call.name)?.entry ?? {};
+  if (!pattern) return new Set();
+  const options = parseOptions(call.args, new Set(takes));
+  const given = valuesOf(options, ...pattern);
   const first =
     given.length === 0 && !has(options, '-f', '--file', '--files', '--from-file') ? options.operands.slice(0, 1) : [];
   const filters = options.flags.flatMap(({ name, value }) => (value && filter.test(name) ? [value] : []));
@@ -117,51 +75,19 @@ const filter =
   /^-(?:g|A|B|C|m|t|T|r|-glob|-iglob|-include|-exclude|-exclude-dir|-type|-replace|-arg|-argjson|d|s|n|w|b|N|S|a)$/;
 const attachedFilter = /^--(?:exclude|exclude-dir|include|regexp)=|^(?:--?(?:glob|iglob|replace)=|-g.).*!/;
 
-/** Options of searches whose value chooses the files that are searched. */
-const choosing: Readonly<Record<string, { readonly names: readonly string[]; readonly kind: 'glob' | 'regex' }>> = {
-  rg: { names: ['-g', '--glob', '--iglob'], kind: 'glob' },
-  ripgrep: { names: ['-g', '--glob', '--iglob'], kind: 'glob' },
-  ag: { names: ['-G', '--file-search-regex'], kind: 'regex' },
-  ...Object.fromEntries(
-    ['grep', 'egrep', 'fgrep', 'zgrep'].map((name) => [name, { names: ['--include'], kind: 'glob' as const }]),
-  ),
-};
-
 /** The filter of a search that picks secret files, or null. */
-function secretFilter(call: Invocation, options: Options): string | null {
-  const chooses = choosing[call.name];
+export function secretFilter({ chooses }: Program, call: Invocation, options: Options): string | null {
   if (!chooses || has(options, '--files')) return null;
-  const given = valuesOf(options, ...chooses.names).flatMap(({ values }) => values);
+  const given = valuesOf(options, ...chooses.options).flatMap(({ values }) => values);
   const filters = given.filter((text) => !text.startsWith('!'));
   return filters.find((text) => call.scan.context.secrets.singlesOut(text, chooses.kind)) ?? null;
 }
 
-/** Judges a program that reads, by the table of what its options may do beside. */
-export function judgeReader(reader: Reader, call: Invocation): readonly Finding[] {
-  const options = parseOptions(call.args, [reader.takes, reader.output].filter(Boolean).join(' '));
-  const deadly = given(reader.deadly, options, reader.takes);
-  if (deadly !== undefined) return danger(call, `${deadly} runs or loads another program`);
-  const filter = secretFilter(call, options);
-  if (filter !== null) return danger(call, `picks files with secrets by ${filter}`);
-  const output = reader.output ? valuesOf(options, ...reader.output.split(' ')) : [];
-  const written = output.flatMap((arg) => writeTo(arg, call));
-  if (written.length > 0) return written;
-  const unsafe = given(reader.unsafe, options, reader.takes);
-  if (unsafe !== undefined) return change(call, `${unsafe} does more than read`);
-  const extra = reader.extra?.(call, options) ?? [];
-  if (extra.length > 0) return extra;
-  const wide =
-    reader.content === true
-      ? wideFindings(call, options.operands, reader.recursive === true || has(options, '-r', '-R', '--recursive'))
-      : [];
-  return wide.length > 0 ? wide : unknownWords(reader, call);
-}
-
-/** `takes` are options of their own: `--type` is no beginning of `--type-add`. */
-function given(names: string | undefined, options: Options, takes = ''): string | undefined {
-  const own = new Set(takes.split(' '));
-  const flags = options.flags.filter((flag) => !own.has(flag.name));
-  return names?.split(' ').find((name) => has({ ...options, flags }, name));
+/** What a program that reads discloses by the files and folders among its words. */
+export function judgeReading(entry: Program, call: Invocation, options: Options): readonly Finding[] {
+  const recursive = entry.recursive === true || has(options, '-r', '-R', '--recursive');
+  const wide = entry.content === true ? wideFindings(call, options.operands, recursive) : [];
+  return wide.length > 0 ? wide : unknownWords(entry, call);
 }
 
 /** Reading a whole home or system folder reads its secrets too. */
@@ -200,11 +126,75 @@ function endsPlainly(text: string): boolean {
   );
 }
 
-function unknownWords(reader: Reader, call: Invocation): readonly Finding[] {
+function unknownWords(entry: Program, call: Invocation): readonly Finding[] {
   const unknown = call.args.find((arg) => (arg.dynamic && !endsPlainly(arg.text)) || arg.substitution === 'any');
-  if (!unknown || reader.open === true) return [];
-  if (unknown.dynamic && unknown.substitution === 'names' && reader.deadly === undefined && reader.output === undefined)
+  if (!unknown || entry.open === true) return [];
+  if (unknown.dynamic && unknown.substitution === 'names' && entry.runs === undefined && entry.writes === undefined)
     return [];
   if (unknown.text.startsWith('/dev/fd/')) return [];
   return change(call, 'takes words that are known only when it runs');
 }
+
+function compress(call: Invocation, _program: Program, options: Options): readonly Finding[] {
+  const prints =
+    has(options, '-l', '--list', '-t', '--test', '-c', '--stdout', '--to-stdout') && !has(options, '-r', '--recursive');
+  return prints ? [] : [...options.operands.flatMap((arg) => writeTo(arg, call)), ...change(call, 'replaces files')];
+}
+
+function cowFile(call: Invocation, _program: Program, options: Options): readonly Finding[] {
+  return valuesOf(options, '-f').some(({ text }) => /[/.]/.test(text)) ? danger(call, 'loads code') : [];
+}
+
+function huntsHiddenOrSteered(call: Invocation, program: Program, options: Options): readonly Finding[] {
+  return [...huntsHidden(call, program, options), ...asksTool(call)];
+}
+
+function envFilter(call: Invocation, _program: Program, options: Options): readonly Finding[] {
+  const program = call.args.map(({ text }) => text).join('\n');
+  const reads = /\$ENV\b|\benv\b|\bstrenv\b|\benvsubst\b|\bload(?:_\w+)?\b|\binput_filename\b.*\bsystem\b/.test(
+    program.replace(/\.env\b|"(?:[^"\\]|\\[^(])*"/g, ''),
+  );
+  if (reads) return danger(call, 'reads the environment, which holds keys');
+  if (call.name === 'dasel' && /^(?:put|delete)$/.test(options.operands[0]?.text ?? ''))
+    return change(call, 'edits files');
+  return valuesOf(options, '-L').length > 0 ? change(call, 'loads modules') : [];
+}
+
+/** A search through hidden and ignored files for what secrets are called. */
+function huntsHidden(call: Invocation, _program: Program, options: Options): readonly Finding[] {
+  const hidden =
+    call.args.some(({ text }) => /^-\w*(?:uu|\.)|^--(?:hidden|no-ignore\S*|unrestricted)$|^-\w*H$/.test(text)) ||
+    options.flags.filter(({ name }) => name === '-u').length > 1;
+  return hidden && call.args.some(({ text }) => /secret|passw|api.?key|token|akia|private.key|credential/i.test(text))
+    ? danger(call, 'looks for secrets in hidden files')
+    : [];
+}
+
+function dateSets(call: Invocation, _program: Program, options: Options): readonly Finding[] {
+  if (call.args.some(({ text }) => /^-(?!I)[a-zA-Z]*s/.test(text)) || has(options, '--set'))
+    return danger(call, 'sets the clock');
+  return options.operands.some(({ text }) => !text.startsWith('+')) ? danger(call, 'sets the clock') : [];
+}
+
+/** `ps auxe` and `ps eww` print the environment of every process. */
+function psEnvironment(call: Invocation): readonly Finding[] {
+  const first = call.args[0]?.text ?? '';
+  const shows =
+    (/^[a-zA-Z]+$/.test(first) && first.includes('e')) ||
+    call.args.some(({ text }) => text === '-E' || /^-?o?.*\benviron\b/.test(text));
+  return shows ||
+    call.args.slice(1).some(({ text }) => /^[a-z]*e[a-z]*$/.test(text) && /^(?:e|ww?e|eww?|auxe\w*)$/.test(text))
+    ? danger(call, 'prints the environment of processes')
+    : [];
+}
+
+/** What options of readers do that the tables cannot say. */
+export const readerCodes: Readonly<Record<string, Code>> = {
+  compress,
+  cowFile,
+  dateSets,
+  envFilter,
+  huntsHidden,
+  huntsHiddenOrSteered,
+  psEnvironment,
+};

@@ -1,9 +1,9 @@
 import {
+  type Code,
   change,
   danger,
   type Finding,
   fromFile,
-  type Handler,
   has,
   type Invocation,
   parseOptions,
@@ -15,10 +15,7 @@ import {
 } from './invocation.js';
 import { literalArg } from './words.js';
 
-export const sedHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['sed', sed],
-  ['gsed', sed],
-]);
+export const sedCodes: Readonly<Record<string, Code>> = { sed };
 
 function sed(call: Invocation): readonly Finding[] {
   const inPlace = call.args.some(({ text }) => /^-[nEruszb]*i/.test(text) || /^--i(?:n(?:-.*)?)?/.test(text));
@@ -200,9 +197,7 @@ function substitute(reader: Reader, call: Invocation): readonly Finding[] | null
   return writes(skip(reader, /[^\n]*/y).trim(), call);
 }
 
-export const awkHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>(
-  ['awk', 'gawk', 'mawk', 'nawk', 'original-awk'].map((name) => [name, awk]),
-);
+export const awkCodes: Readonly<Record<string, Code>> = { awk };
 
 function awk(call: Invocation): readonly Finding[] {
   const options = parseOptions(

@@ -1,135 +1,9 @@
-import { change, danger, type Finding, type Handler, type Invocation, parseOptions, secretIn } from './invocation.js';
+import { change, danger, type Finding, type Invocation, parseOptions, secretIn, type Code } from './invocation.js';
 import { unknownFindings } from './project-scripts.js';
 import { asks } from './steering-files.js';
 import { literalArg } from './words.js';
 
-export const serviceHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ...[
-    'psql',
-    'mysql',
-    'mariadb',
-    'sqlite3',
-    'sqlite',
-    'duckdb',
-    'redis-cli',
-    'valkey-cli',
-    'mongo',
-    'mongosh',
-    'cqlsh',
-    'clickhouse-client',
-    'clickhouse',
-    'sqlcmd',
-    'usql',
-    'cockroach',
-    'influx',
-    'etcdctl',
-    'pgcli',
-    'mycli',
-    'litecli',
-    'snowsql',
-    'turso',
-    'neo4j-client',
-    'cypher-shell',
-    'pgbench',
-    'mysqlimport',
-  ].map((name): [string, Handler] => [name, database]),
-  ...[
-    'dropdb',
-    'dropuser',
-    'createuser',
-    'pg_resetwal',
-    'mysqladmin',
-    'pg_dropcluster',
-    'pg_ctl',
-    'mongodump',
-    'mongorestore',
-    'pg_restore',
-    'initdb',
-    'pg_dumpall',
-  ].map((name): [string, Handler] => [name, (call) => danger(call, 'changes or copies whole databases')]),
-  ['ansible', remote],
-  ['ansible-playbook', remote],
-  ['ansible-pull', remote],
-  ['ansible-console', remote],
-  ['salt', remote],
-  ['salt-call', remote],
-  ['puppet', remote],
-  ['chef-client', remote],
-  ['knife', remote],
-  [
-    'ansible-galaxy',
-    (call) =>
-      /\blist\b/.test(call.args.map(({ text }) => text).join(' ')) ? change(call, 'lists roles') : remote(call),
-  ],
-  ['fab', remote],
-  ['cap', remote],
-  ['pssh', remote],
-  ['parallel-ssh', remote],
-  ['clush', remote],
-  ['dsh', remote],
-  ...[
-    'security',
-    'pass',
-    'gopass',
-    'op',
-    'bw',
-    'rbw',
-    'lpass',
-    'vault',
-    'secret-tool',
-    'keyctl',
-    'keyring',
-    'kwallet-query',
-    'chamber',
-    'doppler',
-    'infisical',
-    'sops',
-    'age',
-    'rage',
-    'git-crypt',
-    'ansible-vault',
-    'berglas',
-    'teller',
-    'envchain',
-    'aws-vault',
-    'saml2aws',
-    'bitwarden',
-    'dashlane',
-    'keepassxc-cli',
-    'docker-credential-desktop',
-    'kinit',
-    'klist',
-  ].map((name): [string, Handler] => [name, (call) => danger(call, 'reaches a store of secrets')]),
-  ['gpg', gpg],
-  ['gpg2', gpg],
-  ['gpgv', (call) => change(call, 'checks a signature')],
-  ['gpgconf', (call) => danger(call, 'changes settings of keys')],
-  ...[
-    'agent',
-    'claude',
-    'codex',
-    'gemini',
-    'cursor-agent',
-    'opencode',
-    'aider',
-    'goose',
-    'amp',
-    'qwen',
-    'crush',
-    'copilot',
-    'q',
-    'droid',
-    'cline',
-    'auggie',
-    'sgpt',
-    'llm',
-    'fabric',
-    'interpreter',
-    'plandex',
-    'kiro',
-    'openhands',
-  ].map((name): [string, Handler] => [name, (call) => danger(call, 'starts an agent, with rights of its own')]),
-]);
+export const serviceCodes: Readonly<Record<string, Code>> = { database };
 
 function textOf(call: Invocation): string {
   return [call.place.input, ...call.args.map(({ text }) => text)].join(' ');
@@ -214,22 +88,6 @@ function statements(call: Invocation): readonly Finding[] {
   return [...(rare ? unknownFindings(call) : []), ...change(call, 'talks to a database')];
 }
 
-function remote(call: Invocation): readonly Finding[] {
-  return danger(call, 'acts on other machines');
-}
-
-function gpg(call: Invocation): readonly Finding[] {
-  const words = call.args.map((arg) => arg.text);
-  if (
-    words.every((text) =>
-      /^(?:--version|--list-keys|-k|--list-public-keys|--fingerprint|--with-colons|--help)$/.test(text),
-    ) &&
-    words.length > 0
-  )
-    return change(call, 'lists public keys');
-  return words.some((text) => text === '--verify') ? change(call, 'checks a signature') : danger(call, 'uses keys');
-}
-
 function namesDestroyer(call: Invocation): boolean {
   return [...call.scan.reads].some((path) => /\.(?:sql|js|cql|redis|txt)$/.test(path) && destroyingFile.test(path));
 }
@@ -259,11 +117,7 @@ function onlyReads(call: Invocation, text: string): boolean {
   );
 }
 
-export const forgeHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ['gh', forge],
-  ['glab', forge],
-  ['hub', forge],
-]);
+export const forgeCodes: Readonly<Record<string, Code>> = { forge };
 
 function forge(call: Invocation): readonly Finding[] {
   const words = call.args.map((arg) => arg.text);

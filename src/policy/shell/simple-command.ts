@@ -1,16 +1,10 @@
-import { builtinHandlers } from './builtins.js';
-import { cloudHandlers, clusterHandlers, containerHandlers } from './clouds.js';
-import { archiveHandlers, fileHandlers } from './file-programs.js';
-import { findHandlers } from './finders.js';
-import { gitHandlers } from './git.js';
-import { interpreterHandlers } from './interpreters.js';
+import versions from '../../../config/commands/versions.json' with { type: 'json' };
 import {
   type Arg,
   candidates,
   change,
   danger,
   type Finding,
-  type Handler,
   type Invocation,
   isFetched,
   pathsOf,
@@ -21,15 +15,9 @@ import {
   shown,
   unanalysable,
 } from './invocation.js';
-import { networkHandlers } from './network-programs.js';
-import { npmHandlers, packageHandlers, systemPackageHandlers } from './packages.js';
 import { taskFindings, unknownFindings, writtenFindings } from './project-scripts.js';
-import { judgeReader, namesOnly, readers, searchText } from './readers.js';
-import { awkHandlers, sedHandlers } from './sed-and-awk.js';
-import { forgeHandlers, serviceHandlers } from './services.js';
+import { namesOnly, searchText } from './readers.js';
 import { asksTool } from './steering-files.js';
-import { compilerHandlers, mediaHandlers, systemHandlers } from './system.js';
-import { wrapperHandlers } from './wrappers.js';
 
 const systemFolder = /^\/(?:usr\/(?:local\/)?)?s?bin\/|^\/opt\/homebrew\/bin\//;
 const plainName = /^[\w./+:@%=,~[\]-]+$/;
@@ -57,7 +45,7 @@ function judgeNamed(head: Arg, args: readonly Arg[], place: Place, scan: Scan, p
   const special = specialFindings(call);
   const planted = special.length > 0 && !name.startsWith('git') ? plantedFindings(call) : [];
   const beside =
-    prefixed && general.length + special.length === 0 && !readers.has(name)
+    prefixed && general.length + special.length === 0 && !isReader(call)
       ? change(call, 'runs with changed variables')
       : [];
   return [...general, ...planted, ...special, ...beside];
@@ -124,12 +112,10 @@ function generalFindings(call: Invocation): readonly Finding[] {
 
 function specialFindings(call: Invocation): readonly Finding[] {
   const { name, args, scan } = call;
-  const handler = commandHandlers.get(name) ?? familyHandler(name);
-  if (scan.functions.has(name) && !handler && !readers.has(name)) return [];
+  const known = scan.programs.get(name) ?? scan.programs.get(familyOf(name));
+  if (scan.functions.has(name) && !known) return [];
   if (isVersionQuestion(call)) return asksTool(call);
-  if (handler) return handler(call);
-  const reader = readers.get(name);
-  if (reader) return judgeReader(reader, call);
+  if (known) return known.judge(call);
   if (name.includes('/')) return program(call);
   return [
     ...unknownFindings(call),
@@ -140,261 +126,27 @@ function specialFindings(call: Invocation): readonly Finding[] {
   ];
 }
 
-/** Families of programs that a system has many of. */
-function familyHandler(name: string): Handler | undefined {
-  if (
-    /^(?:lv|vg|pv)(?!s$|display$|scan$)[a-z]+$|^(?:mkfs|fsck|mount|umount)\.|^(?:ip6?|eb|arp)tables-|^grub2?-/.test(
-      name,
-    )
-  )
-    return (call) => danger(call, 'changes disks or the network');
-  return /^(?:python|pypy|ruby|perl|lua|php)\d[\d.]*$/.test(name)
-    ? commandHandlers.get(name.replace(/[\d.]+$/, ''))
-    : undefined;
+/** The entry that stands for a family of programs of which a system has many. */
+function familyOf(name: string): string {
+  if (/^(?:lv|vg|pv)(?!s$|display$|scan$)[a-z]+$/.test(name)) return 'mkfs.*';
+  if (/^(?:mkfs|fsck|mount|umount)\.|^(?:ip6?|eb|arp)tables-|^grub2?-/.test(name)) return 'mkfs.*';
+  return /^(?:python|pypy|ruby|perl|lua|php)\d[\d.]*$/.test(name) ? name.replace(/[\d.]+$/, '') : name;
 }
 
-const versioned = new Set([
-  'node',
-  'npm',
-  'pnpm',
-  'yarn',
-  'npx',
-  'bun',
-  'deno',
-  'python',
-  'python3',
-  'python2',
-  'pip',
-  'pip3',
-  'ruby',
-  'gem',
-  'bundle',
-  'perl',
-  'php',
-  'composer',
-  'java',
-  'javac',
-  'mvn',
-  'gradle',
-  'go',
-  'cargo',
-  'rustc',
-  'rustup',
-  'gcc',
-  'g++',
-  'cc',
-  'clang',
-  'make',
-  'cmake',
-  'ninja',
-  'git',
-  'gh',
-  'docker',
-  'kubectl',
-  'helm',
-  'terraform',
-  'tsc',
-  'bash',
-  'zsh',
-  'sh',
-  'curl',
-  'wget',
-  'tar',
-  'sed',
-  'gawk',
-  'vim',
-  'vi',
-  'vimdiff',
-  'nvim',
-  'tmux',
-  'ssh',
-  'psql',
-  'mysql',
-  'sqlite3',
-  'redis-cli',
-  'ffmpeg',
-  'openssl',
-  'dotnet',
-  'swift',
-  'uv',
-  'poetry',
-  'ruff',
-  'black',
-  'eslint',
-  'prettier',
-  'jq',
-  'rg',
-  'fd',
-  'lua',
-  'R',
-  'julia',
-  'ghc',
-  'elixir',
-  'nginx',
-  'brew',
-  'aws',
-  'gcloud',
-  'code',
-  'bun',
-  'turbo',
-  'nx',
-  'protoc',
-  'flutter',
-  'dart',
-  'kotlin',
-  'scala',
-  'sbt',
-  'stack',
-  'cabal',
-  'zig',
-  'nim',
-  'opam',
-  'mix',
-  'buf',
-  'minikube',
-  'kind',
-  'ansible',
-  'vagrant',
-  'packer',
-  'vault',
-  'consul',
-  'az',
-  'doctl',
-  'heroku',
-  'flyctl',
-  'mongosh',
-  'mariadb',
-  'pg_dump',
-  'pg_config',
-  'duckdb',
-  'zip',
-  'gzip',
-  'xz',
-  'zstd',
-  'rsync',
-  'nano',
-  'emacs',
-  'fzf',
-  'gdb',
-  'lldb',
-  'strace',
-  'valgrind',
-  'clangd',
-  'clang-format',
-  'clang-tidy',
-  'shellcheck',
-  'shfmt',
-  'hadolint',
-  'yamllint',
-  'pandoc',
-  'dot',
-  'convert',
-  'magick',
-  'tox',
-  'mypy',
-  'pylint',
-  'flake8',
-  'conda',
-  'podman',
-  'pulumi',
-  'ctags',
-  'bazel',
-  'meson',
-  'scons',
-  'autoconf',
-  'pkg-config',
-  'hugo',
-  'jekyll',
-  'rspec',
-  'rake',
-  'rails',
-  'elm',
-  'purs',
-  'stylua',
-  'golangci-lint',
-  'gopls',
-  'rust-analyzer',
-  'cargo-clippy',
-  'xcodebuild',
-  'pod',
-  'fastlane',
-  'adb',
-  'nasm',
-  'yasm',
-  'tofu',
-  'k9s',
-  'skaffold',
-  'trivy',
-  'cosign',
-  'sops',
-  'age',
-  'gpg',
-  'dotenv',
-  'direnv',
-  'asdf',
-  'mise',
-  'nvm',
-  'pyenv',
-  'rbenv',
-  'volta',
-  'glab',
-  'hub',
-  'svn',
-  'hg',
-  'bzr',
-  'fish',
-  'dash',
-  'pwsh',
-  'less',
-  'man',
-  'systemctl',
-  'journalctl',
-  'iptables',
-  'nft',
-  'ip',
-  'ss',
-  'dig',
-  'nmap',
-  'ffprobe',
-  'exiftool',
-  'identify',
-  'apt',
-  'dpkg',
-  'rpm',
-  'dnf',
-  'yum',
-  'pacman',
-  'snap',
-  'flatpak',
-  'sudo',
-  'env',
-  'bash',
-  'nohup',
-  'xargs',
-  'find',
-  'awk',
-  'mawk',
-  'busybox',
-  'crontab',
-  'scp',
-  'sftp',
-  'nc',
-  'socat',
-  'http',
-]);
+function isReader({ name, scan }: Invocation): boolean {
+  const entry = scan.programs.get(name)?.entry;
+  return entry?.risk === 'read-only' && entry.asks === undefined;
+}
 
+/** `node --version` and its like; each program takes the words that it knows. */
 function isVersionQuestion({ name, args }: Invocation): boolean {
-  if (args.length !== 1 || !versioned.has(name)) return false;
-  const word = args[0]?.text ?? '';
-  if (word === '--version') return true;
-  if (word === '-v')
-    return /^(?:node|npm|pnpm|yarn|ruby|php|gcc|gem|composer|bundle|tsc|eslint|go|docker|nginx|deno|bun|gradle)$/.test(
-      name,
-    );
-  if (word === '-V') return /^(?:python\d?|ssh|tmux|rg|fd|perl|ruby|curl|wget|cargo|rustc)$/.test(name);
-  if (word === 'version') return /^(?:go|git|terraform|openssl)$/.test(name);
-  return word === '-version' && /^javac?$/.test(name);
+  const word = args.length === 1 ? args[0]?.text : undefined;
+  return word !== undefined && (versionWords.get(word)?.has(name) ?? false);
 }
+
+const versionWords: ReadonlyMap<string, ReadonlySet<string>> = new Map(
+  Object.entries(versions.questions).map(([word, names]) => [word, new Set(names)]),
+);
 
 /** A program named by its path: of the workspace, or fetched by this very script. */
 function program(call: Invocation): readonly Finding[] {
@@ -435,28 +187,3 @@ function plantedFindings(call: Invocation): readonly Finding[] {
   }
   return [];
 }
-
-/** Every program that has rules of its own, by name. */
-export const commandHandlers: ReadonlyMap<string, Handler> = new Map([
-  ...systemHandlers,
-  ...serviceHandlers,
-  ...cloudHandlers,
-  ...clusterHandlers,
-  ...containerHandlers,
-  ...forgeHandlers,
-  ...npmHandlers,
-  ...packageHandlers,
-  ...systemPackageHandlers,
-  ...compilerHandlers,
-  ...mediaHandlers,
-  ...networkHandlers,
-  ...interpreterHandlers,
-  ...archiveHandlers,
-  ...fileHandlers,
-  ...sedHandlers,
-  ...awkHandlers,
-  ...gitHandlers,
-  ...findHandlers,
-  ...builtinHandlers,
-  ...wrapperHandlers,
-]);

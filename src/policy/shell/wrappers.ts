@@ -1,105 +1,29 @@
 import { isBenignVariable, setFindings } from './assignments.js';
 import { listedBelow, secretFilter } from './finders.js';
 import {
+  type Code,
   type Arg,
   change,
   danger,
   type Finding,
-  type Handler,
   type Invocation,
-  parseOptions,
+  type Options,
   secretIn,
   unanalysable,
   valuesOf,
-  writeTo,
 } from './invocation.js';
 import { literalArg, unknownArg } from './words.js';
+import type { Program } from './programs.js';
 
-/** A program that starts the command among its words. */
-interface Wrapper {
-  /** Options of its own that take a value. */
-  readonly takes?: string;
-  /** Words of its own before the command. */
-  readonly skip?: number;
-  /** What it adds even around a reader. */
-  readonly adds?: string;
-  /** The words are joined and run by a shell. */
-  readonly joins?: boolean;
-  /** Options whose value is a text that a shell runs. */
-  readonly code?: string;
-  readonly output?: string;
-  readonly deadly?: string;
-}
-
-const wrappers: Readonly<Record<string, Wrapper>> = {
-  'command builtin': {},
-  exec: { takes: '-a' },
-  'nohup setsid': { adds: 'outlives the call' },
-  nice: { takes: '-n --adjustment' },
-  ionice: { takes: '-c -n -p --class --classdata' },
-  'chrt taskset': { skip: 1, takes: '-T -P -D' },
-  numactl: { takes: '-N -m -C -i -p' },
-  'timeout gtimeout': { takes: '-s -k --signal --kill-after', skip: 1 },
-  'time gtime': { takes: '-f -o --format --output', output: '-o --output' },
-  stdbuf: { takes: '-i -o -e --input --output --error' },
-  watch: { takes: '-n -q --interval --equexit', joins: true, adds: 'runs until it is stopped' },
-  'strace ltrace': {
-    takes: '-e -o -s -p -a -O -S -u -E -I -P -b',
-    output: '-o',
-    adds: 'traces a program',
-    deadly: '-p',
-  },
-  flock: { takes: '-w -E --timeout', skip: 1, code: '-c --command' },
-  script: { takes: '-c -E -I -O -B -m -T -t -o', code: '-c --command', adds: 'records a terminal', skip: 9 },
-  caffeinate: { takes: '-t -w' },
-  'unbuffer rlwrap xvfb-run systemd-inhibit fakeroot catchsegv dumb-init dbus-launch dbus-run-session ccache distcc sccache':
-    { takes: '-n -s -w -t -c -C -f' },
-  'tini catatonit': {},
-  'valgrind perf-record heaptrack': { adds: 'runs it under observation' },
-  'setarch linux32 linux64 i386 x86_64 arch prlimit choom': { takes: '-n -p' },
-  cpulimit: { takes: '-l -p -e' },
-  trickle: { takes: '-d -u -s' },
-  'aa-exec': { takes: '-p -n' },
-  logsave: { skip: 1, takes: '' },
-  'grc multitime pexec nocache eatmydata timelimit faketime libfaketime with-contenv softlimit': {
-    takes: '-c -t -T -m -d -s -f -n',
-  },
-  setlock: { skip: 1 },
-  'busybox toybox': {},
-  hyperfine: {
-    takes: '-w -r -m -M -p -c -n --warmup --runs --prepare --cleanup',
-    joins: true,
-    code: '-p -c --prepare --cleanup',
-    adds: 'runs it many times',
-  },
-  entr: { adds: 'runs it on changes' },
-  'poetry-run pipenv-run': {},
-  winpty: {},
-  coproc: {},
-  'chronic ifne ts sponge-run': {},
-  'torsocks proxychains proxychains4 torify': { takes: '-f', adds: 'uses the network' },
-  noti: {},
-  'ssh-agent': { adds: 'holds keys' },
-  retry: { adds: 'repeats it' },
-  'dotenv dotenvx': { takes: '-e -f', adds: 'reads secrets' },
-};
-
-export const wrapperHandlers: ReadonlyMap<string, Handler> = new Map<string, Handler>([
-  ...Object.entries(wrappers).flatMap(([names, wrapper]) =>
-    names.split(' ').map((name): [string, Handler] => [name, (call) => through(wrapper, call)]),
-  ),
-  ['env', env],
-  ['xargs', xargs],
-  ['parallel', parallel],
-  ['sem', parallel],
-  ['command', command],
-  ['exec', exec],
-]);
+export const wrapperCodes: Readonly<Record<string, Code>> = { command, env, parallel, started: through, xargs };
 
 /** The words after the wrapper's own options and `skip` words. */
-function inside(args: readonly Arg[], wrapper: Wrapper): readonly Arg[] {
-  const takes = new Set((wrapper.takes ?? '').split(' '));
-  let skip = wrapper.skip ?? 0;
+function inside(
+  args: readonly Arg[],
+  { takes: valued = [], starts }: Pick<Program, 'takes' | 'starts'>,
+): readonly Arg[] {
+  const takes = new Set(valued);
+  let skip = starts?.skip ?? 0;
   for (let i = 0; i < args.length; i++) {
     const text = args[i]?.text ?? '';
     if (text === '--') return args.slice(i + 1 + skip);
@@ -123,24 +47,22 @@ function takesNext(text: string, takes: ReadonlySet<string>): boolean {
   return at > 0 && at === text.length - 1;
 }
 
-function through(wrapper: Wrapper, call: Invocation): readonly Finding[] {
-  const options = parseOptions(call.args, wrapper.takes);
-  const deadly = wrapper.deadly?.split(' ').find((name) => options.flags.some((flag) => flag.name === name));
-  if (deadly !== undefined) return danger(call, 'reaches into another process');
-  const code = wrapper.code ? valuesOf(options, ...wrapper.code.split(' ')) : [];
-  const written = wrapper.output
-    ? valuesOf(options, ...wrapper.output.split(' ')).flatMap((arg) => writeTo(arg, call))
-    : [];
-  const inner = inside(call.args, wrapper);
-  const starts = inner.length > 0 || code.length > 0 || call.name === 'script';
-  const adds = wrapper.adds && starts ? change(call, wrapper.adds) : [];
-  return [...code.flatMap((arg) => shellText([arg], call)), ...started(inner, wrapper, call), ...adds, ...written];
+function through(call: Invocation, program: Program, options: Options): readonly Finding[] {
+  const { text = [], adds } = program.starts ?? {};
+  const texts = valuesOf(options, ...text);
+  const inner = inside(call.args, program);
+  const starts = inner.length > 0 || texts.length > 0 || call.name === 'script';
+  return [
+    ...texts.flatMap((arg) => shellText([arg], call)),
+    ...started(inner, program, call),
+    ...(adds !== undefined && starts ? change(call, adds) : []),
+  ];
 }
 
 /** `watch -x` takes words like any other program, `watch` alone a text. */
-function started(inner: readonly Arg[], wrapper: Wrapper, call: Invocation): readonly Finding[] {
+function started(inner: readonly Arg[], { starts }: Program, call: Invocation): readonly Finding[] {
   const words = call.name === 'watch' && call.args.some(({ text }) => /^-\w*x|^--exec$/.test(text));
-  if (wrapper.joins === true && !words) return shellText(inner, call);
+  if (starts?.joins === true && !words) return shellText(inner, call);
   return inner.length > 0 ? call.argv(inner) : [];
 }
 
@@ -152,14 +74,8 @@ export function shellText(words: readonly Arg[], call: Invocation): readonly Fin
   return call.script(words.map(({ text }) => text).join(' '));
 }
 
-function command(call: Invocation): readonly Finding[] {
-  const first = call.args[0]?.text ?? '';
-  if (/^-p?[vV]/.test(first)) return [];
-  return through({}, call);
-}
-
-function exec(call: Invocation): readonly Finding[] {
-  return through({ takes: '-a' }, call);
+function command(call: Invocation, program: Program, options: Options): readonly Finding[] {
+  return /^-p?[vV]/.test(call.args[0]?.text ?? '') ? [] : through(call, program, options);
 }
 
 function env(call: Invocation): readonly Finding[] {
@@ -212,15 +128,11 @@ export function printsNamesOnly(next: readonly Arg[] | null): boolean {
   );
 }
 
-const xargsTakes =
-  '-a -d -E -I -L -n -P -s --arg-file --delimiter --max-lines --max-args --max-procs --max-chars --replace -J -R';
-
 /** The command that xargs runs gets words that nobody knows yet. */
-function xargs(call: Invocation): readonly Finding[] {
-  const inner = inside(call.args, { takes: xargsTakes });
-  const files = valuesOf(parseOptions(call.args, xargsTakes), '-a', '--arg-file');
-  const replace =
-    valuesOf(parseOptions(call.args, xargsTakes), '-I', '--replace', '-J').map(({ text }) => text)[0] ?? '{}';
+function xargs(call: Invocation, program: Program, options: Options): readonly Finding[] {
+  const inner = inside(call.args, program);
+  const files = valuesOf(options, '-a', '--arg-file');
+  const replace = valuesOf(options, '-I', '--replace', '-J').map(({ text }) => text)[0] ?? '{}';
   const name = lister(call)
     ? (listedBelow(
         call.place.input
@@ -273,11 +185,9 @@ function secretNamed(call: Invocation): readonly Finding[] {
   return [];
 }
 
-function parallel(call: Invocation): readonly Finding[] {
+function parallel(call: Invocation, program: Program): readonly Finding[] {
   const split = call.args.findIndex(({ text }) => text.startsWith(':::'));
-  const inner = inside(split < 0 ? call.args : call.args.slice(0, split), {
-    takes: '-j -n -N -a -S --jobs --sshlogin --arg-file --colsep --delay --timeout --joblog --results',
-  });
+  const inner = inside(split < 0 ? call.args : call.args.slice(0, split), program);
   if (inner.length === 0) return unanalysable(`${call.name} runs its input as commands`);
   return [
     ...call.argv([...inner, unknownArg], { captured: true, piped: false }),

@@ -1,0 +1,104 @@
+// Writes docs/commands.md from config/commands/*.json, for people to review. `npm run commands:page`
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const folder = new URL('commands/', import.meta.url);
+const page = new URL('../docs/commands.md', import.meta.url);
+
+const conditions = {
+  program: 'the program is',
+  verb: 'the operands begin with',
+  alone: 'the operands are only',
+  operands: 'among the operands stands',
+  start: 'the words begin with',
+  whole: 'the words are only',
+  says: 'among the words stands',
+  behind: 'behind the first word stands',
+  every: 'every word is one of',
+  options: 'an option is',
+  test: 'it passes the test',
+};
+const facts = {
+  takes: 'options with a value',
+  runs: '**dangerous** by options that run or load something',
+  changes: '**mutating** by options that do more than read',
+  writes: 'files are written by',
+  pattern: 'a pattern stands behind',
+  shows: 'options that only choose what is shown',
+};
+const places = { machine: 'a question', service: 'a question to a service', tool: 'a question to a tool' };
+
+const code = (text) => (text === '' ? 'nothing' : `\`${text.replaceAll('|', '\\|')}\``);
+const listed = (texts) => texts.map(code).join(' ');
+
+/** The page as text. */
+export function commandsPage() {
+  const files = readdirSync(folder)
+    .filter((name) => name.endsWith('.json') && name !== 'schema.json')
+    .toSorted()
+    .map((name) => ({ name, ...JSON.parse(readFileSync(new URL(name, folder), 'utf8')) }));
+  const count = files.flatMap(({ programs = [] }) => programs.flatMap(({ names }) => names)).length;
+  return [
+    '# What the policy knows of programs',
+    '',
+    `Written by \`npm run commands:page\` from \`config/commands/*.json\`, ${count} programs. Do not edit it here.`,
+    'The first line that holds decides. A program without an entry is never read-only. `*` stands for any characters of',
+    'a word, `?` for one. Where a line names a function, code of `src/policy/shell` judges what data cannot say.',
+    ...files.flatMap(family),
+    '',
+  ].join('\n');
+}
+
+function family({ name, about, lists = {}, programs = [], questions = {} }) {
+  return [
+    '',
+    `## ${about}`,
+    '',
+    `\`config/commands/${name}\``,
+    ...Object.entries(lists).flatMap(([list, texts]) => ['', `\`@${list}\` stands for: ${listed(texts)}`]),
+    ...programs.flatMap(program),
+    ...Object.entries(questions).flatMap(([word, names]) => ['', `\`${word}\`: ${listed(names)}`]),
+  ];
+}
+
+function program(entry) {
+  const { names, rules = [], starts, interprets, inputs, chooses } = entry;
+  const lines = Object.entries(facts).flatMap(([key, text]) => (entry[key] ? [`${text}: ${listed(entry[key])}`] : []));
+  if (chooses) lines.push(`files are chosen by name with ${listed(chooses.options)}`);
+  if (inputs !== undefined) lines.push(`operands behind the first ${inputs} are files that are written`);
+  if (starts) lines.push(`starts the command among its words${starts.adds ? `, and ${starts.adds}` : ''}`);
+  if (interprets) lines.push(`runs a program, also from a word behind ${listed(inlineOf(interprets))}`);
+  lines.push(...rules.map((rule) => `${outcome(rule)} where ${when(rule)}`));
+  const fallback = outcome(entry);
+  lines.push(lines.length === 0 ? fallback : `otherwise ${fallback}`);
+  return ['', `${listed(names)}`, '', ...lines.map((line) => `- ${line}`)];
+}
+
+function inlineOf({ letters = '', inline = [] }) {
+  return [...[...letters].map((letter) => `-${letter}`), ...inline];
+}
+
+function when(rule) {
+  const parts = holds(rule);
+  if (rule.also) parts.push(...holds(rule.also));
+  if (rule.unless) parts.push(`not: ${rule.unless.map((one) => holds(one).join(' and ')).join(', nor: ')}`);
+  return parts.length === 0 ? 'nothing above holds' : parts.join(', and ');
+}
+
+function holds(condition) {
+  const parts = Object.entries(conditions).flatMap(([key, text]) =>
+    condition[key] ? [`${text} ${listed([condition[key]].flat())}`] : [],
+  );
+  if (condition.filled) parts.push('the output of another command stands among the words');
+  return condition.anyCase ? parts.map((part) => `${part} (in any case)`) : parts;
+}
+
+function outcome({ risk, reason, asks, code: name, like }) {
+  const parts = [];
+  if (risk) parts.push(`**${risk}**${reason ? ` (${reason})` : asks ? ` (${places[asks]})` : ''}`);
+  if (like) parts.push(`as \`${like}\``);
+  if (name) parts.push(`as the function \`${name}\` says`);
+  return parts.join(', ');
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(page, commandsPage());

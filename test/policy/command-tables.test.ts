@@ -1,0 +1,108 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { parse } from 'unbash';
+import { describe, expect, test } from 'vitest';
+import { classifyShell } from '../../src/policy/shell/classify.js';
+import { commandFiles, commandTables, namedCode } from '../../src/policy/shell/command-tables.js';
+import type { Program } from '../../src/policy/shell/programs.js';
+import { knownPrograms } from '../../src/policy/shell/tables.js';
+import { context } from './judging.js';
+
+const folder = new URL('../../config/commands/', import.meta.url);
+const read = (name: string): unknown => JSON.parse(readFileSync(new URL(name, folder), 'utf8'));
+const names = readdirSync(folder).filter((name) => name !== 'schema.json');
+
+function riskWith(programs: readonly Program[], command: string): string {
+  const planted = knownPrograms([...commandFiles, { about: 'planted', programs }], namedCode);
+  return classifyShell(command, context, parse, planted).risk;
+}
+
+describe('the tables of commands', () => {
+  const valid = new Ajv2020({ allErrors: true }).compile(read('schema.json') as object);
+
+  test.each(names)('%s fits the schema', (name) => {
+    expect(valid(read(name)) ? [] : valid.errors).toEqual([]);
+  });
+
+  test.each([
+    ['an unknown field', { names: ['x'], risk: 'read-only', safe: true }],
+    ['a danger without a reason', { names: ['x'], risk: 'dangerous' }],
+    ['a rule that says nothing', { names: ['x'], risk: 'read-only', rules: [{ verb: ['list'] }] }],
+    ['an entry without a judgement', { names: ['x'], takes: ['-n'] }],
+  ])('the schema refuses %s', (_what, program) => {
+    expect(valid({ about: 'planted', programs: [program] })).toBe(false);
+  });
+
+  test('every file of the folder is taken in', () => {
+    const programs = names.flatMap((name) => (read(name) as { programs?: Program[] }).programs ?? []);
+    expect(commandFiles.flatMap((file) => file.programs)).toHaveLength(programs.length);
+    expect(commandTables.size).toBe(programs.flatMap((program) => program.names).length);
+  });
+
+  test('code that an entry names is there, and none is there that no entry names', () => {
+    const said = new Set<string>();
+    const tests = new Set<string>();
+    JSON.stringify(commandFiles, (key, value: unknown) => {
+      if (key === 'code') said.add(String(value));
+      if (key === 'test') tests.add(String(value));
+      return value;
+    });
+    expect([...said].toSorted()).toEqual(Object.keys(namedCode.codes).toSorted());
+    expect([...tests].toSorted()).toEqual(Object.keys(namedCode.tests).toSorted());
+  });
+
+  test('a program that one entry reads as another is known itself', () => {
+    const likes = commandFiles.flatMap(({ programs }) =>
+      programs.flatMap((program) => [program.like, ...(program.rules ?? []).map((rule) => rule.like)]),
+    );
+    expect(likes.filter((like) => like !== undefined && !commandTables.has(like))).toEqual([]);
+  });
+
+  test('two entries for one program are refused', () => {
+    expect(() => riskWith([{ names: ['ls'], risk: 'read-only' }], 'ls')).toThrow('two entries hold the program ls');
+  });
+});
+
+describe('an entry planted in the tables', () => {
+  const planted: readonly Program[] = [
+    {
+      names: ['planted', 'sown'],
+      takes: ['--name', '-n'],
+      runs: ['--plugin'],
+      writes: ['-o', '--output'],
+      changes: ['--fix'],
+      risk: 'dangerous',
+      reason: 'is planted',
+      rules: [
+        { verb: ['item list', 'show'], unless: [{ options: ['--raw'] }], risk: 'read-only', asks: 'service' },
+        { verb: ['build'], risk: 'mutating', reason: 'builds' },
+      ],
+    },
+  ];
+
+  test.each([
+    ['planted show', 'read-only'],
+    ['sown item list', 'read-only'],
+    ['planted -n x show', 'read-only'],
+    ['planted --name=x show y', 'read-only'],
+    ['planted show --raw', 'dangerous'],
+    ['planted shows', 'dangerous'],
+    ['planted item', 'dangerous'],
+    ['planted item lists', 'dangerous'],
+    ['planted list item', 'dangerous'],
+    ['planted', 'dangerous'],
+    ['planted build', 'mutating'],
+    ['planted build -o out.txt', 'mutating'],
+    ['planted build -o /etc/passwd', 'dangerous'],
+    ['planted show --fix', 'mutating'],
+    ['planted show --plug ./x.so', 'dangerous'],
+    ['planted show $X', 'mutating'],
+    ['planted show $(cat a)', 'dangerous'],
+  ])('is obeyed: %s is %s', (command, risk) => {
+    expect(riskWith(planted, command)).toBe(risk);
+  });
+
+  test.each(['planted show', 'planted'])('is what makes the difference: without it %s is not read-only', (command) => {
+    expect(classifyShell(command, context, parse).risk).toBe('mutating');
+  });
+});
