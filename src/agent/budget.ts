@@ -167,3 +167,33 @@ function addedBytes({ kind, content, data }: Event): number {
 export function tokensOf(value: unknown): number {
   return Math.ceil(utf8Bytes(JSON.stringify(value)) / bytesPerToken);
 }
+
+/** Tokens and cost of several requests together; `cost_usd` is null as soon as one of them has no known price. */
+export interface UsageSum {
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cache_read_tokens: number;
+  readonly cache_write_tokens: number;
+  readonly cost_usd: number | null;
+}
+
+export const noUsage: UsageSum = {
+  input_tokens: 0,
+  output_tokens: 0,
+  cache_read_tokens: 0,
+  cache_write_tokens: 0,
+  cost_usd: 0,
+};
+
+export function addUsage(sum: UsageSum, raw: Event): UsageSum {
+  const event = knownEvent(raw);
+  if (event?.kind !== 'usage') return sum;
+  const { data } = event;
+  return {
+    input_tokens: sum.input_tokens + data.input_tokens,
+    output_tokens: sum.output_tokens + data.output_tokens,
+    cache_read_tokens: sum.cache_read_tokens + data.cache_read_tokens,
+    cache_write_tokens: sum.cache_write_tokens + data.cache_write_tokens,
+    cost_usd: sum.cost_usd === null || data.cost_usd === null ? null : sum.cost_usd + data.cost_usd,
+  };
+}

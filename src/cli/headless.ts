@@ -3,11 +3,11 @@ import { CliError, exit } from '../commands/cli-error.js';
 import { type Event, knownEvent } from '../core/event.js';
 import type { Fault } from '../core/provider.js';
 import type { AgentEvent } from '../core/session-port.js';
-import { didYouMean, firstLine, spelledLine } from '../core/text.js';
+import { didYouMean, escapedJson, firstLine, spelledLine } from '../core/text.js';
 import type { EarlyFrame } from './early-frame.js';
 import { type EndingSignal, onEndingSignal, turnExitCode } from './ending.js';
 import type { RootOptions } from './options.js';
-import { jsonText, openOutput, outputIsTerminal, printError } from './print.js';
+import { openOutput, outputIsTerminal, printError } from './print.js';
 import { assemble, openWorkbench } from './session/assemble.js';
 import { eventNumber, type SessionWish } from './session/find-session.js';
 import { type Notice, setUp } from './settings.js';
@@ -100,7 +100,7 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
     session.interrupt();
   });
   const line = (value: unknown): void => {
-    out.write(`${jsonText(value)}\n`);
+    out.write(`${escapedJson(JSON.stringify(value))}\n`);
   };
   const meter = createUsageMeter();
   let signal: EndingSignal | null = null;

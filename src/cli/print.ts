@@ -1,6 +1,5 @@
 import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
-import { escapedJson, spelledLine } from '../core/text.js';
 import { sanitize } from '../terminal/sanitize.js';
 
 // Standard output and standard error of the command line: nothing else of it names them (test/architecture.test.ts).
@@ -30,16 +29,6 @@ export function printData(text: string): void {
   process.stdout.write(outputIsTerminal() ? sanitize(text) : text);
 }
 
-/** One JSON value, pretty with `indent`. */
-export function printJson(value: unknown, indent?: number): void {
-  printData(`${jsonText(value, indent)}\n`);
-}
-
-/** JSON text whose strings hold no character that a terminal obeys or hides: they are `\u…`. */
-export function jsonText(value: unknown, indent?: number): string {
-  return escapedJson(JSON.stringify(value, null, indent));
-}
-
 export function printError(text: string): void {
   process.stderr.write(sanitize(text));
 }
@@ -54,46 +43,6 @@ export async function askLine(question: string, signal?: AbortSignal): Promise<s
   } finally {
     lines.close();
   }
-}
-
-/** A listing on stdout: one JSON array with `--json`, else lines of text. `colors` as for `print`. */
-export function printListing(
-  json: boolean | undefined,
-  rows: readonly unknown[],
-  lines: () => readonly string[],
-  options?: { readonly colors: boolean },
-): void {
-  if (json) printJson(rows, 2);
-  else
-    print(
-      lines()
-        .map((line) => `${line}\n`)
-        .join(''),
-      options,
-    );
-}
-
-/** Columns padded to their widest cell; the last one is left as it is. A cell stays on one line, and what is hidden in
- * it is spelt out. */
-export function columns(rows: readonly (readonly string[])[]): readonly string[] {
-  const cells = rows.map((row) => row.map(spelledLine));
-  const widths = cells.reduce<number[]>(
-    (most, row) => row.map((cell, index) => Math.max(most[index] ?? 0, cell.length)),
-    [],
-  );
-  return cells.map((row) =>
-    row
-      .map((cell, index) => (index === row.length - 1 ? cell : cell.padEnd(widths[index] ?? 0)))
-      .join('  ')
-      .trimEnd(),
-  );
-}
-
-/** `3m`, `5h`, `2d`: how long ago. */
-export function age(ms: number): string {
-  const minutes = Math.max(0, Math.floor(ms / 60_000));
-  if (minutes < 60) return `${minutes}m`;
-  return minutes < 60 * 48 ? `${Math.floor(minutes / 60)}h` : `${Math.floor(minutes / 1440)}d`;
 }
 
 /** Standard output as a program that may be piped into `head` needs it. */

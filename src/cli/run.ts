@@ -31,7 +31,8 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
 async function parse(argv: readonly string[], early: EarlyFrame | null): Promise<number> {
   const { words, rest } = splitPrompt(argv);
   let exitCode: number = exit.done;
-  const program = buildProgram({
+  const program = await buildProgram({
+    words,
     rest,
     early,
     finish: (code) => {

@@ -241,6 +241,11 @@ export function knownEvent(event: Event): KnownEvent | null {
   return keys.every((key) => data[key] !== undefined) ? (event as KnownEvent) : null;
 }
 
+/** The conversation goes on from right after event `seq`. */
+export function rewindTo(seq: number): EventDraft {
+  return { kind: 'rewind', content: `Rewound to event ${seq}.`, data: { to_seq: seq } };
+}
+
 /** Which events of a log the conversation is made of. A `rewind` makes it again what it was right after event `to_seq`,
  * whatever happened there, other rewinds included: so a rewind to the event before a rewind takes that one back. A
  * `compaction_undone` takes out the compaction before it that it names. */

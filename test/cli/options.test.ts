@@ -33,10 +33,11 @@ test('an option that is added to the table is in the help, the completion, the s
   const program = addOptions(new Command('agent'), planted);
   program.parse(['--planted', 'seed'], { from: 'user' });
   expect(program.helpInformation()).toMatch(/Planted:\n {2}-x, --planted <seed\|bulb> +grows in every place/);
-  expect(commandSpec(program).options).toContainEqual({
+  expect(commandSpec(program, globalOptions(planted)).options).toContainEqual({
     flags: ['-x', '--planted'],
     description: 'grows in every place',
     value: ['seed', 'bulb'],
+    global: true,
   });
   expect(globalOptions(planted)).toContain('--planted');
   expect(optionSettings(program.opts(), planted)).toEqual({ planted_key: 'seed' });

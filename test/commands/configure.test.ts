@@ -14,6 +14,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { strayLimit, strayLimits, toolNames } from '../../src/cli/session/open-tools.js';
 import { type ConfigCommandIo, runConfigCommand } from '../../src/commands/settings/configure.js';
 
 interface Ran {
@@ -51,6 +52,10 @@ function makeHome(): {
       env: { AGENT_HOME: join(home, 'a') },
       cwd: home,
       home,
+      tools: {
+        strayLimit: async (name) => strayLimit(name, toolNames()),
+        strayLimits: async (loaded) => await strayLimits(loaded, toolNames()),
+      },
       ...options,
     });
     return { code, ...text };

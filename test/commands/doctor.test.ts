@@ -3,6 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import type { DoctorCheck } from '../../src/commands/command.js';
 import {
   checkConfig,
   checkDisk,
@@ -11,7 +12,6 @@ import {
   checkRipgrep,
   checkStore,
   checkTerminal,
-  type DoctorCheck,
 } from '../../src/commands/settings/doctor-checks.js';
 import {
   type DoctorFacts,

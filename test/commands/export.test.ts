@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { csvLine } from '../../src/commands/record/csv.js';
+import { exportGuard } from '../../src/cli/secrets.js';
+import { csvLine } from '../../src/commands/listing.js';
 import { foldTurns } from '../../src/commands/record/statistics.js';
 import type { SpendingRow } from '../../src/core/store.js';
 import { toHtml } from '../../src/commands/sessions/export-html.js';
-import { createRedactor } from '../../src/commands/sessions/export-session.js';
 import { toMarkdown } from '../../src/commands/sessions/export-text.js';
 import { readJsonl, toJsonl } from '../../src/commands/sessions/session-lines.js';
 import type { Event } from '../../src/core/event.js';
@@ -182,7 +182,7 @@ const tokens = [
 test('keys of the environment and whatever looks like one are masked, hashes and ids are not', () => {
   const secret = 'pa"ss\\word-of-mine';
   const kept = `${'0123456789abcdef'.repeat(4)} 01a1fbc2-1d56-7ed7-9daf-3f0931b92b0c c2lnbmF0dXJlK3NlYWxlZA== task-force sketch ask-me-anything-about-it`;
-  const redactor = createRedactor({}, [{ name: 'KEY', value: secret }]);
+  const redactor = exportGuard({}, [{ name: 'KEY', value: secret }], '[redacted]');
   expect(tokens.map((token) => redactor.text(`a ${token} b`))).toEqual(tokens.map(() => 'a [redacted] b'));
   expect(
     redactor.text(

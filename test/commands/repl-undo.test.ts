@@ -1,11 +1,9 @@
 import { cpSync, readFileSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Assembly } from '../../src/cli/session/assemble.js';
-import type { SessionDesk } from '../../src/cli/repl/current-session.js';
-import { compactCommands } from '../../src/commands/sessions/compact.js';
-import { rewindCommand } from '../../src/commands/sessions/rewind.js';
-import { undoCommands } from '../../src/commands/undo/undo.js';
+import type { Repl } from '../../src/commands/command.js';
+import { slashCommands } from '../../src/commands/registration.js';
+import { table } from '../../src/commands/table.js';
 import { project } from '../../src/core/projection.js';
 import type { SessionRow } from '../../src/core/store.js';
 import type { CommandContext } from '../../src/ui/command.js';
@@ -56,17 +54,14 @@ function screen(rig: UndoRig, choices: readonly string[] = []): Screen {
   return { context, said, drafts, offered };
 }
 
-const deskOf = (rig: UndoRig, row: Partial<SessionRow> = {}): SessionDesk => ({
-  current: () => ({ session: rig.session, row }) as Assembly,
-  title: () => null,
-  rename: () => Promise.resolve(),
-  open: () => Promise.reject(new Error('not here')),
-  close: () => Promise.resolve(),
-});
-const command = (rig: UndoRig, name: string, row?: SessionRow) =>
-  [...undoCommands(deskOf(rig, row)), rewindCommand(deskOf(rig)), ...compactCommands(deskOf(rig))].find(
-    (item) => item.name === name,
-  )!;
+const command = (rig: UndoRig, name: string, row: Partial<SessionRow> = {}) => {
+  const sessions = {
+    current: () => ({ session: rig.session, row: row as SessionRow }),
+    rename: () => Promise.resolve(),
+    open: () => Promise.reject(new Error('not here')),
+  };
+  return slashCommands(table, { sessions } as Partial<Repl> as Repl).find((item) => item.name === name)!;
+};
 const own = (rig: UndoRig) =>
   project(rig.session.events()).messages.flatMap((message) => (message.role === 'user' ? [message.content] : []));
 

@@ -1,6 +1,9 @@
 import { CliError, exit } from '../../commands/cli-error.js';
-import { keepSetting } from '../../commands/settings/settings-slash.js';
-import { replCommands } from '../../commands/slash-commands.js';
+import type { Repl } from '../../commands/command.js';
+import { slashCommands } from '../../commands/registration.js';
+import { keepSetting } from '../../commands/settings/kept-setting.js';
+import { loadTheme, ownThemes, themeNames } from '../../commands/settings/theme-files.js';
+import { table } from '../../commands/table.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { Log } from '../../core/runtime.js';
 import type { QueuedMessage, SessionPort } from '../../core/session-port.js';
@@ -8,19 +11,19 @@ import type { Store } from '../../core/store.js';
 import { suggestedProvider } from '../../providers/presets.js';
 import { reasoningText } from '../../providers/wires/layout.js';
 import { walkFiles } from '../../tools/search/file-walk.js';
-import type { Greeting } from '../../ui/repl-options.js';
+import type { Greeting, Kept } from '../../ui/repl-options.js';
 import { startRepl } from '../../ui/start-repl.js';
 import type { Themes } from '../../ui/theme-command.js';
 import type { ColorDepth, TerminalFacts, ThemeChoice } from '../../ui/theme.js';
+import { createPrinter, createTools, guardOfExports, settingsRequest } from '../command-line.js';
 import { type EarlyFrame, hasColors, hasUnicode, isPlainTerminal, screenStreams } from '../early-frame.js';
 import { endingSignals, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
 import { onLostStream, print } from '../print.js';
 import { openWorkbench, type Workbench } from '../session/assemble.js';
 import { eventNumber } from '../session/find-session.js';
-import { choseOffline } from '../session/open-model.js';
+import { choseOffline, resolveModel } from '../session/open-model.js';
 import { type Setup, setUpAsking } from '../settings.js';
-import { loadTheme, ownThemes, themeNames } from '../theme-files.js';
 import { version } from '../version.js';
 import { createStatus, openDesk, type SessionDesk } from './current-session.js';
 import { createHistoryFile, unwritten } from './history-file.js';
@@ -94,13 +97,15 @@ async function converse(
   const status = createStatus(bench, desk);
   const hello =
     desk.current().session.events().length === 0 ? greeting(desk.current().session.ref(), setup.config.provider) : null;
+  const keep = (key: string, value: string): Promise<Kept> =>
+    keepSetting(setup, options.ephemeral === true, key, value);
   const ownCommands = createOwnRuns();
   await new Promise<void>((resolve) => {
     const handle = startRepl({
       ...screenStreams(),
       facts: terminalFacts(setup.env, theme),
-      themes: userThemes(setup, async (name) => (await keepSetting(bench, 'ui.theme', name)).said),
-      keepSetting: (key, value) => keepSetting(bench, key, value),
+      themes: userThemes(setup, async (name) => (await keep('ui.theme', name)).said),
+      keepSetting: keep,
       tellsDetail: setup.loaded.origins['ui.tool_output'] === undefined,
       clock: () => performance.now(),
       schedule: (callback, delayMs) => {
@@ -110,7 +115,7 @@ async function converse(
         };
       },
       session: desk.current().session,
-      commands: replCommands(bench, desk),
+      commands: slashCommands(table, verbContext(bench, desk, keep)),
       history,
       queued: () => queue.take(desk.current().session),
       files: () => listFiles(bench),
@@ -148,6 +153,35 @@ async function converse(
   await queue.close();
   await history.settled();
   return signalCode;
+}
+
+/** What the verbs of the REPL work with. */
+function verbContext(
+  { setup, options, store, registry, policy, spend }: Workbench,
+  desk: SessionDesk,
+  keep: (key: string, value: string) => Promise<Kept>,
+): Omit<Repl, 'screen'> {
+  return {
+    sessions: desk,
+    store,
+    settings: setup,
+    registry,
+    approval: policy,
+    spending: spend,
+    resolveModel: (name, current) => resolveModel(setup, name, current),
+    keep: async (key, value) => (await keep(key, value)).said,
+    exportGuard: () => guardOfExports(setup),
+    line: {
+      out: createPrinter(),
+      get request() {
+        return settingsRequest(options);
+      },
+      tools: createTools(
+        () => Promise.resolve(setup),
+        () => settingsRequest(options),
+      ),
+    },
+  };
 }
 
 /** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { CliError, exit } from '../../commands/cli-error.js';
-import type { Event, EventDraft } from '../../core/event.js';
+import { findSession } from '../../commands/sessions/stored-session.js';
+import { type Event, rewindTo } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { ModelRef } from '../../core/projection.js';
 import { type SessionRow, type Store, ulid } from '../../core/store.js';
 import { type ProviderChoice, resolveProvider, saidAddress } from '../../providers/catalog.js';
 import { isWireName } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
-import { maxMatches } from '../../store/session-rows.js';
 import type { Notice } from '../settings.js';
 import { type OpenedModel, providerChoice, type ProviderSource } from './open-model.js';
 import { type Configured, configuredWish, isSaid, type ModelWish, splitName } from './provider-settings.js';
@@ -152,32 +152,6 @@ export async function newestHere(store: Store, { cwd, directoryId: id }: Place):
   if (newest || id === undefined) return newest;
   const elsewhere = await store.newestOfDirectory(id);
   return elsewhere && hasMoved(elsewhere, { cwd, directoryId: id }) ? elsewhere : null;
-}
-
-/** By id, unique prefix or title; a `CliError` with exit code 7 otherwise. */
-export async function findSession(store: Store, text: string): Promise<SessionRow> {
-  const match = await store.find(text);
-  switch (match.found) {
-    case 'one':
-      return match.session;
-    case 'many':
-      throw new CliError(
-        exit.session,
-        `${match.sessions.length < maxMatches ? '' : 'at least '}${match.sessions.length} sessions match \`${text}\``,
-        `Give more of the id: ${match.sessions
-          .slice(0, 5)
-          .map((row) => row.id)
-          .join(', ')}`,
-      );
-    case 'none':
-      throw new CliError(
-        exit.session,
-        `there is no session \`${text}\``,
-        match.nearest.length > 0 ? `Nearest: ${match.nearest.join(', ')}` : 'agent sessions list shows them.',
-      );
-    default:
-      return match satisfies never;
-  }
 }
 
 /** The lease is needed with the first event on the disk: a store that is locked or cannot be written until then keeps
@@ -331,11 +305,6 @@ export function addressNotices({ provider, baseUrl: before }: SessionRow, { ref 
       ? `No address is on record for this session (it was imported, or is from an earlier version). It goes on at ${baseUrl}.`
       : `The session goes on at ${baseUrl}; it was on ${before}.`;
   return [{ level: 'info', code: 'address_changed', message }];
-}
-
-/** The conversation goes on from right after event `seq`. */
-export function rewindTo(seq: number): EventDraft {
-  return { kind: 'rewind', content: `Rewound to event ${seq}.`, data: { to_seq: seq } };
 }
 
 /** The value of `--at`. Throws a `CliError` (2) for what is no number of an event. */

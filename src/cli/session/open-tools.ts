@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { CliError, exit } from '../../commands/cli-error.js';
-import { type DoctorCheck, fail, ok } from '../../commands/settings/doctor-checks.js';
+import type { DoctorCheck } from '../../commands/command.js';
+import { fail, ok } from '../../commands/settings/doctor-checks.js';
 import type { Origin } from '../../config/layers.js';
 import type { LoadedConfig } from '../../config/load.js';
 import { type ConfigProblem, fileProblem, issueProblem, readConfigFile } from '../../config/settings-file.js';

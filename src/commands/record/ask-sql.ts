@@ -1,47 +1,54 @@
-import type { RootOptions } from '../../cli/options.js';
-import { columns, print, printJson } from '../../cli/print.js';
 import type { Answer } from '../../core/store.js';
 import { CliError, exit } from '../cli-error.js';
-import { printCsv } from './csv.js';
-import { oneLine, withRecords } from './record-opening.js';
+import type { Printer, Verb } from '../command.js';
+import { columns, oneLine, printCsv, printJson } from '../listing.js';
 
-type Options = RootOptions & { readonly json?: boolean; readonly csv?: boolean };
-
-/** `agent sql "<select>"`: a question to the record in SQL; nothing can be changed by it. */
-export async function querySql(sql: string, options: Options): Promise<number> {
-  return await withRecords(options, async (records) => {
-    if (!records.ask)
-      throw new CliError(exit.failed, 'this store does not speak SQL', 'agent audit, stats and search read it.');
-    try {
-      await printAnswer(await records.ask(sql), options);
-      return exit.done;
-    } catch (error) {
-      throw new CliError(
-        exit.usage,
-        `SQL: ${error instanceof Error ? error.message : String(error)}`,
-        'One SELECT, over v_tool_calls, v_requests, v_sessions, v_files, sessions and events; docs/record.md describes them.',
-      );
-    }
-  });
+interface Options {
+  readonly json?: boolean;
+  readonly csv?: boolean;
 }
 
+/** A question to the record in SQL; nothing can be changed by it. */
+export const askSql: Verb = {
+  line: {
+    example: 'agent sql "SELECT tool, count(*) FROM v_tool_calls GROUP BY tool"',
+    options: (command) => command.option('--json', 'one JSON array').option('--csv', 'comma-separated values'),
+    run: async ({ out, withStore }, [question = ''], options: Options) =>
+      await withStore(async ({ records }) => {
+        if (!records.ask)
+          throw new CliError(exit.failed, 'this store does not speak SQL', 'agent audit, stats and search read it.');
+        try {
+          await printAnswer(out, await records.ask(question), options);
+          return exit.done;
+        } catch (error) {
+          throw new CliError(
+            exit.usage,
+            `SQL: ${error instanceof Error ? error.message : String(error)}`,
+            'One SELECT, over v_tool_calls, v_requests, v_sessions, v_files, sessions and events; docs/record.md describes them.',
+          );
+        }
+      }),
+  },
+};
+
 /** Rows of CSV are printed as they come; a table and JSON need all of them. */
-async function printAnswer({ columns: names, rows }: Answer, options: Options): Promise<void> {
+async function printAnswer(out: Printer, { columns: names, rows }: Answer, options: Options): Promise<void> {
   if (options.csv) {
-    printCsv(names);
-    for await (const row of rows) printCsv(row.map(shownValue));
+    printCsv(out, names);
+    for await (const row of rows) printCsv(out, row.map(shownValue));
     return;
   }
   const all: (readonly (string | number | null)[])[] = [];
   for await (const row of rows) all.push(row.map(shownValue));
   if (options.json)
     printJson(
+      out,
       all.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index]]))),
       2,
     );
   else {
     const lines = columns([names, ...all.map((row) => row.map((value) => oneLine(String(value ?? 'NULL'))))]);
-    print(lines.map((line) => `${line}\n`).join(''));
+    out.print(lines.map((line) => `${line}\n`).join(''));
   }
 }
 

@@ -1,13 +1,11 @@
 import { hash } from 'node:crypto';
-import { findSession } from '../../cli/session/find-session.js';
-import type { RootOptions } from '../../cli/options.js';
-import { columns, printListing } from '../../cli/print.js';
-import type { CallFilter, Store } from '../../core/store.js';
+import type { CallFilter, RecordedCall, Store } from '../../core/store.js';
 import { CliError, exit } from '../cli-error.js';
-import { printCsv } from './csv.js';
-import { countOption, localTime, oneLine, pointInTime, withRecords } from './record-opening.js';
+import type { CommandLine, Verb } from '../command.js';
+import { columns, countOption, localTime, oneLine, pointInTime, printCsv, printListing } from '../listing.js';
+import { findSession } from '../sessions/stored-session.js';
 
-type Options = RootOptions & {
+interface Options {
   readonly session?: string;
   readonly tool?: string;
   readonly since?: string;
@@ -16,7 +14,7 @@ type Options = RootOptions & {
   readonly limit?: string;
   readonly json?: boolean;
   readonly csv?: boolean;
-};
+}
 
 const fields = [
   'created_at',
@@ -33,48 +31,73 @@ const fields = [
   'error',
 ] as const;
 
-/** `agent audit`: one line per tool call, oldest first. */
-export async function auditCalls(options: Options): Promise<number> {
+export const auditCalls: Verb = {
+  line: {
+    example: 'agent audit --since 2h --errors',
+    options: (command) =>
+      command
+        .option('--session <session>', 'of this session')
+        .option('--tool <name>', 'of this tool')
+        .option('--since <time>', 'from then on: 2h, 3d, 2w or a date')
+        .option('--status <status>', 'ok, failed, open or an error code')
+        .option('--errors', 'only what did not end well')
+        .option('--limit <n>', 'the newest so many')
+        .option('--json', 'one JSON array')
+        .option('--csv', 'comma-separated values'),
+    run: (line, _args, options: Options) => audit(line, options),
+  },
+};
+
+/** One line per tool call, oldest first. */
+async function audit({ out, withStore }: CommandLine, options: Options): Promise<number> {
   if (options.json && options.csv) throw new CliError(exit.usage, '--json and --csv cannot both be', 'Choose one.');
-  return await withRecords(options, async (records, store) => {
-    const found = await records.calls(await filterOf(options, store));
-    const rows = found.map((row) => ({
-      created_at: row.createdAt,
-      session_id: row.sessionId,
-      seq: row.seq,
-      tool: row.tool,
-      args_sha256: hash('sha256', row.arguments ?? '', 'hex'),
-      duration_ms: row.durationMs,
-      status: row.status,
-      decision: row.decision,
-      decided_by: row.decidedBy,
-      risk: row.risk,
-      summary: row.summary,
-      error: row.error,
-    }));
+  return await withStore(async ({ records, store }) => {
+    const rows = (await records.calls(await filterOf(options, store))).map(rowOf);
     if (options.csv)
-      for (const line of [fields, ...rows.map((row) => fields.map((field) => row[field]))]) printCsv(line);
-    else
-      printListing(options.json, rows, () =>
-        rows.length === 0
-          ? ['No tool calls.']
-          : columns([
-              ['time', 'session', 'seq', 'tool', 'args sha256', 'ms', 'status', 'decision', 'call'],
-              ...rows.map((row) => [
-                localTime(row.created_at),
-                row.session_id.slice(0, 13),
-                String(row.seq),
-                oneLine(row.tool ?? '?', 30),
-                row.args_sha256.slice(0, 12),
-                String(row.duration_ms ?? ''),
-                row.status,
-                row.decision === null ? '-' : `${row.decision} (${row.decided_by ?? '?'})`,
-                oneLine(row.summary ?? '', 80),
-              ]),
-            ]),
-      );
+      for (const line of [fields, ...rows.map((row) => fields.map((field) => row[field]))]) printCsv(out, line);
+    else printListing(out, options.json, rows, () => (rows.length === 0 ? ['No tool calls.'] : lines(rows)));
     return exit.done;
   });
+}
+
+type Row = Readonly<Record<'created_at' | 'seq', number>> &
+  Readonly<Record<'session_id' | 'args_sha256' | 'status', string>> &
+  Readonly<Record<'tool' | 'decision' | 'decided_by' | 'risk' | 'summary' | 'error', string | null>> & {
+    readonly duration_ms: number | null;
+  };
+
+function rowOf(call: RecordedCall): Row {
+  return {
+    created_at: call.createdAt,
+    session_id: call.sessionId,
+    seq: call.seq,
+    tool: call.tool,
+    args_sha256: hash('sha256', call.arguments ?? '', 'hex'),
+    duration_ms: call.durationMs,
+    status: call.status,
+    decision: call.decision,
+    decided_by: call.decidedBy,
+    risk: call.risk,
+    summary: call.summary,
+    error: call.error,
+  };
+}
+
+function lines(rows: readonly Row[]): readonly string[] {
+  return columns([
+    ['time', 'session', 'seq', 'tool', 'args sha256', 'ms', 'status', 'decision', 'call'],
+    ...rows.map((row) => [
+      localTime(row.created_at),
+      row.session_id.slice(0, 13),
+      String(row.seq),
+      oneLine(row.tool ?? '?', 30),
+      row.args_sha256.slice(0, 12),
+      String(row.duration_ms ?? ''),
+      row.status,
+      row.decision === null ? '-' : `${row.decision} (${row.decided_by ?? '?'})`,
+      oneLine(row.summary ?? '', 80),
+    ]),
+  ]);
 }
 
 async function filterOf(options: Options, store: Store): Promise<CallFilter> {

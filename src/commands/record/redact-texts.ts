@@ -1,16 +1,20 @@
-import { findSession } from '../../cli/session/find-session.js';
-import type { RootOptions } from '../../cli/options.js';
-import { print } from '../../cli/print.js';
 import { type Event, type EventDraft, knownEvent } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import { CliError, exit } from '../cli-error.js';
-import { countOption, withRecords } from './record-opening.js';
+import type { CommandLine, Verb } from '../command.js';
+import { countOption } from '../listing.js';
+import { findSession } from '../sessions/stored-session.js';
 
-/** `agent redact <session> <seq>`: takes the texts of one event off the record for good. The hash chain stays whole and
- * shows that it was done. */
-export async function redactSession(id: string, seqText: string, options: RootOptions): Promise<number> {
-  const seq = countOption(seqText, 'event', 1);
-  return await withRecords(options, async (records, store) => {
+export const redactTexts: Verb = {
+  line: {
+    example: 'agent redact 0198 17',
+    run: (line, [id = '', seq = '']) => redact(line, id, countOption(seq, 'event', 1)),
+  },
+};
+
+/** Takes the texts of one event off the record for good. The hash chain stays whole and shows that it was done. */
+async function redact({ out, withStore }: CommandLine, id: string, seq: number): Promise<number> {
+  return await withStore(async ({ records, store }) => {
     const row = await findSession(store, id);
     const lease = await store.acquire(row.id);
     if (!lease.held)
@@ -35,7 +39,7 @@ export async function redactSession(id: string, seqText: string, options: RootOp
           'It holds no text of its own; redact the call, the answer or the message it belongs to.',
         );
       const count = await records.redact(row.id, seq, replacement);
-      print(`Redacted event ${seq} of ${row.id}${count > 1 ? ` and ${count - 1} of its copies in forks` : ''}.\n`);
+      out.print(`Redacted event ${seq} of ${row.id}${count > 1 ? ` and ${count - 1} of its copies in forks` : ''}.\n`);
       return exit.done;
     } finally {
       await lease.release();
@@ -48,7 +52,7 @@ const mark = '[redacted by the user]';
 /** What is left of an event once its texts are taken out: enough that calls and answers still belong together and a
  * provider accepts the conversation. Null for kinds that hold no text of their own, or structure that the rest of the
  * session depends on. */
-export function redactedEvent(event: Event): { readonly content: string | null; readonly data: unknown } | null {
+function redactedEvent(event: Event): { readonly content: string | null; readonly data: unknown } | null {
   const left = emptied(event);
   const secrets = isRecord(event.data) ? event.data.secrets : undefined;
   // Keyed hashes: without them the next secret would get a number that stands for another one elsewhere.

@@ -12,18 +12,15 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { withoutRepeats } from '../../agent/repeats.js';
-import { openToolbox } from '../../cli/session/open-tools.js';
-import { columns, printListing } from '../../cli/print.js';
-import { sessionGuard } from '../../cli/secrets.js';
-import type { Setup } from '../../cli/settings.js';
 import { type ChangeData, type Event, knownEvent } from '../../core/event.js';
 import { isRecord, type Json } from '../../core/json.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import type { SessionRow, Store } from '../../core/store.js';
 import type { BoundCall, Registry, ToolContext } from '../../core/tool.js';
 import { CliError, exit } from '../cli-error.js';
+import type { CommandLine, Printer } from '../command.js';
+import { columns, oneLine, printListing } from '../listing.js';
 import { shownOutput } from '../sessions/export-entries.js';
-import { oneLine } from './record-opening.js';
 
 interface Checked {
   readonly seq: number;
@@ -44,23 +41,27 @@ interface Recorded {
  * where results differ. Nothing outside the copy is written; commands are not run again, what they changed is put in
  * place where it was kept. Exit 0 where all are the same, else 1. */
 export async function verifyReplay(
-  setup: Setup,
-  store: Store,
-  row: SessionRow,
-  events: readonly Event[],
+  { out, tools, guards }: CommandLine,
+  { row, events, blob }: Recording,
   json: boolean,
 ): Promise<number> {
-  const scratch = await makeScratch(row.cwd, events, store);
+  const scratch = await makeScratch(row.cwd, events, { blob });
   try {
-    const { registry } = await openToolbox(setup, undefined);
-    const again: Again = { registry, known: new Map(), secrets: sessionGuard(setup, events) };
+    const { registry } = await tools.open(undefined, false);
+    const again: Again = { registry, known: new Map(), secrets: await guards.session(events) };
     const checked: Checked[] = [];
     for (const call of recordedCalls(events)) checked.push(await check(again, call, scratch));
-    report(checked, json);
+    report(out, checked, json);
     return checked.some((call) => call.outcome === 'differs') ? exit.failed : exit.done;
   } finally {
     scratch.remove();
   }
+}
+
+/** A session on record, and the contents that its events refer to. */
+interface Recording extends Pick<Store, 'blob'> {
+  readonly row: SessionRow;
+  readonly events: readonly Event[];
 }
 
 /** What the calls that are run again share. Secrets that are read again get the placeholders they have on record. */
@@ -155,9 +156,9 @@ function firstDifference(then: string, now: string): string {
   return `line ${line + 1}: then ${JSON.stringify(before[line] ?? null)}, now ${JSON.stringify(after[line] ?? null)}`;
 }
 
-function report(checked: readonly Checked[], json: boolean): void {
+function report(out: Printer, checked: readonly Checked[], json: boolean): void {
   const count = (outcome: Checked['outcome']): number => checked.filter((call) => call.outcome === outcome).length;
-  printListing(json, checked, () => [
+  printListing(out, json, checked, () => [
     ...columns(
       checked
         .filter((call) => call.outcome !== 'same')
@@ -185,7 +186,7 @@ export interface Scratch {
 
 /** Copies `cwd` as it is now, then takes back what the session's events say it changed, as far as their contents were
  * kept: the directory as the session found it. Throws a `CliError` for a directory that is gone or too large. */
-export async function makeScratch(cwd: string, events: readonly Event[], store: Pick<Store, 'blob'>): Promise<Scratch> {
+async function makeScratch(cwd: string, events: readonly Event[], store: Pick<Store, 'blob'>): Promise<Scratch> {
   if (!existsSync(cwd))
     throw new CliError(
       exit.failed,

@@ -1,26 +1,39 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { findSession } from '../../cli/session/find-session.js';
-import type { RootOptions } from '../../cli/options.js';
-import { outputIsTerminal, print } from '../../cli/print.js';
 import type { Event } from '../../core/event.js';
 import { CliError, exit } from '../cli-error.js';
+import type { CommandLine, Printer, Verb } from '../command.js';
 import { entriesOf, type Entry } from '../sessions/export-entries.js';
-import { withStore } from './record-opening.js';
+import { findSession } from '../sessions/stored-session.js';
 
-type Options = RootOptions & {
+interface Options {
   readonly speed?: string;
   readonly instant?: boolean;
   readonly verify?: boolean;
   readonly json?: boolean;
-};
+}
 
 /** Nobody waits longer for the next line, however long it took then. */
 const longestWaitMs = 3000;
 const maxResultLines = 10;
 
-/** `agent replay <session>`: shows a session again, without model or tools, as fast as it was or `--speed` times
- * that. */
-export async function replaySession(id: string, options: Options): Promise<number> {
+export const replay: Verb = {
+  line: {
+    example: 'agent replay 0198 --speed 4',
+    options: (command) =>
+      command
+        .option('--speed <n>', 'so many times as fast as it was', '1')
+        .option('--instant', 'without waiting')
+        .option(
+          '--verify',
+          'run its file and search calls again in a scratch copy of its directory and say where results differ',
+        )
+        .option('--json', 'with --verify: one JSON array'),
+    run: (line, [id = ''], options: Options) => replaySession(line, id, options),
+  },
+};
+
+/** Shows a session again, without model or tools, as fast as it was or `--speed` times that. */
+async function replaySession(line: CommandLine, id: string, options: Options): Promise<number> {
   const speed = Number(options.speed ?? 1);
   if (!(speed > 0))
     throw new CliError(
@@ -28,22 +41,25 @@ export async function replaySession(id: string, options: Options): Promise<numbe
       `--speed: \`${options.speed ?? ''}\` is not a number above 0`,
       'For example --speed 4, or --instant.',
     );
-  return await withStore(options, async (store, setup) => {
+  const { out } = line;
+  return await line.withStore(async ({ store }) => {
     const row = await findSession(store, id);
     const events = await store.load(row.id);
-    if (options.verify)
-      return await (await import('./replay-verify.js')).verifyReplay(setup, store, row, events, options.json === true);
-    return await show(events, options.instant === true || !outputIsTerminal() ? Infinity : speed);
+    if (options.verify) {
+      const { verifyReplay } = await import('./replay-verify.js');
+      return await verifyReplay(line, { row, events, blob: (sha256) => store.blob(sha256) }, options.json === true);
+    }
+    return await show(out, events, options.instant === true || !out.isTerminal ? Infinity : speed);
   });
 }
 
-async function show(events: readonly Event[], speed: number): Promise<number> {
+async function show(out: Printer, events: readonly Event[], speed: number): Promise<number> {
   let before: number | null = null;
   for (const entry of entriesOf(events)) {
     const at = finishedAt(entry);
     if (speed !== Infinity && before !== null) await wait(Math.min(longestWaitMs, Math.max(0, at - before) / speed));
     before = at;
-    print(`${lines(entry).trimEnd()}\n\n`);
+    out.print(`${lines(entry).trimEnd()}\n\n`);
   }
   return exit.done;
 }

@@ -1,10 +1,13 @@
-import type { RootOptions } from '../../cli/options.js';
-import { columns, print, printJson } from '../../cli/print.js';
 import type { RecordedCall, SpendingRow } from '../../core/store.js';
 import { exit } from '../cli-error.js';
-import { localDay, oneLine, pointInTime, withRecords } from './record-opening.js';
+import type { CommandLine, Verb } from '../command.js';
+import { columns, localDay, oneLine, pointInTime, printJson } from '../listing.js';
 
-type Options = RootOptions & { readonly json?: boolean; readonly since?: string; readonly here?: boolean };
+interface Options {
+  readonly json?: boolean;
+  readonly since?: string;
+  readonly here?: boolean;
+}
 
 interface ToolStats {
   readonly tool: string;
@@ -19,15 +22,27 @@ interface ToolStats {
   readonly p95_ms: number;
 }
 
-/** `agent stats`: how often and how well tools ran, how deep turns went, and what was spent on what. */
-export async function showStats(options: Options): Promise<number> {
+/** How often and how well tools ran, how deep turns went, and what was spent on what. */
+export const statistics: Verb = {
+  line: {
+    example: 'agent stats --since 7d',
+    options: (command) =>
+      command
+        .option('--since <time>', 'from then on: 2h, 3d, 2w or a date')
+        .option('--here', 'of this directory only')
+        .option('--json', 'one JSON array: a row each, with the name of its table'),
+    run: (line, _args, options: Options) => show(line, options),
+  },
+};
+
+async function show({ out, withStore }: CommandLine, options: Options): Promise<number> {
   const since = options.since === undefined ? 0 : pointInTime(options.since, '--since', Date.now());
-  return await withRecords(options, async (records, _store, setup) => {
-    const scope = { since, ...(options.here ? { cwd: setup.cwd } : {}) };
+  return await withStore(async ({ records, settings }) => {
+    const scope = { since, ...(options.here ? { cwd: settings.cwd } : {}) };
     const tools = toolStats(await records.calls(scope));
     const turns = foldTurns(await records.spending(scope), localDay);
-    if (options.json) printJson(tableRows(tools, turns), 2);
-    else print(text(tools, turns));
+    if (options.json) printJson(out, tableRows(tools, turns), 2);
+    else out.print(text(tools, turns));
     return exit.done;
   });
 }

@@ -1,7 +1,4 @@
 import { dirname } from 'node:path';
-import type { RootOptions } from '../../cli/options.js';
-import { printListing } from '../../cli/print.js';
-import type { Setup } from '../../cli/settings.js';
 import { isRecord } from '../../core/json.js';
 import type { RecordedCall } from '../../core/store.js';
 import { createProtectedPaths, createSecretPaths } from '../../policy/guarded-paths.js';
@@ -9,21 +6,31 @@ import type { Rule } from '../../core/policy.js';
 import { compileRules, refusedAllow } from '../../policy/rules.js';
 import { classifyShell, type ShellAnalysis } from '../../policy/shell/classify.js';
 import { exit } from '../cli-error.js';
-import { localTime, oneLine, withRecords } from './record-opening.js';
+import type { CommandLine, Settings, Verb } from '../command.js';
+import { localTime, oneLine, printListing } from '../listing.js';
 
 const minimum = 3;
 
-/** `agent audit suggest-rules`: allow rules for what the person has allowed again and again. Changes nothing. */
-export async function suggestAllowRules(options: RootOptions & { readonly json?: boolean }): Promise<number> {
-  return await withRecords(options, async (records, _store, setup) => {
+/** Allow rules for what the person has allowed again and again. Changes nothing. */
+export const suggestAllowRules: Verb = {
+  line: {
+    example: 'agent audit suggest-rules',
+    options: (command) => command.option('--json', 'one JSON array'),
+    run: (line, _args, { json }: { readonly json?: boolean }) => suggest(line, json === true),
+  },
+};
+
+async function suggest({ out, withStore }: CommandLine, json: boolean): Promise<number> {
+  return await withStore(async ({ records, settings }) => {
     const asked = firstOfCopies(await records.calls({ decidedBy: 'user' }));
-    const { proposed, left } = suggestRules(asked.flatMap(askedCall), await createAnalysis(setup), minimum);
-    const isRuled = compileRules(setup.config.policy.rules.allow, setup.home, 'allow');
+    const { proposed, left } = suggestRules(asked.flatMap(askedCall), await createAnalysis(settings), minimum);
+    const isRuled = compileRules(settings.config.policy.rules.allow, settings.home, 'allow');
     const fresh = proposed.filter(
       ({ rule }) => isRuled({ tool: rule.tool ?? '', argv: rule.argv ?? [], paths: [] }) === null,
     );
     printListing(
-      options.json,
+      out,
+      json,
       fresh.map(({ rule, allowed, sessions, firstAt, lastAt, example }) => ({
         rule,
         allowed,
@@ -32,7 +39,7 @@ export async function suggestAllowRules(options: RootOptions & { readonly json?:
         last_at: lastAt,
         example,
       })),
-      () => report({ proposed: fresh, left }, setup.config.files.config),
+      () => report({ proposed: fresh, left }, settings.config.files.config),
     );
     return exit.done;
   });
@@ -93,7 +100,7 @@ function commandOf(text: string | null): string | null {
   }
 }
 
-async function createAnalysis({ config, home }: Setup): Promise<Analyse> {
+async function createAnalysis({ config, home }: Settings): Promise<Analyse> {
   const { parse } = await import('unbash');
   const { files } = config;
   const secrets = createSecretPaths(config.fs.deny, home);

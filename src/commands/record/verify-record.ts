@@ -1,11 +1,8 @@
-import { findSession } from '../../cli/session/find-session.js';
-import type { RootOptions } from '../../cli/options.js';
-import { print, printJson } from '../../cli/print.js';
 import type { ChainBreak, ChainReport } from '../../core/store.js';
 import { exit } from '../cli-error.js';
-import { localTime, withRecords } from './record-opening.js';
-
-type Options = RootOptions & { readonly json?: boolean };
+import type { Verb } from '../command.js';
+import { localTime, printJson } from '../listing.js';
+import { findSession } from '../sessions/stored-session.js';
 
 const meanings: Readonly<Record<ChainBreak['kind'], string>> = {
   content: 'was changed after it was written',
@@ -17,16 +14,20 @@ const meanings: Readonly<Record<ChainBreak['kind'], string>> = {
 const limits =
   'This shows damage and tampering, it does not prevent them: one who can write the database can write all of it anew, or take events away at the end of a session. Keep the heads (--json) elsewhere to notice that too.';
 
-/** `agent audit verify`: exit 0 where every chain is whole, 1 where one is not; the first break of each session is
- * named. */
-export async function verifyAudit(session: string | undefined, options: Options): Promise<number> {
-  return await withRecords(options, async (records, store) => {
-    const report = await records.verify(session === undefined ? null : (await findSession(store, session)).id);
-    if (options.json) printJson(json(report), 2);
-    else print(text(report));
-    return report.breaks.length === 0 ? exit.done : exit.failed;
-  });
-}
+/** Exit 0 where every chain is whole, 1 where one is not; the first break of each session is named. */
+export const verifyRecord: Verb = {
+  line: {
+    example: 'agent audit verify',
+    options: (command) => command.option('--json', 'one JSON object'),
+    run: async ({ out, withStore }, [session], options: { readonly json?: boolean }) =>
+      await withStore(async ({ records, store }) => {
+        const report = await records.verify(session === undefined ? null : (await findSession(store, session)).id);
+        if (options.json) printJson(out, json(report), 2);
+        else out.print(text(report));
+        return report.breaks.length === 0 ? exit.done : exit.failed;
+      }),
+  },
+};
 
 function json({ sessions, events, redacted, breaks, heads }: ChainReport): object {
   return {

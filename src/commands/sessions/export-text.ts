@@ -1,7 +1,7 @@
 import { type Event, knownEvent } from '../../core/event.js';
 import { project } from '../../core/projection.js';
 import { sanitize } from '../../terminal/sanitize.js';
-import { localTime } from '../record/record-opening.js';
+import { localTime } from '../listing.js';
 import { entriesOf, type Entry } from './export-entries.js';
 import type { ExportedSession } from './session-lines.js';
 

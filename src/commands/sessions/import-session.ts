@@ -1,22 +1,29 @@
+import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { newSessionId } from '../../cli/session/find-session.js';
-import type { RootOptions } from '../../cli/options.js';
-import { print, printError } from '../../cli/print.js';
-import { sessionGuard } from '../../cli/secrets.js';
-import { isSessionId } from '../../core/store.js';
+import { isSessionId, ulid } from '../../core/store.js';
 import { StoreError } from '../../store/errors.js';
 import { CliError, exit } from '../cli-error.js';
-import { oneLine, withStore } from '../record/record-opening.js';
+import type { CommandLine, Verb } from '../command.js';
+import { oneLine } from '../listing.js';
 import { type ExportedSession, readJsonl } from './session-lines.js';
 
-type Options = RootOptions & { readonly asNew?: boolean };
+interface Options {
+  readonly asNew?: boolean;
+}
 
-/** `agent sessions import <file>`: a session from JSON Lines, all of it or nothing. It keeps its id, unless
- * `--as-new`. */
-export async function importSession(file: string, options: Options): Promise<number> {
-  return await withStore(options, async (store, setup) => {
-    const read = readSession(resolve(setup.cwd, file), file);
+export const importSession: Verb = {
+  line: {
+    example: 'agent sessions import session.jsonl',
+    options: (command) => command.option('--as-new', 'under an id of its own'),
+    run: (line, [file = ''], options: Options) => importFile(line, file, options),
+  },
+};
+
+/** Takes over a session from JSON Lines, all of it or nothing. It keeps its id, unless `--as-new`. */
+async function importFile({ out, guards, withStore }: CommandLine, file: string, options: Options): Promise<number> {
+  return await withStore(async ({ store, settings }) => {
+    const read = readSession(resolve(settings.cwd, file), file);
     if (!options.asNew && !isSessionId(read.row.id)) {
       throw new CliError(
         exit.usage,
@@ -24,9 +31,9 @@ export async function importSession(file: string, options: Options): Promise<num
         '--as-new imports it under an id of its own.',
       );
     }
-    const row = options.asNew ? { ...read.row, id: newSessionId(Date.now) } : read.row;
+    const row = options.asNew ? { ...read.row, id: ulid(Date.now(), randomBytes(16)) } : read.row;
     try {
-      const guard = sessionGuard(setup, read.events);
+      const guard = await guards.session(read.events);
       await store.adopt(
         row,
         read.events.map((event) => guard.event(event)),
@@ -40,9 +47,9 @@ export async function importSession(file: string, options: Options): Promise<num
         );
       throw error;
     }
-    print(`${row.id}\n`);
+    out.print(`${row.id}\n`);
     if (row.provider !== null && row.provider !== 'offline')
-      printError(`agent: ${untrusted(row.provider, read.writtenAddress)}\n`);
+      out.error(`agent: ${untrusted(row.provider, read.writtenAddress)}\n`);
     return exit.done;
   });
 }

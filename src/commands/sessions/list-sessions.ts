@@ -1,150 +1,140 @@
-import { requestBody } from './request-body.js';
-import { findSession } from '../../cli/session/find-session.js';
-import type { RootOptions } from '../../cli/options.js';
-import { age, columns, outputIsTerminal, print, printData, printError, printListing } from '../../cli/print.js';
-import type { Event } from '../../core/event.js';
-import { project } from '../../core/projection.js';
-import { didYouMean, escapedJson } from '../../core/text.js';
-import { isWireName, wireNames } from '../../providers/wires/known-wires.js';
-import { CliError, exit } from '../cli-error.js';
-import { countOption, distinctTitles, oneLine, withRecords, withStore } from '../record/record-opening.js';
+import type { SessionSummary } from '../../core/store.js';
+import { exit } from '../cli-error.js';
+import type { CommandLine, Repl, Verb } from '../command.js';
+import { age, columns, countOption, distinctTitles, printListing } from '../listing.js';
 
-type Options = RootOptions & {
+interface Options {
   readonly json?: boolean;
   readonly here?: boolean;
   readonly limit?: string;
   readonly page?: string;
-  readonly as?: string;
-  readonly prompt?: string;
-};
+}
 
 const defaultLimit = 50;
 
+/** `agent sessions` holds other verbs; `/sessions` goes on with another session. */
+export const sessions: Verb = {
+  line: { example: 'agent sessions list' },
+  slash: resume,
+};
+
+export const listSessions: Verb = {
+  line: {
+    example: 'agent sessions list --here --json',
+    options: (command) =>
+      command
+        .option('--here', 'only those of this directory')
+        .option('--limit <n>', 'at most so many (default 50, with --json all)')
+        .option('--page <n>', 'the second, third, … so many')
+        .option('--json', 'one JSON array'),
+    run: (line, _args, options: Options) => list(line, options),
+  },
+};
+
 /** A page of the sessions, newest first; with `--json` all of them unless less is asked for. What was left out is said
  * on stderr. */
-export async function listSessions(options: Options): Promise<number> {
+async function list({ out, withStore }: CommandLine, options: Options): Promise<number> {
   const whole = options.json === true && options.limit === undefined && options.page === undefined;
   const limit = whole ? Infinity : countOption(options.limit, '--limit', defaultLimit);
   const page = countOption(options.page, '--page', 1);
-  return await withStore(options, async (store, setup) => {
-    const cwd = options.here ? setup.cwd : undefined;
+  return await withStore(async ({ store, settings }) => {
+    const cwd = options.here ? settings.cwd : undefined;
     const skipped = whole ? 0 : limit * (page - 1);
     const rows = (await store.list(limit * page, cwd)).slice(skipped);
-    const titles = distinctTitles(rows);
-    printListing(
-      options.json,
-      rows.map((row) => ({
-        id: row.id,
-        parent_id: row.parentId,
-        cwd: row.cwd,
-        title: row.title,
-        provider: row.provider,
-        model: row.model,
-        api: row.api ?? null,
-        base_url: row.baseUrl ?? null,
-        created_at: row.createdAt,
-        updated_at: row.updatedAt,
-        prompt: row.prompt,
-        events: row.events,
-        cost_usd: row.costUsd,
-      })),
-      () =>
-        rows.length === 0 && skipped === 0
-          ? [options.here ? `No sessions of ${setup.cwd}.` : 'No sessions yet.']
-          : columns(
-              rows.map((row, index) => [
-                row.id,
-                age(Date.now() - row.updatedAt),
-                `${row.events} events`,
-                `${row.provider ?? '?'}/${row.model ?? '?'}`,
-                row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`,
-                ...(options.here ? [] : [row.cwd]),
-                titles[index] ?? '',
-              ]),
-            ),
+    printListing(out, options.json, rows.map(asJson), () =>
+      rows.length === 0 && skipped === 0
+        ? [options.here ? `No sessions of ${settings.cwd}.` : 'No sessions yet.']
+        : lines(rows, options.here === true),
     );
     const total = whole ? rows.length : await store.count(cwd);
     const left = total - skipped - rows.length;
     if (left > 0)
-      printError(`${left} more of ${total} sessions: --page ${page + 1} goes on, --limit ${total} lists all.\n`);
+      out.error(`${left} more of ${total} sessions: --page ${page + 1} goes on, --limit ${total} lists all.\n`);
     else if (rows.length === 0 && skipped > 0)
-      printError(`There are ${total} sessions; page ${page} is behind the last one.\n`);
+      out.error(`There are ${total} sessions; page ${page} is behind the last one.\n`);
     return exit.done;
   });
 }
 
-export async function showSession(id: string, options: Options): Promise<number> {
-  const { as: wire } = options;
-  if (wire !== undefined && !isWireName(wire)) {
-    throw new CliError(
-      exit.usage,
-      `--as: unknown wire \`${wire}\``,
-      `${didYouMean(wire, wireNames)} Known: ${wireNames.join(', ')}`.trim(),
-    );
+function asJson(row: SessionSummary): object {
+  return {
+    id: row.id,
+    parent_id: row.parentId,
+    cwd: row.cwd,
+    title: row.title,
+    provider: row.provider,
+    model: row.model,
+    api: row.api ?? null,
+    base_url: row.baseUrl ?? null,
+    created_at: row.createdAt,
+    updated_at: row.updatedAt,
+    prompt: row.prompt,
+    events: row.events,
+    cost_usd: row.costUsd,
+  };
+}
+
+function lines(rows: readonly SessionSummary[], here: boolean): readonly string[] {
+  const titles = distinctTitles(rows);
+  return columns(
+    rows.map((row, index) => [
+      row.id,
+      age(Date.now() - row.updatedAt),
+      `${row.events} events`,
+      `${row.provider ?? '?'}/${row.model ?? '?'}`,
+      row.costUsd === null ? '' : `$${row.costUsd.toFixed(4)}`,
+      ...(here ? [] : [row.cwd]),
+      titles[index] ?? '',
+    ]),
+  );
+}
+
+async function resume(argument: string, repl: Repl): Promise<void> {
+  const chosen = argument.trim() === '' ? await pickSession(repl) : argument.trim();
+  if (chosen === null) return;
+  if (chosen === repl.sessions.current().session.id) {
+    repl.screen.notice('info', 'That is this session.');
+    return;
   }
-  return await withStore(options, async (store, setup) => {
-    const row = await findSession(store, id);
-    const events = await store.load(row.id);
-    if (wire !== undefined) {
-      const body = await requestBody(setup, { row, events, wire, prompt: options.prompt ?? null });
-      printData(`${outputIsTerminal() ? escapedJson(body) : body}\n`);
-      return exit.done;
-    }
-    printListing(
-      options.json,
-      events.map(({ seq, kind, content, data, createdAt }) => ({ seq, kind, content, data, created_at: createdAt })),
-      () => [
-        ...columns([
-          [
-            row.id,
-            row.cwd,
-            `${row.provider ?? '?'}/${row.model ?? '?'}`,
-            row.baseUrl ?? '',
-            oneLine(row.title ?? ''),
-          ].filter((cell) => cell !== ''),
-        ]),
-        ...columns(events.map(eventLine)),
-      ],
-    );
-    return exit.done;
+  repl.screen.attach(await repl.sessions.open({ continueNewest: false, resume: chosen, fork: false }));
+}
+
+async function pickSession({ sessions: open, store, settings, screen }: Repl): Promise<string | null> {
+  const { id } = open.current().session;
+  const rows = (await store.list(Infinity)).filter((row) => row.id !== id && row.events > 0);
+  if (rows.length === 0) {
+    screen.notice('info', 'There are no other sessions yet.');
+    return null;
+  }
+  return await screen.pick({
+    title: 'Go on with',
+    items: pickItems(sortedHereFirst(rows, settings.cwd), settings.cwd),
   });
 }
 
-function eventLine(event: Event): readonly string[] {
-  return [String(event.seq), new Date(event.createdAt).toISOString(), event.kind, oneLine(event.content ?? '')];
+function sortedHereFirst(rows: readonly SessionSummary[], cwd: string): readonly SessionSummary[] {
+  return [...rows.filter((row) => row.cwd === cwd), ...rows.filter((row) => row.cwd !== cwd)];
 }
 
-export async function renameSession(id: string, title: string, options: Options): Promise<number> {
-  if (title.trim() === '')
-    throw new CliError(
-      exit.usage,
-      'a title needs at least one character',
-      'For example agent sessions rename 0198 "parser rewrite"',
-    );
-  return await withStore(options, async (store) => {
-    const row = await findSession(store, id);
-    await store.update(row.id, { title: title.trim() });
-    return exit.done;
-  });
+interface PickRow {
+  readonly label: string;
+  readonly detail: string;
+  readonly value: string;
 }
 
-export async function removeSessions(ids: readonly string[], options: Options): Promise<number> {
-  return await withRecords(options, async (records, store) => {
-    const rows = [];
-    for (const id of ids) rows.push(await findSession(store, id));
-    for (const row of rows) {
-      const lease = await store.acquire(row.id);
-      if (!lease.held)
-        throw new CliError(
-          exit.session,
-          `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`,
-          'End that one first.',
-        );
-      const events = project(await store.load(row.id)).messages.length;
-      await store.remove(row.id);
-      print(`Removed ${row.id} (${events} messages).\n`);
-    }
-    await records.compact().catch(() => undefined);
-    return exit.done;
-  });
+function pickItems(rows: readonly SessionSummary[], cwd: string): readonly PickRow[] {
+  const titles = distinctTitles(rows, 70);
+  return rows.map((row, index) => pickItem(row, titles[index] || row.id, cwd));
+}
+
+function pickItem(row: SessionSummary, label: string, cwd: string): PickRow {
+  const cost = row.costUsd === null || row.costUsd === 0 ? '' : `$${row.costUsd.toFixed(2)}`;
+  const detail = [
+    `${age(Date.now() - row.updatedAt)} ago`,
+    row.model ?? '',
+    `${row.events} events`,
+    cost,
+    row.cwd === cwd ? '' : row.cwd,
+  ].filter((part) => part !== '');
+  return { label, detail: detail.join(' · '), value: row.id };
 }

@@ -1,53 +1,73 @@
-import type { Workbench } from '../../cli/session/assemble.js';
-import type { RootOptions } from '../../cli/options.js';
-import { age, outputIsTerminal, printError, printListing } from '../../cli/print.js';
-import type { SessionDesk } from '../../cli/repl/current-session.js';
 import type { SearchHit } from '../../core/store.js';
 import { spelledLine } from '../../core/text.js';
-import type { Command, CommandContext } from '../../ui/command.js';
-import type { PickItem } from '../../ui/components/picker.js';
 import { sanitize } from '../../terminal/sanitize.js';
+import type { PickItem } from '../../ui/components/picker.js';
 import { CliError, exit } from '../cli-error.js';
-import { countOption, withStore } from '../record/record-opening.js';
+import type { CommandLine, LineForm, Repl, Verb } from '../command.js';
+import { age, countOption, printListing } from '../listing.js';
 
-type Options = RootOptions & { readonly json?: boolean; readonly limit?: string; readonly here?: boolean };
+interface Options {
+  readonly json?: boolean;
+  readonly limit?: string;
+  readonly here?: boolean;
+}
 
-/** `agent search <words>`: places in the record that hold all words, newest first. */
-export async function searchRecord(words: readonly string[], options: Options): Promise<number> {
+const maxHits = 100;
+/** Characters of a snippet before what was found. */
+const before = 20;
+
+const form: LineForm = {
+  example: 'agent search migration error --limit 5',
+  options: (command) =>
+    command
+      .option('--limit <n>', 'at most so many', '20')
+      .option('--here', 'sessions of this directory only')
+      .option('--json', 'one JSON array'),
+  run: (line, words, options: Options) => search(line, words.join(' '), options),
+};
+
+/** `agent search <words>`, and `/search`, which goes on with the session of the chosen place. */
+export const searchRecord: Verb = { line: form, slash: searchAndGo };
+
+export const searchSessions: Verb = {
+  line: { ...form, example: 'agent sessions search "exact phrase" begin*' },
+};
+
+/** Lists the places in the record that hold all words, newest first. */
+async function search({ out, withStore }: CommandLine, text: string, options: Options): Promise<number> {
   const limit = countOption(options.limit, '--limit', 20);
-  const text = words.join(' ');
   if (!/[\p{L}\p{N}]/u.test(text))
     throw new CliError(
       exit.usage,
       'there is no word to look for',
       'For example agent search migration error, "exact phrase" or begin*.',
     );
-  return await withStore(options, async (store, setup) => {
-    const found = await store.search(text, limit + 1, options.here ? setup.cwd : undefined);
+  return await withStore(async ({ store, settings }) => {
+    const found = await store.search(text, limit + 1, options.here ? settings.cwd : undefined);
     const hits = found.slice(0, limit);
-    const colors = outputIsTerminal() && (setup.env.NO_COLOR ?? '') === '';
-    printListing(
-      options.json,
-      hits.map((hit) => ({
-        session_id: hit.sessionId,
-        seq: hit.seq,
-        kind: hit.kind,
-        created_at: hit.createdAt,
-        cwd: hit.cwd,
-        title: hit.title,
-        snippet: hit.snippet,
-        matches: hit.matches,
-      })),
-      () =>
-        hits.length === 0
-          ? [`Nothing holds ${text}.`]
-          : [...hits.flatMap((hit) => hitLines(hit, colors)), 'agent -r <session> goes on with one.'],
-      { colors },
-    );
+    const colors = out.isTerminal && (settings.env.NO_COLOR ?? '') === '';
+    const lines = (): readonly string[] =>
+      hits.length === 0
+        ? [`Nothing holds ${text}.`]
+        : [...hits.flatMap((hit) => hitLines(hit, colors)), 'agent -r <session> goes on with one.'];
+    printListing(out, options.json, hits.map(asJson), lines, { colors });
     if (found.length > limit)
-      printError(`There are more than these ${limit}: --limit ${limit * 2} shows some of them.\n`);
+      out.error(`There are more than these ${limit}: --limit ${limit * 2} shows some of them.\n`);
     return exit.done;
   });
+}
+
+function asJson(hit: SearchHit): object {
+  return {
+    session_id: hit.sessionId,
+    seq: hit.seq,
+    kind: hit.kind,
+    created_at: hit.createdAt,
+    cwd: hit.cwd,
+    title: hit.title,
+    snippet: hit.snippet,
+    matches: hit.matches,
+  };
 }
 
 function hitLines(hit: SearchHit, colors: boolean): readonly string[] {
@@ -71,39 +91,28 @@ function emphasized({ snippet, matches }: SearchHit, colors: boolean): string {
   return line + sanitize(snippet.slice(at));
 }
 
-const maxHits = 100;
-/** Characters of a snippet before what was found. */
-const before = 20;
-
-/** `/search`: words in all sessions; the chosen place's session is gone on with. */
-export function searchCommand(bench: Workbench, desk: SessionDesk): Command {
-  return {
-    name: 'search',
-    description: 'find words in all sessions and go on there',
-    argument: '<words>',
-    run: async (argument, context) => {
-      if (!/[\p{L}\p{N}]/u.test(argument)) {
-        context.notice('warn', 'Give a word to look for: /search migration error');
-        return;
-      }
-      const hits = await bench.store.search(argument, maxHits);
-      if (hits.length === 0) {
-        context.notice('info', `Nothing holds ${argument.trim()}.`);
-        return;
-      }
-      const items = hits.map((found) => item(found, bench.setup.cwd));
-      const hit = await context.pick({ title: `Found ${argument.trim()}`, items, marked: foundWords(hits) });
-      if (hit !== null) await goTo(hit, desk, context);
-    },
-  };
-}
-
-async function goTo(hit: SearchHit, desk: SessionDesk, context: CommandContext): Promise<void> {
-  if (hit.sessionId === desk.current().session.id) {
-    context.notice('info', `That is this session, event ${hit.seq}: ${hit.snippet}`);
+async function searchAndGo(argument: string, repl: Repl): Promise<void> {
+  const { screen, store, settings } = repl;
+  if (!/[\p{L}\p{N}]/u.test(argument)) {
+    screen.notice('warn', 'Give a word to look for: /search migration error');
     return;
   }
-  context.attach(await desk.open({ continueNewest: false, resume: hit.sessionId, fork: false }));
+  const hits = await store.search(argument, maxHits);
+  if (hits.length === 0) {
+    screen.notice('info', `Nothing holds ${argument.trim()}.`);
+    return;
+  }
+  const items = hits.map((found) => item(found, settings.cwd));
+  const hit = await screen.pick({ title: `Found ${argument.trim()}`, items, marked: foundWords(hits) });
+  if (hit !== null) await goTo(hit, repl);
+}
+
+async function goTo(hit: SearchHit, { sessions, screen }: Repl): Promise<void> {
+  if (hit.sessionId === sessions.current().session.id) {
+    screen.notice('info', `That is this session, event ${hit.seq}: ${hit.snippet}`);
+    return;
+  }
+  screen.attach(await sessions.open({ continueNewest: false, resume: hit.sessionId, fork: false }));
 }
 
 function item(hit: SearchHit, cwd: string): PickItem<SearchHit> {

@@ -1,12 +1,6 @@
-import { homedir } from 'node:os';
-import { resolve } from 'node:path';
-import type { RootOptions } from '../../cli/options.js';
-import { jsonText, printData, printError } from '../../cli/print.js';
-import { settingFlags, trustedBefore } from '../../cli/settings.js';
-import { loadTheme, ownThemes } from '../../cli/theme-files.js';
 import { type Origin, originRank, parseText, unknownKeyProblem, valueAt } from '../../config/layers.js';
 import { loadConfig, type LoadedConfig, type LoadOptions } from '../../config/load.js';
-import { agentPaths, type AgentPaths, type Environment } from '../../config/locations.js';
+import { agentPaths, type AgentPaths } from '../../config/locations.js';
 import { type ConfigProblem, editConfigFile, issueProblem, textProblem } from '../../config/settings-file.js';
 import {
   type Key,
@@ -19,19 +13,55 @@ import {
 } from '../../config/settings-schema.js';
 import type { Json } from '../../core/json.js';
 import { exit } from '../cli-error.js';
+import type { CommandLine, LineForm, Repl, Tools, Verb } from '../command.js';
+import { jsonText } from '../listing.js';
+import { loadTheme, ownThemes } from './theme-files.js';
+
+/** `agent config` holds other verbs; `/config` shows every setting. */
+export const config: Verb = {
+  line: { example: 'agent config set model openai/gpt-5.2' },
+  slash: showSettings,
+};
+
+export const configPath: Verb = { line: form('path', 'agent config path') };
+export const configShow: Verb = { line: form('show', 'agent config show --json') };
+export const configGet: Verb = { line: form('get', 'agent config get max_tool_turns') };
+export const configSet: Verb = { line: form('set', 'agent config set ui.theme light') };
+export const configCheck: Verb = { line: form('check', 'agent config check') };
+
+function form(verb: string, example: string): LineForm {
+  return {
+    example,
+    options: (command) => command.option('--json', 'JSON output'),
+    run: (line, args, options: { readonly json?: boolean }) =>
+      runConfigCommand([verb, ...args], ioOf(line, options.json === true)),
+  };
+}
+
+function ioOf({ out, request, tools }: CommandLine, asJson: boolean): ConfigCommandIo {
+  return {
+    stdout: {
+      write: (text) => {
+        out.data(text);
+      },
+    },
+    stderr: {
+      write: (text) => {
+        out.error(text);
+      },
+    },
+    json: asJson,
+    tools,
+    ...request,
+  };
+}
 
 /** What a `config` command works with. The options are those that stand before or behind it on the command line. */
-export interface ConfigCommandIo {
+export interface ConfigCommandIo extends LoadOptions {
   readonly stdout: { write(text: string): unknown };
   readonly stderr: { write(text: string): unknown };
-  readonly env: Environment;
-  /** Absolute, `-C` applied. */
-  readonly cwd: string;
-  readonly home: string;
+  readonly tools: Pick<Tools, 'strayLimit' | 'strayLimits'>;
   readonly json?: boolean;
-  readonly set?: readonly string[];
-  readonly flags?: Readonly<Record<string, unknown>>;
-  readonly projectTrusted?: LoadOptions['projectTrusted'];
 }
 
 /** `agent config path|show|get KEY|set KEY VALUE|check`. `args` starts with the verb and holds no options. Returns the
@@ -118,7 +148,7 @@ async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Pro
       ? await themeProblem(parsed.value, files)
       : text === 'null'
         ? null
-        : await strayTool(key.path);
+        : await strayTool(key.path, io);
   if (unusable) return failWith(io, unusable);
   try {
     const edited = await editConfigFile(file, key.path, parsed.value);
@@ -139,10 +169,12 @@ async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Pro
 }
 
 /** A limit of a tool that does not exist. */
-async function strayTool([section, limits, name]: readonly string[]): Promise<ConfigProblem | null> {
+async function strayTool(
+  [section, limits, name]: readonly string[],
+  { tools }: ConfigCommandIo,
+): Promise<ConfigProblem | null> {
   if (section !== 'tools' || limits !== 'limits' || name === undefined) return null;
-  const { strayLimit, toolNames } = await import('../../cli/session/open-tools.js');
-  const issue = strayLimit(name, toolNames());
+  const issue = await tools.strayLimit(name);
   return issue && issueProblem('agent config set', issue);
 }
 
@@ -162,8 +194,7 @@ async function check(io: ConfigCommandIo): Promise<number> {
   const loaded = await load(io);
   const { ui, files } = loaded.config;
   const theme = await themeProblem(ui.theme, files);
-  const { strayLimits, toolNames } = await import('../../cli/session/open-tools.js');
-  const problems = [...loaded.problems, ...(theme ? [theme] : []), ...(await strayLimits(loaded, toolNames()))];
+  const problems = [...loaded.problems, ...(theme ? [theme] : []), ...(await io.tools.strayLimits(loaded))];
   if (io.json) {
     print(
       io,
@@ -195,8 +226,14 @@ async function themeProblem(name: unknown, files: Pick<AgentPaths, 'config'>): P
   return loaded.ok ? null : loaded.problem;
 }
 
-function load(io: ConfigCommandIo): Promise<LoadedConfig> {
-  const { env, cwd, home, set = [], flags = {}, projectTrusted = false } = io;
+function load({
+  env,
+  cwd,
+  home,
+  set = [],
+  flags = {},
+  projectTrusted = false,
+}: ConfigCommandIo): Promise<LoadedConfig> {
   return loadConfig({ env, cwd, home, set, flags, projectTrusted });
 }
 
@@ -282,23 +319,29 @@ function sourceOf(origin: Origin): string | null {
   }
 }
 
-/** `agent config …`: `words` are the verb and what follows it, without options. */
-export async function configAction(
-  words: readonly string[],
-  options: RootOptions & { readonly json?: boolean },
-): Promise<number> {
-  const cwd = resolve(options.cwd ?? '.');
-  const { env } = process;
-  const home = env.HOME ?? homedir();
-  return await runConfigCommand(words, {
-    stdout: { write: printData },
-    stderr: { write: printError },
-    env,
-    cwd,
-    home,
-    projectTrusted: trustedBefore(env, home),
-    json: options.json === true,
-    set: options.set,
-    flags: settingFlags(options, cwd),
-  });
+/** `/config`: settings that were said, the defaults, and what is not set. */
+async function showSettings(_argument: string, { screen, settings }: Repl): Promise<void> {
+  const rows = configRows(settings.loaded);
+  const set = rows.filter((row) => row.value !== null);
+  const said = set
+    .filter((row) => row.origin !== 'default')
+    .map((row) => `${row.key} = ${valueText(row.value)} (${originText(row)})`);
+  const defaults = set.filter((row) => row.origin === 'default').map((row) => `${row.key} = ${valueText(row.value)}`);
+  const unset = rows.filter((row) => row.value === null).map((row) => row.key);
+  const parts = [
+    ...said,
+    ...(said.length > 0 ? [''] : []),
+    'Defaults:',
+    ...defaults,
+    '',
+    `Not set: ${unset.join(', ')}`,
+  ];
+  await screen.page('Settings', parts.join('\n'), { prose: true });
+}
+
+/** On one line, with room to break between the items of a list. */
+function valueText(value: Json): string {
+  return Array.isArray(value) && value.length > 0
+    ? value.map((item) => JSON.stringify(item)).join(', ')
+    : JSON.stringify(value);
 }

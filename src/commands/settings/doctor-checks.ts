@@ -1,14 +1,5 @@
 import type { ConfigProblem } from '../../config/settings-file.js';
-
-/** One line of `agent doctor`. `fail`: the program cannot work as it is; `warn`: something is worse than it could
- * be. */
-export interface DoctorCheck {
-  readonly name: string;
-  readonly status: 'ok' | 'warn' | 'fail';
-  readonly detail: string;
-  /** What to do; null where there is nothing to do. */
-  readonly fix: string | null;
-}
+import type { DoctorCheck } from '../command.js';
 
 export interface TerminalFacts {
   readonly isTerminal: boolean;

@@ -1,20 +1,15 @@
-import { constants, realpathSync } from 'node:fs';
+import { constants } from 'node:fs';
 import { access, stat, statfs } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { homedir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import type { WriteStream } from 'node:tty';
-import { checkSandbox } from '../../cli/session/open-tools.js';
-import type { RootOptions } from '../../cli/options.js';
-import { jsonText, print } from '../../cli/print.js';
-import { screenStreams } from '../../cli/early-frame.js';
-import { trustedBefore, trustFlags } from '../../cli/settings.js';
-import { loadConfig } from '../../config/load.js';
+import { loadConfig, type LoadOptions } from '../../config/load.js';
 import type { Environment } from '../../config/locations.js';
 import type { ConfigProblem } from '../../config/settings-file.js';
 import { builtInPresets, keyNames } from '../../providers/presets.js';
 import { sqliteVersion } from '../../store/driver.js';
 import { exit } from '../cli-error.js';
+import type { CommandLine, DoctorCheck, Screen, Verb } from '../command.js';
+import { jsonText } from '../listing.js';
 import {
   checkConfig,
   checkDisk,
@@ -23,7 +18,6 @@ import {
   checkRipgrep,
   checkStore,
   checkTerminal,
-  type DoctorCheck,
   fail,
   type KeyFact,
   ok,
@@ -32,49 +26,64 @@ import {
   type TerminalFacts,
 } from './doctor-checks.js';
 
-/** `agent doctor`: a broken configuration is one of its findings, so it is read here and not before. */
-export async function doctorAction(
-  options: RootOptions & { readonly json?: boolean },
-  stdout: { write(text: string): unknown } = { write: print },
-): Promise<number> {
-  const { env } = process;
-  const home = env.HOME ?? homedir();
-  const loaded = await loadConfig({
-    env,
-    cwd: options.cwd ?? process.cwd(),
-    home,
-    set: options.set,
-    flags: trustFlags(options),
-    projectTrusted: trustedBefore(env, home),
-  });
+/** Checks this machine, on the command line and in the REPL. */
+export const doctor: Verb = {
+  line: {
+    example: 'agent doctor',
+    options: (command) => command.option('--json', 'one JSON array'),
+    run: async (line, _args, { json }: { readonly json?: boolean }) =>
+      await runDoctor({ stdout: { write: line.out.print }, json: json === true }, await facts(line)),
+  },
+  slash: async (_argument, { line, screen }) => {
+    let text = '';
+    const write = (part: string): void => {
+      text += part;
+    };
+    await runDoctor({ stdout: { write } }, await facts(line));
+    await screen.page('Doctor', text.trimEnd());
+  },
+};
+
+/** A broken configuration is one of the findings, so it is read here and not before. */
+async function facts({ out, request, tools }: Pick<CommandLine, 'out' | 'request' | 'tools'>): Promise<DoctorFacts> {
+  const { env } = request;
+  const loaded = await loadConfig({ ...request, flags: trustFlags(request) });
   const { files } = loaded.config;
-  return await runDoctor(
-    { stdout, json: options.json === true },
-    {
-      nodeVersion: process.version,
-      terminal: terminalFacts(screenStreams().output, env),
-      keys: Object.entries(builtInPresets)
-        .filter(([, preset]) => preset.key_required !== false)
-        .flatMap(([provider, preset]) =>
-          keyNames(preset).map((variable) => ({ provider, variable, set: (env[variable] ?? '').trim() !== '' })),
-        ),
-      servers: Object.values(builtInPresets)
-        .filter((preset) => preset.local === true)
-        .map((preset) => {
-          const { hostname, port } = new URL(preset.base_url);
-          return { name: preset.label ?? hostname, host: hostname, port: Number(port) };
-        }),
-      sqliteVersion,
-      ripgrep: () => findRipgrep(env),
-      config: () => Promise.resolve({ file: files.config, problems: loaded.problems }),
-      store: () => storeFacts(files.database),
-      freeBytes: () => freeBytes(dirname(files.database)),
-      reaches: (server) => reachesServer(server),
-      more: async () => [
-        await checkSandbox({ cwd: realpathSync(options.cwd ?? '.'), env, home, config: loaded.config }),
-      ],
-    },
-  );
+  return {
+    nodeVersion: process.version,
+    terminal: terminalFacts(out.screen, env),
+    keys: keyFacts(env),
+    servers: localServers(),
+    sqliteVersion,
+    ripgrep: () => findRipgrep(env),
+    config: () => Promise.resolve({ file: files.config, problems: loaded.problems }),
+    store: () => storeFacts(files.database),
+    freeBytes: () => freeBytes(dirname(files.database)),
+    reaches: (server) => reachesServer(server),
+    more: async () => [await tools.sandbox(loaded.config)],
+  };
+}
+
+/** Of the options, those that say what tools may do: the others are for a conversation. */
+function trustFlags({ flags = {} }: LoadOptions): NonNullable<LoadOptions['flags']> {
+  return Object.fromEntries(Object.entries(flags).filter(([key]) => key === 'approval' || key === 'sandbox'));
+}
+
+function keyFacts(env: Environment): readonly KeyFact[] {
+  return Object.entries(builtInPresets)
+    .filter(([, preset]) => preset.key_required !== false)
+    .flatMap(([provider, preset]) =>
+      keyNames(preset).map((variable) => ({ provider, variable, set: (env[variable] ?? '').trim() !== '' })),
+    );
+}
+
+function localServers(): readonly LocalServer[] {
+  return Object.values(builtInPresets)
+    .filter((preset) => preset.local === true)
+    .map((preset) => {
+      const { hostname, port } = new URL(preset.base_url);
+      return { name: preset.label ?? hostname, host: hostname, port: Number(port) };
+    });
 }
 
 /** A server on this machine that may be running. */
@@ -163,15 +172,15 @@ function line({ name, status, detail, fix }: DoctorCheck): string {
   return `${{ ok: 'ok  ', warn: 'warn', fail: 'FAIL' }[status]}  ${name.padEnd(10)}  ${detail}\n${fix === null ? '' : `${' '.repeat(18)}${fix}\n`}`;
 }
 
-/** What is known of the terminal behind `stream`. */
-export function terminalFacts(stream: Partial<WriteStream>, env: Environment): TerminalFacts {
+/** What is known of the terminal behind standard output. */
+export function terminalFacts(screen: Screen, env: Environment): TerminalFacts {
   return {
-    isTerminal: stream.isTTY === true,
+    isTerminal: screen.isTTY === true,
     term: env.TERM ?? '',
-    colorBits: stream.getColorDepth?.({ ...env }) ?? 1,
+    colorBits: screen.getColorDepth?.({ ...env }) ?? 1,
     noColor: (env.NO_COLOR ?? '') !== '',
-    columns: stream.columns ?? 80,
-    rows: stream.rows ?? 24,
+    columns: screen.columns ?? 80,
+    rows: screen.rows ?? 24,
     unicode: /utf-?8/i.test(env.LC_ALL || env.LC_CTYPE || env.LANG || ''),
   };
 }

@@ -1,13 +1,16 @@
-import { providerChoice } from '../../cli/session/open-model.js';
-import type { RootOptions } from '../../cli/options.js';
-import { columns, printError, printListing } from '../../cli/print.js';
-import { setUp, type Setup } from '../../cli/settings.js';
 import { didYouMean } from '../../core/text.js';
-import { builtInPresets, mergePresets } from '../../providers/presets.js';
 import { resolveProvider } from '../../providers/catalog.js';
-import { listModels as askForModels, findLocalServers } from '../../providers/discover.js';
+import { findLocalServers, listModels as askForModels } from '../../providers/discover.js';
 import { findModel, knownModels, type ModelFacts, modelSources } from '../../providers/models.js';
+import { builtInPresets, mergePresets } from '../../providers/presets.js';
 import { CliError, exit } from '../cli-error.js';
+import type { CommandLine, Settings, Verb } from '../command.js';
+import { columns, printListing } from '../listing.js';
+
+interface Options {
+  readonly json?: boolean;
+  readonly provider?: string;
+}
 
 interface ModelRow {
   readonly provider: string;
@@ -35,23 +38,30 @@ const unknownModel: ModelFacts = {
 };
 
 /** The models of the table and of the local servers that run; with `--provider` what that provider itself lists. */
-export async function listModels(options: RootOptions & { readonly json?: boolean }): Promise<number> {
-  const { provider } = options;
-  const setup = await setUp(options);
-  const rows =
-    provider === undefined ? [...tableRows(setup), ...(await localRows(setup))] : await providerRows(setup, provider);
-  printListing(options.json, rows, () =>
-    columns(
-      rows.map((row) => [
-        `${row.provider}/${row.model}`,
-        row.context_window === null ? '-' : `${Math.round(row.context_window / 1000)}k`,
-        price(row),
-        row.retired ? `${row.source}, retired` : row.source,
-      ]),
-    ).concat(sourceLine()),
-  );
-  return exit.done;
-}
+export const listModels: Verb = {
+  line: {
+    example: 'agent models --provider ollama',
+    options: (command) => command.option('--json', 'one JSON array'),
+    run: async (line, _args, { json, provider }: Options) => {
+      const settings = await line.settings();
+      const rows =
+        provider === undefined
+          ? [...tableRows(settings), ...(await localRows(settings))]
+          : await providerRows(line, provider);
+      printListing(line.out, json, rows, () =>
+        columns(
+          rows.map((found) => [
+            `${found.provider}/${found.model}`,
+            found.context_window === null ? '-' : `${Math.round(found.context_window / 1000)}k`,
+            price(found),
+            found.retired ? `${found.source}, retired` : found.source,
+          ]),
+        ).concat(sourceLine()),
+      );
+      return exit.done;
+    },
+  },
+};
 
 /** Where the built-in facts come from, and of when they are. */
 function sourceLine(): string {
@@ -65,7 +75,7 @@ function price(row: ModelRow): string {
 }
 
 function row(
-  setup: Setup,
+  settings: Settings,
   provider: string,
   model: string,
   source: ModelRow['source'],
@@ -77,7 +87,7 @@ function row(
     price: paid,
     efforts,
     retired,
-  } = findModel(provider, model, setup.config.provider.models) ?? unknownModel;
+  } = findModel(provider, model, settings.config.provider.models) ?? unknownModel;
   const { input = null, output = null } = paid ?? {};
   const factsDate = findModel(provider, model) === null ? undefined : modelSources[0]?.date;
   return {
@@ -94,26 +104,27 @@ function row(
   };
 }
 
-function tableRows(setup: Setup): readonly ModelRow[] {
-  return Object.keys({ ...knownModels, ...setup.config.provider.models }).map((name) => {
+function tableRows(settings: Settings): readonly ModelRow[] {
+  return Object.keys({ ...knownModels, ...settings.config.provider.models }).map((name) => {
     const slash = name.indexOf('/');
-    return row(setup, name.slice(0, Math.max(0, slash)), name.slice(slash + 1), 'table');
+    return row(settings, name.slice(0, Math.max(0, slash)), name.slice(slash + 1), 'table');
   });
 }
 
-async function localRows(setup: Setup): Promise<readonly ModelRow[]> {
+async function localRows(settings: Settings): Promise<readonly ModelRow[]> {
   const servers = await findLocalServers({
-    env: setup.env,
+    env: settings.env,
     presets: builtInPresets,
-    userProviders: setup.config.provider.custom,
+    userProviders: settings.config.provider.custom,
   });
   return servers.flatMap(({ endpoint, models }) =>
-    models.map((listed) => row(setup, endpoint.provider, listed.id, 'server', listed.contextWindow)),
+    models.map((listed) => row(settings, endpoint.provider, listed.id, 'server', listed.contextWindow)),
   );
 }
 
-async function providerRows(setup: Setup, name: string): Promise<readonly ModelRow[]> {
-  const presets = mergePresets(builtInPresets, setup.config.provider.custom);
+async function providerRows({ out, models, ...line }: CommandLine, name: string): Promise<readonly ModelRow[]> {
+  const settings = await line.settings();
+  const presets = mergePresets(builtInPresets, settings.config.provider.custom);
   if (!Object.hasOwn(presets, name)) {
     throw new CliError(
       exit.usage,
@@ -121,14 +132,14 @@ async function providerRows(setup: Setup, name: string): Promise<readonly ModelR
       `${didYouMean(name, Object.keys(presets))} Known: ${Object.keys(presets).join(', ')}`.trim(),
     );
   }
-  const known = tableRows(setup).filter((item) => item.provider === name);
-  const resolved = resolveProvider(providerChoice(setup, { provider: name, model: 'any' }));
+  const known = tableRows(settings).filter((item) => item.provider === name);
+  const resolved = resolveProvider(await models.choice(name, 'any'));
   if (!resolved.ok) {
-    printError(`agent: ${resolved.problem.message}; the list is what is known here. ${resolved.problem.hint}\n`);
+    out.error(`agent: ${resolved.problem.message}; the list is what is known here. ${resolved.problem.hint}\n`);
     return known;
   }
-  const listed = await askForModels(resolved.endpoint, setup.env);
-  if (listed.ok) return listed.models.map((item) => row(setup, name, item.id, 'server', item.contextWindow));
-  printError(`agent: ${listed.message}; the list is what is known here.\n`);
+  const listed = await askForModels(resolved.endpoint, settings.env);
+  if (listed.ok) return listed.models.map((item) => row(settings, name, item.id, 'server', item.contextWindow));
+  out.error(`agent: ${listed.message}; the list is what is known here.\n`);
   return known;
 }

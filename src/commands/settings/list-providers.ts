@@ -1,20 +1,38 @@
-import { httpDependencies, providerChoice, resolveReady } from '../../cli/session/open-model.js';
-import type { RootOptions } from '../../cli/options.js';
-import { columns, printError, printListing } from '../../cli/print.js';
-import { setUp } from '../../cli/settings.js';
-import { builtInPresets, keyNames, mergePresets } from '../../providers/presets.js';
-import { loadWire } from '../../providers/wires/known-wires.js';
 import { resolveProvider } from '../../providers/catalog.js';
-import { checkEndpoint, type CheckReport } from '../../providers/endpoint-check.js';
+import type { CheckReport } from '../../providers/endpoint-check.js';
+import { builtInPresets, keyNames, mergePresets } from '../../providers/presets.js';
 import { exit } from '../cli-error.js';
+import type { CommandLine, Verb } from '../command.js';
+import { columns, printListing } from '../listing.js';
+
+interface Options {
+  readonly json?: boolean;
+  readonly model?: string;
+}
+
+export const listProviders: Verb = {
+  line: {
+    example: 'agent providers --json',
+    options: (command) => command.option('--json', 'one JSON array'),
+    run: (line, _args, options: Options) => list(line, options),
+  },
+};
+
+export const checkProvider: Verb = {
+  line: {
+    example: 'agent providers check openrouter',
+    options: (command) => command.option('--json', 'one JSON array'),
+    run: (line, [name = ''], options: Options) => check(line, name, options),
+  },
+};
 
 /** The presets and the user's own providers: where each is, which variable its key comes from, and whether it is set.
  * Never a key. */
-export async function listProviders(options: RootOptions & { readonly json?: boolean }): Promise<number> {
-  const setup = await setUp(options);
-  const presets = mergePresets(builtInPresets, setup.config.provider.custom);
-  const rows = Object.entries(presets).map(([name, preset]) => {
-    const resolved = resolveProvider(providerChoice(setup, { provider: name, model: 'any' }));
+async function list({ out, settings, models }: CommandLine, { json }: Options): Promise<number> {
+  const { config, env } = await settings();
+  const presets = Object.entries(mergePresets(builtInPresets, config.provider.custom));
+  const rowOf = async ([name, preset]: (typeof presets)[number]) => {
+    const resolved = resolveProvider(await models.choice(name, 'any'));
     const endpoint = resolved.ok ? resolved.endpoint : null;
     const variables = keyNames(preset);
     return {
@@ -23,12 +41,13 @@ export async function listProviders(options: RootOptions & { readonly json?: boo
       api: endpoint?.api ?? preset.api,
       base_url: endpoint?.baseUrl ?? preset.base_url,
       key_env: variables,
-      key_set: variables.some((variable) => (setup.env[variable] ?? '').trim() !== ''),
+      key_set: variables.some((variable) => (env[variable] ?? '').trim() !== ''),
       key_required: preset.key_required !== false,
       default_model: preset.default_model,
     };
-  });
-  printListing(options.json, rows, () =>
+  };
+  const rows = await Promise.all(presets.map(rowOf));
+  printListing(out, json, rows, () =>
     columns(
       rows.map((row) => [
         row.name,
@@ -57,40 +76,30 @@ interface Row {
   readonly detail: string;
 }
 
-/** `agent providers check <name>`: one minimal request, and what of it worked. Exit code 0 where all did, 4 for a key,
- * 2 for a name or a model, 1 otherwise. */
-export async function checkProvider(name: string, options: RootOptions & { readonly json?: boolean }): Promise<number> {
-  const { model, ...others } = options;
-  const setup = await setUp({ ...others, provider: name });
-  const { ref, endpoint } = await resolveReady(setup, { provider: name, model: modelOf(name, model) });
-  if (endpoint.api === 'offline') {
-    printListing(
-      options.json,
-      [{ check: 'offline', ok: true, detail: 'the embedded provider needs no network' }],
-      () => ['The embedded provider needs no network: nothing to check.'],
-    );
+/** One minimal request, and what of it worked. Exit code 0 where all did, 4 for a key, 2 for a name or a model, 1
+ * otherwise. */
+async function check({ out, settings, models }: CommandLine, name: string, options: Options): Promise<number> {
+  const startedAt = performance.now();
+  const checked = await models.check(name, modelOf(name, options.model));
+  if (checked === null) {
+    const row = { check: 'offline', ok: true, detail: 'the embedded provider needs no network' };
+    printListing(out, options.json, [row], () => ['The embedded provider needs no network: nothing to check.']);
     return exit.done;
   }
-  const startedAt = performance.now();
-  const report = await checkEndpoint(
-    endpoint,
-    ref,
-    await loadWire(endpoint.api),
-    setup.config.http,
-    httpDependencies(setup, endpoint),
-  );
-  const mask = (text: string): string => setup.guard.text(text);
+  const { guard } = await settings();
+  const mask = (text: string): string => guard.text(text);
+  const { report, ref, keyFrom } = checked;
   const rows = rowsOf(report, {
     model: `${ref.provider}/${ref.model}`,
-    url: endpoint.baseUrl,
-    key: endpoint.key === null ? 'none sent' : `from ${endpoint.keyEnv.join(' or ')}`,
+    url: checked.baseUrl,
+    key: keyFrom === null ? 'none sent' : `from ${keyFrom.join(' or ')}`,
     ms: Math.round(performance.now() - startedAt),
   }).map((row) => ({ ...row, detail: mask(row.detail) }));
-  printListing(options.json, rows, () =>
+  printListing(out, options.json, rows, () =>
     columns(rows.map((row) => [row.ok === true ? 'ok' : row.ok === false ? 'FAILED' : '-', row.check, row.detail])),
   );
   if (report.fault === null) return report.tools === true ? exit.done : exit.failed;
-  printError(
+  out.error(
     `agent: ${mask(report.fault.message)}\n${report.fault.hint ?? 'Check the base URL, the model and the network.'}\n`,
   );
   return report.fault.code === 'auth' ? exit.credentials : exit.failed;

@@ -1,33 +1,46 @@
-import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import type { RootOptions } from '../../cli/options.js';
-import { columns, outputIsTerminal, print, printListing } from '../../cli/print.js';
-import { setUp } from '../../cli/settings.js';
-import { askForTrust, openTrustFile, spelledOut, terminalQuestion, type TrustFile } from '../../cli/trust.js';
 import { findProjectFile } from '../../config/load.js';
 import { agentPaths } from '../../config/locations.js';
 import { CliError, exit } from '../cli-error.js';
+import type { CommandLine, Printer, TrustAnswers, Verb } from '../command.js';
+import { columns, printListing } from '../listing.js';
 
-type Options = RootOptions & { readonly list?: boolean; readonly revoke?: boolean; readonly json?: boolean };
+interface Options {
+  readonly list?: boolean;
+  readonly revoke?: boolean;
+  readonly json?: boolean;
+}
 
-/** `agent config trust`: asks about the settings of this project (again), lists the answers, or forgets the one for
- * this directory. */
-export async function trustAction(options: Options): Promise<number> {
-  if (options.list || options.revoke) return earlierAnswers(options);
-  const setup = await setUp(options);
-  const { project } = setup.loaded;
+/** Asks about the settings of this project (again), lists the answers, or forgets the one for this directory. */
+export const trustProject: Verb = {
+  line: {
+    example: 'agent config trust --list',
+    options: (command) =>
+      command
+        .option('--list', 'the directories answered for')
+        .option('--revoke', 'forget the answer for this directory')
+        .option('--json', 'with --list: one JSON array'),
+    run: (line, _args, options: Options) =>
+      options.list || options.revoke ? earlierAnswers(line, options) : askAgain(line),
+  },
+};
+
+async function askAgain({ out, settings, trust }: CommandLine): Promise<number> {
+  const { loaded, config } = await settings();
+  const { project } = loaded;
   if (project?.trusted)
-    return said(`${spelledOut(project.file.path)} is trusted as it is. agent config trust --revoke takes that back.`);
-  if (!project || project.wanted.length === 0) return said('Nothing here asks for trust.');
-  if (!process.stdin.isTTY || !outputIsTerminal())
+    return said(
+      out,
+      `${trust.spelled(project.file.path)} is trusted as it is. agent config trust --revoke takes that back.`,
+    );
+  if (!project || project.wanted.length === 0) return said(out, 'Nothing here asks for trust.');
+  if (!process.stdin.isTTY || !out.isTerminal)
     throw new CliError(exit.usage, 'trust is only asked about in a terminal', 'Run agent config trust in one.');
-  const nowhere = (): void => {
-    /* There is no draft that it could go to. */
-  };
-  const answer = await askForTrust(project, terminalQuestion(process.stdin, nowhere));
+  const answer = await trust.ask(project);
   if (answer === 'unanswered') return exit.failed;
-  openTrustFile(setup.config.files.trust).record(project.file, answer === 'yes', Date.now());
+  trust.answers(config.files.trust).record(project.file, answer === 'yes', Date.now());
   return said(
+    out,
     answer === 'yes'
       ? 'Trusted until the file changes.'
       : 'Not trusted; it is not asked about again until the file changes.',
@@ -35,29 +48,38 @@ export async function trustAction(options: Options): Promise<number> {
 }
 
 /** Works whatever is wrong with the settings. */
-function earlierAnswers(options: Options): number {
-  const files = agentPaths(process.env, process.env.HOME ?? homedir());
-  const answers = openTrustFile(files.trust);
-  if (options.list) return listAnswers(answers, options.json);
-  const cwd = resolve(options.cwd ?? '.');
+async function earlierAnswers({ out, request, trust }: CommandLine, options: Options): Promise<number> {
+  const files = agentPaths(request.env, request.home);
+  const answers = trust.answers(files.trust);
+  if (options.list) return listAnswers(answers, options.json, { out, trust });
+  const cwd = resolve(request.cwd);
   const directory = findProjectFile(cwd, files.config)?.directory ?? cwd;
   return said(
-    `${answers.revoke(directory) ? 'Nothing is remembered any more' : 'Nothing was remembered'} of ${spelledOut(directory)}.`,
+    out,
+    `${answers.revoke(directory) ? 'Nothing is remembered any more' : 'Nothing was remembered'} of ${trust.spelled(directory)}.`,
   );
 }
 
-function said(line: string): number {
-  print(`${line}\n`);
+function said(out: Printer, line: string): number {
+  out.print(`${line}\n`);
   return exit.done;
 }
 
-function listAnswers(answers: TrustFile, json: boolean | undefined): number {
+function listAnswers(
+  answers: TrustAnswers,
+  json: boolean | undefined,
+  { out, trust }: Pick<CommandLine, 'out' | 'trust'>,
+): number {
   const rows = answers
     .list()
     .map(({ directory, sha256, trusted, answeredAt }) => ({ directory, sha256, trusted, answered_at: answeredAt }));
-  printListing(json, rows, () =>
+  printListing(out, json, rows, () =>
     columns(
-      rows.map((row) => [row.trusted ? 'trusted' : 'not trusted', row.sha256.slice(0, 12), spelledOut(row.directory)]),
+      rows.map((row) => [
+        row.trusted ? 'trusted' : 'not trusted',
+        row.sha256.slice(0, 12),
+        trust.spelled(row.directory),
+      ]),
     ),
   );
   return exit.done;

@@ -1,12 +1,12 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import schema from '../../config/theme.schema.json' with { type: 'json' };
-import type { AgentPaths } from '../config/locations.js';
-import { type ConfigProblem, fileProblem, parseConfigText, readConfigFile } from '../config/settings-file.js';
-import { checkValue, type Issue, type SchemaNode } from '../config/settings-schema.js';
-import { isRecord } from '../core/json.js';
-import { didYouMean, nearestName } from '../core/text.js';
-import { type CustomTheme, parseStyle, type Role, roles, type TextStyle } from '../ui/theme.js';
+import schema from '../../../config/theme.schema.json' with { type: 'json' };
+import type { AgentPaths } from '../../config/locations.js';
+import { type ConfigProblem, fileProblem, parseConfigText, readConfigFile } from '../../config/settings-file.js';
+import { checkValue, type Issue, type SchemaNode } from '../../config/settings-schema.js';
+import { isRecord } from '../../core/json.js';
+import { didYouMean, nearestName } from '../../core/text.js';
+import { type CustomTheme, parseStyle, type Role, roles, type TextStyle } from '../../ui/theme.js';
 
 /** The names that need no file. */
 export const ownThemes: readonly string[] = ['auto', 'dark', 'light', 'none'];

@@ -1,18 +1,11 @@
-import { endpointFor, factsOf, textModelsOf } from '../../cli/session/open-model.js';
-import type { Setup } from '../../cli/settings.js';
+import { endpointFor, factsOf, textModelsOf } from './open-model.js';
+import type { Setup } from '../settings.js';
+import type { BodyRequest } from '../../commands/command.js';
 import type { Event } from '../../core/event.js';
 import { type Conversation, project } from '../../core/projection.js';
-import type { SessionRow } from '../../core/store.js';
 import { createTextProtocol } from '../../providers/text/protocol.js';
 import { asText, isOpen } from '../../providers/text/tool-support.js';
-import { loadWire, type WireName } from '../../providers/wires/known-wires.js';
-
-export interface BodyRequest {
-  readonly row: SessionRow;
-  readonly events: readonly Event[];
-  readonly wire: WireName;
-  /** Added as a user turn. */ readonly prompt: string | null;
-}
+import { loadWire } from '../../providers/wires/known-wires.js';
 
 /** The exact body of the session's next request on `wire`, as JSON text. Nothing is written, no network is touched.
  * Source: contracts 1, 8. */

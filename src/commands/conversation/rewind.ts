@@ -1,12 +1,11 @@
 import { changeSets } from '../../agent/file-history.js';
-import { rewindTo } from '../../cli/session/find-session.js';
-import type { SessionDesk } from '../../cli/repl/current-session.js';
-import { type Event, knownEvent } from '../../core/event.js';
+import { type Event, knownEvent, rewindTo } from '../../core/event.js';
 import { project } from '../../core/projection.js';
 import { firstLine } from '../../core/text.js';
 import { counted } from '../../tools/outcome.js';
-import type { Command, CommandContext } from '../../ui/command.js';
+import type { CommandContext } from '../../ui/command.js';
 import type { PickItem } from '../../ui/components/picker.js';
+import type { Repl, Verb } from '../command.js';
 
 /** Where a rewind goes: right after `toSeq`. `draft` is the message that is taken back with it, to be changed and sent
  * again. */
@@ -17,31 +16,26 @@ interface Target {
 
 /** `/rewind`: the conversation goes on from before an earlier message. Nothing is deleted, and a rewind can be taken
  * back by another. */
-export function rewindCommand(desk: SessionDesk): Command {
-  return {
-    name: 'rewind',
-    description: 'go back to before an earlier message, or to right after an event',
-    argument: '[event]',
-    run: async (argument, context) => {
-      const { session } = desk.current();
-      if (session.busy()) {
-        context.notice('warn', 'A turn is running: interrupt it (Esc) before /rewind.');
-        return;
-      }
-      const target =
-        argument.trim() === ''
-          ? await pickTarget(session.events(), context)
-          : named(session.events(), argument.trim(), context);
-      if (target === null || session.busy()) return;
-      await session.append(rewindTo(target.toSeq));
-      if (target.draft !== null) context.setDraft(target.draft);
-      context.refresh();
-      context.notice(
-        'info',
-        `The conversation goes on from event ${target.toSeq}. What followed stays on record; /rewind brings it back.${filesLeft(session.events(), target.toSeq)}`,
-      );
-    },
-  };
+export const rewind: Verb = { slash: goBack };
+
+async function goBack(argument: string, { screen, sessions }: Repl): Promise<void> {
+  const { session } = sessions.current();
+  if (session.busy()) {
+    screen.notice('warn', 'A turn is running: interrupt it (Esc) before /rewind.');
+    return;
+  }
+  const target =
+    argument.trim() === ''
+      ? await pickTarget(session.events(), screen)
+      : named(session.events(), argument.trim(), screen);
+  if (target === null || session.busy()) return;
+  await session.append(rewindTo(target.toSeq));
+  if (target.draft !== null) screen.setDraft(target.draft);
+  screen.refresh();
+  screen.notice(
+    'info',
+    `The conversation goes on from event ${target.toSeq}. What followed stays on record; /rewind brings it back.${filesLeft(session.events(), target.toSeq)}`,
+  );
 }
 
 function filesLeft(events: readonly Event[], toSeq: number): string {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { expect, onTestFinished, test } from 'vitest';
 import schema from '../../config/theme.schema.json' with { type: 'json' };
-import { loadTheme, themeNames } from '../../src/cli/theme-files.js';
+import { loadTheme, themeNames } from '../../src/commands/settings/theme-files.js';
 import { runConfigCommand } from '../../src/commands/settings/configure.js';
 import { createTheme, parseStyle, roles } from '../../src/ui/theme.js';
 
@@ -100,6 +100,7 @@ test('config check looks at the theme that is configured, config set takes none 
     env: { AGENT_HOME: home },
     cwd: home,
     home,
+    tools: { strayLimit: () => Promise.resolve(null), strayLimits: () => Promise.resolve([]) },
   };
   expect(await runConfigCommand(['check'], io)).toBe(2);
   expect(err).toContain('mine.json:1:23: "colors.good" must be words');

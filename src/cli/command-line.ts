@@ -1,0 +1,167 @@
+import type { Command } from 'commander';
+import { homedir } from 'node:os';
+import { resolve } from 'node:path';
+import type { CommandLine, Guards, Models, OpenedStore, Printer, Tools, Trust } from '../commands/command.js';
+import type { LoadOptions } from '../config/load.js';
+import { loadOnce } from '../core/runtime.js';
+import { screenStreams } from './early-frame.js';
+import { endingSignals, onEndingSignal } from './ending.js';
+import type { RootOptions } from './options.js';
+import { askLine, errorsAreTerminal, outputIsTerminal, print, printData, printError } from './print.js';
+import { exportGuard, sessionGuard } from './secrets.js';
+import { directoryId, newestHere, notePlace } from './session/find-session.js';
+import { openPolicy } from './session/open-policy.js';
+import { openRecord } from './session/session-store.js';
+import { type Setup, setUp, settingFlags, trustedBefore } from './settings.js';
+import { askForTrust, openTrustFile, spelledOut, terminalQuestion } from './trust.js';
+
+type ReadSettings = () => Promise<Setup>;
+
+/** What a verb of the command line works with. Nothing is read or opened before the verb asks for it. */
+export function createCommandLine(
+  options: RootOptions,
+  program: Command,
+  globalOptions: readonly string[],
+): CommandLine {
+  const setup = loadOnce(() => setUp(options));
+  const read: ReadSettings = () => setup.get();
+  return {
+    out: createPrinter(),
+    env: process.env,
+    program,
+    globalOptions,
+    get request() {
+      return settingsRequest(options);
+    },
+    tools: createTools(read, () => settingsRequest(options)),
+    models: createModels(options, read),
+    guards: createGuards(read),
+    trust,
+    settings: read,
+    withStore: async (use) => await withStore(await read(), use),
+    onEnd: (listener) => {
+      onEndingSignal((signal) => {
+        listener(endingSignals[signal]);
+      });
+    },
+  };
+}
+
+/** What settings are asked for. Throws a `CliError` for an option whose value cannot be read. */
+export function settingsRequest(options: RootOptions): LoadOptions {
+  const { env } = process;
+  const cwd = resolve(options.cwd ?? '.');
+  const home = env.HOME ?? homedir();
+  return {
+    env,
+    cwd,
+    home,
+    set: options.set,
+    flags: settingFlags(options, cwd),
+    projectTrusted: trustedBefore(env, home),
+  };
+}
+
+export function createPrinter(): Printer {
+  return {
+    print,
+    data: printData,
+    error: printError,
+    ask: askLine,
+    isTerminal: outputIsTerminal(),
+    canAsk: process.stdin.isTTY && errorsAreTerminal(),
+    screen: screenStreams().output,
+  };
+}
+
+/** The store is closed again however `use` ends. A store that cannot be opened is an error: there is nothing to work
+ * on. */
+async function withStore<T>(setup: Setup, use: (opened: OpenedStore) => Promise<T>): Promise<T> {
+  const { cwd } = setup;
+  const { store, records } = await openRecord(setup, (message) => {
+    printError(`agent: ${message}\n`);
+  });
+  const here = { cwd, directoryId: directoryId(cwd) ?? undefined };
+  try {
+    return await use({
+      store,
+      records,
+      settings: setup,
+      newestHere: () => newestHere(store, here),
+      notePlace: (row) => notePlace(store, row, here),
+    });
+  } finally {
+    await store.close();
+  }
+}
+
+/** The tools' code is loaded with its first use. */
+export function createTools(read: ReadSettings, request: () => LoadOptions): Tools {
+  const load = () => import('./session/open-tools.js');
+  return {
+    open: async (chosen, sandboxed) => {
+      const [setup, { openSandbox, openToolbox }] = await Promise.all([read(), load()]);
+      return await openToolbox(setup, chosen, sandboxed ? await openSandbox(setup) : undefined);
+    },
+    policy: async () => openPolicy(await read()),
+    host: async () => (await import('./session/assemble.js')).sessionHost((await read()).log),
+    strayLimits: async (loaded) => {
+      const { strayLimits, toolNames } = await load();
+      return await strayLimits(loaded, toolNames());
+    },
+    strayLimit: async (name) => {
+      const { strayLimit, toolNames } = await load();
+      return strayLimit(name, toolNames());
+    },
+    sandbox: async (config) => {
+      const { env, cwd, home } = request();
+      return await (await load()).checkSandbox({ cwd, env, home, config });
+    },
+  };
+}
+
+function createModels(options: RootOptions, read: ReadSettings): Models {
+  const load = () => import('./session/open-model.js');
+  return {
+    choice: async (provider, model) => (await load()).providerChoice(await read(), { provider, model }),
+    check: async (provider, model) => {
+      const [{ httpDependencies, resolveReady }, { loadWire }] = await Promise.all([
+        load(),
+        import('../providers/wires/known-wires.js'),
+      ]);
+      const { model: _model, ...others } = options;
+      const setup = await setUp({ ...others, provider });
+      const { ref, endpoint } = await resolveReady(setup, { provider, model });
+      if (endpoint.api === 'offline') return null;
+      const { checkEndpoint } = await import('../providers/endpoint-check.js');
+      const wire = await loadWire(endpoint.api);
+      const report = await checkEndpoint(endpoint, ref, wire, setup.config.http, httpDependencies(setup, endpoint));
+      return { report, ref, baseUrl: endpoint.baseUrl, keyFrom: endpoint.key === null ? null : endpoint.keyEnv };
+    },
+    requestBody: async (request) =>
+      await (await import('./session/request-body.js')).requestBody(await read(), request),
+  };
+}
+
+function createGuards(read: ReadSettings): Guards {
+  return {
+    session: async (events) => sessionGuard(await read(), events),
+    export: async () => guardOfExports(await read()),
+  };
+}
+
+/** What an export is written through. */
+export function guardOfExports({ env, secrets }: Setup): ReturnType<typeof exportGuard> {
+  return exportGuard(env, secrets, '[redacted]');
+}
+
+const trust: Trust = {
+  ask: async (project) => {
+    const nowhere = (): void => {
+      /* There is no draft that what was typed could go to. */
+    };
+    return await askForTrust(project, terminalQuestion(process.stdin, nowhere));
+  },
+  answers: openTrustFile,
+  spelled: spelledOut,
+};

@@ -1,0 +1,239 @@
+import type { Command } from 'commander';
+import type { HostDeps } from '../agent/deps.js';
+import type { Session } from '../agent/session.js';
+import type { Budget } from '../agent/budget.js';
+import type { ProjectFile, LoadedConfig, LoadedProject, LoadOptions } from '../config/load.js';
+import type { Environment } from '../config/locations.js';
+import type { ConfigProblem } from '../config/settings-file.js';
+import type { Issue } from '../config/settings-schema.js';
+import type { Event } from '../core/event.js';
+import type { ApprovalMode, Policy } from '../core/policy.js';
+import type { ModelRef } from '../core/projection.js';
+import type { Fault } from '../core/provider.js';
+import type { SecretGuard } from '../core/secrets/guard.js';
+import type { Log } from '../core/runtime.js';
+import type { SessionPort } from '../core/session-port.js';
+import type { Records, SessionRow, Store } from '../core/store.js';
+import type { Registry } from '../core/tool.js';
+import type { ProviderChoice, Resolution } from '../providers/catalog.js';
+import type { CheckReport } from '../providers/endpoint-check.js';
+import type { WireName } from '../providers/wires/known-wires.js';
+import type { ProcessRunner } from '../tools/process/runner.js';
+import type { CommandContext } from '../ui/command.js';
+
+/** What one word does on the command line, behind a slash in the REPL, or in both places. */
+export interface Verb {
+  readonly line?: LineForm;
+  slash?(argument: string, repl: Repl): Promise<void>;
+}
+
+export interface LineForm {
+  /** Shown below the help of the verb. */
+  readonly example: string;
+  /** Declares the options of the verb. */
+  options?(command: Command): unknown;
+  /** Returns the exit code; throws a `CliError` for what the person can mend. `args`: what stands behind the verb,
+   * without options. Missing where the verb only holds others. */
+  run?(line: CommandLine, args: readonly string[], options: Readonly<Record<string, unknown>>): Promise<number>;
+}
+
+/** Standard output and standard error. Everything is made safe for a terminal on the way. */
+export interface Printer {
+  /** Text for people. With `colors`, the caller has made safe what is not its own. */
+  readonly print: (text: string, options?: { readonly colors: boolean }) => void;
+  /** Text that programs read too: byte for byte, except on a terminal. */
+  readonly data: (text: string) => void;
+  readonly error: (text: string) => void;
+  /** Asks on standard error and returns the line that was typed. Rejects where `signal` is aborted. */
+  readonly ask: (question: string, signal?: AbortSignal) => Promise<string>;
+  /** Standard output is a terminal. */
+  readonly isTerminal: boolean;
+  /** There is a person to ask: standard input and standard error are a terminal. */
+  readonly canAsk: boolean;
+  readonly screen: Screen;
+}
+
+/** What is known of the terminal behind standard output. */
+export interface Screen {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  readonly rows?: number;
+  getColorDepth?(env: object): number;
+}
+
+/** The settings of this run, as far as commands use them. */
+export interface Settings {
+  /** Absolute, links resolved. */
+  readonly cwd: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly home: string;
+  readonly loaded: LoadedConfig;
+  readonly config: LoadedConfig['config'];
+  readonly log: Log;
+  /** Hides what looks like a secret, outside of sessions. */
+  readonly guard: SecretGuard;
+}
+
+/** The store, opened for one command. */
+export interface OpenedStore {
+  readonly store: Store;
+  readonly records: Records;
+  readonly settings: Settings;
+  /** The session of this directory that was written to last, also where the directory was moved since. */
+  readonly newestHere: () => Promise<SessionRow | null>;
+  /** Notes where the directory of a session is now; returns all its moves. */
+  readonly notePlace: (row: SessionRow) => Promise<Pick<SessionRow, 'moves'>>;
+}
+
+export interface Toolbox {
+  readonly registry: Registry;
+  readonly processes: ProcessRunner;
+}
+
+/** The tools of this run, and what policy says of their calls. */
+export interface Tools {
+  /** `chosen`: the value of `--tools`. `sandboxed`: tools are to run as the settings say. */
+  open(chosen: string | boolean | undefined, sandboxed: boolean): Promise<Toolbox>;
+  policy(): Promise<Policy>;
+  /** Clock, timers and log of a call that belongs to no session. */
+  host(): Promise<HostDeps>;
+  /** Limits in the settings that are for no tool: a slip in the name would leave a tool without its limit. */
+  strayLimits(loaded: LoadedConfig): Promise<readonly ConfigProblem[]>;
+  /** The issue of a limit for what is no tool; null for a tool. */
+  strayLimit(name: string): Promise<Issue | null>;
+  /** Tries the sandbox out, for `doctor`. */
+  sandbox(config: LoadedConfig['config']): Promise<DoctorCheck>;
+}
+
+/** One line of `agent doctor`. `fail`: the program cannot work as it is; `warn`: something is worse than it could
+ * be. */
+export interface DoctorCheck {
+  readonly name: string;
+  readonly status: 'ok' | 'warn' | 'fail';
+  readonly detail: string;
+  /** What to do; null where there is nothing to do. */
+  readonly fix: string | null;
+}
+
+/** Models and providers, as the settings and the environment name them. */
+export interface Models {
+  /** A provider with all that the settings say of it. */
+  choice(provider: string, model: string): Promise<ProviderChoice>;
+  /** Sends one small request. Null: the embedded provider, which needs no check. */
+  check(provider: string, model: string | null): Promise<CheckedModel | null>;
+  /** The body of a session's next request on `wire`, as JSON text. */
+  requestBody(request: BodyRequest): Promise<string>;
+}
+
+export interface CheckedModel {
+  readonly report: CheckReport;
+  readonly ref: ModelRef;
+  readonly baseUrl: string;
+  /** The variables that the key comes from; null where none is sent. */
+  readonly keyFrom: readonly string[] | null;
+}
+
+export interface BodyRequest {
+  readonly row: SessionRow;
+  readonly events: readonly Event[];
+  readonly wire: WireName;
+  /** Added as a user turn. */
+  readonly prompt: string | null;
+}
+
+/** Guards that hide secrets in what is recorded elsewhere. */
+export interface Guards {
+  /** As the session of `events` hides them. */
+  session(events: readonly Event[]): Promise<SecretGuard>;
+  /** Hides everything that looks like a secret, and counts. */
+  export(): Promise<SecretGuard>;
+}
+
+/** Trust in the settings of a project. */
+export interface Trust {
+  /** Asks on the terminal. */
+  ask(project: LoadedProject): Promise<'yes' | 'no' | 'unanswered'>;
+  answers(path: string): TrustAnswers;
+  /** `text` on one line with whatever cannot be seen spelt out. */
+  spelled(text: string): string;
+}
+
+export interface TrustAnswers {
+  list(): readonly {
+    readonly directory: string;
+    readonly sha256: string;
+    readonly trusted: boolean;
+    readonly answeredAt: number;
+  }[];
+  record(project: ProjectFile, trusted: boolean, answeredAt: number): void;
+  /** False where nothing was remembered of the directory. */
+  revoke(directory: string): boolean;
+}
+
+/** What a verb of the command line is given. */
+export interface CommandLine {
+  readonly out: Printer;
+  readonly env: Environment;
+  /** The whole command line, every verb loaded. */
+  readonly program: Command;
+  /** Long names of the options that also stand behind a verb. */
+  readonly globalOptions: readonly string[];
+  /** The settings as they were asked for, still to be read: for verbs that work although something is wrong. */
+  readonly request: LoadOptions;
+  readonly tools: Tools;
+  readonly models: Models;
+  readonly guards: Guards;
+  readonly trust: Trust;
+  /** Reads the settings once. Throws a `CliError` that says what is wrong with them. */
+  readonly settings: () => Promise<Settings>;
+  /** Opens the store for one listing or change, and closes it again. */
+  readonly withStore: <T>(use: (opened: OpenedStore) => Promise<T>) => Promise<T>;
+  /** Calls back when a signal asks the program to end, with the exit code for it. */
+  readonly onEnd: (listener: (exitCode: number) => void) => void;
+}
+
+/** A session to open: an old one by id, prefix or title, as it is or as a fork; without one a new session. */
+export interface SessionRequest {
+  readonly continueNewest: boolean;
+  readonly resume: string | null;
+  readonly fork: boolean;
+}
+
+/** The session that is shown, and how another one takes its place. */
+export interface Sessions {
+  current(): { readonly session: Session; readonly row: SessionRow };
+  rename(title: string): Promise<void>;
+  /** Opens the other session first; where that fails the present one stays, and the error is thrown. */
+  open(request: SessionRequest): Promise<SessionPort>;
+}
+
+export interface Approval {
+  mode(): ApprovalMode;
+  switchTo(mode: ApprovalMode): void;
+}
+
+export interface Spending {
+  limitUsd(): number | null;
+  set(limitUsd: number | null): void;
+  /** A fault where the price of the model is not known, null without a limit. */
+  budget(ref: ModelRef): Budget | Fault | null;
+}
+
+/** What a verb of the REPL is given. */
+export interface Repl {
+  readonly screen: CommandContext;
+  readonly sessions: Sessions;
+  readonly store: Store;
+  readonly settings: Settings;
+  readonly registry: Registry;
+  readonly approval: Approval;
+  readonly spending: Spending;
+  /** The model that `name` means in a session that uses `current`. */
+  readonly resolveModel: (name: string, current: ModelRef) => Resolution;
+  /** Keeps a setting in the configuration of the user; says where, or why not. */
+  readonly keep: (key: string, value: string) => Promise<string>;
+  /** The guard of `agent sessions export`. */
+  readonly exportGuard: () => SecretGuard;
+  /** What `agent doctor` is given. */
+  readonly line: Pick<CommandLine, 'out' | 'request' | 'tools'>;
+}

@@ -1,0 +1,210 @@
+import { resolve } from 'node:path';
+import type { Event } from '../../core/event.js';
+import type { SessionRow, Store } from '../../core/store.js';
+import { counted } from '../../tools/outcome.js';
+import { CliError, exit } from '../cli-error.js';
+import type { CommandLine, LineForm, OpenedStore, Printer, Repl, Verb } from '../command.js';
+import { findSession } from '../sessions/stored-session.js';
+import { chooseReverts, listReverts, type Listing } from './revert-choice.js';
+import { act, atPresent, type Revert, type RevertDesk, wishAt } from './revert-plan.js';
+
+interface Options {
+  /** The session; without it the newest of this directory. */
+  readonly resume?: string | true;
+  readonly yes?: boolean;
+}
+
+const options: LineForm['options'] = (command) =>
+  command
+    .option('-r, --resume <session>', 'of this session; the newest of this directory without it')
+    .option('-y, --yes', 'do it without asking');
+
+/** What calls did to files, listed first, then taken back. */
+export const undo: Verb = {
+  line: {
+    example: 'agent undo 17 --yes',
+    options,
+    run: (line, [argument = ''], given: Options) => revertStored('undo', argument, line, given),
+  },
+  slash: (argument, repl) => revertShown('undo', argument.trim(), repl),
+};
+
+/** What was undone, listed first, then done again. */
+export const redo: Verb = {
+  line: {
+    example: 'agent redo 17 --yes',
+    options,
+    run: (line, [argument = ''], given: Options) => revertStored('redo', argument, line, given),
+  },
+  slash: (argument, repl) => revertShown('redo', argument.trim(), repl),
+};
+
+/** A file as it was right after an event. */
+export const restore: Verb = {
+  line: {
+    example: 'agent restore src/main.ts@17',
+    options,
+    run: (line, [target = ''], given: Options) => restoreFile(target, line, given),
+  },
+};
+
+async function revertStored(
+  kind: 'undo' | 'redo',
+  argument: string,
+  line: CommandLine,
+  given: Options,
+): Promise<number> {
+  if (!/^(?:all|[1-9]\d*)?$/.test(argument))
+    throw new CliError(
+      exit.usage,
+      `\`${argument}\` is not the number of an event`,
+      `For example: agent ${kind} 17, or agent ${kind} all; without one the last change.`,
+    );
+  return await withDesk(line, given, async (desk) => {
+    const choice = chooseReverts(desk.events(), kind, argument);
+    if ('problem' in choice)
+      throw new CliError(exit.failed, choice.problem, 'agent audit lists the calls of a session with their events.');
+    return await carryOut(desk, choice.reverts, await listReverts(desk, choice.reverts, choice.passed), line, given);
+  });
+}
+
+async function restoreFile(target: string, line: CommandLine, given: Options): Promise<number> {
+  const [, named, event] = /^(.+)@(\d+)$/s.exec(target) ?? [];
+  if (named === undefined || event === undefined)
+    throw new CliError(
+      exit.usage,
+      `\`${target}\` does not name a file and an event`,
+      'For example: agent restore src/main.ts@17',
+    );
+  const seq = Number(event);
+  return await withDesk(line, given, async (desk) => {
+    const path = resolve(desk.cwd, named);
+    const wish = wishAt(desk.events(), path, seq);
+    if (!wish)
+      throw new CliError(
+        exit.failed,
+        `this session did not change ${path}, or it was not captured`,
+        'agent undo lists what can be taken back.',
+      );
+    const reverts: readonly Revert[] = [{ kind: 'restore', ofSeq: seq, title: named, wishes: [wish], unwatched: null }];
+    return await carryOut(desk, reverts, await listReverts(desk, reverts, []), line, given);
+  });
+}
+
+async function carryOut(
+  desk: RevertDesk,
+  reverts: readonly Revert[],
+  { lines, files }: Listing,
+  { out }: CommandLine,
+  given: Options,
+): Promise<number> {
+  out.print(`${lines.join('\n')}\n`);
+  if (files === 0) {
+    out.print('Nothing was touched.\n');
+    return exit.failed;
+  }
+  if (!(await allowed(out, given))) {
+    out.print('Nothing was touched; --yes does it without asking.\n');
+    return exit.done;
+  }
+  let left = 0;
+  let done = 0;
+  for (const revert of reverts) {
+    const result = await act(desk, revert);
+    done += result.done.length;
+    left += result.skipped.length;
+  }
+  out.print(`Done: ${counted(done, 'file')}${left > 0 ? `, ${left} left as they are` : ''}.\n`);
+  return exit.done;
+}
+
+async function allowed(out: Printer, { yes }: Options): Promise<boolean> {
+  if (yes === true) return true;
+  return out.canAsk && /^y(es)?$/i.test((await out.ask('Do this? [y/N] ')).trim());
+}
+
+/** The session's log, read and written under its lease. */
+async function withDesk(
+  line: CommandLine,
+  given: Options,
+  use: (desk: RevertDesk) => Promise<number>,
+): Promise<number> {
+  return await line.withStore(async (opened) => {
+    const { store, settings } = opened;
+    const row = await sessionOf(opened, given.resume);
+    const lease = await store.acquire(row.id);
+    if (!lease.held)
+      throw new CliError(
+        exit.session,
+        `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`,
+        'Use /undo there, or end that program first.',
+      );
+    const { moves } = { ...row, ...(await opened.notePlace(row)) };
+    return await use(atPresent(deskOf(store, row, settings.cwd, [...(await store.load(row.id))]), moves));
+  });
+}
+
+async function sessionOf(
+  { store, settings, newestHere }: OpenedStore,
+  resume: string | true | undefined,
+): Promise<SessionRow> {
+  if (typeof resume === 'string') return await findSession(store, resume);
+  const newest = await newestHere();
+  if (newest) return newest;
+  throw new CliError(
+    exit.session,
+    `there is no session of ${settings.cwd}`,
+    'Name one with -r <session>; agent sessions list shows them.',
+  );
+}
+
+function deskOf(store: Store, row: SessionRow, cwd: string, events: Event[]): RevertDesk {
+  return {
+    cwd,
+    events: () => events,
+    blob: (sha256) => store.blob(sha256),
+    append: async (draft) => {
+      const event: Event = { seq: (events.at(-1)?.seq ?? 0) + 1, createdAt: Date.now(), ...draft };
+      await store.append(row.id, event);
+      events.push(event);
+    },
+  };
+}
+
+async function revertShown(kind: 'undo' | 'redo', argument: string, { screen, sessions }: Repl): Promise<void> {
+  const { session, row } = sessions.current();
+  if (session.busy()) {
+    screen.notice('warn', `A turn is running: interrupt it (Esc) before /${kind}.`);
+    return;
+  }
+  const files = atPresent(session, row.moves);
+  const choice = chooseReverts(files.events(), kind, argument);
+  if ('problem' in choice) {
+    screen.notice('info', choice.problem);
+    return;
+  }
+  const listing = await listReverts(files, choice.reverts, choice.passed);
+  screen.print(listing.lines.join('\n'));
+  if (listing.files === 0) {
+    screen.notice('info', 'Nothing was touched.');
+    return;
+  }
+  const verb = kind === 'undo' ? 'Undo' : 'Redo';
+  const items = [
+    { label: `${verb} the changes in ${counted(listing.files, 'file')}`, value: true },
+    { label: 'Leave everything as it is', value: false },
+  ];
+  const yes = await screen.pick({ title: `${verb} what is listed above`, items, confirms: true });
+  if (yes !== true || session.busy()) {
+    screen.notice('info', 'Nothing was touched.');
+    return;
+  }
+  let done = 0;
+  for (const item of choice.reverts) {
+    const result = await act(files, item);
+    done += result.done.length;
+    for (const { path, reason } of result.skipped) screen.notice('warn', `Left ${path}: ${reason}`);
+  }
+  const back = kind === 'undo' ? '/redo' : '/undo';
+  screen.notice('info', `${counted(done, 'file')} ${kind === 'undo' ? 'undone' : 'redone'}; ${back} takes that back.`);
+}

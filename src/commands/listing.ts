@@ -1,0 +1,132 @@
+import { escapedJson, replaceDeceptive, spelledLine } from '../core/text.js';
+import type { SessionSummary } from '../core/store.js';
+import { sanitize } from '../terminal/sanitize.js';
+import { CliError, exit } from './cli-error.js';
+import type { Printer } from './command.js';
+
+/** JSON text whose strings hold no character that a terminal obeys or hides: they are `\u…`. */
+export function jsonText(value: unknown, indent?: number): string {
+  return escapedJson(JSON.stringify(value, null, indent));
+}
+
+/** One JSON value, pretty with `indent`. */
+export function printJson(out: Printer, value: unknown, indent?: number): void {
+  out.data(`${jsonText(value, indent)}\n`);
+}
+
+/** A listing: one JSON array with `--json`, else lines of text. `colors` as for `print`. */
+export function printListing(
+  out: Printer,
+  json: boolean | undefined,
+  rows: readonly unknown[],
+  lines: () => readonly string[],
+  options?: { readonly colors: boolean },
+): void {
+  if (json) printJson(out, rows, 2);
+  else
+    out.print(
+      lines()
+        .map((line) => `${line}\n`)
+        .join(''),
+      options,
+    );
+}
+
+/** Columns padded to their widest cell; the last one is left as it is. A cell stays on one line, and what is hidden in
+ * it is spelt out. */
+export function columns(rows: readonly (readonly string[])[]): readonly string[] {
+  const cells = rows.map((row) => row.map(spelledLine));
+  const widths = cells.reduce<number[]>(
+    (most, row) => row.map((cell, index) => Math.max(most[index] ?? 0, cell.length)),
+    [],
+  );
+  return cells.map((row) =>
+    row
+      .map((cell, index) => (index === row.length - 1 ? cell : cell.padEnd(widths[index] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** One line of CSV (RFC 4180): a field with a comma, a quote or a line break in quotes. A text that a spreadsheet would
+ * take for a formula starts with `'`. */
+export function csvLine(values: readonly (string | number | null)[]): string {
+  return `${values.map(csvField).join(',')}\r\n`;
+}
+
+function csvField(value: string | number | null): string {
+  if (value === null) return '';
+  const text = typeof value === 'string' ? value.replace(/^([=+@\t\r]|-(?!\d))/, "'$1") : String(value);
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+/** One line of CSV on standard output. On a terminal each field is made safe by itself, so that what one holds does not
+ * swallow the next. */
+export function printCsv(out: Printer, values: readonly (string | number | null)[]): void {
+  const safe = out.isTerminal ? values.map((value) => (typeof value === 'string' ? sanitize(value) : value)) : values;
+  out.data(csvLine(safe));
+}
+
+/** `3m`, `5h`, `2d`: how long ago. */
+export function age(ms: number): string {
+  const minutes = Math.max(0, Math.floor(ms / 60_000));
+  if (minutes < 60) return `${minutes}m`;
+  return minutes < 60 * 48 ? `${Math.floor(minutes / 60)}h` : `${Math.floor(minutes / 1440)}d`;
+}
+
+/** `2026-03-01 12:34:56`, local. */
+export function localTime(unixMs: number): string {
+  const date = new Date(unixMs);
+  const two = (value: number): string => String(value).padStart(2, '0');
+  return `${localDay(unixMs)} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+}
+
+/** `2026-03-01`, local. */
+export function localDay(unixMs: number): string {
+  const date = new Date(unixMs);
+  return `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, '0')}-${String(date.getDate()).padStart(2, '0')}`;
+}
+
+/** Unix ms of `2h`, `3d`, `45m`, `2w` (that long before `now`) or of a date such as 2026-03-01. Throws a `CliError`. */
+export function pointInTime(text: string, option: string, now: number): number {
+  const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
+  const [, count, unit] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text.trim()) ?? [];
+  if (count !== undefined) return now - Number(count) * unitMs[unit as keyof typeof unitMs];
+  const date = /^\d{4}-\d{2}-\d{2}/.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(date))
+    throw new CliError(
+      exit.usage,
+      `${option}: \`${text}\` is not a time`,
+      'For example 45m, 2h, 3d, 2w or 2026-03-01.',
+    );
+  return date;
+}
+
+/** A whole number from 1. Throws a `CliError`. */
+export function countOption(text: string | undefined, option: string, fallback: number): number {
+  const count = Number(text ?? fallback);
+  if (!Number.isInteger(count) || count < 1)
+    throw new CliError(exit.usage, `${option}: \`${text ?? ''}\` is not a number from 1`, `For example ${option} 20.`);
+  return count;
+}
+
+/** Stored text on one line, control characters shown as dots. */
+export function oneLine(text: string, max = 120): string {
+  const line = replaceDeceptive(text.slice(0, max * 2).replace(/\s+/g, ' '), () => '\u00b7').trim();
+  return line.length > max ? `${line.slice(0, max - 1).toWellFormed()}…` : line;
+}
+
+/** What each session is called in a list: its title, else its first prompt. Those that would look the same say when
+ * they began. */
+export function distinctTitles(
+  rows: readonly Pick<SessionSummary, 'title' | 'prompt' | 'id' | 'createdAt'>[],
+  max = 120,
+): readonly string[] {
+  const names = rows.map((row) => oneLine(row.title ?? row.prompt ?? '', max));
+  const counts = new Map<string, number>();
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
+  return rows.map((row, index) => {
+    const name = names[index] ?? '';
+    return name === '' || (counts.get(name) ?? 0) < 2 ? name : `${name} · begun ${localTime(row.createdAt)}`;
+  });
+}

@@ -1,0 +1,45 @@
+import { editConfigFile } from '../../config/settings-file.js';
+import type { Kept } from '../../ui/repl-options.js';
+import type { Repl, Settings } from '../command.js';
+
+/** Whether a command is to keep what it sets, and the rest of its argument. */
+export function keepWish(argument: string): { readonly rest: string; readonly keeps: boolean } {
+  const words = argument.split(/\s+/).filter((word) => word !== '');
+  const rest = words.filter((word) => word !== '--keep');
+  return { rest: rest.join(' '), keeps: rest.length < words.length };
+}
+
+/** Keeps a setting where that was wished, else says how long it counts and how to keep it. */
+export async function keptOrHow(
+  { keep }: Pick<Repl, 'keep'>,
+  command: 'approval' | 'model' | 'theme',
+  value: string,
+  keeps: boolean,
+): Promise<string> {
+  return keeps
+    ? await keep(command === 'theme' ? 'ui.theme' : command, value)
+    : `This counts until the program ends; /${command} ${value} --keep keeps it.`;
+}
+
+/** Writes one setting into the user's configuration, and says so. `ephemeral`: nothing may be kept on disk. */
+export async function keepSetting(
+  { config, loaded }: Pick<Settings, 'config' | 'loaded'>,
+  ephemeral: boolean,
+  key: string,
+  value: string,
+): Promise<Kept> {
+  if (ephemeral) return { done: false, said: 'It is not kept: --ephemeral keeps nothing on disk.' };
+  const { config: file } = config.files;
+  try {
+    const edited = await editConfigFile(file, key.split('.'), value);
+    if (!edited.ok) return { done: false, said: `It is not kept: ${edited.problem.message}` };
+  } catch (error) {
+    return { done: false, said: `It is not kept: ${error instanceof Error ? error.message : String(error)}` };
+  }
+  const origin = loaded.origins[key]?.kind ?? 'default';
+  const overruled =
+    origin === 'default' || origin === 'user'
+      ? ''
+      : ` The next start overrules it by the ${origin === 'flag' ? 'option' : origin}, as this one did.`;
+  return { done: true, said: `Kept in ${file}: ${key} = ${JSON.stringify(value)}.${overruled}` };
+}

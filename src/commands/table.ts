@@ -1,0 +1,278 @@
+import type { Verb } from './command.js';
+
+/** A line of the table. `line` is the command line's form, `slash` that of the REPL: what is typed, and what it does in
+ * one line. A slash form may have aliases (`clear|new`). */
+export interface Entry {
+  readonly line?: readonly [usage: string, about: string];
+  readonly slash?: readonly [usage: string, about: string];
+  /** It ends the program, so it is not suggested for a name that was mistyped. */
+  readonly leaves?: true;
+  load(): Promise<Verb>;
+}
+
+/** Entries that stand together in `agent help`. */
+export interface Section {
+  /** Null: none of them has a form on the command line. */
+  readonly heading: string | null;
+  readonly entries: readonly Entry[];
+}
+
+/** Every command of the program. The command line, `agent help`, `/help`, the menu and the completion scripts are made
+ * from it. A verb is loaded when it is used: nothing here may import one. */
+export const table: readonly Section[] = [
+  {
+    heading: null,
+    entries: [
+      {
+        slash: ['model [provider/model]', 'show or change the model; --keep keeps it'],
+        load: async () => (await import('./settings/switch-model.js')).switchModel,
+      },
+      {
+        slash: ['clear|new', 'start a new session; this one is kept'],
+        load: async () => (await import('./conversation/new-session.js')).clear,
+      },
+      {
+        slash: ['fork', 'go on in a copy of this session'],
+        load: async () => (await import('./conversation/new-session.js')).fork,
+      },
+      {
+        slash: ['rewind [event]', 'go back to before an earlier message, or to right after an event'],
+        load: async () => (await import('./conversation/rewind.js')).rewind,
+      },
+      {
+        slash: [
+          'compact [--dry-run] [what to keep]',
+          'put a summary in the place of the conversation so far; the originals stay',
+        ],
+        load: async () => (await import('./conversation/compact.js')).compact,
+      },
+      {
+        slash: ['uncompact', 'take the last compaction back'],
+        load: async () => (await import('./conversation/compact.js')).uncompact,
+      },
+      {
+        slash: ['context', 'what the next request is made of'],
+        load: async () => (await import('./conversation/usage-report.js')).context,
+      },
+      {
+        slash: ['cost', 'tokens and cost of this session'],
+        load: async () => (await import('./conversation/usage-report.js')).cost,
+      },
+      {
+        slash: ['budget [+usd, usd or off]', 'what this session may cost'],
+        load: async () => (await import('./conversation/set-budget.js')).budget,
+      },
+      {
+        slash: ['diff', 'what the calls of this session changed in files'],
+        load: async () => (await import('./conversation/show-changes.js')).showChanges,
+      },
+      {
+        slash: ['approval [always|mutating|dangerous|never]', 'which calls wait for a yes; --keep keeps it'],
+        load: async () => (await import('./settings/approval-mode.js')).approvalMode,
+      },
+    ],
+  },
+  {
+    heading: 'Sessions and the record:',
+    entries: [
+      {
+        line: ['sessions', 'list, show, search, export, import, rename and remove sessions'],
+        slash: ['sessions|resume [id, prefix or title]', 'go on with another session'],
+        load: async () => (await import('./sessions/list-sessions.js')).sessions,
+      },
+      {
+        line: ['sessions list', 'newest first'],
+        load: async () => (await import('./sessions/list-sessions.js')).listSessions,
+      },
+      {
+        line: ['sessions show <session>', 'its events, or the request its next turn would send'],
+        load: async () => (await import('./sessions/show-session.js')).showSession,
+      },
+      {
+        line: ['sessions rename <session> <title...>', 'give it a title'],
+        slash: ['rename <title>', 'give this session a title'],
+        load: async () => (await import('./sessions/rename-session.js')).renameSession,
+      },
+      {
+        line: ['sessions rm <session...>', 'delete sessions and all their events'],
+        load: async () => (await import('./sessions/remove-sessions.js')).removeSessions,
+      },
+      {
+        line: [
+          'sessions search <words...>',
+          'full text over prompts, answers, arguments and outputs of all sessions, newest first',
+        ],
+        load: async () => (await import('./sessions/search-record.js')).searchSessions,
+      },
+      {
+        line: ['sessions export <session>', 'as Markdown, JSON Lines, one HTML page or an offline script'],
+        slash: ['export [file]', 'write this session to a file: .md, .html or .jsonl'],
+        load: async () => (await import('./sessions/export-session.js')).exportSession,
+      },
+      {
+        line: ['sessions import <file>', 'a session from JSON Lines'],
+        load: async () => (await import('./sessions/import-session.js')).importSession,
+      },
+      {
+        line: ['sessions prune', 'list old sessions, and delete them with --yes'],
+        load: async () => (await import('./sessions/remove-sessions.js')).pruneSessions,
+      },
+      {
+        line: [
+          'search <words...>',
+          'full text over prompts, answers, arguments and outputs of all sessions, newest first',
+        ],
+        slash: ['search <words>', 'find words in all sessions and go on there'],
+        load: async () => (await import('./sessions/search-record.js')).searchRecord,
+      },
+      {
+        line: ['audit', 'every tool call on record: when, what, how long, how it ended, who allowed it'],
+        load: async () => (await import('./record/audit-calls.js')).auditCalls,
+      },
+      {
+        line: [
+          'audit suggest-rules',
+          'allow rules for commands you allowed three times or more and never denied; changes nothing',
+        ],
+        load: async () => (await import('./record/suggest-rules.js')).suggestAllowRules,
+      },
+      {
+        line: [
+          'audit verify [session]',
+          'follow the hash chain and name the first break (shows tampering, does not prevent it)',
+        ],
+        load: async () => (await import('./record/verify-record.js')).verifyRecord,
+      },
+      {
+        line: [
+          'redact <session> <event>',
+          'take the texts of one event off the record for good; the hash chain stays whole',
+        ],
+        load: async () => (await import('./record/redact-texts.js')).redactTexts,
+      },
+      {
+        line: ['stats', 'how often and how well tools ran, and what was spent on what'],
+        load: async () => (await import('./record/statistics.js')).statistics,
+      },
+      {
+        line: ['sql <select>', 'a question to the record in SQL, read-only'],
+        load: async () => (await import('./record/ask-sql.js')).askSql,
+      },
+      {
+        line: ['replay <session>', 'show a session again, without model or tools'],
+        load: async () => (await import('./record/replay.js')).replay,
+      },
+    ],
+  },
+  {
+    heading: 'Take back:',
+    entries: [
+      {
+        line: [
+          'undo [event]',
+          'take back what the last call, or the one of an event, did to files; `all` for every call',
+        ],
+        slash: ['undo [event or all]', 'take back what the last call, or the one of an event, did to files'],
+        load: async () => (await import('./conversation/undo.js')).undo,
+      },
+      {
+        line: ['redo [event]', 'do again to files what was undone last; `all` for every call'],
+        slash: ['redo [event or all]', 'do again to files what was undone last'],
+        load: async () => (await import('./conversation/undo.js')).redo,
+      },
+      {
+        line: ['restore <file@event>', 'bring a file back to what it was right after an event'],
+        load: async () => (await import('./conversation/undo.js')).restore,
+      },
+    ],
+  },
+  {
+    heading: 'Tools, models and settings:',
+    entries: [
+      {
+        line: ['tools', 'list, show, call and check tools'],
+        slash: ['tools', 'the tools the model has'],
+        load: async () => (await import('./settings/use-tools.js')).tools,
+      },
+      {
+        line: ['tools list', 'the catalogue'],
+        load: async () => (await import('./settings/use-tools.js')).listTools,
+      },
+      {
+        line: ['tools show <name>', 'its description and schema'],
+        load: async () => (await import('./settings/use-tools.js')).showTool,
+      },
+      {
+        line: ['tools call <name> [json]', 'run one tool through the whole path and print its envelope'],
+        load: async () => (await import('./settings/use-tools.js')).callTool,
+      },
+      {
+        line: ['tools check <name> [json]', 'what policy says of that call, without running it'],
+        load: async () => (await import('./settings/use-tools.js')).checkTool,
+      },
+      {
+        line: ['config', "path, show, get, set and check the configuration, and trust in a project's"],
+        slash: ['config', 'every setting and where it came from'],
+        load: async () => (await import('./settings/configure.js')).config,
+      },
+      {
+        line: ['config path', 'where the files are'],
+        load: async () => (await import('./settings/configure.js')).configPath,
+      },
+      {
+        line: ['config show', 'every value and where it came from'],
+        load: async () => (await import('./settings/configure.js')).configShow,
+      },
+      {
+        line: ['config get <key>', 'one value'],
+        load: async () => (await import('./settings/configure.js')).configGet,
+      },
+      {
+        line: ['config set <key> <value>', 'change the user file, comments kept'],
+        load: async () => (await import('./settings/configure.js')).configSet,
+      },
+      {
+        line: ['config check', 'read every file and say what is wrong'],
+        load: async () => (await import('./settings/configure.js')).configCheck,
+      },
+      {
+        line: ['config trust', "asks about a project's settings that need your trust"],
+        load: async () => (await import('./settings/trust-project.js')).trustProject,
+      },
+      {
+        line: ['providers', 'the providers known here and whether their keys are set; check one'],
+        load: async () => (await import('./settings/list-providers.js')).listProviders,
+      },
+      {
+        line: ['providers check <name>', 'send one minimal request and say what works: auth, streaming, tools'],
+        load: async () => (await import('./settings/list-providers.js')).checkProvider,
+      },
+      {
+        line: ['models', 'the models known here, local servers included'],
+        load: async () => (await import('./settings/list-models.js')).listModels,
+      },
+      {
+        line: ['doctor', 'checks this machine and says what to do about what is missing'],
+        slash: ['doctor', 'check this machine: node, storage, keys, servers, sandbox'],
+        load: async () => (await import('./settings/doctor.js')).doctor,
+      },
+      {
+        line: ['completion <shell>', 'a completion script for bash, zsh or fish'],
+        load: async () => (await import('./settings/complete-shell.js')).completeShell,
+      },
+    ],
+  },
+  {
+    heading: 'About the program:',
+    entries: [
+      {
+        line: ['help [command...]', 'what a command does and takes'],
+        load: async () => (await import('./settings/show-help.js')).showHelp,
+      },
+      {
+        line: ['version', 'print the version'],
+        load: async () => (await import('./settings/show-help.js')).showVersion,
+      },
+    ],
+  },
+];
