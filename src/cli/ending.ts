@@ -38,7 +38,9 @@ export function missingPart(error: unknown): { readonly message: string; readonl
   const file = /'([^']+)'/.exec(error.message)?.[1] ?? '';
   return {
     message: `a part of the program is missing or of another version: ${basename(file)}`,
-    hint: 'It was changed or removed while agent ran, or is not installed whole: start agent again (agent -c goes on), or install it anew.',
+    hint:
+      'It was changed or removed while agent ran, or is not installed whole: ' +
+      'start agent again (agent -c goes on), or install it anew.',
   };
 }
 

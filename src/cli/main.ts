@@ -22,9 +22,8 @@ async function start(): Promise<void> {
   } catch (error) {
     // Whatever else goes wrong is told by `run`: here a part of the program cannot be loaded.
     early?.withdraw();
-    printError(
-      `agent: a part of the program cannot be loaded: ${String(error).split('\n', 1)[0]}\nStart agent again, or install it anew.\n`,
-    );
+    const [reason] = String(error).split('\n', 1);
+    printError(`agent: a part of the program cannot be loaded: ${reason}\nStart agent again, or install it anew.\n`);
     process.exit(1);
   }
 }

@@ -72,7 +72,8 @@ export const rootOptions = {
     group: 'Session:',
     flags: '--at <event>',
     about:
-      'with -c or -r: go on from right after this event; with --fork in the copy, without it by a rewind, which keeps what followed on record',
+      'with -c or -r: go on from right after this event; ' +
+      'with --fork in the copy, without it by a rewind, which keeps what followed on record',
   },
   ephemeral: { group: 'Session:', flags: '--ephemeral', about: 'keep nothing on disk' },
   tools: {

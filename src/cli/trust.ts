@@ -219,7 +219,9 @@ export function trustQuestion(
   if (lines.join('').length > maxCharacters) {
     return {
       askable: false,
-      text: `${path} asks for more settings than can be shown here (${lines.length}). It is not trusted; read it, and take over what you want with agent config set.`,
+      text:
+        `${path} asks for more settings than can be shown here (${lines.length}). ` +
+        'It is not trusted; read it, and take over what you want with agent config set.',
     };
   }
   return {
@@ -227,7 +229,8 @@ export function trustQuestion(
     text: [
       path,
       `(sha256 ${project.file.sha256})`,
-      'asks for settings that need your trust. Without it they are ignored. With it these would count, here and until the file changes:',
+      'asks for settings that need your trust. Without it they are ignored. ' +
+        'With it these would count, here and until the file changes:',
       '',
       ...lines.map((line) => `  ${line}`),
       '',

@@ -84,7 +84,13 @@ export async function runUserShell(
     await session.append({ kind: 'shell', content: output, data: { command, exit_code: exitCode } });
     return { exitCode };
   }
-  const told = `[The user ran a command]\n$ ${command}\n${headBytes(output, maxTold)}\n[${exitCode !== null ? `exit code ${exitCode}` : options.signal.aborted ? 'stopped by the user' : 'failed'}]`;
+  const ending = options.signal.aborted ? 'stopped by the user' : 'failed';
+  const told = [
+    '[The user ran a command]',
+    `$ ${command}`,
+    headBytes(output, maxTold),
+    `[${exitCode === null ? ending : `exit code ${exitCode}`}]`,
+  ].join('\n');
   if (session.busy()) session.enqueue({ text: told, when: 'steer' });
   else await session.append({ kind: 'user', content: told, data: { note: true } });
   return { exitCode };

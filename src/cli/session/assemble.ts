@@ -99,58 +99,34 @@ export interface Assembly {
 
 /** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
 export async function assemble(bench: Workbench, wish: SessionWish, interactive: boolean): Promise<Assembly> {
-  const { setup, store, registry } = bench;
-  const createdAt = Date.now();
-  const fresh: SessionRow = {
-    id: newSessionId(() => createdAt),
-    parentId: null,
-    cwd: setup.cwd,
-    title: null,
-    provider: null,
-    model: null,
-    createdAt,
-    updatedAt: createdAt,
-    ...directoryOf(setup.cwd),
-  };
-  const opened = await openSession(store, wish, fresh, (found) => onRecord(bench, found, wish)).catch(
-    async (error: unknown) => {
-      throw bench.ends ? await explainMissing(error, store, bench.ends, wish, setup.cwd) : error;
-    },
-  );
+  const { setup, store, registry, ends } = bench;
+  const opened = await findOrExplain(bench, wish);
+  const isNew = opened.restored.length === 0;
   const secrets = sessionGuard(setup, opened.restored);
-  const model = await modelWish(bench, opened, wish)
-    .then((wished) => openModel(setup, wished, secrets, interactive))
-    .then((found) => {
-      requirePrice(bench.spend, found.ref);
-      return found;
-    })
-    .catch(async (error: unknown) => {
-      await opened.release();
-      throw error;
-    });
+  const open = (wished: ModelWish): Promise<OpenedModel> => openModel(setup, wished, secrets, interactive);
+  const model = await firstModel(bench, opened, wish, open);
   const models = createModels(
     model,
-    (ref) => openModel(setup, wishOfRef(ref), secrets, interactive),
+    (ref) => open(wishOfRef(ref)),
     () => session.settled(),
   );
   // A prompt in hand is sent in a moment: the connection is made while the session is put together.
   if (!interactive) model.warm();
-  const context = opened.restored.length > 0 ? { files: [], notices: [] } : readContext(setup);
+  const context = isNew ? readContext(setup) : { files: [], notices: [] };
   const row: SessionRow = { ...opened.row, cwd: setup.cwd, ...placeOf(model.ref) };
   const session = createSession({
     record: {
       store,
       row,
       restored: opened.restored,
-      opening: opened.restored.length > 0 ? [] : openingEvents(setup, registry, context.files),
+      opening: isNew ? openingEvents(setup, registry, context.files) : [],
       begin: opened.begin,
-      notes: changesSince(opened, setup.cwd, createdAt),
+      notes: changesSince(opened, setup.cwd, Date.now()),
     },
     model,
     models: {
       budget: (ref) => bench.spend.budget(ref),
-      contextWindow: ({ provider, model: name }) =>
-        findModel(provider, name, setup.config.provider.models)?.contextWindow ?? null,
+      contextWindow: (ref) => findModel(ref.provider, ref.model, setup.config.provider.models)?.contextWindow ?? null,
     },
     connect: models.open,
     tools: { registry, policy: bench.policy, keeping: openKeeping(setup) },
@@ -159,29 +135,73 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
     secrets,
     host: sessionHost(setup.log),
   });
-  const note = bench.ends && noteEnds(session, bench.ends);
-  const lost =
-    bench.ends && opened.restored.length > 0 ? await lostEvents(store, bench.ends, wish, opened, setup.cwd) : [];
-  const notices = [
-    ...movedNotice(opened, setup.cwd),
-    ...lost,
-    ...context.notices.map((notice): Notice => ({ ...notice, code: 'context_file' })),
-  ];
+  const note = ends && noteEnds(session, ends);
+  const lost = ends && !isNew ? await lostEvents(store, ends, wish, opened, setup.cwd) : [];
   return {
     session,
     row,
     model,
     secrets,
-    notices: [...notices, ...(await heard(session, () => bringUpToDate(session, opened, model, bench)))],
+    notices: [
+      ...movedNotice(opened, setup.cwd),
+      ...lost,
+      ...context.notices.map((notice): Notice => ({ ...notice, code: 'context_file' })),
+      ...(await heard(session, () => bringUpToDate(session, opened, model, bench))),
+    ],
     close: async () => {
-      session.interrupt();
-      await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
-      await lastFlush(session, store);
+      await endSession(session, store);
       await note?.();
       await opened.release().catch(() => undefined);
       models.close();
     },
   };
+}
+
+/** The session that is asked for, with its lease. Where it is not found, the error says what is known of it. */
+async function findOrExplain(bench: Workbench, wish: SessionWish): Promise<OpenedSession> {
+  const { store, ends } = bench;
+  const { cwd } = bench.setup;
+  const createdAt = Date.now();
+  const fresh: SessionRow = {
+    id: newSessionId(() => createdAt),
+    parentId: null,
+    cwd,
+    title: null,
+    provider: null,
+    model: null,
+    createdAt,
+    updatedAt: createdAt,
+    ...directoryOf(cwd),
+  };
+  return await openSession(store, wish, fresh, (found) => onRecord(bench, found, wish)).catch(
+    async (error: unknown) => {
+      throw ends ? await explainMissing(error, store, ends, wish, cwd) : error;
+    },
+  );
+}
+
+/** The model that the session starts with. Gives the lease back where there is none. */
+async function firstModel(
+  bench: Workbench,
+  opened: OpenedSession,
+  wish: SessionWish,
+  open: (wished: ModelWish) => Promise<OpenedModel>,
+): Promise<OpenedModel> {
+  try {
+    const model = await open(await modelWish(bench, opened, wish));
+    requirePrice(bench.spend, model.ref);
+    return model;
+  } catch (error) {
+    await opened.release();
+    throw error;
+  }
+}
+
+/** Ends the turn and saves all events; a turn that does not end in time is left. */
+async function endSession(session: Session, store: Store): Promise<void> {
+  session.interrupt();
+  await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
+  await lastFlush(session, store);
 }
 
 /** The clock, timers and hashes of this machine, as a session uses them. */
@@ -322,7 +342,9 @@ async function bringUpToDate(
           {
             level: 'info',
             code: 'model_changed',
-            message: `The session goes on with ${model.ref.provider}/${model.ref.model}. Reasoning of the model before is not sent to it.`,
+            message:
+              `The session goes on with ${model.ref.provider}/${model.ref.model}. ` +
+              'Reasoning of the model before is not sent to it.',
           },
         ]
       : [];
@@ -401,6 +423,8 @@ function unknownPrice({ provider, model }: ModelRef): Fault {
   return {
     code: 'max_cost',
     message: `--max-cost: the price of \`${name}\` is not known`,
-    hint: `Add it to config/models.json, or to "models" in your configuration: "${name}": {"input_usd": …, "output_usd": …} (USD per million tokens).`,
+    hint:
+      'Add it to config/models.json, or to "models" in your configuration: ' +
+      `"${name}": {"input_usd": …, "output_usd": …} (USD per million tokens).`,
   };
 }

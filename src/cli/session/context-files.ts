@@ -44,7 +44,9 @@ export function readContextFiles(cwd: string, userDir: string): ContextFiles {
       : [
           {
             level: 'info' as const,
-            message: `Instructions are read from ${others.map(spelledOut).join(', ')}: there is no AGENTS.md beside ${others.length === 1 ? 'it' : 'them'}.`,
+            message:
+              `Instructions are read from ${others.map(spelledOut).join(', ')}: ` +
+              `there is no AGENTS.md beside ${others.length === 1 ? 'it' : 'them'}.`,
           },
         ];
   return {
@@ -81,7 +83,9 @@ function readOne(path: string, within: string | null, notices: string[]): readon
   });
   if (count > 0)
     notices.push(
-      `${path} holds ${count} hidden character${count === 1 ? '' : 's'}; ${count === 1 ? 'it was' : 'they were'} left out.`,
+      count === 1
+        ? `${path} holds 1 hidden character; it was left out.`
+        : `${path} holds ${count} hidden characters; they were left out.`,
     );
   return [{ path, text }];
 }

@@ -41,7 +41,8 @@ export interface OpenedModel {
 }
 
 /** Opens the model that is wished for, or the best there is: the first provider with a key, a local server, the
- * embedded provider. `interactive`: a person sees its answers. Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing key. */
+ * embedded provider. `interactive`: a person sees its answers. Throws a `CliError`: exit code 2 for an unknown
+ * provider, 4 for a missing key. */
 export async function openModel(
   settings: ModelSource,
   wish: ModelWish,

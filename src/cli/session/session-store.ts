@@ -104,7 +104,8 @@ export async function lostEvents(
     lost > 0
       ? [
           notice(
-            `The last ${events(lost)} of session ${opened.row.id} ${lost === 1 ? 'is' : 'are'} gone: ${cause}. It goes on after event ${last}.`,
+            `The last ${events(lost)} of session ${opened.row.id} ${lost === 1 ? 'is' : 'are'} gone: ${cause}. ` +
+              `It goes on after event ${last}.`,
           ),
         ]
       : [];
@@ -115,7 +116,8 @@ export async function lostEvents(
   return [
     ...notices,
     notice(
-      `Session ${gone.sessionId} of this directory, with ${events(gone.seq)}, is gone: ${cause}. The one before it goes on.`,
+      `Session ${gone.sessionId} of this directory, with ${events(gone.seq)}, is gone: ${cause}. ` +
+        'The one before it goes on.',
     ),
   ];
 }
