@@ -2,14 +2,18 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { Ajv } from 'ajv';
+import standaloneCode from 'ajv/dist/standalone/index.js';
 import { build } from 'esbuild';
 import { writeThirdPartyLicenses } from './third-party.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const versionIn = (file) => JSON.parse(readFileSync(`${root}/${file}`, 'utf8')).version;
+const readJson = (file) => JSON.parse(readFileSync(`${root}/${file}`, 'utf8'));
+const versionIn = (file) => readJson(file).version;
+const standalone = standaloneCode.default ?? standaloneCode;
 
-/** The schemas of the built-in tools, compiled now, so that a start loads no schema compiler. Source: ajv, "Standalone
- * validation code". */
+/** The schemas of the built-in tools, of the settings and of themes, compiled now, so that a start loads no schema
+ * compiler. Source: ajv, "Standalone validation code". */
 const withPrecompiledSchemas = {
   name: 'precompiled-schemas',
   setup(plugin) {
@@ -17,12 +21,21 @@ const withPrecompiledSchemas = {
       path: 'precompiled-schemas',
       namespace: 'compiled',
     }));
-    plugin.onLoad({ filter: /.*/, namespace: 'compiled' }, async () => ({
-      contents: await precompiledSchemas(),
+    plugin.onResolve({ filter: /\/validators\.js$/ }, () => ({ path: 'validators', namespace: 'compiled' }));
+    plugin.onLoad({ filter: /.*/, namespace: 'compiled' }, async ({ path }) => ({
+      contents: path === 'validators' ? validators() : await precompiledSchemas(),
       resolveDir: root,
     }));
   },
 };
+
+/** In the place of `src/config/validators.ts`. */
+function validators() {
+  const ajv = new Ajv({ allErrors: true, code: { source: true, esm: true } });
+  ajv.addSchema(readJson('config/config.schema.json'), 'settings');
+  ajv.addSchema(readJson('config/theme.schema.json'), 'theme');
+  return standalone(ajv, { settings: 'settings', theme: 'theme' });
+}
 
 async function precompiledSchemas() {
   const folder = await mkdtemp(`${root}/node_modules/.agent-build-`);
@@ -41,7 +54,6 @@ async function precompiledSchemas() {
     });
     const { builtinTools } = await import(`${folder}/builtin.mjs`);
     const { Ajv2020, ajvOptions } = await import(`${folder}/ajv.mjs`);
-    const { default: standaloneCode } = await import('ajv/dist/standalone/index.js');
     const ajv = new Ajv2020({ ...ajvOptions, code: { source: true, esm: true } });
     const schemas = builtinTools({
       timeoutS: 120,
@@ -52,10 +64,7 @@ async function precompiledSchemas() {
       shell: 'sh',
     }).map((tool) => tool.input_schema);
     schemas.forEach((schema, index) => ajv.addSchema(schema, `s${index}`));
-    const code = (standaloneCode.default ?? standaloneCode)(
-      ajv,
-      Object.fromEntries(schemas.map((_, index) => [`v${index}`, `s${index}`])),
-    );
+    const code = standalone(ajv, Object.fromEntries(schemas.map((_, index) => [`v${index}`, `s${index}`])));
     const entries = schemas.map((schema, index) => `[${JSON.stringify(JSON.stringify(schema))}, v${index}]`);
     return `${code}\nexport const precompiled = new Map([${entries.join(', ')}]);\n`;
   } finally {

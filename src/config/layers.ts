@@ -3,7 +3,6 @@ import { editDistance, nearestName } from '../core/text.js';
 import type { Environment } from './locations.js';
 import { type ConfigNotice, type ConfigProblem, issueProblem, textProblem } from './settings-file.js';
 import {
-  checkValue,
   childNode,
   configSchema,
   expected,
@@ -109,54 +108,57 @@ const foreign =
 
 /** The settings of the environment: `AGENT_A_B` is `a.b`. An empty variable counts as unset, one that names no setting
  * is passed over with a notice, which names the one that was probably meant. */
-export function environmentLayer(env: Environment): Layer {
+export async function environmentLayer(env: Environment): Promise<Layer> {
   const names = Object.keys(env)
     .filter((name) => name.startsWith('AGENT_') && !notKeys.has(name) && !foreign.test(name) && env[name] !== '')
     .sort();
   const stray = names.filter((variable) => resolveVariable(variable) === null);
-  return combine([
-    ...names.map((variable) => {
-      const key = resolveVariable(variable);
-      return key ? textLayer(env[variable] ?? '', key, variable, { kind: 'environment', variable }) : emptyLayer;
-    }),
-    strayVariables(stray),
-  ]);
+  const layers = names.map(async (variable) => {
+    const key = resolveVariable(variable);
+    return key ? await textLayer(env[variable] ?? '', key, variable, { kind: 'environment', variable }) : emptyLayer;
+  });
+  return combine([...(await Promise.all(layers)), strayVariables(stray)]);
 }
 
 /** The settings of `--set key=value`; the last of one key counts. */
-export function setLayer(pairs: readonly string[]): Layer {
+export async function setLayer(pairs: readonly string[]): Promise<Layer> {
   return combine(
-    pairs.map((pair) => {
-      const at = pair.indexOf('=');
-      if (at < 1)
-        return refused({
-          message: `--set ${JSON.stringify(pair)} is not key=value`,
-          hint: 'Write for example --set max_tool_turns=10.',
-          key: pair,
-          where: '--set',
-        });
-      const name = pair.slice(0, at).trim();
-      const key = resolveKey(name);
-      return key
-        ? textLayer(pair.slice(at + 1), key, `--set ${name}`, { kind: 'set' })
-        : refused(unknownKeyProblem(name, '--set'));
-    }),
+    await Promise.all(
+      pairs.map(async (pair) => {
+        const at = pair.indexOf('=');
+        if (at < 1)
+          return refused({
+            message: `--set ${JSON.stringify(pair)} is not key=value`,
+            hint: 'Write for example --set max_tool_turns=10.',
+            key: pair,
+            where: '--set',
+          });
+        const name = pair.slice(0, at).trim();
+        const key = resolveKey(name);
+        return key
+          ? await textLayer(pair.slice(at + 1), key, `--set ${name}`, { kind: 'set' })
+          : refused(unknownKeyProblem(name, '--set'));
+      }),
+    ),
   );
 }
 
 /** The settings of options with names of their own, by key; already typed. Undefined counts as not given. */
-export function flagLayer(flags: Readonly<Record<string, unknown>>): Layer {
+export async function flagLayer(flags: Readonly<Record<string, unknown>>): Promise<Layer> {
   return combine(
-    Object.entries(flags)
-      .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => {
-        const where = `--${name.replaceAll(/[._]/g, '-').replace(/-usd$/, '')}`;
-        const key = resolveKey(name);
-        if (!key) return refused(unknownKeyProblem(name, where));
-        const issue = checkValue(value, key.node, key.path)[0];
-        if (issue) return refused(textProblem(where, issue.path, issue.reason));
-        return { ...emptyLayer, leaves: [{ path: key.path, value, origin: { kind: 'flag' } }] };
-      }),
+    await Promise.all(
+      Object.entries(flags)
+        .filter(([, value]) => value !== undefined)
+        .map(async ([name, value]): Promise<Layer> => {
+          const where = `--${name.replaceAll(/[._]/g, '-').replace(/-usd$/, '')}`;
+          const key = resolveKey(name);
+          if (!key) return refused(unknownKeyProblem(name, where));
+          const { checkSetting } = await import('./settings-check.js');
+          const [issue] = checkSetting(value, key.path);
+          if (issue) return refused(textProblem(where, issue.path, issue.reason));
+          return { ...emptyLayer, leaves: [{ path: key.path, value, origin: { kind: 'flag' } }] };
+        }),
+    ),
   );
 }
 
@@ -167,13 +169,13 @@ export function unknownKeyProblem(name: string, where: string): ConfigProblem {
   return { ...issueProblem(where, unknownKey(path, parent ?? configSchema)), where };
 }
 
-function textLayer(
+async function textLayer(
   text: string,
   key: NonNullable<ReturnType<typeof resolveKey>>,
   where: string,
   origin: Origin,
-): Layer {
-  const parsed = parseText(text, key);
+): Promise<Layer> {
+  const parsed = await parseText(text, key);
   if (!parsed.ok) return refused(textProblem(where, key.path, parsed.reason));
   const { value } = parsed;
   const leaves =
@@ -236,14 +238,15 @@ const truths = new Map([
 
 /** The value a text of the environment or of `--set` stands for, by what the key takes; lists and objects are JSON.
  * `reason` follows the name of the key or variable in a sentence. */
-export function parseText(text: string, key: Key): ParsedText {
+export async function parseText(text: string, key: Key): Promise<ParsedText> {
   const value = typed(text, key);
   if (value === undefined)
     return {
       ok: false,
       reason: `must be ${expected(key.node)}${isStructure(key) ? ' in JSON' : ''}, not ${maskText(JSON.stringify(text.slice(0, 60)))}`,
     };
-  const issue = checkValue(value, key.node, key.path)[0];
+  const { checkSetting } = await import('./settings-check.js');
+  const [issue] = checkSetting(value, key.path);
   if (!issue) return { ok: true, value };
   const inside = issue.path.slice(key.path.length).join('.');
   return {

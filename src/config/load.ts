@@ -27,7 +27,7 @@ import {
   parseConfigText,
   readConfigFile,
 } from './settings-file.js';
-import { checkValue, keyText } from './settings-schema.js';
+import { keyText } from './settings-schema.js';
 
 export interface LoadOptions {
   readonly env: Environment;
@@ -86,7 +86,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const project = file
     ? await projectLayer(file, typeof projectTrusted === 'function' ? projectTrusted(file) : projectTrusted, below)
     : { ...emptyLayer, project: null };
-  const layers = [user, project, environmentLayer(env), setLayer(set), flagLayer(flags)];
+  const layers = [user, project, ...(await Promise.all([environmentLayer(env), setLayer(set), flagLayer(flags)]))];
   const leaves = [...below, ...layers.slice(1).flatMap((layer) => layer.leaves)];
   const { values, origins } = mergeLeaves(leaves);
   return {
@@ -124,7 +124,8 @@ async function fileLayer(
       column,
     });
   }
-  const issues = checkValue(parsed.value);
+  const { checkSettings } = await import('./settings-check.js');
+  const issues = checkSettings(parsed.value);
   const problems = await Promise.all(issues.map((issue) => fileProblem(path, content.text, issue)));
   const leaves = leavesOf(parsed.value, origin).filter(
     (leaf) => !issues.some((issue) => overlaps(leaf.path, issue.path)),
@@ -141,7 +142,7 @@ async function projectLayer(file: ProjectFile, trusted: boolean, below: readonly
       file,
       `is ignored: not valid JSON at line ${parsed.position.line}, column ${parsed.position.column}: ${parsed.reason}.`,
     );
-  const { accepted, ignored, wanted } = restrictProjectConfig(parsed.value, mergeLeaves(below).values, file.path);
+  const { accepted, ignored, wanted } = await restrictProjectConfig(parsed.value, mergeLeaves(below).values, file.path);
   const keys = ignored.map((item) => item.key);
   const notices = keys.length === 0 ? [] : ignoredProject(file, `is not trusted; ignored: ${listed(keys)}.`).notices;
   return { ...emptyLayer, notices, leaves: accepted, project: { file, trusted, ignored: keys, wanted } };
@@ -195,8 +196,9 @@ type Rule = (value: unknown, current: unknown, base: Values, path: readonly stri
 /** A project's settings cut to what tightens policy over `base` (the settings without it) or chooses a model by name.
  * Numbers may only fall, switches only close, lists of what is refused only grow. Source: contracts 2, last
  * paragraph. */
-function restrictProjectConfig(values: Values, base: Values, file: string): Restricted {
-  const issues = checkValue(values);
+async function restrictProjectConfig(values: Values, base: Values, file: string): Promise<Restricted> {
+  const { checkSettings } = await import('./settings-check.js');
+  const issues = checkSettings(values);
   const sound = leavesOf(values, { kind: 'project', file }).filter(
     (leaf) => !issues.some((issue) => overlaps(leaf.path, issue.path)),
   );

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { isRecord } from '../core/json.js';
 import { readBounded } from '../disk/bounded-file.js';
 import { ensurePrivateDirectory } from './locations.js';
-import { checkValue, type Issue, type KeyPath, keyText } from './settings-schema.js';
+import { type Issue, type KeyPath, keyText } from './settings-schema.js';
 
 /** A place in a file, both counted from 1. */
 interface Position {
@@ -193,7 +193,9 @@ async function problemOf(file: string, text: string, path?: readonly string[]): 
       column,
     };
   }
-  const issue = path && checkValue(parsed.value).find((item) => path.every((key, index) => item.path[index] === key));
+  if (!path) return null;
+  const { checkSettings } = await import('./settings-check.js');
+  const issue = checkSettings(parsed.value).find((item) => path.every((key, index) => item.path[index] === key));
   return issue ? fileProblem(file, text, issue) : null;
 }
 

@@ -1,17 +1,12 @@
 import { readFileSync } from 'node:fs';
-import Ajv from 'ajv';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import schema from '../../config/config.schema.json' with { type: 'json' };
 import defaults from '../../config/defaults.json' with { type: 'json' };
-import { checkValue, knownKeys, resolveKey, resolveVariable, variableOf } from '../../src/config/settings-schema.js';
-
-const ajv = new Ajv.default({ allErrors: true });
-const validate = ajv.compile(schema);
+import { checkSettings } from '../../src/config/settings-check.js';
+import { type KeyPath, knownKeys, resolveKey, resolveVariable, variableOf } from '../../src/config/settings-schema.js';
 
 test('the defaults pass the schema', () => {
-  expect(checkValue(defaults)).toEqual([]);
-  expect(validate(defaults)).toBe(true);
+  expect(checkSettings(defaults)).toEqual([]);
 });
 
 const scalar = fc
@@ -67,17 +62,56 @@ const tree: fc.Arbitrary<Record<string, unknown>> = fc
     return root;
   });
 
-test('the checker says of 3,000 values what ajv says of them', () => {
+/** Takes the setting at `path` away, whole where it is a list. */
+function without(value: Record<string, unknown>, path: KeyPath): void {
+  const inList = path.findIndex((key) => typeof key === 'number');
+  const setting = inList < 0 ? path : path.slice(0, inList);
+  let at: unknown = value;
+  for (const key of setting.slice(0, -1)) at = (at as Record<string, unknown> | undefined)?.[key];
+  if (at !== undefined) delete (at as Record<string, unknown>)[setting.at(-1) ?? ''];
+}
+
+test('of 3,000 values everything that is wrong is named: without it the rest is right', () => {
   const counts = { valid: 0, invalid: 0 };
   fc.assert(
     fc.property(tree, (value) => {
-      const ours = checkValue(structuredClone(value)).length === 0;
-      expect({ value, valid: ours }).toEqual({ value, valid: validate(structuredClone(value)) });
-      counts[ours ? 'valid' : 'invalid']++;
+      const issues = checkSettings(value);
+      counts[issues.length === 0 ? 'valid' : 'invalid']++;
+      const rest = structuredClone(value);
+      for (const { path } of issues) without(rest, path);
+      expect({ value, issues: checkSettings(rest) }).toEqual({ value, issues: [] });
     }),
     { numRuns: 3000, seed: 7 },
   );
   expect(Math.min(counts.valid, counts.invalid)).toBeGreaterThan(300);
+});
+
+test('each wrong place is named once, from the outside, in the order of the value', () => {
+  const issues = checkSettings({
+    ui: { theme: '', wrap: 'wordz', keys: 1 },
+    modle: 'x',
+    rules: { deny: [{ tool: '' }, {}, { argv: [] }] },
+    providers: { '-': { api: 1 }, lab: { headers: { a: 1 } } },
+    models: { m: { long_prompt: { above_tokens: 1, more: 1 } } },
+    fs: { max_size: 1.5 },
+  });
+  expect(issues.map(({ path, reason, nearest }) => [path.join('.'), reason, nearest])).toEqual([
+    ['ui.theme', 'must be a text that matches ^[A-Za-z0-9][A-Za-z0-9_-]*$, not ""', null],
+    ['ui.wrap', 'must be one of terminal, words (did you mean "words"?), not "wordz"', null],
+    ['ui.keys', 'must be one of emacs, vim, not 1', null],
+    ['modle', 'is not a setting', 'model'],
+    ['rules.deny.0.tool', 'must be a text that is not empty, not ""', null],
+    ['rules.deny.1', 'must be an object with at least one key, not {}', null],
+    ['rules.deny.2.argv', 'must be a list, not []', null],
+    ['providers.-', 'is not a setting', 'provider'],
+    ['providers.lab.headers.a', 'must be a text, not 1', null],
+    [
+      'models.m.long_prompt',
+      'must be an object with above_tokens, input_usd, output_usd, not {"above_tokens":1,"more":1}',
+      null,
+    ],
+    ['fs.max_size', 'must be an integer of at least 1, not 1.5', null],
+  ]);
 });
 
 test('every key is found by its own name and by its variable', () => {

@@ -139,7 +139,7 @@ async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Pro
     );
   const key = resolveKey(name);
   if (!key) return failWith(io, unknownKeyProblem(name, 'agent config set'));
-  const parsed = text === 'null' ? { ok: true as const, value: undefined } : parseText(text, key);
+  const parsed = text === 'null' ? { ok: true as const, value: undefined } : await parseText(text, key);
   if (!parsed.ok) return failWith(io, textProblem(keyText(key.path), key.path, parsed.reason));
   const files = agentPaths(io.env, io.home);
   const { config: file } = files;

@@ -1,9 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import schema from '../../../config/theme.schema.json' with { type: 'json' };
 import type { AgentPaths } from '../../config/locations.js';
 import { type ConfigProblem, fileProblem, parseConfigText, readConfigFile } from '../../config/settings-file.js';
-import { checkValue, type Issue, type SchemaNode } from '../../config/settings-schema.js';
+import type { Issue } from '../../config/settings-schema.js';
 import { isRecord } from '../../core/json.js';
 import { didYouMean, nearestName } from '../../core/text.js';
 import { type CustomTheme, parseStyle, type Role, roles, type TextStyle } from '../../ui/theme.js';
@@ -15,7 +14,6 @@ export type LoadedTheme =
   | { readonly ok: true; readonly theme: CustomTheme }
   | { readonly ok: false; readonly problem: ConfigProblem };
 
-const node: SchemaNode = schema;
 const hint = 'docs/configuration.md says what a theme may hold.';
 const styleReason =
   'must be words such as "bold", "underline" and one colour: a name ("red", "bright-red"), a number up to 255 or "#rrggbb"';
@@ -55,7 +53,8 @@ export async function loadTheme(name: string, files: Pick<AgentPaths, 'config'>)
       `${path}:${parsed.position.line}:${parsed.position.column}: not valid JSON: ${parsed.reason}`,
       'Correct it there; comments and trailing commas are allowed.',
     );
-  const [issue] = [...checkValue(parsed.value, node).map(named), ...styleIssues(parsed.value)];
+  const { checkTheme } = await import('../../config/settings-check.js');
+  const [issue] = [...checkTheme(parsed.value).map(named), ...styleIssues(parsed.value)];
   if (issue) return { ok: false, problem: { ...(await fileProblem(path, content.text, issue)), hint } };
   return {
     ok: true,

@@ -1,0 +1,102 @@
+import type { ErrorObject } from 'ajv';
+import themeDocument from '../../config/theme.schema.json' with { type: 'json' };
+import { isRecord } from '../core/json.js';
+import {
+  childNode,
+  configSchema,
+  expected,
+  type Issue,
+  type KeyPath,
+  maskText,
+  type SchemaNode,
+  unknownKey,
+} from './settings-schema.js';
+import { settings, theme } from './validators.js';
+
+/** What ajv compiles a schema to. */
+interface Validate {
+  (value: unknown): boolean;
+  errors?: readonly ErrorObject[] | null;
+}
+
+/** Everything wrong with the settings in `value`, in its order. Empty where they are valid. Never coerces. */
+export function checkSettings(value: unknown): readonly Issue[] {
+  return issuesOf(settings, configSchema, value);
+}
+
+/** The same for one setting. */
+export function checkSetting(value: unknown, path: readonly string[]): readonly Issue[] {
+  return checkSettings(path.reduceRight<unknown>((inside, key) => ({ [key]: inside }), value));
+}
+
+/** The same for a theme. */
+export function checkTheme(value: unknown): readonly Issue[] {
+  return issuesOf(theme, themeDocument, value);
+}
+
+/** One issue for each key. What lies inside a value that is wrong as a whole is left out. */
+function issuesOf(validate: Validate, schema: SchemaNode, value: unknown): readonly Issue[] {
+  if (validate(value)) return [];
+  const byPath = new Map<string, Issue>();
+  for (const error of validate.errors ?? []) {
+    const issue = issueOf(error, schema, value);
+    const key = JSON.stringify(issue?.path);
+    if (issue && (issue.unknown || !byPath.has(key))) byPath.set(key, issue);
+  }
+  const issues = [...byPath.values()];
+  return issues
+    .filter(({ path }) => !issues.some((other) => other.path.length < path.length && isWithin(path, other.path)))
+    .sort((one, other) => inOrderOf(value, one.path, other.path));
+}
+
+/** Null for an error that another one tells better. */
+function issueOf(error: ErrorObject, schema: SchemaNode, value: unknown): Issue | null {
+  const path = pathOf(error.instancePath, value);
+  const parent = nodeAt(schema, path);
+  const params = error.params as Readonly<Record<string, unknown>>;
+  // The rule that a name breaks; the error `propertyNames` of the same name follows.
+  if (error.propertyName !== undefined) return null;
+  if (error.keyword === 'additionalProperties')
+    return unknownKey([...path, String(params['additionalProperty'])], parent);
+  if (error.keyword === 'propertyNames') return unknownKey([...path, String(params['propertyName'])], parent);
+  const found = valueAtPath(value, path);
+  return { path, reason: `must be ${expected(parent, found)}, not ${shown(found)}`, unknown: false, nearest: null };
+}
+
+/** The segments of a JSON pointer; those of lists as numbers. */
+function pathOf(pointer: string, value: unknown): KeyPath {
+  const path: (string | number)[] = [];
+  for (const segment of pointer.split('/').slice(1)) {
+    const key = segment.replaceAll('~1', '/').replaceAll('~0', '~');
+    path.push(Array.isArray(valueAtPath(value, path)) ? Number(key) : key);
+  }
+  return path;
+}
+
+function valueAtPath(value: unknown, path: KeyPath): unknown {
+  return path.reduce<unknown>((at, key) => {
+    if (Array.isArray(at)) return (at as readonly unknown[])[Number(key)];
+    return isRecord(at) ? at[key] : undefined;
+  }, value);
+}
+
+function nodeAt(schema: SchemaNode, path: KeyPath): SchemaNode {
+  return path.reduce<SchemaNode>((node, key) => childNode(node, key) ?? {}, schema);
+}
+
+function isWithin(path: KeyPath, outer: KeyPath): boolean {
+  return outer.every((key, index) => key === path[index]);
+}
+
+function inOrderOf(value: unknown, one: KeyPath, other: KeyPath): number {
+  const at = one.findIndex((key, index) => key !== other[index]);
+  const inside = valueAtPath(value, one.slice(0, at));
+  const keys = Array.isArray(inside) ? [...inside.keys()] : Object.keys(isRecord(inside) ? inside : {});
+  const place = (path: KeyPath): number => (keys as KeyPath).indexOf(path[at] ?? '');
+  return place(one) - place(other);
+}
+
+function shown(value: unknown): string {
+  const json = JSON.stringify(value) ?? 'nothing';
+  return maskText(json.length > 60 ? `${json.slice(0, 59)}…` : json);
+}
