@@ -4,27 +4,28 @@ import type { Fault, Price, Rates } from '../core/provider.js';
 import { utf8Bytes } from '../core/text.js';
 import type { Recorder } from './recorder.js';
 
+/** The spend limit of a session, with the price of the model in use. */
 export interface Budget {
   /** Most USD the session may cost. */
   readonly maxCostUsd: number;
   readonly price: Price;
   /** Most tokens of an answer whose request sets no limit of its own. */
   readonly maxOutputTokens: number;
-  /** True where the provider keeps to that by itself; else it is sent. */
-  readonly isKept: boolean;
+  /** True where the provider enforces that limit by itself; otherwise it is sent. */
+  readonly isEnforced: boolean;
 }
 
-/** What the next request may do. `maxOutputTokens`: the limit it must send in the place of its own, or null. `isShort`:
- * money sets that limit, and a longer answer would have been possible. */
+/** What the next request may do. `maxOutputTokens` is the limit it must send instead of its own, or null. `isShort`:
+ * money sets that limit, and the answer could have been longer otherwise. */
 export type Allowance =
   | { readonly allowed: true; readonly maxOutputTokens: number | null; readonly isShort: boolean }
   | { readonly allowed: false; readonly fault: Fault };
 
-/** An answer that may not even be this long is not worth asking for. */
+/** No answer is asked for that must be shorter than this. */
 const leastAnswerTokens = 256;
 /** The same for a summary of the conversation. */
 export const leastSummaryTokens = 1024;
-/** Shares of the limit that are said when they are passed. */
+/** A warning is given when spending passes one of these shares of the limit. */
 const warnedShares = [0.95, 0.8];
 
 const unlimited: Allowance = { allowed: true, maxOutputTokens: null, isShort: false };
@@ -35,12 +36,12 @@ interface Spending {
   readonly models: { readonly budget?: (ref: ModelRef) => Budget | Fault | null };
 }
 
-/** What requests to the model in use may cost; null where there is no limit. */
+/** The budget of the model in use; null where there is no limit. */
 export function budgetOf(d: Pick<Spending, 'model' | 'models'>): Budget | Fault | null {
   return d.models.budget?.(d.model().ref) ?? null;
 }
 
-/** What the money that is left allows the next request of a session. */
+/** The allowance of the next request, by the money that is left. */
 export function allowanceOf(d: Spending, leastTokens = leastAnswerTokens): Allowance {
   const budget = budgetOf(d);
   if (budget === null) return unlimited;
@@ -48,9 +49,9 @@ export function allowanceOf(d: Spending, leastTokens = leastAnswerTokens): Allow
   return allowance(d.record.events(), budget, d.record.conversation().settings.max_output_tokens, leastTokens);
 }
 
-/** Projected: what was spent, the tokens known to go in (what the last request reported, and a quarter of the bytes
- * added since) at the dearest rate they may have, and an answer as long as the rest pays for; refused where that is
- * less than `leastTokens`. `limit`: what the request would send by itself. */
+/** Projects the cost: the money spent so far, the tokens that go in (those of the last request, and a quarter of the
+ * bytes added since) at the highest rate they may have, and an answer as long as the rest pays for. Refuses a request
+ * whose answer would be shorter than `leastTokens`. `limit` is the request's own limit. */
 export function allowance(
   events: readonly Event[],
   budget: Budget,
@@ -74,13 +75,15 @@ export function allowance(
           : used(budget, spent, inputUsd + (least * rates.output) / 1e6),
     };
   if (payable < wanted) return { allowed: true, maxOutputTokens: payable, isShort: true };
-  return limit === undefined && !budget.isKept ? { allowed: true, maxOutputTokens: wanted, isShort: false } : unlimited;
+  return limit === undefined && !budget.isEnforced
+    ? { allowed: true, maxOutputTokens: wanted, isShort: false }
+    : unlimited;
 }
 
-/** Tokens that `usd` pays for; less than none where it is overdrawn. */
+/** Tokens that `usd` pays for; -1 where it is negative. */
 function affordable(usd: number, perMillion: number): number {
   if (usd < 0) return -1;
-  // The last digit of a sum of prices must not cost a token.
+  // A rounding error in a sum of prices must not cost a token.
   return perMillion === 0 ? Number.POSITIVE_INFINITY : Math.floor((usd * 1e6) / perMillion + 1e-6);
 }
 
@@ -89,7 +92,9 @@ const hint = 'Raise it with --max-cost, or with /budget in the REPL.';
 function used({ maxCostUsd }: Budget, spent: number, next: number): Fault {
   return {
     code: 'max_cost',
-    message: `Stopped at the spend limit of ${money(maxCostUsd)}: ${money(spent)} is spent, and the next request would cost at least ${money(next)}.`,
+    message:
+      `Stopped at the spend limit of ${money(maxCostUsd)}: ${money(spent)} is spent, ` +
+      `and the next request would cost at least ${money(next)}.`,
     hint,
   };
 }
@@ -98,12 +103,14 @@ function tooSmall({ maxCostUsd }: Budget, inputUsd: number, least: number, { out
   const next = inputUsd + (least * output) / 1e6;
   return {
     code: 'max_cost',
-    message: `The spend limit of ${money(maxCostUsd)} is too small: a request with an answer of ${least} ${least === 1 ? 'token' : 'tokens'} costs about ${money(next)}.`,
+    message:
+      `The spend limit of ${money(maxCostUsd)} is too small: a request with an answer of ${least} ` +
+      `${least === 1 ? 'token' : 'tokens'} costs about ${money(next)}.`,
     hint,
   };
 }
 
-/** Why an answer that was cut at a limit set by money ends the turn. */
+/** The fault that ends a turn whose answer was cut at a limit set by money. */
 export function cutFault(maxCostUsd: number, spent: number): Fault {
   return {
     code: 'max_cost',
@@ -112,7 +119,7 @@ export function cutFault(maxCostUsd: number, spent: number): Fault {
   };
 }
 
-/** What to say where spending went from `before` to `after`, or null. */
+/** The warning for spending that went from `before` to `after`, or null. */
 export function spendingWarning(maxCostUsd: number, before: number, after: number): string | null {
   const share = warnedShares.find((passed) => before < passed * maxCostUsd && after >= passed * maxCostUsd);
   return share === undefined
@@ -120,7 +127,7 @@ export function spendingWarning(maxCostUsd: number, before: number, after: numbe
     : `${share * 100} % of the spend limit of ${money(maxCostUsd)} is used: ${money(after)}.`;
 }
 
-/** What the session has cost so far, as far as that is known. */
+/** The cost of the session so far, as far as it is known. */
 export function spentUsd(events: readonly Event[]): number {
   return events.reduce((spent, raw) => {
     const event = raw.kind === 'usage' ? knownEvent(raw) : null;
@@ -128,17 +135,18 @@ export function spentUsd(events: readonly Event[]): number {
   }, 0);
 }
 
-/** An amount with as many digits as it takes to tell it from others of its size: `$5.00`, `$0.0109`, `$0.000042`. */
+/** An amount with enough digits to tell it from others of its size: `$5.00`, `$0.0109`, `$0.000042`. */
 export function money(usd: number): string {
   const size = Math.abs(usd);
   const digits = size > 0 && size < 0.1 ? Math.min(12, 2 - Math.floor(Math.log10(size))) : 2;
-  return `${usd < 0 ? '-' : ''}$${size.toFixed(Math.max(size < 10 && size > 0 ? 4 : 2, digits)).replace(/(\.\d\d\d*?)0+$/, '$1')}`;
+  const written = size.toFixed(Math.max(size < 10 && size > 0 ? 4 : 2, digits)).replace(/(\.\d\d\d*?)0+$/, '$1');
+  return `${usd < 0 ? '-' : ''}$${written}`;
 }
 
 const bytesPerToken = 4;
 
-/** Tokens that the next request would send, estimated: what the last request reported, and a quarter of the bytes added
- * since. Where the conversation was reshaped since (compaction, rewind), a quarter of all its bytes. */
+/** Estimates the tokens of the next request: those of the last one, and a quarter of the bytes added since. After a
+ * compaction or a rewind it is a quarter of all bytes of the conversation. */
 export function contextTokens(events: readonly Event[]): number {
   const last = events.findLastIndex((event) => reportedBy(event) !== null);
   const since = events.slice(last + 1);
@@ -151,7 +159,7 @@ export function contextTokens(events: readonly Event[]): number {
   return reported + Math.ceil(bytes / bytesPerToken);
 }
 
-/** What a request of the conversation itself reported. */
+/** The usage of a request that was part of the conversation. */
 function reportedBy(raw: Event | undefined): UsageData | null {
   const event = raw?.kind === 'usage' ? knownEvent(raw) : null;
   return event?.kind === 'usage' && event.data.purpose === undefined ? event.data : null;

@@ -11,24 +11,24 @@ export type Compacted =
   | { readonly done: true; readonly seq: number; readonly tokensBefore: number; readonly tokensAfter: number }
   | { readonly done: false; readonly reason: string };
 
-export interface CompactionWish {
+export interface CompactionOptions {
   readonly trigger: CompactionData['trigger'];
-  /** What the user wants kept, or ''. */
+  /** What the summary must not leave out, in the user's words, or ''. */
   readonly focus: string;
-  /** Tokens of the window as the server has just said them; absent: those of the model. */
+  /** Tokens of the window, where the server has just named them. Absent: those of the model. */
   readonly windowTokens?: number;
 }
 
-/** The window counts as full from here on. */
+/** From this share on the window counts as full. */
 const fullShare = 0.85;
-/** Of the window, what the newest messages may take to stay as they are. */
-const keptShare = 0.1;
+/** The newest messages stay as they are up to this share of the window. */
+const newestShare = 0.1;
 const assumedWindow = 128_000;
-/** Of the messages' tokens, what a compaction must save to be made. */
+/** A compaction is made only if it saves this share of the messages' tokens. */
 const leastSaving = 0.05;
 
-/** True where the next request would come near the end of the model's window, and something was said since the last try
- * to compact. */
+/** True where the next request would come near the end of the model's window and the model has answered since the last
+ * compaction. */
 export function windowIsFull(d: TurnDeps): boolean {
   const window = d.models.contextWindow?.(d.model().ref) ?? null;
   const events = d.record.events();
@@ -37,29 +37,29 @@ export function windowIsFull(d: TurnDeps): boolean {
   return last < 0 || events.slice(last).some((event) => event.kind === 'assistant' || event.kind === 'tool_call');
 }
 
-/** What a compaction would cover now; null where there is too little. */
+/** Plans a compaction of the session; null where there is too little to compact. */
 export function planFor(
   d: Pick<TurnDeps, 'record' | 'model' | 'models'>,
-  { trigger, windowTokens }: Omit<CompactionWish, 'focus'>,
+  { trigger, windowTokens }: Omit<CompactionOptions, 'focus'>,
 ): CompactionPlan | null {
   const window = windowTokens ?? d.models.contextWindow?.(d.model().ref) ?? assumedWindow;
   return planCompaction(d.record.events(), {
-    keepTokens: trigger === 'auto' ? window * keptShare : 0,
+    keepTokens: trigger === 'auto' ? window * newestShare : 0,
     keepLast: trigger !== 'manual',
     windowTokens: window,
   });
 }
 
-/** One request for a summary, and one event that stands for what it covers; the originals stay in the log. Where the
- * window has overflowed and no summary comes, what the program itself knows has to do. */
-export async function compact(d: TurnDeps, wish: CompactionWish, signal: AbortSignal): Promise<Compacted> {
-  const { trigger, focus } = wish;
-  const plan = planFor(d, wish);
+/** Asks for a summary and records one event that stands for the messages it covers; their events stay in the log. After
+ * an overflow it goes on without a summary if none comes: the event then has the user's messages and the files. */
+export async function compact(d: TurnDeps, options: CompactionOptions, signal: AbortSignal): Promise<Compacted> {
+  const { trigger, focus } = options;
+  const plan = planFor(d, options);
   if (plan === null) return { done: false, reason: 'there is too little to compact' };
   if (!isWorth(d, plan, plan.text(null))) return { done: false, reason: savesNothing };
   const allowance = allowanceOf(d, leastSummaryTokens);
   if (!allowance.allowed) return { done: false, reason: allowance.fault.message };
-  const { text, fault } = await requestSummary(d, summaryRequest(summarised(d, wish), focus), signal);
+  const { text, fault } = await requestSummary(d, summaryRequest(summarised(d, options), focus), signal);
   if (signal.aborted) return { done: false, reason: 'it was interrupted' };
   if (text === '' && trigger !== 'overflow')
     return { done: false, reason: fault?.message ?? 'the model gave no summary' };
@@ -67,14 +67,14 @@ export async function compact(d: TurnDeps, wish: CompactionWish, signal: AbortSi
   return isWorth(d, plan, content) ? await record(d, plan, trigger, content) : { done: false, reason: savesNothing };
 }
 
-const savesNothing = 'there is too little to compact: what would stand for it is as long';
+const savesNothing = 'there is too little to compact: its summary would be as long';
 
 function isWorth(d: TurnDeps, plan: CompactionPlan, content: string): boolean {
   return plan.saves(content) > tokensOf(d.record.conversation().messages) * leastSaving;
 }
 
-/** What a window overflowed on does not fit into it with a question added. */
-function summarised(d: TurnDeps, { trigger, windowTokens }: CompactionWish): Conversation {
+/** The conversation to summarise. After an overflow it is cut down, because it did not fit into the window. */
+function summarised(d: TurnDeps, { trigger, windowTokens }: CompactionOptions): Conversation {
   const conversation = d.record.conversation();
   if (trigger !== 'overflow') return conversation;
   const window = windowTokens ?? d.models.contextWindow?.(d.model().ref) ?? assumedWindow;
@@ -84,7 +84,7 @@ function summarised(d: TurnDeps, { trigger, windowTokens }: CompactionWish): Con
 async function record(
   d: TurnDeps,
   plan: CompactionPlan,
-  trigger: CompactionWish['trigger'],
+  trigger: CompactionOptions['trigger'],
   content: string,
 ): Promise<Compacted> {
   const { fromSeq, toSeq, tokensBefore, messages } = plan;
@@ -98,7 +98,9 @@ async function record(
     type: 'notice',
     level: 'info',
     code: 'compacted',
-    message: `The conversation was compacted: ${messages} messages became one, about ${tokensAfter} tokens instead of ${tokensBefore}. The provider's cache is lost once. Nothing is deleted; /uncompact takes it back.`,
+    message:
+      `The conversation was compacted: ${messages} messages became one, about ${tokensAfter} tokens instead of ` +
+      `${tokensBefore}. The provider's cache is lost once. Nothing is deleted; /uncompact takes it back.`,
   });
   return { done: true, seq, tokensBefore, tokensAfter };
 }
@@ -112,30 +114,30 @@ interface CompactionLimits {
   readonly windowTokens: number;
 }
 
-/** What a compaction would cover, and the text that would stand for it. */
+/** The messages that a compaction covers, and the text that stands for them. */
 export interface CompactionPlan {
   readonly fromSeq: number;
   readonly toSeq: number;
-  /** Messages that give way. */
+  /** How many messages it covers. */
   readonly messages: number;
   readonly tokensBefore: number;
-  /** The compaction's content; `summary` is the model's part, null where there is none. */
+  /** The content of the compaction; `summary` is the part that the model wrote, or null. */
   text(summary: string | null): string;
-  /** Estimated tokens that the next request has less with that content; below 0 where it has more. */
+  /** Estimates how many tokens the next request saves with that content; below 0 where it grows. */
   saves(text: string): number;
 }
 
-/** Covers all but the newest messages that together take at most `keepTokens`, or those too where little else is there.
- * With `keepLast` a last message of the user stays as it is, to be answered. Null where fewer than two messages would
- * be covered. */
+/** Covers all messages but the newest, which together take at most `keepTokens`; covers these too where few others are
+ * left. With `keepLast` a last message of the user stays as it is, to be answered. Null where fewer than two messages
+ * would be covered. */
 function planCompaction(
   events: readonly Event[],
   { keepTokens, keepLast, windowTokens }: CompactionLimits,
 ): CompactionPlan | null {
   const conversation = project(events);
   const { messages } = conversation;
-  const wished = keptFrom(messages, keepTokens, keepLast);
-  const kept = wished < 2 ? keptFrom(messages, 0, keepLast) : wished;
+  const wanted = newestFrom(messages, keepTokens, keepLast);
+  const kept = wanted < 2 ? newestFrom(messages, 0, keepLast) : wanted;
   const covered = messages.slice(0, kept);
   if (covered.length < 2) return null;
   const rest = messages.slice(kept);
@@ -156,7 +158,7 @@ function planCompaction(
   };
 }
 
-function keptFrom(messages: readonly Message[], keepTokens: number, keepLast: boolean): number {
+function newestFrom(messages: readonly Message[], keepTokens: number, keepLast: boolean): number {
   let from = keepLast && messages.at(-1)?.role === 'user' ? messages.length - 1 : messages.length;
   let tokens = 0;
   for (let index = from - 1; index > 0; index--) {
@@ -177,12 +179,12 @@ interface Covered {
   readonly reader: string | null;
 }
 
-/** Most bytes of one message of the user, and of all of them; in a small window less. */
+/** Most bytes of one message of the user, and of all of them; less in a small window. */
 const maxMessageBytes = 8192;
 const maxMessagesBytes = 49_152;
 const maxListed = 100;
 
-/** What stands for a covered range: the user's own messages word for word and the files, both from the log, then the
+/** Writes the content of a compaction: the user's messages word for word and the files, both from the log, then the
  * model's summary. */
 function compactionText(events: readonly Event[], range: Covered, summary: string | null): string {
   const { fromSeq, toSeq, reader } = range;
@@ -198,8 +200,8 @@ function compactionText(events: readonly Event[], range: Covered, summary: strin
   return [`${head}${whole}]`, ...parts.filter((part) => part.length > 1).map((part) => part.join('\n'))].join('\n\n');
 }
 
-/** In order; the oldest are left out where there is no room, which is a quarter of the window. A compaction among the
- * covered gives the messages it stood for. */
+/** The user's messages in order, up to a quarter of the window; the oldest are left out first. A compaction among the
+ * covered messages gives the messages it stood for. */
 function ownMessages(events: readonly Event[], { covered, windowTokens, reader }: Covered): readonly string[] {
   const roomBytes = Math.min(maxMessagesBytes, windowTokens);
   const longestBytes = Math.min(maxMessageBytes, Math.ceil(roomBytes / 2));
@@ -234,22 +236,22 @@ interface Files {
   readonly read: ReadonlyMap<string, number>;
 }
 
-/** From the log, not from the model; what a rewind left behind counts too, since files were not rewound. */
+/** Lists the files from the log. Events that a rewind dropped count too, since files were not rewound. */
 function filesOf(events: readonly Event[], toSeq: number): Files {
   const changed = new Map<string, number>();
   const read = new Map<string, number>();
   for (const raw of events) {
     const event = raw.seq <= toSeq ? knownEvent(raw) : null;
     if (event === null) continue;
-    for (const path of changedPaths(event)) move(changed, path, event.seq);
-    for (const path of readPaths(event)) move(read, path, event.seq);
+    for (const path of changedPaths(event)) moveToEnd(changed, path, event.seq);
+    for (const path of readPaths(event)) moveToEnd(read, path, event.seq);
   }
   for (const path of changed.keys()) read.delete(path);
   return { changed, read };
 }
 
-/** The last one named stands last. */
-function move(files: Map<string, number>, path: string, seq: number): void {
+/** Puts a path at the end, also one that is listed already. */
+function moveToEnd(files: Map<string, number>, path: string, seq: number): void {
   files.delete(path);
   files.set(path, seq);
 }
@@ -273,7 +275,7 @@ function changedPaths(event: KnownEvent): readonly string[] {
   }
 }
 
-/** The newest, when there are many. */
+/** Leaves out the oldest where there are many. */
 function listed(files: ReadonlyMap<string, number>): readonly string[] {
   const all = [...files].map(([path, seq]) => `- ${path} (${seq})`);
   return all.length <= maxListed
@@ -281,17 +283,24 @@ function listed(files: ReadonlyMap<string, number>): readonly string[] {
     : [`(${all.length - maxListed} more are left out here)`, ...all.slice(-maxListed)];
 }
 
-const instruction = `Write a summary of this conversation for yourself: it will replace the conversation. The program keeps the user's own messages and the list of files read and changed; do not repeat them.
-Say, in this order and in at most 800 words: what is wanted, with every constraint and preference; what was decided and why; what was done and what it showed; what failed; what is open and the next step; names, commands and numbers that will be needed. No preamble.`;
+const instruction =
+  'Write a summary of this conversation for yourself: it will replace the conversation. ' +
+  "The program keeps the user's own messages and the list of files read and changed; do not repeat them.\n" +
+  'Say, in this order and in at most 800 words: what is wanted, with every constraint and preference; ' +
+  'what was decided and why; what was done and what it showed; what failed; what is open and the next step; ' +
+  'names, commands and numbers that will be needed. No preamble.';
 
-/** The conversation with a request for its summary at the end, so that the cached beginning is used. */
+/** Adds a request for a summary at the end, so that the cached beginning is used. */
 function summaryRequest(conversation: Conversation, focus: string): Conversation {
-  const wish = focus === '' ? '' : `\nThe user asks to keep in particular: ${focus}`;
+  const emphasis = focus === '' ? '' : `\nThe user asks to keep in particular: ${focus}`;
   const seq = (conversation.messages.at(-1)?.seq ?? 0) + 1;
-  return { ...conversation, messages: [...conversation.messages, { role: 'user', seq, content: instruction + wish }] };
+  return {
+    ...conversation,
+    messages: [...conversation.messages, { role: 'user', seq, content: instruction + emphasis }],
+  };
 }
 
-/** The conversation cut down to about `maxTokens`: long texts, arguments and outputs first, then the oldest
+/** Cuts the conversation down to about `maxTokens`: first long texts, arguments and outputs, then the oldest
  * messages. */
 function shrunk(conversation: Conversation, maxTokens: number): Conversation {
   const small = conversation.messages.map(shrunkMessage);
@@ -306,7 +315,7 @@ function shrunkMessage(message: Message): Message {
     : shrunkAnswer(message);
 }
 
-/** Signed reasoning would not fit a text that was cut. */
+/** Drops the reasoning, whose signature does not fit a text that was cut. */
 function shrunkAnswer(message: AssistantMessage): AssistantMessage {
   return {
     ...message,

@@ -1,4 +1,4 @@
-import type { ChangeKeeping } from '../core/file-changes.js';
+import type { ChangeCapture } from '../core/file-changes.js';
 import type { Approver, Policy } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Fault, Provider } from '../core/provider.js';
@@ -23,11 +23,11 @@ export interface TurnLimits {
 export interface ToolDeps {
   readonly registry: Registry;
   readonly policy: Policy;
-  /** Absent: what calls do to files is not recorded. */
-  readonly keeping?: ChangeKeeping;
+  /** Absent: the changes that calls make to files are not recorded. */
+  readonly capture?: ChangeCapture;
 }
 
-/** What is known of a model. */
+/** Facts about models, from the settings and the model table. */
 export interface ModelDeps {
   /** Tokens of its context window; null where that is not known. Absent: the conversation is compacted only once it has
    * overflowed. */
@@ -36,7 +36,7 @@ export interface ModelDeps {
   readonly budget?: (ref: ModelRef) => Budget | Fault | null;
 }
 
-/** What the program around the session does for it. */
+/** The clock, timers, hashes and log file of the program. */
 export interface HostDeps {
   /** Unix milliseconds. */
   readonly now: () => number;
@@ -53,8 +53,8 @@ export interface ApprovalDeps extends Approver {
   readonly grants: Set<string>;
 }
 
-/** What one call needs. `record` and `emit` carry the design: `record.append` is durable, `emit` is for the screen.
- * `record.note` is an `append` whose sync waits for the next one; nothing may act on it before that, or before
+/** Everything one call needs. `record` and `emit` carry the design: `record.append` is durable, `emit` is for the
+ * screen. `record.note` is an `append` whose sync waits for the next one; nothing may act on it before that, or before
  * `record.settle`. */
 export interface DispatchDeps {
   readonly record: Recorder;
@@ -69,7 +69,7 @@ export interface DispatchDeps {
   readonly secrets?: SecretGuard;
 }
 
-/** What a turn needs. */
+/** Everything one turn needs. */
 export interface TurnDeps extends DispatchDeps {
   /** The model of the next request. */
   readonly model: () => { readonly provider: Provider; readonly ref: ModelRef };

@@ -4,20 +4,20 @@ import type { WatchReport } from '../core/file-changes.js';
 import { isRecord } from '../core/json.js';
 import type { Answer, Question, Verdict } from '../core/policy.js';
 import type { Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
-import { keepChanges, type KeptChanges } from './file-history.js';
+import { captureChanges, type CapturedChanges } from './file-history.js';
 import { askedAboutLoop } from './repeats.js';
 import type { DispatchDeps } from './deps.js';
 
-/** What became of one call. `denied`: policy wanted a yes and nobody could be asked. */
+/** The outcome of one call. `denied`: policy wanted a yes and nobody could be asked. */
 export interface Dispatched {
   readonly outcome: ToolOutcome;
   readonly denied: boolean;
   readonly durationMs: number;
-  readonly kept?: KeptChanges;
+  readonly captured?: CapturedChanges;
 }
 
 /** A read that takes longer is shown while it runs. */
-const unseenReadMs = 20;
+const quickReadMs = 20;
 const cancelledBefore = errorEnvelope('cancelled', 'Cancelled by the user before it was run.');
 
 /** A recorded call and what the registry made of it. */
@@ -26,8 +26,8 @@ export interface PreparedCall {
   readonly binding: Binding;
 }
 
-/** Exists → schema → policy → run → clamp. Never throws; whatever happens, there is an outcome. Source: contracts 3,
- * seed 000. */
+/** Takes one call from its binding through policy and the tool to a clamped outcome. Never throws: every call has an
+ * outcome. Source: contracts 3, seed 000. */
 export async function dispatch(
   d: DispatchDeps,
   { call, binding }: PreparedCall,
@@ -45,7 +45,7 @@ export async function dispatch(
     : await runPermitted(d, call, { bound, verdict: permission.verdict }, signal);
 }
 
-/** Run → clamp, of a call that policy and the person let pass. */
+/** Runs a call that policy and the person allowed, and clamps its output. */
 async function runPermitted(
   d: DispatchDeps,
   call: ToolCallData,
@@ -54,24 +54,24 @@ async function runPermitted(
 ): Promise<Dispatched> {
   const limited = d.tools.registry.admit(bound.tool.name);
   if (limited) return refused(limited);
-  const told = await start(d, call, bound);
+  const endStart = await start(d, call, bound);
   if (signal.aborted) return refused(cancelledBefore);
   const lookAgain = await watched(d, call, bound, verdict);
   const startedAt = d.host.now();
   const outcome = await run(d, call.id, bound, verdict, signal);
-  told();
+  endStart();
   const durationMs = Math.max(0, Math.round(d.host.now() - startedAt));
   const seen = await lookAgain();
   const envelope = clampEnvelope(
     d.secrets?.envelope(outcome.envelope) ?? outcome.envelope,
     bound.limits.maxOutputBytes,
   );
-  const kept = d.tools.keeping ? keepChanges(d.tools.keeping, outcome.changes ?? [], seen) : undefined;
-  return { outcome: { ...outcome, envelope }, denied: false, durationMs, ...(kept ? { kept } : {}) };
+  const captured = d.tools.capture ? captureChanges(d.tools.capture, outcome.changes ?? [], seen) : undefined;
+  return { outcome: { ...outcome, envelope }, denied: false, durationMs, ...(captured ? { captured } : {}) };
 }
 
-/** A call is on the disk before it acts. One that reads files acts on nothing: it is committed, and reaches the disk
- * with its result, or soon where that takes long. The function returned ends the waiting. */
+/** Records the start of a call, which is on the disk before the call acts. A call that only reads is committed and
+ * reaches the disk with its result, or after `quickReadMs`; the function returned cancels that timer. */
 async function start(d: DispatchDeps, call: ToolCallData, bound: BoundCall): Promise<() => void> {
   const started: EventDraft = { kind: 'tool_started', content: null, data: { tool_call_id: call.id } };
   if (bound.tool.effect !== 'read') {
@@ -81,19 +81,19 @@ async function start(d: DispatchDeps, call: ToolCallData, bound: BoundCall): Pro
   await d.record.note(started);
   return d.host.schedule(() => {
     void d.record.settle();
-  }, unseenReadMs);
+  }, quickReadMs);
 }
 
 const nothingSeen: WatchReport = { changes: [], madeFolders: [], goneFolders: [] };
 
-/** Looks at what a call may change beside what its tool reports; a call that only reads costs nothing. */
+/** Looks at the files before a call that may change some, and returns how to look again. */
 async function watched(
   d: DispatchDeps,
   call: ToolCallData,
   bound: BoundCall,
   verdict: Verdict,
 ): Promise<() => Promise<WatchReport>> {
-  const watch = d.tools.keeping?.watch;
+  const watch = d.tools.capture?.watch;
   if (!watch || verdict.risk === 'read-only') return () => Promise.resolve(nothingSeen);
   return await watch.begin({
     effect: bound.tool.effect,
@@ -110,8 +110,8 @@ function refused(error: ErrorEnvelope): Dispatched {
 
 type Filled = { readonly error: null; readonly bound: BoundCall } | { readonly error: ErrorEnvelope };
 
-/** The call with the values of the placeholders it repeats: for the tools of this machine, and for the moment it runs.
- * A placeholder is never written where a value should be. */
+/** Puts the values of secrets in the place of their placeholders, for tools of this machine only. A call with a
+ * placeholder whose value it may not have does not run. */
 function withSecrets(d: DispatchDeps, bound: BoundCall): Filled {
   const { toolset } = bound.tool;
   if (!d.secrets || (toolset !== 'fs' && toolset !== 'exec')) return { error: null, bound };
@@ -126,6 +126,7 @@ function withSecrets(d: DispatchDeps, bound: BoundCall): Filled {
   };
 }
 
+/** The end of a sentence that begins with the placeholders. */
 const whyNot = {
   unknown:
     'stands for a secret whose value is not in memory (it was seen before the session was resumed, or never). ' +
@@ -139,7 +140,7 @@ const whyNot = {
     'a file and let the command read that.',
 } as const;
 
-/** A call as it is judged and run, and as the person is shown it: with placeholders. */
+/** A call as it is judged and run, and with placeholders as the person is shown it. */
 interface Judged {
   readonly bound: BoundCall;
   readonly shown: BoundCall;
@@ -186,7 +187,7 @@ async function permit(
   return error ? { error, unavailable: answer.answer === 'unavailable' } : { error: null, verdict };
 }
 
-/** The person's answer, or the one they gave for the rest of the session under this `grant`. */
+/** Returns the person's answer, or the one they gave for the rest of the session under this `grant`. */
 async function askedOnce(
   d: DispatchDeps,
   question: Question,
@@ -200,7 +201,7 @@ async function askedOnce(
   return { answer, granted: false };
 }
 
-/** What `work` gives, or null as soon as the signal is aborted: policy may wait for a file system that does not
+/** Waits for `work`, or returns null as soon as the signal is aborted: policy may wait for a file system that does not
  * answer. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
   const over = new AbortController();
@@ -239,7 +240,7 @@ function question(
   };
 }
 
-/** What the person can do so that such a call runs. */
+/** Says what the person can do so that such a call runs. */
 function remedy(verdict: Verdict): string {
   return verdict.everyMode
     ? 'No --approval mode allows such calls unasked; the user can say yes to them when agent runs in a terminal.'
@@ -254,7 +255,8 @@ function denial(answer: Answer, verdict: Verdict, signal: AbortSignal): ErrorEnv
     case 'unavailable':
       return errorEnvelope(
         'permission_denied',
-        `Not run, because it needs a yes and nobody can be asked here: ${verdict.reasons.join('; ')}. ${remedy(verdict)}`,
+        `Not run, because it needs a yes and nobody can be asked here: ${verdict.reasons.join('; ')}. ` +
+          remedy(verdict),
       );
     case 'deny':
       if (signal.aborted) return cancelledBefore;
@@ -316,8 +318,7 @@ async function run(
   }
 }
 
-/** A tool that came back because its deadline cancelled it has timed out; one that had finished all the same keeps its
- * result. */
+/** Makes a time-out of a call that its deadline cancelled. A tool that had finished all the same keeps its result. */
 function timedOut(outcome: ToolOutcome, timeoutMs: number): ToolOutcome {
   if (!isError(outcome.envelope) || outcome.envelope.code !== 'cancelled') return outcome;
   const envelope = errorEnvelope(

@@ -1,11 +1,11 @@
 import { type ChangeData, type Event, knownEvent, type KnownEvent } from '../core/event.js';
-import type { ChangeKeeping, WatchedChange, WatchReport } from '../core/file-changes.js';
+import type { ChangeCapture, WatchedChange, WatchReport } from '../core/file-changes.js';
 import type { Blob, DirectoryMove } from '../core/store.js';
 import type { FileChange } from '../core/tool.js';
 
-/** What one call did to files. */
+/** The changes that one call made to files. */
 export interface ChangeSet {
-  /** Of the `tool_result`. */
+  /** The `seq` of the `tool_result`. */
   readonly seq: number;
   /** `edit(path="a.ts", …)`: the content of the `tool_call`. */
   readonly title: string;
@@ -18,7 +18,7 @@ export interface ChangeSet {
 
 type Known = KnownEvent | null;
 
-/** What an event did to files; null for an event that is not about files. */
+/** The changes that an event records; null for an event that is not about files. */
 function changesOf(event: Known): readonly ChangeData[] | null {
   switch (event?.kind) {
     case 'tool_result':
@@ -32,8 +32,7 @@ function changesOf(event: Known): readonly ChangeData[] | null {
   }
 }
 
-/** The events with the paths that changed files have now: what was recorded below a directory that was moved is below
- * its new path. Paths outside of it stay. */
+/** Rewrites the recorded paths below a directory that was moved to their new places. Other paths stay. */
 export function atPresentPaths(events: readonly Event[], moves: readonly DirectoryMove[]): readonly Event[] {
   if (moves.length === 0) return events;
   return events.map((raw) => {
@@ -62,8 +61,7 @@ function movedPath(path: string, moves: readonly DirectoryMove[]): string {
   }, path);
 }
 
-/** Every call that changed files, in order. Rewinds do not count here: they are about what was said, not about what was
- * done. */
+/** Every call that changed files, in order. Rewinds do not count here: they undo messages, not changes to files. */
 export function changeSets(events: readonly Event[]): readonly ChangeSet[] {
   const titles = new Map<string, string>();
   const sets = new Map<number, ChangeSet>();
@@ -92,7 +90,7 @@ function markUndone(sets: Map<number, ChangeSet>, event: KnownEvent, changes: re
   if (set && changes.length > 0) sets.set(set.seq, { ...set, undoneBy: event.kind === 'undo' ? event.seq : null });
 }
 
-/** The set that an event belongs to: its result, its call, or its start. */
+/** The set that an event belongs to; the event may be the result, the call or its start. */
 export function changeSetAt(events: readonly Event[], seq: number): ChangeSet | null {
   const sets = changeSets(events);
   const event = events.find((item) => item.seq === seq);
@@ -113,13 +111,14 @@ function isResultOf(events: readonly Event[], seq: number, id: string): boolean 
   return known?.kind === 'tool_result' && known.data.tool_call_id === id;
 }
 
+/** A file at one moment: the SHA-256 (hex) of its contents and its mode. */
 export interface FileMoment {
   readonly sha256: string | null;
   readonly mode: number | null;
 }
 
-/** What a file was right after event `seq`, by what the session's own calls and undos did to it; null where none of
- * them touched it. */
+/** The state of a file right after event `seq`, as the session's calls and undos recorded it; null where none of them
+ * touched it. */
 export function stateAt(events: readonly Event[], path: string, seq: number): FileMoment | null {
   let state: FileMoment | null = null;
   for (const raw of events) {
@@ -134,16 +133,20 @@ export function stateAt(events: readonly Event[], path: string, seq: number): Fi
 /** Most changes that one result lists; a command may touch a whole tree. */
 const maxListed = 500;
 
-/** What a `tool_result` says of files, and the contents that go to the store with it. */
-export interface KeptChanges {
+/** The changes that a `tool_result` records, and the contents that go to the store with it. */
+export interface CapturedChanges {
   readonly changes: readonly ChangeData[];
   readonly blobs: readonly Blob[];
   readonly unwatched?: string;
 }
 
-/** What a call did to files, as its tool reported it and as it was seen, made ready for the log. What was seen wins
- * over nothing only. */
-export function keepChanges(keeping: ChangeKeeping, reported: readonly FileChange[], seen: WatchReport): KeptChanges {
+/** Joins the changes that a tool reported with those that were seen in the working tree, for the log. Where both name a
+ * file, the report of the tool counts. */
+export function captureChanges(
+  capture: ChangeCapture,
+  reported: readonly FileChange[],
+  seen: WatchReport,
+): CapturedChanges {
   const known = new Set(reported.map((change) => change.path));
   const all: readonly WatchedChange[] = [
     ...reported.map((change) => ({ captured: true, ...change }) as const),
@@ -151,7 +154,9 @@ export function keepChanges(keeping: ChangeKeeping, reported: readonly FileChang
   ];
   const listed = all.slice(0, maxListed);
   const blobs = new Map<string, Blob>();
-  const changes = listed.map((change) => (change.captured ? captured(keeping, change, blobs, seen) : detected(change)));
+  const changes = listed.map((change) =>
+    change.captured ? capturedChange(capture, change, blobs, seen) : detected(change),
+  );
   const left = all.length - listed.length;
   const unwatched = left > 0 ? `${left} more files changed and are not listed` : seen.unwatched;
   return {
@@ -161,24 +166,24 @@ export function keepChanges(keeping: ChangeKeeping, reported: readonly FileChang
   };
 }
 
-function captured(
-  keeping: ChangeKeeping,
+function capturedChange(
+  capture: ChangeCapture,
   change: FileChange,
   blobs: Map<string, Blob>,
   seen: WatchReport,
 ): ChangeData | null {
   const { path, beforeMode, afterMode } = change;
-  const before = change.before === null ? null : keeping.hash(change.before);
-  const after = change.after === null ? null : keeping.hash(change.after);
+  const before = change.before === null ? null : capture.hash(change.before);
+  const after = change.after === null ? null : capture.hash(change.after);
   if (before === after && beforeMode === afterMode) return null;
-  if (before !== after) for (const bytes of [change.before, change.after]) keep(keeping, bytes, blobs);
+  if (before !== after) for (const bytes of [change.before, change.after]) addBlob(capture, bytes, blobs);
   const what = before === null ? 'created' : after === null ? 'deleted' : 'changed';
   return {
     path,
     what,
     before,
     after,
-    ...capture(change.before, keeping),
+    ...captureFacts(change.before, capture),
     ...modes(beforeMode, afterMode),
     ...folders(path, what, seen),
   };
@@ -195,19 +200,19 @@ function folders(
   return { ...(made === undefined ? {} : { made_folder: made }), ...(gone === undefined ? {} : { gone_folder: gone }) };
 }
 
-function capture(before: Uint8Array | null, keeping: ChangeKeeping): Pick<ChangeData, 'captured' | 'reason'> {
-  const reason = before === null ? null : refusal(keeping, before);
+function captureFacts(before: Uint8Array | null, capture: ChangeCapture): Pick<ChangeData, 'captured' | 'reason'> {
+  const reason = before === null ? null : refusal(capture, before);
   return reason === null ? { captured: true } : { captured: false, reason };
 }
 
-function refusal({ maxBlobBytes, holdsSecret }: ChangeKeeping, bytes: Uint8Array): string | null {
+function refusal({ maxBlobBytes, holdsSecret }: ChangeCapture, bytes: Uint8Array): string | null {
   if (bytes.byteLength > maxBlobBytes) return `it had more than ${maxBlobBytes} bytes`;
   return holdsSecret?.(bytes) ? 'it held a key' : null;
 }
 
-function keep(keeping: ChangeKeeping, bytes: Uint8Array | null, blobs: Map<string, Blob>): void {
-  if (bytes === null || refusal(keeping, bytes) !== null) return;
-  const sha256 = keeping.hash(bytes);
+function addBlob(capture: ChangeCapture, bytes: Uint8Array | null, blobs: Map<string, Blob>): void {
+  if (bytes === null || refusal(capture, bytes) !== null) return;
+  const sha256 = capture.hash(bytes);
   blobs.set(sha256, { sha256, bytes });
 }
 
@@ -223,8 +228,8 @@ function modes(before: number | undefined, after: number | undefined): Pick<Chan
   };
 }
 
-/** What a session knows of files, kept up with its log: the last state each result recorded, and for files it knew
- * already what an undo or redo left of them. */
+/** Takes from an event the last known state of files: of all that a result names, and of those that an undo or redo
+ * changed and that were known before. */
 export function noteFiles(files: Map<string, string | null>, raw: Event): void {
   // Most events say nothing of files.
   const event =

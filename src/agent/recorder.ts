@@ -11,18 +11,18 @@ export interface Recorder {
   /** Durable when it resolves, unless the store fails: then the session goes on in memory, the reader is warned once,
    * and what is unsaved is tried again, in order, with every later event. Never rejects. */
   append(draft: EventDraft, blobs?: readonly Blob[]): Promise<Event>;
-  /** For an event nothing acts on before another follows: it reaches the disk with that one, and listeners hear of both
-   * then. */
+  /** Records an event that nothing acts on before another follows: it reaches the disk with that one, and listeners
+   * hear of both then. */
   note(draft: EventDraft): Promise<Event>;
-  /** Brings to the disk, and to the listeners, what was noted. */
+  /** Brings noted events to the disk and to the listeners. */
   settle(): Promise<void>;
-  /** Contents that an event refers to, also where the store could not take them yet. */
+  /** Contents that an event refers to, also where the store does not have them yet. */
   blob(sha256: string): Promise<Uint8Array | null>;
   events(): readonly Event[];
   readonly projection: Pick<Projection, 'hasCall' | 'openCalls'>;
-  /** What the next request is made of, with the opening that a new session has not recorded yet. */
+  /** The conversation of the next request, with the opening that a new session has not recorded yet. */
   conversation(): Conversation;
-  /** What the session knows of files: sha256 (hex) by absolute path, null for a file that did not exist. */
+  /** Files that the session has read or written: sha256 (hex) by absolute path, null for a file that did not exist. */
   readonly knownFiles: ReadonlyMap<string, string | null>;
   /** Events that are in memory only. */
   unsaved(): number;
@@ -41,7 +41,7 @@ export interface RecorderOptions {
   readonly opening?: readonly EventDraft[];
   /** Makes the session's row and takes its lease; called before the first event is saved, again when that failed. */
   readonly begin?: () => Promise<void>;
-  /** Takes out what must never be recorded, before anything sees the event. */
+  /** Masks secrets before anything sees the event. */
   readonly secrets?: SecretGuard;
 }
 
@@ -176,7 +176,9 @@ class LiveRecorder implements Recorder {
       type: 'notice',
       level: 'warn',
       code: 'store_failed',
-      message: `The session cannot be saved: ${reason}. It goes on in memory; unsaved events are tried again with each new one.`,
+      message:
+        `The session cannot be saved: ${reason}. It goes on in memory; ` +
+        'unsaved events are tried again with each new one.',
     });
   }
 

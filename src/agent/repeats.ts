@@ -3,21 +3,21 @@ import { knownEvent, type Event, type KnownEvent, type ToolCallData } from '../c
 import type { Verdict } from '../core/policy.js';
 import type { DispatchDeps } from './deps.js';
 
-/** A call counts as repeated from here on. Source: contracts 9, "Loops". */
-const toldFrom = 3;
-/** Results that say nothing of what the call would do. */
+/** From this count on a result says that its call was repeated. Source: contracts 9, "Loops". */
+const reportedFrom = 3;
+/** Results of calls that did not run. */
 const unrun = /"code":"(?:denied_by_user|cancelled|interrupted|limit_reached)"/;
-const mark = ',"repeated":';
-/** The mark and what stands behind it are shorter. */
-const maxMarkChars = 600;
+const field = ',"repeated":';
+/** That field and everything behind it are shorter. */
+const maxFieldChars = 600;
 
 type Call = ToolCallData['function'];
 
-/** How often calls gave what they had given before, since the last answer without calls, or since the person last said
- * that it may go on. Made of the log alone, so it is the same after a resume. What gives something new sets every count
- * back: then it is no loop. */
+/** Counts calls that gave the same result again, since the last answer without calls or since the person last allowed
+ * a repeated call. The counts come from the log alone, so they are the same after a resume. A new result sets every
+ * count back: a turn that learns something is not in a loop. */
 interface Repeats {
-  /** How often `call` has given `output` in a row, this time included. */
+  /** How often `call` gave `output` in a row, this time included. */
   with(call: Call, output: string): number;
   /** How often `call` gave its last result. */
   of(call: Call): number;
@@ -29,8 +29,8 @@ interface Seen {
   newBefore: number;
 }
 
-/** The result with `"repeated"` from the third time on, and a line that tells the model so. `looped` once it is as
- * often as `loop_limit` allows and nobody can be asked: the turn is to end. */
+/** Adds `"repeated"` to the result from the third time on, and a line that tells the model so. `looped`: the count has
+ * reached `loop_limit` and nobody can be asked, so the turn must end. */
 export function withRepeats(
   d: DispatchDeps,
   call: ToolCallData,
@@ -42,7 +42,7 @@ export function withRepeats(
   if (!repeats.has(call.function)) return { envelope, looped: false };
   const count = repeats.with(call.function, JSON.stringify(d.secrets?.envelope(envelope) ?? envelope));
   const looped = count >= loopLimit && !d.approval.canAsk;
-  if (count < toldFrom && !looped) return { envelope, looped };
+  if (count < reportedFrom && !looped) return { envelope, looped };
   const message = looped
     ? `The same call gave the same result ${count} times. Stopping tool loop.`
     : `The same call has given the same result ${count} times in a row. Do something else, or say what is missing.`;
@@ -52,7 +52,7 @@ export function withRepeats(
   return { envelope: { ...envelope, repeated: count, ...limit }, looped };
 }
 
-/** The verdict on a call that would be made once more after `loop_limit` times: the person is asked first. */
+/** Turns the verdict on a call that was repeated `loop_limit` times into a question to the person. */
 export function askedAboutLoop(
   d: DispatchDeps,
   call: ToolCallData,
@@ -69,10 +69,10 @@ export function askedAboutLoop(
   };
 }
 
-/** A stored result without the mark. */
+/** A stored result without the fields about repetition. */
 export function withoutRepeats(output: string): string {
-  const at = output.lastIndexOf(mark);
-  return at < 0 || at < output.length - maxMarkChars ? output : `${output.slice(0, at)}}`;
+  const at = output.lastIndexOf(field);
+  return at < 0 || at < output.length - maxFieldChars ? output : `${output.slice(0, at)}}`;
 }
 
 function repeatsIn(events: readonly Event[]): Repeats {
@@ -83,7 +83,7 @@ function repeatsIn(events: readonly Event[]): Repeats {
     if (event.kind === 'approval' && event.data.repeated !== undefined && event.data.decision === 'allow')
       tally.reset();
     const call = event.kind === 'tool_result' ? calls.get(event.data.tool_call_id) : undefined;
-    if (event.kind === 'tool_result' && call && !unrun.test(event.data.output.slice(-maxMarkChars)))
+    if (event.kind === 'tool_result' && call && !unrun.test(event.data.output.slice(-maxFieldChars)))
       tally.add(call, withoutRepeats(event.data.output));
   }
   return tally;
@@ -124,7 +124,7 @@ function keyOf(call: Call): string {
   return `${call.name}\0${call.arguments}`;
 }
 
-/** An answer without calls ends what went before, and so does a step back in the conversation. */
+/** The events since the last answer without calls or the last rewind. */
 function sinceLastAnswer(events: readonly Event[]): readonly KnownEvent[] {
   const since: KnownEvent[] = [];
   const withCalls = new Set<string>();

@@ -5,12 +5,12 @@ import type { Fault, ModelChunk, ReceivedCall } from '../core/provider.js';
 import { allowanceOf, budgetOf, cutFault, spendingWarning, spentUsd } from './budget.js';
 import type { TurnDeps } from './deps.js';
 
-/** Calls beyond `max_tool_calls` that are still read, recorded and refused, so that the model sees them fail; what
- * comes after these is not read. */
+/** So many calls beyond `max_tool_calls` are still read, recorded and refused, so that the model sees them fail. The
+ * answer is not read any further. */
 const refusedCalls = 20;
 
-/** One answer of a model, recorded. `fault` and `interrupted` leave `calls` empty: nothing of an unfinished answer may
- * run. */
+/** One recorded answer of a model. `calls` is empty after a fault and after an interrupt: no call of an unfinished
+ * answer may run. */
 export interface Reply {
   readonly responseId: string;
   readonly text: string;
@@ -27,7 +27,8 @@ interface Draft {
   stop: Stop;
   reasoning: readonly Json[];
   fault: Fault | null;
-  /** Money set the limit of the answer. */ isShort: boolean;
+  /** Money set the limit of the answer. */
+  isShort: boolean;
 }
 
 /** Sends the conversation, shows the answer as it comes, and records usage and text. The only caller of a provider. */
@@ -40,9 +41,9 @@ export async function request(d: TurnDeps, toolChoice: 'auto' | 'none', signal: 
   await recordUsage(d, ref, responseId, draft);
   const data = assistantData(ref, responseId, draft, stop);
   const answer = { kind: 'assistant', content: draft.text, data } as const;
-  if (worthKeeping(draft, calls, stop)) await (calls.length > 0 ? d.record.note(answer) : d.record.append(answer));
+  if (needsEvent(draft, calls, stop)) await (calls.length > 0 ? d.record.note(answer) : d.record.append(answer));
   const fault = draft.fault ?? (stop === 'length' && calls.length === 0 ? cutOff(d, draft) : null);
-  tellOfManyCalls(d, calls);
+  warnOfManyCalls(d, calls);
   return { responseId, text: draft.text, calls, stop, ...(fault ? { fault } : {}) };
 }
 
@@ -70,8 +71,8 @@ function cutByMoney(d: TurnDeps, { stop, isShort }: Draft): Fault | null {
     : null;
 }
 
-/** An answer without calls that was cut: where money did it the turn ends, else it is said. Calls that were cut are
- * answered all the same. */
+/** Handles a cut answer without calls: returns the fault that ends the turn where money set the limit, and otherwise
+ * gives a notice. */
 function cutOff(d: TurnDeps, draft: Draft): Fault | null {
   const fault = cutByMoney(d, draft);
   if (fault === null)
@@ -84,18 +85,20 @@ function cutOff(d: TurnDeps, draft: Draft): Fault | null {
   return fault;
 }
 
-function tellOfManyCalls(d: TurnDeps, calls: readonly ReceivedCall[]): void {
+function warnOfManyCalls(d: TurnDeps, calls: readonly ReceivedCall[]): void {
   const { maxToolCalls } = d.limits;
   if (calls.length < maxToolCalls + refusedCalls) return;
   d.emit({
     type: 'notice',
     level: 'warn',
     code: 'call_limit',
-    message: `The answer asks for ${calls.length} calls or more: ${maxToolCalls} are run (max_tool_calls), the others are refused, and after ${calls.length} it was not read on.`,
+    message:
+      `The answer asks for ${calls.length} calls or more: ${maxToolCalls} are run (max_tool_calls), ` +
+      `the others are refused, and after ${calls.length} it was not read on.`,
   });
 }
 
-/** One answer to `conversation` that is no part of it: only its usage is recorded, and its text is not shown. */
+/** Asks for a summary of `conversation`. Only the usage of that request is recorded, and its text is not shown. */
 export async function requestSummary(
   d: TurnDeps,
   conversation: Conversation,
@@ -138,8 +141,7 @@ async function listen(
   return { ...draft, isShort };
 }
 
-/** The conversation with the output limit that the money left allows; the limit is no part of what a provider
- * caches. */
+/** Adds the output limit that the remaining money allows. Providers do not cache by that limit. */
 function withinBudget(
   d: TurnDeps,
   conversation: Conversation,
@@ -187,8 +189,8 @@ async function recordUsage(
   if (warning !== null) d.emit({ type: 'notice', level: 'warn', code: 'spend_limit', message: warning });
 }
 
-/** An answer with calls alone needs no row of its own, and neither does one that broke off before its first word. */
-function worthKeeping(draft: Draft, calls: readonly ReceivedCall[], stop: Stop): boolean {
+/** False for an answer of calls alone and for one that broke off before its first word: they need no event. */
+function needsEvent(draft: Draft, calls: readonly ReceivedCall[], stop: Stop): boolean {
   if (draft.text !== '') return true;
   return stop !== 'interrupted' && (calls.length === 0 || draft.reasoning.length > 0);
 }
@@ -232,14 +234,13 @@ function receive(d: TurnDeps, draft: Draft, chunk: ModelChunk): void {
   }
 }
 
-/** Prompts shorter than this are cached by no provider. Source: the vendors' pages on prompt caching; the largest
- * minimum is Anthropic's. */
+/** No provider caches prompts shorter than this. Source: the vendors' pages on prompt caching; the largest minimum is
+ * Anthropic's. */
 const smallestCachedTokens = 4096;
 
-/** What is said where the provider's cache was expected to hold the beginning of this request and did not: which event
- * is the first that differs from the last request, or that none does. Null where nothing was expected: another model, a
- * short prompt, a provider that reported no cached token for the last request. `events` are those of the request that
- * `usage` is for. */
+/** The notice for a request that missed the provider's cache: it names the first event that differs from the last
+ * request. Null where no hit was expected: after a change of model, for a short prompt, and where the provider reported
+ * no cached token for the last request. `events` are those of the request that `usage` is for. */
 export function cacheMiss(events: readonly Event[], ref: ModelRef, usage: Usage): string | null {
   if (usage.cacheRead > 0) return null;
   const at = events.findLastIndex((event) => event.kind === 'usage');
@@ -258,11 +259,13 @@ function reason(events: readonly Event[], at: number): string {
   const changed = firstChanged(events, at);
   if (changed !== null) return `Event ${changed} is the first that differs from the last request.`;
   const minutes = Math.round(((events.at(-1)?.createdAt ?? 0) - (events[at]?.createdAt ?? 0)) / 60_000);
-  return `No event differs from the last request${minutes >= 5 ? `, which was ${minutes} minutes ago: the cache has expired` : ': the provider dropped it'}.`;
+  const cause =
+    minutes >= 5 ? `, which was ${minutes} minutes ago: the cache has expired` : ': the provider dropped it';
+  return `No event differs from the last request${cause}.`;
 }
 
-/** The `seq` of the first event that makes the beginning of this request differ from the one whose usage stands at
- * `at`; null where none does. */
+/** The `seq` of the first event in which this request differs from the one whose usage is at `at`; null where none
+ * does. */
 function firstChanged(events: readonly Event[], at: number): number | null {
   const before = project(events.slice(0, at));
   const now = project(events);

@@ -10,7 +10,7 @@ import type { ApprovalDeps, TurnDeps } from './deps.js';
 import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
 
-/** Where a session is recorded, and what it begins with. */
+/** Where a session is recorded, and its first events. */
 export interface RecordOptions {
   readonly store: Store;
   readonly row: SessionRow;
@@ -20,7 +20,7 @@ export interface RecordOptions {
   readonly opening: readonly EventDraft[];
   /** Called before the first event is saved; tried again where it rejects. */
   readonly begin?: () => Promise<void>;
-  /** What has changed around a resumed session; told to the model before its next message. */
+  /** Sentences on what has changed around a resumed session; sent to the model before its next message. */
   readonly notes?: readonly string[];
 }
 
@@ -33,7 +33,7 @@ export interface SessionOptions extends Pick<TurnDeps, 'tools' | 'models' | 'lim
   readonly interactive: boolean;
 }
 
-/** A session as its front end holds it, and what its owner does with it besides. */
+/** A session with everything its owner needs besides the port of its front end. */
 export interface Session extends SessionPort {
   readonly record: Recorder;
   append(draft: EventDraft): Promise<Event>;
@@ -45,7 +45,7 @@ export interface Session extends SessionPort {
   /** Puts a summary in the place of the conversation so far; `focus` is what the user wants kept in particular, or ''.
    * Runs like a turn; rejects while one runs. */
   compact(focus: string): Promise<Compacted>;
-  /** What `compact` would cover; null where there is too little. */
+  /** The plan of `compact`; null where there is too little to compact. */
   compactionPlan(): CompactionPlan | null;
   /** Resolves when no turn runs. */
   settled(): Promise<void>;
@@ -149,7 +149,7 @@ class LiveSession implements Session {
     return end;
   }
 
-  /** A fault of our own ends the turn and never the session. */
+  /** An error in the program ends the turn and never the session. */
   async #safely(work: () => Promise<TurnEnd>): Promise<TurnEnd> {
     try {
       return await work();

@@ -1,6 +1,6 @@
 import type { Tool } from '../core/tool.js';
 
-/** What the system prompt is rendered from, once, at a session's start. */
+/** Everything the system prompt says of a session. */
 export interface PromptFacts {
   readonly cwd: string;
   readonly platform: string;
@@ -20,7 +20,7 @@ export interface ContextFile {
   readonly text: string;
 }
 
-/** The default prompt, then the context files, then the user's own. Rendered once and stored as the session's first
+/** Joins the default prompt, the context files and the user's own prompt. Rendered once, for the session's first
  * event. */
 export function renderSystemPrompt(facts: PromptFacts): string {
   const parts = [
@@ -31,7 +31,7 @@ export function renderSystemPrompt(facts: PromptFacts): string {
   return parts.join('\n\n');
 }
 
-/** A path as one line, whatever its name holds: as a JSON string where it has a control character. */
+/** Writes a path on one line: as a JSON string where it has a control character. */
 function onOneLine(path: string): string {
   return /\p{Cc}/u.test(path) ? JSON.stringify(path) : path;
 }

@@ -11,7 +11,7 @@ import { withRepeats } from './repeats.js';
 import { type Reply, request } from './request.js';
 import type { TurnDeps } from './deps.js';
 
-/** Responses in a row whose every call failed, after which the model is asked for an answer instead. */
+/** After so many responses in a row whose every call failed, the model is asked for an answer instead. */
 const maxFailedResponses = 3;
 
 interface Count extends Asking {
@@ -23,8 +23,8 @@ interface Count extends Asking {
 }
 type Status = TurnEnd['status'];
 
-/** One user turn: request, run what was asked for, one call at a time and in order, and request again, until a response
- * asks for nothing. Front ends and tests alike run this and nothing else. Source: contracts 5. */
+/** Runs one user turn: sends a request, runs the calls of the answer one at a time and in order, and sends the next
+ * request, until an answer has no calls. The only loop there is. Source: contracts 5. */
 export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd> {
   const count: Count = {
     turns: 0,
@@ -43,7 +43,7 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
     if (reply.calls.length > 0) await runCalls(d, reply, count, signal);
     else count.turns += 1;
     if (signal.aborted) return end('interrupted', reply.text, count);
-    // What a pause is followed by is the rest of the answer.
+    // After a pause the provider sends the rest of the answer, so no message may come between.
     if (reply.calls.length > 0)
       for (const text of d.takeSteering()) await d.record.append({ kind: 'user', content: text, data: null });
     if (count.looped || count.turns >= d.limits.maxToolTurns)
@@ -52,7 +52,7 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
   }
 }
 
-/** How a reply ends the turn by itself, or null where it does not. */
+/** The status of a turn that this reply ends, or null. */
 function ended(reply: Reply, signal: AbortSignal): Status | null {
   if (signal.aborted) return 'interrupted';
   if (reply.fault || reply.stop === 'refusal' || reply.stop === 'content_filter') return 'failed';
@@ -72,7 +72,7 @@ function refusalFault(stop: Reply['stop'] | undefined): NonNullable<TurnEnd['fau
   return { code: 'bad_request', message, hint: 'Rephrase the request or use another model.' };
 }
 
-/** One request in which calling tools is forbidden. Calls that come back all the same are answered and not run. */
+/** Sends one request that forbids calls. Calls that come back all the same are answered and not run. */
 async function lastAnswer(
   d: TurnDeps,
   status: 'limit_reached' | 'completed',
@@ -93,7 +93,7 @@ function limitMessage(d: TurnDeps, status: 'limit_reached' | 'completed', count:
     : `Every call of the last ${maxFailedResponses} responses failed. Answer without tools.`;
 }
 
-/** All calls of a response are stored before any runs; then each is run, or refused, and answered. */
+/** Stores all calls of a response before any of them runs; then runs or refuses each one and records its result. */
 async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSignal): Promise<void> {
   const calls = await recordCalls(d, reply);
   count.turns += 1;
@@ -135,7 +135,7 @@ async function runCall(
   return await dispatch(d, prepared, signal);
 }
 
-/** Makes ids present and unique within the session, binds each call, and records it. */
+/** Gives each call an id that is unique within the session, binds it, and records it. */
 async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly PreparedCall[]> {
   const prepared: PreparedCall[] = [];
   for (const [index, received] of reply.calls.entries()) {
@@ -160,7 +160,7 @@ async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly Prepared
   return prepared;
 }
 
-/** A call that the server of the model could not read: the model may make it again. */
+/** The error for a call that the model's server could not read. The model may make it again. */
 function refusedByServer(why: string, written: string): ErrorEnvelope {
   return errorEnvelope(
     'invalid_args',
@@ -179,7 +179,7 @@ function fixed(envelope: ReturnType<typeof errorEnvelope>): Dispatched {
   return { outcome: { envelope, summary: envelope.error }, denied: false, durationMs: 0 };
 }
 
-/** Marks a result that was there before, and ends the turn where nobody can be asked about it. */
+/** Adds to a result how often it was repeated, and ends the turn where nobody can be asked about it. */
 function repeated(d: TurnDeps, call: ToolCallData, count: Count, done: Dispatched): Dispatched {
   const { envelope, looped } = withRepeats(d, call, done.outcome.envelope);
   if (looped) {
@@ -188,7 +188,9 @@ function repeated(d: TurnDeps, call: ToolCallData, count: Count, done: Dispatche
       type: 'notice',
       level: 'warn',
       code: 'repeated_calls',
-      message: `Stopped: ${call.function.name} was called with the same arguments and gave the same result ${d.limits.loopLimit} times. loop_limit sets how often.`,
+      message:
+        `Stopped: ${call.function.name} was called with the same arguments and gave the same result ` +
+        `${d.limits.loopLimit} times. loop_limit sets how often.`,
     });
   }
   return envelope === done.outcome.envelope ? done : { ...done, outcome: { ...done.outcome, envelope } };
@@ -207,7 +209,7 @@ function withLimit(d: TurnDeps, done: Dispatched, count: Count): Dispatched {
 async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promise<void> {
   const {
     outcome: { envelope, summary: content, files, diff },
-    kept,
+    captured,
   } = done;
   d.host.log({
     at: 'call',
@@ -229,31 +231,31 @@ async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promis
         duration_ms: done.durationMs,
         ...(files && files.length > 0 ? { files } : {}),
         ...(diff ? { diff } : {}),
-        ...(kept && kept.changes.length > 0 ? { changes: kept.changes } : {}),
-        ...(kept?.unwatched === undefined ? {} : { unwatched: kept.unwatched }),
+        ...(captured && captured.changes.length > 0 ? { changes: captured.changes } : {}),
+        ...(captured?.unwatched === undefined ? {} : { unwatched: captured.unwatched }),
       },
     },
-    kept?.blobs,
+    captured?.blobs,
   );
 }
 
-/** What one turn remembers of its requests. `overflowed`: a compaction after an overflow was made, and there is no
- * second one. */
+/** What one turn remembers of its requests. `overflowed`: the conversation was compacted after an overflow, which
+ * happens once in a turn. */
 interface Asking {
   overflowed: boolean;
   autoFailed: boolean;
 }
 
-/** One answer of the model, with room made for it: the conversation is compacted before a request that would come near
- * the end of the window, and once in a turn after one that was refused as too long. Where the next request must not be
- * sent, a reply with that fault. */
+/** Asks the model for one answer. Compacts the conversation before a request that would come near the end of the
+ * window, and once in a turn after a request that was refused as too long. Where the budget forbids the request, the
+ * reply has that fault. */
 async function ask(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Asking, signal: AbortSignal): Promise<Reply> {
   if (!asking.autoFailed && windowIsFull(d)) await compactInTime(d, asking, signal);
   const reply = await requestUnlessRefused(d, toolChoice, signal);
   if (reply.fault?.code !== 'context_overflow' || signal.aborted) return reply;
   if (asking.overflowed) return { ...reply, fault: tooLong(d, reply.fault) };
   asking.overflowed = true;
-  const windowTokens = windowSaid(reply.fault.message);
+  const windowTokens = windowInRefusal(reply.fault.message);
   const compacted = await compact(
     d,
     { trigger: 'overflow', focus: '', ...(windowTokens === null ? {} : { windowTokens }) },
@@ -265,7 +267,7 @@ async function ask(d: TurnDeps, toolChoice: 'auto' | 'none', asking: Asking, sig
   return again.fault?.code === 'context_overflow' ? { ...again, fault: tooLong(d, again.fault) } : again;
 }
 
-/** A compaction that fails is said once in a turn, which goes on without. */
+/** A compaction that fails is reported once in a turn, and the turn goes on. */
 async function compactInTime(d: TurnDeps, asking: Asking, signal: AbortSignal): Promise<void> {
   const compacted = await compact(d, { trigger: 'auto', focus: '' }, signal);
   if (compacted.done || signal.aborted) return;
@@ -285,34 +287,36 @@ async function requestUnlessRefused(d: TurnDeps, toolChoice: 'auto' | 'none', si
   return await request(d, toolChoice, signal);
 }
 
-/** The window's tokens, where the server's refusal names them (llama-server, vLLM, OpenAI, Anthropic). */
-function windowSaid(message: string): number | null {
-  const found =
-    /context (?:size|length|window|limit)\D{0,20}(\d{3,8})\b|> (\d{3,8}) maximum|maximum prompt length is (\d{3,8})/i.exec(
-      message,
-    );
-  return found === null ? null : Number(found[1] ?? found[2] ?? found[3]);
+/** Reads the window's tokens from the server's refusal (llama-server, vLLM, OpenAI, Anthropic). */
+function windowInRefusal(message: string): number | null {
+  const tokens =
+    /context (?:size|length|window|limit)\D{0,20}(\d{3,8})\b/i.exec(message) ??
+    /> (\d{3,8}) maximum/i.exec(message) ??
+    /maximum prompt length is (\d{3,8})/i.exec(message);
+  return tokens === null ? null : Number(tokens[1]);
 }
 
-/** Of what is sent, this share belongs to the prompt and the tools where they are what is too long. */
-const mostOfIt = 0.75;
+/** The prompt and the tools are too long by themselves where they are more than this share of a request. */
+const fixedShare = 0.75;
 
-/** `said`: the server's refusal, whose figures are kept. */
-function tooLong(d: TurnDeps, said: Fault): Fault {
+/** Adds to the server's refusal why it is final and what the user can do. */
+function tooLong(d: TurnDeps, fault: Fault): Fault {
   const { system, tools, messages } = d.record.conversation();
   const fixed = tokensOf(system) + tokensOf(tools);
-  const refusal = `${said.message.replace(/[.\s]+$/, '')}.`;
-  if (fixed > (fixed + tokensOf(messages)) * mostOfIt) {
+  const refusal = `${fault.message.replace(/[.\s]+$/, '')}.`;
+  if (fixed > (fixed + tokensOf(messages)) * fixedShare) {
     return {
-      ...said,
-      message: `${refusal} The system prompt and the tools, which every request carries, take about ${fixed} tokens of it.`,
-      hint: 'Give the model a larger window (on a local server its context size), or send less with every request: --tools, --no-tools, shorter instructions.',
+      ...fault,
+      message: `${refusal} The system prompt and the tools, sent with every request, take about ${fixed} tokens of it.`,
+      hint:
+        'Give the model a larger window (on a local server its context size), or send less with every request: ' +
+        '--tools, --no-tools, shorter instructions.',
     };
   }
   const last = messages.at(-1);
   const alone = last?.role === 'user' ? ` The last message alone has ${last.content.length} characters.` : '';
   return {
-    ...said,
+    ...fault,
     message: `${refusal} Compacting the conversation does not help.${alone}`,
     hint: 'Send less at once, start a new session, or use a model with a larger window.',
   };

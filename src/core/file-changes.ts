@@ -1,7 +1,7 @@
 import type { Verdict } from './policy.js';
 import type { Effect, FileChange } from './tool.js';
 
-/** What was seen to have become of a file; `bytes` were not kept where it is `detected`. Hashes are hex SHA-256. */
+/** A change to a file that was seen in the working tree. Its contents are there only where it was captured. */
 export type WatchedChange =
   | ({ readonly captured: true } & FileChange)
   | {
@@ -23,10 +23,10 @@ export interface WatchReport {
   readonly unwatched?: string;
 }
 
-/** Finds out what a call does to files beside what its tool reports. Neither method rejects. */
+/** Finds the changes that a call makes to files beside those that its tool reports. Never rejects. */
 export interface ChangeWatch {
-  /** Looks before a call that `verdict` was given on; `knownPaths` are files the session knows, worth more than others.
-   * What it returns looks again, once the call has ended. */
+  /** Looks at the working tree before a call; the function it returns looks again once the call has ended. `knownPaths`
+   * are files that the session knows, which come first where not all can be watched. */
   begin(look: {
     readonly effect: Effect;
     readonly cwd: string;
@@ -36,13 +36,13 @@ export interface ChangeWatch {
   }): Promise<() => Promise<WatchReport>>;
 }
 
-/** How the session keeps what calls do to files. */
-export interface ChangeKeeping {
+/** How a session captures the contents of files that calls change. */
+export interface ChangeCapture {
   /** SHA-256, hex. */
   readonly hash: (bytes: Uint8Array) => string;
-  /** Larger contents are not kept. */
+  /** Larger contents are not captured. */
   readonly maxBlobBytes: number;
-  /** Contents that hold a key are not kept. */
+  /** Contents that hold a key are not captured. */
   readonly holdsSecret?: (bytes: Uint8Array) => boolean;
   readonly watch: ChangeWatch | null;
 }

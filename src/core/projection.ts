@@ -82,7 +82,8 @@ export interface OpenCall {
 
 export const interruptedRunning = errorEnvelope(
   'interrupted',
-  'Interrupted: the program ended while this call was running. It may or may not have taken effect; check before repeating it.',
+  'Interrupted: the program ended while this call was running. ' +
+    'It may or may not have taken effect; check before repeating it.',
 );
 export const interruptedBefore = errorEnvelope('interrupted', 'Interrupted before it was run.');
 

@@ -26,7 +26,7 @@ const free = { allowed: true, maxOutputTokens: null, isShort: false };
 test('an answer is capped by what the money left pays for, and a request is refused only where a small one does not fit', () => {
   const events = [user('x'.repeat(4000))];
   const of = (maxCostUsd: number, limit?: number): unknown =>
-    allowance(events, { maxCostUsd, price, maxOutputTokens: 100_000, isKept: true }, limit);
+    allowance(events, { maxCostUsd, price, maxOutputTokens: 100_000, isEnforced: true }, limit);
   expect([of(2), of(1.001), of(1)]).toEqual([free, free, { allowed: true, maxOutputTokens: 99_900, isShort: true }]);
   expect([of(0.011), of(0.011, 1000), of(0.011, 2000)]).toEqual([
     { allowed: true, maxOutputTokens: 1000, isShort: true },
@@ -50,7 +50,7 @@ test('an answer is capped by what the money left pays for, and a request is refu
 test('what was spent counts, reported tokens replace the estimate, and the dearest rate is what is reckoned with', () => {
   const events = [user('x'.repeat(400_000)), usage(1000, 0.5), user('yyyy')];
   const of = (maxCostUsd: number, more: object = {}): unknown =>
-    allowance(events, { maxCostUsd, price: { ...price, ...more }, maxOutputTokens: 100, isKept: true }, undefined);
+    allowance(events, { maxCostUsd, price: { ...price, ...more }, maxOutputTokens: 100, isEnforced: true }, undefined);
   expect([of(0.502002), of(0.502)]).toMatchObject([free, { allowed: false }]);
   expect(of(0.5)).toMatchObject({
     allowed: false,
@@ -69,12 +69,16 @@ test('what was spent counts, reported tokens replace the estimate, and the deare
 });
 
 test('where nothing bounds an answer, the assumed length is sent, so that the projection holds', () => {
-  expect(allowance([user('hi')], { maxCostUsd: 9, price, maxOutputTokens: 8192, isKept: false }, undefined)).toEqual({
+  expect(
+    allowance([user('hi')], { maxCostUsd: 9, price, maxOutputTokens: 8192, isEnforced: false }, undefined),
+  ).toEqual({
     allowed: true,
     maxOutputTokens: 8192,
     isShort: false,
   });
-  expect(allowance([user('hi')], { maxCostUsd: 9, price, maxOutputTokens: 8192, isKept: false }, 500)).toEqual(free);
+  expect(allowance([user('hi')], { maxCostUsd: 9, price, maxOutputTokens: 8192, isEnforced: false }, 500)).toEqual(
+    free,
+  );
 });
 
 test('80 and 95 % of the limit are said once each, as they are passed', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ChangeKeeping, WatchReport } from '../../src/core/file-changes.js';
+import type { ChangeCapture, WatchReport } from '../../src/core/file-changes.js';
 import type { Policy } from '../../src/core/policy.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { calls, end, noteTool, rig, scripted, text } from './harness.js';
@@ -11,7 +11,7 @@ const judged = (risk: 'read-only' | 'mutating'): Policy => ({
   assess: () => Promise.resolve({ risk, decision: 'allow', reasons: [], sandbox: 'off' }),
 });
 
-function keeping(report: WatchReport, looks: string[]): ChangeKeeping {
+function capture(report: WatchReport, looks: string[]): ChangeCapture {
   return {
     hash,
     maxBlobBytes: 10,
@@ -32,7 +32,7 @@ test('a call that only reads is not watched, and its result says nothing of chan
     provider: script(),
     tools: [noteTool()],
     policy: judged('read-only'),
-    keeping: keeping(nothing, looks),
+    capture: capture(nothing, looks),
   });
   await session.submit('go');
   expect(looks).toEqual([]);
@@ -68,7 +68,7 @@ test('what a tool reports and what was seen go into one list, contents into the 
     provider: script(),
     tools: [tool],
     policy: judged('mutating'),
-    keeping: keeping(report, looks),
+    capture: capture(report, looks),
   });
   await session.submit('go');
   expect(looks).toEqual(['write']);
@@ -116,7 +116,7 @@ test('contents that a dead store could not take are there all the same, and are 
       changes: [{ path: '/w/a', before: null, after: bytes('new') }],
     }),
   );
-  const { session } = rig({ provider: script(), tools: [tool], store: flaky, keeping: keeping(nothing, []) });
+  const { session } = rig({ provider: script(), tools: [tool], store: flaky, capture: capture(nothing, []) });
   await session.submit('go');
   expect([await session.blob('hash of new'), await store.blob('hash of new')]).toEqual([bytes('new'), null]);
   dead = false;

@@ -126,7 +126,7 @@ type RigOptions = Partial<
 };
 
 export function rig(options: RigOptions): Rig {
-  const { provider, keeping, secrets, limits, begin, notes, contextWindow, budget } = options;
+  const { provider, capture, secrets, limits, begin, notes, contextWindow, budget } = options;
   const store = options.store ?? openMemoryStore({ now: () => 1 });
   const registry = options.registry ?? newRegistry();
   for (const tool of options.tools ?? []) registry.register(tool);
@@ -144,7 +144,7 @@ export function rig(options: RigOptions): Rig {
       ...(begin ? { begin } : {}),
       ...(notes ? { notes } : {}),
     },
-    tools: { registry, policy: options.policy ?? allowAll, ...(keeping ? { keeping } : {}) },
+    tools: { registry, policy: options.policy ?? allowAll, ...(capture ? { capture } : {}) },
     models: { ...(contextWindow ? { contextWindow } : {}), ...(budget ? { budget } : {}) },
     model: { provider, ref },
     connect: options.connect ?? (() => Promise.resolve(provider)),

@@ -124,7 +124,7 @@ export async function undoRig(
     tools: {
       registry,
       policy,
-      keeping: {
+      capture: {
         hash: sha256Of,
         maxBlobBytes: 8 * 1024 * 1024,
         watch: createChangeWatch({ env: process.env, isSecret: () => false, ...watch }),

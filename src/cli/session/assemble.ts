@@ -35,7 +35,7 @@ import { type OpenedModel, openModel, wishOfRef } from './open-model.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
 import { openSandbox, openToolbox } from './open-tools.js';
 import { configuredWish, type ModelWish } from './provider-settings.js';
-import { explainMissing, lostEvents, noteEnds, openKeeping, openSessionStore } from './session-store.js';
+import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './session-store.js';
 
 /** What all sessions of one run share. */
 export interface Workbench {
@@ -129,7 +129,7 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
       contextWindow: (ref) => findModel(ref.provider, ref.model, setup.config.provider.models)?.contextWindow ?? null,
     },
     connect: models.open,
-    tools: { registry, policy: bench.policy, keeping: openKeeping(setup) },
+    tools: { registry, policy: bench.policy, capture: openCapture(setup) },
     limits: setup.config.limits,
     interactive,
     secrets,
@@ -392,7 +392,7 @@ export function createSpendLimit({ limits, provider }: SpendSource): SpendLimit 
     budget: (ref) => {
       if (maxCostUsd === null) return null;
       if (ref.api === 'offline')
-        return { maxCostUsd, price: { input: 0, output: 0 }, maxOutputTokens: assumedOutputTokens, isKept: true };
+        return { maxCostUsd, price: { input: 0, output: 0 }, maxOutputTokens: assumedOutputTokens, isEnforced: true };
       const price = findModel(ref.provider, ref.model, provider.models)?.price ?? null;
       return price === null ? unknownPrice(ref) : { maxCostUsd, price, ...longestAnswer(provider, ref) };
     },
@@ -410,12 +410,12 @@ function requirePrice(spend: SpendLimit, first: ModelRef): void {
 function longestAnswer(
   { custom, models }: SpendSource['provider'],
   { provider, api, model }: ModelRef,
-): Pick<Budget, 'maxOutputTokens' | 'isKept'> {
+): Pick<Budget, 'maxOutputTokens' | 'isEnforced'> {
   const sent = mergePresets(builtInPresets, custom)[provider]?.quirks?.default_max_output_tokens;
-  if (sent !== undefined) return { maxOutputTokens: sent, isKept: true };
+  if (sent !== undefined) return { maxOutputTokens: sent, isEnforced: true };
   const byWire = isWireName(api) ? knownWires[api].outputTokens : null;
   const known = byWire === null ? (findModel(provider, model, models)?.maxOutputTokens ?? null) : null;
-  return { maxOutputTokens: known ?? byWire ?? assumedOutputTokens, isKept: known !== null };
+  return { maxOutputTokens: known ?? byWire ?? assumedOutputTokens, isEnforced: known !== null };
 }
 
 function unknownPrice({ provider, model }: ModelRef): Fault {

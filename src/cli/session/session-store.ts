@@ -1,6 +1,6 @@
 import type { Session } from '../../agent/session.js';
 import { CliError } from '../../commands/cli-error.js';
-import type { ChangeKeeping, ChangeWatch } from '../../core/file-changes.js';
+import type { ChangeCapture, ChangeWatch } from '../../core/file-changes.js';
 import { loadOnce } from '../../core/runtime.js';
 import type { Records, SessionEnd, SessionEnds, Store } from '../../core/store.js';
 import { StoreError } from '../../store/errors.js';
@@ -182,7 +182,7 @@ const maxBlobBytes = 8 * 1024 * 1024;
 
 /** How the sessions of this run keep what calls do to files. Contents of secret files (`fs.deny`) are not read for it,
  * and none that hold a key are kept. What watches is loaded with the first call that may change something. */
-export function openKeeping(settings: WatchSource & Pick<Settings, 'secrets'>): ChangeKeeping {
+export function openCapture(settings: WatchSource & Pick<Settings, 'secrets'>): ChangeCapture {
   const watch = loadOnce(() => loadWatch(settings));
   const values = settings.secrets.map(({ value }) => Buffer.from(value));
   return {
