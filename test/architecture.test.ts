@@ -25,8 +25,8 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
       packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'wrap-ansi'],
     },
     commands: {
-      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'terminal', 'ui', 'cli'],
-      packages: ['*'],
+      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'terminal', 'ui'],
+      packages: ['node:', 'commander', 'marked', 'unbash'],
     },
     cli: {
       folders: [

@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import type { CommandLine, Guards, Models, OpenedStore, Printer, Tools, Trust } from '../commands/command.js';
+import type { CommandLine, Guards, Machine, Models, OpenedStore, Printer, Tools, Trust } from '../commands/command.js';
 import type { LoadOptions } from '../config/load.js';
 import { loadOnce } from '../core/runtime.js';
+import { inspectStore } from '../store/inspect.js';
 import { screenStreams } from './early-frame.js';
 import { endingSignals, onEndingSignal } from './ending.js';
 import type { RootOptions } from './options.js';
@@ -27,13 +28,13 @@ export function createCommandLine(
   const read: ReadSettings = () => setup.get();
   return {
     out: createPrinter(),
-    env: process.env,
     program,
     globalOptions,
     get request() {
       return settingsRequest(options);
     },
-    tools: createTools(read, () => settingsRequest(options)),
+    tools: createTools(read),
+    machine: createMachine(() => settingsRequest(options)),
     models: createModels(options, read),
     guards: createGuards(read),
     trust,
@@ -96,7 +97,7 @@ async function withStore<T>(setup: Setup, use: (opened: OpenedStore) => Promise<
 }
 
 /** The tools' code is loaded with its first use. */
-export function createTools(read: ReadSettings, request: () => LoadOptions): Tools {
+function createTools(read: ReadSettings): Tools {
   const load = () => import('./session/open-tools.js');
   return {
     open: async (chosen, sandboxed) => {
@@ -113,10 +114,16 @@ export function createTools(read: ReadSettings, request: () => LoadOptions): Too
       const { strayLimit, toolNames } = await load();
       return strayLimit(name, toolNames());
     },
+  };
+}
+
+export function createMachine(request: () => LoadOptions): Machine {
+  return {
     sandbox: async (config) => {
       const { env, cwd, home } = request();
-      return await (await load()).checkSandbox({ cwd, env, home, config });
+      return await (await import('./session/open-tools.js')).checkSandbox({ cwd, env, home, config });
     },
+    store: (config) => inspectStore(config.files.database),
   };
 }
 

@@ -3,7 +3,6 @@ import type { HostDeps } from '../agent/deps.js';
 import type { Session } from '../agent/session.js';
 import type { Budget } from '../agent/budget.js';
 import type { ProjectFile, LoadedConfig, LoadedProject, LoadOptions } from '../config/load.js';
-import type { Environment } from '../config/locations.js';
 import type { ConfigProblem } from '../config/settings-file.js';
 import type { Issue } from '../config/settings-schema.js';
 import type { Event } from '../core/event.js';
@@ -18,6 +17,7 @@ import type { Registry } from '../core/tool.js';
 import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/endpoint-check.js';
 import type { WireName } from '../providers/wires/known-wires.js';
+import type { StoreInspection } from '../store/inspect.js';
 import type { ProcessRunner } from '../tools/process/runner.js';
 import type { CommandContext } from '../ui/command.js';
 
@@ -101,8 +101,14 @@ export interface Tools {
   strayLimits(loaded: LoadedConfig): Promise<readonly ConfigProblem[]>;
   /** The issue of a limit for what is no tool; null for a tool. */
   strayLimit(name: string): Promise<Issue | null>;
-  /** Tries the sandbox out, for `doctor`. */
+}
+
+/** What `doctor` looks at of the parts that only the program knows. */
+export interface Machine {
+  /** Tries the sandbox out. */
   sandbox(config: LoadedConfig['config']): Promise<DoctorCheck>;
+  /** The store, which is not opened. */
+  store(config: LoadedConfig['config']): StoreInspection;
 }
 
 /** One line of `agent doctor`. `fail`: the program cannot work as it is; `warn`: something is worse than it could
@@ -173,7 +179,6 @@ export interface TrustAnswers {
 /** What a verb of the command line is given. */
 export interface CommandLine {
   readonly out: Printer;
-  readonly env: Environment;
   /** The whole command line, every verb loaded. */
   readonly program: Command;
   /** Long names of the options that also stand behind a verb. */
@@ -181,6 +186,7 @@ export interface CommandLine {
   /** The settings as they were asked for, still to be read: for verbs that work although something is wrong. */
   readonly request: LoadOptions;
   readonly tools: Tools;
+  readonly machine: Machine;
   readonly models: Models;
   readonly guards: Guards;
   readonly trust: Trust;
@@ -235,5 +241,5 @@ export interface Repl {
   /** The guard of `agent sessions export`. */
   readonly exportGuard: () => SecretGuard;
   /** What `agent doctor` is given. */
-  readonly line: Pick<CommandLine, 'out' | 'request' | 'tools'>;
+  readonly line: Pick<CommandLine, 'out' | 'request' | 'machine'>;
 }

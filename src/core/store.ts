@@ -63,6 +63,9 @@ export type Lease =
   | { readonly held: true; release(): Promise<void> }
   | { readonly held: false; readonly holder: LeaseHolder };
 
+/** No more sessions than these are given of many that match. */
+export const maxMatches = 20;
+
 export type SessionMatch =
   | { readonly found: 'one'; readonly session: SessionRow }
   | { readonly found: 'none'; /** The nearest ids or titles. */ readonly nearest: readonly string[] }

@@ -17,7 +17,8 @@ export async function openCopy(url: string, now: () => number): Promise<Store | 
   return await openImage(fileOf(url), now);
 }
 
-function fileOf(url: string): string {
+/** The path of the database. Throws a StoreError `scheme` for another kind of store. */
+export function fileOf(url: string): string {
   const [, scheme, rest = ''] = schemePattern.exec(url) ?? [];
   if (scheme === undefined) return url;
   const path = rest.replace(/^\/\/(?=\/)/, '');

@@ -1,7 +1,14 @@
 import type { Event } from '../core/event.js';
 import { isRecord } from '../core/json.js';
 import type { QueuedMessage } from '../core/session-port.js';
-import type { DirectoryMove, SessionChange, SessionMatch, SessionRow, SessionSummary } from '../core/store.js';
+import {
+  maxMatches,
+  type DirectoryMove,
+  type SessionChange,
+  type SessionMatch,
+  type SessionRow,
+  type SessionSummary,
+} from '../core/store.js';
 import { firstLine, nearest, utf8Bytes, wellFormed } from '../core/text.js';
 import type { Connection } from './connection.js';
 import { sqliteCode, StoreError } from './errors.js';
@@ -245,7 +252,6 @@ export interface SessionIndex {
   recent(max: number): readonly SessionRow[];
 }
 
-export const maxMatches = 20;
 const maxCompared = 500;
 
 /** An id wins over a prefix, a prefix over a title; among titles one in the very same letters wins. */

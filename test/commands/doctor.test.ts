@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -16,10 +16,8 @@ import {
 import {
   type DoctorFacts,
   findRipgrep,
-  freeBytes,
   reachesServer,
   runDoctor,
-  storeFacts,
   terminalFacts,
 } from '../../src/commands/settings/doctor.js';
 
@@ -40,11 +38,13 @@ const facts: DoctorFacts = {
     { provider: 'groq', variable: 'GROQ_API_KEY', set: false },
   ],
   servers: [{ name: 'ollama', host: '127.0.0.1', port: 11434 }],
-  sqliteVersion: async () => '3.53.2',
   ripgrep: async () => ({ source: 'bundled', path: '/x/rg' }),
   config: async () => ({ file: '/c/config.json', problems: [] }),
-  store: async () => ({ file: '/d/agent.db', mode: 0o600, writable: true, reason: '' }),
-  freeBytes: async () => 5_000 * 1_048_576,
+  store: {
+    version: async () => '3.53.2',
+    facts: async () => ({ file: '/d/agent.db', mode: 0o600, writable: true, reason: '' }),
+    freeBytes: async () => 5_000 * 1_048_576,
+  },
   reaches: async () => false,
 };
 
@@ -92,8 +92,11 @@ test('a healthy machine: one line a check, exit 0', async () => {
 
 test('a probe that throws is a failed check with its message and hint, the others still run', async () => {
   const broken = {
-    sqliteVersion: async () => {
-      throw Object.assign(new Error('cannot load'), { hint: 'Run: npm rebuild' });
+    store: {
+      ...facts.store,
+      version: async () => {
+        throw Object.assign(new Error('cannot load'), { hint: 'Run: npm rebuild' });
+      },
     },
     more: async () => {
       throw new Error('no sandbox');
@@ -165,33 +168,6 @@ test('each check tells fine, worse and broken apart', () => {
   ]);
   expect(rows.filter((row) => row.status !== 'ok' && row.fix === null)).toEqual([]);
   expect(rows[12]).toEqual({ name: 'config', status: 'fail', detail: 'c.json:1:2: bad, and 1 more', fix: 'mend it' });
-});
-
-test('the store is looked at without making anything', async () => {
-  const root = makeDirectory();
-  const missing = await storeFacts(join(root, 'a', 'b', 'agent.db'));
-  writeFileSync(join(root, 'agent.db'), '');
-  chmodSync(join(root, 'agent.db'), 0o640);
-  mkdirSync(join(root, 'folder.db'));
-  expect([
-    missing,
-    await storeFacts(join(root, 'agent.db')),
-    await storeFacts(join(root, 'folder.db')),
-    await storeFacts(join(root, 'agent.db', 'x.db')),
-    existsSync(join(root, 'a')),
-  ]).toEqual([
-    { file: join(root, 'a', 'b', 'agent.db'), mode: null, writable: true, reason: '' },
-    { file: join(root, 'agent.db'), mode: 0o640, writable: true, reason: '' },
-    { file: join(root, 'folder.db'), mode: null, writable: false, reason: `${join(root, 'folder.db')} is not a file` },
-    {
-      file: join(root, 'agent.db', 'x.db'),
-      mode: null,
-      writable: false,
-      reason: `${join(root, 'agent.db')} is not a directory`,
-    },
-    false,
-  ]);
-  expect(await freeBytes(join(root, 'a', 'b'))).toBeGreaterThan(0);
 });
 
 test('a port is found open or closed', async () => {

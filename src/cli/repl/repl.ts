@@ -15,7 +15,7 @@ import type { Greeting, Kept } from '../../ui/repl-options.js';
 import { startRepl } from '../../ui/start-repl.js';
 import type { Themes } from '../../ui/theme-command.js';
 import type { ColorDepth, TerminalFacts, ThemeChoice } from '../../ui/theme.js';
-import { createPrinter, createTools, guardOfExports, settingsRequest } from '../command-line.js';
+import { createMachine, createPrinter, guardOfExports, settingsRequest } from '../command-line.js';
 import { type EarlyFrame, hasColors, hasUnicode, isPlainTerminal, screenStreams } from '../early-frame.js';
 import { endingSignals, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
@@ -176,10 +176,7 @@ function verbContext(
       get request() {
         return settingsRequest(options);
       },
-      tools: createTools(
-        () => Promise.resolve(setup),
-        () => settingsRequest(options),
-      ),
+      machine: createMachine(() => settingsRequest(options)),
     },
   };
 }

@@ -1,5 +1,4 @@
-import type { SessionRow, Store } from '../../core/store.js';
-import { maxMatches } from '../../store/session-rows.js';
+import { maxMatches, type SessionRow, type Store } from '../../core/store.js';
 import { CliError, exit } from '../cli-error.js';
 
 /** By id, unique prefix or title; a `CliError` with exit code 7 otherwise. */

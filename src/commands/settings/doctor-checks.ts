@@ -1,4 +1,5 @@
 import type { ConfigProblem } from '../../config/settings-file.js';
+import type { StoreFacts } from '../../store/inspect.js';
 import type { DoctorCheck } from '../command.js';
 
 export interface TerminalFacts {
@@ -12,13 +13,6 @@ export interface TerminalFacts {
   readonly unicode: boolean;
 }
 
-/** `mode`: permission bits, null where the file is not there yet. */
-export interface StoreFacts {
-  readonly file: string;
-  readonly mode: number | null;
-  readonly writable: boolean;
-  readonly reason: string;
-}
 export interface KeyFact {
   readonly provider: string;
   readonly variable: string;

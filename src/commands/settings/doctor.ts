@@ -1,12 +1,12 @@
 import { constants } from 'node:fs';
-import { access, stat, statfs } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { connect } from 'node:net';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { loadConfig, type LoadOptions } from '../../config/load.js';
 import type { Environment } from '../../config/locations.js';
 import type { ConfigProblem } from '../../config/settings-file.js';
 import { builtInPresets, keyNames } from '../../providers/presets.js';
-import { sqliteVersion } from '../../store/driver.js';
+import type { StoreInspection } from '../../store/inspect.js';
 import { exit } from '../cli-error.js';
 import type { CommandLine, DoctorCheck, Screen, Verb } from '../command.js';
 import { jsonText } from '../listing.js';
@@ -22,7 +22,6 @@ import {
   type KeyFact,
   ok,
   type RipgrepFact,
-  type StoreFacts,
   type TerminalFacts,
 } from './doctor-checks.js';
 
@@ -45,22 +44,23 @@ export const doctor: Verb = {
 };
 
 /** A broken configuration is one of the findings, so it is read here and not before. */
-async function facts({ out, request, tools }: Pick<CommandLine, 'out' | 'request' | 'tools'>): Promise<DoctorFacts> {
+async function facts({
+  out,
+  request,
+  machine,
+}: Pick<CommandLine, 'out' | 'request' | 'machine'>): Promise<DoctorFacts> {
   const { env } = request;
   const loaded = await loadConfig({ ...request, flags: trustFlags(request) });
-  const { files } = loaded.config;
   return {
     nodeVersion: process.version,
     terminal: terminalFacts(out.screen, env),
     keys: keyFacts(env),
     servers: localServers(),
-    sqliteVersion,
     ripgrep: () => findRipgrep(env),
-    config: () => Promise.resolve({ file: files.config, problems: loaded.problems }),
-    store: () => storeFacts(files.database),
-    freeBytes: () => freeBytes(dirname(files.database)),
+    config: () => Promise.resolve({ file: loaded.config.files.config, problems: loaded.problems }),
+    store: machine.store(loaded.config),
     reaches: (server) => reachesServer(server),
-    more: async () => [await tools.sandbox(loaded.config)],
+    more: async () => [await machine.sandbox(loaded.config)],
   };
 }
 
@@ -99,11 +99,9 @@ export interface DoctorFacts {
   readonly terminal: TerminalFacts;
   readonly keys: readonly KeyFact[];
   readonly servers: readonly LocalServer[];
-  sqliteVersion(): Promise<string>;
   ripgrep(): Promise<RipgrepFact | null>;
   config(): Promise<{ readonly file: string; readonly problems: readonly ConfigProblem[] }>;
-  store(): Promise<StoreFacts>;
-  freeBytes(): Promise<number>;
+  readonly store: StoreInspection;
   reaches(server: LocalServer): Promise<boolean>;
   /** Checks of other parts, for example of the sandbox. */
   more?(): Promise<readonly DoctorCheck[]>;
@@ -120,7 +118,7 @@ export async function runDoctor(io: DoctorIo, facts: DoctorFacts): Promise<numbe
   const checks = (
     await Promise.all([
       one('node', () => checkNode(facts.nodeVersion)),
-      one('sqlite', async () => ok('sqlite', await facts.sqliteVersion())),
+      one('sqlite', async () => ok('sqlite', await facts.store.version())),
       one('ripgrep', async () => checkRipgrep(await facts.ripgrep())),
       one('terminal', () => checkTerminal(facts.terminal)),
       one('keys', () => checkKeys(facts.keys)),
@@ -129,8 +127,8 @@ export async function runDoctor(io: DoctorIo, facts: DoctorFacts): Promise<numbe
         const { file, problems } = await facts.config();
         return checkConfig(file, problems);
       }),
-      one('store', async () => checkStore(await facts.store())),
-      one('disk', async () => checkDisk(await facts.freeBytes())),
+      one('store', async () => checkStore(await facts.store.facts())),
+      one('disk', async () => checkDisk(await facts.store.freeBytes())),
       facts.more ? several(facts.more()) : [],
     ])
   ).flat();
@@ -196,26 +194,6 @@ export async function findRipgrep(env: Environment): Promise<RipgrepFact | null>
   return null;
 }
 
-/** Whether the database, or the nearest directory above it that is there, may be written. Makes nothing. */
-export async function storeFacts(file: string): Promise<StoreFacts> {
-  const found = await stat(file).catch(() => null);
-  const target = found ? file : await nearestExisting(dirname(file));
-  const reason = await access(target, constants.R_OK | constants.W_OK).then(
-    () => '',
-    (error: unknown) => `${(error as NodeJS.ErrnoException).code ?? 'error'} at ${target}`,
-  );
-  const isWrongKind = found ? !found.isFile() : !(await stat(target)).isDirectory();
-  if (isWrongKind)
-    return { file, mode: null, writable: false, reason: `${target} is not a ${found ? 'file' : 'directory'}` };
-  return { file, mode: found ? found.mode & 0o777 : null, writable: reason === '', reason };
-}
-
-/** Free space for this user where `path` is or would be, in bytes. */
-export async function freeBytes(path: string): Promise<number> {
-  const { bavail, bsize } = await statfs(await nearestExisting(path));
-  return bavail * bsize;
-}
-
 /** Whether something accepts connections there, asked for at most `timeoutMs`. */
 export function reachesServer({ host, port }: LocalServer, timeoutMs = 200): Promise<boolean> {
   return new Promise((resolve) => {
@@ -234,14 +212,6 @@ export function reachesServer({ host, port }: LocalServer, timeoutMs = 200): Pro
       answer(false);
     });
   });
-}
-
-async function nearestExisting(path: string): Promise<string> {
-  const exists = await stat(path).then(
-    () => true,
-    () => false,
-  );
-  return exists || dirname(path) === path ? path : nearestExisting(dirname(path));
 }
 
 async function isExecutable(path: string): Promise<boolean> {
