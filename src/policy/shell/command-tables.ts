@@ -12,18 +12,18 @@ import starters from '../../../config/commands/starters.json' with { type: 'json
 import system from '../../../config/commands/system.json' with { type: 'json' };
 import text from '../../../config/commands/text.json' with { type: 'json' };
 import { builtinCodes } from './builtins.js';
-import { cloudCodes, clusterCodes, containerCodes } from './clouds.js';
+import { cloudCodes, cloudTests } from './clouds.js';
 import { archiveCodes, fileCodes } from './file-programs.js';
 import { findCodes } from './finders.js';
 import { gitCodes } from './git.js';
 import { interpreterCodes } from './interpreters.js';
 import type { NamedCode } from './invocation.js';
 import { networkCodes } from './network-programs.js';
-import { npmCodes, packageCodes, systemPackageCodes } from './packages.js';
+import { packageCodes, packageTests } from './packages.js';
 import type { CommandFile } from './programs.js';
 import { readerCodes } from './readers.js';
 import { awkCodes, sedCodes } from './sed-and-awk.js';
-import { forgeCodes, serviceCodes } from './services.js';
+import { serviceCodes } from './services.js';
 import { compilerCodes, mediaCodes, systemCodes } from './system.js';
 import { knownPrograms } from './tables.js';
 import { wrapperCodes } from './wrappers.js';
@@ -35,26 +35,21 @@ export const namedCode: NamedCode = {
     ...awkCodes,
     ...builtinCodes,
     ...cloudCodes,
-    ...clusterCodes,
     ...compilerCodes,
-    ...containerCodes,
     ...fileCodes,
     ...findCodes,
-    ...forgeCodes,
     ...gitCodes,
     ...interpreterCodes,
     ...mediaCodes,
     ...networkCodes,
-    ...npmCodes,
     ...packageCodes,
     ...readerCodes,
     ...sedCodes,
     ...serviceCodes,
     ...systemCodes,
-    ...systemPackageCodes,
     ...wrapperCodes,
   },
-  tests: {},
+  tests: { ...cloudTests, ...packageTests },
 };
 
 /** The tables of `config/commands`: every program that is known, each in one entry. */
