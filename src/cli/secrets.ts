@@ -1,7 +1,8 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Config, ProviderEntry } from '../config/sections.js';
+import type { Config } from '../config/sections.js';
+import type { ProviderValues } from '../config/settings-values.js';
 import { ensurePrivateDirectory } from '../config/locations.js';
 import type { Event } from '../core/event.js';
 import { isSecretVariable, secretForms } from '../core/secrets/forms.js';
@@ -24,7 +25,7 @@ export interface Secret {
 }
 
 type Environment = Readonly<Record<string, string | undefined>>;
-type OwnProviders = Readonly<Record<string, ProviderEntry>>;
+type OwnProviders = Readonly<Record<string, ProviderValues>>;
 
 /** Shorter values would hit ordinary words. */
 const minLength = 8;

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import defaults from '../../config/defaults.json' with { type: 'json' };
 import { replaceUnseen } from '../core/text.js';
 import {
   emptyLayer,
@@ -27,7 +26,7 @@ import {
   parseConfigText,
   readConfigFile,
 } from './settings-file.js';
-import { keyText } from './settings-schema.js';
+import { defaultValues, keyText } from './settings-schema.js';
 
 export interface LoadOptions {
   readonly env: Environment;
@@ -81,7 +80,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     content.kind === 'missing'
       ? emptyLayer
       : await fileLayer(files.config, content, { kind: 'user', file: files.config });
-  const below = [...leavesOf(defaults, { kind: 'default' }), ...user.leaves];
+  const below = [...leavesOf(defaultValues(), { kind: 'default' }), ...user.leaves];
   const file = findProjectFile(cwd, files.config);
   const project = file
     ? await projectLayer(file, typeof projectTrusted === 'function' ? projectTrusted(file) : projectTrusted, below)

@@ -4,6 +4,7 @@ import type { ModelEntry } from '../core/provider.js';
 import type { Sandbox, ToolLimits, Toolset } from '../core/tool.js';
 import { type Origin, originRank, type Values } from './layers.js';
 import type { AgentPaths } from './locations.js';
+import type { ProviderValues, SettingsValues } from './settings-values.js';
 
 /** The settings, one section for each part that needs some; nobody is handed the whole. Null: not set. */
 export interface Config {
@@ -28,23 +29,9 @@ export interface ProviderSection {
   readonly baseUrl: string | null;
   /** The name of a wire. */
   readonly api: string | null;
-  readonly toolProtocol: 'native' | 'text' | 'auto';
-  readonly custom: Readonly<Record<string, ProviderEntry>>;
+  readonly toolProtocol: SettingsValues['tool_protocol'];
+  readonly custom: Readonly<Record<string, ProviderValues>>;
   readonly models: Readonly<Record<string, ModelEntry>>;
-}
-
-/** One of `providers` as it stands in a file; the fields of a preset in `config/providers.json`. */
-export interface ProviderEntry {
-  readonly label?: string;
-  readonly api?: string;
-  readonly base_url?: string;
-  readonly key_env?: string;
-  readonly key_required?: boolean;
-  readonly default_model?: string;
-  readonly models_path?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly quirks?: JsonObject;
-  readonly extra_body?: JsonObject;
 }
 
 /** What shapes a request beside the conversation. */
@@ -77,79 +64,19 @@ export interface ToolsSection {
   readonly limits: Readonly<Record<string, ToolLimits>>;
 }
 
-export interface HttpSection {
-  readonly firstByteTimeoutMs: number;
-  readonly idleTimeoutMs: number;
-  readonly turnTimeoutMs: number;
-  readonly maxRetries: number;
-  readonly retryBaseMs: number;
-  readonly maxRetryAfterMs: number;
-  /** Accept `http:` to other machines. */
-  readonly allowInsecure: boolean;
-}
+export type HttpSection = CamelCase<SettingsValues['http']>;
+export type UiSection = CamelCase<SettingsValues['ui']>;
 
-export interface UiSection {
-  readonly toolOutput: 'full' | 'head' | 'line';
-  readonly toolOutputRows: number;
-  /** `auto`, `dark`, `light`, `none`, or the name of a file in the folder of themes. */
-  readonly theme: string;
-  readonly wrap: 'terminal' | 'words';
-  readonly notify: 'bell' | 'osc9' | 'off';
-  readonly title: boolean;
-  readonly keys: 'emacs' | 'vim';
-  readonly reasoning: 'hide' | 'line' | 'full';
-}
-
-/** The settings as they stand in a file, all layers merged; `config.schema.json` in TypeScript. */
-interface Merged {
-  readonly model?: string;
-  readonly provider?: string;
-  readonly base_url?: string;
-  readonly provider_api?: string;
-  readonly tool_protocol: ProviderSection['toolProtocol'];
-  readonly effort?: string;
-  readonly max_output_tokens?: number;
-  readonly extra_body?: JsonObject;
-  readonly max_cost_usd?: number;
-  readonly system_prompt?: string;
-  readonly max_tool_turns: number;
-  readonly max_tool_calls: number;
-  readonly loop_limit: number;
-  readonly max_output_size: number;
-  readonly model_output_size: number;
-  readonly approval: ApprovalMode;
-  readonly sandbox: Sandbox;
-  readonly rules: PolicySection['rules'];
-  readonly tools: {
-    readonly fs: boolean;
-    readonly exec: boolean;
-    readonly confirm: boolean;
-    readonly limits?: Readonly<Record<string, ToolLimits>>;
-  };
-  readonly exec: { readonly timeout_s: number; readonly max_timeout_s: number };
-  readonly http: {
-    readonly first_byte_timeout_ms: number;
-    readonly idle_timeout_ms: number;
-    readonly turn_timeout_ms: number;
-    readonly max_retries: number;
-    readonly retry_base_ms: number;
-    readonly max_retry_after_ms: number;
-    readonly allow_insecure: boolean;
-  };
-  readonly fs: { readonly max_size: number; readonly deny: readonly string[] };
-  readonly secrets: Config['secrets'];
-  readonly ui: Omit<UiSection, 'toolOutput' | 'toolOutputRows'> & {
-    readonly tool_output: UiSection['toolOutput'];
-    readonly tool_output_rows: number;
-  };
-  readonly providers?: Readonly<Record<string, ProviderEntry>>;
-  readonly models?: Readonly<Record<string, ModelEntry>>;
-}
+/** The same values under the names of code: `max_retries` is `maxRetries`. */
+type CamelCase<T> = { readonly [Key in keyof T as CamelName<Key & string>]: T[Key] };
+type CamelName<Name extends string> = Name extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<CamelName<Rest>>}`
+  : Name;
 
 /** The sections of values that have passed the schema and hold every default. */
 export function toConfig(values: Values, origins: Readonly<Record<string, Origin>>, files: AgentPaths): Config {
-  const all = values as unknown as Merged;
-  const { exec, http, ui } = all;
+  const all = values as unknown as SettingsValues;
+  const { exec } = all;
   return {
     provider: {
       model: all.model ?? null,
@@ -180,33 +107,24 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
       limits: all.tools.limits ?? {},
     },
     exec: { timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s), maxTimeoutS: exec.max_timeout_s },
-    http: {
-      firstByteTimeoutMs: http.first_byte_timeout_ms,
-      idleTimeoutMs: http.idle_timeout_ms,
-      turnTimeoutMs: http.turn_timeout_ms,
-      maxRetries: http.max_retries,
-      retryBaseMs: http.retry_base_ms,
-      maxRetryAfterMs: http.max_retry_after_ms,
-      allowInsecure: http.allow_insecure,
-    },
+    http: camelCase(all.http),
     fs: { maxBytes: all.fs.max_size, deny: all.fs.deny },
     secrets: all.secrets,
-    ui: {
-      toolOutput: ui.tool_output,
-      toolOutputRows: ui.tool_output_rows,
-      theme: ui.theme,
-      wrap: ui.wrap,
-      notify: ui.notify,
-      title: ui.title,
-      keys: ui.keys,
-      reasoning: ui.reasoning,
-    },
+    ui: camelCase(all.ui),
     files,
   };
 }
 
 /** `tools.confirm: false` means `never`, unless `approval` was set by something that wins over it. */
-function approvalOf(all: Merged, origins: Readonly<Record<string, Origin>>): ApprovalMode {
+function approvalOf(all: SettingsValues, origins: Readonly<Record<string, Origin>>): ApprovalMode {
   const overruled = originRank(origins.approval) > originRank(origins['tools.confirm']);
   return all.tools.confirm || overruled ? all.approval : 'never';
+}
+
+function camelCase<T extends object>(values: T): CamelCase<T> {
+  const entries = Object.entries(values).map(([name, value]) => [
+    name.replaceAll(/_(.)/g, (_underscore, letter: string) => letter.toUpperCase()),
+    value as unknown,
+  ]);
+  return Object.fromEntries(entries) as CamelCase<T>;
 }

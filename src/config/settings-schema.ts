@@ -7,6 +7,7 @@ export interface SchemaNode {
   readonly $ref?: string;
   readonly type?: string;
   readonly description?: string;
+  readonly default?: unknown;
   readonly enum?: readonly string[];
   readonly minimum?: number;
   readonly minLength?: number;
@@ -53,11 +54,21 @@ export function knownKeys(node: SchemaNode = configSchema, prefix = ''): string[
   return keys.flatMap((key) => {
     const child =
       key === '<name>' && typeof node.additionalProperties === 'object'
-        ? node.additionalProperties
+        ? follow(node.additionalProperties)
         : childNode(node, key);
     const path = `${prefix}${key}`;
     return child && isSection(child) ? [path, ...knownKeys(child, `${path}.`)] : [path];
   });
+}
+
+/** The defaults of all settings that have one, as they would stand in a file. */
+export function defaultValues(node: SchemaNode = configSchema): Readonly<Record<string, unknown>> {
+  const values = Object.entries(node.properties ?? {}).flatMap(([key, child]) => {
+    if (child.default !== undefined) return [[key, child.default] as const];
+    const inside = defaultValues(child);
+    return Object.keys(inside).length === 0 ? [] : [[key, inside] as const];
+  });
+  return Object.fromEntries(values);
 }
 
 /** The text of a key, as a person writes it. */

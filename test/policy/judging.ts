@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'unbash';
-import fsDefaults from '../../config/defaults.json' with { type: 'json' };
+import settings from '../../config/config.schema.json' with { type: 'json' };
 import { createProtectedPaths, createSecretPaths } from '../../src/policy/guarded-paths.js';
 import { classifyShell, type ShellAnalysis } from '../../src/policy/shell/classify.js';
 import type { ShellContext } from '../../src/policy/shell/invocation.js';
@@ -9,7 +9,7 @@ const home = '/home/user';
 const workspace = '/home/user/project';
 
 /** The globs that the program starts with. */
-export const defaultDeny: readonly string[] = fsDefaults.fs.deny;
+export const defaultDeny: readonly string[] = settings.properties.fs.properties.deny.default;
 
 /** A context without a machine behind it: nothing in these tests runs or reads a file. */
 export const context: ShellContext = {
