@@ -13,10 +13,10 @@ import { exportGuard, sessionGuard } from './secrets.js';
 import { directoryId, newestHere, notePlace } from './session/find-session.js';
 import { openPolicy } from './session/open-policy.js';
 import { openRecord } from './session/session-store.js';
-import { type Setup, setUp, settingFlags, trustedBefore } from './settings.js';
+import { type Settings, readSettings, settingFlags, trustedBefore } from './settings.js';
 import { askForTrust, openTrustFile, spelledOut, terminalQuestion } from './trust.js';
 
-type ReadSettings = () => Promise<Setup>;
+type ReadSettings = () => Promise<Settings>;
 
 /** What a verb of the command line works with. Nothing is read or opened before the verb asks for it. */
 export function createCommandLine(
@@ -24,8 +24,8 @@ export function createCommandLine(
   program: Command,
   globalOptions: readonly string[],
 ): CommandLine {
-  const setup = loadOnce(() => setUp(options));
-  const read: ReadSettings = () => setup.get();
+  const settings = loadOnce(() => readSettings(options));
+  const read: ReadSettings = () => settings.get();
   return {
     out: createPrinter(),
     program,
@@ -77,9 +77,9 @@ export function createPrinter(): Printer {
 
 /** The store is closed again however `use` ends. A store that cannot be opened is an error: there is nothing to work
  * on. */
-async function withStore<T>(setup: Setup, use: (opened: OpenedStore) => Promise<T>): Promise<T> {
-  const { cwd } = setup;
-  const { store, records } = await openRecord(setup, (message) => {
+async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Promise<T>): Promise<T> {
+  const { cwd } = settings;
+  const { store, records } = await openRecord(settings, (message) => {
     printError(`agent: ${message}\n`);
   });
   const here = { cwd, directoryId: directoryId(cwd) ?? undefined };
@@ -87,7 +87,7 @@ async function withStore<T>(setup: Setup, use: (opened: OpenedStore) => Promise<
     return await use({
       store,
       records,
-      settings: setup,
+      settings: settings,
       newestHere: () => newestHere(store, here),
       notePlace: (row) => notePlace(store, row, here),
     });
@@ -101,8 +101,8 @@ function createTools(read: ReadSettings): Tools {
   const load = () => import('./session/open-tools.js');
   return {
     open: async (chosen, sandboxed) => {
-      const [setup, { openSandbox, openToolbox }] = await Promise.all([read(), load()]);
-      return await openToolbox(setup, chosen, sandboxed ? await openSandbox(setup) : undefined);
+      const [settings, { openSandbox, openToolbox }] = await Promise.all([read(), load()]);
+      return await openToolbox(settings, chosen, sandboxed ? await openSandbox(settings) : undefined);
     },
     policy: async () => openPolicy(await read()),
     host: async () => (await import('./session/assemble.js')).sessionHost((await read()).log),
@@ -137,12 +137,18 @@ function createModels(options: RootOptions, read: ReadSettings): Models {
         import('../providers/wires/known-wires.js'),
       ]);
       const { model: _model, ...others } = options;
-      const setup = await setUp({ ...others, provider });
-      const { ref, endpoint } = await resolveReady(setup, { provider, model });
+      const settings = await readSettings({ ...others, provider });
+      const { ref, endpoint } = await resolveReady(settings, { provider, model });
       if (endpoint.api === 'offline') return null;
       const { checkEndpoint } = await import('../providers/endpoint-check.js');
       const wire = await loadWire(endpoint.api);
-      const report = await checkEndpoint(endpoint, ref, wire, setup.config.http, httpDependencies(setup, endpoint));
+      const report = await checkEndpoint(
+        endpoint,
+        ref,
+        wire,
+        settings.config.http,
+        httpDependencies(settings, endpoint),
+      );
       return { report, ref, baseUrl: endpoint.baseUrl, keyFrom: endpoint.key === null ? null : endpoint.keyEnv };
     },
     requestBody: async (request) =>
@@ -158,7 +164,7 @@ function createGuards(read: ReadSettings): Guards {
 }
 
 /** What an export is written through. */
-export function guardOfExports({ env, secrets }: Setup): ReturnType<typeof exportGuard> {
+export function guardOfExports({ env, secrets }: Settings): ReturnType<typeof exportGuard> {
   return exportGuard(env, secrets, '[redacted]');
 }
 

@@ -8,9 +8,9 @@ import type { EarlyFrame } from './early-frame.js';
 import { type EndingSignal, onEndingSignal, turnExitCode } from './ending.js';
 import type { RootOptions } from './options.js';
 import { openOutput, outputIsTerminal, printError } from './print.js';
-import { assemble, openWorkbench } from './session/assemble.js';
-import { eventNumber, type SessionWish } from './session/find-session.js';
-import { type Notice, setUp } from './settings.js';
+import { assemble, openRun } from './session/assemble.js';
+import { eventNumber, type SessionChoice } from './session/find-session.js';
+import { type Notice, readSettings } from './settings.js';
 import { createUsageMeter, resultObject, streamLine, unreportedUsage } from './stream-json.js';
 import { version } from './version.js';
 
@@ -31,8 +31,8 @@ export async function runChat(
       `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim(),
     );
   if (!headless) return await (await import('./repl/repl.js')).runRepl(words, options, early);
-  const setup = await setUp(options);
-  const wish = sessionWish(options);
+  const settings = await readSettings(options);
+  const choice = sessionWish(options);
   const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, printError);
   const prompt = joinPrompt(words, piped);
   if (prompt === '')
@@ -41,28 +41,28 @@ export async function runChat(
       'there is no prompt',
       'Give one as words or on standard input: agent -p "explain this".',
     );
-  const bench = await openWorkbench(setup, options);
+  const run = await openRun(settings, options);
   try {
-    const chat = await assemble(bench, wish, false);
+    const chat = await assemble(run, choice, false);
     try {
       return await runHeadless({
         session: chat.session,
         prompt,
         format: format as OutputFormat,
         verbose: options.verbose === true,
-        notices: [...bench.notices, ...chat.notices],
-        toolNames: bench.registry.list().map((tool) => tool.name),
+        notices: [...run.notices, ...chat.notices],
+        toolNames: run.registry.list().map((tool) => tool.name),
         now: () => performance.now(),
       });
     } finally {
       await chat.close();
     }
   } finally {
-    await bench.close();
+    await run.close();
   }
 }
 
-function sessionWish(options: RootOptions): SessionWish {
+function sessionWish(options: RootOptions): SessionChoice {
   if (options.resume === true)
     throw new CliError(
       exit.usage,

@@ -42,11 +42,9 @@ export interface Settings {
   readonly ephemeral: boolean;
 }
 
-export type Setup = Settings;
-
 /** Settles directory and configuration. `trusted`: the hash of a project's settings that the user has just said yes to.
  * Throws a `CliError` with exit code 2 that names what is wrong. */
-export async function setUp(options: Partial<RootOptions>, trusted?: string): Promise<Setup> {
+export async function readSettings(options: Partial<RootOptions>, trusted?: string): Promise<Settings> {
   const cwd = workingDirectory(options.cwd);
   const env = process.env;
   const home = env.HOME && env.HOME !== '' ? env.HOME : homedir();
@@ -176,20 +174,20 @@ function readStart(path: string, maxBytes: number): Buffer {
 }
 
 /** `typed`: keys that came before the REPL had an input, in order. */
-interface AskedSetup {
-  readonly setup: Setup;
+interface AskedSettings {
+  readonly settings: Settings;
   readonly typed: readonly Uint8Array[];
 }
 
 /** Settles directory and configuration for a person at a terminal: a project that asks for more than it may say
  * untrusted is asked about, once for each content of its file, before anything of it acts. `typed` is what was typed
  * before and answered nothing. */
-export async function setUpAsking(options: RootOptions, early: EarlyFrame | null): Promise<AskedSetup> {
-  const setup = await setUp(options);
-  const { project } = setup.loaded;
-  if (!project || project.trusted || project.wanted.length === 0) return { setup, typed: [] };
-  const answers = openTrustFile(setup.config.files.trust);
-  if (answers.answerFor(project.file) !== null) return { setup, typed: [] };
+export async function askForSettings(options: RootOptions, early: EarlyFrame | null): Promise<AskedSettings> {
+  const settings = await readSettings(options);
+  const { project } = settings.loaded;
+  if (!project || project.trusted || project.wanted.length === 0) return { settings, typed: [] };
+  const answers = openTrustFile(settings.config.files.trust);
+  if (answers.answerFor(project.file) !== null) return { settings, typed: [] };
   const typed = early?.withdraw().map(unsent) ?? [];
   const { askForTrust, terminalQuestion } = await import('./trust.js');
   const answer = await askForTrust(
@@ -198,12 +196,12 @@ export async function setUpAsking(options: RootOptions, early: EarlyFrame | null
       typed.push(unsent(chunk));
     }),
   );
-  if (answer === 'unanswered') return { setup, typed };
+  if (answer === 'unanswered') return { settings, typed };
   const notices = remembered(() => {
     answers.record(project.file, answer === 'yes', Date.now());
   });
-  const settled = answer === 'yes' ? await setUp(options, project.file.sha256) : setup;
-  return { setup: { ...settled, notices: [...settled.notices, ...notices] }, typed };
+  const settled = answer === 'yes' ? await readSettings(options, project.file.sha256) : settings;
+  return { settings: { ...settled, notices: [...settled.notices, ...notices] }, typed };
 }
 
 /** Nothing is sent that nobody has seen in the input: Enter is a new line of the draft. */

@@ -4,19 +4,19 @@ import type { SessionPort } from '../../core/session-port.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import { findModel } from '../../providers/models.js';
 import type { StatusFacts } from '../../ui/components/status-line.js';
-import { assemble, type Assembly, type Workbench } from '../session/assemble.js';
+import { assemble, type Assembly, type Run } from '../session/assemble.js';
 import { repositoryRoot } from '../session/context-files.js';
-import type { SessionWish } from '../session/find-session.js';
+import type { SessionChoice } from '../session/find-session.js';
 
-/** The session on the desk of a REPL, and how it is put away for another one. */
-export interface SessionDesk {
+/** The session that a REPL shows, and how another one takes its place. */
+export interface ReplSessions {
   current(): Assembly;
   /** The title the present session was given, or null. */
   title(): string | null;
   rename(title: string): Promise<void>;
   /** Opens another session first, then closes the present one; where the other cannot be opened the present one stays
    * and the error is thrown. */
-  open(wish: SessionWish): Promise<SessionPort>;
+  open(choice: SessionChoice): Promise<SessionPort>;
   close(): Promise<void>;
 }
 
@@ -29,8 +29,8 @@ function afterFirstEvent(session: SessionPort, callback: () => void): void {
   });
 }
 
-export async function openDesk(bench: Workbench, wish: SessionWish): Promise<SessionDesk> {
-  let current = await assemble(bench, wish, true);
+export async function openReplSessions(run: Run, choice: SessionChoice): Promise<ReplSessions> {
+  let current = await assemble(run, choice, true);
   let { title } = current.row;
   return {
     current: () => current,
@@ -38,7 +38,7 @@ export async function openDesk(bench: Workbench, wish: SessionWish): Promise<Ses
     rename: async (given) => {
       const next = current.secrets.text(given);
       const { session } = current;
-      const save = (): Promise<void> => bench.store.update(session.id, { title: next });
+      const save = (): Promise<void> => run.store.update(session.id, { title: next });
       if (session.events().length > 0) await save();
       else
         afterFirstEvent(session, () => {
@@ -47,7 +47,7 @@ export async function openDesk(bench: Workbench, wish: SessionWish): Promise<Ses
       title = next;
     },
     open: async (next) => {
-      const opened = await assemble(bench, { ...next, after: current.session.ref() }, true);
+      const opened = await assemble(run, { ...next, after: current.session.ref() }, true);
       const old = current;
       current = opened;
       ({ title } = opened.row);
@@ -63,9 +63,9 @@ const branchMs = 2000;
 
 /** The facts of the status line. Asked at each frame: only the branch is read from disk, and that at most every two
  * seconds. */
-export function createStatus(bench: Workbench, desk: SessionDesk): () => StatusFacts {
-  const { setup } = bench;
-  const root = repositoryRoot(setup.cwd);
+export function createStatus(run: Run, sessions: ReplSessions): () => StatusFacts {
+  const { settings } = run;
+  const root = repositoryRoot(settings.cwd);
   let branch: string | undefined;
   let readAt = -Infinity;
   const windows = new Map<string, number | null>();
@@ -75,22 +75,24 @@ export function createStatus(bench: Workbench, desk: SessionDesk): () => StatusF
       branch = readBranch(root);
       readAt = now;
     }
-    const { provider, model } = desk.current().session.ref();
+    const { provider, model } = sessions.current().session.ref();
     const name = `${provider}/${model}`;
     const known = windows.get(name);
     const contextWindow =
-      known === undefined ? (findModel(provider, model, setup.config.provider.models)?.contextWindow ?? null) : known;
+      known === undefined
+        ? (findModel(provider, model, settings.config.provider.models)?.contextWindow ?? null)
+        : known;
     windows.set(name, contextWindow);
     return {
       model: name,
-      approval: bench.policy.mode(),
-      sandbox: setup.config.policy.sandbox,
+      approval: run.policy.mode(),
+      sandbox: settings.config.policy.sandbox,
       branch,
       contextWindow,
       directory:
-        setup.cwd === setup.home || setup.cwd.startsWith(`${setup.home}/`)
-          ? `~${setup.cwd.slice(setup.home.length)}`
-          : setup.cwd,
+        settings.cwd === settings.home || settings.cwd.startsWith(`${settings.home}/`)
+          ? `~${settings.cwd.slice(settings.home.length)}`
+          : settings.cwd,
     };
   };
 }

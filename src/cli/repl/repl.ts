@@ -20,12 +20,12 @@ import { type EarlyFrame, hasColors, hasUnicode, isPlainTerminal, screenStreams 
 import { endingSignals, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
 import { onLostStream, print } from '../print.js';
-import { openWorkbench, type Workbench } from '../session/assemble.js';
+import { openRun, type Run } from '../session/assemble.js';
 import { eventNumber } from '../session/find-session.js';
 import { choseOffline, resolveModel } from '../session/open-model.js';
-import { type Setup, setUpAsking } from '../settings.js';
+import { type Settings, askForSettings } from '../settings.js';
 import { version } from '../version.js';
-import { createStatus, openDesk, type SessionDesk } from './current-session.js';
+import { createStatus, openReplSessions, type ReplSessions } from './current-session.js';
 import { createHistoryFile, unwritten } from './history-file.js';
 import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
 
@@ -37,26 +37,26 @@ export async function runRepl(
   options: RootOptions,
   early: EarlyFrame | null,
 ): Promise<number> {
-  const { setup, typed } = await setUpAsking(options, early);
-  const bench = await openWorkbench(setup, options);
+  const { settings, typed } = await askForSettings(options, early);
+  const run = await openRun(settings, options);
   let exitCode: number;
   let left: string | null = null;
   try {
     const resume = typeof options.resume === 'string' ? options.resume : null;
-    const desk = await openDesk(bench, {
+    const sessions = await openReplSessions(run, {
       continueNewest: options.continue === true,
       resume,
       fork: options.fork === true,
       ...eventNumber(options.at),
     });
     try {
-      exitCode = await converse(bench, desk, words.join(' ').trim(), { early, typed });
-      left = bench.ends !== null && desk.current().session.events().length > 0 ? desk.current().session.id : null;
+      exitCode = await converse(run, sessions, words.join(' ').trim(), { early, typed });
+      left = run.ends !== null && sessions.current().session.events().length > 0 ? sessions.current().session.id : null;
     } finally {
-      await desk.close();
+      await sessions.close();
     }
   } finally {
-    await bench.close();
+    await run.close();
   }
   if (left !== null && exitCode === exit.done) print(`To go on: agent -r ${left.slice(0, 13)}\n`);
   return exitCode;
@@ -69,15 +69,10 @@ interface Before {
 }
 
 /** Shows the screen and waits for its end. */
-async function converse(
-  bench: Workbench,
-  desk: SessionDesk,
-  prompt: string,
-  { early, typed }: Before,
-): Promise<number> {
-  const { setup, options } = bench;
-  const mask = (text: string): string => setup.guard.text(text);
-  const queue = createQueueKeeper(bench.store, setup.log, mask);
+async function converse(run: Run, sessions: ReplSessions, prompt: string, { early, typed }: Before): Promise<number> {
+  const { settings, options } = run;
+  const mask = (text: string): string => settings.guard.text(text);
+  const queue = createQueueKeeper(run.store, settings.log, mask);
   let signalCode: number = exit.done;
   let leave = (): void => {
     /* Nothing is there yet. */
@@ -89,24 +84,26 @@ async function converse(
     signalCode = code ?? signalCode;
     leave();
   });
-  giveTerminalBackOnCrash(setup.log, options.debug === true);
-  const theme = await configuredTheme(setup);
+  giveTerminalBackOnCrash(settings.log, options.debug === true);
+  const theme = await configuredTheme(settings);
   const firstFrame = early?.take() ?? null;
-  const kept = createHistoryFile(setup.config.files.history, setup.log, mask);
+  const kept = createHistoryFile(settings.config.files.history, settings.log, mask);
   const history = options.ephemeral ? unwritten(kept) : kept;
-  const status = createStatus(bench, desk);
+  const status = createStatus(run, sessions);
   const hello =
-    desk.current().session.events().length === 0 ? greeting(desk.current().session.ref(), setup.config.provider) : null;
+    sessions.current().session.events().length === 0
+      ? greeting(sessions.current().session.ref(), settings.config.provider)
+      : null;
   const keep = (key: string, value: string): Promise<Kept> =>
-    keepSetting(setup, options.ephemeral === true, key, value);
+    keepSetting(settings, options.ephemeral === true, key, value);
   const ownCommands = createOwnRuns();
   await new Promise<void>((resolve) => {
     const handle = startRepl({
       ...screenStreams(),
-      facts: terminalFacts(setup.env, theme),
-      themes: userThemes(setup, async (name) => (await keep('ui.theme', name)).said),
+      facts: terminalFacts(settings.env, theme),
+      themes: userThemes(settings, async (name) => (await keep('ui.theme', name)).said),
       keepSetting: keep,
-      tellsDetail: setup.loaded.origins['ui.tool_output'] === undefined,
+      tellsDetail: settings.loaded.origins['ui.tool_output'] === undefined,
       clock: () => performance.now(),
       schedule: (callback, delayMs) => {
         const timer = setTimeout(callback, delayMs);
@@ -114,24 +111,24 @@ async function converse(
           clearTimeout(timer);
         };
       },
-      session: desk.current().session,
-      commands: slashCommands(table, verbContext(bench, desk, keep)),
+      session: sessions.current().session,
+      commands: slashCommands(table, verbContext(run, sessions, keep)),
       history,
-      queued: () => queue.take(desk.current().session),
-      files: () => listFiles(bench),
+      queued: () => queue.take(sessions.current().session),
+      files: () => listFiles(run),
       status,
-      runShell: (command, shellOptions) => ownCommands.follow(runUserShell(bench, desk, command, shellOptions)),
-      editExternally: (text) => editExternally(setup, text),
+      runShell: (command, shellOptions) => ownCommands.follow(runUserShell(run, sessions, command, shellOptions)),
+      editExternally: (text) => editExternally(settings, text),
       suspend: () => {
         process.kill(0, 'SIGSTOP');
       },
-      detail: { show: setup.config.ui.toolOutput, maxRows: setup.config.ui.toolOutputRows },
-      wrap: setup.config.ui.wrap,
-      notify: setup.config.ui.notify,
-      keys: setup.config.ui.keys,
-      reasoning: setup.config.ui.reasoning,
+      detail: { show: settings.config.ui.toolOutput, maxRows: settings.config.ui.toolOutputRows },
+      wrap: settings.config.ui.wrap,
+      notify: settings.config.ui.notify,
+      keys: settings.config.ui.keys,
+      reasoning: settings.config.ui.reasoning,
       reasoningOf: reasoningText,
-      ...(setup.config.ui.title && hasTitle(setup.env) ? { title: () => desk.title() } : {}),
+      ...(settings.config.ui.title && hasTitle(settings.env) ? { title: () => sessions.title() } : {}),
       typed,
       ...(firstFrame ? { firstFrame } : {}),
       ...(hello ? { greeting: hello } : {}),
@@ -144,11 +141,11 @@ async function converse(
       handle.exit();
     };
     interrupted = () => handle.interrupt();
-    for (const notice of [...bench.notices, ...desk.current().notices]) handle.notice(notice.level, notice.message);
+    for (const notice of [...run.notices, ...sessions.current().notices]) handle.notice(notice.level, notice.message);
     if (options.resume === true) handle.submit('/sessions');
-    desk.current().model.warm();
+    sessions.current().model.warm();
   });
-  desk.current().session.interrupt();
+  sessions.current().session.interrupt();
   await ownCommands.ended();
   await queue.close();
   await history.settled();
@@ -157,20 +154,20 @@ async function converse(
 
 /** What the verbs of the REPL work with. */
 function verbContext(
-  { setup, options, store, registry, policy, spend }: Workbench,
-  desk: SessionDesk,
+  { settings, options, store, registry, policy, spend }: Run,
+  sessions: ReplSessions,
   keep: (key: string, value: string) => Promise<Kept>,
 ): Omit<Repl, 'screen'> {
   return {
-    sessions: desk,
+    sessions: sessions,
     store,
-    settings: setup,
+    settings: settings,
     registry,
     approval: policy,
     spending: spend,
-    resolveModel: (name, current) => resolveModel(setup, name, current),
+    resolveModel: (name, current) => resolveModel(settings, name, current),
     keep: async (key, value) => (await keep(key, value)).said,
-    exportGuard: () => guardOfExports(setup),
+    exportGuard: () => guardOfExports(settings),
     line: {
       out: createPrinter(),
       get request() {
@@ -196,11 +193,11 @@ function onSignals(ended: (exitCode: number | null) => void): void {
 }
 
 /** The files that `@` completes, as the search tools see them. */
-async function listFiles(bench: Workbench): Promise<readonly string[]> {
+async function listFiles(run: Run): Promise<readonly string[]> {
   const files: string[] = [];
   const stop = new AbortController();
   await walkFiles(
-    { root: bench.setup.cwd, pattern: '**/*', includeIgnored: false, signal: stop.signal, env: bench.setup.env },
+    { root: run.settings.cwd, pattern: '**/*', includeIgnored: false, signal: stop.signal, env: run.settings.env },
     (path) => {
       files.push(path);
       if (files.length >= maxCompletionFiles) stop.abort();
@@ -282,7 +279,7 @@ function backgroundTheme(env: NodeJS.ProcessEnv): 'dark' | 'light' {
 }
 
 /** The theme that is configured. Throws a `CliError` that names file and key where one of the user's own is wrong. */
-export async function configuredTheme({ env, config }: Setup): Promise<ThemeChoice> {
+export async function configuredTheme({ env, config }: Settings): Promise<ThemeChoice> {
   const name = config.ui.theme;
   if (ownThemes.includes(name)) return terminalTheme(env, name);
   const loaded = await loadTheme(name, config.files);
@@ -291,7 +288,7 @@ export async function configuredTheme({ env, config }: Setup): Promise<ThemeChoi
 }
 
 /** What `/theme` offers besides our own. */
-export function userThemes({ env, config }: Setup, keep: (name: string) => Promise<string>): Themes {
+export function userThemes({ env, config }: Settings, keep: (name: string) => Promise<string>): Themes {
   const name = config.ui.theme;
   const theme = name === 'auto' ? terminalTheme(env, name) : name;
   return {
@@ -311,8 +308,8 @@ export function userThemes({ env, config }: Setup, keep: (name: string) => Promi
  * draft. */
 const forgetDelayMs = 500;
 
-/** Keeps the queue of the session on the desk in the store, so that it survives a crash. Failures go to the log: the
- * session goes on. */
+/** Saves the queue of the session that is shown, so that it survives a crash. Failures go to the log: the session goes
+ * on. */
 export interface QueueKeeper {
   /** Goes over to `session` and gives the texts that wait there since an earlier run, oldest first. */
   take(session: SessionPort): Promise<readonly string[]>;

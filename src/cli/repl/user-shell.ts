@@ -5,9 +5,9 @@ import { isError } from '../../core/envelope.js';
 import { isRecord, type Json } from '../../core/json.js';
 import { headBytes } from '../../core/text.js';
 import { runInteractive } from '../../tools/process/runner.js';
-import type { Workbench } from '../session/assemble.js';
-import type { Setup } from '../settings.js';
-import type { SessionDesk } from './current-session.js';
+import type { Run } from '../session/assemble.js';
+import type { Settings } from '../settings.js';
+import type { ReplSessions } from './current-session.js';
 
 const maxTold = 32_768;
 
@@ -52,18 +52,18 @@ function printedBefore(details: Json | undefined): string {
 /** `!command`: run by the person themselves, so nothing is asked; recorded, and told to the model unless `!!` kept it
  * from it. */
 export async function runUserShell(
-  bench: Workbench,
-  desk: SessionDesk,
+  run: Run,
+  sessions: ReplSessions,
   command: string,
   options: ShellRunOptions,
 ): Promise<ShellRun> {
-  const tool = bench.registry.get('bash');
+  const tool = run.registry.get('bash');
   if (!tool) {
     options.onOutput('Commands are switched off in this session (tools.exec, --tools).\n');
     return { exitCode: null };
   }
-  const { session } = desk.current();
-  const { config } = bench.setup;
+  const { session } = sessions.current();
+  const { config } = run.settings;
   const outcome = await tool.run(
     { command, timeout_seconds: config.exec.maxTimeoutS },
     {
@@ -74,7 +74,7 @@ export async function runUserShell(
       eventOutput: () => null,
       limits: { timeoutMs: null, maxOutputBytes: config.limits.maxOutputBytes },
       progress: options.onOutput,
-      outputMask: desk.current().secrets.stream(),
+      outputMask: sessions.current().secrets.stream(),
     },
   );
   const { envelope } = outcome;
@@ -98,16 +98,16 @@ export async function runUserShell(
 
 /** Edits `text` in `$VISUAL` or `$EDITOR` (else vi), in a private file; null where the editor failed or left the text
  * as it was. */
-export async function editExternally(setup: Setup, text: string): Promise<string | null> {
-  const [file = 'vi', ...args] = (setup.env.VISUAL || setup.env.EDITOR || 'vi')
+export async function editExternally(settings: Settings, text: string): Promise<string | null> {
+  const [file = 'vi', ...args] = (settings.env.VISUAL || settings.env.EDITOR || 'vi')
     .split(/\s+/)
     .filter((word) => word !== '');
-  ensurePrivateDirectory(setup.config.files.data);
-  const folder = await mkdtemp(join(setup.config.files.data, 'edit-'));
+  ensurePrivateDirectory(settings.config.files.data);
+  const folder = await mkdtemp(join(settings.config.files.data, 'edit-'));
   try {
     const path = join(folder, 'message.md');
     await writeFile(path, text, { mode: 0o600 });
-    if ((await runInteractive(file, [...args, path], setup.cwd)) !== 0) return null;
+    if ((await runInteractive(file, [...args, path], settings.cwd)) !== 0) return null;
     const edited = (await readFile(path, 'utf8')).replace(/\n$/, '');
     return edited === text ? null : edited;
   } finally {

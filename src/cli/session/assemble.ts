@@ -28,18 +28,18 @@ import {
   newSessionId,
   type OpenedSession,
   openSession,
-  resumedWish,
-  type SessionWish,
+  resumedModel,
+  type SessionChoice,
 } from './find-session.js';
-import { type OpenedModel, openModel, wishOfRef } from './open-model.js';
+import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
 import { openSandbox, openToolbox } from './open-tools.js';
-import { configuredWish, type ModelWish } from './provider-settings.js';
+import { configuredModel, type ModelChoice } from './provider-settings.js';
 import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './session-store.js';
 
 /** What all sessions of one run share. */
-export interface Workbench {
-  readonly setup: Settings;
+export interface Run {
+  readonly settings: Settings;
   readonly options: RootOptions;
   readonly store: Store;
   /** Null: no session outlives this process. */
@@ -53,23 +53,23 @@ export interface Workbench {
   close(): Promise<void>;
 }
 
-export async function openWorkbench(setup: Settings, options: RootOptions): Promise<Workbench> {
-  const confine = await openSandbox(setup);
+export async function openRun(settings: Settings, options: RootOptions): Promise<Run> {
+  const confine = await openSandbox(settings);
   const [{ store, ends, notices }, { registry, processes }] = await Promise.all([
-    openSessionStore(setup, options.ephemeral === true),
-    openToolbox(setup, options.tools, confine),
+    openSessionStore(settings, options.ephemeral === true),
+    openToolbox(settings, options.tools, confine),
   ]);
   return {
-    setup,
+    settings,
     options,
     store,
     ends,
     registry,
     processes,
-    policy: openPolicy(setup),
-    spend: createSpendLimit(setup.config),
+    policy: openPolicy(settings),
+    spend: createSpendLimit(settings.config),
     get notices() {
-      return [...setup.notices, ...notices];
+      return [...settings.notices, ...notices];
     },
     close: async () => {
       await processes.killBackground();
@@ -98,55 +98,56 @@ export interface Assembly {
 }
 
 /** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
-export async function assemble(bench: Workbench, wish: SessionWish, interactive: boolean): Promise<Assembly> {
-  const { setup, store, registry, ends } = bench;
-  const opened = await findOrExplain(bench, wish);
+export async function assemble(run: Run, choice: SessionChoice, interactive: boolean): Promise<Assembly> {
+  const { settings, store, registry, ends } = run;
+  const opened = await findOrExplain(run, choice);
   const isNew = opened.restored.length === 0;
-  const secrets = sessionGuard(setup, opened.restored);
-  const open = (wished: ModelWish): Promise<OpenedModel> => openModel(setup, wished, secrets, interactive);
-  const model = await firstModel(bench, opened, wish, open);
+  const secrets = sessionGuard(settings, opened.restored);
+  const open = (chosen: ModelChoice): Promise<OpenedModel> => openModel(settings, chosen, secrets, interactive);
+  const model = await firstModel(run, opened, choice, open);
   const models = createModels(
     model,
-    (ref) => open(wishOfRef(ref)),
+    (ref) => open(choiceOf(ref)),
     () => session.settled(),
   );
   // A prompt in hand is sent in a moment: the connection is made while the session is put together.
   if (!interactive) model.warm();
-  const context = isNew ? readContext(setup) : { files: [], notices: [] };
-  const row: SessionRow = { ...opened.row, cwd: setup.cwd, ...placeOf(model.ref) };
+  const context = isNew ? readContext(settings) : { files: [], notices: [] };
+  const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
   const session = createSession({
     record: {
       store,
       row,
       restored: opened.restored,
-      opening: isNew ? openingEvents(setup, registry, context.files) : [],
+      opening: isNew ? openingEvents(settings, registry, context.files) : [],
       begin: opened.begin,
-      notes: changesSince(opened, setup.cwd, Date.now()),
+      notes: changesSince(opened, settings.cwd, Date.now()),
     },
     model,
     models: {
-      budget: (ref) => bench.spend.budget(ref),
-      contextWindow: (ref) => findModel(ref.provider, ref.model, setup.config.provider.models)?.contextWindow ?? null,
+      budget: (ref) => run.spend.budget(ref),
+      contextWindow: (ref) =>
+        findModel(ref.provider, ref.model, settings.config.provider.models)?.contextWindow ?? null,
     },
     connect: models.open,
-    tools: { registry, policy: bench.policy, capture: openCapture(setup) },
-    limits: setup.config.limits,
+    tools: { registry, policy: run.policy, capture: openCapture(settings) },
+    limits: settings.config.limits,
     interactive,
     secrets,
-    host: sessionHost(setup.log),
+    host: sessionHost(settings.log),
   });
   const note = ends && noteEnds(session, ends);
-  const lost = ends && !isNew ? await lostEvents(store, ends, wish, opened, setup.cwd) : [];
+  const lost = ends && !isNew ? await lostEvents(store, ends, choice, opened, settings.cwd) : [];
   return {
     session,
     row,
     model,
     secrets,
     notices: [
-      ...movedNotice(opened, setup.cwd),
+      ...movedNotice(opened, settings.cwd),
       ...lost,
       ...context.notices.map((notice): Notice => ({ ...notice, code: 'context_file' })),
-      ...(await heard(session, () => bringUpToDate(session, opened, model, bench))),
+      ...(await heard(session, () => bringUpToDate(session, opened, model, run))),
     ],
     close: async () => {
       await endSession(session, store);
@@ -158,9 +159,9 @@ export async function assemble(bench: Workbench, wish: SessionWish, interactive:
 }
 
 /** The session that is asked for, with its lease. Where it is not found, the error says what is known of it. */
-async function findOrExplain(bench: Workbench, wish: SessionWish): Promise<OpenedSession> {
-  const { store, ends } = bench;
-  const { cwd } = bench.setup;
+async function findOrExplain(run: Run, choice: SessionChoice): Promise<OpenedSession> {
+  const { store, ends } = run;
+  const { cwd } = run.settings;
   const createdAt = Date.now();
   const fresh: SessionRow = {
     id: newSessionId(() => createdAt),
@@ -173,23 +174,23 @@ async function findOrExplain(bench: Workbench, wish: SessionWish): Promise<Opene
     updatedAt: createdAt,
     ...directoryOf(cwd),
   };
-  return await openSession(store, wish, fresh, (found) => onRecord(bench, found, wish)).catch(
+  return await openSession(store, choice, fresh, (found) => onRecord(run, found, choice)).catch(
     async (error: unknown) => {
-      throw ends ? await explainMissing(error, store, ends, wish, cwd) : error;
+      throw ends ? await explainMissing(error, store, ends, choice, cwd) : error;
     },
   );
 }
 
 /** The model that the session starts with. Gives the lease back where there is none. */
 async function firstModel(
-  bench: Workbench,
+  run: Run,
   opened: OpenedSession,
-  wish: SessionWish,
-  open: (wished: ModelWish) => Promise<OpenedModel>,
+  choice: SessionChoice,
+  open: (chosen: ModelChoice) => Promise<OpenedModel>,
 ): Promise<OpenedModel> {
   try {
-    const model = await open(await modelWish(bench, opened, wish));
-    requirePrice(bench.spend, model.ref);
+    const model = await open(await chooseModel(run, opened, choice));
+    requirePrice(run.spend, model.ref);
     return model;
   } catch (error) {
     await opened.release();
@@ -265,17 +266,17 @@ function changesSince(opened: OpenedSession, cwd: string, now: number): readonly
 
 /** What an old session goes on with. A new one in a REPL goes on with the model in use, any other with what is
  * configured. */
-async function modelWish(bench: Workbench, opened: OpenedSession, wish: SessionWish): Promise<ModelWish> {
-  if (opened.restored.length > 0) return await onRecord(bench, opened.row, wish);
-  return wish.after === undefined || wish.after.model === 'offline'
-    ? configuredWish(bench.setup)
-    : wishOfRef(wish.after);
+async function chooseModel(run: Run, opened: OpenedSession, choice: SessionChoice): Promise<ModelChoice> {
+  if (opened.restored.length > 0) return await onRecord(run, opened.row, choice);
+  return choice.after === undefined || choice.after.model === 'offline'
+    ? configuredModel(run.settings)
+    : choiceOf(choice.after);
 }
 
 /** Throws a `CliError` where the settings would send the session elsewhere. */
-async function onRecord({ setup, store }: Workbench, row: SessionRow, wish: SessionWish): Promise<ModelWish> {
+async function onRecord({ settings, store }: Run, row: SessionRow, choice: SessionChoice): Promise<ModelChoice> {
   const events = row.baseUrl === undefined ? await store.load(row.id) : [];
-  return resumedWish(setup, row, events, wish.after === undefined);
+  return resumedModel(settings, row, events, choice.after === undefined);
 }
 
 /** Opens the models that a session is switched to. One that it leaves is closed once no turn uses it, the last one with
@@ -328,7 +329,7 @@ async function bringUpToDate(
   session: Session,
   opened: OpenedSession,
   model: OpenedModel,
-  bench: Workbench,
+  run: Run,
 ): Promise<readonly Notice[]> {
   if (opened.restored.length === 0) return [];
   await session.repair();
@@ -349,7 +350,7 @@ async function bringUpToDate(
         ]
       : [];
   const notices = [...dropped, ...addressNotices(row, model)];
-  const tools = changedTools(bench.setup, bench.registry, lastTools(opened.restored), bench.options.tools);
+  const tools = changedTools(run.settings, run.registry, lastTools(opened.restored), run.options.tools);
   if (tools === null) return notices;
   await session.append(tools);
   return [

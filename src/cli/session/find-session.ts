@@ -11,16 +11,16 @@ import { isWireName } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
 import type { Notice } from '../settings.js';
 import { type OpenedModel, providerChoice, type ProviderSource } from './open-model.js';
-import { type Configured, configuredWish, isSaid, type ModelWish, splitName } from './provider-settings.js';
+import { type Configured, configuredModel, isSaid, type ModelChoice, splitName } from './provider-settings.js';
 
 /** What a command line asks for: a new session, or an old one, as it is or as a fork. */
-export interface SessionWish {
+export interface SessionChoice {
   readonly continueNewest: boolean;
   readonly resume: string | null;
   readonly fork: boolean;
   /** Go on from right after this event: in a fork by leaving out what follows, else by a rewind. */
   readonly at?: number;
-  /** The model in use where the wish comes from within a REPL, whose command line was meant for another session. */
+  /** The model in use where a REPL asks, whose command line was meant for another session. */
   readonly after?: ModelRef;
 }
 
@@ -42,34 +42,34 @@ export function newSessionId(now: () => number): string {
  * on. Throws a `CliError` with exit code 7 where that cannot be. */
 export async function openSession(
   store: Store,
-  wish: SessionWish,
+  choice: SessionChoice,
   fresh: SessionRow,
   refuse: (found: SessionRow) => Promise<unknown> = () => Promise.resolve(),
 ): Promise<OpenedSession> {
-  const found = await wanted(store, wish, fresh);
+  const found = await wanted(store, choice, fresh);
   if (found !== null) await refuse(found);
   const movedFrom = found !== null && hasMoved(found, fresh) ? found.cwd : null;
   if (found === null) {
-    if (wish.fork || wish.at !== undefined)
+    if (choice.fork || choice.at !== undefined)
       throw new CliError(
         exit.usage,
-        `${wish.fork ? '--fork' : '--at'} needs a session`,
+        `${choice.fork ? '--fork' : '--at'} needs a session`,
         'Use it with -c or -r <session>.',
       );
     return { row: fresh, restored: [], movedFrom, ...(await leaseInTime(store, fresh.id)) };
   }
-  if (wish.fork) {
+  if (choice.fork) {
     const origin = { ...found, ...(await notePlace(store, found, fresh)), parentId: found.id };
     const { id, createdAt } = fresh;
     const row: SessionRow = { ...origin, id, createdAt, updatedAt: createdAt, ...placeOf(fresh) };
-    if (wish.at !== undefined) refuseUnknownEvent(await store.load(found.id), wish.at, found.id);
-    await store.fork(found.id, row, wish.at);
+    if (choice.at !== undefined) refuseUnknownEvent(await store.load(found.id), choice.at, found.id);
+    await store.fork(found.id, row, choice.at);
     return { row, restored: await store.load(row.id), movedFrom, ...(await leaseInTime(store, row.id)) };
   }
   const { release, begin } = await leaseInTime(store, found.id);
   try {
     const row = { ...found, ...(await notePlace(store, found, fresh)) };
-    return { row, restored: await rewound(store, found.id, wish.at), movedFrom, release, begin };
+    return { row, restored: await rewound(store, found.id, choice.at), movedFrom, release, begin };
   } catch (error) {
     await release();
     throw error;
@@ -131,11 +131,11 @@ function refuseUnknownEvent(events: readonly Event[], at: number, id: string): v
 
 async function wanted(
   store: Store,
-  wish: SessionWish,
+  choice: SessionChoice,
   { cwd, directoryId: id }: SessionRow,
 ): Promise<SessionRow | null> {
-  if (wish.resume !== null) return await findSession(store, wish.resume);
-  if (!wish.continueNewest) return null;
+  if (choice.resume !== null) return await findSession(store, choice.resume);
+  if (!choice.continueNewest) return null;
   const newest = await newestHere(store, { cwd, directoryId: id });
   if (newest) return newest;
   throw new CliError(
@@ -190,19 +190,19 @@ type Said = (key: string) => boolean;
  * there is a real model, it goes on with that. Throws a `CliError` (2) where a file or the environment puts another
  * address in the place of the recorded one: only the command line may send a conversation elsewhere. `lineCounts`:
  * false where the command line was meant for another session. */
-export function resumedWish(
+export function resumedModel(
   settings: ProviderSource,
   row: SessionRow,
   events: readonly Event[],
   lineCounts: boolean,
-): ModelWish {
+): ModelChoice {
   const said: Said = (key) => lineCounts && isSaid(settings, key);
   const line = lineModel(settings, said);
   const { provider, model } = row;
   const noPreference = provider === null || model === null || model === 'offline';
-  if (noPreference || (line.provider !== null && line.provider !== provider)) return configuredWish(settings);
+  if (noPreference || (line.provider !== null && line.provider !== provider)) return configuredModel(settings);
   if (provider === 'offline')
-    return line.model !== null || said('base_url') ? configuredWish(settings) : { provider, model };
+    return line.model !== null || said('base_url') ? configuredModel(settings) : { provider, model };
   const place = placeOfSession(settings, { ...row, provider }, events, line.provider !== null, said);
   return { provider, model: line.model ?? model, ...place };
 }
@@ -214,7 +214,7 @@ function placeOfSession(
   events: readonly Event[],
   isNamed: boolean,
   said: Said,
-): Pick<ModelWish, 'baseUrl' | 'api'> {
+): Pick<ModelChoice, 'baseUrl' | 'api'> {
   const own = providerChoice(settings, { provider: row.provider, model: 'any' });
   const saidApi = said('provider_api');
   const api = saidApi ? own.api : wireNamed(row.api);
@@ -244,7 +244,7 @@ function recordedAddress(
 }
 
 /** The model that the command line names, and its provider where it names that too. */
-function lineModel(settings: Configured, said: Said): ModelWish {
+function lineModel(settings: Configured, said: Said): ModelChoice {
   const { provider, model } = settings.config.provider;
   const id = said('model') ? model : null;
   if (said('provider')) return { provider, model: id };

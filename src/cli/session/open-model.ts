@@ -25,7 +25,7 @@ import type { TextModels } from '../../providers/text/tool-support.js';
 import { loadWire } from '../../providers/wires/known-wires.js';
 import type { WireFacts } from '../../providers/wires/wire.js';
 import type { Settings } from '../settings.js';
-import { type Configured, type ModelWish, providerSettings, splitName } from './provider-settings.js';
+import { type Configured, type ModelChoice, providerSettings, splitName } from './provider-settings.js';
 
 /** What it takes to find a provider and its key. */
 export type ProviderSource = Configured & Pick<Settings, 'env'>;
@@ -40,28 +40,28 @@ export interface OpenedModel {
   close(): void;
 }
 
-/** Opens the model that is wished for, or the best there is: the first provider with a key, a local server, the
+/** Opens the model that is chosen, or the best there is: the first provider with a key, a local server, the
  * embedded provider. `interactive`: a person sees its answers. Throws a `CliError`: exit code 2 for an unknown
  * provider, 4 for a missing key. */
 export async function openModel(
   settings: ModelSource,
-  wish: ModelWish,
+  chosen: ModelChoice,
   secrets: SecretGuard,
   interactive: boolean,
 ): Promise<OpenedModel> {
-  const { ref, endpoint } = await resolveReady(settings, wish);
+  const { ref, endpoint } = await resolveReady(settings, chosen);
   const opened = await connect(settings, ref, endpoint, interactive);
   return { ...opened, provider: maskProvider(opened.provider, secrets) };
 }
 
-/** The model and endpoint that are wished for. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a
+/** The model and endpoint that are chosen. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a
  * missing key, 1 for a local server that would have to say which models it has and does not run. */
 export async function resolveReady(
   settings: ProviderSource,
-  wish: ModelWish,
+  chosen: ModelChoice,
 ): Promise<Extract<Resolution, { ok: true }>> {
-  const choice = providerChoice(settings, wish);
-  const named = wish.provider !== null || namesProvider(settings, wish.model) || choice.baseUrl !== undefined;
+  const choice = providerChoice(settings, chosen);
+  const named = chosen.provider !== null || namesProvider(settings, chosen.model) || choice.baseUrl !== undefined;
   const fallback = named
     ? undefined
     : await (
@@ -104,23 +104,23 @@ async function firstServed(
   return { ...resolved, ref: { ...resolved.ref, model: first.id } };
 }
 
-/** A wish with all that the settings and the environment say of providers. */
-export function providerChoice(settings: ProviderSource, wish: ModelWish): ProviderChoice {
+/** What is chosen, with all that the settings and the environment say of providers. */
+export function providerChoice(settings: ProviderSource, chosen: ModelChoice): ProviderChoice {
   const choice: ProviderChoice = {
     env: settings.env,
     presets: builtInPresets,
     userProviders: settings.config.provider.custom,
     allowInsecure: settings.config.http.allowInsecure,
-    ...(wish.provider === null ? {} : { name: wish.provider }),
-    ...(wish.model === null ? {} : { model: wish.model }),
+    ...(chosen.provider === null ? {} : { name: chosen.provider }),
+    ...(chosen.model === null ? {} : { model: chosen.model }),
     ...providerSettings(settings),
   };
-  return wish.provider === null ? choice : placed(choice, wish.provider, wish);
+  return chosen.provider === null ? choice : placed(choice, chosen.provider, chosen);
 }
 
 /** The choice with the address and the wire that a session keeps. An address that settings say alike is taken from
  * there: they may hold what is not on record, such as a query. */
-function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelWish): ProviderChoice {
+function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelChoice): ProviderChoice {
   const owners = { ...choice.owners, ...(api === undefined ? {} : { api: name }) };
   const kept = { ...choice, owners, ...(api === undefined ? {} : { api }) };
   if (baseUrl === undefined || saidAddress(name, choice)?.baseUrl === baseUrl) return kept;
@@ -134,11 +134,11 @@ export function resolveModel(settings: ProviderSource, name: string, current: Mo
   const [named, id] = splitName(settings, name);
   if (named !== null && named !== current.provider)
     return resolveProvider(providerChoice(settings, { provider: named, model: id }));
-  return resolveProvider(providerChoice(settings, wishOfRef({ ...current, model: id ?? '' })));
+  return resolveProvider(providerChoice(settings, choiceOf({ ...current, model: id ?? '' })));
 }
 
 /** What it takes to open the model of `ref` again where it was. */
-export function wishOfRef({ provider, model, api, baseUrl }: ModelRef): ModelWish {
+export function choiceOf({ provider, model, api, baseUrl }: ModelRef): ModelChoice {
   return { provider, model: model || null, ...(api === 'offline' ? {} : { api, baseUrl }) };
 }
 

@@ -8,7 +8,7 @@ export type Configured = Pick<Settings, 'config' | 'loaded'>;
 
 /** Which model: from options and configuration, or what a session goes on with. `baseUrl` and `api` are those of a
  * session that stays where it is; absent: the provider's, as it is configured. */
-export interface ModelWish {
+export interface ModelChoice {
   readonly provider: string | null;
   readonly model: string | null;
   readonly baseUrl?: string | undefined;
@@ -17,8 +17,8 @@ export interface ModelWish {
 
 /** What the settings say. A model that names its provider wins over a `provider` from a layer below: `-m anthropic/…`
  * means Anthropic, whatever the file says. */
-export function configuredWish(configured: Configured): ModelWish {
-  return wishOf(configured, configured.loaded.leaves);
+export function configuredModel(configured: Configured): ModelChoice {
+  return choiceIn(configured, configured.loaded.leaves);
 }
 
 /** The settings that belong to one provider, each with the provider it was configured for: the one that its own layer
@@ -60,11 +60,11 @@ function ownerOf(configured: Configured, key: string): string | null {
 
 /** The provider that settings name, or null. */
 function providerOf(configured: Configured, leaves: readonly Leaf[]): string | null {
-  const wish = wishOf(configured, leaves);
-  return wish.provider ?? namedBy(configured, wish.model);
+  const choice = choiceIn(configured, leaves);
+  return choice.provider ?? namedBy(configured, choice.model);
 }
 
-function wishOf(configured: Configured, leaves: readonly Leaf[]): ModelWish {
+function choiceIn(configured: Configured, leaves: readonly Leaf[]): ModelChoice {
   const provider = leaves.findLast(({ path }) => path.length === 1 && path[0] === 'provider');
   const model = leaves.findLast(({ path }) => path.length === 1 && path[0] === 'model');
   const text = (leaf: Leaf | undefined): string | null =>

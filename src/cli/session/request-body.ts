@@ -1,5 +1,5 @@
 import { endpointFor, factsOf, textModelsOf } from './open-model.js';
-import type { Setup } from '../settings.js';
+import type { Settings } from '../settings.js';
 import type { BodyRequest } from '../../commands/command.js';
 import type { Event } from '../../core/event.js';
 import { type Conversation, project } from '../../core/projection.js';
@@ -9,12 +9,12 @@ import { loadWire } from '../../providers/wires/known-wires.js';
 
 /** The exact body of the session's next request on `wire`, as JSON text. Nothing is written, no network is touched.
  * Source: contracts 1, 8. */
-export async function requestBody(setup: Setup, { row, events, wire, prompt }: BodyRequest): Promise<string> {
+export async function requestBody(settings: Settings, { row, events, wire, prompt }: BodyRequest): Promise<string> {
   const last = events.at(-1)?.seq ?? 0;
   const turn: readonly Event[] =
     prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
-  const endpoint = endpointFor(setup, row, wire);
-  const conversation = asSent(setup, project([...events, ...turn]), row.model ?? '', endpoint);
+  const endpoint = endpointFor(settings, row, wire);
+  const conversation = asSent(settings, project([...events, ...turn]), row.model ?? '', endpoint);
   const chosen = createTextProtocol().wire(await loadWire(wire), conversation, endpoint.quirks);
   return JSON.stringify(
     chosen.request(conversation, {
@@ -22,7 +22,7 @@ export async function requestBody(setup: Setup, { row, events, wire, prompt }: B
       model: row.model ?? '',
       toolChoice: 'auto',
       quirks: endpoint.quirks,
-      facts: factsOf(setup, row.provider ?? '', row.model ?? ''),
+      facts: factsOf(settings, row.provider ?? '', row.model ?? ''),
       ...(endpoint.extraBody ? { extraBody: endpoint.extraBody } : {}),
     }),
     null,
@@ -32,11 +32,11 @@ export async function requestBody(setup: Setup, { row, events, wire, prompt }: B
 
 /** With tools as text where the model was found to take no calls. */
 function asSent(
-  setup: Setup,
+  settings: Settings,
   conversation: Conversation,
   model: string,
   { quirks, provider, baseUrl }: ReturnType<typeof endpointFor>,
 ): Conversation {
   if (provider === undefined || baseUrl === undefined || !isOpen(conversation, quirks)) return conversation;
-  return textModelsOf(setup, { provider, baseUrl }).has(model) ? asText(conversation) : conversation;
+  return textModelsOf(settings, { provider, baseUrl }).has(model) ? asText(conversation) : conversation;
 }

@@ -9,7 +9,7 @@ import { openCopy, openStore } from '../../store/open-store.js';
 import { sha256Of } from '../../tools/files/file-writer.js';
 import { blobSeal, guardedStore, type SecretSource } from '../secrets.js';
 import type { Notice, Settings } from '../settings.js';
-import type { OpenedSession, SessionWish } from './find-session.js';
+import type { OpenedSession, SessionChoice } from './find-session.js';
 import { secretFiles } from './open-tools.js';
 
 export interface StoreOpening {
@@ -88,7 +88,7 @@ const cause = 'the database or its log was cut, deleted or replaced from outside
 export async function lostEvents(
   store: Store,
   known: SessionEnds,
-  wish: SessionWish,
+  choice: SessionChoice,
   opened: OpenedSession,
   cwd: string,
 ): Promise<readonly Notice[]> {
@@ -97,7 +97,7 @@ export async function lostEvents(
   const end = ends[index];
   const last =
     opened.restored.findLast(
-      (event, index) => index < opened.restored.length - 1 || wish.at === undefined || event.kind !== 'rewind',
+      (event, index) => index < opened.restored.length - 1 || choice.at === undefined || event.kind !== 'rewind',
     )?.seq ?? 0;
   const lost = end === undefined ? 0 : end.seq - last;
   const notices =
@@ -109,7 +109,7 @@ export async function lostEvents(
           ),
         ]
       : [];
-  if (!wish.continueNewest) return notices;
+  if (!choice.continueNewest) return notices;
   const gone = await goneSession(store, index < 0 ? ends : ends.slice(0, index), (other) => other.cwd === cwd);
   if (gone === null) return notices;
   await known.forget(gone.sessionId);
@@ -127,11 +127,11 @@ export async function explainMissing(
   error: unknown,
   store: Store,
   known: SessionEnds,
-  wish: SessionWish,
+  choice: SessionChoice,
   cwd: string,
 ): Promise<unknown> {
   if (!(error instanceof CliError)) return error;
-  const wanted = wish.resume?.trim().toLowerCase();
+  const wanted = choice.resume?.trim().toLowerCase();
   const gone = await goneSession(store, known.list(), (end) =>
     wanted === undefined ? end.cwd === cwd : wanted.length > 3 && end.sessionId.toLowerCase().startsWith(wanted),
   );

@@ -7,12 +7,12 @@ import {
   eventNumber,
   newestHere,
   openSession,
-  type SessionWish,
+  type SessionChoice,
 } from '../../../src/cli/session/find-session.js';
 import type { SessionRow, Store } from '../../../src/core/store.js';
 import { openMemoryStore } from '../../../src/store/memory-store.js';
 
-const nothing: SessionWish = { continueNewest: false, resume: null, fork: false };
+const nothing: SessionChoice = { continueNewest: false, resume: null, fork: false };
 
 function rowOf(id: string, more: Partial<SessionRow> = {}): SessionRow {
   return {
@@ -37,20 +37,20 @@ async function recorded(more: Partial<SessionRow> = {}): Promise<Store> {
   return store;
 }
 
-const opened = async (store: Store, wish: Partial<SessionWish>): Promise<unknown> => {
-  const { row, restored, movedFrom } = await openSession(store, { ...nothing, ...wish }, rowOf('new'));
+const opened = async (store: Store, choice: Partial<SessionChoice>): Promise<unknown> => {
+  const { row, restored, movedFrom } = await openSession(store, { ...nothing, ...choice }, rowOf('new'));
   return { id: row.id, parent: row.parentId, seqs: restored.map(({ seq }) => seq), movedFrom };
 };
 
 test.each([
-  ['a new session without a wish', {}, { id: 'new', parent: null, seqs: [] }],
+  ['a new session without a choice', {}, { id: 'new', parent: null, seqs: [] }],
   ['the newest of the directory', { continueNewest: true }, { id: 'old', parent: null, seqs: [1, 2, 3] }],
   ['a session by its id', { resume: 'old' }, { id: 'old', parent: null, seqs: [1, 2, 3] }],
   ['a fork', { resume: 'old', fork: true }, { id: 'new', parent: 'old', seqs: [1, 2, 3] }],
   ['a fork of the first events', { resume: 'old', fork: true, at: 2 }, { id: 'new', parent: 'old', seqs: [1, 2] }],
   ['a rewind, which is recorded', { continueNewest: true, at: 2 }, { id: 'old', parent: null, seqs: [1, 2, 3, 4] }],
-] as const)('%s is opened', async (_name, wish, expected) => {
-  expect(await opened(await recorded(), wish)).toEqual({ ...expected, movedFrom: null });
+] as const)('%s is opened', async (_name, choice, expected) => {
+  expect(await opened(await recorded(), choice)).toEqual({ ...expected, movedFrom: null });
 });
 
 test('a rewind says where the conversation goes on', async () => {
@@ -65,8 +65,8 @@ test.each([
   [{ resume: 'old', at: 4 }, 2, '--at: session old has no event 4'],
   [{ resume: 'old', fork: true, at: 4 }, 2, '--at: session old has no event 4'],
   [{ resume: 'other' }, 7, 'there is no session `other`'],
-] as const)('%j ends with exit code %d', async (wish, exitCode, message) => {
-  await expect(opened(await recorded(), wish)).rejects.toMatchObject({ exitCode, message });
+] as const)('%j ends with exit code %d', async (choice, exitCode, message) => {
+  await expect(opened(await recorded(), choice)).rejects.toMatchObject({ exitCode, message });
 });
 
 test('a directory without a session has none to continue', async () => {

@@ -6,8 +6,8 @@ import { allowance } from '../../../src/agent/budget.js';
 import { openSecretKey, plainGuard } from '../../../src/cli/secrets.js';
 import { createSpendLimit } from '../../../src/cli/session/assemble.js';
 import { resolveModel, resolveReady } from '../../../src/cli/session/open-model.js';
-import { configuredWish } from '../../../src/cli/session/provider-settings.js';
-import type { Setup } from '../../../src/cli/settings.js';
+import { configuredModel } from '../../../src/cli/session/provider-settings.js';
+import type { Settings } from '../../../src/cli/settings.js';
 import { loadConfig } from '../../../src/config/load.js';
 import { builtInPresets, keyNames } from '../../../src/providers/presets.js';
 
@@ -21,7 +21,7 @@ interface Given {
   readonly set?: readonly string[];
 }
 
-async function setupOf({ file = {}, env = {}, flags = {}, set = [] }: Given): Promise<Setup> {
+async function setupOf({ file = {}, env = {}, flags = {}, set = [] }: Given): Promise<Settings> {
   const home = mkdtempSync(join(tmpdir(), 'agent-model-'));
   onTestFinished(() => {
     rmSync(home, { recursive: true, force: true });
@@ -112,11 +112,11 @@ const cases: readonly (readonly [
 ];
 
 test.each(cases)('a base URL belongs to one provider: %s', async (_name, given, first, switched) => {
-  const setup = await setupOf(given);
-  const { ref, endpoint } = await resolveReady(setup, configuredWish(setup));
+  const settings = await setupOf(given);
+  const { ref, endpoint } = await resolveReady(settings, configuredModel(settings));
   expect(`${ref.provider} ${ref.model} ${endpoint.baseUrl}`).toBe(first);
   for (const [model, to] of switched) {
-    const resolved = resolveModel(setup, model, ref);
+    const resolved = resolveModel(settings, model, ref);
     expect(resolved.ok && `${resolved.ref.provider} ${resolved.ref.model} ${resolved.endpoint.baseUrl}`).toBe(to);
     expect(resolved.ok && resolved.endpoint.key).toBe(
       keys[`${to.split(' ')[0]?.toUpperCase() ?? ''}_API_KEY` as keyof typeof keys],
@@ -128,7 +128,7 @@ test('provider_api stays with its provider, extra_body goes to all where none is
   const named = await setupOf({ file: { provider: 'openai', provider_api: 'openai-chat', extra_body: { seed: 1 } } });
   const other = resolveModel(named, 'anthropic/claude', { provider: 'openai', api: 'openai-chat', model: 'm' });
   expect(other.ok && [other.ref.api, other.endpoint.extraBody]).toEqual(['anthropic-messages', undefined]);
-  const own = await resolveReady(named, configuredWish(named));
+  const own = await resolveReady(named, configuredModel(named));
   expect([own.ref.api, own.endpoint.extraBody]).toEqual(['openai-chat', { seed: 1 }]);
   const unnamed = await setupOf({ file: { extra_body: { seed: 1 } } });
   const any = resolveModel(unnamed, 'deepseek/x', { provider: 'openai', api: 'openai-chat', model: 'm' });
@@ -141,12 +141,12 @@ test('a limit of one dollar lets every preset start with its default model', asy
   );
   const events = [{ seq: 1, kind: 'user', content: 'x'.repeat(12_000), data: null, createdAt: 0 }];
   for (const [name, preset] of presets) {
-    const setup = await setupOf({
+    const settings = await setupOf({
       flags: { provider: name, max_cost_usd: 1 },
       env: Object.fromEntries(keyNames(preset).map((key) => [key, 'k'])),
     });
-    const { ref } = await resolveReady(setup, configuredWish(setup));
-    const budget = createSpendLimit(setup.config).budget(ref);
+    const { ref } = await resolveReady(settings, configuredModel(settings));
+    const budget = createSpendLimit(settings.config).budget(ref);
     expect(budget !== null && !('code' in budget) && allowance(events, budget, undefined), name).toMatchObject({
       allowed: true,
     });
