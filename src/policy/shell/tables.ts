@@ -94,7 +94,9 @@ function decided(
   const found = [...likeAnother(outcome, call, options), ...(codes[outcome.code ?? '']?.(call, entry, options) ?? [])];
   switch (outcome.risk) {
     case undefined:
-      return found;
+      return outcome.code === undefined && outcome.like === undefined
+        ? change(call, 'is not known to only read')
+        : found;
     case 'dangerous':
       return [...found, ...danger(call, outcome.reason ?? '')];
     case 'mutating':
