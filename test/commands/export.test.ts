@@ -17,7 +17,7 @@ const events: readonly Event[] = [
   event(3, {
     kind: 'assistant',
     content: `Text ${nasty}\n\`\`\`ts\nconst a = '<b>';\n\`\`\`\nafter`,
-    data: { responseId: 'r1', provider: 'p', api: 'openai-chat', model: 'm', stop: 'tool' },
+    data: { response_id: 'r1', provider: 'p', api: 'openai-chat', model: 'm', stop: 'tool' },
   }),
   event(4, {
     kind: 'tool_call',
@@ -69,7 +69,7 @@ const answer = (content: string): Event =>
   event(1, {
     kind: 'assistant',
     content,
-    data: { responseId: 'r', provider: 'p', api: 'openai-chat', model: 'm', stop: 'end' },
+    data: { response_id: 'r', provider: 'p', api: 'openai-chat', model: 'm', stop: 'end' },
   });
 const called = (name: string, args: string, more: Readonly<Record<string, unknown>>): Event[] => [
   event(4, {
