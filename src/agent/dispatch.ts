@@ -133,11 +133,11 @@ const whyNot = {
     'Read the file it stands in again, or run the command that printed it, and repeat the call with the placeholder ' +
     'you are given then.',
   key:
-    'stands for the key of a provider, which is never given to a call. Leave that part of the file as it is and change ' +
-    'other lines.',
+    'stands for the key of a provider, which is never given to a call. Leave that part of the file as it is and ' +
+    'change other lines.',
   shell:
-    'stands for a value with characters that a shell would obey. Put the placeholder in single quotes, or write it to ' +
-    'a file and let the command read that.',
+    'stands for a value with characters that a shell would obey. Put the placeholder in single quotes, or write ' +
+    'it to a file and let the command read that.',
 } as const;
 
 /** A call as it is judged and run, and with placeholders as the person is shown it. */

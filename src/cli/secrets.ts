@@ -144,8 +144,8 @@ export function sessionGuard(source: SecretSource, events: readonly Event[] = []
 }
 
 /** What an export is written through: everything that looks like a secret, whatever the settings say of a session. */
-export function exportGuard(env: Environment, secrets: readonly Secret[], mark: string): SecretGuard {
-  return createSecretGuard({ ...guarded(env, secrets, { mask: true, unmasked: [] }), mark });
+export function exportGuard(env: Environment, secrets: readonly Secret[], replacement: string): SecretGuard {
+  return createSecretGuard({ ...guarded(env, secrets, { mask: true, unmasked: [] }), replacement });
 }
 
 /** A store whose sessions are read without the secrets that were recorded before they were looked for. */

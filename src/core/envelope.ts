@@ -1,8 +1,8 @@
 import { isRecord, type Json } from './json.js';
 import { headBytes, tailBytes, utf8Bytes } from './text.js';
 
-/** Why a call gave no result. Source: contracts 3. `internal` messages are redacted; the full one goes to the log
- * file. */
+/** Why a call gave no result. The message of `internal` is redacted; the full one goes to the log file. Source:
+ * contracts 3. */
 export type ErrorCode =
   | 'unknown_tool'
   | 'invalid_args'
@@ -29,7 +29,7 @@ export interface OutputEnvelope {
   readonly output: string;
   readonly [extra: string]: Json | undefined;
 }
-/** What a model reads as the result of a call: one JSON object. */
+/** The result of a call as a model reads it: one JSON object. */
 export type Envelope = OutputEnvelope | ErrorEnvelope;
 
 export function errorEnvelope(code: ErrorCode, error: string, details?: Json): ErrorEnvelope {
@@ -40,8 +40,8 @@ export function isError(envelope: Envelope): envelope is ErrorEnvelope {
   return 'error' in envelope;
 }
 
-/** The envelope as it is stored: `output` cut to `maxBytes`, and where it was cut `truncated` and `total_bytes`.
- * An output its tool has cut already (it carries `truncated` and `total_bytes`) is left as it is when it fits. */
+/** Cuts `output` to `maxBytes`, as it is stored, and adds `truncated` and `total_bytes` where it was cut. An output
+ * that its tool has cut already (it has both fields) stays as it is when it fits. */
 export function clampEnvelope(envelope: Envelope, maxBytes: number): Envelope {
   if (isError(envelope)) return clampDetails(envelope, maxBytes);
   if (envelope.output.length * 3 <= maxBytes || utf8Bytes(envelope.output) <= maxBytes) return envelope;
@@ -59,8 +59,7 @@ function clampDetails(envelope: ErrorEnvelope, maxBytes: number): ErrorEnvelope 
   };
 }
 
-/** Reads a stored envelope. A text that is not a JSON object comes back as an output, so that no log can break a
- * reader. */
+/** Reads a stored envelope. A text that is not a JSON object becomes the output, so no log can break a reader. */
 export function parseEnvelope(text: string): Envelope {
   try {
     const value: unknown = JSON.parse(text);
@@ -85,15 +84,14 @@ export const plainMarker: Marker = (omitted) => `[… ${omitted} bytes omitted �
 
 const markerLine = /(\n\[… \d+ bytes omitted …\]\n)/;
 
-/** A cut output in its parts: at even places what was left, at odd places the marker lines between. */
+/** Splits a cut output at its marker lines, which are at the odd places of the result. */
 export function cutParts(output: string): readonly string[] {
   return output.split(markerLine);
 }
 
-/** Cuts `text` to at most `maxBytes` of UTF-8, keeping head and tail on character boundaries and one marker line
- * between them. The marker counts within the budget. `totalBytes` is the size of the original where `text` itself is
- * already a cut of it. Where not even the marker fits, as much of the head as fits is kept alone. Source: contracts 3,
- * "Size". */
+/** Cuts `text` to at most `maxBytes` of UTF-8: a head and a tail, cut between characters, with one marker line between
+ * them. The marker counts within the budget. `totalBytes` is the size of the original where `text` was cut before.
+ * Where not even the marker fits, the result is as much of the head as fits. Source: contracts 3, "Size". */
 export function clampText(
   text: string,
   maxBytes: number,
@@ -104,7 +102,7 @@ export function clampText(
   return clampEnds(text, text, { maxBytes, marker, totalBytes });
 }
 
-/** The same where only the two ends of a longer text are at hand, each at least half of `maxBytes` long. */
+/** The same for the two ends of a longer text, each at least half of `maxBytes` long. */
 export function clampEnds(
   start: string,
   end: string,

@@ -1,6 +1,6 @@
 import { isRecord, type Json, type JsonSchema } from './json.js';
 
-/** One row of the log as it is stored. Unknown kinds are carried along. Order is `seq` (from 1), never time. Source:
+/** One row of the log as it is stored. Unknown kinds are passed on. Order is `seq` (from 1), never time. Source:
  * contracts 2. */
 export interface Event {
   readonly seq: number;
@@ -27,7 +27,7 @@ export interface RequestSettings {
   readonly effort?: string;
 }
 
-/** `note`: not typed by the person; the program tells the model what has changed around it. */
+/** `note`: the person did not type this; the program tells the model what has changed around it. */
 interface UserData {
   readonly note: true;
 }
@@ -37,8 +37,8 @@ export interface ToolsData {
   readonly settings: RequestSettings;
 }
 
-/** How a response ended. `interrupted` is ours, the others are the provider's, named alike for all of them; after
- * `pause` it wants to go on. */
+/** How a response ended. `interrupted` is our own; the others come from the provider, under the same names for all of
+ * them. After `pause` the provider wants to go on. */
 export type Stop = 'stop' | 'tool' | 'pause' | 'length' | 'refusal' | 'content_filter' | 'interrupted';
 
 export interface AssistantData {
@@ -59,7 +59,7 @@ export interface ToolCallData {
   /** `arguments` is the JSON text exactly as received, kept even where it does not parse. */
   readonly function: { readonly name: string; readonly arguments: string };
   readonly response_id: string;
-  /** What the model wrote, where the call stood in its text in another form than `arguments`. */
+  /** The model's own text of the call, where `arguments` were read from another form. */
   readonly received?: string;
 }
 
@@ -69,18 +69,18 @@ export interface FileState {
   readonly sha256: string | null;
 }
 
-/** What became of one file, as the log keeps it. `before` and `after` are the SHA-256 (hex) of the contents, of a
- * link's target for a link; null where there was no file, or where the contents were not looked at (`what` tells the
- * two apart). */
+/** A change to one file, as the log has it. `before` and `after` are the SHA-256 (hex) of the contents, or of the
+ * target of a link; null where there was no file, or where nobody looked at the contents (`what` tells the two
+ * apart). */
 export interface ChangeData {
   /** Absolute. */
   readonly path: string;
   readonly what: 'created' | 'changed' | 'deleted';
   readonly before: string | null;
   readonly after: string | null;
-  /** True where the store holds what it takes to undo this. */
+  /** True where the store has the contents for an undo. */
   readonly captured: boolean;
-  /** Why it was not captured. */
+  /** Why the contents were not captured. */
   readonly reason?: string;
   /** `st_mode`, file type included, where it is known. */
   readonly before_mode?: number;
@@ -98,15 +98,15 @@ export interface ToolResultData {
   readonly output: string;
   readonly success: boolean;
   readonly duration_ms: number;
-  /** Absolute paths the call read whole or wrote, with what their bytes hashed to then. */
+  /** The files that the call read whole or wrote, with the hashes they had then. */
   readonly files?: readonly FileState[];
   /** A unified diff of what the call changed, for the screen. */
   readonly diff?: string;
-  /** What the call did to files: reported by its tool, or found by looking at the working tree before and after. */
+  /** The changes to files that the tool reported or that were found by looking at the working tree before and after. */
   readonly changes?: readonly ChangeData[];
   /** Why there may be changes that are not listed. */
   readonly unwatched?: string;
-  /** True where the result was made up on restore, because the program ended before there was one. */
+  /** True where the program ended before there was a result, and this one was added when the session was resumed. */
   readonly synthetic?: true;
 }
 
@@ -132,7 +132,7 @@ export interface UsageData {
   readonly purpose?: 'compaction';
 }
 
-/** The conversation is again what it was right after event `to_seq`; what came between stays in the log. */
+/** The conversation is again as it was right after event `to_seq`; later events stay in the log. */
 interface RewindData {
   readonly to_seq: number;
 }
@@ -147,9 +147,9 @@ export interface CompactionData {
   readonly tokens_after: number;
 }
 
-/** What was done to files by `undo`, `redo` or `restore`, told to the model by `content`. */
+/** The changes to files by `undo`, `redo` or `restore`. `content` tells the model of them. */
 interface RevertData {
-  /** The `tool_result` that was undone or redone; for `restore` the event whose state was wanted. */
+  /** The `tool_result` that was undone or redone; for `restore` the event whose state was asked for. */
   readonly of_seq: number;
   readonly changes: readonly ChangeData[];
   readonly skipped: readonly { readonly path: string; readonly reason: string }[];
@@ -164,7 +164,7 @@ interface ApprovalData {
   readonly reasons: readonly string[];
   /** SHA-256 (hex) of `name`, a NUL and the arguments as received. */
   readonly call_sha256: string;
-  /** It was asked about because it had given the same result so often. */
+  /** So often the call had given the same result, which is why the person was asked. */
   readonly repeated?: number;
 }
 
@@ -173,14 +173,14 @@ interface ErrorData {
   readonly message: string;
 }
 
-/** A command the person ran themselves (`!!command`): on record, not sent to the model. `content` is its output. */
+/** A command that the person ran (`!!command`): recorded and not sent to the model. `content` is its output. */
 interface ShellData {
   readonly command: string;
   readonly exit_code: number | null;
 }
 
-/** The model that the conversation goes on with. `base_url` is where it is asked, with nothing secret in it; absent for
- * the embedded provider and in events from before it was kept. */
+/** The model that the conversation goes on with. `base_url` is its address without anything secret; absent for the
+ * embedded provider and in older events. */
 interface ModelData {
   readonly provider: string;
   readonly model: string;
@@ -188,7 +188,7 @@ interface ModelData {
   readonly base_url?: string;
 }
 
-/** What may be appended: the kinds this program writes. */
+/** An event before it is recorded, of one of the kinds that this program writes. */
 export type EventDraft =
   | { readonly kind: 'system'; readonly content: string; readonly data: null }
   | { readonly kind: 'tools'; readonly content: string; readonly data: ToolsData }
@@ -204,7 +204,7 @@ export type EventDraft =
   | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData }
   | { readonly kind: 'rewind'; readonly content: string; readonly data: RewindData }
   | { readonly kind: 'compaction'; readonly content: string; readonly data: CompactionData }
-  /** The compaction of that `seq` no longer stands for anything. */
+  /** Takes back the compaction of that `seq`. */
   | { readonly kind: 'compaction_undone'; readonly content: null; readonly data: { readonly compaction_seq: number } }
   | { readonly kind: 'undo' | 'redo' | 'restore'; readonly content: string; readonly data: RevertData };
 
@@ -246,14 +246,14 @@ export function rewindTo(seq: number): EventDraft {
   return { kind: 'rewind', content: `Rewound to event ${seq}.`, data: { to_seq: seq } };
 }
 
-/** Which events of a log the conversation is made of. A `rewind` makes it again what it was right after event `to_seq`,
- * whatever happened there, other rewinds included: so a rewind to the event before a rewind takes that one back. A
- * `compaction_undone` takes out the compaction before it that it names. */
+/** Selects the events of a log that count for the conversation. After a `rewind` the same events count as right after
+ * event `to_seq`, so a rewind to the event before a rewind takes that one back. A `compaction_undone` takes out the
+ * earlier compaction that it names. */
 export interface Timeline {
-  /** True where this changes what the events before it mean, so that the conversation is to be made anew from
+  /** Returns true where the event changes which earlier events count: the conversation must be built anew from
    * `events`. */
   add(event: KnownEvent): boolean;
-  /** Those that count now, in order, without rewinds and without compactions that were undone. */
+  /** The events that count, in order, without rewinds and without compactions that were undone. */
   events(): readonly KnownEvent[];
 }
 

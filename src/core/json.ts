@@ -12,8 +12,8 @@ export function isRecord(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The nesting depth of a JSON text (`[]` and `{}` are 1), counted on the raw text so that nothing is built from it.
- * Stops counting at `limit + 1`. Brackets inside strings do not count. */
+/** Counts the nesting depth of a JSON text (`[]` and `{}` are 1) without parsing it. Stops at `limit + 1`. Brackets
+ * inside strings do not count. */
 export function jsonDepth(text: string, limit: number): number {
   let depth = 0;
   let deepest = 0;

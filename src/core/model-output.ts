@@ -3,10 +3,10 @@ import type { ToolResultData, ToolSpec } from './event.js';
 import { isRecord, type Json } from './json.js';
 import { headBytes, tailBytes, utf8Bytes } from './text.js';
 
-/** A result as the log has it, with what decides how it is cut. */
+/** A result as the log has it, with everything that decides how it is cut. */
 export interface StoredResult {
   readonly result: ToolResultData;
-  /** Of the `tool_result`. */
+  /** The `seq` of the `tool_result`. */
   readonly seq: number;
   /** The arguments of the call, as received. */
   readonly args: string;
@@ -14,21 +14,21 @@ export interface StoredResult {
   readonly reader: string | null;
 }
 
-/** The name of the tool that reads a text by lines, or null where the catalogue has none: it takes a `path` and an
- * `offset`. It also reads `event:SEQ`. */
+/** The name of the tool that reads texts by lines and stored outputs by `event:SEQ`, or null where the catalogue has
+ * none. It is recognised by its arguments: a `path` and an `offset`. */
 export function lineReader(tools: readonly ToolSpec[]): string | null {
   const takesPathAndOffset = ({ input_schema: { properties } }: ToolSpec): boolean =>
     isRecord(properties) && 'path' in properties && 'offset' in properties;
   return tools.find(takesPathAndOffset)?.name ?? null;
 }
 
-/** The marker of a text that is cut and stands whole in event `seq`. */
+/** The marker of a text that was cut and is whole in event `seq`. */
 export function eventMarker(reader: string | null, seq: number): Marker {
   return reader === null ? plainMarker : (omitted) => `[… ${omitted} bytes omitted; ${reader} path="event:${seq}"]`;
 }
 
-/** The stored envelope as a model is sent it: `output` (and an error's `details.output`) cut to `maxBytes`, the marker
- * line saying how to read the rest. Pure. Source: contracts 3, "Size". */
+/** Cuts a stored envelope for the model: `output` (and an error's `details.output`) to `maxBytes`, with a marker line
+ * that says how to read the rest. Pure. Source: contracts 3, "Size". */
 export function modelOutput(stored: StoredResult, maxBytes: number): string {
   const { result, seq, args, reader } = stored;
   if (result.output.length * 3 <= maxBytes) return result.output;
@@ -58,8 +58,8 @@ function totalBytes(envelope: OutputEnvelope): number {
   return typeof envelope.total_bytes === 'number' ? envelope.total_bytes : utf8Bytes(envelope.output);
 }
 
-/** A text with lines so long that they count as several (`piece_bytes`), or too long for a head and a tail, ends where
- * no more fits, and `next_offset` is where to read on. */
+/** Cuts a text at the end: one with lines so long that they count as several (`piece_bytes`), or too long for a head
+ * and a tail. `next_offset` says where to read on. */
 function cutPieces(envelope: OutputEnvelope, args: string, pieceBytes: number, maxBytes: number): OutputEnvelope {
   const pieces = linePieces(envelope.output, pieceBytes);
   let bytes = 0;
@@ -68,7 +68,7 @@ function cutPieces(envelope: OutputEnvelope, args: string, pieceBytes: number, m
   return { ...envelope, output: pieces.slice(0, count).join(''), truncated: true, next_offset: offsetOf(args) + count };
 }
 
-/** A file's text loses whole lines from its middle, and the marker names them and the `offset` to read on from. */
+/** Cuts whole lines out of the middle of a text. The marker names them and the `offset` to read on from. */
 function cutLines(
   envelope: OutputEnvelope,
   { args, reader, maxBytes }: { readonly args: string; readonly reader: string; readonly maxBytes: number },
@@ -93,8 +93,8 @@ function cutLines(
   return { ...envelope, output, truncated: true, total_bytes: totalBytes(envelope) };
 }
 
-/** A first line longer than the budget, of a result from before long lines counted as several: cut by bytes, since no
- * offset could show more of it. */
+/** Cuts by bytes a text whose first line is longer than the budget, since no offset could show more of that line.
+ * Results of today's tools count such a line as several. */
 function cutLongLine(envelope: OutputEnvelope, first: number, maxBytes: number): OutputEnvelope {
   const total = totalBytes(envelope);
   const { text } = clampText(
@@ -121,10 +121,10 @@ function offsetOf(args: string): number {
   }
 }
 
-/** Takes a text in parts, cut anywhere, and gives its lines (LF, the break included; CRLF becomes LF) in pieces of at
- * most `maxBytes` of UTF-8, each as long as it can be without splitting a character: a longer line is several pieces.
- * Joined they are the text, and a text that begins with a piece has the same pieces from there on. A character longer
- * than `maxBytes` is a piece of its own. `last`: the piece is the last one of its line. */
+/** Splits a text, given in parts that may be cut anywhere, into its lines. A line includes its break; CRLF becomes LF.
+ * A line longer than `maxBytes` of UTF-8 is several pieces, each as long as it can be without splitting a character. A
+ * text that begins with a piece has the same pieces from there on. A character longer than `maxBytes` is a piece of its
+ * own. `last`: the piece is the last one of its line. */
 interface LineSplitter {
   add(part: string): void;
   finish(): void;
@@ -176,7 +176,7 @@ function pieceAt(text: string, from: number, maxBytes: number): string {
   return piece !== '' || from >= text.length ? piece : String.fromCodePoint(text.codePointAt(from) ?? 0);
 }
 
-/** The pieces of a text at hand. */
+/** Splits a whole text into those pieces. */
 function linePieces(text: string, maxBytes: number): readonly string[] {
   const pieces: string[] = [];
   const splitter = createLineSplitter(maxBytes, (piece) => pieces.push(piece));

@@ -1,17 +1,17 @@
-/** A file or folder that some program obeys without being asked: it runs what is in it, or takes settings from it that
- * name what to run. `path` is relative; one that ends with `/` is a folder with all that is in it, and `*` stands for
- * any characters but `/`. */
+/** A file or folder that some program obeys unasked: the program runs it, or takes from it the names of programs to
+ * run. `path` is relative. One that ends with `/` is a folder with everything in it, and `*` is any characters but
+ * `/`. */
 export interface Obeyed {
   readonly path: string;
-  /** Ordinary commands write it: a sandboxed one may, and its result names it. */
+  /** Ordinary commands write it: a sandboxed command may do so, and its result names the file. */
   readonly everyday?: true;
 }
 
 const obeyed = (...paths: readonly string[]): readonly Obeyed[] => paths.map((path) => ({ path }));
 const written = (...paths: readonly string[]): readonly Obeyed[] => paths.map((path) => ({ path, everyday: true }));
 
-/** What programs obey in the folder of a project. The one list: from it come what the file tools ask about, what the
- * sandbox keeps a command from writing, and what the result of a command names as changed. */
+/** Files that programs obey in the folder of a project. The one list for the questions of the file tools, for the files
+ * that a sandboxed command cannot write, and for the changes that the result of a command names. */
 export const obeyedInProjects: readonly Obeyed[] = [
   ...obeyed('.agent/', '.husky/', '.githooks/', '.pre-commit-config.yaml', 'lefthook.yml', 'lefthook.yaml', '.envrc'),
   ...obeyed('.vscode/', '*.code-workspace', '.idea/', '.zed/', '.fleet/', '.devcontainer/', '.devcontainer.json'),
@@ -54,13 +54,13 @@ export const obeyedInProjects: readonly Obeyed[] = [
   ...written('sitecustomize.py', 'usercustomize.py', 'conftest.pth', 'site-packages/*.pth'),
 ];
 
-/** What git obeys in the folder of a repository: `.git`, one below `.git/modules` or `.git/worktrees`, or one that is a
- * repository itself. Not `HEAD`, `index`, `refs`, `logs` and `objects`, which every commit writes and which run
- * nothing. */
+/** Files that git obeys in the folder of a repository: `.git`, one below `.git/modules` or `.git/worktrees`, or one
+ * that is a repository itself. Not `HEAD`, `index`, `refs`, `logs` and `objects`, which every commit writes and which
+ * run nothing. */
 export const obeyedInRepositories: readonly Obeyed[] = [
   ...obeyed('config', 'config.worktree', 'hooks/', 'commondir', 'gitdir', 'info/attributes', 'info/grafts'),
   ...obeyed('objects/info/alternates', 'objects/info/http-alternates', 'remotes/', 'branches/'),
-  // A rebase or a pick that stops leaves what is still to be done, and lines that run commands are part of that.
+  // A rebase or a pick that stops leaves its remaining steps here, which may run commands.
   ...written('rebase-merge/git-rebase-todo', 'sequencer/todo'),
 ];
 
@@ -81,7 +81,7 @@ const settingToken = new RegExp(
 );
 const escapes: Readonly<Record<string, string>> = { t: '\t', b: '\b', n: '\n', '\\': '\\', '"': '"' };
 
-/** Reads a configuration that git accepts as git does; null for what git refuses, as far as that is noticed here.
+/** Reads a configuration as git does. Returns null for most of the texts that git refuses.
  * Source: git-config(1), "Syntax", and config.c of git 2.39. */
 export function parseSettings(source: string): readonly Setting[] | null {
   const settings: Setting[] = [];
@@ -101,7 +101,8 @@ export function parseSettings(source: string): readonly Setting[] | null {
   return settings;
 }
 
-/** What follows a value must be a comment or the end of the line: the next token sees to that. */
+/** The value without its quotes and escapes. The next token makes sure that a comment or the end of the line
+ * follows. */
 function plainValue(written: string): string {
   return written.replace(/"|\\\r?\n|\\(.)/g, (_all, escaped?: string) => escapes[escaped ?? ''] ?? '').trim();
 }

@@ -3,7 +3,7 @@ import type { BoundCall, Sandbox } from './tool.js';
 export type Risk = 'read-only' | 'mutating' | 'dangerous';
 export type ApprovalMode = 'never' | 'dangerous' | 'mutating' | 'always';
 
-/** What policy says of a call, before anything runs. */
+/** The verdict of policy on a call, before anything runs. */
 export interface Verdict {
   readonly risk: Risk;
   readonly decision: 'allow' | 'ask' | 'deny';
@@ -12,10 +12,10 @@ export interface Verdict {
   readonly sandbox: Sandbox;
   /** True where no approval mode allows the call unasked: secret files, protected paths. */
   readonly everyMode?: true;
-  /** Absolute paths the call would touch, as the kernel resolves them, for the question. */
+  /** Absolute paths that the call would touch, as the kernel resolves them, for the question. */
   readonly targets?: readonly string[];
-  /** Of a file tool: where the kernel found each path when it was judged. A call that lands elsewhere was not
-   * judged. */
+  /** Where the kernel found each path of a file tool when the call was judged. A call whose paths lead elsewhere was
+   * not judged. */
   readonly landings?: readonly string[];
 }
 
@@ -24,7 +24,7 @@ export interface Policy {
   assess(call: BoundCall, cwd: string): Promise<Verdict>;
 }
 
-/** Asks a person. Rejects never; an aborted signal answers `deny`. */
+/** Asks a person. Never rejects; an aborted signal answers `deny`. */
 export interface Approver {
   ask(question: Question, signal: AbortSignal): Promise<Answer>;
 }
@@ -45,8 +45,8 @@ export type Answer =
   /** Nobody could be asked. */
   | { readonly answer: 'unavailable' };
 
-/** A rule of the user. Holds for a call that fits every field given: `argv` are the leading words of a command, `path`
- * a glob over the paths that the call touches. Source: contracts, `rules` of the configuration. */
+/** A rule of the user. It applies to a call that fits every field given: `argv` are the leading words of a command,
+ * `path` a glob over the paths that the call touches. Source: contracts, `rules` of the configuration. */
 export interface Rule {
   readonly tool?: string;
   readonly argv?: readonly string[];

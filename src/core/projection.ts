@@ -14,8 +14,8 @@ import {
 } from './event.js';
 import { lineReader, modelOutput } from './model-output.js';
 
-/** A conversation as a request shows it: what every wire serialises. Built by `project`, never stored. Each call of an
- * assistant message is answered exactly once, inside that message, so no serialiser can leave one open. */
+/** A conversation as every wire serialises it. Built from events, never stored. Each call of an assistant message has
+ * exactly one result, inside that message, so no serialiser can leave one open. */
 export interface Conversation {
   readonly system: string;
   readonly tools: readonly ToolSpec[];
@@ -36,7 +36,7 @@ export interface AssistantMessage {
   readonly role: 'assistant';
   readonly seq: number;
   readonly text: string;
-  /** Null where the response had calls and no text or reasoning. */
+  /** Null where the response had calls and neither text nor reasoning. */
   readonly data: AssistantData | null;
   readonly calls: readonly AnsweredCall[];
 }
@@ -45,7 +45,7 @@ export interface AnsweredCall {
   /** Unique within the conversation. */
   readonly id: string;
   readonly name: string;
-  /** As received; may not be JSON. A wire sends `{}` for what is not a JSON object. */
+  /** As received, so perhaps not JSON. A wire sends `{}` where it is not a JSON object. */
   readonly arguments: string;
   readonly result: {
     /** The envelope as JSON text, cut to `model_output_size`. */
@@ -60,12 +60,12 @@ export interface ModelRef {
   /** The wire, or `offline` for the embedded provider. */
   readonly api: string;
   readonly model: string;
-  /** Where it is asked: the base URL without user name, password and query. Absent for the embedded provider. */
+  /** Its address: the base URL without user name, password and query. Absent for the embedded provider. */
   readonly baseUrl?: string;
 }
 
-/** A conversation kept up to date while events are appended: adding one costs what that one costs, and a finished
- * message keeps its identity, so that a wire may cache what it made of it. */
+/** A conversation that grows with the events. Adding an event does not read the earlier ones again, and a finished
+ * message stays the same object, so that a wire may cache its serialised form. */
 export interface Projection {
   add(event: Event): void;
   conversation(): Conversation;
@@ -102,16 +102,16 @@ interface Slot {
   readonly owner: Response;
   readonly call: ToolCallData;
   readonly wireId: string;
-  readonly fate: Fate;
+  readonly state: CallState;
 }
-/** What became of a call. */
-interface Fate {
+/** The progress of a call. */
+interface CallState {
   started: boolean;
   result: { readonly data: ToolResultData; readonly seq: number } | null;
 }
 
-/** Events as a conversation. Pure: any prefix of any log gives a request that every provider accepts. Source: contracts
- * 2. */
+/** Builds the conversation of a log. Pure. Any prefix of any log gives a request that every provider accepts. Source:
+ * contracts 2. */
 export function project(events: readonly Event[]): Conversation {
   const projection = createProjection();
   for (const event of events) projection.add(event);
@@ -131,10 +131,10 @@ class Fold implements Projection {
   readonly #timeline = createTimeline();
   readonly #open = new Map<string, Slot>();
   readonly #wireIds = new Set<string>();
-  /** Of the whole log, what was rewound included. */
+  /** Of the whole log, rewound events included. */
   readonly #callIds = new Set<string>();
-  /** By the call's own data, so that a call keeps its fate where a rewind leaves the call and drops its result. */
-  readonly #fates = new Map<ToolCallData, Fate>();
+  /** By the data of the call, so that a call keeps its result where a rewind drops the event of the result. */
+  readonly #callStates = new Map<ToolCallData, CallState>();
 
   add(raw: Event): void {
     const event = knownEvent(raw);
@@ -185,7 +185,7 @@ class Fold implements Projection {
     }
   }
 
-  /** Prompt and catalogue stay what they are now. Calls that count again keep the results they were given. */
+  /** Builds the messages anew. Prompt and catalogue stay, and calls that count again keep their results. */
   #foldAgain(): void {
     this.#items = [];
     this.#open.clear();
@@ -200,20 +200,20 @@ class Fold implements Projection {
   }
 
   openCalls(): readonly OpenCall[] {
-    return [...this.#open.values()].map(({ call, fate }) => ({ call, started: fate.started }));
+    return [...this.#open.values()].map(({ call, state }) => ({ call, started: state.started }));
   }
 
   hasCall(id: string): boolean {
     return this.#callIds.has(id) || this.#wireIds.has(id);
   }
 
-  /** What lies in the range gives way to the summary, which takes the place of the first of it. */
+  /** Puts the summary in the place of the messages in the range. */
   #compact(seq: number, summary: string, { from_seq, to_seq }: CompactionData): void {
     const isCovered = (item: UserMessage | Response): boolean => item.seq >= from_seq && item.seq <= to_seq;
     const first = this.#items.findIndex(isCovered);
     if (first < 0) return;
-    const stands: UserMessage = { role: 'user', seq, content: summary };
-    this.#items = this.#items.flatMap((item, index) => (index === first ? [stands] : isCovered(item) ? [] : [item]));
+    const message: UserMessage = { role: 'user', seq, content: summary };
+    this.#items = this.#items.flatMap((item, index) => (index === first ? [message] : isCovered(item) ? [] : [item]));
   }
 
   #catalogue(data: ToolsData): void {
@@ -231,31 +231,31 @@ class Fold implements Projection {
 
   #call(seq: number, call: ToolCallData): void {
     const owner = this.#response(seq, call.response_id);
-    const fate = this.#fates.get(call) ?? { started: false, result: null };
-    const slot: Slot = { owner, call, wireId: this.#uniqueId(call.id), fate };
+    const state = this.#callStates.get(call) ?? { started: false, result: null };
+    const slot: Slot = { owner, call, wireId: this.#uniqueId(call.id), state };
     owner.slots.push(slot);
     this.#callIds.add(call.id);
-    this.#fates.set(call, fate);
-    if (fate.result === null) this.#open.set(call.id, slot);
+    this.#callStates.set(call, state);
+    if (state.result === null) this.#open.set(call.id, slot);
     else this.#open.delete(call.id);
   }
 
   #start(id: string): void {
     const slot = this.#open.get(id);
     if (!slot) return;
-    slot.fate.started = true;
+    slot.state.started = true;
     slot.owner.built = null;
   }
 
   #result(seq: number, data: ToolResultData): void {
     const slot = this.#open.get(data.tool_call_id);
     if (!slot) return;
-    slot.fate.result = { data, seq };
+    slot.state.result = { data, seq };
     slot.owner.built = null;
     this.#open.delete(data.tool_call_id);
   }
 
-  /** The response that `id` names when it is the last item, else a new one; what was built of it no longer holds. */
+  /** Returns the response with this id where it is the last item, to be built again, and otherwise a new one. */
   #response(seq: number, id: string): Response {
     const last = this.#items.at(-1);
     if (last?.role === 'assistant' && last.id === id) {
@@ -292,7 +292,7 @@ class Fold implements Projection {
 function answered(slot: Slot, reader: string | null, maxBytes: number): AnsweredCall {
   const {
     call,
-    fate: { started, result },
+    state: { started, result },
     wireId,
   } = slot;
   const { name, arguments: args } = call.function;

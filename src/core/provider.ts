@@ -23,7 +23,7 @@ export interface Fault {
   readonly hint?: string;
   /** HTTP status, where there was one. */
   readonly status?: number;
-  /** What the model wrote where the server could not read it as a call, or ''. */
+  /** The model's text that the server could not read as a call, or ''. */
   readonly refusedCall?: string;
 }
 
@@ -33,12 +33,12 @@ export interface ModelRequest {
   /** `none`: the tools are sent (the cached prefix stays), calling them is forbidden. */
   readonly toolChoice: 'auto' | 'none';
   readonly signal: AbortSignal;
-  /** Calls of one answer that are read; an answer with more is given up there, with these. Absent: all. */
+  /** Most calls of one answer that are read; the rest of the answer is not. Absent: all. */
   readonly maxCalls?: number;
 }
 
-/** What a stream yields. It ends with exactly one `end` or `fault` and never throws; an abort ends it without either.
- * Calls arrive whole and only after the provider said that the response is complete; fragments stay inside the
+/** One item of a stream. A stream ends with exactly one `end` or `fault` and never throws; an abort ends it without
+ * either. Calls arrive whole and only after the provider said that the response is complete; fragments stay inside the
  * provider. */
 export type ModelChunk =
   | { readonly type: 'text' | 'reasoning'; readonly text: string }
@@ -63,9 +63,9 @@ export interface ReceivedCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: string;
-  /** The text that the call was read from, where its arguments were mended or put together. */
+  /** The text that the call was read from, where its arguments were repaired or put together. */
   readonly received?: string;
-  /** Why the server itself did not take this call of the model; it must not be run. */
+  /** Why the server did not accept this call of the model; it must not run. */
   readonly refused?: string;
 }
 
@@ -86,7 +86,7 @@ export interface ModelEntry {
   readonly output_usd?: number;
   /** USD of one web search that the provider makes. */
   readonly web_search_usd?: number;
-  /** What a whole request costs whose prompt is longer than `above_tokens`. */
+  /** The prices of a whole request whose prompt is longer than `above_tokens`. */
   readonly long_prompt?: {
     readonly above_tokens: number;
     readonly input_usd: number;
@@ -100,7 +100,7 @@ export interface ModelEntry {
   /** The levels that the model takes as an effort setting, `none` included where it can do without reasoning. Absent:
    * not known. */
   readonly efforts?: readonly string[];
-  /** No longer offered, as far as is known; kept for old sessions. */
+  /** No longer offered; listed for old sessions. */
   readonly retired?: boolean;
 }
 

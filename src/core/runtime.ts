@@ -13,15 +13,15 @@ export type Schedule = (callback: () => void, delayMs: number) => () => void;
 /** Milliseconds on a clock that only goes forward. */
 export type Clock = () => number;
 
-/** What is loaded at its first use. */
+/** A part that is loaded at its first use. */
 export interface LoadedOnce<T> {
-  /** What was loaded. A load that failed is not kept: the next call tries again. */
+  /** Returns the part. A load that failed is forgotten: the next call tries again. */
   get(): Promise<T>;
-  /** What is loaded or being loaded, or null: for closing what was opened, and nothing else. */
+  /** The part or its load, or null where nobody has asked for it. Only for closing it. */
   started(): Promise<T> | null;
 }
 
-/** Every promise that is kept for later calls is kept here; test/architecture.test.ts holds it. */
+/** The only place that keeps a promise for later calls, which test/architecture.test.ts checks. */
 export function loadOnce<T>(load: () => Promise<T>): LoadedOnce<T> {
   let loading: Promise<T> | null = null;
   return {

@@ -3,8 +3,8 @@ import type { Answer, Question } from './policy.js';
 import type { ModelRef } from './projection.js';
 import type { Fault } from './provider.js';
 
-/** What a session tells its front ends. `event` is durable: one per stored row, never merged, dropped or repeated. The
- * others are ephemeral: a slow reader may merge or drop them. */
+/** The messages of a session to its front ends. `event` is durable: one for each stored row, never merged, dropped or
+ * repeated. The others are ephemeral: a slow reader may merge or drop them. */
 export type AgentEvent =
   | { readonly type: 'event'; readonly event: Event }
   | { readonly type: 'text_delta' | 'reasoning_delta'; readonly text: string }
@@ -45,17 +45,17 @@ export interface TurnEnd {
   readonly toolCalls: number;
   /** Calls denied because nobody could be asked. */
   readonly denied: number;
-  /** Which limit, of a turn that ended `limit_reached` and not at `max_tool_turns`. */
+  /** The limit that ended the turn with `limit_reached`, where it was not `max_tool_turns`. */
   readonly limit?: 'repeated_calls';
   readonly fault?: Fault;
 }
 
-/** All that a front end may do with a session: the REPL, headless mode, a test. */
+/** Everything a front end may do with a session: the REPL, headless mode, a test. */
 export interface SessionPort {
   readonly id: string;
   readonly cwd: string;
   ref(): ModelRef;
-  /** One user turn. Rejects never. A second call while a turn runs is refused by a rejected promise: queue instead. */
+  /** Runs one user turn. Rejects only where a turn is running already: queue the message instead. */
   submit(text: string): Promise<TurnEnd>;
   /** Ends the running turn; every open call gets a result. Does nothing when idle. */
   interrupt(): void;

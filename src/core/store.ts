@@ -144,8 +144,8 @@ export interface Records {
   spending(scope?: RecordScope): Promise<readonly SpendingRow[]>;
   /** Follows the hash chain of one session, or of all. */
   verify(sessionId: string | null): Promise<ChainReport>;
-  /** Replaces the texts of an event and of its copies in forks, and removes every trace of the old ones. The chain stays
-   * whole. Resolves to the number of events changed. */
+  /** Replaces the texts of an event and of its copies in forks, and removes every trace of the old ones. The chain
+   * stays whole. Resolves to the number of events changed. */
   redact(sessionId: string, seq: number, replacement: Pick<Event, 'content' | 'data'>): Promise<number>;
   /** Gives the room of removed sessions back to the disk and wipes it. */
   compact(): Promise<void>;

@@ -10,7 +10,7 @@ export function wellFormed(text: string): string {
   return text.isWellFormed() ? text : text.toWellFormed();
 }
 
-/** Every string inside `value` made well-formed, keys included. Returns `value` itself where nothing had to change. */
+/** Makes every string inside `value` well-formed, keys included. Returns `value` itself where nothing had to change. */
 export function wellFormedDeep<T>(value: T): T {
   if (isWellFormedDeep(value)) return value;
   const text = JSON.stringify(value);
@@ -70,8 +70,8 @@ function isLow(code: number): boolean {
   return code >= 0xdc00 && code <= 0xdfff;
 }
 
-/** The candidates that `word` may have meant, nearest first, at most three of about the same distance; empty where none
- * is close. Case, `-`, `_` and spaces do not count. Ties keep the order of the candidates. */
+/** Finds the candidates that are close to `word`, nearest first, at most three of about the same distance. Case, `-`,
+ * `_` and spaces do not count. Ties keep the order of the candidates. */
 export function nearest(word: string, candidates: readonly string[]): readonly string[] {
   const wanted = plain(word);
   const maxDistance = Math.max(2, Math.floor(word.length * 0.4));
@@ -86,7 +86,7 @@ export function nearest(word: string, candidates: readonly string[]): readonly s
     .map(({ candidate }) => candidate);
 }
 
-/** The one candidate that `word` most probably meant, or null where none is close. */
+/** The nearest candidate, or null where none is close. */
 export function nearestName(word: string, candidates: readonly string[]): string | null {
   return nearest(word, candidates)[0] ?? null;
 }
@@ -99,14 +99,14 @@ export function didYouMean(word: string, candidates: readonly string[]): string 
     : `Did you mean ${names.slice(0, -1).join(', ')}${names.length > 1 ? ' or ' : ''}${names.at(-1) ?? ''}?`;
 }
 
-/** Infinity for texts that share nothing and for those farther apart than `max`. */
+/** Infinity for texts that have nothing in common and for those farther apart than `max`. */
 function distanceUpTo(max: number, from: string, to: string): number {
   if (Math.abs(from.length - to.length) > max) return Infinity;
   const distance = editDistance(from, to);
   return distance < Math.max(from.length, to.length) ? distance : Infinity;
 }
 
-/** Insertions, deletions, replacements and swaps of neighbours between two texts (optimal string alignment). */
+/** Counts insertions, deletions, replacements and swaps of neighbours between two texts (optimal string alignment). */
 export function editDistance(from: string, to: string): number {
   let beforeLast: readonly number[] = [];
   let last: readonly number[] = Array.from({ length: to.length + 1 }, (_item, index) => index);
@@ -133,15 +133,15 @@ function plain(text: string): string {
   return text.toLowerCase().replace(/[-_\s]/g, '');
 }
 
-/** Which characters a reader does not see: the one list for everything that shows, judges or sends text. Source: UAX
+/** The one list of characters that a reader does not see, for all code that shows, judges or sends text. Source: UAX
  * #44 (Default_Ignorable_Code_Point), UAX #9 (marks and controls), ECMA-48. */
 type Range = readonly [number, number];
 
-/** They steer a terminal, reorder what stands around them, or stand there unseen, and no script needs them to be read:
- * C0 but tab and line feed, DEL and C1, the soft hyphen, marks and controls of direction, Unicode line ends, invisible
- * operators, fillers of Hangul, surrogates, the byte order mark, annotations, the replacement of an object, controls of
+/** These characters control a terminal, reorder the text around them, or are invisible, and no script needs them: C0
+ * except tab and line feed, DEL and C1, the soft hyphen, marks and controls of direction, Unicode line ends, invisible
+ * operators, Hangul fillers, surrogates, the byte order mark, annotations, the object replacement, controls of
  * shorthand and music, tags and the supplementary variation selectors. Joiners and the variation selectors of emoji are
- * none of them. */
+ * not among them. */
 const deceptiveRanges: readonly Range[] = [
   [0x00, 0x08],
   [0x0b, 0x1f],
@@ -163,8 +163,8 @@ const deceptiveRanges: readonly Range[] = [
   [0x1d173, 0x1d17a],
   [0xe0000, 0xe0fff],
 ];
-/** What a person decides by may hold none of these: of all that has no shape of its own nothing passes, blanks that are
- * drawn included. */
+/** A text that a person decides by may hold none of these: every character without a shape of its own, including blanks
+ * that are drawn. */
 const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\ufffc]/u;
 const everyUnseen = new RegExp(unseen, 'gu');
 
@@ -174,8 +174,7 @@ const deceptiveClass = deceptiveRanges
 const everyDeceptive = new RegExp(`[${deceptiveClass}]`, 'gu');
 const everyDeceptiveAndLayout = new RegExp(`[\\t\\n${deceptiveClass}]`, 'gu');
 
-/** A quick look: true where `text` may hold a deceptive character, also one outside the first plane, and false where it
- * holds none. */
+/** A quick test: false where `text` holds no deceptive character. May be true for a text without one. */
 export function maybeDeceptive(text: string): boolean {
   return quick.test(text);
 }
@@ -206,7 +205,7 @@ export function replaceUnseen(text: string, by: (char: string) => string): strin
   return text.replace(everyUnseen, by);
 }
 
-/** `\x1b`, `\u202e`, `\u{e0041}`: a character spelt out in ASCII. */
+/** Spells a character out in ASCII: `\x1b`, `\u202e`, `\u{e0041}`. */
 export function escapeCode(code: number): string {
   if (code < 0x100) return `\\x${code.toString(16).padStart(2, '0')}`;
   return code < 0x10000 ? `\\u${code.toString(16).padStart(4, '0')}` : `\\u{${code.toString(16)}}`;
@@ -214,13 +213,13 @@ export function escapeCode(code: number): string {
 
 const shortEscapes: Readonly<Record<string, string>> = { '\t': '\\t', '\n': '\\n', '\r': '\\r' };
 
-/** `text` on one line, every deceptive character spelt out. */
+/** Writes `text` on one line, with every deceptive character spelt out. */
 export function spelledLine(text: string): string {
   return text.replace(everyDeceptiveAndLayout, (char) => shortEscapes[char] ?? escapeCode(char.codePointAt(0) ?? 0));
 }
 
-/** JSON with every deceptive character inside its strings as `\u…`: the same value, and nothing that a terminal
- * obeys. */
+/** Writes every deceptive character inside the strings of a JSON text as `\u…`: the value stays the same, and a
+ * terminal obeys nothing in it. */
 export function escapedJson(json: string): string {
   return replaceDeceptive(json, (code) => {
     const units = String.fromCodePoint(code);

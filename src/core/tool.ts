@@ -2,26 +2,26 @@ import type { StreamMask } from './secrets/guard.js';
 import type { ToolSpec, FileState, ToolCallData } from './event.js';
 import type { Envelope, ErrorEnvelope } from './envelope.js';
 
-/** What a tool does to the world; all that policy needs to know of one it has never heard of. */
+/** What a tool does to the world. Policy needs no more to judge a tool it does not know. */
 export type Effect = 'read' | 'write' | 'execute' | 'network';
-/** The configuration switch a tool stands under (`tools.fs`, `tools.exec`). */
+/** The configuration switch of a tool (`tools.fs`, `tools.exec`). */
 export type Toolset = 'fs' | 'exec' | 'web';
-/** What the operating system holds a process to. */
+/** The limits that the operating system sets for a process. */
 export type Sandbox = 'off' | 'workspace' | 'read-only';
 
 export interface Tool extends ToolSpec {
   readonly effect: Effect;
   readonly toolset: Toolset;
-  /** Its calls do nothing, so only who wants to be asked about every call is asked (`--test`). */
+  /** Its calls do nothing (`--test`), so they are asked about only where every call is. */
   readonly inert?: true;
-  /** What a session that has this tool says of it in its system prompt. */
+  /** A line about this tool for the system prompt. */
   readonly guidance?: Guidance;
   /** The same call gives the same result as long as the files are the same, so `replay --verify` makes it again. */
   readonly repeatable?: true;
   /** `glob(pattern="*.ts")`: the content of the `tool_call` event. `args` have passed the schema. */
   describe(args: ToolArgs): string;
-  /** What is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part of
-   * `bind`. */
+  /** Finds what is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part
+   * of `bind`. */
   check?(args: ToolArgs): ArgumentProblem | null;
   /** May throw; the dispatcher turns that into an `internal` envelope and logs it. Never rejects because of
    * `ctx.signal`: it returns. */
@@ -74,18 +74,18 @@ export interface ToolContext {
   readonly sandbox: Sandbox;
   /** Policy judged that the call changes nothing. */
   readonly readsOnly?: boolean;
-  /** Where the paths of this call led when policy judged them; absent where nobody judged. */
+  /** Where the paths of this call led when policy judged them; absent where policy did not judge. */
   readonly landings?: readonly string[];
-  /** Where a tool must stop. `maxOutputBytes` bounds what it collects. */
+  /** The limits of this call. The tool collects at most `maxOutputBytes`. */
   readonly limits: { readonly timeoutMs: number | null; readonly maxOutputBytes: number };
-  /** What the session knows of files it has read or written: sha256 (hex) by absolute path; null for a file that did
-   * not exist then. */
+  /** Files that the session has read or written: sha256 (hex) by absolute path; null for a file that did not exist
+   * then. */
   readonly knownFiles: ReadonlyMap<string, string | null>;
   /** The stored output of an event, for `event:SEQ`; null where there is none. */
   eventOutput(seq: number): string | null;
   /** Live output for the screen; a slow reader may lose chunks. */
   progress(chunk: string): void;
-  /** What hides secrets in it; absent where nothing is to be hidden. */
+  /** Hides secrets in that output; absent where nothing is hidden. */
   readonly outputMask?: StreamMask;
 }
 

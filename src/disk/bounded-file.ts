@@ -1,23 +1,24 @@
 import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, realpathSync } from 'node:fs';
 
+/** How a file is read. */
 export interface BoundedRead {
   readonly maxBytes: number;
-  /** What becomes of a longer file: it is not read, or its first or its last `maxBytes` are. */
+  /** A longer file is not read, or its first or its last `maxBytes` are. */
   readonly longer: 'refuse' | 'start' | 'end';
   /** `refuse`: a path whose last part is a link is not read, as git does not read such a `.gitignore`. */
   readonly links: 'follow' | 'refuse';
 }
 
 export type FileContents =
-  /** `path` is where the kernel says the file lies; `size` is that of the whole file. */
+  /** `path` is the kernel's path of the file; `size` is that of the whole file. */
   | { readonly kind: 'read'; readonly bytes: Buffer; readonly path: string; readonly size: number }
   | { readonly kind: 'missing' }
   /** `reason` is a clause: `it is not a regular file`. */
   | { readonly kind: 'refused'; readonly reason: string };
 
 /** Reads a file that somebody else may have put there: never waits for a pipe or a device, reads no more than
- * `maxBytes`, and throws nothing. Every file that the program reads unasked goes through here;
- * test/architecture.test.ts names the other readers. */
+ * `maxBytes`, and throws nothing. The program reads files unasked only through this function; test/architecture.test.ts
+ * names the other readers. */
 export function readBounded(path: string, { maxBytes, longer, links }: BoundedRead): FileContents {
   let descriptor: number;
   try {
@@ -45,13 +46,13 @@ export function readBounded(path: string, { maxBytes, longer, links }: BoundedRe
   }
 }
 
-/** The file as text, without a byte order mark; null where there is none or it is refused. */
+/** Reads a file as text, without a byte order mark; null where there is none or it is refused. */
 export function readBoundedText(path: string, options: BoundedRead): string | null {
   const found = readBounded(path, options);
   return found.kind === 'read' ? found.bytes.toString('utf8').replace(/^\uFEFF/, '') : null;
 }
 
-/** The size is a hint only: what the kernel makes up says 0, and a file may grow meanwhile. */
+/** Reads without trusting the size: files of the kernel say 0, and a file may grow meanwhile. */
 function readFrom(descriptor: number, start: number, maxBytes: number, size: number): Buffer {
   const parts: Buffer[] = [];
   let length = 0;
@@ -77,7 +78,7 @@ function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'error';
 }
 
-/** Where the kernel says an open descriptor landed. `path` is asked again where there is no /proc. */
+/** The kernel's path of an open descriptor. Where there is no /proc, `path` is resolved once more. */
 export function landedPath(descriptor: number, path: string): string {
   try {
     return readlinkSync(`/proc/self/fd/${descriptor}`);

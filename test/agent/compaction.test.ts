@@ -155,7 +155,7 @@ test('a compaction that saves nothing is not made, and its summary not asked for
   await session.submit('one');
   expect(await session.compact('')).toEqual({
     done: false,
-    reason: 'there is too little to compact: what would stand for it is as long',
+    reason: 'there is too little to compact: its summary would be as long',
   });
   expect(await session.submit('two')).toMatchObject({ status: 'failed', fault: { code: 'context_overflow' } });
   expect([kinds(session.events()), notices(seen), provider.requests.length]).toEqual([

@@ -1,64 +1,64 @@
 import table from '../../../config/secret-forms.json' with { type: 'json' };
 
-/** One row of `config/secret-forms.json`: how a kind of secret looks. A form is looked for only where one of its
- * `starts` stands, so that a text is read once. */
+/** One row of `config/secret-forms.json`: the form of one kind of secret. The scanner tries a form only where it finds
+ * one of its `starts`, so that it reads a text once. */
 interface FormRow {
-  /** Its switch in `secrets.unmasked`, and the name in its placeholder. */
+  /** The name in the placeholder and in `secrets.unmasked`. */
   readonly kind: string;
-  /** For the documents. */
+  /** A description for the documents. */
   readonly what: string;
   readonly starts: readonly string[];
-  /** What may follow a start that is shorter than three characters. */
+  /** Characters that may follow a start shorter than three characters. */
   readonly next?: string;
   readonly ignoreCase?: boolean;
-  /** Also inside a word. */
+  /** The secret may begin inside a word. */
   readonly anywhere?: boolean;
-  /** What the characters before it must end with. */
+  /** An expression that the text before the secret must match. */
   readonly behind?: string;
-  /** A token: so many of these characters behind its start. */
+  /** For a token: the characters after its start, and how many of them. */
   readonly chars?: string;
   readonly min?: number;
   readonly max?: number;
-  /** Anything else: what is said before the secret (from the start on), the secret, and what a beginning of both may
-   * look like. */
+  /** For anything else, expressions of the text before the secret (from the start on), of the secret, and of an
+   * unfinished beginning of both. */
   readonly lead?: string;
   readonly value?: string;
   readonly open?: string;
   readonly pem?: boolean;
-  /** What the secret must hold beside: letters and digits; both in one part of it; as much chance as no word has; what
-   * is no example of a password. */
+  /** Further conditions: `mixed`: letters and digits; `dense`: both in one part; `random`: characters spread as in no
+   * word; `password`: no example of a password. */
   readonly mixed?: boolean;
   readonly dense?: boolean;
   readonly random?: boolean;
   readonly password?: 'any' | 'real';
 }
 
-/** A row made ready. The expressions are sticky and begin where the start begins; the first group is what is not
- * secret, the second the secret. */
+/** A row with its expressions. They are sticky and begin at the start of the form; the first group is not secret, the
+ * second is the secret. */
 export interface SecretForm {
   readonly kind: string;
-  /** At least three characters each; in small letters where case does not count. */
+  /** At least three characters each; in lower case where case does not count. */
   readonly starts: readonly string[];
   readonly ignoreCase: boolean;
   readonly anywhere: boolean;
   readonly pem: boolean;
-  /** It is nothing but its start and certain characters. */
+  /** The secret has nothing but its start and certain characters. */
   readonly isToken: boolean;
   readonly behind: RegExp | null;
   whole(): RegExp;
   open(): RegExp;
-  /** False for what only looks alike. */
+  /** False for a text that only looks like a secret. */
   accepts(value: string, lead: string): boolean;
 }
 
 const rows = table as readonly FormRow[];
 
-/** The kind of what has no form: the values of our own variables. */
+/** The kind of the values of our own variables, which have no form. */
 export const environmentKind = 'environment';
 /** All kinds, in the order of the table. */
 export const secretKinds: readonly string[] = rows.map(({ kind }) => kind);
 
-/** The forms of all kinds but those that are switched off. */
+/** The forms of all kinds that are not switched off. */
 export function secretForms(unmasked: readonly string[] = []): readonly SecretForm[] {
   return rows.filter(({ kind, starts }) => starts.length > 0 && !unmasked.includes(kind)).map(formOf);
 }
@@ -83,8 +83,8 @@ function formOf(row: FormRow): SecretForm {
   };
 }
 
-/** Where the length is not fixed all that follows belongs to it: a failed try then costs no more than `min`, and a good
- * one is not looked at again. */
+/** Builds the expression of a token. Without a fixed length the token takes all of its characters that follow, so a
+ * failed match costs no more than `min`. */
 function tokenSource({ starts, chars = '', min = 0, max }: FormRow): string {
   const count = max === undefined ? `{${min},}` : `{${min},${max}}(?![${chars}])`;
   return `(?:${alternatives(starts)})[${chars}]${count}`;
@@ -94,7 +94,7 @@ function alternatives(starts: readonly string[]): string {
   return starts.map((start) => start.replaceAll(/[.*+?^${}()|[\]\\]/g, String.raw`\$&`)).join('|');
 }
 
-/** Made with its first use: a start of the program needs none. */
+/** Makes the expression at its first use: the start of the program needs none. */
 function once(make: () => RegExp): () => RegExp {
   let made: RegExp | null = null;
   return () => (made ??= make());
@@ -116,7 +116,7 @@ function isMixed(text: string): boolean {
   return /\d/.test(text) && /[A-Za-z]/.test(text);
 }
 
-/** As evenly spread as letters drawn by lot: no word, no path, no name put together from words. */
+/** True for characters that are as evenly spread as in a random text: no word, no path, no name made of words. */
 function isRandom(text: string): boolean {
   if (!isMixed(text) || isMadeOfWords(text)) return false;
   const counts = new Map<string, number>();
@@ -128,24 +128,27 @@ function isRandom(text: string): boolean {
   return bits >= (/^[0-9a-f]+$/i.test(text) ? 3 : 3.4);
 }
 
-/** `feature-x-1`, `api.example.com`, `UserName2`. */
+/** True for texts such as `feature-x-1`, `api.example.com`, `UserName2`. */
 function isMadeOfWords(text: string): boolean {
   return text.split(/[-_./:@ ]/).every((part) => /^\d*[A-Za-z]*\d*$/.test(part));
 }
 
-const usualPasswords =
-  /^(?:pass(?:word|wd|phrase)?|pwd|secret|changeme|change-me|example|test(?:ing)?|user(?:name)?|foo|bar|baz|abc|key|token|none|null|redacted|hidden|my-?password|your-?password|your_password|password1?2?3?)$/i;
+const usualPasswords = new RegExp(
+  String.raw`^(?:pass(?:word|wd|phrase)?|pwd|secret|changeme|change-me|example|test(?:ing)?|user(?:name)?|foo|bar|` +
+    String.raw`baz|abc|key|token|none|null|redacted|hidden|my-?password|your-?password|your_password|password1?2?3?)$`,
+  'i',
+);
 
-/** Not a variable, a mask or the word that stands for one in every manual; where manuals write most of them (`real`:
- * over HTTP), nothing short of a real one. */
+/** False for a variable, a mask and the usual words of manuals. `real` also wants letters, digits and a length, because
+ * manuals have many passwords in HTTP addresses. */
 function isPassword(value: string, lead: string, wanted: 'any' | 'real'): boolean {
   if (/^[$[(%]|\$[{(]|[{}|]|^%[sd]$|^[*.x]+$|\*{3}|\.{3}/i.test(value) || usualPasswords.test(value)) return false;
   const user = lead.slice(lead.indexOf('://') + 3, -1);
   return value !== user && (wanted === 'any' || (value.length >= 6 && isMixed(value)));
 }
 
-/** Whether the value of a variable with such a name may be a secret: long, and nothing that a person would write as a
- * word, a number, a path or a list. */
+/** True where the name of a variable says that it is secret and its value may be: long, and no word, number, path or
+ * list. */
 export function isSecretVariable(name: string, value: string): boolean {
   if (!/(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|_PWD|_PAT|_DSN)$/i.test(name)) return false;
   if (value.length < 8 || /\s|^(?:[~/.]|[A-Za-z]:\\|[a-z]+:\/\/)|^[\d.,:]+$/.test(value)) return false;

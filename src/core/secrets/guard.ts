@@ -11,46 +11,46 @@ import {
 } from './placeholders.js';
 import { createSecretScanner, type FoundSecret, type SecretScanner } from './scanner.js';
 
-/** Hides secrets in a text that comes in pieces, also where they lie across pieces: the end of a piece that may be the
- * start of one waits for the next piece. */
+/** Hides secrets in a text that comes in pieces, also where a secret lies across pieces. The end of a piece that may
+ * begin a secret is held back until the next piece. */
 export interface StreamMask {
   add(piece: string): string;
-  /** What has waited: no more will come. */
+  /** Returns the text that was held back: no more will follow. */
   end(): string;
-  /** Drops what has waited: what comes next does not follow it. */
+  /** Drops the text that was held back: the next piece does not follow it. */
   skip(): void;
-  /** So many characters may be the rest of a secret whose start was dropped. */
+  /** So many characters may belong to a secret whose start was dropped. */
   readonly longest: number;
 }
 
-/** The one gate that secrets do not pass: into the log, to the model, onto the screen. Of one session, or of what
- * belongs to none. A secret is replaced by `«secret:<kind>#<n>»`, the same by the same within a session. Values are
- * kept in memory alone. What is masked already stays as it is. */
+/** Masks secrets on their way into the log, to the model and onto the screen, for one session or for texts that belong
+ * to none. Each secret becomes `«secret:<kind>#<n>»`, and within a session always the same. Values are in memory only.
+ * A text that is masked already does not change. */
 export interface SecretGuard {
   text(text: string): string;
-  /** All texts in a value, names of fields too. The value itself where there is nothing to hide. */
+  /** Masks all texts in a value, names of fields too. Returns the value itself where there is nothing to hide. */
   deep<T>(value: T): T;
-  /** A JSON text, which stays one: what its strings say is looked at, not how they are written. A text that is no JSON
-   * is masked as it is. */
+  /** Masks the strings of a JSON text, however they are escaped; the result is JSON too. A text that is no JSON is
+   * masked as it is. */
   json(text: string): string;
   event<T extends EventDraft | Event>(event: T): T;
   envelope(envelope: Envelope): Envelope;
-  /** For a text that comes in pieces. */
+  /** Makes a mask for a text that comes in pieces. */
   stream(): StreamMask;
-  /** Puts values in the place of placeholders. `isCommand`: in words of a shell command, where a value must not be able
-   * to say anything. */
+  /** Puts values in the place of placeholders. `isCommand`: in a shell command, which a value must not be able to
+   * change. */
   restore<T>(value: T, isCommand: boolean): Restored<T>;
   /** Takes numbers over from events that were recorded earlier. */
   recall(events: readonly Event[]): void;
-  /** Null where nothing was. */
+  /** Returns what was masked in events since the last call; null where nothing was. */
   takeSeen(): SeenSecrets | null;
-  /** How many places were masked so far. */
+  /** The number of places that were masked so far. */
   count(): number;
 }
 
-/** What a provider sealed is worthless once a character of it is changed. */
+/** Fields that a provider signed or encrypted: a change of one character makes them worthless. */
 const sealedNames = new Set(['signature', 'encrypted_content', 'thought_signature', 'data']);
-/** Output of which the rest was dropped: so much at its start may be the end of a secret. */
+/** Near the place where an output was cut, so many characters may belong to a secret. */
 const suspectChars = 512;
 const maxLongest = 4096;
 const minCutChars = 12;
@@ -61,13 +61,13 @@ export function createSecretGuard(options: SecretGuardOptions): SecretGuard {
 
 class Guard implements SecretGuard {
   readonly #keys: SecretGuardOptions['keys'];
-  readonly #keyPlaceholder: string | undefined;
+  readonly #replacement: string | undefined;
   readonly #scanner: SecretScanner;
   readonly #placeholders: Placeholders;
 
   constructor(options: SecretGuardOptions) {
     this.#keys = options.keys;
-    this.#keyPlaceholder = options.mark;
+    this.#replacement = options.replacement;
     this.#scanner = createSecretScanner(options.forms);
     this.#placeholders = new Placeholders(options, (literal) => {
       this.#scanner.add(literal);
@@ -90,7 +90,7 @@ class Guard implements SecretGuard {
     return masked + text.slice(from);
   }
 
-  /** What is written with `\u0041` for `A`. */
+  /** Masks secrets in which characters are written as `\u0041`. */
   #unescaped(text: string): string {
     const places: number[] = [];
     let plain = '';
@@ -125,7 +125,7 @@ class Guard implements SecretGuard {
     return isRecord(value) ? this.#record(value, isReasoning) : value;
   }
 
-  /** Nothing is copied before something changes: in most values there is nothing to hide. */
+  /** Copies a record only where a field changes: most have nothing to hide. */
   #record(value: Readonly<Record<string, unknown>>, isReasoning: boolean): Readonly<Record<string, unknown>> {
     let changed: (readonly [string, unknown])[] | null = null;
     const names = Object.keys(value);
@@ -145,7 +145,7 @@ class Guard implements SecretGuard {
     return this.#deep(value, isReasoning || name === 'reasoning');
   }
 
-  /** A text that has a name: `secret_access_key` and its value may stand in two strings. */
+  /** Masks a text with its name: `secret_access_key` and its value may be in two strings. */
   #named(name: string, text: string): string {
     if (!/key|token|secret|passw|pwd|auth/i.test(name) || name.length > suspectChars) return this.text(text);
     const lead = `${name}=`;
@@ -156,7 +156,7 @@ class Guard implements SecretGuard {
 
   #withoutKeys(text: string): string {
     return this.#keys.reduce(
-      (rest, { name, value }) => rest.replaceAll(value, () => this.#keyPlaceholder ?? keyPlaceholder(name)),
+      (rest, { name, value }) => rest.replaceAll(value, () => this.#replacement ?? keyPlaceholder(name)),
       text,
     );
   }
@@ -223,7 +223,7 @@ class Guard implements SecretGuard {
     return masked === details && rest === more ? envelope : { ...envelope, ...rest, details: masked as Json };
   }
 
-  /** What stands on both sides of a place where an output was cut may be a part of a secret. */
+  /** Masks a result. On both sides of a place where its output was cut there may be a part of a secret. */
   #withOutput<T extends Readonly<Record<string, unknown>>>(holder: T): T {
     const { output, ...more } = holder;
     if (holder.truncated !== true || typeof output !== 'string') return this.deep(holder);
@@ -244,7 +244,7 @@ class Guard implements SecretGuard {
       .join('');
   }
 
-  /** A JSON text in which nothing is found as it is written, and nothing is written in another way. */
+  /** True for a JSON text without a secret and without escapes that could hide one. */
   #isPlain(text: string): boolean {
     return !text.includes('\\u') && !text.includes('\\/') && this.#scanner.scan(text).found.length === 0;
   }
@@ -257,14 +257,14 @@ class Guard implements SecretGuard {
     return parsed(text) === undefined ? this.text(text) : JSON.stringify(masked);
   }
 
-  /** The start of an output whose middle is left out: its last word may be the beginning of a secret. */
+  /** Masks the text before a cut: its last word may be the beginning of a secret. */
   #cutEnd(part: string): string {
     const text = this.text(part);
     const { openAt } = this.#scanner.scan(text, Math.max(0, text.length - suspectChars), false);
     return text.length - openAt < minCutChars ? text : `${text.slice(0, openAt)}«secret:cut»`;
   }
 
-  /** The end of such an output: its first word may be the end of one. */
+  /** Masks the text after a cut: its first word may be the end of a secret. */
   #cutStart(part: string): string {
     const word = /^[A-Za-z0-9_+/=.~-]{8,512}/.exec(part)?.[0] ?? '';
     const isChance = (/\d/.test(word) && /[A-Za-z]/.test(word)) || word.split(/[a-z][A-Z]/).length > 3;
@@ -275,7 +275,7 @@ class Guard implements SecretGuard {
 
   stream(): StreamMask {
     const scanner = this.#scanner;
-    /** What was shown last, so that a word is not taken for the start of one. */
+    /** The end of the text that was given out, which tells where words begin. */
     let behind = '';
     let waiting = '';
     const release = (piece: string, isWhole: boolean): string => {
@@ -336,7 +336,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Behind the quote that ends the string which begins at `from`, in a text that is JSON. */
+/** The place after the closing quote of the string that begins at `from`, in a text that is JSON. */
 function closingQuote(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at++) {
     const char = text.charAt(at);

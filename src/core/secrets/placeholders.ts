@@ -5,18 +5,18 @@ import type { FoundSecret } from './scanner.js';
 
 export interface SecretGuardOptions {
   readonly forms: readonly SecretForm[];
-  /** Values that are replaced by `«redacted:NAME»` and never given back: keys of providers. */
+  /** Keys of providers. They become `«redacted:NAME»` and are never restored. */
   readonly keys: readonly { readonly name: string; readonly value: string }[];
   /** Values of other variables that hold secrets. */
   readonly environment: readonly string[];
   /** A keyed hash, by which a secret is recognised when its value is not known. Absent: secrets get no number and
-   * cannot be given back, which is for what outlives a session. */
+   * cannot be restored, for texts that outlive a session. */
   readonly fingerprint?: (value: string) => string;
-  /** Stands in the place of everything that is found, instead of the usual placeholders. */
-  readonly mark?: string;
+  /** The text that replaces every secret, instead of the usual placeholders. */
+  readonly replacement?: string;
 }
 
-/** What was masked in events since the last question. */
+/** The secrets that were masked in events since the last call. */
 export interface SeenSecrets {
   readonly count: number;
   readonly placeholders: readonly string[];
@@ -24,16 +24,16 @@ export interface SeenSecrets {
 
 export type Restored<T> =
   | { readonly ok: true; readonly value: T }
-  /** `placeholders`: those that cannot be given their value; `reason` says why. */
+  /** `placeholders`: those that cannot be restored; `reason` says why. */
   | { readonly ok: false; readonly placeholders: readonly string[]; readonly reason: 'unknown' | 'key' | 'shell' };
 
 type Literal = { readonly placeholder: string } | { readonly value: string };
 
-/** Placeholders of this session and of others: another session's say something else, so none is numbered anew. */
+/** Matches every placeholder, also those of other sessions. */
 const everyPlaceholder = /«(?:secret:([a-z0-9_]+)(?:#\d+)?|redacted:([^«»\s]{1,100}))»/g;
 const minLiteralChars = 8;
 
-/** Which placeholder stands for which secret in a session, and the values behind them, in memory alone. */
+/** The placeholders of a session and the secrets they stand for, in memory only. */
 export class Placeholders {
   readonly #options: SecretGuardOptions;
   readonly #addLiteral: (literal: string) => void;
@@ -42,7 +42,7 @@ export class Placeholders {
   readonly #byFingerprint = new Map<string, string>();
   readonly #values = new Map<string, string>();
   readonly #numbers = new Map<string, number>();
-  /** Fingerprints that no event holds yet, by what stands in their placeholder. */
+  /** Fingerprints that are in no event yet, by kind and number. */
   #unrecorded: Record<string, string> = {};
   #count = 0;
   #seen = { count: 0, placeholders: new Set<string>() };
@@ -68,8 +68,8 @@ export class Placeholders {
   /** The placeholder of a secret that was found. */
   of(text: string, { kind, isCut }: FoundSecret): string {
     this.#count++;
-    const { mark, fingerprint } = this.#options;
-    if (mark !== undefined) return mark;
+    const { replacement, fingerprint } = this.#options;
+    if (replacement !== undefined) return replacement;
     const known = this.#literals.get(text);
     if (known && 'placeholder' in known) return known.placeholder;
     const named = known ? environmentKind : (kind ?? environmentKind);
@@ -100,7 +100,8 @@ export class Placeholders {
     return placeholder;
   }
 
-  /** Counts what `work` masks as seen: it goes into an event. What is only shown is not counted. */
+  /** Runs `work` and counts the secrets that it masks: they go into an event. Secrets that are only shown do not
+   * count. */
   counted<T>(work: () => T): T {
     this.#isCounted = true;
     try {
@@ -110,7 +111,7 @@ export class Placeholders {
     }
   }
 
-  /** Fingerprints for the next event, by kind and number; null where there are none, or none are made. */
+  /** Returns the fingerprints for the next event, by kind and number; null where there are none. */
   takeUnrecorded(): Readonly<Record<string, string>> | null {
     const added = this.#unrecorded;
     if (Object.keys(added).length === 0) return null;
@@ -141,7 +142,7 @@ export class Placeholders {
     return this.#count;
   }
 
-  /** Puts values in the place of placeholders, or says which cannot be given theirs. */
+  /** Puts values in the place of placeholders, or says which ones cannot be restored. */
   restore<T>(value: T, isCommand: boolean): Restored<T> {
     const refused = { key: new Set<string>(), unknown: new Set<string>(), shell: new Set<string>() };
     const filled = (text: string): string =>
@@ -161,7 +162,7 @@ export class Placeholders {
     return { ok: true, value: next };
   }
 
-  /** `before`: what stands before it in a shell command; null elsewhere. */
+  /** `before`: the text before the placeholder in a shell command; null elsewhere. */
   #restored(
     placeholder: string,
     { kind, key, before }: Record<'kind' | 'key', string | undefined> & { readonly before: string | null },
@@ -185,12 +186,12 @@ export function keyPlaceholder(name: string): string {
   return `«redacted:${name}»`;
 }
 
-/** What an event says of the numbers that were first given in it. */
+/** The fingerprints that an event records, by kind and number. */
 export function recordedNumbers(data: unknown): Readonly<Record<string, unknown>> {
   return isRecord(data) && isRecord(data.secrets) ? data.secrets : {};
 }
 
-/** A key in a diff has a sign before each line: it is the same key. */
+/** Removes the signs before the lines of a key in a diff: it is the same key. */
 function withoutMargin(value: string): string {
   if (!value.startsWith('-----BEGIN ')) return value;
   const [first = '', ...more] = value.split('\n');
@@ -202,17 +203,17 @@ function withoutMargin(value: string): string {
     : value;
 }
 
-/** Whether a value is nothing else wherever it stands, and so a secret without its surroundings too. */
+/** True for a value that is secret wherever it stands, also without the text around it. */
 function isDistinct(value: string): boolean {
   return value.length >= minLiteralChars && ((/\d/.test(value) && /[A-Za-z]/.test(value)) || value.length >= 16);
 }
 
-/** No character of it says anything to a shell. */
+/** True where no character means anything to a shell. */
 function isPlainWord(value: string): boolean {
   return /^[\w.,:/@%+=-]+$/.test(value);
 }
 
-/** Whether what follows stands in single quotes, and `value` stays in them. */
+/** True where the text after `before` is in single quotes and `value` stays in them. */
 function isQuoted(before: string, value: string): boolean {
   if (value.includes("'")) return false;
   let quote = '';

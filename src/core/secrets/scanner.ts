@@ -1,7 +1,7 @@
 import type { SecretForm } from './forms.js';
 
-/** A secret in a text, by its place there. `kind` null: one of the texts that were added. `isCut`: only its beginning
- * is there. */
+/** The place of a secret in a text. `kind` is null for one of the texts that were added. `isCut`: only its beginning is
+ * there. */
 export interface FoundSecret {
   readonly start: number;
   readonly end: number;
@@ -9,39 +9,40 @@ export interface FoundSecret {
   readonly isCut: boolean;
 }
 
-/** `openAt`: from here on the text may be the beginning of a secret of which there is not enough yet; its length where
- * there is none. */
+/** The result of a scan. From `openAt` on the text may be the beginning of a secret that is not complete; it is the
+ * length of the text where there is none. */
 export interface Scan {
   readonly found: readonly FoundSecret[];
   readonly openAt: number;
 }
 
-/** Finds secrets in one pass: at each place three characters are looked up, and only where something begins with these
- * is more done. */
+/** Finds secrets in one pass. At each place it looks up three characters, and it does more only where a secret begins
+ * with them. */
 export interface SecretScanner {
-  /** Looks at `text` from `from` on; what stands before tells where words begin. `isWhole`: no more will come. */
+  /** Scans `text` from `from` on; the text before tells where words begin. `isWhole`: no more text will follow. */
   scan(text: string, from?: number, isWhole?: boolean): Scan;
-  /** From now on this is a secret too, wherever it stands. The longest of those that begin alike wins. */
+  /** Adds a text that is secret wherever it stands. Of several that begin alike the longest is found. */
   add(literal: string): void;
-  /** The characters of the longest of those. */
+  /** The length of the longest text that was added. */
   readonly longest: number;
 }
 
 interface Candidate {
   readonly start: string;
   readonly form: SecretForm | null;
-  /** What stands fourth, in small letters; -1: nothing. */ readonly fourth: number;
+  /** The code of the fourth character in lower case; -1 where there is none. */
+  readonly fourth: number;
 }
 
-/** A beginning that is longer is none: whatever it is will not be a secret any more. */
+/** A text longer than this is not the beginning of a secret. */
 const maxOpenChars = 16_384;
-/** What is looked at before a start. */
+/** So many characters before a start are looked at. */
 const behindChars = 32;
-/** So much of a token tells that it is one, where the rest was cut off. */
+/** A token that was cut off is recognised by so many characters. */
 const minCutChars = 6;
 
 export function createSecretScanner(forms: readonly SecretForm[], literals: readonly string[] = []): SecretScanner {
-  /** By three characters: the number of the list of what begins with them, from 1. */
+  /** For each three characters, the number (from 1) of the list of candidates that begin with them. */
   const threes = new Uint16Array(32_768);
   const lists: Candidate[][] = [[]];
   let longest = 0;
@@ -84,17 +85,22 @@ export function createSecretScanner(forms: readonly SecretForm[], literals: read
   };
 }
 
-/** The last three characters in fifteen bits, letters of both cases alike. */
+/** The last three characters in fifteen bits; upper and lower case are the same. */
 function joined(hash: number, code: number): number {
   return ((hash << 5) | (code & 31)) & 0x7fff;
 }
 
-/** One way through one text. */
+/** The lines of a private key behind its first: breaks, the margin of a quotation or diff, and Base64 or a header. */
+const keyLines =
+  String.raw`(?:(?:\\[nr]|[\r\n])+[-+ >|\t]{0,4}` +
+  String.raw`(?:[A-Za-z0-9+/=]{1,2000}|[A-Za-z-]{2,20}: [^\r\n\\]{0,200}|(?=[\r\n\\]))){0,400}`;
+
+/** One pass over one text. */
 class Pass {
   readonly found: FoundSecret[] = [];
   readonly #text: string;
   readonly #isWhole: boolean;
-  /** What looked like a secret and is none is not looked at again, part by part. */
+  /** By kind, the end of a text that looked like a secret and is none: its parts are not looked at again. */
   #refusedTo: Map<string, number> | null = null;
   #pemEnd = -1;
 
@@ -103,8 +109,8 @@ class Pass {
     this.#isWhole = isWhole;
   }
 
-  /** Where to go on: behind what was found, or here where nothing was. Negative: what begins here may still become a
-   * secret. */
+  /** Returns where to go on: after the secret that was found, or `at` where there is none. Negative: a secret may begin
+   * here that is not complete. */
   look(candidates: readonly Candidate[], at: number): number {
     const fourth = this.#text.length - at > 3 ? this.#text.charCodeAt(at + 3) | 0x20 : -1;
     for (const candidate of candidates) {
@@ -116,7 +122,7 @@ class Pass {
     return at;
   }
 
-  /** Where the last two characters may be the first of a start; the length of the text where they are not. */
+  /** Returns where the last two characters may begin a start; the length of the text where they do not. */
   beginning(lists: readonly (readonly Candidate[])[], from: number): number {
     const { length } = this.#text;
     for (let at = Math.max(from, length - 2); at < length; at++) {
@@ -163,12 +169,12 @@ class Pass {
     return at;
   }
 
-  /** Whether more may come that belongs to what begins here. */
+  /** True where more text may follow that belongs to a secret which begins here. */
   #mayGrow(at: number): boolean {
     return !this.#isWhole && this.#text.length - at <= maxOpenChars;
   }
 
-  /** A token that was shortened with `…` or the marker of a cut output. */
+  /** Finds a token that was shortened with `…` or the marker of a cut output. */
   #cut(form: SecretForm, at: number): number {
     const end = form.isToken ? reaches(form.open(), this.#text, at) : -1;
     if (end < 0 || !/^(?:…|\n\[… )/.test(this.#text.slice(end, end + 4))) return at;
@@ -181,7 +187,7 @@ class Pass {
       : at;
   }
 
-  /** From its first line to its last; where that is missing, as far as it looks like one. */
+  /** Finds a private key from its first line to its last, or as far as it looks like a key. */
   #privateKey({ kind }: SecretForm, at: number): number {
     const text = this.#text;
     const head = reaches(/-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----/y, text, at);
@@ -194,15 +200,12 @@ class Pass {
       end - at < maxOpenChars ? reaches(/-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----/y, text, end) : -1;
     if (tail > 0) return this.#take(kind, at, tail, false);
     if (this.#mayGrow(at)) return -1;
-    const body = reaches(
-      /(?:(?:\\[nr]|[\r\n])+[-+ >|\t]{0,4}(?:[A-Za-z0-9+/=]{1,2000}|[A-Za-z-]{2,20}: [^\r\n\\]{0,200}|(?=[\r\n\\]))){0,400}/y,
-      text,
-      head,
-    );
+    const body = reaches(new RegExp(keyLines, 'y'), text, head);
     return body - head >= 24 ? this.#take(kind, at, body, true) : at;
   }
 
-  /** Found once for all keys before it: a text of nothing but first lines is read once as well. */
+  /** The next last line of a key. It is searched once for all keys before it, so that a text of nothing but first lines
+   * is read once too. */
   #nextPemEnd(from: number): number {
     if (this.#pemEnd >= from) return this.#pemEnd;
     const end = this.#text.indexOf('-----END ', from);
@@ -215,7 +218,7 @@ class Pass {
     return end;
   }
 
-  /** Whether a word of its own begins here: behind an escape of JSON, of a terminal or of an address too. */
+  /** True where a word begins, also after an escape of JSON, of a terminal or of an address. */
   #beginsWord({ anywhere, behind }: SecretForm, at: number): boolean {
     const text = this.#text;
     const before = text.slice(Math.max(0, at - behindChars), at);
@@ -241,7 +244,7 @@ function beginsWith(start: string, text: string, form: SecretForm | null): boole
   return start.startsWith(form?.ignoreCase ? text.toLowerCase() : text);
 }
 
-/** How far the expression goes from `at` on; -1 where it does not fit. */
+/** The end of a match that begins at `at`; -1 where the expression does not match. */
 function reaches(expression: RegExp, text: string, at: number): number {
   expression.lastIndex = at;
   return expression.test(text) ? expression.lastIndex : -1;
