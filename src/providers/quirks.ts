@@ -24,10 +24,17 @@ interface EffortRule {
  * model is not known to take one. `refused`: it has other levels, none of which means what was asked for. */
 export type EffortPlan =
   | { readonly plan: 'none' | 'unsent' }
-  | { readonly plan: 'send'; readonly form: EffortForm; readonly level: string; readonly levels: readonly string[] }
+  | {
+      readonly plan: 'send';
+      readonly form: EffortForm;
+      readonly level: EffortLevel;
+      readonly levels: readonly string[];
+    }
   | { readonly plan: 'refused'; readonly levels: readonly string[] };
 
-const effortOrder = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'];
+const effortOrder = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
+
+export type EffortLevel = (typeof effortOrder)[number];
 
 /** What becomes of `effort` for `model`, of which the table knows the levels `known` or, null, nothing. */
 export function planEffort(
@@ -37,25 +44,27 @@ export function planEffort(
   known: readonly string[] | null,
 ): EffortPlan {
   if (effort === undefined) return { plan: 'none' };
-  const list: readonly EffortRule[] = typeof rules === 'string' ? [{ models: '', send: rules }] : (rules ?? []);
-  const rule = list.find(
-    ({ models, if_known: ifKnown }) => new RegExp(models).test(model) && (ifKnown !== true || known !== null),
-  );
-  if (rule === undefined) return { plan: 'unsent' };
+  const rule = ruleFor(model, rules, known !== null);
+  const asked = effortOrder.find((level) => level === effort);
+  if (rule === undefined || asked === undefined) return { plan: 'unsent' };
   const levels = known ?? rule.levels ?? effortOrder;
   // A switch or a budget has no levels of its own, and adaptive thinking is left out for `none`.
-  const takesAll = rule.send === 'thinking' || (rule.send === 'adaptive' && effort === 'none');
-  const level = takesAll || levels.includes(effort) ? effort : nearest(effort, levels);
+  const takesAll = rule.send === 'thinking' || (rule.send === 'adaptive' && asked === 'none');
+  const level = takesAll || levels.includes(asked) ? asked : nearest(asked, levels);
   return level === null ? { plan: 'refused', levels } : { plan: 'send', form: rule.send, level, levels };
 }
 
+function ruleFor(model: string, rules: Quirks['effort'], isKnown: boolean): EffortRule | undefined {
+  const list: readonly EffortRule[] = typeof rules === 'string' ? [{ models: '', send: rules }] : (rules ?? []);
+  return list.find(({ models, if_known: ifKnown }) => new RegExp(models).test(model) && (ifKnown !== true || isKnown));
+}
+
 /** The level that is next to the one asked for, the higher of two; null where nothing stands for it. */
-function nearest(effort: string, levels: readonly string[]): string | null {
-  if (effort === 'none') return null;
-  const asked = effortOrder.indexOf(effort);
-  const steps = (level: string): number => Math.abs(effortOrder.indexOf(level) - asked);
+function nearest(asked: EffortLevel, levels: readonly string[]): EffortLevel | null {
+  if (asked === 'none') return null;
+  const steps = (level: EffortLevel): number => Math.abs(effortOrder.indexOf(level) - effortOrder.indexOf(asked));
   const offered = effortOrder.filter((level) => level !== 'none' && levels.includes(level));
-  return offered.reduce<string | null>(
+  return offered.reduce<EffortLevel | null>(
     (best, level) => (best === null || steps(level) <= steps(best) ? level : best),
     null,
   );

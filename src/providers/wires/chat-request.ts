@@ -1,41 +1,76 @@
+import type {
+  ChatCompletionAssistantMessageParam,
+  ChatCompletionContentPartText,
+  ChatCompletionCreateParamsStreaming,
+  ChatCompletionFunctionTool,
+  ChatCompletionMessageFunctionToolCall,
+  ChatCompletionSystemMessageParam,
+  ChatCompletionToolMessageParam,
+  ChatCompletionUserMessageParam,
+} from 'openai/resources/chat/completions';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
-import { type EffortPlan, planEffort } from '../quirks.js';
+import { type EffortLevel, planEffort, type Quirks } from '../quirks.js';
 import {
   alternating,
   argumentsText,
+  type Body,
   bodyParts,
   callId,
-  type ItemForms,
-  joinTexts,
+  type Fillers,
+  type Item,
+  item,
   jsonText,
-  listParts,
-  markSides,
-  mergeSides,
+  markTurns,
   ownReasoning,
   pieceCache,
   type Pieces,
   textCache,
   toolName,
+  Written,
+  writtenList,
 } from './pieces.js';
 import type { WireOptions } from './wire.js';
 
-const userHead = '{"role":"user","content":';
-const mark = ',"cache_control":{"type":"ephemeral"}';
+/** OpenRouter's addition: the prompt is cached up to here. */
+interface CacheMark {
+  readonly cache_control?: { readonly type: 'ephemeral' };
+}
+
+/** What servers add to an assistant message so that it carries its own reasoning (DeepSeek, Moonshot; OpenRouter). */
+interface ReasoningFields {
+  readonly reasoning_content?: string;
+  readonly reasoning?: string;
+  readonly reasoning_details?: readonly Json[];
+}
+
+/** What servers add to a request for an effort setting (OpenRouter; DeepSeek, Z.ai). */
+interface EffortFields {
+  readonly reasoning?: { readonly effort: EffortLevel };
+  readonly thinking?: { readonly type: 'enabled' | 'disabled' };
+}
+
+type Content = string | (ChatCompletionContentPartText & CacheMark)[];
+type UserItem = ChatCompletionUserMessageParam & { content: Content };
+type ToolItem = ChatCompletionToolMessageParam & { content: Content };
+type SystemItem = ChatCompletionSystemMessageParam & { content: Content };
+type AssistantItem = ChatCompletionAssistantMessageParam & ReasoningFields;
+type ChatItem = UserItem | ToolItem | SystemItem | AssistantItem;
+type ChatPieces = Pieces<AssistantItem, ToolItem, UserItem>;
+type ChatBody = Body<ChatCompletionCreateParamsStreaming & EffortFields>;
 
 /** Serialises conversations for Chat Completions. Order of the fields: what never changes in a session, the messages,
  * what may change.
  * Source: OpenAI API reference, "Create chat completion", and OpenRouter's for `reasoning_details` and `cache_control`
  * (read 2026-11). */
 export function chatRequest(): (conversation: Conversation, options: WireOptions) => readonly string[] {
-  const pieces = pieceCache();
-  const tools = textCache();
+  const pieces = pieceCache<ChatPieces>();
+  const toolTexts = textCache();
   return (conversation, options) => {
     const { quirks } = options;
-    const inParts =
-      quirks.cache_control_models !== undefined && new RegExp(quirks.cache_control_models).test(options.model);
+    const inParts = matches(quirks.cache_control_models, options.model);
     const variant = JSON.stringify([
       options.provider,
       options.model,
@@ -47,114 +82,122 @@ export function chatRequest(): (conversation: Conversation, options: WireOptions
     const said = conversation.messages.map((message) =>
       pieces(message, variant, () => serialise(message, options, inParts)),
     );
-    const forms = itemForms(options, inParts);
-    const items = alternating(said, forms);
-    const messages = systemMessage(conversation.system, inParts);
-    // In one pass: of a long conversation these are thousands, at each turn.
-    for (const item of inParts ? marked(items) : items) messages.push(item);
-    const hasTools = conversation.tools.length > 0;
-    return bodyParts(
-      [
-        ['model', jsonText(options.model)],
-        ['stream', 'true'],
-        ['stream_options', quirks.stream_usage === false ? undefined : '{"include_usage":true}'],
-        ...limits(conversation, options),
-        ['tools', hasTools ? tools(conversation.tools, () => jsonText(conversation.tools.map(toolField))) : undefined],
-        ['parallel_tool_calls', hasTools && quirks.parallel_tool_calls === true ? 'true' : undefined],
-        ['messages', listParts(messages.length > 0 ? messages : [forms.go])],
-        [
-          'tool_choice',
-          hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? '"none"' : undefined,
-        ],
-      ],
-      options.extraBody,
-    );
+    const { tools } = conversation;
+    const hasTools = tools.length > 0;
+    const max = conversation.settings.max_output_tokens ?? quirks.default_max_output_tokens;
+    const isNewName = quirks.max_tokens_field === 'max_completion_tokens';
+    const body = {
+      model: options.model,
+      stream: true,
+      stream_options: quirks.stream_usage === false ? undefined : { include_usage: true },
+      max_tokens: isNewName ? undefined : max,
+      max_completion_tokens: isNewName ? max : undefined,
+      ...effortFields(conversation, options),
+      tools: hasTools ? new Written([toolTexts(tools, () => jsonText(tools.map(toolField)))]) : undefined,
+      parallel_tool_calls: hasTools && quirks.parallel_tool_calls === true ? true : undefined,
+      messages: writtenList(withSystem(conversation.system, alternating(said, fillers(options, inParts)), inParts)),
+      tool_choice: hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? 'none' : undefined,
+    } satisfies ChatBody;
+    return bodyParts(body, options.extraBody);
   };
+}
+
+function matches(models: string | undefined, model: string, flags = ''): boolean {
+  return models !== undefined && new RegExp(models, flags).test(model);
 }
 
 /** How messages of this request take turns. */
-function itemForms({ quirks, model }: WireOptions, inParts: boolean): ItemForms {
-  const needsAnswer =
-    quirks.assistant_after_tool_models !== undefined && new RegExp(quirks.assistant_after_tool_models, 'i').test(model);
+function fillers({ quirks, model }: WireOptions, inParts: boolean): Fillers<AssistantItem, UserItem> {
   return {
-    go: `${userHead}${content('Continue.', inParts)}}`,
-    ...(needsAnswer ? { noted: '{"role":"assistant","content":"Noted."}' } : {}),
-    isResult: (item) => item.startsWith('{"role":"tool"'),
-    // Parts stay parts.
-    join: (first, second) =>
-      inParts ? `${first.slice(0, -2)},${second.slice(userHead.length + 1)}` : joinTexts(first, second, userHead),
+    go: item(userItem('Continue.', inParts)),
+    ...(matches(quirks.assistant_after_tool_models, model, 'i')
+      ? { noted: item({ role: 'assistant', content: 'Noted.' } satisfies ChatCompletionAssistantMessageParam) }
+      : {}),
+    join: (first, second) => ({ role: 'user', content: joined(first.content, second.content) }),
   };
 }
 
-function marked(items: readonly string[]): readonly string[] {
-  const isOwn = (item: string): boolean => item.startsWith('{"role":"assistant"');
-  const sides = mergeSides(
-    items.map((item) => (isOwn(item) ? { assistant: [item], user: [] } : { assistant: [], user: [item] })),
+/** Two contents as one: parts stay parts, between texts goes a blank line. */
+function joined(first: Content, second: Content): Content {
+  if (typeof first === 'string' && typeof second === 'string') return `${first}\n\n${second}`;
+  return [first, second].flatMap((content) =>
+    typeof content === 'string' ? [{ type: 'text' as const, text: content }] : content,
   );
-  markSides(sides, markLast);
-  return sides.flatMap((side) => side.items);
 }
 
-function limits(
-  conversation: Conversation,
+/** The messages behind the system prompt; in parts, with the marks of the cache. */
+function withSystem(system: string, items: readonly Item<ChatItem>[], inParts: boolean): readonly Item<ChatItem>[] {
+  const told: SystemItem = {
+    role: 'system',
+    content: content(system, inParts),
+  } satisfies ChatCompletionSystemMessageParam;
+  const marked = inParts
+    ? markTurns(
+        items,
+        ({ role }) => role === 'assistant',
+        ({ value }) => item(markLast(value)),
+      )
+    : items;
+  return system.trim() === '' ? marked : [item(inParts ? markLast(told) : told), ...marked];
+}
+
+/** The message with a mark on its last part. */
+function markLast(message: ChatItem): ChatItem {
+  if (message.role === 'assistant' || typeof message.content === 'string') return message;
+  const content = message.content.map((part, index, all) =>
+    index === all.length - 1 ? { ...part, cache_control: { type: 'ephemeral' as const } } : part,
+  );
+  return { ...message, content };
+}
+
+function effortFields(
+  { settings }: Conversation,
   { quirks, model, facts }: WireOptions,
-): (readonly [string, string | undefined])[] {
-  const max = conversation.settings.max_output_tokens ?? quirks.default_max_output_tokens;
-  return [
-    [quirks.max_tokens_field ?? 'max_tokens', max === undefined ? undefined : String(max)],
-    ...effortField(planEffort(conversation.settings.effort, quirks, model, facts?.efforts ?? null)),
-  ];
-}
-
-function effortField(plan: EffortPlan): (readonly [string, string])[] {
-  if (plan.plan !== 'send') return [];
+): Pick<ChatCompletionCreateParamsStreaming, 'reasoning_effort'> & EffortFields {
+  const plan = planEffort(settings.effort, quirks, model, facts?.efforts ?? null);
+  if (plan.plan !== 'send') return {};
   const { form, level } = plan;
   switch (form) {
     case 'reasoning_effort':
-      return [['reasoning_effort', jsonText(level)]];
+      return { reasoning_effort: level };
     case 'reasoning.effort':
-      return [['reasoning', jsonText({ effort: level })]];
+      return { reasoning: { effort: level } };
     case 'thinking':
     case 'adaptive':
-      return [['thinking', jsonText({ type: level === 'none' ? 'disabled' : 'enabled' })]];
+      return { thinking: { type: level === 'none' ? 'disabled' : 'enabled' } };
     default:
       return form satisfies never;
   }
 }
 
-function toolField({ name, description, input_schema }: ToolSpec): Json {
+function toolField({ name, description, input_schema }: ToolSpec): ChatCompletionFunctionTool {
   return { type: 'function', function: { name, description, parameters: input_schema } };
 }
 
-function systemMessage(system: string, inParts: boolean): string[] {
-  if (system.trim() === '') return [];
-  const text = `{"role":"system","content":${content(system, inParts)}}`;
-  return [inParts ? markLast(text) : text];
+function content(text: string, inParts: boolean): Content {
+  const value = wellFormed(text);
+  return inParts ? [{ type: 'text', text: value }] : value;
 }
 
-/** Content comes last in every message, so that a mark can be put at its end. */
-function content(text: string, inParts: boolean): string {
-  const value = JSON.stringify(wellFormed(text));
-  return inParts ? `[{"type":"text","text":${value}}]` : value;
+function userItem(text: string, inParts: boolean): UserItem {
+  return { role: 'user', content: content(text, inParts) } satisfies ChatCompletionUserMessageParam;
 }
 
-function markLast(message: string): string {
-  return `${message.slice(0, -3)}${mark}${message.slice(-3)}`;
-}
-
-function serialise(message: Message, options: WireOptions, inParts: boolean): Pieces {
-  if (message.role === 'user')
-    return {
-      assistant: [],
-      user: message.content.trim() === '' ? [] : [`${userHead}${content(message.content, inParts)}}`],
-    };
-  if (message.text === '' && message.calls.length === 0) return { assistant: [], user: [] };
+function serialise(message: Message, options: WireOptions, inParts: boolean): ChatPieces {
+  if (message.role === 'user') {
+    const user = message.content.trim() === '' ? null : item(userItem(message.content, inParts));
+    return { assistant: [], results: [], user };
+  }
+  if (message.text === '' && message.calls.length === 0) return { assistant: [], results: [], user: null };
   const ids = message.calls.map(({ id }) => wireId(id, options, inParts));
-  const results = message.calls.map(
-    ({ result }, index) =>
-      `{"role":"tool","tool_call_id":${JSON.stringify(ids[index])},"content":${content(result.output, inParts)}}`,
+  const results = message.calls.map(({ result }, index) =>
+    item({
+      role: 'tool',
+      tool_call_id: ids[index] ?? '',
+      content: content(result.output, inParts),
+    } satisfies ToolItem),
   );
-  return { assistant: [assistant(message, options, ids)], user: results };
+  return { assistant: [item(assistantItem(message, options, ids))], results, user: null };
 }
 
 /** Anthropic's form for its models behind a gateway, Mistral's nine where asked for, else what the others take. */
@@ -164,30 +207,28 @@ function wireId(id: string, options: WireOptions, inParts: boolean): string {
   return callId(id, inParts ? /^[\w-]{1,64}$/ : /^[\w:.-]{1,40}$/);
 }
 
-function assistant(message: AssistantMessage, options: WireOptions, ids: readonly string[]): string {
-  const calls = message.calls.map(({ name, arguments: args }, index) => ({
-    id: ids[index],
+function assistantItem(message: AssistantMessage, options: WireOptions, ids: readonly string[]): AssistantItem {
+  const calls = message.calls.map(({ name, arguments: args }, index): ChatCompletionMessageFunctionToolCall => ({
+    id: ids[index] ?? '',
     type: 'function',
     function: { name: toolName(name), arguments: argumentsText(args) },
   }));
   const empty = options.quirks.empty_content_as_text === true ? '' : null;
-  return JSON.stringify({
+  return {
     role: 'assistant',
     content: message.text === '' ? empty : wellFormed(message.text),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
-    ...reasoningField(message, options),
-  });
+    ...reasoningFields(message, options),
+  };
 }
 
-function reasoningField(message: AssistantMessage, options: WireOptions): JsonObject {
-  const field = options.quirks.reasoning_return ?? 'none';
-  const own = ownReasoning(message, 'openai-chat', options).filter(isRecord) as readonly Readonly<
-    Record<string, Json>
-  >[];
+function reasoningFields(message: AssistantMessage, options: WireOptions): ReasoningFields {
+  const field: NonNullable<Quirks['reasoning_return']> = options.quirks.reasoning_return ?? 'none';
+  const own = ownReasoning(message, 'openai-chat', options).filter(isRecord) as readonly JsonObject[];
   const text = own
-    .map((item) => (item.type === 'reasoning_content' && typeof item.text === 'string' ? item.text : ''))
+    .map((part) => (part.type === 'reasoning_content' && typeof part.text === 'string' ? part.text : ''))
     .join('');
-  const details = own.filter((item) => item.type !== 'reasoning_content');
+  const details = own.filter((part) => part.type !== 'reasoning_content');
   switch (field) {
     case 'none':
       return {};
@@ -203,7 +244,7 @@ function reasoningField(message: AssistantMessage, options: WireOptions): JsonOb
   }
 }
 
-function textOf(details: readonly Readonly<Record<string, Json>>[]): string {
+function textOf(details: readonly JsonObject[]): string {
   return details
     .map(({ text, summary }) => (typeof text === 'string' ? text : typeof summary === 'string' ? summary : ''))
     .join('');

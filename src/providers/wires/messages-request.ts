@@ -1,76 +1,98 @@
+import type {
+  CacheControlEphemeral,
+  MessageCreateParamsStreaming,
+  MessageParam,
+  TextBlockParam,
+  ThinkingConfigParam,
+  Tool,
+  ToolResultBlockParam,
+  ToolUseBlockParam,
+} from '@anthropic-ai/sdk/resources/messages';
 import type { ToolSpec } from '../../core/event.js';
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { AnsweredCall, AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
-import { outputLimit, planEffort } from '../quirks.js';
+import { type EffortLevel, outputLimit, planEffort } from '../quirks.js';
 import { layOut, type Part } from './layout.js';
 import {
   argumentsText,
+  type Body,
   bodyParts,
   callId,
+  type Item,
+  item,
   jsonText,
-  listParts,
-  markSides,
-  mergeSides,
+  markTurns,
   ownReasoning,
   pieceCache,
   type Pieces,
-  type Side,
   textCache,
   toolName,
+  Written,
 } from './pieces.js';
 import type { WireOptions } from './wire.js';
 
+/** A block of the vendor's own (thinking, a call of a tool on its servers), returned as it came. */
+interface OwnBlock {
+  readonly type: string;
+  readonly [field: string]: Json;
+}
+type AssistantBlock = TextBlockParam | ToolUseBlockParam | OwnBlock;
+type UserBlock = TextBlockParam | ToolResultBlockParam;
+type MessagesPieces = Pieces<AssistantBlock, ToolResultBlockParam, TextBlockParam>;
+
+/** A block and whose message it goes into. */
+type Placed =
+  | { readonly role: 'assistant'; readonly block: AssistantBlock }
+  | { readonly role: 'user'; readonly block: UserBlock };
+
+/** `output_config` also takes the levels of models that the vendor's type does not list yet. */
+interface EffortFields {
+  readonly thinking?: ThinkingConfigParam;
+  readonly output_config?: { readonly effort: Exclude<EffortLevel, 'none'> };
+}
+type MessagesBody = Body<Omit<MessageCreateParamsStreaming, 'output_config'> & EffortFields>;
+
 const api = 'anthropic-messages';
-const nothingToAnswer = '{"type":"text","text":"Continue."}';
-const mark = ',"cache_control":{"type":"ephemeral"}';
+const mark: CacheControlEphemeral = { type: 'ephemeral' };
 
 /** Serialises conversations for Messages. Roles alternate, results come first in their user message, no text is blank,
  * every id fits the vendor's form. Cache marks stand on the system prompt (else on the last tool) and on the last two
- * user messages; without them each request continues the bytes of the one before. Source: Anthropic API reference,
- * "Messages", "Prompt caching", "Extended thinking" (read 2026-11). */
+ * user messages; without them each request continues the bytes of the one before. `outputTokens`: the limit where
+ * nobody sets one. Source: Anthropic API reference, "Messages", "Prompt caching", "Extended thinking" (read
+ * 2026-11). */
 export function messagesRequest(
   outputTokens: number,
 ): (conversation: Conversation, options: WireOptions) => readonly string[] {
-  const pieces = pieceCache();
-  const tools = textCache();
+  const pieces = pieceCache<MessagesPieces>();
+  const toolTexts = textCache();
   return (conversation, options) => {
     const variant = JSON.stringify([options.provider, options.model]);
-    const sides = mergeSides(
-      conversation.messages.map((message, index, all) => {
-        const goesOn = isPaused(message) && all[index + 1]?.role !== 'user';
-        return pieces(message, `${variant}${goesOn ? ' goes on' : ''}`, () => serialise(message, options, goesOn));
-      }),
-    );
-    if (sides[0]?.side !== 'user') sides.unshift({ side: 'user', items: [nothingToAnswer] });
-    trimEnd(sides.at(-1));
-    markSides(sides, markBlock);
-    const system = conversation.system.trim() === '' ? undefined : `[${markBlock(textBlock(conversation.system))}]`;
+    const said = conversation.messages.map((message, index, all) => {
+      const goesOn = isPaused(message) && all[index + 1]?.role !== 'user';
+      return pieces(message, `${variant}${goesOn ? ' goes on' : ''}`, () => serialise(message, options, goesOn));
+    });
+    const placed = trimEnd(inTurns(said));
+    const turns = markTurns(placed, ({ role }) => role === 'assistant', marked);
+    const { system, tools } = conversation;
+    const hasSystem = system.trim() !== '';
     const maxTokens = mostTokens(conversation, options, outputTokens);
-    const known = conversation.tools.length > 0 ? conversation.tools : calledTools(conversation.messages);
-    const hasTools = known.length > 0;
-    const forbidden = options.toolChoice === 'none' || conversation.tools.length === 0;
-    return bodyParts(
-      [
-        ['model', jsonText(options.model)],
-        ['max_tokens', String(maxTokens)],
-        ['stream', 'true'],
-        [
-          'tools',
-          hasTools
-            ? `[${markTools(
-                tools(known, () => toolTexts(known)),
-                system === undefined,
-              )}]`
-            : undefined,
-        ],
-        ['system', system],
-        ['messages', messageParts(sides)],
-        ...effortFields(conversation, options, maxTokens, sides.at(-1)),
-        ['tool_choice', hasTools && forbidden ? '{"type":"none"}' : undefined],
-      ],
-      options.extraBody,
-    );
+    const known = tools.length > 0 ? tools : calledTools(conversation.messages);
+    const forbidden = options.toolChoice === 'none' || tools.length === 0;
+    const body = {
+      model: options.model,
+      max_tokens: maxTokens,
+      stream: true,
+      tools:
+        known.length > 0
+          ? new Written([hasSystem ? toolTexts(known, () => jsonText(known.map(toolField))) : markedTools(known)])
+          : undefined,
+      system: hasSystem ? [{ ...textBlock(system), cache_control: mark }] : undefined,
+      messages: writtenMessages(turns),
+      ...effortFields(conversation, options, maxTokens, placed.at(-1)?.value.role === 'assistant'),
+      tool_choice: known.length > 0 && forbidden ? { type: 'none' } : undefined,
+    } satisfies MessagesBody;
+    return bodyParts(body, options.extraBody);
   };
 }
 
@@ -91,39 +113,57 @@ function calledTools(messages: readonly Message[]): readonly ToolSpec[] {
   return [...names].map((name) => ({ name, description: '', input_schema: { type: 'object' } }));
 }
 
+/** The blocks in order; the user begins. */
+function inTurns(said: readonly MessagesPieces[]): readonly Item<Placed>[] {
+  const placed: Item<Placed>[] = [];
+  for (const { assistant, results, user } of said) {
+    for (const { value, text } of assistant) placed.push(item({ role: 'assistant', block: value }, text));
+    for (const { value, text } of results) placed.push(item({ role: 'user', block: value }, text));
+    if (user !== null) placed.push(item({ role: 'user', block: user.value }, user.text));
+  }
+  const begins = placed[0]?.value.role === 'user';
+  return begins ? placed : [place({ role: 'user', block: textBlock('Continue.') }), ...placed];
+}
+
+function place(placed: Placed): Item<Placed> {
+  return item(placed, JSON.stringify(placed.block));
+}
+
 /** A list that ends with the assistant's text may not end with white space. */
-function trimEnd(last: Side | undefined): void {
-  const item = last?.side === 'assistant' ? last.items.pop() : undefined;
-  if (!last || item === undefined) return;
-  const written = JSON.parse(item) as JsonObject;
-  last.items.push(
-    written.type === 'text' && typeof written.text === 'string' ? textBlock(written.text.trimEnd()) : item,
-  );
+function trimEnd(placed: readonly Item<Placed>[]): readonly Item<Placed>[] {
+  const last = placed.at(-1)?.value;
+  if (last?.role !== 'assistant' || last.block.type !== 'text' || typeof last.block.text !== 'string') return placed;
+  return [...placed.slice(0, -1), place({ role: 'assistant', block: textBlock(last.block.text.trimEnd()) })];
 }
 
-function toolTexts(tools: readonly ToolSpec[]): string {
-  return tools.map(({ name, description, input_schema }) => jsonText({ name, description, input_schema })).join(',');
+function marked({ value, text }: Item<Placed>): Item<Placed> {
+  if (value.role === 'assistant') return item(value, text);
+  return place({ role: 'user', block: { ...value.block, cache_control: mark } });
 }
 
-function markTools(tools: string, marked: boolean): string {
-  return marked ? markBlock(tools) : tools;
+/** The messages of the request: neighbouring blocks of one role are one message. */
+function writtenMessages(placed: readonly Item<Placed>[]): Written<MessageParam[]> {
+  const parts = ['['];
+  let role: Placed['role'] | null = null;
+  for (const { value, text } of placed) {
+    if (value.role === role) parts.push(',', text);
+    else {
+      const head = JSON.stringify({ role: value.role, content: [] } satisfies MessageParam).slice(0, -2);
+      parts.push(`${role === null ? '' : ']},'}${head}`, text);
+    }
+    role = value.role;
+  }
+  parts.push(']}]');
+  return new Written(parts);
 }
 
-function messageParts(sides: readonly Side[]): readonly string[] {
-  return [
-    '[',
-    ...sides.flatMap(({ side, items }, index) => [
-      `${index === 0 ? '' : ','}{"role":"${side}","content":`,
-      ...listParts(items),
-      '}',
-    ]),
-    ']',
-  ];
+function toolField({ name, description, input_schema }: ToolSpec): Tool {
+  return { name, description, input_schema: { ...input_schema, type: 'object' } };
 }
 
-/** A block ends with `}`: the mark goes before it. */
-function markBlock(block: string): string {
-  return `${block.slice(0, -1)}${mark}}`;
+function markedTools(tools: readonly ToolSpec[]): string {
+  const fields = tools.map(toolField);
+  return jsonText(fields.map((tool, index) => (index === tools.length - 1 ? { ...tool, cache_control: mark } : tool)));
 }
 
 const budgets: ReadonlyMap<string, number> = new Map([
@@ -139,30 +179,23 @@ function effortFields(
   conversation: Conversation,
   options: WireOptions,
   maxTokens: number,
-  last: Side | undefined,
-): (readonly [string, string])[] {
-  const effort = planEffort(
-    conversation.settings.effort,
-    options.quirks,
-    options.model,
-    options.facts?.efforts ?? null,
-  );
-  if (effort.plan !== 'send' || effort.level === 'none') return [];
-  if (effort.form === 'adaptive')
-    return [
-      ['thinking', '{"type":"adaptive"}'],
-      ['output_config', jsonText({ effort: effort.level })],
-    ];
+  endsWithAssistant: boolean,
+): EffortFields {
+  const { quirks, model, facts } = options;
+  const effort = planEffort(conversation.settings.effort, quirks, model, facts?.efforts ?? null);
+  if (effort.plan !== 'send' || effort.level === 'none') return {};
+  if (effort.form === 'adaptive') return { thinking: { type: 'adaptive' }, output_config: { effort: effort.level } };
   const budget = Math.min(budgets.get(effort.level) ?? 12_288, maxTokens - 1024);
-  if (effort.form !== 'thinking' || budget < 1024 || refusesBudget(conversation, options, last)) return [];
-  return [['thinking', jsonText({ type: 'enabled', budget_tokens: budget })]];
+  const takesBudget =
+    effort.form === 'thinking' && budget >= 1024 && !refusesBudget(conversation, options, endsWithAssistant);
+  return takesBudget ? { thinking: { type: 'enabled', budget_tokens: budget } } : {};
 }
 
 /** With a thinking budget, a last response with calls must start with its thinking, which a foreign one cannot; and no
  * text may be continued. */
-function refusesBudget(conversation: Conversation, options: WireOptions, last: Side | undefined): boolean {
+function refusesBudget(conversation: Conversation, options: WireOptions, endsWithAssistant: boolean): boolean {
   const answer = conversation.messages.findLast((message) => message.role === 'assistant');
-  if (last?.side === 'assistant') return answer === undefined || !isPaused(answer);
+  if (endsWithAssistant) return answer === undefined || !isPaused(answer);
   return (
     answer !== undefined && answer.calls.length > 0 && !thinks(layOut(answer, ownReasoning(answer, api, options))[0])
   );
@@ -174,26 +207,33 @@ function isPaused(message: Message): boolean {
 }
 
 /** `goesOn`: what the model's server still has to answer is kept. */
-function serialise(message: Message, options: WireOptions, goesOn: boolean): Pieces {
-  if (message.role === 'user')
-    return { assistant: [], user: blank(message.content) ? [] : [textBlock(message.content)] };
-  return { assistant: assistant(message, options, goesOn), user: message.calls.map(resultBlock) };
+function serialise(message: Message, options: WireOptions, goesOn: boolean): MessagesPieces {
+  if (message.role === 'user') {
+    const user = blank(message.content) ? null : item(textBlock(message.content));
+    return { assistant: [], results: [], user };
+  }
+  const results = message.calls.map((call) => item(resultBlock(call)));
+  return { assistant: assistantBlocks(message, options, goesOn), results, user: null };
 }
 
 /** A response may not end with thinking: then it holds nothing that the thinking was for. */
-function assistant(message: AssistantMessage, options: WireOptions, goesOn: boolean): readonly string[] {
+function assistantBlocks(
+  message: AssistantMessage,
+  options: WireOptions,
+  goesOn: boolean,
+): readonly Item<AssistantBlock>[] {
   const kept = answeredItems(ownReasoning(message, api, options), goesOn);
   const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || !blank(part.text));
   const last = parts.findLastIndex((part) => !thinks(part));
-  return parts.slice(0, last + 1).map(block);
+  return parts.slice(0, last + 1).map(assistantBlock);
 }
 
-function block(part: Part): string {
+function assistantBlock(part: Part): Item<AssistantBlock> {
   switch (part.kind) {
     case 'item':
-      return JSON.stringify(part.item);
+      return item(part.item as OwnBlock);
     case 'text':
-      return textBlock(part.text);
+      return item(textBlock(part.text));
     case 'call':
       return callBlock(part.call);
     default:
@@ -223,21 +263,26 @@ function answeredItems(items: readonly Json[], goesOn: boolean): readonly Json[]
   });
 }
 
-function textBlock(text: string): string {
-  return `{"type":"text","text":${JSON.stringify(wellFormed(text))}}`;
+function textBlock(text: string): TextBlockParam {
+  return { type: 'text', text: wellFormed(text) };
 }
 
 /** The arguments go in as they were received, for they are the text of a JSON object; only escaped surrogate pairs are
  * written out. */
-function callBlock(call: AnsweredCall): string {
+function callBlock(call: AnsweredCall): Item<ToolUseBlockParam> {
   const received = argumentsText(call.arguments);
   const input = /\\ud[89a-f]/i.test(received) ? JSON.stringify(JSON.parse(received)) : received;
-  return `{"type":"tool_use","id":"${blockId(call.id)}","name":"${toolName(call.name)}","input":${input}}`;
+  const block = { type: 'tool_use', id: blockId(call.id), name: toolName(call.name), input: {} } as const;
+  return item(block, `${JSON.stringify(block).slice(0, -'{}}'.length)}${input}}`);
 }
 
-function resultBlock({ id, result }: AnsweredCall): string {
-  const failed = result.success ? '' : ',"is_error":true';
-  return `{"type":"tool_result","tool_use_id":"${blockId(id)}","content":${JSON.stringify(wellFormed(result.output))}${failed}}`;
+function resultBlock({ id, result }: AnsweredCall): ToolResultBlockParam {
+  return {
+    type: 'tool_result',
+    tool_use_id: blockId(id),
+    content: wellFormed(result.output),
+    ...(result.success ? {} : { is_error: true }),
+  };
 }
 
 function blockId(id: string): string {

@@ -4,24 +4,28 @@ import type { AssistantMessage, Message } from '../../core/projection.js';
 import { wellFormed, wellFormedDeep } from '../../core/text.js';
 import type { WireOptions } from './wire.js';
 
-/** What a message becomes on a wire: JSON texts of the assistant's side, then of the user's side (results, or what the
- * user wrote). */
-export interface Pieces {
-  readonly assistant: readonly string[];
-  readonly user: readonly string[];
+/** One element of a request's list of messages: its value, in the vendor's type, and its JSON text, written once. */
+export interface Item<T> {
+  readonly value: T;
+  readonly text: string;
 }
 
-/** Neighbouring pieces of one side. */
-export interface Side {
-  readonly side: keyof Pieces;
-  readonly items: string[];
+export function item<T>(value: T, text = JSON.stringify(value)): Item<T> {
+  return { value, text };
+}
+
+/** What a message becomes on a wire: what the model said, the results of its calls, and what the user wrote. */
+export interface Pieces<A, R, U> {
+  readonly assistant: readonly Item<A>[];
+  readonly results: readonly Item<R>[];
+  readonly user: Item<U> | null;
 }
 
 /** Remembers what a message became for as long as the message object lives. `variant` names everything else the pieces
  * depend on; a message keeps only its latest variant. A finished message keeps its identity in the projection, so a
  * long conversation is serialised once. */
-export function pieceCache(): (message: Message, variant: string, make: () => Pieces) => Pieces {
-  const kept = new WeakMap<Message, { readonly variant: string; readonly pieces: Pieces }>();
+export function pieceCache<P>(): (message: Message, variant: string, make: () => P) => P {
+  const kept = new WeakMap<Message, { readonly variant: string; readonly pieces: P }>();
   return (message, variant, make) => {
     const known = kept.get(message);
     if (known?.variant === variant) return known.pieces;
@@ -43,74 +47,60 @@ export function textCache(): (key: object, make: () => string) => string {
   };
 }
 
-/** The pieces with neighbours of one side merged. */
-export function mergeSides(pieces: readonly Pieces[]): Side[] {
-  const sides: Side[] = [];
-  const add = (side: keyof Pieces, items: readonly string[]): void => {
-    if (items.length === 0) return;
-    const last = sides.at(-1);
-    if (last?.side === side) last.items.push(...items);
-    else sides.push({ side, items: [...items] });
-  };
-  for (const piece of pieces) {
-    add('assistant', piece.assistant);
-    add('user', piece.user);
-  }
-  return sides;
-}
-
-/** What a wire's items are to strict alternation. */
-export interface ItemForms {
+/** What strict alternation adds to a wire's items. */
+export interface Fillers<A, U> {
   /** Says "Continue." for the user. */
-  readonly go: string;
+  readonly go: Item<U>;
   /** Stands for the model between a result and what the user says next; absent where nobody needs it. */
-  readonly noted?: string;
-  isResult(item: string): boolean;
+  readonly noted?: Item<A>;
   /** Two items of the user as one. */
-  join(first: string, second: string): string;
+  join(first: U, second: U): U;
 }
-
-type Spoke = 'user' | 'result' | 'assistant' | null;
 
 /** The items in order, as chat templates demand that let the sides take turns (Mistral, Gemma): the user begins, two
  * items of the user are one, and between two responses the user says something. */
-export function alternating(said: readonly Pieces[], forms: ItemForms): string[] {
-  const items: string[] = [];
-  let last: Spoke = null;
-  for (const { assistant, user } of said) {
+export function alternating<A, R, U>(said: readonly Pieces<A, R, U>[], fillers: Fillers<A, U>): Item<A | R | U>[] {
+  const items: Item<A | R | U>[] = [];
+  let last: 'user' | 'result' | 'assistant' | null = null;
+  let lastUser = fillers.go;
+  const addUser = (user: Item<U>): void => {
+    if (last === 'user') {
+      items.pop();
+      lastUser = item(fillers.join(lastUser.value, user.value));
+    } else {
+      if (last === 'result' && fillers.noted !== undefined) items.push(fillers.noted);
+      lastUser = user;
+    }
+    items.push(lastUser);
+    last = 'user';
+  };
+  for (const { assistant, results, user } of said) {
     if (assistant.length > 0) {
-      if (last === null || last === 'assistant') items.push(forms.go);
-      for (const item of assistant) items.push(item);
+      if (last === null || last === 'assistant') items.push(fillers.go);
       last = 'assistant';
     }
-    for (const item of user) last = addAnswer(items, item, last, forms);
+    // One by one: of a long conversation these are thousands, at each turn.
+    for (const own of assistant) items.push(own);
+    for (const result of results) items.push(result);
+    if (results.length > 0) last = 'result';
+    if (user !== null) addUser(user);
   }
-  return items;
+  return items.length > 0 ? items : [fillers.go];
 }
 
-/** Adds what stands on the user's side: a result, or what the user says. Returns which it is. */
-function addAnswer(items: string[], item: string, last: Spoke, forms: ItemForms): Spoke {
-  if (forms.isResult(item)) {
-    items.push(item);
-    return 'result';
-  }
-  if (last === 'user') items.push(forms.join(items.pop() ?? '', item));
-  else items.push(...(last === 'result' && forms.noted !== undefined ? [forms.noted] : []), item);
-  return 'user';
-}
-
-/** Two JSON texts that end with a string, each after `head`, as one with both strings, a blank line between them. */
-export function joinTexts(first: string, second: string, head: string): string {
-  return `${first.slice(0, -2)}\\n\\n${second.slice(head.length + 1)}`;
-}
-
-/** Marks the last item of the last two user sides, so that the next request still hits the cache up to the older
- * mark. */
-export function markSides(sides: readonly Side[], mark: (item: string) => string): void {
-  for (const { items } of sides.filter(({ side }) => side === 'user').slice(-2)) {
-    const last = items.pop();
-    if (last !== undefined) items.push(mark(last));
-  }
+/** Marks the last item of the last two turns that are not the model's, so that the next request still hits the cache up
+ * to the older mark. `isOwn`: the model's; `mark` gets no other item. */
+export function markTurns<T>(
+  items: readonly Item<T>[],
+  isOwn: (value: T) => boolean,
+  mark: (one: Item<T>) => Item<T>,
+): readonly Item<T>[] {
+  const ends = items.flatMap(({ value }, index) => {
+    const next = items[index + 1];
+    return isOwn(value) || (next !== undefined && !isOwn(next.value)) ? [] : [index];
+  });
+  const marked = new Set(ends.slice(-2));
+  return items.map((one, index) => (marked.has(index) ? mark(one) : one));
 }
 
 /** `value` as JSON text without lone surrogates, so that a strict parser takes it. */
@@ -118,37 +108,41 @@ export function jsonText(value: unknown): string {
   return JSON.stringify(wellFormedDeep(value));
 }
 
-/** A field's value: JSON text, or the parts of one. */
-type Value = string | readonly string[] | undefined;
-
-/** A body from its fields in order, as parts whose concatenation is its JSON text; a field without a value is left out.
- * The fields of `extra` replace those of the same name and come last otherwise. What two requests have in common is the
- * same parts in both. */
-export function bodyParts(
-  fields: readonly (readonly [name: string, value: Value])[],
-  extra: JsonObject = {},
-): string[] {
-  const body = new Map<string, string | readonly string[]>();
-  for (const [name, value] of fields) if (value !== undefined) body.set(name, value);
-  for (const [name, value] of Object.entries(extra)) body.set(name, jsonText(value));
-  const parts: string[] = [];
-  for (const [name, value] of body) {
-    parts.push(`${parts.length === 0 ? '{' : ','}${JSON.stringify(name)}:`);
-    if (typeof value === 'string') parts.push(value);
-    else for (const part of value) parts.push(part);
+/** A value of type `T` that is JSON text already: the parts of that text. */
+export class Written<T> {
+  declare readonly type: T;
+  readonly parts: readonly string[];
+  constructor(parts: readonly string[]) {
+    this.parts = parts;
   }
-  parts.push(parts.length === 0 ? '{}' : '}');
-  return parts;
 }
 
-/** The elements of a JSON array as parts, commas between them. */
-export function listParts(items: readonly string[]): string[] {
+/** The items of a list, commas between them. */
+export function writtenList<T>(items: readonly Item<T>[]): Written<T[]> {
   const parts = ['['];
-  for (const item of items) {
+  for (const { text } of items) {
     if (parts.length > 1) parts.push(',');
-    parts.push(item);
+    parts.push(text);
   }
   parts.push(']');
+  return new Written(parts);
+}
+
+/** The body of a request in the vendor's type `P`, where any field may be written already. */
+export type Body<P> = { readonly [K in keyof P]: P[K] | Written<P[K]> | undefined };
+
+/** A body as parts whose concatenation is its JSON text: its fields in order, without those that have no value. The
+ * fields of `extra` replace those of the same name and come last otherwise. What two requests have in common is the
+ * same parts in both. */
+export function bodyParts(fields: Readonly<Record<string, unknown>>, extra: JsonObject = {}): string[] {
+  const parts: string[] = [];
+  for (const [name, value] of Object.entries({ ...fields, ...extra })) {
+    if (value === undefined) continue;
+    parts.push(`${parts.length === 0 ? '{' : ','}${JSON.stringify(name)}:`);
+    if (value instanceof Written) for (const part of value.parts) parts.push(part);
+    else parts.push(jsonText(value));
+  }
+  parts.push(parts.length === 0 ? '{}' : '}');
   return parts;
 }
 

@@ -1,5 +1,12 @@
+import type {
+  EasyInputMessage,
+  FunctionTool,
+  ResponseCreateParamsStreaming,
+  ResponseFunctionToolCall,
+  ResponseInputItem,
+} from 'openai/resources/responses/responses';
 import type { ToolSpec } from '../../core/event.js';
-import { isRecord, type Json } from '../../core/json.js';
+import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
 import { planEffort } from '../quirks.js';
@@ -7,21 +14,29 @@ import { layOut, type Part } from './layout.js';
 import {
   alternating,
   argumentsText,
+  type Body,
   bodyParts,
   callId,
-  type ItemForms,
-  joinTexts,
+  type Fillers,
+  item,
   jsonText,
-  listParts,
   ownReasoning,
   pieceCache,
   type Pieces,
   textCache,
   toolName,
+  Written,
+  writtenList,
 } from './pieces.js';
 import type { WireOptions } from './wire.js';
 
-const userHead = '{"type":"message","role":"user","content":';
+/** An item of the vendor's own (reasoning, a call of a tool on its servers), returned as it came. */
+type OwnItem = JsonObject;
+type UserItem = EasyInputMessage & { content: string };
+type AssistantItem = EasyInputMessage | ResponseFunctionToolCall | OwnItem;
+type ResponsesPieces = Pieces<AssistantItem, ResponseInputItem.FunctionCallOutput, UserItem>;
+type ResponsesBody = Body<Omit<ResponseCreateParamsStreaming, 'input'> & { input: (ResponseInputItem | OwnItem)[] }>;
+
 /** The vendor's own minimum. */
 const minOutputTokens = 16;
 
@@ -29,114 +44,116 @@ const minOutputTokens = 16;
  * encrypted, to be returned as it was.
  * Source: OpenAI API reference, "Create a model response", and the guide "Reasoning models" (read 2026-11). */
 export function responsesRequest(): (conversation: Conversation, options: WireOptions) => readonly string[] {
-  const pieces = pieceCache();
-  const tools = textCache();
+  const pieces = pieceCache<ResponsesPieces>();
+  const toolTexts = textCache();
   return (conversation, options) => {
     const { quirks } = options;
-    const { max_output_tokens: max } = conversation.settings;
+    const { tools, system, settings } = conversation;
+    const { max_output_tokens: max } = settings;
     const variant = JSON.stringify([options.provider, options.model]);
-    const forms = itemForms(options);
     const input = alternating(
       conversation.messages.map((message) => pieces(message, variant, () => serialise(message, options))),
-      forms,
+      fillers(options),
     );
-    const hasTools = conversation.tools.length > 0;
-    return bodyParts(
-      [
-        ['model', jsonText(options.model)],
-        ['stream', 'true'],
-        ['store', 'false'],
-        ['include', '["reasoning.encrypted_content"]'],
-        [
-          'instructions',
-          conversation.system.trim() === '' ? undefined : JSON.stringify(wellFormed(conversation.system)),
-        ],
-        ['max_output_tokens', max === undefined ? undefined : String(Math.max(minOutputTokens, max))],
-        ['reasoning', reasoning(conversation, options)],
-        ['tools', hasTools ? tools(conversation.tools, () => jsonText(conversation.tools.map(toolField))) : undefined],
-        ['parallel_tool_calls', hasTools && quirks.parallel_tool_calls === true ? 'true' : undefined],
-        ['input', listParts(input.length > 0 ? input : [forms.go])],
-        [
-          'tool_choice',
-          hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? '"none"' : undefined,
-        ],
-      ],
-      options.extraBody,
-    );
+    const hasTools = tools.length > 0;
+    const body = {
+      model: options.model,
+      stream: true,
+      store: false,
+      include: ['reasoning.encrypted_content'],
+      instructions: system.trim() === '' ? undefined : wellFormed(system),
+      max_output_tokens: max === undefined ? undefined : Math.max(minOutputTokens, max),
+      reasoning: reasoning(conversation, options),
+      tools: hasTools ? new Written([toolTexts(tools, () => jsonText(tools.map(toolField)))]) : undefined,
+      parallel_tool_calls: hasTools && quirks.parallel_tool_calls === true ? true : undefined,
+      input: writtenList(input),
+      tool_choice: hasTools && options.toolChoice === 'none' && quirks.tool_choice !== false ? 'none' : undefined,
+    } satisfies ResponsesBody;
+    return bodyParts(body, options.extraBody);
   };
 }
 
-function reasoning({ settings }: Conversation, { quirks, model, facts }: WireOptions): string | undefined {
+function reasoning(
+  { settings }: Conversation,
+  { quirks, model, facts }: WireOptions,
+): ResponseCreateParamsStreaming['reasoning'] {
   const effort = planEffort(settings.effort, quirks, model, facts?.efforts ?? null);
-  return effort.plan === 'send' ? jsonText({ effort: effort.level }) : undefined;
+  return effort.plan === 'send' ? { effort: effort.level } : undefined;
 }
 
-function itemForms({ quirks, model }: WireOptions): ItemForms {
+function fillers({ quirks, model }: WireOptions): Fillers<AssistantItem, UserItem> {
   const needsAnswer =
     quirks.assistant_after_tool_models !== undefined && new RegExp(quirks.assistant_after_tool_models, 'i').test(model);
   return {
-    go: `${userHead}"Continue."}`,
-    ...(needsAnswer ? { noted: '{"type":"message","role":"assistant","content":"Noted."}' } : {}),
-    isResult: (item) => item.startsWith('{"type":"function_call_output"'),
-    join: (first, second) => joinTexts(first, second, userHead),
+    go: item(userItem('Continue.')),
+    ...(needsAnswer
+      ? { noted: item({ type: 'message', role: 'assistant', content: 'Noted.' } satisfies EasyInputMessage) }
+      : {}),
+    join: (first, second) => userItem(`${first.content}\n\n${second.content}`),
   };
 }
 
-function toolField({ name, description, input_schema }: ToolSpec): Json {
+function toolField({ name, description, input_schema }: ToolSpec): FunctionTool {
   return { type: 'function', name, description, parameters: input_schema, strict: false };
 }
 
-function serialise(message: Message, options: WireOptions): Pieces {
+/** OpenAI takes messages without a type; llama-server does not. */
+function userItem(text: string): UserItem {
+  return { type: 'message', role: 'user', content: wellFormed(text) } satisfies EasyInputMessage;
+}
+
+function serialise(message: Message, options: WireOptions): ResponsesPieces {
   if (message.role === 'user') {
-    return {
-      assistant: [],
-      user: message.content.trim() === '' ? [] : [`${userHead}${JSON.stringify(wellFormed(message.content))}}`],
-    };
+    const user = message.content.trim() === '' ? null : item(userItem(message.content));
+    return { assistant: [], results: [], user };
   }
   const results = message.calls.map(({ id, result }) =>
-    JSON.stringify({ type: 'function_call_output', call_id: itemId(id), output: wellFormed(result.output) }),
+    item({
+      type: 'function_call_output',
+      call_id: itemId(id),
+      output: wellFormed(result.output),
+    } satisfies ResponseInputItem.FunctionCallOutput),
   );
-  return { assistant: assistant(message, options), user: results };
+  return { assistant: assistantItems(message, options).map((value) => item(value)), results, user: null };
 }
 
 /** A reasoning item must be followed by what it led to, so none may stand last. */
-function assistant(message: AssistantMessage, options: WireOptions): readonly string[] {
+function assistantItems(message: AssistantMessage, options: WireOptions): readonly AssistantItem[] {
   const kept = ownReasoning(message, 'openai-responses', options).filter(readable);
   const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || part.text !== '');
   const last = parts.findLastIndex(
     (part) => part.kind !== 'item' || !isRecord(part.item) || part.item.type !== 'reasoning',
   );
-  return parts.slice(0, last + 1).map(item);
+  return parts.slice(0, last + 1).map(assistantItem);
 }
 
 /** Without state at the provider, reasoning can only be read where it carries itself. */
-function readable(item: Json): boolean {
-  if (!isRecord(item) || item.type !== 'reasoning') return isRecord(item);
+function readable(kept: Json): boolean {
+  if (!isRecord(kept) || kept.type !== 'reasoning') return isRecord(kept);
   return (
-    (typeof item.encrypted_content === 'string' && item.encrypted_content !== '') ||
-    (Array.isArray(item.content) && item.content.length > 0)
+    (typeof kept.encrypted_content === 'string' && kept.encrypted_content !== '') ||
+    (Array.isArray(kept.content) && kept.content.length > 0)
   );
 }
 
-function item(part: Part): string {
+function assistantItem(part: Part): AssistantItem {
   switch (part.kind) {
     case 'item':
-      return JSON.stringify(part.item);
-    // OpenAI takes messages without a type; llama-server does not.
+      return part.item as OwnItem;
     case 'text':
-      return JSON.stringify({
+      return {
         type: 'message',
         role: 'assistant',
         content: wellFormed(part.text),
-        ...(part.phase === undefined ? {} : { phase: part.phase }),
-      });
+        ...(part.phase === undefined ? {} : { phase: part.phase as NonNullable<EasyInputMessage['phase']> }),
+      } satisfies EasyInputMessage;
     case 'call':
-      return JSON.stringify({
+      return {
         type: 'function_call',
         call_id: itemId(part.call.id),
         name: toolName(part.call.name),
         arguments: argumentsText(part.call.arguments),
-      });
+      } satisfies ResponseFunctionToolCall;
     default:
       return part satisfies never;
   }
