@@ -113,9 +113,9 @@ type Filled = { readonly error: null; readonly bound: BoundCall } | { readonly e
 /** Puts the values of secrets in the place of their placeholders, for tools of this machine only. A call with a
  * placeholder whose value it may not have does not run. */
 function withSecrets(d: DispatchDeps, bound: BoundCall): Filled {
-  const { toolset } = bound.tool;
-  if (!d.secrets || (toolset !== 'fs' && toolset !== 'exec')) return { error: null, bound };
-  const restored = d.secrets.restore(bound.args, toolset === 'exec');
+  const { placeholders: wanted } = bound.tool;
+  if (!d.secrets || !wanted) return { error: null, bound };
+  const restored = d.secrets.restore(bound.args, wanted === 'shell');
   if (restored.ok) return { error: null, bound: { ...bound, args: restored.value } };
   const { placeholders, reason } = restored;
   return {

@@ -149,7 +149,7 @@ async function recordCalls(d: TurnDeps, reply: Reply): Promise<readonly Prepared
     };
     const binding: Binding =
       received.refused === undefined
-        ? d.tools.registry.bind(call.function)
+        ? await d.tools.registry.bind(call.function)
         : { ok: false, error: refusedByServer(received.refused, received.arguments) };
     const content = binding.ok
       ? binding.bound.tool.describe(d.secrets?.deep(binding.bound.args) ?? binding.bound.args)

@@ -1,3 +1,5 @@
+import { toolsets } from '../core/toolsets.js';
+
 /** An option of `agent` itself. Its name in the table is the one that commander gives it. */
 export interface OptionEntry {
   /** The heading it stands below in the help. */
@@ -79,7 +81,7 @@ export const rootOptions = {
   tools: {
     group: 'Tools and what they may do:',
     flags: '--tools <a,b,…>',
-    about: 'only these tools or toolsets (fs, exec)',
+    about: `only these tools or toolsets (${toolsets.map(({ name }) => name).join(', ')})`,
   },
   noTools: { group: 'Tools and what they may do:', flags: '--no-tools', about: 'send no tools at all' },
   approval: {

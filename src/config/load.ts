@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { replaceUnseen } from '../core/text.js';
+import { toolsets } from '../core/toolsets.js';
 import {
   emptyLayer,
   environmentLayer,
@@ -231,8 +232,7 @@ const byKey: Readonly<Record<string, Rule>> = {
   provider: named,
   approval: stricter(['never', 'dangerous', 'mutating', 'always']),
   sandbox: stricter(['off', 'workspace', 'read-only']),
-  'tools.fs': only(false),
-  'tools.exec': only(false),
+  ...Object.fromEntries(toolsets.map(({ name }) => [`tools.${name}`, only(false)])),
   'tools.confirm': only(true),
   'rules.ask': added,
   'rules.deny': added,

@@ -1,7 +1,8 @@
 import type { JsonObject } from '../core/json.js';
 import type { ApprovalMode, Rules } from '../core/policy.js';
 import type { ModelEntry } from '../core/provider.js';
-import type { Sandbox, ToolLimits, Toolset } from '../core/tool.js';
+import type { Sandbox, ToolLimits } from '../core/tool.js';
+import { toolsets } from '../core/toolsets.js';
 import { type Origin, originRank, type Values } from './layers.js';
 import type { AgentPaths } from './locations.js';
 import type { ProviderValues, SettingsValues } from './settings-values.js';
@@ -60,7 +61,7 @@ export interface PolicySection {
 
 export interface ToolsSection {
   /** The toolsets that are switched on. */
-  readonly toolsets: readonly Toolset[];
+  readonly toolsets: readonly string[];
   readonly limits: Readonly<Record<string, ToolLimits>>;
 }
 
@@ -103,7 +104,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     },
     policy: { approval: approvalOf(all, origins), sandbox: all.sandbox, rules: all.rules },
     tools: {
-      toolsets: (['fs', 'exec'] as const).filter((toolset) => all.tools[toolset]),
+      toolsets: toolsets.map(({ name }) => name).filter((name) => all.tools[name]),
       limits: all.tools.limits ?? {},
     },
     exec: { timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s), maxTimeoutS: exec.max_timeout_s },

@@ -1,6 +1,8 @@
 import document from '../../config/config.schema.json' with { type: 'json' };
 import { isRecord, type Json } from '../core/json.js';
 import { nearestName } from '../core/text.js';
+import type { Toolset } from '../core/tool.js';
+import { toolsets } from '../core/toolsets.js';
 
 /** The part of JSON Schema that `config/config.schema.json` uses. */
 export interface SchemaNode {
@@ -24,7 +26,15 @@ export interface SchemaNode {
 /** A key as its segments: `tools.limits.bash` is `['tools', 'limits', 'bash']`. Numbers are positions in a list. */
 export type KeyPath = readonly (string | number)[];
 
-export const configSchema: SchemaNode = document;
+/** The schema of the settings, with a switch for each set of tools. */
+export function schemaFor(sets: readonly Toolset[]): SchemaNode {
+  const { tools, ...others } = document.properties;
+  const switches = sets.map(({ name, about }) => [name, { type: 'boolean', description: about }] as const);
+  const properties = { ...tools.properties, ...Object.fromEntries(switches) };
+  return { ...document, properties: { ...others, tools: { ...tools, properties } } };
+}
+
+export const configSchema = schemaFor(toolsets);
 const definitions: Readonly<Record<string, SchemaNode>> = document.definitions;
 
 /** The node that stands at `key` below `node`, or null where no such key may be. */

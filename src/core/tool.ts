@@ -4,8 +4,14 @@ import type { Envelope, ErrorEnvelope } from './envelope.js';
 
 /** What a tool does to the world. Policy needs no more to judge a tool it does not know. */
 export type Effect = 'read' | 'write' | 'execute' | 'network';
-/** The configuration switch of a tool (`tools.fs`, `tools.exec`). */
-export type Toolset = 'fs' | 'exec' | 'web';
+/** Tools that are switched on and off as one (`tools.fs`, `tools.exec`). */
+export interface Toolset {
+  readonly name: string;
+  /** What the switch does, for a person. */
+  readonly about: string;
+  /** A sentence of the system prompt, for a session that has one of its tools. */
+  readonly guidance?: string;
+}
 /** The limits that the operating system sets for a process. */
 export type Sandbox = 'off' | 'workspace' | 'read-only';
 
@@ -18,6 +24,9 @@ export interface Tool extends ToolSpec {
   readonly guidance?: Guidance;
   /** The same call gives the same result as long as the files are the same, so `replay --verify` makes it again. */
   readonly repeatable?: true;
+  /** Placeholders in its arguments are replaced by the secrets they stand for: as they are, or where a shell reads them
+   * as text. Without it they stay. */
+  readonly placeholders?: 'plain' | 'shell';
   /** `glob(pattern="*.ts")`: the content of the `tool_call` event. `args` have passed the schema. */
   describe(args: ToolArgs): string;
   /** Finds what is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part
@@ -42,7 +51,7 @@ export interface ArgumentProblem {
   readonly expected: string;
 }
 
-/** Arguments that have passed the tool's schema. A tool narrows them to its own interface at its entry. */
+/** Arguments that have passed the tool's schema. `defineTool` gives them its type. */
 export type ToolArgs = Readonly<Record<string, unknown>>;
 
 export interface ToolOutcome {
@@ -103,14 +112,14 @@ export type Binding =
 
 /** The catalogue of one session. Names are matched exactly. */
 export interface Registry {
-  /** Throws on a name that is taken, on a bad name and on a schema that does not compile. */
+  /** Throws on a name that is taken and on a bad name. */
   register(tool: Tool, limits?: ToolLimits): void;
   /** False where there was no such tool. */
   unregister(name: string): boolean;
   list(): readonly Tool[];
   get(name: string): Tool | undefined;
-  /** Exists → arguments are JSON (depth ≤ 64, size ≤ 8 MiB) → schema. Never throws. */
-  bind(call: ToolCallData['function']): Binding;
+  /** Exists → arguments are JSON (depth ≤ 64, size ≤ 8 MiB) → schema. Never rejects. */
+  bind(call: ToolCallData['function']): Promise<Binding>;
   /** Takes one unit of the tool's `rate_per_min`; the error envelope where none is left. */
   admit(name: string): ErrorEnvelope | null;
 }

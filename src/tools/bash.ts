@@ -1,13 +1,13 @@
 import { statSync } from 'node:fs';
 import type { Json } from '../core/json.js';
-import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
+import type { ToolContext, ToolOutcome } from '../core/tool.js';
 import { createAutoRunWatch } from './changes/auto-run-files.js';
-import { describeCall } from './describe-call.js';
 import { fileFailure, FileRefusal } from './files/open-file.js';
 import { absolutePath, pathProblem, shownPath } from './files/path-argument.js';
 import { failed, succeeded } from './outcome.js';
 import { type CollectedOutput, createOutputCollector, createProgressStream } from './process/output-collector.js';
 import type { ProcessResult, ProcessRunner } from './process/runner.js';
+import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
 
 export interface BashOptions {
   readonly processes: ProcessRunner;
@@ -22,17 +22,31 @@ export interface BashOptions {
   readonly protectedEnv: readonly string[];
 }
 
-interface BashArgs {
-  readonly command: string;
-  readonly timeout_seconds?: number;
-  readonly workdir?: string;
-}
-
 const maxTotalBytes = 256 * 1024 * 1024;
 /** The kernel takes at most 128 KiB for one argument; longer commands go in through a descriptor. */
 const maxArgumentBytes = 120 * 1024;
 
-export function bashTool(options: BashOptions): Tool {
+function schemaOf({ timeoutS, maxTimeoutS }: BashOptions) {
+  return {
+    type: 'object',
+    properties: {
+      command: { type: 'string' },
+      timeout_seconds: {
+        type: 'integer',
+        minimum: 1,
+        maximum: maxTimeoutS,
+        description: `default ${timeoutS}`,
+      },
+      workdir: { type: 'string' },
+    },
+    required: ['command'],
+    additionalProperties: false,
+  } as const;
+}
+
+type BashArgs = FromSchema<ReturnType<typeof schemaOf>>;
+
+export function bashTool(options: BashOptions): DefinedTool {
   const watch = createAutoRunWatch();
   const environments = new Map<boolean, Record<string, string>>();
   // Made once: to read one's own environment takes Node a system call's time for each name.
@@ -41,32 +55,17 @@ export function bashTool(options: BashOptions): Tool {
     environments.set(readsOnly, made);
     return made;
   };
-  return {
+  return defineTool({
     name: 'bash',
     effect: 'execute',
-    toolset: 'exec',
+    placeholders: 'shell',
     guidance: {
       line: 'Use bash for builds, tests and git. Commands get no terminal and no input; do not start editors or pagers.',
     },
     description: 'Run a shell command. No terminal, stdin is empty; cd and variables do not carry over.',
-    input_schema: {
-      type: 'object',
-      properties: {
-        command: { type: 'string' },
-        timeout_seconds: {
-          type: 'integer',
-          minimum: 1,
-          maximum: options.maxTimeoutS,
-          description: `default ${options.timeoutS}`,
-        },
-        workdir: { type: 'string' },
-      },
-      required: ['command'],
-      additionalProperties: false,
-    },
-    describe: (args) => describeCall('bash', args),
-    check(args: ToolArgs) {
-      const { command, workdir } = args as unknown as BashArgs;
+    schema: schemaOf(options),
+    check(args) {
+      const { command, workdir } = args;
       if (command.trim() === '') return { argument: 'command', problem: 'blank', expected: 'a shell command' };
       if (command.includes('\0'))
         return { argument: 'command', problem: 'holds a NUL character', expected: 'a command without it' };
@@ -74,10 +73,10 @@ export function bashTool(options: BashOptions): Tool {
     },
     async run(args, ctx) {
       const newAutoRunFiles = ctx.sandbox === 'read-only' || ctx.readsOnly === true ? () => [] : watch(ctx.cwd);
-      const outcome = await runCommand(args as unknown as BashArgs, ctx, options, env(ctx.readsOnly === true));
+      const outcome = await runCommand(args, ctx, options, env(ctx.readsOnly === true));
       return warned(outcome, newAutoRunFiles());
     },
-  };
+  });
 }
 
 async function runCommand(

@@ -1,5 +1,7 @@
-import type { Effect, Tool } from '../core/tool.js';
+import type { Effect, Tool, Toolset } from '../core/tool.js';
+import { type ToolsetName, toolsets } from '../core/toolsets.js';
 import { bashTool } from './bash.js';
+import type { DefinedTool } from './define-tool.js';
 import { fileEditTool } from './file-edit.js';
 import { fileReadTool } from './file-read.js';
 import { fileWriteTool } from './file-write.js';
@@ -31,17 +33,29 @@ export interface BuiltinOptions {
 
 const contentMemoryChars = 4 * 1024 * 1024;
 
-/** The tools of the program, in the order in which a model is shown them. */
+/** Makes the tools of each set, in the order in which a model is shown them. */
+const makers: Readonly<Record<ToolsetName, (options: BuiltinOptions) => readonly DefinedTool[]>> = {
+  fs(options) {
+    const memory = createContentMemory(contentMemoryChars);
+    return [
+      globTool(options),
+      fileReadTool(options, memory),
+      grepTool(options),
+      fileWriteTool(memory),
+      fileEditTool(memory),
+    ];
+  },
+  exec: (options) => [bashTool(options)],
+};
+
+/** The tools of the program, set by set. */
 export function builtinTools(options: BuiltinOptions): readonly Tool[] {
-  const memory = createContentMemory(contentMemoryChars);
-  return [
-    globTool(options),
-    fileReadTool(options, memory),
-    grepTool(options),
-    fileWriteTool(memory),
-    fileEditTool(memory),
-    bashTool(options),
-  ];
+  return toolsets.flatMap((toolset) => inToolset(toolset, makers[toolset.name](options)));
+}
+
+/** Tools as members of a set. */
+export function inToolset(toolset: Toolset, tools: readonly DefinedTool[]): readonly Tool[] {
+  return tools.map((tool) => ({ ...tool, toolset }));
 }
 
 const canned: Readonly<Record<Effect, boolean>> = { read: false, write: true, execute: true, network: true };

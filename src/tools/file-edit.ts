@@ -1,6 +1,5 @@
 import { wellFormed } from '../core/text.js';
-import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
-import { describeCall } from './describe-call.js';
+import type { ToolContext, ToolOutcome } from '../core/tool.js';
 import { writeEffects } from './file-write.js';
 import { beforeWrite, type ContentMemory, staleRefusal, writeWhole } from './files/file-writer.js';
 import { fileFailure, FileRefusal } from './files/open-file.js';
@@ -15,46 +14,43 @@ import {
   withoutCarriageReturns,
 } from './files/text-encoding.js';
 import { counted, failed, succeeded } from './outcome.js';
-
-interface FileEditArgs {
-  readonly path: string;
-  readonly old_string: string;
-  readonly new_string: string;
-  readonly replace_all?: boolean;
-}
+import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
 
 const maxShownLines = 20;
 
-export function fileEditTool(memory: ContentMemory): Tool {
-  return {
+const schema = {
+  type: 'object',
+  properties: {
+    path: { type: 'string' },
+    old_string: { type: 'string', minLength: 1 },
+    new_string: { type: 'string' },
+    replace_all: { type: 'boolean' },
+  },
+  required: ['path', 'old_string', 'new_string'],
+  additionalProperties: false,
+} as const;
+
+type FileEditArgs = FromSchema<typeof schema>;
+
+export function fileEditTool(memory: ContentMemory): DefinedTool {
+  return defineTool({
     name: 'file_edit',
     effect: 'write',
-    toolset: 'fs',
+    placeholders: 'plain',
     guidance: {
       line: 'Change existing files with file_edit; use file_write for new ones. Keep to the style around you.',
     },
     repeatable: true,
     description: 'Replace exact text in a file. old_string must occur once unless replace_all.',
-    input_schema: {
-      type: 'object',
-      properties: {
-        path: { type: 'string' },
-        old_string: { type: 'string', minLength: 1 },
-        new_string: { type: 'string' },
-        replace_all: { type: 'boolean' },
-      },
-      required: ['path', 'old_string', 'new_string'],
-      additionalProperties: false,
-    },
-    describe: (args) => describeCall('file_edit', args),
-    check(args: ToolArgs) {
-      const { old_string, new_string } = args as unknown as FileEditArgs;
+    schema,
+    check(args) {
+      const { old_string, new_string } = args;
       if (withoutCarriageReturns(old_string) === withoutCarriageReturns(new_string))
         return { argument: 'new_string', problem: 'the same as old_string', expected: 'a different text' };
       return pathProblem('path', args.path);
     },
-    run: (args, ctx) => edit(args as unknown as FileEditArgs, ctx, memory),
-  };
+    run: (args, ctx) => edit(args, ctx, memory),
+  });
 }
 
 async function edit(args: FileEditArgs, ctx: ToolContext, memory: ContentMemory): Promise<ToolOutcome> {

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FileState } from '../core/event.js';
 import { createLineSplitter } from '../core/model-output.js';
 import { utf8Bytes } from '../core/text.js';
-import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
-import { describeCall } from './describe-call.js';
+import type { ToolContext, ToolOutcome } from '../core/tool.js';
 import type { ContentMemory } from './files/file-writer.js';
 import { fileFailure, FileRefusal, type OpenFile, openRegular } from './files/open-file.js';
 import { absolutePath, pathProblem, shownPath } from './files/path-argument.js';
@@ -17,6 +16,7 @@ import {
   windowsText,
 } from './files/text-encoding.js';
 import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
+import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
 
 export interface FileReadOptions {
   /** Most bytes of one read. */
@@ -25,45 +25,42 @@ export interface FileReadOptions {
   readonly modelOutputBytes: number;
 }
 
-interface FileReadArgs {
-  readonly path: string;
-  readonly offset?: number;
-  readonly limit?: number;
-}
-
 const defaultTimeoutMs = 60_000;
 const chunkBytes = 256 * 1024;
 const sniffBytes = 8192;
 /** A longer line counts as several: else what is behind its beginning could not be asked for. */
 const longLineBytes = 15_360;
 
-export function fileReadTool(options: FileReadOptions, memory: ContentMemory): Tool {
-  return {
+const schema = {
+  type: 'object',
+  properties: {
+    path: { type: 'string' },
+    offset: { type: 'integer', minimum: 1, description: 'first line, from 1' },
+    limit: { type: 'integer', minimum: 1, description: 'lines' },
+  },
+  required: ['path'],
+  additionalProperties: false,
+} as const;
+
+type FileReadArgs = FromSchema<typeof schema>;
+
+export function fileReadTool(options: FileReadOptions, memory: ContentMemory): DefinedTool {
+  return defineTool({
     name: 'file_read',
     effect: 'read',
-    toolset: 'fs',
+    placeholders: 'plain',
     repeatable: true,
     description: 'Read a text file, or lines of it.',
-    input_schema: {
-      type: 'object',
-      properties: {
-        path: { type: 'string' },
-        offset: { type: 'integer', minimum: 1, description: 'first line, from 1' },
-        limit: { type: 'integer', minimum: 1, description: 'lines' },
-      },
-      required: ['path'],
-      additionalProperties: false,
-    },
-    describe: (args) => describeCall('file_read', args),
-    check(args: ToolArgs) {
+    schema,
+    check(args) {
       for (const argument of ['offset', 'limit'] as const) {
         if (args[argument] !== undefined && !Number.isSafeInteger(args[argument]))
           return { argument, problem: 'too large', expected: 'a number of lines' };
       }
       return pathProblem('path', args.path);
     },
-    run: (args, ctx) => read(args as unknown as FileReadArgs, ctx, options, memory),
-  };
+    run: (args, ctx) => read(args, ctx, options, memory),
+  });
 }
 
 async function read(

@@ -1,5 +1,4 @@
-import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
-import { describeCall } from './describe-call.js';
+import type { ToolContext, ToolOutcome } from '../core/tool.js';
 import {
   beforeWrite,
   type BeforeWrite,
@@ -20,29 +19,28 @@ import {
   withoutCarriageReturns,
 } from './files/text-encoding.js';
 import { type Effects, succeeded } from './outcome.js';
+import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
 
-interface FileWriteArgs {
-  readonly path: string;
-  readonly content: string;
-}
+const schema = {
+  type: 'object',
+  properties: { path: { type: 'string' }, content: { type: 'string' } },
+  required: ['path', 'content'],
+  additionalProperties: false,
+} as const;
 
-export function fileWriteTool(memory: ContentMemory): Tool {
-  return {
+type FileWriteArgs = FromSchema<typeof schema>;
+
+export function fileWriteTool(memory: ContentMemory): DefinedTool {
+  return defineTool({
     name: 'file_write',
     effect: 'write',
-    toolset: 'fs',
+    placeholders: 'plain',
     repeatable: true,
     description: 'Write a whole file, making folders as needed.',
-    input_schema: {
-      type: 'object',
-      properties: { path: { type: 'string' }, content: { type: 'string' } },
-      required: ['path', 'content'],
-      additionalProperties: false,
-    },
-    describe: (args) => describeCall('file_write', args),
-    check: (args: ToolArgs) => pathProblem('path', args.path),
-    run: (args, ctx) => write(args as unknown as FileWriteArgs, ctx, memory),
-  };
+    schema,
+    check: (args) => pathProblem('path', args.path),
+    run: (args, ctx) => write(args, ctx, memory),
+  });
 }
 
 async function write(args: FileWriteArgs, ctx: ToolContext, memory: ContentMemory): Promise<ToolOutcome> {

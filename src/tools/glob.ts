@@ -1,45 +1,42 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
-import type { ArgumentProblem, Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
-import { describeCall } from './describe-call.js';
+import type { ArgumentProblem, ToolContext, ToolOutcome } from '../core/tool.js';
 import { fileFailure, FileRefusal, refuseElsewhere } from './files/open-file.js';
 import { absolutePath, pathProblem, relativePath, shownPath } from './files/path-argument.js';
 import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
 import { walkFiles } from './search/file-walk.js';
 import { createListing, createRefusals } from './search/listing.js';
+import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
 
 export interface SearchOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-interface GlobArgs {
-  readonly pattern: string;
-  readonly path?: string;
-  readonly include_ignored?: boolean;
-}
-
 const defaultTimeoutMs = 60_000;
 
-export function globTool(options: SearchOptions): Tool {
-  return {
+const schema = {
+  type: 'object',
+  properties: { pattern: { type: 'string' }, path: { type: 'string' }, include_ignored: { type: 'boolean' } },
+  required: ['pattern'],
+  additionalProperties: false,
+} as const;
+
+type GlobArgs = FromSchema<typeof schema>;
+
+export function globTool(options: SearchOptions): DefinedTool {
+  return defineTool({
     name: 'glob',
     effect: 'read',
-    toolset: 'fs',
+    placeholders: 'plain',
     guidance: {
       line: 'Look before you act: find files with glob, text with grep, and read what you will change.',
       needs: ['grep'],
     },
     repeatable: true,
     description: 'List files matching a pattern relative to path (**/*.ts: any depth). Skips what .gitignore names.',
-    input_schema: {
-      type: 'object',
-      properties: { pattern: { type: 'string' }, path: { type: 'string' }, include_ignored: { type: 'boolean' } },
-      required: ['pattern'],
-      additionalProperties: false,
-    },
-    describe: (args) => describeCall('glob', args),
-    check: (args: ToolArgs) => globProblem((args as unknown as GlobArgs).pattern) ?? pathProblem('path', args.path),
-    run: (args, ctx) => listMatches(args as unknown as GlobArgs, ctx, options),
-  };
+    schema,
+    check: (args) => globProblem(args.pattern) ?? pathProblem('path', args.path),
+    run: (args, ctx) => listMatches(args, ctx, options),
+  });
 }
 
 async function listMatches(args: GlobArgs, ctx: ToolContext, options: SearchOptions): Promise<ToolOutcome> {

@@ -1,8 +1,7 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { utf8Bytes, wellFormed } from '../core/text.js';
-import type { Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
-import { describeCall } from './describe-call.js';
+import type { ToolContext, ToolOutcome } from '../core/tool.js';
 import { fileFailure, FileRefusal, openRegular, refuseElsewhere } from './files/open-file.js';
 import { absolutePath, isKernelPath, pathProblem, relativePath, shownPath } from './files/path-argument.js';
 import { binaryKind } from './files/text-encoding.js';
@@ -20,6 +19,7 @@ import {
   type SearchRequest,
   searchWithRipgrep,
 } from './search/ripgrep.js';
+import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
 
 export interface GrepOptions {
   readonly processes: ProcessRunner;
@@ -31,48 +31,42 @@ export interface GrepOptions {
   readonly secretFiles?: () => Promise<(path: string) => boolean>;
 }
 
-interface GrepArgs {
-  readonly pattern: string;
-  readonly path?: string;
-  readonly glob?: string;
-  readonly ignore_case?: boolean;
-  readonly context?: number;
-  readonly include_ignored?: boolean;
-}
-
 const defaultTimeoutMs = 60_000;
 const maxLineChars = 1000;
 const maxContext = 100;
 
-export function grepTool(options: GrepOptions): Tool {
-  return {
+const schema = {
+  type: 'object',
+  properties: {
+    pattern: { type: 'string', minLength: 1 },
+    path: { type: 'string', description: 'folder or file' },
+    glob: { type: 'string', description: 'only such files, e.g. *.ts' },
+    ignore_case: { type: 'boolean' },
+    context: { type: 'integer', minimum: 0, maximum: maxContext, description: 'lines around' },
+    include_ignored: { type: 'boolean' },
+  },
+  required: ['pattern'],
+  additionalProperties: false,
+} as const;
+
+type GrepArgs = FromSchema<typeof schema>;
+
+export function grepTool(options: GrepOptions): DefinedTool {
+  return defineTool({
     name: 'grep',
     effect: 'read',
-    toolset: 'fs',
+    placeholders: 'plain',
     repeatable: true,
     description: 'Search file contents by regular expression (ripgrep). Skips what .gitignore names.',
-    input_schema: {
-      type: 'object',
-      properties: {
-        pattern: { type: 'string', minLength: 1 },
-        path: { type: 'string', description: 'folder or file' },
-        glob: { type: 'string', description: 'only such files, e.g. *.ts' },
-        ignore_case: { type: 'boolean' },
-        context: { type: 'integer', minimum: 0, maximum: maxContext, description: 'lines around' },
-        include_ignored: { type: 'boolean' },
-      },
-      required: ['pattern'],
-      additionalProperties: false,
-    },
-    describe: (args) => describeCall('grep', args),
-    check(args: ToolArgs) {
-      const { pattern } = args as unknown as GrepArgs;
+    schema,
+    check(args) {
+      const { pattern } = args;
       if (/[\n\0]/.test(pattern))
         return { argument: 'pattern', problem: 'holds a line end or NUL', expected: 'an expression for one line' };
       return pathProblem('path', args.path) ?? pathProblem('glob', args.glob);
     },
-    run: (args, ctx) => search(args as unknown as GrepArgs, ctx, options),
-  };
+    run: (args, ctx) => search(args, ctx, options),
+  });
 }
 
 async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): Promise<ToolOutcome> {

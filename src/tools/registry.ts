@@ -1,13 +1,10 @@
 import { errorEnvelope, type ErrorEnvelope } from '../core/envelope.js';
 import { isRecord, jsonDepth, type JsonSchema } from '../core/json.js';
+import { type LoadedOnce, loadOnce } from '../core/runtime.js';
 import { wellFormed } from '../core/text.js';
 import type { ArgumentProblem, Binding, Registry, Tool, ToolArgs, ToolLimits } from '../core/tool.js';
-import { precompiled, type SchemaValidator } from './precompiled-schemas.js';
 
 export interface RegistryOptions {
-  readonly compile: CompileSchema;
-  /** `first_use` for schemas known to compile: a start-up then pays for none of them. */
-  readonly compileAt: 'registration' | 'first_use';
   /** Most bytes of one result's `output`; a tool's `max_output_bytes` can only lower it. */
   readonly maxOutputBytes: number;
   /** Milliseconds from a clock that never goes back. */
@@ -26,23 +23,22 @@ const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 /** The catalogue of one session: a map by exact name, in order of registration. */
 export function createRegistry(options: RegistryOptions): Registry {
   const entries = new Map<string, Entry>();
+  const compiler = loadOnce(loadSchemaCompiler);
   return {
     register(tool, limits = {}) {
       if (!namePattern.test(tool.name))
         throw new Error(`bad tool name ${shown(tool.name)}: use letters, digits, _ and -, at most 64`);
       if (entries.has(tool.name)) throw new Error(`there is a tool called ${tool.name} already`);
-      const validate = options.compileAt === 'registration' ? options.compile(tool.input_schema) : null;
       const rate = limits.rate_per_min === undefined ? null : createRateLimit(limits.rate_per_min, options.now);
-      entries.set(tool.name, { tool, limits, rate, validate });
+      entries.set(tool.name, { tool, limits, rate, validate: null });
     },
     unregister: (name) => entries.delete(name),
     list: () => [...entries.values()].map((entry) => entry.tool),
     get: (name) => entries.get(name)?.tool,
-    bind(call) {
+    async bind(call) {
       const entry = entries.get(call.name);
-      return entry
-        ? bindTo(entry, call.arguments, options)
-        : { ok: false, error: unknownTool(call.name, [...entries.keys()]) };
+      if (!entry) return { ok: false, error: unknownTool(call.name, [...entries.keys()]) };
+      return bindTo(entry, call.arguments, options, compiler);
     },
     admit(name) {
       const waitMs = entries.get(name)?.rate?.take() ?? 0;
@@ -55,13 +51,19 @@ export function createRegistry(options: RegistryOptions): Registry {
   };
 }
 
-function bindTo(entry: Entry, text: string, options: RegistryOptions): Binding {
+async function bindTo(
+  entry: Entry,
+  text: string,
+  options: RegistryOptions,
+  compiler: LoadedOnce<CompileSchema>,
+): Promise<Binding> {
   const { tool, limits } = entry;
   const parsed = parseArguments(text);
   if (!parsed.ok) return { ok: false, error: invalidArguments(tool.name, parsed.problem) };
   try {
-    entry.validate ??= options.compile(tool.input_schema);
-    const problem = entry.validate(parsed.args) ?? tool.check?.(parsed.args) ?? null;
+    const validate = entry.validate ?? (await compiler.get())(tool.input_schema);
+    entry.validate = validate;
+    const problem = validate(parsed.args) ?? tool.check?.(parsed.args) ?? null;
     if (problem) return { ok: false, error: invalidArguments(tool.name, problem) };
   } catch {
     return { ok: false, error: errorEnvelope('internal', `The schema of ${tool.name} cannot be used.`) };
@@ -199,28 +201,25 @@ interface SchemaError {
   readonly parentSchema?: unknown;
 }
 
-/** Gives a compiler for draft 2020-12 (no coercion, no defaults). Ajv costs tens of milliseconds to load: where every
- * schema of `known` was compiled when the program was built, it is not loaded, and the compiler throws for any other
- * schema. */
-export async function loadSchemaCompiler(known: readonly JsonSchema[] = []): Promise<CompileSchema> {
-  const ready = known.length > 0 && known.every((schema) => precompiled.has(JSON.stringify(schema)));
-  const compile = ready ? builtValidator : await ajvCompiler();
+/** Loads ajv, which takes some 20 ms, and gives a compiler for draft 2020-12: no coercion, no defaults. */
+export async function loadSchemaCompiler(): Promise<CompileSchema> {
+  const { Ajv2020 } = await import('ajv/dist/2020.js');
+  const ajv = new Ajv2020({
+    strict: false,
+    allErrors: false,
+    coerceTypes: false,
+    useDefaults: false,
+    verbose: true, // errors carry the schema around them, so that a message can say what was expected
+    logger: false,
+    addUsedSchema: false,
+    // To hold a schema against the schema of schemas takes longer than all the rest; the compiler refuses bad ones too.
+    meta: false,
+    validateSchema: false,
+  });
   return (schema) => {
-    const validate = compile(schema);
+    const validate = ajv.compile(schema);
     return (args) => (validate(args) ? null : explained(validate.errors?.[0]));
   };
-}
-
-function builtValidator(schema: JsonSchema): SchemaValidator {
-  const validate = precompiled.get(JSON.stringify(schema));
-  if (!validate) throw new Error('a schema that was not compiled when the program was built');
-  return validate;
-}
-
-async function ajvCompiler(): Promise<(schema: JsonSchema) => SchemaValidator> {
-  const { Ajv2020, ajvOptions } = await import('./ajv.js');
-  const ajv = new Ajv2020(ajvOptions);
-  return (schema) => ajv.compile(schema);
 }
 
 /** Names the argument, what was wrong with it and what was expected, from ajv's first error. */

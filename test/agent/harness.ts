@@ -8,7 +8,7 @@ import type { Schedule } from '../../src/core/runtime.js';
 import type { Store } from '../../src/core/store.js';
 import type { Registry, Tool, ToolContext, ToolOutcome } from '../../src/core/tool.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
-import { createRegistry, loadSchemaCompiler } from '../../src/tools/registry.js';
+import { createRegistry } from '../../src/tools/registry.js';
 
 export const ref = { provider: 'scripted', api: 'openai-chat', model: 'm' } as const;
 export const allowAll: Policy = {
@@ -18,10 +18,8 @@ export const askAlways: Policy = {
   assess: () => Promise.resolve({ risk: 'dangerous', decision: 'ask', reasons: ['it may hurt'], sandbox: 'off' }),
 };
 
-const compile = await loadSchemaCompiler();
-
 export function newRegistry(): Registry {
-  return createRegistry({ compile, compileAt: 'registration', maxOutputBytes: 1_048_576, now: () => 1 });
+  return createRegistry({ maxOutputBytes: 1_048_576, now: () => 1 });
 }
 
 type Script = readonly (readonly ModelChunk[] | ((request: ModelRequest) => AsyncIterable<ModelChunk>))[];
@@ -61,7 +59,8 @@ export function noteTool(
     name: 'note',
     description: 'writes a note',
     effect: 'write',
-    toolset: 'fs',
+    toolset: { name: 'fs', about: '' },
+    placeholders: 'plain',
     input_schema: {
       type: 'object',
       properties: { text: { type: 'string' } },

@@ -24,11 +24,10 @@ import { builtinTools } from '../../src/tools/builtin.js';
 import { type ChangeWatchOptions, createChangeWatch } from '../../src/tools/changes/change-watch.js';
 import { sha256Of } from '../../src/tools/files/file-writer.js';
 import { createProcessRunner } from '../../src/tools/process/runner.js';
-import { createRegistry, loadSchemaCompiler } from '../../src/tools/registry.js';
+import { createRegistry } from '../../src/tools/registry.js';
 
 export type Step = readonly [name: 'file_write' | 'file_edit' | 'bash', args: Readonly<Record<string, unknown>>];
 
-const compile = await loadSchemaCompiler();
 const ref = { provider: 'scripted', api: 'openai-chat', model: 'm' } as const;
 /** Paths of file tools are targets, as the real policy has them. */
 const policy: Policy = {
@@ -66,8 +65,6 @@ export async function undoRig(
   const { store } = await openSqliteStore({ file, now: Date.now });
   onTestFinished(() => store.close());
   const registry = createRegistry({
-    compile,
-    compileAt: 'first_use',
     maxOutputBytes: 1_048_576,
     now: () => performance.now(),
   });

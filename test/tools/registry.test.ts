@@ -2,18 +2,16 @@ import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { Tool } from '../../src/core/tool.js';
 import { builtinTools, inTestMode } from '../../src/tools/builtin.js';
-import { describeCall } from '../../src/tools/describe-call.js';
+import { describeCall } from '../../src/tools/define-tool.js';
 import { createRegistry, loadSchemaCompiler } from '../../src/tools/registry.js';
 import { call, context, envelopeOf, registry, toolOptions, tree } from './workbench.js';
-
-const compile = await loadSchemaCompiler();
 
 function tool(changed: Partial<Tool> = {}): Tool {
   return {
     name: 'probe',
     description: '',
     effect: 'read',
-    toolset: 'fs',
+    toolset: { name: 'fs', about: '' },
     input_schema: { type: 'object', properties: { n: { type: 'integer' } }, additionalProperties: false },
     describe: () => '',
     run: () => Promise.resolve({ envelope: { output: 'ran' }, summary: 'ran' }),
@@ -22,7 +20,7 @@ function tool(changed: Partial<Tool> = {}): Tool {
 }
 
 function empty(now: () => number = () => 0) {
-  return createRegistry({ compile, compileAt: 'registration', maxOutputBytes: 1000, now });
+  return createRegistry({ maxOutputBytes: 1000, now });
 }
 
 test('tools are registered, listed in order, found by exact name and unregistered', () => {
@@ -39,7 +37,7 @@ test('tools are registered, listed in order, found by exact name and unregistere
   expect([tools.unregister('b'), tools.unregister('b'), tools.list().length]).toEqual([true, false, 1]);
 });
 
-test('a name that is taken, a bad name and a schema that does not compile are thrown', () => {
+test('a name that is taken, a bad name and a schema that does not compile are thrown', async () => {
   const tools = empty();
   tools.register(tool());
   expect(() => {
@@ -48,22 +46,22 @@ test('a name that is taken, a bad name and a schema that does not compile are th
   expect(() => {
     tools.register(tool({ name: 'a b' }));
   }).toThrow('bad tool name');
-  expect(() => {
-    tools.register(tool({ name: 'c', input_schema: { type: 'no such type' } }));
-  }).toThrow(/type/);
+  const compile = await loadSchemaCompiler();
+  for (const schema of [{ type: 'no such type' }, { required: 'a' }, { properties: 1 }, { minimum: 'a' }])
+    expect(() => compile(schema)).toThrow(/must be/);
 });
 
-test('an unknown tool is answered with the names there are, its own cut and escaped', () => {
+test('an unknown tool is answered with the names there are, its own cut and escaped', async () => {
   const tools = registry();
   for (const name of ['Bash', 'bash ', 'constructor', '__proto__', '', 'toString'])
-    expect(tools.bind({ name, arguments: '{}' })).toMatchObject({
+    expect(await tools.bind({ name, arguments: '{}' })).toMatchObject({
       ok: false,
       error: {
         code: 'unknown_tool',
         details: { available: ['glob', 'file_read', 'grep', 'file_write', 'file_edit', 'bash'] },
       },
     });
-  const binding = tools.bind({ name: `\u001b[31m${'x'.repeat(500)}`, arguments: '{}' });
+  const binding = await tools.bind({ name: `\u001b[31m${'x'.repeat(500)}`, arguments: '{}' });
   expect(binding).toMatchObject({
     ok: false,
     error: { error: expect.stringMatching(/^There is no tool called "\\u001b\[31mx{58}…"/) },
@@ -86,10 +84,10 @@ test.each([
   ['{"n":1,"n":2}', 'n', 'given twice'],
   ['{"n":1, "\\u006e" :2}', 'n', 'given twice'],
   [`{"n":${'['.repeat(100)}${']'.repeat(100)}}`, '', 'nested too deeply'],
-])('arguments %s are refused, naming %j', (text, argument, problem) => {
+])('arguments %s are refused, naming %j', async (text, argument, problem) => {
   const tools = empty();
   tools.register(tool());
-  expect(tools.bind({ name: 'probe', arguments: text })).toMatchObject({
+  expect(await tools.bind({ name: 'probe', arguments: text })).toMatchObject({
     ok: false,
     error: {
       code: 'invalid_args',
@@ -98,34 +96,37 @@ test.each([
   });
 });
 
-test('only the empty text stands for no arguments; text in values is no structure', () => {
+test('only the empty text stands for no arguments; text in values is no structure', async () => {
   const tools = empty();
   tools.register(tool({ input_schema: { type: 'object' } }));
-  expect(tools.bind({ name: 'probe', arguments: '' })).toMatchObject({ ok: true, bound: { args: {} } });
+  expect(await tools.bind({ name: 'probe', arguments: '' })).toMatchObject({ ok: true, bound: { args: {} } });
   expect(
-    tools.bind({ name: 'probe', arguments: String.raw`{"a":"\"b\":{[[", "b":{"a":[{"a":1},{"a":2}]}, "c":"\\"}` }),
+    await tools.bind({
+      name: 'probe',
+      arguments: String.raw`{"a":"\"b\":{[[", "b":{"a":[{"a":1},{"a":2}]}, "c":"\\"}`,
+    }),
   ).toMatchObject({ ok: true });
   expect(({} as Record<string, unknown>).n).toBeUndefined();
 });
 
-test('eight MiB are too many, and a refusal repeats little of what was sent', () => {
+test('eight MiB are too many, and a refusal repeats little of what was sent', async () => {
   const tools = empty();
   tools.register(tool());
   for (const text of [`{"n":"${'x'.repeat(8 * 1024 * 1024)}"}`, `{"${'k'.repeat(100_000)}":1}`, 'z'.repeat(100_000)]) {
-    const binding = tools.bind({ name: 'probe', arguments: text });
+    const binding = await tools.bind({ name: 'probe', arguments: text });
     expect(binding).toMatchObject({ ok: false, error: { code: 'invalid_args' } });
     expect(JSON.stringify(binding).length).toBeLessThan(900);
   }
 });
 
-test('limits of one tool travel with the call; an output limit only lowers the general one', () => {
+test('limits of one tool travel with the call; an output limit only lowers the general one', async () => {
   const tools = empty();
   tools.register(tool({ name: 'a' }), { timeout_ms: 5, max_output_bytes: 10 });
   tools.register(tool({ name: 'b' }), { max_output_bytes: 5000 });
-  expect(tools.bind({ name: 'a', arguments: '{}' })).toMatchObject({
+  expect(await tools.bind({ name: 'a', arguments: '{}' })).toMatchObject({
     bound: { limits: { timeoutMs: 5, maxOutputBytes: 10 } },
   });
-  expect(tools.bind({ name: 'b', arguments: '{}' })).toMatchObject({
+  expect(await tools.bind({ name: 'b', arguments: '{}' })).toMatchObject({
     bound: { limits: { timeoutMs: null, maxOutputBytes: 1000 } },
   });
 });
@@ -145,15 +146,18 @@ test('a rate limit gives back the time to wait, and units come back after a minu
   expect(tools.admit('probe')).toBeNull();
 });
 
-test('a tool that a schema found too late breaks only itself', () => {
-  const tools = createRegistry({ compile, compileAt: 'first_use', maxOutputBytes: 1, now: () => 0 });
+test('a tool that a schema found too late breaks only itself', async () => {
+  const tools = createRegistry({ maxOutputBytes: 1, now: () => 0 });
   tools.register(tool({ input_schema: { type: 'no such type' } }));
-  expect(tools.bind({ name: 'probe', arguments: '{}' })).toMatchObject({ ok: false, error: { code: 'internal' } });
+  expect(await tools.bind({ name: 'probe', arguments: '{}' })).toMatchObject({
+    ok: false,
+    error: { code: 'internal' },
+  });
 });
 
 test('in test mode what writes or runs is not run, what reads is, and arguments are still checked', async () => {
   const cwd = tree({ 'a.txt': 'x' });
-  const tools = createRegistry({ compile, compileAt: 'first_use', maxOutputBytes: 1000, now: () => 0 });
+  const tools = createRegistry({ maxOutputBytes: 1000, now: () => 0 });
   for (const one of inTestMode(builtinTools(toolOptions()))) tools.register(one);
   for (const [name, args] of [
     ['file_write', { path: 'b', content: '' }],

@@ -7,7 +7,7 @@ import type { Envelope } from '../../src/core/envelope.js';
 import type { Registry, ToolContext, ToolOutcome } from '../../src/core/tool.js';
 import { type BuiltinOptions, builtinTools } from '../../src/tools/builtin.js';
 import { createProcessRunner } from '../../src/tools/process/runner.js';
-import { createRegistry, loadSchemaCompiler } from '../../src/tools/registry.js';
+import { createRegistry } from '../../src/tools/registry.js';
 
 const made: string[] = [];
 afterAll(() => {
@@ -56,8 +56,6 @@ afterAll(() => {
   processes.killNow();
 });
 
-const compile = await loadSchemaCompiler();
-
 export function toolOptions(changed: Partial<BuiltinOptions> = {}): BuiltinOptions {
   return {
     processes,
@@ -74,8 +72,6 @@ export function toolOptions(changed: Partial<BuiltinOptions> = {}): BuiltinOptio
 
 export function registry(changed: Partial<BuiltinOptions> = {}): Registry {
   const made = createRegistry({
-    compile,
-    compileAt: 'first_use',
     maxOutputBytes: 1_048_576,
     now: () => performance.now(),
   });
@@ -86,7 +82,7 @@ export function registry(changed: Partial<BuiltinOptions> = {}): Registry {
 /** Binds and runs one call, as the dispatcher would. */
 export async function call(name: string, args: unknown, ctx: ToolContext, tools = registry()): Promise<ToolOutcome> {
   const text = typeof args === 'string' ? args : JSON.stringify(args);
-  const binding = tools.bind({ name, arguments: text });
+  const binding = await tools.bind({ name, arguments: text });
   if (!binding.ok) return { envelope: binding.error, summary: 'not bound' };
   return binding.bound.tool.run(binding.bound.args, ctx);
 }

@@ -158,7 +158,7 @@ export function question(
     description: '',
     input_schema: {},
     effect: 'execute',
-    toolset: 'exec',
+    toolset: { name: 'exec', about: '' },
     describe: () => name,
     run: async () => ({ envelope: { output: '' }, summary: '' }),
   };

@@ -13,7 +13,7 @@ import type { Registry, Tool } from '../../core/tool.js';
 import { createSecretPaths } from '../../policy/guarded-paths.js';
 import { builtinTools, inTestMode } from '../../tools/builtin.js';
 import { type Confine, createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
-import { createRegistry, loadSchemaCompiler } from '../../tools/registry.js';
+import { createRegistry } from '../../tools/registry.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
 import { secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
@@ -49,11 +49,8 @@ export async function openToolbox(
     known.map((tool) => tool.name),
   );
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
-  const switchedOn = known.filter((tool) => config.tools.toolsets.includes(tool.toolset));
-  const tools = selectTools(settings.testMode ? inTestMode(switchedOn) : switchedOn, chosen);
+  const tools = offeredTools(settings.testMode ? inTestMode(known) : known, config.tools.toolsets, chosen);
   const registry = createRegistry({
-    compile: await loadSchemaCompiler(tools.map((tool) => tool.input_schema)),
-    compileAt: 'first_use',
     maxOutputBytes: config.limits.maxOutputBytes,
     now: () => performance.now(),
   });
@@ -140,14 +137,20 @@ export async function secretFiles({
   return (path) => secrets.matches(path);
 }
 
-function selectTools(tools: readonly Tool[], chosen: string | boolean | undefined): readonly Tool[] {
+/** The tools of the sets that are switched on, or those of them that `chosen` names (`--tools`). */
+export function offeredTools(
+  all: readonly Tool[],
+  switchedOn: readonly string[],
+  chosen: string | boolean | undefined,
+): readonly Tool[] {
   if (chosen === false) return [];
+  const tools = all.filter((tool) => switchedOn.includes(tool.toolset.name));
   if (typeof chosen !== 'string') return tools;
   const names = chosen
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
-  const known = [...new Set(tools.flatMap((tool) => [tool.name, tool.toolset]))];
+  const known = [...new Set(tools.flatMap((tool) => [tool.name, tool.toolset.name]))];
   for (const name of names) {
     if (!known.includes(name))
       throw new CliError(
@@ -156,7 +159,7 @@ function selectTools(tools: readonly Tool[], chosen: string | boolean | undefine
         `${didYouMean(name, known)} Known: ${known.join(', ')}`.trim(),
       );
   }
-  return tools.filter((tool) => names.includes(tool.name) || names.includes(tool.toolset));
+  return tools.filter((tool) => names.includes(tool.name) || names.includes(tool.toolset.name));
 }
 
 export function toolSpecs(registry: Registry): readonly ToolSpec[] {

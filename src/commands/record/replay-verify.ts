@@ -84,7 +84,7 @@ async function check({ registry, known, secrets }: Again, call: Recorded, scratc
     await scratch.apply(call.changes);
     return line('skipped', isRepeatable ? 'outside the directory' : 'not run again');
   }
-  const binding = registry.bind({ name: call.name, arguments: args });
+  const binding = await registry.bind({ name: call.name, arguments: args });
   if (!binding.ok) return line(binding.error.code === errorCode(call.output) ? 'same' : 'differs', binding.error.error);
   const filled = secrets.restore(binding.bound.args, false);
   if (!filled.ok) {

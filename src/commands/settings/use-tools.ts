@@ -45,9 +45,9 @@ export const listTools: Verb = {
           description,
           input_schema,
           effect,
-          toolset,
+          toolset: toolset.name,
         })),
-        () => columns(found.map((tool) => [tool.name, tool.toolset, tool.effect, tool.description])),
+        () => columns(found.map((tool) => [tool.name, tool.toolset.name, tool.effect, tool.description])),
       );
       return exit.done;
     },
@@ -80,8 +80,11 @@ async function show({ out, tools: access }: CommandLine, name: string, { json }:
   const { registry } = await access.open(undefined, false);
   const tool = registry.get(name) ?? unknownTool(name, registry);
   const { description, input_schema, effect, toolset } = tool;
-  if (json) printJson(out, { name, description, input_schema, effect, toolset }, 2);
-  else out.print(`${tool.name} (${toolset}, ${effect})\n${description}\n\n${JSON.stringify(input_schema, null, 2)}\n`);
+  if (json) printJson(out, { name, description, input_schema, effect, toolset: toolset.name }, 2);
+  else
+    out.print(
+      `${tool.name} (${toolset.name}, ${effect})\n${description}\n\n${JSON.stringify(input_schema, null, 2)}\n`,
+    );
   return exit.done;
 }
 
@@ -105,7 +108,7 @@ async function check(line: CommandLine, { name, json }: Call, options: Options):
   const { cwd } = await line.settings();
   const { registry } = await line.tools.open(options.tools, false);
   if (!registry.get(name)) unknownTool(name, registry);
-  const binding = registry.bind({ name, arguments: json });
+  const binding = await registry.bind({ name, arguments: json });
   if (!binding.ok) throw new CliError(exit.usage, binding.error.error, `agent tools show ${name} prints its schema.`);
   const policy = await line.tools.policy();
   const { risk, decision, reasons, sandbox, targets } = await policy.assess(binding.bound, cwd);
@@ -117,7 +120,7 @@ async function check(line: CommandLine, { name, json }: Call, options: Options):
 async function run(line: CommandLine, { name, json }: Call, options: Options): Promise<number> {
   const { guard } = await line.settings();
   const { registry, processes } = await line.tools.open(options.tools, true);
-  const binding = registry.bind({ name, arguments: json });
+  const binding = await registry.bind({ name, arguments: json });
   const stop = new AbortController();
   let endedWith: number | null = null;
   line.onEnd((exitCode) => {

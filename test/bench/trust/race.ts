@@ -8,7 +8,7 @@ import type { Registry, ToolContext } from '../../../src/core/tool.js';
 import { createPolicy } from '../../../src/policy/assess.js';
 import { builtinTools } from '../../../src/tools/builtin.js';
 import { createProcessRunner } from '../../../src/tools/process/runner.js';
-import { createRegistry, loadSchemaCompiler } from '../../../src/tools/registry.js';
+import { createRegistry } from '../../../src/tools/registry.js';
 
 /** What one kind of race came to. `refused`: also what a search left out. `escapes`: calls that were allowed as lying
  * inside the workspace and read or changed something else. */
@@ -187,7 +187,7 @@ async function attempt(
   for (; goesOn(counts.attempts); counts.attempts++) {
     writeFileSync(join(work, 'inside/f'), 'INSIDE');
     rmSync(join(work, 'inside/new'), { force: true });
-    const binding = registry.bind({ name: race.tool, arguments: JSON.stringify(argumentsOf(race)) });
+    const binding = await registry.bind({ name: race.tool, arguments: JSON.stringify(argumentsOf(race)) });
     if (!binding.ok) throw new Error(binding.error.error);
     const verdict = await policy.assess(binding.bound, work);
     if (verdict.decision !== 'allow') {
@@ -226,8 +226,6 @@ function untouched(root: string): boolean {
 
 async function makeRegistry(): Promise<Registry> {
   const registry = createRegistry({
-    compile: await loadSchemaCompiler(),
-    compileAt: 'first_use',
     maxOutputBytes: 1_048_576,
     now: () => performance.now(),
   });

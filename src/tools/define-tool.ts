@@ -1,0 +1,96 @@
+import type { JsonSchema } from '../core/json.js';
+import { wellFormed } from '../core/text.js';
+import type { ArgumentProblem, Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
+
+/** The values that fit a schema, for the keywords that tools use. What a schema does not say is `unknown`. */
+export type FromSchema<S> = S extends { readonly enum: readonly (infer Value)[] }
+  ? Value
+  : S extends { readonly const: infer Value }
+    ? Value
+    : S extends { readonly anyOf: readonly (infer Choice)[] }
+      ? FromSchema<Choice>
+      : S extends { readonly type: readonly (infer Name)[] }
+        ? OfType<Name, S>
+        : S extends { readonly type: infer Name }
+          ? OfType<Name, S>
+          : unknown;
+
+type OfType<Name, S> = Name extends 'string'
+  ? string
+  : Name extends 'integer' | 'number'
+    ? number
+    : Name extends 'boolean'
+      ? boolean
+      : Name extends 'null'
+        ? null
+        : Name extends 'array'
+          ? readonly (S extends { readonly items: infer Item } ? FromSchema<Item> : unknown)[]
+          : Name extends 'object'
+            ? OfObject<S>
+            : unknown;
+
+type OfObject<S> = S extends { readonly properties: infer Properties }
+  ? Flat<
+      { readonly [Name in keyof Properties & Required<S>]: FromSchema<Properties[Name]> } & {
+        readonly [Name in Exclude<keyof Properties, Required<S>>]?: FromSchema<Properties[Name]>;
+      }
+    >
+  : ToolArgs;
+
+type Required<S> = S extends { readonly required: readonly (infer Name)[] } ? Name : never;
+type Flat<T> = { readonly [Name in keyof T]: T[Name] };
+
+/** A tool as it is written: its arguments have the type that its schema describes. */
+export interface ToolDefinition<S extends JsonSchema> extends Pick<
+  Tool,
+  'name' | 'description' | 'effect' | 'guidance' | 'repeatable' | 'placeholders'
+> {
+  /** Of an object, with `additionalProperties: false`. Nothing is coerced and no default is filled in. */
+  readonly schema: S;
+  /** What the call is called in the log and on the screen; name and arguments, unless it is given. */
+  describe?(args: FromSchema<S>): string;
+  /** What is wrong with arguments that fit the schema but cannot be meant, or null. Pure. */
+  check?(args: FromSchema<S>): ArgumentProblem | null;
+  run(args: FromSchema<S>, ctx: ToolContext): Promise<ToolOutcome>;
+}
+
+/** A tool that stands in no set yet. */
+export type DefinedTool = Omit<Tool, 'toolset'>;
+
+/** Makes a tool whose functions take arguments of the type its schema describes. */
+export function defineTool<const S extends JsonSchema>(definition: ToolDefinition<S>): DefinedTool {
+  const { schema, describe, check, run, ...facts } = definition;
+  // The registry has checked arguments against the schema before any of these is called.
+  const typed = (args: ToolArgs): FromSchema<S> => args as FromSchema<S>;
+  return {
+    ...facts,
+    input_schema: schema,
+    describe: (args) => describe?.(typed(args)) ?? describeCall(definition.name, args),
+    ...(check && { check: (args: ToolArgs) => check(typed(args)) }),
+    run: (args, ctx) => run(typed(args), ctx),
+  };
+}
+
+const maxValueChars = 80;
+const maxChars = 200;
+
+/** `glob(pattern="*.ts", path="src/")`: name and arguments in the order given, values as JSON, at most 200 characters
+ * and well-formed. */
+export function describeCall(name: string, args: ToolArgs): string {
+  let text = `${name}(`;
+  for (const [index, [key, value]] of Object.entries(args).entries()) {
+    const part = `${index === 0 ? '' : ', '}${shortened(key, 40)}=${shownValue(value)}`;
+    if (text.length + part.length > maxChars - 4) return `${text}${index === 0 ? '' : ', '}…)`;
+    text += part;
+  }
+  return `${text})`;
+}
+
+function shownValue(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(shortened(value, maxValueChars));
+  return shortened(JSON.stringify(value) ?? 'null', maxValueChars);
+}
+
+function shortened(text: string, max: number): string {
+  return text.length > max ? `${wellFormed(text.slice(0, max - 1))}…` : wellFormed(text);
+}
