@@ -48,10 +48,10 @@ export interface ToolDefinition<S extends JsonSchema> extends Pick<
   /** Of an object, with `additionalProperties: false`. Nothing is coerced and no default is filled in. */
   readonly schema: S;
   /** What the call is called in the log and on the screen; name and arguments, unless it is given. */
-  describe?(args: FromSchema<S>): string;
+  readonly describe?: (args: FromSchema<S>) => string;
   /** What is wrong with arguments that fit the schema but cannot be meant, or null. Pure. */
-  check?(args: FromSchema<S>): ArgumentProblem | null;
-  run(args: FromSchema<S>, ctx: ToolContext): Promise<ToolOutcome>;
+  readonly check?: (args: FromSchema<S>) => ArgumentProblem | null;
+  readonly run: (args: FromSchema<S>, ctx: ToolContext) => Promise<ToolOutcome>;
 }
 
 /** A tool that stands in no set yet. */
