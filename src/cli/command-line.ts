@@ -156,16 +156,14 @@ function createModels(options: RootOptions, read: ReadSettings): Models {
   };
 }
 
-function createGuards(read: ReadSettings): Guards {
+export function createGuards(read: ReadSettings): Guards {
   return {
     session: async (events) => sessionGuard(await read(), events),
-    export: async () => guardOfExports(await read()),
+    export: async () => {
+      const { env, secrets } = await read();
+      return exportGuard(env, secrets, '[redacted]');
+    },
   };
-}
-
-/** What an export is written through. */
-export function guardOfExports({ env, secrets }: Settings): ReturnType<typeof exportGuard> {
-  return exportGuard(env, secrets, '[redacted]');
 }
 
 const trust: Trust = {

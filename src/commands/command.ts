@@ -19,7 +19,8 @@ import type { CheckReport } from '../providers/endpoint-check.js';
 import type { WireName } from '../providers/wires/known-wires.js';
 import type { StoreInspection } from '../store/inspect.js';
 import type { ProcessRunner } from '../tools/process/runner.js';
-import type { CommandContext } from '../ui/command.js';
+import type { Command as SlashCommand, CommandContext } from '../ui/command.js';
+import type { ThemeChoice } from '../ui/theme.js';
 
 /** What one word does on the command line, behind a slash in the REPL, or in both places. */
 export interface Verb {
@@ -225,6 +226,16 @@ export interface Spending {
   budget(ref: ModelRef): Budget | Fault | null;
 }
 
+/** The colours that are shown, and those of the user's own. */
+export interface Themes {
+  current(): string;
+  names(): readonly string[];
+  /** Null: it cannot be used; what is wrong was told to `onProblem`. */
+  load(name: string, onProblem: (problem: string) => void): Promise<ThemeChoice | null>;
+  /** From now on the colours are those. */
+  chosen(name: string): void;
+}
+
 /** What a verb of the REPL is given. */
 export interface Repl {
   readonly screen: CommandContext;
@@ -238,8 +249,9 @@ export interface Repl {
   readonly resolveModel: (name: string, current: ModelRef) => Resolution;
   /** Keeps a setting in the configuration of the user; says where, or why not. */
   readonly keep: (key: string, value: string) => Promise<string>;
-  /** The guard of `agent sessions export`. */
-  readonly exportGuard: () => SecretGuard;
-  /** What `agent doctor` is given. */
-  readonly line: Pick<CommandLine, 'out' | 'request' | 'machine'>;
+  /** What verbs of the command line are given, too. */
+  readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards'>;
+  /** All commands, for `/help`. */
+  readonly commands: () => readonly SlashCommand[];
+  readonly themes: Themes;
 }

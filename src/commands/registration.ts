@@ -53,7 +53,7 @@ async function addVerb(
     .helpOption(...helpFlags);
   const { load, finish } = registration;
   if (load !== 'all' && !load.includes(words[0] ?? '')) return;
-  const form: LineForm | undefined = (await entry.load()).line;
+  const form: LineForm | undefined = (await entry.load?.())?.line;
   if (!form) throw new Error(`${words.join(' ')} has no form on the command line`);
   command.addHelpText('after', `\nExample:\n  ${form.example}`);
   form.options?.(command);
@@ -100,8 +100,12 @@ function slashCommand(
     ...(argument === undefined ? {} : { argument }),
     ...(entry.leaves ? { leaves: true } : {}),
     run: async (given: string, screen: CommandContext) => {
-      const verb = await entry.load();
-      if (!verb.slash) throw new Error(`/${name} has no form in the REPL`);
+      if (entry.leaves) {
+        screen.exit();
+        return;
+      }
+      const verb = await entry.load?.();
+      if (!verb?.slash) throw new Error(`/${name} has no form in the REPL`);
       await verb.slash(given, { ...repl, screen });
     },
   };

@@ -5,9 +5,9 @@ import type { Verb } from './command.js';
 export interface Entry {
   readonly line?: readonly [usage: string, about: string];
   readonly slash?: readonly [usage: string, about: string];
-  /** It ends the program, so it is not suggested for a name that was mistyped. */
+  /** It ends the program at once, so it has no verb to load, and is not suggested for a name that was mistyped. */
   readonly leaves?: true;
-  load(): Promise<Verb>;
+  load?(): Promise<Verb>;
 }
 
 /** Entries that stand together in `agent help`. */
@@ -65,6 +65,18 @@ export const table: readonly Section[] = [
       {
         slash: ['diff', 'what the calls of this session changed in files'],
         load: async () => (await import('./conversation/show-changes.js')).showChanges,
+      },
+      {
+        slash: ['show [number]', 'an event in full; the last result without a number'],
+        load: async () => (await import('./conversation/show-event.js')).showEvent,
+      },
+      {
+        slash: ['copy [block]', 'copy the last answer, or a code block of it'],
+        load: async () => (await import('./conversation/copy-answer.js')).copyAnswer,
+      },
+      {
+        slash: ['theme [name]', 'other colours: dark, light, none or your own; --keep keeps them'],
+        load: async () => (await import('./settings/choose-theme.js')).chooseTheme,
       },
       {
         slash: ['approval [always|mutating|dangerous|never]', 'which calls wait for a yes; --keep keeps it'],
@@ -267,11 +279,16 @@ export const table: readonly Section[] = [
     entries: [
       {
         line: ['help [command...]', 'what a command does and takes'],
-        load: async () => (await import('./settings/show-help.js')).showHelp,
+        slash: ['help|?', 'what one can type here'],
+        load: async () => (await import('./settings/about.js')).showHelp,
       },
       {
         line: ['version', 'print the version'],
-        load: async () => (await import('./settings/show-help.js')).showVersion,
+        load: async () => (await import('./settings/about.js')).showVersion,
+      },
+      {
+        slash: ['exit|quit|q', 'leave'],
+        leaves: true,
       },
     ],
   },

@@ -1,4 +1,3 @@
-import type { SessionPort } from '../core/session-port.js';
 import type { CommandContext } from './command.js';
 import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';
@@ -9,7 +8,6 @@ interface Parts {
   readonly display: Display;
   readonly dialogs: Dialogs;
   readonly input: PromptInput;
-  readonly session: () => SessionPort;
   readonly colored: boolean;
   /** Something was printed that a frame is to show. */
   readonly onPrinted: () => void;
@@ -18,11 +16,10 @@ interface Parts {
 /** What one command of the REPL on a screen may do that was called just now. */
 export function commandContext(
   repl: ReplHandle,
-  { display, dialogs, input, session, colored, onPrinted }: Parts,
+  { display, dialogs, input, colored, onPrinted }: Parts,
 ): CommandContext {
   const calledAt = dialogs.keys();
   return {
-    session,
     print: (text) => {
       display.print(text);
       onPrinted();

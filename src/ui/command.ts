@@ -24,7 +24,6 @@ export interface PageOptions {
 
 /** What a command may do with the screen. All texts are sanitised on the way. */
 export interface CommandContext {
-  session(): SessionPort;
   /** Text as it is, line by line. */
   print(text: string): void;
   printMarkdown(text: string): void;

@@ -1,7 +1,6 @@
 import type { Answer, Question } from '../core/policy.js';
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { createSanitizer, decisionText, sanitize, type Sanitizer } from '../terminal/sanitize.js';
-import { withBuiltins } from './builtin-commands.js';
 import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
 import { questionLines } from './components/approval.js';
@@ -59,7 +58,7 @@ class PlainRepl implements ReplHandle {
 
   constructor(options: ReplOptions) {
     this.#options = options;
-    this.#commands = withBuiltins(options);
+    this.#commands = options.commands;
     this.#style = {
       theme: createTheme({ ...options.facts, colors: 0 }),
       columns: 1_000_000,
@@ -380,7 +379,6 @@ class PlainRepl implements ReplHandle {
       this.#lines(sanitize(text).split('\n'));
     };
     return {
-      session: () => this.#session,
       print,
       printMarkdown: (text) => {
         print(this.#plainText(text));

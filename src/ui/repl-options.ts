@@ -8,7 +8,6 @@ import type { Clock, Schedule } from '../core/runtime.js';
 import type { InputPort, OutputPort } from '../terminal/streams.js';
 import type { TerminalFacts } from './theme.js';
 import type { StatusFacts } from './components/status-line.js';
-import type { Themes } from './theme-command.js';
 import type { ResultDetail } from './item-lines.js';
 
 /** Past inputs, over sessions, and the draft that survives a crash. Failures are the port's own to report: neither may
@@ -52,8 +51,6 @@ export interface ReplOptions {
   readonly schedule: Schedule;
   readonly session: SessionPort;
   readonly commands: readonly Command[];
-  /** The user's own colours, for `/theme`. */
-  readonly themes?: Themes;
   readonly history: HistoryPort;
   /** Takes what waited to be sent in this session when the program ended, oldest first. May not reject. */
   readonly queued?: (sessionId: string) => Promise<readonly string[]>;

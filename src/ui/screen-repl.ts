@@ -1,7 +1,6 @@
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { type InputEvent, readKeys } from '../terminal/keyboard.js';
 import { enterTerminal, leaveTerminal } from '../terminal/modes.js';
-import { withBuiltins } from './builtin-commands.js';
 import { commandContext } from './command-context.js';
 import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
@@ -66,7 +65,7 @@ class ScreenRepl implements ReplHandle {
         this.#echo();
       },
     });
-    this.#commands = withBuiltins(options);
+    this.#commands = options.commands;
     this.#dialogs = createDialogs({
       timers: this.#timers,
       rank,
@@ -219,7 +218,6 @@ class ScreenRepl implements ReplHandle {
       display: this.#display,
       dialogs: this.#dialogs,
       input: this.#input,
-      session: () => this.#session,
       colored: this.#options.facts.colors > 0,
       onPrinted: () => {
         this.#frame();

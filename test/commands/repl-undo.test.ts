@@ -17,7 +17,7 @@ interface Screen {
 }
 
 /** A screen on which each list is answered with the item whose label starts with the next of `choices`. */
-function screen(rig: UndoRig, choices: readonly string[] = []): Screen {
+function screen(choices: readonly string[] = []): Screen {
   const said: string[] = [];
   const drafts: string[] = [];
   const offered: string[][] = [];
@@ -25,7 +25,6 @@ function screen(rig: UndoRig, choices: readonly string[] = []): Screen {
   const context: CommandContext = {
     copy: () => false,
     setTheme: () => false,
-    session: () => rig.session,
     print: (text) => {
       said.push(text);
     },
@@ -69,7 +68,7 @@ test('/undo shows the list, asks, and does nothing without a yes; /redo takes it
   const rig = await undoRig({ 'a.txt': 'a\n' });
   await rig.run([['file_edit', { path: 'a.txt', old_string: 'a', new_string: 'b' }]]);
   const file = (): string => readFileSync(join(rig.root, 'a.txt'), 'utf8');
-  const no = screen(rig, ['Leave']);
+  const no = screen(['Leave']);
   await command(rig, 'undo').run('', no.context);
   expect([file(), no.said.at(-1), no.offered]).toEqual([
     'b\n',
@@ -77,10 +76,10 @@ test('/undo shows the list, asks, and does nothing without a yes; /redo takes it
     [['Undo the changes in 1 file', 'Leave everything as it is']],
   ]);
   expect(no.said[0]).toMatch(/^Undo event \d+, file_edit\(.*\):\n {2}write {3}a\.txt$/);
-  const yes = screen(rig, ['Undo']);
+  const yes = screen(['Undo']);
   await command(rig, 'undo').run('', yes.context);
   expect([file(), yes.said.at(-1)]).toEqual(['a\n', 'info: 1 file undone; /redo takes that back.']);
-  const again = screen(rig, ['Redo']);
+  const again = screen(['Redo']);
   await command(rig, 'redo').run('', again.context);
   expect(file()).toBe('b\n');
 });
@@ -95,9 +94,9 @@ test('/undo and /redo look for files where their directory is now, and not at it
   await rig.store.relocate('here', rig.root, moved);
   const row = (await rig.store.session('s1')) ?? undefined;
   const both = (): readonly string[] => [rig.root, moved].map((root) => readFileSync(join(root, 'a.txt'), 'utf8'));
-  await command(rig, 'undo', row).run('', screen(rig, ['Undo']).context);
+  await command(rig, 'undo', row).run('', screen(['Undo']).context);
   expect(both()).toEqual(['b\n', 'a\n']);
-  await command(rig, 'redo', row).run('', screen(rig, ['Redo']).context);
+  await command(rig, 'redo', row).run('', screen(['Redo']).context);
   expect(both()).toEqual(['b\n', 'b\n']);
 });
 
@@ -108,7 +107,7 @@ test('/undo says what it cannot do', async () => {
     ['soon', 'info: `soon` is not the number of an event; give one, or nothing for the last change, or all'],
     ['7', 'info: event 7 is not of a call that changed files'],
   ] as const) {
-    const shown = screen(rig);
+    const shown = screen();
     await command(rig, 'undo').run(argument, shown.context);
     expect(shown.said).toEqual([answer]);
   }
@@ -118,12 +117,12 @@ test('/rewind offers the earlier messages, newest first, takes the chosen one ba
   const rig = await undoRig();
   await rig.session.submit('first');
   await rig.session.submit('second');
-  const shown = screen(rig, ['second']);
+  const shown = screen(['second']);
   await command(rig, 'rewind').run('', shown.context);
   expect([shown.offered, shown.drafts, own(rig)]).toEqual([[['second', 'first']], ['second'], ['first']]);
   await rig.session.submit('third');
   expect(own(rig)).toEqual(['first', 'third']);
-  const back = screen(rig, ['Take the last rewind back']);
+  const back = screen(['Take the last rewind back']);
   await command(rig, 'rewind').run('', back.context);
   expect([own(rig), back.drafts]).toEqual([['first', 'second'], []]);
 });
@@ -131,7 +130,7 @@ test('/rewind offers the earlier messages, newest first, takes the chosen one ba
 test('/rewind to an event goes to right after it, and says which files stay changed', async () => {
   const rig = await undoRig();
   await rig.run([['file_write', { path: 'a.txt', content: 'a' }]]);
-  const shown = screen(rig);
+  const shown = screen();
   await command(rig, 'rewind').run('1', shown.context);
   expect(own(rig)).toEqual([]);
   expect(shown.said.at(-1)).toBe(
@@ -151,7 +150,7 @@ test('/compact --dry-run shows what would stand there and asks nobody; /compact 
     data: { response_id: 'r9', provider, api, model, stop: 'stop' },
   });
   const before = rig.session.events().length;
-  const dry = screen(rig);
+  const dry = screen();
   await command(rig, 'compact').run('--dry-run', dry.context);
   expect(rig.session.events()).toHaveLength(before);
   expect(dry.said[0]).toContain('(event 2) first wish');
@@ -159,9 +158,9 @@ test('/compact --dry-run shows what would stand there and asks nobody; /compact 
     /^info: 3 messages \(events 2 to 4\) would become one: about \d+ tokens and the summary instead of \d+\. Nothing was done\.$/,
   );
   const original = project(rig.session.events());
-  await command(rig, 'compact').run('the wish', screen(rig).context);
+  await command(rig, 'compact').run('the wish', screen().context);
   expect(own(rig)[0]).toContain('## Summary\nDone.');
-  const back = screen(rig);
+  const back = screen();
   await command(rig, 'uncompact').run('', back.context);
   expect(project(rig.session.events())).toEqual(original);
   await command(rig, 'uncompact').run('', back.context);
@@ -177,7 +176,7 @@ test('/rewind to a note of the program goes to right after it, and offers none t
     data: { note: true },
   });
   await rig.session.append({ kind: 'user', content: 'second of my own', data: null });
-  const shown = screen(rig);
+  const shown = screen();
   await command(rig, 'rewind').run('', shown.context);
   expect(shown.offered).toEqual([['second of my own', 'first of my own']]);
   await command(rig, 'rewind').run(String(note.seq), shown.context);

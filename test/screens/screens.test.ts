@@ -191,7 +191,7 @@ test("the picker of colours, with one of the user's own", async () => {
   const harness = openRepl({
     columns: 72,
     rows: 12,
-    themes: { current: 'sea', names: () => ['sea'], load: async () => null },
+    themes: { current: () => 'sea', names: () => ['sea'], load: async () => null, chosen: () => undefined },
   });
   harness.type('/theme\r');
   await expectScreen(harness, 'themes');

@@ -1,3 +1,6 @@
+import type { Repl, Themes } from '../../src/commands/command.js';
+import { slashCommands } from '../../src/commands/registration.js';
+import { table } from '../../src/commands/table.js';
 import type { Command } from '../../src/ui/command.js';
 import type { InputPort } from '../../src/terminal/streams.js';
 import type { TerminalFacts } from '../../src/ui/theme.js';
@@ -34,12 +37,33 @@ export const facts: TerminalFacts = {
   plain: false,
 };
 
+/** Commands of the table that need nothing but the screen and the session, loaded before anybody types them. */
+const names = ['help', 'show', 'copy', 'theme', 'exit'];
+const all = table.flatMap(({ entries }) => entries);
+const entries = names.flatMap((name) => all.filter(({ slash }) => slash?.[0].split(/[ |]/)[0] === name));
+for (const { load } of entries) await load?.();
+
+function screenCommands(
+  commands: () => readonly Command[],
+  session: FakeSession,
+  themes: Themes = { current: () => 'dark', names: () => [], load: async () => null, chosen: () => undefined },
+): readonly Command[] {
+  const context: Partial<Repl> = {
+    sessions: { current: () => ({ session }), rename: async () => undefined, open: async () => session } as never,
+    commands,
+    themes,
+    keep: async () => '',
+  };
+  return slashCommands([{ heading: null, entries }], context as Repl);
+}
+
 export function openRepl(
   options: Partial<ReplOptions> & {
     readonly columns?: number;
     readonly rows?: number;
     readonly terminal?: Emulator;
     readonly frame?: FirstFrame;
+    readonly themes?: Themes;
     /** False: a terminal that is asked in vain. */ readonly answers?: boolean;
   } = {},
 ): Harness {
@@ -72,7 +96,8 @@ export function openRepl(
     pause: () => undefined,
   };
   const session = (options.session as FakeSession | undefined) ?? createFakeSession();
-  const commands: readonly Command[] = options.commands ?? [];
+  const commands: Command[] = [...(options.commands ?? [])];
+  commands.push(...screenCommands(() => commands, session, options.themes));
   const replOptions: ReplOptions = {
     input,
     output: {
@@ -100,7 +125,6 @@ export function openRepl(
       };
     },
     session,
-    commands,
     history: {
       load: async () => ['older', 'newest'],
       append: async (text) => {
@@ -124,6 +148,7 @@ export function openRepl(
       exits++;
     },
     ...options,
+    commands,
   };
   const repl = startRepl(replOptions);
   const tick = (milliseconds: number): void => {

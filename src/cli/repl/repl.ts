@@ -1,5 +1,5 @@
 import { CliError, exit } from '../../commands/cli-error.js';
-import type { Repl } from '../../commands/command.js';
+import type { Themes } from '../../commands/command.js';
 import { slashCommands } from '../../commands/registration.js';
 import { keepSetting } from '../../commands/settings/kept-setting.js';
 import { loadTheme, ownThemes, themeNames } from '../../commands/settings/theme-files.js';
@@ -11,11 +11,11 @@ import type { Store } from '../../core/store.js';
 import { suggestedProvider } from '../../providers/presets.js';
 import { reasoningText } from '../../providers/wires/layout.js';
 import { walkFiles } from '../../tools/search/file-walk.js';
+import type { Command } from '../../ui/command.js';
 import type { Greeting, Kept } from '../../ui/repl-options.js';
 import { startRepl } from '../../ui/start-repl.js';
-import type { Themes } from '../../ui/theme-command.js';
 import type { ColorDepth, TerminalFacts, ThemeChoice } from '../../ui/theme.js';
-import { createMachine, createPrinter, guardOfExports, settingsRequest } from '../command-line.js';
+import { createGuards, createMachine, createPrinter, settingsRequest } from '../command-line.js';
 import { type EarlyFrame, hasColors, hasUnicode, isPlainTerminal, screenStreams } from '../early-frame.js';
 import { endingSignals, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
 import type { RootOptions } from '../options.js';
@@ -101,7 +101,6 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
     const handle = startRepl({
       ...screenStreams(),
       facts: terminalFacts(settings.env, theme),
-      themes: userThemes(settings, async (name) => (await keep('ui.theme', name)).said),
       keepSetting: keep,
       tellsDetail: settings.loaded.origins['ui.tool_output'] === undefined,
       clock: () => performance.now(),
@@ -112,7 +111,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
         };
       },
       session: sessions.current().session,
-      commands: slashCommands(table, verbContext(run, sessions, keep)),
+      commands: replCommands(run, sessions, keep),
       history,
       queued: () => queue.take(sessions.current().session),
       files: () => listFiles(run),
@@ -152,30 +151,33 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
   return signalCode;
 }
 
-/** What the verbs of the REPL work with. */
-function verbContext(
+/** The slash commands, and what they work with. */
+function replCommands(
   { settings, options, store, registry, policy, spend }: Run,
   sessions: ReplSessions,
   keep: (key: string, value: string) => Promise<Kept>,
-): Omit<Repl, 'screen'> {
-  return {
-    sessions: sessions,
+): readonly Command[] {
+  const commands = slashCommands(table, {
+    sessions,
     store,
-    settings: settings,
+    settings,
     registry,
     approval: policy,
     spending: spend,
     resolveModel: (name, current) => resolveModel(settings, name, current),
     keep: async (key, value) => (await keep(key, value)).said,
-    exportGuard: () => guardOfExports(settings),
     line: {
       out: createPrinter(),
       get request() {
         return settingsRequest(options);
       },
       machine: createMachine(() => settingsRequest(options)),
+      guards: createGuards(() => Promise.resolve(settings)),
     },
-  };
+    commands: () => commands,
+    themes: createThemes(settings),
+  });
+  return commands;
 }
 
 /** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store
@@ -287,13 +289,15 @@ export async function configuredTheme({ env, config }: Settings): Promise<ThemeC
   return loaded.theme;
 }
 
-/** What `/theme` offers besides our own. */
-export function userThemes({ env, config }: Settings, keep: (name: string) => Promise<string>): Themes {
+/** The colours of this run, and what `/theme` offers besides our own. */
+export function createThemes({ env, config }: Pick<Settings, 'env' | 'config'>): Themes {
   const name = config.ui.theme;
-  const theme = name === 'auto' ? terminalTheme(env, name) : name;
+  let current = name === 'auto' ? terminalTheme(env, name) : name;
   return {
-    current: theme,
-    keep,
+    current: () => current,
+    chosen: (next) => {
+      current = next;
+    },
     names: () => themeNames(config.files),
     load: async (wanted, onProblem) => {
       const loaded = await loadTheme(wanted, config.files);

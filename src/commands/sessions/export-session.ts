@@ -89,7 +89,7 @@ function write(path: string, text: string): void {
 }
 
 /** Keys are masked. A file that is there is not written over. */
-async function exportShown(argument: string, { screen, sessions, settings, exportGuard }: Repl): Promise<void> {
+async function exportShown(argument: string, { screen, sessions, settings, line }: Repl): Promise<void> {
   const { row, session } = sessions.current();
   const events = session.events();
   if (events.length === 0) {
@@ -97,7 +97,7 @@ async function exportShown(argument: string, { screen, sessions, settings, expor
     return;
   }
   const name = argument === '' ? `session-${row.id.slice(0, 13)}.md` : argument;
-  const guard = exportGuard();
+  const guard = await line.guards.export();
   const format = /\.jsonl$/i.test(name) ? toJsonl : /\.html?$/i.test(name) ? toHtml : toMarkdown;
   const text = await format(redacted({ row, events }, guard));
   try {

@@ -245,7 +245,8 @@ test('/theme changes the colours of what is drawn from then on; without colours 
 
 test("/theme offers the user's own themes, begins at the one that counts, and says what is wrong with one", async () => {
   const themes = {
-    current: 'mine',
+    current: () => 'mine',
+    chosen: () => undefined,
     names: () => ['mine', 'wrong'],
     load: async (name: string, onProblem: (problem: string) => void) => {
       if (name === 'wrong') onProblem('wrong.json:1:3: unknown key');

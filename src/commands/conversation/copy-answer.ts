@@ -1,31 +1,24 @@
 import { walkTokens, type Token } from 'marked';
-import { knownEvent, type Event } from '../core/event.js';
-import type { Command, CommandContext } from './command.js';
-import { lexMarkdown } from './markdown/incremental.js';
+import { knownEvent, type Event } from '../../core/event.js';
+import { lexMarkdown } from '../../ui/markdown/incremental.js';
+import type { Repl, Verb } from '../command.js';
 
 /** More than this many bytes some terminals refuse without a word. */
 const mostBytes = 74_994;
 
 /** `/copy`: the last answer as it was written, or one code block of it. */
-export const copyCommand: Command = {
-  name: 'copy',
-  argument: '[block]',
-  description: 'copy the last answer, or a code block of it',
-  run: async (argument, context) => {
-    copy(argument, context);
-  },
-};
+export const copyAnswer: Verb = { slash: copy };
 
-function copy(argument: string, context: CommandContext): void {
-  const answer = lastAnswer(context.session().events());
+async function copy(argument: string, { screen, sessions }: Repl): Promise<void> {
+  const answer = lastAnswer(sessions.current().session.events());
   if (answer === null) {
-    context.notice('warn', 'There is no answer to copy yet.');
+    screen.notice('warn', 'There is no answer to copy yet.');
     return;
   }
   const blocks = codeBlocks(answer);
   const text = argument === '' ? answer : blocks[Number(argument) - 1];
   if (text === undefined) {
-    context.notice(
+    screen.notice(
       'warn',
       blocks.length === 0
         ? 'The last answer has no code block.'
@@ -33,13 +26,13 @@ function copy(argument: string, context: CommandContext): void {
     );
     return;
   }
-  if (!context.copy(text)) {
-    context.notice('warn', 'This terminal has no clipboard that a program could reach.');
+  if (!screen.copy(text)) {
+    screen.notice('warn', 'This terminal has no clipboard that a program could reach.');
     return;
   }
   const what = argument === '' ? 'The last answer' : `Code block ${argument}`;
   const large = Buffer.byteLength(text) > mostBytes ? ' It is large: some terminals take no more than 75 kB.' : '';
-  context.notice(
+  screen.notice(
     'info',
     `${what} (${countOf(text.split('\n').length, 'line')}) went to the clipboard of the terminal, if it lets programs write there (OSC 52).${large}`,
   );
