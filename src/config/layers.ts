@@ -103,8 +103,11 @@ export const emptyLayer: Layer = { leaves: [], problems: [], notices: [] };
 const notKeys = new Set(['AGENT_HOME', 'AGENT_DEBUG', 'AGENT_PLAIN']);
 /** Azure Pipelines gives its jobs variables of the same prefix. Source: its documentation, "Use predefined
  * variables". */
-const foreign =
-  /^AGENT_(?:BUILDDIRECTORY|CONTAINERMAPPING|DISABLELOGPLUGIN.*|HOMEDIRECTORY|ID|JOBNAME|JOBSTATUS|MACHINENAME|NAME|OS|OSARCHITECTURE|PROXY.*|RETAINDEFAULTENCODING|ROOTDIRECTORY|SERVEROMDIRECTORY|TEMPDIRECTORY|TOOLSDIRECTORY|VERSION|WORKFOLDER)$/;
+const foreign = new RegExp(
+  '^AGENT_(?:BUILDDIRECTORY|CONTAINERMAPPING|DISABLELOGPLUGIN.*|HOMEDIRECTORY|ID|JOBNAME|JOBSTATUS|MACHINENAME|NAME|' +
+    'OS|OSARCHITECTURE|PROXY.*|RETAINDEFAULTENCODING|ROOTDIRECTORY|SERVEROMDIRECTORY|TEMPDIRECTORY|TOOLSDIRECTORY|' +
+    'VERSION|WORKFOLDER)$',
+);
 
 /** The settings of the environment: `AGENT_A_B` is `a.b`. An empty variable counts as unset, one that names no setting
  * is passed over with a notice, which names the one that was probably meant. */
@@ -197,7 +200,9 @@ function strayVariables(variables: readonly string[]): Layer {
   const messages = near.map(({ message }) => message);
   if (others.length > 0)
     messages.push(
-      `${others.length === 1 ? 'The variable' : 'The variables'} ${others.join(', ')} ${others.length === 1 ? 'sets' : 'set'} nothing here.`,
+      others.length === 1
+        ? `The variable ${others.join()} sets nothing here.`
+        : `The variables ${others.join(', ')} set nothing here.`,
     );
   return { ...emptyLayer, notices: messages.map((message) => ({ code: 'config_variable', message })) };
 }
@@ -240,11 +245,10 @@ const truths = new Map([
  * `reason` follows the name of the key or variable in a sentence. */
 export async function parseText(text: string, key: Key): Promise<ParsedText> {
   const value = typed(text, key);
-  if (value === undefined)
-    return {
-      ok: false,
-      reason: `must be ${expected(key.node)}${isStructure(key) ? ' in JSON' : ''}, not ${maskText(JSON.stringify(text.slice(0, 60)))}`,
-    };
+  if (value === undefined) {
+    const wanted = `${expected(key.node)}${isStructure(key) ? ' in JSON' : ''}`;
+    return { ok: false, reason: `must be ${wanted}, not ${maskText(JSON.stringify(text.slice(0, 60)))}` };
+  }
   const { checkSetting } = await import('./settings-check.js');
   const [issue] = checkSetting(value, key.path);
   if (!issue) return { ok: true, value };

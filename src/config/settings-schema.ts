@@ -187,7 +187,7 @@ export function expected(node: SchemaNode, value?: unknown): string {
   switch (node.type) {
     case 'integer':
     case 'number':
-      return `${node.type === 'integer' ? 'an integer' : 'a number'}${node.minimum === undefined ? '' : ` of at least ${node.minimum}`}`;
+      return `${node.type === 'integer' ? 'an integer' : 'a number'}${leastOf(node)}`;
     case 'boolean':
       return 'true or false';
     case 'array':
@@ -197,6 +197,10 @@ export function expected(node: SchemaNode, value?: unknown): string {
     default:
       return text(node);
   }
+}
+
+function leastOf({ minimum }: SchemaNode): string {
+  return minimum === undefined ? '' : ` of at least ${minimum}`;
 }
 
 function object(node: SchemaNode): string {
@@ -209,15 +213,19 @@ function text(node: SchemaNode): string {
   return node.minLength === undefined ? 'a text' : 'a text that is not empty';
 }
 
-const secretText =
-  /\b(?:sk|pk|rk|xai|gsk|ghp|gho|ghs|github_pat|glpat|AIza|hf|xox[a-z])[-_]?[A-Za-z0-9_-]{12,}|\beyJ[\w-]{10,}\.[\w.-]+/g;
+const keyForm = /\b(?:sk|pk|rk|xai|gsk|ghp|gho|ghs|github_pat|glpat|AIza|hf|xox[a-z])[-_]?[A-Za-z0-9_-]{12,}/g;
+const webToken = /\beyJ[\w-]{10,}\.[\w.-]+/g;
 const userInfo = /(:\/\/[^\s/@:]*:)[^\s/@]+@/g;
 const authorization = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
 const secretName = /authorization|cookie|secret|token$|password|passwd|api[-_]?key|^key$/i;
 
 /** `text` with whatever looks like a key, a password in an address or a credential header replaced by `***`. */
 export function maskText(text: string): string {
-  return text.replace(secretText, '***').replace(userInfo, '$1***@').replace(authorization, '$1 ***');
+  return text
+    .replace(keyForm, '***')
+    .replace(webToken, '***')
+    .replace(userInfo, '$1***@')
+    .replace(authorization, '$1 ***');
 }
 
 /** A setting as it may be shown: values of headers and of names that speak of secrets are replaced whole, other texts

@@ -13,8 +13,8 @@ const blockingWaitMs = 50;
 const cacheKiB = 512;
 const maxLogBytes = 4 * 1024 * 1024;
 /** After so many pages SQLite copies the log into the database and writes over it from its start. A commit that makes
- * the log longer is synced together with its new length, one that writes over what is there is not, which takes half the
- * time. Source: sqlite.org, "PRAGMA wal_autocheckpoint"; measured in docs/decisions/0004. */
+ * the log longer is synced together with its new length, one that writes over what is there is not, which takes half
+ * the time. Source: sqlite.org, "PRAGMA wal_autocheckpoint"; measured in docs/decisions/0004. */
 const logPages = 100;
 
 /** An open database and its prepared statements. */

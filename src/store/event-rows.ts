@@ -31,7 +31,8 @@ export function insertEvent(
     link = chainLink(before, row, digests);
     const insertRow = (): unknown =>
       sql(
-        'INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash) VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?)',
+        `INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash)
+         VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?)`,
       ).run(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at, eventChecksum(row), link);
     if (row.data_json instanceof Uint8Array) unchecked(db, insertRow);
     else insertRow();
@@ -101,7 +102,8 @@ export function rowOfEvent(event: Event): HashedRow {
 
 function isStored({ sql }: Pick<Connection, 'sql'>, sessionId: string, row: HashedRow): boolean {
   const same = sql(
-    'SELECT 1 FROM events WHERE session_id = ? AND seq = ? AND kind = ? AND content IS ? AND data_json IS CAST(? AS TEXT) AND created_at = ?',
+    `SELECT 1 FROM events WHERE session_id = ? AND seq = ? AND kind = ? AND content IS ?
+       AND data_json IS CAST(? AS TEXT) AND created_at = ?`,
   ).get(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at);
   return same !== undefined;
 }
@@ -137,8 +139,8 @@ const checkedAfterMs = 1000;
 const pageRows = 500;
 /** A page of rows larger than this is not made into one text. */
 const maxPageBytes = 16 * 1024 * 1024;
-const selectRows =
-  'SELECT seq, kind, content, data_json, created_at, crc32, redacted FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?';
+const selectRows = `SELECT seq, kind, content, data_json, created_at, crc32, redacted
+  FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?`;
 
 /** All events of a session in order of `seq`. Throws a StoreError `damaged` for data that is not JSON. */
 export function readEvents(connection: Connection, sessionId: string): ReadEvents {
@@ -201,13 +203,11 @@ function readPage({ sql }: Connection, sessionId: string, after: number): readon
       after,
     ) ?? { bytes: 0 };
   if (bytes > maxPageBytes) return rows();
-  const page =
-    sql<Page>(`SELECT group_concat('{"seq":' || seq || ',"kind":' || json_quote(kind) || ',"content":' || json_quote(content)
+  const page = sql<Page>(`SELECT group_concat('{"seq":' || seq || ',"kind":' || json_quote(kind) || ',"content":'
+      || json_quote(content)
       || ',"data":' || coalesce(data_json, 'null') || ',"createdAt":' || created_at || '}', ',') AS text
-    FROM (SELECT seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ${pageRows})`).get(
-      sessionId,
-      after,
-    );
+    FROM (SELECT seq, kind, content, data_json, created_at FROM events WHERE session_id = ? AND seq > ? ORDER BY seq
+        LIMIT ${pageRows})`).get(sessionId, after);
   try {
     return (JSON.parse(`[${page?.text ?? ''}]`) as readonly Event[]).map(whole);
   } catch {
@@ -251,7 +251,9 @@ function parseData(text: string | null): unknown {
 /** What to tell the reader of altered events. */
 export function alteredNotice(sessionId: string, altered: readonly number[]): string {
   const shown = altered.slice(0, 5).join(', ') + (altered.length > 5 ? ', …' : '');
-  return `${altered.length === 1 ? `Event ${shown}` : `Events ${shown}`} of session ${sessionId} ${altered.length === 1 ? 'is' : 'are'} not as written: the checksum does not match. Run: agent audit verify`;
+  const subject = `${altered.length === 1 ? 'Event' : 'Events'} ${shown} of session ${sessionId}`;
+  const verb = altered.length === 1 ? 'is' : 'are';
+  return `${subject} ${verb} not as written: the checksum does not match. Run: agent audit verify`;
 }
 
 /** The most frequent row of all says the same thing over and over: what is left out of a stored `usage` event. */

@@ -21,7 +21,7 @@ import { chainLink, type ChainRow, digestsOf, eventChecksum, eventDigests, verif
 import { matchesSearch, parseSearch, type SearchQuery, snippetOf } from './search-index.js';
 import { findSession, promptLine, sessionExists, type SessionIndex } from './session-rows.js';
 
-interface Kept {
+interface StoredSession {
   row: SessionRow;
   readonly events: Event[];
   /** The digests of redacted texts, as JSON, by `seq`. */
@@ -32,109 +32,120 @@ interface Kept {
 
 /** A store that ends with the process, with the semantics of the database. It speaks no SQL. */
 export function openMemoryStore({ now }: { readonly now: () => number }): Store & { readonly records: Records } {
-  const sessions = new Map<string, Kept>();
-  const leases = new Map<string, { readonly since: number }>();
-  const contents = new Map<string, Uint8Array>();
-  const queues = new Map<string, readonly QueuedMessage[]>();
-  let writes = 0;
+  return new MemoryStore(now);
+}
 
-  const kept = (id: string): Kept => {
-    const found = sessions.get(id);
+class MemoryStore implements Store {
+  readonly #now: () => number;
+  readonly #sessions = new Map<string, StoredSession>();
+  readonly #leases = new Map<string, { readonly since: number }>();
+  readonly #contents = new Map<string, Uint8Array>();
+  readonly #queues = new Map<string, readonly QueuedMessage[]>();
+  #writes = 0;
+
+  constructor(now: () => number) {
+    this.#now = now;
+  }
+
+  createSession: Store['createSession'] = async (row) => {
+    const same = this.#sessions.get(row.id);
+    if (!same || same.events.length > 0 || JSON.stringify(same.row) !== JSON.stringify(row)) this.#add(row, []);
+  };
+  sync: Store['sync'] = () => Promise.resolve();
+  append: Store['append'] = async (sessionId, event, blobs = []) => {
+    const item = this.#stored(sessionId);
+    for (const { sha256, bytes } of blobs) this.#contents.set(sha256, bytes);
+    const clean = cleanEvent(event);
+    const isNext = event.seq > (item.events.at(-1)?.seq ?? 0);
+    const taken = isNext ? undefined : item.events.find((other) => other.seq === event.seq);
+    if (taken && JSON.stringify(taken) === JSON.stringify(clean)) return;
+    if (taken) throw seqTaken(sessionId, event.seq);
+    item.events.push(clean);
+    if (!isNext) item.events.sort((a, b) => a.seq - b.seq);
+    item.lastWrite = ++this.#writes;
+    item.row = { ...item.row, updatedAt: event.createdAt };
+  };
+  queue: Store['queue'] = async (sessionId) => this.#queues.get(sessionId) ?? [];
+  setQueue: Store['setQueue'] = async (sessionId, messages) => {
+    if (this.#sessions.has(sessionId)) this.#queues.set(sessionId, messages);
+  };
+  blob: Store['blob'] = async (sha256) => this.#contents.get(sha256) ?? null;
+  load: Store['load'] = async (sessionId) => [...(this.#sessions.get(sessionId)?.events ?? [])];
+  tail: Store['tail'] = async (sessionId, count) =>
+    count < 1 ? [] : (this.#sessions.get(sessionId)?.events.slice(-count) ?? []);
+
+  session: Store['session'] = async (id) => this.#sessions.get(id)?.row ?? null;
+  find: Store['find'] = async (text) => findSession(sessionIndex(this.#newestFirst().map((item) => item.row)), text);
+  newest: Store['newest'] = async (cwd) => this.#newestFirst(cwd)[0]?.row ?? null;
+  newestOfDirectory: Store['newestOfDirectory'] = async (directoryId) =>
+    this.#newestFirst().find((item) => item.row.directoryId === directoryId)?.row ?? null;
+  relocate: Store['relocate'] = async (...move) => {
+    relocate(this.#sessions.values(), ...move);
+  };
+  list: Store['list'] = async (limit, cwd) => this.#newestFirst(cwd).slice(0, limit).map(summary);
+  count: Store['count'] = async (cwd) => this.#newestFirst(cwd).length;
+  search: Store['search'] = async (text, limit, cwd) => searchIn(this.#newestFirst(cwd), text).slice(0, limit);
+  update: Store['update'] = async (id, change) => {
+    changeRow(this.#stored(id), change);
+  };
+  remove: Store['remove'] = async (id) => {
+    for (const map of [this.#sessions, this.#queues]) map.delete(id);
+    dropUnreferred(this.#contents, this.#sessions.values());
+  };
+  fork: Store['fork'] = async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
+    const { events, redacted } = this.#stored(parentId);
+    const copied = events.filter((event) => event.seq <= uptoSeq);
+    this.#add({ ...row, parentId }, copied, new Map([...redacted].filter(([seq]) => seq <= uptoSeq)));
+  };
+  adopt: Store['adopt'] = async (row, events) => {
+    this.#add(row, events.map(cleanEvent));
+  };
+  acquire: Store['acquire'] = async (sessionId) => acquireIn(this.#leases, sessionId, this.#now());
+  close: Store['close'] = async () => {
+    this.#leases.clear();
+  };
+
+  readonly records: Records = {
+    calls: async (filter = {}) => callsOf(this.#sessions.values(), filter),
+    spending: async (scope = {}) => spendingOf(this.#sessions.values(), scope),
+    verify: async (sessionId) => {
+      const ids = sessionId === null ? [...this.#sessions.keys()].sort() : [sessionId];
+      return verifySessions(ids, (id) => chainRows(this.#sessions.get(id)));
+    },
+    redact: async (sessionId, seq, replacement) => {
+      const changed = redactCopies(this.#sessions, sessionId, seq, replacement);
+      dropUnreferred(this.#contents, this.#sessions.values());
+      return changed;
+    },
+    compact: () => Promise.resolve(),
+    ask: null,
+  };
+
+  #stored(id: string): StoredSession {
+    const found = this.#sessions.get(id);
     if (!found) throw noSession(id);
     return found;
-  };
-  const newestFirst = (cwd?: string): Kept[] =>
-    [...sessions.values()]
+  }
+
+  #newestFirst(cwd?: string): StoredSession[] {
+    return [...this.#sessions.values()]
       .filter((item) => cwd === undefined || item.row.cwd === cwd)
-      .sort((a, b) => b.lastWrite - a.lastWrite || b.row.updatedAt - a.row.updatedAt || (b.row.id > a.row.id ? 1 : -1));
-  const add = (row: SessionRow, events: readonly Event[], redacted?: Kept['redacted']): void => {
-    if (sessions.has(row.id)) throw sessionExists(row.id);
-    writes += events.length;
-    sessions.set(row.id, {
+      .sort((a, b) => b.lastWrite - a.lastWrite || b.row.updatedAt - a.row.updatedAt || compare(b.row.id, a.row.id));
+  }
+
+  #add(row: SessionRow, events: readonly Event[], redacted?: StoredSession['redacted']): void {
+    if (this.#sessions.has(row.id)) throw sessionExists(row.id);
+    this.#writes += events.length;
+    this.#sessions.set(row.id, {
       row: { ...row, title: row.title === null ? null : wellFormed(row.title) },
       events: [...events],
       redacted: new Map(redacted),
-      lastWrite: events.length > 0 ? writes : 0,
+      lastWrite: events.length > 0 ? this.#writes : 0,
     });
-  };
-
-  return {
-    createSession: async (row) => {
-      const same = sessions.get(row.id);
-      if (!same || same.events.length > 0 || JSON.stringify(same.row) !== JSON.stringify(row)) add(row, []);
-    },
-    sync: () => Promise.resolve(),
-    append: async (sessionId, event, blobs = []) => {
-      const item = kept(sessionId);
-      for (const { sha256, bytes } of blobs) contents.set(sha256, bytes);
-      const clean = cleanEvent(event);
-      const isNext = event.seq > (item.events.at(-1)?.seq ?? 0);
-      const taken = isNext ? undefined : item.events.find((other) => other.seq === event.seq);
-      if (taken && JSON.stringify(taken) === JSON.stringify(clean)) return;
-      if (taken) throw seqTaken(sessionId, event.seq);
-      item.events.push(clean);
-      if (!isNext) item.events.sort((a, b) => a.seq - b.seq);
-      item.lastWrite = ++writes;
-      item.row = { ...item.row, updatedAt: event.createdAt };
-    },
-    queue: async (sessionId) => queues.get(sessionId) ?? [],
-    setQueue: async (sessionId, messages) => {
-      if (sessions.has(sessionId)) queues.set(sessionId, messages);
-    },
-    blob: async (sha256) => contents.get(sha256) ?? null,
-    load: async (sessionId) => [...(sessions.get(sessionId)?.events ?? [])],
-    tail: async (sessionId, count) => (count < 1 ? [] : (sessions.get(sessionId)?.events.slice(-count) ?? [])),
-    session: async (id) => sessions.get(id)?.row ?? null,
-    find: async (text) => findSession(sessionIndex(newestFirst().map((item) => item.row)), text),
-    newest: async (cwd) => newestFirst(cwd)[0]?.row ?? null,
-    newestOfDirectory: async (directoryId) =>
-      newestFirst().find((item) => item.row.directoryId === directoryId)?.row ?? null,
-    relocate: async (...move) => {
-      relocate(sessions.values(), ...move);
-    },
-    list: async (limit, cwd) => newestFirst(cwd).slice(0, limit).map(summary),
-    count: async (cwd) => newestFirst(cwd).length,
-    search: async (text, limit, cwd) => searchKept(newestFirst(cwd), text).slice(0, limit),
-    update: async (id, change) => {
-      changeRow(kept(id), change);
-    },
-    remove: async (id) => {
-      for (const map of [sessions, queues]) map.delete(id);
-      dropUnreferred(contents, sessions.values());
-    },
-    fork: async (parentId, row, uptoSeq = Number.MAX_SAFE_INTEGER) => {
-      add(
-        { ...row, parentId },
-        kept(parentId).events.filter((event) => event.seq <= uptoSeq),
-        kept(parentId).redacted,
-      );
-    },
-    adopt: async (row, events) => {
-      add(row, events.map(cleanEvent));
-    },
-    acquire: async (sessionId) => acquireIn(leases, sessionId, now()),
-    close: async () => {
-      leases.clear();
-    },
-    records: {
-      calls: async (filter = {}) => callsOf(sessions.values(), filter),
-      spending: async (scope = {}) => spendingOf(sessions.values(), scope),
-      verify: async (sessionId) =>
-        verifySessions(sessionId === null ? [...sessions.keys()].sort() : [sessionId], (id) =>
-          chainRows(sessions.get(id)),
-        ),
-      redact: async (sessionId, seq, replacement) => {
-        const changed = redactCopies(sessions, sessionId, seq, replacement);
-        dropUnreferred(contents, sessions.values());
-        return changed;
-      },
-      compact: () => Promise.resolve(),
-      ask: null,
-    },
-  };
+  }
 }
 
-function changeRow(item: Kept, change: SessionChange): void {
+function changeRow(item: StoredSession, change: SessionChange): void {
   const { api, baseUrl, ...row } = {
     ...item.row,
     ...change,
@@ -143,8 +154,8 @@ function changeRow(item: Kept, change: SessionChange): void {
   item.row = { ...row, ...(api ? { api } : {}), ...(baseUrl ? { baseUrl } : {}) };
 }
 
-function relocate(kept: Iterable<Kept>, directoryId: string, from: string, to: string): void {
-  for (const item of kept) {
+function relocate(sessions: Iterable<StoredSession>, directoryId: string, from: string, to: string): void {
+  for (const item of sessions) {
     if (item.row.directoryId !== directoryId || item.row.cwd !== from) continue;
     const moves = [...(item.row.moves ?? []), { from, to, lastSeq: item.events.at(-1)?.seq ?? 0 }];
     item.row = { ...item.row, cwd: to, moves };
@@ -184,18 +195,19 @@ function cleanEvent(event: Event): Event {
   };
 }
 
-function searchKept(kept: readonly Kept[], text: string): readonly SearchHit[] {
+function searchIn(sessions: readonly StoredSession[], text: string): readonly SearchHit[] {
   const query = parseSearch(text);
-  return query === null ? [] : kept.flatMap((item) => hitsIn(item, query));
+  return query === null ? [] : sessions.flatMap((item) => hitsIn(item, query));
 }
 
 /** Newest first. What a call or its result holds is looked at as the JSON text that it is. */
-function hitsIn({ row, events }: Kept, query: SearchQuery): readonly SearchHit[] {
+function hitsIn({ row, events }: StoredSession, query: SearchQuery): readonly SearchHit[] {
   return events
     .filter((event) => ['user', 'assistant', 'tool_call', 'tool_result', 'shell'].includes(event.kind))
     .toReversed()
     .flatMap((event) => {
-      const text = `${event.content ?? ''} ${event.kind === 'user' || event.kind === 'assistant' ? '' : (dataJson(event.data) ?? '')}`;
+      const isMessage = event.kind === 'user' || event.kind === 'assistant';
+      const text = `${event.content ?? ''} ${isMessage ? '' : (dataJson(event.data) ?? '')}`;
       if (!matchesSearch(query, text)) return [];
       return [
         {
@@ -211,7 +223,7 @@ function hitsIn({ row, events }: Kept, query: SearchQuery): readonly SearchHit[]
     });
 }
 
-function summary({ row, events }: Kept): SessionSummary {
+function summary({ row, events }: StoredSession): SessionSummary {
   const prompt = events.find((event) => event.kind === 'user')?.content ?? null;
   const costs = events
     .filter((event) => event.kind === 'usage')
@@ -226,7 +238,7 @@ function summary({ row, events }: Kept): SessionSummary {
 }
 
 /** Contents go with the last event that refers to them. */
-function dropUnreferred(contents: Map<string, Uint8Array>, sessions: Iterable<Kept>): void {
+function dropUnreferred(contents: Map<string, Uint8Array>, sessions: Iterable<StoredSession>): void {
   const referred = new Set(
     [...sessions].flatMap(({ events }) => events.flatMap((event) => listIn(event, 'changes').flatMap(hashesOf))),
   );
@@ -243,7 +255,7 @@ function hashesOf(change: unknown): readonly unknown[] {
 }
 
 /** The events of a session as the database would hold them. */
-function chainRows(item: Kept | undefined): readonly ChainRow[] {
+function chainRows(item: StoredSession | undefined): readonly ChainRow[] {
   let link: Buffer | null = null;
   return (item?.events ?? []).map((event): ChainRow => {
     const row = rowOfEvent(event);
@@ -254,7 +266,7 @@ function chainRows(item: Kept | undefined): readonly ChainRow[] {
 }
 
 function redactCopies(
-  sessions: ReadonlyMap<string, Kept>,
+  sessions: ReadonlyMap<string, StoredSession>,
   sessionId: string,
   seq: number,
   replacement: Pick<Event, 'content' | 'data'>,
@@ -274,7 +286,7 @@ function redactCopies(
   return changed;
 }
 
-function callsOf(sessions: Iterable<Kept>, filter: CallFilter): readonly RecordedCall[] {
+function callsOf(sessions: Iterable<StoredSession>, filter: CallFilter): readonly RecordedCall[] {
   const found = [...sessions]
     .flatMap((item) =>
       item.events.flatMap((event, index) =>
@@ -360,7 +372,7 @@ function decisionOf(
   };
 }
 
-function spendingOf(sessions: Iterable<Kept>, { since = 0, cwd }: RecordScope): readonly SpendingRow[] {
+function spendingOf(sessions: Iterable<StoredSession>, { since = 0, cwd }: RecordScope): readonly SpendingRow[] {
   return [...sessions]
     .filter(({ row }) => cwd === undefined || row.cwd === cwd)
     .sort((a, b) => compare(a.row.id, b.row.id))

@@ -153,7 +153,11 @@ function repairDatabase({ driver, file, reason, nowMs }: Damage): string {
       saved = salvage(driver, file, draftName(file), db, nowMs);
     });
     exchange(file, draft, aside);
-    return `The session database was damaged (${reason}). It is kept as ${aside}; ${count(saved.events, 'event')} of ${count(saved.sessions, 'session')} could be read and were saved into a new one${left(saved.altered)}.`;
+    const read = `${count(saved.events, 'event')} of ${count(saved.sessions, 'session')} could be read`;
+    return (
+      `The session database was damaged (${reason}). It is kept as ${aside}; ` +
+      `${read} and were saved into a new one${leftOut(saved.altered)}.`
+    );
   } finally {
     removeDatabase(draft);
   }
@@ -204,10 +208,10 @@ function asideName(file: string, nowMs: number): string {
   return name;
 }
 
-function left(altered: number): string {
-  return altered === 0
-    ? ''
-    : `; ${count(altered, 'event')} did not match ${altered === 1 ? 'its' : 'their'} checksum and ${altered === 1 ? 'was' : 'were'} left out`;
+function leftOut(altered: number): string {
+  if (altered === 0) return '';
+  const [its, was] = altered === 1 ? ['its', 'was'] : ['their', 'were'];
+  return `; ${count(altered, 'event')} did not match ${its} checksum and ${was} left out`;
 }
 
 function count(n: number, noun: string): string {

@@ -5,8 +5,8 @@ import { openImage, openSqliteStore, type OpenedStore, type SqliteStoreOptions }
 /** `sqlite:` stands before a path, absolute or not. A drive letter is no scheme. */
 const schemePattern = /^([a-z][a-z0-9+.-]+):(.*)$/is;
 
-/** Opens the store of `url`: the path of an SQLite database, or `sqlite:` and that path. Nothing else opens one. Rejects
- * with a StoreError: `scheme` for another kind of store, else as `openSqliteStore` does. */
+/** Opens the store of `url`: the path of an SQLite database, or `sqlite:` and that path. Nothing else opens one.
+ * Rejects with a StoreError: `scheme` for another kind of store, else as `openSqliteStore` does. */
 export async function openStore(url: string, options: Omit<SqliteStoreOptions, 'file'>): Promise<OpenedStore> {
   return await openSqliteStore({ ...options, file: fileOf(url) });
 }

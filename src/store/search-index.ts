@@ -91,7 +91,8 @@ function candidates({ sql }: Connection, { match, cwd, limit }: Candidates): Ite
   return sql<HitRow>(
     `SELECT e.session_id, e.seq, e.kind, e.created_at, s.cwd, s.title, t.text
      FROM ${from} CROSS JOIN sessions s ON s.id = e.session_id CROSS JOIN search_text t ON t.id = e.id
-     ${where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`} ORDER BY ${match === null ? 'e.id' : 'f.rowid'} DESC LIMIT ?`,
+     ${where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`}
+     ORDER BY ${match === null ? 'e.id' : 'f.rowid'} DESC LIMIT ?`,
   ).iterate(...(match === null ? [] : [match]), ...(cwd === undefined ? [] : [cwd]), limit ?? -1);
 }
 
@@ -115,7 +116,8 @@ function indexSome({ sql }: Connection, maxEvents: number): boolean {
   if (sql('SELECT 1 FROM search_stale LIMIT 1').get() !== undefined) {
     sql('DELETE FROM events_fts WHERE rowid IN (SELECT id FROM search_stale)').run();
     sql(
-      'INSERT INTO events_fts(rowid, text) SELECT id, text FROM search_text WHERE id IN (SELECT id FROM search_stale WHERE id <= ?)',
+      `INSERT INTO events_fts(rowid, text) SELECT id, text FROM search_text
+       WHERE id IN (SELECT id FROM search_stale WHERE id <= ?)`,
     ).run(done);
     sql('DELETE FROM search_stale').run();
   }

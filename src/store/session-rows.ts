@@ -85,7 +85,8 @@ export function sessionsByPrefix({ sql }: Connection, prefix: string, max: numbe
 export function sessionsByTitle({ sql }: Connection, title: string): readonly SessionRow[] {
   const isAscii = utf8Bytes(title) === title.length;
   const statement = sql<StoredSession>(
-    `SELECT ${columns} FROM sessions WHERE ${isAscii ? 'title = ? COLLATE NOCASE' : 'title IS NOT NULL'} ORDER BY id DESC`,
+    `SELECT ${columns} FROM sessions
+     WHERE ${isAscii ? 'title = ? COLLATE NOCASE' : 'title IS NOT NULL'} ORDER BY id DESC`,
   );
   const rows = isAscii
     ? statement.all(title)
@@ -129,11 +130,14 @@ export function countSessions({ sql }: Connection, cwd?: string): number {
 export function listSessions({ sql }: Connection, limit: number, cwd?: string): readonly SessionSummary[] {
   const where = cwd === undefined ? '' : 'WHERE s.cwd = ?';
   const statement = sql<StoredSummary>(
-    `WITH recent AS MATERIALIZED (SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${where} ${newestFirst} LIMIT ?)
+    `WITH recent AS MATERIALIZED (
+       SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${where} ${newestFirst} LIMIT ?)
      SELECT recent.*,
-       (SELECT substr(content, 1, ${maxPrompt * 2}) FROM events WHERE session_id = recent.id AND kind = 'user' ORDER BY seq LIMIT 1) AS prompt,
+       (SELECT substr(content, 1, ${maxPrompt * 2}) FROM events WHERE session_id = recent.id AND kind = 'user'
+         ORDER BY seq LIMIT 1) AS prompt,
        (SELECT count(*) FROM events WHERE session_id = recent.id) AS events,
-       (SELECT sum(json_extract(data_json, '$.cost_usd')) FROM events WHERE session_id = recent.id AND kind = 'usage' AND json_extract(data_json, '$.cost_usd') IS NOT NULL) AS cost_usd
+       (SELECT sum(json_extract(data_json, '$.cost_usd')) FROM events WHERE session_id = recent.id AND kind = 'usage'
+         AND json_extract(data_json, '$.cost_usd') IS NOT NULL) AS cost_usd
      FROM recent ${newestFirst}`,
   );
   const rows = cwd === undefined ? statement.all(rowLimit(limit)) : statement.all(cwd, rowLimit(limit));
@@ -155,15 +159,8 @@ export function updateSession({ sql }: Connection, id: string, change: SessionCh
   const { title = null, provider = null, model = null, directoryId = null, api = null, baseUrl = null } = change;
   const { changes } =
     sql(`UPDATE sessions SET title = coalesce(?, title), provider = coalesce(?, provider), model = coalesce(?, model),
-      dir_id = coalesce(?, dir_id), api = nullif(coalesce(?, api), ''), base_url = nullif(coalesce(?, base_url), '') WHERE id = ?`).run(
-      title === null ? null : wellFormed(title),
-      provider,
-      model,
-      directoryId,
-      api,
-      baseUrl,
-      id,
-    );
+      dir_id = coalesce(?, dir_id), api = nullif(coalesce(?, api), ''), base_url = nullif(coalesce(?, base_url), '')
+      WHERE id = ?`).run(title === null ? null : wellFormed(title), provider, model, directoryId, api, baseUrl, id);
   if (changes === 0) throw noSession(id);
 }
 
@@ -175,7 +172,8 @@ export function forkSession(connection: Connection, parentId: string, row: Sessi
     if (readSession(connection, row.id) !== null) throw sessionExists(row.id);
     insertSession(connection, { ...row, parentId });
     sql(`INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash, redacted)
-         SELECT ?, seq, kind, content, data_json, created_at, crc32, hash, redacted FROM events WHERE session_id = ? AND seq <= ? ORDER BY seq`).run(
+         SELECT ?, seq, kind, content, data_json, created_at, crc32, hash, redacted
+         FROM events WHERE session_id = ? AND seq <= ? ORDER BY seq`).run(
       row.id,
       parentId,
       uptoSeq ?? Number.MAX_SAFE_INTEGER,

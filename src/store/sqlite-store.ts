@@ -43,8 +43,8 @@ export interface SqliteStoreOptions {
   readonly notify?: (message: string) => void;
   /** How contents that hold secrets are stored; absent: as they are. */
   readonly seal?: BlobSeal;
-  /** What to do where another process keeps the database locked: reject (default), or give a store that tries to open it
-   * with each use, and rejects where it still cannot. */
+  /** What to do where another process keeps the database locked: reject (default), or give a store that tries to open
+   * it with each use, and rejects where it still cannot. */
   readonly whenBusy?: 'reject' | 'later';
 }
 

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open-store.js';
 import { clock, event, sessionRow, temporaryFolder } from './samples.js';
@@ -32,7 +33,7 @@ function filesOutside(sources: readonly Source[]): readonly string[] {
 }
 
 /** What the rest of the program may take from the store's folder, beside `open-store.js`. */
-const shared = ['memory-store.js', 'errors.js', 'blobs.js', 'session-rows.js', 'driver.js'];
+const shared = ['memory-store.js', 'errors.js', 'blobs.js', 'inspect.js'];
 
 function openers(sources: readonly Source[]): readonly string[] {
   return sources
@@ -90,6 +91,29 @@ test.each([
   const again = await openStore(file, { now: clock });
   expect(await again.store.load(row.id)).toEqual([first]);
   await again.store.close();
+});
+
+test('a database that another process keeps locked is opened late, at the first use that finds it free', async () => {
+  const file = join(folder, 'locked.db');
+  const row = sessionRow();
+  const first = await openStore(file, { now: clock });
+  await first.store.createSession(row);
+  await first.store.close();
+  const holder = new Database(file);
+  holder.pragma('locking_mode = EXCLUSIVE');
+  holder.exec('BEGIN EXCLUSIVE');
+  await expect(openStore(file, { now: clock, maxBusyMs: 0 })).rejects.toMatchObject({ code: 'busy' });
+  const { store, busy } = await openStore(file, { now: clock, maxBusyMs: 0, whenBusy: 'later' });
+  const last = event(1);
+  await expect(store.append(row.id, last)).rejects.toMatchObject({ code: 'busy' });
+  holder.close();
+  await Promise.all([store.append(row.id, last), store.append(row.id, event(2))]);
+  expect([busy?.code, (await store.load(row.id)).length]).toEqual(['busy', 2]);
+  await store.close();
+  const unused = await openStore(file, { now: clock, whenBusy: 'later' });
+  await unused.store.close();
+  await expect(unused.store.load(row.id)).rejects.toMatchObject({ code: 'closed' });
+  expect(unused.busy).toBeNull();
 });
 
 test('another kind of store is refused with what is known', async () => {

@@ -216,6 +216,7 @@ describe.each(stores)('the record of the %s store', (name, open) => {
     const changes = [{ path: '/work/a', what: 'written', before: null, after: sha256 }];
     await store.append(row.id, event(2, { kind: 'tool_result', data: { changes } }), [{ sha256, bytes }]);
     await store.fork(row.id, sessionRow({ id: 'fork' }));
+    await store.fork(row.id, sessionRow({ id: 'apart' }), 0);
     const before = await records.verify(null);
     expect([
       await records.redact(row.id, 1, { content: '[gone]', data: null }),
@@ -231,6 +232,9 @@ describe.each(stores)('the record of the %s store', (name, open) => {
     expect(await records.redact('fork', 2, { content: null, data: {} })).toBe(2);
     expect(await store.blob(sha256)).toBeNull();
     expect(await records.verify(null)).toEqual({ ...before, redacted: 4 });
+    await store.fork(row.id, sessionRow({ id: 'later' }), 1);
+    await store.append('later', event(2));
+    expect(await records.verify('later')).toMatchObject({ events: 2, redacted: 1, breaks: [] });
     await store.close();
   });
 
