@@ -29,7 +29,9 @@ export type KeyPath = readonly (string | number)[];
 /** The schema of the settings, with a switch for each set of tools. */
 export function schemaFor(sets: readonly Toolset[]): SchemaNode {
   const { tools, ...others } = document.properties;
-  const switches = sets.map(({ name, about }) => [name, { type: 'boolean', description: about }] as const);
+  const switches = sets.map(
+    ({ name, about, on }) => [name, { type: 'boolean', default: on, description: about }] as const,
+  );
   const properties = { ...tools.properties, ...Object.fromEntries(switches) };
   return { ...document, properties: { ...others, tools: { ...tools, properties } } };
 }

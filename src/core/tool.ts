@@ -7,6 +7,8 @@ export type Effect = 'read' | 'write' | 'execute' | 'network';
 /** Tools that are switched on and off as one (`tools.fs`, `tools.exec`). */
 export interface Toolset {
   readonly name: string;
+  /** Whether it is switched on unless the settings say otherwise. */
+  readonly on: boolean;
   /** What the switch does, for a person. */
   readonly about: string;
   /** A sentence of the system prompt, for a session that has one of its tools. */

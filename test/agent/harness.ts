@@ -59,7 +59,7 @@ export function noteTool(
     name: 'note',
     description: 'writes a note',
     effect: 'write',
-    toolset: { name: 'fs', about: '' },
+    toolset: { name: 'fs', on: true, about: '' },
     placeholders: 'plain',
     input_schema: {
       type: 'object',

@@ -8,7 +8,7 @@ export function toolCall(name: string, effect: Effect, args: Readonly<Record<str
     tool: {
       name,
       effect,
-      toolset: { name: effect === 'execute' ? 'exec' : 'fs', about: '' },
+      toolset: { name: effect === 'execute' ? 'exec' : 'fs', on: true, about: '' },
       description: name,
       input_schema: { type: 'object' },
       describe: () => name,

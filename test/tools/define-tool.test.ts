@@ -59,7 +59,7 @@ const add = defineTool({
 
 test('a tool that was defined is checked, described and run by the registry', async () => {
   const registry = createRegistry({ maxOutputBytes: 1000, now: () => 0 });
-  for (const tool of inToolset({ name: 'sums', about: 'Sums.' }, [add])) registry.register(tool);
+  for (const tool of inToolset({ name: 'sums', on: false, about: 'Sums.' }, [add])) registry.register(tool);
   const bind = (args: unknown) => registry.bind({ name: 'add', arguments: JSON.stringify(args) });
   const binding = await bind({ first: 1, second: 2, loud: true });
   if (!binding.ok) throw new Error(binding.error.error);

@@ -11,7 +11,7 @@ function tool(changed: Partial<Tool> = {}): Tool {
     name: 'probe',
     description: '',
     effect: 'read',
-    toolset: { name: 'fs', about: '' },
+    toolset: { name: 'fs', on: true, about: '' },
     input_schema: { type: 'object', properties: { n: { type: 'integer' } }, additionalProperties: false },
     describe: () => '',
     run: () => Promise.resolve({ envelope: { output: 'ran' }, summary: 'ran' }),

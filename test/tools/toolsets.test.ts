@@ -14,7 +14,7 @@ import { defineTool } from '../../src/tools/define-tool.js';
 import { createRegistry } from '../../src/tools/registry.js';
 import { processes, toolOptions } from './workbench.js';
 
-const sums = { name: 'sums', about: 'Offer sums.', guidance: 'Count with sums, not by heart.' };
+const sums = { name: 'sums', on: false, about: 'Offer sums.', guidance: 'Count with sums, not by heart.' };
 const planted = [...toolsets, sums];
 const add = defineTool({
   name: 'add',
@@ -29,7 +29,11 @@ test('a set that is planted has a switch in the settings', () => {
   const check = new Ajv().compile(schemaFor(planted));
   expect([true, 'yes'].map((on) => check({ tools: { sums: on } }))).toEqual([true, false]);
   expect(checkSettings({ tools: { sums: true } })).toMatchObject([{ path: ['tools', 'sums'], unknown: true }]);
-  expect(resolveKey('tools.sums', schemaFor(planted))?.node).toEqual({ type: 'boolean', description: 'Offer sums.' });
+  expect(resolveKey('tools.sums', schemaFor(planted))?.node).toEqual({
+    type: 'boolean',
+    default: false,
+    description: 'Offer sums.',
+  });
 });
 
 test('a set that is planted is offered where it is switched on or named, and nowhere else', () => {

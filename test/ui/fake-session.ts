@@ -158,7 +158,7 @@ export function question(
     description: '',
     input_schema: {},
     effect: 'execute',
-    toolset: { name: 'exec', about: '' },
+    toolset: { name: 'exec', on: true, about: '' },
     describe: () => name,
     run: async () => ({ envelope: { output: '' }, summary: '' }),
   };
