@@ -4,16 +4,14 @@ import { isRecord } from '../core/json.js';
 import type { Synced } from '../core/store.js';
 import { wellFormed, wellFormedDeep } from '../core/text.js';
 import type { Connection } from './connection.js';
-import type { Database } from './driver.js';
 import { sqliteCode, StoreError } from './errors.js';
-import { isLong, largeJson } from './large-json.js';
 import { chainLink, eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
 
 /** Stores one event in one commit, and with one that is synced at once the session's time.
  * An event that is stored already, byte for byte, counts as stored (a commit may succeed and its answer be lost).
  * Throws a StoreError `seq_taken` where another event has this `seq`, `no_session` where the session has no row. */
 export function insertEvent(
-  { db, sql, transact, chainEnd }: Connection,
+  { sql, transact, chainEnd }: Connection,
   sessionId: string,
   event: Event,
   synced: Synced,
@@ -29,13 +27,10 @@ export function insertEvent(
           'SELECT hash FROM events WHERE session_id = ? AND seq < ? ORDER BY seq DESC LIMIT 1',
         ).get(sessionId, row.seq)?.hash ?? null);
     link = chainLink(before, row, digests);
-    const insertRow = (): unknown =>
-      sql(
-        `INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash)
-         VALUES (?, ?, ?, ?, CAST(? AS TEXT), ?, ?, ?)`,
-      ).run(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at, eventChecksum(row), link);
-    if (row.data_json instanceof Uint8Array) unchecked(db, insertRow);
-    else insertRow();
+    sql(
+      `INSERT INTO events (session_id, seq, kind, content, data_json, created_at, crc32, hash)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    ).run(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at, eventChecksum(row), link);
     if (synced === 'now') sql('UPDATE sessions SET updated_at = ? WHERE id = ?').run(row.created_at, sessionId);
   };
   try {
@@ -51,26 +46,10 @@ export function insertEvent(
   }
 }
 
-/** Without SQLite's look at the JSON, which takes three more copies of a large one; it is ours. Source: sqlite.org,
- * "PRAGMA ignore_check_constraints". */
-function unchecked(db: Database, work: () => unknown): void {
-  db.exec('PRAGMA ignore_check_constraints = ON');
-  try {
-    work();
-  } finally {
-    db.exec('PRAGMA ignore_check_constraints = OFF');
-  }
-}
-
 /** `data` as it is stored: JSON text without lone surrogates, or null. */
 export function dataJson(data: unknown): string | null {
   if (data === null || data === undefined) return null;
   return JSON.stringify(wellFormedDeep(data));
-}
-
-/** Data with a very long text, as bytes; null for all other. */
-function largeData(data: unknown): Uint8Array | null {
-  return isRecord(data) && Object.values(data).some(isLong) ? largeJson(wellFormedDeep(data)) : null;
 }
 
 /** Another event has this place in the session. */
@@ -94,8 +73,7 @@ export function rowOfEvent(event: Event): HashedRow {
     seq: event.seq,
     kind: wellFormed(event.kind),
     content: event.content === null ? null : wellFormed(event.content),
-    data_json:
-      largeData(event.data) ?? dataJson(event.kind === 'usage' ? packedUsage(event.seq, event.data) : event.data),
+    data_json: dataJson(event.kind === 'usage' ? packedUsage(event.seq, event.data) : event.data),
     created_at: event.createdAt,
   };
 }
@@ -103,7 +81,7 @@ export function rowOfEvent(event: Event): HashedRow {
 function isStored({ sql }: Pick<Connection, 'sql'>, sessionId: string, row: HashedRow): boolean {
   const same = sql(
     `SELECT 1 FROM events WHERE session_id = ? AND seq = ? AND kind = ? AND content IS ?
-       AND data_json IS CAST(? AS TEXT) AND created_at = ?`,
+       AND data_json IS ? AND created_at = ?`,
   ).get(sessionId, row.seq, row.kind, row.content, row.data_json, row.created_at);
   return same !== undefined;
 }

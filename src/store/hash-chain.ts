@@ -9,7 +9,7 @@ export interface HashedRow {
   readonly seq: number;
   readonly kind: string;
   readonly content: string | null;
-  readonly data_json: string | Uint8Array | null;
+  readonly data_json: string | null;
   readonly created_at: number;
 }
 
@@ -56,7 +56,7 @@ function wholeLink(previous: Uint8Array | null, row: HashedRow, digests: EventDi
   return hash('sha256', previous === null ? line : Buffer.concat([previous, line]), 'buffer');
 }
 
-function digest(text: string | Uint8Array | null): string | null {
+function digest(text: string | null): string | null {
   return text === null ? null : hash('sha256', text, 'hex');
 }
 

@@ -8,7 +8,7 @@ import { clock, event, sessionRow, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
 
-test('a long text comes back as it was, and SQLite goes on to look at what else is written', async () => {
+test('a long text comes back as it was, and SQLite checks the JSON of every row', async () => {
   const file = join(folder, 'agent.db');
   const { store } = await openSqliteStore({ file, now: clock });
   const row = sessionRow();
