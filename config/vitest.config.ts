@@ -2,7 +2,10 @@ import { defineConfig } from 'vitest/config';
 
 export default defineConfig({
   root: new URL('..', import.meta.url).pathname,
+  // The screen is laid out by React as users have it: the other one takes a stack for each element.
+  oxc: { jsx: { development: false } },
   test: {
+    env: { NODE_ENV: 'production' },
     include: ['test/**/*.test.{ts,tsx}'],
     setupFiles: ['test/setup.ts'],
     testTimeout: 120_000,

@@ -5,31 +5,16 @@ import { sanitize } from '../terminal/sanitize.js';
 import type { Answer } from '../terminal/streams.js';
 import { expandTabs } from '../terminal/width.js';
 import { createScreen, type Lost, type Screen, type ScreenSize } from '../terminal/writer.js';
-import { layoutBelow } from './components/live-region.js';
-import type { Overlay, Panel } from './components/panel.js';
-import { createPanels, type Panels } from './components/panels.js';
-import { runningPanel } from './components/running.js';
-import { statusLine } from './components/status-line.js';
-import type { PromptInput } from './editor/prompt-input.js';
+import type { LiveRows } from './components/mounted-screen.js';
+import type { Overlay } from './components/screen.js';
 import { type ItemStyle, noticeLines, type ResultDetail } from './item-lines.js';
+import { createLive, type DisplayState, type Live } from './live.js';
 import { createHighlighter, type Highlighter } from './markdown/highlight.js';
 import { renderMarkdown } from './markdown/incremental.js';
 import { defaultDetail, type Greeting, type ReplOptions } from './repl-options.js';
 import { createSwitchableTheme, type SwitchableTheme, type Theme, type ThemeChoice } from './theme.js';
 import { createTranscript, type Transcript } from './transcript.js';
-import type { Item, View } from './view.js';
-
-/** What a frame is made from, besides what was printed before. */
-export interface DisplayState {
-  readonly view: View;
-  readonly input: PromptInput;
-  readonly overlay: Overlay | null;
-  /** Whether the overlay takes no key yet. */
-  readonly waits: boolean;
-  readonly busySinceMs: number | null;
-  /** Stands in the place of the status line for a moment. */
-  readonly hint: string | null;
-}
+import type { Item } from './view.js';
 
 /** Puts finished items, streaming text, dialogs, input and status together into frames of the screen. */
 export interface Display {
@@ -90,7 +75,6 @@ export function sizeOf(output: ReplOptions['output']): ScreenSize {
   return { columns: Math.max(2, output.columns || 80), rows: Math.max(2, output.rows || 24) };
 }
 
-const runningMs = 100;
 /** So long must the size have been the same before anything is printed again. */
 const calmMs = 300;
 
@@ -99,7 +83,7 @@ class Frames implements Display {
   readonly #options: ReplOptions;
   readonly #screen: Screen;
   readonly #transcript: Transcript;
-  readonly #panels: { readonly running: Panels; readonly other: Panels };
+  readonly #live: Live;
   readonly #highlighter: Highlighter;
   readonly #links: Links | undefined;
   readonly #onChange: () => void;
@@ -122,7 +106,6 @@ class Frames implements Display {
   #room = 0;
   #missed = false;
   #stale = false;
-  #running: { readonly atMs: number; readonly calls: string; readonly panel: Panel | null } | null = null;
 
   constructor(
     options: ReplOptions,
@@ -142,7 +125,7 @@ class Frames implements Display {
       onChange();
     });
     this.#transcript = createTranscript(this.#style(), this.#highlighter, options.tellsDetail);
-    this.#panels = { running: createPanels(this.theme, onChange), other: createPanels(this.theme, onChange) };
+    this.#live = createLive({ theme: this.theme, clock: options.clock, status: options.status });
   }
 
   frame(finished: readonly Item[], state: DisplayState): void {
@@ -269,6 +252,7 @@ class Frames implements Display {
     if (this.#state && (this.#stale || this.#held.length > 0)) this.#paint(this.#state);
     this.#screen.settle();
     this.#stopWaiting();
+    this.#live.unmount();
     this.#screen.close();
   }
 
@@ -340,16 +324,6 @@ class Frames implements Display {
     this.#endWait = null;
   }
 
-  /** Output may come at every frame; the panel moves on ten times a second. */
-  #runningPanel(view: View, nowMs: number): Panel | null {
-    const calls = view.calls.map((call) => call.callId).join(' ');
-    if (this.#running?.calls === calls && this.#running.panel && nowMs - this.#running.atMs < runningMs)
-      return this.#running.panel;
-    const panel = runningPanel(view.calls, nowMs, this.theme.colors);
-    this.#running = { atMs: nowMs, calls, panel };
-    return panel;
-  }
-
   #style(): ItemStyle {
     return {
       theme: this.theme,
@@ -369,31 +343,10 @@ class Frames implements Display {
       cursor: { line: open.length + below.cursor.line, column: below.cursor.column },
     });
     if (asked && !this.#wait()) this.#screen.settle();
-    if (below.showsOverlay && state.overlay) this.#onOverlay(state.overlay);
+    if (state.overlay) this.#onOverlay(state.overlay);
   }
 
-  #below(state: DisplayState, apart: boolean): ReturnType<typeof layoutBelow> {
-    const nowMs = this.#options.clock();
-    const { size } = this.#screen;
-    const running = state.overlay ? null : this.#runningPanel(state.view, nowMs);
-    return layoutBelow({
-      size,
-      theme: this.theme,
-      panels: this.#panels.other,
-      runningPanels: this.#panels.running,
-      input: state.input,
-      overlay: state.overlay,
-      waits: state.waits,
-      running,
-      queue: state.view.queue,
-      apart,
-      status: statusLine(
-        this.#options.status(),
-        state.view,
-        { nowMs, busySinceMs: state.busySinceMs, hint: state.hint },
-        this.theme,
-        size.columns,
-      ),
-    });
+  #below(state: DisplayState, apart: boolean): LiveRows {
+    return this.#live.rows(state, this.#screen.size, apart);
   }
 }

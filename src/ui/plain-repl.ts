@@ -3,7 +3,6 @@ import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { createSanitizer, decisionText, sanitize, type Sanitizer } from '../terminal/sanitize.js';
 import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
-import { questionLines } from './components/approval.js';
 import type { Picking, PickItem } from './components/picker.js';
 import { lastExchange } from './event-text.js';
 import { itemLines, type ItemStyle, noticeLines } from './item-lines.js';
@@ -12,6 +11,7 @@ import { defaultDetail, type Greeting, type ReplHandle, type ReplOptions } from 
 import { createOwnCommands, shellEnd, shellLine } from './shell-line.js';
 import { createTheme } from './theme.js';
 import { createLeaving, createTimers, type Leaving, pauseMs, type Timers } from './timers.js';
+import { questionRows } from './question-rows.js';
 import { createTurns, type Turns } from './turns.js';
 import { createThoughts, emptyView, type Item, reduce, type View } from './view.js';
 
@@ -342,7 +342,7 @@ class PlainRepl implements ReplHandle {
     const reasons = question.verdict.reasons.map((reason) => `! ${decisionText(reason, { lines: false })}`);
     this.#lines([
       `Allow ${decisionText(question.call.tool.name, { lines: false })}?`,
-      ...questionLines(question).map(({ text }) => `  ${text}`),
+      ...questionRows(question).map(({ text }) => `  ${text}`),
       ...reasons,
     ]);
     const { callId } = question;

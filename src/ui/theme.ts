@@ -358,7 +358,9 @@ export interface SwitchableTheme extends Theme {
 export function createSwitchableTheme(facts: Pick<TerminalFacts, 'unicode' | 'colors' | 'theme'>): SwitchableTheme {
   let current = createTheme(facts);
   return {
-    paint: (role, text) => current.paint(role, text),
+    get paint() {
+      return current.paint;
+    },
     glyphs: current.glyphs,
     get colors() {
       return current.colors;

@@ -4,6 +4,9 @@ import type { Clock, Schedule } from '../core/runtime.js';
  * something else. */
 export const pauseMs = 700;
 
+/** A call is shown as running once it has taken this long; most are done before. */
+export const patienceMs = 150;
+
 /** Timers by name: setting one takes back the one of that name before it. */
 export interface Timers {
   set(name: string, delayMs: number, callback: () => void): void;

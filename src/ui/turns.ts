@@ -4,10 +4,9 @@ import { sanitize } from '../terminal/sanitize.js';
 import type { Clock } from '../core/runtime.js';
 import type { OutputPort } from '../terminal/streams.js';
 import { fitWidth } from '../terminal/width.js';
-import { patienceMs } from './components/running.js';
 import { isNote } from './event-text.js';
 import type { ReplOptions } from './repl-options.js';
-import type { Timers } from './timers.js';
+import { patienceMs, type Timers } from './timers.js';
 import type { View } from './view.js';
 
 /** Drives the turns of one session: what is sent while one runs waits in the session's queue, and what is left of the

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { ToolResultData } from '../../src/core/event.js';
 import { dropColumns, wrapLine } from '../../src/terminal/rows.js';
-import { runningPanel } from '../../src/ui/components/running.js';
+import { runningCalls } from '../../src/ui/components/running.js';
 import { statusLine } from '../../src/ui/components/status-line.js';
 import {
   callLine,
@@ -169,7 +169,7 @@ test('joined emoji in output are shown as their parts, joiners between letters s
     '👨👩👧 क्\u200dष 🏳\ufe0f🌈',
   ]);
   const call = { callId: 'c', seq: 1, title: 'bash', startedAtMs: 0, output: '👨\u200d👩\n' };
-  expect(runningPanel([call], 60_000, false)).toMatchObject({ calls: [{ tail: ['👨👩'] }] });
+  expect(runningCalls([call], 60_000, false)).toMatchObject({ calls: [{ tail: ['👨👩'] }] });
 });
 
 test('a long message that was sent is shown by its first and last lines', () => {

@@ -175,7 +175,7 @@ export function openRepl(
       onData?.(bytes);
     },
     settle: async () => {
-      await Promise.all([import('../../src/ui/components/ink-panel.js'), import('../../src/ui/vim/vim.js')]);
+      await import('../../src/ui/vim/vim.js');
       for (let i = 0; i < 20; i++)
         await new Promise((done) => {
           setImmediate(done);

@@ -2,8 +2,6 @@ import { type InputEvent, type Key, keyName } from '../../terminal/keyboard.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { clusters } from '../../terminal/width.js';
 import type { Command } from '../command.js';
-import type { Panel } from '../components/panel.js';
-import type { Rank } from '../components/picker.js';
 import type { Vim } from '../vim/vim.js';
 import { change, editKey, type Editor, editorText, editorWith, emptyEditor, moveLine, paste, type } from './editor.js';
 import { browse, createHistory, findEntry, type InputHistory, remember } from './input-history.js';
@@ -12,8 +10,10 @@ import {
   completeCommand,
   completeFile,
   type Completion,
-  completionWindow,
+  completionMenu,
   fileQuery,
+  type MenuState,
+  type Rank,
 } from './suggestions.js';
 
 /** What a key means beyond the input itself. */
@@ -33,7 +33,8 @@ export interface PromptInput {
   setHistory(entries: readonly string[]): void;
   /** Paths for `@`; null while they are fetched. */
   setFiles(paths: readonly string[]): void;
-  panel(): Panel | null;
+  /** The completions of what is written; null where there are none. */
+  menu(): MenuState | null;
   /** What stands in place of the prompt while the history is searched. */
   searching(): string | null;
   /** Vim's keys from now on. */
@@ -104,15 +105,8 @@ class Prompt implements PromptInput {
     this.#complete();
   }
 
-  panel(): Panel | null {
-    if (!this.#completion) return null;
-    const { rows, selected, more } = completionWindow(this.#completion, this.#selected);
-    return {
-      type: 'menu',
-      rows: rows.map((row) => ({ label: sanitize(row.label), detail: sanitize(row.detail) })),
-      selected,
-      more,
-    };
+  menu(): MenuState | null {
+    return this.#completion ? completionMenu(this.#completion, this.#selected) : null;
   }
 
   searching(): string | null {

@@ -1,7 +1,6 @@
 import type fuzzysort from 'fuzzysort';
+import { sanitize } from '../../terminal/sanitize.js';
 import type { Command } from '../command.js';
-import type { PanelRow } from '../components/panel.js';
-import type { Rank } from '../components/picker.js';
 import { change, type Editor } from './editor.js';
 
 /** What could stand at the cursor: which part of the text it replaces and the candidates for it. */
@@ -12,7 +11,9 @@ export interface Completion {
   readonly candidates: readonly Candidate[];
 }
 /** `exact`: what means this candidate when it is all that was typed. */
-export interface Candidate extends PanelRow {
+export interface Candidate {
+  readonly label: string;
+  readonly detail: string;
   readonly insert: string;
   readonly exact: readonly string[];
 }
@@ -71,19 +72,28 @@ export function applyCandidate(editor: Editor, completion: Completion, index: nu
   return candidate ? change(editor, completion.from, completion.to, candidate.insert) : editor;
 }
 
-/** The part of the candidates to show, and which of them is chosen. */
-export function completionWindow(
-  completion: Completion,
-  selected: number,
-): { readonly rows: readonly Candidate[]; readonly selected: number; readonly more: number } {
+/** The candidates as the menu shows them: a part of them, which one is selected, and how many there are more. */
+export interface MenuState {
+  readonly rows: readonly { readonly label: string; readonly detail: string }[];
+  readonly selected: number;
+  readonly more: number;
+}
+
+/** The part of the candidates to show, and which of them is selected. */
+export function completionMenu(completion: Completion, selected: number): MenuState {
   const count = completion.candidates.length;
   const first = Math.max(0, Math.min(selected - Math.floor(mostShown / 2), count - mostShown));
   return {
-    rows: completion.candidates.slice(first, first + mostShown),
+    rows: completion.candidates
+      .slice(first, first + mostShown)
+      .map(({ label, detail }) => ({ label: sanitize(label), detail: sanitize(detail) })),
     selected: selected - first,
     more: Math.max(0, count - mostShown),
   };
 }
+
+/** Ranks the indexes of `texts` by how well they match `query`. */
+export type Rank = (query: string, texts: readonly string[]) => readonly number[];
 
 const mostMatches = 200;
 /** The matcher scores at most this many texts at a key; of more, those that hold the query whole come first (100,000

@@ -1,8 +1,12 @@
 import { expect, test } from 'vitest';
 import { createKeyDecoder } from '../../../src/terminal/keyboard.js';
-import type { Overlay } from '../../../src/ui/components/panel.js';
+import { mountScreen } from '../../../src/ui/components/mounted-screen.js';
+import type { Overlay } from '../../../src/ui/components/screen.js';
+import { emptyEditor } from '../../../src/ui/editor/editor.js';
+import { createTheme } from '../../../src/ui/theme.js';
 import { createPicker } from '../../../src/ui/components/picker.js';
 
+const screen = mountScreen();
 const items = ['alpha', 'beta', 'gamma', 'delta'].map((label, index) => ({ label, value: index }));
 
 /** A picker, what it chose, and the row that is selected. */
@@ -24,8 +28,19 @@ function open(current?: number): {
   return {
     chosen: () => chosen,
     selected: () => {
-      const panel = picker.panel({ columns: 80, rows: 8 }, false);
-      return panel.type === 'picker' ? panel.rows[panel.selected]?.label : undefined;
+      const { lines } = screen.layOut({
+        size: { columns: 80, rows: 10 },
+        theme: createTheme({ unicode: true, colors: 0, theme: 'none' }),
+        running: null,
+        queue: [],
+        status: '',
+        prompt: { editor: emptyEditor, searching: null },
+        menu: null,
+        overlay: picker,
+        waits: false,
+        apart: false,
+      });
+      return lines.find((line) => line.startsWith('❯'))?.slice(2);
     },
     press: (keys) => {
       for (const event of decoder.decode(keys)) picker.take(event);

@@ -175,9 +175,9 @@ test('Esc leaves insert mode and its menu without interrupting; in normal mode i
   const input = vimInput();
   expect(input.mode()).toBe('insert');
   expect(press(input, '/he')).toEqual([]);
-  expect(input.panel()).not.toBe(null);
+  expect(input.menu()).not.toBe(null);
   expect(press(input, '\x1b')).toEqual([]);
-  expect([input.mode(), input.panel()]).toEqual(['normal', null]);
+  expect([input.mode(), input.menu()]).toEqual(['normal', null]);
   expect(press(input, 'd\x1bv\x1b')).toEqual([]);
   expect(press(input, '\x1b')).toEqual([{ type: 'escape' }]);
   expect(input.text()).toBe('/he');

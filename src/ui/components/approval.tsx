@@ -1,11 +1,22 @@
-import { isRecord } from '../../core/json.js';
+import { Box } from 'ink';
+import type { ReactNode } from 'react';
 import type { Answer, Question } from '../../core/policy.js';
 import { type InputEvent, keyName } from '../../terminal/keyboard.js';
 import { wrapLine, wrapWords } from '../../terminal/rows.js';
 import { decisionText } from '../../terminal/sanitize.js';
+import { textWidth } from '../../terminal/width.js';
 import type { ScreenSize } from '../../terminal/writer.js';
 import { editKey, type Editor, editorText, emptyEditor, paste, type } from '../editor/editor.js';
-import type { BodyRow, Overlay, Panel } from './panel.js';
+import { type QuestionRow, questionRows } from '../question-rows.js';
+import { KeyHint, Row, useTheme } from './row.js';
+import type { Overlay } from './screen.js';
+
+/** The part of the call that is on the screen, and how many rows of it are not. */
+interface BodyPart {
+  readonly rows: readonly QuestionRow[];
+  readonly above: number;
+  readonly below: number;
+}
 
 const choices = [
   'Yes, once',
@@ -14,10 +25,86 @@ const choices = [
   'No, and tell the model why',
 ] as const;
 const no = 2;
+const whyNot = 'Why not? ';
 const letters: Readonly<Record<string, number>> = { y: 0, 1: 0, a: 1, 2: 1, n: 2, 3: 2, t: 3, 4: 3 };
 /** Rows of the terminal that are neither body nor choices: two kept free, gap, status, title, what is above and below,
  * hint. */
 const rowsAround = 8;
+
+/** What a question shows. */
+interface ApprovalProps {
+  readonly tool: string;
+  readonly risk: string;
+  readonly body: BodyPart;
+  readonly reasons: readonly string[];
+  readonly targets: readonly string[];
+  readonly selected: number;
+  /** The reason that is being written; null where none is. */
+  readonly message: string | null;
+  readonly hint: string;
+  readonly waits: boolean;
+}
+
+function ApprovalQuestion(props: ApprovalProps): ReactNode {
+  const { tool, risk, body, reasons, targets, selected, message, hint, waits } = props;
+  const { paint, glyphs } = useTheme();
+  return (
+    <Box flexDirection="column">
+      <Row>{`${paint('warn', 'Allow this call?')} ${paint('bold', tool)} ${paint('dim', `(${risk})`)}`}</Row>
+      <Body body={body} />
+      {reasons.map((reason) => (
+        <Row key={`r${reason}`}>{paint('warn', '! ') + reason}</Row>
+      ))}
+      {targets.map((target) => (
+        <Row key={`t${target}`}>{`${paint('dim', glyphs.arrow)} ${target}`}</Row>
+      ))}
+      {message === null ? (
+        <>
+          <KeyHint text={hint} waits={waits} />
+          {choices.map((choice, index) => (
+            <Choice key={choice} index={index} selected={index === selected} waits={waits} />
+          ))}
+        </>
+      ) : (
+        <Row cursor={textWidth(whyNot + message)}>{whyNot + message}</Row>
+      )}
+    </Box>
+  );
+}
+
+function Body({ body: { rows, above, below } }: { readonly body: BodyPart }): ReactNode {
+  const { glyphs } = useTheme();
+  return (
+    <>
+      {above > 0 ? <Row tone="dim">{`${glyphs.up} ${above} lines above`}</Row> : null}
+      <Box flexDirection="column" paddingLeft={2}>
+        {rows.map(({ text, tone }, index) => (
+          <Row key={index} tone={tone}>
+            {text}
+          </Row>
+        ))}
+      </Box>
+      {below > 0 ? (
+        <Row tone="warn">{`${glyphs.ellipsis} ${below} more lines; page down to see them before you can say yes`}</Row>
+      ) : null}
+    </>
+  );
+}
+
+interface ChoiceProps {
+  readonly index: number;
+  readonly selected: boolean;
+  readonly waits: boolean;
+}
+
+function Choice({ index, selected, waits }: ChoiceProps): ReactNode {
+  const { paint, glyphs } = useTheme();
+  const choice = choices[index] ?? '';
+  const sign = selected ? glyphs.prompt : '  ';
+  const row = selected ? paint('prompt', sign) + paint('bold', choice) : sign + choice;
+  const cursor = index === choices.length - 1 ? textWidth(`  ${choice}`) : undefined;
+  return <Row cursor={cursor}>{waits ? paint('dim', sign + choice) : row}</Row>;
+}
 
 /** The question of a call that waits for a yes. Default is no; what is not on the screen yet cannot be agreed to, and
  * no single letter agrees to a dangerous call. */
@@ -29,11 +116,11 @@ class Approval implements Overlay {
   readonly #question: Question;
   readonly #onAnswer: (answer: Answer) => void;
   readonly #onChange: () => void;
-  readonly #lines: readonly BodyRow[];
+  readonly #lines: readonly QuestionRow[];
   #selected = no;
   #top = 0;
   #height = 1;
-  #bodyRows: readonly BodyRow[] = [];
+  #bodyRows: readonly QuestionRow[] = [];
   #seen = 0;
   #message: Editor | null = null;
   #hint = '';
@@ -42,7 +129,7 @@ class Approval implements Overlay {
     this.#question = question;
     this.#onAnswer = onAnswer;
     this.#onChange = onChange;
-    this.#lines = questionLines(question);
+    this.#lines = questionRows(question);
   }
 
   /** While a reason is written every key is for that. */
@@ -50,38 +137,37 @@ class Approval implements Overlay {
     return this.#message === null;
   }
 
-  panel(size: ScreenSize, waits: boolean): Panel {
+  element(size: ScreenSize, waits: boolean): ReactNode {
     const { verdict } = this.#question;
     const columns = Math.max(10, size.columns - 4);
+    const room = Math.max(2, size.rows - rowsAround - choices.length);
+    const reasons = rowsOf(verdict.reasons, columns, Math.max(1, Math.floor(room / 2)));
+    const mostTargets = Math.max(0, Math.min(6, Math.floor((room - reasons.length) / 3)));
+    const targets = rowsOf(verdict.targets ?? [], columns, mostTargets);
+    return (
+      <ApprovalQuestion
+        tool={decisionText(this.#question.call.tool.name, { lines: false })}
+        risk={verdict.risk}
+        body={this.#bodyPart(columns, Math.max(1, room - reasons.length - targets.length))}
+        reasons={reasons}
+        targets={targets}
+        selected={this.#selected}
+        message={this.#message ? decisionText(editorText(this.#message), { lines: false }) : null}
+        hint={this.#hint === '' ? this.#keys() : this.#hint}
+        waits={waits}
+      />
+    );
+  }
+
+  #bodyPart(columns: number, height: number): BodyPart {
     this.#bodyRows = this.#lines.flatMap(({ text, tone }) =>
       wrapLine(text, columns).map((row) => ({ text: row.text, tone })),
     );
-    const room = Math.max(2, size.rows - rowsAround - choices.length);
-    const reasons = rowsOf(verdict.reasons, columns, Math.max(1, Math.floor(room / 2)));
-    const targets = rowsOf(
-      verdict.targets ?? [],
-      columns,
-      Math.max(0, Math.min(6, Math.floor((room - reasons.length) / 3))),
-    );
-    this.#height = Math.max(1, room - reasons.length - targets.length);
-    this.#top = Math.max(0, Math.min(this.#top, this.#bodyRows.length - this.#height));
-    const end = Math.min(this.#bodyRows.length, this.#top + this.#height);
+    this.#height = height;
+    this.#top = Math.max(0, Math.min(this.#top, this.#bodyRows.length - height));
+    const end = Math.min(this.#bodyRows.length, this.#top + height);
     this.#seen = Math.max(this.#seen, end);
-    return {
-      type: 'approval',
-      title: decisionText(this.#question.call.tool.name, { lines: false }),
-      risk: verdict.risk,
-      body: this.#bodyRows.slice(this.#top, end),
-      above: this.#top,
-      below: this.#bodyRows.length - end,
-      reasons,
-      targets,
-      choices,
-      selected: this.#selected,
-      message: this.#message ? decisionText(editorText(this.#message), { lines: false }) : null,
-      hint: this.#hint === '' ? this.#keys() : this.#hint,
-      waits,
-    };
+    return { rows: this.#bodyRows.slice(this.#top, end), above: this.#top, below: this.#bodyRows.length - end };
   }
 
   take(event: InputEvent): InputEvent | null {
@@ -196,49 +282,4 @@ function rowsOf(texts: readonly string[], columns: number, most: number): readon
   return rows.length <= most
     ? rows
     : [...rows.slice(0, Math.max(0, most - 1)), ...(most > 0 ? [`and ${rows.length - most + 1} more`] : [])];
-}
-
-/** All that the call would do, escaped, nothing left out: each argument under its name, an edit as what goes and what
- * comes. */
-export function questionLines(question: Question): readonly BodyRow[] {
-  const { args } = question.call;
-  const names = Object.keys(args);
-  const single = names.length === 1 ? args[names[0] ?? ''] : undefined;
-  if (typeof single === 'string') return plainRows(decisionText(single, { lines: true }).split('\n'));
-  const { old_string: before, new_string: after, ...rest } = args;
-  if (typeof before !== 'string' || typeof after !== 'string')
-    return plainRows(names.flatMap((name) => argumentLines(name, args[name])));
-  const others = Object.keys(rest).flatMap((name) => argumentLines(name, rest[name]));
-  return [...plainRows(others), ...editRows(before, after)];
-}
-
-function plainRows(lines: readonly string[]): BodyRow[] {
-  return lines.map((text) => ({ text, tone: null }));
-}
-
-function argumentLines(name: string, value: unknown): string[] {
-  const text =
-    typeof value === 'string'
-      ? decisionText(value, { lines: true })
-      : decisionText(JSON.stringify(value) ?? 'undefined', { lines: false });
-  const key = decisionText(name, { lines: false });
-  const lines = text.split('\n');
-  return lines.length === 1 && !isRecord(value) ? [`${key}: ${text}`] : [`${key}:`, ...lines];
-}
-
-/** What goes and what comes; lines that both begin or end with are shown once. */
-function editRows(before: string, after: string): BodyRow[] {
-  const old = decisionText(before, { lines: true }).split('\n');
-  const now = decisionText(after, { lines: true }).split('\n');
-  const least = Math.min(old.length, now.length);
-  let start = 0;
-  while (start < least && old[start] === now[start]) start++;
-  let end = 0;
-  while (end < least - start && old[old.length - 1 - end] === now[now.length - 1 - end]) end++;
-  return [
-    ...old.slice(0, start).map((line): BodyRow => ({ text: `  ${line}`, tone: null })),
-    ...old.slice(start, old.length - end).map((line): BodyRow => ({ text: `- ${line}`, tone: 'removed' })),
-    ...now.slice(start, now.length - end).map((line): BodyRow => ({ text: `+ ${line}`, tone: 'added' })),
-    ...old.slice(old.length - end).map((line): BodyRow => ({ text: `  ${line}`, tone: null })),
-  ];
 }

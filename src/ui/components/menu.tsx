@@ -1,0 +1,79 @@
+import { Box, Text } from 'ink';
+import type { ReactNode } from 'react';
+import { textWidth } from '../../terminal/width.js';
+import type { MenuState } from '../editor/suggestions.js';
+import type { Theme } from '../theme.js';
+import { Row, useTheme } from './row.js';
+
+/** One thing to choose from. Both texts are clean. */
+export interface Choice {
+  readonly label: string;
+  readonly detail: string;
+}
+
+interface ChoicesProps {
+  readonly choices: readonly Choice[];
+  readonly selected: number;
+  readonly columns: number;
+  /** Words that are marked in the labels. */
+  readonly marked?: readonly string[];
+}
+
+/** Things to choose from, one a row. The labels get the room that the details leave, and a good half of the row where
+ * both are long. */
+export function Choices({ choices, selected, columns, marked = [] }: ChoicesProps): ReactNode {
+  const theme = useTheme();
+  const widest = (textOf: (choice: Choice) => string): number =>
+    Math.max(...choices.map((choice) => textWidth(textOf(choice))), 0);
+  const room = Math.max(12, columns - 4);
+  const labelWidth = Math.min(
+    widest(({ label }) => label),
+    Math.max(room - widest(({ detail }) => detail), Math.floor(room * 0.6)),
+  );
+  return choices.map(({ label, detail }, index) => (
+    <Box key={`${index} ${label}`}>
+      <Box flexShrink={0} width={2}>
+        <Text>{index === selected ? theme.paint('prompt', theme.glyphs.prompt) : '  '}</Text>
+      </Box>
+      <Box flexShrink={0} width={labelWidth} marginRight={2}>
+        <Row tone={index === selected ? 'bold' : null}>{markWords(label, marked, theme)}</Row>
+      </Box>
+      <Box flexShrink={1}>
+        <Row tone="dim">{detail}</Row>
+      </Box>
+    </Box>
+  ));
+}
+
+/** Marks each place where one of `words` stands, whatever its capitals. */
+function markWords(text: string, words: readonly string[], theme: Theme): string {
+  const wanted = words.filter((word) => word !== '').map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  return wanted.length === 0
+    ? text
+    : text.replace(new RegExp(wanted.join('|'), 'giu'), (found) => theme.paint('warn', found));
+}
+
+/** The rows that a menu takes. */
+export function menuHeight({ rows, more }: MenuState): number {
+  return rows.length + (more > 0 ? 1 : 0);
+}
+
+/** The completions of the input, at most `height` rows of them. */
+export function Menu({
+  menu,
+  columns,
+  height,
+}: {
+  readonly menu: MenuState;
+  readonly columns: number;
+  readonly height: number;
+}): ReactNode {
+  const { glyphs } = useTheme();
+  const showsMore = menu.more > 0 && height > menu.rows.length;
+  return (
+    <Box flexDirection="column">
+      <Choices choices={menu.rows.slice(0, height)} selected={menu.selected} columns={columns} />
+      {showsMore ? <Row tone="dim">{`  ${glyphs.ellipsis} ${menu.more} more`}</Row> : null}
+    </Box>
+  );
+}

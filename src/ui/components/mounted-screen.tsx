@@ -1,0 +1,102 @@
+import { type DOMElement, type Instance, render } from 'ink';
+import { textWidth } from '../../terminal/width.js';
+import { type Arranged, arrange, type LiveState, roomFor, Screen } from './screen.js';
+import { ScreenContext } from './row.js';
+
+/** The live rows as Ink laid them out, and where the cursor stands in them. */
+export interface LiveRows {
+  readonly lines: readonly string[];
+  readonly cursor: { readonly line: number; readonly column: number };
+}
+
+/** The one tree of components, which Ink lays out. */
+export interface MountedScreen {
+  /** Lays out `state`, at once. Never higher than the terminal less two rows. */
+  layOut(state: LiveState): LiveRows;
+  unmount(): void;
+}
+
+/** Stands where Ink expects a terminal and takes whole frames; in Ink's debug mode they hold no control sequences. */
+interface FrameStream {
+  columns: number;
+  frame: string;
+}
+
+export function mountScreen(): MountedScreen {
+  const stream: FrameStream = { columns: 80, frame: '' };
+  const cursor: { node: DOMElement | null; column: number } = { node: null, column: 0 };
+  const placeCursor = (node: DOMElement, column: number): void => {
+    cursor.node = node;
+    cursor.column = column;
+  };
+  const tree = (arranged: Arranged): React.ReactElement => (
+    <ScreenContext theme={arranged.state.theme} placeCursor={placeCursor}>
+      <Screen {...arranged} />
+    </ScreenContext>
+  );
+  let instance: Instance | null = null;
+  return {
+    layOut: (state) => {
+      const arranged = arrange(state);
+      cursor.node = null;
+      stream.columns = Math.max(1, state.size.columns - 1);
+      if (instance) instance.rerender(tree(arranged));
+      else instance = mount(tree(arranged), stream);
+      const frame = stream.frame.split('\n');
+      return cursor.node
+        ? bounded(frame, rowOf(cursor.node), cursor.column, state)
+        : bounded(frame, frame.length - 1, 0, state);
+    },
+    unmount: () => {
+      instance?.unmount();
+      instance = null;
+    },
+  };
+}
+
+function mount(tree: React.ReactElement, stream: FrameStream): Instance {
+  const nothing = (): void => {
+    /* There is no terminal behind it. */
+  };
+  const output = {
+    isTTY: false,
+    get columns() {
+      return stream.columns;
+    },
+    write: (frame: string) => {
+      stream.frame = frame;
+    },
+    on: nothing,
+    off: nothing,
+  };
+  const input = { isTTY: false, on: nothing, off: nothing, addListener: nothing, removeListener: nothing };
+  // Ink asks no more of its streams than this, as long as no component reads keys.
+  const stdout = output as unknown as NodeJS.WriteStream;
+  return render(tree, {
+    stdout,
+    stderr: stdout,
+    stdin: input as unknown as NodeJS.ReadStream,
+    debug: true,
+    patchConsole: false,
+    exitOnCtrlC: false,
+    isScreenReaderEnabled: false,
+  });
+}
+
+/** The row of the frame that a node begins in. */
+function rowOf(node: DOMElement): number {
+  let row = 0;
+  for (let at: DOMElement | undefined = node; at; at = at.parentNode) row += at.yogaNode?.getComputedTop() ?? 0;
+  return row;
+}
+
+/** The last rows that there is room for. Ink cuts blanks at the end of a row; those before the cursor are put back. */
+function bounded(frame: readonly string[], row: number, column: number, { size }: LiveState): LiveRows {
+  const left = Math.max(0, frame.length - roomFor(size));
+  const line = Math.max(0, row - left);
+  const lines = frame.slice(left).map((text, index) => {
+    const missing = index === line ? column - textWidth(text) : 0;
+    return missing > 0 ? text + ' '.repeat(missing) : text;
+  });
+  return { lines, cursor: { line, column: Math.min(size.columns - 1, column) } };
+}

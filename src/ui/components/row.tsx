@@ -1,0 +1,53 @@
+import { Box, type DOMElement, Text } from 'ink';
+import { createContext, type ReactNode, useContext, useLayoutEffect, useRef } from 'react';
+import { createTheme, type Role, type Theme } from '../theme.js';
+
+/** Takes the place of the cursor: a column of the row that `node` lays out. */
+export type PlaceCursor = (node: DOMElement, column: number) => void;
+
+const ThemeContext = createContext<Theme>(createTheme({ unicode: false, colors: 0, theme: 'none' }));
+const CursorContext = createContext<PlaceCursor>(() => undefined);
+
+/** What every component of the screen may use. */
+export function ScreenContext(props: {
+  readonly theme: Theme;
+  readonly placeCursor: PlaceCursor;
+  readonly children: ReactNode;
+}): ReactNode {
+  return (
+    <ThemeContext value={props.theme}>
+      <CursorContext value={props.placeCursor}>{props.children}</CursorContext>
+    </ThemeContext>
+  );
+}
+
+export function useTheme(): Theme {
+  return useContext(ThemeContext);
+}
+
+/** One row of the terminal: cut at the edge, never wrapped, so that a screen has as many rows as there are `Row`s.
+ * `cursor`: the column in which the cursor stands. The last row with one counts. */
+export function Row(props: {
+  readonly children: string;
+  readonly tone?: Role | null;
+  readonly cursor?: number | undefined;
+}): ReactNode {
+  const { children, tone = null, cursor } = props;
+  const { paint } = useTheme();
+  const placeCursor = useContext(CursorContext);
+  const box = useRef<DOMElement>(null);
+  useLayoutEffect(() => {
+    if (cursor !== undefined && box.current) placeCursor(box.current, cursor);
+  });
+  const text = tone === null ? children : paint(tone, children);
+  return (
+    <Box ref={box}>
+      <Text wrap="truncate-end">{text === '' ? ' ' : text}</Text>
+    </Box>
+  );
+}
+
+/** What the keys do now; while `waits` is true they still belong to the draft. */
+export function KeyHint({ text, waits }: { readonly text: string; readonly waits: boolean }): ReactNode {
+  return <Row tone={waits ? 'warn' : 'dim'}>{waits ? 'Keys go to your draft until you pause' : text}</Row>;
+}

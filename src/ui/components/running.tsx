@@ -1,0 +1,64 @@
+import { Fragment, type ReactNode } from 'react';
+import { splitStyledLines } from '../../terminal/attributes.js';
+import { sanitize } from '../../terminal/sanitize.js';
+import { expandTabs, unjoined } from '../../terminal/width.js';
+import { formatElapsed } from '../item-lines.js';
+import { patienceMs } from '../timers.js';
+import type { OpenCall } from '../view.js';
+import { Row, useTheme } from './row.js';
+
+const tailRows = 6;
+
+/** A call that runs: how long it has taken, and the end of its output. */
+interface RunningCall {
+  readonly callId: string;
+  readonly elapsed: string;
+  readonly tail: readonly string[];
+}
+
+/** What runs now, and how many calls wait. */
+export interface RunningState {
+  readonly calls: readonly RunningCall[];
+  readonly waiting: number;
+}
+
+/** The calls that have run long enough to be shown; null where there is none. */
+export function runningCalls(calls: readonly OpenCall[], nowMs: number, colors: boolean): RunningState | null {
+  const running = calls.filter((call) => call.startedAtMs !== null && nowMs - call.startedAtMs >= patienceMs);
+  if (running.length === 0) return null;
+  return {
+    calls: running.map((call) => ({
+      callId: call.callId,
+      elapsed: formatElapsed(nowMs - (call.startedAtMs ?? nowMs)),
+      tail: tail(call.output, colors),
+    })),
+    waiting: calls.filter((call) => call.startedAtMs === null).length,
+  };
+}
+
+function tail(output: string, colors: boolean): string[] {
+  const clean = unjoined(sanitize(output.replace(/[\r\n]+$/, ''), { colors }));
+  return clean === ''
+    ? []
+    : splitStyledLines(clean)
+        .slice(-tailRows)
+        .map((line) => expandTabs(line));
+}
+
+/** The rows that running calls take. */
+export function runningHeight({ calls, waiting }: RunningState): number {
+  return calls.reduce((sum, call) => sum + call.tail.length + 1, waiting > 0 ? 1 : 0);
+}
+
+/** The calls that run, the last `height` rows of them. */
+export function Running({ running, height }: { readonly running: RunningState; readonly height: number }): ReactNode {
+  const { glyphs } = useTheme();
+  const { calls, waiting } = running;
+  const rows = calls.flatMap(({ callId, elapsed, tail: output }) => [
+    ...output.map((line, index) => <Row key={`${callId} ${index}`}>{line}</Row>),
+    <Row key={callId} tone="dim">{`${glyphs.ellipsis} running ${elapsed}`}</Row>,
+  ]);
+  if (waiting > 0)
+    rows.push(<Row key="waiting" tone="dim">{`${waiting} more ${waiting === 1 ? 'call waits' : 'calls wait'}`}</Row>);
+  return <Fragment>{height > 0 ? rows.slice(-height) : []}</Fragment>;
+}

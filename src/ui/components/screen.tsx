@@ -1,0 +1,122 @@
+import { Box } from 'ink';
+import type { ReactNode } from 'react';
+import type { QueuedMessage } from '../../core/session.js';
+import type { InputEvent } from '../../terminal/keyboard.js';
+import type { ScreenSize } from '../../terminal/writer.js';
+import type { MenuState } from '../editor/suggestions.js';
+import type { Theme } from '../theme.js';
+import { Menu, menuHeight } from './menu.js';
+import { Prompt, type PromptRows, promptRows, type PromptState } from './prompt.js';
+import { Queue, queueHeight } from './queue.js';
+import { Row } from './row.js';
+import { Running, runningHeight, type RunningState } from './running.js';
+
+/** Something that stands in the place of the input and takes the keys. */
+export interface Overlay {
+  /** The component that shows it on a screen of `size`. The cursor stands in its last row: a smaller window takes rows
+   * below the cursor away, and what was on its way then would move it up into what is printed. `waits`: it takes no key
+   * yet, because somebody may still be typing. */
+  element(size: ScreenSize, waits: boolean): ReactNode;
+  /** Gives what of the event means nothing here and belongs to the draft: all, nothing (null), or the text behind the
+   * key that closed this. */
+  take(event: InputEvent): InputEvent | null;
+  /** It came by itself, so a key may have been meant for the draft, which stands below it. */
+  readonly asks: boolean;
+}
+
+/** All that is live, from the view and the input. */
+export interface LiveState {
+  readonly size: ScreenSize;
+  readonly theme: Theme;
+  readonly running: RunningState | null;
+  readonly queue: readonly QueuedMessage[];
+  readonly status: string;
+  readonly prompt: PromptState;
+  readonly menu: MenuState | null;
+  readonly overlay: Overlay | null;
+  /** The overlay takes no key yet. */
+  readonly waits: boolean;
+  /** Something stands above, so an empty row sets the input apart. */
+  readonly apart: boolean;
+}
+
+/** The rows that each part of the screen gets. */
+interface Heights {
+  readonly running: number;
+  readonly queue: number;
+  readonly gap: boolean;
+  readonly status: boolean;
+  readonly menu: number;
+}
+
+/** The live rows from top to bottom, ready for `Screen`. */
+export interface Arranged {
+  readonly state: LiveState;
+  readonly heights: Heights;
+  readonly prompt: PromptRows | null;
+  readonly overlay: ReactNode;
+}
+
+/** A draft below a question has at most this many rows. */
+const mostDraftRows = 3;
+/** A terminal lower than this shows no queue beside a question. */
+const leastRowsForQueue = 16;
+
+/** The rows that the live region may take: two less than the terminal has. */
+export function roomFor({ rows }: ScreenSize): number {
+  return Math.max(1, rows - 2);
+}
+
+/** Shares out the rows of the terminal. The status stands above the input: some terminals (xterm.js) lose track of the
+ * cursor when a row below it is wrapped anew by a resize, so as little as possible stands there. */
+export function arrange(state: LiveState): Arranged {
+  const room = roomFor(state.size);
+  const edge = { gap: state.apart && room > 6, status: room >= 3 };
+  return state.overlay ? withOverlay(state, state.overlay, room, edge) : withPrompt(state, room, edge);
+}
+
+type Edge = Pick<Heights, 'gap' | 'status'>;
+
+function withPrompt(state: LiveState, room: number, edge: Edge): Arranged {
+  const edgeHeight = Number(edge.gap) + Number(edge.status);
+  const menu = state.menu ? Math.min(menuHeight(state.menu), Math.max(0, room - 6)) : 0;
+  const above = Math.max(0, room - edgeHeight - menu - 1);
+  const running = state.running ? Math.min(runningHeight(state.running), Math.max(1, room - 4), above) : 0;
+  const queue = Math.min(queueHeight(state.queue), above - running);
+  const left = room - edgeHeight - menu - running - queue;
+  const height = Math.max(1, Math.min(left, Math.floor(room / 2) + 1));
+  const prompt = promptRows(state.prompt, state.theme, state.size.columns, height);
+  return { state, heights: { ...edge, running, queue, menu }, prompt, overlay: null };
+}
+
+/** Below what came by itself stands the draft: keys may still go there. */
+function withOverlay(state: LiveState, overlay: Overlay, room: number, edge: Edge): Arranged {
+  const { size, prompt } = state;
+  const isDrafted = overlay.asks && (prompt.editor.text !== '' || prompt.searching !== null);
+  const low = room < leastRowsForQueue;
+  const draft = isDrafted ? promptRows(prompt, state.theme, size.columns, low ? 1 : mostDraftRows) : null;
+  const queue = low ? 0 : queueHeight(state.queue);
+  const taken = queue + (draft?.lines.length ?? 0);
+  return {
+    state,
+    heights: { ...edge, running: 0, queue, menu: 0 },
+    prompt: draft,
+    overlay: overlay.element({ columns: size.columns, rows: size.rows - taken }, state.waits),
+  };
+}
+
+/** Everything below the text that streams. What is added to the screen gets its place here. */
+export function Screen({ state, heights, prompt, overlay }: Arranged): ReactNode {
+  const columns = Math.max(1, state.size.columns - 1);
+  return (
+    <Box flexDirection="column">
+      {state.running ? <Running running={state.running} height={heights.running} /> : null}
+      <Queue queue={state.queue} columns={columns} height={heights.queue} />
+      {heights.gap ? <Row>{''}</Row> : null}
+      {heights.status ? <Row>{state.status}</Row> : null}
+      {overlay}
+      {prompt ? <Prompt rows={prompt} /> : null}
+      {state.menu && heights.menu > 0 ? <Menu menu={state.menu} columns={columns} height={heights.menu} /> : null}
+    </Box>
+  );
+}

@@ -1,0 +1,93 @@
+import type { Clock } from '../terminal/streams.js';
+import type { ScreenSize } from '../terminal/writer.js';
+import { type LiveRows, mountScreen } from './components/mounted-screen.js';
+import { runningCalls, type RunningState } from './components/running.js';
+import type { LiveState, Overlay } from './components/screen.js';
+import { type StatusFacts, statusLine } from './components/status-line.js';
+import type { PromptInput } from './editor/prompt-input.js';
+import type { SwitchableTheme } from './theme.js';
+import type { View } from './view.js';
+
+/** What a frame is made from, besides what was printed before. */
+export interface DisplayState {
+  readonly view: View;
+  readonly input: PromptInput;
+  readonly overlay: Overlay | null;
+  /** The overlay takes no key yet. */
+  readonly waits: boolean;
+  readonly busySinceMs: number | null;
+  /** Stands in the place of the status line for a moment. */
+  readonly hint: string | null;
+}
+
+/** The live rows of the screen. Ink lays them out when something in them has changed. */
+export interface Live {
+  /** `apart`: something stands above, so an empty row sets the input apart. */
+  rows(state: DisplayState, size: ScreenSize, apart: boolean): LiveRows;
+  unmount(): void;
+}
+
+interface Parts {
+  readonly theme: SwitchableTheme;
+  readonly clock: Clock;
+  readonly status: () => StatusFacts;
+}
+
+/** Output may come at every frame; what runs moves on ten times a second. */
+const runningMs = 100;
+
+export function createLive({ theme, clock, status }: Parts): Live {
+  const mounted = mountScreen();
+  const running = createRunning(theme);
+  let last: { readonly key: readonly unknown[]; readonly rows: LiveRows } | null = null;
+  const stateOf = (state: DisplayState, size: ScreenSize, apart: boolean, nowMs: number): LiveState => ({
+    size,
+    theme,
+    apart,
+    running: state.overlay ? null : running(state.view, nowMs),
+    queue: state.view.queue,
+    status: statusLine(
+      status(),
+      state.view,
+      { nowMs, busySinceMs: state.busySinceMs, hint: state.hint },
+      theme,
+      size.columns,
+    ),
+    prompt: { editor: state.input.editor(), searching: state.input.searching() },
+    menu: state.input.menu(),
+    overlay: state.overlay,
+    waits: state.waits,
+  });
+  return {
+    rows: (state, size, apart) => {
+      const live = stateOf(state, size, apart, clock());
+      const key = keyOf(live);
+      if (last && key.every((part, index) => Object.is(part, last?.key[index]))) return last.rows;
+      last = { key, rows: mounted.layOut(live) };
+      return last.rows;
+    },
+    unmount: () => {
+      mounted.unmount();
+    },
+  };
+}
+
+/** What two states with the same rows have in common. An overlay changes unseen, so no state with one is like another. */
+function keyOf({ size, theme, running, queue, status, prompt, menu, overlay, apart }: LiveState): readonly unknown[] {
+  return [
+    ...[size.columns, size.rows, theme.paint, running, queue, status, apart],
+    ...[prompt.editor, prompt.searching, JSON.stringify(menu)],
+    overlay === null ? null : {},
+  ];
+}
+
+/** Gives the same state again until the calls are others or some time has passed. */
+function createRunning(theme: SwitchableTheme): (view: View, nowMs: number) => RunningState | null {
+  let last: { readonly atMs: number; readonly calls: string; readonly state: RunningState | null } | null = null;
+  return (view, nowMs) => {
+    const calls = view.calls.map((call) => call.callId).join(' ');
+    if (last?.calls === calls && last.state && nowMs - last.atMs < runningMs) return last.state;
+    last = { atMs: nowMs, calls, state: runningCalls(view.calls, nowMs, theme.colors) };
+    return last.state;
+  };
+}
