@@ -1,4 +1,4 @@
-import type { Clock } from '../terminal/streams.js';
+import type { Clock } from '../core/runtime.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import { type LiveRows, mountScreen } from './components/mounted-screen.js';
 import { runningCalls, type RunningState } from './components/running.js';

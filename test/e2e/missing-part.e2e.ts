@@ -84,11 +84,11 @@ test('a part that goes while the program runs: two lines, exit code 1, the termi
   const program = copied(at);
   const screen = opened(at, program.binary);
   await screen.until(/\/work.*\n❯ *$/);
-  program.remove(/^ink-panel-/);
-  screen.type('/');
+  program.remove(/^fuzzysort-/);
+  screen.type('@a');
   await screen.until(/over$/);
   expect(screen.lines().join('\n').trim()).toMatch(
-    /\nagent: a part of the program is missing or of another version: ink-panel-\w+\.js\n.*start agent again \(agent -c goes on\).*\nleft 1\nover$/,
+    /\nagent: a part of the program is missing or of another version: fuzzysort-\w+\.js\n.*start agent again \(agent -c goes on\).*\nleft 1\nover$/,
   );
   expectGivenBack(at, screen);
 });

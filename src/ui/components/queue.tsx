@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import type { QueuedMessage } from '../../core/session.js';
+import type { QueuedMessage } from '../../core/session-port.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { fitWidth } from '../../terminal/width.js';
 import { Row, useTheme } from './row.js';

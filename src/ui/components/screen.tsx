@@ -1,6 +1,6 @@
 import { Box } from 'ink';
 import type { ReactNode } from 'react';
-import type { QueuedMessage } from '../../core/session.js';
+import type { QueuedMessage } from '../../core/session-port.js';
 import type { InputEvent } from '../../terminal/keyboard.js';
 import type { ScreenSize } from '../../terminal/writer.js';
 import type { MenuState } from '../editor/suggestions.js';
