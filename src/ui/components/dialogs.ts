@@ -5,8 +5,7 @@ import type { PageOptions } from '../command.js';
 import { pauseMs, type Timers } from '../timers.js';
 import { createApproval } from './approval.js';
 import { createPager } from './pager.js';
-import type { Rank } from '../editor/suggestions.js';
-import { createPicker, type Picking } from './picker.js';
+import { createPicker, type Picking, type Rank } from './picker.js';
 import type { Overlay } from './screen.js';
 
 /** A part of the pause. */

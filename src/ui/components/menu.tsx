@@ -1,7 +1,6 @@
 import { Box, Text } from 'ink';
 import type { ReactNode } from 'react';
 import { textWidth } from '../../terminal/width.js';
-import type { MenuState } from '../editor/suggestions.js';
 import type { Theme } from '../theme.js';
 import { Row, useTheme } from './row.js';
 
@@ -9,6 +8,13 @@ import { Row, useTheme } from './row.js';
 export interface Choice {
   readonly label: string;
   readonly detail: string;
+}
+
+/** A part of the candidates, which one of it is selected, and how many candidates there are more. */
+export interface MenuState {
+  readonly rows: readonly Choice[];
+  readonly selected: number;
+  readonly more: number;
 }
 
 interface ChoicesProps {

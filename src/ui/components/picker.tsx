@@ -4,7 +4,6 @@ import { type InputEvent, keyName } from '../../terminal/keyboard.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { textWidth } from '../../terminal/width.js';
 import type { ScreenSize } from '../../terminal/writer.js';
-import type { Rank } from '../editor/suggestions.js';
 import { type Choice, Choices } from './menu.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
@@ -24,6 +23,9 @@ export interface Picking<T> {
   /** It asks for a yes to something that is done at once. */ readonly confirms?: boolean;
   /** Words that are marked in the labels. */ readonly marked?: readonly string[];
 }
+
+/** Ranks the indexes of `texts` by how well they match `query`. */
+export type Rank = (query: string, texts: readonly string[]) => readonly number[];
 
 /** What a picker shows. */
 interface PickerProps {

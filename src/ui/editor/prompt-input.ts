@@ -2,6 +2,8 @@ import { type InputEvent, type Key, keyName } from '../../terminal/keyboard.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { clusters } from '../../terminal/width.js';
 import type { Command } from '../command.js';
+import type { MenuState } from '../components/menu.js';
+import type { Rank } from '../components/picker.js';
 import type { Vim } from '../vim/vim.js';
 import { change, editKey, type Editor, editorText, editorWith, emptyEditor, moveLine, paste, type } from './editor.js';
 import { browse, createHistory, findEntry, type InputHistory, remember } from './input-history.js';
@@ -12,8 +14,6 @@ import {
   type Completion,
   completionMenu,
   fileQuery,
-  type MenuState,
-  type Rank,
 } from './suggestions.js';
 
 /** What a key means beyond the input itself. */

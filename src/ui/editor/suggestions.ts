@@ -1,6 +1,8 @@
 import type fuzzysort from 'fuzzysort';
 import { sanitize } from '../../terminal/sanitize.js';
 import type { Command } from '../command.js';
+import type { MenuState } from '../components/menu.js';
+import type { Rank } from '../components/picker.js';
 import { change, type Editor } from './editor.js';
 
 /** What could stand at the cursor: which part of the text it replaces and the candidates for it. */
@@ -72,13 +74,6 @@ export function applyCandidate(editor: Editor, completion: Completion, index: nu
   return candidate ? change(editor, completion.from, completion.to, candidate.insert) : editor;
 }
 
-/** The candidates as the menu shows them: a part of them, which one is selected, and how many there are more. */
-export interface MenuState {
-  readonly rows: readonly { readonly label: string; readonly detail: string }[];
-  readonly selected: number;
-  readonly more: number;
-}
-
 /** The part of the candidates to show, and which of them is selected. */
 export function completionMenu(completion: Completion, selected: number): MenuState {
   const count = completion.candidates.length;
@@ -91,9 +86,6 @@ export function completionMenu(completion: Completion, selected: number): MenuSt
     more: Math.max(0, count - mostShown),
   };
 }
-
-/** Ranks the indexes of `texts` by how well they match `query`. */
-export type Rank = (query: string, texts: readonly string[]) => readonly number[];
 
 const mostMatches = 200;
 /** The matcher scores at most this many texts at a key; of more, those that hold the query whole come first (100,000
