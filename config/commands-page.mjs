@@ -26,7 +26,12 @@ const facts = {
   pattern: 'a pattern stands behind',
   shows: 'options that only choose what is shown',
 };
-const places = { machine: 'a question', service: 'a question to a service', tool: 'a question to a tool' };
+const places = {
+  machine: 'a question',
+  service: 'a question to a service',
+  tool: 'a question to a tool',
+  repository: 'a question to git',
+};
 
 const code = (text) => (text === '' ? 'nothing' : `\`${text.replaceAll('|', '\\|')}\``);
 const listed = (texts) => texts.map(code).join(' ');

@@ -15,7 +15,7 @@ import { builtinCodes } from './builtins.js';
 import { cloudCodes, cloudTests } from './clouds.js';
 import { archiveCodes, fileCodes } from './file-programs.js';
 import { findCodes } from './finders.js';
-import { gitCodes } from './git.js';
+import { gitCodes, gitTests } from './git.js';
 import { interpreterCodes } from './interpreters.js';
 import type { NamedCode } from './invocation.js';
 import { networkCodes } from './network-programs.js';
@@ -49,7 +49,7 @@ export const namedCode: NamedCode = {
     ...systemCodes,
     ...wrapperCodes,
   },
-  tests: { ...cloudTests, ...packageTests },
+  tests: { ...cloudTests, ...gitTests, ...packageTests },
 };
 
 /** The tables of `config/commands`: every program that is known, each in one entry. */

@@ -1,6 +1,6 @@
+import { harmlessSettings } from './git.js';
 import { parseSettings, type Setting } from '../../core/obeyed-files.js';
 import type { PathFacts } from '../guarded-paths.js';
-import { harmlessKeys } from './git.js';
 
 const maxConfigBytes = 1_048_576;
 const maxIndexBytes = 64 * 1_048_576;
@@ -129,7 +129,7 @@ async function settingsIn(path: string, facts: Facts): Promise<readonly Setting[
   return found === 'refused' ? null : parseSettings(text(found));
 }
 
-/** What a repository of its own accord holds besides what `harmlessKeys` names: nothing here is run by a command that
+/** What a repository of its own accord holds besides what `harmlessSettings` names: nothing here is run by a command that
  * reads. Whoever adds a key looks first at what each reader of git does with it. */
 const ordinaryKeys = new RegExp(
   `^(?:${[
@@ -157,7 +157,7 @@ function isHarmless({ key, value }: Setting): boolean {
   if (key === 'core.fsmonitor') return /^(?:false|no|off|0|)$/i.test(value ?? 'true');
   if (key === 'diff.submodule' && value === 'diff') return false;
   // `helper::address` is handed to the program git-remote-helper, wherever an address may stand.
-  return (ordinaryKeys.test(key) || harmlessKeys.test(key)) && !/^\s*[\w+.-]*::/.test(value ?? '');
+  return (ordinaryKeys.test(key) || harmlessSettings.test(key)) && !/^\s*[\w+.-]*::/.test(value ?? '');
 }
 
 /** The paths at which an index holds other repositories; null where that cannot be told.

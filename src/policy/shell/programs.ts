@@ -1,9 +1,10 @@
-/** What a call is held to be. A read-only one answers from a place: the machine itself, a service elsewhere, or a tool
- * that obeys files of the folder; without a place it reads the files among its words. */
+/** What a call is held to be. A read-only one answers from a place: the machine itself, a service elsewhere, a tool
+ * that obeys files of the folder, or a repository that may name programs; without a place it reads the files among its
+ * words. */
 export interface Outcome {
   readonly risk?: 'read-only' | 'mutating' | 'dangerous';
   readonly reason?: string;
-  readonly asks?: 'machine' | 'service' | 'tool';
+  readonly asks?: 'machine' | 'service' | 'tool' | 'repository';
   /** Code that says what data cannot, by name; where it finds nothing in a read-only call, that call stays one. */
   readonly code?: string;
   /** The words behind the first operand are judged as those of this program. */
@@ -110,8 +111,7 @@ export interface CommandFile {
 
 /** Phrases as alternatives of a regular expression. */
 export function either(phrases: readonly string[], lists: NonNullable<CommandFile['lists']> = {}): string {
-  return phrases
-    .flatMap((phrase) => (phrase.startsWith('@') && lists[phrase.slice(1)]) || [phrase])
+  return expanded(phrases, lists)
     .map((phrase) =>
       phrase
         .replace(/[.+^${}()|[\]\\]/g, '\\$&')
@@ -119,4 +119,9 @@ export function either(phrases: readonly string[], lists: NonNullable<CommandFil
         .replaceAll('?', '\\S'),
     )
     .join('|');
+}
+
+/** The texts, with `@name` replaced by the list of that name. */
+export function expanded(texts: readonly string[], lists: NonNullable<CommandFile['lists']>): readonly string[] {
+  return texts.flatMap((text) => (text.startsWith('@') && lists[text.slice(1)]) || [text]);
 }

@@ -258,6 +258,16 @@ export function asksTool(call: Invocation, family = familyOf(call.name)): readon
   return steered ? change(call, 'obeys files of the folder, which may name a program') : asks(call);
 }
 
+/** A question to git: it only reads where the repository's own configuration names no program. */
+export function asksRepository(call: Invocation): readonly Finding[] {
+  const { args, scan } = call;
+  if (args.some((arg) => arg.dynamic && arg.substitution !== 'names'))
+    return change(call, 'takes words that are known only when it runs');
+  if (args.some(({ text }) => /^--sub\w*=diff$/.test(text))) return change(call, 'runs git in each submodule');
+  scan.relies.add('git');
+  return scan.context.plainGit ? [] : change(call, 'may run programs that the repository names in its configuration');
+}
+
 /** The texts of the words, joined for patterns. */
 export function wordsOf(args: readonly Arg[]): string {
   return args.map(({ text }) => text).join(' ');

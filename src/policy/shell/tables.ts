@@ -10,9 +10,17 @@ import {
   type KnownProgram,
 } from './invocation.js';
 import type { Finding, Invocation, Options } from './invocation.js';
-import { type CommandFile, type Condition, either, type Outcome, type Program, type Rule } from './programs.js';
+import {
+  type CommandFile,
+  type Condition,
+  either,
+  expanded,
+  type Outcome,
+  type Program,
+  type Rule,
+} from './programs.js';
 import { judgeReading, secretFilter } from './readers.js';
-import { asks, asksTool } from './steering-files.js';
+import { asks, asksRepository, asksTool } from './steering-files.js';
 
 /** The tables by the name of the program. Rules are made ready when a program is first judged. Throws where two entries
  * hold the same program. */
@@ -43,7 +51,7 @@ type Holds = (words: Words) => boolean;
 
 function judgement(entry: Program, lists: Lists, code: NamedCode): KnownProgram['judge'] {
   const rules = (entry.rules ?? []).map((rule) => ({ rule, holds: ruleHolds(rule, lists, code) }));
-  const takes = new Set([...(entry.takes ?? []), ...(entry.writes ?? [])]);
+  const takes = new Set([...expanded(entry.takes ?? [], lists), ...(entry.writes ?? [])]);
   return (call) => {
     const options = parseOptions(call.args, takes);
     const runs = given(entry.runs, options, entry.takes);
@@ -100,7 +108,7 @@ function decided(
     case 'dangerous':
       return [...found, ...danger(call, outcome.reason ?? '')];
     case 'mutating':
-      return [...found, ...change(call, outcome.reason ?? '')];
+      return found.some(({ risk }) => risk === 'dangerous') ? found : [...found, ...change(call, outcome.reason ?? '')];
     case 'read-only':
       return found.length > 0 ? found : answer(entry, outcome, call, options);
     default:
@@ -126,6 +134,8 @@ function answer(entry: Program, { asks: place }: Outcome, call: Invocation, opti
       return asks(call);
     case 'tool':
       return asksTool(call);
+    case 'repository':
+      return asksRepository(call);
     default:
       place satisfies never;
       return [];
