@@ -185,7 +185,7 @@ export function terminalFacts(screen: Screen, env: Environment): TerminalFacts {
 
 /** The ripgrep that comes with the program, else the first `rg` on the path, else null. Runs neither. */
 export async function findRipgrep(env: Environment): Promise<RipgrepFact | null> {
-  const bundled = await (await import('../../tools/search/packaged-ripgrep.js')).packagedRipgrep();
+  const bundled = await (await import('../../tools/search/ripgrep.js')).packagedRipgrep();
   if (bundled !== null && (await isExecutable(bundled))) return { source: 'bundled', path: bundled };
   for (const directory of (env.PATH ?? '').split(delimiter).filter((item) => item !== '')) {
     const path = join(directory, 'rg');

@@ -95,28 +95,12 @@ export function createWatchdog(launch: (args: readonly string[]) => HelperShell,
 
   return {
     start,
-    makePipes(folder) {
+    async makePipes(folder) {
       start();
-      const out = shell?.stdout;
-      if (!out) return Promise.resolve(false);
-      return new Promise((resolve) => {
-        let answer = '';
-        const settle = (made: boolean): void => {
-          clearTimeout(deadline);
-          out.off('data', onData).off('close', onClose).pause();
-          resolve(made);
-        };
-        const onData = (chunk: Buffer): void => {
-          answer += chunk.toString('latin1');
-          if (answer.includes('\n')) settle(answer === 'made\n');
-        };
-        const onClose = (): void => {
-          settle(false);
-        };
-        const deadline = setTimeout(onClose, answerMs);
-        out.on('data', onData).on('close', onClose);
-        say(`pipes ${folder}`);
-      });
+      if (!shell?.stdout) return false;
+      const answer = firstLine(shell.stdout);
+      say(`pipes ${folder}`);
+      return (await answer) === 'made';
     },
     tell(groups) {
       const now = [...groups].join(' ');
@@ -136,4 +120,26 @@ export function createWatchdog(launch: (args: readonly string[]) => HelperShell,
       });
     },
   };
+}
+
+/** The next line that the shell prints, or null where none comes in time. */
+function firstLine(out: Readable): Promise<string | null> {
+  return new Promise((resolve) => {
+    let text = '';
+    const settle = (line: string | null): void => {
+      clearTimeout(deadline);
+      out.off('data', onData).off('close', onClose).pause();
+      resolve(line);
+    };
+    const onData = (chunk: Buffer): void => {
+      text += chunk.toString('latin1');
+      const end = text.indexOf('\n');
+      if (end >= 0) settle(text.slice(0, end));
+    };
+    const onClose = (): void => {
+      settle(null);
+    };
+    const deadline = setTimeout(onClose, answerMs);
+    out.on('data', onData).on('close', onClose);
+  });
 }

@@ -114,68 +114,76 @@ function overridden(rules: FolderRules, override: NonNullable<WalkRequest['overr
 /** What fast-glob takes for the root: in a root's own name it would take a backslash for an escape. */
 const standInRoot = '/root';
 
-/** fast-glob's view of the file system: what the rules skip does not exist. */
+/** The file system as fast-glob sees it: what the rules skip does not exist. */
 function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir; lstat: typeof lstat } {
-  const known = new Map<string, FolderRules | null>([[root, top]]);
-  const inRoot = (path: string): string =>
-    root === '/' ? decoded(path).slice(standInRoot.length) || '/' : root + decoded(path).slice(standInRoot.length);
-  /** The rules inside a folder below the root, or null where the walk may not enter it. */
-  const rulesOf = (folder: string, names?: readonly string[]): FolderRules | null => {
-    const cached = known.get(folder);
-    if (cached !== undefined || !folder.startsWith(root)) return cached ?? null;
-    const parent = rulesOf(dirname(folder));
-    const rules =
-      parent === null || parent.skips(basename(folder), true) ? null : parent.inside(basename(folder), names);
-    known.set(folder, rules);
-    return rules;
-  };
-  const listFolder = (folder: string, callback: ReaddirCallback): void => {
-    throughDescriptor(
-      folder,
-      () => {
-        callback(null, []);
-      },
-      (at, done) => {
-        readdir(at, { withFileTypes: true }, (error, entries) => {
-          done();
-          if (error) {
-            callback(error, []);
-            return;
-          }
-          const rules = rulesOf(
-            folder,
-            entries.map((entry) => entry.name),
-          );
-          const seen = rules === null ? [] : entries.filter((entry) => !rules.skips(entry.name, entry.isDirectory()));
-          for (const entry of seen) entry.name = encoded(entry.name);
-          callback(null, seen);
-        });
-      },
-    );
+  const rulesOf = rulesByFolder(root, top);
+  const inRoot = (path: string): string => {
+    const inner = decoded(path).slice(standInRoot.length);
+    return root === '/' ? inner || '/' : root + inner;
   };
   return {
     readdir: ((path: string, _options: unknown, callback: ReaddirCallback): void => {
-      listFolder(inRoot(path), callback);
+      listFolder(inRoot(path), rulesOf, callback);
     }) as unknown as typeof readdir,
-    lstat: ((given: string, callback: LstatCallback): void => {
-      const path = inRoot(given);
-      const folder = dirname(path);
-      const ignored = (): void => {
-        callback(Object.assign(new Error('ignored'), { code: 'ENOENT' }));
-      };
-      throughDescriptor(folder, ignored, (at, done) => {
-        if (rulesOf(folder)?.skips(basename(path), false) !== false) {
-          done();
-          ignored();
-          return;
-        }
-        lstat(join(at, basename(path)), (error, stats) => {
-          done();
-          callback(error, stats);
-        });
-      });
+    lstat: ((path: string, callback: LstatCallback): void => {
+      statEntry(inRoot(path), rulesOf, callback);
     }) as unknown as typeof lstat,
   };
+}
+
+/** Gives the rules inside a folder below the root, or null where the walk may not enter it. */
+type RulesOf = (folder: string, names?: readonly string[]) => FolderRules | null;
+
+function rulesByFolder(root: string, top: FolderRules): RulesOf {
+  const known = new Map<string, FolderRules | null>([[root, top]]);
+  const rulesOf: RulesOf = (folder, names) => {
+    const cached = known.get(folder);
+    if (cached !== undefined || !folder.startsWith(root)) return cached ?? null;
+    const parent = rulesOf(dirname(folder));
+    const name = basename(folder);
+    const rules = parent === null || parent.skips(name, true) ? null : parent.inside(name, names);
+    known.set(folder, rules);
+    return rules;
+  };
+  return rulesOf;
+}
+
+function listFolder(folder: string, rulesOf: RulesOf, callback: ReaddirCallback): void {
+  const elsewhere = (): void => {
+    callback(null, []);
+  };
+  throughDescriptor(folder, elsewhere, (at, done) => {
+    readdir(at, { withFileTypes: true }, (error, entries) => {
+      done();
+      if (error) {
+        callback(error, []);
+        return;
+      }
+      const names = entries.map((entry) => entry.name);
+      const rules = rulesOf(folder, names);
+      const seen = rules === null ? [] : entries.filter((entry) => !rules.skips(entry.name, entry.isDirectory()));
+      for (const entry of seen) entry.name = encoded(entry.name);
+      callback(null, seen);
+    });
+  });
+}
+
+function statEntry(path: string, rulesOf: RulesOf, callback: LstatCallback): void {
+  const folder = dirname(path);
+  const ignored = (): void => {
+    callback(Object.assign(new Error('ignored'), { code: 'ENOENT' }));
+  };
+  throughDescriptor(folder, ignored, (at, done) => {
+    if (rulesOf(folder)?.skips(basename(path), false) !== false) {
+      done();
+      ignored();
+      return;
+    }
+    lstat(join(at, basename(path)), (error, stats) => {
+      done();
+      callback(error, stats);
+    });
+  });
 }
 
 /** Opens a folder whose path holds no link and gives the path of the descriptor, until `done`; `elsewhere` where the

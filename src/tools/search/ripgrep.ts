@@ -43,10 +43,18 @@ const maxLineBytes = 64 * 1024;
 
 /** The bundled ripgrep, else one on PATH, else null. */
 export async function findRipgrep(env: Readonly<Record<string, string | undefined>>): Promise<string | null> {
-  const packaged = await (await import('./packaged-ripgrep.js')).packagedRipgrep();
+  const packaged = await packagedRipgrep();
   if (packaged !== null && existsSync(packaged)) return packaged;
   const folder = (env.PATH ?? '').split(delimiter).find((at) => at !== '' && existsSync(join(at, 'rg')));
   return folder === undefined ? null : join(folder, 'rg');
+}
+
+/** Where the package for this platform has ripgrep; null where it is not installed. */
+export async function packagedRipgrep(): Promise<string | null> {
+  return await import('@vscode/ripgrep').then(
+    (found) => found.rgPath,
+    () => null,
+  );
 }
 
 /** Searches with ripgrep; lines of one file come in order, files in any order. Only options that ripgrep 13 knows are
