@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { atPresentPaths, changeSetAt, changeSets, stateAt } from '../../src/agent/file-history.js';
+import type { ChangeData, Event, EventDraft } from '../../src/core/event.js';
 import type { ChangeCapture, WatchReport } from '../../src/core/file-changes.js';
 import type { Policy } from '../../src/core/policy.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
@@ -122,4 +124,85 @@ test('contents that a dead store could not take are there all the same, and are 
   dead = false;
   await session.record.flush();
   expect(await store.blob('hash of new')).toEqual(bytes('new'));
+});
+
+const recorded = (drafts: readonly EventDraft[]): readonly Event[] =>
+  drafts.map((draft, index) => ({ ...draft, seq: index + 1, createdAt: 0 }));
+const change: ChangeData = {
+  path: '/old/a.txt',
+  what: 'changed',
+  before: 'b1',
+  after: 'b2',
+  captured: true,
+  before_mode: 0o100644,
+  after_mode: 0o100644,
+};
+const called: EventDraft = {
+  kind: 'tool_call',
+  content: 'edit(path="a.txt")',
+  data: { id: 'c1', type: 'function', function: { name: 'edit', arguments: '{}' }, response_id: 'r1' },
+};
+const edited: EventDraft = {
+  kind: 'tool_result',
+  content: 'edited',
+  data: {
+    tool_call_id: 'c1',
+    name: 'edit',
+    output: '{"output":""}',
+    success: true,
+    duration_ms: 1,
+    changes: [change],
+  },
+};
+const reverted = (kind: 'undo' | 'redo', changes: readonly ChangeData[]): EventDraft => ({
+  kind,
+  content: '',
+  data: { of_seq: 2, changes, skipped: [] },
+});
+
+test('a set of changes counts as undone by the undo that changed something, until it is done again', () => {
+  const undoneBy = (...drafts: readonly EventDraft[]): readonly (number | null)[] =>
+    changeSets(recorded([called, edited, ...drafts])).map((set) => set.undoneBy);
+  expect([
+    undoneBy(),
+    undoneBy(reverted('undo', [])),
+    undoneBy(reverted('undo', [change])),
+    undoneBy(reverted('undo', [change]), reverted('redo', [])),
+    undoneBy(reverted('undo', [change]), reverted('redo', [change])),
+    undoneBy({ kind: 'undo', content: '', data: { of_seq: 9, changes: [change], skipped: [] } }),
+  ]).toEqual([[null], [null], [3], [3], [null], [null]]);
+});
+
+test('a set is found by its call, its start and its result', () => {
+  const start: EventDraft = { kind: 'tool_started', content: null, data: { tool_call_id: 'c1' } };
+  const events = recorded([{ kind: 'user', content: 'go', data: null }, called, start, edited]);
+  expect([1, 2, 3, 4, 5].map((seq) => changeSetAt(events, seq)?.title ?? null)).toEqual([
+    null,
+    'edit(path="a.txt")',
+    'edit(path="a.txt")',
+    'edit(path="a.txt")',
+    null,
+  ]);
+});
+
+test('the state of a file follows its calls and undos, and before them it is what the first one found', () => {
+  const events = recorded([
+    { kind: 'user', content: 'go', data: null },
+    edited,
+    reverted('undo', [{ ...change, before: 'b2', after: 'b1' }]),
+  ]);
+  expect([1, 2, 3].map((seq) => stateAt(events, '/old/a.txt', seq)?.sha256)).toEqual(['b1', 'b2', 'b1']);
+  expect(stateAt(events, '/old/b.txt', 3)).toBeNull();
+});
+
+test('what was recorded below a moved directory is at its new place, up to the event of the move', () => {
+  const events = recorded([called, edited, reverted('undo', [{ ...change, path: '/older/a.txt' }])]);
+  const pathsAfter = (lastSeq: number): readonly string[] =>
+    atPresentPaths(events, [{ from: '/old', to: '/new', lastSeq }]).flatMap((event) =>
+      ((event.data as { changes?: readonly ChangeData[] }).changes ?? []).map(({ path }) => path),
+    );
+  expect([pathsAfter(3), pathsAfter(1)]).toEqual([
+    ['/new/a.txt', '/older/a.txt'],
+    ['/old/a.txt', '/older/a.txt'],
+  ]);
 });

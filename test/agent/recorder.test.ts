@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { createRecorder } from '../../src/agent/recorder.js';
+import type { EventDraft } from '../../src/core/event.js';
 import type { Store } from '../../src/core/store.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { askAlways, calls, end, handTimers, noteTool, rig, scripted, text } from './harness.js';
@@ -154,4 +156,30 @@ test('what nothing follows is on the disk when the turn ends', async () => {
   });
   await session.submit('go');
   expect(steps.slice(steps.indexOf('(usage)'))).toEqual(['(usage)', 'sync', 'error', 'ended']);
+});
+
+test('a noted event is not told with the one before it, but once it is on the disk', async () => {
+  const told: string[] = [];
+  const store = openMemoryStore({ now: () => 1 });
+  const row = { id: 's1', parentId: null, cwd: '/', title: null, provider: null, model: null };
+  const recorder = createRecorder({
+    store,
+    begin: () => store.createSession({ ...row, createdAt: 1, updatedAt: 1 }),
+    sessionId: 's1',
+    now: () => 1,
+    emit: (event) => {
+      told.push(event.type === 'event' ? (event.event.content ?? '') : event.type);
+    },
+    restored: [],
+  });
+  const said = (content: string): EventDraft => ({ kind: 'user', content, data: null });
+  const first = recorder.append(said('first'));
+  const second = recorder.note(said('second'));
+  await first;
+  expect(told).toEqual(['first']);
+  await second;
+  expect(told).toEqual(['first']);
+  await recorder.settle();
+  await recorder.settle();
+  expect(told).toEqual(['first', 'second']);
 });

@@ -498,3 +498,20 @@ async function* hangingUntil(signal: AbortSignal): AsyncIterable<ModelChunk> {
     });
   yield end();
 }
+
+test('a yes for the rest of the session is no yes to a call that repeats itself', async () => {
+  const { session } = rig({
+    provider: scripted([...Array.from({ length: 7 }, () => never), [text('ok'), end()]]),
+    tools: [noteTool()],
+    policy: askAlways,
+    interactive: true,
+  });
+  const questions: string[] = [];
+  session.subscribe((event) => {
+    if (event.type !== 'approval_requested') return;
+    questions.push(event.question.verdict.reasons[0] ?? '');
+    session.answer(event.question.callId, { answer: 'session' });
+  });
+  await session.submit('go');
+  expect(questions).toEqual(['it may hurt', 'this exact call has given the same result 6 times in a row']);
+});
