@@ -203,8 +203,9 @@ interface SchemaError {
 
 /** Loads ajv, which takes some 20 ms, and gives a compiler for draft 2020-12: no coercion, no defaults. */
 export async function loadSchemaCompiler(): Promise<CompileSchema> {
-  const { Ajv2020 } = await import('ajv/dist/2020.js');
-  const ajv = new Ajv2020({
+  // The bundled program sees what a CommonJS module exports as its default alone.
+  const { default: library } = await import('ajv/dist/2020.js');
+  const ajv = new library.Ajv2020({
     strict: false,
     allErrors: false,
     coerceTypes: false,
