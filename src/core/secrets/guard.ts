@@ -1,6 +1,6 @@
-import { cutParts, type Envelope, isError, parseEnvelope } from '../envelope.js';
+import { cutParts, type Envelope, parseEnvelope } from '../envelope.js';
 import type { Event, EventDraft } from '../event.js';
-import { isRecord, type Json } from '../json.js';
+import { isRecord } from '../json.js';
 import {
   keyPlaceholder,
   Placeholders,
@@ -122,16 +122,19 @@ class Guard implements SecretGuard {
       const items = value.map((item: unknown) => this.#deep(item, isReasoning));
       return items.every((item, index) => item === value[index]) ? value : items;
     }
-    return isRecord(value) ? this.#record(value, isReasoning) : value;
+    return isRecord(value) ? this.#record(value, (name, item) => this.#field(name, item, isReasoning)) : value;
   }
 
-  /** Copies a record only where a field changes: most have nothing to hide. */
-  #record(value: Readonly<Record<string, unknown>>, isReasoning: boolean): Readonly<Record<string, unknown>> {
+  /** Masks the fields of a record with `field`. Copies it only where a field changes: most have nothing to hide. */
+  #record(
+    value: Readonly<Record<string, unknown>>,
+    field: (name: string, item: unknown) => unknown,
+  ): Readonly<Record<string, unknown>> {
     let changed: (readonly [string, unknown])[] | null = null;
     const names = Object.keys(value);
     for (const [index, name] of names.entries()) {
       const shown = this.text(name);
-      const item = this.#field(name, value[name], isReasoning);
+      const item = field(name, value[name]);
       if (changed === null && shown === name && item === value[name]) continue;
       changed ??= names.slice(0, index).map((before) => [before, value[before]] as const);
       changed.push([shown, item]);
@@ -196,40 +199,31 @@ class Guard implements SecretGuard {
 
   #data(kind: string, data: unknown): unknown {
     if (!isRecord(data)) return this.deep(data);
-    const { secrets, ...rest } = data;
-    const kept = secrets === undefined ? data : rest;
-    let next: unknown;
-    if (kind === 'tool_result' && typeof data.output === 'string') {
-      const output = this.#envelopeText(data.output);
-      const others = this.deep({ ...kept, output: '' });
-      next = { ...others, output };
-    } else if (kind === 'tool_call' && isRecord(data.function) && typeof data.function.arguments === 'string') {
-      const others = this.deep({ ...kept, function: { ...data.function, arguments: '' } });
-      next = { ...others, function: { ...others.function, arguments: this.json(data.function.arguments) } };
-    } else next = this.deep(kept);
-    if (isSame(next, kept)) return data;
-    return secrets === undefined ? next : { ...(next as object), secrets };
+    return this.#record(data, (name, item) => {
+      if (name === 'secrets') return item;
+      if (kind === 'tool_result' && name === 'output' && typeof item === 'string') return this.#envelopeText(item);
+      if (kind === 'tool_call' && name === 'function' && isRecord(item)) return this.#record(item, this.#callField);
+      return this.#field(name, item, false);
+    });
   }
+
+  readonly #callField = (name: string, item: unknown): unknown =>
+    name === 'arguments' && typeof item === 'string' ? this.json(item) : this.#field(name, item, false);
 
   envelope(envelope: Envelope): Envelope {
     return this.#placeholders.counted(() => this.#envelope(envelope));
   }
 
   #envelope(envelope: Envelope): Envelope {
-    if (!isError(envelope) || !isRecord(envelope.details)) return this.#withOutput(envelope);
-    const { details, ...more } = envelope;
-    const masked = this.#withOutput(envelope.details);
-    const rest = this.deep(more);
-    return masked === details && rest === more ? envelope : { ...envelope, ...rest, details: masked as Json };
+    return this.#result(envelope) as Envelope;
   }
 
   /** Masks a result. On both sides of a place where its output was cut there may be a part of a secret. */
-  #withOutput<T extends Readonly<Record<string, unknown>>>(holder: T): T {
-    const { output, ...more } = holder;
-    if (holder.truncated !== true || typeof output !== 'string') return this.deep(holder);
-    const masked = this.#cutOutput(output);
-    const rest = this.deep(more);
-    return masked === output && rest === more ? holder : { ...holder, ...rest, output: masked };
+  #result(result: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
+    return this.#record(result, (name, item) => {
+      if (name === 'output' && typeof item === 'string' && result.truncated === true) return this.#cutOutput(item);
+      return name === 'details' && isRecord(item) ? this.#result(item) : this.#field(name, item, false);
+    });
   }
 
   #cutOutput(output: string): string {
@@ -315,17 +309,6 @@ class Guard implements SecretGuard {
   count(): number {
     return this.#placeholders.count();
   }
-}
-
-function isSame(next: unknown, kept: unknown): boolean {
-  if (next === kept) return true;
-  if (!isRecord(next) || !isRecord(kept)) return false;
-  return (
-    Object.keys(next).length === Object.keys(kept).length &&
-    Object.entries(kept).every(([name, value]) =>
-      name === 'function' && isRecord(value) ? isSame(next[name], value) : next[name] === value,
-    )
-  );
 }
 
 function parsed(text: string): unknown {

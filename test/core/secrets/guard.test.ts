@@ -246,6 +246,11 @@ test('where an output is cut, neither the start nor the end of a secret is left'
     truncated: true,
   });
   expect(masked).toEqual({ output: 'text «secret:cut»\n[… 9 bytes omitted …]\n«secret:cut» text', truncated: true });
+  expect(one.envelope({ output: 'a\n[… 9 bytes omitted …]\nb', truncated: true, file: `${token} of it` })).toEqual({
+    output: 'a\n[… 9 bytes omitted …]\nb',
+    truncated: true,
+    file: '«secret:github_token#1» of it',
+  });
   const details = { output: `text\n[… 9 bytes omitted …]\n${token.slice(20)} text`, truncated: true };
   expect(one.envelope({ error: 'too slow', code: 'timeout', details })).toEqual({
     error: 'too slow',
