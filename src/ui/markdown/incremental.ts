@@ -1,4 +1,4 @@
-import { Lexer, type Token, Tokenizer, type Tokens, type TokensList } from 'marked';
+import { lexer, type Token, type Tokens, type TokensList } from 'marked';
 import { createSanitizer } from '../../terminal/sanitize.js';
 import { languageOf, type MarkdownStyle, renderBlock } from './blocks.js';
 
@@ -108,7 +108,7 @@ class Stream implements MarkdownStream {
     const before = this.#source;
     if (token.type === 'code') this.#takeCode(token as Tokens.Code, lines);
     else if (token.type === 'list' && token.raw.length > mostListChars) this.#takeList(token as Tokens.List, lines);
-    else if (token.type === 'paragraph' && token.raw.length > mostTextChars) this.#takeText(token.raw, lines);
+    else if (token.raw.length > mostTextChars) this.#takeText(token, lines);
     return this.#source !== before;
   }
 
@@ -136,8 +136,11 @@ class Stream implements MarkdownStream {
     this.#source = this.#source.slice(this.#source.indexOf(token.raw) + length).replace(/^\n+/, '');
   }
 
-  #takeText(raw: string, lines: string[]): void {
-    const cut = Math.max(raw.lastIndexOf('\n', mostTextChars), raw.lastIndexOf(' ', mostTextChars)) + 1;
+  /** A paragraph is cut between words, a quotation between lines. */
+  #takeText({ type, raw }: Token, lines: string[]): void {
+    if (type !== 'paragraph' && type !== 'blockquote') return;
+    const space = type === 'paragraph' ? raw.lastIndexOf(' ', mostTextChars) : -1;
+    const cut = Math.max(raw.lastIndexOf('\n', mostTextChars), space) + 1;
     if (cut <= 0) return;
     this.#give(
       lines,
@@ -153,50 +156,7 @@ export function renderMarkdown(text: string, style: MarkdownStyle): readonly str
   return createMarkdownStream(style).finish(text);
 }
 
-/** A rule of marked, tried only on a text that `first` fits, without which it cannot fit. V8 compiles a rule when it is
- * first tried, and takes 3 to 8 ms for each of these: that was most of what a short answer cost. */
-class GuardedRule extends RegExp {
-  readonly #first: RegExp;
-
-  constructor(rule: RegExp, first: RegExp) {
-    super(rule);
-    this.#first = first;
-  }
-
-  override exec(text: string): RegExpExecArray | null {
-    return this.#first.test(text) ? super.exec(text) : null;
-  }
-}
-
-/** A paragraph is its first line, where the text ends after that or an empty line follows. */
-class ParagraphRule extends RegExp {
-  override exec(text: string): RegExpExecArray | null {
-    return /^([^\n]+)(?=\n?$|\n\n)/.exec(text) ?? super.exec(text);
-  }
-}
-
-type Rules = Tokenizer['rules'];
-
-let rules: Rules | null = null;
-
-function withGuards({ block, ...others }: Rules): Rules {
-  return {
-    ...others,
-    block: {
-      ...block,
-      blockquote: new GuardedRule(block.blockquote, /^ {0,3}>/),
-      html: new GuardedRule(block.html, /^ {0,3}</),
-      table: new GuardedRule(block.table, /^ *[^\n ].*\n {0,3}(?:\| *)?:?-/),
-      lheading: new GuardedRule(block.lheading, /^(?:.|\n(?!\s*?\n))+?\n {0,3}(?:=+|-+)[ \t]*(?:\n|$)/),
-      paragraph: new ParagraphRule(block.paragraph),
-    },
-  };
-}
-
-/** The blocks of a Markdown text, as `lexer` of marked gives them. */
+/** The blocks of a Markdown text. */
 export function lexMarkdown(text: string): TokensList {
-  const tokenizer = new Tokenizer();
-  const lexer = new Lexer({ gfm: true, tokenizer });
-  tokenizer.rules = rules ??= withGuards(tokenizer.rules);
-  return lexer.lex(text);
+  return lexer(text, { gfm: true });
 }

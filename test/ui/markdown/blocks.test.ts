@@ -135,6 +135,22 @@ test('a long list and a long paragraph are given out in parts and lose nothing',
   ).toEqual(words);
 });
 
+test('a long quotation is given out in parts and loses nothing', () => {
+  const rows = Array.from({ length: 900 }, (_, i) => `> quoted ${i}`);
+  const text = rows.join('\n');
+  const stream = createMarkdownStream(plain);
+  const lines: string[] = [];
+  let most = 0;
+  for (let end = 200; end < text.length; end += 200) {
+    const { done, open } = stream.update(text.slice(0, end));
+    lines.push(...done);
+    most = Math.max(most, open.length);
+  }
+  lines.push(...stream.finish(text));
+  expect(lines.join(' ').match(/quoted \d+/g)).toEqual(rows.map((row) => row.slice(2)));
+  expect(most).toBeLessThan(600);
+});
+
 test('a table never is wider than the terminal', () => {
   const table = `| ${'a'.repeat(50)} | b | ${'c '.repeat(40)} |\n|-|-|-|\n| 1 | 2 | 3 |`;
   for (const columns of [70, 80, 100]) {
