@@ -11,7 +11,7 @@ import { type ItemStyle, noticeLines, type ResultDetail } from './item-lines.js'
 import { createLive, type DisplayState, type Live } from './live.js';
 import { createHighlighter, type Highlighter } from './markdown/highlight.js';
 import { renderMarkdown } from './markdown/incremental.js';
-import { defaultDetail, type Greeting, type ReplOptions } from './repl-options.js';
+import { defaultDetail, type Greeting, type ReplOptions, type ReplTerminal } from './repl-options.js';
 import { createSwitchableTheme, type SwitchableTheme, type Theme, type ThemeChoice } from './theme.js';
 import { createTranscript, type Transcript } from './transcript.js';
 import type { Item } from './view.js';
@@ -47,16 +47,16 @@ export function createDisplay(
   onChange: () => void,
   onOverlay: (shown: Overlay) => void,
 ): Display {
-  const links = options.facts.links === true ? createLinks() : undefined;
-  const frames = new Frames(options, onChange, onOverlay, terminalScreen(options, links), links);
-  options.input.answers?.listen((answer) => {
+  const links = options.terminal.facts.links === true ? createLinks() : undefined;
+  const frames = new Frames(options, onChange, onOverlay, terminalScreen(options.terminal, links), links);
+  options.terminal.input.answers?.listen((answer) => {
     frames.answered(answer);
   });
   return frames;
 }
 
 function terminalScreen(
-  { output, facts, firstFrame, input: { answers } }: ReplOptions,
+  { output, facts, firstFrame, input: { answers } }: ReplTerminal,
   links: Links | undefined,
 ): Screen {
   return createScreen({
@@ -71,7 +71,7 @@ function terminalScreen(
   });
 }
 
-export function sizeOf(output: ReplOptions['output']): ScreenSize {
+export function sizeOf(output: ReplTerminal['output']): ScreenSize {
   return { columns: Math.max(2, output.columns || 80), rows: Math.max(2, output.rows || 24) };
 }
 
@@ -118,14 +118,14 @@ class Frames implements Display {
     this.#links = links;
     this.#onChange = onChange;
     this.#onOverlay = onOverlay;
-    this.theme = createSwitchableTheme(options.facts);
+    this.theme = createSwitchableTheme(options.terminal.facts);
     this.#screen = screen;
     this.#highlighter = createHighlighter(this.theme, () => {
       this.#transcript.refresh();
       onChange();
     });
-    this.#transcript = createTranscript(this.#style(), this.#highlighter, options.tellsDetail);
-    this.#live = createLive({ theme: this.theme, clock: options.clock, status: options.status });
+    this.#transcript = createTranscript(this.#style(), this.#highlighter, options.printing.tellsDetail);
+    this.#live = createLive({ theme: this.theme, clock: options.time.clock, status: options.status });
   }
 
   frame(finished: readonly Item[], state: DisplayState): void {
@@ -234,7 +234,7 @@ class Frames implements Display {
 
   restart(): void {
     this.#stopWaiting();
-    const size = sizeOf(this.#options.output);
+    const size = sizeOf(this.#options.terminal.output);
     this.#screen.restart(size);
     this.#transcript.resize(size.columns, { lines: 0, columns: 0 });
   }
@@ -261,7 +261,7 @@ class Frames implements Display {
       this.#screen.ask();
       this.#wait();
     }
-    if (this.#endWait && this.#options.input.answers?.owed() === 0) this.#settle();
+    if (this.#endWait && this.#options.terminal.input.answers?.owed() === 0) this.#settle();
   }
 
   #settle(): void {
@@ -284,7 +284,7 @@ class Frames implements Display {
   /** Prints nothing more until the size has been the same for a moment: what stands still can be told where it is. */
   #rest(): void {
     this.#restless?.();
-    this.#restless = this.#options.schedule(() => {
+    this.#restless = this.#options.time.schedule(() => {
       this.#restless = null;
       this.#stale = true;
       this.#onChange();
@@ -293,12 +293,12 @@ class Frames implements Display {
 
   /** Until the terminal has said where it is, nothing is drawn. False where it will not say. */
   #wait(): boolean {
-    const patience = this.#options.input.answers?.patienceMs() ?? 0;
+    const patience = this.#options.terminal.input.answers?.patienceMs() ?? 0;
     if (patience === 0) return false;
     this.#stopWaiting();
     this.#missed = false;
-    this.#endWait = this.#options.schedule(() => {
-      const size = sizeOf(this.#options.output);
+    this.#endWait = this.#options.time.schedule(() => {
+      const size = sizeOf(this.#options.terminal.output);
       if (size.columns === this.#screen.size.columns && size.rows === this.#screen.size.rows) {
         this.#settle();
         return;
@@ -328,8 +328,8 @@ class Frames implements Display {
     return {
       theme: this.theme,
       columns: this.#screen.size.columns,
-      detail: this.#options.detail ?? defaultDetail,
-      wrap: this.#options.wrap,
+      detail: this.#options.printing.detail ?? defaultDetail,
+      wrap: this.#options.printing.wrap,
       link: this.#links?.paint,
     };
   }

@@ -60,29 +60,29 @@ class PlainRepl implements ReplHandle {
     this.#options = options;
     this.#commands = options.commands;
     this.#style = {
-      theme: createTheme({ ...options.facts, colors: 0 }),
+      theme: createTheme({ ...options.terminal.facts, colors: 0 }),
       columns: 1_000_000,
-      detail: options.detail ?? defaultDetail,
+      detail: options.printing.detail ?? defaultDetail,
     };
-    this.#timers = createTimers(options.schedule);
+    this.#timers = createTimers(options.time.schedule);
     this.#leaving = createLeaving({
-      clock: options.clock,
+      clock: options.time.clock,
       timers: this.#timers,
       onChange: () => {
         /* What was said stays. */
       },
     });
-    options.input.on('data', this.#take);
-    options.input.resume();
+    options.terminal.input.on('data', this.#take);
+    options.terminal.input.resume();
     this.#session = options.session;
     this.#turns = this.#turnsOf();
     this.#unsubscribe = this.#session.subscribe(this.#onEvent);
-    if (options.greeting !== undefined) this.#greet(options.greeting);
+    if (options.opening.greeting !== undefined) this.#greet(options.opening.greeting);
     this.#replay();
     this.#prompt();
     void this.#offerQueued();
-    if (options.prompt !== undefined) this.submit(options.prompt);
-    for (const chunk of options.typed ?? []) this.#take(chunk);
+    if (options.opening.prompt !== undefined) this.submit(options.opening.prompt);
+    for (const chunk of options.terminal.typed ?? []) this.#take(chunk);
   }
 
   attach(session: SessionPort): void {
@@ -106,10 +106,10 @@ class PlainRepl implements ReplHandle {
     /* There is no status line. */
   }
   pause(): void {
-    this.#options.input.pause();
+    this.#options.terminal.input.pause();
   }
   resume(): void {
-    this.#options.input.resume();
+    this.#options.terminal.input.resume();
   }
 
   interrupt(): boolean {
@@ -128,13 +128,13 @@ class PlainRepl implements ReplHandle {
   exit(): void {
     if (this.#closed) return;
     this.#closed = true;
-    if (this.#timers.has('typed')) this.#options.input.setRawMode?.(false);
+    if (this.#timers.has('typed')) this.#options.terminal.input.setRawMode?.(false);
     this.#timers.clear();
     this.#own.stop();
     this.#turns.leave();
     this.#unsubscribe();
-    this.#options.input.off('data', this.#take);
-    this.#options.input.pause();
+    this.#options.terminal.input.off('data', this.#take);
+    this.#options.terminal.input.pause();
     this.#options.onExit();
   }
 
@@ -158,7 +158,7 @@ class PlainRepl implements ReplHandle {
 
   /** What waited when the program ended is not sent unasked. A line that is no answer was typed for something else. */
   async #offerQueued(): Promise<void> {
-    const texts = (await this.#options.queued?.(this.#session.id)) ?? [];
+    const texts = (await this.#options.input.queued?.(this.#session.id)) ?? [];
     if (texts.length === 0 || this.#closed) return;
     this.notice('info', `Never sent, because the program ended before:\n${texts.join('\n\n')}`);
     this.#read({
@@ -184,7 +184,7 @@ class PlainRepl implements ReplHandle {
       return;
     }
     const before = this.#view.questions;
-    this.#view = reduce(this.#view, event, this.#options.clock());
+    this.#view = reduce(this.#view, event, this.#options.time.clock());
     for (const item of this.#view.items) this.#item(item);
     this.#view = { ...this.#view, items: [] };
     for (const question of this.#view.questions) if (!before.includes(question)) this.#ask(question);
@@ -193,7 +193,7 @@ class PlainRepl implements ReplHandle {
 
   /** Reasoning that comes between pieces of an answer would tear that apart. */
   #think(event: AgentEvent): void {
-    if (this.#options.reasoning !== 'full') return;
+    if (this.#options.printing.reasoning !== 'full') return;
     const text =
       event.type !== 'reasoning_delta' ? this.#thoughts.end() : this.#sanitizer ? '' : this.#thoughts.take(event.text);
     if (text !== '') this.#item({ type: 'reasoning', text });
@@ -233,7 +233,7 @@ class PlainRepl implements ReplHandle {
   }
 
   #write(text: string): void {
-    if (text !== '') this.#options.output.write(text);
+    if (text !== '') this.#options.terminal.output.write(text);
   }
 
   #prompt(): void {
@@ -278,7 +278,7 @@ class PlainRepl implements ReplHandle {
       this.#prompt();
       return;
     }
-    void this.#options.history.append(text);
+    void this.#options.input.history.append(text);
     if (runCommand(text, this.#commands, this.#context())) {
       this.#prompt();
       return;
@@ -325,7 +325,7 @@ class PlainRepl implements ReplHandle {
   /** The terminal keeps a line that has not ended. In raw mode it hands that out, so what was begun before the prompt
    * is known. */
   #offerAfterPause(): void {
-    const { input } = this.#options;
+    const { input } = this.#options.terminal;
     input.setRawMode?.(true);
     this.#timers.set('typed', handOutMs, () => {
       const [reader] = this.#readers;

@@ -34,72 +34,97 @@ export interface Draft {
   readonly savedAt: Date;
 }
 
-/** What the REPL needs from outside. Nothing in `ui` touches a file, a process or a real timer. */
 /** What stands above the first prompt. The line is no Markdown: that takes longer to load than all else of the
  * screen. */
 export interface Greeting {
   readonly name: string;
   readonly line: string;
-  /** Markdown, where there is more to say. */ readonly more?: string;
+  /** Markdown, where there is more to say. */
+  readonly more?: string;
 }
 
-export interface ReplOptions {
+/** The terminal: its streams, what is known of it, and what stands on it already. */
+export interface ReplTerminal {
   readonly input: InputPort;
   readonly output: OutputPort;
   readonly facts: TerminalFacts;
+  readonly firstFrame?: FirstFrame;
+  /** Keys that were typed before there was an input, in order. */
+  readonly typed?: readonly (Uint8Array | string)[];
+  /** A sign for a long turn that ended or asks, while the window may be elsewhere. */
+  readonly notify?: Notify;
+  /** The session's own title, null where it has none. Missing: the terminal's title is left alone. */
+  readonly title?: () => string | null;
+  /** Ctrl-Z: stops the process group. Returns once it goes on. */
+  readonly suspend?: () => void;
+}
+
+export interface ReplTime {
   readonly clock: Clock;
   readonly schedule: Schedule;
-  readonly session: SessionPort;
-  readonly commands: readonly Command[];
+}
+
+/** What the input line knows beyond its own text. */
+export interface ReplInput {
   readonly history: HistoryPort;
   /** Takes what waited to be sent in this session when the program ended, oldest first. May not reject. */
   readonly queued?: (sessionId: string) => Promise<readonly string[]>;
   /** Paths for `@`, relative to the working directory, ignore files respected. */
   readonly files: () => Promise<readonly string[]>;
-  /** What the status line shows; asked anew at each frame, so it must be cheap. */
-  readonly status: () => StatusFacts;
-  /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended,
-   * soon after `signal`. */
-  readonly runShell: (
-    command: string,
-    options: {
-      readonly sendToModel: boolean;
-      readonly signal: AbortSignal;
-      readonly onOutput: (chunk: string) => void;
-    },
-  ) => Promise<{ readonly exitCode: number | null }>;
-  /** The terminal is given back; what is left is to close the rest and end. */
-  readonly onExit: () => void;
-  /** What stands on the terminal already. */
-  readonly firstFrame?: FirstFrame;
-  /** Keys that were typed before there was an input, in order. */
-  readonly typed?: readonly (Uint8Array | string)[];
-  /** Shown above the prompt at the start, Markdown. */
-  readonly greeting?: Greeting;
-  /** Submitted at once. */
-  readonly prompt?: string;
-  readonly detail?: ResultDetail;
-  /** Nobody has chosen how much of a result is printed: the first long one says that one can. */
-  readonly tellsDetail?: boolean;
-  /** Keeps a setting in the user's configuration; says where, or why not. Missing: nothing is kept. May not reject. */
-  readonly keepSetting?: (key: string, value: string) => Promise<Kept>;
-  /** Long lines of prose: broken by us at words (the default), or by the terminal. */
-  readonly wrap?: WrapMode;
   /** Keys of the input: readline's (the default) or vim's. */
   readonly keys?: 'emacs' | 'vim';
   /** Ctrl-G: edits a text in the user's editor while the terminal is given back; null where nothing is to change. */
   readonly editExternally?: (text: string) => Promise<string | null>;
-  /** Ctrl-Z: stops the process group. Returns once it goes on. */
-  readonly suspend?: () => void;
-  /** A sign for a long turn that ended or asks, while the window may be elsewhere. */
-  readonly notify?: Notify;
-  /** The session's own title, null where it has none. Missing: the terminal's title is left alone. */
-  readonly title?: () => string | null;
+}
+
+/** What is printed of results, prose and reasoning. */
+export interface ReplPrinting {
+  readonly detail?: ResultDetail;
+  /** Nobody has chosen how much of a result is printed: the first long one says that one can. */
+  readonly tellsDetail?: boolean;
+  /** Long lines of prose: broken by us at words (the default), or by the terminal. */
+  readonly wrap?: WrapMode;
   /** What is shown of a model's reasoning while it streams: nothing, that it thinks (the default), or its text. */
   readonly reasoning?: 'hide' | 'line' | 'full';
   /** The readable part of a response's reasoning items; missing: none. */
   readonly reasoningOf?: ReasoningOf;
 }
+
+/** What the REPL begins with. */
+export interface ReplOpening {
+  readonly greeting?: Greeting;
+  /** Submitted at once. */
+  readonly prompt?: string;
+}
+
+/** What the REPL needs from outside. Nothing in `ui` touches a file, a process or a real timer. */
+export interface ReplOptions {
+  readonly terminal: ReplTerminal;
+  readonly time: ReplTime;
+  readonly input: ReplInput;
+  readonly printing: ReplPrinting;
+  readonly opening: ReplOpening;
+  readonly session: SessionPort;
+  readonly commands: readonly Command[];
+  /** What the status line shows; asked anew at each frame, so it must be cheap. */
+  readonly status: () => StatusFacts;
+  /** `!command` (sent to the model) and `!!command` (not sent). What it prints is shown; resolves when it has ended,
+   * soon after `signal`. */
+  readonly runShell: RunShell;
+  /** Keeps a setting in the user's configuration; says where, or why not. Missing: nothing is kept. May not reject. */
+  readonly keepSetting?: (key: string, value: string) => Promise<Kept>;
+  /** The terminal is given back; what is left is to close the rest and end. */
+  readonly onExit: () => void;
+}
+
+export type RunShell = (
+  command: string,
+  options: {
+    readonly sendToModel: boolean;
+    readonly signal: AbortSignal;
+    readonly onOutput: (chunk: string) => void;
+  },
+) => Promise<{ readonly exitCode: number | null }>;
 
 export interface ReplHandle {
   /** Goes on with another session. */

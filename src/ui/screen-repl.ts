@@ -1,9 +1,11 @@
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { type InputEvent, readKeys } from '../terminal/keyboard.js';
+import { withAnswers } from '../terminal/answers.js';
 import { enterTerminal, leaveTerminal } from '../terminal/modes.js';
 import { commandContext } from './command-context.js';
 import { runCommand } from './command-runner.js';
 import type { Command, CommandContext } from './command.js';
+import type { StatusFacts } from './components/status-line.js';
 import { createDialogs, type Dialogs } from './components/dialogs.js';
 import { createDisplay, type Display, sizeOf } from './display.js';
 import { createPastInputs, type PastInputs } from './editor/past-inputs.js';
@@ -21,9 +23,28 @@ const frameMs = 34;
 /** What was sent to the stopped process (a kill) comes before the terminal is taken again. */
 const resumeDelayMs = 20;
 
-/** The REPL on a terminal that understands escape sequences. */
+/** The REPL on a terminal that understands escape sequences. No other program may get the terminal while it owes an
+ * answer: it would take that for keys. */
 export function startScreenRepl(options: ReplOptions): ReplHandle {
-  return new ScreenRepl(options);
+  const { time, terminal, input, onExit } = options;
+  const answering = withAnswers(terminal.input, { ...time, reflows: terminal.facts.reflows });
+  const whenQuiet = (): Promise<void> =>
+    new Promise((resolve) => {
+      answering.answers.whenQuiet(resolve);
+    });
+  const { editExternally } = input;
+  const edit = async (text: string): Promise<string | null> => {
+    await whenQuiet();
+    return (await editExternally?.(text)) ?? null;
+  };
+  return new ScreenRepl({
+    ...options,
+    terminal: { ...terminal, input: answering },
+    input: editExternally ? { ...input, editExternally: edit } : input,
+    onExit: () => {
+      answering.answers.whenQuiet(onExit);
+    },
+  });
 }
 
 class ScreenRepl implements ReplHandle {
@@ -36,7 +57,9 @@ class ScreenRepl implements ReplHandle {
   #session: SessionPort;
   #turns: Turns;
   #unsubscribe: () => void;
-  #stopKeys: () => void;
+  #stopKeys = (): void => {
+    /* No keys are read yet. */
+  };
   readonly #own = createOwnCommands();
   #detail: ResultDetail;
   readonly #timers: Timers;
@@ -48,102 +71,86 @@ class ScreenRepl implements ReplHandle {
   #paused = false;
 
   constructor(options: ReplOptions) {
+    const { time, terminal } = options;
+    const onChange = this.#echo;
     this.#options = options;
-    this.#detail = options.detail ?? defaultDetail;
-    const rank = createRank();
-    this.#timers = createTimers(options.schedule);
-    this.#work = createWork({
-      clock: options.clock,
-      output: options.output,
-      how: options.notify,
-      timers: this.#timers,
-    });
-    this.#leaving = createLeaving({
-      clock: options.clock,
-      timers: this.#timers,
-      onChange: () => {
-        this.#echo();
-      },
-    });
+    this.#detail = options.printing.detail ?? defaultDetail;
     this.#commands = options.commands;
+    const rank = createRank();
+    this.#timers = createTimers(time.schedule);
+    this.#work = createWork({
+      clock: time.clock,
+      output: terminal.output,
+      how: terminal.notify,
+      timers: this.#timers,
+    });
+    this.#leaving = createLeaving({ clock: time.clock, timers: this.#timers, onChange });
     this.#dialogs = createDialogs({
       timers: this.#timers,
       rank,
       onAnswer: (callId, answer) => {
         this.#session.answer(callId, answer);
       },
-      onChange: () => {
-        this.#echo();
-      },
+      onChange,
     });
     this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
     this.#past = createPastInputs({
-      options,
+      options: options.input,
       input: this.#input,
       timers: this.#timers,
       notice: (level, message) => {
         this.notice(level, message);
       },
-      onChange: () => {
-        this.#echo();
-      },
+      onChange,
     });
-    this.#title = createWorkTitle(options);
-    this.#display = createDisplay(
-      {
-        ...options,
-        status: () => ({
-          ...options.status(),
-          mode: this.#input.mode(),
-          ownCommand: this.#own.running(),
-          stopping: this.#work.stopping(),
-        }),
-      },
-      () => {
-        this.#echo();
-      },
-      (shown) => {
-        this.#dialogs.drawn(shown);
-      },
-    );
+    this.#title = createWorkTitle(terminal);
+    this.#display = this.#createDisplay(options);
     this.#store = createViewStore({
-      clock: options.clock,
-      schedule: options.schedule,
+      ...time,
       frameMs,
-      onFrame: () => {
-        this.#frame();
-      },
-      ...(options.reasoning ? { reasoning: options.reasoning } : {}),
+      onFrame: this.#frame,
+      ...(options.printing.reasoning ? { reasoning: options.printing.reasoning } : {}),
     });
-    const early = [...(options.typed ?? []), ...(options.firstFrame?.takeKeys() ?? [])];
-    if (!options.firstFrame) enterTerminal(options.input, options.output);
-    options.output.on('resize', this.#resized);
     this.#session = options.session;
     this.#turns = this.#turnsOf(options.session);
     this.#unsubscribe = options.session.subscribe(this.#onEvent);
-    if (options.greeting !== undefined) this.#display.greet(options.greeting);
-    this.#replay(options.session);
+    this.#begin();
+  }
+
+  #createDisplay(options: ReplOptions): Display {
+    const status = (): StatusFacts => ({
+      ...options.status(),
+      mode: this.#input.mode(),
+      ownCommand: this.#own.running(),
+      stopping: this.#work.stopping(),
+    });
+    return createDisplay({ ...options, status }, this.#echo, (shown) => {
+      this.#dialogs.drawn(shown);
+    });
+  }
+
+  /** Takes the terminal, shows what the session has, and reads keys from then on. */
+  #begin(): void {
+    const { terminal, time, opening, input, session } = this.#options;
+    const early = [...(terminal.typed ?? []), ...(terminal.firstFrame?.takeKeys() ?? [])];
+    if (!terminal.firstFrame) enterTerminal(terminal.input, terminal.output);
+    terminal.output.on('resize', this.#resized);
+    if (opening.greeting !== undefined) this.#display.greet(opening.greeting);
+    this.#replay(session);
     this.#frame();
     // What was typed before there was a reader may end it at once.
     let left = false;
     this.#stopKeys = () => {
       left = true;
     };
-    this.#stopKeys = readKeys(
-      options.input,
-      options.schedule,
-      (events) => {
-        this.#take(events);
-      },
-      early,
-    );
+    this.#stopKeys = readKeys(terminal.input, time.schedule, this.#take, early);
     if (left) {
       this.#stopKeys();
       return;
     }
-    void this.#past.load(options.session.id);
-    if (options.keys === 'vim') void this.#useVim();
-    if (options.prompt !== undefined) this.submit(options.prompt);
+    void this.#past.load(session.id);
+    if (input.keys === 'vim') void this.#useVim();
+    if (opening.prompt !== undefined) this.submit(opening.prompt);
   }
 
   attach(session: SessionPort): void {
@@ -177,13 +184,13 @@ class ScreenRepl implements ReplHandle {
     this.#frame();
     this.#paused = true;
     this.#display.close();
-    leaveTerminal(this.#options.input, this.#options.output);
+    leaveTerminal(this.#options.terminal.input, this.#options.terminal.output);
   }
 
   resume(): void {
     if (!this.#paused || this.#closed) return;
     this.#paused = false;
-    enterTerminal(this.#options.input, this.#options.output);
+    enterTerminal(this.#options.terminal.input, this.#options.terminal.output);
     this.#display.restart();
     this.#frame();
   }
@@ -205,10 +212,10 @@ class ScreenRepl implements ReplHandle {
     this.#unsubscribe();
     this.#store.close();
     this.#timers.clear();
-    this.#options.output.off('resize', this.#resized);
+    this.#options.terminal.output.off('resize', this.#resized);
     if (!this.#paused) {
       this.#display.close();
-      leaveTerminal(this.#options.input, this.#options.output);
+      leaveTerminal(this.#options.terminal.input, this.#options.terminal.output);
     }
     this.#options.onExit();
   }
@@ -218,7 +225,7 @@ class ScreenRepl implements ReplHandle {
       display: this.#display,
       dialogs: this.#dialogs,
       input: this.#input,
-      colored: this.#options.facts.colors > 0,
+      colored: this.#options.terminal.facts.colors > 0,
       onPrinted: () => {
         this.#frame();
       },
@@ -265,27 +272,25 @@ class ScreenRepl implements ReplHandle {
     };
   }
 
-  #frame(): void {
+  readonly #frame = (): void => {
     if (this.#closed || this.#paused) return;
     this.#dialogs.sync(this.#store.view().questions);
     this.#display.frame(this.#store.takeItems(), this.#state());
     this.#title.show(this.#session, this.#store.view(), this.#work.sinceMs() !== null);
-    this.#work.wake(this.#store.view(), () => {
-      this.#frame();
-    });
-  }
+    this.#work.wake(this.#store.view(), this.#frame);
+  };
 
-  #echo(): void {
+  readonly #echo = (): void => {
     if (!this.#closed && !this.#paused) this.#display.echo(this.#state());
-  }
+  };
 
   readonly #resized = (): void => {
     if (this.#closed || this.#paused) return;
-    this.#display.resize(sizeOf(this.#options.output));
+    this.#display.resize(sizeOf(this.#options.terminal.output));
     this.#frame();
   };
 
-  #take(events: readonly InputEvent[]): void {
+  readonly #take = (events: readonly InputEvent[]): void => {
     for (const event of events) {
       if (this.#closed) return;
       const left = this.#dialogs.take(event);
@@ -294,7 +299,7 @@ class ScreenRepl implements ReplHandle {
     }
     this.#echo();
     if (!this.#closed) this.#past.keepDraft();
-  }
+  };
 
   #act(action: InputAction): void {
     // A key in between was typed by somebody who stays.
@@ -335,7 +340,7 @@ class ScreenRepl implements ReplHandle {
   }
 
   #submitted(text: string, when: 'steer' | 'after'): void {
-    void this.#options.history.append(text);
+    void this.#options.input.history.append(text);
     if (runCommand(text, this.#commands, this.#context())) return;
     const line = shellLine(text);
     if (line) void this.#shell(line);
@@ -378,26 +383,26 @@ class ScreenRepl implements ReplHandle {
   }
 
   #suspend(): void {
-    if (!this.#options.suspend) return;
+    if (!this.#options.terminal.suspend) return;
     this.pause();
     const stop = (): void => {
-      this.#options.suspend?.();
+      this.#options.terminal.suspend?.();
       this.#timers.set('resume', resumeDelayMs, () => {
         this.resume();
       });
     };
     // An answer that is on its way would go to the shell.
-    if (this.#options.input.answers) this.#options.input.answers.whenQuiet(stop);
+    if (this.#options.terminal.input.answers) this.#options.terminal.input.answers.whenQuiet(stop);
     else stop();
   }
 
   #page(): void {
     const events = this.#session.events();
-    const event = newestWithMore(events, this.#options.reasoningOf);
+    const event = newestWithMore(events, this.#options.printing.reasoningOf);
     if (event)
       void this.#dialogs.page(
         eventTitle(events, event),
-        eventText(event, this.#options.reasoningOf),
+        eventText(event, this.#options.printing.reasoningOf),
         this.#dialogs.keys(),
       );
   }
@@ -419,9 +424,9 @@ class ScreenRepl implements ReplHandle {
   }
 
   async #edit(): Promise<void> {
-    if (!this.#options.editExternally) return;
+    if (!this.#options.input.editExternally) return;
     this.pause();
-    const text = await this.#options.editExternally(this.#input.text());
+    const text = await this.#options.input.editExternally(this.#input.text());
     this.resume();
     if (text !== null) this.#input.setText(text.replace(/\n$/, ''));
     this.#echo();
@@ -449,7 +454,7 @@ class ScreenRepl implements ReplHandle {
   }
 
   async #loadFiles(): Promise<void> {
-    this.#input.setFiles(await this.#options.files());
+    this.#input.setFiles(await this.#options.input.files());
     this.#echo();
   }
 }

@@ -1,5 +1,5 @@
 import type { Display } from './display.js';
-import type { ReplOptions } from './repl-options.js';
+import type { RunShell } from './repl-options.js';
 import { createSanitizer } from '../terminal/sanitize.js';
 
 export interface ShellLine {
@@ -49,7 +49,7 @@ export function createOwnCommands(): OwnCommands {
 /** Runs the user's own command; whole lines are printed as they come. `onPrinted` may be called often. */
 export async function runShellLine(
   line: ShellLine,
-  runShell: ReplOptions['runShell'],
+  runShell: RunShell,
   display: Display,
   signal: AbortSignal,
   onPrinted: () => void,

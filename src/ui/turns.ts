@@ -5,7 +5,7 @@ import type { Clock } from '../core/runtime.js';
 import type { OutputPort } from '../terminal/streams.js';
 import { fitWidth } from '../terminal/width.js';
 import { isNote } from './event-text.js';
-import type { ReplOptions } from './repl-options.js';
+import type { ReplTerminal } from './repl-options.js';
 import { patienceMs, type Timers } from './timers.js';
 import type { View } from './view.js';
 
@@ -130,7 +130,7 @@ export interface WorkTitle {
 }
 
 /** Nothing is written before there is something to tell: the first turn. */
-export function createWorkTitle({ output, facts, title }: Pick<ReplOptions, 'output' | 'facts' | 'title'>): WorkTitle {
+export function createWorkTitle({ output, facts, title }: Pick<ReplTerminal, 'output' | 'facts' | 'title'>): WorkTitle {
   const signs = facts.unicode ? { working: ' ⏳', asking: ' ?' } : { working: ' ...', asking: ' ?' };
   let about = { id: '', words: '' };
   const firstWords = (session: SessionPort): string => {

@@ -4,11 +4,28 @@ import { table } from '../../src/commands/table.js';
 import type { Command } from '../../src/ui/command.js';
 import type { InputPort } from '../../src/terminal/streams.js';
 import type { TerminalFacts } from '../../src/ui/theme.js';
-import { startRepl } from '../../src/ui/start-repl.js';
-import type { ReplHandle, ReplOptions } from '../../src/ui/repl-options.js';
+import { startPlainRepl } from '../../src/ui/plain-repl.js';
+import { startScreenRepl } from '../../src/ui/screen-repl.js';
+import type {
+  ReplHandle,
+  ReplInput,
+  ReplOpening,
+  ReplOptions,
+  ReplPrinting,
+  ReplTerminal,
+} from '../../src/ui/repl-options.js';
 import type { FirstFrame } from '../../src/terminal/first-frame.js';
 import { createEmulator, type Emulator } from '../terminal/terminal-emulator.js';
 import { createFakeSession, type FakeSession } from './fake-session.js';
+
+/** What a test says of the REPL, sections put together. */
+export type HarnessOptions = Partial<
+  Omit<ReplTerminal, 'input'> &
+    ReplInput &
+    ReplPrinting &
+    ReplOpening &
+    Pick<ReplOptions, 'session' | 'commands' | 'status' | 'runShell' | 'keepSetting' | 'onExit'>
+>;
 
 /** A REPL on an emulated terminal, with a clock and a schedule turned by hand. */
 export interface Harness {
@@ -58,7 +75,7 @@ function screenCommands(
 }
 
 export function openRepl(
-  options: Partial<ReplOptions> & {
+  options: HarnessOptions & {
     readonly columns?: number;
     readonly rows?: number;
     readonly terminal?: Emulator;
@@ -98,40 +115,44 @@ export function openRepl(
   const session = (options.session as FakeSession | undefined) ?? createFakeSession();
   const commands: Command[] = [...(options.commands ?? [])];
   commands.push(...screenCommands(() => commands, session, options.themes));
+  const { onExit, ...rest } = options;
+  const sections = { history: inputHistory(history), files: async () => completedFiles, ...rest };
   const replOptions: ReplOptions = {
-    input,
-    output: {
-      write: terminal.write,
-      get columns() {
-        return size.columns;
-      },
-      get rows() {
-        return size.rows;
-      },
-      on: (_event, listener) => {
-        onResize = listener;
-      },
-      off: () => {
-        onResize = null;
+    terminal: {
+      facts,
+      ...rest,
+      input,
+      output: options.output ?? {
+        write: terminal.write,
+        get columns() {
+          return size.columns;
+        },
+        get rows() {
+          return size.rows;
+        },
+        on: (_event, listener) => {
+          onResize = listener;
+        },
+        off: () => {
+          onResize = null;
+        },
       },
     },
-    facts,
-    clock: () => nowMs,
-    schedule: (callback, delayMs) => {
-      const timer = { atMs: nowMs + delayMs, callback };
-      timers.push(timer);
-      return () => {
-        timers = timers.filter((item) => item !== timer);
-      };
+    time: {
+      clock: () => nowMs,
+      schedule: (callback, delayMs) => {
+        const timer = { atMs: nowMs + delayMs, callback };
+        timers.push(timer);
+        return () => {
+          timers = timers.filter((item) => item !== timer);
+        };
+      },
     },
+    input: sections,
+    printing: rest,
+    opening: rest,
     session,
-    history: {
-      load: async () => ['older', 'newest'],
-      append: async (text) => {
-        history.push(text);
-      },
-    },
-    files: async () => ['src/a.ts', 'src/b.ts', 'docs/my file.md'],
+    commands,
     status: () => ({
       model: 'offline',
       approval: 'dangerous',
@@ -144,13 +165,15 @@ export function openRepl(
       onOutput(`ran ${command}\n`);
       return { exitCode: 0 };
     },
+    ...(options.status ? { status: options.status } : {}),
+    ...(options.runShell ? { runShell: options.runShell } : {}),
+    ...(options.keepSetting ? { keepSetting: options.keepSetting } : {}),
     onExit: () => {
       exits++;
+      onExit?.();
     },
-    ...options,
-    commands,
   };
-  const repl = startRepl(replOptions);
+  const repl = (replOptions.terminal.facts.plain ? startPlainRepl : startScreenRepl)(replOptions);
   const tick = (milliseconds: number): void => {
     const end = nowMs + milliseconds;
     for (;;) {
@@ -190,6 +213,17 @@ export function openRepl(
       onResize?.();
     },
     scheduled: () => timers.length,
+  };
+}
+
+const completedFiles = ['src/a.ts', 'src/b.ts', 'docs/my file.md'];
+
+function inputHistory(written: string[]): ReplInput['history'] {
+  return {
+    load: async () => ['older', 'newest'],
+    append: async (text) => {
+      written.push(text);
+    },
   };
 }
 

@@ -9,8 +9,7 @@ import { reasoningText } from '../../providers/wires/layout.js';
 import { walkFiles } from '../../tools/search/file-walk.js';
 import type { Command } from '../../ui/command.js';
 import type { Greeting, Kept, ReplHandle, ReplOptions } from '../../ui/repl-options.js';
-import { startRepl } from '../../ui/start-repl.js';
-import type { ThemeChoice } from '../../ui/theme.js';
+import { loadRepl } from '../../ui/start-repl.js';
 import { createGuards, createMachine, createPrinter, settingsRequest } from '../command-line.js';
 import { type EarlyFrame, screenStreams } from '../early-frame.js';
 import { endingSignals, giveTerminalBackOnCrash, onEndingSignal } from '../ending.js';
@@ -73,33 +72,42 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
   const ending = endOnSignals();
   giveTerminalBackOnCrash(settings.log, options.debug === true);
   const theme = await configuredTheme(settings);
-  const firstFrame = early?.take() ?? null;
   const mask = (text: string): string => settings.guard.text(text);
   const queue = createSavedQueue(run.store, settings.log, mask, machineClock.schedule);
   const history = openHistory(settings, mask);
   const ownCommands = createOwnRuns();
   const keep: Keep = (key, value) => keepSetting(settings, settings.ephemeral, key, value);
+  const facts = terminalFacts(settings.env, theme);
+  const startRepl = await loadRepl(facts.plain);
+  const firstFrame = early?.take() ?? null;
   await new Promise<void>((resolve) => {
     const handle = startRepl({
-      ...screenStreams(),
-      ...machineClock,
-      ...looksOf(settings, theme),
-      ...openingOf(sessions.current().session, settings, prompt),
-      keepSetting: keep,
+      terminal: {
+        ...screenStreams(),
+        facts,
+        typed,
+        ...(firstFrame ? { firstFrame } : {}),
+        notify: settings.config.ui.notify,
+        ...(settings.config.ui.title && hasTitle(settings.env) ? { title: () => sessions.title() } : {}),
+        suspend: () => {
+          process.kill(0, 'SIGSTOP');
+        },
+      },
+      time: machineClock,
+      input: {
+        history,
+        queued: () => queue.take(sessions.current().session),
+        files: () => listFiles(settings),
+        keys: settings.config.ui.keys,
+        editExternally: (text) => editExternally(settings, text),
+      },
+      printing: printingOf(settings),
+      opening: openingOf(sessions.current().session, settings, prompt),
       session: sessions.current().session,
       commands: replCommands(run, sessions, keep),
-      history,
-      queued: () => queue.take(sessions.current().session),
-      files: () => listFiles(settings),
       status: createStatus(run, sessions),
       runShell: (command, shellOptions) => ownCommands.follow(runUserShell(run, sessions, command, shellOptions)),
-      editExternally: (text) => editExternally(settings, text),
-      suspend: () => {
-        process.kill(0, 'SIGSTOP');
-      },
-      ...(settings.config.ui.title && hasTitle(settings.env) ? { title: () => sessions.title() } : {}),
-      typed,
-      ...(firstFrame ? { firstFrame } : {}),
+      keepSetting: keep,
       onExit: resolve,
     });
     ending.attach(handle);
@@ -116,7 +124,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
 
 type Keep = (key: string, value: string) => Promise<Kept>;
 
-const machineClock: Pick<ReplOptions, 'clock' | 'schedule'> = {
+const machineClock: ReplOptions['time'] = {
   clock: () => performance.now(),
   schedule: (callback, delayMs) => {
     const timer = setTimeout(callback, delayMs);
@@ -126,29 +134,19 @@ const machineClock: Pick<ReplOptions, 'clock' | 'schedule'> = {
   },
 };
 
-/** How the screen looks and which keys it knows. */
-function looksOf(
-  { env, loaded, config: { ui } }: Pick<Settings, 'env' | 'loaded' | 'config'>,
-  theme: ThemeChoice,
-): Pick<ReplOptions, 'facts' | 'tellsDetail' | 'detail' | 'wrap' | 'notify' | 'keys' | 'reasoning' | 'reasoningOf'> {
+/** How much of results, prose and reasoning is printed. */
+function printingOf({ loaded, config: { ui } }: Pick<Settings, 'loaded' | 'config'>): ReplOptions['printing'] {
   return {
-    facts: terminalFacts(env, theme),
     tellsDetail: loaded.origins['ui.tool_output'] === undefined,
     detail: { show: ui.toolOutput, maxRows: ui.toolOutputRows },
     wrap: ui.wrap,
-    notify: ui.notify,
-    keys: ui.keys,
     reasoning: ui.reasoning,
     reasoningOf: reasoningText,
   };
 }
 
 /** What stands on the screen first: a greeting for a new session, and the prompt of the command line. */
-function openingOf(
-  session: SessionPort,
-  { config }: Pick<Settings, 'config'>,
-  prompt: string,
-): Pick<ReplOptions, 'greeting' | 'prompt'> {
+function openingOf(session: SessionPort, { config }: Pick<Settings, 'config'>, prompt: string): ReplOptions['opening'] {
   return {
     ...(session.events().length === 0 ? { greeting: greeting(session.ref(), config.provider) } : {}),
     ...(prompt === '' ? {} : { prompt }),

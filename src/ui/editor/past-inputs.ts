@@ -1,4 +1,4 @@
-import type { Draft, ReplOptions } from '../repl-options.js';
+import type { Draft, ReplInput } from '../repl-options.js';
 import type { Timers } from '../timers.js';
 import type { PromptInput } from './prompt-input.js';
 
@@ -16,7 +16,7 @@ export interface PastInputs {
 }
 
 interface Parts {
-  readonly options: Pick<ReplOptions, 'history' | 'queued'>;
+  readonly options: Pick<ReplInput, 'history' | 'queued'>;
   readonly input: PromptInput;
   readonly timers: Timers;
   readonly notice: (level: 'info', message: string) => void;
