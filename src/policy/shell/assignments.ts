@@ -1,4 +1,6 @@
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { type Arg, type Finding, quoted, type Scan, unanalysable } from './invocation.js';
+import { either } from './programs.js';
 
 /** Variables by which a program is made to load or run something else, or to talk to someone else. */
 const steering = new RegExp(
@@ -174,8 +176,7 @@ const steering = new RegExp(
     'KRB5_\\w+',
   ].join('|')})$`,
 );
-const benign =
-  /^(?:NODE_ENV|IFS|CI|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLUMNS|LINES|NO_COLOR|FORCE_COLOR|CLICOLOR\w*|DEBUG|RUST_BACKTRACE|RUST_LOG|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE|GIT_(?:AUTHOR|COMMITTER)_\w+|GIT_TERMINAL_PROMPT|GIT_OPTIONAL_LOCKS|VERBOSE|LOG_LEVEL)$/;
+const benign = new RegExp(`^(?:${either(wordLists.lists.harmlessVariables)})$`);
 /** Values that switch a program off instead of choosing one. */
 const disarmed = new Map([
   ['PAGER', /^(?:cat)?$/],

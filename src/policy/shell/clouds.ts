@@ -1,3 +1,4 @@
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
   change,
@@ -11,6 +12,7 @@ import {
   type Test,
   type Options,
 } from './invocation.js';
+import type { Program } from './programs.js';
 import { asks, wordsOf } from './steering-files.js';
 
 /** What the tables of clouds, containers and forges cannot say. */
@@ -48,18 +50,12 @@ function inspect(call: Invocation): readonly Finding[] {
     : change(call, 'prints the settings of a container, its environment among them');
 }
 
-const library = new Set(
-  'adminer alpine amazonlinux bash busybox caddy cassandra couchdb debian eclipse-temurin elasticsearch elixir erlang fedora gcc golang gradle haproxy haskell hello-world httpd influxdb julia kong mariadb maven memcached mongo mysql nats neo4j nginx node openjdk perl php postgres python rabbitmq redis registry ruby rust swift traefik ubuntu'.split(
-    ' ',
-  ),
-);
+const library = new Set(wordLists.lists.imageLibrary);
 
 /** An image of the library (`node:20`) in a container that sees nothing of the machine but the workspace. */
-function runImage(call: Invocation): readonly Finding[] {
+function runImage(call: Invocation, program: Program): readonly Finding[] {
   const at = call.args.findIndex(({ text }) => text === 'run') + 1;
-  const takes =
-    '-e --env -p --publish -v --volume -w --workdir --name --entrypoint -u --user -m --memory --cpus --mount --network --platform --pull --label -l -h --hostname --restart --shm-size --ulimit --add-host';
-  const options = parseOptions(call.args.slice(at), takes);
+  const options = parseOptions(call.args.slice(at), new Set(program.takes));
   const [image] = options.operands;
   const plain = image && !image.dynamic && library.has(image.text.replace(/:[\w.-]+$/, ''));
   const sources = valuesOf(options, '-v', '--volume')

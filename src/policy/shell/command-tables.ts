@@ -11,6 +11,7 @@ import shell from '../../../config/commands/shell.json' with { type: 'json' };
 import starters from '../../../config/commands/starters.json' with { type: 'json' };
 import system from '../../../config/commands/system.json' with { type: 'json' };
 import text from '../../../config/commands/text.json' with { type: 'json' };
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { builtinCodes } from './builtins.js';
 import { cloudCodes, cloudTests } from './clouds.js';
 import { archiveCodes, fileCodes } from './file-programs.js';
@@ -18,7 +19,7 @@ import { findCodes } from './finders.js';
 import { gitCodes, gitTests } from './git.js';
 import { interpreterCodes } from './interpreters.js';
 import type { NamedCode } from './invocation.js';
-import { networkCodes } from './network-programs.js';
+import { networkCodes, networkTests } from './network-programs.js';
 import { packageCodes, packageTests } from './packages.js';
 import type { CommandFile } from './programs.js';
 import { readerCodes } from './readers.js';
@@ -49,7 +50,7 @@ export const namedCode: NamedCode = {
     ...systemCodes,
     ...wrapperCodes,
   },
-  tests: { ...cloudTests, ...gitTests, ...packageTests },
+  tests: { ...cloudTests, ...gitTests, ...networkTests, ...packageTests },
 };
 
 /** The tables of `config/commands`: every program that is known, each in one entry. */
@@ -67,6 +68,7 @@ export const commandFiles = [
   clouds,
   media,
   system,
+  wordLists,
 ] as readonly CommandFile[];
 
 export const commandTables = knownPrograms(commandFiles, namedCode);

@@ -1,3 +1,4 @@
+import fileTables from '../../../config/commands/files.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
   type Arg,
@@ -283,32 +284,14 @@ function editorWindow(call: Invocation): readonly Finding[] {
 
 export const archiveCodes: Readonly<Record<string, Code>> = { ar, cpio, sevenZip, tar, unzip, zip };
 
-const tarTakes =
-  '-f -C -T -X -I -F -b -g -H -K -L -N -V -W --file --directory --files-from --exclude --exclude-from --strip-components --transform --xform --wildcards-match --index-file --volno-file --use-compress-program --to-command --checkpoint-action --info-script --new-volume-script --rsh-command --rmt-command --owner --group --mode --mtime --one-top-level';
-const tarDeadly = [
-  '-I',
-  '-F',
-  '--use-compress-program',
-  '--to-command',
-  '--checkpoint-action',
-  '--info-script',
-  '--new-volume-script',
-  '--rsh-command',
-  '--rmt-command',
-  '-P',
-  '--absolute-names',
-  '--absolute-paths',
-  '--recursive-unlink',
-  '--unlink-first',
-  '--remove-files',
-];
+const tarTakes = new Set(fileTables.lists.tarTakes);
 
 /** The first word of tar may be a cluster without a dash. */
 function undashed(args: readonly Arg[]): readonly Arg[] {
   const [first, ...rest] = args;
   if (!first || first.text.startsWith('-') || !/^[a-zA-Z]+$/.test(first.text)) return args;
   const letters = first.text;
-  const taking = [...letters].filter((letter) => tarTakes.split(' ').includes(`-${letter}`));
+  const taking = [...letters].filter((letter) => tarTakes.has(`-${letter}`));
   const values = rest.slice(0, taking.length);
   const flags = [...letters].map((letter): Arg => ({ ...first, text: `-${letter}`, values: [`-${letter}`] }));
   const ordered = flags.flatMap((flag) => {
@@ -321,7 +304,7 @@ function undashed(args: readonly Arg[]): readonly Arg[] {
 
 function tar(call: Invocation): readonly Finding[] {
   const options = parseOptions(undashed(call.args), tarTakes);
-  const deadly = tarDeadly.find((name) => has(options, name));
+  const deadly = fileTables.lists.tarDangers.find((name) => has(options, name));
   if (deadly !== undefined) return danger(call, `${deadly} runs another program or leaves the folder`);
   if (valuesOf(options, '-f', '--file').some(({ text }) => text.includes(':') && !has(options, '--force-local')))
     return danger(call, 'reaches another machine');

@@ -1,3 +1,4 @@
+import textTables from '../../../config/commands/text.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
   type Code,
@@ -13,6 +14,7 @@ import {
   unknownText,
   writeTo,
 } from './invocation.js';
+import { either } from './programs.js';
 import { printsNames } from './readers.js';
 import { literalArg, unknownArg } from './words.js';
 
@@ -22,8 +24,7 @@ const writes = /^-f(?:print|print0|printf|ls)$/;
 const valued = /^-(?:i?name|i?path|i?wholename|i?regex|perm|newer\w*|size|[acm]time|[acm]min|user|group|printf)$/;
 const runs = /^-(?:exec|execdir|ok|okdir)$/;
 /** What find may say without doing anything. Whatever else begins with a dash is not known. */
-const tests =
-  /^-(?:H|L|P|O[0-3]|D|a|and|o|or|not|name|iname|path|ipath|wholename|iwholename|regex|iregex|regextype|type|xtype|size|empty|newer\w*|[acm]time|[acm]min|perm|user|group|uid|gid|nouser|nogroup|links|inum|samefile|lname|ilname|maxdepth|mindepth|depth|d|mount|xdev|x|follow|prune|print|print0|printf|ls|quit|true|false|readable|writable|executable|daystart|ignore_readdir_race|noignore_readdir_race|warn|nowarn|noleaf|used|fstype|context|s|E|X)$/;
+const tests = new RegExp(`^-(?:${either(textTables.lists.findTests)}|O[0-3])$`);
 
 function find(call: Invocation): readonly Finding[] {
   const findings: Finding[] = [];
@@ -149,9 +150,7 @@ function fdFilters(words: readonly string[]): readonly Filter[] {
   return [...extensions.map((text): Filter => ({ text, kind: 'glob' })), ...patterns];
 }
 
-const fdTakes =
-  '-e -E -t -d -S -c -j --extension --exclude --type --max-depth --min-depth --exact-depth --size --changed-within --changed-before ' +
-  '--color --base-directory --search-path --owner --threads --max-results';
+const fdTakes = new Set(textTables.lists.fdTakes);
 
 function fd(call: Invocation): readonly Finding[] {
   const at = call.args.findIndex(({ text }) => /^(?:-[a-zA-Z]*[xX]|--exec|--exec-batch)$/.test(text));

@@ -165,19 +165,19 @@ function readsConfig(words: readonly string[]): boolean {
 }
 
 /** Where people keep what they share; another address may be anybody's. */
-const forges =
-  /^(?:https:\/\/|ssh:\/\/git@|git@)(?:[\w-]+\.)?(?:github\.com|gitlab\.com|bitbucket\.org|codeberg\.org|dev\.azure\.com|git\.sr\.ht|gitea\.com)[/:]/;
+const forges = new RegExp(
+  '^(?:https://|ssh://git@|git@)(?:[\\w-]+\\.)?' +
+    '(?:github\\.com|gitlab\\.com|bitbucket\\.org|codeberg\\.org|dev\\.azure\\.com|git\\.sr\\.ht|gitea\\.com)[/:]',
+);
+
+const fileOrFolder = new RegExp(
+  '/$|^(?:src|lib|test|docs)$|\\.(?:[cm]?[jt]sx?|json|md|py|go|rs|c|h|cpp|java|rb|php|css|html|ya?ml|toml|sh|txt|lock)$',
+);
 
 /** `git checkout src/a.ts` throws away changes to a file; a branch name has no extension and is not a folder of
  * sources. */
 function looksLikeFile(operand: Arg | undefined): boolean {
-  return (
-    operand !== undefined &&
-    (operand.dynamic ||
-      /\/$|^(?:src|lib|test|docs)$|\.(?:[cm]?[jt]sx?|json|md|py|go|rs|c|h|cpp|java|rb|php|css|html|ya?ml|toml|sh|txt|lock)$/.test(
-        operand.text,
-      ))
-  );
+  return operand !== undefined && (operand.dynamic || fileOrFolder.test(operand.text));
 }
 
 function push(call: Invocation, _program: Program, options: Options): readonly Finding[] {
@@ -211,7 +211,8 @@ function clone(call: Invocation, _program: Program, options: Options): readonly 
 /** `git branch` with options that only list. */
 const listing = new RegExp(
   '^(?:-[arv]+|-l|--all|--remotes|--list|--verbose|--show-current|--no-color|--column' +
-    '|--(?:sort|format|color)\\S*|--(?:contains|merged|no-merged|points-at|no-contains)(?: \\S+| ?$)|--list \\S+)(?: |$)',
+    '|--(?:sort|format|color)\\S*|--(?:contains|merged|no-merged|points-at|no-contains)(?: \\S+| ?$)' +
+    '|--list \\S+)(?: |$)',
 );
 
 function listsBranches({ args }: Invocation): boolean {

@@ -1,3 +1,4 @@
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
   type Code,
@@ -138,8 +139,7 @@ function runsFile(file: Arg, call: Invocation): readonly Finding[] {
   return told.length > 0 ? told : change(call, 'runs a program of the workspace');
 }
 
-const quietModules =
-  /^(?:pytest|unittest|mypy|ruff|black|isort|flake8|pylint|coverage|build|venv|json\.tool|compileall|py_compile|doctest|timeit|sphinx|tox|nox|pyright|pydoc|ensurepip|pip|twine|http\.server|site|this|calendar)$/;
+const quietModules = new Set(wordLists.lists.pythonTools);
 
 /** Modules are looked for in the folder first, unless python is told to stay away from it (`-I`, `-P`). */
 function moduleFindings({ name, args, isolated }: Module, call: Invocation): readonly Finding[] {
@@ -151,7 +151,7 @@ function moduleFindings({ name, args, isolated }: Module, call: Invocation): rea
     return danger(call, 'serves the folder to the network');
   if (otherwise.test(name)) return danger(call, 'reaches more than the workspace');
   if (name === 'timeit') return timed(args, call);
-  return change(call, quietModules.test(name) ? 'runs a tool' : 'runs a module');
+  return change(call, quietModules.has(name) ? 'runs a tool' : 'runs a module');
 }
 
 const otherwise =
@@ -278,16 +278,8 @@ function make(call: Invocation): readonly Finding[] {
     : [...taskFindings(call), ...change(call, "runs the project's recipes")];
 }
 
-const pythonNames = new Set(
-  'print hex oct bin chr ord divmod pow repr tuple frozenset import from as sys json math re os version version_info platform load loads dumps stdin stdout len sorted for in if else elif and or not is None True False range str int float list dict set tuple sum min max abs round enumerate zip map any all keys values items get join split strip lower upper replace startswith endswith format indent sort_keys default pi sqrt floor ceil datetime now date today isoformat time collections Counter most_common statistics mean median hashlib sha256 md5 hexdigest encode decode base64 uuid uuid4 random randint seed type isinstance reversed append pprint maxsize path sep linesep name system machine release python_version executable byteorder lambda bool count index sort pop extend f r b'
-    .split(' ')
-    .filter((word) => !['os', 'executable', 'system', 'path'].includes(word)),
-);
-const javascriptNames = new Set(
-  'console log error const let var of in for if else true false null undefined new typeof return JSON parse stringify Math max min floor ceil round random sqrt PI abs pow Object keys values entries fromEntries Array from isArray length map filter reduce forEach join split slice sort reverse includes indexOf some every find flat push concat Number String Boolean toString toFixed toLowerCase toUpperCase trim replace replaceAll padStart padEnd startsWith endsWith repeat Date now toISOString getTime process version versions node v8 platform arch parseInt parseFloat isNaN isInteger Set Map size has get add BigInt NaN Infinity require Intl NumberFormat format dependencies devDependencies scripts name main engines e x y i j k a b c n s p o r d pkg acc sum'.split(
-    ' ',
-  ),
-);
+const pythonNames = new Set(wordLists.lists.plainPython);
+const javascriptNames = new Set(wordLists.lists.plainJavascript);
 const pythonStrings = /(?:\b([fF][rR]?|[rR][fF]))?(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')/g;
 const strings = /"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'/g;
 
@@ -329,36 +321,7 @@ function onlyPrints(code: string, language: 'python' | 'javascript'): boolean {
   );
 }
 
-const dangerousNames = new Set([
-  'eval',
-  'exec',
-  'open',
-  'compile',
-  'os',
-  'getattr',
-  'globals',
-  'vars',
-  'input',
-  'breakpoint',
-  'subprocess',
-  'Function',
-  'child_process',
-  'fetch',
-  'require',
-  'process',
-  'fs',
-  'env',
-  'environ',
-  'globalThis',
-  'global',
-  'module',
-  'this',
-  'mainModule',
-  'binding',
-  'dlopen',
-  'kill',
-  'exit',
-]);
+const dangerousNames = new Set(wordLists.lists.dangerousNames);
 
 function requiresOnlyJson(code: string): boolean {
   return [...code.matchAll(/\brequire\b\s*(.{0,200})/gs)].every(
@@ -376,8 +339,13 @@ function isPlainPerl(code: string): boolean {
     .every((statement) => statement.trim() === '' || isReplacement(statement.trim()));
 }
 
-const replacement =
-  /^(?:s|tr|y)([/|#,!%~])((?:\\.|(?!\1)[^\\])*)\1((?:\\.|(?!\1)[^\\])*)\1([gimsxcdr]*)(?:\s+(?:if|unless)\s+(?:\/(?:\\.|[^/\\])*\/[i]?|\d+\s*\.\.\s*\d+|\$\.\s*[=<>]=?\s*\d+))?$/s;
+const replacement = new RegExp(
+  [
+    '^(?:s|tr|y)([/|#,!%~])((?:\\\\.|(?!\\1)[^\\\\])*)\\1((?:\\\\.|(?!\\1)[^\\\\])*)\\1([gimsxcdr]*)',
+    '(?:\\s+(?:if|unless)\\s+(?:/(?:\\\\.|[^/\\\\])*/[i]?|\\d+\\s*\\.\\.\\s*\\d+|\\$\\.\\s*[=<>]=?\\s*\\d+))?$',
+  ].join(''),
+  's',
+);
 const braces = /^s\{((?:\\.|[^{}\\])*)\}\s*\{((?:\\.|[^{}\\])*)\}([gimsx]*)$/s;
 
 function isReplacement(statement: string): boolean {

@@ -1,3 +1,4 @@
+import networkTables from '../../../config/commands/network.json' with { type: 'json' };
 import { lastName } from '../guarded-paths.js';
 import {
   type Arg,
@@ -12,7 +13,9 @@ import {
   valuesOf,
   writeTo,
   type Code,
+  type Test,
 } from './invocation.js';
+import type { Program } from './programs.js';
 import { asks } from './steering-files.js';
 import { literalArg } from './words.js';
 
@@ -23,9 +26,9 @@ export const networkCodes: Readonly<Record<string, Code>> = {
   openssl,
   resolver,
   rsync,
-  ssh,
   wget,
 };
+export const networkTests: Readonly<Record<string, Test>> = { isFed };
 
 /** Words from a command in an address carry data away; an address may be one that only this machine can reach. */
 function addressFindings(call: Invocation, addresses: readonly Arg[]): readonly Finding[] {
@@ -39,58 +42,12 @@ function addressFindings(call: Invocation, addresses: readonly Arg[]): readonly 
   return [];
 }
 
-const curlTakes =
-  '-A -b -c -C -d -D -e -E -F -h -H -K -m -o -P -Q -r -t -T -u -U -w -x -X -y -Y -z --url --data --data-raw --data-binary --data-urlencode --data-ascii --json --form --form-string --upload-file --config --output --output-dir --header --user --user-agent --request --proxy --cookie --cookie-jar --dump-header --trace --trace-ascii --stderr --max-time --connect-timeout --retry --retry-delay --referer --cert --key --cacert --resolve --connect-to --interface --unix-socket --abstract-unix-socket --write-out --proto --libcurl --netrc-file --hsts --alt-svc --etag-save --etag-compare --range --limit-rate --preproxy --socks5 --doh-url --engine --dns-servers';
 /** Ports of data stores on this machine, which obey requests of this kind. */
 const dataPorts = /:(?:9200|5984|8086|6333|7474|8983|15672|9090|8529|3100|8123|5601)(?:\/|$)/;
-const curlUploads = [
-  '-d',
-  '-F',
-  '-T',
-  '--data',
-  '--data-raw',
-  '--data-binary',
-  '--data-urlencode',
-  '--data-ascii',
-  '--json',
-  '--form',
-  '--form-string',
-  '--upload-file',
-];
-const curlDeadly = [
-  '-K',
-  '--config',
-  '-Q',
-  '--quote',
-  '--unix-socket',
-  '--abstract-unix-socket',
-  '--netrc',
-  '--netrc-file',
-  '--netrc-optional',
-  '-n',
-  '--engine',
-  '--proxy',
-  '-x',
-  '--preproxy',
-  '--socks5',
-  '--resolve',
-  '--connect-to',
-  '--doh-url',
-  '--dns-servers',
-  '-E',
-  '--cert',
-  '--key',
-  '-t',
-  '--telnet-option',
-  '--mail-from',
-  '--mail-rcpt',
-  '--libcurl',
-];
 
-function curl(call: Invocation): readonly Finding[] {
-  const options = parseOptions(call.args, curlTakes);
-  const deadly = curlDeadly.find((name) => has(options, name));
-  if (deadly !== undefined) return danger(call, `${deadly} changes what is sent, or to whom`);
+const { curlUploads } = networkTables.lists;
+
+function curl(call: Invocation, _program: Program, options: Options): readonly Finding[] {
   const addresses = [...options.operands, ...valuesOf(options, '--url')];
   const local = addresses.length > 0 && addresses.every(({ text }) => isLocal(text));
   if (!local && (curlUploads.some((name) => has(options, name)) || sendsMethod(options)))
@@ -156,29 +113,7 @@ function remember(file: Arg, call: Invocation): void {
   for (const value of file.values) for (const path of pathsOf(value, call.scan)) call.scan.fetched.add(path);
 }
 
-const wgetTakes =
-  '-O -o -a -P -t -T -U -e -i -B -Q -l -A -R -D -I -X --output-document --output-file --append-output --directory-prefix --tries --timeout --user-agent --execute --input-file --header --post-data --post-file --body-data --body-file --method --user --password --load-cookies --save-cookies --use-askpass --config --base --level --accept --reject --limit-rate --wait --referer --certificate --private-key --ca-certificate --warc-file --dns-servers --bind-address';
-
-function wget(call: Invocation): readonly Finding[] {
-  const options = parseOptions(call.args, wgetTakes);
-  if (has(options, '--post-data', '--post-file', '--body-data', '--body-file', '--method'))
-    return danger(call, 'sends data to the network');
-  if (
-    has(
-      options,
-      '-e',
-      '--execute',
-      '--use-askpass',
-      '--config',
-      '--certificate',
-      '--private-key',
-      '-i',
-      '--input-file',
-      '--dns-servers',
-    ) ||
-    call.args.some(({ text }) => /^-[a-zA-Z]*e/.test(text) && !text.startsWith('--') && has(options, '-e'))
-  )
-    return danger(call, 'is given settings of choice');
+function wget(call: Invocation, _program: Program, options: Options): readonly Finding[] {
   const named = valuesOf(options, '-O', '--output-document');
   const logs = valuesOf(
     options,
@@ -237,27 +172,12 @@ function resolver(call: Invocation): readonly Finding[] {
     : change(call, 'uses the network');
 }
 
-function ssh(call: Invocation): readonly Finding[] {
-  const options = parseOptions(call.args, '-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -P -Q -R -S -W -w');
-  if (has(options, '-V')) return change(call, 'prints its version');
-  if (has(options, '-o', '-F', '-L', '-R', '-D', '-W', '-w', '-J', '-A', '-I', '-E', '-S', '-O', '-f', '-N'))
-    return danger(call, 'opens a tunnel or takes settings of choice');
-  return options.operands.length === 1 && !call.place.piped && !call.args.some((arg) => arg.dynamic)
-    ? change(call, 'opens a shell on another machine')
-    : danger(call, 'runs a command on another machine');
+/** Its input, or a word known only when it runs, becomes a command on the other machine. */
+function isFed(call: Invocation): boolean {
+  return call.place.piped || call.args.some((arg) => arg.dynamic);
 }
 
-function rsync(call: Invocation): readonly Finding[] {
-  const options = parseOptions(
-    call.args,
-    '-e -f -T -B -M --rsh --rsync-path --exclude --include --exclude-from --include-from --files-from --log-file --out-format --port --password-file --backup-dir --compare-dest --link-dest --copy-dest --temp-dir --partial-dir --bwlimit --timeout --chmod --chown --filter',
-  );
-  if (has(options, '-e', '--rsh', '--rsync-path', '--daemon', '--password-file', '-M', '--remote-option', '--config'))
-    return danger(call, 'runs a program as its transport');
-  if (
-    options.flags.some(({ name }) => name.startsWith('--del') || name === '--remove-source-files' || name === '--force')
-  )
-    return danger(call, 'deletes files');
+function rsync(call: Invocation, _program: Program, options: Options): readonly Finding[] {
   const to = options.operands.at(-1);
   if (to && /^[^/]*:|^rsync:/.test(to.text)) return danger(call, 'sends files to another machine');
   const { home } = call.scan.context;
@@ -318,10 +238,16 @@ const signs = new RegExp(
   ].join('|')})$`,
 );
 
-const metadata =
-  /^(?:169\.254\.\d+\.\d+|metadata(?:\.google\.internal|\.goog)?|instance-data(?:\..*)?|100\.100\.100\.200|192\.0\.0\.192|fd00:ec2::254|::ffff:\S+)$/i;
-const privateRange =
-  /^(?:10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])\.|0\.|fe80:|f[cd][\da-f]{2}:)/i;
+const metadata = new RegExp(
+  '^(?:169\\.254\\.\\d+\\.\\d+|metadata(?:\\.google\\.internal|\\.goog)?|instance-data(?:\\..*)?' +
+    '|100\\.100\\.100\\.200|192\\.0\\.0\\.192|fd00:ec2::254|::ffff:\\S+)$',
+  'i',
+);
+const privateRange = new RegExp(
+  '^(?:10\\.|192\\.168\\.|172\\.(?:1[6-9]|2\\d|3[01])\\.' +
+    '|100\\.(?:6[4-9]|[7-9]\\d|1[01]\\d|12[0-7])\\.|0\\.|fe80:|f[cd][\\da-f]{2}:)',
+  'i',
+);
 /** Ports on this machine that give control of it. */
 const controlPorts = new Set([
   '2375',

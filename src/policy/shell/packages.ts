@@ -1,3 +1,4 @@
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import {
   change,
   danger,
@@ -8,7 +9,7 @@ import {
   type Options,
   type Test,
 } from './invocation.js';
-import type { Program } from './programs.js';
+import { either, type Program } from './programs.js';
 import { scriptFindings, taskFindings } from './project-scripts.js';
 import { asksTool } from './steering-files.js';
 import { shellText } from './wrappers.js';
@@ -101,11 +102,7 @@ function npmConfig(call: Invocation, _program: Program, { operands }: Options): 
 }
 
 /** Tools that projects install for themselves. Any other name may be fetched and run on the spot. */
-const localTools = new Set(
-  'tsc tsserver eslint prettier vitest jest mocha ava tap c8 nyc tsx ts-node vite vue-tsc svelte-check next nuxt astro webpack rollup esbuild tsup swc babel oxlint biome knip depcheck turbo nx playwright cypress storybook tailwindcss postcss stylelint husky lint-staged commitlint prisma drizzle-kit typedoc tsd size-limit remark markdownlint rome parcel gulp grunt ng ruff black mypy pytest isort flake8 pyright pre-commit tox nox'.split(
-    ' ',
-  ),
-);
+const localTools = new Set(wordLists.lists.projectTools);
 
 function runner(call: Invocation): readonly Finding[] {
   const { args } = call;
@@ -129,8 +126,24 @@ function runner(call: Invocation): readonly Finding[] {
 }
 
 /** A package that is named by where it lies instead of by its name in a registry. */
-const remoteSource =
-  /^(?:https?:|git[+:@]|ssh:|github:|gitlab:|bitbucket:|gist:|file:|svn\+|hg\+|bzr\+)|^[\w.-]+\/[\w.-]+(?:#.*)?$|\.(?:tgz|tar\.gz|whl)$|^\/|^\.\.\/|@(?:https?:|git[+:]|npm:|file:)/;
+const remoteSource = new RegExp(
+  [
+    '^(?:https?:|git[+:@]|ssh:|github:|gitlab:|bitbucket:|gist:|file:|svn\\+|hg\\+|bzr\\+)',
+    '^[\\w.-]+/[\\w.-]+(?:#.*)?$|\\.(?:tgz|tar\\.gz|whl)$|^/|^\\.\\./|@(?:https?:|git[+:]|npm:|file:)',
+  ].join('|'),
+);
+
+const otherRegistry = new RegExp(`^(?:${either(wordLists.lists.otherRegistry)})(?:=|$)`);
+
+/** Letters that mean another registry or folder to one package manager, and something else to the others. */
+function isOwnMeaning(text: string, name: string): boolean {
+  return (
+    (text === '-s' && name !== 'gem') ||
+    (text === '-c' && !/^(?:conda|mamba)$/.test(name)) ||
+    (text === '-i' && name === 'npm') ||
+    (text === '-t' && name === 'cargo')
+  );
+}
 
 /** Packages of a name come from the registry that the project chose; addresses, other registries and global installs do
  * not. */
@@ -140,18 +153,7 @@ function installs(call: Invocation, names: readonly Arg[]): readonly Finding[] {
     return danger(call, 'installs what is known only when it runs');
   const address = names.find(({ text }) => remoteSource.test(text) && !/^@[\w.-]+\/[\w.-]+/.test(text));
   if (address) return danger(call, `installs from ${address.text}`);
-  if (
-    words.some(
-      (text) =>
-        /^(?:-g|--global|--location=global|--registry|--index-url|--extra-index-url|--trusted-host|--find-links|--source|--break-system-packages|--user|--user-install|--target|--prefix|--root|--install-dir|--bindir|-i|-t|-c|--channel|-s)(?:=|$)/.test(
-          text,
-        ) &&
-        !(text === '-s' && call.name !== 'gem') &&
-        !(text === '-c' && !/^(?:conda|mamba)$/.test(call.name)) &&
-        !(text === '-i' && call.name === 'npm') &&
-        !(text === '-t' && call.name === 'cargo'),
-    )
-  )
+  if (words.some((text) => otherRegistry.test(text) && !isOwnMeaning(text, call.name)))
     return danger(call, 'installs outside the project or from another registry');
   return change(call, 'installs packages, which may run code');
 }

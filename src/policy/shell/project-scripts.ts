@@ -1,47 +1,85 @@
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import type { Command } from 'unbash';
 import { type Arg, danger, type Finding, type Invocation, pathsOf, type Scan } from './invocation.js';
+import { either } from './programs.js';
 import { resolveWord } from './words.js';
 
+const { lists } = wordLists;
+const destroying = either(lists.destroyingVerbs);
+
 /** Names that frameworks give to tasks which throw a database away or wind it back. */
-const databaseTask =
-  /(?:^|[\s:./])(?:db|database|schema|migrate|migrations?|ecto|sql|doctrine:\w+|orm|keyspace)[:.\s-](?:\S+[:.])?(?:drop\S*|reset|fresh|wipe|purge|nuke|truncate|refresh|undo\S*|rollback|revert|downgrade|clean|down|destroy|delete|flush|load)(?:[\s:]|$)/i;
-const loneTask =
-  /(?:^|\s)(?:flush|downgrade|reset_db|sqlreset|drop[-_]?(?:all|db|database|tables?|collections?|schema)|dropAll|migrate:(?:fresh|reset|rollback|refresh)|migrate \S+ zero|db:migrate VERSION=0|tinker --execute\S*|purge|nuke|wipe|destroy)(?:\s|$)/i;
+const databaseTask = new RegExp(
+  `(?:^|[\\s:./])(?:${either(lists.databaseAreas)}|doctrine:\\w+)[:.\\s-](?:\\S+[:.])?(?:${either(lists.databaseTasks)})(?:[\\s:]|$)`,
+  'i',
+);
+const loneTask = new RegExp(
+  `(?:^|\\s)(?:${either(lists.destroyingTasks)}|migrate \\S+ zero|db:migrate VERSION=0|tinker --execute\\S*)(?:\\s|$)`,
+  'i',
+);
 /** Code among the words of a program: calls that start programs, and objects told to delete themselves. */
-const runningText =
-  /\b(?:system|popen|exec[lv]?p?e?|spawn\w*|execSync|shell_exec|passthru|proc_open|execute|write18)\s*[({]|\bsubprocess\b|\bchild_process\b|\bos\.(?:system|remove|unlink|rmdir|popen)|\bgetRuntime\b|\bpty\.spawn\b|\\(?:immediate)?\\?write18|\brmtree\b|\b(?:delete|destroy|drop|truncate|remove)_?(?:all|many|all!)\b|(?:\.|::|->)(?:delete|destroy|drop|truncate|flush)(?:_all|All|Many|Database)?!?\(|[`|]\s*(?:ba|z|da)?sh\b|(?:^|\s)rm\s+-[rf]|\|\s*(?:nc|curl)\b/;
+const runningText = new RegExp(
+  [
+    `\\b(?:${either(lists.startingCalls)}|exec[lv]?p?e?)\\s*[({]`,
+    '\\bsubprocess\\b|\\bchild_process\\b|\\bgetRuntime\\b|\\bpty\\.spawn\\b|\\brmtree\\b',
+    '\\bos\\.(?:system|remove|unlink|rmdir|popen)|\\\\(?:immediate)?\\\\?write18',
+    '\\b(?:delete|destroy|drop|truncate|remove)_?(?:all|many|all!)\\b',
+    '(?:\\.|::|->)(?:delete|destroy|drop|truncate|flush)(?:_all|All|Many|Database)?!?\\(',
+    '[`|]\\s*(?:ba|z|da)?sh\\b|(?:^|\\s)rm\\s+-[rf]|\\|\\s*(?:nc|curl)\\b',
+  ].join('|'),
+);
 /** Options by which programs are given something to run. */
-const runningOption =
-  /^--?(?:shell-escape|enable-write18|eval|evaluate|exec|execute|exec-cmd|shell|run-shell|(?:pre|post|deploy|renew|manual-auth|on)-(?:hook|exec|cmd|command|invoke|run|download-\w+|complete|error|start|stop)|hook|batch-interpreter|custom-dir|script-security|checkpoint-action|to-command|rsh|remsh|proxy-?command|use-compress-program|compress-program|shell-command|run-command|spawn|load-module|plugin-dir|ruby|lua|luascript|python)(?:=.*)?$|^--?(?:output|out|target|dest\w*|to|upload\S*|push|sink|remote)=[a-z]\w+:\/\/(?!localhost|127\.)/i;
+const runningOption = new RegExp(
+  `^--?(?:${either(lists.runningOptions)})(?:=.*)?$` +
+    '|^--?(?:output|out|target|dest\\w*|to|upload\\S*|push|sink|remote)=[a-z]\\w+://(?!localhost|127\\.)',
+  'i',
+);
 /** A shell or a tool that destroys, handed over as the thing to run. */
-const handedProgram =
-  /^(?:\/(?:usr\/)?s?bin\/)?(?:(?:ba|z|da|k|c|tc|fi)?sh|busybox|rm|shred|dd|mkfs(?:\.\w+)?|su|sudo|doas|nc|ncat|socat)$/;
+const handedProgram = new RegExp(
+  '^(?:/(?:usr/)?s?bin/)?(?:(?:ba|z|da|k|c|tc|fi)?sh|busybox|rm|shred|dd|mkfs(?:\\.\\w+)?|su|sudo|doas|nc|ncat|socat)$',
+);
 /** The same inside a word: `--filter=*:sh -c x`. */
 const handedText = /(?:^|[=:\s])(?:\/\S*\/)?(?:ba|da|z|k)?sh\s+-\w*c\b/;
-const verb =
-  'stop|undeploy|undo|strip|deliver|alter|kill|evict|disable|reboot|halt|rollback|scale|reset|release|remove|destroy|drop|purge|wipe|nuke|erase|terminate|teardown|tear-down|undefine|shutdown|poweroff|delete|flush|unpublish|deprovision|decommission|forget|uninstall|unregister|remove-all|revoke|factory-reset|force-reset|truncate';
 /** What is asked of a program that no table knows. */
 const destroyingVerb = new RegExp(
-  `^(?:(?:${verb})(?:[-_:]\\S+)?|\\S+[-_:](?:${verb})|flush\\S+|publish\\S+|deleteall|rm|publish|deploy|apply|upload|push|send|share|expose|broadcast|exfil\\S*|rekey|unseal|--(?:${verb}|delete-all|force-delete|rm|upload|publish|push)(?:-\\S+|=\\S+)?)$`,
+  [
+    `^(?:(?:${destroying})(?:[-_:]\\S+)?`,
+    `\\S+[-_:](?:${destroying})`,
+    `(?:${either(lists.publishingVerbs)})`,
+    `--(?:${destroying}|delete-all|force-delete|rm|upload|publish|push)(?:-\\S+|=\\S+)?)$`,
+  ].join('|'),
   'i',
 );
 /** Names of programs that say what they are for: to destroy, to send away, to listen in, to break in. */
-const tellingName =
-  /(?:delete|destroy|wipe|purge|nuke|erase|shred|flush)$|upload|exfil|tunnel|keylog|logkeys|backdoor|exploit|payload|rootkit|stealer|miner$|c2$|dnscat|reverse[-_]?shell|(?:^|[-_])(?:wput|put|rat|kill|sniff\w*|spoof\w*|crack\w*|brute\w*|inject\w*)$/i;
+const tellingName = new RegExp(
+  [
+    `(?:${either(lists.tellingEnds)})$`,
+    either(lists.tellingParts),
+    `(?:^|[-_])(?:${either(lists.tellingWords)})$`,
+  ].join('|'),
+  'i',
+);
 /** Another machine among the words: an account there, an address in numbers, a protocol that is not the web's. */
-const otherMachine =
-  /^(?!npm:|workspace:|file:|https?:|git@|git:)(?:[\w.-]+@(?:[\w-]+\.)+[a-z]{2,}(?::.*)?|(?:[a-z][\w+]*:\/\/)(?!localhost|127\.|\[::1\]|db|postgres|redis|mysql|mongo).+|(?!127\.|0\.0\.0\.0)(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?(?:\/\S*)?)$/i;
+const otherMachine = new RegExp(
+  '^(?!npm:|workspace:|file:|https?:|git@|git:)(?:' +
+    [
+      '[\\w.-]+@(?:[\\w-]+\\.)+[a-z]{2,}(?::.*)?',
+      '(?:[a-z][\\w+]*://)(?!localhost|127\\.|\\[::1\\]|db|postgres|redis|mysql|mongo).+',
+      '(?!127\\.|0\\.0\\.0\\.0)(?:\\d{1,3}\\.){3}\\d{1,3}(?::\\d+)?(?:/\\S*)?',
+    ].join('|') +
+    ')$',
+  'i',
+);
 const scripts = /^(?:\S+:)?(?:deploy|release|publish|unpublish|destroy|nuke|wipe|purge|teardown)(?::\S+)?$/i;
 /** Where the system keeps who may do what, and what runs by itself. */
-const guardedPlace =
-  /(?:^|=)\/(?:etc\/(?:cron\S*|systemd|profile\.d|sudoers\S*|ld\.so\S*|init\.d|rc\S*|pam\.d|passwd|udev|apt|yum\S*)(?:\/|$)|root(?:\/|$)|boot(?:\/|$)|dev\/(?:sd|nvme|hd|vd|disk|mapper))/;
+const guardedPlace = new RegExp(
+  `(?:^|=)/(?:(?:${either(lists.guardedFolders)})(?:/|$)|dev/(?:sd|nvme|hd|vd|disk|mapper))`,
+);
 
 /** Where frameworks take statements or code. */
 const consoles = /(?:^|\s)(?:dbshell|dbconsole|db|db:shell|console|c|tinker|shell|repl|psysh|runner)(?:\s|$)/;
 
 /** Tools that bring a database from one state to the next, and back. */
-const migrators =
-  /^(?:flyway|liquibase|dbmate|goose|migrate|atlas|sqitch|hasura|typeorm|knex|sequelize|sequelize-cli|sqlx|diesel|refinery|alembic|evolve|roundhouse|phinx)$/;
+const migrators = new Set(lists.migrators);
 
 /** A framework or a script of the project that is told to throw data away, or is given code to run. */
 export function taskFindings(
@@ -50,7 +88,7 @@ export function taskFindings(
 ): readonly Finding[] {
   const text = words.filter((word) => !word.includes('\0')).join(' ');
   if (
-    migrators.test(call.name.replace(/^.*\//, '')) &&
+    migrators.has(call.name.replace(/^.*\//, '')) &&
     words.some((word) => /^(?:clean|drop\S*|rollback\S*|down\S*|revert|reset|undo\S*|downgrade)$/i.test(word))
   )
     return danger(call, 'throws data away or winds it back');

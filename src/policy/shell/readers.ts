@@ -1,3 +1,4 @@
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import {
   type Code,
   type Arg,
@@ -11,7 +12,7 @@ import {
   valuesOf,
   writeTo,
 } from './invocation.js';
-import type { Program } from './programs.js';
+import { either, type Program } from './programs.js';
 import { asksTool } from './steering-files.js';
 
 /** What tells no more of a file than its name or its size. */
@@ -37,19 +38,15 @@ export function namesOnly(call: Invocation): boolean {
   return !place.captured;
 }
 
+const certificateWord = new RegExp(
+  `^-(?:${either(wordLists.lists.certificateOptions)}|sha\\d+)$|^(?:der|pem|DER|PEM|\\d+|[\\w,]+)$`,
+);
+
 /** Of a file with a certificate and a key `openssl x509` prints the certificate alone. */
 function printsCertificate(args: readonly Arg[]): boolean {
   return (
     /^(?:x509|crl|verify)$/.test(args[0]?.text ?? '') &&
-    args
-      .slice(1)
-      .every(
-        ({ text }) =>
-          /\.(?:pem|crt|cer|der|crl)$/.test(text) ||
-          /^-(?:in|noout|text|subject|issuer|dates|enddate|startdate|serial|fingerprint|sha\d+|hash|purpose|email|ext|inform|nameopt|modulus|pubkey|checkend|CAfile|untrusted|verbose|ocsp_uri|certopt)$|^(?:der|pem|DER|PEM|\d+|[\w,]+)$/.test(
-            text,
-          ),
-      )
+    args.slice(1).every(({ text }) => /\.(?:pem|crt|cer|der|crl)$/.test(text) || certificateWord.test(text))
   );
 }
 

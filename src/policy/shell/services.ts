@@ -1,6 +1,8 @@
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { change, danger, type Finding, type Invocation, parseOptions, secretIn, type Code } from './invocation.js';
 import { unknownFindings } from './project-scripts.js';
 import { literalArg } from './words.js';
+import { either } from './programs.js';
 
 export const serviceCodes: Readonly<Record<string, Code>> = { database };
 
@@ -8,16 +10,36 @@ function textOf(call: Invocation): string {
   return [call.place.input, ...call.args.map(({ text }) => text)].join(' ');
 }
 
-/** A file of statements that is named for what it destroys; what is in others is not looked at. */
-const destroyingFile =
-  /(?:^|[/_.-])(?:drop|truncate|delete|wipe|purge|reset|destroy|teardown|nuke|clear|clean|rollback|down)(?:[/_.-]|$)[^/]*$/i;
+const { lists } = wordLists;
 
-const destructive =
-  /\b(?:drop|truncate|delete\s+from|alter|update\s+\S+\s+set|revoke|grant|vacuum\s+into|attach|create\s+(?:or\s+replace\s+)?(?:function|extension|user|role|trigger)|copy\b[^;]*\b(?:program|to|from)\b|load_extension|load_file|into\s+(?:out|dump)file|load\s+data|writefile|readfile|edit|fts3_tokenizer|replace\s+into|merge\s+into|detach|optimize|system|kill|set\s+global|do\s+\$\$|dblink|pg_read_file|pg_ls_dir|lo_(?:import|export)|xp_cmdshell|shutdown|pg_(?:terminate|cancel)_backend|pg_(?:reload_conf|switch_wal|promote))\b/i;
-const redis =
-  /\b(?:flushall|flushdb|del|unlink|shutdown|config\s+(?:set|rewrite)|eval|evalsha|fcall|script|function|debug|module|slaveof|replicaof|save|bgsave|bgrewriteaof|rename|restore|migrate|swapdb|acl|failover|cluster|client\s+kill|monitor|hdel|expire|getdel|xtrim|xdel|ltrim|lrem|lpop|rpop|spop|srem|zrem\w*|zpop\w+|bitop|geodel|pexpire|expireat|persist|copy|move|smove|psync|replconf|client\s+no-evict|latency\s+reset)\b/i;
-const mongo =
-  /child_process|\brequire\s*\(|\bprocess\.|\brun(?:\w*Program)?\s*\(|\bcat\s*\(|(?:remove|copy|write)File|\bimport\s*\(|createUser|createRole|grantRoles|updateUser|changeUserPassword|drop\w*\s*\(|delete(?:One|Many)\s*\(|remove\s*\(|update\w*\s*\(|replaceOne|insert\w*\s*\(|\$where|mapReduce|shutdown|runCommand|adminCommand|eval\s*\(|load\s*\(|renameCollection|bulkWrite|findOneAnd/;
+/** A file of statements that is named for what it destroys; what is in others is not looked at. */
+const destroyingFile = new RegExp(`(?:^|[/_.-])(?:${either(lists.destroyingNames)})(?:[/_.-]|$)[^/]*$`, 'i');
+
+const destructive = new RegExp(
+  [
+    `\\b(?:${either(lists.destroyingStatements)}`,
+    'delete\\s+from|update\\s+\\S+\\s+set|vacuum\\s+into|copy\\b[^;]*\\b(?:program|to|from)\\b|load\\s+data|do\\s+\\$\\$',
+    'create\\s+(?:or\\s+replace\\s+)?(?:function|extension|user|role|trigger)|into\\s+(?:out|dump)file',
+    '(?:replace|merge)\\s+into|set\\s+global|lo_(?:import|export)',
+    'pg_(?:terminate|cancel)_backend|pg_(?:reload_conf|switch_wal|promote))\\b',
+  ].join('|'),
+  'i',
+);
+const redis = new RegExp(
+  [
+    `\\b(?:${either(lists.redisCommands)}`,
+    'config\\s+(?:set|rewrite)|client\\s+(?:kill|no-evict)|latency\\s+reset|zrem\\w*|zpop\\w+)\\b',
+  ].join('|'),
+  'i',
+);
+const mongo = new RegExp(
+  [
+    'child_process|\\brequire\\s*\\(|\\bprocess\\.|\\brun(?:\\w*Program)?\\s*\\(|\\bcat\\s*\\(|\\bimport\\s*\\(',
+    '(?:remove|copy|write)File|delete(?:One|Many)\\s*\\(|remove\\s*\\(|update\\w*\\s*\\(|insert\\w*\\s*\\(',
+    'drop\\w*\\s*\\(|replaceOne|\\$where|eval\\s*\\(|load\\s*\\(',
+    either(lists.mongoCalls),
+  ].join('|'),
+);
 const dotCommands = new RegExp(
   [
     '\\\\!',
@@ -32,15 +54,8 @@ const dotCommands = new RegExp(
 );
 
 /** Commands of sqlite3 and duckdb that run a program or reach a file, each of which any beginning of its name calls. */
-const reaching = (
-  'shell system import output once load save backup restore read open excel log clone cd archive dump recover www trace iotrace ' +
-  'testcase session imposter'
-).split(' ');
-const harmlessDots = new Set(
-  'tables schema indexes indices databases fullschema stats dbinfo headers mode show timer width version help sep'.split(
-    ' ',
-  ),
-);
+const reaching = lists.databaseDots;
+const harmlessDots = new Set(lists.harmlessDots);
 const readsFiles = /^(?:sqlite|duckdb|clickhouse|litecli)/;
 
 function reachingDot(call: Invocation): boolean {
@@ -91,6 +106,9 @@ function namesDestroyer(call: Invocation): boolean {
   return [...call.scan.reads].some((path) => /\.(?:sql|js|cql|redis|txt)$/.test(path) && destroyingFile.test(path));
 }
 
+const readingPragma = 'table_info|table_list|index_list|user_version|integrity_check|foreign_key_list';
+const readingStatement = new RegExp(`^\\s*(?:select|with|explain|pragma\\s+(?:${readingPragma})\\b)`, 'i');
+
 /** `sqlite3 -readonly db 'select …'`: opened so that nothing can be written, and no command of the program itself but
  * those that list. */
 function onlyReads(call: Invocation, text: string): boolean {
@@ -108,9 +126,8 @@ function onlyReads(call: Invocation, text: string): boolean {
     !call.args.some((arg) => arg.dynamic) &&
     statements.every(
       (statement) =>
-        /^\s*(?:select|with|explain|pragma\s+(?:table_info|table_list|index_list|user_version|integrity_check|foreign_key_list)\b)/i.test(
-          statement,
-        ) || /^\.(?:tables|schema|indexes|databases|fullschema|stats|dbinfo)(?: \w+)?$/.test(statement),
+        readingStatement.test(statement) ||
+        /^\.(?:tables|schema|indexes|databases|fullschema|stats|dbinfo)(?: \w+)?$/.test(statement),
     ) &&
     !/;\s*\.|\n\s*\./.test(text)
   );

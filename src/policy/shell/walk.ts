@@ -1,3 +1,4 @@
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import {
   type ArithmeticFor,
   type Command,
@@ -198,8 +199,7 @@ function alwaysTrue(node: While): boolean {
   return node.kind === 'while' ? name === 'true' || name === ':' : name === 'false';
 }
 
-const consumers =
-  /^(?:xargs|parallel|while|read|mapfile|readarray|sh|bash|zsh|dash|ksh|cpio|rsync|tar|zip|curl|nc|ncat|socat|ssh|entr)$/;
+const consumers = new Set(wordLists.lists.consumers);
 
 function walkPipeline(node: Pipeline, scan: Scan, place: Place): void {
   if (node.commands.length > maxParts) {
@@ -214,7 +214,7 @@ function walkPipeline(node: Pipeline, scan: Scan, place: Place): void {
   node.commands.forEach((command, index) => {
     const following = node.commands[index + 1];
     const next = following?.type === 'Command' ? argvOf(following, scan) : null;
-    const captured = place.captured || heads.slice(index + 1).some((head) => consumers.test(head));
+    const captured = place.captured || heads.slice(index + 1).some((head) => consumers.has(head));
     walk(command, scan, { ...place, piped: index > 0 || place.piped, captured, input, next });
     input += textOf(command, scan);
   });

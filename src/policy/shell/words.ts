@@ -1,5 +1,7 @@
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import type { ParameterExpansionPart, ParsedScript, Word, WordPart } from 'unbash';
 import { type Arg, ownProcess, type Scan, unanalysable, unknownText } from './invocation.js';
+import { either } from './programs.js';
 
 interface Piece {
   readonly texts: readonly string[];
@@ -11,8 +13,9 @@ interface Piece {
 
 const maxValues = 32;
 const maxWords = 256;
-const secretName =
-  /^(?!SSH_AUTH_SOCK$|.*_FILE$|.*_PATH$|XAUTHORITY$)(?:.*_)?(?:API_?KEY|KEY|TOKEN|SECRET|SECRETS|PASSWORD|PASSWD|PASSPHRASE|PASS|CREDENTIAL|CREDENTIALS|AUTH|COOKIE|PAT|DSN|(?:DATABASE|MONGO|REDIS)_UR[IL]|PGPASSWORD|MYSQL_PWD)(?:_.*)?$/;
+const secretName = new RegExp(
+  `^(?!SSH_AUTH_SOCK$|.*_FILE$|.*_PATH$|XAUTHORITY$)(?:.*_)?(?:${either(wordLists.lists.secretVariables)})(?:_.*)?$`,
+);
 /** A substitution that looks for names like these may well name a secret file. */
 const secretWord = /\b(?:\.?env|secrets?|tokens?|keys?|pem|cred\w*|ssh|passw\w*|id_\w+)\b/i;
 const namePrinters = new Set([

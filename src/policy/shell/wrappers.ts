@@ -1,3 +1,4 @@
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { isBenignVariable, setFindings } from './assignments.js';
 import { listedBelow, secretFilter } from './finders.js';
 import {
@@ -13,7 +14,7 @@ import {
   valuesOf,
 } from './invocation.js';
 import { literalArg, unknownArg } from './words.js';
-import type { Program } from './programs.js';
+import { either, type Program } from './programs.js';
 
 export const wrapperCodes: Readonly<Record<string, Code>> = { command, env, parallel, started: through, xargs };
 
@@ -113,6 +114,8 @@ function settingFindings(text: string, call: Invocation): readonly Finding[] {
   ];
 }
 
+const plainSearch = new RegExp(`^(?:grep|rg) (?:-\\S+ )?\\^(?:${either(wordLists.lists.plainVariables)})=$`);
+
 /** `| cut -d= -f1` and its like keep the names and drop the values. */
 export function printsNamesOnly(next: readonly Arg[] | null): boolean {
   const words = next?.map(({ text }) => text).join(' ') ?? '';
@@ -122,9 +125,7 @@ export function printsNamesOnly(next: readonly Arg[] | null): boolean {
     /^awk -F ?= \{ ?print \$1 ?;? ?\}$/.test(words) ||
     /^wc(?: -l)?$/.test(words) ||
     /^grep -[qc]+ \S+$/.test(words) ||
-    /^(?:grep|rg) (?:-\S+ )?\^(?:NODE_ENV|PATH|LANG|LC_ALL|HOME|USER|SHELL|PWD|TERM|EDITOR|PAGER|TZ|CI|VIRTUAL_ENV|PYTHONPATH|JAVA_HOME|GOPATH|GOROOT|XDG_\w+)=$/.test(
-      words,
-    )
+    plainSearch.test(words)
   );
 }
 
@@ -164,13 +165,17 @@ function xargs(call: Invocation, program: Program, options: Options): readonly F
   ];
 }
 
+const listing = new RegExp(
+  '^\\s*(?:find|fd|ls|git ls-files|git diff --name-only|git grep\\s(?:.*\\s)?-\\w*l' +
+    '|rg (?:-\\S*l|--files)|grep -\\S*[lL])\\b',
+);
+
 /** The words that reach xargs are names printed by a lister. */
 function lister(call: Invocation): boolean {
   const { input } = call.place;
   return (
-    /^\s*(?:find|fd|ls|git ls-files|git diff --name-only|git grep\s(?:.*\s)?-\w*l|rg (?:-\S*l|--files)|grep -\S*[lL])\b/.test(
-      input,
-    ) && !/^\s*(?:ls\s+(?:-\S+\s+)*-\w*[aA]|(?:fd|rg)\s.*(?:-H\b|--hidden|-u|--no-ignore))/.test(input)
+    listing.test(input) &&
+    !/^\s*(?:ls\s+(?:-\S+\s+)*-\w*[aA]|(?:fd|rg)\s.*(?:-H\b|--hidden|-u|--no-ignore))/.test(input)
   );
 }
 
