@@ -23,7 +23,7 @@ const usage = (input_tokens: number, cost_usd: number): Event => ({
 
 const free = { allowed: true, maxOutputTokens: null, isShort: false };
 
-test('an answer is capped by what the money left pays for, and a request is refused only where a small one does not fit', () => {
+test('the remaining money limits an answer, and a request is refused only where a small answer does not fit', () => {
   const events = [user('x'.repeat(4000))];
   const of = (maxCostUsd: number, limit?: number): unknown =>
     allowance(events, { maxCostUsd, price, maxOutputTokens: 100_000, isEnforced: true }, limit);
@@ -47,7 +47,7 @@ test('an answer is capped by what the money left pays for, and a request is refu
   expect([of(0.0011, 10), of(0.00109, 10)]).toMatchObject([free, { allowed: false }]);
 });
 
-test('what was spent counts, reported tokens replace the estimate, and the dearest rate is what is reckoned with', () => {
+test('spent money counts, reported tokens replace the estimate, and the highest rate is assumed', () => {
   const events = [user('x'.repeat(400_000)), usage(1000, 0.5), user('yyyy')];
   const of = (maxCostUsd: number, more: object = {}): unknown =>
     allowance(events, { maxCostUsd, price: { ...price, ...more }, maxOutputTokens: 100, isEnforced: true }, undefined);
@@ -68,7 +68,7 @@ test('what was spent counts, reported tokens replace the estimate, and the deare
   ]).toMatchObject([{ allowed: false }, { allowed: true }]);
 });
 
-test('where nothing bounds an answer, the assumed length is sent, so that the projection holds', () => {
+test('where nothing limits an answer, the assumed length is sent, so that the projection holds', () => {
   expect(
     allowance([user('hi')], { maxCostUsd: 9, price, maxOutputTokens: 8192, isEnforced: false }, undefined),
   ).toEqual({
@@ -81,7 +81,7 @@ test('where nothing bounds an answer, the assumed length is sent, so that the pr
   );
 });
 
-test('80 and 95 % of the limit are said once each, as they are passed', () => {
+test('a warning is given once at 80 and once at 95 % of the limit', () => {
   const steps = [0, 0.79, 0.8, 0.9, 0.96, 0.99];
   expect(steps.slice(1).map((after, at) => spendingWarning(1, steps[at] ?? 0, after))).toEqual([
     null,

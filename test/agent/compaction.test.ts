@@ -41,7 +41,7 @@ const result = (id: string, path: string, changed: boolean): readonly EventDraft
   },
 ];
 
-test('a compaction keeps what the user said word for word, lists files from the log, and adds the summary of the model', async () => {
+test("a compaction has the user's messages word for word, the files from the log and the model's summary", async () => {
   const provider = scripted([say('Hello.'), say('Fine.'), [used(7), ...say('They want X; Y is done.')], say('On.')]);
   const { session } = rig({ provider, tools: [noteTool()] });
   await session.submit('always use tabs');
@@ -58,7 +58,8 @@ test('a compaction keeps what the user said word for word, lists files from the 
   await session.submit('go on');
   expect(texts(provider.requests[3])).toEqual([
     [
-      '[The conversation from event 3 to 11 was compacted; what follows stands for it. The whole text of an event in it can be read with file_read path="event:N".]',
+      '[The conversation from event 3 to 11 was compacted; what follows stands for it. ' +
+        'The whole text of an event in it can be read with file_read path="event:N".]',
       '## What the user said, word for word\n(event 3) always use tabs\n(event 10) and no semicolons',
       '## Files changed in this session (event of the last change)\n- /work/made.ts (8)',
       '## Files read (event)\n- /work/read.ts (6)',
@@ -67,7 +68,8 @@ test('a compaction keeps what the user said word for word, lists files from the 
     'go on',
   ]);
   expect(kinds(session.events())).toBe(
-    'system tools user assistant tool_call tool_result tool_call tool_result user user assistant usage compaction user assistant',
+    'system tools user assistant tool_call tool_result tool_call tool_result user user assistant ' +
+      'usage compaction user assistant',
   );
   expect(session.events()[11]).toMatchObject({ data: { purpose: 'compaction' } });
 });
@@ -101,7 +103,7 @@ test('an undone compaction sends the originals again, to the byte', async () => 
   expect(project(session.events())).toEqual(before);
 });
 
-test('near the end of the window the conversation is compacted before the next request, once, and the question stays as it is', async () => {
+test('near the end of the window the conversation is compacted once, and the question stays as it is', async () => {
   const provider = scripted([[used(900), ...say('long')], say('SUMMARY'), [used(100), ...say('answer')], say('more')]);
   const { session, seen } = rig({ provider, contextWindow: () => 1000 });
   await session.submit(long);
@@ -149,7 +151,7 @@ test('an overflow that comes again ends the turn with a sentence and no further 
   expect(provider.requests).toHaveLength(4);
 });
 
-test('a compaction that saves nothing is not made, and its summary not asked for', async () => {
+test('a compaction that saves nothing is not made, and no summary is asked for', async () => {
   const provider = scripted([say('a'), overflow]);
   const { session, seen } = rig({ provider });
   await session.submit('one');
@@ -171,7 +173,7 @@ test('a compaction that saves nothing is not made, and its summary not asked for
   expect(other.session.events().some(({ kind }) => kind === 'compaction')).toBe(false);
 });
 
-test('in the window that the server names, the words of the user take a quarter at most', async () => {
+test("the user's messages take at most a quarter of the window that the server names", async () => {
   const said: readonly ModelChunk[] = [
     {
       type: 'fault',
@@ -191,7 +193,7 @@ test('in the window that the server names, the words of the user take a quarter 
   expect(summary).toMatch(/\(event \d+\) second y+\n\[… \d+ bytes omitted; file_read path="event:5"\]/);
 });
 
-test('where prompt and tools are what is too long, that is said with the figures of the server', async () => {
+test('where prompt and tools are too long, the fault says so with the figures of the server', async () => {
   const said: readonly ModelChunk[] = [
     {
       type: 'fault',
@@ -216,7 +218,7 @@ test('where prompt and tools are what is too long, that is said with the figures
     hint: expect.stringContaining('--no-tools') as string,
   });
   expect(fault?.message).toMatch(
-    /^request \(3766 tokens\) exceeds .*2048 tokens\)\. The system prompt and the tools, .* about 2\d\d\d tokens of it\.$/,
+    /^request \(3766 tokens\) exceeds .*2048 tokens\)\. The system prompt and the tools.* about 2\d{3} tokens of it\.$/,
   );
 });
 
@@ -230,7 +232,7 @@ test('a first message that overflows is not compacted at all', async () => {
   expect(provider.requests).toHaveLength(1);
 });
 
-test('what overflowed is summarised from a cut of it that is at most half as large', async () => {
+test('a conversation that overflowed is cut to at most half for its summary', async () => {
   const provider = scripted([calls(['note', '{"text":"1"}']), say('a'), overflow, say('SUMMARY'), say('b')]);
   const big = noteTool(() => Promise.resolve({ envelope: { output: 'z'.repeat(900) }, summary: 'ok' }));
   const { session } = rig({ provider, tools: [big] });
@@ -240,7 +242,7 @@ test('what overflowed is summarised from a cut of it that is at most half as lar
   expect(size(provider.requests[3])).toBeLessThan(size(provider.requests[2]) / 2 + 2000);
 });
 
-test('where no summary comes in time, the turn goes on and it is said once', async () => {
+test('where no summary comes, the turn goes on and one notice says so', async () => {
   const provider = scripted([
     [used(900), ...say('a')],
     [{ type: 'fault', fault: { code: 'network', message: 'gone' } }],
@@ -278,7 +280,7 @@ test('an interrupted compaction leaves the conversation as it was', async () => 
   expect(project(session.events())).toEqual(before);
 });
 
-test('what a compaction would cover can be seen without asking anybody', async () => {
+test('the plan of a compaction can be seen without a request', async () => {
   const provider = scripted([say('a')]);
   const { session } = rig({ provider });
   expect(session.compactionPlan()).toBeNull();

@@ -43,7 +43,7 @@ test('a call that only reads is not watched, and its result says nothing of chan
   );
 });
 
-test('what a tool reports and what was seen go into one list, contents into the store, too large ones marked', async () => {
+test('reported and seen changes go into one list, contents into the store, too large ones get a reason', async () => {
   const looks: string[] = [];
   const tool = noteTool(() =>
     Promise.resolve({
@@ -104,7 +104,7 @@ test('what a tool reports and what was seen go into one list, contents into the 
   expect(contents).toEqual([true, true, true, false, false]);
 });
 
-test('contents that a dead store could not take are there all the same, and are saved with their event later', async () => {
+test('contents that a dead store did not take can be read, and are saved with their event later', async () => {
   const store = openMemoryStore({ now: () => 1 });
   let dead = true;
   const flaky: typeof store = {
@@ -195,7 +195,7 @@ test('the state of a file follows its calls and undos, and before them it is wha
   expect(stateAt(events, '/old/b.txt', 3)).toBeNull();
 });
 
-test('what was recorded below a moved directory is at its new place, up to the event of the move', () => {
+test('paths below a moved directory are at its new place, up to the event of the move', () => {
   const events = recorded([called, edited, reverted('undo', [{ ...change, path: '/older/a.txt' }])]);
   const pathsAfter = (lastSeq: number): readonly string[] =>
     atPresentPaths(events, [{ from: '/old', to: '/new', lastSeq }]).flatMap((event) =>

@@ -29,7 +29,7 @@ async function* hanging(request: ModelRequest): AsyncIterable<ModelChunk> {
   });
 }
 
-test('an interrupted answer is kept and marked', async () => {
+test('an interrupted answer is recorded as interrupted', async () => {
   const { session } = rig({ provider: scripted([hanging]) });
   session.subscribe((event) => {
     if (event.type === 'text_delta') session.interrupt();
@@ -62,7 +62,7 @@ test('an interrupt while a tool runs leaves no call unanswered', async () => {
   expect(envelopes(session.events()).map((envelope) => envelope.code)).toEqual(['cancelled', 'cancelled']);
 });
 
-test('an interrupt that comes just before a tool starts keeps it from starting', async () => {
+test('an interrupt just before a tool starts prevents the start', async () => {
   const tool = noteTool();
   const { session } = rig({ provider: scripted([calls(['note', '{"text":"1"}'])]), tools: [tool] });
   session.subscribe((event) => {
@@ -89,7 +89,7 @@ test('an interrupt while a question is open cancels the call', async () => {
   expect(envelopes(session.events()).map((envelope) => envelope.code)).toEqual(['cancelled']);
 });
 
-test('an interrupt while policy judges ends the call without a question, also where policy never comes back', async () => {
+test('an interrupt while policy judges ends the call without a question, also where policy never answers', async () => {
   for (const judged of [
     askAlways,
     {
@@ -119,7 +119,7 @@ test('an interrupt while policy judges ends the call without a question, also wh
   }
 });
 
-test('an interrupt while a call that waits for a question reaches the disk ends it without the question', async () => {
+test('an interrupt while a call is saved before its question ends it without the question', async () => {
   const store = openMemoryStore({ now: () => 1 });
   const { session, seen } = rig({
     provider: scripted([calls(['note', '{"text":"1"}'])]),
@@ -138,7 +138,7 @@ test('an interrupt while a call that waits for a question reaches the disk ends 
   expect(seen.filter((event) => event.type === 'approval_requested')).toEqual([]);
 });
 
-test('a listener that throws keeps neither the others from hearing nor the session from its next turn', async () => {
+test('a listener that throws stops neither the other listeners nor the next turn', async () => {
   const logged: unknown[] = [];
   const { session } = rig({
     provider: scripted([[text('one'), end()]]),
@@ -159,7 +159,7 @@ test('a listener that throws keeps neither the others from hearing nor the sessi
   expect(JSON.stringify(logged)).toContain('no turn_started');
 });
 
-test('a turn that fails inside the program leaves the session for the next one', async () => {
+test('after a turn that fails inside the program the session takes the next one', async () => {
   let broken = true;
   const secrets = createSecretGuard({
     forms: [],
@@ -189,7 +189,7 @@ test('two first events at once come after the opening, in the order they were gi
   expect(kinds(await rows())).toBe('system tools user model');
 });
 
-test('where the disk refuses a sync, the reader is warned before anything of it is told, and once', async () => {
+test('where the disk refuses a sync, one warning comes before the events are told', async () => {
   const store = openMemoryStore({ now: () => 1 });
   const provider = scripted([
     [
@@ -245,7 +245,7 @@ test('a yes for the session covers the same call again and no other', async () =
   ).toEqual(['user', 'session_grant', 'user']);
 });
 
-test('a tool over its own time limit times out with what it had', async () => {
+test('a tool over its own time limit times out with its output so far', async () => {
   const timers = handTimers();
   const tool = noteTool(
     (_args, ctx) =>
@@ -290,7 +290,7 @@ test('a dead store does not stop the turn, warns once, and gets everything in or
   expect(await store.load('s1')).toEqual(session.events());
 });
 
-test('a restored session answers its orphans in the log before anything else', async () => {
+test('a restored session first records results for its open calls', async () => {
   const before = rig({ provider: scripted([[text('x'), end()]]) });
   await before.session.submit('go');
   const call = (id: string) =>
@@ -311,7 +311,8 @@ test('a restored session answers its orphans in the log before anything else', a
   expect(envelopes(session.events())).toEqual([
     {
       error:
-        'Interrupted: the program ended while this call was running. It may or may not have taken effect; check before repeating it.',
+        'Interrupted: the program ended while this call was running. ' +
+        'It may or may not have taken effect; check before repeating it.',
       code: 'interrupted',
     },
     { error: 'Interrupted before it was run.', code: 'interrupted' },

@@ -39,7 +39,7 @@ async function stepsOf(options: Parameters<typeof rig>[0] & { readonly steps: st
   return steps.slice(from, steps.indexOf('told tool_result') + 1);
 }
 
-test('a call that acts is on the disk, and told, before it runs, and its result before the model hears of it', async () => {
+test('a call that acts is on the disk and told before it runs, and its result is before the next request', async () => {
   const steps: string[] = [];
   const tool = noteTool(() => {
     steps.push('runs');
@@ -145,7 +145,7 @@ test('a call that only reads reaches the disk with its result, or while it runs 
   expect(timers.waiting()).toEqual([]);
 });
 
-test('what nothing follows is on the disk when the turn ends', async () => {
+test('noted events that nothing follows are on the disk when the turn ends', async () => {
   const steps: string[] = [];
   const { session } = rig({
     provider: scripted([[used, { type: 'fault', fault: { code: 'bad_request', message: 'no' } }]]),
@@ -158,7 +158,7 @@ test('what nothing follows is on the disk when the turn ends', async () => {
   expect(steps.slice(steps.indexOf('(usage)'))).toEqual(['(usage)', 'sync', 'error', 'ended']);
 });
 
-test('a noted event is not told with the one before it, but once it is on the disk', async () => {
+test('a noted event is not told with the one before it but once it is on the disk', async () => {
   const told: string[] = [];
   const store = openMemoryStore({ now: () => 1 });
   const row = { id: 's1', parentId: null, cwd: '/', title: null, provider: null, model: null };

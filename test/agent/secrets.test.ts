@@ -52,7 +52,7 @@ test('the question, the record and the notice show the placeholder; policy and t
   );
 });
 
-test('a placeholder whose value is not known is refused before anything runs, and the model is told to read again', async () => {
+test('a call whose placeholder has no known value does not run, and the model is told to read again', async () => {
   const tool = noteTool();
   const { session } = rig({
     provider: scripted([calls(['note', JSON.stringify({ text: '«secret:jwt#7»' })]), [text('done'), end()]]),
@@ -70,7 +70,7 @@ test('a placeholder whose value is not known is refused before anything runs, an
   ]);
 });
 
-test('what waits to be sent is masked where it waits', () => {
+test('a queued message is masked in the queue', () => {
   const { session } = rig({ provider: scripted([]), secrets: secrets() });
   session.enqueue({ text: `use ${token}`, when: 'after' });
   expect(session.takeQueue()).toEqual([{ text: `use ${mark}`, when: 'after' }]);

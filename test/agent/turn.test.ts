@@ -80,7 +80,7 @@ test('calls beyond the cap of one response are refused, the others run', async (
   expect(envelopes(session.events()).map((envelope) => envelope.code)).toEqual([undefined, undefined, 'limit_reached']);
 });
 
-test('an answer with very many calls is asked for up to a bound, which is said', async () => {
+test('an answer with very many calls is read up to a limit, and a notice says so', async () => {
   const tool = noteTool();
   const many = Array.from({ length: 22 }, (_unused, n) => ['note', `{"text":"${n}"}`] as const);
   const provider = scripted([calls(...many), [text('ok'), end()]]);
@@ -98,7 +98,7 @@ test('an answer with very many calls is asked for up to a bound, which is said',
   ]);
 });
 
-test('a call that the server could not read is answered with why, and the turn goes on', async () => {
+test('a call that the server could not read gets an error with the reason, and the turn goes on', async () => {
   const tool = noteTool();
   const refused = { id: '', name: 'note', arguments: '{"text":"x"}', refused: 'Failed to call a function.' };
   const provider = scripted([
@@ -117,7 +117,7 @@ test('a call that the server could not read is answered with why, and the turn g
   ]);
 });
 
-test('what a model wrote in another form than its call is on record', async () => {
+test('the text of a call that was written in another form is recorded', async () => {
   const provider = scripted([
     [
       { type: 'tool_call', call: { id: 'a', name: 'note', arguments: '{"text":"x"}', received: "{'text': 'x'}" } },
@@ -133,7 +133,7 @@ test('what a model wrote in another form than its call is on record', async () =
   });
 });
 
-test('an answer that pauses goes on with the next request, counted like a round of calls', async () => {
+test('an answer that pauses goes on with the next request, which counts as a round of calls', async () => {
   const pause: ModelChunk = { type: 'end', stop: 'pause' };
   const provider = scripted([
     [text('Searching.'), pause],
@@ -216,7 +216,7 @@ test('missing and repeated call ids are made unique, in the log and on the wire'
   expect(answered).toEqual(ids);
 });
 
-test('text of an attempt that is retried is not kept twice', async () => {
+test('the text of an attempt that is retried is not recorded twice', async () => {
   const provider = scripted([
     [text('Hel'), { type: 'retry', attempt: 1, maxRetries: 5, delayMs: 0, reason: 'reset' }, text('Hello'), end()],
   ]);
@@ -225,7 +225,7 @@ test('text of an attempt that is retried is not kept twice', async () => {
   expect(session.events().at(-1)?.content).toBe('Hello');
 });
 
-test('what an answer had said before it broke for good is kept and marked, and none of its calls run', async () => {
+test('an answer that broke off is recorded as interrupted, and none of its calls run', async () => {
   const tool = noteTool();
   const provider = scripted([
     [
@@ -316,7 +316,7 @@ test('a session in which nothing was said leaves nothing behind', async () => {
   expect(await store.list(10)).toHaveLength(1);
 });
 
-test('what the first request is made of is known before it', () => {
+test('the conversation of the first request is known before it', () => {
   const { session } = rig({ provider: scripted([]) });
   expect(session.record.conversation()).toMatchObject({
     system: 'S',
@@ -335,7 +335,7 @@ const limitsWith = (loopLimit: number): SessionOptions['limits'] => ({
 const repeatedIn = (events: readonly Event[]): readonly unknown[] =>
   envelopes(events).map((envelope) => envelope.repeated ?? null);
 
-test('the same call with the same result is counted from the third time, and after six times ends the turn where nobody can be asked', async () => {
+test('the same call with the same result is counted from the third time on, and the sixth ends the turn', async () => {
   const tool = noteTool();
   const { session, seen } = rig({
     provider: scripted([...Array.from({ length: 6 }, () => never), [text('I went round in circles.'), end()]]),
@@ -387,7 +387,7 @@ test('a result that changes, a call with other arguments and an answer in betwee
   expect(repeatedIn(working.session.events()).every((repeated) => repeated === null)).toBe(true);
 });
 
-test('calls that take turns and bring nothing new are a loop as well', async () => {
+test('calls that alternate and bring nothing new are a loop too', async () => {
   const provider = scripted([
     ...Array.from({ length: 20 }, (_, index) => calls(['note', `{"text":"${index % 2}"}`])),
     [text('ok'), end()],
@@ -435,7 +435,7 @@ test('identical calls of one response are counted too, and those behind the limi
   ]);
 });
 
-test('the count goes on after a resume: it is made of the log', async () => {
+test('the count goes on after a resume, because it comes from the log', async () => {
   const first = rig({
     provider: scripted([
       never,
@@ -461,7 +461,7 @@ test('the count goes on after a resume: it is made of the log', async () => {
   expect(repeatedIn(resumed.session.events()).at(-1)).toBe(6);
 });
 
-test('where somebody is there, the seventh time is asked about: a yes starts the count anew, a no is told to the model', async () => {
+test('the seventh time is a question to the person: a yes starts the count anew, a no goes to the model', async () => {
   const tool = noteTool();
   const { session, seen } = rig({
     provider: scripted([...Array.from({ length: 14 }, () => never), [text('ok'), end()]]),
@@ -499,7 +499,7 @@ async function* hangingUntil(signal: AbortSignal): AsyncIterable<ModelChunk> {
   yield end();
 }
 
-test('a yes for the rest of the session is no yes to a call that repeats itself', async () => {
+test('a yes for the rest of the session does not allow a call that repeats itself', async () => {
   const { session } = rig({
     provider: scripted([...Array.from({ length: 7 }, () => never), [text('ok'), end()]]),
     tools: [noteTool()],

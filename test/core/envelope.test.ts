@@ -80,13 +80,13 @@ test('an envelope over the limit says that it was cut and how long it was', () =
   });
 });
 
-test('an output its tool has cut already counts against the original', () => {
+test('an output that its tool has cut already counts against the original', () => {
   const envelope = clampEnvelope({ output: 'x'.repeat(100), truncated: true, total_bytes: 5000 }, 60);
   expect(envelope).toMatchObject({ truncated: true, total_bytes: 5000 });
   expect('output' in envelope && envelope.output).toMatch(/\[… 49\d\d bytes omitted …\]/);
 });
 
-test('an output that was cut is sent to a model as its own tool cut it, or cut once more against the original', () => {
+test('a model gets an output as its tool cut it, or cut once more against the original', () => {
   const output = `${'日本'.repeat(2000)}\n[… 5 bytes omitted …]\n${'🙂x'.repeat(2000)}`;
   const result = {
     tool_call_id: 'c',

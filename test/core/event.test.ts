@@ -28,7 +28,7 @@ const texts = (events: readonly Event[]): readonly string[] =>
     message.role === 'user' ? message.content : message.calls.map((item) => item.result.output).join(),
   );
 
-test('what lies between a rewind and where it goes is out of the conversation, and what follows goes on from there', () => {
+test('a rewind takes the events after its target out of the conversation, and later events go on from there', () => {
   expect(texts(log(user('a'), user('b'), user('c'), rewind(1), user('d')))).toEqual(['a', 'd']);
 });
 
@@ -40,7 +40,7 @@ test('a rewind can go forward again, into what another rewind dropped', () => {
   ).toEqual(['a', 'b', 'c']);
 });
 
-test('a call whose result came after the point of a rewind keeps that result, and is not open', () => {
+test('a call whose result came after the target of a rewind keeps that result and is not open', () => {
   const events = log(user('a'), call('c1'), started('c1'), result('c1'), user('b'), rewind(2));
   expect(texts(events)).toEqual(['a', '{"output":"ok"}']);
   const projection = createProjection();
@@ -48,13 +48,13 @@ test('a call whose result came after the point of a rewind keeps that result, an
   expect(projection.openCalls()).toEqual([]);
 });
 
-test('an id that was used in what a rewind dropped is not free again', () => {
+test('an id of a call that a rewind dropped is not free again', () => {
   const projection = createProjection();
   for (const event of log(user('a'), call('c1'), result('c1'), rewind(1))) projection.add(event);
   expect(projection.hasCall('c1')).toBe(true);
 });
 
-test('the catalogue stays what it is now, wherever a rewind goes', () => {
+test('a rewind does not change the catalogue', () => {
   const tools = (size: number): Draft => ({
     kind: 'tools',
     content: '',
@@ -63,7 +63,7 @@ test('the catalogue stays what it is now, wherever a rewind goes', () => {
   expect(project(log(tools(1), user('a'), tools(2), rewind(2))).settings).toEqual({ model_output_size: 2 });
 });
 
-test('a compaction stands where the first of what it covers stood, and a later one covers it too', () => {
+test('a compaction takes the place of the first message it covers, and a later one covers it too', () => {
   const events = log(user('a'), user('b'), user('c'), compaction(1, 2), user('d'));
   expect(texts(events)).toEqual(['SUMMARY', 'c', 'd']);
   expect(texts([...events, { ...compaction(1, 5, 'ALL'), seq: 6, createdAt: 0 }])).toEqual(['ALL']);
@@ -73,7 +73,7 @@ test('a rewind to before a compaction brings the originals back', () => {
   expect(texts(log(user('a'), user('b'), compaction(1, 2), user('c'), rewind(2)))).toEqual(['a', 'b']);
 });
 
-test('an undone compaction gives way to the originals, and what was said since stays', () => {
+test('an undone compaction brings the originals back, and later messages stay', () => {
   expect(
     texts(
       log(user('a'), user('b'), compaction(1, 2), user('c'), {
@@ -89,7 +89,7 @@ test('a compaction that covers nothing says nothing', () => {
   expect(texts(log(user('a'), compaction(5, 9)))).toEqual(['a']);
 });
 
-test('what undo did to files is told to the model', () => {
+test('the model is told of the files that an undo changed', () => {
   expect(
     texts(
       log(user('a'), {
@@ -101,7 +101,7 @@ test('what undo did to files is told to the model', () => {
   ).toEqual(['a', '[Note: a.ts is as before]']);
 });
 
-test('a compaction that comes after what says it is undone stands, whether read at once or one by one', () => {
+test('an event that undoes a later compaction does nothing, whether events are read at once or one by one', () => {
   const events = log(
     user('a'),
     { kind: 'compaction_undone', content: null, data: { compaction_seq: 4 } },

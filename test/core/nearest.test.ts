@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { editDistance, nearestName } from '../../src/core/text.js';
 
-test('a slip of the fingers finds the word that was meant, anything else finds none', () => {
+test('a typing error finds the word that was meant, and any other word finds none', () => {
   const words = ['max_tool_turns', 'max_tool_calls', 'model', 'sandbox', 'fs'];
   const rows = ['max_tool_turn', 'maxToolTurns', 'max-tool-call', 'modle', 'sanbox', 'temperature', 'xy', ''].map(
     (word) => [word, nearestName(word, words)],

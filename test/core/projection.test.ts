@@ -68,7 +68,7 @@ test('a call without a result is answered, and the answer says whether it ran', 
   expect(answers).toEqual([JSON.stringify(interruptedRunning), JSON.stringify(interruptedBefore)]);
 });
 
-test('results without a call, second results and unknown kinds are passed over', () => {
+test('results without a call, second results and unknown kinds are ignored', () => {
   const events: Event[] = [
     ...log(user('go'), result('ghost'), call('a', 'r1'), result('a'), result('a', '{"output":"again"}')),
     { seq: 6, kind: 'from_the_future', content: 'x', data: { y: 1 }, createdAt: 0 },
@@ -99,7 +99,7 @@ test('an id that comes twice is renamed in the second call and its answer', () =
   ).toEqual([[['a', '{"output":"ok"}']], [['a_2', '{"output":"second"}']]]);
 });
 
-test('a finished message keeps its identity while others are added', () => {
+test('a finished message stays the same object while others are added', () => {
   const projection = createProjection();
   const events = log(user('go'), call('a', 'r1'), result('a'), user('next'));
   for (const event of events.slice(0, 3)) projection.add(event);

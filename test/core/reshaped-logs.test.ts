@@ -66,7 +66,7 @@ test('any prefix of a log with rewinds and compactions gives requests that every
   );
 });
 
-test('events added one at a time give what all of them at once give, whenever one looks', () => {
+test('events added one at a time give the same conversation as all at once, at any moment', () => {
   fc.assert(
     fc.property(reshaped, (events) => {
       const projection = createProjection();

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { loadOnce } from '../../src/core/runtime.js';
 
-test('what is loaded is loaded once, also for callers that come meanwhile', async () => {
+test('a part is loaded once, also for callers that come during the load', async () => {
   let count = 0;
   const part = loadOnce(() => Promise.resolve(++count));
   expect(part.started()).toBe(null);

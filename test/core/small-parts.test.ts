@@ -17,7 +17,7 @@ test('depth is counted on the raw text, strings left out', () => {
   ).toEqual([0, 1, 3, 0, 2, 65]);
 });
 
-test('a slip is answered with the nearest names', () => {
+test('a typing error gets the nearest names', () => {
   expect(nearest('sesions', ['sessions', 'stats', 'tools'])).toEqual(['sessions']);
   expect(didYouMean('max_tool_turn', ['max_tool_turns', 'max_tool_calls', 'model'])).toBe(
     'Did you mean max_tool_turns?',
@@ -33,6 +33,6 @@ test('lone surrogates are replaced wherever they are', () => {
   });
 });
 
-test('a first line is cut with a mark', () => {
+test('a first line that is cut ends with an ellipsis', () => {
   expect([firstLine('one\ntwo', 10), firstLine('abcdef', 4), firstLine('abc', 4)]).toEqual(['one…', 'abc…', 'abc']);
 });

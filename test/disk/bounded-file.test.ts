@@ -28,7 +28,7 @@ test('a file is read whole, or its start or end, or not at all', () => {
   expect(told(join(root, 'long'), { longer: 'end' })).toBe('read cdef of 6');
 });
 
-test('what would make a reader wait or read without end is refused at once', () => {
+test('files that would make a reader wait or read without end are refused at once', () => {
   const root = tree({ folder: '' });
   makeFifo(join(root, 'fifo'));
   mkdirSync(join(root, 'directory'));

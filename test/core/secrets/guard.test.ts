@@ -46,7 +46,7 @@ const toolResult = (output: unknown, more: object = {}): EventDraft => ({
   data: { tool_call_id: 'c', name: 'bash', output: JSON.stringify(output), success: true, duration_ms: 1, ...more },
 });
 
-test('every kind has its rows, its line in the manual and its switch in the schema, and there are more than sixty forms', () => {
+test('every kind has its rows, a line in the manual and a switch in the schema; more than sixty forms', () => {
   const manual = readFileSync(new URL('../../../docs/secrets.md', import.meta.url), 'utf8');
   const table = JSON.parse(
     readFileSync(new URL('../../../config/secret-forms.json', import.meta.url), 'utf8'),
@@ -132,7 +132,7 @@ test('a secret is found although a JSON text writes letters of it as escapes', (
   }
 });
 
-test('the same secret has the same number, another one the next; what is masked stays as it is', () => {
+test('the same secret has the same number, another one the next, and masked text does not change', () => {
   const one = guard();
   expect(one.text(`${token} ${other} ${token}`)).toBe(
     '«secret:github_token#1» «secret:github_token#2» «secret:github_token#1»',
@@ -142,7 +142,7 @@ test('the same secret has the same number, another one the next; what is masked 
   expect(one.text(`password is ${password}`)).toBe(`password is ${one.text(`;Password=${password}`).slice(10)}`);
 });
 
-test('events keep their shape: envelopes and arguments stay JSON, formatting and ids stay, numbers are told once', () => {
+test('events keep their shape: envelopes and arguments stay JSON, each number is recorded once', () => {
   const one = guard();
   const args = `{ "path" : "a.txt",\n  "content":"x\\n${token}\\u0041","n": 1.0 }`;
   const call: EventDraft = {
@@ -183,7 +183,7 @@ test('a name and its value in two strings belong together', () => {
   expect(guard().deep({ secretAccessKey: secret })).toEqual({ secretAccessKey: '«secret:aws_secret_key#1»' });
 });
 
-test('what a provider sealed stays as it is; what it says in clear words does not', () => {
+test('signed fields of a provider do not change, and its clear text is masked', () => {
   const reasoning = [{ type: 'thinking', thinking: `it is ${token}`, signature: `x ${token}` }];
   const event = {
     kind: 'assistant',
@@ -195,7 +195,7 @@ test('what a provider sealed stays as it is; what it says in clear words does no
   });
 });
 
-test('after a resume numbers are known again, values are not until they are seen', () => {
+test('after a resume numbers are known at once, and values once they are seen again', () => {
   const before = guard();
   const events = [before.event(toolResult({ output: `${token} ${other}` }))].map((draft, index): Event => ({
     ...draft,
@@ -217,7 +217,7 @@ test('after a resume numbers are known again, values are not until they are seen
   expect(after.text(forms[2]?.secret ?? '')).toBe('«secret:github_token#3»');
 });
 
-test('a call is given values back as they were; never a key of a provider, never an unknown one, never what a shell would obey', () => {
+test('a call gets values back, but no key of a provider, no unknown value and none that a shell would obey', () => {
   const one = guard();
   const secrets = forms
     .filter(({ kind }) => kind !== 'environment')
@@ -267,7 +267,8 @@ test('where an output is cut, neither the start nor the end of a secret is left'
 test("ordinary text is nobody's secret", () => {
   for (const text of [
     'sk-learn is scikit-learn; task-force, ask-me-anything-about-it, sk-SK, sk-spinner-double-bounce-1',
-    'git@github.com:a/b.git https://example.com:8080/a?b=c#d https://user:password@example.com http://${USER}:${PASS}@host',
+    'git@github.com:a/b.git https://example.com:8080/a?b=c#d',
+    'https://user:password@example.com http://${USER}:${PASS}@host',
     'commit 0123456789abcdef0123456789abcdef01234567',
     'AKIAIOSFODNN7EXAMPLE wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY',
     'Authorization: Bearer <token> and bearer authentication',
@@ -299,7 +300,7 @@ test.each([
   expect(isSecretVariable(name, value)).toBe(is);
 });
 
-test('whatever is fed to it, pieces give what the whole gives, and a second look finds nothing', () => {
+test('for any text, pieces give the same as the whole, and a second pass finds nothing', () => {
   const part = fc.oneof(
     fc.constantFrom(
       ...forms.map(({ text }) => text),
@@ -341,7 +342,7 @@ test('whatever is fed to it, pieces give what the whole gives, and a second look
   );
 });
 
-test('texts made to be slow are read in one pass: no repetition within one that can fail, and what is bounded is bounded in each of its expressions', () => {
+test('texts made to be slow are read in one pass: no repetition in a repetition, a bound in each expression', () => {
   const plain = (expression: RegExp): string =>
     expression.source.replaceAll(/\[(?:\\.|[^\]\\])*\]/g, 'c').replaceAll(/\\./g, 'e');
   const isOpenEnded = (expression: RegExp): boolean => /[*+]|,\}/.test(plain(expression));

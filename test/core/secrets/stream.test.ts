@@ -18,7 +18,7 @@ const keys = [
 const createStreamMask = (): StreamMask => createSecretGuard({ forms: [], keys, environment: [] }).stream();
 const whole = (text: string): string => hidden.reduce((masked, { form, mark }) => masked.replaceAll(form, mark), text);
 
-test('however a text is cut into pieces, what must be hidden is, and all else comes through', () => {
+test('however a text is cut into pieces, secrets are hidden and everything else comes through', () => {
   const part = fc.oneof(
     fc.constantFrom(
       ...hidden.map(({ form }) => form),
