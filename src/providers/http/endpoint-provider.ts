@@ -53,40 +53,9 @@ export function createHttpProvider(
   d: HttpDependencies,
 ): HttpProvider {
   const client = loadOnce(() => openClient(endpoint, wire, d.env));
-  const protocol = loadOnce(async (): Promise<TextProtocol> =>
-    (await import('../text/protocol.js')).createTextProtocol(),
-  );
-  const wireFor = async ({ conversation }: ModelRequest): Promise<Wire> => {
-    if (!usesText(conversation, endpoint.quirks)) return wire;
-    return (await protocol.get()).wire(wire, conversation, endpoint.quirks);
-  };
-  const encoder = createBodyEncoder();
-  let underWay = 0;
+  const send = createSender(endpoint, wire, limits, d, async (body, signal) => (await client.get()).post(body, signal));
   const tools = createToolSupport(endpoint, d.textModels ?? new Set(), d.takesTools);
   const said = new Set<string>();
-  const send = async function* (request: ModelRequest): AsyncGenerator<ModelChunk> {
-    const context: Context = {
-      endpoint,
-      limits,
-      d,
-      wire: await wireFor(request),
-      post: async (body, signal) => await (await client.get()).post(body, signal),
-    };
-    const parts = requestParts(request, context);
-    const body = underWay === 0 ? encoder.encode(parts) : encodeBody(parts);
-    const leaks = createLeakWatch(request, endpoint.label);
-    underWay++;
-    try {
-      for await (const chunk of untilAnswered(request, body, context)) {
-        leaks.see(chunk);
-        const notice = chunk.type === 'end' ? await leaks.notice(chunk) : null;
-        if (notice !== null) yield notice;
-        yield chunk;
-      }
-    } finally {
-      underWay--;
-    }
-  };
   return {
     async *stream(request) {
       const effort = settleEffort(request, endpoint, d);
@@ -113,6 +82,40 @@ export function createHttpProvider(
         () => null,
       );
     },
+  };
+}
+
+/** Sends requests in the wire's own form, or with tools as text. */
+function createSender(
+  endpoint: Endpoint,
+  wire: Wire,
+  limits: HttpLimits,
+  d: HttpDependencies,
+  post: Post,
+): (request: ModelRequest) => AsyncGenerator<ModelChunk> {
+  const protocol = loadOnce(async (): Promise<TextProtocol> =>
+    (await import('../text/protocol.js')).createTextProtocol(),
+  );
+  const wireFor = async ({ conversation }: ModelRequest): Promise<Wire> =>
+    usesText(conversation, endpoint.quirks) ? (await protocol.get()).wire(wire, conversation, endpoint.quirks) : wire;
+  const encoder = createBodyEncoder();
+  let underWay = 0;
+  return async function* (request) {
+    const context: Context = { endpoint, limits, d, post, wire: await wireFor(request) };
+    const parts = requestParts(request, context);
+    const body = underWay === 0 ? encoder.encode(parts) : encodeBody(parts);
+    const leaks = createLeakWatch(request, endpoint.label);
+    underWay++;
+    try {
+      for await (const chunk of untilAnswered(request, body, context)) {
+        leaks.see(chunk);
+        const notice = chunk.type === 'end' ? await leaks.notice(chunk) : null;
+        if (notice !== null) yield notice;
+        yield chunk;
+      }
+    } finally {
+      underWay--;
+    }
   };
 }
 
