@@ -15,19 +15,31 @@ interface Rule {
 /** Whether a program can be run by its name here. */
 export type IsInstalled = (program: string) => boolean;
 
-const polite =
-  /^(?:(?:please|pls|now|ok|okay|then|and|can you|could you|would you|will you|i want you to|i'd like you to|let's|go ahead and)[,\s]+)+/i;
+/** A form of any of the words, which stand between blanks. */
+const anyOf = (words: string): string => `(?:${words.trim().split(/\s+/).join('|')})`;
+
+const polite = new RegExp(
+  [
+    String.raw`^(?:(?:please|pls|now|ok|okay|then|and|can you|could you|would you|will you`,
+    String.raw`|i want you to|i'd like you to|let's|go ahead and)[,\s]+)+`,
+  ].join(''),
+  'i',
+);
 
 /** In quotes or backticks, or one word: longer texts without quotes are prose that describes what is wanted. */
 const piece = String.raw`"[^"]+"|'[^']+'|\x60[^\x60]+\x60|\S+`;
-const inPath = String.raw`(?:\s+(?:in|under|inside|within)\s+(?:the\s+)?(?<path>\S+?)(?:\s+(?:folder|directory|file))?)?`;
-const form = (text: string, flags = 'i'): RegExp => new RegExp(`^${text}$`, flags);
+const the = String.raw`(?:the\s+)?`;
+const named = String.raw`(?:called\s+|named\s+)?`;
+const folder = String.raw`(?:\s+(?:folder|directory))?`;
+const place = String.raw`(?:\s+(?:folder|directory|file))?`;
+const inPath = String.raw`(?:\s+(?:in|under|inside|within)\s+${the}(?<path>\S+?)${place})?`;
+const form = (...parts: readonly string[]): RegExp => new RegExp(`^${parts.join('')}$`, 'i');
 
 /** Tried in order; the first that fits the whole request decides. */
 const rules: readonly Rule[] = [
   {
     form: form(
-      String.raw`replace\s+(?<from>${piece})\s+(?:with|by)\s+(?<to>${piece})\s+in\s+(?:the\s+)?(?:file\s+)?(?<path>\S+)`,
+      String.raw`replace\s+(?<from>${piece})\s+(?:with|by)\s+(?<to>${piece})\s+in\s+${the}(?:file\s+)?(?<path>\S+)`,
     ),
     calls: (g) =>
       isPath(g.path)
@@ -36,13 +48,15 @@ const rules: readonly Rule[] = [
   },
   {
     form: form(
-      String.raw`(?:write|put|save)\s+(?<content>${piece})\s+(?:in)?to\s+(?:the\s+)?(?:a\s+)?(?:new\s+)?(?:file\s+)?(?:called\s+|named\s+)?(?<path>\S+)`,
+      String.raw`(?:write|put|save)\s+(?<content>${piece})\s+(?:in)?to\s+${the}(?:a\s+)?(?:new\s+)?(?:file\s+)?`,
+      String.raw`${named}(?<path>\S+)`,
     ),
     calls: write,
   },
   {
     form: form(
-      String.raw`(?:create|make|write)\s+(?:a\s+|the\s+)?(?:new\s+)?(?:file\s+)?(?:called\s+|named\s+)?(?<path>\S+)\s+(?:with|containing|saying)\s+(?:the\s+)?(?:text\s+|content\s+|contents\s+)?(?<content>${piece})`,
+      String.raw`(?:create|make|write)\s+(?:a\s+|the\s+)?(?:new\s+)?(?:file\s+)?${named}(?<path>\S+)`,
+      String.raw`\s+(?:with|containing|saying)\s+${the}(?:text\s+|content\s+|contents\s+)?(?<content>${piece})`,
     ),
     calls: write,
   },
@@ -79,27 +93,42 @@ const rules: readonly Rule[] = [
   },
   {
     form: form(
-      String.raw`(?:list|find|ls|glob|show|what are)\s+(?:me\s+)?(?:all\s+)?(?:of\s+)?(?:the\s+)?(?:files?\s+)?(?:matching\s+|named\s+|called\s+)?(?<pattern>\S*[*?{[]\S*)(?:\s+files?)?(?:\s+(?:in|under)\s+(?:the\s+)?(?<path>\S+))?`,
+      String.raw`(?:list|find|ls|glob|show|what are)\s+(?:me\s+)?(?:all\s+)?(?:of\s+)?${the}(?:files?\s+)?`,
+      String.raw`(?:matching\s+|named\s+|called\s+)?(?<pattern>\S*[*?{[]\S*)(?:\s+files?)?`,
+      String.raw`(?:\s+(?:in|under)\s+${the}(?<path>\S+))?`,
     ),
     calls: (g) => (/[*{[]|\?./.test(g.pattern ?? '') ? [glob(g)] : null),
   },
   {
-    form: /^(?:list|find|show|count)\s+(?:me\s+)?(?:all\s+)?(?:the\s+)?(?<extension>\.?[a-z0-9]{1,10})\s+files(?:\s+(?:in|under)\s+(?:the\s+)?(?<path>\S+?))?$/i,
+    form: form(
+      String.raw`(?:list|find|show|count)\s+(?:me\s+)?(?:all\s+)?${the}(?<extension>\.?[a-z0-9]{1,10})\s+files`,
+      String.raw`(?:\s+(?:in|under)\s+${the}(?<path>\S+?))?`,
+    ),
     calls: (g) => {
       const extension = extensionOf(g.extension);
       return extension === null ? null : [glob({ pattern: `**/*.${extension}`, path: g.path })];
     },
   },
   {
-    form: /^(?:list|ls)(?:\s+me)?(?:\s+(?:all|the|my|files|folder|directory|everything|here|in|of))*(?:\s+(?<path>\S*[/.]\S*))?(?:\s+(?:folder|directory))?\??$/i,
+    form: form(
+      String.raw`(?:list|ls)(?:\s+me)?(?:\s+${anyOf('all the my files folder directory everything here in of')})*`,
+      String.raw`(?:\s+(?<path>\S*[/.]\S*))?${folder}\??`,
+    ),
     calls: listing,
   },
   {
-    form: /^(?:show|what|which)(?=.*\b(?:files|folder|directory|here)\b)(?:\s+me)?(?:\s+(?:all|the|my|files|folder|directory|everything|is|are|here|there|in))+(?:\s+(?<path>\S+\/))?\??$/i,
+    form: form(
+      String.raw`(?:show|what|which)(?=.*\b(?:files|folder|directory|here)\b)(?:\s+me)?`,
+      String.raw`(?:\s+${anyOf('all the my files folder directory everything is are here there in')})+`,
+      String.raw`(?:\s+(?<path>\S+\/))?\??`,
+    ),
     calls: listing,
   },
   {
-    form: /^(?:read|show|open|cat|print|view|display|head)\s+(?:me\s+)?(?:the\s+)?(?:contents?\s+of\s+)?(?:the\s+)?(?<named>files?\s+)?(?<paths>\S+(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)\S+)*)(?:\s+file)?$/i,
+    form: form(
+      String.raw`${anyOf('read show open cat print view display head')}\s+(?:me\s+)?${the}(?:contents?\s+of\s+)?${the}`,
+      String.raw`(?<named>files?\s+)?(?<paths>\S+(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+)\S+)*)(?:\s+file)?`,
+    ),
     calls: read,
   },
   { form: /^what(?:'s| is)\s+in\s+(?:the\s+)?(?<named>file\s+)?(?<paths>\S+?)\??$/i, calls: read },
@@ -111,8 +140,10 @@ function write({ content = '', path }: Groups): readonly OfflineCall[] | null {
 }
 
 /** Nobody wants these very words in a file. */
-const standsForMore =
-  /^(?:it|this|that|them|these|those|everything|something|tests?|code|docs?|documentation|comments?|changes|output|results?|an?|the|some|my|your)$/i;
+const standsForMore = form(
+  anyOf(`it this that them these those everything something an? the some my your
+    tests? code docs? documentation comments? changes output results?`),
+);
 
 function read({ named, paths = '' }: Groups): readonly OfflineCall[] | null {
   const all = paths.split(/\s*,\s*(?:and\s+)?|\s+and\s+/i);
@@ -121,8 +152,10 @@ function read({ named, paths = '' }: Groups): readonly OfflineCall[] | null {
 }
 
 /** Files without an ending that people call by their name alone. */
-const bareNames =
-  /^(?:readme|license|licence|copying|authors|notice|changelog|contributing|todo|makefile|dockerfile|gemfile|rakefile|procfile|jenkinsfile|vagrantfile|codeowners)$/i;
+const bareNames = form(
+  anyOf(`readme license licence copying authors notice changelog contributing todo
+    makefile dockerfile gemfile rakefile procfile jenkinsfile vagrantfile codeowners`),
+);
 
 /** Looks like a path: has an ending or a folder, or stands in quotes. */
 function isPath(text: string | undefined): boolean {
@@ -240,8 +273,11 @@ const programs = new Set([
   'zig',
 ]);
 /** Outside quotes they make a sentence of a line. */
-const sentenceWords =
-  /^(?:and|then|the|an?|it|its|them|they|my|our|your|this|that|these|those|until|unless|if|when|while|because|so|on|with|please|again|sure|to|in|of|about|into|everything|whether)[,.:;!?]?$/i;
+const sentenceWords = form(
+  anyOf(`and then the an? it its them they my our your this that these those until unless if when while because so on
+    with please again sure to in of about into everything whether`),
+  '[,.:;!?]?',
+);
 
 function isCommand(command: string, isInstalled: IsInstalled): boolean {
   const [program = ''] = command.split(/\s/, 1);
@@ -311,8 +347,11 @@ const languages: Readonly<Record<string, string>> = {
   text: 'txt',
   ruby: 'rb',
 };
-const extensions =
-  /^(?:[cm]?[jt]sx?|jsonc?|json5|mdx?|py|rs|go|java|kt|swift|cs?|h|cc|cpp|hpp|rb|php|lua|pl|sh|zsh|fish|sql|s?css|less|html?|xml|svg|png|jpe?g|gif|pdf|csv|tsv|txt|log|ya?ml|toml|ini|cfg|conf|env|lock|vue|svelte|proto|tf|zig|ex|exs|hs|dart|scala|r)$/;
+const extensions = new RegExp(
+  `^${anyOf(`[cm]?[jt]sx? jsonc? json5 mdx? py rs go java kt swift cs? h cc cpp hpp rb php lua pl sh zsh fish sql s?css
+    less html? xml svg png jpe?g gif pdf csv tsv txt log ya?ml toml ini cfg conf env lock vue svelte proto tf zig ex exs
+    hs dart scala r`)}$`,
+);
 
 /** The ending that a kind of files has; null where the word is no kind: `list big files`. */
 function extensionOf(text: string | undefined): string | null {
