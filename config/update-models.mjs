@@ -255,9 +255,9 @@ function change(name, before, after) {
   if (before === undefined) return `added     ${name}`;
   if (after.retired && !before.retired) return `gone      ${name}: no longer in the first source; kept as retired`;
   const fields = order.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
-  return fields.length === 0
-    ? null
-    : `changed   ${name}: ${fields.map((field) => `${field} ${JSON.stringify(before[field]) ?? '-'} -> ${JSON.stringify(after[field]) ?? '-'}`).join(', ')}`;
+  const text = (value) => JSON.stringify(value) ?? '-';
+  const changes = fields.map((field) => `${field} ${text(before[field])} -> ${text(after[field])}`);
+  return changes.length === 0 ? null : `changed   ${name}: ${changes.join(', ')}`;
 }
 
 /** One row a line, so that a change is a line of the diff. */

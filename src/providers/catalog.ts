@@ -22,7 +22,7 @@ export interface Endpoint {
 }
 
 export interface ProviderChoice {
-  /** From `--provider` or the configuration; then the whole of `model` is the id. */
+  /** From `--provider` or the configuration. Where it is given, all of `model` is the id. */
   readonly name?: string;
   /** `[provider/]model`. */
   readonly model?: string;
@@ -32,8 +32,8 @@ export interface ProviderChoice {
   readonly api?: string;
   /** Merged over the preset's `extra_body`. */
   readonly extraBody?: JsonObject;
-  /** The provider that each of the three above was configured for: no other one gets it, so that no key goes to a host
-   * it was not meant for. Absent: it is for the provider that is resolved, whichever that is. */
+  /** The provider that each of the three above was configured for. No other provider gets it, so that no key goes to a
+   * host it was not meant for. Absent: whichever provider is resolved gets it. */
   readonly owners?: { readonly baseUrl?: string; readonly api?: string; readonly extraBody?: string };
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly presets: Presets;
@@ -54,15 +54,15 @@ export type Resolution =
   | { readonly ok: true; readonly ref: ModelRef; readonly endpoint: Endpoint }
   | { readonly ok: false; readonly problem: ProviderProblem };
 
-/** The provider and model that a choice means. Pure: reads `env` as given, asks no network. */
+/** Returns the provider and model that a choice means. Pure: it reads `env` as given and sends nothing. */
 export function resolveProvider(choice: ProviderChoice): Resolution {
   const presets = mergePresets(choice.presets, choice.userProviders ?? {});
   const { name, model, guessed } = splitModel(choice, presets);
-  if (guessed && name === 'offline' && model !== null && choice.model) return homeless(choice.model, presets);
+  if (guessed && name === 'offline' && model !== null && choice.model) return noProviderFor(choice.model, presets);
   return resolveNamed(name, model, ownSettings(choice, name), presets);
 }
 
-/** The choice without what was configured for another provider. */
+/** Returns the choice without what was configured for another provider. */
 function ownSettings({ baseUrl: url, api, extraBody, ...choice }: ProviderChoice, name: string): ProviderChoice {
   const { owners = {} } = choice;
   const own = (owner: string | undefined): boolean => owner === undefined || owner === name;
@@ -118,7 +118,7 @@ function keyProblem(endpoint: Endpoint, preset: Preset): Resolution | null {
     : null;
 }
 
-/** A model string's provider: what `name` says, else the first segment where it names a known provider, else the
+/** Splits a model string. The provider is `name`, else the first segment where it names a known provider, else the
  * fallback. */
 function splitModel(
   choice: ProviderChoice,
@@ -132,26 +132,26 @@ function splitModel(
   return { name: fallback.provider, model: given ?? fallback.model, guessed: true };
 }
 
-/** A model was asked for and nobody is there who could have it: the embedded provider, which answers anything, must not
- * answer in its place. */
-function homeless(model: string, presets: Presets): Resolution {
+/** The problem where a model is named and no provider is configured for it. The embedded provider answers anything, so
+ * it must not answer instead. */
+function noProviderFor(model: string, presets: Presets): Resolution {
   const names = Object.values(presets)
     .filter((preset) => preset.key_required !== false && preset.local !== true)
     .flatMap((preset) => keyNames(preset).slice(0, 1));
   return problem(
     'key_missing',
-    `no key is set, so nobody is there for the model \`${model}\``,
+    `no key is set, so no provider serves the model \`${model}\``,
     `set ${names.slice(0, 3).join(', ')}, … or name a provider that needs none: \`--model ollama/${model}\``,
   );
 }
 
-/** The provider where nothing names one: that of the base URL, else the first whose key is set. */
+/** Returns the provider where nothing names one: that of the base URL, else the first whose key is set. */
 function unnamed(choice: ProviderChoice, presets: Presets): NonNullable<ProviderChoice['fallback']> {
   if (choice.baseUrl !== undefined) return { provider: choice.owners?.baseUrl ?? 'openai', model: null };
   return { provider: firstWithKey(presets, choice.env) ?? 'offline', model: null };
 }
 
-/** The first provider, in the order of the presets, whose key is set; null where none is. */
+/** Returns the first provider, in the order of the presets, whose key is set; null where none is. */
 export function firstWithKey(presets: Presets, env: ProviderChoice['env']): string | null {
   return Object.entries(presets).find(([, preset]) => readKey(preset, env) !== null)?.[0] ?? null;
 }
@@ -168,9 +168,10 @@ function keyNeeded(preset: Preset, baseUrl: string): boolean {
   return preset.key_required !== false && !isLoopback(new URL(baseUrl).hostname);
 }
 
-/** Where a provider is said to be, as it may be shown, and by what: a setting or a variable. Null where nothing but its
- * built-in preset says it, for an address that cannot be read and for an unknown provider. */
-export function saidAddress(
+/** Returns the address that settings or the environment give a provider, in its public form, and the name of the
+ * setting or variable. Null where only the built-in preset gives one, for an address that cannot be read, and for an
+ * unknown provider. */
+export function configuredAddress(
   name: string,
   choice: ProviderChoice,
 ): { readonly baseUrl: string; readonly by: string } | null {
@@ -247,7 +248,7 @@ function problem(kind: ProviderProblem['kind'], message: string, hint: string): 
   return { ok: false, problem: { kind, message, hint } };
 }
 
-/** A base URL ready for use, or what is wrong with it in one sentence. */
+/** A base URL that can be used, or one sentence that says what is wrong with it. */
 type BaseUrl =
   | { readonly ok: true; readonly url: string }
   | { readonly ok: false; readonly problem: 'bad_url' | 'insecure_url'; readonly message: string };
@@ -261,9 +262,9 @@ interface BaseUrlRules {
   readonly allowInsecure: boolean;
 }
 
-/** Reads a base URL as people write it. A URL is taken as it is (without trailing slashes); `host`, `host:port` and
- * `:port` become `http://host:port<defaultPath>`, where an address to listen on (0.0.0.0, ::) means this machine.
- * `http:` goes to loopback only. */
+/** Reads a base URL as people write it. A URL stays as it is, without trailing slashes; `host`, `host:port` and `:port`
+ * become `http://host:port<defaultPath>`. An address to listen on (0.0.0.0, ::) means this machine. `http:` is accepted
+ * for this machine only. */
 export function readBaseUrl(value: string, rules: BaseUrlRules): BaseUrl {
   const url = parse(value.trim(), rules);
   if (url === null || !/^https?:$/.test(url.protocol))
@@ -282,7 +283,8 @@ export function readBaseUrl(value: string, rules: BaseUrlRules): BaseUrl {
   return { ok: true, url: url.href.replace(/\/+$/, '') };
 }
 
-/** A base URL as it may be kept and shown: without user name, password, query and fragment, where keys can be. */
+/** Returns a base URL that is safe to store and show: without user name, password, query and fragment, which may hold
+ * keys. */
 function publicAddress(baseUrl: string): string {
   const { origin, pathname } = new URL(baseUrl);
   return (origin + pathname).replace(/\/+$/, '');
@@ -306,8 +308,8 @@ export function isLoopback(hostname: string): boolean {
   );
 }
 
-/** `path` appended to a base URL, whose query is kept. A path that repeats the end of the base (`…/v1` and
- * `/v1/messages`) is joined once. */
+/** Appends `path` to a base URL and keeps its query. A version that both have (`…/v1` and `/v1/messages`) appears
+ * once. */
 export function joinUrl(baseUrl: string, path: string): string {
   const url = new URL(baseUrl);
   const [pathname = '', query = ''] = path.split('?', 2);

@@ -13,12 +13,12 @@ export type ModelList =
 
 type Env = ProviderChoice['env'];
 
-/** How long a local server may take to answer when it is only looked for. */
+/** How long a local server may take to answer the search for it. */
 const probeMs = 200;
 const maxListBytes = 16 * 1024 * 1024;
 
-/** Which provider and model to use when nothing is configured: the first whose key is set; else a server on this
- * machine that has a model; else the embedded one. Source: contracts 7. */
+/** Chooses the provider and model where nothing is configured: the first provider whose key is set, else a server on
+ * this machine that has a model, else the embedded provider. Source: contracts 7. */
 export async function chooseProvider(
   choice: Pick<ProviderChoice, 'env' | 'presets' | 'userProviders'>,
 ): Promise<{ readonly provider: string; readonly model: string | null }> {
@@ -37,7 +37,7 @@ export interface LocalServer {
   readonly models: readonly ListedModel[];
 }
 
-/** The servers of this machine that answer within 200 ms, in the order of the presets, with what they offer. */
+/** Finds the servers on this machine that answer within 200 ms, in the order of the presets, with their models. */
 export async function findLocalServers(
   choice: Pick<ProviderChoice, 'env' | 'presets' | 'userProviders'>,
 ): Promise<readonly LocalServer[]> {
@@ -56,8 +56,8 @@ export async function findLocalServers(
   return found.filter((server) => server !== null);
 }
 
-/** The models that `endpoint` offers. Never rejects: a server that is not there, refuses or answers nonsense is one
- * sentence. */
+/** Lists the models of `endpoint`. Never rejects: one sentence says that the server is not there, refuses, or sends
+ * nonsense. */
 export async function listModels(endpoint: Endpoint, env: Env, timeoutMs = 10_000): Promise<ModelList> {
   if (endpoint.api === 'offline') return { ok: true, models: [{ id: 'offline', contextWindow: null }] };
   try {
@@ -81,8 +81,8 @@ export async function listModels(endpoint: Endpoint, env: Env, timeoutMs = 10_00
   }
 }
 
-/** The context window that a local server really uses for `model`, where it says so: it would cut a longer prompt
- * without a word. */
+/** Returns the context window that a local server uses for `model`; null where it does not say. Such a server cuts a
+ * longer prompt silently. */
 export async function localContextWindow(
   endpoint: Endpoint,
   model: string,
@@ -101,7 +101,7 @@ export async function localContextWindow(
   return readOllamaWindow(running, await ask('/api/show', JSON.stringify({ model })), model);
 }
 
-/** Whether `model` takes tool calls, where the server says so (Ollama); null where it does not. */
+/** Asks the server whether `model` takes tool calls (Ollama); null where it does not say. */
 export async function takesTools(
   endpoint: Endpoint,
   model: string,
@@ -177,7 +177,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** A model as a server lists it. Null for what it does not say. */
+/** A model as a server lists it. `contextWindow` is null where the server does not say. */
 export interface ListedModel {
   readonly id: string;
   readonly contextWindow: number | null;
@@ -193,9 +193,8 @@ const windowFields = [
   'inputTokenLimit',
 ];
 
-/** Reads a list of models in the forms servers give it: `{data: [{id}]}` (OpenAI and alike), `{models: [{name}]}`
- * (Ollama), a bare list. Null where it is none of them. Models that only embed or transcribe are left out where the
- * server says so. */
+/** Reads a list of models: `{data: [{id}]}` (OpenAI and others), `{models: [{name}]}` (Ollama), or a bare list. Null
+ * for anything else. Leaves out models that the server calls embedding models. */
 export function readModelList(body: unknown): readonly ListedModel[] | null {
   const list: unknown = isRecord(body) ? (body.data ?? body.models) : body;
   if (!Array.isArray(list)) return null;
@@ -210,8 +209,8 @@ export function readModelList(body: unknown): readonly ListedModel[] | null {
     });
 }
 
-/** The context window an Ollama server really uses for a model: what it loaded it with (`/api/ps`), else the model's
- * own `num_ctx` (`/api/show`). */
+/** Reads the context window that an Ollama server uses for a model: the one it was loaded with (`/api/ps`), else the
+ * model's own `num_ctx` (`/api/show`). */
 export function readOllamaWindow(running: unknown, shown: unknown, model: string): number | null {
   const loaded = isRecord(running) && Array.isArray(running.models) ? (running.models as readonly unknown[]) : [];
   const same = loaded

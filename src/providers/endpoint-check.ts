@@ -4,7 +4,7 @@ import type { Endpoint } from './catalog.js';
 import { createHttpProvider, type HttpDependencies, type HttpLimits } from './http/endpoint-provider.js';
 import type { Wire } from './wires/wire.js';
 
-/** What one request showed. `null`: it could not be seen, because something before it failed. */
+/** What one request showed. `null`: not known, because something failed before it. */
 export interface CheckReport {
   readonly reached: boolean;
   readonly auth: boolean | null;
@@ -16,7 +16,7 @@ export interface CheckReport {
   readonly costUsd: number | null;
 }
 
-/** The smallest request that shows all: one tool, and the wish to call it. */
+/** The smallest request that shows everything: one tool, and a message that asks to call it. */
 const question: Conversation = {
   system: 'You are being tested. Call the tool `ready` once and say nothing else.',
   tools: [
@@ -26,12 +26,12 @@ const question: Conversation = {
       input_schema: { type: 'object', properties: {}, additionalProperties: false },
     },
   ],
-  // Native calls are what is asked about.
+  // The question is whether native calls work.
   settings: { model_output_size: 32_768, max_output_tokens: 1024, tool_protocol: 'native' },
   messages: [{ role: 'user', seq: 3, content: 'Call `ready`.' }],
 };
 
-/** Sends one minimal request, without retries, and says what of it worked. Never rejects. */
+/** Sends one minimal request without retries and reports what worked. Never rejects. */
 export async function checkEndpoint(
   endpoint: Endpoint,
   ref: ModelRef,
@@ -79,7 +79,7 @@ function reportOf(chunks: readonly ModelChunk[], streamed: boolean): CheckReport
   return { ...tokens, fault, reached: true, auth: true, streaming: streamed, tools: called };
 }
 
-/** A server that judges the request has taken the key. */
+/** The server accepted the key, because it judged the request. */
 const afterAuth: readonly Fault['code'][] = ['bad_request', 'quota', 'rate_limited', 'context_overflow'];
 
 function seenInFault(fault: Fault): Pick<CheckReport, 'reached' | 'auth' | 'tools'> {

@@ -1,18 +1,17 @@
 import type { ModelRequest, Provider } from '../core/provider.js';
 
-/** Below this, a session with tools is cut soon. */
+/** A session with tools soon outgrows a smaller window. */
 const smallWindowTokens = 8192;
 
 export interface LocalWindow {
   readonly label: string;
-  /** Tokens that the server really uses for a model; null where it does not say. Asked after an answer, because only
-   * then the model is loaded. */
+  /** Tokens that the server uses for a model; null where it does not say. Asked after an answer, because the model is
+   * loaded only then. */
   ask(model: string): Promise<number | null>;
 }
 
-/** A provider on this machine whose context window is watched: such servers cut the beginning of a longer request
- * without a word, so that the model forgets what it was told. Each is said once: that the window is small, that a
- * request is cut. */
+/** Warns once where the context window of a local server is small, and once where a request does not fit into it. Such
+ * servers cut the beginning of a longer request silently, so that the model forgets its instructions. */
 export function watchLocalWindow(provider: Provider, local: LocalWindow): Provider {
   const windows = new Map<string, number | null>();
   const said = new Set<string>();
@@ -53,20 +52,22 @@ function describe(
 ): { readonly text: string; readonly isCut: boolean } | null {
   const remedy =
     'Give it more: OLLAMA_CONTEXT_LENGTH or num_ctx for Ollama, the context length at loading for LM Studio.';
+  const cut = 'the server cuts its beginning silently';
+  const uses = `${label} uses a context window of`;
   if (tokens > window * 0.95)
     return {
       isCut: true,
-      text: `${label} uses a context window of ${window} tokens for ${model} and this request has about ${tokens}: the server cuts its beginning without a word. ${remedy}`,
+      text: `${uses} ${window} tokens for ${model} and this request has about ${tokens}: ${cut}. ${remedy}`,
     };
   return window < smallWindowTokens
     ? {
         isCut: false,
-        text: `${label} uses a context window of only ${window} tokens for ${model}; what is longer is cut without a word. ${remedy}`,
+        text: `${uses} only ${window} tokens for ${model}: the server cuts longer requests silently. ${remedy}`,
       }
     : null;
 }
 
-/** Tokens of a request, at four characters each. */
+/** Estimates the tokens of a request at four characters each. */
 function estimate({ conversation }: ModelRequest): number {
   return Math.ceil(
     (conversation.system.length + JSON.stringify([conversation.tools, conversation.messages]).length) / 4,

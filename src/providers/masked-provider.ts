@@ -2,8 +2,8 @@ import type { Message } from '../core/projection.js';
 import type { ModelChunk, ModelRequest, Provider } from '../core/provider.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 
-/** A provider that is sent no secret, and whose words have passed the guard: a gateway may echo what it was sent, also
- * the keys of others. What a call is given stays as the model wrote it; it is hidden where it is recorded. */
+/** Masks secrets in what a provider is sent and in what it answers: a gateway may repeat keys. The arguments of a call
+ * stay as the model wrote them; they are masked where they are recorded. */
 export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
   const sent = new WeakMap<Message, Message>();
   const hidden = (message: Message): Message => {

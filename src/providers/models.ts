@@ -5,7 +5,7 @@ import { builtInPresets } from './presets.js';
 
 export type ModelTable = Readonly<Record<string, ModelEntry>>;
 
-/** What is known of a model; null for what is not. */
+/** What is known about a model; null for what is not. */
 export interface ModelFacts {
   readonly contextWindow: number | null;
   readonly maxOutputTokens: number | null;
@@ -29,12 +29,12 @@ export const knownModels: ModelTable = rows;
 export const modelSources: readonly ModelSource[] = $sources;
 
 const nothing: ModelTable = {};
-/** What was found before: it is asked for with every request. */
+/** Earlier results, because every request asks. */
 const foundIn = new WeakMap<ModelTable, Map<string, ModelFacts | null>>();
 
-/** What is known of `model` at `provider`, the user's `own` table first; null where neither table has it. Nothing is
- * guessed: an entry is found under its exact name, without a date or `-latest` at the end, and for OpenRouter and its
- * like (`vendor/model`) under the vendor's own name. */
+/** Looks up `model` of `provider`, in the user's `own` table first; null where neither table has it. Guesses nothing:
+ * it tries the exact name, the name without a date or `-latest` at the end, and for gateways (`vendor/model`) the
+ * vendor's own name. */
 export function findModel(provider: string, model: string, own: ModelTable = nothing): ModelFacts | null {
   const found = foundIn.get(own) ?? new Map<string, ModelFacts | null>();
   foundIn.set(own, found);
@@ -54,7 +54,7 @@ function pick(table: ModelTable, names: readonly string[]): ModelEntry | null {
   return name === undefined ? null : (table[name] ?? null);
 }
 
-/** Names an entry may stand under, best first. */
+/** Lists the names that an entry may have, best first. */
 function namesOf(provider: string, model: string): readonly string[] {
   const id = model.replace(/:(?:free|beta|extended|nitro|floor|thinking)$/, '').replace(/^models\//, '');
   const variant = id !== model && model.endsWith(':free');
@@ -64,7 +64,8 @@ function namesOf(provider: string, model: string): readonly string[] {
   return variant ? direct.slice(0, 2) : [...direct, ...forms.map(vendorName).filter((name) => name !== null)];
 }
 
-/** `anthropic/claude-sonnet-4.5` as its vendor names it: `anthropic/claude-sonnet-4-5`. */
+/** Returns the vendor's own name of a gateway's model: `anthropic/claude-sonnet-4-5` for
+ * `anthropic/claude-sonnet-4.5`. */
 function vendorName(model: string): string | null {
   const [vendor = '', ...rest] = model.split('/');
   const [name, preset] = Object.entries(builtInPresets).find(([, { gateway_name: own }]) => own === vendor) ?? [];
@@ -111,7 +112,7 @@ function priceOf(entry: ModelEntry): Price | null {
   };
 }
 
-/** What a request costs in USD; null where the price is not known. */
+/** Returns the cost of a request in USD; null where the price is not known. */
 export function costUsd(usage: Usage, price: Price | null): number | null {
   if (price === null) return null;
   const prompt = usage.input + usage.cacheRead + usage.cacheWrite;

@@ -8,7 +8,7 @@ export interface Preset {
   readonly label?: string;
   /** The name of its wire, or `offline`. */
   readonly api: string;
-  /** The wire where the base URL is not the preset's own host. */
+  /** The wire of other hosts than that of `base_url`. */
   readonly other_host_api?: string;
   readonly other_host_quirks?: Quirks;
   readonly base_url: string;
@@ -20,7 +20,7 @@ export interface Preset {
   readonly key_env: string | readonly string[];
   /** False: requests without a key are fine. Default true. */
   readonly key_required?: boolean;
-  /** A server on this machine, found by asking its port. */
+  /** True: a server on this machine, which is found by asking its port. */
   readonly local?: boolean;
   /** Null: the first model the server lists. */
   readonly default_model: string | null;
@@ -42,10 +42,10 @@ export interface Preset {
 
 export type Presets = Readonly<Record<string, Preset>>;
 
-/** The presets that come with the program, in the order in which a provider is chosen when nothing is configured. */
+/** The presets of the program, in the order in which a provider is chosen where nothing is configured. */
 export const builtInPresets: Presets = builtIn as Presets;
 
-/** The built-in presets with the user's entries merged over them, field by field; new names come last. */
+/** Merges the user's entries over the presets, field by field; new names come last. */
 export function mergePresets(presets: Presets, user: Readonly<Record<string, Partial<Preset>>>): Presets {
   const merged: Record<string, Preset> = { ...presets };
   for (const [name, entry] of Object.entries(user)) {

@@ -1,7 +1,7 @@
 import type { Conversation } from '../core/projection.js';
 
-/** True where tools and calls go as text: what the session froze into its settings (`tool_protocol`), else what the
- * preset says. Source: contracts 7. */
+/** True where tools and calls are sent as text: by the settings of the session (`tool_protocol`), else by the preset.
+ * Source: contracts 7. */
 export function usesText(conversation: Conversation, quirks: Quirks): boolean {
   return (conversation.settings.tool_protocol ?? quirks.tool_protocol ?? 'native') === 'text';
 }
@@ -10,18 +10,18 @@ export function usesText(conversation: Conversation, quirks: Quirks): boolean {
  * `adaptive` is Messages' `thinking: {type: "adaptive"}` with `output_config.effort`. */
 type EffortForm = 'reasoning_effort' | 'reasoning.effort' | 'thinking' | 'adaptive';
 
-/** How the models whose id matches `models` take an effort setting. */
+/** How models whose id matches `models` take an effort setting. */
 interface EffortRule {
   readonly models: string;
   readonly send: EffortForm;
-  /** Levels they take, where the model table does not say. Absent: all. */
+  /** The levels they take where the model table does not say. Absent: all. */
   readonly levels?: readonly string[];
-  /** True: only for models whose levels the model table knows. */
+  /** True: the rule is only for models whose levels the model table knows. */
   readonly if_known?: boolean;
 }
 
-/** What becomes of an effort setting. `send`: `level` goes out, which may be another one than asked for. `unsent`: the
- * model is not known to take one. `refused`: it has other levels, none of which means what was asked for. */
+/** What happens to an effort setting. `send`: the request has `level`, which may differ from the one asked for.
+ * `unsent`: the model is not known to take one. `refused`: none of the model's levels means what was asked for. */
 export type EffortPlan =
   | { readonly plan: 'none' | 'unsent' }
   | {
@@ -36,7 +36,7 @@ const effortOrder = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
 export type EffortLevel = (typeof effortOrder)[number];
 
-/** What becomes of `effort` for `model`, of which the table knows the levels `known` or, null, nothing. */
+/** Decides what happens to `effort` for `model`. `known`: its levels in the model table, or null. */
 export function planEffort(
   effort: string | undefined,
   { effort: rules }: Quirks,
@@ -48,7 +48,7 @@ export function planEffort(
   const asked = effortOrder.find((level) => level === effort);
   if (rule === undefined || asked === undefined) return { plan: 'unsent' };
   const levels = known ?? rule.levels ?? effortOrder;
-  // A switch or a budget has no levels of its own, and adaptive thinking is left out for `none`.
+  // A switch and a budget have no levels of their own, and for `none` adaptive thinking is not sent.
   const takesAll = rule.send === 'thinking' || (rule.send === 'adaptive' && asked === 'none');
   const level = takesAll || levels.includes(asked) ? asked : nearest(asked, levels);
   return level === null ? { plan: 'refused', levels } : { plan: 'send', form: rule.send, level, levels };
@@ -59,7 +59,7 @@ function ruleFor(model: string, rules: Quirks['effort'], isKnown: boolean): Effo
   return list.find(({ models, if_known: ifKnown }) => new RegExp(models).test(model) && (ifKnown !== true || isKnown));
 }
 
-/** The level that is next to the one asked for, the higher of two; null where nothing stands for it. */
+/** Returns the level next to the one asked for, the higher of two; null where no level can replace it. */
 function nearest(asked: EffortLevel, levels: readonly string[]): EffortLevel | null {
   if (asked === 'none') return null;
   const steps = (level: EffortLevel): number => Math.abs(effortOrder.indexOf(level) - effortOrder.indexOf(asked));
@@ -70,7 +70,7 @@ function nearest(asked: EffortLevel, levels: readonly string[]): EffortLevel | n
   );
 }
 
-/** The output tokens that `model` may be asked for: at most `wished`, and no more than it can give. */
+/** Returns the output tokens to ask `model` for: at most `wished`, and no more than it can give. */
 export function outputLimit(
   wished: number,
   { output_limits: limits = [] }: Quirks,
@@ -81,7 +81,7 @@ export function outputLimit(
   return Math.min(wished, limit, known ?? Number.POSITIVE_INFINITY);
 }
 
-/** Where a server differs from the document of its wire. Data of `config/providers.json`, never code that names a
+/** How a server differs from the documentation of its wire. Data in `config/providers.json`, never code that names a
  * vendor. */
 export interface Quirks {
   /** Name of the output limit's field on Chat Completions. Default `max_tokens`. */
@@ -92,27 +92,27 @@ export interface Quirks {
   readonly parallel_tool_calls?: boolean;
   /** False: `tool_choice` is never sent (the server rejects or ignores it). Default true. */
   readonly tool_choice?: boolean;
-  /** Field in which an assistant message returns its own reasoning on Chat Completions. `reasoning_content` is then on
-   * every assistant message, a blank where there is no own reasoning, because such servers refuse a history without it.
-   * Default `none`. */
+  /** The field in which an assistant message returns its reasoning on Chat Completions. With `reasoning_content` every
+   * assistant message has the field, with a blank where it has no reasoning of its own, because such servers refuse a
+   * history without it. Default `none`. */
   readonly reasoning_return?: 'reasoning_content' | 'reasoning_details' | 'none';
   /** `cache_control` marks: on Anthropic's wire always, on Chat Completions for models whose id matches this
    * expression. */
   readonly cache_control_models?: string;
-  /** How an effort setting is sent: for every model, or for those whose id matches an expression (the first that does).
-   * Absent: it is not sent. */
+  /** How an effort setting is sent: for every model, or by the first rule that matches the model's id. Absent: it is
+   * not sent. */
   readonly effort?: EffortForm | readonly EffortRule[];
-  /** Output tokens sent where a wire demands the field and none is configured. */
+  /** Output tokens that a request asks for where none are configured. */
   readonly default_max_output_tokens?: number;
-  /** Output tokens that models can give at most, where the model table does not know them. */
+  /** The most output tokens of models that the model table does not know. */
   readonly output_limits?: readonly { readonly models: string; readonly tokens: number }[];
   /** True: an assistant message with calls needs `content: ""` instead of null. */
   readonly empty_content_as_text?: boolean;
-  /** `nine`: every tool call id is nine letters and digits (Mistral); others are replaced by a digest of that form. */
+  /** `nine`: every id of a tool call is nine letters and digits (Mistral); a digest replaces any other id. */
   readonly call_id_form?: 'nine';
-  /** Models (an expression, in any case) whose template refuses what a user says right after a result: a word of the
-   * model goes between. Source: Mistral's chat templates, and reports of 400 "Unexpected role 'user' after role
-   * 'tool'". */
+  /** An expression, in any case, for models whose template refuses a user message right after a result: a short
+   * assistant message goes between. Source: Mistral's chat templates, and reports of 400 "Unexpected role 'user' after
+   * role 'tool'". */
   readonly assistant_after_tool_models?: string;
   /** `text`: no native tool calls, tools are described in the system prompt. */
   readonly tool_protocol?: 'native' | 'text';

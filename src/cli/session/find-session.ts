@@ -6,7 +6,7 @@ import { type Event, rewindTo } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { ModelRef } from '../../core/projection.js';
 import { type SessionRow, type Store, ulid } from '../../core/store.js';
-import { type ProviderChoice, resolveProvider, saidAddress } from '../../providers/catalog.js';
+import { type ProviderChoice, resolveProvider, configuredAddress } from '../../providers/catalog.js';
 import { isWireName } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
 import type { Notice } from '../settings.js';
@@ -219,7 +219,7 @@ function placeOfSession(
   const saidApi = said('provider_api');
   const api = saidApi ? own.api : wireNamed(row.api);
   if (said('base_url')) {
-    const stays = saidAddress(row.provider, { ...own, owners: {} })?.baseUrl === row.baseUrl;
+    const stays = configuredAddress(row.provider, { ...own, owners: {} })?.baseUrl === row.baseUrl;
     return { baseUrl: own.baseUrl, api: stays || saidApi ? api : undefined };
   }
   if (row.baseUrl === undefined) {
@@ -237,7 +237,7 @@ function recordedAddress(
   own: ProviderChoice,
   isNamed: boolean,
 ): string | undefined {
-  const now = saidAddress(row.provider, isSaid(settings, 'base_url') ? withoutBaseUrl(own) : own);
+  const now = configuredAddress(row.provider, isSaid(settings, 'base_url') ? withoutBaseUrl(own) : own);
   if (now === null || now.baseUrl === row.baseUrl) return row.baseUrl;
   if (!isNamed) throw elsewhere(row, row.baseUrl, now);
   return undefined;

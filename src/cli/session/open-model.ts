@@ -15,7 +15,7 @@ import {
   type ProviderChoice,
   type Resolution,
   resolveProvider,
-  saidAddress,
+  configuredAddress,
 } from '../../providers/catalog.js';
 import type { HttpDependencies, HttpProvider } from '../../providers/http/endpoint-provider.js';
 import { maskProvider } from '../../providers/masked-provider.js';
@@ -123,7 +123,7 @@ export function providerChoice(settings: ProviderSource, chosen: ModelChoice): P
 function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelChoice): ProviderChoice {
   const owners = { ...choice.owners, ...(api === undefined ? {} : { api: name }) };
   const kept = { ...choice, owners, ...(api === undefined ? {} : { api }) };
-  if (baseUrl === undefined || saidAddress(name, choice)?.baseUrl === baseUrl) return kept;
+  if (baseUrl === undefined || configuredAddress(name, choice)?.baseUrl === baseUrl) return kept;
   return { ...kept, baseUrl, owners: { ...owners, baseUrl: name } };
 }
 

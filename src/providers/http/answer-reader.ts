@@ -6,18 +6,18 @@ import { HttpFailure } from './exchange.js';
 /** Longest body of one answer. Source: security 2.42. */
 const maxBodyBytes = 64 * 1024 * 1024;
 
-/** Reads the body of one answer: a stream of events, or one JSON document where the server did not stream. Gives as
- * much at once as came at once. */
+/** Reads the body of one answer: a stream of events, or one JSON document where the server did not stream. Returns
+ * together what arrived together. */
 export interface AnswerReader {
-  /** Throws an `HttpFailure` where this cannot be an answer. */
+  /** Throws an `HttpFailure` where the bytes cannot be an answer. */
   push(bytes: Uint8Array): readonly WireChunk[];
   end(): readonly WireChunk[];
-  /** The connection broke. All that counts may have come before: then the answer is complete, and asking again would
-   * cost it twice. Throws `error` otherwise. */
+  /** The connection broke. Returns the end of the answer where everything that counts arrived before, because another
+   * request would cost it twice. Throws `error` otherwise. */
   broken(error: unknown): readonly WireChunk[];
 }
 
-/** `host` is named in failures; `contentType` is what the server calls the body. */
+/** `host` is named in failures; `contentType` is the server's own name for the body. */
 export function createAnswerReader(
   wire: Wire,
   maxCalls: number | undefined,
@@ -53,8 +53,7 @@ export function createAnswerReader(
   };
 }
 
-/** What events mean. Text that came together stays together: each piece on its way through the loop costs more than its
- * text. */
+/** Decodes events. Text that arrived together stays together, because each chunk costs the loop more than its text. */
 function joined(events: readonly ServerEvent[], decoder: StreamDecoder): readonly WireChunk[] {
   const chunks: WireChunk[] = [];
   for (const part of events.flatMap((event) => decoder.push(event))) {
@@ -66,7 +65,7 @@ function joined(events: readonly ServerEvent[], decoder: StreamDecoder): readonl
   return chunks;
 }
 
-/** What a body is, by its first bytes rather than by what the server calls it. Throws for a web page. */
+/** Tells what a body is by its first bytes, not by the server's name for it. Throws for a web page. */
 function sniff(chunk: Uint8Array, contentType: string, host: string): 'unknown' | 'events' | 'json' {
   const first = chunk.findIndex((byte) => byte !== 32 && (byte < 9 || byte > 13));
   const start = first < 0 ? '' : new TextDecoder().decode(chunk.subarray(first, first + 64)).trimStart();

@@ -19,7 +19,7 @@ export interface TimeLimits {
   readonly turnTimeoutMs: number;
 }
 
-/** What the attempts at one request have in common. */
+/** What all attempts at one request have in common. */
 export interface AttemptContext {
   readonly host: string;
   readonly wire: Wire;
@@ -34,25 +34,25 @@ export interface AttemptContext {
   readonly cost: (usage: Extract<WireChunk, { type: 'usage' }>) => number | null;
 }
 
-/** What earlier attempts leave to the next one. */
+/** What the next attempt needs from the earlier ones. */
 export interface Earlier {
-  /** False: an answer that says nothing and calls nothing does not count. */
+  /** False: an answer without text and calls does not count. */
   readonly takesEmpty: boolean;
-  /** What an empty answer before this one used. */
+  /** The usage of an empty answer before this one. */
   readonly spent: Spent | null;
 }
 
 type Spent = Extract<ModelChunk, { type: 'usage' }>;
 
-/** How an attempt ended: complete (`end` was given), or why it did not count. `empty`: it was complete, with nothing in
- * it; `spent` is what it used. */
+/** How an attempt ended: complete (it gave `end`), or why it does not count. `empty`: it was complete and held nothing;
+ * `spent` is its usage. */
 export type Outcome =
   | { readonly complete: true }
   | { readonly complete: false; readonly failed: Failed; readonly empty?: true; readonly spent?: Spent };
 
-/** Sends a request once and reads its answer. Text and reasoning are given as they come; calls, usage and `end` only
- * once the answer is complete, so that nothing of an unfinished one can run. Never throws. Leaving early (an abort, a
- * reader that stops) closes the connection. */
+/** Sends a request once and reads its answer. Yields text and reasoning as they arrive; calls, usage and `end` only
+ * once the answer is complete, so that no call of an unfinished answer can run. Never throws. Leaving early (an abort,
+ * a reader that stops) closes the connection. */
 export async function* attempt(
   request: ModelRequest,
   body: Uint8Array,
@@ -85,7 +85,7 @@ export async function* attempt(
   }
 }
 
-/** Reads an answer of success. Throws an `HttpFailure` where the connection breaks. */
+/** Reads an answer with a status of success. Throws an `HttpFailure` where the connection breaks. */
 async function* answered(
   response: Response,
   request: ModelRequest,
@@ -117,7 +117,7 @@ async function* answered(
   return { complete: false, failed: unreadable(`${host} gave no answer that can be read`, true) };
 }
 
-/** What the next bytes of an answer mean; `over` where none follow. */
+/** Reads the next bytes of an answer; `over` where no more follow. */
 async function nextPiece(
   body: BodyReader,
   reader: AnswerReader,
@@ -131,13 +131,13 @@ async function nextPiece(
   return bytes === null ? { over: true, chunks: reader.end() } : { over: false, chunks: reader.push(bytes) };
 }
 
-/** Holds back what an unfinished answer must not give. */
+/** Holds back the chunks that an unfinished answer must not give. */
 interface Gate {
   readonly held: ModelChunk[];
   complete: boolean;
   failed: Failed | null;
   take(chunk: WireChunk): ModelChunk | null;
-  /** True where the answer is over and there is nothing in it. */
+  /** True where the answer is over and holds nothing. */
   isEmpty(): boolean;
 }
 
@@ -194,7 +194,7 @@ function emptied({ held }: Gate, host: string): Outcome {
   return { complete: false, failed, empty: true, ...(spent === undefined ? {} : { spent }) };
 }
 
-/** Two requests that count as one. */
+/** Adds up the usage of two requests that count as one. */
 function together(before: Spent | null, now: Spent): Spent {
   if (before === null) return now;
   const { usage: one } = before;
@@ -212,13 +212,15 @@ function together(before: Spent | null, now: Spent): Spent {
   };
 }
 
-/** An answer that is not 2xx. */
+/** Says what an answer that is not 2xx means. */
 async function refusal(response: Response, { wire, host, now }: AttemptContext): Promise<Failed> {
   const { status } = response;
   const headers = Object.fromEntries(response.headers);
   if (status >= 300 && status < 400) {
     readBody(response).destroy();
-    const message = `${host} answered with a redirect (${status})${redirectTarget(headers.location)}; redirects are not followed, so that no key goes astray`;
+    const target = redirectTarget(headers.location);
+    const reason = 'redirects are not followed, to keep the key safe';
+    const message = `${host} answered with a redirect (${status})${target}; ${reason}`;
     return {
       fault: { code: 'protocol', message, hint: 'set the base URL to where the server really is', status },
       retryable: false,
@@ -233,7 +235,7 @@ async function refusal(response: Response, { wire, host, now }: AttemptContext):
   };
 }
 
-/** An answer that says by its status that it is empty will be empty again. */
+/** The status itself says that the answer is empty, so another attempt would be empty too. */
 function nothingInIt(status: number, host: string): Failed {
   return {
     fault: {
@@ -256,7 +258,7 @@ function unreadable(message: string, retryable: boolean): Failed {
   return { fault: { code: 'protocol', message }, retryable };
 }
 
-/** What kept a request from being made. */
+/** Says why a request could not be made. */
 function failureOf(error: unknown, host: string): HttpFailure {
   if (error instanceof HttpFailure) return error;
   const said = error instanceof Error ? error.message : String(error);

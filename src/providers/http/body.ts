@@ -3,14 +3,14 @@ import { pipeline } from 'node:stream';
 import { wellFormedDeep } from '../../core/text.js';
 import { HttpFailure, networkFailure } from './exchange.js';
 
-/** How long an answer may go on after the last of it that matters, before its connection is closed. */
+/** How long the rest of an answer may take before its connection is closed. */
 const releaseMs = 2_000;
-/** After so long keys and signals get their turn: Node reads up to 2 MB of a socket before it looks at anything
- * else. */
+/** The event loop gets a turn after this time: Node reads up to 2 MB of a socket before it looks at keys and
+ * signals. */
 const longestTurnMs = 8;
 
-/** A server's answer as the fetch standard has it, decompressed as its headers say. Throws an `HttpFailure` for an
- * encoding nobody asked for and for a status that HTTP does not have. */
+/** Turns a server's answer into a `Response` and decompresses it as its headers say. Throws an `HttpFailure` for an
+ * encoding that was not asked for and for a status that HTTP does not have. */
 export function createResponse(
   status: number,
   given: Readonly<Record<string, string | readonly string[] | undefined>>,
@@ -20,7 +20,7 @@ export function createResponse(
   const headers = new Headers();
   for (const [name, value] of Object.entries(given))
     if (value !== undefined) headers.set(name, typeof value === 'string' ? value : value.join(', '));
-  // An abort after the last read must not surface as an error that nobody listens for.
+  // An abort after the last read must not become an unhandled error.
   stream.on('error', ignore);
   if (status < 200 || status > 599) {
     stream.destroy();
@@ -61,7 +61,7 @@ function bytesOf(stream: Readable, encoding: string | null, host: string): Reada
   );
 }
 
-/** Lets the event loop go round once. */
+/** Gives the event loop one turn. */
 async function turn(): Promise<void> {
   await new Promise((resolve) => {
     setImmediate(resolve);
@@ -72,8 +72,8 @@ async function turn(): Promise<void> {
 export interface BodyReader {
   /** The next bytes; null at the end. */
   next(): Promise<Uint8Array | null>;
-  /** Reads what is left in the background, so that the connection can serve the next request; gives up on an answer
-   * that does not end. Resolves at once, never waiting for the server. */
+  /** Reads the rest in the background, so that the connection can serve the next request, and gives up on an answer
+   * that does not end. Resolves at once and never waits for the server. */
   release(): Promise<void>;
   destroy(): void;
 }
@@ -98,14 +98,14 @@ export function readBody({ body }: Response): BodyReader {
     destroy,
     async release() {
       void drain().catch(ignore);
-      // The end is mostly here already and needs one turn of the event loop to be seen; the next request then finds the
-      // connection free.
+      // The end has mostly arrived and needs one turn of the event loop; then the next request finds the connection
+      // free.
       await turn();
     },
   };
 }
 
-/** Reads a body as text, at most `maxBytes` of it; the rest is left and the connection closed. */
+/** Reads at most `maxBytes` of a body as text; where there is more, closes the connection. */
 export async function readText(response: Response, maxBytes: number): Promise<string> {
   const body = readBody(response);
   const chunks: Uint8Array[] = [];
@@ -147,14 +147,14 @@ function decoderFor(name: string): Transform | null {
   return null;
 }
 
-/** The reader of the stream is told by its own read. */
+/** The read of the stream reports the error itself. */
 function ignore(): void {
   /* nothing to do */
 }
 
-/** Turns the parts of request bodies into bytes, keeping those that a request shares with the one before: a request of
- * a long conversation costs what is new in it. The bytes of a call are overwritten by the next one, so it serves one
- * request at a time. */
+/** Turns the parts of request bodies into bytes. It keeps the bytes that a request shares with the one before, so that
+ * a request of a long conversation costs only what is new. The next call overwrites the bytes, so it serves one request
+ * at a time. */
 export interface BodyEncoder {
   encode(parts: readonly string[]): Uint8Array;
 }
@@ -164,7 +164,7 @@ const loneSurrogate = /(?<!\\)(?:\\\\)*\\ud[89a-f]/;
 
 export function createBodyEncoder(): BodyEncoder {
   let known: readonly string[] = [];
-  /** Of each known part, where it ends in `bytes`. */
+  /** Where each known part ends in `bytes`. */
   const ends: number[] = [];
   let bytes = Buffer.alloc(0);
   /** The first part that may hold a lone surrogate. */
@@ -195,13 +195,13 @@ export function createBodyEncoder(): BodyEncoder {
   };
 }
 
-/** The same for one request alone. */
+/** Encodes the body of a single request. */
 export function encodeBody(parts: readonly string[]): Uint8Array {
   const text = parts.join('');
   return hasLoneSurrogate(text) ? repaired(text) : Buffer.from(text);
 }
 
-/** Strict servers reject a lone surrogate. */
+/** Replaces lone surrogates, which strict servers reject. */
 function repaired(text: string): Uint8Array {
   return Buffer.from(JSON.stringify(wellFormedDeep(JSON.parse(text) as unknown)));
 }

@@ -8,8 +8,8 @@ export type Post = (body: Uint8Array, signal: AbortSignal) => Promise<Response>;
 /** Makes a vendor's client for one path of an endpoint. */
 export type Connect = (endpoint: Endpoint, path: string, send: Send) => Post;
 
-/** What our `fetch` has for an SDK that is no answer of success: another answer, or why there is none. The SDK keeps it
- * as a cause. The text says nothing, because the SDKs look in it for words such as "timed out". */
+/** Carries an answer that is no success, or the reason why there is none, from our `fetch` through an SDK, which keeps
+ * it as a cause. The text is neutral because the SDKs search it for words such as "timed out". */
 class NoSuccess extends Error {
   readonly reason: unknown;
   constructor(reason: unknown) {
@@ -18,18 +18,18 @@ class NoSuccess extends Error {
   }
 }
 
-/** The headers that an SDK may send: what the protocols need. What it would say about this machine stays here, and so
- * do headers that it reads from the environment, which belong to its vendor's host. */
+/** The headers that an SDK may send: those that the protocols need. Headers that describe this machine are dropped, and
+ * so are those that the SDK reads from the environment, which are meant for its vendor's host. */
 const wanted = ['accept', 'content-type', 'authorization', 'x-api-key', 'anthropic-version', 'user-agent'];
 
 /** The name under which requests are made. */
 const userAgent = 'agent-shell';
 
-/** Longest delay of a Node timer; the time limits are kept by the caller. */
+/** The longest delay of a Node timer: the time limits are ours, not the SDK's. */
 const neverMs = 2_147_483_647;
 
-/** What both SDKs' clients are made with. The SDK neither judges an answer nor sends a request again: a vendor's error
- * is read by its wire, and `retry.ts` says what follows. */
+/** Returns the options that both SDKs' clients share. The SDK neither judges an answer nor retries: the wire reads a
+ * vendor's error, and `retry.ts` decides what follows. */
 export function clientOptions(endpoint: Endpoint, path: string, send: Send) {
   const url = new URL(joinUrl(endpoint.baseUrl, path));
   return {
@@ -69,7 +69,7 @@ function sdkFetch(endpoint: Endpoint, send: Send): SdkFetch {
   };
 }
 
-/** What an SDK's request came to: any answer, or what `send` rejected with. */
+/** Resolves with the answer to an SDK's request, whatever its status, or rejects with what `send` rejected with. */
 export async function answerOf(request: Promise<Response>): Promise<Response> {
   try {
     return await request;

@@ -26,13 +26,12 @@ export interface HttpDependencies {
   readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly price: (model: string) => Price | null;
-  /** What is known of a model; absent: nothing. */
+  /** What is known about a model. Absent: nothing. */
   readonly facts?: (model: string) => WireFacts;
-  /** What was found out before of this endpoint's models; absent: it is remembered for as long as the provider
-   * lives. */
+  /** The models of this endpoint that are known to take no tool calls. Absent: they are remembered as long as the
+   * provider lives. */
   readonly textModels?: TextModels;
-  /** Asks the server whether a model takes tool calls; null where it does not say. Absent: the first refusal says
-   * it. */
+  /** Asks the server whether a model takes tool calls; null where it does not say. Absent: the first refusal tells. */
   readonly takesTools?: (model: string) => Promise<boolean | null>;
 }
 
@@ -119,8 +118,8 @@ function createSender(
   };
 }
 
-/** What is to be said of the effort setting, once for each `key`: that it is not sent, or goes out as another level. A
- * fault where the model has no such level. */
+/** Returns a notice about the effort setting, to be given once for each `key`, where it is not sent or another level is
+ * sent. Returns a fault where the model has no such level. */
 function settleEffort(
   { conversation, ref: { model } }: ModelRequest,
   endpoint: Endpoint,
@@ -129,6 +128,7 @@ function settleEffort(
   const { effort: asked } = conversation.settings;
   const effort = planEffort(asked, endpoint.quirks, model, d.facts?.(model).efforts ?? null);
   const about = `${model} ${asked ?? ''}`;
+  const levels = 'levels' in effort ? effort.levels.join(', ') : '';
   const notice = (message: string): { readonly key: string; readonly chunk: ModelChunk } => ({
     key: about,
     chunk: { type: 'notice', level: 'warn', code: 'effort', message },
@@ -141,7 +141,7 @@ function settleEffort(
         `The effort setting (${asked ?? ''}) is not sent: ${model} at ${endpoint.label} is not known to take one.`,
       );
     case 'refused': {
-      const message = `${model} cannot be asked for the effort \`${asked ?? ''}\`; it has ${effort.levels.join(', ')}`;
+      const message = `${model} cannot be asked for the effort \`${asked ?? ''}\`; it has ${levels}`;
       return {
         key: `${about} refused`,
         chunk: {
@@ -153,9 +153,7 @@ function settleEffort(
     case 'send':
       return effort.level === asked
         ? null
-        : notice(
-            `${model} has no effort \`${asked ?? ''}\` (it has ${effort.levels.join(', ')}): \`${effort.level}\` is sent.`,
-          );
+        : notice(`${model} has no effort \`${asked ?? ''}\` (it has ${levels}): \`${effort.level}\` is sent.`);
     default:
       return effort satisfies never;
   }
@@ -186,7 +184,7 @@ async function openClient(endpoint: Endpoint, wire: Wire, env: HttpDependencies[
   return { post: connect(endpoint, wire.path, transport.send), transport };
 }
 
-/** Sends a request until it is answered, is given up, or its turn is over. */
+/** Sends a request until it is answered, the retries are used up, or the time of the turn is over. */
 async function* untilAnswered(request: ModelRequest, body: Uint8Array, context: Context): AsyncGenerator<ModelChunk> {
   const { limits, d, endpoint, wire, post } = context;
   const { model } = request.ref;
@@ -203,7 +201,7 @@ async function* untilAnswered(request: ModelRequest, body: Uint8Array, context: 
   };
   let earlier: Earlier = { takesEmpty: false, spent: null };
   for (let count = 1; !request.signal.aborted; count++) {
-    // The last attempt is taken as it is.
+    // The last attempt counts even where its answer is empty.
     const isLast = count > limits.maxRetries;
     const outcome = yield* attempt(request, body, isLast ? { ...earlier, takesEmpty: true } : earlier, shared);
     if (outcome.complete || request.signal.aborted) return;
@@ -220,7 +218,7 @@ async function* untilAnswered(request: ModelRequest, body: Uint8Array, context: 
   }
 }
 
-/** A fault, or the call that the server could not read: its model is told, and may make it again. */
+/** Yields a fault, or the call that the server could not read: the model is told and may call again. */
 function* failed(fault: Fault, { conversation }: ModelRequest): Generator<ModelChunk> {
   const { refusedCall } = fault;
   if (refusedCall === undefined || conversation.tools.length === 0) {
@@ -239,7 +237,7 @@ function* failed(fault: Fault, { conversation }: ModelRequest): Generator<ModelC
   yield { type: 'end', stop: 'tool' };
 }
 
-/** A server of this machine that refuses the connection is not running, and waiting does not start it. */
+/** A local server that refuses the connection is not running, and waiting does not start it. */
 function notRunning(failed: Failed, endpoint: Endpoint): Failed {
   if (!endpoint.local || failed.fault.code !== 'network' || !failed.fault.message.includes('ECONNREFUSED'))
     return failed;
@@ -265,8 +263,8 @@ function requestParts(request: ModelRequest, { endpoint, wire, d }: Context): re
   });
 }
 
-/** A fault fit to be shown: keys masked, for a rejected key the variable it came from, for a conversation that is too
- * long what that means. */
+/** Makes a fault ready to be shown: masks keys, names the variable of a rejected key, and says what a conversation that
+ * is too long means. */
 function shown(fault: Fault, endpoint: Endpoint, model: string): Fault {
   const message = maskKeys(fault.message, [endpoint.key]);
   if (fault.code === 'context_overflow')

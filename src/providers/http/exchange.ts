@@ -22,7 +22,7 @@ export interface Transport {
   close(): void;
 }
 
-/** No answer, or one that broke off. */
+/** There was no answer, or it broke off. */
 export class HttpFailure extends Error {
   readonly fault: Fault;
   readonly retryable: boolean;
@@ -49,8 +49,8 @@ const phrases: Readonly<Record<string, string>> = {
   ECONNABORTED: 'closed the connection',
 };
 
-/** A socket, TLS, HTTP or decompression error as a failure that says what happened at `host`. Certificates, answers
- * that are not HTTP and damaged compression are not tried again. */
+/** Turns a socket, TLS, HTTP or decompression error into a failure that says what happened at `host`. Certificates,
+ * answers that are not HTTP and damaged compression are not retried. */
 export function networkFailure(error: unknown, host: string, phase: Phase): HttpFailure {
   if (error instanceof HttpFailure) return error;
   const code = errorCode(error);
@@ -94,7 +94,7 @@ export function networkFailure(error: unknown, host: string, phase: Phase): Http
   );
 }
 
-/** True where a proxy refused to open a tunnel for that reason. undici says it in words alone. */
+/** True where a proxy refused a tunnel for lack of a password. undici says it only in its message. */
 function proxyWantsPassword(error: unknown): boolean {
   let current: unknown = error;
   for (let depth = 0; depth < 6 && isRecord(current); depth++) {
@@ -118,7 +118,7 @@ function compressionFailure(code: string, host: string, error: unknown): HttpFai
   );
 }
 
-/** The `code` of an error or of what caused it. */
+/** Returns the `code` of an error or of its cause. */
 function errorCode(error: unknown): string {
   let current: unknown = error;
   for (let depth = 0; depth < 6 && isRecord(current); depth++) {

@@ -1,8 +1,8 @@
 import { OpenAI } from 'openai';
 import { answerOf, clientOptions, type Connect } from './client.js';
 
-/** Posts through the `openai` package: it makes the URL, the authorization and the protocol's headers. Everything
- * OpenAI-compatible goes this way. Nothing is read from the environment but what `endpoint` holds. */
+/** Posts through the `openai` package, which makes the URL, the authorization and the protocol's headers. It serves
+ * every OpenAI-compatible server. It reads no key and no address from the environment. */
 export const connectOpenAi: Connect = (endpoint, path, send) => {
   const options = clientOptions(endpoint, path, send);
   const client = new OpenAI({

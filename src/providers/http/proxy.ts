@@ -2,8 +2,8 @@ import { isLoopback } from '../catalog.js';
 import { createResponse } from './body.js';
 import { networkFailure, type Transport } from './exchange.js';
 
-/** Sends requests through the proxies of the environment. undici is loaded only here: it costs as much as everything
- * else in this folder. */
+/** Sends requests through the proxies of the environment. undici is loaded only here, because it costs as much as
+ * everything else in this folder. */
 export async function createProxyTransport(settings: ProxySettings): Promise<Transport> {
   const { EnvHttpProxyAgent, request: undiciRequest } = await import('undici');
   const dispatcher = new EnvHttpProxyAgent({ ...settings, allowH2: false, headersTimeout: 0, bodyTimeout: 0 });
@@ -38,8 +38,8 @@ interface ProxySettings {
   readonly noProxy?: string;
 }
 
-/** The proxies that `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` (either case) name for requests to
- * `baseUrl`; null where there is none for its scheme, and for this machine, which no proxy can reach. */
+/** Reads the proxies for requests to `baseUrl` from `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, in either
+ * case. Null where there is none for its scheme, and for this machine, which no proxy can reach. */
 export function proxySettings(
   baseUrl: string,
   env: Readonly<Record<string, string | undefined>>,

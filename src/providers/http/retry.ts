@@ -5,11 +5,11 @@ export interface RetryRules {
   readonly maxRetries: number;
   /** The first wait; it doubles from retry to retry, up to 32 s. */
   readonly retryBaseMs: number;
-  /** A server that asks for a longer wait than this is not waited for. */
+  /** A request is not retried where the server asks for a longer wait. */
   readonly maxRetryAfterMs: number;
 }
 
-/** A request that failed. `retryAfterMs`: the wait the server asked for. */
+/** A failed request. `retryAfterMs`: the wait that the server asks for. */
 export interface Failed {
   readonly fault: Fault;
   readonly retryable: boolean;
@@ -23,8 +23,8 @@ export type RetryPlan =
 const longestBackoffMs = 32_000;
 const jitter = 0.25;
 
-/** What follows a failure. `attempt` counts requests made, from 1; `random` is in [0, 1); `leftMs` is what remains of
- * the turn. Pure. */
+/** Decides what follows a failure. `attempt` counts the requests made, from 1; `random` is in [0, 1); `leftMs` is the
+ * rest of the turn. Pure. */
 export function planRetry(
   failed: Failed,
   attempt: number,
@@ -52,7 +52,7 @@ export function planRetry(
   return { retry: true, delayMs };
 }
 
-/** `base`, doubled for each request after the first, up to 32 s, ±25 %. */
+/** Returns `baseMs`, doubled for each request after the first, up to 32 s, ±25 %. */
 export function backoffMs(attempt: number, baseMs: number, random: number): number {
   const plain = Math.min(baseMs * 2 ** (attempt - 1), longestBackoffMs);
   return Math.round(plain * (1 - jitter + 2 * jitter * random));
@@ -75,8 +75,8 @@ export function isRetryableStatus(status: number): boolean {
   return status === 408 || status === 409 || status === 425 || status === 429 || status >= 500;
 }
 
-/** Whether an answer that is not 2xx is tried again: what the server says in `x-should-retry`, else its status; never
- * for a key or a quota. */
+/** True where a request is worth repeating after an answer that is not 2xx: by `x-should-retry`, else by the status;
+ * never for a rejected key or a used-up quota. */
 export function isRetryableAnswer(status: number, headers: Readonly<Record<string, string>>, fault: Fault): boolean {
   if (fault.code === 'auth' || fault.code === 'quota' || fault.code === 'context_overflow') return false;
   const said = headers['x-should-retry'];
@@ -84,8 +84,8 @@ export function isRetryableAnswer(status: number, headers: Readonly<Record<strin
   return isRetryableStatus(status);
 }
 
-/** The wait a server asks for: `retry-after-ms`, or `retry-after` as seconds or a date. Undefined where it asks for
- * none, for one in the past, or in words. Source: RFC 9110, 10.2.3. */
+/** Reads the wait that a server asks for: `retry-after-ms`, or `retry-after` as seconds or a date. Undefined where
+ * there is none, where it is in the past, and where it is neither a number nor a date. Source: RFC 9110, 10.2.3. */
 export function retryAfterMs(headers: Readonly<Record<string, string>>, now: number): number | undefined {
   const exact = Number.parseFloat(headers['retry-after-ms'] ?? '');
   if (exact > 0) return Math.ceil(exact);

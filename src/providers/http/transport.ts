@@ -5,7 +5,7 @@ import { createResponse } from './body.js';
 import { type HttpRequest, networkFailure, type Transport } from './exchange.js';
 import { createProxyTransport, proxySettings } from './proxy.js';
 
-/** What sends requests to `baseUrl`: through a proxy where the environment names one for it. */
+/** Opens what sends requests to `baseUrl`: through a proxy where the environment names one. */
 export async function openTransport(
   baseUrl: string,
   env: Readonly<Record<string, string | undefined>>,
@@ -14,8 +14,8 @@ export async function openTransport(
   return proxy === null ? createTransport() : await createProxyTransport(proxy);
 }
 
-/** Sends requests over Node's own HTTP client with connections kept between them. A kept connection that the server had
- * closed in the meantime (nothing of an answer came) is replaced by a fresh one at once. Redirects are answers like any
+/** Sends requests over Node's own HTTP client and keeps connections between them. Where the server closed a kept
+ * connection before any byte of an answer, sends the request on a fresh one at once. A redirect is an answer like any
  * other. */
 function createTransport(): Transport {
   const agents = new Map<string, WarmAgent>();
@@ -50,8 +50,8 @@ function sendOn(warm: WarmAgent, url: URL, request: HttpRequest): Promise<Respon
     }
     const open = url.protocol === 'https:' ? secureHttp().request : httpRequest;
     const sent = open(url, { agent: warm.agent, method: request.method, headers: request.headers });
-    // Not the `signal` option: on an answer that is complete it destroys the connection with an error that nobody can
-    // catch.
+    // The `signal` option is no help: on a complete answer it destroys the connection with an error that cannot be
+    // caught.
     let stop = (): void => {
       sent.destroy(new Error('aborted'));
     };
@@ -86,14 +86,15 @@ function isStale(sent: ClientRequest, error: NodeJS.ErrnoException): boolean {
   return sent.reusedSocket && (error.code === 'ECONNRESET' || error.code === 'EPIPE');
 }
 
-/** Connections of one provider, kept for the next request, plus at most one that was opened ahead of the first. */
+/** The connections of one provider: those kept for the next request, and at most one that is opened before the
+ * first. */
 interface WarmAgent {
   readonly agent: HttpAgent;
   warm(url: URL): void;
   close(): void;
 }
 
-/** Node's HTTPS client. Its TLS takes 4 ms to load: a server of this machine is reached without. */
+/** Node's HTTPS client. Its TLS takes 4 ms to load, and a server on this machine needs none. */
 function secureHttp(): typeof https {
   return process.getBuiltinModule('node:https');
 }

@@ -7,13 +7,13 @@ export const realSchedule: Schedule = (run, delayMs) => {
   };
 };
 
-/** Which limit a request ran into. */
+/** The limit that a request exceeded. */
 export type Expired = 'first_byte' | 'idle' | 'turn';
 
 export interface Watch {
-  /** A byte has come, a comment or a ping included. */
+  /** A byte arrived, be it a comment or a ping. */
   alive(): void;
-  /** The limit that was passed, if one was. */
+  /** The limit that was exceeded, or null. */
   expired(): Expired | null;
   stop(): void;
 }
@@ -24,8 +24,8 @@ export interface WatchLimits {
   /** Unix ms. */ readonly turnEndsAt: number;
 }
 
-/** Watches one request: calls `onExpired` once when the first byte, the next byte or the end of the turn is overdue.
- * Cheap per byte: a timer that fires early looks at when the last byte came and sets itself again. */
+/** Watches one request: calls `onExpired` once when the first byte, the next byte or the end of the turn is overdue. A
+ * byte costs little: a timer that fires early looks at the time of the last byte and starts again. */
 export function createWatch(
   limits: WatchLimits,
   now: () => number,

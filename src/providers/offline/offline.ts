@@ -10,8 +10,20 @@ import { playTurn, readScript, textChunks } from './script.js';
 
 const { key: suggestedKey } = suggestedProvider();
 
+const intro = [
+  'I am the offline provider built into this program:',
+  'no language model and no network, only a few fixed phrases. I understand',
+].join(' ');
+const limits = [
+  'and several of them joined with `then`. I leave any other line alone.',
+  'To connect a model, set a key and start again:',
+].join(' ');
+const others = [
+  'or start Ollama or LM Studio on this machine: `agent --model ollama/<model>`.',
+  '`agent providers` lists the other providers, their keys and what is set.',
+].join(' ');
 /** What the embedded provider is, what it understands, and how to connect a model. */
-const offlineHelp = `I am the offline provider built into this program: no language model and no network, only a few fixed phrases. I understand
+const offlineHelp = `${intro}
 
 - \`list **/*.ts\`, \`find *.md in docs\`, \`list python files\`
 - \`read README.md\`, \`show me package.json\`
@@ -19,18 +31,24 @@ const offlineHelp = `I am the offline provider built into this program: no langu
 - \`run npm test\`; a command that I do not know by its name in backticks behind \`run\`
 - \`write hello to notes.txt\`, \`write "two words" to notes.txt\`, \`replace hello with goodbye in notes.txt\`
 
-and several of them joined with \`then\`; a line that is anything more than that I leave alone. To connect a model, set a key and start again:
+${limits}
 
     export ${suggestedKey}=…
     agent
 
-or start Ollama or LM Studio on this machine: \`agent --model ollama/<model>\`. \`agent providers\` lists the other providers, their keys and what is set.`;
+${others}`;
 
-/** Said after the first answer of a session that did something, so that nobody takes this for a model. */
-const offlineNote = `This was the built-in offline provider, not a language model; set ${suggestedKey} (or the key of another provider) to connect one.`;
+/** Follows the first answer of a session with tool calls, so that no person takes this for a model. */
+const offlineNote = [
+  'This was the built-in offline provider, not a language model;',
+  `set ${suggestedKey} (or the key of another provider) to connect one.`,
+].join(' ');
 
-/** What to do where nothing answers because no model is connected. */
-const connectHint = `Set the key of a provider (for example ${suggestedKey}), start Ollama, or name a model with -m; \`agent providers\` shows what is set, and -m offline asks for the offline provider.`;
+/** What to do where no model is connected. */
+const connectHint = [
+  `Set the key of a provider (for example ${suggestedKey}), start Ollama, or name a model with -m;`,
+  '`agent providers` shows what is set, and -m offline asks for the offline provider.',
+].join(' ');
 
 export interface OfflineDependencies {
   /** Absolute; script paths start here. */
@@ -38,8 +56,8 @@ export interface OfflineDependencies {
   /** Returns early, without an error, once `signal` is aborted. */
   readonly sleep: (delayMs: number, signal: AbortSignal) => Promise<void>;
   readonly isInstalled: IsInstalled;
-  /** True where nobody chose this provider and nobody reads along: a request that it does not understand then fails,
-   * instead of being answered with help. */
+  /** True where this provider was not chosen and no person reads along: a request that it does not understand then
+   * fails, where help would be the answer otherwise. */
   readonly standsIn?: boolean;
 }
 
@@ -57,7 +75,7 @@ export function createOfflineProvider(d: OfflineDependencies): Provider {
         yield { type: 'fault', fault: script.fault };
         return;
       }
-      // A script may write its calls as text, like the models that it stands for.
+      // A script may write its calls as text, like the models that it plays.
       const step = usesText(request.conversation, {}) ? await textStep(request.conversation) : null;
       for await (const chunk of playTurn(script.script, request, d.sleep)) yield* step === null ? [chunk] : step(chunk);
     },
@@ -131,8 +149,8 @@ function* callTools(
   yield { type: 'end', stop: 'tool' };
 }
 
-/** The newest request that can be read, and the responses since. What the user adds while a turn runs is a request of
- * its own. */
+/** Returns the newest request and the responses since. A message that the user adds during a turn is a request of its
+ * own. */
 function lastTurn(messages: readonly Message[]): { readonly asked: string; readonly answers: readonly Message[] } {
   const at = messages.findLastIndex((message) => message.role === 'user');
   const user = messages[at];
@@ -201,7 +219,8 @@ function excerpt(output: string): string {
   const shown = lines.slice(0, shownLines).map((line) => firstLine(line, 200));
   const longest = Math.max(2, ...[...output.matchAll(/`{3,}/g)].map((run) => run[0].length));
   const fence = '`'.repeat(longest + 1);
-  return [fence, ...shown, ...(rest > 0 ? [`… ${rest} more ${rest === 1 ? 'line' : 'lines'}`] : []), fence].join('\n');
+  const more = rest > 0 ? [`… ${rest} more ${rest === 1 ? 'line' : 'lines'}`] : [];
+  return [fence, ...shown, ...more, fence].join('\n');
 }
 
 function countLines(output: string): number {

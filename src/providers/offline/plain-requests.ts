@@ -7,15 +7,15 @@ export interface OfflineCall {
 }
 
 type Groups = Readonly<Record<string, string | undefined>>;
-/** `calls` gives null where the words fit the form and are prose all the same. */
+/** `calls` returns null where the words fit the form but are prose. */
 interface Rule {
   readonly form: RegExp;
   readonly calls: (groups: Groups, isInstalled: IsInstalled) => readonly OfflineCall[] | null;
 }
-/** Whether a program can be run by its name here. */
+/** True where a program can be run by its name here. */
 export type IsInstalled = (program: string) => boolean;
 
-/** A form of any of the words, which stand between blanks. */
+/** Matches any of the words, which are separated by blanks. */
 const anyOf = (words: string): string => `(?:${words.trim().split(/\s+/).join('|')})`;
 
 const polite = new RegExp(
@@ -26,7 +26,7 @@ const polite = new RegExp(
   'i',
 );
 
-/** In quotes or backticks, or one word: longer texts without quotes are prose that describes what is wanted. */
+/** In quotes or backticks, or one word: a longer text without quotes only describes a content. */
 const piece = String.raw`"[^"]+"|'[^']+'|\x60[^\x60]+\x60|\S+`;
 const the = String.raw`(?:the\s+)?`;
 const named = String.raw`(?:called\s+|named\s+)?`;
@@ -139,7 +139,7 @@ function write({ content = '', path }: Groups): readonly OfflineCall[] | null {
   return [{ name: 'file_write', args: { path: word(path), content: withLineEnd(plain(content)) } }];
 }
 
-/** Nobody wants these very words in a file. */
+/** These words stand for a content and are none themselves. */
 const standsForMore = form(
   anyOf(`it this that them these those everything something an? the some my your
     tests? code docs? documentation comments? changes output results?`),
@@ -151,13 +151,13 @@ function read({ named, paths = '' }: Groups): readonly OfflineCall[] | null {
   return all.map((path) => ({ name: 'file_read', args: { path: word(path) } }));
 }
 
-/** Files without an ending that people call by their name alone. */
+/** Files without an extension that people call by their name alone. */
 const bareNames = form(
   anyOf(`readme license licence copying authors notice changelog contributing todo
     makefile dockerfile gemfile rakefile procfile jenkinsfile vagrantfile codeowners`),
 );
 
-/** Looks like a path: has an ending or a folder, or stands in quotes. */
+/** True for what looks like a path: it has an extension or a folder, or is quoted. */
 function isPath(text: string | undefined): boolean {
   return (
     text !== undefined &&
@@ -169,12 +169,12 @@ function isQuoted(text: string): boolean {
   return /^(["'`])[^]+\1$/.test(text);
 }
 
-/** A word that a person would only write to mean itself: quoted, or spelt like the name of something in code. */
+/** True for a word that means itself: quoted, or spelt like a name in code. */
 function isName(text: string | undefined): boolean {
   return text !== undefined && (isQuoted(text) || /[A-Z0-9_(){}.:<>/\\-]/.test(text));
 }
 
-/** Programs that people name when they want one run; `run the tests` names none. */
+/** Programs that people name in order to run them; `run the tests` names none. */
 const programs = new Set([
   'awk',
   'basename',
@@ -272,7 +272,7 @@ const programs = new Set([
   'yarn',
   'zig',
 ]);
-/** Outside quotes they make a sentence of a line. */
+/** Outside quotes, these words turn a line into a sentence. */
 const sentenceWords = form(
   anyOf(`and then the an? it its them they my our your this that these those until unless if when while because so on
     with please again sure to in of about into everything whether`),
@@ -290,8 +290,8 @@ function listing(groups: Groups): readonly OfflineCall[] {
   return [{ name: 'glob', args: { pattern: '*', ...pathArg(groups.path) } }];
 }
 
-/** What a user's text asks for: one step per request joined by `then`, each with the calls of one response. Null where
- * it is not understood. Deterministic: the same text gives the same calls where the same programs are installed. */
+/** Reads what a user's text asks for: one step for each request joined by `then`, each with the calls of one response.
+ * Null where it is not understood. The same text gives the same calls where the same programs are installed. */
 export function readRequest(text: string, isInstalled: IsInstalled): readonly (readonly OfflineCall[])[] | null {
   const whole = readStep(text, isInstalled);
   const parts = text.split(/\s*(?:,|;|\.)?\s+(?:and\s+)?then\s+|\s*\n+\s*/i).filter((part) => part.trim() !== '');
@@ -353,7 +353,7 @@ const extensions = new RegExp(
     hs dart scala r`)}$`,
 );
 
-/** The ending that a kind of files has; null where the word is no kind: `list big files`. */
+/** Returns the file extension for a kind of files; null where the word is no kind, as in `list big files`. */
 function extensionOf(text: string | undefined): string | null {
   const kind = (text ?? '').toLowerCase();
   if (kind.startsWith('.')) return kind.slice(1);
@@ -367,12 +367,12 @@ function pathArg(path: string | undefined): { readonly path?: string } {
     : { path: text };
 }
 
-/** A path as people write it: quotes and closing punctuation off. */
+/** Returns a path without quotes and closing punctuation. */
 function word(text: string | undefined): string {
   return plain(text).replace(/(?<=[\w)])[?,;:!]+$/, '');
 }
 
-/** A text without the quotes around it. */
+/** Returns a text without the quotes around it. */
 function plain(text: string | undefined): string {
   const trimmed = (text ?? '').trim();
   return /^(["'`])[\s\S]*\1$/.test(trimmed) && trimmed.length > 1 ? trimmed.slice(1, -1) : trimmed;

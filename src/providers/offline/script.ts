@@ -4,13 +4,13 @@ import { isRecord } from '../../core/json.js';
 import type { Fault, FaultCode, ModelChunk, ModelRequest } from '../../core/provider.js';
 import { readBounded } from '../../disk/bounded-file.js';
 
-/** A long answer lets keys, signals and the screen come in between, as one from a network does. */
+/** A long answer gives the event loop a turn after so many chunks, as one from a network does. */
 const chunksPerTick = 64;
 const endOfScript = 'End of script.';
 const noTools = 'The script asks for tools here, and this request forbids them.';
 
-/** Plays one turn: turn k answers the request whose conversation holds k responses, so a request that is sent again
- * gets the same turn. After the last turn comes a fixed sentence, or the first turn again where the script loops. */
+/** Plays one turn: turn k answers the request whose conversation holds k responses, so a repeated request gets the same
+ * turn. After the last turn it gives a fixed sentence, or starts over where the script loops. */
 export async function* playTurn(
   script: Script,
   request: ModelRequest,
@@ -38,7 +38,7 @@ export async function* playTurn(
   yield* finish(turn, withCalls, responses);
 }
 
-/** Reasoning and text, ending early where the signal aborts. */
+/** Yields reasoning and text, and ends early where the signal aborts. */
 async function* spoken(turn: ScriptTurn, signal: AbortSignal): AsyncGenerator<ModelChunk> {
   for (const [index, chunk] of [
     ...textChunks('reasoning', turn.reasoning),
@@ -72,7 +72,7 @@ function* said(text: string, signal: AbortSignal): Generator<ModelChunk> {
   yield { type: 'end', stop: 'stop' };
 }
 
-/** A text as a stream gives it: a few words at a time, cut after spaces and line ends, never inside a character. */
+/** Splits a text as a stream does: a few words at a time, cut after spaces and line ends, never inside a character. */
 export function* textChunks(type: 'text' | 'reasoning', text: string, size = 24): Generator<ModelChunk> {
   let start = 0;
   while (start < text.length) {
@@ -112,7 +112,7 @@ export interface ScriptTurn {
   readonly ignoreToolChoice: boolean;
 }
 
-/** `arguments` is JSON text as the model sends it; `id` is null where the player makes one up. */
+/** `arguments` is JSON text as the model sends it; `id` is null where the player invents one. */
 export interface ScriptCall {
   readonly name: string;
   readonly arguments: string;
@@ -133,7 +133,7 @@ export async function readScript(path: string, cwd: string): Promise<ScriptResul
   return bad(`cannot read the script ${path}: ${found.kind === 'missing' ? 'no such file' : found.reason}`);
 }
 
-/** The text of a script as a script. `name` stands for it in messages. */
+/** Parses the text of a script. `name` names it in messages. */
 export function parseScript(text: string, name: string): ScriptResult {
   let value: unknown;
   try {
@@ -263,7 +263,7 @@ function number(value: unknown, at: string, wrong: string[]): number {
   return 0;
 }
 
-/** `:line:column` where the JSON parser says how far it came. */
+/** Returns `:line:column` where the JSON parser says how far it read. */
 function positionOf(error: unknown, text: string): string {
   const offset = /at position (\d+)/.exec(String(error))?.[1];
   const before = text.slice(0, offset === undefined ? text.length : Number(offset));

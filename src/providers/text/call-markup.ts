@@ -1,23 +1,23 @@
 import type { ReceivedCall } from '../../core/provider.js';
 import { callOfTexts, callsInJson, findJson, isWholeJson, type ToolSchemas } from './found-calls.js';
 
-/** A place where a call may have begun, and how it is read on. */
+/** A place where a call may begin, and how to read on from there. */
 export interface Block {
-  /** Takes the text so far, from the block's first character on; `final`: there is no more. The same block is given
-   * longer texts each time. */
+  /** Takes the text from the block's first character on; `final`: no more follows. Each call for the same block passes
+   * a longer text. */
   read(text: string, final: boolean): BlockState;
 }
 
-/** `wait`: more text is needed. `calls`: the block is whole and `length` long. `text`: it is no call; its first
- * `length` characters are shown. */
+/** `wait`: more text is needed. `calls`: the block is whole and `length` characters long. `text`: it is no call, and
+ * its first `length` characters are shown. */
 export type BlockState =
   | { readonly state: 'wait' }
   | { readonly state: 'calls'; readonly calls: readonly ReceivedCall[]; readonly length: number }
   | { readonly state: 'text'; readonly length: number };
 
 const wait: BlockState = { state: 'wait' };
-/** Closings that are tried for one block, and units of text that one may have: a hostile answer must not cost more than
- * its length allows. */
+/** The most closings that are tried for one block, and the most characters it may have: the cost of a hostile answer
+ * must stay in proportion to its length. */
 const maxClosings = 32;
 const maxUnits = 2 * 1024 * 1024;
 
@@ -57,17 +57,17 @@ interface Closing {
 interface Closings {
   /** Where the body starts. */
   readonly start: number;
-  /** The next place at which the block may end. */
+  /** The next place where the block may end. */
   next(text: string, from: number): Closing | null;
-  /** Characters of a closing that may stand at the end of a text. */
+  /** The characters of a closing that may be cut off at the end of the text. */
   readonly overlap: number;
   read(body: string): readonly ReceivedCall[] | null;
-  /** True where the closing cannot have stood inside an argument. */
+  /** True where the closing cannot be part of an argument. */
   isOver(body: string): boolean;
 }
 
-/** A closing that stands inside an argument is passed over. A block that is not closed counts only where its JSON is
- * whole; one that is closed and broken goes back to the model as a call whose arguments are no JSON. */
+/** Skips a closing inside an argument. A block without a closing counts only where its JSON is whole. A closed block
+ * with broken JSON becomes a call whose arguments are no JSON, so that the model sees the error. */
 function closingBlock(closings: Closings, tools: ToolSchemas): Block {
   const state: Tried = { searched: closings.start, count: 0, broken: null };
   return {
@@ -108,7 +108,7 @@ function tryClosings(text: string, closings: Closings, tools: ToolSchemas, state
   return null;
 }
 
-/** JSON that ends where its brackets do, behind a mark (`prefix`) or bare. */
+/** Reads JSON that ends with its brackets, behind a mark (`prefix`) or bare. */
 export function jsonBlock(prefix: number, read: (body: string) => readonly ReceivedCall[] | null): Block {
   const brackets = { at: prefix, depth: 0, inString: false };
   return {
@@ -145,14 +145,14 @@ function firstOf(text: string, closers: readonly string[], from: number): Closin
   return found.reduce<Closing | null>((best, next) => (best === null || next.at < best.at ? next : best), null);
 }
 
-/** A closed block with a known tool and JSON that nobody can read: the model is told by the error that the arguments
- * get. */
+/** Makes a call from a closed block with a known tool and broken JSON: the error about its arguments tells the
+ * model. */
 function malformed(body: string, tools: ToolSchemas, length: number): BlockState | null {
   const name = namedTool(body, tools);
   return name === null ? null : { state: 'calls', calls: [{ id: '', name, arguments: body.trim() }], length };
 }
 
-/** The known tool that a broken call names. */
+/** Finds the known tool that a broken call names. */
 export function namedTool(text: string, tools: ToolSchemas): string | null {
   const name =
     /["'](?:tool|name)["']\s*:\s*["']([^"']+)["']/.exec(text)?.[1] ??
@@ -165,7 +165,7 @@ export function namedTool(text: string, tools: ToolSchemas): string | null {
 interface Form {
   readonly open: string;
   readonly close: readonly string[];
-  /** The calls in a block's body, or null where it is none. */
+  /** The calls in a block's body, or null where it holds none. */
   read(body: string, tools: ToolSchemas): readonly ReceivedCall[] | null;
 }
 
@@ -193,7 +193,7 @@ export const markups: readonly Form[] = [
   { open: 'functools', close: [], read: (body, tools) => (body.startsWith('[') ? readMarkedJson(body, tools) : null) },
 ];
 
-/** Tags around calls that mean nothing by themselves. */
+/** Tags around calls without a meaning of their own. */
 export const wrappers: readonly string[] = [
   '<｜DSML｜function_calls>',
   '</｜DSML｜function_calls>',
@@ -220,7 +220,7 @@ function readMarkedJson(body: string, tools: ToolSchemas): readonly ReceivedCall
   return callsInJson(body, tools, 'marked');
 }
 
-/** JSON (Hermes, Qwen), `<function=…>` (Qwen 3 Coder), or a name with `<arg_key>` and `<arg_value>` (GLM). */
+/** Reads JSON (Hermes, Qwen), `<function=…>` (Qwen 3 Coder), or a name with `<arg_key>` and `<arg_value>` (GLM). */
 function readToolCall(body: string, tools: ToolSchemas): readonly ReceivedCall[] | null {
   const text = body.trim();
   if (text.startsWith('{') || text.startsWith('[')) return readMarkedJson(text, tools);
@@ -237,7 +237,7 @@ function readToolCall(body: string, tools: ToolSchemas): readonly ReceivedCall[]
   return name !== '' && rest === '' && (given.length > 0 || tools.has(name)) ? [callOfTexts(name, given, tools)] : null;
 }
 
-/** `name>` and then `<parameter=key>` … (Qwen) or one object (Llama 3.1). */
+/** Reads `name>` and then `<parameter=key>` … (Qwen) or one object (Llama 3.1). */
 function readFunction(body: string, tools: ToolSchemas): readonly ReceivedCall[] | null {
   const head = /^\s*([\w.-]+)\s*>/.exec(body);
   if (head === null) return null;
@@ -253,19 +253,25 @@ function readFunction(body: string, tools: ToolSchemas): readonly ReceivedCall[]
   return given.length > 0 || rest === '' ? [callOfTexts(name, given, tools)] : null;
 }
 
-/** The value without the line breaks that the form puts around it, where it puts any. */
+/** Returns the value without the line breaks that the form puts around it. */
 function unpadded(value: string): string {
   return /^\r?\n/.test(value) ? value.replace(/^\r?\n/, '').replace(/\r?\n$/, '') : value;
 }
 
-/** `"name">` and then `<parameter name="key" string="false">` … (DeepSeek 3.2, MiniMax, MiniCPM). */
+/** Reads `"name">` and then `<parameter name="key" string="false">` … (DeepSeek 3.2, MiniMax, MiniCPM). */
 function readInvoke(body: string, tools: ToolSchemas): readonly ReceivedCall[] | null {
   const head = /^\s*["']([^"']+)["'][^>]*>/.exec(body);
   if (head === null) return null;
   const [whole, name = ''] = head;
   const rest = body.slice(whole.length);
-  const parameter =
-    /<(?:｜DSML｜)?param(?:eter)? name=["']([^"']+)["']([^>]*)>(?:<!\[CDATA\[([\s\S]*?)\]\]>|([\s\S]*?))<\/(?:｜DSML｜)?param(?:eter)?>/g;
+  const parameter = new RegExp(
+    [
+      String.raw`<(?:｜DSML｜)?param(?:eter)? name=["']([^"']+)["']([^>]*)>`,
+      String.raw`(?:<!\[CDATA\[([\s\S]*?)\]\]>|([\s\S]*?))`,
+      String.raw`<\/(?:｜DSML｜)?param(?:eter)?>`,
+    ].join(''),
+    'g',
+  );
   const given = [...rest.matchAll(parameter)].map(([, key = '', attributes = '', quoted, plain = '']) => ({
     key,
     text: quoted ?? plain,
@@ -289,20 +295,20 @@ function readInvoke(body: string, tools: ToolSchemas): readonly ReceivedCall[] |
   ];
 }
 
-/** `[function<｜tool▁sep｜>]name`, then the arguments behind another separator or in a block of JSON. */
+/** Reads `[function<｜tool▁sep｜>]name`, then the arguments behind another separator or in a block of JSON. */
 function readDeepSeek(body: string, tools: ToolSchemas): readonly ReceivedCall[] | null {
   const text = body.replace(/^function<[|｜]tool▁sep[|｜]>/, '').trim();
   const head = /^([\w.-]+)\s*(?:<[|｜]tool▁sep[|｜]>)?\s*(?:```(?:json)?\s*)?/.exec(text);
   return head === null ? null : namedJson(head[1] ?? '', text.slice(head[0].length).replace(/\s*```$/, ''), tools);
 }
 
-/** `functions.name:0<|tool_call_argument_begin|>{…}`. */
+/** Reads `functions.name:0<|tool_call_argument_begin|>{…}`. */
 function readKimi(body: string, tools: ToolSchemas): readonly ReceivedCall[] | null {
   const head = /^\s*(?:functions\.)?([\w.-]+?)(?::\d+)?\s*<\|tool_call_argument_begin\|>/.exec(body);
   return head === null ? null : namedJson(head[1] ?? '', body.slice(head[0].length), tools);
 }
 
-/** A list of calls, or `name[CALL_ID]…[ARGS]{…}`. */
+/** Reads a list of calls, or `name[CALL_ID]…[ARGS]{…}`. */
 function readMistral(body: string, tools: ToolSchemas): readonly ReceivedCall[] | null {
   const head = /^\s*([\w.-]+)\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\]\s*)?(?=\{)/.exec(body);
   return head === null ? readMarkedJson(body, tools) : namedJson(head[1] ?? '', body.slice(head[0].length), tools);

@@ -2,20 +2,20 @@ import type { ReceivedCall } from '../../core/provider.js';
 import { type Block, closedBlock, fencedBlock, jsonBlock, markups, namedTool, wrappers } from './call-markup.js';
 import { callsInJson, type ToolSchemas } from './found-calls.js';
 
-/** What of an answer is to be shown. */
+/** The part of an answer that is shown. */
 export interface Shown {
   readonly type: 'text' | 'reasoning';
   readonly text: string;
 }
 
-/** Takes an answer apart while it comes: what is text, what is thought, what is a call. */
+/** Splits an answer into text, thinking and calls while it arrives. */
 export interface TextScanner {
   push(text: string): readonly Shown[];
-  /** The answer has ended. `cut`: at the output limit, so that a call may be half. */
+  /** The answer is over. `cut`: it reached the output limit, so that a call may be incomplete. */
   end(cut: boolean): { readonly shown: readonly Shown[]; readonly calls: readonly ReceivedCall[] };
 }
 
-/** What may stand at a place. `more`: that cannot be said yet. */
+/** What begins at a place. `more`: not known yet. */
 type Opening =
   | { readonly kind: 'none' | 'more' }
   | { readonly kind: 'skip'; readonly length: number }
@@ -24,14 +24,19 @@ type Opening =
   | { readonly kind: 'code'; readonly length: number }
   | { readonly kind: 'block'; readonly block: Block };
 
-/** After so many places that looked like a call and were none, the rest is text. */
+/** After this many places that looked like a call and were none, the rest is text. */
 const maxFailed = 64;
 const asText = { kind: 'text' } as const;
 const fenceEnd = /\n```/;
 const none: Opening = { kind: 'none' };
 const more: Opening = { kind: 'more' };
-const firstKey =
-  /^(?:\{|\[\s*\{)\s*["']?(?:tool|name|tool_name|tool_calls?|function|function_call|args|arguments|parameters|type|id)["']?\s*:/;
+const firstKey = new RegExp(
+  [
+    String.raw`^(?:\{|\[\s*\{)\s*["']?`,
+    '(?:tool|name|tool_name|tool_calls?|function|function_call|args|arguments|parameters|type|id)',
+    String.raw`["']?\s*:`,
+  ].join(''),
+);
 const openFirstKey = /^(?:\[\s*)?(?:\{\s*(?:["']?[a-z_]{0,13}["']?\s*)?)?$/;
 const markStart = /^\s*(?:[\w.-]+\s*(?:\[CALL_ID\]\s*[\w-]*\s*)?(?:\[ARGS\]\s*)?(?=\{)|(?=[[{]))/;
 const openMarkStart = /^\s*[\w.-]{0,128}\s*(?:\[[\w\s[\]-]{0,128})?$/;
@@ -44,17 +49,17 @@ class Scanner implements TextScanner {
   readonly #tools: ToolSchemas;
   #calls: ReceivedCall[] = [];
   #shown: Shown[] = [];
-  /** Not yet understood. */
+  /** The text that is not read yet. */
   #rest = '';
   #block: Block | null = null;
-  /** `close`: what ends code that is not ours, or thinking. */
+  /** `close`: what ends thinking, or code in another language. */
   #mode: { readonly kind: 'text' } | { readonly kind: 'code' | 'think'; readonly close: RegExp } = asText;
-  /** Blanks and wrapper tags that are shown only where text follows. */
+  /** Blanks and wrapper tags, which are shown only where text follows. */
   #glue = '';
-  /** The line so far, as it was shown. */
+  /** The current line as far as it was shown. */
   #line = '';
   #spoke = false;
-  /** Blocks that were none. */
+  /** How many places looked like a call and were none. */
   #failed = 0;
 
   constructor(tools: ToolSchemas) {
@@ -88,7 +93,7 @@ class Scanner implements TextScanner {
     while (this.#rest !== '' && this.#step(final));
   }
 
-  /** One step; false where more text is needed. */
+  /** Takes one step; false where more text is needed. */
   #step(final: boolean): boolean {
     if (this.#block !== null) return this.#readBlock(this.#block, final);
     if (this.#mode.kind !== 'text') return this.#pass(final, this.#mode.kind, this.#mode.close);
@@ -143,8 +148,7 @@ class Scanner implements TextScanner {
     return true;
   }
 
-  /** Code that is not ours, up to its closing fence; thought, up to its closing mark, or all the rest where none
-   * comes. */
+  /** Reads code in another language up to its closing fence, and thinking up to its closing mark or to the end. */
   #pass(final: boolean, kind: 'code' | 'think', close: RegExp): boolean {
     const found = close.exec(this.#rest);
     const held = final ? 0 : kind === 'code' ? 3 : longestClosing;
@@ -160,7 +164,7 @@ class Scanner implements TextScanner {
     return true;
   }
 
-  /** Shows the next `length` characters. Blanks wait for what comes after them. */
+  /** Shows the next `length` characters. Blanks wait for the text after them. */
   #say(length: number): void {
     const text = this.#cut(length);
     const end = text.trimEnd().length;
@@ -194,7 +198,7 @@ class Scanner implements TextScanner {
     return thought > 0 ? { kind: 'thought', length: thought } : this.#markup(rest, final);
   }
 
-  /** Markup of a model's own. */
+  /** Reads a model's own markup. */
   #markup(rest: string, final: boolean): Opening {
     const form = markups.find(({ open }) => rest.startsWith(open));
     if (form !== undefined)
@@ -206,7 +210,7 @@ class Scanner implements TextScanner {
     return !final && (openings.some((open) => open.startsWith(rest)) || mayBeThinking(rest)) ? more : none;
   }
 
-  /** A fence at the start of a line: of JSON that may be a call, or of code that is passed as it is. */
+  /** Reads a fence at the start of a line: JSON that may be a call, or code that stays as it is. */
   #fence(rest: string, final: boolean): Opening {
     if (this.#line.trim() !== '') return none;
     const head = /^```[ \t]*([\w+-]*)[ \t]*(?:\r?\n\s*|(?=[{[]))/.exec(rest);
@@ -221,7 +225,7 @@ class Scanner implements TextScanner {
       : { kind: 'code', length: whole.trimEnd().length };
   }
 
-  /** JSON behind a mark. */
+  /** Reads JSON behind a mark. */
   #marked(
     open: string,
     read: (body: string, tools: ToolSchemas) => readonly ReceivedCall[] | null,
@@ -234,8 +238,8 @@ class Scanner implements TextScanner {
     return !final && openMarkStart.test(body) ? more : none;
   }
 
-  /** An object or a list of them in the text (Llama). What names a `tool` must begin its line, so that a call which is
-   * only quoted does not run. */
+  /** Reads an object or a list of them in the text (Llama). An object with `tool` must begin its line, so that a quoted
+   * call does not run. */
   #bare(rest: string, final: boolean): Opening {
     const before = this.#line.trimEnd().at(-1) ?? '';
     if ('}[],"\'(=`'.includes(before) && before !== '') return none;
@@ -245,8 +249,8 @@ class Scanner implements TextScanner {
   }
 }
 
-/** The calls of a block. Where the block does not hold some arguments to the letter, the first of those calls keeps its
- * text for the record. */
+/** Returns the calls of a block. Where the arguments of a call differ from the block's text, the first such call keeps
+ * that text for the record. */
 function asReceived(calls: readonly ReceivedCall[], text: string): readonly ReceivedCall[] {
   const changed = calls.findIndex((call) => !text.includes(call.arguments));
   return calls.map((call, index) => (index === changed ? { ...call, received: text } : call));
@@ -254,20 +258,20 @@ function asReceived(calls: readonly ReceivedCall[], text: string): readonly Rece
 
 const callLanguage = /^(?:|json|json5|jsonc|tool|tools|tool_call|tool_calls|tool_code)$/i;
 
-/** Backticks whose line has not ended. */
+/** Reads backticks in a line that is not complete. */
 function headless(rest: string, final: boolean): Opening {
   if (!final && /^`{1,3}(?!`)[ \t]*[\w+-]*[ \t]*\r?$/.test(rest)) return more;
   return rest.startsWith('```') ? { kind: 'code', length: 3 } : none;
 }
 
-/** The JSON of a marked block may stand behind a name; brackets are counted from the JSON on. */
+/** The JSON of a marked block may follow a name; brackets count from the JSON on. */
 function markBlock(open: string, body: string, read: (body: string) => readonly ReceivedCall[] | null): Block {
   const named = markStart.exec(body)?.[0] ?? '';
   const start = open.length + named.length;
   return jsonBlock(start, (json) => read(named + json));
 }
 
-/** An odd number of backticks: the place is inside code in a line. */
+/** An odd number of backticks means that the place is inside inline code. */
 function isInCode(line: string): boolean {
   return line.split('`').length % 2 === 0;
 }
@@ -278,19 +282,19 @@ function withoutTags(glue: string): string {
 
 const openings: readonly string[] = [...markups.map(({ open }) => open), ...wrappers];
 
-/** Thinking that has begun: `length` characters open it, `close` finds what ends it. */
+/** Thinking that began: `length` characters open it, `close` finds its end. */
 export interface ThinkingStart {
   readonly length: number;
   readonly close: RegExp;
 }
 
-/** Characters of a closing that may stand at the end of a text that goes on. */
+/** The characters of a closing that may be cut off at the end of a text. */
 export const longestClosing = 40;
 
 const longestOpening = 240;
 
-/** Tags that are written `<name>` and `</name>`, in any case. Sources: the templates of DeepSeek, Qwen, Seed, EXAONE,
- * LongCat, MiniMax; the others are habits that prompts have taught. */
+/** Tags written `<name>` and `</name>`, in any case. Sources: the templates of DeepSeek, Qwen, Seed, EXAONE, LongCat,
+ * MiniMax; prompts made the others common. */
 const tagNames = [
   'think',
   'thinking',
@@ -313,9 +317,9 @@ const tagNames = [
 interface Marks {
   readonly open: string;
   readonly close: readonly string[];
-  /** What ends the thinking and belongs to what follows. */
+  /** Marks that end the thinking and belong to the text after it. */
   readonly before?: readonly string[];
-  /** True where the closing means nothing but the end of thinking, also where no opening was seen. */
+  /** True where the closing always ends thinking, even without an opening. */
   readonly alone?: true;
 }
 
@@ -347,7 +351,7 @@ const starts = marks.map(({ open, close, before = [] }) => ({
   close: new RegExp([...close.map(escaped), ...before.map((mark) => `(?=${escaped(mark)})`)].join('|'), 'i'),
 }));
 
-/** The thinking that begins where `text` begins, or null. */
+/** Returns the thinking that begins at the start of `text`, or null. */
 export function thinkingAt(text: string): ThinkingStart | null {
   const tag = openTag.exec(text.slice(0, longestOpening));
   if (tag !== null) return { length: tag[0].length, close: new RegExp(`</${tag[1] ?? ''}\\s{0,8}>`, 'i') };
@@ -355,14 +359,15 @@ export function thinkingAt(text: string): ThinkingStart | null {
   return mark === undefined ? null : { length: mark.open.length, close: mark.close };
 }
 
-/** The length of a closing that `text` begins with, or 0: what came before it was thought, although nothing said so. */
+/** Returns the length of the closing at the start of `text`, or 0. The text before a closing was thinking, even without
+ * an opening. */
 export function thinkingEndAt(text: string): number {
   const tag = closeTag.exec(text.slice(0, longestClosing));
   if (tag !== null) return tag[0].length;
   return marks.flatMap(({ close, alone }) => (alone ? close : [])).find((close) => text.startsWith(close))?.length ?? 0;
 }
 
-/** True where `text` may become an opening or a closing once more of it has come. */
+/** True where `text` may become an opening or a closing with more text. */
 export function mayBeThinking(text: string): boolean {
   if (text.length > longestOpening) return false;
   const lower = text.toLowerCase();
@@ -377,11 +382,19 @@ function escaped(text: string): string {
   return text.replace(/[[\]|/]/g, String.raw`\$&`);
 }
 
-/** What no call is without: most answers are not looked at more closely. */
-const hint =
-  /"(?:name|tool|tools?_calls?|function)"|[<[](?:[|｜/]|tool|TOOL|func|invoke|minimax|seed:)|<start_function_call>|functools|call:\w|to=\w/;
-/** Markup of models whose calls this program does not read. Sources: the templates of LFM2, Gemma, gpt-oss, Apertus,
- * Kimi K3, OLMo, LM Studio. */
+/** Every call matches this; most answers do not, and need no closer look. */
+const hint = new RegExp(
+  [
+    '"(?:name|tool|tools?_calls?|function)"',
+    '[<[](?:[|｜/]|tool|TOOL|func|invoke|minimax|seed:)',
+    '<start_function_call>',
+    'functools',
+    String.raw`call:\w`,
+    String.raw`to=\w`,
+  ].join('|'),
+);
+/** The markup of models whose calls this program does not read. Sources: the templates of LFM2, Gemma, gpt-oss,
+ * Apertus, Kimi K3, OLMo, LM Studio. */
 const foreign = new RegExp(
   [
     String.raw`<\|tool_call(?:s|_start)?\|?>`,
@@ -399,8 +412,7 @@ const foreign = new RegExp(
   ].join('|'),
 );
 
-/** True where an answer without calls holds what looks like one, outside code in a line and code in another
- * language. */
+/** True where an answer without calls holds what looks like one, outside inline code and code in another language. */
 export function hasLeakedCall(text: string, tools: ToolSchemas): boolean {
   if (!hint.test(text)) return false;
   const scanner = createTextScanner(tools);

@@ -1,20 +1,20 @@
 import { isRecord, type JsonSchema } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
 
-/** What the session's tools are called, with the schemas of their arguments: values that come without quotes are read
- * by them. */
+/** The names of the session's tools with the schemas of their arguments, which tell how to read values without
+ * quotes. */
 export type ToolSchemas = ReadonlyMap<string, JsonSchema>;
 
-/** How sure the form makes that an object is a call. `marked`: it stands in a model's own markup for calls. `fenced`:
- * in a block of JSON, where a call names `tool`, or `name` with a known tool. `bare`: in the middle of a text, where
- * only a known tool with its arguments counts. */
+/** How likely an object is a call by its place. `marked`: in a model's own markup for calls. `fenced`: in a block of
+ * JSON, where a call names `tool`, or `name` with a known tool. `bare`: in the middle of a text, where only a known
+ * tool with its arguments counts. */
 export type Certainty = 'marked' | 'fenced' | 'bare';
 
 const nameKeys = ['tool', 'name', 'tool_name', 'function'];
 const argumentKeys = ['args', 'arguments', 'parameters', 'input', 'tool_input'];
 
-/** The calls in `text`, which must hold objects (or lists of them) and nothing else; null where it does not, or where
- * one of them is no call. */
+/** Returns the calls in `text`, which must hold only objects or lists of them; null where it holds anything else, or
+ * where one of them is no call. */
 export function callsInJson(text: string, tools: ToolSchemas, certainty: Certainty): readonly ReceivedCall[] | null {
   const calls: ReceivedCall[] = [];
   for (let at = 0; ;) {
@@ -28,7 +28,7 @@ export function callsInJson(text: string, tools: ToolSchemas, certainty: Certain
   }
 }
 
-/** True where `text` is whole JSON, whatever it says. */
+/** True where `text` is valid JSON. */
 export function isWholeJson(text: string): boolean {
   const found = findJson(text, text.length - text.trimStart().length);
   return found !== null && text.slice(found.end).trim() === '';
@@ -46,12 +46,13 @@ function callsOf(json: string, tools: ToolSchemas, certainty: Certainty): readon
   return items.length > 0 && calls.length === items.length ? calls : null;
 }
 
-/** What stands in an object that is named for a call is one, in a block of JSON even of an unknown tool. */
+/** An object under a name such as `tool_call` is a call, in a block of JSON even of an unknown tool. */
 function wrapped(certainty: Certainty): Certainty {
   return certainty === 'fenced' ? 'marked' : certainty;
 }
 
-/** `{tool, args}`, `{name, arguments}`, `{name, parameters}`, `{tool_call: {…}}`, `{function: {…}}` and their like. */
+/** Reads `{tool, args}`, `{name, arguments}`, `{name, parameters}`, `{tool_call: {…}}`, `{function: {…}}` and
+ * similar objects. */
 function callOf(json: string, tools: ToolSchemas, certainty: Certainty): ReceivedCall | null {
   if (!json.startsWith('{')) return null;
   const members = jsonMembers(json);
@@ -81,7 +82,7 @@ function isMeant(
   return certainty === 'fenced' && key === 'tool' && argumentKey !== undefined && name !== '';
 }
 
-/** Arguments may come as a text that holds their JSON. Null where they are no object. */
+/** Reads arguments, which may be a text that holds their JSON. Null where they are no object. */
 function argumentsOf(json: string): string | null {
   if (json === 'null') return '{}';
   if (!json.startsWith('"')) return json.startsWith('{') ? json : null;
@@ -90,7 +91,7 @@ function argumentsOf(json: string): string | null {
   return found?.json.startsWith('{') === true ? found.json : null;
 }
 
-/** Arguments written beside the name. */
+/** Reads arguments written beside the name. */
 function otherMembers(members: ReadonlyMap<string, string>, nameKey: string): string {
   const others = [...members].filter(
     ([key]) => key !== nameKey && key !== 'id' && key !== 'type' && key !== 'tool_call_id',
@@ -98,7 +99,7 @@ function otherMembers(members: ReadonlyMap<string, string>, nameKey: string): st
   return `{${others.map(([key, json]) => `${JSON.stringify(key)}:${json}`).join(',')}}`;
 }
 
-/** A call whose arguments came one by one as texts. */
+/** Makes a call from arguments that are single texts. */
 export function callOfTexts(
   name: string,
   given: readonly (readonly [key: string, text: string])[],
@@ -111,7 +112,7 @@ export function callOfTexts(
   return { id: '', name, arguments: `{${members.join(',')}}` };
 }
 
-/** A text stays one where the schema allows a text and nothing else; else it is what its JSON says, if it is JSON. */
+/** Keeps a text where the schema allows only a text; otherwise reads it as JSON where it is JSON. */
 function valueOf(text: string, schema: unknown): string {
   const type = isRecord(schema) ? schema.type : undefined;
   const trimmed = text.trim();
@@ -131,9 +132,9 @@ function valueOf(text: string, schema: unknown): string {
 
 /** A JSON value found in a text. */
 interface FoundJson {
-  /** The value as JSON: the very characters where they were JSON already, else repaired. */
+  /** The value as JSON: unchanged where it was valid, else repaired. */
   readonly json: string;
-  /** Where the value ends in the text. */
+  /** The position in the text after the value. */
   readonly end: number;
 }
 
@@ -149,9 +150,9 @@ const literals: Readonly<Record<string, string>> = {
 };
 const quotes: Readonly<Record<string, string>> = { '"': '"', "'": "'", '`': '`', '“': '”', '‘': '’' };
 
-/** The object or list that starts at `at`, read as models write it: comments, other quotes, names without quotes,
- * commas too many or forgotten at a line's end, Python's literals, line breaks in strings. Null where it is cut off, or
- * where one could only guess what was meant (an unescaped quote): a wrong guess would be run. */
+/** Reads the object or list at `at` as models write it: with comments, other quotes, names without quotes, extra commas
+ * or missing ones at a line's end, Python's literals, line breaks in strings. Null where it is cut off, or where the
+ * meaning would be a guess (an unescaped quote), because a wrong guess would run. */
 export function findJson(text: string, at = 0): FoundJson | null {
   const reader = new Reader(text, at);
   const json = reader.value(0);
@@ -160,7 +161,7 @@ export function findJson(text: string, at = 0): FoundJson | null {
   return { json: isJson(exact) ? exact : json, end: reader.at };
 }
 
-/** The members of an object that `findJson` found, each value as JSON. */
+/** Returns the members of an object that `findJson` found, each value as JSON. */
 function jsonMembers(json: string): ReadonlyMap<string, string> {
   const reader = new Reader(json, 0);
   const members = new Map<string, string>();
@@ -188,7 +189,7 @@ class Reader {
     this.at = at;
   }
 
-  /** The value at `at` as JSON, or null. */
+  /** Returns the value at `at` as JSON, or null. */
   value(depth: number): string | null {
     this.#blank();
     const first = this.#text[this.at] ?? '';
@@ -230,8 +231,7 @@ class Reader {
     return whole ? `[${items.join(',')}]` : null;
   }
 
-  /** Members up to `close`; true where it was reached. Between two members there is a comma or at least a line's
-   * end. */
+  /** Reads members up to `close`; true where it is reached. A comma or at least a line's end separates two members. */
   #sequence(close: string, member: () => boolean): boolean {
     this.at++;
     for (let parted = true; ;) {
@@ -297,7 +297,7 @@ class Reader {
     return '\\\\';
   }
 
-  /** True where what comes after a string may come there; anything else says that a quote inside it was not escaped. */
+  /** True where the text may follow a string; anything else shows that a quote inside the string was not escaped. */
   #follows(): boolean {
     const before = this.at;
     const lineEnded = this.#blank();
@@ -306,7 +306,7 @@ class Reader {
     return next === undefined || lineEnded || ',:}]'.includes(next);
   }
 
-  /** Passes blanks, comments and line breaks written as `\n`. True where a line ended. */
+  /** Skips blanks, comments and line breaks written as `\n`. True where a line ended. */
   #blank(): boolean {
     const passed = this.#match(/(?:[\s\ufeff]|\/\*[\s\S]*?\*\/|\/\/[^\n]*|\\[nrt])+/y);
     return passed?.includes('\n') === true;

@@ -10,7 +10,7 @@ import type { ToolSchemas } from './found-calls.js';
 
 type Chunk = WireChunk | ModelChunk;
 
-/** Puts the text protocol in front of wires. One for each provider, because it keeps what it made of messages. */
+/** Puts the text protocol in front of wires. Each provider has its own, because it caches what messages became. */
 export interface TextProtocol {
   /** `wire` itself where the conversation uses native calls, else one that writes tools and calls as text and finds
    * calls in the answer. */
@@ -48,9 +48,8 @@ export function schemasOf(conversation: Conversation): ToolSchemas {
   return new Map(conversation.tools.map(({ name, input_schema }) => [name, input_schema]));
 }
 
-/** Reads one answer in which calls are text: text without them goes on at once, the calls come right before the end. A
- * new answer (after a retry) needs a new step. Without tools, everything is text; of more than `maxCalls` calls the
- * first are given. */
+/** Reads one answer in which calls are text: passes other text on at once, and gives the calls right before the end. A
+ * new answer (after a retry) needs a new step. Without tools everything is text. Gives at most `maxCalls` calls. */
 export function createTextStep(
   tools: ToolSchemas,
   maxCalls?: number,
@@ -101,6 +100,8 @@ function settled(stop: Exclude<Stop, 'interrupted'>, calls: number): Exclude<Sto
   return stop === 'stop' && calls > 0 ? 'tool' : stop;
 }
 
+const severalBlocks = 'Several blocks in one answer are several calls, run in order.';
+const quotedBlock = 'To show such a block without calling, put it in one line between single backticks.';
 const rules = `# Tools
 
 You can use tools. To call one, write a block with one JSON object, exactly in this form:
@@ -109,18 +110,18 @@ You can use tools. To call one, write a block with one JSON object, exactly in t
 {"tool": "<name>", "args": {<arguments>}}
 \`\`\`
 
-- Write the call itself; do not only say that you will make it. Several blocks in one answer are several calls, run in order.
+- Write the call itself; do not only say that you will make it. ${severalBlocks}
 - Stop after your last block. The results come in the next message; never write them yourself.
 - The arguments are strict JSON: line breaks in a text are \\n, quotes in it are \\".
-- An answer without such a block is your final answer. To show such a block without calling, put it in one line between single backticks.
+- An answer without such a block is your final answer. ${quotedBlock}
 
 These are the tools:`;
 
 const noCalls = 'Answer now with what you know. Tools cannot be called any more: write no blocks.';
 
 /** Rewrites conversations for models without native tool calls: tools in the system prompt, calls as blocks of JSON in
- * the answer, results as what the user says next. The same message object gives the same object again, so that a wire's
- * cache of messages holds. */
+ * the answer, results in the next user message. The same message object gives the same object again, so that a wire's
+ * cache of messages works. */
 export interface TextPrompt {
   rewrite(conversation: Conversation, toolChoice: 'auto' | 'none'): Conversation;
 }
@@ -144,7 +145,7 @@ export function createTextPrompt(): TextPrompt {
     answers.set(message, made);
     return made;
   };
-  /** Neighbouring user messages as one: the chat templates of many local models refuse two in a row. */
+  /** Joins neighbouring user messages: the chat templates of many local models refuse two in a row. */
   const join = (parts: readonly UserMessage[]): UserMessage => {
     const [first] = parts;
     if (first === undefined || parts.length === 1) return first ?? { role: 'user', seq: 0, content: '' };
@@ -198,7 +199,7 @@ function joined(
   return users.length > 0 ? [...result, join(users)] : result;
 }
 
-/** The tools as a model reads them. */
+/** Describes the tools to the model. */
 export function describeTools(tools: readonly ToolSpec[]): string {
   return [
     rules,
@@ -216,7 +217,7 @@ function writeOut(message: AssistantMessage): readonly Message[] {
       `\`\`\`json\n{"tool": ${JSON.stringify(name)}, "args": ${argumentsText(args)}}\n\`\`\``,
   );
   const text = [message.text, ...blocks].filter((part) => part.trim() !== '').join('\n\n');
-  // An envelope is JSON in one line, so that nothing in it can pass for a line of its own.
+  // An envelope is JSON in one line, so that nothing in it can look like a line of its own.
   const results = message.calls.map(
     ({ name, result }, index) =>
       `Result ${index + 1} of ${message.calls.length}, of ${oneLine(name)}:\n${result.output}`,
@@ -227,7 +228,7 @@ function writeOut(message: AssistantMessage): readonly Message[] {
   ];
 }
 
-/** The message without reasoning that is bound to places in the text, since the text is another one here. */
+/** Returns the message without reasoning that belongs to places in its text, because the text changes here. */
 function withoutPlaces(message: AssistantMessage): AssistantMessage {
   const { data } = message;
   if (

@@ -3,34 +3,44 @@ import type { Fault, ModelChunk, ModelRequest } from '../../core/provider.js';
 import type { Endpoint } from '../catalog.js';
 import type { Quirks } from '../quirks.js';
 
-/** The models of one endpoint that were found to take no tool calls. */
+/** The models of one endpoint that are known to take no tool calls. */
 export interface TextModels {
   has(model: string): boolean;
   add(model: string): void;
 }
 
-/** How servers say that a model has no native tool calls (Ollama, OpenRouter, vLLM). */
-const noTools =
-  /does(?: not|n't) support (?:tools?|function|tool)|no endpoints found that support tool|tool choice requires|tools? (?:is|are) not supported/i;
+/** How servers say that a model takes no tool calls (Ollama, OpenRouter, vLLM). */
+const noTools = new RegExp(
+  [
+    "does(?: not|n't) support (?:tools?|function)",
+    'no endpoints found that support tool',
+    'tool choice requires',
+    'tools? (?:is|are) not supported',
+  ].join('|'),
+  'i',
+);
 
 /** True where a server refused a request because the model takes no tool calls. */
 export function refusesTools({ code, message }: Fault): boolean {
   return code === 'bad_request' && noTools.test(message);
 }
 
-/** True where nobody has said how tools go, so that it may be settled by what the server says. */
+/** True where neither the settings nor the preset say how tools are sent, so that the server's answer decides. */
 export function isOpen({ tools, settings }: Conversation, quirks: Quirks): boolean {
   return tools.length > 0 && settings.tool_protocol === undefined && quirks.tool_protocol === undefined;
 }
 
-/** The conversation with tools as text. */
+/** Returns the conversation with tools sent as text. */
 export function asText(conversation: Conversation): Conversation {
   return { ...conversation, settings: { ...conversation.settings, tool_protocol: 'text' } };
 }
 
-/** What is said where tools go as text although nobody asked for it. */
+/** Returns the notice for tools that are sent as text although no setting asks for it. */
 function textNotice(label: string, model: string): ModelChunk {
-  const message = `${label} says that ${model} takes no tool calls: tools go as text. To try native calls again: --set tool_protocol=native.`;
+  const message = [
+    `${label} says that ${model} takes no tool calls, so tools are sent as text.`,
+    'To try native calls again: --set tool_protocol=native.',
+  ].join(' ');
   return { type: 'notice', level: 'warn', code: 'tool_protocol', message };
 }
 
@@ -42,8 +52,8 @@ export interface ToolSupport {
   stream(request: ModelRequest, send: SendRequest): AsyncGenerator<ModelChunk>;
 }
 
-/** `known`: the models found before. `ask`: whether the server says that a model takes tool calls; null where it does
- * not say. Absent: the first refusal says it. */
+/** `known`: the models found before. `ask` asks the server whether a model takes tool calls; null where it does not
+ * say. Absent: the first refusal tells. */
 export function createToolSupport(
   { label, quirks }: Pick<Endpoint, 'label' | 'quirks'>,
   known: TextModels,
@@ -80,11 +90,11 @@ export function createToolSupport(
   };
 }
 
-/** Looks for a call written as text in an answer that makes none: nothing is run, and the turn would end as if all were
- * well. */
+/** Looks for a call that is written as text in an answer without calls: it does not run, and the turn would end as if
+ * nothing were wrong. */
 export interface LeakWatch {
   see(chunk: ModelChunk): void;
-  /** What to say before this end of the answer. */
+  /** The notice to give before this end of the answer, or null. */
   notice(end: Extract<ModelChunk, { type: 'end' }>): Promise<ModelChunk | null>;
 }
 

@@ -5,11 +5,11 @@ import { wellFormed } from '../../core/text.js';
 import { fault, streamFault } from './fault.js';
 import type { WireChunk } from './wire.js';
 
-/** Most UTF-16 units of text and reasoning together, and of arguments, that one answer may have. */
+/** The most UTF-16 units of one answer: of text and reasoning together, and of arguments. */
 const maxUnits = 8 * 1024 * 1024;
 const none: readonly WireChunk[] = [];
 
-/** What a wire read at the end of an answer. `unknown` is a reason to stop that no document names. */
+/** What a wire read at the end of an answer. `unknown` is a stop reason that no documentation names. */
 export interface Finish {
   readonly stop: Exclude<Stop, 'interrupted'> | 'unknown';
   /** The provider's own word for it. */
@@ -19,14 +19,14 @@ export interface Finish {
   readonly reasoning: readonly Json[];
 }
 
-/** Usage as it goes into a chunk. */
+/** Usage as a chunk holds it. */
 export interface Reported {
   readonly usage: Usage;
   readonly costUsd?: number;
 }
 
-/** One answer while it is being read: the same for every wire. Keeps the caps and the rules of ending; the wire keeps
- * what is particular to it. */
+/** One answer while it is read, the same for every wire. It keeps the limits and the rules of ending; the wire keeps
+ * its own details. */
 export class Answer {
   ended = false;
   #chunks: WireChunk[] = [];
@@ -39,12 +39,12 @@ export class Answer {
     this.#maxCalls = maxCalls;
   }
 
-  /** True where more calls have begun than are read: the wire then finishes with those it has. */
+  /** True where more calls have begun than are read: the wire then finishes with the calls it has. */
   isOverCalled(begun: () => number): boolean {
     return this.#maxCalls !== Number.POSITIVE_INFINITY && !this.ended && begun() > this.#maxCalls;
   }
 
-  /** True once any text was given; it cannot be taken back. */
+  /** True once any text was given, which cannot be undone. */
   get spoke(): boolean {
     return this.#said > 0;
   }
@@ -64,7 +64,7 @@ export class Answer {
     if (whole !== '') this.#chunks.push({ type, text: wellFormed(whole) });
   }
 
-  /** Counts a piece of arguments that came. */
+  /** Counts a piece of arguments that arrived. */
   countArguments(piece: string): void {
     this.#arguments += piece.length;
     if (this.#arguments > maxUnits)
@@ -81,15 +81,14 @@ export class Answer {
     this.fail('stream_incomplete', `The answer is incomplete: ${why}.`, true);
   }
 
-  /** An error object that the provider put into the stream. */
+  /** Fails with an error object from the stream. */
   failWith(error: unknown): void {
     if (this.ended) return;
     this.ended = true;
     this.#chunks.push({ type: 'fault', ...streamFault(error) });
   }
 
-  /** The answer is complete. Calls are given unless the provider refused; a reason that nobody knows never runs a
-   * call. */
+  /** Completes the answer. Gives its calls unless the provider refused; an unknown stop reason never runs a call. */
   finish({ stop, reason, calls, usage, reasoning }: Finish): void {
     if (this.ended) return;
     if (stop === 'unknown' && calls.length > 0) {
@@ -107,7 +106,7 @@ export class Answer {
     this.#chunks.push({ type: 'end', stop: settled, ...(reasoning.length > 0 ? { reasoning } : {}) });
   }
 
-  /** What has been read since the last time, in order. */
+  /** Returns what was read since the last time, in order. */
   take(): readonly WireChunk[] {
     if (this.#chunks.length === 0) return none;
     const chunks = this.#chunks;
@@ -121,7 +120,8 @@ export class Answer {
   }
 }
 
-/** `stop` with calls means tools (gateways say so), `tool` without calls means the end. */
+/** Corrects the stop reason: gateways send `stop` with calls, which means tools, and `tool` without calls means the
+ * end. */
 function settle(stop: Finish['stop'], calls: number): Exclude<Stop, 'interrupted'> {
   if (stop === 'stop' || stop === 'tool' || stop === 'unknown') return calls > 0 ? 'tool' : 'stop';
   return stop;
@@ -129,11 +129,10 @@ function settle(stop: Finish['stop'], calls: number): Exclude<Stop, 'interrupted
 
 const maxDepth = 512;
 
-/** The JSON value of an event's data; undefined where it is not JSON, or nested so deep that it could not be written
- * again. */
+/** Parses an event's data; undefined where it is not JSON, or nested so deep that it could not be written again. */
 export function parseData(data: string): unknown {
   try {
-    // Only a long text can be deep, so the short events of a stream are not searched.
+    // Only a long text can be deeply nested, so short events are not searched.
     return data.length > 4096 && jsonDepth(data, maxDepth) > maxDepth ? undefined : (JSON.parse(data) as unknown);
   } catch {
     return undefined;

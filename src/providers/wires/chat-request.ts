@@ -61,10 +61,9 @@ type ChatItem = UserItem | ToolItem | SystemItem | AssistantItem;
 type ChatPieces = Pieces<AssistantItem, ToolItem, UserItem>;
 type ChatBody = Body<ChatCompletionCreateParamsStreaming & EffortFields>;
 
-/** Serialises conversations for Chat Completions. Order of the fields: what never changes in a session, the messages,
- * what may change.
- * Source: OpenAI API reference, "Create chat completion", and OpenRouter's for `reasoning_details` and `cache_control`
- * (read 2026-11). */
+/** Serialises conversations for Chat Completions. First come the fields that never change in a session, then the
+ * messages, then the fields that may change. Source: OpenAI API reference, "Create chat completion", and OpenRouter's
+ * for `reasoning_details` and `cache_control` (read 2026-11). */
 export function chatRequest(): (conversation: Conversation, options: WireOptions) => readonly string[] {
   const pieces = pieceCache<ChatPieces>();
   const toolTexts = textCache();
@@ -106,7 +105,7 @@ function matches(models: string | undefined, model: string, flags = ''): boolean
   return models !== undefined && new RegExp(models, flags).test(model);
 }
 
-/** How messages of this request take turns. */
+/** Returns the items that keep the turns of this request in order. */
 function fillers({ quirks, model }: WireOptions, inParts: boolean): Fillers<AssistantItem, UserItem> {
   return {
     go: item(userItem('Continue.', inParts)),
@@ -117,7 +116,7 @@ function fillers({ quirks, model }: WireOptions, inParts: boolean): Fillers<Assi
   };
 }
 
-/** Two contents as one: parts stay parts, between texts goes a blank line. */
+/** Joins two contents: parts stay parts, and a blank line separates two texts. */
 function joined(first: Content, second: Content): Content {
   if (typeof first === 'string' && typeof second === 'string') return `${first}\n\n${second}`;
   return [first, second].flatMap((content) =>
@@ -125,7 +124,7 @@ function joined(first: Content, second: Content): Content {
   );
 }
 
-/** The messages behind the system prompt; in parts, with the marks of the cache. */
+/** Puts the system prompt before the messages; with parts, marks what is to be cached. */
 function withSystem(system: string, items: readonly Item<ChatItem>[], inParts: boolean): readonly Item<ChatItem>[] {
   const told: SystemItem = {
     role: 'system',
@@ -141,7 +140,7 @@ function withSystem(system: string, items: readonly Item<ChatItem>[], inParts: b
   return system.trim() === '' ? marked : [item(inParts ? markLast(told) : told), ...marked];
 }
 
-/** The message with a mark on its last part. */
+/** Returns the message with a mark on its last part. */
 function markLast(message: ChatItem): ChatItem {
   if (message.role === 'assistant' || typeof message.content === 'string') return message;
   const content = message.content.map((part, index, all) =>
@@ -200,9 +199,10 @@ function serialise(message: Message, options: WireOptions, inParts: boolean): Ch
   return { assistant: [item(assistantItem(message, options, ids))], results, user: null };
 }
 
-/** Anthropic's form for its models behind a gateway, Mistral's nine where asked for, else what the others take. */
+/** Returns an id in Anthropic's form for its models behind a gateway, in Mistral's form where the preset asks for it,
+ * else in the form that the others accept. */
 function wireId(id: string, options: WireOptions, inParts: boolean): string {
-  // The tail of the digest: its first letters are the same for all.
+  // Takes the end of the digest, because all digests begin with the same letters.
   if (options.quirks.call_id_form === 'nine') return callId(id, /^[a-zA-Z0-9]{9}$/, 64).slice(-9);
   return callId(id, inParts ? /^[\w-]{1,64}$/ : /^[\w:.-]{1,40}$/);
 }

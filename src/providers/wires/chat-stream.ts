@@ -4,9 +4,9 @@ import { Answer, type Finish, parseData, type Reported } from './answer.js';
 import { chatUsage } from './usage.js';
 import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
-/** Reads a Chat Completions stream as servers really send it. `finish_reason` ends an answer, and so does `[DONE]`
- * after a usage report where a server gives no reason at all (Snowflake). Source: OpenAI API reference, "The chat
- * completion chunk object" (read 2026-11); the recordings named in the tests. */
+/** Reads a Chat Completions stream as servers really send it, or a whole `chat.completion`. `finish_reason` ends an
+ * answer, and so does `[DONE]` after a usage report where a server gives no reason at all (Snowflake). Source: OpenAI
+ * API reference, "The chat completion chunk object" (read 2026-11); the recordings named in the tests. */
 export const chatAnswer: Pick<Wire, 'decoder' | 'decodeBody'> = {
   decoder: (maxCalls) => new ChatStream(maxCalls),
   decodeBody: (body, maxCalls) => new ChatStream(maxCalls).whole(body),
@@ -105,7 +105,7 @@ class ChatStream implements StreamDecoder {
     if (this.#answer.isOverCalled(() => this.#calls.count())) this.#finish('tool_calls');
   }
 
-  /** Content as parts (Mistral): text, or thinking that itself has parts. */
+  /** Reads a part of the content (Mistral): text, or thinking that itself has parts. */
   #part(part: unknown): void {
     if (!isRecord(part)) return;
     if (part.type === 'text' && typeof part.text === 'string') this.#answer.say('text', part.text);
@@ -133,7 +133,7 @@ class ChatStream implements StreamDecoder {
   }
 }
 
-/** `{error}`, and vLLM's `{object: "error", message}`. */
+/** True for `{error}` and vLLM's `{object: "error", message}`. */
 function isFailure(value: Fields): boolean {
   return (value.error !== undefined && value.error !== null) || value.object === 'error';
 }
@@ -170,9 +170,9 @@ interface Slot {
   arguments: string;
 }
 
-/** Puts the calls of a Chat Completions stream together from their pieces. */
+/** Joins the calls of a Chat Completions stream from their pieces. */
 interface CallPieces {
-  /** Takes one entry of `delta.tool_calls`. Returns the arguments it carried. */
+  /** Takes one entry of `delta.tool_calls`. Returns its arguments. */
   add(piece: unknown): string;
   /** The calls so far, in order of their first piece. */
   calls(): readonly ReceivedCall[];
@@ -180,8 +180,8 @@ interface CallPieces {
   count(): number;
 }
 
-/** Pieces belong together by `index`; where servers leave it out, by `id`, else to the latest call. A second call under
- * a used index is seen by its own id, or by a name after arguments that are whole. */
+/** Joins pieces by `index`; where a server leaves it out, by `id`, else to the latest call. A new id, or a name after
+ * complete arguments, starts a second call under the same index. */
 function callPieces(): CallPieces {
   const slots: Slot[] = [];
   const byIndex = new Map<number, Slot>();
@@ -203,7 +203,7 @@ function callPieces(): CallPieces {
   };
 }
 
-/** Without an index: the call of that id, or the latest where the piece has no id. */
+/** Returns the call of that id, or the latest where the piece has no id. */
 function byId(slots: readonly Slot[], id: string): Slot | undefined {
   return id === '' ? slots.at(-1) : slots.findLast((slot) => slot.id === id);
 }
@@ -213,7 +213,7 @@ function startsAnother(slot: Slot, part: Slot): boolean {
   return part.name !== '' && slot.name !== '' && part.arguments !== '' && isRecord(parseData(slot.arguments));
 }
 
-/** A name may be repeated in every piece, or come in pieces before the arguments do. */
+/** A name may be repeated in every piece, or be split into pieces before the arguments. */
 function append(slot: Slot, part: Slot): void {
   if (slot.id === '') slot.id = part.id;
   if (slot.name === '') slot.name = part.name;
@@ -232,16 +232,16 @@ function word(value: unknown): string {
 
 type Item = Readonly<Record<string, Json>>;
 
-/** What a Chat Completions answer says of its reasoning, as the items that are sent back. */
+/** The reasoning of a Chat Completions answer, as the items that are sent back. */
 interface ReasoningPieces {
-  /** Takes a delta (or a whole message). Returns what of it is to be shown. */
+  /** Takes a delta or a whole message. Returns the part that is shown. */
   add(delta: Readonly<Record<string, unknown>>): string;
-  /** `{type: "reasoning_content", text}` where it came as text, else the `reasoning_details` with the pieces of one
+  /** Returns `{type: "reasoning_content", text}` for plain text, else the `reasoning_details` with the pieces of one
    * item joined. */
   items(): readonly Json[];
 }
 
-/** `reasoning_content` (DeepSeek, Moonshot and others), `reasoning` (Groq, Ollama) or `reasoning_details`
+/** Reads `reasoning_content` (DeepSeek, Moonshot and others), `reasoning` (Groq, Ollama) or `reasoning_details`
  * (OpenRouter). */
 function reasoningPieces(): ReasoningPieces {
   const details: Item[] = [];
@@ -263,8 +263,8 @@ function reasoningPieces(): ReasoningPieces {
   };
 }
 
-/** The text of one item comes in pieces with the same `index`; its signature may come with any of them. Encrypted items
- * come whole. */
+/** The pieces of one item have the same `index`; its signature may come with any of them. Encrypted items are never
+ * split. */
 function addDetail(details: Item[], piece: Item): void {
   const last = details.at(-1);
   const field = piece.type === 'reasoning.text' ? 'text' : 'summary';

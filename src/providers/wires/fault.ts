@@ -4,18 +4,18 @@ import { replaceUnseen } from '../../core/text.js';
 
 const maxMessage = 300;
 
-/** What an error body says, whichever vendor's shape it has. */
+/** What an error body says, in any vendor's shape. */
 interface ErrorFacts {
   readonly status?: number;
   readonly type: string;
   readonly code: string;
   readonly message: string;
-  /** What the model wrote where the server could not read it as a call (Groq). */
+  /** The call of the model that the server could not read (Groq). */
   readonly failedGeneration?: unknown;
 }
 
-/** Reads the body of a non-2xx answer (or of a 200 that is not an answer at all). The message is the vendor's own
- * sentence on one line, at most 300 characters, keys masked. Source: contracts 5 and 8. */
+/** Reads the body of an answer that is not 2xx, or of a 200 without an answer. The message is the vendor's own sentence
+ * in one line of at most 300 characters, with keys masked. Source: contracts 5 and 8. */
 export function httpFault(status: number, body: string): Fault {
   const facts = { ...readBody(body, status), status };
   if (status === 407) return { ...proxyFault, status };
@@ -26,7 +26,7 @@ export function httpFault(status: number, body: string): Fault {
   };
 }
 
-/** Reads an error object that came inside a stream or a 200 answer. */
+/** Reads an error object inside a stream or a 200 answer. */
 export function streamFault(error: unknown): { readonly fault: Fault; readonly retryable: boolean } {
   const read = readError(error, 0);
   const status = read.status ?? statusOf(read.code);
@@ -49,13 +49,13 @@ function refusedCall({ code, failedGeneration }: ErrorFacts): Pick<Fault, 'refus
     : {};
 }
 
-/** A fault with a message that is safe to show. */
+/** Makes a fault with a message that is safe to show. */
 export function fault(code: FaultCode, message: string): Fault {
   const hint = hints[code];
   return { code, message: quoteServer(message, [], maxMessage), ...(hint === undefined ? {} : { hint }) };
 }
 
-/** A proxy between here and the server wants to know who asks. */
+/** A proxy on the way to the server wants a user name and a password. */
 export const proxyFault: Fault = {
   code: 'network',
   message: 'The proxy asks for a user name and a password (407).',
@@ -83,7 +83,7 @@ function readBody(body: string, status: number): ErrorFacts {
   }
 }
 
-/** `{error: {…}}`, `{error: "…"}`, `[{error}]`, `{message}`, `{detail}` and what gateways wrap around them. */
+/** Reads `{error: {…}}`, `{error: "…"}`, `[{error}]`, `{message}`, `{detail}` and the wrappers of gateways. */
 function readError(value: unknown, depth: number): ErrorFacts {
   if (typeof value === 'string') return { type: '', code: '', message: value };
   if (Array.isArray(value)) return readError(value[0], depth + 1);
@@ -107,7 +107,7 @@ function sentence(value: Readonly<Record<string, unknown>>): string {
   return typeof value.detail === 'string' ? value.detail : JSON.stringify(value.detail);
 }
 
-/** The upstream's own words, which OpenRouter puts into `metadata.raw`. */
+/** Returns the upstream's own message, which OpenRouter puts into `metadata.raw`. */
 function rawOf(value: Readonly<Record<string, unknown>>, depth: number): string {
   const raw = isRecord(value.metadata) ? value.metadata.raw : undefined;
   if (typeof raw !== 'string') return isRecord(raw) ? readError(raw, depth + 1).message : '';
@@ -142,8 +142,8 @@ function byStatus(status: number): FaultCode {
   return status >= 400 ? 'bad_request' : 'protocol';
 }
 
-/** An error inside a stream has no status; its type or code says what it is. What nobody knows counts as a failure on
- * the way. */
+/** Classifies an error inside a stream, which has no status, by its type or code. An unknown one counts as a network
+ * failure. */
 function byWord(text: string): FaultCode {
   if (isRateLimit(text)) return 'rate_limited';
   if (/authentication_error|permission_error|invalid_api_key|unauthori[sz]ed|forbidden/i.test(text)) return 'auth';
@@ -152,8 +152,7 @@ function byWord(text: string): FaultCode {
   return 'network';
 }
 
-/** How vendors say that a request is longer than the context window. Read from their error bodies; most come with
- * status 400. */
+/** How vendors say that a request is longer than the context window, from their error bodies; most have status 400. */
 const overflow = new RegExp(
   [
     'context_length_exceeded',
@@ -206,7 +205,7 @@ const quota = new RegExp(
   'i',
 );
 
-/** Quota words of an answer that also says when to come back are a rate limit (Google). */
+/** A message about a quota that also says when to retry is a rate limit (Google). */
 const comesBack = /retry in \d|retrydelay|per[ _-]?minute/i;
 
 function isOverflow(text: string): boolean {
@@ -223,7 +222,7 @@ function isRateLimit(text: string): boolean {
 
 const mask = '[masked]';
 
-/** Forms in which keys appear in what servers answer. The first group, where there is one, is kept. */
+/** How keys look in the answers of servers. The first group, where there is one, stays. */
 const keyForms: readonly RegExp[] = [
   /\b(bearer\s+)[^\s"',;]+/gi,
   /\b((?:x-)?api[ _-]?key(?:\s+provided)?["']?\s*[:=]\s*["']?)[^\s"',;)}]+/gi,
@@ -234,8 +233,7 @@ const keyForms: readonly RegExp[] = [
   /\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{32,}\b/g,
 ];
 
-/** `text` with the values of `keys`, and everything that looks like a key, replaced by `[masked]`. Errs on the side of
- * masking. */
+/** Replaces the values of `keys`, and everything that looks like a key, with `[masked]`. In doubt it masks. */
 export function maskKeys(text: string, keys: readonly (string | null)[] = []): string {
   let masked = text;
   for (const key of keys) if (key !== null && key.length >= 4) masked = masked.replaceAll(key, mask);
@@ -245,7 +243,7 @@ export function maskKeys(text: string, keys: readonly (string | null)[] = []): s
   );
 }
 
-/** A server's words made fit to be shown: keys masked, one line, no control or direction characters, well-formed, at
+/** Makes a server's message safe to show: keys masked, one line, no control or direction characters, well-formed, at
  * most `maxLength` characters. */
 export function quoteServer(text: string, keys: readonly (string | null)[], maxLength = 300): string {
   const line = replaceUnseen(maskKeys(text.slice(0, maxLength * 8), keys), () => ' ')

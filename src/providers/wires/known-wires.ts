@@ -3,8 +3,8 @@ import type { Wire } from './wire.js';
 /** A request on Messages must set a limit. */
 const messagesOutputTokens = 8192;
 
-/** The wires: the one list of them. The names are those of `api` in presets and sessions and of `--as`. The code of a
- * wire is loaded for the wire in use alone. */
+/** The one list of wires. Presets and sessions name them in `api`, the command line in `--as`. Only the code of the
+ * wire in use is loaded. */
 const table = {
   /** Chat Completions: OpenAI's older API and the family of servers that follow it. */
   'openai-chat': {
@@ -40,9 +40,9 @@ export interface WireEntry {
   readonly path: string;
   /** The SDK that carries its requests. */
   readonly client: 'openai' | 'anthropic';
-  /** The headers that carry a key where no SDK makes the request: for the list of models. */
+  /** The headers that carry a key in requests without an SDK: those for the list of models. */
   readonly auth: (key: string) => Readonly<Record<string, string>>;
-  /** Output tokens that a request asks for where nobody sets a limit; null: it sets none. */
+  /** The output tokens that a request asks for where no setting limits them; null: it asks for none. */
   readonly outputTokens: number | null;
   /** What writes requests. */
   readonly request: () => Promise<Wire['requestParts']>;
@@ -56,10 +56,10 @@ function bearer(key: string): Readonly<Record<string, string>> {
 
 export type WireName = keyof typeof table;
 
-/** What a provider speaks: a wire, or nothing because it is the embedded one. */
+/** The wire of a provider, or `offline` for the embedded one. */
 export type Api = WireName | 'offline';
 
-/** The wire of a provider for which none is named. */
+/** The wire of a provider whose entry names none. */
 export const defaultWire: WireName = 'openai-chat';
 
 export const knownWires: Readonly<Record<WireName, WireEntry>> = table;
@@ -69,7 +69,7 @@ export function isWireName(name: string | undefined): name is WireName {
   return name !== undefined && Object.hasOwn(table, name);
 }
 
-/** A wire with its code. */
+/** Loads a wire with its code. */
 export async function loadWire(name: WireName): Promise<Wire> {
   const { path, client, request, answer } = knownWires[name];
   const [{ buildWire }, requestParts, reader] = await Promise.all([import('./wire.js'), request(), answer()]);

@@ -7,14 +7,14 @@ export type Part =
   | { readonly kind: 'text'; readonly text: string; readonly phase?: string }
   | { readonly kind: 'call'; readonly call: AnsweredCall };
 
-/** What a decoder saw, in wire order: an item to be kept byte for byte, `units` of text, or a call. */
+/** What a decoder saw, in wire order: an item to keep byte for byte, `units` of text, or a call. */
 export type Seen =
   | { readonly kind: 'item'; readonly item: Json }
   | { readonly kind: 'text'; readonly units: number; readonly phase?: string }
   | { readonly kind: 'call' };
 
-/** The items to keep as `reasoning`. Where something other than items, then text, then calls was seen, markers between
- * the items say where text and calls stood (`layout_text` with its UTF-16 units, `layout_call`), because signed
+/** Returns the items to keep as `reasoning`. Where the order was not items, then text, then calls, markers between the
+ * items give the places of text and calls (`layout_text` with its UTF-16 units, `layout_call`), because signed
  * reasoning must be returned in its place. */
 export function keepLayout(seen: readonly Seen[]): readonly Json[] {
   const items = seen.flatMap((part) => (part.kind === 'item' ? [part.item] : []));
@@ -45,8 +45,8 @@ function isPlain(seen: readonly Seen[]): boolean {
   });
 }
 
-/** The parts of a response in the order in which they came: `kept` as `keepLayout` gave it. Text and calls that no
- * marker places come last. */
+/** Returns the parts of a response in their original order: `kept` is what `keepLayout` returned. Text and calls
+ * without a marker come last. */
 export function layOut(message: AssistantMessage, kept: readonly Json[]): Part[] {
   const parts: Part[] = [];
   const calls = [...message.calls];
@@ -71,7 +71,7 @@ export function layOut(message: AssistantMessage, kept: readonly Json[]): Part[]
   return parts;
 }
 
-/** What of a response's reasoning items a person can read; empty where there is nothing, or only what is encrypted. */
+/** Returns the readable text of a response's reasoning items; empty where there is none, or only encrypted text. */
 export function reasoningText(items: readonly Json[]): string {
   return items
     .map(itemText)
@@ -79,7 +79,7 @@ export function reasoningText(items: readonly Json[]): string {
     .join('\n\n');
 }
 
-/** `thinking` (Messages), `content` or else `summary` as lists of texts (Responses), `text` or `summary` (Chat
+/** Reads `thinking` (Messages), `content` or else `summary` as lists of texts (Responses), `text` or `summary` (Chat
  * Completions and OpenRouter). */
 function itemText(item: Json): string {
   if (!isRecord(item)) return '';

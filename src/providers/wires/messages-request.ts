@@ -57,10 +57,9 @@ const api = 'anthropic-messages';
 const mark: CacheControlEphemeral = { type: 'ephemeral' };
 
 /** Serialises conversations for Messages. Roles alternate, results come first in their user message, no text is blank,
- * every id fits the vendor's form. Cache marks stand on the system prompt (else on the last tool) and on the last two
- * user messages; without them each request continues the bytes of the one before. `outputTokens`: the limit where
- * nobody sets one. Source: Anthropic API reference, "Messages", "Prompt caching", "Extended thinking" (read
- * 2026-11). */
+ * every id fits the vendor's form. The system prompt (else the last tool) and the last two user messages have cache
+ * marks; apart from them each request continues the bytes of the one before. `outputTokens`: the limit where no setting
+ * gives one. Source: Anthropic API reference, "Messages", "Prompt caching", "Extended thinking" (read 2026-11). */
 export function messagesRequest(
   outputTokens: number,
 ): (conversation: Conversation, options: WireOptions) => readonly string[] {
@@ -101,7 +100,7 @@ function mostTokens({ settings }: Conversation, { quirks, model, facts }: WireOp
   return outputLimit(wished, quirks, model, facts?.maxOutputTokens ?? null);
 }
 
-/** The tools that a history calls, for a session that has none any more: a request with calls must name tools. Source:
+/** Returns the tools that a history calls, for a session without tools: a request with calls must name tools. Source:
  * Anthropic's 400 "Requests which include `tool_use` or `tool_result` blocks must define tools", which gateways still
  * send. */
 function calledTools(messages: readonly Message[]): readonly ToolSpec[] {
@@ -113,7 +112,7 @@ function calledTools(messages: readonly Message[]): readonly ToolSpec[] {
   return [...names].map((name) => ({ name, description: '', input_schema: { type: 'object' } }));
 }
 
-/** The blocks in order; the user begins. */
+/** Puts the blocks in order; the user begins. */
 function inTurns(said: readonly MessagesPieces[]): readonly Item<Placed>[] {
   const placed: Item<Placed>[] = [];
   for (const { assistant, results, user } of said) {
@@ -129,7 +128,7 @@ function place(placed: Placed): Item<Placed> {
   return item(placed, JSON.stringify(placed.block));
 }
 
-/** A list that ends with the assistant's text may not end with white space. */
+/** Trims the last block: a request may not end with white space of the assistant's. */
 function trimEnd(placed: readonly Item<Placed>[]): readonly Item<Placed>[] {
   const last = placed.at(-1)?.value;
   if (last?.role !== 'assistant' || last.block.type !== 'text' || typeof last.block.text !== 'string') return placed;
@@ -141,7 +140,7 @@ function marked({ value, text }: Item<Placed>): Item<Placed> {
   return place({ role: 'user', block: { ...value.block, cache_control: mark } });
 }
 
-/** The messages of the request: neighbouring blocks of one role are one message. */
+/** Writes the messages of the request: neighbouring blocks of one role form one message. */
 function writtenMessages(placed: readonly Item<Placed>[]): Written<MessageParam[]> {
   const parts = ['['];
   let role: Placed['role'] | null = null;
@@ -191,7 +190,7 @@ function effortFields(
   return takesBudget ? { thinking: { type: 'enabled', budget_tokens: budget } } : {};
 }
 
-/** With a thinking budget, a last response with calls must start with its thinking, which a foreign one cannot; and no
+/** True where a thinking budget is not possible: a last response with calls must start with its own thinking, and no
  * text may be continued. */
 function refusesBudget(conversation: Conversation, options: WireOptions, endsWithAssistant: boolean): boolean {
   const answer = conversation.messages.findLast((message) => message.role === 'assistant');
@@ -201,12 +200,12 @@ function refusesBudget(conversation: Conversation, options: WireOptions, endsWit
   );
 }
 
-/** True for a response in which the model waits for a tool of its own server: sent back as it is, it goes on. */
+/** True for a response that waits for a tool of the vendor's server: returned unchanged, it goes on. */
 function isPaused(message: Message): boolean {
   return message.role === 'assistant' && message.data?.stop === 'pause';
 }
 
-/** `goesOn`: what the model's server still has to answer is kept. */
+/** `goesOn`: calls that the vendor's server has not answered yet stay. */
 function serialise(message: Message, options: WireOptions, goesOn: boolean): MessagesPieces {
   if (message.role === 'user') {
     const user = blank(message.content) ? null : item(textBlock(message.content));
@@ -216,7 +215,7 @@ function serialise(message: Message, options: WireOptions, goesOn: boolean): Mes
   return { assistant: assistantBlocks(message, options, goesOn), results, user: null };
 }
 
-/** A response may not end with thinking: then it holds nothing that the thinking was for. */
+/** A response may not end with thinking, because nothing follows from it. */
 function assistantBlocks(
   message: AssistantMessage,
   options: WireOptions,
@@ -249,8 +248,8 @@ function thinks(part: Part | undefined): boolean {
   );
 }
 
-/** The kept blocks without thinking that lacks its signature and, unless it `goesOn`, without server tools that lack
- * their result. */
+/** Returns the kept blocks without thinking that has no signature and, unless it `goesOn`, without server tools that
+ * have no result. */
 function answeredItems(items: readonly Json[], goesOn: boolean): readonly Json[] {
   const records = items.filter(isRecord) as readonly JsonObject[];
   const answered = new Set(records.map((item) => item.tool_use_id).filter((id) => typeof id === 'string'));
@@ -267,7 +266,7 @@ function textBlock(text: string): TextBlockParam {
   return { type: 'text', text: wellFormed(text) };
 }
 
-/** The arguments go in as they were received, for they are the text of a JSON object; only escaped surrogate pairs are
+/** Inserts the arguments as received, because they are the text of a JSON object; only escaped surrogate pairs are
  * written out. */
 function callBlock(call: AnsweredCall): Item<ToolUseBlockParam> {
   const received = argumentsText(call.arguments);

@@ -5,9 +5,9 @@ import { keepLayout, type Seen } from './layout.js';
 import { messagesUsage } from './usage.js';
 import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
-/** Reads a Messages stream. A `stop_reason` completes the answer, also where `message_stop` never comes. A second
- * `message_start` starts over, unless text was shown already. Source: Anthropic API reference, "Streaming Messages"
- * (read 2026-11); the recordings named in the tests. */
+/** Reads a Messages stream, or a whole `message`. A `stop_reason` completes the answer, even without `message_stop`. A
+ * second `message_start` starts over, unless text was already shown. Source: Anthropic API reference, "Streaming
+ * Messages" (read 2026-11); the recordings named in the tests. */
 export const messagesAnswer: Pick<Wire, 'decoder' | 'decodeBody'> = {
   decoder: (maxCalls) => new MessagesStream(maxCalls),
   decodeBody: (body, maxCalls) => new MessagesStream(maxCalls).whole(body),
@@ -150,17 +150,17 @@ const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop'
 
 type Said = { readonly type: 'text' | 'reasoning'; readonly text: string } | null;
 
-/** Puts the content blocks of a Messages stream together. */
+/** Joins the content blocks of a Messages stream. */
 interface BlockPieces {
-  /** Returns what of the block is to be shown at once. */
+  /** Returns the part of the block that is shown at once. */
   start(index: unknown, block: unknown): Said;
   delta(index: unknown, delta: Fields): Said;
   stop(index: unknown): void;
   /** The `tool_use` blocks in order. */
   calls(): readonly ReceivedCall[];
-  /** Every other block but text, byte for byte, with where text and calls stood. */
+  /** The blocks other than text and calls, byte for byte, with the places of text and calls. */
   layout(): readonly Json[];
-  /** True while no block but thinking and calls was started. */
+  /** True while only thinking and calls have begun. */
   readonly onlyThought: boolean;
 }
 
@@ -232,7 +232,7 @@ function seen(block: Block): readonly Seen[] {
   return item === null ? [] : [{ kind: 'item', item }];
 }
 
-/** The block as it would stand in a whole message; null for a server tool whose input is broken. */
+/** Returns the block as a whole message holds it; null for a server tool whose input is broken. */
 function whole({ start, joined }: Block): Json | null {
   const input = joined.get('partial_json');
   const parsed = input === undefined || input === '' ? undefined : parseData(input);

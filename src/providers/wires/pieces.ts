@@ -21,7 +21,7 @@ export interface Pieces<A, R, U> {
   readonly user: Item<U> | null;
 }
 
-/** Remembers what a message became for as long as the message object lives. `variant` names everything else the pieces
+/** Caches what a message became as long as the message object lives. `variant` names everything else that the pieces
  * depend on; a message keeps only its latest variant. A finished message keeps its identity in the projection, so a
  * long conversation is serialised once. */
 export function pieceCache<P>(): (message: Message, variant: string, make: () => P) => P {
@@ -35,7 +35,7 @@ export function pieceCache<P>(): (message: Message, variant: string, make: () =>
   };
 }
 
-/** The same for what does not belong to a message (the tools): by identity of the object. */
+/** Caches the text of an object other than a message (the tools), by its identity. */
 export function textCache(): (key: object, make: () => string) => string {
   const kept = new WeakMap<object, string>();
   return (key, make) => {
@@ -49,16 +49,16 @@ export function textCache(): (key: object, make: () => string) => string {
 
 /** What strict alternation adds to a wire's items. */
 export interface Fillers<A, U> {
-  /** Says "Continue." for the user. */
+  /** A user item that says "Continue.". */
   readonly go: Item<U>;
-  /** Stands for the model between a result and what the user says next; absent where nobody needs it. */
+  /** The model's item between a result and the next user item. Absent: none is needed. */
   readonly noted?: Item<A>;
-  /** Two items of the user as one. */
+  /** Joins two items of the user. */
   join(first: U, second: U): U;
 }
 
-/** The items in order, as chat templates demand that let the sides take turns (Mistral, Gemma): the user begins, two
- * items of the user are one, and between two responses the user says something. */
+/** Orders the items as strict chat templates demand (Mistral, Gemma): the user begins, two items of the user are
+ * joined, and between two responses the user says something. */
 export function alternating<A, R, U>(said: readonly Pieces<A, R, U>[], fillers: Fillers<A, U>): Item<A | R | U>[] {
   const items: Item<A | R | U>[] = [];
   let last: 'user' | 'result' | 'assistant' | null = null;
@@ -79,7 +79,7 @@ export function alternating<A, R, U>(said: readonly Pieces<A, R, U>[], fillers: 
       if (last === null || last === 'assistant') items.push(fillers.go);
       last = 'assistant';
     }
-    // One by one: of a long conversation these are thousands, at each turn.
+    // A long conversation has thousands of items at each turn, so they are pushed one by one.
     for (const own of assistant) items.push(own);
     for (const result of results) items.push(result);
     if (results.length > 0) last = 'result';
@@ -103,7 +103,7 @@ export function markTurns<T>(
   return items.map((one, index) => (marked.has(index) ? mark(one) : one));
 }
 
-/** `value` as JSON text without lone surrogates, so that a strict parser takes it. */
+/** Writes `value` as JSON without lone surrogates, so that a strict parser accepts it. */
 export function jsonText(value: unknown): string {
   return JSON.stringify(wellFormedDeep(value));
 }
@@ -117,7 +117,7 @@ export class Written<T> {
   }
 }
 
-/** The items of a list, commas between them. */
+/** Writes a list, with commas between the items. */
 export function writtenList<T>(items: readonly Item<T>[]): Written<T[]> {
   const parts = ['['];
   for (const { text } of items) {
@@ -131,9 +131,9 @@ export function writtenList<T>(items: readonly Item<T>[]): Written<T[]> {
 /** The body of a request in the vendor's type `P`, where any field may be written already. */
 export type Body<P> = { readonly [K in keyof P]: P[K] | Written<P[K]> | undefined };
 
-/** A body as parts whose concatenation is its JSON text: its fields in order, without those that have no value. The
- * fields of `extra` replace those of the same name and come last otherwise. What two requests have in common is the
- * same parts in both. */
+/** Writes a body as parts whose concatenation is its JSON text: its fields in order, without those that have no value.
+ * A field of `extra` replaces the one of the same name, else it comes last. Two requests share the parts that they have
+ * in common. */
 export function bodyParts(fields: Readonly<Record<string, unknown>>, extra: JsonObject = {}): string[] {
   const parts: string[] = [];
   for (const [name, value] of Object.entries({ ...fields, ...extra })) {
@@ -148,8 +148,8 @@ export function bodyParts(fields: Readonly<Record<string, unknown>>, extra: Json
 
 const maxDepth = 64;
 
-/** The arguments of a call as text that every server takes: as received where they are a JSON object, else `{}`.
- * Source: contracts 2. */
+/** Returns the arguments of a call as text that every server accepts: as received where they are a JSON object, else
+ * `{}`. Source: contracts 2. */
 export function argumentsText(received: string): string {
   if (jsonDepth(received, maxDepth) > maxDepth) return '{}';
   try {
@@ -162,19 +162,20 @@ export function argumentsText(received: string): string {
   }
 }
 
-/** A tool's name as vendors allow it. A model may have called one that does not exist, by any name. */
+/** Returns a tool's name as vendors allow it. A model may have called a tool that does not exist, by any name. */
 export function toolName(name: string): string {
   return name.replace(/[^\w-]/g, '_').slice(0, 64) || 'unknown';
 }
 
-/** A call's id as a vendor allows it: itself where it fits `form`, else a digest of it. Each id of a conversation is
- * unique, so its digests are. */
+/** Returns a call's id as a vendor allows it: unchanged where it fits `form`, else a digest. Ids are unique in a
+ * conversation, and so are their digests. */
 export function callId(id: string, form: RegExp, length = 24): string {
   if (form.test(id)) return id;
   return `call${createHash('sha256').update(wellFormed(id)).digest('hex')}`.slice(0, length);
 }
 
-/** The reasoning items of a response that this very provider, wire and model made; nobody else can read them. */
+/** Returns the reasoning items of a response where the same provider, wire and model made it; no other can read
+ * them. */
 export function ownReasoning(message: AssistantMessage, api: string, options: WireOptions): readonly Json[] {
   const { data } = message;
   if (data?.provider !== options.provider || data.api !== api || data.model !== options.model) return [];

@@ -37,12 +37,12 @@ type AssistantItem = EasyInputMessage | ResponseFunctionToolCall | OwnItem;
 type ResponsesPieces = Pieces<AssistantItem, ResponseInputItem.FunctionCallOutput, UserItem>;
 type ResponsesBody = Body<Omit<ResponseCreateParamsStreaming, 'input'> & { input: (ResponseInputItem | OwnItem)[] }>;
 
-/** The vendor's own minimum. */
+/** The vendor's minimum. */
 const minOutputTokens = 16;
 
-/** Serialises conversations for Responses, without state at the provider: `store` is false and reasoning comes back
- * encrypted, to be returned as it was.
- * Source: OpenAI API reference, "Create a model response", and the guide "Reasoning models" (read 2026-11). */
+/** Serialises conversations for Responses, without state at the provider: `store` is false, and encrypted reasoning is
+ * returned as it came. Source: OpenAI API reference, "Create a model response", and the guide "Reasoning models" (read
+ * 2026-11). */
 export function responsesRequest(): (conversation: Conversation, options: WireOptions) => readonly string[] {
   const pieces = pieceCache<ResponsesPieces>();
   const toolTexts = textCache();
@@ -97,7 +97,7 @@ function toolField({ name, description, input_schema }: ToolSpec): FunctionTool 
   return { type: 'function', name, description, parameters: input_schema, strict: false };
 }
 
-/** OpenAI takes messages without a type; llama-server does not. */
+/** OpenAI accepts messages without a type; llama-server does not. */
 function userItem(text: string): UserItem {
   return { type: 'message', role: 'user', content: wellFormed(text) } satisfies EasyInputMessage;
 }
@@ -117,7 +117,7 @@ function serialise(message: Message, options: WireOptions): ResponsesPieces {
   return { assistant: assistantItems(message, options).map((value) => item(value)), results, user: null };
 }
 
-/** A reasoning item must be followed by what it led to, so none may stand last. */
+/** A reasoning item must be followed by what it led to, so none may be last. */
 function assistantItems(message: AssistantMessage, options: WireOptions): readonly AssistantItem[] {
   const kept = ownReasoning(message, 'openai-responses', options).filter(readable);
   const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || part.text !== '');
@@ -127,7 +127,7 @@ function assistantItems(message: AssistantMessage, options: WireOptions): readon
   return parts.slice(0, last + 1).map(assistantItem);
 }
 
-/** Without state at the provider, reasoning can only be read where it carries itself. */
+/** Without state at the provider, a reasoning item is readable only with its own content. */
 function readable(kept: Json): boolean {
   if (!isRecord(kept) || kept.type !== 'reasoning') return isRecord(kept);
   return (

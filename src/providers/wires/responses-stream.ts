@@ -5,8 +5,9 @@ import { keepLayout, type Seen } from './layout.js';
 import { responsesUsage } from './usage.js';
 import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
-/** Reads a Responses stream. Only `response.completed` or `response.incomplete` completes an answer. Source: OpenAI API
- * reference, "Streaming events" of Responses (read 2026-11); the recordings named in the tests. */
+/** Reads a Responses stream, or a whole `response`. Only `response.completed` and `response.incomplete` complete an
+ * answer. Source: OpenAI API reference, "Streaming events" of Responses (read 2026-11); the recordings named in the
+ * tests. */
 export const responsesAnswer: Pick<Wire, 'decoder' | 'decodeBody'> = {
   decoder: (maxCalls) => new ResponsesStream(maxCalls),
   decodeBody: (body, maxCalls) => new ResponsesStream(maxCalls).whole(body),
@@ -135,7 +136,7 @@ class ResponsesStream implements StreamDecoder {
       this.#refused ||= (item.content as readonly unknown[]).some((part) => isRecord(part) && part.type === 'refusal');
   }
 
-  /** `status` is the event's word; the response's own, where it has one, says the same or more. */
+  /** `status` is the event's; the response's own status, where it has one, is at least as exact. */
   #complete(response: Fields, status: string): void {
     const own = typeof response.status === 'string' && status === 'completed' ? response.status : status;
     if (own === 'failed') {
@@ -158,7 +159,7 @@ class ResponsesStream implements StreamDecoder {
     });
   }
 
-  /** Items that came with no event of their own. */
+  /** Reads items that had no event of their own. */
   #output(output: readonly unknown[]): void {
     output.forEach((item, index) => {
       if (isRecord(item) && item.type === 'reasoning') this.#say(thoughts(item));
@@ -186,17 +187,17 @@ const stops: ReadonlyMap<string, Finish['stop']> = new Map<string, Finish['stop'
   ['content_filter', 'content_filter'],
 ]);
 
-/** Puts the output items of a Responses stream together. */
+/** Joins the output items of a Responses stream. */
 interface ItemPieces {
-  /** An item that began, or came whole (`done`). Returns text of it that no delta gave. */
+  /** Takes an item that began, or is whole (`done`). Returns the text that no delta gave. */
   item(item: unknown, event: Fields, done: boolean): string;
-  /** Text of a message came. */
+  /** Counts text of a message. */
   text(event: Fields, piece: string): void;
-  /** True where text of this message came before. */
+  /** True where text of this message was read before. */
   hasText(event: Fields): boolean;
   arguments(event: Fields, piece: string, whole: boolean): void;
   calls(): readonly ReceivedCall[];
-  /** Every item but messages and calls, byte for byte, with where those stood. */
+  /** The items other than messages and calls, byte for byte, with the places of messages and calls. */
   layout(): readonly Json[];
   readonly empty: boolean;
 }
@@ -208,8 +209,8 @@ interface Item {
   arguments: string;
 }
 
-/** Items that ask the client for something other than a function call: left out of the history, since nobody answers
- * them. */
+/** Items that ask the client for something other than a function call. They are left out of the history, because they
+ * have no answer. */
 const foreignCalls = new Set([
   'local_shell_call',
   'shell_call',
@@ -220,7 +221,7 @@ const foreignCalls = new Set([
   'tool_search_call',
 ]);
 
-/** Items belong together by id, else by `output_index`; servers leave out either. */
+/** Joins items by id, else by `output_index`; servers leave out either. */
 function itemPieces(): ItemPieces {
   const items: Item[] = [];
   const byKey = new Map<unknown, Item>();

@@ -6,22 +6,21 @@ const maxLineBytes = 16 * 1024 * 1024;
 
 /** Reads server-sent events from bytes as they come. */
 export interface SseReader {
-  /** The events that these bytes complete, in order. The bytes may split anywhere, also inside a UTF-8 sequence or a
-   * CRLF. Throws nothing. */
+  /** Returns the events that these bytes complete, in order. The bytes may split anywhere, even inside a UTF-8 sequence
+   * or a CRLF. Throws nothing. */
   push(bytes: Uint8Array): readonly ServerEvent[];
-  /** The connection has ended: an event that lacked its blank line, or even its last line end, is given now. */
+  /** Ends the connection: returns an event that lacks its blank line, or even its last line end. */
   end(): readonly ServerEvent[];
-  /** Comment lines so far. They carry nothing, but they are a sign of life. */
+  /** The number of comment lines so far. They carry nothing, but show that the server is alive. */
   readonly comments: number;
-  /** True once a line or an event was over 16 MiB. Nothing is given from then on; the caller reports a `protocol`
-   * fault. */
+  /** True once a line or an event was longer than 16 MiB. No event is returned after that; the caller reports a
+   * `protocol` fault. */
   readonly overflowed: boolean;
 }
 
-/** A reader for one connection. LF, CRLF and CR end a line, a leading byte order mark is skipped, invalid UTF-8 becomes
- * U+FFFD; `id` and `retry` are ignored. Whole lines are decoded at once and bytes are looked at once, so the cost is
- * that of `indexOf` over the stream.
- * Source: WHATWG HTML, 9.2.6 "Interpreting an event stream". */
+/** Creates a reader for one connection. LF, CRLF and CR end a line, a leading byte order mark is skipped, invalid UTF-8
+ * becomes U+FFFD; `id` and `retry` are ignored. Decodes whole lines and looks at each byte once, so the cost is that of
+ * `indexOf` over the stream. Source: WHATWG HTML, 9.2.6 "Interpreting an event stream". */
 export function createSseReader(): SseReader {
   return new Reader();
 }
@@ -60,13 +59,13 @@ class Reader implements SseReader {
   #keep(chunk: Buffer): readonly ServerEvent[] {
     if (chunk.length === 0) return [];
     this.#pendingBytes += chunk.length;
-    // The caller may reuse its buffer, so what is kept is a copy.
+    // Keeps a copy, because the caller may reuse its buffer.
     if (this.#pendingBytes > maxLineBytes) this.#overflow();
     else this.#pending.push(Buffer.from(chunk));
     return [];
   }
 
-  /** What was kept, with the first `end` bytes of `chunk`, as text. */
+  /** Returns the pending bytes and the first `end` bytes of `chunk` as text. */
   #join(chunk: Buffer, end: number): string {
     let text: string;
     if (this.#pendingBytes === 0) text = chunk.toString('utf8', 0, end);

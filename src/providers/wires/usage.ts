@@ -2,8 +2,8 @@ import { isRecord } from '../../core/json.js';
 import type { Reported } from './answer.js';
 import type { Fields } from './wire.js';
 
-/** Usage of Chat Completions. `prompt_tokens` includes cached tokens, so they are taken out; a server that leaves
- * reasoning out of `completion_tokens` but not out of `total_tokens` (xAI) gets it added. Null where nothing was
+/** Reads the usage of Chat Completions. `prompt_tokens` includes cached tokens, which are subtracted. Where a server
+ * counts reasoning in `total_tokens` but not in `completion_tokens` (xAI), it is added. Null where nothing was
  * counted. */
 export function chatUsage(value: unknown): Reported | null {
   if (!isRecord(value)) return null;
@@ -24,7 +24,7 @@ export function chatUsage(value: unknown): Reported | null {
   return reported(first(prompt), cacheRead, cacheWrite, output + left, value);
 }
 
-/** Usage of Responses: `input_tokens` includes cached tokens. */
+/** Reads the usage of Responses, where `input_tokens` includes cached tokens. */
 export function responsesUsage(value: unknown): Reported | null {
   if (!isRecord(value)) return null;
   const details = record(value.input_tokens_details);
@@ -34,7 +34,7 @@ export function responsesUsage(value: unknown): Reported | null {
   return reported(first(input), first(details.cached_tokens), first(details.cache_write_tokens), first(output), value);
 }
 
-/** Usage of Messages: the counts are disjoint already. They come in `message_start` and again, final, in
+/** Reads the usage of Messages, whose counts are already disjoint. They come in `message_start` and, final, in
  * `message_delta`. */
 export function messagesUsage(value: Fields): Reported | null {
   const input = count(value.input_tokens);
@@ -52,7 +52,7 @@ function reported(total: number, cacheRead: number, cacheWrite: number, output: 
   };
 }
 
-/** `usage.cost` in USD (OpenRouter); with a key of one's own at the upstream, what that charged is added. */
+/** Reads `usage.cost` in USD (OpenRouter). With an own key at the upstream, adds what the upstream charged. */
 function cost(value: Fields): { readonly costUsd?: number } {
   if (typeof value.cost !== 'number' || !Number.isFinite(value.cost) || value.cost < 0) return {};
   const upstream = record(value.cost_details).upstream_inference_cost;
@@ -67,7 +67,7 @@ function count(value: unknown): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : undefined;
 }
 
-/** The first of `values` that is a count, else 0. */
+/** Returns the first of `values` that is a count, else 0. */
 function first(...values: readonly unknown[]): number {
   return values.map(count).find((value) => value !== undefined) ?? 0;
 }

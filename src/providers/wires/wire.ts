@@ -5,7 +5,7 @@ import type { Fault, ReceivedCall } from '../../core/provider.js';
 import type { Quirks } from '../quirks.js';
 import { fault, httpFault } from './fault.js';
 
-/** One provider protocol as a pure pair: canonical → request body, stream → canonical. No HTTP in here. */
+/** One provider protocol as a pure pair: canonical → request body, stream → canonical. It does no HTTP. */
 export interface Wire {
   /** Its name in the table of wires. */
   readonly api: string;
@@ -13,16 +13,16 @@ export interface Wire {
   readonly path: string;
   /** The SDK that carries its requests. */
   readonly client: 'openai' | 'anthropic';
-  /** The body of the next request as parts of a JSON text; the same input gives the same text. What was made of a
-   * message is kept for as long as that message object lives, so that a long conversation is not serialised again. */
+  /** Returns the body of the next request as parts of a JSON text; the same input gives the same text. Caches what a
+   * message became as long as the message object lives, so that a long conversation is serialised once. */
   requestParts(conversation: Conversation, options: WireOptions): readonly string[];
-  /** The same body as an object, to show it. Always `JSON.parse` of those parts. */
+  /** Returns the same body as an object, to show it: `JSON.parse` of those parts. */
   request(conversation: Conversation, options: WireOptions): JsonObject;
-  /** Reads one streamed answer. Once more than `maxCalls` calls have begun, it is complete with so many. */
+  /** Reads one streamed answer. It is complete with `maxCalls` calls once more have begun. */
   decoder(maxCalls?: number): StreamDecoder;
-  /** Reads an answer that came whole (`application/json`) although a stream was asked for. */
+  /** Reads an answer that is one JSON document although a stream was asked for. */
   decodeBody(body: Json, maxCalls?: number): readonly WireChunk[];
-  /** Reads an error body of a non-2xx answer. `retryAfterMs` is not its business. */
+  /** Reads the error body of an answer that is not 2xx. It does not read the wait that the server asks for. */
   fault(status: number, body: string): Fault;
 }
 
@@ -31,13 +31,13 @@ export interface WireOptions {
   readonly model: string;
   readonly toolChoice: 'auto' | 'none';
   readonly quirks: Quirks;
-  /** What the model table knows of the model; absent: nothing. */
+  /** What the model table knows about the model. Absent: nothing. */
   readonly facts?: WireFacts;
   /** Its fields replace those of the body (`extra_body` in the configuration). */
   readonly extraBody?: JsonObject;
 }
 
-/** `efforts`: the levels that the model takes. Null: not known. */
+/** `efforts`: the effort levels that the model takes; null where not known. */
 export interface WireFacts {
   readonly efforts: readonly string[] | null;
   readonly maxOutputTokens: number | null;
@@ -50,19 +50,19 @@ export interface ServerEvent {
 }
 
 export interface StreamDecoder {
-  /** What this event means. Unknown events mean nothing; broken JSON before the answer is complete is a
-   * `stream_incomplete` fault. Never throws. */
+  /** Decodes an event. Ignores unknown events; broken JSON before the answer is complete is a `stream_incomplete`
+   * fault. Never throws. */
   push(event: ServerEvent): readonly WireChunk[];
-  /** The connection has ended. Yields calls, usage and `end` where the answer was complete, else a `stream_incomplete`
-   * fault. Yields nothing when an `end` or `fault` was already given. */
+  /** Ends the connection. Returns calls, usage and `end` where the answer is complete, else a `stream_incomplete`
+   * fault; nothing where an `end` or `fault` was already returned. */
   end(): readonly WireChunk[];
 }
 
 /** A JSON object that a server sent; nothing of it is checked. */
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Text is well-formed in every chunk: a surrogate pair that a server split is given whole. Calls are given only right
- * before `end`, whole, and never with a refusal. `retryable` faults may be tried again by the caller. */
+/** Text is well-formed in every chunk, even where a server splits a surrogate pair. Calls come whole, right before
+ * `end`, and never with a refusal. The caller may retry after a `retryable` fault. */
 export type WireChunk =
   | { readonly type: 'text' | 'reasoning'; readonly text: string }
   | { readonly type: 'tool_call'; readonly call: ReceivedCall }
@@ -74,7 +74,7 @@ export type WireChunk =
   | { readonly type: 'end'; readonly stop: Exclude<Stop, 'interrupted'>; readonly reasoning?: readonly Json[] }
   | { readonly type: 'fault'; readonly fault: Fault; readonly retryable: boolean };
 
-/** A wire from its parts: what is shown is what is sent, and errors read alike on all of them. */
+/** Makes a wire from its parts: it shows what it sends, and all wires read errors the same way. */
 export function buildWire(
   parts: Pick<Wire, 'api' | 'path' | 'client' | 'requestParts' | 'decoder' | 'decodeBody'>,
 ): Wire {
@@ -95,7 +95,7 @@ export function buildWire(
   };
 }
 
-/** What was parsed may be nested deeper than can be written again. */
+/** A parsed value may be nested too deep to be written again. */
 function isWritable(body: Json): boolean {
   try {
     return JSON.stringify(body) !== '';
