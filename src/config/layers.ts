@@ -18,7 +18,7 @@ import {
   unknownKey,
 } from './settings-schema.js';
 
-/** Where the value of a key came from. */
+/** The source of a value. */
 export type Origin =
   | { readonly kind: 'default' }
   | { readonly kind: 'user' | 'project'; readonly file: string }
@@ -41,7 +41,7 @@ export function originRank(origin: Origin | undefined): number {
   return ranks[origin?.kind ?? 'default'];
 }
 
-/** The settings inside `values`, in order; keys the schema does not know are left out. */
+/** Returns the settings in `values`, in order, without keys that the schema does not know. */
 export function leavesOf(
   values: Values,
   origin: Origin,
@@ -57,7 +57,7 @@ export function leavesOf(
   });
 }
 
-/** One tree of the values of all leaves, the later ones winning, and the origin of each key in it. */
+/** Merges the leaves into one tree, in which later ones win, and says where each value came from. */
 export function mergeLeaves(leaves: readonly Leaf[]): {
   readonly values: Values;
   readonly origins: Readonly<Record<string, Origin>>;
@@ -87,12 +87,12 @@ export function valueAt(values: unknown, path: KeyPath): unknown {
   return path.reduce<unknown>((at, key) => (isRecord(at) && Object.hasOwn(at, key) ? at[key] : undefined), values);
 }
 
-/** True where one of two paths begins with the other. */
+/** True when one of two paths begins with the other. */
 export function overlaps(one: KeyPath, other: KeyPath): boolean {
   return one.slice(0, other.length).every((key, index) => key === other[index]);
 }
 
-/** Settings that were read, what was wrong with the others, and what is worth saying. */
+/** The settings of one source, with its problems and notices. */
 export interface Layer {
   readonly leaves: readonly Leaf[];
   readonly problems: readonly ConfigProblem[];
@@ -109,8 +109,8 @@ const foreign = new RegExp(
     'VERSION|WORKFOLDER)$',
 );
 
-/** The settings of the environment: `AGENT_A_B` is `a.b`. An empty variable counts as unset, one that names no setting
- * is passed over with a notice, which names the one that was probably meant. */
+/** Reads the settings of the environment: `AGENT_A_B` is `a.b`. An empty variable counts as unset. A variable that
+ * names no setting only causes a notice, which names the nearest setting. */
 export async function environmentLayer(env: Environment): Promise<Layer> {
   const names = Object.keys(env)
     .filter((name) => name.startsWith('AGENT_') && !notKeys.has(name) && !foreign.test(name) && env[name] !== '')
@@ -123,7 +123,7 @@ export async function environmentLayer(env: Environment): Promise<Layer> {
   return combine([...(await Promise.all(layers)), strayVariables(stray)]);
 }
 
-/** The settings of `--set key=value`; the last of one key counts. */
+/** Reads `--set key=value`. The last one of a key wins. */
 export async function setLayer(pairs: readonly string[]): Promise<Layer> {
   return combine(
     await Promise.all(
@@ -146,7 +146,7 @@ export async function setLayer(pairs: readonly string[]): Promise<Layer> {
   );
 }
 
-/** The settings of options with names of their own, by key; already typed. Undefined counts as not given. */
+/** Reads options with names of their own, by key and already typed. Undefined counts as not given. */
 export async function flagLayer(flags: Readonly<Record<string, unknown>>): Promise<Layer> {
   return combine(
     await Promise.all(
@@ -165,7 +165,7 @@ export async function flagLayer(flags: Readonly<Record<string, unknown>>): Promi
   );
 }
 
-/** The problem of a key that does not exist, as `where` gave it. */
+/** Describes a key that does not exist. */
 export function unknownKeyProblem(name: string, where: string): ConfigProblem {
   const path = name.split('.');
   const parent = path.length > 1 ? resolveKey(path.slice(0, -1).join('.'))?.node : configSchema;
@@ -188,7 +188,7 @@ async function textLayer(
   return { ...emptyLayer, leaves };
 }
 
-/** Other programs may have variables of this prefix: no error. */
+/** Other programs may use the same prefix, so this is no error. */
 function strayVariables(variables: readonly string[]): Layer {
   const near = variables.flatMap((variable) => {
     const meant = meantVariable(variable);
@@ -207,7 +207,7 @@ function strayVariables(variables: readonly string[]): Layer {
   return { ...emptyLayer, notices: messages.map((message) => ({ code: 'config_variable', message })) };
 }
 
-/** The variable of a setting that is a slip away, or whose last words are nearly these. */
+/** Finds the variable of a setting that nearly has this name, or ends with it. */
 function meantVariable(variable: string): string | null {
   const known = knownVariables();
   const whole = nearestName(variable, known);
@@ -241,8 +241,8 @@ const truths = new Map([
   ['off', false],
 ]);
 
-/** The value a text of the environment or of `--set` stands for, by what the key takes; lists and objects are JSON.
- * `reason` follows the name of the key or variable in a sentence. */
+/** Parses a text of the environment or of `--set` by the type of its key; lists and objects are JSON. `reason` follows
+ * the name of the key or variable in a sentence. */
 export async function parseText(text: string, key: Key): Promise<ParsedText> {
   const value = typed(text, key);
   if (value === undefined) {

@@ -37,19 +37,18 @@ export interface LoadOptions {
   readonly flags?: Readonly<Record<string, unknown>>;
   /** `--set`, as `key=value`. */
   readonly set?: readonly string[];
-  /** Whether the user has trusted this directory with exactly this file. Asked once, only where a project has a
-   * file. */
+  /** True when the user trusts this directory with exactly this file. Only asked when a project has a file. */
   readonly projectTrusted?: boolean | ((project: ProjectFile) => boolean);
 }
 
 export interface LoadedConfig {
-  /** Complete even where there are problems: what is wrong is left out. */
+  /** Complete even when there are problems: wrong values are left out. */
   readonly config: Config;
   /** The settings as one tree of keys, for listings. */
   readonly values: Values;
   /** By key; a key without a value has none. */
   readonly origins: Readonly<Record<string, Origin>>;
-  /** Every setting of every layer, the ones that win later. */
+  /** Every setting of every layer; later ones win. */
   readonly leaves: readonly Leaf[];
   readonly notices: readonly ConfigNotice[];
   /** Not empty: the caller ends with exit code 2. */
@@ -57,8 +56,8 @@ export interface LoadedConfig {
   readonly project: LoadedProject | null;
 }
 
-/** `ignored`: the keys that do not count. `wanted`: the settings among them that trust in the directory would let
- * count. */
+/** `ignored`: keys without effect. `wanted`: the settings among them that trust in the directory would make
+ * effective. */
 export interface LoadedProject {
   readonly file: ProjectFile;
   readonly trusted: boolean;
@@ -71,8 +70,8 @@ interface ProjectLayer extends Layer {
 }
 
 /** Reads all settings: option over environment, over trusted project file, over user file, over default. An untrusted
- * project file may tighten policy and choose a model by name. Touches nothing but the files that are there; writes
- * nothing; throws nothing for bad input. */
+ * project file may tighten policy and choose a model by name. Reads the settings files only, writes nothing, and throws
+ * nothing for bad input. */
 export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
   const { env, cwd, home, flags = {}, set = [], projectTrusted = false } = options;
   const files = agentPaths(env, home);
@@ -164,7 +163,7 @@ async function trustedLayer(file: ProjectFile): Promise<ProjectLayer> {
   };
 }
 
-/** Names from a file nobody vouches for: on one line, without control characters, not without end. */
+/** Cleans names from an untrusted file: one line, no control characters, a limited length. */
 function listed(keys: readonly string[]): string {
   const names = keys.slice(0, 12).map((key) => key.replaceAll(/[^\w.<>@/$-]/g, '?').slice(0, 60));
   return names.join(', ') + (keys.length > names.length ? ` and ${keys.length - names.length} more` : '');
@@ -182,19 +181,19 @@ function broken(problem: ConfigProblem): Layer {
   return { ...emptyLayer, problems: [problem] };
 }
 
-/** What an untrusted project may say, and what of it does not count. */
+/** The settings of an untrusted project, accepted and ignored. */
 interface Restricted {
   readonly accepted: readonly Leaf[];
   readonly ignored: readonly { readonly key: string; readonly reason: string }[];
-  /** Those of the ignored that would count if the directory were trusted. */
+  /** The ignored settings that would be effective if the directory were trusted. */
   readonly wanted: readonly Leaf[];
 }
 
-/** `keep` gives the value that counts; undefined refuses it. Values have passed the schema. */
+/** Returns the value that counts, or undefined to refuse it. Values have passed the schema. */
 type Rule = (value: unknown, current: unknown, base: Values, path: readonly string[]) => unknown;
 
-/** A project's settings cut to what tightens policy over `base` (the settings without it) or chooses a model by name.
- * Numbers may only fall, switches only close, lists of what is refused only grow. Source: contracts 2, last
+/** Accepts those settings of a project that tighten policy over `base` (the settings without it) or choose a model by
+ * name. Numbers may only fall, switches only close, lists of refused things only grow. Source: contracts 2, last
  * paragraph. */
 async function restrictProjectConfig(values: Values, base: Values, file: string): Promise<Restricted> {
   const { checkSettings } = await import('./settings-check.js');
@@ -221,8 +220,8 @@ async function restrictProjectConfig(values: Values, base: Values, file: string)
   return { accepted, ignored, wanted };
 }
 
-/** Where requests and keys go is the user's to say, whatever directory is trusted: a repository that changes names a
- * host gets the key. Source: security 1.1, row 2. */
+/** Only the user decides where requests and keys go, whatever directory is trusted: a repository that names a host
+ * would get the key. Source: security 1.1, row 2. */
 function isUsersAlone(path: readonly string[]): boolean {
   return path[0] === 'base_url' || path[0] === 'providers' || keyText(path) === 'http.allow_insecure';
 }
@@ -265,7 +264,7 @@ function refused(): undefined {
   return undefined;
 }
 
-/** The embedded provider plays scripts: a model of its is a file of tool calls, not a name. */
+/** A model of the embedded provider is a script of tool calls, not a name. */
 function named(value: unknown): unknown {
   return typeof value === 'string' &&
     /^[\w~@][\w./:@~+-]*$/.test(value) &&
@@ -286,7 +285,7 @@ function smaller(value: unknown, current: unknown): unknown {
   return typeof current !== 'number' || Number(value) < current ? value : undefined;
 }
 
-/** A tool without a limit of its own stands under the general one. */
+/** A tool without a limit of its own has the general one. */
 function toolLimit(value: unknown, current: unknown, base: Values, path: readonly string[]): unknown {
   if (path[3] === 'max_output_bytes') return smaller(value, current ?? valueAt(base, ['max_output_size']));
   if (path[3] === 'timeout_ms') return smaller(value, current ?? Number(valueAt(base, ['exec', 'timeout_s'])) * 1000);
@@ -297,18 +296,18 @@ function added(value: unknown, current: unknown): unknown {
   return [...(Array.isArray(current) ? (current as readonly unknown[]) : []), ...(value as readonly unknown[])];
 }
 
-/** A project's own settings as they were read: trust is given to `directory` with exactly these bytes. */
+/** A project's settings as they were read. Trust is given to `directory` with exactly these bytes. */
 export interface ProjectFile {
   /** The directory that holds `.agent/`, absolute. */
   readonly directory: string;
   readonly path: string;
   readonly content: Exclude<FileText, { kind: 'missing' }>;
-  /** Hash of the text, hex; of nothing where it could not be read. */
+  /** Hash of the text (hex); of an empty text when the file cannot be read. */
   readonly sha256: string;
 }
 
-/** The nearest `.agent/config.json` from `cwd` up to the repository's root (outside a repository: of `cwd` alone), or
- * null. The user's own file is never taken for a project's. */
+/** Finds the nearest `.agent/config.json` from `cwd` up to the repository's root (outside a repository: in `cwd`
+ * alone). The user's own file is never taken for a project's. */
 export function findProjectFile(cwd: string, userFile: string): ProjectFile | null {
   for (const directory of upToRoot(cwd)) {
     const path = join(directory, '.agent', 'config.json');

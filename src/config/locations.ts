@@ -1,18 +1,18 @@
 import { existsSync, mkdirSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 
-/** Where the program's own files are; absolute. Nothing exists until it is needed. Source: contracts 2, "Where files
+/** The absolute paths of the program's own files. Each is made when it is needed. Source: contracts 2, "Where files
  * live". */
 export interface AgentPaths {
   readonly config: string;
-  /** Which directories are trusted; beside `config`. */
+  /** The trusted directories; beside `config`. */
   readonly trust: string;
   readonly database: string;
   readonly log: string;
   readonly history: string;
   /** Directory of `database`. */
   readonly data: string;
-  /** Directory of what can be made again at any time. */
+  /** Directory of files that can be made again at any time. */
   readonly cache: string;
 }
 
@@ -35,9 +35,9 @@ export function agentPaths(env: Environment, home: string): AgentPaths {
   );
 }
 
-/** Makes a directory and its parents, 0700 whatever the umask; one that is there stays as it is. Throws what the system
- * reports. Not `mkdir`'s own `recursive`: Node 20 never returns from that where a parent refuses new names with ENOENT
- * (`/proc`). */
+/** Makes a directory and its parents, 0700 whatever the umask. An existing one stays as it is. Throws the system's
+ * error. Does not use `mkdir`'s `recursive`: Node 20 never returns from that when a parent refuses new names with
+ * ENOENT (`/proc`). */
 export function ensurePrivateDirectory(path: string): void {
   if (existsSync(path)) return;
   if (dirname(path) !== path) ensurePrivateDirectory(dirname(path));

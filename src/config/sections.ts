@@ -7,7 +7,7 @@ import { type Origin, originRank, type Values } from './layers.js';
 import type { AgentPaths } from './locations.js';
 import type { ProviderValues, SettingsValues } from './settings-values.js';
 
-/** The settings, one section for each part that needs some; nobody is handed the whole. Null: not set. */
+/** The settings, one section for each part that needs some. Null: not set. */
 export interface Config {
   readonly provider: ProviderSection;
   readonly request: RequestSection;
@@ -17,13 +17,13 @@ export interface Config {
   readonly exec: { readonly timeoutS: number; readonly maxTimeoutS: number };
   readonly http: HttpSection;
   readonly fs: { readonly maxBytes: number; readonly deny: readonly string[] };
-  /** Which secrets are masked in what is recorded, sent and shown: all, but for the kinds in `unmasked`. */
+  /** Masks all secrets that are recorded, sent or shown, except the kinds in `unmasked`. */
   readonly secrets: { readonly mask: boolean; readonly unmasked: readonly string[] };
   readonly ui: UiSection;
   readonly files: AgentPaths;
 }
 
-/** Which model to talk to. `custom` and `models` are the user's additions to the tables of `config/`, by name. */
+/** The model and its provider. `custom` and `models` are the user's additions to the tables of `config/`, by name. */
 export interface ProviderSection {
   readonly model: string | null;
   readonly provider: string | null;
@@ -35,7 +35,7 @@ export interface ProviderSection {
   readonly models: Readonly<Record<string, ModelEntry>>;
 }
 
-/** What shapes a request beside the conversation. */
+/** The parts of a request beside the conversation. */
 export interface RequestSection {
   readonly systemPrompt: string | null;
   readonly effort: string | null;
@@ -53,7 +53,7 @@ export interface LimitsSection {
 }
 
 export interface PolicySection {
-  /** `tools.confirm: false` is already in it. */
+  /** Already includes `tools.confirm: false`. */
   readonly approval: ApprovalMode;
   readonly sandbox: Sandbox;
   readonly rules: Rules;
@@ -68,13 +68,13 @@ export interface ToolsSection {
 export type HttpSection = CamelCase<SettingsValues['http']>;
 export type UiSection = CamelCase<SettingsValues['ui']>;
 
-/** The same values under the names of code: `max_retries` is `maxRetries`. */
+/** The same values under camel-case names: `max_retries` is `maxRetries`. */
 type CamelCase<T> = { readonly [Key in keyof T as CamelName<Key & string>]: T[Key] };
 type CamelName<Name extends string> = Name extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<CamelName<Rest>>}`
   : Name;
 
-/** The sections of values that have passed the schema and hold every default. */
+/** Arranges values that have passed the schema, and hold every default, in sections. */
 export function toConfig(values: Values, origins: Readonly<Record<string, Origin>>, files: AgentPaths): Config {
   const all = values as unknown as SettingsValues;
   const { exec } = all;
@@ -116,7 +116,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
   };
 }
 
-/** `tools.confirm: false` means `never`, unless `approval` was set by something that wins over it. */
+/** `tools.confirm: false` means `never`, unless a source with a higher rank sets `approval`. */
 function approvalOf(all: SettingsValues, origins: Readonly<Record<string, Origin>>): ApprovalMode {
   const overruled = originRank(origins.approval) > originRank(origins['tools.confirm']);
   return all.tools.confirm || overruled ? all.approval : 'never';

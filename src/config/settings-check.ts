@@ -19,22 +19,22 @@ interface Validate {
   errors?: readonly ErrorObject[] | null;
 }
 
-/** Everything wrong with the settings in `value`, in its order. Empty where they are valid. Never coerces. */
+/** Finds everything wrong with the settings in `value`, in its order. Empty: they are valid. Never coerces. */
 export function checkSettings(value: unknown): readonly Issue[] {
   return issuesOf(settings, configSchema, value);
 }
 
-/** The same for one setting. */
+/** Checks one setting. */
 export function checkSetting(value: unknown, path: readonly string[]): readonly Issue[] {
   return checkSettings(path.reduceRight<unknown>((inside, key) => ({ [key]: inside }), value));
 }
 
-/** The same for a theme. */
+/** Checks a theme. */
 export function checkTheme(value: unknown): readonly Issue[] {
   return issuesOf(theme, themeDocument, value);
 }
 
-/** One issue for each key. What lies inside a value that is wrong as a whole is left out. */
+/** Makes one issue for each key. Issues inside a value that is wrong as a whole are left out. */
 function issuesOf(validate: Validate, schema: SchemaNode, value: unknown): readonly Issue[] {
   if (validate(value)) return [];
   const byPath = new Map<string, Issue>();
@@ -49,7 +49,7 @@ function issuesOf(validate: Validate, schema: SchemaNode, value: unknown): reado
     .sort((one, other) => inOrderOf(value, one.path, other.path));
 }
 
-/** Null for an error that another one tells better. */
+/** Returns null for an error that another one explains better. */
 function issueOf(error: ErrorObject, schema: SchemaNode, value: unknown): Issue | null {
   const path = pathOf(error.instancePath, value);
   const parent = nodeAt(schema, path);
@@ -63,7 +63,7 @@ function issueOf(error: ErrorObject, schema: SchemaNode, value: unknown): Issue 
   return { path, reason: `must be ${expected(parent, found)}, not ${shown(found)}`, unknown: false, nearest: null };
 }
 
-/** The segments of a JSON pointer; those of lists as numbers. */
+/** Splits a JSON pointer; positions in lists become numbers. */
 function pathOf(pointer: string, value: unknown): KeyPath {
   const path: (string | number)[] = [];
   for (const segment of pointer.split('/').slice(1)) {

@@ -24,7 +24,7 @@ type Parsed =
 
 const maxBytes = 1_048_576;
 
-/** Reads a settings file without ever waiting for it: pipes, devices and files over 1 MiB are refused. */
+/** Reads a settings file without waiting: pipes, devices and files over 1 MiB are refused. */
 export function readConfigFile(path: string): FileText {
   const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
   switch (found.kind) {
@@ -39,8 +39,8 @@ export function readConfigFile(path: string): FileText {
   }
 }
 
-/** Reads JSON with comments and trailing commas. The parser for these is loaded only where plain JSON does not do; an
- * empty text is `{}`. */
+/** Reads JSON with comments and trailing commas. The parser for these is loaded only when the text is not plain JSON.
+ * An empty text is `{}`. */
 export async function parseConfigText(text: string): Promise<Parsed> {
   if (text.trim() === '') return { kind: 'object', value: {} };
   const plain = plainJson(text);
@@ -64,7 +64,7 @@ export async function parseConfigText(text: string): Promise<Parsed> {
   return asObject(value ?? {}, text);
 }
 
-/** Where `path` stands in `text`: its key (`at` "key") or its value. Line 1 where it is not there. */
+/** The place of `path` in `text`: its key (`at` "key") or its value. Line 1 when it is missing. */
 async function positionOf(text: string, path: KeyPath, at: 'key' | 'value'): Promise<Position> {
   const { findNodeAtLocation, parseTree } = await import('jsonc-parser');
   const root = parseTree(text, [], { allowTrailingComma: true });
@@ -96,8 +96,8 @@ function sentence(code: string): string {
   return code.replace(/(?!^)([A-Z])/g, ' $1').toLowerCase();
 }
 
-/** Something wrong with a setting: a configuration error (exit 2) for the caller to print. `message` says where, which
- * key and what; `hint` what to do. Values that look like secrets are masked. */
+/** A configuration error (exit code 2), for the caller to print. `message` says where, which key and what; `hint` says
+ * what to do. Values that look like secrets are masked. */
 export interface ConfigProblem {
   readonly message: string;
   readonly hint: string;
@@ -111,13 +111,13 @@ export interface ConfigProblem {
   readonly nearest?: string;
 }
 
-/** Something to be told that stops nothing. */
+/** A message that stops nothing. */
 export interface ConfigNotice {
   readonly code: 'project_config' | 'config_variable';
   readonly message: string;
 }
 
-/** An issue of a file as a problem with its line and column. */
+/** Turns an issue of a file into a problem with line and column. */
 export async function fileProblem(file: string, text: string, issue: Issue): Promise<ConfigProblem> {
   const { line, column } = await positionOf(text, issue.path, issue.unknown ? 'key' : 'value');
   return { ...issueProblem(`${file}:${line}:${column}`, issue), where: file, line, column };
@@ -140,7 +140,7 @@ function hintUnknown(meant: string | null): string {
     : `Write ${meant} instead, or remove it; \`agent config show\` lists every key.`;
 }
 
-/** A text that could not be read as a value. */
+/** Describes a text that is not a valid value. */
 export function textProblem(where: string, path: KeyPath, reason: string): ConfigProblem {
   const key = keyText(path);
   return {
@@ -153,9 +153,9 @@ export function textProblem(where: string, path: KeyPath, reason: string): Confi
 
 export type EditResult = { readonly ok: true } | { readonly ok: false; readonly problem: ConfigProblem };
 
-/** Sets one key of a settings file, or removes it (`value` undefined); comments and the order of the rest stay. The
- * file is replaced whole (0600, a symbolic link's target), or left as it was where it, or what it would become, is not
- * valid. Throws what the system reports. */
+/** Sets one key of a settings file, or removes it (`value` undefined). Comments and the order of the rest stay.
+ * Replaces the whole file (0600; the target of a symbolic link), or leaves it when it is not valid or would not be.
+ * Throws the system's error. */
 export async function editConfigFile(file: string, path: readonly string[], value: unknown): Promise<EditResult> {
   const content = readConfigFile(file);
   if (content.kind === 'unreadable')
@@ -179,7 +179,7 @@ export async function editConfigFile(file: string, path: readonly string[], valu
   return { ok: true };
 }
 
-/** What keeps a text from being edited: that it is not JSON; with `path`, also what is wrong at that key. */
+/** Finds why a text cannot be edited: it is not JSON, or (with `path`) the value at that key is wrong. */
 async function problemOf(file: string, text: string, path?: readonly string[]): Promise<ConfigProblem | null> {
   const parsed = await parseConfigText(text);
   if (parsed.kind === 'broken') {

@@ -39,7 +39,7 @@ export function schemaFor(sets: readonly Toolset[]): SchemaNode {
 export const configSchema = schemaFor(toolsets);
 const definitions: Readonly<Record<string, SchemaNode>> = document.definitions;
 
-/** The node that stands at `key` below `node`, or null where no such key may be. */
+/** Returns the node at `key` below `node`, or null when no such key is allowed. */
 export function childNode(node: SchemaNode, key: string | number): SchemaNode | null {
   if (typeof key === 'number') return node.items ? follow(node.items) : null;
   if (node.properties && Object.hasOwn(node.properties, key)) return follow(node.properties[key] ?? {});
@@ -52,14 +52,14 @@ function follow(node: SchemaNode): SchemaNode {
   return node.$ref === undefined ? node : (definitions[node.$ref.slice('#/definitions/'.length)] ?? {});
 }
 
-/** True for a node whose keys are settings of their own; everything else (values, lists, objects that are open or have
- * required keys) is replaced whole. */
+/** True for a node whose keys are settings of their own. Everything else (values, lists, objects that are open or have
+ * required keys) is replaced as a whole. */
 export function isSection(node: SchemaNode): boolean {
   if (node.required !== undefined) return false;
   return node.properties !== undefined || typeof node.additionalProperties === 'object';
 }
 
-/** Every key there is, as text; `<name>` stands for a name of the user's choice. */
+/** Returns every key as text; `<name>` stands for a name of the user's choice. */
 export function knownKeys(node: SchemaNode = configSchema, prefix = ''): string[] {
   const named = Object.keys(node.properties ?? {}).filter((key) => key !== '$schema');
   const keys = typeof node.additionalProperties === 'object' ? [...named, '<name>'] : named;
@@ -73,7 +73,7 @@ export function knownKeys(node: SchemaNode = configSchema, prefix = ''): string[
   });
 }
 
-/** The defaults of all settings that have one, as they would stand in a file. */
+/** Returns the defaults of all settings in the shape of a file. */
 export function defaultValues(node: SchemaNode = configSchema): Readonly<Record<string, unknown>> {
   const values = Object.entries(node.properties ?? {}).flatMap(([key, child]) => {
     if (child.default !== undefined) return [[key, child.default] as const];
@@ -88,14 +88,13 @@ export function keyText(path: KeyPath): string {
   return path.join('.');
 }
 
-/** A setting: where it stands and what it takes. */
+/** A setting with its path and its schema. */
 export interface Key {
   readonly path: readonly string[];
   readonly node: SchemaNode;
 }
 
-/** The setting that `text` (`tools.limits.bash.timeout_ms`) names, or null. Names of the user's choice may hold
- * dots. */
+/** Finds the setting named `text` (`tools.limits.bash.timeout_ms`). Names of the user's choice may hold dots. */
 export function resolveKey(text: string, node: SchemaNode = configSchema, path: readonly string[] = []): Key | null {
   const ends = [...text.matchAll(/\./g)].map((match) => match.index);
   for (const end of ends) {
@@ -108,8 +107,8 @@ export function resolveKey(text: string, node: SchemaNode = configSchema, path: 
   return child && { path: [...path, text], node: child };
 }
 
-/** The setting that an environment variable names, or null: `AGENT_TOOLS_FS` is `tools.fs`. Names of the user's choice
- * are lower case there. */
+/** Finds the setting of an environment variable: `AGENT_TOOLS_FS` is `tools.fs`. Names of the user's choice are lower
+ * case there. */
 export function resolveVariable(name: string): Key | null {
   return name.startsWith(prefix) ? matchWords(name.slice(prefix.length), configSchema, []) : null;
 }
@@ -152,7 +151,7 @@ function matchKey(words: string, key: string, node: SchemaNode, path: readonly s
     : null;
 }
 
-/** One thing wrong with a value. `path` is the key it stands at. */
+/** A problem with the value at `path`. */
 export interface Issue {
   readonly path: KeyPath;
   /** Follows the key's name in a sentence: `must be an integer of at least 1, not "x"`. */
@@ -162,7 +161,7 @@ export interface Issue {
   readonly nearest: string | null;
 }
 
-/** The issue of a key that does not exist, naming the valid one that was probably meant. */
+/** Makes the issue of a key that does not exist. It names the nearest valid key. */
 export function unknownKey(path: KeyPath, parent: SchemaNode = configSchema): Issue {
   const name = String(path.at(-1) ?? '');
   const sibling = nearestName(name, Object.keys(parent.properties ?? {}));
@@ -170,7 +169,7 @@ export function unknownKey(path: KeyPath, parent: SchemaNode = configSchema): Is
   return { path, reason: 'is not a setting', unknown: true, nearest: meant };
 }
 
-/** The whole key, else a key elsewhere whose last word is nearly this one's. */
+/** Finds the nearest whole key, else a key elsewhere whose last word is nearly this one's. */
 function nearestKey(path: KeyPath): string | null {
   const keys = knownKeys().filter((key) => !key.includes('<') && !keyText(path).startsWith(`${key}.`));
   const whole = nearestName(keyText(path), keys);
@@ -180,7 +179,7 @@ function nearestKey(path: KeyPath): string | null {
   return meant === null ? null : (lastWords.get(meant) ?? null);
 }
 
-/** What a node takes, in words. */
+/** Says in words which values a node takes. */
 export function expected(node: SchemaNode, value?: unknown): string {
   if (node.enum) {
     const meant = typeof value === 'string' ? nearestName(value, node.enum) : null;
@@ -221,7 +220,7 @@ const userInfo = /(:\/\/[^\s/@:]*:)[^\s/@]+@/g;
 const authorization = /\b(bearer|basic)\s+[\w.~+/=-]{8,}/gi;
 const secretName = /authorization|cookie|secret|token$|password|passwd|api[-_]?key|^key$/i;
 
-/** `text` with whatever looks like a key, a password in an address or a credential header replaced by `***`. */
+/** Replaces by `***` everything that looks like a key, a password in an address or a credential header. */
 export function maskText(text: string): string {
   return text
     .replace(keyForm, '***')
@@ -230,7 +229,7 @@ export function maskText(text: string): string {
     .replace(authorization, '$1 ***');
 }
 
-/** A setting as it may be shown: values of headers and of names that speak of secrets are replaced whole, other texts
+/** Masks a setting for the screen: values of headers and of names that suggest a secret are replaced whole, other texts
  * are searched. */
 export function maskValue(value: unknown, path: KeyPath): Json {
   if (typeof value === 'string') return isSecret(path) ? '***' : maskText(value);

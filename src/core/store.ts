@@ -2,7 +2,7 @@ import type { Event } from './event.js';
 import type { ModelRef } from './projection.js';
 import type { QueuedMessage } from './session-port.js';
 
-/** A directory that was moved, with all that is in it. What events up to `lastSeq` name below `from` is below `to`. */
+/** A directory that was moved with its contents. A path below `from` in an event up to `lastSeq` is now below `to`. */
 export interface DirectoryMove {
   readonly from: string;
   readonly to: string;
@@ -14,15 +14,15 @@ export interface SessionRow {
   readonly parentId: string | null;
   /** Absolute. */
   readonly cwd: string;
-  /** What tells that directory from others whatever it is called; absent where that is not known. */
+  /** Identifies the directory, whatever its path is; absent when it is not known. */
   readonly directoryId?: string;
-  /** How that directory was moved since the session began, oldest first; absent where it was not. */
+  /** The moves of that directory since the session began, oldest first. */
   readonly moves?: readonly DirectoryMove[];
   readonly title: string | null;
   readonly provider: string | null;
   readonly model: string | null;
-  /** The wire and the base URL that the session's requests go to, with nothing secret in it. Absent: not on record (the
-   * embedded provider, a session from before this was kept, an imported one). */
+  /** The wire and the base URL of the session's requests, without secrets. Absent for the embedded provider, for
+   * earlier sessions and for imported ones. */
   readonly api?: string;
   readonly baseUrl?: string;
   /** Unix milliseconds. */
@@ -30,7 +30,7 @@ export interface SessionRow {
   readonly updatedAt: number;
 }
 
-/** What a session's row says of the model it goes on with. */
+/** The part of a session's row that names its model. */
 export function placeOf({ provider, model, api, baseUrl }: ModelRef): {
   readonly provider: string;
   readonly model: string;
@@ -40,7 +40,7 @@ export function placeOf({ provider, model, api, baseUrl }: ModelRef): {
   return { provider, model, ...(baseUrl === undefined ? {} : { api, baseUrl }) };
 }
 
-/** An empty `api` or `baseUrl` takes the one on record away. */
+/** An empty `api` or `baseUrl` removes the stored one. */
 export type SessionChange = Readonly<
   Partial<Record<'title' | 'provider' | 'model' | 'api' | 'baseUrl' | 'directoryId', string>>
 >;
@@ -52,7 +52,7 @@ export interface SessionSummary extends SessionRow {
   readonly costUsd: number | null;
 }
 
-/** Who writes a session. `host` differs where the store is shared between machines. */
+/** The writer of a session. `host` matters when machines share the store. */
 export interface LeaseHolder {
   readonly pid: number;
   readonly host: string;
@@ -77,18 +77,18 @@ export interface Blob {
   readonly bytes: Uint8Array;
 }
 
-/** When a commit is on the disk: at once, or together with the next one that is. Those in between keep their order:
- * what is lost is a tail. */
+/** When a commit reaches the disk: at once, or with the next one that does. Those in between keep their order, so a
+ * power cut takes a tail only. */
 export type Synced = 'now' | 'later';
 
 /** The log of the sessions that a process works on. Methods may reject (disk full, busy, damaged); the session reports
  * that once and goes on in memory. */
 export interface SessionLog {
-  /** On the disk with the first event that is. */
+  /** Reaches the disk with its first event. */
   createSession(row: SessionRow): Promise<void>;
-  /** One event, one commit, with the contents its `data.changes` refers to. Rejects where `seq` is taken. On the disk
-   * when it resolves; with `synced: 'later'` a killed process keeps it all the same, and a power cut may take it until
-   * the next commit that is synced. */
+  /** Writes one event in one commit, with the contents its `data.changes` refers to. Rejects when `seq` is taken. The
+   * event is on the disk when this resolves; with `synced: 'later'` a power cut may take it until the next synced
+   * commit, a kill does not. */
   append(sessionId: string, event: Event, blobs?: readonly Blob[], synced?: Synced): Promise<void>;
   /** Resolves once all that was appended to a session is on the disk. */
   sync(sessionId: string): Promise<void>;
@@ -116,27 +116,27 @@ export interface SessionCatalogue {
   find(text: string): Promise<SessionMatch>;
   /** The session of this directory that was written to last. */
   newest(cwd: string): Promise<SessionRow | null>;
-  /** The same, of a directory that may have another name now, by its id. */
+  /** The same, by the id of a directory, which may have been moved. */
   newestOfDirectory(directoryId: string): Promise<SessionRow | null>;
-  /** Gives the sessions recorded of the directory `from` the path it has now, and adds that to their moves. */
+  /** Gives the sessions of the directory `from` its new path, and adds the move to them. */
   relocate(directoryId: string, from: string, to: string): Promise<void>;
   /** Newest first. */
   list(limit: number, cwd?: string): Promise<readonly SessionSummary[]>;
-  /** How many sessions there are, of `cwd` where it is given. */
+  /** The number of sessions; those of `cwd` when it is given. */
   count(cwd?: string): Promise<number>;
-  /** The newest events that hold all words of `text` (also "phrases" and beginnings*), of the sessions of `cwd` where
-   * it is given. */
+  /** The newest events that hold all words of `text` (also "phrases" and beginnings*), in the sessions of `cwd` when it
+   * is given. */
   search(text: string, limit: number, cwd?: string): Promise<readonly SearchHit[]>;
   remove(id: string): Promise<void>;
   /** A new session whose events are copies of the first `uptoSeq` (default: all) of `parentId`'s. */
   fork(parentId: string, row: SessionRow, uptoSeq?: number): Promise<void>;
-  /** A session made elsewhere, with all its events, in one commit. Rejects where the id is taken. */
+  /** Stores a session from elsewhere with all its events in one commit. Rejects when the id is taken. */
   adopt(row: SessionRow, events: readonly Event[]): Promise<void>;
 }
 
 export type Store = SessionLog & SessionCatalogue;
 
-/** The record of all sessions, to be read and tended. Beside `Store`, which writes it. */
+/** Reads and maintains the record of all sessions, which `Store` writes. */
 export interface Records {
   /** Tool calls, oldest first. */
   calls(filter?: CallFilter): Promise<readonly RecordedCall[]>;
@@ -147,7 +147,7 @@ export interface Records {
   /** Replaces the texts of an event and of its copies in forks, and removes every trace of the old ones. The chain
    * stays whole. Resolves to the number of events changed. */
   redact(sessionId: string, seq: number, replacement: Pick<Event, 'content' | 'data'>): Promise<number>;
-  /** Gives the room of removed sessions back to the disk and wipes it. */
+  /** Returns the space of removed sessions to the disk and wipes it. */
   compact(): Promise<void>;
   /** Answers one reading question in SQL, over the tables and views of docs/record.md. Null: the store does not speak
    * SQL. */
@@ -167,7 +167,7 @@ export interface CallFilter extends RecordScope {
   readonly status?: string;
   readonly exceptOk?: boolean;
   readonly decidedBy?: string;
-  /** So many of the newest. */
+  /** The newest calls only. */
   readonly limit?: number;
 }
 
@@ -203,13 +203,13 @@ export interface SpendingRow {
   readonly cwd: string;
   readonly provider: string | null;
   readonly model: string | null;
-  /** Those read from and written to the cache are among them. */
+  /** Includes tokens read from and written to the cache. */
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly costUsd: number | null;
 }
 
-/** The first place in a session where the record is not what was written. */
+/** The first place in a session where the record has changed since it was written. */
 export interface ChainBreak {
   readonly sessionId: string;
   readonly seq: number;
@@ -226,7 +226,7 @@ export interface ChainReport {
   readonly redacted: number;
   /** At most one of each session, in order of session ids. */
   readonly breaks: readonly ChainBreak[];
-  /** The last link of each session (hex). Who keeps it elsewhere can tell later that nothing before it has changed. */
+  /** The last link of each session (hex). A copy of it elsewhere shows later whether anything before it has changed. */
   readonly heads: readonly { readonly sessionId: string; readonly seq: number; readonly hash: string }[];
 }
 
@@ -253,7 +253,7 @@ export interface SessionEnds {
   forget(sessionId: string): Promise<void>;
 }
 
-/** A place in the record that holds all the words looked for. */
+/** An event that holds all the words of a search. */
 export interface SearchHit {
   readonly sessionId: string;
   readonly seq: number;
@@ -263,9 +263,9 @@ export interface SearchHit {
   /** Of the session. */
   readonly cwd: string;
   readonly title: string | null;
-  /** The words in what stands around them, on one line; as stored, so not safe for a terminal. */
+  /** The text around the words, on one line. It is as stored, so not safe for a terminal. */
   readonly snippet: string;
-  /** Where the words stand in `snippet`: start and end, in UTF-16 units. */
+  /** The places of the words in `snippet`: start and end, in UTF-16 units. */
   readonly matches: readonly (readonly [start: number, end: number])[];
 }
 

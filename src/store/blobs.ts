@@ -5,7 +5,7 @@ import type { Blob, Synced } from '../core/store.js';
 import type { Connection } from './connection.js';
 import { insertEvent } from './event-rows.js';
 
-/** Contents up to this size are stored as they are. */
+/** Larger contents are compressed. */
 const maxPlainBytes = 1024;
 
 interface BlobRow {
@@ -13,7 +13,7 @@ interface BlobRow {
   readonly bytes: Buffer;
 }
 
-/** What keeps contents that hold secrets from being read in the file: they are encrypted. */
+/** Encrypts contents that hold secrets, so that they cannot be read in the file. */
 export interface BlobSeal {
   /** 32 bytes. */
   key(): Uint8Array;
@@ -25,13 +25,12 @@ interface Contents {
   readonly seal: BlobSeal | null;
 }
 
-/** Stands before contents that are sealed: then 12 bytes that differ each time, 16 that tell whether the rest is what
- * was written, the rest. */
+/** Marks sealed contents. A nonce of 12 bytes, an authentication tag of 16 bytes and the encrypted contents follow. */
 const sealMark = Buffer.from('agent-sealed-1\0');
 const nonceBytes = 12;
 const tagBytes = 16;
 
-/** One event and the contents it refers to, in one commit. Throws as `insertEvent` does. */
+/** Stores one event and the contents it refers to in one commit. Throws as `insertEvent` does. */
 export function insertEventWithBlobs(
   connection: Connection,
   sessionId: string,
@@ -49,7 +48,7 @@ export function insertEventWithBlobs(
   });
 }
 
-/** Contents that are there already are not written again. */
+/** Does not write contents again that are stored already. */
 function insertBlobs({ sql }: Connection, blobs: readonly Blob[], seal: BlobSeal | null): void {
   for (const { sha256, bytes } of blobs) {
     if (sql('SELECT 1 FROM blobs WHERE sha256 = ?').get(sha256) !== undefined) continue;
@@ -80,7 +79,7 @@ function sealed(bytes: Uint8Array, seal: BlobSeal): Buffer {
   return Buffer.concat([sealMark, nonce, cipher.getAuthTag(), hidden]);
 }
 
-/** Throws where it was sealed with another key, or changed since. */
+/** Throws when the contents were sealed with another key or have changed since. */
 function unsealed(bytes: Buffer, seal: BlobSeal): Buffer {
   const at = sealMark.length + nonceBytes;
   const decipher = createDecipheriv('aes-256-gcm', seal.key(), bytes.subarray(sealMark.length, at));
@@ -88,7 +87,7 @@ function unsealed(bytes: Buffer, seal: BlobSeal): Buffer {
   return inflateRawSync(Buffer.concat([decipher.update(bytes.subarray(at + tagBytes)), decipher.final()]));
 }
 
-/** Null where there are no such contents, and where the stored bytes are no longer what they were. */
+/** Returns null when there are no such contents, or when the stored bytes have changed. */
 export function readBlob({ sql }: Connection, sha256: string, seal: BlobSeal | null): Uint8Array | null {
   const row = sql<BlobRow>('SELECT encoding, bytes FROM blobs WHERE sha256 = ?').get(sha256);
   if (!row) return null;

@@ -7,9 +7,9 @@ import { checkSqliteVersion, type Database, type Driver } from './driver.js';
 import { asStoreError, isBusy, isDamage } from './errors.js';
 import { migrate, refuseNewer, schemaVersion, userVersion } from './migrations.js';
 
-/** SQLite waits this long for a lock with the thread blocked; the longer wait is ours and is awaited. */
+/** SQLite blocks the thread this long for a lock. Longer waits happen outside SQLite and do not block. */
 const blockingWaitMs = 50;
-/** The kernel keeps the pages as well. */
+/** A small cache is enough: the kernel caches the pages too. */
 const cacheKiB = 512;
 const maxLogBytes = 4 * 1024 * 1024;
 /** After so many pages SQLite copies the log into the database and writes over it from its start. A commit that makes
@@ -20,16 +20,16 @@ const logPages = 100;
 /** An open database and its prepared statements. */
 export interface Connection {
   readonly db: Database;
-  /** Which file is open: after a repair the name leads to another one. */
+  /** The open file. After a repair another file has its name. */
   readonly inode: number;
-  /** The statement of this text, prepared once. */
+  /** Prepares each statement once. */
   readonly sql: <Row = unknown>(text: string) => Statement<unknown[], Row>;
-  /** Runs `work` in a transaction that may write; inside another one as a part of it. */
+  /** Runs `work` in a writing transaction, or as a part of the one around it. */
   readonly transact: (work: () => void) => void;
-  /** Whether commits from now on are on the disk at once, as they are at first, or later, together with the next one
-   * that is: a power cut may take them, a kill does not. */
+  /** Says when later commits reach the disk: at once (the default), or with the next one that is synced. A power cut
+   * may take the latter, a kill does not. */
   readonly sync: (when: Synced) => void;
-  /** The event written last, so that the next one of its session, which has one writer, need not look for its link. */
+  /** The event written last. The next event of its session takes its link from here; a session has one writer. */
   readonly chainEnd: { sessionId: string; seq: number; link: Buffer | null };
 }
 
@@ -41,12 +41,11 @@ export function connect(driver: Driver, file: string): Connection {
   return prepared(open(driver, file), file);
 }
 
-/** Where the header of a database says by which version it is written and read: 2 stands for a write-ahead log, which
- * memory has none of.
- * Source: sqlite.org/fileformat2.html, 1.3.3. */
+/** The two bytes of the header that name the file format: 2 stands for a write-ahead log, which a database in memory
+ * does not have. Source: sqlite.org/fileformat2.html, 1.3.3. */
 const versionBytes = [18, 19];
 
-/** Opens a copy in memory of the database in `file`, whose bytes are `bytes`. */
+/** Opens `bytes`, the database in `file`, in memory. */
 export function connectImage(driver: Driver, bytes: Buffer, file: string): Connection {
   for (const at of versionBytes) bytes[at] = 1;
   return prepared(new driver(bytes), file);
@@ -98,7 +97,7 @@ function open(driver: Driver, file: string): Database {
   }
 }
 
-/** SQLite opens a file it may not write as read-only without a word. */
+/** SQLite silently opens a file that it may not write as read-only. */
 function assertWritable(file: string): void {
   for (const path of [file, dirname(file)]) {
     try {
@@ -109,7 +108,7 @@ function assertWritable(file: string): void {
   }
 }
 
-/** A newer program's schema may stand in the log only. A read-only look leaves log and database as they are, where
+/** The schema of a newer program may be in the log only. A read-only connection leaves log and database as they are;
  * closing a writer would merge them. */
 function refuseNewerLog(driver: Driver, file: string): void {
   if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) === 0) return;
@@ -121,7 +120,7 @@ function refuseNewerLog(driver: Driver, file: string): void {
   }
 }
 
-/** In WAL mode `NORMAL` leaves out the sync of a commit and nothing else. Source: sqlite.org, "PRAGMA synchronous". */
+/** In WAL mode `NORMAL` only omits the sync of a commit. Source: sqlite.org, "PRAGMA synchronous". */
 function syncSwitch(db: Database): Connection['sync'] {
   let now: Synced = 'now';
   return (when) => {

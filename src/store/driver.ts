@@ -15,8 +15,8 @@ const safeVersions: readonly (readonly [number, number, number])[] = [
   [3, 51, 3],
 ];
 
-/** Loads better-sqlite3, only when a store is needed. Throws a StoreError `driver` where its native part is missing or
- * was built for another Node. */
+/** Loads better-sqlite3 when a store is needed. Throws a StoreError `driver` when its native part is missing or was
+ * built for another Node. */
 export async function loadDriver(): Promise<Driver> {
   try {
     const { default: driver } = await import('better-sqlite3');
@@ -52,7 +52,7 @@ export function checkSqliteVersion(version: string): void {
   );
 }
 
-/** What `error`, thrown while better-sqlite3 was loaded, means and what to do about it. */
+/** Explains an error that was thrown while better-sqlite3 was loaded, and says what to do. */
 export function driverError(error: unknown): StoreError {
   const text = error instanceof Error ? error.message : String(error);
   const code: unknown = error instanceof Error ? Reflect.get(error, 'code') : undefined;
@@ -81,7 +81,7 @@ export function driverError(error: unknown): StoreError {
   );
 }
 
-/** Without the headers beside this Node the compiler would fetch them from the network. */
+/** The headers beside this Node. Without them the compiler would fetch them from the network. */
 function nodeHeaders(): string {
   const prefix = dirname(dirname(process.execPath));
   return existsSync(join(prefix, 'include/node/node.h')) ? `npm_config_nodedir=${prefix} ` : '';
@@ -90,8 +90,8 @@ function nodeHeaders(): string {
 const firstDelayMs = 5;
 const longestDelayMs = 200;
 
-/** Runs `work` until it does not meet another process's lock, waiting longer and longer between tries without blocking
- * the thread. Throws SQLite's own busy error once `maxBusyMs` have passed, and every other error at once. */
+/** Runs `work` until it does not meet another process's lock. Waits longer and longer between tries, without blocking
+ * the thread. Throws SQLite's own busy error after `maxBusyMs`, and every other error at once. */
 export async function retryWhileBusy<T>(work: () => T, maxBusyMs: number): Promise<T> {
   const deadline = performance.now() + maxBusyMs;
   for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, longestDelayMs)) {

@@ -1,4 +1,3 @@
-/** Why the store could not do what was asked. */
 export type StoreErrorCode =
   | 'scheme'
   | 'driver'
@@ -17,7 +16,7 @@ export type StoreErrorCode =
   | 'rejected'
   | 'closed';
 
-/** An error for the reader: `message` says what is wrong (one sentence, no full stop), `hint` what to do about it. */
+/** An error for the user: `message` says what is wrong (one sentence, no full stop), `hint` what to do about it. */
 export class StoreError extends Error {
   readonly code: StoreErrorCode;
   readonly hint: string;
@@ -37,15 +36,15 @@ export function sqliteCode(error: unknown): string | null {
   return typeof code === 'string' ? code : null;
 }
 
-/** True where the file, not the request, is at fault. Damage of the search index alone (`SQLITE_CORRUPT_VTAB`) does not
- * count. */
+/** True when the file is at fault and not the request. Damage of the search index alone (`SQLITE_CORRUPT_VTAB`) does
+ * not count. */
 export function isDamage(error: unknown): boolean {
   if (error instanceof StoreError) return error.code === 'damaged';
   const code = sqliteCode(error);
   return code !== null && /^SQLITE_(CORRUPT(?!_VTAB)|NOTADB)/.test(code);
 }
 
-/** True where another process holds the lock that was needed. */
+/** True when another process holds the lock. */
 export function isBusy(error: unknown): boolean {
   return /^SQLITE_(BUSY|LOCKED)/.test(sqliteCode(error) ?? '');
 }
@@ -83,7 +82,7 @@ const explanations: readonly (readonly [RegExp, StoreErrorCode, (file: string) =
   ],
 ];
 
-/** `error` as a StoreError: SQLite's result codes become sentences, a StoreError stays what it is. */
+/** Turns SQLite's result codes into sentences. A StoreError stays as it is. */
 export function asStoreError(error: unknown, file: string): StoreError {
   if (error instanceof StoreError) return error;
   const code = sqliteCode(error) ?? '';

@@ -7,9 +7,9 @@ import type { Connection } from './connection.js';
 import { sqliteCode, StoreError } from './errors.js';
 import { chainLink, eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
 
-/** Stores one event in one commit, and with one that is synced at once the session's time.
- * An event that is stored already, byte for byte, counts as stored (a commit may succeed and its answer be lost).
- * Throws a StoreError `seq_taken` where another event has this `seq`, `no_session` where the session has no row. */
+/** Stores one event in one commit; a synced one also updates the session's time. An equal event that is stored already
+ * counts as stored: a commit may succeed and its answer be lost. Throws a StoreError `seq_taken` when another event has
+ * this `seq`, `no_session` when the session has no row. */
 export function insertEvent(
   { sql, transact, chainEnd }: Connection,
   sessionId: string,
@@ -46,13 +46,12 @@ export function insertEvent(
   }
 }
 
-/** `data` as it is stored: JSON text without lone surrogates, or null. */
+/** Turns `data` into JSON text without lone surrogates, or null. */
 export function dataJson(data: unknown): string | null {
   if (data === null || data === undefined) return null;
   return JSON.stringify(wellFormedDeep(data));
 }
 
-/** Another event has this place in the session. */
 export function seqTaken(sessionId: string, seq: number, cause?: unknown): StoreError {
   return new StoreError(
     'seq_taken',
@@ -62,12 +61,11 @@ export function seqTaken(sessionId: string, seq: number, cause?: unknown): Store
   );
 }
 
-/** The session has no row. */
 export function noSession(sessionId: string, cause?: unknown): StoreError {
   return new StoreError('no_session', `There is no session ${sessionId}`, 'Run: agent sessions list', cause);
 }
 
-/** An event as it is stored. */
+/** Turns an event into its row. */
 export function rowOfEvent(event: Event): HashedRow {
   return {
     seq: event.seq,
@@ -103,24 +101,23 @@ interface Page {
 
 export interface ReadEvents {
   readonly events: readonly Event[];
-  /** Events that are not what was written, by `seq`. */
+  /** The `seq` of each event that has changed since it was written. */
   readonly altered: readonly number[];
-  /** The last event whose checksum was looked at, null where that is all of them. */
+  /** The last event whose checksum was compared; null when all were. */
   readonly checkedTo: number | null;
 }
 
-/** So many events are checked while they are read; of a longer session the others are checked behind the reader's back
- * (`checkRest`). */
+/** Events whose checksum is compared while they are read. `checkRest` compares those of a longer session later. */
 const checkedAtOnce = 4000;
-/** By then the session is on the screen. */
+/** The session is on the screen by then. */
 const checkedAfterMs = 1000;
 const pageRows = 500;
-/** A page of rows larger than this is not made into one text. */
+/** A larger page is read row by row. */
 const maxPageBytes = 16 * 1024 * 1024;
 const selectRows = `SELECT seq, kind, content, data_json, created_at, crc32, redacted
   FROM events WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?`;
 
-/** All events of a session in order of `seq`. Throws a StoreError `damaged` for data that is not JSON. */
+/** Returns all events of a session in order of `seq`. Throws a StoreError `damaged` for data that is not JSON. */
 export function readEvents(connection: Connection, sessionId: string): ReadEvents {
   const rows = connection.sql<EventRow>(selectRows).all(sessionId, Number.MIN_SAFE_INTEGER, checkedAtOnce);
   const events = rows.map(eventOfRow);
@@ -138,7 +135,7 @@ export function readEvents(connection: Connection, sessionId: string): ReadEvent
   return { events, altered, checkedTo };
 }
 
-/** The last `count` events of a session in order of `seq`. Throws as `readEvents` does. */
+/** Returns the last `count` events of a session in order of `seq`. Throws as `readEvents` does. */
 export function readTail({ sql }: Connection, sessionId: string, count: number): readonly Event[] {
   const newestFirst = sql<EventRow>(
     `SELECT seq, kind, content, data_json, created_at, crc32, redacted
@@ -152,8 +149,8 @@ export function rowLimit(limit: number): number {
   return Math.max(0, Math.min(Math.floor(limit), 0x7fffffff));
 }
 
-/** Looks at the checksums of the events behind `from`, a slice at a time, so that the thread is never held. Ends early
- * where `connection()` gives null. Gives the events that are not what was written. */
+/** Compares the checksums of the events after `from` in small slices, so that it never blocks the thread for long. Ends
+ * early when `connection()` returns null. Returns the `seq` of each event that has changed. */
 export async function checkRest(
   connection: () => Connection | null,
   sessionId: string,
@@ -170,8 +167,7 @@ export async function checkRest(
   }
 }
 
-/** One text of many rows costs half of what the rows cost one by one: SQLite writes them as JSON, and V8 reads that at
- * once. */
+/** Reads many rows as one JSON text, which costs half: SQLite writes it and V8 parses it at once. */
 function readPage({ sql }: Connection, sessionId: string, after: number): readonly Event[] {
   const rows = () => sql<EventRow>(selectRows).all(sessionId, after, pageRows).map(eventOfRow);
   const { bytes } =
@@ -207,7 +203,7 @@ function whole(event: Event): Event {
   return event.kind === 'usage' ? { ...event, data: fullUsage(event.seq, event.data) } : event;
 }
 
-/** A redacted event has no checksum of its own any more; one from before there were checksums has none either. */
+/** A redacted event has no checksum of its own; an event from before there were checksums has none either. */
 function isAltered(row: EventRow): boolean {
   return row.crc32 !== null && row.redacted === null && row.crc32 !== eventChecksum(row);
 }
@@ -226,7 +222,7 @@ function parseData(text: string | null): unknown {
   }
 }
 
-/** What to tell the reader of altered events. */
+/** The message about altered events, for the user. */
 export function alteredNotice(sessionId: string, altered: readonly number[]): string {
   const shown = altered.slice(0, 5).join(', ') + (altered.length > 5 ? ', …' : '');
   const subject = `${altered.length === 1 ? 'Event' : 'Events'} ${shown} of session ${sessionId}`;
@@ -234,11 +230,11 @@ export function alteredNotice(sessionId: string, altered: readonly number[]): st
   return `${subject} ${verb} not as written: the checksum does not match. Run: agent audit verify`;
 }
 
-/** The most frequent row of all says the same thing over and over: what is left out of a stored `usage` event. */
+/** The counts that a stored `usage` event, the most frequent row of all, leaves out when they are 0. */
 const counts = ['input_tokens', 'output_tokens', 'cache_read_tokens', 'cache_write_tokens'] as const;
 
-/** The data of the `usage` event `seq` as it is stored: without counts that are 0, a cost that is not known, and a
- * response that has its name from this very event. Data of another shape is stored as it is. */
+/** Packs the data of the `usage` event `seq`: without counts that are 0, an unknown cost, and a response that is named
+ * after this very event. Data of another shape stays as it is. */
 function packedUsage(seq: number, data: unknown): unknown {
   if (
     !isUsage(data) ||
@@ -261,7 +257,7 @@ function packedUsage(seq: number, data: unknown): unknown {
   return packed;
 }
 
-/** The same with what was left out. */
+/** Restores what `packedUsage` left out. */
 function fullUsage(seq: number, data: unknown): unknown {
   if (!isUsage(data)) return data;
   const {
@@ -296,7 +292,6 @@ function isCount(name: string): boolean {
   return (counts as readonly string[]).includes(name);
 }
 
-/** A response is named after its first event. */
 function ownResponse(seq: number): string {
   return `r${seq}`;
 }

@@ -3,8 +3,7 @@ import { crc32 } from 'node:zlib';
 import type { ChainBreak, ChainReport } from '../core/store.js';
 import type { Database } from './driver.js';
 
-/** What the checksum and the hash of an event cover, as it is stored. A large text may be there as the bytes of its
- * UTF-8. */
+/** The fields of a stored event that its checksum and its hash cover. */
 export interface HashedRow {
   readonly seq: number;
   readonly kind: string;
@@ -13,14 +12,13 @@ export interface HashedRow {
   readonly created_at: number;
 }
 
-/** SHA-256 (hex) of content and data; null where there is none. After a redaction those of what stood there before are
- * kept in their place. */
+/** SHA-256 (hex) of content and data; null when there is none. A redacted event keeps the digests of its old texts. */
 interface EventDigests {
   readonly content: string | null;
   readonly data: string | null;
 }
 
-/** CRC-32 (zlib's) of an event: finds damage, costs next to nothing, is looked at with every read. */
+/** The CRC-32 (zlib's) of an event. It finds damage at almost no cost and is compared at every read. */
 export function eventChecksum(row: HashedRow): number {
   let sum = crc32(`${row.seq} ${row.kind} ${row.created_at}`);
   if (row.content !== null) sum = crc32(row.content, crc32('\nc', sum));
@@ -31,19 +29,18 @@ export function eventDigests(row: Pick<HashedRow, 'content' | 'data_json'>): Eve
   return { content: digest(row.content), data: digest(row.data_json) };
 }
 
-/** So much of a link is stored: nobody finds another event for 16 bytes of SHA-256 either. Earlier versions stored all
- * 32. */
+/** Bytes of a link that are stored: 16 bytes of SHA-256 are enough against forgery. Earlier versions stored all 32. */
 const linkBytes = 16;
 const wholeLinkBytes = 32;
 
-/** The event's link in its session's chain: the first 16 bytes of a SHA-256 over the link before (as it is stored; none
- * for the first) and one line for each of seq, kind, time and the two digests. It covers digests and not the texts, so
- * that a redacted text leaves the chain whole. */
+/** The event's link in its session's chain: the first 16 bytes of a SHA-256 over the stored link before (none for the
+ * first event) and one line for each of seq, kind, time and the two digests. It covers digests and not texts, so a
+ * redacted text leaves the chain whole. */
 export function chainLink(previous: Uint8Array | null, row: HashedRow, digests: EventDigests): Buffer {
   return wholeLink(previous, row, digests).subarray(0, linkBytes);
 }
 
-/** Whether `stored` is the link of this event, in the length of this version or of earlier ones. */
+/** True when `stored` is the link of this event, in the length of this version or of earlier ones. */
 function isChainLink(stored: Uint8Array, previous: Uint8Array | null, row: HashedRow, digests: EventDigests): boolean {
   if (stored.length !== linkBytes && stored.length !== wholeLinkBytes) return false;
   return wholeLink(previous, row, digests).subarray(0, stored.length).equals(stored);
@@ -60,15 +57,15 @@ function digest(text: string | null): string | null {
   return text === null ? null : hash('sha256', text, 'hex');
 }
 
-/** A stored event. `redacted` holds the digests of the texts that stood there, as JSON. */
+/** A stored event. `redacted` holds the digests of its old texts as JSON. */
 export interface ChainRow extends HashedRow {
   readonly crc32: number | null;
   readonly hash: Buffer | null;
   readonly redacted: string | null;
 }
 
-/** Follows the chain of one session, or of all. It shows damage and tampering; it cannot stop one who rewrites all of
- * it, and events that are missing at the end of a session leave no trace in it. */
+/** Follows the chain of one session, or of all. It shows damage and tampering. It cannot stop someone who rewrites all
+ * of it, and does not notice events that are missing at the end of a session. */
 export function verifyChain(db: Database, sessionId: string | null): ChainReport {
   const ids =
     sessionId === null ? db.prepare<[], string>('SELECT id FROM sessions ORDER BY id').pluck().all() : [sessionId];
@@ -79,7 +76,7 @@ export function verifyChain(db: Database, sessionId: string | null): ChainReport
   return verifySessions(ids, (id) => select.iterate(id));
 }
 
-/** The same for rows from anywhere; `rowsOf` gives those of a session in order of `seq`. */
+/** Follows the chain of rows from any source; `rowsOf` gives those of a session in order of `seq`. */
 export function verifySessions(ids: readonly string[], rowsOf: (id: string) => Iterable<ChainRow>): ChainReport {
   const report = {
     sessions: 0,
@@ -114,7 +111,7 @@ function problem(before: ChainRow | null, row: ChainRow): ChainBreak['kind'] | n
   return row.redacted === null && row.crc32 !== eventChecksum(row) ? 'content' : 'chain';
 }
 
-/** The digests of an event; of a redacted one those of the texts that stood there. */
+/** The digests of an event; for a redacted one those of its old texts. */
 export function digestsOf(row: Pick<ChainRow, 'content' | 'data_json' | 'redacted'>): EventDigests {
   if (row.redacted === null) return eventDigests(row);
   try {

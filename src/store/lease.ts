@@ -16,11 +16,11 @@ interface LeaseRow {
 
 export type Taken = { readonly token: string } | { readonly holder: LeaseHolder };
 
-/** A holder on a machine we cannot look into counts as alive this long after its last sign of life. */
+/** A holder on another machine counts as alive this long after its last write. */
 const foreignLeaseMs = 60 * 60 * 1000;
 
-/** Makes `me` the one writer of a session, unless a living process is. Of two processes that ask at once one gets
- * it. */
+/** Makes `me` the only writer of a session, unless a living process is. Of two processes that ask at once one gets the
+ * lease. */
 export function takeLease({ db, sql }: Connection, sessionId: string, me: ProcessIdentity, nowMs: number): Taken {
   const take = db.transaction((): Taken => {
     const row = sql<LeaseRow>('SELECT * FROM leases WHERE session_id = ?').get(sessionId);
@@ -34,8 +34,8 @@ export function takeLease({ db, sql }: Connection, sessionId: string, me: Proces
   return take.immediate();
 }
 
-/** Enters a lease under its token, as after a repair, which carries none over; one that another process has meanwhile
- * stays. */
+/** Enters a lease under its token, as after a repair, which drops all leases. A lease that another process has taken
+ * meanwhile stays. */
 export function enterLease(
   { sql }: Pick<Connection, 'sql'>,
   sessionId: string,
@@ -48,12 +48,12 @@ export function enterLease(
   ).run(sessionId, token, me.pid, me.host, me.machine, me.started, nowMs);
 }
 
-/** Gives a lease back; one that was taken over meanwhile stays with its new holder. */
+/** Releases a lease. A lease that was taken over meanwhile stays with its new holder. */
 export function releaseLease({ sql }: Connection, sessionId: string, token: string): void {
   sql('DELETE FROM leases WHERE session_id = ? AND token = ?').run(sessionId, token);
 }
 
-/** The living holder of a session other than the one with `ownToken`. */
+/** Returns the living holder of a session other than the one with `ownToken`. */
 export function leaseHolder(
   connection: Connection,
   sessionId: string,
@@ -78,11 +78,11 @@ function lastSignMs({ sql }: Pick<Connection, 'sql'>, row: LeaseRow): number {
   return Math.max(row.since, updated?.updated_at ?? 0);
 }
 
-/** Enough to tell a process from a later one with the same number. */
+/** Tells a process from a later one with the same number. */
 export interface ProcessIdentity {
   readonly pid: number;
   readonly host: string;
-  /** On Linux the boot and the process-number space (`<boot id> <namespace>`); elsewhere null. */
+  /** On Linux the boot and the process namespace (`<boot id> <namespace>`); elsewhere null. */
   readonly machine: string | null;
   /** On Linux the start time in clock ticks since boot, from /proc/<pid>/stat; elsewhere null. */
   readonly started: string | null;
@@ -92,8 +92,7 @@ export function ownIdentity(): ProcessIdentity {
   return { pid: process.pid, host: hostname(), machine: machineId(), started: startTime(process.pid) };
 }
 
-/** Whether `other` still runs, as far as it can be seen from `me`. `unknown`: it is on another machine or in another
- * container. */
+/** Says whether `other` still runs. `unknown`: it is on another machine or in another container. */
 export function isRunning(other: ProcessIdentity, me: ProcessIdentity): 'yes' | 'no' | 'unknown' {
   if (other.machine !== me.machine) return rebooted(other, me) ? 'no' : 'unknown';
   if (other.host !== me.host && me.machine === null) return 'unknown';
@@ -102,13 +101,13 @@ export function isRunning(other: ProcessIdentity, me: ProcessIdentity): 'yes' | 
   return started === null || other.started === null || started === other.started ? 'yes' : 'no';
 }
 
-/** The same host after another boot: whatever ran then is gone. */
+/** True for the same host after another boot: its processes are gone. */
 function rebooted(other: ProcessIdentity, me: ProcessIdentity): boolean {
   if (other.machine === null || me.machine === null) return false;
   return other.host === me.host && other.machine.split(' ')[0] !== me.machine.split(' ')[0];
 }
 
-/** True where a process has this number, whoever it is. */
+/** True when any process has this number. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

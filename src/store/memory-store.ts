@@ -26,11 +26,11 @@ interface StoredSession {
   readonly events: Event[];
   /** The digests of redacted texts, as JSON, by `seq`. */
   readonly redacted: Map<number, string>;
-  /** Grows with every event of the store; 0 where there is none. */
+  /** Grows with every event of the store; 0 for a session without events. */
   lastWrite: number;
 }
 
-/** A store that ends with the process, with the semantics of the database. It speaks no SQL. */
+/** Opens a store that ends with the process and behaves like the database. It speaks no SQL. */
 export function openMemoryStore({ now }: { readonly now: () => number }): Store & { readonly records: Records } {
   return new MemoryStore(now);
 }
@@ -185,7 +185,7 @@ function sessionIndex(recent: readonly SessionRow[]): SessionIndex {
   };
 }
 
-/** A copy as the database would give it back. */
+/** Copies an event as the database would return it. */
 function cleanEvent(event: Event): Event {
   const text = dataJson(event.data);
   return {
@@ -200,7 +200,7 @@ function searchIn(sessions: readonly StoredSession[], text: string): readonly Se
   return query === null ? [] : sessions.flatMap((item) => hitsIn(item, query));
 }
 
-/** Newest first. What a call or its result holds is looked at as the JSON text that it is. */
+/** Newest first. Calls and results are searched as JSON text. */
 function hitsIn({ row, events }: StoredSession, query: SearchQuery): readonly SearchHit[] {
   return events
     .filter((event) => ['user', 'assistant', 'tool_call', 'tool_result', 'shell'].includes(event.kind))
@@ -237,7 +237,7 @@ function summary({ row, events }: StoredSession): SessionSummary {
   };
 }
 
-/** Contents go with the last event that refers to them. */
+/** Removes contents that no event refers to any more. */
 function dropUnreferred(contents: Map<string, Uint8Array>, sessions: Iterable<StoredSession>): void {
   const referred = new Set(
     [...sessions].flatMap(({ events }) => events.flatMap((event) => listIn(event, 'changes').flatMap(hashesOf))),
@@ -254,7 +254,7 @@ function hashesOf(change: unknown): readonly unknown[] {
   return isRecord(change) ? [change['before'], change['after']] : [];
 }
 
-/** The events of a session as the database would hold them. */
+/** The rows that the database would hold for a session. */
 function chainRows(item: StoredSession | undefined): readonly ChainRow[] {
   let link: Buffer | null = null;
   return (item?.events ?? []).map((event): ChainRow => {
@@ -323,7 +323,7 @@ function hasStatus({ status }: RecordedCall, wanted: string | undefined): boolea
   return wanted === undefined || wanted === status;
 }
 
-/** A call with what the events behind it say of it. */
+/** A call with its outcome, from the events behind it. */
 function callOf(row: SessionRow, event: Event, later: readonly Event[]): RecordedCall {
   const call = recordOf(event.data);
   const named = recordOf(call['function']);

@@ -2,14 +2,14 @@ import type { Database, Driver } from './driver.js';
 import { StoreError } from './errors.js';
 import { chainLink, eventChecksum, eventDigests, type HashedRow } from './hash-chain.js';
 
-/** Most characters of one event that the full-text index sees. */
+/** Characters of one event that are indexed. */
 const maxIndexed = 16_384;
 const args = "json_extract(data_json, '$.function.arguments')";
 const output = "json_extract(data_json, '$.output')";
 
-/** Checksum and chain of every event, the full-text index, and the views that docs/record.md describes. Triggers do not
- * touch the index itself, which older SQLite libraries cannot write: they note what the next run of the indexer has to
- * look at again. */
+/** Adds checksum and chain to every event, the full-text index, and the views of docs/record.md. Triggers do not touch
+ * the index itself, which older SQLite libraries cannot write: they note the rows that the next run of the indexer has
+ * to update. */
 const recordSchema = `
 ALTER TABLE events ADD COLUMN crc32 INTEGER;
 ALTER TABLE events ADD COLUMN hash BLOB;
@@ -119,7 +119,7 @@ SELECT e.session_id, e.seq, e.created_at, json_extract(e.data_json, '$.tool_call
 FROM events e, json_each(e.data_json, '$.changes') f WHERE e.kind IN ('tool_result', 'undo', 'redo', 'restore');
 `;
 
-/** Gives the events that were written before there were checksums theirs. */
+/** Gives events from before there were checksums their checksum and link. */
 function chainOldEvents(db: Database): void {
   const set = db.prepare('UPDATE events SET crc32 = ?, hash = ? WHERE id = ?');
   const next = db.prepare<[string, number], HashedRow & { readonly id: number }>(
@@ -141,9 +141,9 @@ function chainOldEvents(db: Database): void {
   }
 }
 
-/** File contents by their hash, each once, and which session's events refer to which. The references are made from the
- * events themselves, so that forks, imports and repairs have them too; contents nobody refers to any more go with the
- * last session that did. */
+/** Adds file contents by their hash, and which session's events refer to which. Triggers make the references from the
+ * events themselves, so forks, imports and repairs have them too. Contents go with the last session that refers to
+ * them. */
 const blobSchema = `
 CREATE TABLE blobs(sha256 TEXT PRIMARY KEY, size INTEGER NOT NULL, encoding TEXT NOT NULL
     CHECK (encoding IN ('raw', 'deflate')), bytes BLOB NOT NULL);
@@ -163,32 +163,31 @@ CREATE TRIGGER blob_refs_gone AFTER DELETE ON blob_refs
   DELETE FROM blobs WHERE sha256 = old.sha256;
 END;`;
 
-/** What waits in a session to be sent. It is no part of the record: it goes once it is sent or taken back. */
+/** Adds the messages that wait to be sent. They are no part of the record: each goes once it is sent or taken back. */
 const queueSchema = `
 CREATE TABLE queue(
   session_id TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE, position INTEGER NOT NULL,
   text TEXT NOT NULL, when_ TEXT NOT NULL CHECK (when_ IN ('steer', 'after')),
       PRIMARY KEY (session_id, position)) WITHOUT ROWID;`;
 
-/** What tells a session's directory from others after it was moved; null for sessions from before there was one. */
+/** Adds the id of a session's directory, which stays when it is moved; null for earlier sessions. */
 const directorySchema = `
 ALTER TABLE sessions ADD COLUMN dir_id TEXT;
 CREATE INDEX sessions_dir_id ON sessions(dir_id) WHERE dir_id IS NOT NULL;`;
 
 const resultOutput = "json_extract(data_json, '$.output')";
-/** How the data of a result begins that is kept as an output, and not as an error. */
+/** The start of the data of a result that holds an output and not an error. */
 const outputStart = String.raw`"output":"{\"output\":\"`;
-/** Longer ones are not parsed for the little that is indexed of them: what was escaped twice is put right as far as it
- * makes words. */
+/** Longer results are not parsed: the text of their start is unescaped well enough to find its words. */
 const maxParsed = 131_072;
 const largeOutput = String.raw`replace(replace(replace(substr(data_json,
      instr(data_json, '${outputStart}') + ${outputStart.length}, 24576), '\\n', char(10)), '\\t', ' '), '\\\"', '"')`;
 
-/** Without what made a record larger than what it holds. Costs are indexed only where there are any; of sessions there
- * are so few that titles and directories need no index. A lease needs no number of its own. The full-text index knows
- * in which events a word occurs and no longer where in them: a phrase is looked for in their texts. It is made anew
- * with the next search, half a page at a time, so that two fit on one. Of a `usage` event what goes without saying is
- * not stored (`usage-data.ts`); `v_requests` supplies it. A result without changes is not parsed to learn that. */
+/** Makes the record smaller. Costs are indexed only where there are any. Sessions are so few that titles and
+ * directories need no index. A lease needs no number of its own. The full-text index knows in which events a word
+ * occurs and no longer where, so phrases are looked for in their texts; it is rebuilt with the next search, half a page
+ * at a time. A stored `usage` event leaves out defaults (`packedUsage`), which `v_requests` supplies. A result without
+ * changes is not parsed. */
 const compactSchema = `
 DROP INDEX IF EXISTS sessions_title;
 DROP INDEX IF EXISTS sessions_dir_id;
@@ -262,8 +261,8 @@ interface Migration {
   readonly after?: (db: Database) => void;
 }
 
-/** Numbered from 1 and append-only: a released entry never changes. `PRAGMA user_version` is the number of the last one
- * applied. `sessions` and `events` are a public format (contracts 2); `leases` is ours. */
+/** Numbered from 1 and append-only: the meaning of a released entry never changes. `PRAGMA user_version` is the number
+ * of the last one applied. `sessions` and `events` are a public format (contracts 2). */
 const migrations: readonly Migration[] = [
   {
     sql: `CREATE TABLE sessions(
@@ -286,23 +285,23 @@ const migrations: readonly Migration[] = [
   { sql: queueSchema },
   { sql: directorySchema },
   { sql: compactSchema },
-  /** Which wire and which server a session speaks; null where that is not known, as for every session from before. */
+  /** The wire and the server of a session; null for earlier sessions. */
   { sql: 'ALTER TABLE sessions ADD COLUMN api TEXT; ALTER TABLE sessions ADD COLUMN base_url TEXT;' },
-  /** JSON `[{"from", "to", "last_seq"}]`: how the session's directory was moved; null where it was not. */
+  /** JSON `[{"from", "to", "last_seq"}]`: the moves of the session's directory; null when there are none. */
   { sql: 'ALTER TABLE sessions ADD COLUMN moves TEXT;' },
 ];
 
 /** The schema this program writes. */
 export const schemaVersion = migrations.length;
 
-/** The number of migrations `db` has seen. */
+/** The number of migrations that `db` has. */
 export function userVersion(db: Database): number {
   const version = db.pragma('user_version', { simple: true });
   return typeof version === 'number' ? version : 0;
 }
 
-/** Brings `db` to `schemaVersion`, each step in a transaction of its own: a kill leaves the schema before it or after
- * it. Two processes may do this at once. Throws a StoreError for a newer database and for one of another program. */
+/** Brings `db` to `schemaVersion`. Each step is a transaction, so a kill leaves a whole schema. Two processes may do
+ * this at once. Throws a StoreError for a newer database and for one of another program. */
 export function migrate(db: Database, file: string): void {
   const step = db.transaction(() => {
     const version = userVersion(db);
@@ -336,9 +335,8 @@ export function refuseNewer(version: number, file: string): void {
   );
 }
 
-/** An empty database whose first page can stand in for a lost one: the tables that matter, where every database has
- * them, and no more than fits on one page. They come first in every database, whatever was added later, so that they
- * start on the same pages. */
+/** Returns an empty database whose first page can replace a lost one. It holds the tables that come first in every
+ * database, so that they start on the same pages, and no more than fits on one page. */
 export function firstPageSource(driver: Driver): Buffer {
   const db = new driver(':memory:');
   try {

@@ -21,7 +21,7 @@ export interface OpenOptions {
   readonly file: string;
   readonly now: () => number;
   readonly maxBusyMs: number;
-  /** What the reader must be told. */
+  /** Is told of damage and repairs. */
   readonly notify: (message: string) => void;
 }
 
@@ -36,8 +36,7 @@ const pathReasons: Readonly<Record<string, string>> = {
   ELOOP: 'its path is a loop of links',
 };
 
-/** Opens the database of `file`, making it where there is none and repairing it where it is damaged. Throws a
- * StoreError. */
+/** Opens the database in `file`; makes it when there is none, repairs it when it is damaged. Throws a StoreError. */
 export async function openDatabase(options: OpenOptions): Promise<Connection> {
   const { driver, file, maxBusyMs } = options;
   try {
@@ -55,8 +54,8 @@ export async function openDatabase(options: OpenOptions): Promise<Connection> {
   }
 }
 
-/** Repairs the database whose file has `inode` (null: whatever stands there), unless another process has done so
- * meanwhile, and opens it. */
+/** Repairs the database whose file has `inode` (null: any file), unless another process has repaired it meanwhile, and
+ * opens it. */
 export async function reopenRepaired(options: OpenOptions, reason: string, inode: number | null): Promise<Connection> {
   const { driver, file, now, notify } = options;
   try {
@@ -76,7 +75,7 @@ export function damageReason(error: unknown): string {
   return sqliteCode(error) === 'SQLITE_NOTADB' ? 'it is not an SQLite database' : 'some of its pages cannot be read';
 }
 
-/** The database, where it is no longer the damaged one. */
+/** Opens the database if it is no longer the damaged one, else returns null. */
 function reopenSound(driver: Driver, file: string, inode: number | null): Connection | null {
   const stats = statSync(file, { throwIfNoEntry: false });
   if (!stats || stats.size === 0 || stats.ino === inode) return null;
@@ -96,12 +95,12 @@ async function clearStrayLog(options: OpenOptions): Promise<void> {
   });
 }
 
-/** A repair reads what it can of the whole database. Who waits for another's finds a sound one then, so it waits longer
- * than for a write. */
+/** A repair reads the whole database. A process that waits for another's repair finds a sound database afterwards, so
+ * it waits longer than for a write. */
 const repairPatienceMs = 60_000;
 
-/** Runs `work` in one process at a time. The lock is SQLite's own on an empty file beside the database: it ends with
- * its holder. That file stays, for removing it could let two processes hold two locks. */
+/** Runs `work` in one process at a time. The lock is SQLite's own on an empty file beside the database, so it ends with
+ * its holder. The file stays: removing it could let two processes hold two locks. */
 async function withRepairLock<T>({ driver, file }: OpenOptions, work: () => T): Promise<T> {
   const lockFile = `${file}.lock`;
   if (!existsSync(lockFile)) closeSync(openSync(lockFile, 'a', 0o600));
@@ -128,7 +127,7 @@ function openError(error: unknown, file: string): StoreError {
   return asStoreError(error, file);
 }
 
-/** So many damaged files are kept; with one more the reader has to look. */
+/** Most damaged files that stay beside the database. With one more the user has to act. */
 const maxKept = 3;
 
 interface Damage {
@@ -139,10 +138,10 @@ interface Damage {
   readonly nowMs: number;
 }
 
-/** Puts a new database with all rows that can still be read in the place of a damaged one, which is kept as
- * `agent.db.corrupt-<time>` beside it. Returns what to tell the reader. The caller holds the repair lock and has the
- * file closed. Throws a StoreError `damaged` where three damaged files are kept already, SQLite's error where the new
- * one cannot be written. */
+/** Replaces a damaged database by a new one with all rows that can still be read. The damaged one stays as
+ * `agent.db.corrupt-<time>` beside it. Returns a message for the user. The caller holds the repair lock and has closed
+ * the file. Throws a StoreError `damaged` when three damaged files are there already, SQLite's error when the new one
+ * cannot be written. */
 function repairDatabase({ driver, file, reason, nowMs }: Damage): string {
   refuseTooMany(file, reason);
   const aside = asideName(file, nowMs);
@@ -163,8 +162,8 @@ function repairDatabase({ driver, file, reason, nowMs }: Damage): string {
   }
 }
 
-/** Moves a log whose database is gone out of the way: SQLite would replay it into the next one. Returns what to tell
- * the reader. */
+/** Moves a log whose database is gone aside: SQLite would replay it into the next database. Returns a message for the
+ * user. */
 function moveStrayLogAside(file: string, nowMs: number): string {
   const aside = asideName(file, nowMs);
   renameSync(`${file}-wal`, `${aside}-wal`);
@@ -172,7 +171,8 @@ function moveStrayLogAside(file: string, nowMs: number): string {
   return `The session database ${file} is gone; what was left of it is kept as ${aside}-wal. A new one is started.`;
 }
 
-/** The log goes first: beside the new database it would be replayed into it. The name `file` never goes missing. */
+/** Moves the log first: beside the new database SQLite would replay it. There is a file of the name `file` at every
+ * moment. */
 function exchange(file: string, draft: string, aside: string): void {
   const logBytes = statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   if (logBytes > 0) renameSync(`${file}-wal`, `${aside}-wal`);

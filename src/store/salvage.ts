@@ -23,8 +23,7 @@ export interface Salvaged {
 
 type Row = Readonly<Record<string, unknown>>;
 
-/** So many ids without a row are tried after the last one found; the highest id read from a bad page may be
- * anything. */
+/** Ids without a row that are tried after the last one found. The highest id from a bad page may be any number. */
 const maxGap = 50_000;
 const batch = 500;
 const sessionColumns = ['id', 'parent_id', 'cwd', 'title', 'provider', 'model', 'created_at', 'updated_at'];
@@ -32,9 +31,9 @@ const eventColumns = ['id', 'session_id', 'seq', 'kind', 'content', 'data_json',
 const blobColumns = ['sha256', 'size', 'encoding', 'bytes'];
 
 /** Copies every session and event that can be read from `damagedFile` into `target` (empty, of the present schema),
- * with their ids. Where a range of rows cannot be read at once, each row is looked up alone, so that a bad page costs
- * only the rows on it. Events whose session's row is lost get one made up; events that do not match their checksum are
- * left out. Reads a copy named `copy`, which is removed; `damagedFile` is not touched. */
+ * with their ids. A range that cannot be read at once is read row by row, so that a bad page costs only its rows.
+ * Events whose session is lost get a new session; events that do not match their checksum are left out. Works on a copy
+ * named `copy`, which it removes; `damagedFile` stays as it is. */
 export function salvage(driver: Driver, damagedFile: string, copy: string, target: Database, nowMs: number): Salvaged {
   let altered = 0;
   try {
@@ -72,7 +71,7 @@ function copySessions(source: Database, target: Database): void {
   }
 }
 
-/** Contents that are damaged are found out when they are asked for. */
+/** Damaged contents are noticed when they are read. */
 function copyBlobs(source: Database, target: Database): void {
   const insert = target.prepare(
     `INSERT OR IGNORE INTO blobs (${blobColumns.join(', ')}) VALUES (${blobColumns.map(() => '?').join(', ')})`,
@@ -87,7 +86,7 @@ function copyBlobs(source: Database, target: Database): void {
   }
 }
 
-/** Gives the number of events left out because of their checksum. */
+/** Returns the number of events that were left out because of their checksum. */
 function copyEvents(source: Database, target: Database, nowMs: number): number {
   const columns = [...eventColumns, ...laterColumns(source, 'events', ['crc32', 'hash', 'redacted'])];
   const insert = target.prepare(
@@ -110,7 +109,7 @@ function copyEvents(source: Database, target: Database, nowMs: number): number {
   return altered;
 }
 
-/** Those of `names` that `table` has: a database of an earlier version does not have all of them. */
+/** Returns the columns of `names` that `table` has: an earlier version has fewer. */
 function laterColumns(source: Database, table: 'sessions' | 'events', names: readonly string[]): readonly string[] {
   const present =
     attempt(() => source.prepare<[], string>(`SELECT name FROM pragma_table_info('${table}')`).pluck().all()) ?? [];
@@ -153,7 +152,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Rows in order of their rowid: in batches as long as that works, then one at a time. */
+/** Yields rows in order of their rowid: in batches while that works, then one at a time. */
 function* readableRows(
   source: Database,
   table: 'sessions' | 'events' | 'blobs',
@@ -167,7 +166,7 @@ function* readableRows(
   if (highest === null || last < highest) yield* rowsAlone(source, select, last, highest);
 }
 
-/** Ends at the first batch that cannot be read, or that is out of order; returns the last rowid before it. */
+/** Ends at the first batch that cannot be read or is out of order. Returns the last rowid before it. */
 function* rowsInBatches(source: Database, select: string): Generator<Row, number> {
   const next = attempt(() => source.prepare<[number], Row>(`${select} > ? ORDER BY rowid LIMIT ${batch}`));
   for (let last = 0; ;) {
@@ -196,7 +195,7 @@ function rowNumber(row: Row | undefined): number {
   return Number(row?.['row_number'] ?? 0);
 }
 
-/** Null where SQLite cannot read it; that is what is being found out. */
+/** Returns null when SQLite cannot read it. */
 function attempt<T>(read: () => T | undefined): T | null {
   try {
     return read() ?? null;
@@ -209,9 +208,8 @@ function countRows(db: Database, table: 'sessions' | 'events'): number {
   return db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
 }
 
-/** First pages that can stand in for a lost one: as a database has them that grew, and as one has them that was
- * compacted, where tables and indexes start on other pages. `empty`, a database of the present schema without rows, is
- * compacted to see which. */
+/** Returns first pages that can replace a lost one: of a database that grew, and of one that was compacted, whose
+ * tables start on other pages. Compacts `empty`, a database of the present schema without rows, to learn which. */
 function firstPages(driver: Driver, empty: Database): readonly Buffer[] {
   const grown = firstPageSource(driver);
   empty.exec('VACUUM');
@@ -237,9 +235,9 @@ const walMode = 2;
 /** Offsets in the header. Source: sqlite.org/fileformat2.html, 1.3 "The Database Header". */
 const at = { pageSize: 16, writeVersion: 18, changeCounter: 24, pageCount: 28, versionValidFor: 92 } as const;
 
-/** Opens a copy of a damaged database in which the first page is made to make sense, so that SQLite reads on behind it:
- * its number of pages is that of the file (which may be cut), and where it is lost the first of `firstPages` that fits
- * takes its place. Returns null where nothing helps. The caller closes and removes the copy. */
+/** Opens a copy of a damaged database with a first page that SQLite accepts: the page count is that of the file, which
+ * may be cut, and a lost page is replaced by the first of `firstPages` that fits. Returns null when nothing helps. The
+ * caller closes and removes the copy. */
 function openMended(driver: Driver, damagedFile: string, copy: string, firstPages: readonly Buffer[]): Database | null {
   copyFileSync(damagedFile, copy, constants.COPYFILE_FICLONE);
   chmodSync(copy, 0o600);
@@ -256,8 +254,7 @@ function openMended(driver: Driver, damagedFile: string, copy: string, firstPage
   return null;
 }
 
-/** False where another table starts on the page that was taken for that of the events; without events there is nothing
- * to save. */
+/** False when another table starts on the page of the events. Without events there is nothing to save. */
 function holdsEvents(db: Database): boolean {
   try {
     const row = db
@@ -270,7 +267,7 @@ function holdsEvents(db: Database): boolean {
   }
 }
 
-/** Null where not even the schema can be read. */
+/** Returns null when the schema cannot be read. */
 function openReadable(driver: Driver, file: string): Database | null {
   let db: Database | null = null;
   try {

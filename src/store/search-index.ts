@@ -12,9 +12,8 @@ interface HitRow {
   readonly text: string | null;
 }
 
-/** Brings the full-text index up to date with at most `maxEvents` more events; true where there are more. The index
- * follows the events and is never part of their commit, so that a commit costs no more; what a kill leaves out the next
- * run takes up. */
+/** Indexes at most `maxEvents` more events; returns true when more are left. Indexing is never part of an event's
+ * commit, so that a commit costs no more. The next run indexes what a kill left out. */
 export function indexPending(connection: Connection, maxEvents: number): boolean {
   try {
     return connection.db.transaction(() => indexSome(connection, maxEvents)).immediate();
@@ -25,8 +24,8 @@ export function indexPending(connection: Connection, maxEvents: number): boolean
   }
 }
 
-/** The newest events that hold all terms, of the sessions of `cwd` where it is given. Null where the index was damaged:
- * it is empty then. */
+/** Finds the newest events that hold all terms, in the sessions of `cwd` when it is given. Returns null when the index
+ * was damaged: it is empty then. */
 export function searchEvents(
   connection: Connection,
   query: SearchQuery,
@@ -78,7 +77,7 @@ function firstHits(
   return hits;
 }
 
-/** What to look through, newest first. Null: no match asks for every event, no limit for all of them. */
+/** The rows to search, newest first. `match` null: all events. `limit` null: no limit. */
 interface Candidates {
   readonly match: string | null;
   readonly cwd: string | undefined;
@@ -96,13 +95,13 @@ function candidates({ sql }: Connection, { match, cwd, limit }: Candidates): Ite
   ).iterate(...(match === null ? [] : [match]), ...(cwd === undefined ? [] : [cwd]), limit ?? -1);
 }
 
-/** SQLite takes some letters of few scripts for gaps; what a word falls into would be a phrase, of which the index does
- * not know. */
+/** True for SQLite's error about a word that it splits: it takes some letters of few scripts for gaps, and the parts
+ * would be a phrase, which this index does not support. */
 function isSplitWord(error: unknown): boolean {
   return error instanceof Error && error.message.includes('phrase queries are not supported');
 }
 
-/** Empties the index, which is then built anew from the events. */
+/** Empties the index; it is rebuilt from the events. */
 function resetIndex({ db, sql }: Connection): void {
   db.transaction(() => {
     sql("INSERT INTO events_fts(events_fts) VALUES ('delete-all')").run();
@@ -131,25 +130,24 @@ function indexSome({ sql }: Connection, maxEvents: number): boolean {
   return sql('SELECT 1 FROM events WHERE id > ? LIMIT 1').get(last) !== undefined;
 }
 
-/** What a person looks for: words, all of which must occur, "phrases", and beginnings* of words. */
+/** A search: words that must all occur, "phrases", and beginnings* of words. */
 export interface SearchQuery {
-  /** For FTS5's MATCH: the words of all terms. */
+  /** The words of all terms, for FTS5's MATCH. */
   readonly match: string;
   /** Finds each of the terms in a folded text. */
   readonly patterns: readonly RegExp[];
-  /** Those of `patterns` that say in which order words stand, which the index does not know. */
+  /** The patterns of several words, whose order the index does not know. */
   readonly phrases: readonly RegExp[];
 }
 
 const letters = '\\p{L}\\p{N}';
-/** Accents that stand by themselves after their letter; the index does not see them. Source: SQLite, fts5_unicode2.c,
- * `sqlite3Fts5UnicodeIsdiacritic`. */
+/** Combining accents; the index ignores them. Source: SQLite, fts5_unicode2.c, `sqlite3Fts5UnicodeIsdiacritic`. */
 const accents = '\\u0300-\\u0331';
 const accent = new RegExp(`[${accents}]`, 'g');
 const maxSnippet = 160;
 const leading = 50;
 
-/** Null where nothing in the text can be looked for (punctuation alone). Letter case and accents do not count. */
+/** Returns null for a text of punctuation alone. Letter case and accents do not count. */
 export function parseSearch(text: string): SearchQuery | null {
   const terms = [...text.matchAll(/"([^"]*)"?|(\S+)/g)]
     .map((found) => ({
@@ -181,12 +179,12 @@ function termPattern(words: readonly string[], open: boolean): RegExp {
   );
 }
 
-/** True where all terms occur. */
+/** True when all terms occur. */
 export function matchesSearch({ patterns }: SearchQuery, text: string): boolean {
   return areIn(patterns, text);
 }
 
-/** True where all that the index cannot tell of the terms is in the text, which holds all their words. */
+/** True when the text holds all phrases; it is known to hold their words. */
 function holdsPhrases({ phrases }: SearchQuery, text: string): boolean {
   return phrases.length === 0 || areIn(phrases, text);
 }
@@ -196,7 +194,7 @@ function areIn(patterns: readonly RegExp[], text: string): boolean {
   return patterns.every((pattern) => folded.search(pattern) >= 0);
 }
 
-/** What stands around the first place where a term occurs, on one line, with the places of all terms in it. */
+/** Returns the text around the first hit, on one line, with the places of all terms in it. */
 export function snippetOf(
   { patterns }: SearchQuery,
   text: string,
@@ -220,7 +218,7 @@ export function snippetOf(
   return { snippet, matches: matches.sort((one, other) => one[0] - other[0]) };
 }
 
-/** Small letters without accents, of the same length, so that places in it are places in `text`. */
+/** Returns small letters without accents, in the same length, so that places in it are places in `text`. */
 function fold(text: string): string {
   return text.replace(/[A-Z\x80-\uffff]/g, (char) => {
     const plain = char.normalize('NFD').charAt(0).toLowerCase();

@@ -5,7 +5,7 @@ import type { SessionEnd, SessionEnds } from '../core/store.js';
 import { readBoundedText } from '../disk/bounded-file.js';
 import { isAlive } from './lease.js';
 
-/** So many sessions are remembered: those written to last. */
+/** The sessions written to last are remembered. */
 const maxEnds = 100;
 let drafts = 0;
 
@@ -55,7 +55,7 @@ async function write(database: string, ends: readonly SessionEnd[]): Promise<voi
   }
 }
 
-/** Drafts of processes that were killed before they could put them in place. */
+/** Removes drafts of processes that were killed before they could rename them. */
 async function removeAbandoned(file: string): Promise<void> {
   const start = `${basename(file)}.`;
   for (const name of await readdir(dirname(file))) {
@@ -67,7 +67,7 @@ async function removeAbandoned(file: string): Promise<void> {
   }
 }
 
-/** A link is followed, as the store does. */
+/** Follows a link, as the store does. */
 function endsFile(database: string): string {
   return `${existsSync(database) ? realpathSync(database) : database}.marks`;
 }

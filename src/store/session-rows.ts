@@ -38,11 +38,11 @@ interface StoredSummary extends StoredSession {
 const maxPrompt = 200;
 
 const columns = 'id, parent_id, cwd, title, provider, model, created_at, updated_at, dir_id, api, base_url, moves';
-/** Which session was written to last is read off the event ids: the clock may have been set back meanwhile. */
+/** Event ids tell which session was written to last: the clock may have been set back. */
 const lastEvent = '(SELECT e.id FROM events e WHERE e.session_id = s.id ORDER BY e.seq DESC LIMIT 1)';
 const newestFirst = 'ORDER BY last_event DESC NULLS LAST, updated_at DESC, id DESC';
 
-/** Throws a StoreError `exists` where the id is taken by a different session. */
+/** Throws a StoreError `exists` when a different session has the id. */
 export function insertSession({ sql }: Connection, row: SessionRow): void {
   try {
     sql(`INSERT INTO sessions (${columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`).run(...sessionValues(row));
@@ -58,8 +58,7 @@ export function insertSession({ sql }: Connection, row: SessionRow): void {
   }
 }
 
-/** A commit that brings everything before it to the disk. It must change something: without a changed page there is no
- * sync. */
+/** A commit that syncs everything before it. It has to change a page: without a change there is no sync. */
 export function touchSession({ sql }: Connection, id: string, nowMs: number): void {
   sql('UPDATE sessions SET updated_at = max(?, updated_at + 1) WHERE id = ?').run(nowMs, id);
 }
@@ -81,7 +80,7 @@ export function sessionsByPrefix({ sql }: Connection, prefix: string, max: numbe
   return rows.map(sessionOfRow);
 }
 
-/** Sessions whose title is `title`, capital letters aside. SQLite knows the capitals of ASCII only. */
+/** Sessions with this title; case does not count. SQLite knows the case of ASCII only. */
 export function sessionsByTitle({ sql }: Connection, title: string): readonly SessionRow[] {
   const isAscii = utf8Bytes(title) === title.length;
   const statement = sql<StoredSession>(
@@ -94,7 +93,7 @@ export function sessionsByTitle({ sql }: Connection, title: string): readonly Se
   return rows.map(sessionOfRow);
 }
 
-/** The sessions that were written to last, newest first, of `cwd` where it is given. */
+/** The sessions written to last, newest first; those of `cwd` when it is given. */
 export function recentSessions({ sql }: Connection, limit: number, cwd?: string): readonly SessionRow[] {
   const where = cwd === undefined ? '' : 'WHERE s.cwd = ?';
   const rows = sql<StoredSession>(
@@ -103,7 +102,7 @@ export function recentSessions({ sql }: Connection, limit: number, cwd?: string)
   return (cwd === undefined ? rows.all(rowLimit(limit)) : rows.all(cwd, rowLimit(limit))).map(sessionOfRow);
 }
 
-/** The session of that directory, whatever it was called, that was written to last. */
+/** The session of that directory written to last, whatever its path was. */
 export function newestOfDirectory({ sql }: Connection, directoryId: string): SessionRow | null {
   const row = sql<StoredSession>(
     `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s WHERE s.dir_id = ? ${newestFirst} LIMIT 1`,
@@ -126,7 +125,7 @@ export function countSessions({ sql }: Connection, cwd?: string): number {
   return (cwd === undefined ? statement.get() : statement.get(cwd))?.count ?? 0;
 }
 
-/** Newest first. Reads per session: two index look-ups, its number of events and its costs from indexes alone. */
+/** Newest first. Each session costs two index look-ups; number of events and costs come from indexes alone. */
 export function listSessions({ sql }: Connection, limit: number, cwd?: string): readonly SessionSummary[] {
   const where = cwd === undefined ? '' : 'WHERE s.cwd = ?';
   const statement = sql<StoredSummary>(
@@ -149,7 +148,7 @@ export function listSessions({ sql }: Connection, limit: number, cwd?: string): 
   }));
 }
 
-/** The first line of a session's first prompt, as a listing shows it. */
+/** The first line of a prompt, cut for a listing. */
 export function promptLine(prompt: string | null): string | null {
   return prompt === null ? null : firstLine(prompt, maxPrompt);
 }
@@ -164,7 +163,7 @@ export function updateSession({ sql }: Connection, id: string, change: SessionCh
   if (changes === 0) throw noSession(id);
 }
 
-/** A session of its own that starts with copies of the first `uptoSeq` events of `parentId`; one transaction. */
+/** Makes a session that starts with copies of the first `uptoSeq` events of `parentId`, in one transaction. */
 export function forkSession(connection: Connection, parentId: string, row: SessionRow, uptoSeq?: number): void {
   const { db, sql } = connection;
   db.transaction(() => {
@@ -181,7 +180,7 @@ export function forkSession(connection: Connection, parentId: string, row: Sessi
   }).immediate();
 }
 
-/** A session with all its events, in one transaction. Throws a StoreError `exists` where the id is taken. */
+/** Stores a session with all its events in one transaction. Throws a StoreError `exists` when the id is taken. */
 export function adoptSession(connection: Connection, row: SessionRow, events: readonly Event[]): void {
   connection.db
     .transaction(() => {
@@ -240,11 +239,11 @@ function sessionOfRow(row: StoredSession): SessionRow {
   };
 }
 
-/** What a store must be able to look up so that a session can be found by what a person types. */
+/** The look-ups that finding a session by a typed text needs. */
 export interface SessionIndex {
   byId(id: string): SessionRow | null;
   byPrefix(prefix: string, max: number): readonly SessionRow[];
-  /** Capital letters do not count. */
+  /** Case does not count. */
   byTitle(title: string): readonly SessionRow[];
   /** Newest first. */
   recent(max: number): readonly SessionRow[];
@@ -252,7 +251,7 @@ export interface SessionIndex {
 
 const maxCompared = 500;
 
-/** An id wins over a prefix, a prefix over a title; among titles one in the very same letters wins. */
+/** An id wins over a prefix, a prefix over a title; among titles one in the same case wins. */
 export function findSession(index: SessionIndex, text: string): SessionMatch {
   const wanted = text.trim();
   if (wanted === '') return { found: 'none', nearest: [] };
@@ -264,7 +263,7 @@ export function findSession(index: SessionIndex, text: string): SessionMatch {
   );
 }
 
-/** Ids are in capitals; those of earlier versions and of other programs need not be. */
+/** Ids are in capitals, except those of earlier versions and other programs. */
 function byStart(index: SessionIndex, text: string): readonly SessionRow[] {
   for (const start of [text.toUpperCase(), text.toLowerCase(), text]) {
     const found = index.byPrefix(start, maxMatches);
@@ -285,7 +284,7 @@ function byTitle(index: SessionIndex, title: string): readonly SessionRow[] {
   return same.length > 0 ? same : found;
 }
 
-/** Titles that contain the text first, then titles and ids that are a slip away. */
+/** Titles that contain the text first, then titles and ids that nearly match. */
 function suggestions(index: SessionIndex, text: string): readonly string[] {
   const recent = index.recent(maxCompared);
   const titles = recent.flatMap((session) => (session.title === null ? [] : [session.title]));
@@ -295,7 +294,7 @@ function suggestions(index: SessionIndex, text: string): readonly string[] {
   return [...new Set([...containing, ...nearest(text, titles), ...ids])].slice(0, 3);
 }
 
-/** Puts `messages` in the place of what waited, in one commit. A session that is not stored has no queue. */
+/** Replaces the waiting messages in one commit. A session that is not stored has no queue. */
 export function writeQueue({ db, sql }: Connection, sessionId: string, messages: readonly QueuedMessage[]): void {
   db.transaction(() => {
     sql('DELETE FROM queue WHERE session_id = ?').run(sessionId);

@@ -33,18 +33,18 @@ import {
 } from './session-rows.js';
 
 export interface SqliteStoreOptions {
-  /** Path of the database; a link is followed, so that a repair replaces the file and not the link. */
+  /** Path of the database. A link is followed, so that a repair replaces the file and not the link. */
   readonly file: string;
   /** Unix ms. */
   readonly now: () => number;
-  /** How long another process's lock is waited for, without blocking the thread; default 5000. */
+  /** The longest wait for another process's lock; default 5000. It does not block the thread. */
   readonly maxBusyMs?: number;
-  /** Told what happens to the database after it was opened (damage found at a later read). */
+  /** Is told of damage that a later read finds. */
   readonly notify?: (message: string) => void;
-  /** How contents that hold secrets are stored; absent: as they are. */
+  /** Encrypts contents that hold secrets. Without it they are stored as they are. */
   readonly seal?: BlobSeal;
-  /** What to do where another process keeps the database locked: reject (default), or give a store that tries to open
-   * it with each use, and rejects where it still cannot. */
+  /** What to do when another process keeps the database locked: reject (default), or return a store that tries to open
+   * it at each use and rejects while it cannot. */
   readonly whenBusy?: 'reject' | 'later';
 }
 
@@ -53,7 +53,7 @@ export interface OpenedStore {
   /** Closed with the store. */
   readonly records: Records;
   readonly ends: SessionEnds;
-  /** What the reader must be told of the opening: damage found and repaired. Usually empty. */
+  /** Damage that was found and repaired at the opening, for the user. Usually empty. */
   readonly notices: readonly string[];
   /** Not null: the database is locked and not open yet (`whenBusy`). */
   readonly busy: StoreError | null;
@@ -61,15 +61,15 @@ export interface OpenedStore {
 
 const defaultBusyMs = 5000;
 const closingBusyMs = 500;
-/** So many events are indexed at once, so that nobody notices. */
+/** Few enough events that indexing them does not delay anything noticeably. */
 const indexedAtOnce = 64;
 const indexedAtClose = 512;
 const indexedBeforeSearch = 2000;
 
-/** Opens the session database, making it (0600, in a folder of 0700) where there is none. A damaged one is moved aside
- * and what can be read of it is saved into a new one. Throws a StoreError where there can be no store: the native
- * module is missing (`driver`), the place is not writable (`unwritable`), the schema is newer (`newer`). All methods of
- * the store reject with a StoreError. */
+/** Opens the session database, or makes it (0600, in a folder of 0700). A damaged one is moved aside and its readable
+ * rows are saved into a new one. Throws a StoreError when there can be no store: the native module is missing
+ * (`driver`), the place is not writable (`unwritable`), the schema is newer (`newer`). All methods of the store reject
+ * with a StoreError. */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<OpenedStore> {
   const notices: string[] = [];
   const driver = await loadDriver();
@@ -100,9 +100,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
 
 const maxImageBytes = 512 * 1024 * 1024;
 
-/** A store on a copy in memory of a database that cannot be opened where it stands, as on a full disk: its sessions are
- * found, and what is added ends with the process. Null where there is no such database, or a log beside it that the
- * copy would lack. */
+/** Opens a copy in memory of a database that cannot be opened in place, as on a full disk. Its sessions are found;
+ * additions end with the process. Returns null when there is no database, or when it has a log that the copy would
+ * lack. */
 export async function openImage(file: string, now: () => number): Promise<Store | null> {
   if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) return null;
   const found = readBounded(file, { maxBytes: maxImageBytes, longer: 'refuse', links: 'follow' });
@@ -119,23 +119,24 @@ export async function openImage(file: string, now: () => number): Promise<Store 
 class SqliteStore implements Store {
   /** Opened with the first question. */
   #reader: Database | null = null;
-  /** Events that are not in the full-text index yet, of those written here. */
+  /** Events written here that are not in the full-text index yet. */
   #unindexed = 0;
   #connection: Connection | null;
   readonly #open: OpenOptions;
   readonly #seal: BlobSeal | null;
   readonly #tokens = new Map<string, string>();
   #identity: ProcessIdentity | null = null;
-  /** Changes are made one after the other, in the order they were asked for, also while one waits for a lock. */
+  /** The last change. Changes are made one after the other in the order of the calls, also while one waits for a
+   * lock. */
   #last: Promise<unknown> = Promise.resolve();
   /** The database was locked at the start and is not open yet. */
   #locked: boolean;
-  /** Everything waits for a repair, or a late opening, that is under way. */
+  /** A repair or a late opening that is under way. Everything else waits for it. */
   #reopening: Promise<void> | null = null;
-  /** The last wait for another process's lock was in vain: until the database is free, each change is tried once and
-   * not waited for. */
+  /** The last wait for another process's lock failed. Until the database is free, each change is tried once without a
+   * wait. */
   #contended = false;
-  /** Why nothing more can be done until the next start. */
+  /** Why the store cannot be used until the next start. */
   #broken: StoreError | null = null;
 
   constructor(connection: Connection | 'locked', open: OpenOptions, seal: BlobSeal | null) {
@@ -228,7 +229,7 @@ class SqliteStore implements Store {
       ),
     );
 
-  /** Refused with `in_use` while another process writes the session. */
+  /** Rejects with `in_use` while another process writes the session. */
   remove: Store['remove'] = async (id) => {
     await this.#write((connection) => {
       this.#removeUnlessHeld(connection, id);
@@ -259,7 +260,7 @@ class SqliteStore implements Store {
       .immediate();
   }
 
-  /** A power cut ends the process that holds a lease, and so the lease: none needs to be on the disk. */
+  /** A power cut ends the process that holds a lease, and the lease with it, so a lease need not be on the disk. */
   acquire: Store['acquire'] = async (sessionId): Promise<Lease> => {
     const taken = await this.#write(
       (connection) => takeLease(connection, sessionId, this.#me(), this.#open.now()),
@@ -270,8 +271,8 @@ class SqliteStore implements Store {
     return { held: true, release: () => this.#release(sessionId, taken.token) };
   };
 
-  /** Waits for what was asked for before, gives back every lease and closes the file. Does nothing the second time.
-   * A lease that cannot be given back because the database is locked ends with the process. */
+  /** Waits for earlier calls, releases every lease and closes the file. Does nothing the second time. A lease that
+   * cannot be released because the database is locked ends with the process. */
   close: Store['close'] = async () => {
     await this.#last;
     await this.#reopening?.catch(() => null);
@@ -300,7 +301,7 @@ class SqliteStore implements Store {
     if (altered.length > 0) this.#open.notify(alteredNotice(sessionId, altered));
   }
 
-  /** Behind the changes that wait already. A failure costs nothing: what is left out is taken up by the next run. */
+  /** Indexes after the changes that wait already. A failure costs nothing: the next run indexes the rest. */
   #indexSoon(): void {
     this.#unindexed = 0;
     this.#last = this.#last
@@ -347,7 +348,7 @@ class SqliteStore implements Store {
     return this.#attempt(work);
   }
 
-  /** Waits where the database is locked, and repairs it once where it turns out to be damaged. */
+  /** Waits while the database is locked, and repairs it once when it is damaged. */
   async #attempt<T>(work: (connection: Connection) => T): Promise<T> {
     await this.#reopening;
     if (this.#locked) await this.#reopen(() => this.#openLate());
@@ -386,7 +387,7 @@ class SqliteStore implements Store {
     return this.#connection;
   }
 
-  /** Runs `work` while everything else waits; who comes second waits for the first. */
+  /** Runs `work` while everything else waits. A second caller waits for the first. */
   async #reopen(work: () => Promise<void>): Promise<void> {
     if (this.#reopening === null)
       this.#reopening = work().finally(() => {
@@ -417,7 +418,8 @@ class SqliteStore implements Store {
     }
   }
 
-  /** After a failed sync the kernel may have dropped the pages: a second one would report a success that is none. */
+  /** After a failed sync the kernel may have dropped the pages, so a second sync could report a success that is
+   * none. */
   #failure(error: unknown): StoreError {
     const failure = asStoreError(error, this.#open.file);
     if (sqliteCode(error) === 'SQLITE_IOERR_FSYNC') this.#broken = failure;
@@ -425,7 +427,7 @@ class SqliteStore implements Store {
   }
 }
 
-/** The index is made anew from the events: it need not outlive a power cut. */
+/** The index can be rebuilt from the events, so it need not survive a power cut. */
 function indexLater(connection: Connection, maxEvents: number): void {
   connection.sync('later');
   indexPending(connection, maxEvents);
