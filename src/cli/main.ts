@@ -1,6 +1,6 @@
 // The start path: `--version` answers before anything else is loaded, a prompt stands before the rest is, and
 // everything else is loaded when it is known to be needed.
-import { openOutput, outputIsTerminal, printError } from './print.js';
+import { letGoOfLostTerminals, openOutput, outputIsTerminal, printError } from './print.js';
 import type { EarlyFrame } from './early-frame.js';
 import { version, versionFlags } from './version.js';
 
@@ -18,7 +18,8 @@ async function start(): Promise<void> {
       process.stdin.isTTY && outputIsTerminal()
         ? (await import('./early-frame.js')).paintEarly(argv, process.env)
         : null;
-    await (await import('./run.js')).run(argv, early);
+    process.once('exit', letGoOfLostTerminals);
+    process.exit(await (await import('./run.js')).run(argv, early));
   } catch (error) {
     // Whatever else goes wrong is told by `run`: here a part of the program cannot be loaded.
     early?.withdraw();

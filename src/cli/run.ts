@@ -4,11 +4,10 @@ import { CliError, exit } from '../commands/cli-error.js';
 import type { EarlyFrame } from './early-frame.js';
 import { missingPart } from './ending.js';
 import { buildProgram } from './program.js';
-import { letGoOfLostTerminals, printError, watchStandardOutput } from './print.js';
+import { printError, watchStandardOutput } from './print.js';
 
-/** Runs one command line and ends the process with its exit code. */
-export async function run(argv: readonly string[], early: EarlyFrame | null): Promise<void> {
-  process.once('exit', letGoOfLostTerminals);
+/** Runs one command line and returns its exit code. What was printed has been taken by its reader then. */
+export async function run(argv: readonly string[], early: EarlyFrame | null): Promise<number> {
   const output = watchStandardOutput();
   let exitCode: number;
   try {
@@ -25,7 +24,7 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
     printError(
       `agent: standard output cannot be written: ${lost.message}\nMake room or send it elsewhere; what was printed is not whole.\n`,
     );
-  process.exit(lost !== null && exitCode === exit.done ? exit.failed : exitCode);
+  return lost !== null && exitCode === exit.done ? exit.failed : exitCode;
 }
 
 async function parse(argv: readonly string[], early: EarlyFrame | null): Promise<number> {

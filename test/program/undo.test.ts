@@ -13,12 +13,16 @@ import {
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { agent, place, script, type Place } from './program.js';
+import { agent, place, script } from './inside.js';
+import type { Place } from '../e2e/program.js';
 
 const call = (name: string, args: unknown) => ({ calls: [{ name, arguments: args }] });
+
 const write = (path: string, content: string) => call('file_write', { path, content });
+
 const edit = (path: string, old_string: string, new_string: string) =>
   call('file_edit', { path, old_string, new_string });
+
 const bash = (command: string) => call('bash', { command });
 
 /** Every file and link below the workspace, by mode, target and hash. */
@@ -60,6 +64,7 @@ const files = {
   'run.sh': 'echo hi\n',
   'win.txt': 'one\r\ntwo\r\n',
 };
+
 const steps = [
   write('new.txt', 'one\n'),
   edit('src/a.ts', 'alpha', 'ALPHA'),

@@ -11,7 +11,8 @@ import {
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { agent, lines, place, script, type Place } from './program.js';
+import { agent, lines, place, script } from './inside.js';
+import type { Place } from '../e2e/program.js';
 
 const key = `sk-${'test0'.repeat(6)}`;
 

@@ -4,9 +4,11 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { startVendor, type VendorServer } from '../providers/vendor-server.js';
-import { agent, lines, place, script, type Place } from './program.js';
+import { agent, lines, place, script } from './inside.js';
+import type { Place } from '../e2e/program.js';
 
 const open: { close(): Promise<void> }[] = [];
+
 afterEach(async () => {
   for (const server of open.splice(0)) await server.close();
 });
@@ -18,6 +20,7 @@ async function vendor(...habits: Parameters<typeof startVendor>): Promise<Vendor
 }
 
 const block = (tool: string, args: unknown): string => `\`\`\`json\n${JSON.stringify({ tool, args })}\n\`\`\``;
+
 const key = { OPENAI_API_KEY: 'test-key-openai-1', ANTHROPIC_API_KEY: 'test-key-anthropic-1' };
 
 interface ChatBody {
@@ -29,6 +32,38 @@ function configure(at: Place, config: unknown): void {
   const folder = join(at.home, '.agent');
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
+}
+
+/** An Ollama with one model, loaded with a small context window. */
+async function ollama(window: number): Promise<string> {
+  const server: Server = createServer((request, response) => {
+    request.resume();
+    if (request.url === '/api/ps') {
+      response.end(JSON.stringify({ models: [{ name: 'llama3:8b', model: 'llama3:8b', context_length: window }] }));
+      return;
+    }
+    if (request.url === '/v1/models') {
+      response.end(JSON.stringify({ data: [{ id: 'llama3:8b' }] }));
+      return;
+    }
+    if (request.url !== '/v1/chat/completions') {
+      response.writeHead(404).end();
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.end('data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n');
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  open.push({
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  });
+  const address = server.address();
+  return `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
 }
 
 test('tool_protocol=text: tools are described, calls in the text are run, results go back as text', async () => {
@@ -218,38 +253,6 @@ test('a context window that a local server would cut without a word is said', as
   expect({ code, stdout }).toEqual({ code: 0, stdout: 'ok\n' });
   expect(stderr).toMatch(/Ollama uses a context window of (?:only )?2048 tokens for llama3:8b/);
 });
-
-/** An Ollama with one model, loaded with a small context window. */
-async function ollama(window: number): Promise<string> {
-  const server: Server = createServer((request, response) => {
-    request.resume();
-    if (request.url === '/api/ps') {
-      response.end(JSON.stringify({ models: [{ name: 'llama3:8b', model: 'llama3:8b', context_length: window }] }));
-      return;
-    }
-    if (request.url === '/v1/models') {
-      response.end(JSON.stringify({ data: [{ id: 'llama3:8b' }] }));
-      return;
-    }
-    if (request.url !== '/v1/chat/completions') {
-      response.writeHead(404).end();
-      return;
-    }
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    response.end('data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n');
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  open.push({
-    close: async () => {
-      server.closeAllConnections();
-      server.close();
-      await once(server, 'close');
-    },
-  });
-  const address = server.address();
-  return `127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`;
-}
 
 test('providers check says what of one request works', async () => {
   const at = place();
