@@ -4,6 +4,7 @@ import { CliError, exit } from '../cli-error.js';
 import type { CommandLine, Printer, Verb } from '../command.js';
 import { entriesOf, type Entry } from '../sessions/export-entries.js';
 import { findSession } from '../sessions/stored-session.js';
+import { verifyReplay } from './replay-verify.js';
 
 interface Options {
   readonly speed?: string;
@@ -46,7 +47,6 @@ async function replaySession(line: CommandLine, id: string, options: Options): P
     const row = await findSession(store, id);
     const events = await store.load(row.id);
     if (options.verify) {
-      const { verifyReplay } = await import('./replay-verify.js');
       return await verifyReplay(line, { row, events, blob: (sha256) => store.blob(sha256) }, options.json === true);
     }
     return await show(out, events, options.instant === true || !out.isTerminal ? Infinity : speed);
