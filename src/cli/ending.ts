@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { exit } from '../commands/cli-error.js';
+import { exit } from '../commands/command.js';
 import type { Log } from '../core/runtime.js';
 import type { TurnEnd } from '../core/session-port.js';
 import { leaveTerminal } from '../terminal/modes.js';

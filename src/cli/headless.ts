@@ -1,5 +1,5 @@
 import type { Session } from '../agent/session.js';
-import { CliError, exit } from '../commands/cli-error.js';
+import { CliError, exit } from '../commands/command.js';
 import { type Event, knownEvent } from '../core/event.js';
 import type { Fault } from '../core/provider.js';
 import type { AgentEvent } from '../core/session-port.js';

@@ -1,5 +1,5 @@
 import { Command, Help, Option } from 'commander';
-import { CliError, exit } from '../commands/cli-error.js';
+import { CliError, exit } from '../commands/command.js';
 import { addVerbs, helpFlags, verbNames } from '../commands/registration.js';
 import { table } from '../commands/table.js';
 import { editDistance } from '../core/text.js';

@@ -1,6 +1,6 @@
 import { type Command, CommanderError } from 'commander';
 import { StoreError } from '../store/errors.js';
-import { CliError, exit } from '../commands/cli-error.js';
+import { CliError, exit } from '../commands/command.js';
 import type { EarlyFrame } from './early-frame.js';
 import { missingPart } from './ending.js';
 import { buildProgram } from './program.js';

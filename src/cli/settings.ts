@@ -1,7 +1,7 @@
 import { appendFileSync, chmodSync, closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, resolve } from 'node:path';
-import { CliError, exit } from '../commands/cli-error.js';
+import { CliError, exit } from '../commands/command.js';
 import { loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
 import { agentPaths, ensurePrivateDirectory, type Environment } from '../config/locations.js';
 import type { SecretGuard } from '../core/secrets/guard.js';

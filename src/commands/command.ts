@@ -1,16 +1,16 @@
 import type { Command } from 'commander';
+import type { Budget } from '../agent/budget.js';
 import type { HostDeps } from '../agent/deps.js';
 import type { Session } from '../agent/session.js';
-import type { Budget } from '../agent/budget.js';
-import type { ProjectFile, LoadedConfig, LoadedProject, LoadOptions } from '../config/load.js';
+import type { LoadedConfig, LoadedProject, LoadOptions, ProjectFile } from '../config/load.js';
 import type { ConfigProblem } from '../config/settings-file.js';
 import type { Issue } from '../config/settings-schema.js';
 import type { Event } from '../core/event.js';
 import type { ApprovalMode, Policy } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
-import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Log } from '../core/runtime.js';
+import type { SecretGuard } from '../core/secrets/guard.js';
 import type { SessionPort } from '../core/session-port.js';
 import type { Records, SessionRow, Store } from '../core/store.js';
 import type { Registry } from '../core/tool.js';
@@ -19,7 +19,7 @@ import type { CheckReport } from '../providers/endpoint-check.js';
 import type { WireName } from '../providers/wires/known-wires.js';
 import type { StoreInspection } from '../store/inspect.js';
 import type { ProcessRunner } from '../tools/process/runner.js';
-import type { Command as SlashCommand, CommandContext } from '../ui/command.js';
+import type { CommandContext, Command as SlashCommand } from '../ui/slash-command.js';
 import type { ThemeChoice } from '../ui/theme.js';
 
 /** What one word does on the command line, behind a slash in the REPL, or in both places. */
@@ -254,4 +254,32 @@ export interface Repl {
   /** All commands, for `/help`. */
   readonly commands: () => readonly SlashCommand[];
   readonly themes: Themes;
+}
+
+/** Exit codes. Source: contracts 1. */
+export const exit = {
+  done: 0,
+  failed: 1,
+  usage: 2,
+  limit: 3,
+  credentials: 4,
+  cost: 5,
+  denied: 6,
+  session: 7,
+  interrupted: 130,
+  terminated: 143,
+} as const;
+
+/** A failure the person can act on: printed as `agent: <message>` and the hint on the next line, then the program ends
+ * with `exitCode`. */
+export class CliError extends Error {
+  readonly exitCode: number;
+  readonly hint: string;
+
+  constructor(exitCode: number, message: string, hint: string) {
+    super(message);
+    this.name = 'CliError';
+    this.exitCode = exitCode;
+    this.hint = hint;
+  }
 }

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
-import type { Command as SlashCommand, CommandContext } from '../ui/command.js';
-import { exit } from './cli-error.js';
-import type { CommandLine, LineForm, Repl } from './command.js';
+import type { CommandContext, Command as SlashCommand } from '../ui/slash-command.js';
+import { type CommandLine, exit, type LineForm, type Repl } from './command.js';
 import type { Entry, Section } from './table.js';
 
 /** Inherited options would stand in the group of the program's own, so each command says this anew. */

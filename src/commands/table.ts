@@ -60,19 +60,19 @@ export const table: readonly Section[] = [
       },
       {
         slash: ['budget [+usd, usd or off]', 'what this session may cost'],
-        load: async () => (await import('./conversation/set-budget.js')).budget,
+        load: async () => (await import('./conversation/usage-report.js')).budget,
       },
       {
         slash: ['diff', 'what the calls of this session changed in files'],
-        load: async () => (await import('./conversation/show-changes.js')).showChanges,
+        load: async () => (await import('./conversation/show-parts.js')).showChanges,
       },
       {
         slash: ['show [number]', 'an event in full; the last result without a number'],
-        load: async () => (await import('./conversation/show-event.js')).showEvent,
+        load: async () => (await import('./conversation/show-parts.js')).showEvent,
       },
       {
         slash: ['copy [block]', 'copy the last answer, or a code block of it'],
-        load: async () => (await import('./conversation/copy-answer.js')).copyAnswer,
+        load: async () => (await import('./conversation/show-parts.js')).copyAnswer,
       },
       {
         slash: ['theme [name]', 'other colours: dark, light, none or your own; --keep keeps them'],

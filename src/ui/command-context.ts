@@ -1,4 +1,4 @@
-import type { CommandContext } from './command.js';
+import type { CommandContext } from './slash-command.js';
 import type { Dialogs } from './components/dialogs.js';
 import type { Display } from './display.js';
 import type { PromptInput } from './editor/prompt-input.js';

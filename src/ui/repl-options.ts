@@ -1,5 +1,5 @@
 import type { SessionPort } from '../core/session-port.js';
-import type { Command } from './command.js';
+import type { Command } from './slash-command.js';
 import type { ReasoningOf } from './event-text.js';
 import type { FirstFrame } from '../terminal/first-frame.js';
 import type { WrapMode } from './markdown/blocks.js';

@@ -1,12 +1,10 @@
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
-import { type InputEvent, readKeys } from '../terminal/keyboard.js';
 import { withAnswers } from '../terminal/answers.js';
+import { type InputEvent, readKeys } from '../terminal/keyboard.js';
 import { enterTerminal, leaveTerminal } from '../terminal/modes.js';
 import { commandContext } from './command-context.js';
-import { runCommand } from './command-runner.js';
-import type { Command, CommandContext } from './command.js';
-import type { StatusFacts } from './components/status-line.js';
 import { createDialogs, type Dialogs } from './components/dialogs.js';
+import type { StatusFacts } from './components/status-line.js';
 import { createDisplay, type Display, sizeOf } from './display.js';
 import { createPastInputs, type PastInputs } from './editor/past-inputs.js';
 import { createPromptInput, type InputAction, type PromptInput } from './editor/prompt-input.js';
@@ -15,6 +13,7 @@ import { eventText, eventTitle, isNote, lastExchange, newestWithMore } from './e
 import type { ResultDetail } from './item-lines.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { createOwnCommands, runShellLine, shellLine, type ShellLine } from './shell-line.js';
+import { type Command, type CommandContext, runCommand } from './slash-command.js';
 import { createLeaving, createTimers, type Leaving, type Timers } from './timers.js';
 import { createTurns, createWork, createWorkTitle, type Turns, type Work, type WorkTitle } from './turns.js';
 import { createViewStore, totalsOf, type ViewStore } from './view.js';

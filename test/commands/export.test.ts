@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { exportGuard } from '../../src/cli/secrets.js';
-import { csvLine } from '../../src/commands/listing.js';
+import { csvLine } from '../../src/commands/line-output.js';
 import { foldTurns } from '../../src/commands/record/statistics.js';
 import type { SpendingRow } from '../../src/core/store.js';
 import { toHtml } from '../../src/commands/sessions/export-html.js';
-import { toMarkdown } from '../../src/commands/sessions/export-text.js';
+import { toMarkdown } from '../../src/commands/sessions/export-session.js';
 import { readJsonl, toJsonl } from '../../src/commands/sessions/session-lines.js';
 import type { Event } from '../../src/core/event.js';
 import { event, sessionRow } from '../store/samples.js';

@@ -6,7 +6,7 @@ import { slashCommands } from '../../src/commands/registration.js';
 import { table } from '../../src/commands/table.js';
 import { project } from '../../src/core/projection.js';
 import type { SessionRow } from '../../src/core/store.js';
-import type { CommandContext } from '../../src/ui/command.js';
+import type { CommandContext } from '../../src/ui/slash-command.js';
 import { undoRig, type UndoRig } from './undo-rig.js';
 
 interface Screen {

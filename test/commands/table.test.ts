@@ -2,9 +2,8 @@ import { Command } from 'commander';
 import { expect, test } from 'vitest';
 import type { CommandLine, Repl, Verb } from '../../src/commands/command.js';
 import { addVerbs, slashCommands, verbNames } from '../../src/commands/registration.js';
-import { commandSpec } from '../../src/commands/settings/complete-shell.js';
-import { completionScript } from '../../src/commands/settings/completion-scripts.js';
 import { showHelp } from '../../src/commands/settings/about.js';
+import { commandSpec, completionScript } from '../../src/commands/settings/complete-shell.js';
 import { type Section, table } from '../../src/commands/table.js';
 import { openRepl } from '../ui/repl-harness.js';
 

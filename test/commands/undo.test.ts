@@ -2,7 +2,7 @@ import { rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
-import { chooseReverts, listReverts } from '../../src/commands/conversation/revert-choice.js';
+import { chooseReverts, listReverts } from '../../src/commands/conversation/undo.js';
 import { replaceFile } from '../../src/commands/conversation/revert-files.js';
 import { act, wishAt } from '../../src/commands/conversation/revert-plan.js';
 import type { ChangeData, Event } from '../../src/core/event.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Command } from '../../src/ui/command.js';
+import type { Command } from '../../src/ui/slash-command.js';
 import type { Reflow } from '../../src/terminal/reflow.js';
 import { assistant } from './fake-session.js';
 import { generateTokens } from './generated-text.js';

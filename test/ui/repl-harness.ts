@@ -1,7 +1,7 @@
 import type { Repl, Themes } from '../../src/commands/command.js';
 import { slashCommands } from '../../src/commands/registration.js';
 import { table } from '../../src/commands/table.js';
-import type { Command } from '../../src/ui/command.js';
+import type { Command } from '../../src/ui/slash-command.js';
 import type { InputPort } from '../../src/terminal/streams.js';
 import type { TerminalFacts } from '../../src/ui/theme.js';
 import { startPlainRepl } from '../../src/ui/plain-repl.js';

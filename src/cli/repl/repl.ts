@@ -1,4 +1,4 @@
-import { exit } from '../../commands/cli-error.js';
+import { exit } from '../../commands/command.js';
 import { slashCommands } from '../../commands/registration.js';
 import { keepSetting } from '../../commands/settings/kept-setting.js';
 import { table } from '../../commands/table.js';
@@ -7,7 +7,7 @@ import type { SessionPort } from '../../core/session-port.js';
 import { suggestedProvider } from '../../providers/presets.js';
 import { reasoningText } from '../../providers/wires/layout.js';
 import { walkFiles } from '../../tools/search/file-walk.js';
-import type { Command } from '../../ui/command.js';
+import type { Command } from '../../ui/slash-command.js';
 import type { Greeting, Kept, ReplHandle, ReplOptions } from '../../ui/repl-options.js';
 import { loadRepl } from '../../ui/start-repl.js';
 import { createGuards, createMachine, createPrinter, settingsRequest } from '../command-line.js';

@@ -1,6 +1,5 @@
-import { CliError, exit } from '../../commands/cli-error.js';
+import { CliError, exit, type Themes } from '../../commands/command.js';
 import { loadTheme, ownThemes, themeNames } from '../../commands/settings/theme-files.js';
-import type { Themes } from '../../commands/command.js';
 import type { ColorDepth, TerminalFacts, ThemeChoice } from '../../ui/theme.js';
 import { hasColors, hasUnicode, isPlainTerminal, screenStreams } from '../early-frame.js';
 import type { Settings } from '../settings.js';

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { Budget } from '../../agent/budget.js';
 import type { HostDeps } from '../../agent/deps.js';
 import { createSession, type Session } from '../../agent/session.js';
-import { CliError, exit } from '../../commands/cli-error.js';
+import { CliError, exit } from '../../commands/command.js';
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { ModelRef } from '../../core/projection.js';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { CliError, exit } from '../../commands/cli-error.js';
+import { CliError, exit } from '../../commands/command.js';
 import { findSession } from '../../commands/sessions/stored-session.js';
 import { type Event, rewindTo } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';

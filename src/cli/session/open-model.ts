@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { CliError, exit } from '../../commands/cli-error.js';
+import { CliError, exit } from '../../commands/command.js';
 import { agentPaths, ensurePrivateDirectory } from '../../config/locations.js';
 import { loadOnce } from '../../core/runtime.js';
 import type { ModelRef } from '../../core/projection.js';

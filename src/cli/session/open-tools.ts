@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { CliError, exit } from '../../commands/cli-error.js';
-import type { DoctorCheck } from '../../commands/command.js';
+import { CliError, type DoctorCheck, exit } from '../../commands/command.js';
 import { fail, ok } from '../../commands/settings/doctor-checks.js';
 import type { Origin } from '../../config/layers.js';
 import type { LoadedConfig } from '../../config/load.js';

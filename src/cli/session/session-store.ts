@@ -1,5 +1,5 @@
 import type { Session } from '../../agent/session.js';
-import { CliError } from '../../commands/cli-error.js';
+import { CliError } from '../../commands/command.js';
 import type { ChangeCapture, ChangeWatch } from '../../core/file-changes.js';
 import { loadOnce } from '../../core/runtime.js';
 import type { Records, SessionEnd, SessionEnds, Store } from '../../core/store.js';

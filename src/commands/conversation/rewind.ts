@@ -3,7 +3,7 @@ import { type Event, knownEvent, rewindTo } from '../../core/event.js';
 import { project } from '../../core/projection.js';
 import { firstLine } from '../../core/text.js';
 import { counted } from '../../tools/outcome.js';
-import type { CommandContext } from '../../ui/command.js';
+import type { CommandContext } from '../../ui/slash-command.js';
 import type { PickItem } from '../../ui/components/picker.js';
 import type { Repl, Verb } from '../command.js';
 

@@ -1,7 +1,6 @@
 import type { Answer } from '../../core/store.js';
-import { CliError, exit } from '../cli-error.js';
-import type { Printer, Verb } from '../command.js';
-import { columns, oneLine, printCsv, printJson } from '../listing.js';
+import { CliError, exit, type Printer, type Verb } from '../command.js';
+import { columns, oneLine, printCsv, printJson } from '../line-output.js';
 
 interface Options {
   readonly json?: boolean;

@@ -1,8 +1,7 @@
 import { hash } from 'node:crypto';
 import type { CallFilter, RecordedCall, Store } from '../../core/store.js';
-import { CliError, exit } from '../cli-error.js';
-import type { CommandLine, Verb } from '../command.js';
-import { columns, countOption, localTime, oneLine, pointInTime, printCsv, printListing } from '../listing.js';
+import { CliError, type CommandLine, exit, type Verb } from '../command.js';
+import { columns, countOption, localTime, oneLine, pointInTime, printCsv, printListing } from '../line-output.js';
 import { findSession } from '../sessions/stored-session.js';
 
 interface Options {

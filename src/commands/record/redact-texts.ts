@@ -1,8 +1,7 @@
 import { type Event, type EventDraft, knownEvent } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
-import { CliError, exit } from '../cli-error.js';
-import type { CommandLine, Verb } from '../command.js';
-import { countOption } from '../listing.js';
+import { CliError, type CommandLine, exit, type Verb } from '../command.js';
+import { countOption } from '../line-output.js';
 import { findSession } from '../sessions/stored-session.js';
 
 export const redactTexts: Verb = {

@@ -1,10 +1,27 @@
+import {
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Event } from '../../core/event.js';
-import { CliError, exit } from '../cli-error.js';
-import type { CommandLine, Printer, Verb } from '../command.js';
-import { entriesOf, type Entry } from '../sessions/export-entries.js';
+import { withoutRepeats } from '../../agent/repeats.js';
+import { type ChangeData, type Event, knownEvent } from '../../core/event.js';
+import { isRecord, type Json } from '../../core/json.js';
+import type { SecretGuard } from '../../core/secrets/guard.js';
+import type { SessionRow, Store } from '../../core/store.js';
+import type { BoundCall, Registry, ToolContext } from '../../core/tool.js';
+import { CliError, type CommandLine, exit, type Printer, type Verb } from '../command.js';
+import { columns, oneLine, printListing } from '../line-output.js';
+import { entriesOf, type Entry, shownOutput } from '../sessions/export-entries.js';
 import { findSession } from '../sessions/stored-session.js';
-import { verifyReplay } from './replay-verify.js';
 
 interface Options {
   readonly speed?: string;
@@ -102,4 +119,268 @@ function indented(text: string): string {
   return [...all.slice(0, maxResultLines), ...(more > 0 ? [`… ${more} more line${more === 1 ? '' : 's'}`] : [])]
     .map((line) => `    ${line}`)
     .join('\n');
+}
+
+interface Checked {
+  readonly seq: number;
+  readonly call: string;
+  readonly outcome: 'same' | 'differs' | 'skipped';
+  readonly note: string;
+}
+interface Recorded {
+  readonly seq: number;
+  readonly name: string;
+  readonly args: string;
+  readonly summary: string;
+  readonly output: string;
+  readonly changes: readonly ChangeData[];
+}
+
+/** Runs the recorded file and search calls again, in order, in a scratch copy of the session's directory, and says
+ * where results differ. Nothing outside the copy is written; commands are not run again, what they changed is put in
+ * place where it was kept. Exit 0 where all are the same, else 1. */
+export async function verifyReplay(
+  { out, tools, guards }: CommandLine,
+  { row, events, blob }: Recording,
+  json: boolean,
+): Promise<number> {
+  const scratch = await makeScratch(row.cwd, events, { blob });
+  try {
+    const { registry } = await tools.open(undefined, false);
+    const again: Again = { registry, known: new Map(), secrets: await guards.session(events) };
+    const checked: Checked[] = [];
+    for (const call of recordedCalls(events)) checked.push(await check(again, call, scratch));
+    report(out, checked, json);
+    return checked.some((call) => call.outcome === 'differs') ? exit.failed : exit.done;
+  } finally {
+    scratch.remove();
+  }
+}
+
+/** A session on record, and the contents that its events refer to. */
+interface Recording extends Pick<Store, 'blob'> {
+  readonly row: SessionRow;
+  readonly events: readonly Event[];
+}
+
+/** What the calls that are run again share. Secrets that are read again get the placeholders they have on record. */
+interface Again {
+  readonly registry: Registry;
+  readonly known: Map<string, string | null>;
+  readonly secrets: SecretGuard;
+}
+
+async function check({ registry, known, secrets }: Again, call: Recorded, scratch: Scratch): Promise<Checked> {
+  const line = (outcome: Checked['outcome'], note: string): Checked => ({
+    seq: call.seq,
+    call: call.summary,
+    outcome,
+    note,
+  });
+  const isRepeatable = registry.get(call.name)?.repeatable === true;
+  const args = isRepeatable ? scratch.args(call.args) : null;
+  if (args === null) {
+    await scratch.apply(call.changes);
+    return line('skipped', isRepeatable ? 'outside the directory' : 'not run again');
+  }
+  const binding = await registry.bind({ name: call.name, arguments: args });
+  if (!binding.ok) return line(binding.error.code === errorCode(call.output) ? 'same' : 'differs', binding.error.error);
+  const filled = secrets.restore(binding.bound.args, false);
+  if (!filled.ok) {
+    await scratch.apply(call.changes);
+    return line('skipped', `${filled.placeholders.join(', ')} is not known`);
+  }
+  const { envelope, files } = await binding.bound.tool.run(filled.value, context(binding.bound, scratch.folder, known));
+  for (const file of files ?? []) known.set(file.path, file.sha256);
+  const now = JSON.stringify(secrets.envelope(envelope)).replaceAll(scratch.folder, scratch.root);
+  const then = withoutRepeats(call.output);
+  return now === then ? line('same', '') : line('differs', firstDifference(shownOutput(then), shownOutput(now)));
+}
+
+function context({ limits }: BoundCall, cwd: string, known: ReadonlyMap<string, string | null>): ToolContext {
+  return {
+    cwd,
+    signal: AbortSignal.timeout(60_000),
+    sandbox: 'off',
+    limits,
+    knownFiles: known,
+    eventOutput: () => null,
+    progress: () => undefined,
+  };
+}
+
+function recordedCalls(events: readonly Event[]): readonly Recorded[] {
+  const results = new Map<string, { readonly output: string; readonly changes: readonly ChangeData[] }>();
+  for (const raw of events) {
+    const event = knownEvent(raw);
+    if (event?.kind === 'tool_result' && event.data.synthetic !== true)
+      results.set(event.data.tool_call_id, { output: event.data.output, changes: changesOf(event) });
+  }
+  return events.flatMap((raw) => {
+    const event = knownEvent(raw);
+    const result = event?.kind === 'tool_call' ? results.get(event.data.id) : undefined;
+    if (
+      event?.kind !== 'tool_call' ||
+      result === undefined ||
+      /^(denied_by_user|permission_denied|cancelled|interrupted|limit_reached|rate_limited)$/.test(
+        errorCode(result.output) ?? '',
+      )
+    )
+      return [];
+    return [
+      {
+        seq: event.seq,
+        name: event.data.function.name,
+        args: event.data.function.arguments,
+        summary: event.content,
+        ...result,
+      },
+    ];
+  });
+}
+
+function errorCode(output: string): string | null {
+  try {
+    const envelope: unknown = JSON.parse(output);
+    return isRecord(envelope) && typeof envelope.code === 'string' ? envelope.code : null;
+  } catch {
+    return null;
+  }
+}
+
+function firstDifference(then: string, now: string): string {
+  const [before, after] = [then.split('\n'), now.split('\n')];
+  const at = before.findIndex((line, index) => line !== after[index]);
+  const line = at < 0 ? before.length : at;
+  return `line ${line + 1}: then ${JSON.stringify(before[line] ?? null)}, now ${JSON.stringify(after[line] ?? null)}`;
+}
+
+function report(out: Printer, checked: readonly Checked[], json: boolean): void {
+  const count = (outcome: Checked['outcome']): number => checked.filter((call) => call.outcome === outcome).length;
+  printListing(out, json, checked, () => [
+    ...columns(
+      checked
+        .filter((call) => call.outcome !== 'same')
+        .map((call) => [String(call.seq), call.outcome, oneLine(call.call, 80), oneLine(call.note, 200)]),
+    ),
+    `${count('same')} same, ${count('differs')} differ, ${count('skipped')} not run again.`,
+  ]);
+}
+
+const maxFiles = 50_000;
+const maxBytes = 500 * 1024 * 1024;
+const fileType = 0o170_000;
+const regularFile = 0o100_000;
+
+/** A copy of a session's directory in which its calls can be run again. */
+export interface Scratch {
+  readonly root: string;
+  readonly folder: string;
+  /** The arguments with their path led into the copy; null where it leads elsewhere, by name or through a link. */
+  args(text: string): string | null;
+  /** Makes the recorded changes of a call that is not run again, as far as their contents were kept. */
+  apply(changes: readonly ChangeData[]): Promise<void>;
+  remove(): void;
+}
+
+/** Copies `cwd` as it is now, then takes back what the session's events say it changed, as far as their contents were
+ * kept: the directory as the session found it. Throws a `CliError` for a directory that is gone or too large. */
+async function makeScratch(cwd: string, events: readonly Event[], store: Pick<Store, 'blob'>): Promise<Scratch> {
+  if (!existsSync(cwd))
+    throw new CliError(
+      exit.failed,
+      `the session's directory ${cwd} is gone`,
+      'agent replay without --verify needs no directory.',
+    );
+  const root = realpathSync(cwd);
+  refuseLarge(root);
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-replay-')));
+  cpSync(root, folder, { recursive: true, dereference: false, verbatimSymlinks: true, filter: isCopied });
+  const put = async (change: ChangeData, side: 'before' | 'after'): Promise<void> => {
+    const path = within(folder, relative(root, change.path));
+    const mode = side === 'before' ? change.before_mode : change.after_mode;
+    if (path === null || !change.captured || (mode !== undefined && (mode & fileType) !== regularFile)) return;
+    const sha256 = change[side];
+    const bytes = sha256 === null ? null : await store.blob(sha256);
+    if (sha256 === null) rmSync(path, { force: true });
+    else if (bytes !== null) {
+      mkdirSync(dirname(path), { recursive: true });
+      writeFileSync(path, bytes);
+    }
+  };
+  for (const event of events.toReversed()) for (const change of changesOf(event)) await put(change, 'before');
+  return {
+    root,
+    folder,
+    args: (text) => argumentsIn(text, root, folder),
+    apply: async (changes) => {
+      for (const change of changes) await put(change, 'after');
+    },
+    remove: () => {
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** What an event says was done to files. */
+export function changesOf(event: Event): readonly ChangeData[] {
+  const changes = isRecord(event.data) ? event.data.changes : undefined;
+  return Array.isArray(changes) ? (changes as readonly ChangeData[]) : [];
+}
+
+function argumentsIn(text: string, root: string, folder: string): string | null {
+  let args: unknown = null;
+  try {
+    args = JSON.parse(text);
+  } catch {
+    /* as received: the registry says what is wrong with it */
+  }
+  if (!isRecord(args)) return text;
+  if (typeof args.pattern === 'string' && args.pattern.split('/').includes('..')) return null;
+  if (typeof args.path !== 'string') return text;
+  if (/^(~|event:)/.test(args.path)) return null;
+  const inside = isAbsolute(args.path) ? relative(root, args.path) : args.path;
+  const path = within(folder, inside);
+  return path === null
+    ? null
+    : JSON.stringify({ ...(args as Record<string, Json>), path: isAbsolute(args.path) ? path : args.path });
+}
+
+/** The absolute path of `inside` below `folder`, or null where it leaves it, be it through a link. */
+function within(folder: string, inside: string): string | null {
+  const path = resolve(folder, inside);
+  if (isAbsolute(inside) || !isBelow(folder, path)) return null;
+  let there = path;
+  while (lstatSync(there, { throwIfNoEntry: false }) === undefined) there = dirname(there);
+  try {
+    return isBelow(folder, realpathSync(there)) ? path : null;
+  } catch {
+    return null;
+  }
+}
+
+function isBelow(folder: string, path: string): boolean {
+  return path === folder || path.startsWith(`${folder}/`);
+}
+
+/** Sockets, pipes and devices stay behind. */
+function isCopied(path: string): boolean {
+  const stats = lstatSync(path);
+  return stats.isFile() || stats.isDirectory() || stats.isSymbolicLink();
+}
+
+function refuseLarge(root: string): void {
+  let files = 0;
+  let bytes = 0;
+  for (const entry of readdirSync(root, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue;
+    files++;
+    bytes += lstatSync(join(entry.parentPath, entry.name)).size;
+    if (files > maxFiles || bytes > maxBytes)
+      throw new CliError(
+        exit.failed,
+        `${root} is too large to be copied (over ${maxFiles} files or ${maxBytes / 1024 / 1024} MiB)`,
+        'agent replay without --verify needs no copy.',
+      );
+  }
 }

@@ -1,7 +1,6 @@
 import type { RecordedCall, SpendingRow } from '../../core/store.js';
-import { exit } from '../cli-error.js';
-import type { CommandLine, Verb } from '../command.js';
-import { columns, localDay, oneLine, pointInTime, printJson } from '../listing.js';
+import { type CommandLine, exit, type Verb } from '../command.js';
+import { columns, localDay, oneLine, pointInTime, printJson } from '../line-output.js';
 
 interface Options {
   readonly json?: boolean;

@@ -1,13 +1,12 @@
 import { dirname } from 'node:path';
 import { isRecord } from '../../core/json.js';
+import type { Rule } from '../../core/policy.js';
 import type { RecordedCall } from '../../core/store.js';
 import { createProtectedPaths, createSecretPaths } from '../../policy/guarded-paths.js';
-import type { Rule } from '../../core/policy.js';
 import { compileRules, refusedAllow } from '../../policy/rules.js';
 import { classifyShell, type ShellAnalysis } from '../../policy/shell/classify.js';
-import { exit } from '../cli-error.js';
-import type { CommandLine, Settings, Verb } from '../command.js';
-import { localTime, oneLine, printListing } from '../listing.js';
+import { type CommandLine, exit, type Settings, type Verb } from '../command.js';
+import { localTime, oneLine, printListing } from '../line-output.js';
 
 const minimum = 3;
 

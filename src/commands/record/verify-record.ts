@@ -1,7 +1,6 @@
 import type { ChainBreak, ChainReport } from '../../core/store.js';
-import { exit } from '../cli-error.js';
-import type { Verb } from '../command.js';
-import { localTime, printJson } from '../listing.js';
+import { exit, type Verb } from '../command.js';
+import { localTime, printJson } from '../line-output.js';
 import { findSession } from '../sessions/stored-session.js';
 
 const meanings: Readonly<Record<ChainBreak['kind'], string>> = {

@@ -4,7 +4,7 @@ import { isRecord } from '../../core/json.js';
 import { replaceDeceptive } from '../../core/text.js';
 import { placesOf } from '../../ui/diff-lines.js';
 import { loadHtmlHighlight } from '../../ui/markdown/highlight.js';
-import { localTime, oneLine } from '../listing.js';
+import { localTime, oneLine } from '../line-output.js';
 import { entriesOf, type Entry } from './export-entries.js';
 import type { ExportedSession } from './session-lines.js';
 

@@ -3,9 +3,8 @@ import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { isSessionId, ulid } from '../../core/store.js';
 import { StoreError } from '../../store/errors.js';
-import { CliError, exit } from '../cli-error.js';
-import type { CommandLine, Verb } from '../command.js';
-import { oneLine } from '../listing.js';
+import { CliError, type CommandLine, exit, type Verb } from '../command.js';
+import { oneLine } from '../line-output.js';
 import { type ExportedSession, readJsonl } from './session-lines.js';
 
 interface Options {

@@ -1,7 +1,6 @@
 import type { SessionSummary } from '../../core/store.js';
-import { exit } from '../cli-error.js';
-import type { CommandLine, Repl, Verb } from '../command.js';
-import { age, columns, countOption, distinctTitles, printListing } from '../listing.js';
+import { type CommandLine, exit, type Repl, type Verb } from '../command.js';
+import { age, columns, countOption, distinctTitles, printListing } from '../line-output.js';
 
 interface Options {
   readonly json?: boolean;

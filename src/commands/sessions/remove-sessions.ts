@@ -1,8 +1,7 @@
-import type { SessionSummary } from '../../core/store.js';
 import { project } from '../../core/projection.js';
-import { CliError, exit } from '../cli-error.js';
-import type { CommandLine, OpenedStore, Verb } from '../command.js';
-import { age, columns, oneLine, pointInTime, printListing } from '../listing.js';
+import type { SessionSummary } from '../../core/store.js';
+import { CliError, type CommandLine, exit, type OpenedStore, type Verb } from '../command.js';
+import { age, columns, oneLine, pointInTime, printListing } from '../line-output.js';
 import { findSession } from './stored-session.js';
 
 interface PruneOptions {

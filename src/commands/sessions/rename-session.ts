@@ -1,5 +1,4 @@
-import { CliError, exit } from '../cli-error.js';
-import type { Verb } from '../command.js';
+import { CliError, exit, type Verb } from '../command.js';
 import { findSession } from './stored-session.js';
 
 /** `agent sessions rename`, and `/rename` for the session on the screen. */

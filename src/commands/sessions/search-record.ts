@@ -2,9 +2,8 @@ import type { SearchHit } from '../../core/store.js';
 import { spelledLine } from '../../core/text.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import type { PickItem } from '../../ui/components/picker.js';
-import { CliError, exit } from '../cli-error.js';
-import type { CommandLine, LineForm, Repl, Verb } from '../command.js';
-import { age, countOption, printListing } from '../listing.js';
+import { CliError, type CommandLine, exit, type LineForm, type Repl, type Verb } from '../command.js';
+import { age, countOption, printListing } from '../line-output.js';
 
 interface Options {
   readonly json?: boolean;

@@ -1,9 +1,8 @@
 import type { Event } from '../../core/event.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
 import { defaultWire, isWireName, wireNames } from '../../providers/wires/known-wires.js';
-import { CliError, exit } from '../cli-error.js';
-import type { CommandLine, Verb } from '../command.js';
-import { columns, oneLine, printListing } from '../listing.js';
+import { CliError, type CommandLine, exit, type Verb } from '../command.js';
+import { columns, oneLine, printListing } from '../line-output.js';
 import { findSession } from './stored-session.js';
 
 interface Options {

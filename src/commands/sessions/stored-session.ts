@@ -1,5 +1,5 @@
 import { maxMatches, type SessionRow, type Store } from '../../core/store.js';
-import { CliError, exit } from '../cli-error.js';
+import { CliError, exit } from '../command.js';
 
 /** By id, unique prefix or title; a `CliError` with exit code 7 otherwise. */
 export async function findSession(store: Store, text: string): Promise<SessionRow> {

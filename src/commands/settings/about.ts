@@ -1,8 +1,7 @@
 import type { Command } from 'commander';
 import { didYouMean } from '../../core/text.js';
-import type { Command as SlashCommand } from '../../ui/command.js';
-import { CliError, exit } from '../cli-error.js';
-import type { Verb } from '../command.js';
+import type { Command as SlashCommand } from '../../ui/slash-command.js';
+import { CliError, exit, type Verb } from '../command.js';
 
 export const showHelp: Verb = {
   line: {

@@ -12,9 +12,8 @@ import {
   variableOf,
 } from '../../config/settings-schema.js';
 import type { Json } from '../../core/json.js';
-import { exit } from '../cli-error.js';
-import type { CommandLine, LineForm, Repl, Tools, Verb } from '../command.js';
-import { jsonText } from '../listing.js';
+import { type CommandLine, exit, type LineForm, type Repl, type Tools, type Verb } from '../command.js';
+import { jsonText } from '../line-output.js';
 import { loadTheme, ownThemes } from './theme-files.js';
 
 /** `agent config` holds other verbs; `/config` shows every setting. */

@@ -7,9 +7,8 @@ import type { Environment } from '../../config/locations.js';
 import type { ConfigProblem } from '../../config/settings-file.js';
 import { builtInPresets, keyNames } from '../../providers/presets.js';
 import type { StoreInspection } from '../../store/inspect.js';
-import { exit } from '../cli-error.js';
-import type { CommandLine, DoctorCheck, Screen, Verb } from '../command.js';
-import { jsonText } from '../listing.js';
+import { type CommandLine, type DoctorCheck, exit, type Screen, type Verb } from '../command.js';
+import { jsonText } from '../line-output.js';
 import {
   checkConfig,
   checkDisk,

@@ -1,11 +1,10 @@
 import { didYouMean } from '../../core/text.js';
 import { resolveProvider } from '../../providers/catalog.js';
-import { findLocalServers, listModels as askForModels } from '../../providers/discover.js';
+import { listModels as askForModels, findLocalServers } from '../../providers/discover.js';
 import { findModel, knownModels, type ModelFacts, modelSources } from '../../providers/models.js';
 import { builtInPresets, mergePresets } from '../../providers/presets.js';
-import { CliError, exit } from '../cli-error.js';
-import type { CommandLine, Settings, Verb } from '../command.js';
-import { columns, printListing } from '../listing.js';
+import { CliError, type CommandLine, exit, type Settings, type Verb } from '../command.js';
+import { columns, printListing } from '../line-output.js';
 
 interface Options {
   readonly json?: boolean;

@@ -1,9 +1,8 @@
 import { resolveProvider } from '../../providers/catalog.js';
 import type { CheckReport } from '../../providers/endpoint-check.js';
 import { builtInPresets, keyNames, mergePresets } from '../../providers/presets.js';
-import { exit } from '../cli-error.js';
-import type { CommandLine, Verb } from '../command.js';
-import { columns, printListing } from '../listing.js';
+import { type CommandLine, exit, type Verb } from '../command.js';
+import { columns, printListing } from '../line-output.js';
 
 interface Options {
   readonly json?: boolean;

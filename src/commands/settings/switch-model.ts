@@ -5,8 +5,7 @@ import { findLocalServers } from '../../providers/discover.js';
 import { findModel, knownModels, type ModelFacts } from '../../providers/models.js';
 import { builtInPresets } from '../../providers/presets.js';
 import type { PickItem } from '../../ui/components/picker.js';
-import { CliError } from '../cli-error.js';
-import type { Repl, Settings, Verb } from '../command.js';
+import { CliError, type Repl, type Settings, type Verb } from '../command.js';
 import { keepWish, keptOrHow } from './kept-setting.js';
 
 /** `/model`: another model for the next request, by name or from a list of what can be reached from here. */

@@ -1,9 +1,8 @@
 import { resolve } from 'node:path';
 import { findProjectFile } from '../../config/load.js';
 import { agentPaths } from '../../config/locations.js';
-import { CliError, exit } from '../cli-error.js';
-import type { CommandLine, Printer, TrustAnswers, Verb } from '../command.js';
-import { columns, printListing } from '../listing.js';
+import { CliError, type CommandLine, exit, type Printer, type TrustAnswers, type Verb } from '../command.js';
+import { columns, printListing } from '../line-output.js';
 
 interface Options {
   readonly list?: boolean;

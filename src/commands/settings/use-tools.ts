@@ -1,5 +1,5 @@
-import { dispatch } from '../../agent/dispatch.js';
 import type { DispatchDeps } from '../../agent/deps.js';
+import { dispatch } from '../../agent/dispatch.js';
 import { createRecorder } from '../../agent/recorder.js';
 import { isError } from '../../core/envelope.js';
 import type { Answer, Approver } from '../../core/policy.js';
@@ -7,9 +7,8 @@ import { didYouMean, escapedJson } from '../../core/text.js';
 import type { Registry } from '../../core/tool.js';
 import { openMemoryStore } from '../../store/memory-store.js';
 import { decisionText } from '../../terminal/sanitize.js';
-import { CliError, exit } from '../cli-error.js';
-import type { CommandLine, Printer, Verb } from '../command.js';
-import { columns, printJson, printListing } from '../listing.js';
+import { CliError, type CommandLine, exit, type Printer, type Verb } from '../command.js';
+import { columns, printJson, printListing } from '../line-output.js';
 
 interface Options {
   readonly json?: boolean;

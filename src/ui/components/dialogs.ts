@@ -1,7 +1,7 @@
 import type { Answer, Question } from '../../core/policy.js';
 import type { InputEvent } from '../../terminal/keyboard.js';
 import { sanitize } from '../../terminal/sanitize.js';
-import type { PageOptions } from '../command.js';
+import type { PageOptions } from '../slash-command.js';
 import { pauseMs, type Timers } from '../timers.js';
 import { createApproval } from './approval.js';
 import { createPager } from './pager.js';

@@ -1,7 +1,7 @@
 import { type InputEvent, type Key, keyName } from '../../terminal/keyboard.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { clusters } from '../../terminal/width.js';
-import type { Command } from '../command.js';
+import type { Command } from '../slash-command.js';
 import type { MenuState } from '../components/menu.js';
 import type { Rank } from '../components/picker.js';
 import type { Vim } from '../vim/vim.js';

@@ -1,7 +1,39 @@
-import { walkTokens, type Token } from 'marked';
-import { knownEvent, type Event } from '../../core/event.js';
+import { type Token, walkTokens } from 'marked';
+import { type Event, knownEvent } from '../../core/event.js';
+import { reasoningText } from '../../providers/wires/layout.js';
+import { eventText, pickEvent } from '../../ui/event-text.js';
 import { lexMarkdown } from '../../ui/markdown/incremental.js';
 import type { Repl, Verb } from '../command.js';
+
+/** `/show`: an event in full; the last result without a number. */
+export const showEvent: Verb = {
+  slash: async (argument, { screen, sessions }) => {
+    const event = pickEvent(sessions.current().session.events(), argument);
+    if (event) screen.print(eventText(event, reasoningText));
+    else
+      screen.notice(
+        'error',
+        argument === '' ? 'There is nothing to show yet.' : `This session has no event ${argument}.`,
+      );
+  },
+};
+
+/** `/diff`: what the calls of this session changed in files. */
+export const showChanges: Verb = {
+  slash: async (_argument, { screen, sessions }) => {
+    const diffs = sessions
+      .current()
+      .session.events()
+      .flatMap((raw) => {
+        const event = knownEvent(raw);
+        return event?.kind === 'tool_result' && event.data.diff
+          ? [`[${event.seq}] ${event.content}\n${event.data.diff}`]
+          : [];
+      });
+    if (diffs.length > 0) await screen.page('Changes', diffs.join('\n'));
+    else screen.notice('info', 'No file was written or edited in this session.');
+  },
+};
 
 /** More than this many bytes some terminals refuse without a word. */
 const mostBytes = 74_994;

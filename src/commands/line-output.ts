@@ -1,8 +1,7 @@
-import { escapedJson, replaceDeceptive, spelledLine } from '../core/text.js';
 import type { SessionSummary } from '../core/store.js';
+import { escapedJson, replaceDeceptive, spelledLine } from '../core/text.js';
 import { sanitize } from '../terminal/sanitize.js';
-import { CliError, exit } from './cli-error.js';
-import type { Printer } from './command.js';
+import { CliError, exit, type Printer } from './command.js';
 
 /** JSON text whose strings hold no character that a terminal obeys or hides: they are `\u…`. */
 export function jsonText(value: unknown, indent?: number): string {

@@ -7,7 +7,7 @@ import {
   type CompletionCommand,
   completionScript,
   isCompletionShell,
-} from '../../src/commands/settings/completion-scripts.js';
+} from '../../src/commands/settings/complete-shell.js';
 
 const leaf = (name: string, args: CompletionCommand['args'] = []): CompletionCommand => ({
   name,

@@ -1,5 +1,5 @@
-import { nearestName } from '../core/text.js';
 import type { SessionPort } from '../core/session-port.js';
+import { nearestName } from '../core/text.js';
 import type { Picking } from './components/picker.js';
 import type { ThemeChoice } from './theme.js';
 
@@ -48,7 +48,7 @@ export interface CommandContext {
 }
 
 /** The command of a name or alias. */
-export function findCommand(commands: readonly Command[], name: string): Command | undefined {
+function findCommand(commands: readonly Command[], name: string): Command | undefined {
   return (
     commands.find((command) => command.name === name) ??
     commands.find((command) => command.aliases?.includes(name) === true)
@@ -56,10 +56,32 @@ export function findCommand(commands: readonly Command[], name: string): Command
 }
 
 /** The name or alias that `name` most probably meant. */
-export function nearestCommand(commands: readonly Command[], name: string): string | null {
+function nearestCommand(commands: readonly Command[], name: string): string | null {
   const offered = commands.filter((command) => command.leaves !== true);
   return nearestName(
     name,
     offered.flatMap((command) => [command.name, ...(command.aliases ?? [])]),
   );
+}
+
+/** Runs what begins with a slash. False where `text` is no command and goes to the model. A path such as `/etc/hosts is
+ * …` is none. */
+export function runCommand(text: string, commands: readonly Command[], context: CommandContext): boolean {
+  const match =
+    text.trim() === '?' ? (['/help', 'help'] as const) : /^\/([A-Za-z][\w-]*)(?:\s+([\s\S]*))?$/.exec(text.trim());
+  if (!match) return false;
+  const name = match[1] ?? '';
+  const command = findCommand(commands, name);
+  if (!command) {
+    const nearest = nearestCommand(commands, name);
+    context.notice(
+      'error',
+      `There is no command /${name}.${nearest === null ? '' : ` The nearest is /${nearest}.`}\n/help lists them all.`,
+    );
+    return true;
+  }
+  command.run((match[2] ?? '').trim(), context).catch((error: unknown) => {
+    context.notice('error', `/${name} failed: ${error instanceof Error ? error.message : String(error)}`);
+  });
+  return true;
 }
