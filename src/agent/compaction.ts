@@ -5,7 +5,7 @@ import { type AssistantMessage, type Conversation, type Message, project } from 
 import { utf8Bytes } from '../core/text.js';
 import { allowanceOf, contextTokens, leastSummaryTokens, tokensOf } from './budget.js';
 import { requestSummary } from './request.js';
-import type { TurnDeps } from './deps.js';
+import type { TurnDeps } from './dependencies.js';
 
 export type Compacted =
   | { readonly done: true; readonly seq: number; readonly tokensBefore: number; readonly tokensAfter: number }

@@ -6,7 +6,7 @@ import type { Answer, Question, Verdict } from '../core/policy.js';
 import type { Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
 import { captureChanges, type CapturedChanges } from './file-history.js';
 import { askedAboutLoop } from './repeats.js';
-import type { DispatchDeps } from './deps.js';
+import type { DispatchDeps } from './dependencies.js';
 
 /** The outcome of one call. `denied`: policy wanted a yes and nobody could be asked. */
 export interface Dispatched {

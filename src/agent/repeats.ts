@@ -1,7 +1,7 @@
 import type { Envelope } from '../core/envelope.js';
 import { knownEvent, type Event, type KnownEvent, type ToolCallData } from '../core/event.js';
 import type { Verdict } from '../core/policy.js';
-import type { DispatchDeps } from './deps.js';
+import type { DispatchDeps } from './dependencies.js';
 
 /** From this count on a result says that its call was repeated. Source: contracts 9, "Loops". */
 const reportedFrom = 3;

@@ -3,7 +3,7 @@ import type { Json } from '../core/json.js';
 import { type Conversation, type Message, type ModelRef, project } from '../core/projection.js';
 import type { Fault, ModelChunk, ReceivedCall } from '../core/provider.js';
 import { allowanceOf, budgetOf, cutFault, spendingWarning, spentUsd } from './budget.js';
-import type { TurnDeps } from './deps.js';
+import type { TurnDeps } from './dependencies.js';
 
 /** So many calls beyond `max_tool_calls` are still read, recorded and refused, so that the model sees them fail. The
  * answer is not read any further. */

@@ -6,7 +6,7 @@ import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../core/se
 import { placeOf, type SessionRow, type Store } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
-import type { ApprovalDeps, TurnDeps } from './deps.js';
+import type { ApprovalDeps, TurnDeps } from './dependencies.js';
 import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
 

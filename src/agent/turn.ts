@@ -9,7 +9,7 @@ import { compact, windowIsFull } from './compaction.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
 import { withRepeats } from './repeats.js';
 import { type Reply, request } from './request.js';
-import type { TurnDeps } from './deps.js';
+import type { TurnDeps } from './dependencies.js';
 
 /** After so many responses in a row whose every call failed, the model is asked for an answer instead. */
 const maxFailedResponses = 3;

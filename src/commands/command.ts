@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Budget } from '../agent/budget.js';
-import type { HostDeps } from '../agent/deps.js';
+import type { HostDeps } from '../agent/dependencies.js';
 import type { Session } from '../agent/session.js';
 import type { LoadedConfig, LoadedProject, LoadOptions, ProjectFile } from '../config/load.js';
 import type { ConfigProblem } from '../config/settings-file.js';

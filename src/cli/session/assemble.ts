@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Budget } from '../../agent/budget.js';
-import type { HostDeps } from '../../agent/deps.js';
+import type { HostDeps } from '../../agent/dependencies.js';
 import { createSession, type Session } from '../../agent/session.js';
 import { CliError, exit } from '../../commands/command.js';
 import type { Event } from '../../core/event.js';

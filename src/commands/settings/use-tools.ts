@@ -1,4 +1,4 @@
-import type { DispatchDeps } from '../../agent/deps.js';
+import type { DispatchDeps } from '../../agent/dependencies.js';
 import { dispatch } from '../../agent/dispatch.js';
 import { createRecorder } from '../../agent/recorder.js';
 import { isError } from '../../core/envelope.js';
