@@ -153,7 +153,8 @@ const anywhere: readonly string[] = [
   '.{vim,emacs.d,doom.d}/**',
   '.emacs',
   '.config/{nvim,emacs,helix,kitty,alacritty,tmux}/**',
-  '.{bashrc,bash_profile,bash_login,bash_logout,bash_aliases,profile,zshrc,zshenv,zprofile,zlogin,zlogout,kshrc,cshrc,tcshrc,login,inputrc}',
+  '.{bashrc,bash_profile,bash_login,bash_logout,bash_aliases,profile,login,inputrc}',
+  '.{zshrc,zshenv,zprofile,zlogin,zlogout,kshrc,cshrc,tcshrc}',
   '.config/fish/**',
   '.bashrc.d/**',
   '.oh-my-zsh/**',
@@ -177,7 +178,8 @@ const anywhere: readonly string[] = [
   '.pyenv/**',
   '.asdf/**',
   '.gem/**',
-  '.{Rprofile,irbrc,pryrc,pythonrc,pythonrc.py,psqlrc,sqliterc,perltidyrc,pdbrc,nanorc,lesskey,lessfilter,guile,ghci,dbshell}',
+  '.{Rprofile,irbrc,pryrc,pythonrc,pythonrc.py,psqlrc,sqliterc,perltidyrc}',
+  '.{pdbrc,nanorc,lesskey,lessfilter,guile,ghci,dbshell}',
 ];
 
 const underHome: readonly string[] = [

@@ -134,10 +134,15 @@ function hasOption(option: string, texts: readonly string[]): boolean {
 }
 
 const openEnded = new Set(
-  (
-    'sh bash dash zsh ksh fish csh tcsh pwsh busybox toybox env sudo su doas pkexec run0 xargs parallel find fd nice ionice nohup setsid timeout time stdbuf watch strace ltrace flock script command builtin exec eval source . coproc trap ' +
-    'python python2 python3 node nodejs bun deno tsx ts-node perl ruby php lua osascript awk gawk mawk sed gsed vim vi nvim ex ed emacs less man gdb make npx pnpx bunx uvx pipx ssh docker podman kubectl tmux screen expect tclsh Rscript'
-  ).split(' '),
+  [
+    'sh bash dash zsh ksh fish csh tcsh pwsh busybox toybox env sudo su doas pkexec run0 xargs parallel find fd',
+    'nice ionice nohup setsid timeout time stdbuf watch strace ltrace flock script command builtin exec eval',
+    'source . coproc trap python python2 python3 node nodejs bun deno tsx ts-node perl ruby php lua osascript awk',
+    'gawk mawk sed gsed vim vi nvim ex ed emacs less man gdb make npx pnpx bunx uvx pipx ssh docker podman',
+    'kubectl tmux screen expect tclsh Rscript',
+  ]
+    .join(' ')
+    .split(' '),
 );
 const runnerVerbs = new Set([
   'npm exec',

@@ -9,13 +9,12 @@ import {
   type Invocation,
   isFetched,
   ownProcess,
-  parseOptions,
   pathsOf,
   quoted,
   type Scan,
   unanalysable,
-  valuesOf,
 } from './invocation.js';
+import { parseOptions, valuesOf } from './command-options.js';
 import { writtenFindings } from './project-scripts.js';
 import { namesSecret } from './words.js';
 import { printsNamesOnly, shellText } from './wrappers.js';

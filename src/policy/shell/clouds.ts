@@ -3,15 +3,14 @@ import { isInside } from '../guarded-paths.js';
 import {
   change,
   danger,
-  parseOptions,
   pathsOf,
-  valuesOf,
   type Code,
   type Finding,
   type Invocation,
   type Test,
   type Options,
 } from './invocation.js';
+import { parseOptions, valuesOf } from './command-options.js';
 import type { Program } from './programs.js';
 import { asks, wordsOf } from './steering-files.js';
 

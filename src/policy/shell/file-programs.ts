@@ -6,18 +6,16 @@ import {
   comesFromNetwork,
   danger,
   type Finding,
-  has,
   type Invocation,
   isFetched,
   isScratch,
   keepFetchedFolder,
   type Options,
-  parseOptions,
   pathsOf,
-  valuesOf,
   writeTo,
   type Code,
 } from './invocation.js';
+import { has, parseOptions, valuesOf } from './command-options.js';
 import { asks } from './steering-files.js';
 
 export const fileCodes: Readonly<Record<string, Code>> = {

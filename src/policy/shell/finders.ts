@@ -7,13 +7,13 @@ import {
   danger,
   type Finding,
   type Invocation,
-  parseOptions,
   pathsOf,
   type Scan,
   secretIn,
   unknownText,
   writeTo,
 } from './invocation.js';
+import { parseOptions } from './command-options.js';
 import { either } from './programs.js';
 import { printsNames } from './readers.js';
 import { literalArg, unknownArg } from './words.js';

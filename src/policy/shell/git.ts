@@ -8,15 +8,13 @@ import {
   change,
   danger,
   type Finding,
-  has,
   type Invocation,
   keepFetchedFolder,
   type Options,
-  parseOptions,
   unanalysable,
-  valuesOf,
   writeTo,
 } from './invocation.js';
+import { has, parseOptions, valuesOf } from './command-options.js';
 import { either, type Program } from './programs.js';
 import { shellText } from './wrappers.js';
 
@@ -171,7 +169,8 @@ const forges = new RegExp(
 );
 
 const fileOrFolder = new RegExp(
-  '/$|^(?:src|lib|test|docs)$|\\.(?:[cm]?[jt]sx?|json|md|py|go|rs|c|h|cpp|java|rb|php|css|html|ya?ml|toml|sh|txt|lock)$',
+  '/$|^(?:src|lib|test|docs)$' +
+    '|\\.(?:[cm]?[jt]sx?|json|md|py|go|rs|c|h|cpp|java|rb|php|css|html|ya?ml|toml|sh|txt|lock)$',
 );
 
 /** `git checkout src/a.ts` throws away changes to a file; a branch name has no extension and is not a folder of

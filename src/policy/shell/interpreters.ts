@@ -8,13 +8,12 @@ import {
   type Finding,
   type Invocation,
   isFetched,
-  parseOptions,
   pathsOf,
   secretIn,
   unanalysable,
-  valuesOf,
   writeTo,
 } from './invocation.js';
+import { parseOptions, valuesOf } from './command-options.js';
 import { taskFindings, writtenFindings } from './project-scripts.js';
 import { asks } from './steering-files.js';
 import { literalArg } from './words.js';

@@ -5,16 +5,14 @@ import {
   change,
   danger,
   type Finding,
-  has,
   type Invocation,
   type Options,
-  parseOptions,
   pathsOf,
-  valuesOf,
   writeTo,
   type Code,
   type Test,
 } from './invocation.js';
+import { has, parseOptions, valuesOf } from './command-options.js';
 import type { Program } from './programs.js';
 import { asks } from './steering-files.js';
 import { literalArg } from './words.js';

@@ -129,7 +129,7 @@ async function settingsIn(path: string, facts: Facts): Promise<readonly Setting[
   return found === 'refused' ? null : parseSettings(text(found));
 }
 
-/** What a repository of its own accord holds besides what `harmlessSettings` names: nothing here is run by a command that
+/** What a repository holds of its own accord besides the harmless settings: nothing here is run by a command that
  * reads. Whoever adds a key looks first at what each reader of git does with it. */
 const ordinaryKeys = new RegExp(
   `^(?:${[

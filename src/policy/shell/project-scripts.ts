@@ -9,7 +9,8 @@ const destroying = either(lists.destroyingVerbs);
 
 /** Names that frameworks give to tasks which throw a database away or wind it back. */
 const databaseTask = new RegExp(
-  `(?:^|[\\s:./])(?:${either(lists.databaseAreas)}|doctrine:\\w+)[:.\\s-](?:\\S+[:.])?(?:${either(lists.databaseTasks)})(?:[\\s:]|$)`,
+  `(?:^|[\\s:./])(?:${either(lists.databaseAreas)}|doctrine:\\w+)[:.\\s-]` +
+    `(?:\\S+[:.])?(?:${either(lists.databaseTasks)})(?:[\\s:]|$)`,
   'i',
 );
 const loneTask = new RegExp(

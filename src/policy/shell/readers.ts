@@ -5,13 +5,11 @@ import {
   change,
   danger,
   type Finding,
-  has,
   type Invocation,
   type Options,
-  parseOptions,
-  valuesOf,
   writeTo,
 } from './invocation.js';
+import { has, parseOptions, valuesOf } from './command-options.js';
 import { either, type Program } from './programs.js';
 import { asksTool } from './steering-files.js';
 

@@ -4,15 +4,13 @@ import {
   danger,
   type Finding,
   fromFile,
-  has,
   type Invocation,
-  parseOptions,
   pathsOf,
   secretIn,
   unanalysable,
-  valuesOf,
   writeTo,
 } from './invocation.js';
+import { has, parseOptions, valuesOf } from './command-options.js';
 import { literalArg } from './words.js';
 
 export const sedCodes: Readonly<Record<string, Code>> = { sed };

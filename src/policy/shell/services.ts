@@ -1,5 +1,6 @@
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
-import { change, danger, type Finding, type Invocation, parseOptions, secretIn, type Code } from './invocation.js';
+import { change, danger, type Finding, type Invocation, secretIn, type Code } from './invocation.js';
+import { parseOptions } from './command-options.js';
 import { unknownFindings } from './project-scripts.js';
 import { literalArg } from './words.js';
 import { either } from './programs.js';
@@ -18,7 +19,8 @@ const destroyingFile = new RegExp(`(?:^|[/_.-])(?:${either(lists.destroyingNames
 const destructive = new RegExp(
   [
     `\\b(?:${either(lists.destroyingStatements)}`,
-    'delete\\s+from|update\\s+\\S+\\s+set|vacuum\\s+into|copy\\b[^;]*\\b(?:program|to|from)\\b|load\\s+data|do\\s+\\$\\$',
+    'delete\\s+from|update\\s+\\S+\\s+set|vacuum\\s+into|copy\\b[^;]*\\b(?:program|to|from)\\b',
+    'load\\s+data|do\\s+\\$\\$',
     'create\\s+(?:or\\s+replace\\s+)?(?:function|extension|user|role|trigger)|into\\s+(?:out|dump)file',
     '(?:replace|merge)\\s+into|set\\s+global|lo_(?:import|export)',
     'pg_(?:terminate|cancel)_backend|pg_(?:reload_conf|switch_wal|promote))\\b',

@@ -5,12 +5,11 @@ import {
   danger,
   type Finding,
   type Invocation,
-  parseOptions,
   pathsOf,
-  valuesOf,
   writeTo,
   type Options,
 } from './invocation.js';
+import { parseOptions, valuesOf } from './command-options.js';
 import { asks } from './steering-files.js';
 import { either, type Program } from './programs.js';
 

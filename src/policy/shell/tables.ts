@@ -1,14 +1,5 @@
-import {
-  change,
-  danger,
-  has,
-  parseOptions,
-  valuesOf,
-  writeTo,
-  type KnownPrograms,
-  type NamedCode,
-  type KnownProgram,
-} from './invocation.js';
+import { change, danger, writeTo, type KnownPrograms, type NamedCode, type KnownProgram } from './invocation.js';
+import { has, parseOptions, valuesOf } from './command-options.js';
 import type { Finding, Invocation, Options } from './invocation.js';
 import {
   type CommandFile,

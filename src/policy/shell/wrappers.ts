@@ -11,8 +11,8 @@ import {
   type Options,
   secretIn,
   unanalysable,
-  valuesOf,
 } from './invocation.js';
+import { valuesOf } from './command-options.js';
 import { literalArg, unknownArg } from './words.js';
 import { either, type Program } from './programs.js';
 
