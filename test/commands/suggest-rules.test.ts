@@ -1,7 +1,7 @@
 import { parse } from 'unbash';
 import { expect, test } from 'vitest';
 import { type AskedCall, type Suggestions, suggestRules } from '../../src/commands/record/suggest-rules.js';
-import { classifyShell } from '../../src/policy/shell/classify.js';
+import { classifyShell } from '../../src/policy/shell/verdict.js';
 import { context } from '../policy/judging.js';
 
 let time = 1_800_000_000_000;

@@ -2,10 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { parse } from 'unbash';
 import { describe, expect, test } from 'vitest';
-import { classifyShell } from '../../src/policy/shell/classify.js';
-import { commandFiles, commandTables, namedCode } from '../../src/policy/shell/command-tables.js';
-import type { Program } from '../../src/policy/shell/programs.js';
-import { knownPrograms } from '../../src/policy/shell/tables.js';
+import { commandFiles, commandTables, knownPrograms, namedCode } from '../../src/policy/shell/command-tables.js';
+import type { Program } from '../../src/policy/shell/invocation.js';
+import { classifyShell } from '../../src/policy/shell/verdict.js';
 import { context } from './judging.js';
 
 const folder = new URL('../../config/commands/', import.meta.url);

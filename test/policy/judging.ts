@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'unbash';
 import settings from '../../config/config.schema.json' with { type: 'json' };
 import { createProtectedPaths, createSecretPaths } from '../../src/policy/guarded-paths.js';
-import { classifyShell, type ShellAnalysis } from '../../src/policy/shell/classify.js';
+import { classifyShell, type ShellAnalysis } from '../../src/policy/shell/verdict.js';
 import type { ShellContext } from '../../src/policy/shell/invocation.js';
 
 const home = '/home/user';

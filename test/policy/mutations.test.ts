@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parse } from 'unbash';
-import { classifyShell } from '../../src/policy/shell/classify.js';
+import { classifyShell } from '../../src/policy/shell/verdict.js';
 import { context, riskOf } from './judging.js';
 import { furtherCommands } from './further-commands.js';
 import { harmCommands } from './harm-commands.js';

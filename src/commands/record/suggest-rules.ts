@@ -4,7 +4,7 @@ import type { Rule } from '../../core/policy.js';
 import type { RecordedCall } from '../../core/store.js';
 import { createProtectedPaths, createSecretPaths } from '../../policy/guarded-paths.js';
 import { compileRules, refusedAllow } from '../../policy/rules.js';
-import { classifyShell, type ShellAnalysis } from '../../policy/shell/classify.js';
+import { classifyShell, type ShellAnalysis } from '../../policy/shell/verdict.js';
 import { type CommandLine, exit, type Settings, type Verb } from '../command.js';
 import { localTime, oneLine, printListing } from '../line-output.js';
 

@@ -1,6 +1,5 @@
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
-import { type Arg, type Finding, quoted, type Scan, unanalysable } from './invocation.js';
-import { either } from './programs.js';
+import { type Arg, either, type Finding, quoted, type Scan, unanalysable } from './invocation.js';
 
 /** Variables by which a program is made to load or run something else, or to talk to someone else. */
 const steering = new RegExp(

@@ -15,7 +15,7 @@ import {
   writeTo,
   type Code,
 } from './invocation.js';
-import { has, parseOptions, valuesOf } from './command-options.js';
+import { has, parseOptions, valuesOf } from './words.js';
 import { asks } from './steering-files.js';
 
 export const fileCodes: Readonly<Record<string, Code>> = {

@@ -1,10 +1,11 @@
 import textTables from '../../../config/commands/text.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
-  type Code,
   type Arg,
   change,
+  type Code,
   danger,
+  either,
   type Finding,
   type Invocation,
   pathsOf,
@@ -13,10 +14,8 @@ import {
   unknownText,
   writeTo,
 } from './invocation.js';
-import { parseOptions } from './command-options.js';
-import { either } from './programs.js';
 import { printsNames } from './readers.js';
-import { literalArg, unknownArg } from './words.js';
+import { literalArg, parseOptions, unknownArg } from './words.js';
 
 export const findCodes: Readonly<Record<string, Code>> = { fd, find };
 

@@ -1,22 +1,22 @@
 import gitTables from '../../../config/commands/git.json' with { type: 'json' };
 import { lastName } from '../guarded-paths.js';
-import { climbs } from './builtins.js';
+import { climbs, shellText } from './builtins-and-wrappers.js';
 import {
-  type Code,
-  type Test,
   type Arg,
   change,
+  type Code,
   danger,
+  either,
   type Finding,
   type Invocation,
   keepFetchedFolder,
   type Options,
+  type Program,
+  type Test,
   unanalysable,
   writeTo,
 } from './invocation.js';
-import { has, parseOptions, valuesOf } from './command-options.js';
-import { either, type Program } from './programs.js';
-import { shellText } from './wrappers.js';
+import { has, parseOptions, valuesOf } from './words.js';
 
 /** What the tables of git cannot say. */
 export const gitCodes: Readonly<Record<string, Code>> = {

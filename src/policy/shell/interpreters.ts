@@ -1,23 +1,23 @@
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { isInside } from '../guarded-paths.js';
 import {
-  type Code,
   type Arg,
   change,
+  type Code,
   danger,
   type Finding,
+  type Interprets,
   type Invocation,
   isFetched,
   pathsOf,
+  type Program,
   secretIn,
   unanalysable,
   writeTo,
 } from './invocation.js';
-import { parseOptions, valuesOf } from './command-options.js';
-import { taskFindings, writtenFindings } from './project-scripts.js';
+import { taskFindings, writtenFindings } from './simple-command.js';
 import { asks } from './steering-files.js';
-import { literalArg } from './words.js';
-import type { Interprets, Program } from './programs.js';
+import { literalArg, parseOptions, valuesOf } from './words.js';
 
 /** Shells whose text is read as bash. What others make of the same words (qualifiers of zsh, tests of dash) is not
  * known. */

@@ -3,19 +3,18 @@ import { lastName } from '../guarded-paths.js';
 import {
   type Arg,
   change,
+  type Code,
   danger,
   type Finding,
   type Invocation,
   type Options,
   pathsOf,
-  writeTo,
-  type Code,
+  type Program,
   type Test,
+  writeTo,
 } from './invocation.js';
-import { has, parseOptions, valuesOf } from './command-options.js';
-import type { Program } from './programs.js';
 import { asks } from './steering-files.js';
-import { literalArg } from './words.js';
+import { has, literalArg, parseOptions, valuesOf } from './words.js';
 
 export const networkCodes: Readonly<Record<string, Code>> = {
   curl,

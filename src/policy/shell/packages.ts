@@ -1,18 +1,19 @@
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
+import { shellText } from './builtins-and-wrappers.js';
 import {
-  change,
-  danger,
   type Arg,
+  change,
   type Code,
+  danger,
+  either,
   type Finding,
   type Invocation,
   type Options,
+  type Program,
   type Test,
 } from './invocation.js';
-import { either, type Program } from './programs.js';
-import { scriptFindings, taskFindings } from './project-scripts.js';
+import { scriptFindings, taskFindings } from './simple-command.js';
 import { asksTool } from './steering-files.js';
-import { shellText } from './wrappers.js';
 
 /** What the tables of package managers cannot say. */
 export const packageCodes: Readonly<Record<string, Code>> = {

@@ -1,17 +1,18 @@
 import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import {
-  type Code,
   type Arg,
   change,
+  type Code,
   danger,
+  either,
   type Finding,
   type Invocation,
   type Options,
+  type Program,
   writeTo,
 } from './invocation.js';
-import { has, parseOptions, valuesOf } from './command-options.js';
-import { either, type Program } from './programs.js';
 import { asksTool } from './steering-files.js';
+import { has, parseOptions, valuesOf } from './words.js';
 
 /** What tells no more of a file than its name or its size. */
 export const printsNames =

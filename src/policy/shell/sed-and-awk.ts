@@ -1,6 +1,6 @@
 import {
-  type Code,
   change,
+  type Code,
   danger,
   type Finding,
   fromFile,
@@ -10,8 +10,7 @@ import {
   unanalysable,
   writeTo,
 } from './invocation.js';
-import { has, parseOptions, valuesOf } from './command-options.js';
-import { literalArg } from './words.js';
+import { has, literalArg, parseOptions, valuesOf } from './words.js';
 
 export const sedCodes: Readonly<Record<string, Code>> = { sed };
 

@@ -1,9 +1,12 @@
+import type { Command } from 'unbash';
 import versions from '../../../config/commands/versions.json' with { type: 'json' };
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import {
   type Arg,
   candidates,
   change,
   danger,
+  either,
   type Finding,
   type Invocation,
   isFetched,
@@ -15,9 +18,9 @@ import {
   shown,
   unanalysable,
 } from './invocation.js';
-import { taskFindings, unknownFindings, writtenFindings } from './project-scripts.js';
 import { namesOnly, searchText } from './readers.js';
 import { asksTool } from './steering-files.js';
+import { resolveWord } from './words.js';
 
 const systemFolder = /^\/(?:usr\/(?:local\/)?)?s?bin\/|^\/opt\/homebrew\/bin\//;
 const plainName = /^[\w./+:@%=,~[\]-]+$/;
@@ -186,4 +189,193 @@ function plantedFindings(call: Invocation): readonly Finding[] {
     }
   }
   return [];
+}
+
+const { lists } = wordLists;
+const destroying = either(lists.destroyingVerbs);
+
+/** Names that frameworks give to tasks which throw a database away or wind it back. */
+const databaseTask = new RegExp(
+  `(?:^|[\\s:./])(?:${either(lists.databaseAreas)}|doctrine:\\w+)[:.\\s-]` +
+    `(?:\\S+[:.])?(?:${either(lists.databaseTasks)})(?:[\\s:]|$)`,
+  'i',
+);
+const loneTask = new RegExp(
+  `(?:^|\\s)(?:${either(lists.destroyingTasks)}|migrate \\S+ zero|db:migrate VERSION=0|tinker --execute\\S*)(?:\\s|$)`,
+  'i',
+);
+/** Code among the words of a program: calls that start programs, and objects told to delete themselves. */
+const runningText = new RegExp(
+  [
+    `\\b(?:${either(lists.startingCalls)}|exec[lv]?p?e?)\\s*[({]`,
+    '\\bsubprocess\\b|\\bchild_process\\b|\\bgetRuntime\\b|\\bpty\\.spawn\\b|\\brmtree\\b',
+    '\\bos\\.(?:system|remove|unlink|rmdir|popen)|\\\\(?:immediate)?\\\\?write18',
+    '\\b(?:delete|destroy|drop|truncate|remove)_?(?:all|many|all!)\\b',
+    '(?:\\.|::|->)(?:delete|destroy|drop|truncate|flush)(?:_all|All|Many|Database)?!?\\(',
+    '[`|]\\s*(?:ba|z|da)?sh\\b|(?:^|\\s)rm\\s+-[rf]|\\|\\s*(?:nc|curl)\\b',
+  ].join('|'),
+);
+/** Options by which programs are given something to run. */
+const runningOption = new RegExp(
+  `^--?(?:${either(lists.runningOptions)})(?:=.*)?$` +
+    '|^--?(?:output|out|target|dest\\w*|to|upload\\S*|push|sink|remote)=[a-z]\\w+://(?!localhost|127\\.)',
+  'i',
+);
+/** A shell or a tool that destroys, handed over as the thing to run. */
+const handedProgram = new RegExp(
+  '^(?:/(?:usr/)?s?bin/)?(?:(?:ba|z|da|k|c|tc|fi)?sh|busybox|rm|shred|dd|mkfs(?:\\.\\w+)?|su|sudo|doas|nc|ncat|socat)$',
+);
+/** The same inside a word: `--filter=*:sh -c x`. */
+const handedText = /(?:^|[=:\s])(?:\/\S*\/)?(?:ba|da|z|k)?sh\s+-\w*c\b/;
+/** What is asked of a program that no table knows. */
+const destroyingVerb = new RegExp(
+  [
+    `^(?:(?:${destroying})(?:[-_:]\\S+)?`,
+    `\\S+[-_:](?:${destroying})`,
+    `(?:${either(lists.publishingVerbs)})`,
+    `--(?:${destroying}|delete-all|force-delete|rm|upload|publish|push)(?:-\\S+|=\\S+)?)$`,
+  ].join('|'),
+  'i',
+);
+/** Names of programs that say what they are for: to destroy, to send away, to listen in, to break in. */
+const tellingName = new RegExp(
+  [
+    `(?:${either(lists.tellingEnds)})$`,
+    either(lists.tellingParts),
+    `(?:^|[-_])(?:${either(lists.tellingWords)})$`,
+  ].join('|'),
+  'i',
+);
+/** Another machine among the words: an account there, an address in numbers, a protocol that is not the web's. */
+const otherMachine = new RegExp(
+  '^(?!npm:|workspace:|file:|https?:|git@|git:)(?:' +
+    [
+      '[\\w.-]+@(?:[\\w-]+\\.)+[a-z]{2,}(?::.*)?',
+      '(?:[a-z][\\w+]*://)(?!localhost|127\\.|\\[::1\\]|db|postgres|redis|mysql|mongo).+',
+      '(?!127\\.|0\\.0\\.0\\.0)(?:\\d{1,3}\\.){3}\\d{1,3}(?::\\d+)?(?:/\\S*)?',
+    ].join('|') +
+    ')$',
+  'i',
+);
+const scripts = /^(?:\S+:)?(?:deploy|release|publish|unpublish|destroy|nuke|wipe|purge|teardown)(?::\S+)?$/i;
+/** Where the system keeps who may do what, and what runs by itself. */
+const guardedPlace = new RegExp(
+  `(?:^|=)/(?:(?:${either(lists.guardedFolders)})(?:/|$)|dev/(?:sd|nvme|hd|vd|disk|mapper))`,
+);
+
+/** Where frameworks take statements or code. */
+const consoles = /(?:^|\s)(?:dbshell|dbconsole|db|db:shell|console|c|tinker|shell|repl|psysh|runner)(?:\s|$)/;
+
+/** Tools that bring a database from one state to the next, and back. */
+const migrators = new Set(lists.migrators);
+
+/** A framework or a script of the project that is told to throw data away, or is given code to run. */
+export function taskFindings(
+  call: Invocation,
+  words: readonly string[] = call.args.map(({ text }) => text),
+): readonly Finding[] {
+  const text = words.filter((word) => !word.includes('\0')).join(' ');
+  if (
+    migrators.has(call.name.replace(/^.*\//, '')) &&
+    words.some((word) => /^(?:clean|drop\S*|rollback\S*|down\S*|revert|reset|undo\S*|downgrade)$/i.test(word))
+  )
+    return danger(call, 'throws data away or winds it back');
+  if (databaseTask.test(text) || loneTask.test(text)) return danger(call, 'throws data away or winds it back');
+  if (
+    consoles.test(text) &&
+    (call.place.piped || call.place.input.trim() !== '' || [...call.scan.reads].some((path) => path.endsWith('.sql')))
+  )
+    return danger(call, 'is sent what a console of the project runs');
+  return words.some((word) => runningText.test(word))
+    ? danger(call, 'is given code that starts programs or deletes')
+    : [];
+}
+
+/** A program that no table knows: what its words say of what it will do. */
+export function unknownFindings(call: Invocation): readonly Finding[] {
+  const words = call.args.map(({ text }) => text);
+  if (tellingName.test(call.name)) return danger(call, 'is a program that harms, by its name');
+  const verbs = [
+    ...words.filter((word) => !word.startsWith('-')).slice(0, 3),
+    ...words.filter((word) => word.startsWith('--')),
+  ];
+  if (verbs.some((word) => destroyingVerb.test(word))) return danger(call, 'is told to destroy or to publish');
+  if (
+    words.some((word) => runningOption.test(word)) ||
+    words.some(
+      (word) =>
+        handedProgram.test(word) ||
+        handedText.test(word) ||
+        /\/bin\/(?:ba|z|da)?sh\b|^(?:ba|da|z)?sh\s*[;&|]|@exec\b/.test(word),
+    )
+  )
+    return danger(call, 'is given a program to run');
+  if (words.some((word) => otherMachine.test(word))) return danger(call, 'reaches another machine');
+  if (words.some((word) => guardedPlace.test(word)))
+    return danger(call, 'is given a place of the system that decides what runs');
+  return runningText.test(call.place.input) || /\/bin\/(?:ba)?sh\b/.test(call.place.input)
+    ? danger(call, 'is given code that starts programs or deletes')
+    : taskFindings(call, words);
+}
+
+/** A script of the project by its name (`npm run deploy`). */
+export function scriptFindings(name: string, call: Invocation): readonly Finding[] {
+  return scripts.test(name) || databaseTask.test(name) || loneTask.test(name)
+    ? danger(call, 'publishes or throws data away')
+    : [];
+}
+
+const shellFile = /(?:^|\/)[^/.]+$|\.(?:sh|bash|zsh|ksh|command|bashrc)$/;
+
+/** Remembers what a redirect writes into a file, so that running the file later in the same line is running that text.
+ * `argv` is the command whose output it is, `input` the text it is given. */
+export function keepWritten(node: Command, argv: readonly Arg[], input: string, scan: Scan): void {
+  for (const redirect of node.redirects) {
+    if (
+      redirect.type !== 'Redirect' ||
+      !redirect.operator.includes('>') ||
+      !redirect.target ||
+      /^\d+$/.test(redirect.target.text)
+    )
+      continue;
+    for (const arg of resolveWord(redirect.target, scan))
+      for (const path of pathsOf(arg.text, scan)) keep(path, textOf(argv, input), redirect.operator === '>>', scan);
+  }
+}
+
+function keep(path: string, text: string | null, appends: boolean, scan: Scan): void {
+  const before = scan.written.get(path);
+  scan.written.set(
+    path,
+    text === null || before === null ? null : appends && before !== undefined ? `${before}\n${text}` : text,
+  );
+}
+
+/** The text that a command prints, where it is known. */
+function textOf(argv: readonly Arg[], input: string): string | null {
+  const [name, ...words] = argv;
+  if (words.some((arg) => arg.dynamic || arg.glob || arg.substitution !== 'none')) return null;
+  if (name?.text === 'cat' && words.length === 0) return input;
+  if (name?.text === 'echo')
+    return words
+      .filter(({ text }, index) => index > 0 || !/^-[neE]+$/.test(text))
+      .map(({ text }) => text)
+      .join(' ')
+      .replaceAll('\\n', '\n');
+  if (name?.text === 'printf' && words.length > 0)
+    return words.map(({ text }) => text.replace(/%s|\\n/g, '\n')).join('\n');
+  return null;
+}
+
+/** Running a file that this very line wrote: a shell script of known text is judged like any other text, the rest was
+ * never looked at. */
+export function writtenFindings(file: string, call: Invocation): readonly Finding[] {
+  const path = pathsOf(file, call.scan).find((one) => call.scan.written.has(one));
+  if (path === undefined) return [];
+  const text = call.scan.written.get(path);
+  const forShell = /^(?:sh|bash|source|\.)$/.test(call.name) || (call.name === file && shellFile.test(file));
+  const other = /^#!(?!.*\b(?:ba)?sh\b)/.test(text ?? '');
+  return typeof text === 'string' && forShell && !other
+    ? call.script(text, { posix: call.name === 'sh' })
+    : danger(call, 'runs what this line has just written');
 }

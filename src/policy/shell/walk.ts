@@ -1,4 +1,3 @@
-import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import {
   type ArithmeticFor,
   type Command,
@@ -14,6 +13,7 @@ import {
   type While,
   type WordPart,
 } from 'unbash';
+import wordLists from '../../../config/commands/words.json' with { type: 'json' };
 import { filledFindings, isBenignVariable, setFindings } from './assignments.js';
 import { arithmeticFindings, assignmentFindings, expansionFindings, testFindings } from './expansions.js';
 import {
@@ -27,8 +27,7 @@ import {
   unanalysable,
   writeTo,
 } from './invocation.js';
-import { keepWritten } from './project-scripts.js';
-import { judge } from './simple-command.js';
+import { judge, keepWritten } from './simple-command.js';
 import { literalArg, resolveWord, secretVariableIn } from './words.js';
 
 /** More simple commands than this are not looked through. Source: security 5.1. */

@@ -1,5 +1,5 @@
 import { parse } from 'unbash';
-import { classifyShell } from '../../../src/policy/shell/classify.js';
+import { classifyShell } from '../../../src/policy/shell/verdict.js';
 import { context, type Risk } from '../../policy/judging.js';
 import { tracePrograms } from './traced.js';
 
