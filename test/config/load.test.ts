@@ -56,7 +56,7 @@ test('without any file every default of the contract holds and nothing is writte
   });
 });
 
-test('a flag wins over --set, over the environment, over a trusted project, over the user file, over the default', async () => {
+test('a flag wins over --set, environment, trusted project, user file and default, in this order', async () => {
   const place = makePlace();
   place.write(userPath, {
     max_tool_turns: 1,
@@ -195,7 +195,7 @@ test('wrong texts name their variable or option, and what was expected', async (
   expect(config.limits.maxToolTurns).toBe(50);
 });
 
-test('a variable that sets nothing is said with the one that was meant, those of other programs and our own are not', async () => {
+test('a variable that sets nothing is named with the nearest one; those of other programs are not', async () => {
   const own = {
     AGENT_HOME: '',
     AGENT_PLAIN: '1',
@@ -230,11 +230,23 @@ test('comments, trailing commas, a byte order mark and an empty file are all fin
   expect([commented.problems, commented.config.limits.maxToolTurns, empty.problems]).toEqual([[], 7, []]);
 });
 
-test('what is wrong in the user file is named with file, key, line, column and the nearest key; the rest of it holds', async () => {
+test('a problem in the user file is named with its place and the nearest key; the rest is effective', async () => {
   const place = makePlace();
   place.write(
     userPath,
-    '{\n  // turns\n  "max_tool_turn": 3,\n  "tools": { "fs": "yes",\n    "limits": { "bash": { "timeout": 5 } } },\n  "timeout_s": 3,\n  "fs": { "deny": ["a", 5] },\n  "colour": 1,\n  "max_tool_calls": 9\n}\n',
+    [
+      '{',
+      '  // turns',
+      '  "max_tool_turn": 3,',
+      '  "tools": { "fs": "yes",',
+      '    "limits": { "bash": { "timeout": 5 } } },',
+      '  "timeout_s": 3,',
+      '  "fs": { "deny": ["a", 5] },',
+      '  "colour": 1,',
+      '  "max_tool_calls": 9',
+      '}',
+      '',
+    ].join('\n'),
   );
   const { problems, config } = await place.load();
   expect(
@@ -262,7 +274,7 @@ test('what is wrong in the user file is named with file, key, line, column and t
   expect([config.limits.maxToolCalls, config.tools.toolsets]).toEqual([9, ['fs', 'exec']]);
 });
 
-test('a file that is not JSON, not an object, nested without end, too large or not a file is one problem, never a crash or a wait', async () => {
+test('a file that cannot be settings is one problem, never a crash or a wait', async () => {
   const place = makePlace();
   const messages: string[] = [];
   for (const text of [
@@ -330,7 +342,8 @@ test('an object that needs some of its keys is one value', async () => {
   expect([config.provider.models, problems.map((problem) => problem.message.replace(place.userFile, 'F'))]).toEqual([
     { a: { long_prompt: long, input_usd: 3 } },
     [
-      'F:11:22: "models.b.long_prompt" must be an object with above_tokens, input_usd, output_usd, not {"above_tokens":1}',
+      'F:11:22: "models.b.long_prompt" must be an object with above_tokens, input_usd, output_usd, ' +
+        'not {"above_tokens":1}',
     ],
   ]);
 });

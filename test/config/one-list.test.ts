@@ -1,14 +1,18 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { agentPaths } from '../../src/config/locations.js';
 import { toConfig } from '../../src/config/sections.js';
 import { checkSetting } from '../../src/config/settings-check.js';
 import { defaultValues, knownKeys, resolveKey, type SchemaNode } from '../../src/config/settings-schema.js';
 
+const folder = mkdtempSync(join(tmpdir(), 'agent-settings-'));
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
 const files = agentPaths({}, '/home/u');
 
 /** A valid value that is not the default. */
@@ -65,7 +69,7 @@ test('the types of the settings are those of the schema', () => {
   const types = words(readFileSync(new URL('../../src/config/settings-values.ts', import.meta.url), 'utf8'));
   const file = fileURLToPath(new URL('../../config/config.schema.json', import.meta.url));
   expect(typesOf(file), 'run: npm run settings').toBe(types);
-  const planted = join(mkdtempSync(join(tmpdir(), 'agent-settings-')), 'schema.json');
+  const planted = join(folder, 'schema.json');
   writeFileSync(planted, readFileSync(file, 'utf8').replace('"max_retries"', '"most_retries"'));
   expect(typesOf(planted)).toBe(types.replace('max_retries', 'most_retries'));
 });

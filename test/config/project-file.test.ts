@@ -107,7 +107,9 @@ test('what an untrusted project may not say is listed and has no effect', async 
   expect(notices).toEqual([
     {
       code: 'project_config',
-      message: `${place.projectFile} is not trusted; ignored: mcp_servers, max_tool_calls, model, provider, base_url, approval, sandbox, max_tool_turns, max_output_size, system_prompt, tools.exec, tools.confirm and 7 more.`,
+      message:
+        `${place.projectFile} is not trusted; ignored: mcp_servers, max_tool_calls, model, provider, base_url, ` +
+        'approval, sandbox, max_tool_turns, max_output_size, system_prompt, tools.exec, tools.confirm and 7 more.',
     },
   ]);
 });
@@ -208,7 +210,7 @@ test('a broken or strange file of an untrusted project is a notice, never an exi
   ]);
 });
 
-test('the nearest file up to the root of the repository counts; outside a repository only the one right here', async () => {
+test('the nearest file up to the root of the repository counts, outside one that of the directory', async () => {
   const place = makePlace();
   place.write('.agent/config.json', { model: 'above' });
   place.write(projectPath, { model: 'root' });

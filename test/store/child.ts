@@ -17,7 +17,8 @@ import Database from 'better-sqlite3';
 import { openSqliteStore } from './src/store/sqlite-store.js';
 const file = process.argv[2] ?? '';
 const say = (value: unknown) => { process.stdout.write(JSON.stringify(value) + '\\n'); };
-const { store, notices } = await openSqliteStore({ file, now: Date.now, maxBusyMs: 60_000, ...JSON.parse(process.argv[3] ?? '{}') });
+const options = JSON.parse(process.argv[3] ?? '{}');
+const { store, notices } = await openSqliteStore({ file, now: Date.now, maxBusyMs: 60_000, ...options });
 const raw = new Database(file);
 say({ notices });
 for await (const line of createInterface({ input: process.stdin })) {
@@ -25,7 +26,11 @@ for await (const line of createInterface({ input: process.stdin })) {
   try {
     if (method === 'flood') {
       const [session, content] = args;
-      for (let seq = 1; ; seq++) { await store.append(session, { seq, kind: 'user', content: content + seq, data: { seq }, createdAt: Date.now() }); say(seq); }
+      for (let seq = 1; ; seq++) {
+        const event = { seq, kind: 'user', content: content + seq, data: { seq }, createdAt: Date.now() };
+        await store.append(session, event);
+        say(seq);
+      }
     }
     else if (method === 'lock') { raw.exec('BEGIN IMMEDIATE'); say('locked'); }
     else if (method === 'unlock') { raw.exec('COMMIT'); say('unlocked'); }

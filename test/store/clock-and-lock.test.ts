@@ -10,7 +10,7 @@ import { clock, sessionRow, temporaryFolder } from './samples.js';
 const folder = temporaryFolder();
 const yearMs = 365 * 86_400_000;
 
-test('a clock that jumps while a session runs changes neither the order of its events nor which session is the newest', async () => {
+test('a clock that jumps changes neither the order of events nor which session is the newest', async () => {
   const file = join(folder, 'clock.db');
   const { store, records } = await openSqliteStore({ file, now: clock });
   const times = [0, -yearMs, yearMs, -1, -2, 5 * yearMs, -5 * yearMs].map((shift) => clock() + shift);
@@ -44,7 +44,7 @@ test('a clock that jumps while a session runs changes neither the order of its e
   await store.close();
 });
 
-test('a holder that keeps the lock for longer than every wait: one warning, the session goes on in memory, and nothing is lost', async () => {
+test('a lock held longer than every wait causes one warning, and the session loses nothing', async () => {
   const file = join(folder, 'held.db');
   const { store } = await openSqliteStore({ file, now: clock, maxBusyMs: 10 });
   const row = sessionRow();

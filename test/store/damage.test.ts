@@ -76,7 +76,7 @@ function isTrue(item: Event): boolean {
   return item.content === content(item.seq) && (item.data as { seq: number }).seq === item.seq;
 }
 
-test('a damaged database is found at opening, kept aside byte for byte, and what can be read of it is saved', async () => {
+test('a damaged database is found at opening, moved aside unchanged, and its readable rows are saved', async () => {
   const cases: readonly (readonly [string, (file: string) => void, number])[] = [
     [
       'empty',

@@ -85,7 +85,7 @@ test('modes that were loosened are tightened again; a folder with other things i
   expect([mode(file), mode(shared)]).toEqual(['600', '755']);
 });
 
-test('a newer database is refused and not one byte of it changes, also where the newer schema stands in the log only', async () => {
+test('a newer database is refused and stays as it is, also when only its log has the newer schema', async () => {
   const file = join(folder, 'newer.db');
   await (await openSqliteStore({ file, now: clock })).store.close();
   const newer = new Database(file);
@@ -180,7 +180,7 @@ test('a SQLite with the WAL-reset bug is refused', async () => {
   expect(refused(await sqliteVersion())).toBe(false);
 });
 
-test('a database that cannot be opened where it stands is read from a copy in memory, and what is added there ends with it', async () => {
+test('a database that cannot be opened in place is read from a copy in memory, which keeps nothing', async () => {
   const file = join(folder, 'image.db');
   const { store } = await openSqliteStore({ file, now: clock });
   const row = sessionRow();

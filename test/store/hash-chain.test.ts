@@ -48,7 +48,8 @@ test.each([
   ['a shortened hash', 'UPDATE events SET hash = substr(hash, 1, 4) WHERE session_id = ? AND seq = 3', 3, 'chain'],
   [
     'two events exchanged',
-    'UPDATE events SET seq = CASE seq WHEN 4 THEN 5 ELSE 4 END + 100 WHERE session_id = ? AND seq IN (4, 5); UPDATE events SET seq = seq - 100 WHERE seq > 100',
+    'UPDATE events SET seq = CASE seq WHEN 4 THEN 5 ELSE 4 END + 100 WHERE session_id = ? AND seq IN (4, 5); ' +
+      'UPDATE events SET seq = seq - 100 WHERE seq > 100',
     4,
     'content',
   ],

@@ -20,7 +20,8 @@ CREATE TABLE leases(
      session_id TEXT PRIMARY KEY, token TEXT NOT NULL, pid INTEGER NOT NULL, host TEXT NOT NULL,
      machine TEXT, started TEXT, since INTEGER NOT NULL);
 DROP TABLE events_fts;
-CREATE VIRTUAL TABLE events_fts USING fts5(text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
+CREATE VIRTUAL TABLE events_fts USING fts5(text, content='', contentless_delete=1,
+  tokenize='unicode61 remove_diacritics 2');
 INSERT INTO events_fts(rowid, text) SELECT id, text FROM search_text;
 UPDATE search_state SET indexed_to = (SELECT max(id) FROM events);
 ALTER TABLE sessions DROP COLUMN api;
@@ -81,7 +82,7 @@ async function madeByFifth(file: string): Promise<string> {
   return row.id;
 }
 
-test('a database of the fifth version loses nothing: events, chain, costs, search, redaction, and who holds a session', async () => {
+test('a database of the fifth version loses nothing: events, chain, costs, search, redaction, leases', async () => {
   const file = join(folder, 'fifth.db');
   const id = await madeByFifth(file);
   const { store, records, notices } = await openSqliteStore({ file, now: clock });
@@ -110,7 +111,8 @@ test('a database of the fifth version loses nothing: events, chain, costs, searc
   expect(
     await answered(
       records,
-      'SELECT seq, response_id, model, input_tokens, output_tokens, cost_usd FROM v_requests WHERE session_id = ? ORDER BY seq',
+      `SELECT seq, response_id, model, input_tokens, output_tokens, cost_usd
+       FROM v_requests WHERE session_id = ? ORDER BY seq`,
       [id],
     ),
   ).toEqual([

@@ -20,8 +20,16 @@ const outside: readonly Source[] = readdirSync(root, { recursive: true, encoding
 
 /** A question in a help text is an example. */
 const example = /agent sql "[^"]*"/g;
-const statement =
-  /\bSELECT\b[^;'`]*\bFROM\b|\bINSERT\b[^;'`]*\bINTO\b|\bUPDATE\s+\w+\s+SET\b|\bDELETE\s+FROM\b|\bPRAGMA\s+\w|\bVACUUM\b|\bjson_extract\b/;
+const statement = new RegExp(
+  [
+    String.raw`\bSELECT\b[^;'\x60]*\bFROM\b`,
+    String.raw`\bINSERT\b[^;'\x60]*\bINTO\b`,
+    String.raw`\bUPDATE\s+\w+\s+SET\b`,
+    String.raw`\bDELETE\s+FROM\b`,
+    String.raw`\bPRAGMA\s+\w`,
+    String.raw`\b(?:VACUUM|json_extract)\b`,
+  ].join('|'),
+);
 const fileOfDatabase = /(?:\}|\.db)(?:-wal|-shm|\.marks)\b/;
 
 function sqlOutside(sources: readonly Source[]): readonly string[] {

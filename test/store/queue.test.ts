@@ -16,7 +16,7 @@ const kept: readonly QueuedMessage[] = [
   { text: 'and at the end\ufffd', when: 'after' },
 ];
 
-test('what waits in a session is there again when the database is opened anew, until it is replaced or the session goes', async () => {
+test('waiting messages outlive the process, until they are replaced or the session is removed', async () => {
   const file = join(folder, 'queue.db');
   const row = sessionRow();
   const first = (await openSqliteStore({ file, now: clock })).store;

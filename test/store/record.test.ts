@@ -96,7 +96,7 @@ test('a database of the first version gets checksums, chain and search in place,
   expect(chain(file)).toEqual(chain(fresh));
 });
 
-test("an event that was changed behind the program's back is reported with every load, in short and in long sessions", async () => {
+test('an event that another program has changed is reported at every load, also in long sessions', async () => {
   const file = newFile();
   const id = await filled(
     file,

@@ -24,7 +24,7 @@ test('ends are listed newest first, one for each session, and the oldest give wa
   expect(readdirSync(folder).filter((name) => name.startsWith('a.db'))).toEqual(['a.db.marks']);
 });
 
-test('what a killed process left half done goes with the next end; what a living one works on stays', async () => {
+test('drafts of killed processes are removed with the next end; those of living ones stay', async () => {
   const file = join(folder, 'killed.db');
   const gone = spawnSync('true').pid;
   for (const name of [`killed.db.marks.${gone}-1`, `killed.db.marks.${process.ppid}-1`, 'killed.db.marks.old'])
@@ -48,7 +48,7 @@ test.each(['', 'nonsense', '{"a":1}', '[1,["s"],["s","1","/w"],null]'])(
   },
 );
 
-test('ends stand beside the database that a link leads to; where they cannot be written nothing happens', async () => {
+test('ends are stored beside the database that a link leads to, or not at all', async () => {
   writeFileSync(join(folder, 'c.db'), '');
   symlinkSync(join(folder, 'c.db'), join(folder, 'link.db'));
   await sessionEnds(join(folder, 'link.db')).note({ sessionId: 's', seq: 1, cwd: '/w' });

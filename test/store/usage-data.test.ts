@@ -36,7 +36,7 @@ async function stored(events: readonly Event[]): Promise<{
   }
 }
 
-test('of a usage event what goes without saying takes no room, and nobody misses it', async () => {
+test('a usage event is stored without its defaults and comes back with them', async () => {
   const silent = {
     response_id: 'r1',
     ...ref,
@@ -61,7 +61,8 @@ test('of a usage event what goes without saying takes no room, and nobody misses
   expect(loaded.map((data) => JSON.stringify(data))).toEqual([silent, full].map((data) => JSON.stringify(data)));
   expect(texts).toEqual([
     '{"provider":"openai","model":"gpt-5.2","input_tokens":958}',
-    '{"response_id":"summary","provider":"openai","model":"gpt-5.2","output_tokens":7,"cache_read_tokens":3,"cache_write_tokens":2,"cost_usd":0.5,"purpose":"compaction"}',
+    '{"response_id":"summary","provider":"openai","model":"gpt-5.2","output_tokens":7,"cache_read_tokens":3,' +
+      '"cache_write_tokens":2,"cost_usd":0.5,"purpose":"compaction"}',
   ]);
   const { purpose, ...shown } = full;
   expect(purpose).toBe('compaction');
