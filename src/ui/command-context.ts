@@ -21,11 +21,11 @@ export function commandContext(
   const calledAt = dialogs.keys();
   return {
     print: (text) => {
-      display.print(text);
+      display.notes.print(text);
       onPrinted();
     },
     printMarkdown: (text) => {
-      display.printMarkdown(text);
+      display.notes.printMarkdown(text);
       onPrinted();
     },
     notice: (level, message) => {

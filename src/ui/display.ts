@@ -1,45 +1,17 @@
-import { createLinks, type Links, splitStyledLines } from '../terminal/attributes.js';
+import { createLinks, type Links } from '../terminal/attributes.js';
 import { clipboardSequence } from '../terminal/modes.js';
-import { wrapWords } from '../terminal/rows.js';
-import { sanitize } from '../terminal/sanitize.js';
 import type { Answer } from '../terminal/streams.js';
-import { expandTabs } from '../terminal/width.js';
 import { createScreen, type Lost, type Screen, type ScreenSize } from '../terminal/writer.js';
 import type { LiveRows } from './components/mounted-screen.js';
 import type { Overlay } from './components/screen.js';
-import { type ItemStyle, noticeLines, type ResultDetail } from './item-lines.js';
+import type { ItemStyle, ResultDetail } from './item-lines.js';
 import { createLive, type DisplayState, type Live } from './live.js';
 import { createHighlighter, type Highlighter } from './markdown/highlight.js';
-import { renderMarkdown } from './markdown/incremental.js';
-import { defaultDetail, type Greeting, type ReplOptions, type ReplTerminal } from './repl-options.js';
-import { createSwitchableTheme, type SwitchableTheme, type Theme, type ThemeChoice } from './theme.js';
+import { createNotes, type Notes } from './notes.js';
+import { defaultDetail, type ReplOptions, type ReplTerminal } from './repl-options.js';
+import { createSwitchableTheme, type SwitchableTheme, type ThemeChoice } from './theme.js';
 import { createTranscript, type Transcript } from './transcript.js';
 import type { Item } from './view.js';
-
-/** Puts finished items, streaming text, dialogs, input and status together into frames of the screen. */
-export interface Display {
-  /** A whole frame: new items are printed, the text moves on. */
-  frame(items: readonly Item[], state: DisplayState): void;
-  /** Only what keys change; the streaming text stays as it is. */
-  echo(state: DisplayState): void;
-  /** `attached`: right below what was printed before. */
-  print(text: string, options?: { readonly attached: boolean }): void;
-  greet(greeting: Greeting): void;
-  notice(level: 'info' | 'warn' | 'error', message: string): void;
-  printMarkdown(text: string): void;
-  printLines(lines: readonly string[]): void;
-  resize(size: ScreenSize): void;
-  /** The screen is empty below the anchor again (another program drew, or the process was stopped). */
-  restart(): void;
-  close(): void;
-  readonly theme: Theme;
-  /** Colours of all that is drawn from now on; what is printed stays as it is. */
-  setTheme(theme: ThemeChoice): void;
-  /** How much is printed of the results that come. */
-  setDetail(detail: ResultDetail): void;
-  /** Puts a text into the terminal's clipboard (OSC 52), where the terminal lets it. */
-  copy(text: string): void;
-}
 
 /** Frames on the terminal, which is asked where it is. */
 export function createDisplay(
@@ -48,7 +20,7 @@ export function createDisplay(
   onOverlay: (shown: Overlay) => void,
 ): Display {
   const links = options.terminal.facts.links === true ? createLinks() : undefined;
-  const frames = new Frames(options, onChange, onOverlay, terminalScreen(options.terminal, links), links);
+  const frames = new Display(options, onChange, onOverlay, terminalScreen(options.terminal, links), links);
   options.terminal.input.answers?.listen((answer) => {
     frames.answered(answer);
   });
@@ -78,8 +50,10 @@ export function sizeOf(output: ReplTerminal['output']): ScreenSize {
 /** So long must the size have been the same before anything is printed again. */
 const calmMs = 300;
 
-class Frames implements Display {
+/** Puts finished items, streaming text and the live rows together into frames of the screen. */
+export class Display {
   readonly theme: SwitchableTheme;
+  readonly notes: Notes;
   readonly #options: ReplOptions;
   readonly #screen: Screen;
   readonly #transcript: Transcript;
@@ -125,9 +99,15 @@ class Frames implements Display {
       onChange();
     });
     this.#transcript = createTranscript(this.#style(), this.#highlighter, options.printing.tellsDetail);
+    this.notes = createNotes({
+      transcript: this.#transcript,
+      highlight: this.#highlighter.paint,
+      style: () => this.#style(),
+    });
     this.#live = createLive({ theme: this.theme, clock: options.time.clock, status: options.status });
   }
 
+  /** Draws a whole frame: new items are printed, the text moves on. */
   frame(finished: readonly Item[], state: DisplayState): void {
     this.#held = this.#held.length > 0 ? [...this.#held, ...finished] : finished;
     this.#state = state;
@@ -165,6 +145,7 @@ class Frames implements Display {
     this.#draw(state);
   }
 
+  /** Draws only what keys change; the streaming text stays as it is. */
   echo(state: DisplayState): void {
     if (this.#endWait) {
       this.#missed = true;
@@ -179,39 +160,6 @@ class Frames implements Display {
     else this.#draw(state);
   }
 
-  print(text: string, options: { readonly attached: boolean } = { attached: false }): void {
-    this.#transcript.print(
-      splitStyledLines(sanitize(text, { colors: this.theme.colors })).map((line) => expandTabs(line)),
-      options.attached,
-    );
-  }
-
-  greet({ name, line, more }: Greeting): void {
-    this.printLines(wrapWords(this.theme.paint('bold', sanitize(name)) + sanitize(line), this.#screen.size.columns));
-    if (more !== undefined) this.printMarkdown(more);
-  }
-
-  notice(level: 'info' | 'warn' | 'error', message: string): void {
-    this.printLines(noticeLines(level, message, this.#style()));
-  }
-
-  printMarkdown(text: string): void {
-    const { columns } = this.#screen.size;
-    this.printLines(
-      renderMarkdown(text, {
-        theme: this.theme,
-        columns,
-        highlight: this.#highlighter.paint,
-        wrap: 'words',
-        link: this.#links?.paint,
-      }),
-    );
-  }
-
-  printLines(lines: readonly string[]): void {
-    this.#transcript.print(lines);
-  }
-
   /** A terminal wraps its lines anew before we hear of it, and what was on its way then has met another size than it
    * was made for: so it is asked where it is, and until it has said so nothing is drawn. */
   resize(size: ScreenSize): void {
@@ -219,19 +167,23 @@ class Frames implements Display {
     if (!this.#wait()) this.#resizeUnasked(size);
   }
 
+  /** Sets the colours of all that is drawn from now on; what is printed stays as it is. */
   setTheme(theme: ThemeChoice): void {
     this.theme.use(theme);
     this.#transcript.refresh();
   }
 
+  /** Sets how much is printed of the results that come. */
   setDetail(detail: ResultDetail): void {
     this.#transcript.setDetail(detail);
   }
 
+  /** Puts a text into the terminal's clipboard (OSC 52), where the terminal lets it. */
   copy(text: string): void {
     this.#screen.control(clipboardSequence(text));
   }
 
+  /** The screen is empty below the anchor again: another program drew, or the process was stopped. */
   restart(): void {
     this.#stopWaiting();
     const size = sizeOf(this.#options.terminal.output);

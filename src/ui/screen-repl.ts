@@ -134,7 +134,7 @@ class ScreenRepl implements ReplHandle {
     const early = [...(terminal.typed ?? []), ...(terminal.firstFrame?.takeKeys() ?? [])];
     if (!terminal.firstFrame) enterTerminal(terminal.input, terminal.output);
     terminal.output.on('resize', this.#resized);
-    if (opening.greeting !== undefined) this.#display.greet(opening.greeting);
+    if (opening.greeting !== undefined) this.#display.notes.greet(opening.greeting);
     this.#replay(session);
     this.#frame();
     // What was typed before there was a reader may end it at once.
@@ -167,7 +167,7 @@ class ScreenRepl implements ReplHandle {
 
   notice(level: 'info' | 'warn' | 'error', message: string): void {
     if (this.#closed) return;
-    this.#display.notice(level, message);
+    this.#display.notes.notice(level, message);
     this.#frame();
   }
 
@@ -254,7 +254,7 @@ class ScreenRepl implements ReplHandle {
     const { items, earlier } = lastExchange(session.events());
     if (earlier > 0) {
       const text = `${earlier} earlier messages and calls; /show N shows an event`;
-      this.#display.printLines([this.#display.theme.paint('dim', text)]);
+      this.#display.notes.remark(text);
     }
     if (items.length > 0) this.#display.frame(items, this.#state());
   }

@@ -60,14 +60,14 @@ export async function runShellLine(
     rest += sanitizer.write(chunk);
     const end = rest.lastIndexOf('\n');
     if (end < 0) return;
-    display.print(rest.slice(0, end), { attached: true });
+    display.notes.print(rest.slice(0, end), { attached: true });
     rest = rest.slice(end + 1);
     onPrinted();
   };
-  display.print(`! ${line.command}`);
+  display.notes.print(`! ${line.command}`);
   onPrinted();
   const { exitCode } = await runShell(line.command, { sendToModel: line.sendToModel, signal, onOutput });
-  if (rest !== '') display.print(rest, { attached: true });
-  if (exitCode !== 0) display.print(shellEnd(exitCode, signal), { attached: true });
+  if (rest !== '') display.notes.print(rest, { attached: true });
+  if (exitCode !== 0) display.notes.print(shellEnd(exitCode, signal), { attached: true });
   onPrinted();
 }

@@ -65,34 +65,25 @@ export function createDialogs(d: Parts): Dialogs {
     asked.set(question.callId, overlay);
     stack.unshift(overlay);
   };
+  const sync = (questions: readonly Question[]): void => {
+    for (const [callId, overlay] of asked) {
+      if (questions.some((question) => question.callId === callId)) continue;
+      asked.delete(callId);
+      close(overlay);
+    }
+    for (const question of questions) if (!asked.has(question.callId)) ask(question);
+  };
   return {
     top: () => stack.at(-1) ?? null,
     ...pause,
-    sync: (questions) => {
-      for (const [callId, overlay] of asked) {
-        if (questions.some((question) => question.callId === callId)) continue;
-        asked.delete(callId);
-        close(overlay);
-      }
-      for (const question of questions) if (!asked.has(question.callId)) ask(question);
-    },
+    sync,
     pick: (options, calledAt) => {
       const asks = options.confirms === true || calledAt !== pause.keys();
       return open((done) => createPicker({ ...options, asks }, d.rank, done, d.onChange));
     },
     page: (title, text, calledAt, { prose = false } = {}) => {
       const how = { asks: calledAt !== pause.keys(), prose };
-      return open<void>((done) =>
-        createPager(
-          sanitize(title),
-          sanitize(text).split('\n'),
-          how,
-          () => {
-            done();
-          },
-          d.onChange,
-        ),
-      );
+      return open<void>((done) => createPager(sanitize(title), sanitize(text).split('\n'), how, done, d.onChange));
     },
     clear: () => {
       stack.length = 0;
