@@ -137,12 +137,13 @@ export class Display {
       this.#text = this.#newest;
     }
     this.#stale = false;
-    const below = this.#below(state, this.#printed || items.length > 0 || this.#text !== '');
+    const apart = this.#printed || items.length > 0 || this.#text !== '';
+    const below = this.#live.rows(state, this.#screen.size, apart);
     this.#room = this.#screen.size.rows - 2 - below.lines.length;
     const printed = this.#transcript.advance(items, this.#text, this.#room);
     this.#printed ||= printed.lines.length > 0 || this.#transcript.open().length > 0;
     this.#screen.commit(printed.lines, printed.partial);
-    this.#draw(state);
+    this.#draw(state, apart === this.#printed ? below : this.#live.rows(state, this.#screen.size, this.#printed));
   }
 
   /** Draws only what keys change; the streaming text stays as it is. */
@@ -155,9 +156,9 @@ export class Display {
       this.#paint(state);
       return;
     }
-    const below = this.#below(state, this.#printed);
+    const below = this.#live.echo(state, this.#screen.size, this.#printed);
     if (this.#screen.size.rows - 2 - below.lines.length < this.#room) this.#paint(state);
-    else this.#draw(state);
+    else this.#draw(state, below);
   }
 
   /** A terminal wraps its lines anew before we hear of it, and what was on its way then has met another size than it
@@ -286,8 +287,7 @@ export class Display {
     };
   }
 
-  #draw(state: DisplayState): void {
-    const below = this.#below(state, this.#printed);
+  #draw(state: DisplayState, below: LiveRows): void {
     const open = this.#transcript.open();
     const asked = this.#screen.draw({
       lines: [...open, ...below.lines],
@@ -296,9 +296,5 @@ export class Display {
     });
     if (asked && !this.#wait()) this.#screen.settle();
     if (state.overlay) this.#onOverlay(state.overlay);
-  }
-
-  #below(state: DisplayState, apart: boolean): LiveRows {
-    return this.#live.rows(state, this.#screen.size, apart);
   }
 }

@@ -24,6 +24,8 @@ export interface DisplayState {
 export interface Live {
   /** `apart`: something stands above, so an empty row sets the input apart. */
   rows(state: DisplayState, size: ScreenSize, apart: boolean): LiveRows;
+  /** The same for a key that was pressed: what it types is shown before Ink has laid it out. */
+  echo(state: DisplayState, size: ScreenSize, apart: boolean): LiveRows;
   unmount(): void;
 }
 
@@ -58,13 +60,20 @@ export function createLive({ theme, clock, status }: Parts): Live {
     overlay: state.overlay,
     waits: state.waits,
   });
+  const rows: Live['rows'] = (state, size, apart) => {
+    const live = stateOf(state, size, apart, clock());
+    const key = keyOf(live);
+    if (last && isSame(key, last.key)) return last.rows;
+    last = { key, rows: mounted.layOut(live) };
+    return last.rows;
+  };
   return {
-    rows: (state, size, apart) => {
+    rows,
+    echo: (state, size, apart) => {
       const live = stateOf(state, size, apart, clock());
-      const key = keyOf(live);
-      if (last && key.every((part, index) => Object.is(part, last?.key[index]))) return last.rows;
-      last = { key, rows: mounted.layOut(live) };
-      return last.rows;
+      const [, ...others] = keyOf(live);
+      const echoed = last && isSame(others, last.key.slice(1)) ? mounted.echo(live) : null;
+      return echoed ?? rows(state, size, apart);
     },
     unmount: () => {
       mounted.unmount();
@@ -72,13 +81,18 @@ export function createLive({ theme, clock, status }: Parts): Live {
   };
 }
 
-/** What two states with the same rows have in common. An overlay changes unseen, so no state with one is like another. */
+/** What two states with the same rows have in common, the text of the input first. An overlay changes unseen, so no
+ * state with one is like another. */
 function keyOf({ size, theme, running, queue, status, prompt, menu, overlay, apart }: LiveState): readonly unknown[] {
   return [
+    prompt.editor,
     ...[size.columns, size.rows, theme.paint, running, queue, status, apart],
-    ...[prompt.editor, prompt.searching, JSON.stringify(menu)],
-    overlay === null ? null : {},
+    ...[prompt.searching, JSON.stringify(menu), overlay === null ? null : {}],
   ];
+}
+
+function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
+  return one.every((part, index) => Object.is(part, other[index]));
 }
 
 /** Gives the same state again until the calls are others or some time has passed. */

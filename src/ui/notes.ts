@@ -3,7 +3,7 @@ import { wrapWords } from '../terminal/rows.js';
 import { sanitize } from '../terminal/sanitize.js';
 import { expandTabs } from '../terminal/width.js';
 import { type ItemStyle, noticeLines } from './item-lines.js';
-import type { Highlight } from './markdown/blocks.js';
+import type { Highlight } from './markdown/highlight.js';
 import { renderMarkdown } from './markdown/incremental.js';
 import type { Greeting } from './repl-options.js';
 import type { Transcript } from './transcript.js';

@@ -13,6 +13,9 @@ export interface LiveRows {
 export interface MountedScreen {
   /** Lays out `state`, at once. Never higher than the terminal less two rows. */
   layOut(state: LiveState): LiveRows;
+  /** The rows of the last layout with another text in the input, before Ink has laid that out; null where more than the
+   * text of those rows changes. */
+  echo(state: LiveState): LiveRows | null;
   unmount(): void;
 }
 
@@ -35,6 +38,7 @@ export function mountScreen(): MountedScreen {
     </ScreenContext>
   );
   let instance: Instance | null = null;
+  let last: { readonly arranged: Arranged; readonly rows: LiveRows } | null = null;
   return {
     layOut: (state) => {
       const arranged = arrange(state);
@@ -43,10 +47,13 @@ export function mountScreen(): MountedScreen {
       if (instance) instance.rerender(tree(arranged));
       else instance = mount(tree(arranged), stream);
       const frame = stream.frame.split('\n');
-      return cursor.node
+      const rows = cursor.node
         ? bounded(frame, rowOf(cursor.node), cursor.column, state)
         : bounded(frame, frame.length - 1, 0, state);
+      last = { arranged, rows };
+      return rows;
     },
+    echo: (state) => (last ? withPromptOf(arrange(state), last.arranged, last.rows) : null),
     unmount: () => {
       instance?.unmount();
       instance = null;
@@ -88,6 +95,18 @@ function rowOf(node: DOMElement): number {
   let row = 0;
   for (let at: DOMElement | undefined = node; at; at = at.parentNode) row += at.yogaNode?.getComputedTop() ?? 0;
   return row;
+}
+
+/** `rows` with the prompt of `next` in the place of that of `before`; null where they have not the same height. */
+function withPromptOf(next: Arranged, before: Arranged, rows: LiveRows): LiveRows | null {
+  const [old, prompt] = [before.prompt, next.prompt];
+  if (!old || !prompt || old.lines.length !== prompt.lines.length) return null;
+  const top = rows.cursor.line - old.cursor.line;
+  if (top < 0 || before.overlay !== null || next.overlay !== null) return null;
+  const { line, column } = prompt.cursor;
+  const lines = [...rows.lines];
+  lines.splice(top, prompt.lines.length, ...prompt.lines.map((text) => text.trimEnd()));
+  return bounded(lines, top + line, column, next.state);
 }
 
 /** The last rows that there is room for. Ink cuts blanks at the end of a row; those before the cursor are put back. */
