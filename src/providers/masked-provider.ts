@@ -33,13 +33,13 @@ export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
           speaking = chunk.type;
           const text = streams[speaking].add(chunk.text);
           if (text !== '') yield text === chunk.text ? chunk : { ...chunk, text };
-        } else yield told(chunk, guard);
+        } else yield maskChunk(chunk, guard);
       }
     },
   };
 }
 
-function told(chunk: ModelChunk, guard: SecretGuard): ModelChunk {
+function maskChunk(chunk: ModelChunk, guard: SecretGuard): ModelChunk {
   switch (chunk.type) {
     case 'fault':
       return { ...chunk, fault: { ...chunk.fault, message: guard.text(chunk.fault.message) } };

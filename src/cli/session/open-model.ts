@@ -18,6 +18,7 @@ import {
   configuredAddress,
 } from '../../providers/catalog.js';
 import type { HttpDependencies, HttpProvider } from '../../providers/http/endpoint-provider.js';
+import { realSchedule } from '../../providers/http/watch.js';
 import { maskProvider } from '../../providers/masked-provider.js';
 import { findModel } from '../../providers/models.js';
 import { builtInPresets, mergePresets } from '../../providers/presets.js';
@@ -230,12 +231,7 @@ export function httpDependencies(settings: ModelSource, endpoint: Endpoint): Htt
     random: Math.random,
     sleep,
     env: settings.env,
-    schedule: (callback, delayMs) => {
-      const timer = setTimeout(callback, delayMs);
-      return () => {
-        clearTimeout(timer);
-      };
-    },
+    schedule: realSchedule,
     textModels: textModelsOf(settings, endpoint),
     ...(endpoint.local
       ? {

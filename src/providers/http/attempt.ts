@@ -94,7 +94,7 @@ async function* answered(
   watch: Watch,
 ): AsyncGenerator<ModelChunk, Outcome> {
   const { host, wire } = context;
-  if (response.body === null) return { complete: false, failed: nothingInIt(response.status, host) };
+  if (response.body === null) return { complete: false, failed: withoutBody(response.status, host) };
   const body = readBody(response);
   const contentType = response.headers.get('content-type') ?? '';
   const reader = createAnswerReader(wire, request.maxCalls, { host, contentType });
@@ -109,7 +109,7 @@ async function* answered(
       if (gate.failed !== null) return { complete: false, failed: gate.failed };
       if (!gate.complete) continue;
       await body.release();
-      if (gate.isEmpty() && !earlier.takesEmpty) return emptied(gate, host);
+      if (gate.isEmpty() && !earlier.takesEmpty) return emptyAnswer(gate, host);
       yield* gate.held;
       return { complete: true };
     }
@@ -168,7 +168,7 @@ function createGate({ spent }: Earlier, { host, cost }: AttemptContext): Gate {
           this.held.push(chunk);
           return null;
         case 'usage':
-          this.held.push(together(spent, { type: 'usage', usage: chunk.usage, costUsd: cost(chunk) }));
+          this.held.push(sumUsage(spent, { type: 'usage', usage: chunk.usage, costUsd: cost(chunk) }));
           return null;
         case 'end':
           this.held.push(chunk);
@@ -185,7 +185,7 @@ function createGate({ spent }: Earlier, { host, cost }: AttemptContext): Gate {
   };
 }
 
-function emptied({ held }: Gate, host: string): Outcome {
+function emptyAnswer({ held }: Gate, host: string): Outcome {
   const spent = held.find((chunk) => chunk.type === 'usage');
   const failed: Failed = {
     fault: { code: 'stream_incomplete', message: `${host} gave an empty answer` },
@@ -195,7 +195,7 @@ function emptied({ held }: Gate, host: string): Outcome {
 }
 
 /** Adds up the usage of two requests that count as one. */
-function together(before: Spent | null, now: Spent): Spent {
+function sumUsage(before: Spent | null, now: Spent): Spent {
   if (before === null) return now;
   const { usage: one } = before;
   const { usage: two } = now;
@@ -236,7 +236,7 @@ async function refusal(response: Response, { wire, host, now }: AttemptContext):
 }
 
 /** The status itself says that the answer is empty, so another attempt would be empty too. */
-function nothingInIt(status: number, host: string): Failed {
+function withoutBody(status: number, host: string): Failed {
   return {
     fault: {
       code: 'protocol',

@@ -209,17 +209,17 @@ async function* untilAnswered(request: ModelRequest, body: Uint8Array, context: 
     const at = { random: d.random(), now: d.now(), leftMs: turnEndsAt - d.now() };
     const plan = planRetry(notRunning(outcome.failed, endpoint), count, limits, at);
     if (!plan.retry) {
-      yield* failed(shown(plan.fault, endpoint, model), request);
+      yield* faultChunks(presentable(plan.fault, endpoint, model), request);
       return;
     }
-    const reason = shown(outcome.failed.fault, endpoint, model).message;
+    const reason = presentable(outcome.failed.fault, endpoint, model).message;
     yield { type: 'retry', attempt: count, maxRetries: limits.maxRetries, delayMs: plan.delayMs, reason };
     await d.sleep(plan.delayMs, request.signal);
   }
 }
 
 /** Yields a fault, or the call that the server could not read: the model is told and may call again. */
-function* failed(fault: Fault, { conversation }: ModelRequest): Generator<ModelChunk> {
+function* faultChunks(fault: Fault, { conversation }: ModelRequest): Generator<ModelChunk> {
   const { refusedCall } = fault;
   if (refusedCall === undefined || conversation.tools.length === 0) {
     yield { type: 'fault', fault };
@@ -265,7 +265,7 @@ function requestParts(request: ModelRequest, { endpoint, wire, d }: Context): re
 
 /** Makes a fault ready to be shown: masks keys, names the variable of a rejected key, and says what a conversation that
  * is too long means. */
-function shown(fault: Fault, endpoint: Endpoint, model: string): Fault {
+function presentable(fault: Fault, endpoint: Endpoint, model: string): Fault {
   const message = maskKeys(fault.message, [endpoint.key]);
   if (fault.code === 'context_overflow')
     return { ...fault, message: `The conversation is longer than the context window of ${model}: ${message}` };

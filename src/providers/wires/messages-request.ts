@@ -196,7 +196,9 @@ function refusesBudget(conversation: Conversation, options: WireOptions, endsWit
   const answer = conversation.messages.findLast((message) => message.role === 'assistant');
   if (endsWithAssistant) return answer === undefined || !isPaused(answer);
   return (
-    answer !== undefined && answer.calls.length > 0 && !thinks(layOut(answer, ownReasoning(answer, api, options))[0])
+    answer !== undefined &&
+    answer.calls.length > 0 &&
+    !isThinking(layOut(answer, ownReasoning(answer, api, options))[0])
   );
 }
 
@@ -208,7 +210,7 @@ function isPaused(message: Message): boolean {
 /** `goesOn`: calls that the vendor's server has not answered yet stay. */
 function serialise(message: Message, options: WireOptions, goesOn: boolean): MessagesPieces {
   if (message.role === 'user') {
-    const user = blank(message.content) ? null : item(textBlock(message.content));
+    const user = isBlank(message.content) ? null : item(textBlock(message.content));
     return { assistant: [], results: [], user };
   }
   const results = message.calls.map((call) => item(resultBlock(call)));
@@ -222,8 +224,8 @@ function assistantBlocks(
   goesOn: boolean,
 ): readonly Item<AssistantBlock>[] {
   const kept = answeredItems(ownReasoning(message, api, options), goesOn);
-  const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || !blank(part.text));
-  const last = parts.findLastIndex((part) => !thinks(part));
+  const parts = layOut(message, kept).filter((part) => part.kind !== 'text' || !isBlank(part.text));
+  const last = parts.findLastIndex((part) => !isThinking(part));
   return parts.slice(0, last + 1).map(assistantBlock);
 }
 
@@ -240,7 +242,7 @@ function assistantBlock(part: Part): Item<AssistantBlock> {
   }
 }
 
-function thinks(part: Part | undefined): boolean {
+function isThinking(part: Part | undefined): boolean {
   return (
     part?.kind === 'item' &&
     isRecord(part.item) &&
@@ -288,6 +290,6 @@ function blockId(id: string): string {
   return callId(id, /^[a-zA-Z0-9_-]{1,64}$/);
 }
 
-function blank(text: string): boolean {
+function isBlank(text: string): boolean {
   return text.trim() === '';
 }
