@@ -47,7 +47,7 @@ export async function buildProgram({ words: given, rest, early, finish }: Progra
     .configureHelp({ minWidthToWrap: 24, optionDescription: describeOption })
     .action(async (words: string[], options: RootOptions) => {
       if (rest.length === 0) await askAboutCommand(words, options, verbNames(table));
-      finish(await (await import('./headless.js')).runChat([...words, ...rest], options, early));
+      finish(await (await import('./conversation.js')).runConversation([...words, ...rest], options, early));
     });
   await addVerbs(program, table, {
     load: verbsToLoad(given),

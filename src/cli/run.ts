@@ -22,7 +22,8 @@ export async function run(argv: readonly string[], early: EarlyFrame | null): Pr
   const lost = await output.taken();
   if (lost !== null)
     printError(
-      `agent: standard output cannot be written: ${lost.message}\nMake room or send it elsewhere; what was printed is not whole.\n`,
+      `agent: standard output cannot be written: ${lost.message}\n` +
+        'Make room or send it elsewhere; what was printed is not whole.\n',
     );
   return lost !== null && exitCode === exit.done ? exit.failed : exitCode;
 }

@@ -11,11 +11,7 @@ export function streamLine(event: AgentEvent): JsonObject | null {
     case 'text_delta':
       return { type: 'text_delta', text: event.text };
     case 'retry_scheduled':
-      return {
-        type: 'notice',
-        code: 'retry',
-        message: `${event.reason.replace(/\.$/, '')}; attempt ${event.attempt} of ${event.maxRetries} in ${(event.delayMs / 1000).toFixed(1)} s`,
-      };
+      return { type: 'notice', code: 'retry', message: retryText(event) };
     case 'notice':
       return { type: event.level === 'error' ? 'error' : 'notice', code: event.code, message: event.message };
     case 'reasoning_delta':
@@ -30,6 +26,11 @@ export function streamLine(event: AgentEvent): JsonObject | null {
     default:
       return event satisfies never;
   }
+}
+
+function retryText(event: Extract<AgentEvent, { type: 'retry_scheduled' }>): string {
+  const reason = event.reason.replace(/\.$/, '');
+  return `${reason}; attempt ${event.attempt} of ${event.maxRetries} in ${(event.delayMs / 1000).toFixed(1)} s`;
 }
 
 function eventLine(raw: Event): JsonObject | null {

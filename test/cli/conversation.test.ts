@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import { joinPrompt, readStdin } from '../../src/cli/headless.js';
+import { joinPrompt, readStdin } from '../../src/cli/conversation.js';
 
 const input = (...chunks: readonly (Buffer | string)[]): NodeJS.ReadStream =>
   Readable.from(chunks) as unknown as NodeJS.ReadStream;

@@ -1,0 +1,119 @@
+import { CliError, exit } from '../commands/command.js';
+import { didYouMean } from '../core/text.js';
+import type { EarlyFrame } from './early-frame.js';
+import { type OutputFormat, runHeadless } from './headless.js';
+import type { RootOptions } from './options.js';
+import { outputIsTerminal, printError } from './print.js';
+import { assemble, openRun } from './session/assemble.js';
+import { eventNumber, type SessionChoice } from './session/find-session.js';
+import { readSettings } from './settings.js';
+
+const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
+
+/** `agent` itself: the REPL on a terminal, one turn without one. Returns the exit code. */
+export async function runConversation(
+  words: readonly string[],
+  options: RootOptions,
+  early: EarlyFrame | null,
+): Promise<number> {
+  const headless = options.print === true || !process.stdin.isTTY || !outputIsTerminal();
+  const format = options.outputFormat;
+  if (!formats.includes(format))
+    throw new CliError(
+      exit.usage,
+      `--output-format: \`${format}\` is not a format`,
+      `${didYouMean(format, formats)} Known: ${formats.join(', ')}`.trim(),
+    );
+  if (!headless) return await (await import('./repl/repl.js')).runRepl(words, options, early);
+  return await runOneTurn(words, options, format as OutputFormat);
+}
+
+/** Opens the session, hands it to the front without a terminal and closes it. */
+async function runOneTurn(words: readonly string[], options: RootOptions, format: OutputFormat): Promise<number> {
+  const settings = await readSettings(options);
+  const choice = chosenSession(options);
+  const piped = process.stdin.isTTY ? '' : await readStdin(process.stdin, printError);
+  const prompt = joinPrompt(words, piped);
+  if (prompt === '')
+    throw new CliError(
+      exit.usage,
+      'there is no prompt',
+      'Give one as words or on standard input: agent -p "explain this".',
+    );
+  const run = await openRun(settings, options);
+  try {
+    const chat = await assemble(run, choice, false);
+    try {
+      return await runHeadless({
+        session: chat.session,
+        prompt,
+        format,
+        verbose: options.verbose === true,
+        notices: [...run.notices, ...chat.notices],
+        toolNames: run.registry.list().map((tool) => tool.name),
+        now: () => performance.now(),
+      });
+    } finally {
+      await chat.close();
+    }
+  } finally {
+    await run.close();
+  }
+}
+
+function chosenSession(options: RootOptions): SessionChoice {
+  if (options.resume === true)
+    throw new CliError(
+      exit.usage,
+      '-r needs a session here, where none can be picked',
+      'Give an id, a unique prefix of one, or a title: agent sessions list shows them.',
+    );
+  return {
+    continueNewest: options.continue === true,
+    resume: options.resume ?? null,
+    fork: options.fork === true,
+    ...eventNumber(options.at),
+  };
+}
+
+/** No model takes a prompt of this size; more is not kept in memory. */
+const maxBytes = 32 * 1024 * 1024;
+
+/** All of standard input as text; a `CliError` where it is longer than any prompt can be. After `noticeMs` without an
+ * end it says on stderr what it waits for. */
+export async function readStdin(
+  input: NodeJS.ReadStream,
+  notice: (text: string) => void,
+  noticeMs = 2000,
+): Promise<string> {
+  const timer = setTimeout(() => {
+    notice('agent: still reading standard input; it is not a terminal. Close it (or run with </dev/null) to go on.\n');
+  }, noticeMs);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of input) {
+      const part = Buffer.isBuffer(chunk) ? chunk : Buffer.from(String(chunk));
+      bytes += part.length;
+      if (bytes > maxBytes)
+        throw new CliError(
+          exit.usage,
+          `standard input has more than ${maxBytes} bytes; no model takes that`,
+          'Put it into a file and say where it is: the model reads what it needs.',
+        );
+      chunks.push(part);
+    }
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EISDIR')) throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+  return Buffer.concat(chunks).toString('utf8').toWellFormed();
+}
+
+/** The prompt of a headless run: the words, and below a blank line what was piped in. */
+export function joinPrompt(words: readonly string[], piped: string): string {
+  return [words.join(' ').trim(), piped.trim() === '' ? '' : piped.replace(/\n+$/, '')]
+    .filter((part) => part !== '')
+    .join('\n\n');
+}
