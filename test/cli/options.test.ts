@@ -8,7 +8,7 @@ import {
   type OptionTable,
   rootOptions,
 } from '../../src/cli/options.js';
-import { addOptions } from '../../src/cli/program.js';
+import { addOptions } from '../../src/cli/run.js';
 import { settingFlags } from '../../src/cli/settings.js';
 import { commandSpec } from '../../src/commands/settings/complete-shell.js';
 

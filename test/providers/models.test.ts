@@ -82,7 +82,7 @@ const shown = [
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
   'src/cli/options.ts',
-  'src/cli/program.ts',
+  'src/cli/run.ts',
   'src/cli/repl/repl.ts',
 ];
 const defaults = Object.entries(builtInPresets).flatMap(([name, preset]) =>
