@@ -175,6 +175,19 @@ test('events keep their shape: envelopes and arguments stay JSON, each number is
   expect(one.event(plain)).toBe(plain);
 });
 
+test('a secret counts as seen where it goes into an event, not where it is only shown', () => {
+  const one = guard();
+  one.text(token);
+  expect([one.takeSeen(), one.count()]).toEqual([null, 1]);
+  one.event({ kind: 'user', content: token, data: null });
+  one.text(token);
+  expect([one.takeSeen(), one.takeSeen(), one.count()]).toEqual([
+    { count: 1, placeholders: ['«secret:github_token#1»'] },
+    null,
+    3,
+  ]);
+});
+
 test('a name and its value in two strings belong together', () => {
   const secret = forms.find(({ kind }) => kind === 'aws_secret_key')?.secret ?? '';
   expect(guard().json(JSON.stringify({ env: { AWS_SECRET_ACCESS_KEY: secret } }))).toBe(
