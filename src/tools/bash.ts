@@ -13,12 +13,12 @@ export interface BashOptions {
   readonly processes: ProcessRunner;
   /** The shell's file name: `bash`, or `sh` where there is no bash. */
   readonly shell: string;
-  /** Seconds, when a call does not say. */
+  /** Seconds for a call that names no limit. */
   readonly timeoutS: number;
-  /** Most seconds that a call may ask for. */
+  /** The most seconds that a call may ask for. */
   readonly maxTimeoutS: number;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Names that no child process gets to see. */
+  /** Names of variables that are kept from every child process. */
   readonly protectedEnv: readonly string[];
 }
 
@@ -49,7 +49,7 @@ type BashArgs = FromSchema<ReturnType<typeof schemaOf>>;
 export function bashTool(options: BashOptions): DefinedTool {
   const watch = createAutoRunWatch();
   const environments = new Map<boolean, Record<string, string>>();
-  // Made once: to read one's own environment takes Node a system call's time for each name.
+  // Made once: Node reads its own environment slowly, name by name.
   const env = (readsOnly: boolean): Record<string, string> => {
     const made = environments.get(readsOnly) ?? shellEnvironment(options.env, options.protectedEnv, readsOnly);
     environments.set(readsOnly, made);
@@ -60,7 +60,9 @@ export function bashTool(options: BashOptions): DefinedTool {
     effect: 'execute',
     placeholders: 'shell',
     guidance: {
-      line: 'Use bash for builds, tests and git. Commands get no terminal and no input; do not start editors or pagers.',
+      line:
+        'Use bash for builds, tests and git. Commands get no terminal and no input; ' +
+        'do not start editors or pagers.',
     },
     description: 'Run a shell command. No terminal, stdin is empty; cd and variables do not carry over.',
     schema: schemaOf(options),
@@ -124,7 +126,7 @@ async function runCommand(
 
 const maxNamed = 20;
 
-/** Says what the command made or changed that other programs will obey without being asked. */
+/** Adds the files that the command made or changed and that other programs obey without being asked. */
 function warned(outcome: ToolOutcome, files: readonly string[]): ToolOutcome {
   if (files.length === 0) return outcome;
   const named = files.slice(0, maxNamed).map(shownPath);
@@ -161,7 +163,8 @@ function outcome(result: ProcessResult, collected: CollectedOutput, timeoutMs: n
     case 'timeout':
       return failed(
         'timeout',
-        `The command was still running after ${timeoutMs / 1000} s and was ended with all it had started; give it a longer timeout_seconds or less to do.`,
+        `The command was still running after ${timeoutMs / 1000} s and was ended with all it had started; ` +
+          'give it a longer timeout_seconds or less to do.',
         { output: parts.join(''), ...size },
       );
     case 'cancelled':
@@ -172,7 +175,9 @@ function outcome(result: ProcessResult, collected: CollectedOutput, timeoutMs: n
     case 'output_limit':
       return failed(
         'execution_failed',
-        'The command printed more than 256 MiB and was ended; what it had done until then stays done. Send its output to a file (> out.txt) and read that with file_read or grep, or print less (head, tail, grep).',
+        'The command printed more than 256 MiB and was ended; what it had done until then stays done. ' +
+          'Send its output to a file (> out.txt) and read that with file_read or grep, ' +
+          'or print less (head, tail, grep).',
         { output: parts.join(''), ...size },
       );
     default:
@@ -185,7 +190,7 @@ function summary(result: Extract<ProcessResult, { background: number }>): string
   return `exit ${result.exitCode}${result.signal === null ? '' : ` (${result.signal})`}${background}`;
 }
 
-/** No pager, no prompt, no editor: a command that would wait for a person ends by itself instead. */
+/** Switches off pagers, prompts and editors: a command that would wait for a person ends by itself instead. */
 const quiet: Readonly<Record<string, string>> = {
   TERM: 'dumb',
   PAGER: 'cat',
@@ -211,12 +216,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 type Settings = readonly (readonly [string, string])[];
 
-/** What git is told over the head of a repository: to run no monitor, which even `git status` would. */
+/** Settings that win over those of a repository: even `git status` would start its monitor. */
 const gitAlways: Settings = [['core.fsmonitor', 'false']];
-/** What a line that only reads has no use for, and a hostile repository has: hooks, transports that are programs,
- * signatures checked unasked, a folder that is itself a repository. Policy calls no line a reader in a repository that
- * names a program; this is the second lock. For `diff.external`, filters and `textconv` git has no switch but
- * options. */
+/** Settings for commands that only read. They switch off what a hostile repository could use: hooks, transports that
+ * are programs, signatures checked unasked, and folders that are repositories themselves. Policy already refuses to
+ * call a command read-only in a repository that names a program, so this is the second check. Git has no settings,
+ * only options, against `diff.external`, filters and `textconv`. */
 const gitReading: Settings = [
   ...gitAlways,
   ['core.hooksPath', '/dev/null'],
@@ -225,8 +230,8 @@ const gitReading: Settings = [
   ['safe.bareRepository', 'explicit'],
 ];
 
-/** The environment of a child process: ours without the protected names (provider keys), and with everything
- * interactive switched off. `readsOnly`: for a command that was judged to change nothing. */
+/** Returns the environment of a child process: our own without the protected names (provider keys), and with everything
+ * interactive switched off. `readsOnly` is for a command that was judged to change nothing. */
 function shellEnvironment(
   own: Environment,
   protectedNames: readonly string[],
@@ -239,7 +244,7 @@ function shellEnvironment(
   return { ...Object.fromEntries(kept), ...quiet, ...gitOverrides(own, readsOnly ? gitReading : gitAlways) };
 }
 
-/** Settings behind whatever the environment carries already. Source: git-config(1), `GIT_CONFIG_COUNT`. */
+/** Adds settings after those that the environment carries already. Source: git-config(1), `GIT_CONFIG_COUNT`. */
 function gitOverrides(own: Environment, settings: Settings): Readonly<Record<string, string>> {
   const count = /^\d{1,4}$/.test(own.GIT_CONFIG_COUNT ?? '') ? Number(own.GIT_CONFIG_COUNT) : 0;
   const entries = settings.flatMap(([key, value], index) => [

@@ -14,9 +14,9 @@ export interface BuiltinOptions {
   readonly processes: ProcessRunner;
   /** `bash`, or `sh` where there is no bash. */
   readonly shell: string;
-  /** `fs.max_size`: most bytes of one file_read. */
+  /** `fs.max_size`: the most bytes of one file_read. */
   readonly maxReadBytes: number;
-  /** `model_output_size`: most bytes of one result that a model is sent. */
+  /** `model_output_size`: the most bytes of one result that a model is sent. */
   readonly modelOutputBytes: number;
   /** `exec.timeout_s` and `exec.max_timeout_s`. */
   readonly timeoutS: number;
@@ -25,7 +25,7 @@ export interface BuiltinOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Where ripgrep is: the bundled one, then one on PATH, unless given. */
   readonly findRipgrep?: () => Promise<string | null>;
-  /** What tells a file that holds secrets (`fs.deny`). */
+  /** Returns a function that recognises files with secrets (`fs.deny`). */
   readonly secretFiles?: () => Promise<(path: string) => boolean>;
   /** Names of variables that no child process gets (provider keys). */
   readonly protectedEnv: readonly string[];
@@ -53,16 +53,15 @@ export function builtinTools(options: BuiltinOptions): readonly Tool[] {
   return toolsets.flatMap((toolset) => inToolset(toolset, makers[toolset.name](options)));
 }
 
-/** Tools as members of a set. */
+/** Puts tools in a set. */
 export function inToolset(toolset: Toolset, tools: readonly DefinedTool[]): readonly Tool[] {
   return tools.map((tool) => ({ ...tool, toolset }));
 }
 
 const canned: Readonly<Record<Effect, boolean>> = { read: false, write: true, execute: true, network: true };
 
-/** The tools of `--test`: those that write, execute or use the network keep their schema and answer canned output;
- * readers stay as they are.
- * Source: contracts 6. */
+/** Returns the tools of `--test`: those that write, execute or use the network keep their schema and answer canned
+ * output; readers stay as they are. Source: contracts 6. */
 export function inTestMode(tools: readonly Tool[]): readonly Tool[] {
   return tools.map((tool) => (canned[tool.effect] ? cannedTool(tool) : tool));
 }

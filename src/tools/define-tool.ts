@@ -2,7 +2,8 @@ import type { JsonSchema } from '../core/json.js';
 import { wellFormed } from '../core/text.js';
 import type { ArgumentProblem, Tool, ToolArgs, ToolContext, ToolOutcome } from '../core/tool.js';
 
-/** The values that fit a schema, for the keywords that tools use. What a schema does not say is `unknown`. */
+/** The type of values that fit a schema, for the keywords that tools use. A part that the schema does not describe is
+ * `unknown`. */
 export type FromSchema<S> = S extends { readonly enum: readonly (infer Value)[] }
   ? Value
   : S extends { readonly const: infer Value }
@@ -40,21 +41,21 @@ type OfObject<S> = S extends { readonly properties: infer Properties }
 type Required<S> = S extends { readonly required: readonly (infer Name)[] } ? Name : never;
 type Flat<T> = { readonly [Name in keyof T]: T[Name] };
 
-/** A tool as it is written: its arguments have the type that its schema describes. */
+/** A tool as its author writes it: its arguments have the type that its schema describes. */
 export interface ToolDefinition<S extends JsonSchema> extends Pick<
   Tool,
   'name' | 'description' | 'effect' | 'guidance' | 'repeatable' | 'placeholders'
 > {
-  /** Of an object, with `additionalProperties: false`. Nothing is coerced and no default is filled in. */
+  /** Describes an object, with `additionalProperties: false`. Nothing is coerced and no default is filled in. */
   readonly schema: S;
-  /** What the call is called in the log and on the screen; name and arguments, unless it is given. */
+  /** Names the call in the log and on the screen. Without it, the name of the tool and the arguments stand there. */
   readonly describe?: (args: FromSchema<S>) => string;
-  /** What is wrong with arguments that fit the schema but cannot be meant, or null. Pure. */
+  /** Returns what is wrong with arguments that fit the schema but cannot be meant, or null. Pure. */
   readonly check?: (args: FromSchema<S>) => ArgumentProblem | null;
   readonly run: (args: FromSchema<S>, ctx: ToolContext) => Promise<ToolOutcome>;
 }
 
-/** A tool that stands in no set yet. */
+/** A tool that belongs to no set yet. */
 export type DefinedTool = Omit<Tool, 'toolset'>;
 
 /** Makes a tool whose functions take arguments of the type its schema describes. */
@@ -74,8 +75,8 @@ export function defineTool<const S extends JsonSchema>(definition: ToolDefinitio
 const maxValueChars = 80;
 const maxChars = 200;
 
-/** `glob(pattern="*.ts", path="src/")`: name and arguments in the order given, values as JSON, at most 200 characters
- * and well-formed. */
+/** Returns `glob(pattern="*.ts", path="src/")`: the name and the arguments in the order given, values as JSON, at most
+ * 200 characters and well-formed. */
 export function describeCall(name: string, args: ToolArgs): string {
   let text = `${name}(`;
   for (const [index, [key, value]] of Object.entries(args).entries()) {

@@ -70,7 +70,8 @@ async function edit(args: FileEditArgs, ctx: ToolContext, memory: ContentMemory)
     if (!canEncode(args.new_string, form))
       throw new FileRefusal(
         'execution_failed',
-        `${shownPath(args.path)} is ${name ?? form.encoding}, which has not every character of new_string; convert the file first, or use others.`,
+        `${shownPath(args.path)} is ${name ?? form.encoding}, which has not every character of new_string; ` +
+          'convert the file first, or use others.',
       );
     const plain = withoutCarriageReturns(text);
     const wanted = withoutCarriageReturns(args.old_string);
@@ -93,7 +94,8 @@ async function edit(args: FileEditArgs, ctx: ToolContext, memory: ContentMemory)
   }
 }
 
-/** `positions` and `length` count in the text with LF alone; what lies outside the matches keeps its own line ends. */
+/** Replaces the matches. `positions` and `length` count in the text with LF line ends; text outside the matches keeps
+ * its own line ends. */
 function replaced(
   text: string,
   positions: readonly number[],
@@ -138,7 +140,8 @@ function notFound(args: FileEditArgs, plain: string, wanted: string): ToolOutcom
   const hint =
     candidates.length === 0
       ? 'nothing in the file is like it; read the file'
-      : `nearest: ${candidates.map(({ line }) => `line ${line}`).join(', ')} (see details); copy the text exactly, white space included`;
+      : `nearest: ${candidates.map(({ line }) => `line ${line}`).join(', ')} (see details); ` +
+        'copy the text exactly, white space included';
   return failed('execution_failed', `old_string does not occur in ${shownPath(args.path)}; ${hint}.`, {
     candidates: candidates.map(({ line, text }) => ({ line, text })),
   });
@@ -149,19 +152,20 @@ function ambiguous(args: FileEditArgs, lines: readonly number[]): ToolOutcome {
   const rest = lines.length > shown.length ? ` and ${lines.length - shown.length} more` : '';
   return failed(
     'execution_failed',
-    `old_string occurs ${lines.length} times in ${shownPath(args.path)}, on lines ${shown.join(', ')}${rest}; add lines around it to name one, or set replace_all.`,
+    `old_string occurs ${lines.length} times in ${shownPath(args.path)}, on lines ${shown.join(', ')}${rest}; ` +
+      'add lines around it to name one, or set replace_all.',
     { count: lines.length, lines: shown },
   );
 }
 
-/** Where `wanted` stands in `text`, left to right without overlap. */
+/** Returns the positions of `wanted` in `text`, from left to right and without overlap. */
 function occurrences(text: string, wanted: string): readonly number[] {
   const found: number[] = [];
   for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + wanted.length)) found.push(at);
   return found;
 }
 
-/** The number (from 1) of the line that each position stands on; positions ascend. */
+/** Returns the number of the line (from 1) for each position; positions ascend. */
 function lineNumbers(text: string, positions: readonly number[]): readonly number[] {
   let line = 1;
   let from = 0;
@@ -174,7 +178,7 @@ function lineNumbers(text: string, positions: readonly number[]): readonly numbe
   });
 }
 
-/** A part of the file that looks like what was looked for. */
+/** A part of the file that is similar to the text that was searched for. */
 interface Candidate {
   readonly line: number;
   readonly text: string;
@@ -185,8 +189,8 @@ const maxWantedLines = 8;
 const maxLineChars = 300;
 const maxShownChars = 600;
 
-/** The three parts of `text` most like `wanted`, best first: compared line by line, white space at the ends of lines
- * left aside. */
+/** Returns the three parts of `text` that are most similar to `wanted`, best first. It compares line by line and
+ * ignores white space at the ends of lines. */
 function nearestParts(text: string, wanted: string): readonly Candidate[] {
   const lines = text.split('\n');
   const wantedLines = wanted.replace(/^\n+|\n+$/g, '').split('\n');
@@ -224,7 +228,7 @@ function shortened(text: string): string {
   return text.length > maxShownChars ? `${wellFormed(text.slice(0, maxShownChars))}…` : text;
 }
 
-/** How much two texts share, from 0 to 1: Dice's coefficient over pairs of neighbouring characters. */
+/** Returns how similar two texts are, from 0 to 1: Dice's coefficient over pairs of neighbouring characters. */
 function similarity(a: string, b: string): number {
   if (a === b) return 1;
   if (a.length < 2 || b.length < 2) return a !== '' && b.includes(a) ? 0.5 : 0;

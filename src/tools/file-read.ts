@@ -19,16 +19,16 @@ import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
 import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
 
 export interface FileReadOptions {
-  /** Most bytes of one read. */
+  /** The most bytes of one read. */
   readonly maxReadBytes: number;
-  /** `model_output_size`: what a model is sent of it at once. */
+  /** `model_output_size`: the most bytes that a model is sent at once. */
   readonly modelOutputBytes: number;
 }
 
 const defaultTimeoutMs = 60_000;
 const chunkBytes = 256 * 1024;
 const sniffBytes = 8192;
-/** A longer line counts as several: else what is behind its beginning could not be asked for. */
+/** A longer line counts as several lines, because a model could not ask for its end otherwise. */
 const longLineBytes = 15_360;
 
 const schema = {
@@ -69,20 +69,24 @@ async function read(
   options: FileReadOptions,
   memory: ContentMemory,
 ): Promise<ToolOutcome> {
-  const wish = windowWish(args, Math.min(options.maxReadBytes, ctx.limits.maxOutputBytes), options.modelOutputBytes);
+  const wanted = windowRequest(
+    args,
+    Math.min(options.maxReadBytes, ctx.limits.maxOutputBytes),
+    options.modelOutputBytes,
+  );
   const event = /^event:(\d{1,15})$/.exec(args.path);
-  if (event) return readEvent(Number(event[1]), args, ctx, wish);
+  if (event) return readEvent(Number(event[1]), args, ctx, wanted);
   const absolute = absolutePath(ctx.cwd, args.path);
   let file: OpenFile | undefined;
   try {
     const opened = await openRegular(absolute, args.path, ctx.landings);
     file = opened;
     const { window, sha256, whole, encoding } = await withStop(ctx, defaultTimeoutMs, (signal) =>
-      readText(opened, () => openRegular(absolute, args.path, ctx.landings), { args, wish, signal }),
+      readText(opened, () => openRegular(absolute, args.path, ctx.landings), { args, wanted, signal }),
     );
     if (!whole) return stopped(ctx, 'file_read');
     if ((args.offset ?? 1) === 1 && window.nextOffset === null) memory.remember(sha256, window.text);
-    const facts = { ...longLineFacts(window, wish), ...(encoding === null ? {} : { encoding }) };
+    const facts = { ...longLineFacts(window, wanted), ...(encoding === null ? {} : { encoding }) };
     return shown(args, window, [{ path: file.path, sha256 }], facts);
   } catch (error) {
     return fileFailure(error, args.path, absolute);
@@ -91,40 +95,41 @@ async function read(
   }
 }
 
-function readEvent(seq: number, args: FileReadArgs, ctx: ToolContext, wish: WindowWish): ToolOutcome {
+function readEvent(seq: number, args: FileReadArgs, ctx: ToolContext, wanted: WindowRequest): ToolOutcome {
   const output = ctx.eventOutput(seq);
   if (output === null) return failed('not_found', `There is no tool result at event ${seq} of this session.`);
-  const window = lineWindow(output, wish);
-  return shown(args, window, [], longLineFacts(window, wish));
+  const window = lineWindow(output, wanted);
+  return shown(args, window, [], longLineFacts(window, wanted));
 }
 
-/** Where a long line is among it, no more than a model is sent at once: what it is sent then is all that is kept, and
- * ends where `next_offset` goes on. A sixteenth stays free, for placeholders that are longer than their secrets. */
-function windowWish({ offset, limit }: FileReadArgs, maxBytes: number, modelOutputBytes: number): WindowWish {
+/** Turns arguments into limits. If a long line is in the window, the result holds no more than a model is sent at once,
+ * so that `next_offset` goes on where the model's text ends. A sixteenth stays free for placeholders that are longer
+ * than their secrets. */
+function windowRequest({ offset, limit }: FileReadArgs, maxBytes: number, modelOutputBytes: number): WindowRequest {
   const pageBytes = Math.max(1, Math.min(maxBytes, Math.floor((modelOutputBytes * 15) / 16)));
   const pieceBytes = Math.min(longLineBytes, pageBytes);
   return { offset: offset ?? 1, limit: limit ?? Number.POSITIVE_INFINITY, maxBytes, pageBytes, pieceBytes };
 }
 
-/** `piece_bytes` is what `modelOutput` counts by. */
-function longLineFacts({ longLines }: LineWindow, { pieceBytes }: WindowWish): Facts {
+/** `modelOutput` counts lines by `piece_bytes`. */
+function longLineFacts({ longLines }: LineWindow, { pieceBytes }: WindowRequest): Facts {
   return longLines ? { long_lines: `a line over ${pieceBytes} bytes counts as several`, piece_bytes: pieceBytes } : {};
 }
 
 interface Scan {
   readonly args: FileReadArgs;
-  readonly wish: WindowWish;
+  readonly wanted: WindowRequest;
   readonly signal: AbortSignal;
 }
 interface Scanned {
   readonly window: LineWindow;
   readonly sha256: string;
   readonly whole: boolean;
-  /** All of it is what the encoding allows. */ readonly valid: boolean;
+  /** All bytes are valid in the encoding. */ readonly valid: boolean;
 }
 
-/** The file as UTF-8 or UTF-16, and once more in one byte a character where it turns out to be neither. `encoding`:
- * what a result calls it where it must be told. */
+/** Reads the file as UTF-8 or UTF-16, and again with one byte for each character if it is neither. `encoding` is the
+ * name that a result shows, or null where it need not be shown. */
 async function readText(
   file: OpenFile,
   reopen: () => Promise<OpenFile>,
@@ -144,9 +149,10 @@ async function readText(
   }
 }
 
-/** One pass over the file: hash, line count and the asked-for lines, however long the file or a line of it is. */
-async function scan(file: OpenFile, { args, wish, signal }: Scan, odd: Oddities | null): Promise<Scanned> {
-  const lines = createLineCollector(wish);
+/** Reads the file once for its hash, the number of lines and the requested lines, however long the file or a line is.
+ */
+async function scan(file: OpenFile, { args, wanted, signal }: Scan, odd: Oddities | null): Promise<Scanned> {
+  const lines = createLineCollector(wanted);
   const hash = createHash('sha256');
   const buffer = Buffer.allocUnsafe(Math.max(sniffBytes, Math.min(chunkBytes, file.stats.size + 1)));
   let decoder: TextDecoder | undefined;
@@ -174,7 +180,8 @@ async function scan(file: OpenFile, { args, wish, signal }: Scan, odd: Oddities 
   };
 }
 
-/** Takes bytes piece by piece, null at the end, and says whether all so far are UTF-8. */
+/** Returns a function that takes the bytes piece by piece, null at the end, and says whether all of them so far are
+ * UTF-8. */
 function utf8Check(): (chunk: Buffer | null) => boolean {
   const strict = new TextDecoder('utf-8', { fatal: true });
   let valid = true;
@@ -227,34 +234,34 @@ function shown(args: FileReadArgs, window: LineWindow, files: readonly FileState
 interface LineWindow {
   readonly text: string;
   readonly totalLines: number;
-  /** The first line (from 1) left out after it, or null. */
+  /** The first line (from 1) that is left out after it, or null. */
   readonly nextOffset: number | null;
-  /** A line of the text was too long for one and counts as several. */
+  /** A line of the text was too long and counts as several. */
   readonly longLines: boolean;
 }
 
-/** What of a text is wanted. */
-interface WindowWish {
+/** The part of a text that is requested. */
+interface WindowRequest {
   readonly offset: number;
   readonly limit: number;
-  /** Most UTF-8 of it. */
+  /** The most bytes of it in UTF-8. */
   readonly maxBytes: number;
-  /** Most of it where a long line is among it. */
+  /** The most bytes of it if it contains a long line. */
   readonly pageBytes: number;
-  /** A line longer than that counts as several. */
+  /** A longer line counts as several. */
   readonly pieceBytes: number;
 }
 
-/** Takes decoded text in parts, of any size and cut anywhere, and keeps the exact text of lines `offset` to
- * `offset + limit - 1`, as many as fit and at least one. CRLF becomes LF. */
+/** Takes decoded text in parts of any size and keeps the exact text of lines `offset` to `offset + limit - 1`: as many
+ * as fit, and at least one. CRLF becomes LF. */
 interface LineCollector {
   add(part: string): void;
   finish(): LineWindow;
 }
 
-export function createLineCollector({ offset, limit, maxBytes, pageBytes, pieceBytes }: WindowWish): LineCollector {
-  const all = createKeeper(maxBytes);
-  const page = createKeeper(Math.min(pageBytes, maxBytes));
+export function createLineCollector({ offset, limit, maxBytes, pageBytes, pieceBytes }: WindowRequest): LineCollector {
+  const all = createPieces(maxBytes);
+  const page = createPieces(Math.min(pageBytes, maxBytes));
   let line = 1;
   let longLines = false;
   let longInside = false;
@@ -263,8 +270,8 @@ export function createLineCollector({ offset, limit, maxBytes, pageBytes, pieceB
     const isLong = inLongLine || !last;
     inLongLine = !last;
     longLines ||= isLong;
-    if (line >= offset && line - offset < limit && all.keep(piece)) {
-      page.keep(piece);
+    if (line >= offset && line - offset < limit && all.add(piece)) {
+      page.add(piece);
       longInside ||= isLong;
     }
     line++;
@@ -275,39 +282,39 @@ export function createLineCollector({ offset, limit, maxBytes, pageBytes, pieceB
     },
     finish() {
       splitter.finish();
-      const { text, count } = (longInside ? page : all).kept();
+      const { text, count } = (longInside ? page : all).result();
       const next = offset + count;
       return { text, totalLines: line - 1, nextOffset: next < line ? next : null, longLines };
     },
   };
 }
 
-interface Keeper {
-  /** False where it does not fit. */
-  keep(piece: string): boolean;
-  kept(): { readonly text: string; readonly count: number };
+interface Pieces {
+  /** Returns false if the piece does not fit. */
+  add(piece: string): boolean;
+  result(): { readonly text: string; readonly count: number };
 }
 
-/** Takes pieces until one does not fit; always the first. */
-function createKeeper(maxBytes: number): Keeper {
-  const kept: string[] = [];
+/** Takes pieces until one does not fit. The first always fits. */
+function createPieces(maxBytes: number): Pieces {
+  const pieces: string[] = [];
   let bytes = 0;
   let full = false;
   return {
-    keep(piece) {
+    add(piece) {
       if (full) return false;
       bytes += utf8Bytes(piece);
-      full = kept.length > 0 && bytes > maxBytes;
-      if (!full) kept.push(piece);
+      full = pieces.length > 0 && bytes > maxBytes;
+      if (!full) pieces.push(piece);
       return !full;
     },
-    kept: () => ({ text: kept.join(''), count: kept.length }),
+    result: () => ({ text: pieces.join(''), count: pieces.length }),
   };
 }
 
-/** A window of a text that is in memory. */
-function lineWindow(text: string, wish: WindowWish): LineWindow {
-  const collector = createLineCollector(wish);
+/** Returns a window of a text that is in memory. */
+function lineWindow(text: string, wanted: WindowRequest): LineWindow {
+  const collector = createLineCollector(wanted);
   collector.add(text);
   return collector.finish();
 }

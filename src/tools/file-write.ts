@@ -63,7 +63,7 @@ async function write(args: FileWriteArgs, ctx: ToolContext, memory: ContentMemor
   }
 }
 
-/** What a write leaves for the session: the new hash, the diff for the screen, the bytes for undo. */
+/** Returns the effects of a write: the new hash for the session, the diff for the screen and the bytes for undo. */
 export async function writeEffects(
   before: BeforeWrite,
   bytes: Buffer,

@@ -77,7 +77,7 @@ async function listMatches(args: GlobArgs, ctx: ToolContext, options: SearchOpti
   return succeeded(`${counted(listing.count, 'file')} found`, { ...listing.envelope(), ...refusals.facts() });
 }
 
-/** What stands before a path relative to the folder `shown`: nothing for the working directory itself. */
+/** Returns the prefix of paths in the folder `shown`: nothing for the working directory itself. */
 export function prefixOf(shown: string): string {
   return shown === '.' ? '' : shown.endsWith('/') ? shown : `${shown}/`;
 }
@@ -86,8 +86,8 @@ const maxAlternatives = 1000;
 const maxStars = 5;
 const maxChars = 2000;
 
-/** Why a pattern is refused before it is compiled, or null: braces that multiply out and stars that backtrack would
- * hold the program up. */
+/** Returns why a pattern is refused before it is compiled, or null. Braces that multiply out and stars that backtrack
+ * would block the program. */
 function globProblem(pattern: string): ArgumentProblem | null {
   const refuse = (problem: string, expected: string): ArgumentProblem => ({ argument: 'pattern', problem, expected });
   if (pattern.trim() === '') return refuse('empty', 'a pattern such as **/*.ts');
@@ -104,7 +104,7 @@ function globProblem(pattern: string): ArgumentProblem | null {
   return null;
 }
 
-/** An upper bound: every brace group multiplies, nested or not. */
+/** Returns an upper bound: every brace group multiplies, nested or not. */
 function alternatives(pattern: string): number {
   const plain = pattern.replace(/\\./gs, '_');
   const open: number[] = [];
@@ -122,8 +122,8 @@ function groupSize(inner: string): number {
   return inner.includes('..') ? 1000 : inner.split(',').length;
 }
 
-/** The pattern relative to `root`, with what is only syntax to regular expressions made plain; null for an absolute one
- * outside it. */
+/** Returns the pattern relative to `root`, with the syntax of regular expressions escaped; null for an absolute pattern
+ * outside of `root`. */
 function patternInside(root: string, pattern: string): string | null {
   let inner = pattern.replace(/^(?:\.\/)+/, '');
   if (inner.startsWith('/')) {
@@ -136,6 +136,6 @@ function patternInside(root: string, pattern: string): string | null {
     .replace(/^!/, String.raw`\!`)
     .replace(/(?<!\\)\{([^{},\\]+)\}/g, (group, only: string) =>
       only.includes('..') ? group : `{${only},[{]${only}[}]}`,
-    ); // `*.{ts}` means `*.ts` to most who write it
-  return plain.replace(/\/\*\*$/, '/**/*'); // what is inside, not a file of that name
+    ); // most people who write `*.{ts}` mean `*.ts`
+  return plain.replace(/\/\*\*$/, '/**/*'); // the files inside, not a file of that name
 }

@@ -24,10 +24,10 @@ import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js'
 export interface GrepOptions {
   readonly processes: ProcessRunner;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Where ripgrep is; null for none. Asked at the first search. */
+  /** Returns the path of ripgrep, or null if there is none. It is called at the first search. */
   readonly findRipgrep?: () => Promise<string | null>;
-  /** Gives what tells a file that holds secrets by its absolute path: a search of a folder leaves such files out. One
-   * that is named itself was asked about. */
+  /** Returns a function that recognises files with secrets by their absolute path. A search of a folder leaves such
+   * files out. The user was asked about a file that is named itself. */
   readonly secretFiles?: () => Promise<(path: string) => boolean>;
 }
 
@@ -136,7 +136,7 @@ async function searched(
   return request.signal.aborted ? { ended: 'stopped' } : searchWithRipgrep(program, options.processes, request, found);
 }
 
-/** False where ripgrep would read an ignore file that nobody should. */
+/** Returns false if ripgrep would read an ignore file that must not be read. */
 async function hasPlainRules({ root, target, glob, signal, env, refused }: SearchRequest): Promise<boolean> {
   let isPlain = true;
   const override = glob === null ? undefined : globOverride(glob);
@@ -155,14 +155,13 @@ async function hasPlainRules({ root, target, glob, signal, env, refused }: Searc
   return isPlain;
 }
 
-/** For ripgrep a glob that fits everything would bring back what ignore files leave out; here it only narrows
- * nothing. */
+/** Drops a glob that matches everything: ripgrep would take it as a rule that wins over the ignore files. */
 function narrowing(glob: string | undefined): string | null {
   return glob === undefined || /^\/?(?:\*\*\/)*\*{1,2}$/.test(glob) ? null : glob;
 }
 
-/** True for a single binary file, which is passed over like those in a folder. Throws for what is neither file nor
- * folder. */
+/** Returns true for a single binary file, which is skipped like those in a folder. Throws for a path that is neither a
+ * file nor a folder. */
 async function isBinaryFile(absolute: string, requested: string, landings: ToolContext['landings']): Promise<boolean> {
   if (statSync(absolute).isDirectory()) {
     if (isKernelPath(realpathSync(absolute)))
@@ -182,7 +181,8 @@ async function isBinaryFile(absolute: string, requested: string, landings: ToolC
   }
 }
 
-/** Lines of one file come in order: a gap between their numbers starts a group. */
+/** Returns a function that adds lines to the listing. The lines of one file come in order, so a gap between their
+ * numbers starts a group. */
 function lineAdder(listing: Listing): (line: FoundLine) => void {
   let lastPath: string | undefined;
   let lastLine = 0;
@@ -203,7 +203,7 @@ function lineAdder(listing: Listing): (line: FoundLine) => void {
   };
 }
 
-/** Drops the lines of files that hold secrets, and remembers which. */
+/** Drops the lines of files that hold secrets, and adds these files to `withheld`. */
 async function withoutSecrets(
   add: (line: FoundLine) => void,
   searchedPath: string,
@@ -235,7 +235,8 @@ function finished(listing: Listing, withheld: number, refusals: Refusals): ToolO
 function shortened(text: string): string {
   if (text.length <= maxLineChars) return wellFormed(text);
   const start = wellFormed(text.slice(0, maxLineChars).replace(/[\ud800-\udbff]$/, ''));
-  return `${start} [… more: ${text.length > 60_000 ? 'a very long line' : `${utf8Bytes(text) - utf8Bytes(start)} bytes`}]`;
+  const more = text.length > 60_000 ? 'a very long line' : `${utf8Bytes(text) - utf8Bytes(start)} bytes`;
+  return `${start} [… more: ${more}]`;
 }
 
 function cut(text: string, max: number): string {

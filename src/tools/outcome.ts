@@ -3,20 +3,20 @@ import type { Json } from '../core/json.js';
 import { firstLine } from '../core/text.js';
 import type { ToolContext, ToolOutcome } from '../core/tool.js';
 
-/** What a call left behind besides its envelope. */
+/** What a call leaves besides its envelope. */
 export type Effects = Pick<ToolOutcome, 'files' | 'diff' | 'changes'>;
 
 export function succeeded(summary: string, envelope: OutputEnvelope, effects: Effects = {}): ToolOutcome {
   return { envelope, summary, ...effects };
 }
 
-/** `error` is one sentence for the model: what, with which value, what to try. */
+/** `error` is one sentence for the model. It says what is wrong, with which value, and what to try. */
 export function failed(code: ErrorCode, error: string, details?: Json): ToolOutcome {
   return { envelope: errorEnvelope(code, error, details), summary: firstLine(error, 120) };
 }
 
-/** Runs `work` with one signal for "stop now": the caller's cancel or the tool's own time limit, whichever comes first.
- * The controller is ours and held: in Node 20 a signal of `AbortSignal.any` can be collected before it fires. */
+/** Runs `work` with a signal that aborts when the caller cancels or the time limit of the tool is over. The controller
+ * is our own and stays referenced: Node 20 can collect a signal of `AbortSignal.any` before it fires. */
 export async function withStop<T>(
   ctx: ToolContext,
   defaultMs: number,
@@ -37,7 +37,7 @@ export async function withStop<T>(
   }
 }
 
-/** The outcome of a call that its stop signal ended. */
+/** Returns the outcome of a call that its stop signal ended. */
 export function stopped(ctx: ToolContext, what: string): ToolOutcome {
   if (ctx.signal.aborted) return failed('cancelled', `${what} was cancelled before it finished.`);
   return failed(

@@ -5,7 +5,7 @@ import { wellFormed } from '../core/text.js';
 import type { ArgumentProblem, Binding, Registry, Tool, ToolArgs, ToolLimits } from '../core/tool.js';
 
 export interface RegistryOptions {
-  /** Most bytes of one result's `output`; a tool's `max_output_bytes` can only lower it. */
+  /** The most bytes of one result's `output`; `max_output_bytes` of a tool can only lower it. */
   readonly maxOutputBytes: number;
   /** Milliseconds from a clock that never goes back. */
   readonly now: () => number;
@@ -20,7 +20,7 @@ interface Entry {
 
 const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** The catalogue of one session: a map by exact name, in order of registration. */
+/** Creates the catalogue of one session: a map by exact name, in the order of registration. */
 export function createRegistry(options: RegistryOptions): Registry {
   const entries = new Map<string, Entry>();
   const compiler = loadOnce(loadSchemaCompiler);
@@ -75,7 +75,7 @@ async function bindTo(
   };
 }
 
-/** `invalid_args` as every tool gives it; no part repeats more than 200 characters of what was sent. */
+/** Returns the `invalid_args` envelope of every tool. No part repeats more than 200 characters of the call. */
 export function invalidArguments(name: string, problem: ArgumentProblem): ErrorEnvelope {
   const details = {
     argument: cut(problem.argument, 60),
@@ -110,9 +110,9 @@ type ParsedArguments =
   | { readonly ok: true; readonly args: ToolArgs }
   | { readonly ok: false; readonly problem: ArgumentProblem };
 
-/** Reads a call's arguments, strictly: size and depth are checked on the raw text before anything is built from it,
- * only the empty string means `{}`, and a key that stands twice is refused, since what is shown and what is run could
- * differ. Nothing is repaired or coerced. */
+/** Reads the arguments of a call strictly. Size and depth are checked on the raw text before anything is built from it.
+ * Only the empty string means `{}`. A key that is given twice is refused, because the screen could show one value and
+ * the tool use the other. Nothing is repaired or coerced. */
 function parseArguments(text: string): ParsedArguments {
   if (text === '') return { ok: true, args: {} };
   if (text.length > maxArgumentBytes || Buffer.byteLength(text) > maxArgumentBytes) {
@@ -143,7 +143,7 @@ function refused(problem: string, expected: string): ParsedArguments {
   return { ok: false, problem: { argument: '', problem, expected } };
 }
 
-/** The first key that occurs twice in one object of a valid JSON text, or null. */
+/** Returns the first key that occurs twice in one object of a valid JSON text, or null. */
 function repeatedKey(text: string): string | null {
   const seen: (Set<string> | null)[] = [];
   let i = 0;
@@ -176,7 +176,7 @@ function followedByColon(text: string, from: number): boolean {
   return text.charCodeAt(at) === 0x3a;
 }
 
-/** The index just after the string that starts at `start`. */
+/** Returns the index just after the string that starts at `start`. */
 function stringEnd(text: string, start: number): number {
   let at = text.indexOf('"', start + 1);
   while (at > 0) {
@@ -188,9 +188,9 @@ function stringEnd(text: string, start: number): number {
   return text.length;
 }
 
-/** What is wrong with the arguments, or null. */
+/** Returns what is wrong with the arguments, or null. */
 type Validate = (args: ToolArgs) => ArgumentProblem | null;
-/** Throws on a schema that is not one. */
+/** Throws on a schema that is not valid. */
 type CompileSchema = (schema: JsonSchema) => Validate;
 
 interface SchemaError {
@@ -201,7 +201,7 @@ interface SchemaError {
   readonly parentSchema?: unknown;
 }
 
-/** Loads ajv, which takes some 20 ms, and gives a compiler for draft 2020-12: no coercion, no defaults. */
+/** Loads ajv, which takes about 20 ms, and returns a compiler for draft 2020-12 without coercion and defaults. */
 export async function loadSchemaCompiler(): Promise<CompileSchema> {
   // The bundled program sees what a CommonJS module exports as its default alone.
   const { default: library } = await import('ajv/dist/2020.js');
@@ -213,7 +213,7 @@ export async function loadSchemaCompiler(): Promise<CompileSchema> {
     verbose: true, // errors carry the schema around them, so that a message can say what was expected
     logger: false,
     addUsedSchema: false,
-    // To hold a schema against the schema of schemas takes longer than all the rest; the compiler refuses bad ones too.
+    // To check a schema against the meta-schema takes longer than all the rest. The compiler refuses bad schemas too.
     meta: false,
     validateSchema: false,
   });
@@ -223,7 +223,7 @@ export async function loadSchemaCompiler(): Promise<CompileSchema> {
   };
 }
 
-/** Names the argument, what was wrong with it and what was expected, from ajv's first error. */
+/** Returns the argument, what is wrong with it and what is expected, from the first error of ajv. */
 function explained(error: SchemaError | undefined): ArgumentProblem {
   if (!error) return { argument: '', problem: 'refused by the schema', expected: 'what the schema says' };
   const at = error.instancePath.slice(1);

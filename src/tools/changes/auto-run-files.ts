@@ -7,20 +7,20 @@ import { readBoundedText } from '../../disk/bounded-file.js';
 const maxEntries = 1000;
 const maxRepositories = 200;
 
-/** A place that a program obeys, whether there is something or not. */
+/** A place that a program obeys, whether or not a file is there. */
 export interface ObeyedPlace {
   /** Absolute. The last name may hold a `*`. */
   readonly path: string;
   readonly everyday: boolean;
 }
 
-/** Where a folder has its repository: in it (`.git`), elsewhere (`.git` is a file), or it is one itself. */
+/** The place of a folder's repository: in the folder (`.git`), elsewhere (`.git` is a file), or the folder itself. */
 export interface RepositoryPlace {
   readonly path: string;
   readonly kind: 'inside' | 'elsewhere' | 'itself';
 }
 
-/** What programs obey of a folder that has these entries, its repository aside. */
+/** Returns the places in a folder with these entries that programs obey, without its repository. */
 export function obeyedPlaces(folder: string, entries: readonly Dirent[]): readonly ObeyedPlace[] {
   return entries.flatMap(({ name }) => {
     const places = plainNames.get(name) ?? wildNames.filter(({ first }) => nameTest(first)(name));
@@ -50,7 +50,7 @@ function nameTest(pattern: string): (name: string) => boolean {
   return (name) => expression.test(name);
 }
 
-/** What there may be at a place: its path, or where that holds a `*` those that match now. */
+/** Returns the paths of a place: its own, or those that match now if it has a `*`. */
 export function pathsAt({ path }: ObeyedPlace): readonly string[] {
   const last = basename(path);
   if (!last.includes('*')) return [path];
@@ -59,7 +59,7 @@ export function pathsAt({ path }: ObeyedPlace): readonly string[] {
     .map((name) => join(dirname(path), name));
 }
 
-/** The repository of a folder with these entries, as git would find it. */
+/** Returns the repository of a folder with these entries, as git would find it. */
 export function repositoryOf(folder: string, entries: readonly Dirent[]): readonly RepositoryPlace[] {
   const git = entries.find(({ name }) => name === '.git');
   if (git !== undefined) return [{ path: join(folder, '.git'), kind: git.isDirectory() ? 'inside' : 'elsewhere' }];
@@ -72,7 +72,7 @@ const placesInRepository = obeyedInRepositories.map(({ path, everyday }) => ({
   everyday: everyday === true,
 }));
 
-/** What git obeys of a repository, its submodules and its work trees. */
+/** Returns the places in a repository, its submodules and its work trees that git obeys. */
 export function placesOfRepository({ path, kind }: RepositoryPlace): readonly ObeyedPlace[] {
   if (kind === 'elsewhere') return [{ path, everyday: false }];
   const workTrees = namesIn(join(path, 'worktrees')).map((name) => join(path, 'worktrees', name));
@@ -82,7 +82,7 @@ export function placesOfRepository({ path, kind }: RepositoryPlace): readonly Ob
   return [...own, ...namedPlaces(path, kind === 'inside' ? dirname(path) : path)];
 }
 
-/** What the settings of a repository lead to within its work tree: a folder of hooks, more settings. */
+/** Returns the places in the work tree that the settings of a repository name: a folder of hooks, more settings. */
 function namedPlaces(repository: string, workTree: string): readonly ObeyedPlace[] {
   const source = readBoundedText(join(repository, 'config'), {
     maxBytes: 1_048_576,
@@ -97,16 +97,18 @@ function namedPlaces(repository: string, workTree: string): readonly ObeyedPlace
   return named.filter((path) => path.startsWith(`${workTree}/`)).map((path) => ({ path, everyday: false }));
 }
 
-/** One is enough: what a command could not take away must stay guarded when it took away the rest. */
-const marks = new Set(['HEAD', 'config', 'config.worktree', 'commondir']);
+/** Names that show a repository. One is enough, because a command that removed the others must not lift the protection.
+ */
+const repositoryNames = new Set(['HEAD', 'config', 'config.worktree', 'commondir']);
 
-/** A submodule's name may have slashes in it, and a submodule submodules of its own. */
+/** Returns the repositories of submodules. The name of a submodule may contain slashes, and a submodule may have
+ * submodules. */
 function submodules(repository: string): readonly string[] {
   const found: string[] = [];
   const queue = below(join(repository, 'modules'));
   for (let index = 0; index < queue.length && index < maxRepositories; index++) {
     const folder = queue[index] ?? '';
-    const isRepository = namesIn(folder).some((name) => marks.has(name));
+    const isRepository = namesIn(folder).some((name) => repositoryNames.has(name));
     if (isRepository) found.push(folder);
     queue.push(...below(isRepository ? join(folder, 'modules') : folder));
   }
@@ -117,9 +119,9 @@ function below(folder: string): string[] {
   return namesIn(folder).map((name) => join(folder, name));
 }
 
-/** Looks at what programs would obey in a workspace; the function that a look returns looks again and gives what is new
- * or other than it was: relative paths in order. Not in the home directory, where these folders hold what such
- * programs, ours too, write all the time. */
+/** Compares the files of a workspace that programs obey. The first call looks, and the function that it returns looks
+ * again and returns what is new or changed: relative paths in order. It does nothing in the home directory, where
+ * programs, ours too, write such files all the time. */
 export function createAutoRunWatch(): (workspace: string) => () => readonly string[] {
   const scans = new Map<string, () => ReadonlyMap<string, Found>>();
   return (workspace) => {
@@ -166,7 +168,7 @@ function statsOf(path: string): Stats | undefined {
   try {
     return lstatSync(path, { throwIfNoEntry: false });
   } catch {
-    return undefined; // below something that is no folder, or not ours to look at
+    return undefined; // its parent is no folder, or we may not read it
   }
 }
 
@@ -180,7 +182,7 @@ function namesIn(folder: string): readonly string[] {
 
 const skippedFolders = new Set(['node_modules', '.git']);
 const maxFolders = 1000;
-/** A folder that changed this shortly before it was read may change again without another time stamp. */
+/** A folder that changed this shortly before it was read may change again with the same time stamp. */
 const settleMs = 50;
 
 type Read<T> = (path: string, entries: readonly Dirent[]) => T;
@@ -192,9 +194,9 @@ interface Folder<T> {
   readonly found: T;
 }
 
-/** Looks through the folders of `root`, breadth first and up to 1,000, without `node_modules` and `.git`; `read` says
- * of each what there is to know. The first look reads them all, later ones read what changed (by the kernel's change
- * time, which no program can set). Folders that cannot be read are left out. */
+/** Returns a function that reads the folders of `root`, breadth first and up to 1,000, without `node_modules` and
+ * `.git`. `read` extracts what the caller needs of each. The first call reads all folders; later ones read those that
+ * changed (by the change time of the kernel, which no program can set). Folders that cannot be read are left out. */
 export function createFolderScan<T>(root: string, read: Read<T>): () => ReadonlyMap<string, T> {
   let known = new Map<string, Folder<T>>();
   return () => {
@@ -223,6 +225,6 @@ function readFolder<T>(path: string, known: Folder<T> | undefined, read: Read<T>
     const folders = inner.map((entry) => join(path, entry.name));
     return { found: read(path, entries), folders, changedAt: stat.ctimeMs, settled: now - stat.ctimeMs > settleMs };
   } catch {
-    return null; // gone, or not readable for us, and so not for a command
+    return null; // gone, or not readable for us and for a command
   }
 }

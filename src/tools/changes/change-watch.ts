@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { setImmediate as nextTick } from 'node:timers/promises';
 import type { ChangeWatch, WatchedChange, WatchReport } from '../../core/file-changes.js';
 import {
-  type ContentShelf,
-  createContentShelf,
+  type ContentCache,
+  createContentCache,
   type Manifest,
   type ManifestEntry,
   type ManifestLimits,
@@ -15,7 +15,7 @@ import {
 
 export interface ChangeWatchOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Files whose contents are never kept. */
+  /** Recognises files whose contents are never cached. */
   readonly isSecret: (path: string) => boolean;
   readonly limits?: Partial<WatchLimits>;
 }
@@ -23,10 +23,10 @@ export interface ChangeWatchOptions {
 export interface WatchLimits extends ManifestLimits {
   /** Larger files are not read before a command. */
   readonly maxFileBytes: number;
-  /** Time for reading contents before a command; what was read is kept for the next one. */
+  /** The time for reading contents before a command. What was read stays for the next one. */
   readonly maxReadMs: number;
-  readonly maxShelfBytes: number;
-  /** Most bytes read of what a command left. */
+  readonly maxCacheBytes: number;
+  /** The most bytes that are read after a command. */
   readonly maxAfterBytes: number;
 }
 
@@ -35,18 +35,18 @@ const defaults: WatchLimits = {
   maxWalkMs: 30,
   maxFileBytes: 256 * 1024,
   maxReadMs: 30,
-  maxShelfBytes: 24 * 1024 * 1024,
+  maxCacheBytes: 24 * 1024 * 1024,
   maxAfterBytes: 32 * 1024 * 1024,
 };
-/** A file written so shortly before the look may be written again without its times showing it. */
+/** A file that was written this shortly before it was read may be written again with the same times. */
 const racyMs = 20;
 
-/** Watches the working tree around commands: its entries before and after, and the contents of small files, those first
- * that the session knows or the command names. Contents that could not be read in time are not there for undo; the
- * report says so. */
+/** Watches the working tree around commands: its entries before and after, and the contents of small files. Files that
+ * the session knows or the command names come first. If there was no time to read a file, undo has no contents for it,
+ * and the report says so. */
 export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
   const limits: WatchLimits = { ...defaults, ...options.limits };
-  const shelf = createContentShelf(limits);
+  const cache = createContentCache(limits);
   return {
     async begin({ effect, cwd, verdict, commandText, knownPaths }) {
       if (effect !== 'execute') return watchFolders(verdict.targets ?? []);
@@ -56,7 +56,7 @@ export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
       const first = new Set([...(verdict.targets ?? []), ...knownPaths]);
       const entries = withNamed(before, first);
       const absent = (verdict.targets ?? []).filter((path) => !entries.has(path) && !existsSync(path));
-      shelf.fill(entries, { first, commandText, root: cwd, isSecret: options.isSecret });
+      cache.fill(entries, { first, commandText, root: cwd, isSecret: options.isSecret });
       return async () => {
         await nextTick();
         const after = look(limits.maxWalkMs * 2);
@@ -64,7 +64,7 @@ export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
           before: { ...before, files: entries },
           after,
           absent,
-          shelf,
+          cache,
           limits,
           isSecret: options.isSecret,
         });
@@ -73,7 +73,7 @@ export function createChangeWatch(options: ChangeWatchOptions): ChangeWatch {
   };
 }
 
-/** The folders that a write will have made for its files. */
+/** Reports the folders that a write makes for its files. */
 function watchFolders(targets: readonly string[]): () => Promise<WatchReport> {
   const missing = targets.flatMap((path) => topmostMissing(dirname(path)) ?? []);
   return () =>
@@ -85,7 +85,7 @@ function topmostMissing(folder: string): string | null {
   return topmostMissing(dirname(folder)) ?? folder;
 }
 
-/** Named and known files count too where ignore rules or limits left them out, or where they lie elsewhere. */
+/** Adds the named and known files that ignore rules or limits left out, or that lie elsewhere. */
 function withNamed(manifest: Manifest, named: ReadonlySet<string>): ReadonlyMap<string, ManifestEntry> {
   const files = new Map(manifest.files);
   for (const path of named) {
@@ -98,9 +98,9 @@ function withNamed(manifest: Manifest, named: ReadonlySet<string>): ReadonlyMap<
 interface Comparison {
   readonly before: Manifest;
   readonly after: Manifest;
-  /** Files the command names that were not there. */
+  /** Files that the command names and that did not exist. */
   readonly absent: readonly string[];
-  readonly shelf: ContentShelf;
+  readonly cache: ContentCache;
   readonly limits: WatchLimits;
   readonly isSecret: (path: string) => boolean;
 }
@@ -138,7 +138,7 @@ function report(c: Comparison): WatchReport {
   return { changes, madeFolders, goneFolders, ...unwatched };
 }
 
-/** True where the folder that would have held it was looked into, and it was not there. */
+/** Returns true if the folder of the path was read before the command and did not contain it. */
 function isNew(before: Manifest, path: string): boolean {
   const parent = dirname(path);
   const folder = before.folders.get(parent);
@@ -155,8 +155,8 @@ function differs(before: ManifestEntry, now: ManifestEntry, atMs: number): boole
   );
 }
 
-function deleted({ shelf, limits, isSecret }: Comparison, path: string, entry: ManifestEntry): WatchedChange {
-  const bytes = isSecret(path) ? null : shelf.take(path, entry);
+function deleted({ cache, limits, isSecret }: Comparison, path: string, entry: ManifestEntry): WatchedChange {
+  const bytes = isSecret(path) ? null : cache.take(path, entry);
   if (bytes) return { captured: true, path, before: bytes, after: null, beforeMode: entry.mode };
   return {
     captured: false,
@@ -181,26 +181,26 @@ function changed(
     return { captured: false, path, what: 'changed', ...modes, reason };
   }
   if (before.equals(after) && entry.mode === now.mode) return null;
-  c.shelf.put(path, now, after);
+  c.cache.put(path, now, after);
   return { captured: true, path, before, after, ...modes };
 }
 
-/** Where neither time, size nor place of a file changed, it holds what it held. */
+/** Returns the contents before and after. A file whose time, size and place are the same has the same contents. */
 function contents(
-  { shelf }: Comparison,
+  { cache }: Comparison,
   path: string,
   [entry, now]: readonly [ManifestEntry, ManifestEntry],
   room: number,
 ): { readonly before: Buffer | null; readonly after: Buffer | null } {
   const after = now.size > room ? null : readContents(path, now);
-  return { before: shelf.take(path, entry) ?? (isTouched(entry, now) ? after : null), after };
+  return { before: cache.take(path, entry) ?? (isTouched(entry, now) ? after : null), after };
 }
 
 function isTouched(entry: ManifestEntry, now: ManifestEntry): boolean {
   return now.mtimeMs === entry.mtimeMs && now.size === entry.size && now.ino === entry.ino;
 }
 
-function created({ shelf, isSecret }: Comparison, path: string, entry: ManifestEntry, room: number): WatchedChange {
+function created({ cache, isSecret }: Comparison, path: string, entry: ManifestEntry, room: number): WatchedChange {
   const after = isSecret(path) || entry.size > room ? null : readContents(path, entry);
   if (after === null)
     return {
@@ -210,7 +210,7 @@ function created({ shelf, isSecret }: Comparison, path: string, entry: ManifestE
       afterMode: entry.mode,
       reason: isSecret(path) ? secret : 'it is too large to be kept',
     };
-  shelf.put(path, entry, after);
+  cache.put(path, entry, after);
   return { captured: true, path, before: null, after, afterMode: entry.mode };
 }
 

@@ -3,7 +3,7 @@ import { basename, dirname, relative } from 'node:path';
 import { readBounded } from '../../disk/bounded-file.js';
 import { folderRules, type FolderRules } from '../search/ignore-rules.js';
 
-/** A file or link as its entry shows it. */
+/** The facts of a file or link. */
 export interface ManifestEntry {
   readonly size: number;
   readonly mtimeMs: number;
@@ -15,7 +15,7 @@ export interface ManifestEntry {
 export interface Manifest {
   /** Files and links by absolute path. */
   readonly files: ReadonlyMap<string, ManifestEntry>;
-  /** Folders that were found; `listed` is false where there was no time to look inside. */
+  /** The folders that were found. `listed` is false if there was no time to read the folder. */
   readonly folders: ReadonlyMap<string, { readonly listed: boolean }>;
   readonly complete: boolean;
   /** When the walk began, Unix ms. */
@@ -34,15 +34,14 @@ interface ManifestOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
-/** A folder to look into. `rules` are made once its names are known, which spares looking for ignore files one by
- * one. */
+/** A folder to read. `rules` are made once its names are known, which spares a look for each ignore file. */
 interface Folder {
   readonly path: string;
   readonly rules: (names: readonly string[]) => FolderRules;
 }
 
-/** What a tree holds, near folders first, as the search tools see it: what ignore rules leave out is not in it. Links
- * are not followed. Blocks for at most about `maxWalkMs`; throws nothing, what cannot be read is left out. */
+/** Lists a tree, near folders first, as the search tools see it: without the entries that ignore rules exclude. Links
+ * are not followed. It blocks for about `maxWalkMs` at most. It throws nothing and leaves out what cannot be read. */
 export function readManifest({ root, limits, env }: ManifestOptions): Manifest {
   const atMs = Date.now();
   const endsAt = performance.now() + limits.maxWalkMs;
@@ -61,7 +60,7 @@ export function readManifest({ root, limits, env }: ManifestOptions): Manifest {
   return { files, folders, complete: next === queue.length, atMs };
 }
 
-/** Adds the files of one folder to `files` and gives its folders. */
+/** Adds the files of one folder to `files` and returns its folders. */
 function foldersAndFiles(
   { path: folder, rules: rulesOf }: Folder,
   files: Map<string, ManifestEntry>,
@@ -82,7 +81,7 @@ function foldersAndFiles(
   return folders;
 }
 
-/** Null where there is no file or link. */
+/** Returns null if there is no file or link. */
 export function readEntry(path: string): ManifestEntry | null {
   const stats = attempt(() => lstatSync(path, { throwIfNoEntry: false }));
   return stats && (stats.isFile() || stats.isSymbolicLink()) ? entryOf(stats) : null;
@@ -92,7 +91,7 @@ function entryOf({ size, mtimeMs, ctimeMs, ino, mode }: Stats): ManifestEntry {
   return { size, mtimeMs, ctimeMs, ino, mode };
 }
 
-/** Null where the file system refuses; such a place is not watched. */
+/** Returns null if the file system refuses. Such a place is not watched. */
 function attempt<T>(read: () => T | undefined): T | null {
   try {
     return read() ?? null;
@@ -101,13 +100,13 @@ function attempt<T>(read: () => T | undefined): T | null {
   }
 }
 
-/** The contents of small files as they were when last looked at, bounded in bytes; the oldest go first. */
-export interface ContentShelf {
-  /** Reads what is worth most until the time is up: what `first` names, what the command names, what was changed
-   * last. */
+/** The contents of small files when they were last read, bounded in bytes. The oldest are dropped first. */
+export interface ContentCache {
+  /** Reads files until the time is over: first those in `first`, then those that the command names, then those that
+   * changed last. */
   fill(files: ReadonlyMap<string, ManifestEntry>, wanted: Wanted): void;
   put(path: string, entry: ManifestEntry, bytes: Buffer): void;
-  /** The contents the file had when its entry was `entry`, or null. */
+  /** Returns the contents that the file had when its facts were `entry`, or null. */
   take(path: string, entry: ManifestEntry): Buffer | null;
 }
 
@@ -117,13 +116,13 @@ export interface Wanted {
   readonly root: string;
   readonly isSecret: (path: string) => boolean;
 }
-export interface ShelfLimits {
+export interface CacheLimits {
   readonly maxFileBytes: number;
   readonly maxReadMs: number;
-  readonly maxShelfBytes: number;
+  readonly maxCacheBytes: number;
 }
 
-interface Kept {
+interface CachedFile {
   readonly entry: ManifestEntry;
   readonly bytes: Buffer;
 }
@@ -131,25 +130,25 @@ interface Kept {
 const linkType = 0o120000;
 const typeMask = 0o170000;
 
-export function createContentShelf(limits: ShelfLimits): ContentShelf {
-  const kept = new Map<string, Kept>();
+export function createContentCache(limits: CacheLimits): ContentCache {
+  const cached = new Map<string, CachedFile>();
   let total = 0;
   const drop = (path: string): void => {
-    total -= kept.get(path)?.bytes.byteLength ?? 0;
-    kept.delete(path);
+    total -= cached.get(path)?.bytes.byteLength ?? 0;
+    cached.delete(path);
   };
-  const put: ContentShelf['put'] = (path, entry, bytes) => {
+  const put: ContentCache['put'] = (path, entry, bytes) => {
     drop(path);
     if (bytes.byteLength > limits.maxFileBytes) return;
-    kept.set(path, { entry, bytes });
+    cached.set(path, { entry, bytes });
     total += bytes.byteLength;
-    for (const oldest of kept.keys()) {
-      if (total <= limits.maxShelfBytes) break;
+    for (const oldest of cached.keys()) {
+      if (total <= limits.maxCacheBytes) break;
       drop(oldest);
     }
   };
-  const take: ContentShelf['take'] = (path, entry) => {
-    const found = kept.get(path);
+  const take: ContentCache['take'] = (path, entry) => {
+    const found = cached.get(path);
     return found && sameEntry(found.entry, entry) ? found.bytes : null;
   };
   return {
@@ -162,7 +161,7 @@ export function createContentShelf(limits: ShelfLimits): ContentShelf {
       );
       let read = 0;
       for (const [path, entry] of ranked(missing, wanted)) {
-        if (performance.now() > endsAt || read > limits.maxShelfBytes) break;
+        if (performance.now() > endsAt || read > limits.maxCacheBytes) break;
         const bytes = wanted.isSecret(path) ? null : readContents(path, entry);
         if (bytes === null) continue;
         read += bytes.byteLength;
@@ -172,7 +171,8 @@ export function createContentShelf(limits: ShelfLimits): ContentShelf {
   };
 }
 
-/** A link's target, a file's bytes; null where they cannot be had or are not of the size the entry says. */
+/** Reads the target of a link or the bytes of a file. Returns null if it cannot be read or its size differs from the
+ * entry. */
 export function readContents(path: string, entry: ManifestEntry): Buffer | null {
   try {
     if ((entry.mode & typeMask) === linkType) return readlinkSync(path, { encoding: 'buffer' });

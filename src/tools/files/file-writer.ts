@@ -23,7 +23,7 @@ import { decodeText, withoutCarriageReturns } from './text-encoding.js';
 
 /** A file as it was before a write. */
 export interface BeforeWrite {
-  /** Absolute, links resolved: the file that is written. */
+  /** The file that is written: absolute, links resolved. */
   readonly path: string;
   /** Null for a file that is new. */
   readonly bytes: Buffer | null;
@@ -37,9 +37,9 @@ export function sha256Of(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('hex');
 }
 
-/** Reads what a write to `absolute` would replace. Links are followed to their target, also one that does not exist
- * yet. Throws the system's error, or a FileRefusal for what is no regular file, too large to be edited or not where
- * `landings` say. */
+/** Reads the file that a write to `absolute` would replace. Links are followed to their target, even if it does not
+ * exist yet. Throws the error of the system, or a FileRefusal if the target is no regular file, too large to be
+ * edited, or not among `landings`. */
 export async function beforeWrite(
   absolute: string,
   requested: string,
@@ -50,7 +50,7 @@ export async function beforeWrite(
   if (target.missing) return { path: target.path, bytes: null, sha256: null, stats: null };
   const file = await openRegular(target.path, requested, landings);
   try {
-    await access(file.path, constants.W_OK); // a rename would go over a file that is protected from writing
+    await access(file.path, constants.W_OK); // a rename would replace a write-protected file
     if (file.stats.size > maxBytes)
       throw new FileRefusal(
         'execution_failed',
@@ -63,10 +63,10 @@ export async function beforeWrite(
   }
 }
 
-/** Replaces the file's content atomically: a temporary file in the same folder, synced, renamed over it, the folder
- * synced. After a kill at any instant the file is the old or the new one. Mode and owner are kept, a hard link is
- * broken, missing folders are made. Throws the system's error, or a FileRefusal where the file is no longer what
- * `before` saw. */
+/** Replaces the content of a file atomically: writes a temporary file in the same folder, syncs it, renames it over the
+ * file and syncs the folder. After a kill at any instant the file is the old or the new one. Mode and owner stay, a
+ * hard link is broken, missing folders are made. Throws the error of the system, or a FileRefusal if the file is not
+ * as it was in `before`. */
 export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, requested: string): Promise<void> {
   const folder = dirname(before.path);
   await makeFolders(folder);
@@ -75,7 +75,8 @@ export async function writeWhole(before: BeforeWrite, bytes: Uint8Array, request
     const landed = landedPath(held.fd, folder);
     if (landed !== (process.platform === 'linux' ? folder : await realpath(folder)) || isKernelPath(landed))
       throw new FileRefusal('execution_failed', `${shownPath(requested)}: its folder is not one to write in.`);
-    const anchor = process.platform === 'linux' ? `/proc/self/fd/${held.fd}` : folder; // a folder exchanged meanwhile is not written to
+    // The descriptor leads to this folder even if another one takes its place meanwhile.
+    const anchor = process.platform === 'linux' ? `/proc/self/fd/${held.fd}` : folder;
     const temporary = join(anchor, `.agent-${randomBytes(6).toString('hex')}.tmp`);
     try {
       await writeSynced(temporary, bytes, before.stats);
@@ -130,11 +131,12 @@ async function refuseChanged(path: string, before: BeforeWrite, requested: strin
   if (!same)
     throw new FileRefusal(
       'execution_failed',
-      `${shownPath(requested)} was changed by something else while it was being written; nothing was written. Read it again.`,
+      `${shownPath(requested)} was changed by something else while it was being written; ` +
+        'nothing was written. Read it again.',
     );
 }
 
-/** Where a write through `absolute` lands. */
+/** Returns the file that a write to `absolute` reaches. */
 async function targetOf(
   absolute: string,
   requested: string,
@@ -157,7 +159,7 @@ async function targetOf(
   throw new FileRefusal('execution_failed', `${shownPath(requested)}: its symbolic links form a loop.`);
 }
 
-/** The folder with the links of its existing part resolved. */
+/** Returns the folder with the links of its existing part resolved. */
 async function existingFolder(folder: string): Promise<string> {
   try {
     return await realpath(folder);
@@ -168,8 +170,8 @@ async function existingFolder(folder: string): Promise<string> {
   }
 }
 
-/** Makes a folder and those above it. Not `mkdir`'s own `recursive`: Node 20 never returns from that where a parent
- * refuses new names with ENOENT (`/proc`). */
+/** Makes a folder and those above it. `mkdir` with `recursive` never returns in Node 20 if a parent refuses new names
+ * with ENOENT (`/proc`). */
 async function makeFolders(folder: string): Promise<void> {
   if (
     await lstat(folder).then(
@@ -186,8 +188,8 @@ async function makeFolders(folder: string): Promise<void> {
 
 const maxShownBytes = 4096;
 
-/** Refuses a write to a file that is no longer as the session last saw it, saying what changed; null where the write
- * may go on. A file never seen may be written, and so may one that is gone: nothing is lost. */
+/** Refuses a write to a file that has changed since the session read it, and says what changed. Returns null if the
+ * write may go on: also for a file that was never read, and for one that is gone. */
 export async function staleRefusal(
   before: BeforeWrite,
   requested: string,
@@ -196,7 +198,8 @@ export async function staleRefusal(
 ): Promise<ToolOutcome | null> {
   const known = ctx.knownFiles.get(before.path);
   if (known === undefined || before.bytes === null || known === before.sha256) return null;
-  const now = `It has ${before.bytes.length} bytes now, last modified ${before.stats?.mtime.toISOString() ?? 'at an unknown time'}.`;
+  const modified = before.stats?.mtime.toISOString() ?? 'at an unknown time';
+  const now = `It has ${before.bytes.length} bytes now, last modified ${modified}.`;
   if (known === null)
     return failed(
       'execution_failed',
@@ -215,8 +218,8 @@ export async function staleRefusal(
   );
 }
 
-/** The text of files a session has seen, by the hash of their bytes, so that a refusal can say what changed. The oldest
- * go first. */
+/** The texts of files that a session has read, by the hash of their bytes, so that a refusal can say what changed. The
+ * oldest texts are dropped first. */
 export interface ContentMemory {
   remember(sha256: string, text: string): void;
   recall(sha256: string): string | null;
@@ -244,8 +247,8 @@ const maxInputChars = 2_000_000;
 const maxDiffBytes = 64 * 1024;
 const maxEdits = 4000;
 
-/** A unified diff with three lines of context, at most 64 KiB; undefined where there is none or it would take too long.
- * `before` is null for a file that is new. */
+/** Returns a unified diff with three lines of context, at most 64 KiB; undefined if there is no difference or it would
+ * take too long. `before` is null for a new file. */
 export async function unifiedDiff(path: string, before: string | null, after: string): Promise<string | undefined> {
   if (before === after || (before ?? '').length + after.length > maxInputChars) return undefined;
   const { createTwoFilesPatch } = await import('diff');

@@ -21,22 +21,23 @@ import { isKernelPath, shownPath } from './path-argument.js';
 
 export interface OpenFile {
   readonly stats: Stats;
-  /** As the kernel resolved it. */
+  /** The path as the kernel resolved it. */
   readonly path: string;
-  /** Fills `buffer` from where the last read ended; the number of bytes, 0 at the end. */
+  /** Fills `buffer` from the end of the last read. Returns the number of bytes, 0 at the end of the file. */
   read(buffer: Uint8Array): Promise<number>;
   close(): void;
 }
 
-/** Files up to this size are read at once: a worker would take longer to be woken than such a read takes. */
+/** Files up to this size are read synchronously: waking a worker takes longer. */
 const smallBytes = 256 * 1024;
 const readAside = promisify(read);
 
-/** Where a call may land: `landings` of its context. */
+/** The places that a call may reach: `landings` of its context. */
 type Landings = readonly string[] | undefined;
 
-/** Opens a regular file for reading without ever waiting for a FIFO, a device or a terminal, and asks the kernel where
- * that landed. Throws the system's error, or a FileRefusal for what is no regular file. The caller closes the file. */
+/** Opens a regular file for reading, without ever waiting for a FIFO, a device or a terminal, and asks the kernel for
+ * the path that was opened. Throws the error of the system, or a FileRefusal for anything but a regular file. The
+ * caller closes the file. */
 export async function openRegular(absolute: string, requested: string, landings?: Landings): Promise<OpenFile> {
   refuseSpecial(statSync(absolute), requested);
   const fd = openSync(absolute, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
@@ -66,7 +67,7 @@ export async function openRegular(absolute: string, requested: string, landings?
   }
 }
 
-/** All that is left to read of it. */
+/** Reads the rest of the file. */
 export async function readWhole(file: OpenFile): Promise<Buffer> {
   const parts: Buffer[] = [];
   for (;;) {
@@ -77,8 +78,8 @@ export async function readWhole(file: OpenFile): Promise<Buffer> {
   }
 }
 
-/** Refuses a path that leads elsewhere than when the call was judged: a link or a folder was exchanged meanwhile. Linux
- * alone says where a descriptor landed. */
+/** Refuses a path that leads to another place than when the call was judged, because a link or a folder was exchanged
+ * meanwhile. Only Linux tells where a descriptor leads. */
 export function refuseElsewhere(landed: string, requested: string, landings: Landings): void {
   if (landings === undefined || process.platform !== 'linux' || landings.includes(landed)) return;
   throw new FileRefusal(
@@ -102,7 +103,7 @@ export function refuseSpecial(stats: Stats, requested: string): void {
   );
 }
 
-/** A refusal of ours, as a value that can be thrown through a read or write. */
+/** A refusal of our own, thrown out of a read or a write. */
 export class FileRefusal extends Error {
   readonly code: ErrorCode;
 
@@ -128,7 +129,7 @@ const sentences: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   EIO: ['execution_failed', 'the disk reports an input/output error'],
 };
 
-/** The outcome for an error of the file system or a refusal of ours; anything else is a bug and is thrown on. */
+/** Returns the outcome for an error of the file system or a refusal of our own. Throws any other error: it is a bug. */
 export function fileFailure(error: unknown, requested: string, absolute: string): ToolOutcome {
   if (error instanceof FileRefusal) return failed(error.code, error.message);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -159,7 +160,7 @@ function linkTarget(absolute: string): string | null {
   }
 }
 
-/** Names in the same folder (or the nearest one that exists) which look like the missing one. */
+/** Returns similar names in the same folder, or in the nearest folder that exists. */
 function neighbours(absolute: string): readonly string[] {
   const folder = dirname(absolute);
   try {

@@ -1,13 +1,13 @@
 import { isAbsolute, relative } from 'node:path';
 import type { ArgumentProblem } from '../../core/tool.js';
 
-/** The absolute form of a path as the caller gave it. `..` and a final `/` stay: what they mean through links is the
- * kernel's to say. */
+/** Returns the absolute form of a path. `..` and a final `/` stay, because the kernel decides what they mean behind
+ * links. */
 export function absolutePath(cwd: string, path: string): string {
   return isAbsolute(path) ? path : `${cwd.endsWith('/') ? cwd : `${cwd}/`}${path}`;
 }
 
-/** A path as results show it: relative to the working directory, with `/`; as a JSON string where it has a control
+/** Returns a path as results show it: relative to the working directory, with `/`; as a JSON string if it has a control
  * character. */
 export function shownPath(path: string): string {
   return /\p{Cc}/u.test(path)
@@ -15,17 +15,18 @@ export function shownPath(path: string): string {
     : path;
 }
 
-/** `path` relative to `cwd`; `.` for `cwd` itself. */
+/** Returns `path` relative to `cwd`; `.` for `cwd` itself. */
 export function relativePath(cwd: string, path: string): string {
   return relative(cwd, path) || '.';
 }
 
-/** True for what the kernel makes up: some of it calls itself a regular file, never ends or holds our own secrets. */
+/** Returns true for files that the kernel generates: some of them look like regular files, never end or hold our own
+ * secrets. */
 export function isKernelPath(path: string): boolean {
   return /^\/(?:proc|sys|dev)(?:\/|$)/.test(path) && !path.startsWith('/dev/shm/');
 }
 
-/** What is wrong with a path before the file system is asked. */
+/** Returns what is wrong with a path before the file system is asked, or null. */
 export function pathProblem(argument: string, path: unknown): ArgumentProblem | null {
   if (typeof path !== 'string') return null;
   if (path === '') return { argument, problem: 'empty', expected: 'a path' };

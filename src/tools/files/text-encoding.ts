@@ -1,13 +1,14 @@
 import { withoutCutEnd } from '../process/output-collector.js';
 
-/** How a text file is written: kept when it is written again. */
+/** The form of a text file. A rewrite preserves it. */
 export interface TextForm {
   readonly encoding: 'utf-8' | 'utf-16le' | 'utf-16be' | 'windows-1252';
   readonly bom: boolean;
   readonly eol: '\n' | '\r\n';
 }
 
-/** Characters of a text read as UTF-8: those outside of ASCII, and those that stand for bytes that are none. */
+/** Counts of characters in a text that was read as UTF-8: those outside of ASCII, and those that replace invalid bytes.
+ */
 export interface Oddities {
   wide: number;
   replaced: number;
@@ -27,44 +28,44 @@ export function countOddities(text: string, odd: Oddities): void {
   }
 }
 
-/** Text in one byte a character (Latin-1, or windows-1252, which adds to it) has hardly a byte outside of ASCII that is
- * right in UTF-8 too; where most are, it is UTF-8 with some bytes that are broken. */
+/** Returns true if the file is text with one byte for each character (Latin-1 or windows-1252). Such text has hardly a
+ * byte outside of ASCII that is valid UTF-8 too; if most are valid, the file is UTF-8 with some broken bytes. */
 export function looksLatin({ wide, replaced }: Oddities): boolean {
   return replaced > wide;
 }
 
-/** What a result calls the encoding; null for those that are nothing out of the way. */
+/** Returns the name of the encoding for a result, or null if it is an ordinary one. */
 export function encodingName({ encoding }: Pick<TextForm, 'encoding'>, text: string): string | null {
   if (encoding !== 'windows-1252') return null;
   return /[^\0-\xff]|[\x80-\x9f]/.test(text) ? 'windows-1252' : 'latin1';
 }
 
-/** What windows-1252 has for the bytes 0x80 to 0x9f; the others are those of Latin-1. Source: WHATWG Encoding, "index
- * windows-1252". Node 20's own decoder of that name gives Latin-1 for a whole text. */
+/** The characters of windows-1252 for the bytes 0x80 to 0x9f; the others are those of Latin-1. Source: WHATWG Encoding,
+ * "index windows-1252". Node 20's own decoder of that name decodes Latin-1. */
 const windowsCharacters = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
-/** Any bytes, cut anywhere, as windows-1252: each is a character. */
+/** Decodes bytes, cut anywhere, as windows-1252: each is a character. */
 export function windowsText(bytes: Uint8Array): string {
   const latin = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1');
   return latin.replace(/[\x80-\x9f]/g, (character) => windowsCharacters[character.charCodeAt(0) - 0x80] ?? character);
 }
 
-/** The byte of each character. */
+/** Returns the byte of each character. */
 function windowsBytes(): ReadonlyMap<string, number> {
   return new Map(
     [...windowsText(Uint8Array.from({ length: 256 }, (_, byte) => byte))].map((character, byte) => [character, byte]),
   );
 }
 
-/** Whether every character of `text` is one that the encoding has. */
+/** Returns whether the encoding has every character of `text`. */
 export function canEncode(text: string, { encoding }: Pick<TextForm, 'encoding'>): boolean {
   if (encoding !== 'windows-1252') return true;
   const bytes = windowsBytes();
   return [...text].every((character) => bytes.has(character));
 }
 
-/** A text file's content without BOM, line ends as they are; `text` is null where the bytes are not valid in an
- * encoding that can be told. */
+/** The content of a text file without BOM, with its own line ends. `text` is null if the bytes are not valid in an
+ * encoding that can be recognised. */
 interface DecodedText {
   readonly text: string | null;
   readonly form: TextForm;
@@ -72,7 +73,7 @@ interface DecodedText {
 
 export const plainForm: TextForm = { encoding: 'utf-8', bom: false, eol: '\n' };
 
-/** Which encoding a byte order mark names; without one it is UTF-8. */
+/** Returns the encoding that a byte order mark names, or UTF-8. */
 export function sniffEncoding(start: Uint8Array): Pick<TextForm, 'encoding' | 'bom'> {
   if (start[0] === 0xef && start[1] === 0xbb && start[2] === 0xbf) return { encoding: 'utf-8', bom: true };
   if (start[0] === 0xff && start[1] === 0xfe) return { encoding: 'utf-16le', bom: true };
@@ -100,7 +101,7 @@ function latinText(bytes: Uint8Array): DecodedText | null {
   return { text, form: { encoding: 'windows-1252', bom: false, eol: dominantEol(text) } };
 }
 
-/** The bytes of a text whose line ends are already as they shall be. */
+/** Encodes a text whose line ends are already right. */
 export function encodeText(text: string, form: TextForm): Buffer {
   const marked = form.bom && !text.startsWith('\uFEFF') ? `\uFEFF${text}` : text;
   if (form.encoding === 'utf-8') return Buffer.from(marked, 'utf8');
@@ -131,7 +132,7 @@ function dominantEol(text: string): TextForm['eol'] {
   return carriage * 2 > total ? '\r\n' : '\n';
 }
 
-/** File signatures: the first bytes, as Latin-1. Source: the formats' own documents, as file(1) knows them. */
+/** The first bytes of files, as Latin-1. Source: the documents of the formats, as file(1) knows them. */
 const signatures: readonly (readonly [string, string])[] = [
   ['\x89PNG\r\n\x1a\n', 'PNG image'],
   ['\xff\xd8\xff', 'JPEG image'],
@@ -157,15 +158,16 @@ const signatures: readonly (readonly [string, string])[] = [
   ['wOF2', 'font'],
   ['!<arch>\n', 'ar archive'],
 ];
-/** Signatures that also begin ordinary text: they only name what is binary for another reason. */
-const weak = new Set(['BM', 'MZ', 'RIFF', 'BZh', 'ID3', 'OggS', 'GIF8', '!<arch>\n', 'wOFF', 'wOF2']);
+/** Signatures that ordinary text can begin with too. They only name the kind of a file that is binary for another
+ * reason. */
+const ambiguous = new Set(['BM', 'MZ', 'RIFF', 'BZh', 'ID3', 'OggS', 'GIF8', '!<arch>\n', 'wOFF', 'wOF2']);
 
-/** What kind of binary file begins with `start` (8 KiB are enough), or null for text. */
+/** Returns the kind of binary file that begins with `start` (8 KiB are enough), or null for text. */
 export function binaryKind(start: Buffer): string | null {
   if (sniffEncoding(start).encoding !== 'utf-8') return null;
   const latin = start.subarray(0, 32).toString('latin1');
   const signature = signatures.find(([bytes]) => latin.startsWith(bytes));
-  if (signature && !weak.has(signature[0])) return signature[1];
+  if (signature && !ambiguous.has(signature[0])) return signature[1];
   if (start.includes(0)) return signature?.[1] ?? 'binary data';
   const sample = withoutCutEnd(start);
   const invalid = sample.toString('utf8').split('\uFFFD').length - 1;

@@ -4,39 +4,38 @@ import type { Sandbox } from '../../core/tool.js';
 import type { Command, Exit, NotStarted, OpenChild } from './start-child.js';
 import { goneWithin, killAll, type StartedGroups } from './started-groups.js';
 
-/** A running process with an open standard input, and everything it has started. Its three streams are sockets: bash
- * takes that for a remote shell and reads ~/.bashrc unless it is given --norc. */
+/** A running process with an open standard input, and everything it has started. Its three streams are sockets. Bash
+ * takes that for a remote shell and reads ~/.bashrc unless it gets --norc. */
 export interface OpenProcess extends Omit<OpenChild, 'pid'> {
-  /** How many processes of it are left, also those that left its group. */
+  /** Returns how many processes of it are alive, including those that left its group. */
   size(): number;
-  /** Ends it with everything below it: closes its input, sends TERM 500 ms later and KILL 1.5 s after that. */
+  /** Ends it and everything it has started: closes its input, sends TERM after 500 ms and KILL 1.5 s later. */
   end(): Promise<void>;
 }
 
-/** How a process that stays is started: `ProcessRunner.open`. */
+/** Starts a process that stays: `ProcessRunner.open`. */
 export type OpenCommand = (request: Command & { readonly sandbox: Sandbox }) => Promise<OpenProcess | NotStarted>;
 
-/** A program that stays: it is started at its first use, is written to as often as one likes, and is started again
- * after it has ended. */
+/** A program that stays: it starts on demand, keeps its input open, and can be started again after it has ended. */
 export interface LastingProcess {
-  /** Starts it unless it runs. Fails where the system refuses it or where it has ended too often by itself. */
+  /** Starts it unless it runs. Fails if the system refuses, or if it has ended too often by itself. */
   start(): Promise<{ readonly started: true } | NotStarted>;
-  /** Resolves when the process can take more: true once the bytes are on their way, false where it does not run. */
+  /** Resolves when the process can take more: true if the bytes were written, false if it does not run. */
   write(bytes: string | Uint8Array): Promise<boolean>;
   isRunning(): boolean;
-  /** What it said last on standard error, at most 64 KiB. */
+  /** Returns the end of its standard error, at most 64 KiB. */
   lastWords(): string;
-  /** Ends it with everything below it. A later `start` starts it anew. */
+  /** Ends it and everything it has started. `start` can start it again. */
   stop(): Promise<void>;
 }
 
 export interface LastingProcessOptions {
   readonly command: Command & { readonly sandbox: Sandbox };
-  /** Takes standard output in pieces, cut anywhere. No more is read before the promise settles. */
+  /** Takes standard output in pieces that are cut anywhere. Nothing more is read until the promise settles. */
   onOutput(chunk: Buffer): void | Promise<void>;
-  /** It has ended without being asked to; everything below it is ended as well. */
+  /** It has ended by itself. Everything it has started is ended as well. */
   onEnd?(exit: Exit): void;
-  /** How often it may end by itself within `restartWindowMs` and be started again. */
+  /** How often it may end by itself within `restartWindowMs` and still be started again. */
   readonly maxRestarts: number;
   readonly restartWindowMs: number;
   /** Milliseconds from a clock that never goes back. */
@@ -48,7 +47,7 @@ const termGraceMs = 1500;
 const drainMs = 200;
 const maxErrorBytes = 65_536;
 
-/** `processes`: what was started with it, and nothing else. */
+/** `processes` is for what this child starts, and nothing else. */
 export function openProcess(child: OpenChild, processes: StartedGroups): OpenProcess {
   const { input, output, errors, exited } = child;
   processes.add(child.pid);
@@ -158,7 +157,7 @@ class Lasting implements LastingProcess {
   }
 }
 
-/** Resolves when the stream is closed. What breaks it off is said by the exit of the process. */
+/** Resolves when the stream is closed. Errors of the stream are ignored: the exit of the process tells the same. */
 function readEach(stream: Readable, take: (chunk: Buffer) => void | Promise<void>): Promise<void> {
   stream.on('error', () => undefined);
   stream.on('data', (chunk: Buffer) => {

@@ -2,38 +2,38 @@ import { isUtf8 } from 'node:buffer';
 import { clampEnds, clampText, plainMarker } from '../../core/envelope.js';
 import type { StreamMask } from '../../core/secrets/guard.js';
 
-/** What a process printed, cut to the budget: one text, or head, marker and tail, which are one when put together. */
+/** The output of a process within the budget: one text, or head, marker and tail, which are one text when joined. */
 export interface CollectedOutput {
   readonly parts: readonly string[];
   readonly totalBytes: number;
   readonly truncated: boolean;
 }
 
-/** Keeps the head and the tail of a byte stream, and counts the rest: memory stays below about three times the budget
- * however much comes. */
+/** Keeps the head and the tail of a byte stream and counts the rest. Memory stays below about three times the budget.
+ */
 interface OutputCollector {
-  /** Copies what it keeps of `chunk`. */
+  /** Copies the part of `chunk` that it keeps. */
   add(chunk: Uint8Array): void;
   readonly totalBytes: number;
-  /** The bytes that came last: `maxBytes` of them or all that is kept. A view that holds until the next `add`. */
+  /** Returns the last bytes: `maxBytes` of them, or all that are kept. The view is valid until the next `add`. */
   tail(maxBytes: number): Buffer;
-  /** Decoded as UTF-8 with U+FFFD for what is not, NUL as `\0`; binary output as one line `binary, N bytes`. Ends the
-   * collecting. */
+  /** Returns the output, decoded as UTF-8 with U+FFFD for invalid bytes and `\0` for NUL; for binary output one line
+   * `binary, N bytes`. Nothing can be added afterwards. */
   collected(): CollectedOutput;
 }
 
 const sniffBytes = 8192;
 // oxlint-disable-next-line no-control-regex -- NUL is what is looked for
 const nulRow = /\0{3,}/g;
-/** Room for the characters that stand across the cuts. */
+/** Room for characters that are cut in two. */
 const slackBytes = 8;
-/** Up to here room is doubled; for more all of it is taken at once. */
+/** The buffer doubles up to this size, and takes its full size after that. */
 const maxGrownBytes = 65_536;
 
 export function createOutputCollector(maxBytes: number): OutputCollector {
   const headBytes = Math.ceil(maxBytes / 2) + slackBytes;
   const roomBytes = headBytes * 2;
-  /** The head, then a ring of what came last. */
+  /** The head, then a ring buffer of the last bytes. */
   let kept = Buffer.alloc(0);
   /** Where the next byte goes. */
   let at = 0;
@@ -48,8 +48,8 @@ export function createOutputCollector(maxBytes: number): OutputCollector {
     kept = grown;
   };
 
-  /** Turns the ring in place so that it begins where the head ends: both parts reversed, and then the whole, change
-   * places. */
+  /** Rotates the ring in place so that its oldest byte follows the head: reversing both parts and then the whole swaps
+   * them. */
   const straighten = (): void => {
     for (const part of [kept.subarray(headBytes, at), kept.subarray(at), kept.subarray(headBytes)]) part.reverse();
     at = roomBytes;
@@ -98,8 +98,8 @@ export function createOutputCollector(maxBytes: number): OutputCollector {
   };
 }
 
-/** What `clampEnds` makes of the two ends in `kept`, the second of which begins at `secondAt`. Null where they are not
- * text that is shown as it is. */
+/** Does what `clampEnds` does, on the two ends in `kept`, of which the second begins at `secondAt`. Returns null if
+ * they are not plain text. */
 function cutBytes(kept: Buffer, secondAt: number, maxBytes: number, totalBytes: number): readonly string[] | null {
   const room = maxBytes - Buffer.byteLength(plainMarker(totalBytes)) - 2;
   if (room < 2) return null;
@@ -121,10 +121,10 @@ function shownText(bytes: Uint8Array): string {
     .replaceAll('\0', String.raw`\0`);
 }
 
-/** Shares say nothing of less. */
+/** Shares of fewer bytes mean nothing. */
 const leastJudgedBytes = 512;
 
-/** More than 1 % of it rows of NULs, or more than 10 % that is not UTF-8. A NUL by itself separates names (`find
+/** Returns true if more than 1 % are rows of NULs or more than 10 % is not UTF-8. A single NUL separates names (`find
  * -print0`). */
 function looksBinary(sample: Buffer): boolean {
   if (sample.length < leastJudgedBytes) return false;
@@ -135,7 +135,7 @@ function looksBinary(sample: Buffer): boolean {
   return replaced * 10 > sample.length;
 }
 
-/** `bytes` without an incomplete character at its end. */
+/** Returns `bytes` without an incomplete character at the end. */
 export function withoutCutEnd(bytes: Buffer): Buffer {
   for (let back = 1; back <= Math.min(3, bytes.length); back++) {
     const byte = bytes[bytes.length - back] ?? 0;
@@ -147,32 +147,32 @@ export function withoutCutEnd(bytes: Buffer): Buffer {
   return bytes;
 }
 
-/** `bytes` without the continuation bytes of a character that began before them. */
+/** Returns `bytes` without the continuation bytes of a character that began before them. */
 function withoutCutStart(bytes: Buffer): Buffer {
   let start = 0;
   while (start < Math.min(3, bytes.length) && ((bytes[start] ?? 0) & 0xc0) === 0x80) start++;
   return bytes.subarray(start);
 }
 
-/** Shows what comes in as text: at most one chunk per interval, each of some 8 KiB at most, so that a flood costs
+/** Shows output while it comes in: at most one chunk in each interval, of about 8 KiB at most, so that a flood costs
  * almost nothing. */
 export interface ProgressStream {
-  /** There is more. */
+  /** Tells that the source has more bytes. */
   moved(): void;
-  /** Sends what is left and stops the timer. */
+  /** Sends the rest and stops the timer. */
   end(): void;
 }
 
 const intervalMs = 50;
 const maxChunkBytes = 8192;
 
-/** The bytes are looked at when a chunk is due, and not before. `mask` hides what must not be shown. */
+/** Reads the bytes of `source` only when a chunk is due. `mask` hides secrets. */
 export function createProgressStream(
   source: Pick<OutputCollector, 'totalBytes' | 'tail'>,
   send: (chunk: string) => void,
   mask?: StreamMask,
 ): ProgressStream {
-  /** Where the start of a hidden text may have been dropped, its rest is among the first characters that are kept. */
+  /** If the start of a secret was dropped, its rest is within this many characters. */
   const suspectChars = mask?.longest ?? 0;
   const maxBytes = maxChunkBytes + suspectChars * 3;
   let seenBytes = 0;

@@ -3,42 +3,43 @@ import { type ConnectOpts, Socket, type SocketConstructorOpts } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Where one command's output comes through. */
+/** The pipe for the output of one command. */
 export interface OutputPipe {
-  /** The child's end; ours to close once the child has it. */
+  /** The end of the child. The caller closes it once the child has it. */
   readonly writeEnd: number;
-  /** All pieces come in one buffer: each is there for the call alone. `stream` is passed on with each. */
+  /** Calls back with each piece and with `stream`. All pieces share one buffer, so each is valid during the call only.
+   */
   read<Stream>(onData: (chunk: Buffer, stream: Stream) => void, stream: Stream): PipeReader;
 }
 
 export interface PipeReader {
-  /** When nobody is left who could write. */
+  /** Resolves when no process is left that could write. */
   readonly closed: Promise<void>;
-  /** It goes on reading, and does not keep our own process alive. */
+  /** Goes on reading, but does not keep our own process alive. */
   unref(): void;
 }
 
-/** True pipes, which a script can open by name (`> /dev/stderr`) and which are read without a new buffer for each
- * piece. Neither holds for what Node makes by itself, which are sockets. A pipe is used again once all its writers are
- * gone. */
+/** Real pipes. A script can open them by name (`> /dev/stderr`), and they are read into one buffer. Node itself makes
+ * sockets, which allow neither. A pipe is used again once all its writers are gone. */
 export interface OutputPipes {
-  /** Sees to it that so many can be taken now; false where there are none here. */
+  /** Makes sure that `count` pipes can be taken now. Returns false if there are none here. */
   prepare(count: number): Promise<boolean>;
-  /** Each is to be read, also where no child has come of it: it is free again when it is closed. */
+  /** Takes `count` pipes. The caller reads each of them, even if the child could not be started: a pipe is free again
+   * when it is closed. */
   take(count: number): readonly OutputPipe[];
 }
 
-/** A pipe has a name only until it is open here: `path` leads to it through our own descriptor. */
+/** A named pipe. Its name is gone once it is open here, and `path` leads to it through our own descriptor. */
 interface NamedPipe {
   readonly path: string;
   readonly buffer: Buffer;
 }
 
-/** As much as a pipe holds. */
+/** The capacity of a pipe. */
 const bufferBytes = 65_536;
 const names = ['0', '1'] as const;
 
-/** `makeNamed` makes the named pipes `0` and `1` in a folder and says whether it did. */
+/** `makeNamed` makes the named pipes `0` and `1` in a folder and returns whether it succeeded. */
 export function createOutputPipes(makeNamed: (folder: string) => Promise<boolean>): OutputPipes {
   const free: NamedPipe[] = [];
   let none = process.platform !== 'linux';
@@ -97,8 +98,8 @@ function opened({ path, buffer }: NamedPipe, release: () => void): OutputPipe {
     writeEnd,
     read(onData, stream) {
       const callback = (length: number): boolean => {
-        // Called by name it would be compiled into this and again into Node's caller: a twelfth of the CPU that a flood
-        // of output takes us.
+        // A direct call would be inlined here and again in Node's caller, which costs a twelfth of our CPU time in a
+        // flood of output.
         Reflect.apply(onData, undefined, [buffer.subarray(0, length), stream]);
         return true;
       };

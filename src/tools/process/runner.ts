@@ -20,12 +20,12 @@ export interface ProcessRequest extends Command {
   readonly sandbox: Sandbox;
   readonly signal: AbortSignal;
   readonly timeoutMs: number;
-  /** Past this many bytes of output the process is ended. */
+  /** The process is ended if it prints more bytes. */
   readonly maxTotalBytes: number;
-  /** Standard error through the pipe of standard output, so that what both say comes in the order in which it was
+  /** Sends standard error through the pipe of standard output, so that both come in the order in which they were
    * written. */
   readonly joined?: boolean;
-  /** Bytes to be read from descriptor 3. */
+  /** Bytes for descriptor 3. */
   readonly input?: Uint8Array;
   /** The chunk may be reused after the call. */
   onOutput(chunk: Buffer, stream: 'stdout' | 'stderr'): void;
@@ -38,38 +38,37 @@ export type ProcessResult =
       readonly signal: NodeJS.Signals | null;
       readonly background: number;
     }
-  /** It could not be started; `error` is the system's code (`ENOENT`) or a sentence. */
+  /** It could not be started. `error` is the code of the system (`ENOENT`) or a sentence. */
   | { readonly ended: 'not_started'; readonly error: string };
 
-/** Holds a command to a sandbox by wrapping it. Throws where the sandbox cannot be made. */
+/** Wraps a command so that it runs in a sandbox. Throws if the sandbox cannot be made. */
 export type Confine = (command: Command, sandbox: Exclude<Sandbox, 'off'>) => Command;
 
-/** The one place that starts processes. */
+/** Starts all processes of the program. */
 export interface ProcessRunner {
-  /** Whether a command can be held to `sandbox`. */
+  /** Returns whether commands can run in `sandbox`. */
   canConfine(sandbox: Sandbox): boolean;
-  /** Runs to the end of the process itself; what it left behind in the background goes on and is counted. Never
-   * throws. */
+  /** Runs a process to its end. Its children in the background go on and are counted. Never rejects. */
   run(request: ProcessRequest): Promise<ProcessResult>;
-  /** Starts a process whose standard input stays open. It is the caller's to end. */
+  /** Starts a process whose standard input stays open. The caller ends it. */
   readonly open: OpenCommand;
-  /** Ends everything that was ever started and still runs: TERM, then KILL after 2 s. */
+  /** Ends every process that it has started and that still runs: TERM, then KILL after 2 s. */
   killBackground(): Promise<void>;
-  /** The same at once and synchronously, for the end of our own process. */
+  /** Kills them at once and synchronously, for the end of our own process. */
   killNow(): void;
 }
 
 export interface ProcessRunnerOptions {
   readonly confine?: Confine;
-  /** Marks every process started, so that those which leave their group are found again: `name=value`. */
+  /** An environment variable of every process that is started. Processes that leave their group are found by it. */
   readonly marker: { readonly name: string; readonly value: string };
-  /** For more than a look at something: commands get true pipes, and end also when we are killed. */
+  /** Gives commands real pipes, and ends them also when our own process is killed. */
   readonly watched?: boolean;
 }
 
 type EndReason = 'exit' | 'timeout' | 'cancelled' | 'output_limit';
-/** What is loaded with the first command. */
-interface Machinery {
+/** The modules that are loaded with the first command. */
+interface LoadedModules {
   readonly startChild: typeof startChild;
   readonly openChild: typeof openChild;
   readonly watchdog: Watchdog | null;
@@ -87,7 +86,7 @@ export function createProcessRunner(options: ProcessRunnerOptions): ProcessRunne
 class Runner implements ProcessRunner {
   readonly #options: ProcessRunnerOptions;
   readonly #groups: StartedGroups;
-  readonly #loaded: LoadedOnce<Machinery>;
+  readonly #loaded: LoadedOnce<LoadedModules>;
   #watchdog: Watchdog | null = null;
   #openedCount = 0;
 
@@ -95,7 +94,7 @@ class Runner implements ProcessRunner {
     const marker = `${options.marker.name}=${options.marker.value}`;
     this.#options = options;
     this.#groups = createStartedGroups(marker);
-    this.#loaded = loadOnce(() => loadMachinery(options.watched === true ? marker : null));
+    this.#loaded = loadOnce(() => loadModules(options.watched === true ? marker : null));
   }
 
   canConfine(sandbox: Sandbox): boolean {
@@ -122,7 +121,7 @@ class Runner implements ProcessRunner {
     const { name, value } = this.#options.marker;
     const own = { name: `${name}_PART`, value: `${value}.${++this.#openedCount}` };
     try {
-      const [{ openChild }, { openProcess }] = await Promise.all([this.#machinery(), import('./lasting-process.js')]);
+      const [{ openChild }, { openProcess }] = await Promise.all([this.#modules(), import('./lasting-process.js')]);
       const child = await openChild(this.#confined(request, request.sandbox, { [own.name]: own.value }));
       if (!child.started) return child;
       this.#groups.add(child.pid);
@@ -149,23 +148,23 @@ class Runner implements ProcessRunner {
     void this.#watchdog?.stop();
   }
 
-  async #machinery(): Promise<Machinery> {
-    const machinery = await this.#loaded.get();
-    this.#watchdog = machinery.watchdog;
+  async #modules(): Promise<LoadedModules> {
+    const modules = await this.#loaded.get();
+    this.#watchdog = modules.watchdog;
     this.#watchdog?.start();
-    return machinery;
+    return modules;
   }
 
   async #started(request: ProcessRequest, output: Output): Promise<StartedChild | NotStarted | null> {
-    const machinery = await this.#machinery();
+    const modules = await this.#modules();
     const count = request.joined === true ? 1 : 2;
-    const pipes = (await machinery.pipes?.prepare(count)) === true ? machinery.pipes : undefined;
+    const pipes = (await modules.pipes?.prepare(count)) === true ? modules.pipes : undefined;
     if (request.signal.aborted) return null;
     const command = this.#confined(pipes || count > 1 ? request : joinedByShell(request), request.sandbox);
-    return machinery.startChild({ command, input: request.input, pipes: pipes?.take(count), onOutput: output.add });
+    return modules.startChild({ command, input: request.input, pipes: pipes?.take(count), onOutput: output.add });
   }
 
-  /** `marks`: more of the environment, which a sandbox lets through. */
+  /** `marks` are variables that pass through a sandbox. */
   #confined(command: Command, sandbox: Sandbox, marks: Readonly<Record<string, string>> = {}): Command {
     const { confine, marker } = this.#options;
     if (sandbox !== 'off' && !confine) throw new Error(`no ${sandbox} sandbox is available here`);
@@ -179,8 +178,8 @@ class Runner implements ProcessRunner {
   }
 }
 
-/** `watchedBy`: the marker by which a watchdog finds what we started; null for none. */
-async function loadMachinery(watchedBy: string | null): Promise<Machinery> {
+/** `watchedBy` is the marker by which a watchdog finds our processes; null for no watchdog. */
+async function loadModules(watchedBy: string | null): Promise<LoadedModules> {
   const [{ openChild, startChild, startHelper }, { createOutputPipes }, { createWatchdog }] = await Promise.all([
     import('./start-child.js'),
     import('./output-pipes.js'),
@@ -191,8 +190,8 @@ async function loadMachinery(watchedBy: string | null): Promise<Machinery> {
   return { startChild, openChild, watchdog, pipes: createOutputPipes((folder) => watchdog.makePipes(folder)) };
 }
 
-/** Runs a program of the user's choice on the terminal itself (an editor) and waits for its end. Gives its exit code;
- * null where a signal ended it or it could not be started. The caller has given the terminal back before. */
+/** Runs a program of the user's choice on the terminal itself (an editor) and waits for its end. Returns its exit code,
+ * or null if a signal ended it or it could not be started. The caller has released the terminal before. */
 export async function runInteractive(file: string, args: readonly string[], cwd: string): Promise<number | null> {
   const { startOnTerminal } = await import('./start-child.js');
   return startOnTerminal(file, args, cwd);
@@ -202,12 +201,12 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Where both streams are sockets, a shell puts one over the other. */
+/** Joins standard error to standard output by a shell, for children whose streams are sockets. */
 function joinedByShell(command: Command): Command {
   return { ...command, file: 'sh', args: ['-c', 'exec "$@" 2>&1', 'sh', command.file, ...command.args] };
 }
 
-/** What a process prints, until it is over; `onLimit` is called once it is too much. */
+/** Takes what a process prints until it has ended. `onLimit` is called when it prints too much. */
 interface Output {
   readonly add: (chunk: Buffer, stream: 'stdout' | 'stderr') => void;
   onLimit: () => void;
@@ -220,7 +219,7 @@ function outputOf(request: ProcessRequest): Output {
     isOpen: true,
     onLimit: () => undefined,
     add(chunk, stream) {
-      if (!output.isOpen) return; // what a background process prints later is read, so that it is not blocked, and dropped
+      if (!output.isOpen) return; // later output of background processes is read, so that they go on, and dropped
       totalBytes += chunk.length;
       if (totalBytes > request.maxTotalBytes) output.onLimit();
       else request.onOutput(chunk, stream);
@@ -269,12 +268,14 @@ async function supervised(
   }
   clearTimeout(kill);
   output.isOpen = false;
-  for (const reader of child.outputs) reader.unref(); // what still holds the pipes may go on, and does not keep our own process alive
+  // Background processes may hold the pipes; they do not keep our own process alive.
+  for (const reader of child.outputs) reader.unref();
   const background = reason === 'exit' ? groupSize(pid) : 0;
   return { ended: reason, ...deathOf(exit, request.sandbox), background };
 }
 
-/** A sandbox's keeper exits with 128 and the number where what it kept died by a signal. */
+/** Reads the exit of a process. Bubblewrap exits with 128 and the number of the signal that ended the command inside.
+ */
 function deathOf(exit: Exit, sandbox: Sandbox): { readonly exitCode: number; readonly signal: NodeJS.Signals | null } {
   if (exit.code === null) return { exitCode: 128 + constants.signals[exit.signal ?? 'SIGKILL'], signal: exit.signal };
   const death =

@@ -11,18 +11,18 @@ export interface Command {
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Absolute paths that it has to read; a sandbox shows them read-only where it would hide them. Never a model's word
-   * alone: policy has judged them. */
+  /** Absolute paths that it has to read. A sandbox shows them read-only even if it would hide them. Policy has judged
+   * them. */
   readonly shows?: readonly string[];
-  /** Bytes to be read from descriptor 4: a sandbox's system call filter. */
+  /** Bytes for descriptor 4: the system call filter of a sandbox. */
   readonly filter?: Uint8Array;
 }
 
 export interface ChildRequest {
   readonly command: Command;
-  /** Bytes to be read from descriptor 3. */
+  /** Bytes for descriptor 3. */
   readonly input: Uint8Array | undefined;
-  /** One for both streams or one for each; sockets where there are none. */
+  /** One pipe for both streams or one for each. Without them the child gets sockets. */
   readonly pipes: readonly OutputPipe[] | undefined;
   readonly onOutput: (chunk: Buffer, stream: 'stdout' | 'stderr') => void;
 }
@@ -32,7 +32,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** The system's code (`ENOENT`) or a sentence. */
+/** `error` is the code of the system (`ENOENT`) or a sentence. */
 export interface NotStarted {
   readonly started: false;
   readonly error: string;
@@ -45,7 +45,7 @@ export interface StartedChild {
   readonly outputs: readonly PipeReader[];
 }
 
-/** A child with an open standard input, whose output waits until it is read. */
+/** A child with an open standard input. Its output waits until it is read. */
 export interface OpenChild {
   readonly started: true;
   readonly pid: number;
@@ -91,13 +91,13 @@ export async function openChild(command: Command): Promise<OpenChild | NotStarte
   const exited = exitOf(child);
   const { pid, stdin: input, stdout: output, stderr: errors } = child;
   if (pid === undefined || !input || !output || !errors) return notStarted(child);
-  input.on('error', () => undefined); // it has ended, which `exited` says
+  input.on('error', () => undefined); // the child has ended, as `exited` tells
   output.pause();
   errors.pause();
   return { started: true, pid, exited, input, output, errors };
 }
 
-/** A shell of our own, out of reach of what a terminal sends to us. */
+/** Starts a shell in a group of its own, so that signals of the terminal do not reach it. */
 export function startHelper(args: readonly string[]): HelperShell {
   const env = { PATH: process.env.PATH ?? '' };
   return launch({ file: 'sh', args, cwd: '/', env }, ['pipe', 'pipe', 'ignore']);
@@ -109,16 +109,16 @@ export async function startOnTerminal(file: string, args: readonly string[], cwd
   return exitCode ?? null;
 }
 
-/** What descriptors 0 to 2 are. */
+/** Descriptors 0 to 2. */
 type Descriptors = readonly [input: 'ignore' | 'pipe', output: 'pipe' | OpenFile, errors: 'pipe' | 'ignore' | OpenFile];
 type OpenFile = 3;
 
-/** The types of execa know the numbers up to 9 alone. */
+/** The types of execa accept numbers up to 9 only. */
 function openFile(pipe: OutputPipe | undefined): OpenFile | undefined {
   return pipe?.writeEnd as OpenFile | undefined;
 }
 
-/** Descriptor 3 is for `input`, 4 for the filter of the command. */
+/** Descriptor 3 gets `input`, descriptor 4 the filter of the command. */
 function launch(command: Command, descriptors: Descriptors, input?: Uint8Array): Child {
   const { file, args, cwd, env, filter } = command;
   const options: Options = {
@@ -147,7 +147,7 @@ async function notStarted(child: Child): Promise<NotStarted> {
   return { started: false, error: code ?? originalMessage ?? 'it could not be started' };
 }
 
-/** What Node gives a child by itself. */
+/** Reads a socket that Node has made for a child. */
 function readSocket(stream: Readable, onData: (chunk: Buffer) => void): PipeReader {
   stream.on('data', onData);
   return {

@@ -1,20 +1,22 @@
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** The process groups that one runner has started, and what left them. */
+/** The process groups that one runner has started, and the processes that left them. */
 export interface StartedGroups {
   add(groupId: number): void;
-  /** Its leader has ended: the group is forgotten with its last process, before its number is another's. */
+  /** Tells that the leader of a group has ended. The group is forgotten with its last process, because its number can
+   * be used again. */
   leaderEnded(groupId: number): void;
-  /** Groups with processes in them whose leader has ended. */
+  /** Returns the groups that still have processes although their leader has ended. */
   leaderless(): readonly number[];
   signal(signal: NodeJS.Signals): void;
-  /** How many processes live, also those that left their group. */
+  /** Returns how many processes are alive, including those that left their group. */
   size(): number;
   clear(): void;
 }
 
-/** `marker`: what processes that left their group carry in their environment. */
+/** `marker` is a variable in the environment of all processes (`name=value`), by which those that left their group are
+ * found. */
 export function createStartedGroups(marker: string): StartedGroups {
   const groups = new Set<number>();
   const withoutLeader = new Set<number>();
@@ -54,7 +56,7 @@ export function createStartedGroups(marker: string): StartedGroups {
 const killTries = 50;
 const pollMs = 20;
 
-/** Whether nothing of it lives any more, at once or within `ms`. */
+/** Returns whether all processes are gone, at once or within `ms`. */
 export async function goneWithin(groups: StartedGroups, ms: number): Promise<boolean> {
   for (let waitedMs = 0; waitedMs < ms; waitedMs += pollMs) {
     if (groups.size() === 0) return true;
@@ -63,7 +65,7 @@ export async function goneWithin(groups: StartedGroups, ms: number): Promise<boo
   return groups.size() === 0;
 }
 
-/** What is started while others are killed is killed as well. */
+/** Kills until nothing is left: a process may start others while it is being killed. */
 export async function killAll(groups: StartedGroups): Promise<void> {
   for (let tries = 0; tries < killTries && groups.size() > 0; tries++) {
     groups.signal('SIGKILL');
@@ -79,10 +81,10 @@ function signalProcess(id: number, signal: NodeJS.Signals): void {
   }
 }
 
-/** As much as most environments have. */
+/** The size of most environments. */
 const environmentBytes = 65_536;
 
-/** Signals a whole process group. False where there is none any more. */
+/** Signals a whole process group. Returns false if the group does not exist. */
 export function signalGroup(groupId: number, signal: NodeJS.Signals | 0): boolean {
   try {
     process.kill(-groupId, signal);
@@ -92,12 +94,12 @@ export function signalGroup(groupId: number, signal: NodeJS.Signals | 0): boolea
   }
 }
 
-/** How many live processes a group has. */
+/** Returns how many processes of a group are alive. */
 export function groupSize(groupId: number): number {
   return groupMembers(groupId).length;
 }
 
-/** The live processes of a group; zombies do not count. Where there is no /proc, the leader of a group that can be
+/** Returns the live processes of a group, without zombies. Without /proc, it returns the leader if the group can be
  * signalled. */
 function groupMembers(groupId: number): readonly number[] {
   if (!signalGroup(groupId, 0)) return [];
@@ -108,8 +110,8 @@ function groupMembers(groupId: number): readonly number[] {
   });
 }
 
-/** Processes that carry `marker` in the environment they were started with: also those that left their group. Linux
- * only. */
+/** Returns the processes that were started with `marker` in their environment, including those that left their group.
+ * Linux only. */
 export function processesMarked(marker: string): readonly number[] {
   if (process.platform !== 'linux') return [];
   const buffer = Buffer.allocUnsafe(environmentBytes);
@@ -122,7 +124,7 @@ export function processesMarked(marker: string): readonly number[] {
   });
 }
 
-/** Read into `buffer`, and anew where that is too small. */
+/** Reads into `buffer`, or again into a larger one if that is too small. */
 function environmentOf(id: number, buffer: Buffer): Buffer {
   const path = `/proc/${id}/environ`;
   const file = openSync(path, 'r');
@@ -160,8 +162,8 @@ function statFields(id: number): { readonly state: string; readonly groupId: num
   }
 }
 
-/** Signals what runs in the sandbox that process `pid` keeps. Not bubblewrap's own two processes: with either of them
- * everything inside would end at once and by KILL. */
+/** Signals the processes in the sandbox that process `pid` has made, without the two processes of bubblewrap itself: if
+ * one of them ends, everything inside is killed at once. */
 export function signalConfined(pid: number, signal: NodeJS.Signals): void {
   const children = childrenByParent();
   const inside: number[] = (children.get(pid) ?? []).flatMap((keeper) => children.get(keeper) ?? []);

@@ -1,16 +1,16 @@
 import type { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 
-/** A small shell beside us for as long as we run commands. When our end of its input is gone without a word, so are we
- * (`kill -9`, out of memory): it ends what we had started, as we would have. It also makes the named pipes that Node
- * cannot make. */
+/** A small shell that runs while we run commands. When its input ends without a word, our process was killed (`kill
+ * -9`, out of memory), and it ends everything that we had started. It also makes the named pipes that Node cannot
+ * make. */
 export interface Watchdog {
   start(): void;
-  /** Makes the named pipes `0` and `1` in `folder`; false where it could not. */
+  /** Makes the named pipes `0` and `1` in `folder`. Returns whether it succeeded. */
   makePipes(folder: string): Promise<boolean>;
-  /** Groups whose leader has ended: the rest is found by the marker alone. */
+  /** Tells it the groups whose leader has ended. It finds all others by the marker. */
   tell(groups: Iterable<number>): void;
-  /** Ends it: nothing is left for it to do. The signal is sent before this returns. */
+  /** Ends it, when there is nothing left to do. The signal is sent before this returns. */
   stop(): Promise<void>;
 }
 
@@ -26,9 +26,9 @@ export interface HelperShell {
 
 const answerMs = 2000;
 
-/** What is left of ours: processes that carry the marker, the groups that one of these leads, and the groups we named.
- * A process under the number of a group whose leader has ended would be a stranger's, which has come by the number
- * since. First TERM, then KILL after 2 s. */
+/** Ends the processes that carry the marker, the groups that one of these leads, and the groups that were named. If the
+ * leader of a group has ended and another process has its number, that process is a stranger. Sends TERM first, and
+ * KILL after 2 s. */
 const script = `
 mark=$1 groups= folder=
 signal() {
@@ -122,7 +122,7 @@ export function createWatchdog(launch: (args: readonly string[]) => HelperShell,
   };
 }
 
-/** The next line that the shell prints, or null where none comes in time. */
+/** Returns the next line that the shell prints, or null if none comes in time. */
 function firstLine(out: Readable): Promise<string | null> {
   return new Promise((resolve) => {
     let text = '';

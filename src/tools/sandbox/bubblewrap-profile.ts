@@ -14,9 +14,9 @@ import type { Guards } from './guards.js';
 import { isWithin, systemFolders } from './visible-folders.js';
 
 export interface ProfilePlaces {
-  /** Absolute, links resolved; what the person started us in, never a model's choice. */
+  /** Absolute, links resolved. The user chose it by starting the program there; a model never does. */
   readonly workspace: string;
-  /** The home directory inside: an empty one. */
+  /** The home directory inside, which is empty. */
   readonly home: string;
   /** Tools that lie outside of the system folders, read-only. */
   readonly tools: readonly string[];
@@ -25,7 +25,7 @@ export interface ProfilePlaces {
 /** The descriptor on which bubblewrap reads the system call filter. */
 export const filterDescriptor = 4;
 const privateFolders: readonly string[] = ['/tmp', '/run', '/var/tmp'];
-/** Read by root alone, and root inside has no capabilities but still owns them. */
+/** Files that only root may read. Root inside the sandbox has no capabilities but owns them. */
 const systemSecrets: readonly string[] = [
   '/etc/shadow',
   '/etc/shadow-',
@@ -42,7 +42,7 @@ const systemSecrets: readonly string[] = [
 ];
 const neverWorkspaces = new Set(['/', '/home', '/root', '/tmp', '/var', '/var/tmp', '/run', '/boot', ...systemFolders]);
 
-/** Why this folder cannot be the workspace of a sandbox, or null. `home` with links resolved. */
+/** Returns why this folder cannot be the workspace of a sandbox, or null. The links of `home` are resolved. */
 export function workspaceProblem(workspace: string, home: string): string | null {
   if (workspace === home) return 'the sandbox hides the home directory, so that cannot be the workspace';
   if (neverWorkspaces.has(workspace) || ['/proc', '/sys', '/dev'].some((folder) => isWithin(workspace, folder)))
@@ -50,7 +50,7 @@ export function workspaceProblem(workspace: string, home: string): string | null
   return null;
 }
 
-/** The home directory inside. An account without a usable one gets `/tmp`. */
+/** Returns the home directory inside. An account without a usable one gets `/tmp`. */
 export function homeInside(home: string): string {
   const usable =
     home.startsWith('/') &&
@@ -62,22 +62,23 @@ export function homeInside(home: string): string {
   return usable ? home : '/tmp';
 }
 
-/** What this bubblewrap can do besides. */
+/** The abilities of this version of bubblewrap. */
 export interface ProfileOptions {
   /** Whether it knows `--disable-userns` (0.8.0 and later). */
   readonly forbidsNested: boolean;
-  /** What each private folder holds at most, or null where it cannot be said (`--size`, 0.7.0 and later). */
+  /** The most bytes of each private folder, or null if bubblewrap cannot limit it (`--size`, 0.7.0 and later). */
   readonly privateBytes: number | null;
 }
 
-/** An empty folder in memory, for this call alone. */
+/** Mounts an empty folder in memory, for this call only. */
 function privateFolder(path: string, maxBytes: number | null): readonly string[] {
   return [...(maxBytes === null ? [] : ['--size', String(maxBytes)]), '--tmpfs', path];
 }
 
-/** What does not change while we run. Namespaces of its own, no capabilities, no terminal, the end with ours; then the
- * file system, by a list of what is shown. /proc holds settings of the whole machine that belong to root, and to them
- * root inside is root without any capability: it is read-only. What a process opens through /proc/self/fd is not. */
+/** Returns the arguments that are the same for all commands: namespaces of its own, no capabilities, no terminal, the
+ * end together with our process, and the file system as a list of what is shown. /proc is read-only, because settings
+ * of the whole machine there belong to root, and root inside counts as root without any capability. Files opened
+ * through /proc/self/fd are not affected. */
 export function fixedArguments(places: ProfilePlaces, options: ProfileOptions): readonly string[] {
   const { home, tools } = places;
   const { forbidsNested, privateBytes } = options;
@@ -142,13 +143,13 @@ function isReadable(path: string): boolean {
   }
 }
 
-/** A device that the mount forbids to open. Only over what exists: elsewhere bubblewrap would leave an empty file
- * behind, on the real disk. */
+/** Covers a path with a device that the mount forbids to open. It covers only paths that exist: bubblewrap would leave
+ * an empty file behind on the real disk. */
 function hide(path: string): readonly string[] {
   return ['--ro-bind', '/dev/null', path];
 }
 
-/** The workspace with what is guarded in it, after the fixed part: later mounts lie over earlier ones. */
+/** Mounts the workspace and the guards in it, after the fixed part: later mounts cover earlier ones. */
 export function workspaceArguments(
   places: ProfilePlaces,
   sandbox: Exclude<Sandbox, 'off'>,

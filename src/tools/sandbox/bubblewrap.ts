@@ -15,7 +15,7 @@ import { createGuardScan } from './guards.js';
 import { isWithin, systemFolders, toolFolders } from './visible-folders.js';
 
 export interface SandboxOptions {
-  /** Where bubblewrap is, absolute. */
+  /** The path of bubblewrap, absolute. */
   readonly program: string;
   /** Its version, `0.8.0`. */
   readonly version: string;
@@ -24,7 +24,7 @@ export interface SandboxOptions {
   readonly home: string;
   /** PATH, for tools outside of the system folders. */
   readonly path: string;
-  /** Whether a file of the workspace, by its absolute path, is to be hidden; `.env*` always is. */
+  /** Recognises files of the workspace that must be hidden, by their absolute path. `.env*` always is. */
   readonly isSecret: (path: string) => boolean;
   /** The system call filter, or null for none. */
   readonly filter: Uint8Array | null;
@@ -33,10 +33,10 @@ export interface SandboxOptions {
 const maxFileBlocks = (2 * 1024 ** 3) / 512;
 const maxProcesses = 512;
 
-/** Wraps commands so that the kernel holds them: no network, the home directory hidden, nothing but the workspace
- * (`read-only`: nothing at all) and private temporary folders writable, no capabilities, everything gone when the
- * command ends. The profile is made once; a command costs only a look at what changed in the workspace. The result
- * throws where a command would start in a folder that is not shown. */
+/** Wraps commands so that the kernel confines them: no network, no capabilities, the home directory hidden, and only
+ * the workspace and private temporary folders writable (`read-only`: not even these). Everything ends with the
+ * command. The profile is made once; each command only checks what changed in the workspace. The result throws if a
+ * command would start in a folder that is not shown. */
 export function createConfine(options: SandboxOptions): Confine {
   const home = homeInside(options.home);
   const places: ProfilePlaces = {
@@ -88,7 +88,7 @@ export function createConfine(options: SandboxOptions): Confine {
   };
 }
 
-/** There are five private folders, and a program that fills all of them leaves more than a third of the memory. */
+/** There are five private folders. A program that fills all of them leaves more than a third of the memory. */
 function profileOptions(version: string): ProfileOptions {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const isAtLeast = (wanted: number): boolean => major > 0 || minor >= wanted;
@@ -97,8 +97,8 @@ function profileOptions(version: string): ProfileOptions {
   return { forbidsNested: isAtLeast(8), privateBytes: isAtLeast(7) ? Math.floor(memoryBytes / 8) : null };
 }
 
-/** Limits are set inside: the count of processes is that of the new user namespace from Linux 5.14 on, and one of the
- * whole user before. Shells spell it differently. */
+/** Returns a script that sets the limits inside the sandbox. From Linux 5.14 on, the number of processes is counted in
+ * the new user namespace; before, it is counted for the whole user. Shells spell the option differently. */
 function limitScript(): string {
   const [major = 0, minor = 0] = release().split('.').map(Number);
   const processes =
@@ -108,9 +108,9 @@ function limitScript(): string {
   return `ulimit -c 0 2>/dev/null; ulimit -f ${maxFileBlocks} 2>/dev/null; ${processes}exec "$@"`;
 }
 
-/** What a confined command gets to see of our environment: where things are, in which language, and what keeps programs
- * from asking. Everything else, keys, tokens and sockets above all, stays outside because nobody named it. */
-const kept = new Set([
+/** The variables that a confined command gets: where things are, the language, and what keeps programs from asking.
+ * Everything else stays outside, above all keys, tokens and sockets. */
+const passedVariables = new Set([
   'PATH',
   'HOME',
   'USER',
@@ -170,20 +170,20 @@ const kept = new Set([
   'ASDF_DATA_DIR',
 ]);
 
-/** The environment inside, by the list above. `home` is the home directory inside. */
+/** Returns the environment inside. `home` is the home directory inside. */
 export function sandboxEnvironment(
   env: Readonly<Record<string, string>>,
   home: string,
 ): Readonly<Record<string, string>> {
-  const entries = Object.entries(env).filter(([name]) => kept.has(name) || name.startsWith('LC_'));
+  const entries = Object.entries(env).filter(([name]) => passedVariables.has(name) || name.startsWith('LC_'));
   return { ...Object.fromEntries(entries), HOME: home, TMPDIR: '/tmp' };
 }
 
 const folderName = 'agent-sandbox';
 
-/** The kernel does not count root's processes against `ulimit -u`, so as root a control group does it: one for all our
- * sandboxes, which stays when they are gone. Gives the file that a process joins by, or null where no control group can
- * be made (most containers). Source: Linux, Documentation/admin-guide/cgroup-v2.rst, "PID". */
+/** Limits the processes of root by a control group, because the kernel does not count them against `ulimit -u`. All our
+ * sandboxes share one group, which stays when they are gone. Returns the file by which a process joins, or null if no
+ * control group can be made (most containers). Source: Linux, Documentation/admin-guide/cgroup-v2.rst, "PID". */
 export function processLimitFile(maxProcesses: number): string | null {
   const bases = ['/sys/fs/cgroup', join('/sys/fs/cgroup/pids', ownGroup())];
   return (
@@ -209,7 +209,7 @@ function limited(folder: string, maxProcesses: number): string | null {
   }
 }
 
-/** Our own group below the controller's root. Source: cgroups(7), /proc/PID/cgroup. */
+/** Returns our own group below the root of the controller. Source: cgroups(7), /proc/PID/cgroup. */
 function ownGroup(): string {
   try {
     return /^\d+:pids:(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1] ?? '';

@@ -11,19 +11,19 @@ import {
 } from '../changes/auto-run-files.js';
 import { isWithin } from './visible-folders.js';
 
-/** What of the workspace is not simply writable. Absolute paths of what exists, parents before children. */
+/** The parts of the workspace that are not simply writable. Absolute paths that exist, parents before children. */
 export interface Guards {
-  /** Files that show nothing. */
+  /** Files that cannot be read. */
   readonly hidden: readonly string[];
   /** Files and folders that cannot be written. */
   readonly fixed: readonly string[];
-  /** Folders that cannot be moved away, so that what is hidden or fixed below them stays where it is. */
+  /** Folders that cannot be moved, so that the hidden and fixed files below them stay in place. */
   readonly held: readonly string[];
 }
 
 export interface GuardOptions {
   readonly workspace: string;
-  /** Whether a file, by its absolute path, holds secrets; `.env*` always does. */
+  /** Recognises files with secrets by their absolute path. `.env*` always counts. */
   readonly isSecret: (path: string) => boolean;
 }
 
@@ -35,8 +35,8 @@ interface Found {
 
 const maxHidden = 200;
 
-/** Looks through the workspace for what has to be guarded. Throws where there are more secret files than can be
- * hidden. */
+/** Returns a function that finds what must be guarded in the workspace. It throws if there are more secret files than
+ * can be hidden. */
 export function createGuardScan(options: GuardOptions): () => Guards {
   const { workspace } = options;
   const scan = createFolderScan(workspace, (path, entries): Found => ({
@@ -68,12 +68,13 @@ function secretsIn(path: string, entries: readonly Dirent[], { isSecret, workspa
   });
 }
 
-/** `.env`, `.env.local`, `.envrc`; not the examples that are meant to be read. */
+/** Returns true for `.env`, `.env.local` and `.envrc`, but not for examples that are meant to be read. */
 function isEnvironmentFile(name: string): boolean {
   return name.startsWith('.env') && !/\.(?:example|sample|template|dist|defaults)$/.test(name);
 }
 
-/** A link cannot be covered: its target is, where it lies in the workspace. Elsewhere it is out of sight anyway. */
+/** Returns the target of a link, because a link itself cannot be covered. A target outside of the workspace is hidden
+ * anyway. */
 function linked(path: string, workspace: string): readonly string[] {
   try {
     const target = realpathSync(path);

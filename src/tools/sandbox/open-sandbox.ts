@@ -13,16 +13,16 @@ export interface SandboxRequest {
   readonly workspace: string;
   readonly home: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Whether a file of the workspace is to be hidden; `.env*` always is. */
+  /** Recognises files of the workspace that must be hidden. `.env*` always is. */
   readonly isSecret: (path: string) => boolean;
-  /** Where bubblewrap is, null for nowhere; looked for where this is left out. */
+  /** The path of bubblewrap, or null if there is none. Without it, the program is searched for. */
   readonly program?: string | null;
 }
 
 export interface OpenedSandbox {
   readonly ok: true;
   readonly confine: Confine;
-  /** What is in force, for a person: `bubblewrap 0.8.0, …`. */
+  /** The sandbox in words: `bubblewrap 0.8.0, …`. */
   readonly detail: string;
   /** Folders with tools that are shown read-only besides the system's. */
   readonly tools: readonly string[];
@@ -30,15 +30,15 @@ export interface OpenedSandbox {
 
 const probeTimeoutMs = 20_000;
 const namespaces = ['user', 'pid', 'net', 'ipc', 'uts', 'mnt'] as const;
-/** Settings of the whole machine. To open one for writing changes nothing; what was written would hold outside of every
- * namespace. */
+/** Settings of the whole machine. The probe only opens them for writing, which changes nothing; a write would take
+ * effect outside of every namespace. */
 const kernelFiles =
   '/proc/sys/kernel/* /proc/sys/fs/* /proc/sys/vm/* /proc/sysrq-trigger /proc/irq/* /proc/mtrr /sys/kernel/*';
 const probeScript = `cat /proc/self/status; ls -l /proc/self/ns; [ -w /etc/passwd ] && echo escaped
 for file in ${kernelFiles}; do true >>"$file" && echo "open: $file"; done 2>/dev/null; exit 0`;
 
-/** Finds bubblewrap and runs the real profile once: what comes back holds, or says what keeps it from holding and the
- * fix. Never throws. */
+/** Finds bubblewrap and tries the real profile once. Returns a sandbox that works, or what keeps it from working and
+ * the fix. Never rejects. */
 export async function openSandbox(request: SandboxRequest): Promise<OpenedSandbox | SandboxFailure> {
   if (process.platform !== 'linux') return missingSystem(process.platform);
   const misplaced = workspaceProblem(request.workspace, resolved(request.home));
@@ -75,7 +75,8 @@ function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
-/** /usr/bin first: AppArmor's profiles cover that path alone. Never one that the workspace brings along. */
+/** Searches /usr/bin first, because the profiles of AppArmor cover that path only. It never returns a program in the
+ * workspace. */
 export function findProgram(
   path: string,
   workspace: string,
@@ -142,7 +143,7 @@ async function output(
   return { text, exitCode: result.exitCode };
 }
 
-/** Looks from inside at what the kernel says of a confined process; null where all of it is as it must be. */
+/** Checks from inside what the kernel says of a confined process. Returns the first problem, or null. */
 async function probe(
   confine: Confine,
   { sandbox, workspace, env }: SandboxRequest,
@@ -171,7 +172,7 @@ async function probe(
   return text.includes('escaped') ? 'a confined process could write to /etc' : null;
 }
 
-/** Why there is no sandbox, and the one step that brings it. */
+/** Why there is no sandbox, and the step that fixes it. */
 interface SandboxFailure {
   readonly ok: false;
   readonly problem: string;
@@ -180,7 +181,7 @@ interface SandboxFailure {
 
 const elsewhere = 'Run outside of this container, or without a sandbox (--sandbox off).';
 
-/** What a machine without bubblewrap needs. */
+/** Returns what a machine without bubblewrap needs. */
 function missingProgram(): SandboxFailure {
   return {
     ok: false,
@@ -213,8 +214,7 @@ function installCommand(release: string): string {
   return (known === undefined ? undefined : commands[known]) ?? 'apt-get install bubblewrap';
 }
 
-/** What stands behind a profile that did not hold. `complaint`: what bubblewrap printed; `isRoot`: whether we run as
- * root. */
+/** Explains why the profile failed. `complaint` is the output of bubblewrap; `isRoot` tells whether we run as root. */
 export function explainFailure(
   complaint: string,
   isRoot: boolean,
@@ -234,7 +234,10 @@ function fixFor(complaint: string, isRoot: boolean, setting: (name: string) => s
   if (!isRoot && setting('kernel/unprivileged_userns_clone') === '0')
     return 'Allow user namespaces: sysctl -w kernel.unprivileged_userns_clone=1';
   if (!isRoot && setting('kernel/apparmor_restrict_unprivileged_userns') === '1') {
-    return 'AppArmor keeps bwrap from making namespaces: install its profile (apt-get install apparmor-profiles), or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0';
+    return (
+      'AppArmor keeps bwrap from making namespaces: install its profile (apt-get install apparmor-profiles), ' +
+      'or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0'
+    );
   }
   if (isRoot && /uid map/.test(complaint))
     return 'Run as an ordinary user: this container keeps root from mapping users.';

@@ -1,4 +1,4 @@
-/** Calls by number for one machine; -1 where it has none. */
+/** The numbers of system calls on one machine; -1 if it does not have the call. */
 interface CallNumbers {
   readonly audit: number;
   readonly socket: number;
@@ -8,7 +8,7 @@ interface CallNumbers {
   readonly refused: readonly number[];
 }
 
-/** Numbers that all newer machines share: pidfd_getfd, io_uring (3), the mount interface (8). Source: Linux,
+/** Numbers that are the same on all machines: pidfd_getfd, io_uring (3), the mount interface (8). Source: Linux,
  * asm-generic/unistd.h. */
 const shared: readonly number[] = [438, 425, 426, 427, 428, 429, 430, 431, 432, 433, 442, 467];
 const clone3 = 435;
@@ -95,7 +95,7 @@ const machines: Readonly<Record<string, CallNumbers>> = {
 
 /** ioctls that type into a terminal: TIOCSTI, TIOCLINUX. */
 const typingRequests: readonly number[] = [0x5412, 0x541c];
-/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. What is left out (AF_VSOCK above all) is not held by a network namespace. */
+/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. A network namespace does not confine the others, above all AF_VSOCK. */
 const socketFamilies: readonly number[] = [1, 2, 10, 16];
 const newNamespaces = 0x7e02_0000;
 const newTimeNamespace = 0x80;
@@ -128,14 +128,14 @@ const fail = (errno: number): number => 0x0005_0000 | errno;
 const notPermitted = fail(1);
 const noSuchCall = fail(38);
 const noSuchFamily = fail(97);
-/** Offsets in struct seccomp_data; of an argument only the low half counts, as it does for the kernel with these
- * calls. */
+/** Offsets in struct seccomp_data. Only the low half of an argument counts, as it does for the kernel with these calls.
+ */
 const at = { call: 0, machine: 4, first: 16, second: 24 } as const;
 
-/** A system call filter as bubblewrap's `--seccomp` reads it: an array of struct sock_filter, little-endian. Refuses
- * what types into terminals, traces other processes, mounts, makes namespaces, or reaches large and rarely needed parts
- * of the kernel; foreign machines' calls end the process. Null for a processor it does not know. `arch` as in
- * `process.arch`. Source: Linux, Documentation/userspace-api/seccomp_filter.rst. */
+/** Returns a system call filter for bubblewrap's `--seccomp`: an array of struct sock_filter, little-endian. It refuses
+ * calls that type into terminals, trace other processes, mount, make namespaces, or reach large and rarely needed
+ * parts of the kernel; a call of a foreign machine ends the process. Returns null for an unknown processor. `arch` is
+ * a `process.arch`. Source: Linux, Documentation/userspace-api/seccomp_filter.rst. */
 export function seccompFilter(arch: string): Uint8Array | null {
   const numbers = machines[arch];
   if (!numbers) return null;
@@ -148,7 +148,7 @@ export function seccompFilter(arch: string): Uint8Array | null {
     jumpIfAtLeast(0x4000_0000, 0, 1),
     answer(noSuchCall),
     jumpIfEqual(clone3, 0, 1),
-    answer(noSuchCall), // its flags lie in memory, out of reach here; libraries fall back to clone
+    answer(noSuchCall), // a filter cannot read its flags in memory; libraries fall back to clone
     ...onArgument(
       numbers.ioctl,
       at.second,
@@ -174,7 +174,7 @@ export function seccompFilter(arch: string): Uint8Array | null {
   ]);
 }
 
-/** Tests of one argument of one call; the program goes on behind them for every other call. */
+/** Tests one argument of one call. For every other call, the program goes on behind the test. */
 function onArgument(
   call: number,
   offset: number,

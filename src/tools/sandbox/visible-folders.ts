@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, delimiter, dirname, isAbsolute, join } from 'node:path';
 
-/** Shown read-only to every confined command. */
+/** Folders that every confined command sees read-only. */
 export const systemFolders: readonly string[] = [
   '/usr',
   '/etc',
@@ -12,9 +12,9 @@ export const systemFolders: readonly string[] = [
   '/lib64',
   '/libx32',
 ];
-/** Where some distributions keep everything that the folders above point to. */
+/** Folders in which some distributions keep the targets of the folders above. */
 const packageStores: readonly string[] = ['/nix/store', '/gnu/store', '/run/current-system/sw'];
-/** Folders that hold tools and other things: of these only the named part is shown. */
+/** Folders that hold tools and other files. Only the named part of them is shown. */
 const mixedFolders: readonly string[] = [
   '.local',
   '.cargo',
@@ -28,21 +28,21 @@ const mixedFolders: readonly string[] = [
   '.kube',
   '.docker',
 ];
-/** What tools in these folders reach for, relative to the home directory. */
+/** Folders that tools in these folders need, relative to the home directory. */
 const companions: Readonly<Record<string, readonly string[]>> = {
   '.cargo/bin': ['.rustup'],
   '.local/bin': ['.local/lib', '.local/pipx', '.local/share/pipx', '.local/share/uv/tools', '.local/share/uv/python'],
 };
 const maxFolders = 32;
 
-/** True for `folder` itself and for what lies below it. Absolute paths. */
+/** Returns true for `folder` itself and for everything below it. Absolute paths. */
 export function isWithin(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith('/') ? folder : `${folder}/`);
 }
 
-/** Folders of tools that PATH names and that the system folders do not hold (nvm, pyenv, cargo, /opt), shortest first:
- * to be shown read-only. A folder called `bin` brings its neighbours `lib` and the like along where it has some; a
- * folder that holds the workspace or the home directory is never shown whole. */
+/** Returns the folders of tools that PATH names outside of the system folders (nvm, pyenv, cargo, /opt), shortest
+ * first. They are shown read-only. A folder called `bin` brings along its neighbours, such as `lib`. A folder that
+ * contains the workspace or the home directory is never shown whole. */
 export function toolFolders(path: string, home: string, workspace: string): readonly string[] {
   const named = path
     .split(delimiter)

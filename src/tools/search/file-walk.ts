@@ -12,21 +12,21 @@ export interface WalkRequest {
   /** Relative to `root`. */
   readonly pattern: string;
   readonly includeIgnored: boolean;
-  /** Has the last word on what is seen, before all rules; null where it says nothing. `path` begins with `shown`. */
+  /** Decides before all rules whether an entry is seen; null leaves it to the rules. `path` begins with `shown`. */
   readonly override?: (path: string, isFolder: boolean) => 'ignored' | 'kept' | null;
   readonly signal: AbortSignal;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** As of `RulesStart`. */
+  /** See `RulesStart`. */
   readonly refused?: (path: string, reason: string) => void;
 }
 
 type ReaddirCallback = (error: NodeJS.ErrnoException | null, entries: Dirent[]) => void;
 type LstatCallback = (error: NodeJS.ErrnoException | null, stats?: Stats) => void;
 
-/** Gives every file under `root` that matches and that ripgrep would see, relative to `root`, in no order. Links are
- * not followed and not given, also where one takes a folder's place meanwhile: each folder is listed through a
- * descriptor of which the kernel says that it lies where it should. Ignored folders are never opened. Ends early when
- * the signal aborts. */
+/** Calls back with every file under `root` that matches and that ripgrep would see, relative to `root`, in no order.
+ * Links are neither followed nor returned, even if one replaces a folder during the walk: each folder is listed
+ * through a descriptor whose path the kernel has confirmed. Ignored folders are never opened. Ends early when the
+ * signal aborts. */
 export async function walkFiles(request: WalkRequest, found: (path: string) => void): Promise<void> {
   const { default: glob } = await import('fast-glob');
   const top = rulesOfWalk(request);
@@ -69,11 +69,11 @@ function rulesOfWalk({
   return override ? overridden(rules, override, shown) : rules;
 }
 
-/** So many folders are looked into before other work has its turn. */
+/** Other work gets its turn after this many folders. */
 const foldersAtOnce = 200;
 
-/** Looks at the ignore files that a search below `root` would read, and tells `refused` of those that nobody should:
- * ripgrep itself would read a device without end. `root` may be a file. Ends early when the signal aborts. */
+/** Checks the ignore files that a search below `root` would read, and tells `refused` of those that must not be read:
+ * ripgrep would read a device without end. `root` may be a file. Ends early when the signal aborts. */
 export async function checkIgnoreFiles(request: Omit<WalkRequest, 'pattern'>): Promise<void> {
   const folders: (readonly [string, (names: readonly string[]) => FolderRules])[] = [
     [request.root, () => rulesOfWalk(request)],
@@ -97,7 +97,7 @@ function entriesOf(folder: string): readonly Dirent[] {
   try {
     return readdirSync(folder, { withFileTypes: true });
   } catch {
-    return []; // gone, a file or not readable: ripgrep passes over it too
+    return []; // gone, a file or not readable: ripgrep skips it too
   }
 }
 
@@ -111,10 +111,10 @@ function overridden(rules: FolderRules, override: NonNullable<WalkRequest['overr
   };
 }
 
-/** What fast-glob takes for the root: in a root's own name it would take a backslash for an escape. */
+/** The name of the root for fast-glob, which would take a backslash in the real name for an escape. */
 const standInRoot = '/root';
 
-/** The file system as fast-glob sees it: what the rules skip does not exist. */
+/** Shows fast-glob a file system without the entries that the rules skip. */
 function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir; lstat: typeof lstat } {
   const rulesOf = rulesByFolder(root, top);
   const inRoot = (path: string): string => {
@@ -131,7 +131,7 @@ function rulesAdapter(root: string, top: FolderRules): { readdir: typeof readdir
   };
 }
 
-/** Gives the rules inside a folder below the root, or null where the walk may not enter it. */
+/** Returns the rules inside a folder below the root, or null if the walk may not enter it. */
 type RulesOf = (folder: string, names?: readonly string[]) => FolderRules | null;
 
 function rulesByFolder(root: string, top: FolderRules): RulesOf {
@@ -186,8 +186,9 @@ function statEntry(path: string, rulesOf: RulesOf, callback: LstatCallback): voi
   });
 }
 
-/** Opens a folder whose path holds no link and gives the path of the descriptor, until `done`; `elsewhere` where the
- * path leads to another place. At once: a worker would take longer to be woken than opening takes. */
+/** Opens a folder whose path has no link and passes on the path of the descriptor, which is valid until `done` is
+ * called. Calls `elsewhere` if the path leads to another place. It is synchronous, because waking a worker takes
+ * longer than opening. */
 function throughDescriptor(folder: string, elsewhere: () => void, use: (at: string, done: () => void) => void): void {
   let fd: number;
   try {
@@ -206,8 +207,8 @@ function throughDescriptor(folder: string, elsewhere: () => void, use: (at: stri
   elsewhere();
 }
 
-/** A dot in fast-glob's expressions matches no line end, so in names these go through it as lone surrogates, which no
- * real name holds. */
+/** Stand-ins for line ends in names, which a dot in the expressions of fast-glob does not match: lone surrogates, which
+ * no real name has. */
 const standIns = new Map([
   ['\n', '\udc0a'],
   ['\r', '\udc0d'],

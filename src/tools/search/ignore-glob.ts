@@ -1,4 +1,4 @@
-/** One pattern of an ignore file, compiled. `path` is relative to the file's folder, as `byteText`. */
+/** A compiled pattern of an ignore file. `path` is relative to the folder of the file, as `byteText`. */
 export type PathMatcher = (path: string) => boolean;
 
 type Step =
@@ -9,14 +9,14 @@ type Sequence = readonly Step[];
 
 const maxSequences = 1024;
 
-/** UTF-8 as one character a byte: ripgrep's patterns are matched against bytes. */
+/** Returns the UTF-8 of a text with one character for each byte: ripgrep matches patterns against bytes. */
 export function byteText(text: string): string {
   // oxlint-disable-next-line no-control-regex -- all of ASCII
   return /^[\0-\x7f]*$/.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** Compiles a glob (as `byteText`) of the kind ignore files hold: `*`, `?` and `**` do not cross `/` but for `**`,
- * classes, braces, backslash. Null for one that ripgrep calls an error. Time is bounded by pattern times path: no
+/** Compiles a glob of an ignore file (as `byteText`), with `*`, `?`, `**`, classes, braces and backslash; only `**`
+ * crosses a `/`. Returns null for a glob that ripgrep refuses. The time is bounded by the pattern times the path: no
  * pattern backtracks without end. */
 export function compileIgnoreGlob(glob: string): PathMatcher | null {
   const sequences = new GlobReader(glob).read();
@@ -52,7 +52,7 @@ function staysInName(step: Step): boolean {
   );
 }
 
-/** `failed` remembers where a step that may take more or less was tried in vain. */
+/** `failed` holds the places where a step of variable length has already failed. */
 function matchesFrom(steps: Sequence, index: number, path: string, at: number, failed: Set<number>): boolean {
   for (let i = index, p = at; ; i++) {
     const step = steps[i];
@@ -119,19 +119,19 @@ function holds(step: Extract<Step, { kind: 'class' }>, byte: string): boolean {
   return step.ranges.some(([from, to]) => byte >= from && byte <= to) !== step.negated;
 }
 
-/** A group of alternatives that is being read: what stood before it, the alternatives that ended, the one that is
- * read. */
+/** A group of alternatives that is being read: the text before it, the alternatives that ended, and the current one. */
 interface Group {
   readonly before: readonly Sequence[];
   readonly ended: Sequence[];
 }
 
-/** Reads a glob into the sequences its braces stand for. The rules are ripgrep's (globset), odd corners included. */
+/** Reads a glob into the sequences that its braces stand for. The rules are those of ripgrep (globset), with all their
+ * special cases. */
 class GlobReader {
   readonly #glob: string;
   readonly #groups: Group[] = [];
   #at = 0;
-  /** Alternatives of what was read so far, in the innermost group. */
+  /** The alternatives that were read so far in the innermost group. */
   #open: readonly Sequence[] = [[]];
   #unclosedClass = false;
   #broken = false;
@@ -213,7 +213,7 @@ class GlobReader {
     if (kind !== null && this.#glob[this.#at] === '/') this.#at++;
   }
 
-  /** What two stars between these characters stand for; null for a star twice. */
+  /** Returns the meaning of two stars between these characters; null for two single stars. */
   #foldersKind(
     before: string | undefined,
     after: string | undefined,
@@ -227,7 +227,7 @@ class GlobReader {
     return after === '/' ? 'folders_between' : null;
   }
 
-  /** The slash before `**` belongs to it. */
+  /** Replaces the slash before `**`, which is a part of it. */
   #replaceSlash(kind: 'all_inside' | 'folders_between'): void {
     this.#open = this.#open.map((sequence) => {
       const last = sequence.at(-1);
@@ -254,7 +254,7 @@ class GlobReader {
   }
 }
 
-/** What stands between the brackets, or null where a range runs backwards. */
+/** Returns the ranges between the brackets, or null if one runs backwards. */
 function classRanges(inner: string): readonly (readonly [string, string])[] | null {
   const ranges: [string, string][] = [];
   let inRange = false;

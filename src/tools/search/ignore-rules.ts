@@ -3,28 +3,28 @@ import { dirname, isAbsolute, join, relative } from 'node:path';
 import { readBounded } from '../../disk/bounded-file.js';
 import { byteText, compileIgnoreGlob, type PathMatcher } from './ignore-glob.js';
 
-/** What ripgrep would skip in one folder and below, with what holds from the folders above it. */
+/** Tells what ripgrep would skip in one folder and below, by the rules of this folder and those above it. */
 export interface FolderRules {
   /** `name` is an entry of this folder. */
   skips(name: string, isFolder: boolean): boolean;
-  /** The rules inside one of its folders; `names` are that folder's entries, where they are known. */
+  /** Returns the rules inside one of its folders. `names` are the entries of that folder, if they are known. */
   inside(name: string, names?: readonly string[]): FolderRules;
 }
 
 export interface RulesStart {
-  /** Where the walk begins, absolute. */
+  /** The folder where the walk begins, absolute. */
   readonly folder: string;
-  /** That folder as seen from the working directory: a person's own ignore file is read from there. Empty for the
+  /** That folder as seen from the working directory, from which the user's own ignore file is read. Empty for the
    * working directory itself. */
   readonly shown: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Told of each ignore file that is not read and why: it is no regular file, too long, or a link where git follows
-   * none. Its rules do not hold. */
+  /** Called for each ignore file that is not read, with the reason: it is no regular file, too long, or a link that git
+   * does not follow. Its rules do not apply. */
   readonly refused?: (path: string, reason: string) => void;
 }
 
-/** In falling precedence: a rule of an earlier kind wins over all of a later one, and within a kind the nearest folder
- * wins. */
+/** In falling precedence: a rule of an earlier kind wins over all rules of a later one, and within a kind the nearest
+ * folder wins. */
 const kinds = ['.rgignore', '.ignore', '.gitignore', 'exclude'] as const;
 type Kind = (typeof kinds)[number];
 
@@ -41,13 +41,12 @@ interface Setting {
   readonly refused: NonNullable<RulesStart['refused']>;
 }
 
-/** Every entry but `.git`. */
+/** Skips nothing but `.git`. */
 export const noRules: FolderRules = { skips: (name) => name === '.git', inside: () => noRules };
 
-/** The rules of a folder with those of all folders above it. A folder given outright is searched even where a rule
- * names it. Inside a repository, git's rules end at its root; outside of one they hold all the same, all the way up
- * (`--no-require-git`).
- * Source: ripgrep 15, GUIDE.md "Automatic filtering", with --hidden and --glob '!.git'. */
+/** Returns the rules of a folder with those of all folders above it. A folder that is named itself is searched even if
+ * a rule excludes it. Inside a repository the rules of git end at its root; outside of one they apply all the way up
+ * (`--no-require-git`). Source: ripgrep 15, GUIDE.md "Automatic filtering", with --hidden and --glob '!.git'. */
 export function folderRules(start: RulesStart): FolderRules {
   const refused = start.refused ?? (() => undefined);
   const setting = { start, global: globalIgnoreFile(start.env, refused), bounded: inRepository(start.folder), refused };
@@ -56,7 +55,7 @@ export function folderRules(start: RulesStart): FolderRules {
   return rulesAt(start.folder, levelFor(start.folder), setting);
 }
 
-/** Whether `folder` or one above it holds a repository. */
+/** Returns whether `folder` or one above it has a repository. */
 export function inRepository(folder: string): boolean {
   return (
     repositoryMarks.some((mark) => existsSync(join(folder, mark))) ||
@@ -73,7 +72,7 @@ function rulesAt(folder: string, level: Level | null, setting: Setting): FolderR
   };
 }
 
-/** The level of `folder`: that of its parent where the folder adds nothing. */
+/** Returns the level of `folder`, which is the level of its parent if the folder adds no rules. */
 function levelOf(folder: string, parent: Level | null, setting: Setting, names?: readonly string[]): Level | null {
   const has = (name: string): boolean => (names === undefined ? existsSync(join(folder, name)) : names.includes(name));
   const rules = new Map<Kind, IgnoreFile>();
@@ -89,7 +88,8 @@ function levelOf(folder: string, parent: Level | null, setting: Setting, names?:
   return rules.size > 0 || isRepository ? { folder, parent, rules, isRepository } : parent;
 }
 
-/** A work tree of git has a file in place of `.git`, which leads to the repository it belongs to. */
+/** Returns the path of the exclude file. A work tree of git has a file in place of `.git`, which leads to its
+ * repository. */
 function excludePath(git: string, refused: Setting['refused']): string | null {
   if (statSync(git, { throwIfNoEntry: false })?.isDirectory()) return join(git, 'info/exclude');
   const told = firstLine(git, refused) ?? '';
@@ -115,7 +115,8 @@ function verdictOf(start: Level | null, kind: Kind, path: string, isFolder: bool
     const inner = path.slice(level.folder === '/' ? 1 : level.folder.length + 1);
     const verdict = level.rules.get(kind)?.verdict(byteText(inner), isFolder) ?? null;
     if (verdict !== null) return verdict;
-    if (level.isRepository && (kind === '.gitignore' || kind === 'exclude')) return null; // git's rules end at the repository
+    // The rules of git end at the repository.
+    if (level.isRepository && (kind === '.gitignore' || kind === 'exclude')) return null;
   }
   return null;
 }
@@ -126,7 +127,8 @@ function readText(path: string, refused: Setting['refused']): string | null {
   return found.kind === 'read' ? found.bytes.toString('utf8') : null;
 }
 
-/** git's own ignore file for all repositories of a person: `core.excludesFile`, else `$XDG_CONFIG_HOME/git/ignore`. */
+/** Reads git's ignore file for all repositories of the user: `core.excludesFile`, else `$XDG_CONFIG_HOME/git/ignore`.
+ */
 function globalIgnoreFile(env: RulesStart['env'], refused: Setting['refused']): IgnoreFile | null {
   const home = env.HOME ?? '';
   const configHome = env.XDG_CONFIG_HOME || join(home, '.config');
@@ -137,10 +139,10 @@ function globalIgnoreFile(env: RulesStart['env'], refused: Setting['refused']): 
   return readIgnoreFile(join(configHome, 'git/ignore'), 'follow', refused);
 }
 
-/** What one ignore file says. */
+/** The rules of one ignore file. */
 interface IgnoreFile {
-  /** What its last fitting line says of `path` (relative to the folder it holds for, as `byteText`); null where none
-   * fits. */
+  /** Returns what its last matching line says of `path` (relative to the folder of the file, as `byteText`); null if no
+   * line matches. */
   verdict(path: string, isFolder: boolean): 'ignored' | 'kept' | null;
 }
 
@@ -150,11 +152,11 @@ interface Rule {
   readonly foldersOnly: boolean;
 }
 
-/** A longer ignore file holds no rules, as git has a limit too; nobody writes one by hand. */
+/** The rules of a longer ignore file do not apply: git has a limit too, and nobody writes such a file by hand. */
 const maxIgnoreBytes = 1_048_576;
 
-/** The ignore file at `path`, or null where there is none, nothing in it, or it is no file to read; `refused` is told
- * why. */
+/** Reads the ignore file at `path`. Returns null if there is none, if it has no rules, or if it must not be read; then
+ * `refused` is told why. */
 function readIgnoreFile(
   path: string,
   links: 'follow' | 'refuse',
@@ -178,7 +180,7 @@ export function parseIgnoreFile(bytes: Buffer): IgnoreFile | null {
   };
 }
 
-/** Lines as ripgrep reads them: up to the first that is not UTF-8. */
+/** Returns the lines as ripgrep reads them: up to the first that is not UTF-8. */
 function linesOf(bytes: Buffer): readonly string[] {
   const text = bytes.toString('utf8').replace(/^\uFEFF+/, '');
   const lines = text.split('\n');
@@ -208,7 +210,8 @@ function ruleOf(line: string): Rule | null {
   return matches && { matches, keeps: trimmed.startsWith('!'), foldersOnly };
 }
 
-/** The glob a line without its marks stands for: a name alone fits at any depth, `x/**` not `x` itself. */
+/** Returns the glob for a line without its prefix and final slash: a bare name matches at any depth, `x/**` does not
+ * match `x` itself. */
 function globOf(said: string): string {
   const inner = said.replace(/^\//, '');
   const glob = inner !== said || inner.includes('/') || inner === '**' ? inner : `**/${inner}`;

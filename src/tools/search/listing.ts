@@ -2,7 +2,7 @@ import { clampText, type OutputEnvelope, plainMarker } from '../../core/envelope
 import { utf8Bytes } from '../../core/text.js';
 import { relativePath, shownPath } from '../files/path-argument.js';
 
-/** Collects result lines into the envelope of `glob` and `grep`: sorted, cut to the budget, with true count and
+/** Collects result lines for the envelope of `glob` and `grep`: sorted, cut to the budget, with the true count and
  * size. */
 export interface Listing {
   add(line: ResultLine, counts: boolean): void;
@@ -12,7 +12,7 @@ export interface Listing {
 
 const separator = '--';
 
-/** `groups` puts `--` between groups of lines. */
+/** With `groups`, a `--` stands between groups of lines. */
 export function createListing(maxBytes: number, groups: boolean): Listing {
   const sample = createSortedSample(maxBytes);
   let count = 0;
@@ -41,7 +41,7 @@ export function createListing(maxBytes: number, groups: boolean): Listing {
   };
 }
 
-/** Ignore files whose rules do not hold, for the result of a search: a model would wonder at what it is shown. */
+/** Collects the ignore files whose rules do not apply, so that a result can name them. */
 export interface Refusals {
   add(path: string, reason: string): void;
   facts(): { readonly ignore_files_not_read?: string };
@@ -78,7 +78,7 @@ export function compareBytes(a: string, b: string): number {
   return a.length - b.length;
 }
 
-/** Surrogates stand for characters above U+FFFF, so they sort after every other unit. */
+/** Returns the order of a unit. Surrogates stand for characters above U+FFFF, so they sort after every other unit. */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit;
 }
@@ -91,11 +91,11 @@ interface ResultLine {
   readonly startsGroup: boolean;
 }
 
-/** Takes lines in any order and gives back their sorted head and tail: memory stays bounded however many there are. */
+/** Takes lines in any order and returns their sorted head and tail. Memory stays bounded for any number of lines. */
 interface SortedSample {
   add(line: ResultLine): void;
-  /** Sorted. Where lines were dropped, what is here is more than `maxBytes` and the dropped ones stood in its
-   * middle. */
+  /** Returns the lines in order. If lines were dropped, these are more than `maxBytes`, and the dropped ones were in
+   * the middle. */
   sorted(): readonly ResultLine[];
 }
 

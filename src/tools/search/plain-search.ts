@@ -12,7 +12,8 @@ const maxFileBytes = 128 * 1024 * 1024;
 /** ripgrep reads in buffers of this size and searches none that holds a NUL, nor what follows it. */
 const bufferBytes = 64 * 1024;
 
-/** What `searchWithRipgrep` does, without ripgrep: slower, same answers, JavaScript's dialect of expressions. */
+/** Searches as `searchWithRipgrep` does, but without ripgrep: slower, with the same answers, and with the expressions
+ * of JavaScript. */
 export async function searchPlainly(request: SearchRequest, found: (line: FoundLine) => void): Promise<SearchEnd> {
   const expression = compileExpression(request.pattern, request.ignoreCase);
   if (typeof expression === 'string') return { ended: 'bad_argument', argument: 'pattern', message: expression };
@@ -34,7 +35,7 @@ export async function searchPlainly(request: SearchRequest, found: (line: FoundL
   }
 }
 
-/** `path` holds no link; `shown` is what a result calls it. */
+/** `path` has no link; `shown` is the path in a result. */
 interface SearchedFile {
   readonly shown: string;
   readonly path: string;
@@ -57,8 +58,8 @@ async function filesToSearch(
   return files;
 }
 
-/** ripgrep's `--glob`: a line of an ignore file that says what is searched, or with `!` what is not. Undefined for one
- * it would not read. */
+/** Compiles ripgrep's `--glob`: a line of an ignore file that names the files to search, or with `!` those to skip.
+ * Returns undefined for a glob that ripgrep refuses. */
 export function globOverride(glob: string): WalkRequest['override'] {
   const file = parseIgnoreFile(Buffer.from(glob));
   if (file === null) return undefined;
@@ -69,7 +70,7 @@ export function globOverride(glob: string): WalkRequest['override'] {
   };
 }
 
-/** The file's text, or null where ripgrep would leave it out, and where a link has taken its place. */
+/** Reads the text of a file. Returns null if ripgrep would skip the file, or if a link has replaced it. */
 async function readSearchable(path: string): Promise<string | null> {
   try {
     const file = await openRegular(path, path, [path]);
@@ -87,7 +88,7 @@ async function readSearchable(path: string): Promise<string | null> {
     const searched = bytes.subarray(0, nul - (nul % bufferBytes));
     return new TextDecoder('utf-8').decode(searched.subarray(0, searched.lastIndexOf(10) + 1));
   } catch {
-    return null; // gone or not readable: ripgrep passes over it too
+    return null; // gone or not readable: ripgrep skips it too
   }
 }
 
@@ -110,9 +111,9 @@ async function searchText(
   return true;
 }
 
-/** Tests lines against an expression in a thread of its own, so that one that backtracks without end can be stopped. */
+/** Tests lines against an expression in a thread of its own, so that endless backtracking can be stopped. */
 interface RegexWorker {
-  /** Indexes of the lines that match; null where the worker was ended. */
+  /** Returns the indexes of the lines that match, or null if the worker was ended. */
   matching(lines: readonly string[]): Promise<readonly number[] | null>;
   end(): void;
 }
@@ -126,7 +127,7 @@ parentPort.on('message', (lines) => {
   parentPort.postMessage(hits);
 });`;
 
-/** The expression as JavaScript reads it, or what is wrong with it. A leading `(?i)` is understood. */
+/** Returns the expression as JavaScript reads it, or what is wrong with it. A leading `(?i)` is understood. */
 function compileExpression(pattern: string, ignoreCase: boolean): RegExp | string {
   const inline = pattern.startsWith('(?i)');
   const body = inline ? pattern.slice(4) : pattern;

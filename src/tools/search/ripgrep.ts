@@ -3,7 +3,7 @@ import { delimiter, join, resolve } from 'node:path';
 import type { Sandbox } from '../../core/tool.js';
 import type { ProcessRunner } from '../process/runner.js';
 
-/** One line of a file that matched, or that stands near one. */
+/** A line of a file that matches, or a line near one. */
 export interface FoundLine {
   readonly path: string;
   readonly line: number;
@@ -14,17 +14,18 @@ export interface FoundLine {
 export interface SearchRequest {
   readonly pattern: string;
   readonly cwd: string;
-  /** What to search, relative to `cwd` or absolute. */
+  /** The file or folder to search, relative to `cwd` or absolute. */
   readonly target: string;
-  /** Where that is, links resolved. */
+  /** The same, absolute and with links resolved. */
   readonly root: string;
   readonly glob: string | null;
   readonly ignoreCase: boolean;
   readonly context: number;
   readonly includeIgnored: boolean;
-  /** Whether ignore files of git count outside of a repository too. */
+  /** Whether ignore files of git apply outside of a repository too. */
   readonly outsideRepository: boolean;
-  /** Told of each ignore file that is not read and why. ripgrep must not run where there is one: it would read it. */
+  /** Called for each ignore file that must not be read, with the reason. Ripgrep must not run then: it would read the
+   * file. */
   readonly refused: (path: string, reason: string) => void;
   readonly sandbox: Sandbox;
   readonly signal: AbortSignal;
@@ -38,10 +39,10 @@ export type SearchEnd =
 
 const maxTimeoutMs = 2_147_483_647;
 const maxErrorChars = 2000;
-/** More of one line than this is not kept while it is read. */
+/** The most bytes of one line that are kept while it is read. */
 const maxLineBytes = 64 * 1024;
 
-/** The bundled ripgrep, else one on PATH, else null. */
+/** Returns the path of the bundled ripgrep, else of one on PATH, else null. */
 export async function findRipgrep(env: Readonly<Record<string, string | undefined>>): Promise<string | null> {
   const packaged = await packagedRipgrep();
   if (packaged !== null && existsSync(packaged)) return packaged;
@@ -49,7 +50,7 @@ export async function findRipgrep(env: Readonly<Record<string, string | undefine
   return folder === undefined ? null : join(folder, 'rg');
 }
 
-/** Where the package for this platform has ripgrep; null where it is not installed. */
+/** Returns the path of ripgrep in the package for this platform, or null if it is not installed. */
 export async function packagedRipgrep(): Promise<string | null> {
   return await import('@vscode/ripgrep').then(
     (found) => found.rgPath,
@@ -57,8 +58,8 @@ export async function packagedRipgrep(): Promise<string | null> {
   );
 }
 
-/** Searches with ripgrep; lines of one file come in order, files in any order. Only options that ripgrep 13 knows are
- * used. */
+/** Searches with ripgrep. The lines of one file come in order, files come in any order. It uses only options that
+ * ripgrep 13 knows. */
 export async function searchWithRipgrep(
   program: string,
   processes: ProcessRunner,
@@ -92,7 +93,7 @@ export async function searchWithRipgrep(
   records.end();
   if (result.exitCode <= 1 || records.count > 0) return { ended: 'done' };
   if (result.exitCode !== 2) return { ended: 'failed', message: complaint.trim() || `exit code ${result.exitCode}` };
-  return (await badArgument(request, run)) ?? { ended: 'done' }; // something could not be opened, and nothing else matched
+  return (await badArgument(request, run)) ?? { ended: 'done' }; // some folder could not be opened, and nothing matched
 }
 
 function searchArguments(request: SearchRequest): readonly string[] {
@@ -113,7 +114,7 @@ function searchArguments(request: SearchRequest): readonly string[] {
     ...(request.context > 0 ? ['--context', String(request.context)] : []),
     ...(request.glob === null ? [] : ['--glob', request.glob]),
     '--glob',
-    '!.git', // after the caller's: the last one that fits decides
+    '!.git', // after the caller's: the last match decides
     '--regexp',
     request.pattern,
     '--',
@@ -126,8 +127,8 @@ type Run = (
   onOutput: (chunk: Buffer, stream: 'stdout' | 'stderr') => void,
 ) => ReturnType<ProcessRunner['run']>;
 
-/** ripgrep gives 2 for a folder it may not open and for an expression it cannot read: each argument is tried alone on
- * an empty file. */
+/** Finds the argument that ripgrep refuses. It exits with 2 both for such an argument and for a folder that it may not
+ * open, so each argument is tried alone on an empty file. */
 async function badArgument(request: SearchRequest, run: Run): Promise<SearchEnd | null> {
   const trials = [
     ['pattern', ['--regexp', request.pattern]],
@@ -161,7 +162,7 @@ function createRecordReader(found: (line: FoundLine) => void): {
     if (!parts) {
       prefix += `${record.toString('utf8')}\n`;
       return;
-    } // a path with a line end, or ripgrep's word about a binary file
+    } // a path with a line end, or ripgrep's message about a binary file
     const path = (prefix + record.toString('utf8', 0, end)).replace(
       /^(?:.*: WARNING: stopped searching binary file.*\n)+/,
       '',
@@ -193,7 +194,7 @@ function createRecordReader(found: (line: FoundLine) => void): {
   };
 }
 
-/** What ripgrep needs to find git's own ignore file, and nothing else. */
+/** Returns the variables that ripgrep needs to find git's own ignore file, and no others. */
 function ownEnvironment(env: Readonly<Record<string, string | undefined>>): Record<string, string> {
   return Object.fromEntries(
     ['HOME', 'XDG_CONFIG_HOME', 'PATH'].flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]])),
