@@ -76,14 +76,18 @@ export function age(ms: number): string {
 /** `2026-03-01 12:34:56`, local. */
 export function localTime(unixMs: number): string {
   const date = new Date(unixMs);
-  const two = (value: number): string => String(value).padStart(2, '0');
-  return `${localDay(unixMs)} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
+  const clock = [date.getHours(), date.getMinutes(), date.getSeconds()].map(twoDigits).join(':');
+  return `${localDay(unixMs)} ${clock}`;
 }
 
 /** `2026-03-01`, local. */
 export function localDay(unixMs: number): string {
   const date = new Date(unixMs);
-  return `${date.getFullYear()}-${String(date.getMonth() + 1).padStart(2, '0')}-${String(date.getDate()).padStart(2, '0')}`;
+  return `${date.getFullYear()}-${twoDigits(date.getMonth() + 1)}-${twoDigits(date.getDate())}`;
+}
+
+function twoDigits(value: number): string {
+  return String(value).padStart(2, '0');
 }
 
 /** Unix ms of `2h`, `3d`, `45m`, `2w` (that long before `now`) or of a date such as 2026-03-01. Throws a `CliError`. */

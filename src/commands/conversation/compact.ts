@@ -18,10 +18,12 @@ function dryRun({ sessions, screen }: Repl): void {
     return;
   }
   const text = plan.text('(the model would write this part)');
+  const tokens = Math.max(0, plan.tokensBefore - plan.saves(text));
   screen.print(text);
   screen.notice(
     'info',
-    `${plan.messages} messages (events ${plan.fromSeq} to ${plan.toSeq}) would become one: about ${Math.max(0, plan.tokensBefore - plan.saves(text))} tokens and the summary instead of ${plan.tokensBefore}. Nothing was done.`,
+    `${plan.messages} messages (events ${plan.fromSeq} to ${plan.toSeq}) would become one: about ${tokens} tokens ` +
+      `and the summary instead of ${plan.tokensBefore}. Nothing was done.`,
   );
 }
 
@@ -51,7 +53,8 @@ async function takeBack({ sessions, screen }: Repl): Promise<void> {
   screen.refresh();
   screen.notice(
     'info',
-    `The compaction of event ${seq} is taken back: the next request sends the originals again. The provider's cache is lost once.`,
+    `The compaction of event ${seq} is taken back: the next request sends the originals again. ` +
+      "The provider's cache is lost once.",
   );
 }
 

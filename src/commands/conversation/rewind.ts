@@ -34,7 +34,8 @@ async function goBack(argument: string, { screen, sessions }: Repl): Promise<voi
   screen.refresh();
   screen.notice(
     'info',
-    `The conversation goes on from event ${target.toSeq}. What followed stays on record; /rewind brings it back.${filesLeft(session.events(), target.toSeq)}`,
+    `The conversation goes on from event ${target.toSeq}. What followed stays on record; /rewind brings it back.` +
+      filesLeft(session.events(), target.toSeq),
   );
 }
 

@@ -1,6 +1,7 @@
 import { type Token, walkTokens } from 'marked';
 import { type Event, knownEvent } from '../../core/event.js';
 import { reasoningText } from '../../providers/wires/layout.js';
+import { counted } from '../../tools/outcome.js';
 import { eventText, pickEvent } from '../../ui/event-text.js';
 import { lexMarkdown } from '../../ui/markdown/incremental.js';
 import type { Repl, Verb } from '../command.js';
@@ -50,11 +51,12 @@ async function copy(argument: string, { screen, sessions }: Repl): Promise<void>
   const blocks = codeBlocks(answer);
   const text = argument === '' ? answer : blocks[Number(argument) - 1];
   if (text === undefined) {
+    const range = blocks.length > 1 ? `/copy 1 to /copy ${blocks.length}` : '/copy 1';
     screen.notice(
       'warn',
       blocks.length === 0
         ? 'The last answer has no code block.'
-        : `The last answer has ${countOf(blocks.length, 'code block')}: /copy 1${blocks.length > 1 ? ` to /copy ${blocks.length}` : ''}.`,
+        : `The last answer has ${counted(blocks.length, 'code block')}: ${range}.`,
     );
     return;
   }
@@ -66,7 +68,8 @@ async function copy(argument: string, { screen, sessions }: Repl): Promise<void>
   const large = Buffer.byteLength(text) > mostBytes ? ' It is large: some terminals take no more than 75 kB.' : '';
   screen.notice(
     'info',
-    `${what} (${countOf(text.split('\n').length, 'line')}) went to the clipboard of the terminal, if it lets programs write there (OSC 52).${large}`,
+    `${what} (${counted(text.split('\n').length, 'line')}) went to the clipboard of the terminal, ` +
+      `if it lets programs write there (OSC 52).${large}`,
   );
 }
 
@@ -85,8 +88,4 @@ function codeBlocks(text: string): readonly string[] {
     if (token.type === 'code' && typeof token.text === 'string') found.push(token.text);
   });
   return found;
-}
-
-function countOf(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
 }

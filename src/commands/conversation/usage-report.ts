@@ -10,11 +10,12 @@ export const cost: Verb = {
     const sum = events.reduce(addUsage, noUsage);
     const requests = events.filter((event) => event.kind === 'usage').length;
     const spent = sum.cost_usd === null ? 'unknown' : `$${sum.cost_usd.toFixed(4)}`;
+    const row = [requests, sum.input_tokens, sum.cache_read_tokens, sum.cache_write_tokens, sum.output_tokens, spent];
     screen.printMarkdown(
       [
         `| requests | input | cache read | cache write | output | cost |`,
         '| ---: | ---: | ---: | ---: | ---: | ---: |',
-        `| ${requests} | ${sum.input_tokens} | ${sum.cache_read_tokens} | ${sum.cache_write_tokens} | ${sum.output_tokens} | ${spent} |`,
+        `| ${row.join(' | ')} |`,
       ].join('\n'),
     );
   },

@@ -23,7 +23,8 @@ export const askSql: Verb = {
           throw new CliError(
             exit.usage,
             `SQL: ${error instanceof Error ? error.message : String(error)}`,
-            'One SELECT, over v_tool_calls, v_requests, v_sessions, v_files, sessions and events; docs/record.md describes them.',
+            'One SELECT, over v_tool_calls, v_requests, v_sessions, v_files, sessions and events; ' +
+              'docs/record.md describes them.',
           );
         }
       }),

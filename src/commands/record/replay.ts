@@ -107,7 +107,8 @@ function lines(entry: Entry): string {
 }
 
 function callLines({ summary, result, decision }: Extract<Entry, { type: 'call' }>): string {
-  const title = `${result === null ? '?' : result.success ? '✔' : '✘'} ${summary}${decision === null ? '' : `  [${decision}]`}`;
+  const sign = result === null ? '?' : result.success ? '✔' : '✘';
+  const title = `${sign} ${summary}${decision === null ? '' : `  [${decision}]`}`;
   return result === null
     ? title
     : `${title}\n${indented(`${result.summary} (${result.durationMs} ms)`)}\n${indented(result.diff ?? result.output)}`;

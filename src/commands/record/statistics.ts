@@ -110,7 +110,8 @@ function text(tools: readonly ToolStats[], turns: TurnStats): string {
       ]),
     ]),
     [
-      `Turns with tools: ${turns.with_tools.turns}, responses that asked for tools in one: p50 ${turns.depth.p50}, p95 ${turns.depth.p95}, most ${turns.depth.most}.`,
+      `Turns with tools: ${turns.with_tools.turns}, responses that asked for tools in one: ` +
+        `p50 ${turns.depth.p50}, p95 ${turns.depth.p95}, most ${turns.depth.most}.`,
     ],
     columns([
       ['turns', 'turns', ...spendingHead],

@@ -5,6 +5,7 @@ import type { RecordedCall } from '../../core/store.js';
 import { createProtectedPaths, createSecretPaths } from '../../policy/guarded-paths.js';
 import { compileRules, refusedAllow } from '../../policy/rules.js';
 import { classifyShell, type ShellAnalysis } from '../../policy/shell/verdict.js';
+import { counted } from '../../tools/outcome.js';
 import { type CommandLine, exit, type Settings, type Verb } from '../command.js';
 import { localTime, oneLine, printListing } from '../line-output.js';
 
@@ -54,11 +55,12 @@ function report({ proposed, left }: Suggestions, configFile: string): readonly s
       ...leftOut,
     ];
   return [
-    `Commands you allowed at least ${minimum} times and never denied. Nothing was changed; to be asked no more, put those you want into rules.allow of ${configFile}:`,
+    `Commands you allowed at least ${minimum} times and never denied. Nothing was changed; ` +
+      `to be asked no more, put those you want into rules.allow of ${configFile}:`,
     ...proposed.flatMap(({ rule, allowed, sessions, lastAt, example }) => [
       '',
       `  ${JSON.stringify(rule)}`,
-      `    allowed ${allowed} times in ${sessions} session${sessions === 1 ? '' : 's'}, last ${localTime(lastAt)}: ${oneLine(example)}`,
+      `    allowed ${allowed} times in ${counted(sessions, 'session')}, last ${localTime(lastAt)}: ${oneLine(example)}`,
     ]),
     ...(leftOut.length > 0 ? ['', ...leftOut] : []),
   ];

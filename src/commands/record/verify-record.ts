@@ -1,4 +1,5 @@
 import type { ChainBreak, ChainReport } from '../../core/store.js';
+import { counted } from '../../tools/outcome.js';
 import { exit, type Verb } from '../command.js';
 import { localTime, printJson } from '../line-output.js';
 import { findSession } from '../sessions/stored-session.js';
@@ -11,7 +12,8 @@ const meanings: Readonly<Record<ChainBreak['kind'], string>> = {
 };
 
 const limits =
-  'This shows damage and tampering, it does not prevent them: one who can write the database can write all of it anew, or take events away at the end of a session. Keep the heads (--json) elsewhere to notice that too.';
+  'This shows damage and tampering, it does not prevent them: one who can write the database can write all of it ' +
+  'anew, or take events away at the end of a session. Keep the heads (--json) elsewhere to notice that too.';
 
 /** Exit 0 where every chain is whole, 1 where one is not; the first break of each session is named. */
 export const verifyRecord: Verb = {
@@ -52,10 +54,9 @@ function text({ sessions, events, redacted, breaks, heads }: ChainReport): strin
       `Session ${found.sessionId}: event ${found.seq} (${localTime(found.createdAt)}) ${meanings[found.kind]}.`,
   );
   if (sessions === 1 && only) lines.push(`Head: event ${only.seq}, ${only.hash}`);
-  const looked = `${events} events of ${sessions} session${sessions === 1 ? '' : 's'} looked at${redacted > 0 ? `, ${redacted} of them redacted` : ''}`;
-  lines.push(
-    `${looked}: ${breaks.length === 0 ? 'every chain is whole.' : `${breaks.length} session${breaks.length === 1 ? ' is' : 's are'} broken.`}`,
-    limits,
-  );
+  const broken = `${counted(breaks.length, 'session')} ${breaks.length === 1 ? 'is' : 'are'} broken`;
+  const left = redacted > 0 ? `, ${redacted} of them redacted` : '';
+  const looked = `${events} events of ${counted(sessions, 'session')} looked at${left}`;
+  lines.push(`${looked}: ${breaks.length === 0 ? 'every chain is whole' : broken}.`, limits);
   return lines.map((line) => `${line}\n`).join('');
 }

@@ -5,6 +5,7 @@ import { project } from '../../core/projection.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
 import { sanitize } from '../../terminal/sanitize.js';
+import { counted } from '../../tools/outcome.js';
 import { CliError, type CommandLine, exit, type Repl, type Verb } from '../command.js';
 import { localTime } from '../line-output.js';
 import { entriesOf, type Entry } from './export-entries.js';
@@ -60,7 +61,8 @@ async function exportStored({ out, guards, withStore }: CommandLine, id: string,
     const masked = guard?.count() ?? 0;
     if (masked > 0)
       out.error(
-        `agent: ${masked} value${masked === 1 ? '' : 's'} that looked like keys ${masked === 1 ? 'was' : 'were'} masked; --no-redact leaves them\n`,
+        `agent: ${counted(masked, 'value')} that looked like keys ${masked === 1 ? 'was' : 'were'} masked; ` +
+          '--no-redact leaves them\n',
       );
     return exit.done;
   });
@@ -110,10 +112,8 @@ async function exportShown(argument: string, { screen, sessions, settings, line 
     return;
   }
   const masked = guard.count();
-  screen.notice(
-    'info',
-    `This session is in ${name}.${masked > 0 ? ` ${masked} value${masked === 1 ? '' : 's'} that looked like keys ${masked === 1 ? 'is' : 'are'} masked in it.` : ''}`,
-  );
+  const said = `${counted(masked, 'value')} that looked like keys ${masked === 1 ? 'is' : 'are'} masked in it.`;
+  screen.notice('info', `This session is in ${name}.${masked > 0 ? ` ${said}` : ''}`);
 }
 
 /** A session as Markdown: what was said as it is, calls and results in fences, the system prompt folded. No control
@@ -126,9 +126,8 @@ export function toMarkdown({ row, events }: ExportedSession): string {
     `- ${localTime(row.createdAt)} to ${localTime(row.updatedAt)}`,
   ];
   const first = events.find((event) => event.kind === 'user')?.content?.split('\n')[0] ?? row.id;
-  return sanitize(
-    `# ${(row.title ?? first).slice(0, 120).toWellFormed()}\n\n${facts.join('\n')}\n\n${entriesOf(events).map(block).join('\n\n')}\n`,
-  );
+  const title = (row.title ?? first).slice(0, 120).toWellFormed();
+  return sanitize(`${[`# ${title}`, facts.join('\n'), ...entriesOf(events).map(block)].join('\n\n')}\n`);
 }
 
 function block(entry: Entry): string {
@@ -156,7 +155,8 @@ function callBlock(entry: Extract<Entry, { type: 'call' }>): string {
   const { result } = entry;
   const state =
     result === null ? 'no result' : `${result.success ? '✔' : '✘'} ${result.summary} (${result.durationMs} ms)`;
-  const title = `**${entry.tool}** ${state.replaceAll('\n', ' ')}${entry.decision === null ? '' : `, ${entry.decision.replaceAll('\n', ' ')}`}`;
+  const decision = entry.decision === null ? '' : `, ${entry.decision}`;
+  const title = `**${entry.tool}** ${`${state}${decision}`.replaceAll('\n', ' ')}`;
   const parts = [
     fence(entry.arguments, 'json'),
     ...(result === null ? [] : [result.diff === null ? fence(result.output) : fence(result.diff, 'diff')]),

@@ -71,8 +71,9 @@ function asJson(hit: SearchHit): object {
 
 function hitLines(hit: SearchHit, colors: boolean): readonly string[] {
   const title = hit.title === null ? '' : `  ${spelledLine(hit.title)}`;
+  const ago = `${age(Date.now() - hit.createdAt)} ago`;
   return [
-    `${hit.sessionId}  #${hit.seq}  ${hit.kind}  ${age(Date.now() - hit.createdAt)} ago  ${spelledLine(hit.cwd)}${title}`,
+    `${hit.sessionId}  #${hit.seq}  ${hit.kind}  ${ago}  ${spelledLine(hit.cwd)}${title}`,
     `    ${emphasized(hit, colors)}`,
   ];
 }

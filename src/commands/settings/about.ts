@@ -53,7 +53,8 @@ function helpText(commands: readonly SlashCommand[]): string {
     '',
     '## Keys',
     '',
-    '- Enter sends; while a turn runs it goes to the model with the next results. Alt-Enter waits for the end of the turn. Up on an empty line takes the queue back.',
+    '- Enter sends; while a turn runs it goes to the model with the next results. ' +
+      'Alt-Enter waits for the end of the turn. Up on an empty line takes the queue back.',
     '- Shift-Enter, Ctrl-J or `\\` Enter: a new line. Ctrl-R searches what was typed before. `@` completes paths.',
     '- Esc or Ctrl-C interrupts; Ctrl-C twice, or Ctrl-D on an empty line, leaves.',
     '- `!command` runs a command and shows it to the model, `!!command` only to you.',

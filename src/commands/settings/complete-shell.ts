@@ -145,9 +145,13 @@ const bash: Dialect = {
   directory: 'compopt -o filenames 2>/dev/null; COMPREPLY+=($(compgen -d -- "$current"))',
 };
 
+/** A colon ends the word. */
+function describedWord([word, description]: readonly [word: string, description: string]): string {
+  return quoted(description === '' ? word : `${word}:${description.replaceAll(':', String.raw`\:`)}`);
+}
+
 const zsh: Dialect = {
-  words: (items) =>
-    `items=(${items.map(([word, description]) => quoted(description === '' ? word : `${word}:${description.replaceAll(':', String.raw`\:`)}`)).join(' ')}); _describe -t values value items`,
+  words: (items) => `items=(${items.map(describedWord).join(' ')}); _describe -t values value items`,
   file: '_files',
   directory: '_files -/',
 };
@@ -173,8 +177,9 @@ complete -F ${functionName(root)} ${root.name}
 
 /** The script for zsh, as a file on \`fpath\` or sourced. */
 function zshScript(root: CompletionCommand): string {
+  const name = functionName(root);
   return `#compdef ${root.name}
-${functionName(root)}() {
+${name}() {
   local current="\${words[CURRENT]}" previous="\${words[CURRENT-1]}" at= word= skip= count=0 i
   local -a items
   for ((i = 2; i < CURRENT; i++)); do
@@ -183,7 +188,7 @@ ${scan(root)}
   done
 ${offer(root, zsh)}
 }
-if [ "\${funcstack[1]}" = ${quoted(functionName(root))} ]; then ${functionName(root)} "$@"; else compdef ${functionName(root)} ${root.name}; fi
+if [ "\${funcstack[1]}" = ${quoted(name)} ]; then ${name} "$@"; else compdef ${name} ${root.name}; fi
 `;
 }
 
@@ -197,8 +202,7 @@ function scan(root: CompletionCommand): string {
   );
   const steps = states.flatMap((state) =>
     state.command.commands.map(
-      (child) =>
-        `      ${quoted(`${state.path}|${child.name}|0`)}) at=${quoted(state.path === '' ? child.name : `${state.path} ${child.name}`)} ;;`,
+      (child) => `      ${quoted(`${state.path}|${child.name}|0`)}) at=${quoted(pathBelow(state, child))} ;;`,
     ),
   );
   return `    if [[ -n $skip ]]; then skip=; continue; fi
@@ -216,11 +220,7 @@ function offer(root: CompletionCommand, dialect: Dialect): string {
   const states = completionStates(root);
   const values = states.flatMap((state) =>
     state.options.flatMap(({ flags, value }) =>
-      value === null
-        ? []
-        : [
-            `    ${flags.map((flag) => quoted(`${state.path}|${flag}`)).join('|')}) ${valueWords(value, dialect)}; return ;;`,
-          ],
+      value === null ? [] : [`    ${flagsAt(state, flags).join('|')}) ${valueWords(value, dialect)}; return ;;`],
     ),
   );
   return `  case "$at|$previous" in
@@ -228,13 +228,26 @@ ${values.join('\n')}
   esac
   if [[ $current == -* ]]; then
     case "$at" in
-${states.map((state) => `      ${quoted(state.path)}) ${dialect.words(state.options.flatMap((option) => option.flags.map((flag) => [flag, option.description] as const)))} ;;`).join('\n')}
+${states.map((state) => `      ${quoted(state.path)}) ${dialect.words(describedFlags(state))} ;;`).join('\n')}
     esac
     return
   fi
   case "$at|$count" in
 ${states.flatMap((state) => positional(state, dialect)).join('\n')}
   esac`;
+}
+
+function describedFlags({ options }: CompletionState): readonly (readonly [word: string, description: string])[] {
+  return options.flatMap(({ flags, description }) => flags.map((flag) => [flag, description] as const));
+}
+
+function flagsAt({ path }: CompletionState, flags: readonly string[]): readonly string[] {
+  return flags.map((flag) => quoted(`${path}|${flag}`));
+}
+
+/** The words that lead to a command of this one. */
+function pathBelow({ path }: CompletionState, { name }: CompletionCommand): string {
+  return path === '' ? name : `${path} ${name}`;
 }
 
 function positional({ path, command }: CompletionState, dialect: Dialect): readonly string[] {
@@ -270,7 +283,8 @@ function fishScript(root: CompletionCommand): string {
   const steps = states.flatMap((state) =>
     state.command.commands.map(
       (child) =>
-        `            case ${quoted(`${state.path}|${child.name}|0`)}\n                set at ${quoted(state.path === '' ? child.name : `${state.path} ${child.name}`)}`,
+        `            case ${quoted(`${state.path}|${child.name}|0`)}\n` +
+        `                set at ${quoted(pathBelow(state, child))}`,
     ),
   );
   return `function ${name} --description 'whether the words so far lead to this command with this many arguments'
@@ -311,7 +325,8 @@ function lines(state: CompletionState, program: string, name: string): readonly 
   return [
     ...state.options.map(
       (option) =>
-        `${here()} ${flags(option)}${option.value === null ? '' : ` ${words(option.value)}`}${described(option.description)}`,
+        [here(), flags(option), ...(option.value === null ? [] : [words(option.value)])].join(' ') +
+        described(option.description),
     ),
     ...state.command.commands.map((child) => `${here(0)} -a ${quoted(child.name)}${described(child.description)}`),
     ...(state.command.args ?? []).flatMap((value, index) =>

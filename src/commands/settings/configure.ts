@@ -160,10 +160,8 @@ async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Pro
       exit.failed,
     );
   }
-  print(
-    io,
-    `${file}: ${keyText(key.path)} ${parsed.value === undefined ? 'removed' : `= ${JSON.stringify(maskValue(parsed.value, key.path))}`}`,
-  );
+  const done = parsed.value === undefined ? 'removed' : `= ${JSON.stringify(maskValue(parsed.value, key.path))}`;
+  print(io, `${file}: ${keyText(key.path)} ${done}`);
   return sayOverruled(key, io);
 }
 
@@ -182,9 +180,8 @@ async function sayOverruled(key: Key, io: ConfigCommandIo): Promise<number> {
   const { origins } = await load(io);
   const origin = origins[keyText(key.path)];
   if (origin && originRank(origin) > originRank({ kind: 'user', file: '' })) {
-    io.stderr.write(
-      `agent: ${keyText(key.path)} is overruled at the moment by ${origin.kind === 'environment' ? variableOf(keyText(key.path)) : `the ${origin.kind}`}\n`,
-    );
+    const winner = origin.kind === 'environment' ? variableOf(keyText(key.path)) : `the ${origin.kind}`;
+    io.stderr.write(`agent: ${keyText(key.path)} is overruled at the moment by ${winner}\n`);
   }
   return exit.done;
 }
@@ -212,7 +209,10 @@ async function check(io: ConfigCommandIo): Promise<number> {
   } else if (problems.length === 0) {
     print(
       io,
-      `${loaded.config.files.config}: ok${loaded.project ? `\n${loaded.project.file.path}: ${loaded.project.trusted ? 'ok' : 'not trusted'}` : ''}`,
+      [
+        `${loaded.config.files.config}: ok`,
+        ...(loaded.project ? [`${loaded.project.file.path}: ${loaded.project.trusted ? 'ok' : 'not trusted'}`] : []),
+      ].join('\n'),
     );
   }
   return report({ ...loaded, problems }, io);

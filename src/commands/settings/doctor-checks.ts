@@ -49,7 +49,8 @@ export function checkTerminal(facts: TerminalFacts): DoctorCheck {
     ? 'no colours (NO_COLOR)'
     : ({ 1: 'no colours', 4: '16 colours', 8: '256 colours', 24: 'true colour' }[facts.colorBits] ??
       `${facts.colorBits}-bit colour`);
-  const detail = `${facts.term || 'TERM is not set'}, ${colors}, ${facts.columns}×${facts.rows}, ${facts.unicode ? 'Unicode' : 'no Unicode'}`;
+  const size = `${facts.columns}×${facts.rows}`;
+  const detail = [facts.term || 'TERM is not set', colors, size, facts.unicode ? 'Unicode' : 'no Unicode'].join(', ');
   if (facts.columns < 40) return warn('terminal', detail, 'Widen the terminal to at least 40 columns.');
   return facts.unicode
     ? ok('terminal', detail)
@@ -60,11 +61,8 @@ export function checkTerminal(facts: TerminalFacts): DoctorCheck {
 export function checkKeys(keys: readonly KeyFact[]): DoctorCheck {
   const set = keys.filter((key) => key.set);
   const missing = keys.filter((key) => !key.set).map((key) => key.variable);
-  if (set.length > 0)
-    return ok(
-      'keys',
-      `set: ${set.map((key) => `${key.variable} (${key.provider})`).join(', ')}; not set: ${missing.join(', ') || 'none'}`,
-    );
+  const found = set.map((key) => `${key.variable} (${key.provider})`).join(', ');
+  if (set.length > 0) return ok('keys', `set: ${found}; not set: ${missing.join(', ') || 'none'}`);
   return warn(
     'keys',
     `no key is set (looked for ${missing.join(', ')})`,

@@ -166,7 +166,8 @@ async function several(checks: Promise<readonly DoctorCheck[]>): Promise<readonl
 }
 
 function line({ name, status, detail, fix }: DoctorCheck): string {
-  return `${{ ok: 'ok  ', warn: 'warn', fail: 'FAIL' }[status]}  ${name.padEnd(10)}  ${detail}\n${fix === null ? '' : `${' '.repeat(18)}${fix}\n`}`;
+  const word = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' }[status];
+  return `${word}  ${name.padEnd(10)}  ${detail}\n${fix === null ? '' : `${' '.repeat(18)}${fix}\n`}`;
 }
 
 /** What is known of the terminal behind standard output. */

@@ -64,7 +64,10 @@ export const listModels: Verb = {
 
 /** Where the built-in facts come from, and of when they are. */
 function sourceLine(): string {
-  return `Facts: ${modelSources.map(({ package: name, version, date }) => `${name} ${version}${date === undefined ? '' : ` of ${date}`}`).join(', ')}.`;
+  const sources = modelSources.map(
+    ({ package: name, version, date }) => `${name} ${version}${date === undefined ? '' : ` of ${date}`}`,
+  );
+  return `Facts: ${sources.join(', ')}.`;
 }
 
 function price(row: ModelRow): string {

@@ -114,10 +114,11 @@ function rowsOf(
   report: CheckReport,
   at: { readonly model: string; readonly url: string; readonly key: string; readonly ms: number },
 ): readonly Row[] {
+  const cost = report.costUsd === null ? '' : `, $${report.costUsd.toFixed(6)}`;
   const tokens =
     report.inputTokens === null
       ? 'no usage reported'
-      : `${report.inputTokens} tokens in, ${report.outputTokens ?? 0} out${report.costUsd === null ? '' : `, $${report.costUsd.toFixed(6)}`}`;
+      : `${report.inputTokens} tokens in, ${report.outputTokens ?? 0} out${cost}`;
   return [
     { check: 'reached', ok: report.reached, detail: at.url },
     { check: 'auth', ok: report.auth, detail: `key: ${at.key}` },

@@ -48,7 +48,8 @@ async function change({ name, keeps }: Request, repl: Repl): Promise<void> {
   const kept = await keptOrHow(repl, 'model', `${resolved.ref.provider}/${resolved.ref.model}`, keeps);
   screen.notice(
     'info',
-    `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}${at}. ${kept}${reasoning ? ' Reasoning of the model before is not sent to it.' : ''}`,
+    `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}${at}. ${kept}` +
+      (reasoning ? ' Reasoning of the model before is not sent to it.' : ''),
   );
 }
 

@@ -16,7 +16,8 @@ export type LoadedTheme =
 
 const hint = 'docs/configuration.md says what a theme may hold.';
 const styleReason =
-  'must be words such as "bold", "underline" and one colour: a name ("red", "bright-red"), a number up to 255 or "#rrggbb"';
+  'must be words such as "bold", "underline" and one colour: a name ("red", "bright-red"), ' +
+  'a number up to 255 or "#rrggbb"';
 
 /** Where themes of the user's own are: beside the configuration. */
 function folderOf({ config }: Pick<AgentPaths, 'config'>): string {

@@ -53,10 +53,8 @@ async function earlierAnswers({ out, request, trust }: CommandLine, options: Opt
   if (options.list) return listAnswers(answers, options.json, { out, trust });
   const cwd = resolve(request.cwd);
   const directory = findProjectFile(cwd, files.config)?.directory ?? cwd;
-  return said(
-    out,
-    `${answers.revoke(directory) ? 'Nothing is remembered any more' : 'Nothing was remembered'} of ${trust.spelled(directory)}.`,
-  );
+  const outcome = answers.revoke(directory) ? 'Nothing is remembered any more' : 'Nothing was remembered';
+  return said(out, `${outcome} of ${trust.spelled(directory)}.`);
 }
 
 function said(out: Printer, line: string): number {
