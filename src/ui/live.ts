@@ -2,7 +2,7 @@ import type { Clock } from '../core/runtime.js';
 import type { ScreenSize } from '../terminal/writer.js';
 import { type LiveRows, mountScreen } from './components/mounted-screen.js';
 import { runningCalls, type RunningState } from './components/running.js';
-import type { LiveState, Overlay } from './components/screen.js';
+import { type Arranged, arrange, type LiveState, type Overlay } from './components/screen.js';
 import { type StatusFacts, statusLine } from './components/status-line.js';
 import type { PromptInput } from './editor/prompt-input.js';
 import type { SwitchableTheme } from './theme.js';
@@ -61,18 +61,18 @@ export function createLive({ theme, clock, status }: Parts): Live {
     waits: state.waits,
   });
   const rows: Live['rows'] = (state, size, apart) => {
-    const live = stateOf(state, size, apart, clock());
-    const key = keyOf(live);
+    const arranged = arrange(stateOf(state, size, apart, clock()));
+    const key = keyOf(arranged);
     if (last && isSame(key, last.key)) return last.rows;
-    last = { key, rows: mounted.layOut(live) };
+    last = { key, rows: mounted.layOut(arranged) };
     return last.rows;
   };
   return {
     rows,
     echo: (state, size, apart) => {
-      const live = stateOf(state, size, apart, clock());
-      const [, ...others] = keyOf(live);
-      const echoed = last && isSame(others, last.key.slice(1)) ? mounted.echo(live) : null;
+      const arranged = arrange(stateOf(state, size, apart, clock()));
+      const [, ...others] = keyOf(arranged);
+      const echoed = last && isSame(others, last.key.slice(1)) ? mounted.echo(arranged) : null;
       return echoed ?? rows(state, size, apart);
     },
     unmount: () => {
@@ -81,13 +81,13 @@ export function createLive({ theme, clock, status }: Parts): Live {
   };
 }
 
-/** What two states with the same rows have in common, the text of the input first. An overlay changes unseen, so no
- * state with one is like another. */
-function keyOf({ size, theme, running, queue, status, prompt, menu, overlay, apart }: LiveState): readonly unknown[] {
+/** What two screens with the same rows have in common, the text of the input first. */
+function keyOf({ state, overlay }: Arranged): readonly unknown[] {
+  const { size, theme, running, queue, status, prompt, menu, apart } = state;
   return [
     prompt.editor,
     ...[size.columns, size.rows, theme.paint, running, queue, status, apart],
-    ...[prompt.searching, JSON.stringify(menu), overlay === null ? null : {}],
+    ...[prompt.searching, JSON.stringify(menu), overlay?.type, JSON.stringify(overlay?.props)],
   ];
 }
 

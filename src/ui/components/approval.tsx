@@ -1,5 +1,5 @@
 import { Box } from 'ink';
-import type { ReactNode } from 'react';
+import type { ReactElement, ReactNode } from 'react';
 import type { Answer, Question } from '../../core/policy.js';
 import { type InputEvent, keyName } from '../../terminal/keyboard.js';
 import { wrapLine, wrapWords } from '../../terminal/rows.js';
@@ -137,7 +137,7 @@ class Approval implements Overlay {
     return this.#message === null;
   }
 
-  element(size: ScreenSize, waits: boolean): ReactNode {
+  element(size: ScreenSize, waits: boolean): ReactElement {
     const { verdict } = this.#question;
     const columns = Math.max(10, size.columns - 4);
     const room = Math.max(2, size.rows - rowsAround - choices.length);

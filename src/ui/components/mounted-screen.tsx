@@ -1,6 +1,6 @@
 import { type DOMElement, type Instance, render } from 'ink';
 import { textWidth } from '../../terminal/width.js';
-import { type Arranged, arrange, type LiveState, roomFor, Screen } from './screen.js';
+import { type Arranged, type LiveState, roomFor, Screen } from './screen.js';
 import { ScreenContext } from './row.js';
 
 /** The live rows as Ink laid them out, and where the cursor stands in them. */
@@ -11,11 +11,11 @@ export interface LiveRows {
 
 /** The one tree of components, which Ink lays out. */
 export interface MountedScreen {
-  /** Lays out `state`, at once. Never higher than the terminal less two rows. */
-  layOut(state: LiveState): LiveRows;
+  /** Lays out the rows at once. They are never more than the terminal has, less two. */
+  layOut(arranged: Arranged): LiveRows;
   /** The rows of the last layout with another text in the input, before Ink has laid that out; null where more than the
    * text of those rows changes. */
-  echo(state: LiveState): LiveRows | null;
+  echo(arranged: Arranged): LiveRows | null;
   unmount(): void;
 }
 
@@ -40,8 +40,8 @@ export function mountScreen(): MountedScreen {
   let instance: Instance | null = null;
   let last: { readonly arranged: Arranged; readonly rows: LiveRows } | null = null;
   return {
-    layOut: (state) => {
-      const arranged = arrange(state);
+    layOut: (arranged) => {
+      const { state } = arranged;
       cursor.node = null;
       stream.columns = Math.max(1, state.size.columns - 1);
       if (instance) instance.rerender(tree(arranged));
@@ -53,7 +53,7 @@ export function mountScreen(): MountedScreen {
       last = { arranged, rows };
       return rows;
     },
-    echo: (state) => (last ? withPromptOf(arrange(state), last.arranged, last.rows) : null),
+    echo: (arranged) => (last ? withPromptOf(arranged, last.arranged, last.rows) : null),
     unmount: () => {
       instance?.unmount();
       instance = null;
@@ -102,7 +102,7 @@ function withPromptOf(next: Arranged, before: Arranged, rows: LiveRows): LiveRow
   const [old, prompt] = [before.prompt, next.prompt];
   if (!old || !prompt || old.lines.length !== prompt.lines.length) return null;
   const top = rows.cursor.line - old.cursor.line;
-  if (top < 0 || before.overlay !== null || next.overlay !== null) return null;
+  if (top < 0) return null;
   const { line, column } = prompt.cursor;
   const lines = [...rows.lines];
   lines.splice(top, prompt.lines.length, ...prompt.lines.map((text) => text.trimEnd()));

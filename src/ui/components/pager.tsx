@@ -1,5 +1,5 @@
 import { Box } from 'ink';
-import type { ReactNode } from 'react';
+import type { ReactElement, ReactNode } from 'react';
 import { type InputEvent, keyName } from '../../terminal/keyboard.js';
 import { wrapLine, wrapWords } from '../../terminal/rows.js';
 import type { ScreenSize } from '../../terminal/writer.js';
@@ -106,7 +106,7 @@ export function createPager(
   };
   return {
     asks,
-    element: (size: ScreenSize, waits: boolean): ReactNode => {
+    element: (size: ScreenSize, waits: boolean): ReactElement => {
       pages.fit(size);
       const { rows, top, height } = pages;
       const end = Math.min(rows.length, top + height);

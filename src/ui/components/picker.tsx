@@ -1,5 +1,5 @@
 import { Box } from 'ink';
-import type { ReactNode } from 'react';
+import type { ReactElement, ReactNode } from 'react';
 import { type InputEvent, keyName } from '../../terminal/keyboard.js';
 import { sanitize } from '../../terminal/sanitize.js';
 import { textWidth } from '../../terminal/width.js';
@@ -124,7 +124,7 @@ export function createPicker<T>(
   };
   return {
     asks,
-    element: (size: ScreenSize, waits: boolean): ReactNode => {
+    element: (size: ScreenSize, waits: boolean): ReactElement => {
       const { query, matches, selected } = selection;
       page = Math.max(1, Math.min(12, size.rows - 6));
       const top = Math.max(0, Math.min(selected - Math.floor(page / 2), matches.length - page));

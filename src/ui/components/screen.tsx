@@ -1,5 +1,5 @@
 import { Box } from 'ink';
-import type { ReactNode } from 'react';
+import type { ReactElement, ReactNode } from 'react';
 import type { QueuedMessage } from '../../core/session-port.js';
 import type { InputEvent } from '../../terminal/keyboard.js';
 import type { ScreenSize } from '../../terminal/writer.js';
@@ -14,8 +14,8 @@ import { Running, runningHeight, type RunningState } from './running.js';
 export interface Overlay {
   /** The component that shows it on a screen of `size`. The cursor stands in its last row: a smaller window takes rows
    * below the cursor away, and what was on its way then would move it up into what is printed. `waits`: it takes no key
-   * yet, because somebody may still be typing. */
-  element(size: ScreenSize, waits: boolean): ReactNode;
+   * yet, because somebody may still be typing. Its props are plain data: where they are the same, so are its rows. */
+  element(size: ScreenSize, waits: boolean): ReactElement;
   /** Gives what of the event means nothing here and belongs to the draft: all, nothing (null), or the text behind the
    * key that closed this. */
   take(event: InputEvent): InputEvent | null;
@@ -53,7 +53,7 @@ export interface Arranged {
   readonly state: LiveState;
   readonly heights: Heights;
   readonly prompt: PromptRows | null;
-  readonly overlay: ReactNode;
+  readonly overlay: ReactElement | null;
 }
 
 /** A draft below a question has at most this many rows. */

@@ -102,6 +102,19 @@ export function mapRegion(editor: Editor, cells: Cells, { from, to }: Span, make
   return moveTo(change(editor, offsetOf(cells, from), offsetOf(cells, to), text), offsetOf(cells, from));
 }
 
+/** Puts `character` in the place of each one of a region; the cursor stands on the last. */
+export function replaceCharacters(editor: Editor, cells: Cells, region: Span, character: string): Editor {
+  const replaced = mapRegion(editor, cells, region, () => character);
+  return moveTo(replaced, offsetOf(cells, region.from) + character.length * (region.to - region.from - 1));
+}
+
+/** Turns the case of a region; the cursor stands behind it. */
+export function turnCase(editor: Editor, cells: Cells, region: Span): Editor {
+  const turned = mapRegion(editor, cells, region, otherCase);
+  const grown = turned.text.length - editor.text.length;
+  return rest(moveTo(turned, turned.cursor + grown + offsetOf(cells, region.to) - offsetOf(cells, region.from)));
+}
+
 export function otherCase(char: string): string {
   const turned = char === char.toLowerCase() ? char.toUpperCase() : char.toLowerCase();
   return turned.length === char.length ? turned : char;

@@ -11,7 +11,9 @@ import {
   regionOf,
   type Register,
   remove,
+  replaceCharacters,
   rest,
+  turnCase,
   yank,
 } from './edits.js';
 import { type Operator, parseVim, type VimCommand } from './keystrokes.js';
@@ -220,24 +222,9 @@ class Modes implements Vim {
       case 'r':
         return at + times > endOfLine(cells, at)
           ? editor
-          : changed(
-              moveTo(
-                mapRegion(editor, cells, { from: at, to: at + times }, () => sought),
-                offsetOf(cells, at) + sought.length * (times - 1),
-              ),
-            );
-      case '~': {
-        const to = Math.min(endOfLine(cells, at), at + times);
-        const turned = mapRegion(editor, cells, { from: at, to }, otherCase);
-        return changed(
-          rest(
-            moveTo(
-              turned,
-              turned.cursor + turned.text.length - editor.text.length + offsetOf(cells, to) - offsetOf(cells, at),
-            ),
-          ),
-        );
-      }
+          : changed(replaceCharacters(editor, cells, { from: at, to: at + times }, sought));
+      case '~':
+        return changed(turnCase(editor, cells, { from: at, to: Math.min(endOfLine(cells, at), at + times) }));
       case 'J':
         return changed(rest(joinLines(editor, times)));
       case 'u':

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createKeyDecoder } from '../../../src/terminal/keyboard.js';
 import { mountScreen } from '../../../src/ui/components/mounted-screen.js';
-import type { Overlay } from '../../../src/ui/components/screen.js';
+import { arrange, type Overlay } from '../../../src/ui/components/screen.js';
 import { emptyEditor } from '../../../src/ui/editor/editor.js';
 import { createTheme } from '../../../src/ui/theme.js';
 import { createPicker } from '../../../src/ui/components/picker.js';
@@ -28,18 +28,20 @@ function open(current?: number): {
   return {
     chosen: () => chosen,
     selected: () => {
-      const { lines } = screen.layOut({
-        size: { columns: 80, rows: 10 },
-        theme: createTheme({ unicode: true, colors: 0, theme: 'none' }),
-        running: null,
-        queue: [],
-        status: '',
-        prompt: { editor: emptyEditor, searching: null },
-        menu: null,
-        overlay: picker,
-        waits: false,
-        apart: false,
-      });
+      const { lines } = screen.layOut(
+        arrange({
+          size: { columns: 80, rows: 10 },
+          theme: createTheme({ unicode: true, colors: 0, theme: 'none' }),
+          running: null,
+          queue: [],
+          status: '',
+          prompt: { editor: emptyEditor, searching: null },
+          menu: null,
+          overlay: picker,
+          waits: false,
+          apart: false,
+        }),
+      );
       return lines.find((line) => line.startsWith('❯'))?.slice(2);
     },
     press: (keys) => {
