@@ -275,8 +275,7 @@ async function chooseModel(run: Run, opened: OpenedSession, choice: SessionChoic
 
 /** Throws a `CliError` where the settings would send the session elsewhere. */
 async function onRecord({ settings, store }: Run, row: SessionRow, choice: SessionChoice): Promise<ModelChoice> {
-  const events = row.baseUrl === undefined ? await store.load(row.id) : [];
-  return resumedModel(settings, row, events, choice.after === undefined);
+  return await resumedModel(settings, row, () => store.load(row.id), choice.after === undefined);
 }
 
 /** Opens the models that a session is switched to. One that it leaves is closed once no turn uses it, the last one with

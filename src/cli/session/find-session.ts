@@ -184,18 +184,20 @@ async function lease(store: Store, id: string): Promise<() => Promise<void>> {
 }
 
 type Said = (key: string) => boolean;
+/** Reads the session's events: only a session without an address on record needs them. */
+type LoadEvents = () => Promise<readonly Event[]>;
 
 /** What a session that is resumed goes on with. What the command line says wins, then what is on record: a model of the
  * session's own provider is asked where the session's was. A session of the embedded provider has no preference: once
  * there is a real model, it goes on with that. Throws a `CliError` (2) where a file or the environment puts another
  * address in the place of the recorded one: only the command line may send a conversation elsewhere. `lineCounts`:
  * false where the command line was meant for another session. */
-export function resumedModel(
+export async function resumedModel(
   settings: ProviderSource,
   row: SessionRow,
-  events: readonly Event[],
+  load: LoadEvents,
   lineCounts: boolean,
-): ModelChoice {
+): Promise<ModelChoice> {
   const said: Said = (key) => lineCounts && isSaid(settings, key);
   const line = lineModel(settings, said);
   const { provider, model } = row;
@@ -203,18 +205,18 @@ export function resumedModel(
   if (noPreference || (line.provider !== null && line.provider !== provider)) return configuredModel(settings);
   if (provider === 'offline')
     return line.model !== null || said('base_url') ? configuredModel(settings) : { provider, model };
-  const place = placeOfSession(settings, { ...row, provider }, events, line.provider !== null, said);
+  const place = await placeOfSession(settings, { ...row, provider }, load, line.provider !== null, said);
   return { provider, model: line.model ?? model, ...place };
 }
 
 /** Address and wire of a session that goes on with its own provider. */
-function placeOfSession(
+async function placeOfSession(
   settings: ProviderSource,
   row: SessionRow & { readonly provider: string },
-  events: readonly Event[],
+  load: LoadEvents,
   isNamed: boolean,
   said: Said,
-): Pick<ModelChoice, 'baseUrl' | 'api'> {
+): Promise<Pick<ModelChoice, 'baseUrl' | 'api'>> {
   const own = providerChoice(settings, { provider: row.provider, model: 'any' });
   const saidApi = said('provider_api');
   const api = saidApi ? own.api : wireNamed(row.api);
@@ -223,7 +225,7 @@ function placeOfSession(
     return { baseUrl: own.baseUrl, api: stays || saidApi ? api : undefined };
   }
   if (row.baseUrl === undefined) {
-    if (!isNamed && !saidApi) refuseOtherWire(row, events, own);
+    if (!isNamed && !saidApi) refuseOtherWire(row, await load(), own);
     return { api };
   }
   const baseUrl = recordedAddress(settings, { ...row, baseUrl: row.baseUrl }, own, isNamed);
