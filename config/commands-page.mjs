@@ -42,39 +42,41 @@ export function commandsPage() {
     .filter((name) => name.endsWith('.json') && name !== 'schema.json')
     .toSorted()
     .map((name) => ({ name, ...JSON.parse(readFileSync(new URL(name, folder), 'utf8')) }));
+  const notes = Object.assign({}, ...files.map(({ codes = {} }) => codes));
   const count = files.flatMap(({ programs = [] }) => programs.flatMap(({ names }) => names)).length;
   return [
     '# What the policy knows of programs',
     '',
     `Written by \`npm run commands:page\` from \`config/commands/*.json\`, ${count} programs. Do not edit it here.`,
-    'The first line that holds decides. A program without an entry is never read-only. `*` stands for any characters of',
-    'a word, `?` for one. Where a line names a function, code of `src/policy/shell` judges what data cannot say.',
-    ...files.flatMap(family),
+    'The first line that holds decides. A program without an entry is read-only only when it is asked for its version, by',
+    'a word that is listed below. `*` stands for any characters of a word, `?` for one. Where a line names a function, code',
+    'of `src/policy/shell` judges what data cannot say.',
+    ...files.flatMap((file) => family(file, notes)),
     '',
   ].join('\n');
 }
 
-function family({ name, about, lists = {}, programs = [], questions = {} }) {
+function family({ name, about, lists = {}, programs = [], questions = {} }, notes) {
   return [
     '',
     `## ${about}`,
     '',
     `\`config/commands/${name}\``,
     ...Object.entries(lists).flatMap(([list, texts]) => ['', `\`@${list}\` stands for: ${listed(texts)}`]),
-    ...programs.flatMap(program),
+    ...programs.flatMap((entry) => program(entry, notes)),
     ...Object.entries(questions).flatMap(([word, names]) => ['', `\`${word}\`: ${listed(names)}`]),
   ];
 }
 
-function program(entry) {
+function program(entry, notes) {
   const { names, rules = [], starts, interprets, inputs, chooses } = entry;
   const lines = Object.entries(facts).flatMap(([key, text]) => (entry[key] ? [`${text}: ${listed(entry[key])}`] : []));
   if (chooses) lines.push(`files are chosen by name with ${listed(chooses.options)}`);
   if (inputs !== undefined) lines.push(`operands behind the first ${inputs} are files that are written`);
   if (starts) lines.push(`starts the command among its words${starts.adds ? `, and ${starts.adds}` : ''}`);
   if (interprets) lines.push(`runs a program, also from a word behind ${listed(inlineOf(interprets))}`);
-  lines.push(...rules.map((rule) => `${outcome(rule)} where ${when(rule)}`));
-  const fallback = outcome(entry);
+  lines.push(...rules.map((rule) => `${outcome(rule, notes)} where ${when(rule)}`));
+  const fallback = outcome(entry, notes);
   lines.push(lines.length === 0 ? fallback : `otherwise ${fallback}`);
   return ['', `${listed(names)}`, '', ...lines.map((line) => `- ${line}`)];
 }
@@ -98,11 +100,11 @@ function holds(condition) {
   return condition.anyCase ? parts.map((part) => `${part} (in any case)`) : parts;
 }
 
-function outcome({ risk, reason, asks, code: name, like }) {
+function outcome({ risk, reason, asks, code: name, like }, notes) {
   const parts = [];
   if (risk) parts.push(`**${risk}**${reason ? ` (${reason})` : asks ? ` (${places[asks]})` : ''}`);
   if (like) parts.push(`as \`${like}\``);
-  if (name) parts.push(`as the function \`${name}\` says`);
+  if (name) parts.push(`by the function \`${name}\`: ${notes[name]}`);
   return parts.join(', ');
 }
 

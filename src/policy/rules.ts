@@ -1,3 +1,4 @@
+import wordLists from '../../config/commands/words.json' with { type: 'json' };
 import type { Rule } from '../core/policy.js';
 import { compileGlobs, lastName, shellGlob } from './guarded-paths.js';
 
@@ -44,16 +45,7 @@ function startsWith(rule: readonly string[], { argv }: Subject): boolean {
 }
 
 /** Programs that run the command among their words, whatever else they do. */
-const starters = new Set(
-  [
-    'sudo su doas pkexec run0 runuser sg gosu su-exec setpriv chroot unshare nsenter bwrap firejail proot fakeroot',
-    'fakechroot systemd-run env command builtin exec eval trap coproc jobs xargs parallel nice ionice nohup setsid',
-    'timeout gtimeout time stdbuf watch strace ltrace flock script find fd busybox toybox ssh autossh docker podman',
-    'nerdctl kubectl npx pnpx bunx tmux screen at batch',
-  ]
-    .join(' ')
-    .split(' '),
-);
+const starters = new Set(wordLists.lists.startingPrograms);
 
 /** The rule fits the command, or one that begins at any of its words where its program starts others. */
 function reaches(rule: readonly string[], { words = [] }: Subject): boolean {
@@ -133,38 +125,8 @@ function hasOption(option: string, texts: readonly string[]): boolean {
   return [...option.slice(1)].every((letter) => letters.has(letter));
 }
 
-const openEnded = new Set(
-  [
-    'sh bash dash zsh ksh fish csh tcsh pwsh busybox toybox env sudo su doas pkexec run0 xargs parallel find fd',
-    'nice ionice nohup setsid timeout time stdbuf watch strace ltrace flock script command builtin exec eval',
-    'source . coproc trap python python2 python3 node nodejs bun deno tsx ts-node perl ruby php lua osascript awk',
-    'gawk mawk sed gsed vim vi nvim ex ed emacs less man gdb make npx pnpx bunx uvx pipx ssh docker podman',
-    'kubectl tmux screen expect tclsh Rscript',
-  ]
-    .join(' ')
-    .split(' '),
-);
-const runnerVerbs = new Set([
-  'npm exec',
-  'npm x',
-  'npm explore',
-  'pnpm exec',
-  'pnpm dlx',
-  'yarn exec',
-  'yarn dlx',
-  'bun x',
-  'poetry run',
-  'pipenv run',
-  'uv run',
-  'bundle exec',
-  'cargo run',
-  'go run',
-  'git -c',
-  'git config',
-  'git submodule',
-  'git bisect',
-  'git rebase',
-]);
+const openEnded = new Set(wordLists.lists.openEndedPrograms);
+const openEndedVerbs = new Set(wordLists.lists.openEndedVerbs);
 
 /** Why an allow rule is not taken, or null where it is: a rule may not open what runs anything that follows. */
 export function refusedAllow(rule: Rule): string | null {
@@ -175,5 +137,5 @@ export function refusedAllow(rule: Rule): string | null {
   if (openEnded.has(name)) return `${name} runs whatever follows it, so it cannot be allowed by its leading words`;
   if (verb === undefined && /^(?:git|npm|pnpm|yarn|bun|cargo|go|uv|poetry)$/.test(name))
     return `${name} needs its subcommand in an allow rule`;
-  return runnerVerbs.has(`${name} ${verb ?? ''}`) ? `${name} ${verb} runs whatever follows it` : null;
+  return openEndedVerbs.has(`${name} ${verb ?? ''}`) ? `${name} ${verb} runs whatever follows it` : null;
 }

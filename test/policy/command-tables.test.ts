@@ -47,6 +47,7 @@ describe('the tables of commands', () => {
       return value;
     });
     expect([...said].toSorted()).toEqual(Object.keys(namedCode.codes).toSorted());
+    expect(Object.keys((read('words.json') as { codes: object }).codes)).toEqual([...said].toSorted());
     expect([...tests].toSorted()).toEqual(Object.keys(namedCode.tests).toSorted());
   });
 
