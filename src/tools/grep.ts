@@ -9,7 +9,6 @@ import { prefixOf } from './glob.js';
 import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
 import type { ProcessRunner } from './process/runner.js';
 import { checkIgnoreFiles } from './search/file-walk.js';
-import { inRepository } from './search/ignore-rules.js';
 import { createListing, createRefusals, type Listing, type Refusals } from './search/listing.js';
 import { globOverride, searchPlainly } from './search/plain-search.js';
 import {
@@ -90,7 +89,6 @@ async function search(args: GrepArgs, ctx: ToolContext, options: GrepOptions): P
       ignoreCase: args.ignore_case === true,
       context: args.context ?? 0,
       includeIgnored: args.include_ignored === true,
-      outsideRepository: !inRepository(start),
       sandbox: ctx.sandbox,
       env: options.env,
       refused: (path, reason) => {

@@ -4,7 +4,7 @@ import { type LoadedOnce, loadOnce } from '../../core/runtime.js';
 import type { Sandbox } from '../../core/tool.js';
 import type { OutputPipes } from './output-pipes.js';
 import type { OpenCommand } from './lasting-process.js';
-import type { Command, Exit, NotStarted, openChild, startChild, StartedChild } from './start-child.js';
+import type { Command, ConfinedCommand, Exit, NotStarted, openChild, startChild, StartedChild } from './start-child.js';
 import {
   createStartedGroups,
   goneWithin,
@@ -42,7 +42,7 @@ export type ProcessResult =
   | { readonly ended: 'not_started'; readonly error: string };
 
 /** Wraps a command so that it runs in a sandbox. Throws if the sandbox cannot be made. */
-export type Confine = (command: Command, sandbox: Exclude<Sandbox, 'off'>) => Command;
+export type Confine = (command: Command, sandbox: Exclude<Sandbox, 'off'>) => ConfinedCommand;
 
 /** Starts all processes of the program. */
 export interface ProcessRunner {
@@ -165,7 +165,7 @@ class Runner implements ProcessRunner {
   }
 
   /** `marks` are variables that pass through a sandbox. */
-  #confined(command: Command, sandbox: Sandbox, marks: Readonly<Record<string, string>> = {}): Command {
+  #confined(command: Command, sandbox: Sandbox, marks: Readonly<Record<string, string>> = {}): ConfinedCommand {
     const { confine, marker } = this.#options;
     if (sandbox !== 'off' && !confine) throw new Error(`no ${sandbox} sandbox is available here`);
     const held = sandbox === 'off' || !confine ? command : confine(command, sandbox);

@@ -14,12 +14,16 @@ export interface Command {
   /** Absolute paths that it has to read. A sandbox shows them read-only even if it would hide them. Policy has judged
    * them. */
   readonly shows?: readonly string[];
+}
+
+/** A command as it is started, in a sandbox or without one. */
+export interface ConfinedCommand extends Command {
   /** Bytes for descriptor 4: the system call filter of a sandbox. */
   readonly filter?: Uint8Array;
 }
 
 export interface ChildRequest {
-  readonly command: Command;
+  readonly command: ConfinedCommand;
   /** Bytes for descriptor 3. */
   readonly input: Uint8Array | undefined;
   /** One pipe for both streams or one for each. Without them the child gets sockets. */
@@ -86,7 +90,7 @@ export async function startChild(request: ChildRequest): Promise<StartedChild | 
 }
 
 /** Starts a process as the leader of a group and session of its own, whose standard input stays open. */
-export async function openChild(command: Command): Promise<OpenChild | NotStarted> {
+export async function openChild(command: ConfinedCommand): Promise<OpenChild | NotStarted> {
   const child = launch(command, ['pipe', 'pipe', 'pipe']);
   const exited = exitOf(child);
   const { pid, stdin: input, stdout: output, stderr: errors } = child;
@@ -119,7 +123,7 @@ function openFile(pipe: OutputPipe | undefined): OpenFile | undefined {
 }
 
 /** Descriptor 3 gets `input`, descriptor 4 the filter of the command. */
-function launch(command: Command, descriptors: Descriptors, input?: Uint8Array): Child {
+function launch(command: ConfinedCommand, descriptors: Descriptors, input?: Uint8Array): Child {
   const { file, args, cwd, env, filter } = command;
   const options: Options = {
     cwd,

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { release, totalmem } from 'node:os';
 import { join } from 'node:path';
 import type { Confine } from '../process/runner.js';
-import type { Command } from '../process/start-child.js';
+import type { ConfinedCommand } from '../process/start-child.js';
 import {
   filterDescriptor,
   fixedArguments,
@@ -55,7 +55,7 @@ export function createConfine(options: SandboxOptions): Confine {
     limitFile === null
       ? ([options.program] as const)
       : (['/bin/sh', '-c', 'echo 0 2>/dev/null >"$0"; exec "$@"', limitFile, options.program] as const);
-  return (command, sandbox): Command => {
+  return (command, sandbox): ConfinedCommand => {
     const needed = [...(command.file.startsWith('/') ? [command.file] : []), ...(command.shows ?? [])];
     if (!isShown(command.cwd) && command.cwd !== '/tmp' && command.cwd !== home)
       throw new Error(`${command.cwd} is hidden in the sandbox, which shows the workspace ${places.workspace}`);

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { delimiter, join, resolve } from 'node:path';
 import type { Sandbox } from '../../core/tool.js';
 import type { ProcessRunner } from '../process/runner.js';
+import { inRepository } from './ignore-rules.js';
 
 /** A line of a file that matches, or a line near one. */
 export interface FoundLine {
@@ -22,8 +23,6 @@ export interface SearchRequest {
   readonly ignoreCase: boolean;
   readonly context: number;
   readonly includeIgnored: boolean;
-  /** Whether ignore files of git apply outside of a repository too. */
-  readonly outsideRepository: boolean;
   /** Called for each ignore file that must not be read, with the reason. Ripgrep must not run then: it would read the
    * file. */
   readonly refused: (path: string, reason: string) => void;
@@ -108,7 +107,7 @@ function searchArguments(request: SearchRequest): readonly string[] {
     'never',
     '--no-context-separator',
     '--no-messages',
-    ...(request.outsideRepository ? ['--no-require-git'] : []),
+    ...(inRepository(request.root) ? [] : ['--no-require-git']),
     ...(request.includeIgnored ? ['--no-ignore'] : []),
     ...(request.ignoreCase ? ['--ignore-case'] : []),
     ...(request.context > 0 ? ['--context', String(request.context)] : []),

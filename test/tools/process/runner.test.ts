@@ -1,0 +1,101 @@
+import { expect, test } from 'vitest';
+import { createProcessRunner, type ProcessRequest, type ProcessResult } from '../../../src/tools/process/runner.js';
+
+const marker = { name: '_RUNNER_TEST', value: String(process.pid) };
+
+function request(command: string, changed: Partial<ProcessRequest> = {}): ProcessRequest {
+  return {
+    file: 'sh',
+    args: ['-c', command],
+    cwd: '/',
+    env: { PATH: process.env.PATH ?? '' },
+    sandbox: 'off',
+    signal: new AbortController().signal,
+    timeoutMs: 10_000,
+    maxTotalBytes: 1000,
+    onOutput: () => undefined,
+    ...changed,
+  };
+}
+
+/** A sandbox that lets everything pass, and what it was given. */
+function openSandbox(given: string[] = []) {
+  return createProcessRunner({
+    marker,
+    confine(command, sandbox) {
+      given.push(`${sandbox} ${command.args.join(' ')}`);
+      return { ...command, env: { ...command.env, INSIDE: 'yes' } };
+    },
+  });
+}
+
+test.each([
+  ['exit 3', 'off', { exitCode: 3, signal: null }],
+  ['kill -9 $$', 'off', { exitCode: 137, signal: 'SIGKILL' }],
+  ['exit 137', 'off', { exitCode: 137, signal: null }],
+  ['exit 137', 'workspace', { exitCode: 137, signal: 'SIGKILL' }],
+  ['exit 143', 'read-only', { exitCode: 143, signal: 'SIGTERM' }],
+  ['exit 3', 'workspace', { exitCode: 3, signal: null }],
+] as const)('%s in sandbox %s has the exit code and signal of the command', async (command, sandbox, expected) => {
+  expect(await openSandbox().run(request(command, { sandbox }))).toEqual({ ended: 'exit', ...expected, background: 0 });
+});
+
+test('a command is wrapped by the sandbox it asks for, and is not run where there is none', async () => {
+  const given: string[] = [];
+  let output = '';
+  const onOutput = (chunk: Buffer): void => {
+    output += chunk.toString();
+  };
+  const open = openSandbox(given);
+  await open.run(request('echo "$INSIDE"', { sandbox: 'read-only', onOutput }));
+  await open.run(request('echo "$INSIDE"', { onOutput }));
+  expect([output, given]).toEqual(['yes\n\n', ['read-only -c echo "$INSIDE"']]);
+  const bare = createProcessRunner({ marker });
+  expect(await bare.run(request('echo ran', { sandbox: 'workspace', onOutput }))).toEqual({
+    ended: 'not_started',
+    error: 'no workspace sandbox is available here',
+  });
+  expect([output, bare.canConfine('off'), bare.canConfine('workspace'), open.canConfine('workspace')]).toEqual([
+    'yes\n\n',
+    true,
+    false,
+    true,
+  ]);
+});
+
+test.each([
+  ['a program that does not exist', { file: '/nowhere/program', args: [] }, 'ENOENT'],
+  ['a folder that does not exist', { cwd: '/nowhere' }, 'ENOENT'],
+  ['a program that is no program', { file: '/etc/passwd', args: [] }, 'EACCES'],
+  ['an argument with NUL', { args: ['-c', 'true\0'] }, /null bytes/],
+] as const)('%s is not started, and the result says why', async (_name, changed, error) => {
+  const result = await createProcessRunner({ marker }).run(request('true', changed));
+  expect(result).toEqual({
+    ended: 'not_started',
+    error: typeof error === 'string' ? error : expect.stringMatching(error),
+  });
+});
+
+test('output, time and a cancel each end a command with everything it started', async () => {
+  const runner = createProcessRunner({ marker });
+  const stop = new AbortController();
+  const endings: Promise<ProcessResult>[] = [
+    runner.run(request('yes | cat', { maxTotalBytes: 100 })),
+    runner.run(request('sleep 600 | cat', { timeoutMs: 50 })),
+    runner.run(
+      request('echo; sleep 600 | cat', {
+        signal: stop.signal,
+        onOutput: () => {
+          stop.abort();
+        },
+      }),
+    ),
+    runner.run(request('echo never', { signal: AbortSignal.abort() })),
+  ];
+  expect((await Promise.all(endings)).map((result) => result.ended)).toEqual([
+    'output_limit',
+    'timeout',
+    'cancelled',
+    'cancelled',
+  ]);
+});
