@@ -22,7 +22,7 @@ import type { ProcessRunner } from '../tools/process/runner.js';
 import type { CommandContext, Command as SlashCommand } from '../ui/slash-command.js';
 import type { ThemeChoice } from '../ui/theme.js';
 
-/** What one word does on the command line, behind a slash in the REPL, or in both places. */
+/** A command: its form on the command line, its form behind a slash in the REPL, or both. */
 export interface Verb {
   readonly line?: LineForm;
   slash?(argument: string, repl: Repl): Promise<void>;
@@ -33,8 +33,8 @@ export interface LineForm {
   readonly example: string;
   /** Declares the options of the verb. */
   options?(command: Command): unknown;
-  /** Returns the exit code; throws a `CliError` for what the person can mend. `args`: what stands behind the verb,
-   * without options. Missing where the verb only holds others. */
+  /** Returns the exit code; throws a `CliError` for a failure that the person can mend. `args`: the words behind the
+   * verb, without options. Missing where the verb only groups others. */
   run?(line: CommandLine, args: readonly string[], options: Readonly<Record<string, unknown>>): Promise<number>;
 }
 
@@ -54,7 +54,7 @@ export interface Printer {
   readonly screen: Screen;
 }
 
-/** What is known of the terminal behind standard output. */
+/** The facts about the terminal behind standard output. */
 export interface Screen {
   readonly isTTY?: boolean;
   readonly columns?: number;
@@ -71,7 +71,7 @@ export interface Settings {
   readonly loaded: LoadedConfig;
   readonly config: LoadedConfig['config'];
   readonly log: Log;
-  /** Hides what looks like a secret, outside of sessions. */
+  /** Hides values that look like secrets, outside of sessions. */
   readonly guard: SecretGuard;
 }
 
@@ -104,7 +104,7 @@ export interface Tools {
   strayLimit(name: string): Promise<Issue | null>;
 }
 
-/** What `doctor` looks at of the parts that only the program knows. */
+/** The parts of the machine that only the program can look at, for `doctor`. */
 export interface Machine {
   /** Tries the sandbox out. */
   sandbox(config: LoadedConfig['config']): Promise<DoctorCheck>;
@@ -177,14 +177,14 @@ export interface TrustAnswers {
   revoke(directory: string): boolean;
 }
 
-/** What a verb of the command line is given. */
+/** Everything that a verb of the command line may use. */
 export interface CommandLine {
   readonly out: Printer;
   /** The whole command line, every verb loaded. */
   readonly program: Command;
   /** Long names of the options that also stand behind a verb. */
   readonly globalOptions: readonly string[];
-  /** The settings as they were asked for, still to be read: for verbs that work although something is wrong. */
+  /** The request for the settings, which are not read yet: for verbs that work with broken settings. */
   readonly request: LoadOptions;
   readonly tools: Tools;
   readonly machine: Machine;
@@ -230,13 +230,13 @@ export interface Spending {
 export interface Themes {
   current(): string;
   names(): readonly string[];
-  /** Null: it cannot be used; what is wrong was told to `onProblem`. */
+  /** Null: the theme cannot be used; `onProblem` was told why. */
   load(name: string, onProblem: (problem: string) => void): Promise<ThemeChoice | null>;
-  /** From now on the colours are those. */
+  /** Remembers the colours that were chosen. */
   chosen(name: string): void;
 }
 
-/** What a verb of the REPL is given. */
+/** Everything that a verb of the REPL may use. */
 export interface Repl {
   readonly screen: CommandContext;
   readonly sessions: Sessions;
@@ -249,7 +249,7 @@ export interface Repl {
   readonly resolveModel: (name: string, current: ModelRef) => Resolution;
   /** Keeps a setting in the configuration of the user; says where, or why not. */
   readonly keep: (key: string, value: string) => Promise<string>;
-  /** What verbs of the command line are given, too. */
+  /** Parts that verbs of the command line use, too. */
   readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards'>;
   /** All commands, for `/help`. */
   readonly commands: () => readonly SlashCommand[];
@@ -270,7 +270,7 @@ export const exit = {
   terminated: 143,
 } as const;
 
-/** A failure the person can act on: printed as `agent: <message>` and the hint on the next line, then the program ends
+/** A failure that the person can act on. The program prints `agent: <message>` and the hint on the next line, and ends
  * with `exitCode`. */
 export class CliError extends Error {
   readonly exitCode: number;

@@ -3,17 +3,17 @@ import { escapedJson, replaceDeceptive, spelledLine } from '../core/text.js';
 import { sanitize } from '../terminal/sanitize.js';
 import { CliError, exit, type Printer } from './command.js';
 
-/** JSON text whose strings hold no character that a terminal obeys or hides: they are `\u…`. */
+/** Writes JSON whose strings hold no character that a terminal obeys or hides: those become `\u…`. */
 export function jsonText(value: unknown, indent?: number): string {
   return escapedJson(JSON.stringify(value, null, indent));
 }
 
-/** One JSON value, pretty with `indent`. */
+/** Prints one JSON value. */
 export function printJson(out: Printer, value: unknown, indent?: number): void {
   out.data(`${jsonText(value, indent)}\n`);
 }
 
-/** A listing: one JSON array with `--json`, else lines of text. `colors` as for `print`. */
+/** Prints one JSON array with `--json`, else lines of text. `colors` as for `print`. */
 export function printListing(
   out: Printer,
   json: boolean | undefined,
@@ -31,8 +31,8 @@ export function printListing(
     );
 }
 
-/** Columns padded to their widest cell; the last one is left as it is. A cell stays on one line, and what is hidden in
- * it is spelt out. */
+/** Pads columns to their widest cell; the last one is left as it is. A cell stays on one line, with hidden characters
+ * spelt out. */
 export function columns(rows: readonly (readonly string[])[]): readonly string[] {
   const cells = rows.map((row) => row.map(spelledLine));
   const widths = cells.reduce<number[]>(
@@ -47,8 +47,8 @@ export function columns(rows: readonly (readonly string[])[]): readonly string[]
   );
 }
 
-/** One line of CSV (RFC 4180): a field with a comma, a quote or a line break in quotes. A text that a spreadsheet would
- * take for a formula starts with `'`. */
+/** Writes one line of CSV (RFC 4180): fields with a comma, a quote or a line break are quoted. A text that a
+ * spreadsheet would take for a formula starts with `'`. */
 export function csvLine(values: readonly (string | number | null)[]): string {
   return `${values.map(csvField).join(',')}\r\n`;
 }
@@ -59,28 +59,27 @@ function csvField(value: string | number | null): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** One line of CSV on standard output. On a terminal each field is made safe by itself, so that what one holds does not
- * swallow the next. */
+/** Prints one line of CSV. On a terminal each field is made safe by itself, so that none can swallow the next. */
 export function printCsv(out: Printer, values: readonly (string | number | null)[]): void {
   const safe = out.isTerminal ? values.map((value) => (typeof value === 'string' ? sanitize(value) : value)) : values;
   out.data(csvLine(safe));
 }
 
-/** `3m`, `5h`, `2d`: how long ago. */
+/** Says how long ago something was: `3m`, `5h`, `2d`. */
 export function age(ms: number): string {
   const minutes = Math.max(0, Math.floor(ms / 60_000));
   if (minutes < 60) return `${minutes}m`;
   return minutes < 60 * 48 ? `${Math.floor(minutes / 60)}h` : `${Math.floor(minutes / 1440)}d`;
 }
 
-/** `2026-03-01 12:34:56`, local. */
+/** Writes a local time: `2026-03-01 12:34:56`. */
 export function localTime(unixMs: number): string {
   const date = new Date(unixMs);
   const clock = [date.getHours(), date.getMinutes(), date.getSeconds()].map(twoDigits).join(':');
   return `${localDay(unixMs)} ${clock}`;
 }
 
-/** `2026-03-01`, local. */
+/** Writes a local date: `2026-03-01`. */
 export function localDay(unixMs: number): string {
   const date = new Date(unixMs);
   return `${date.getFullYear()}-${twoDigits(date.getMonth() + 1)}-${twoDigits(date.getDate())}`;
@@ -90,7 +89,8 @@ function twoDigits(value: number): string {
   return String(value).padStart(2, '0');
 }
 
-/** Unix ms of `2h`, `3d`, `45m`, `2w` (that long before `now`) or of a date such as 2026-03-01. Throws a `CliError`. */
+/** Reads `2h`, `3d`, `45m`, `2w` (that long before `now`) or a date such as 2026-03-01 as unix ms. Throws a
+ * `CliError`. */
 export function pointInTime(text: string, option: string, now: number): number {
   const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const;
   const [, count, unit] = /^(\d+(?:\.\d+)?)([mhdw])$/.exec(text.trim()) ?? [];
@@ -105,7 +105,7 @@ export function pointInTime(text: string, option: string, now: number): number {
   return date;
 }
 
-/** A whole number from 1. Throws a `CliError`. */
+/** Reads a whole number from 1. Throws a `CliError`. */
 export function countOption(text: string | undefined, option: string, fallback: number): number {
   const count = Number(text ?? fallback);
   if (!Number.isInteger(count) || count < 1)
@@ -113,14 +113,14 @@ export function countOption(text: string | undefined, option: string, fallback: 
   return count;
 }
 
-/** Stored text on one line, control characters shown as dots. */
+/** Puts stored text on one line, with dots for control characters. */
 export function oneLine(text: string, max = 120): string {
   const line = replaceDeceptive(text.slice(0, max * 2).replace(/\s+/g, ' '), () => '\u00b7').trim();
   return line.length > max ? `${line.slice(0, max - 1).toWellFormed()}…` : line;
 }
 
-/** What each session is called in a list: its title, else its first prompt. Those that would look the same say when
- * they began. */
+/** Returns the name of each session in a list: its title, else its first prompt. Equal names say when the session
+ * began. */
 export function distinctTitles(
   rows: readonly Pick<SessionSummary, 'title' | 'prompt' | 'id' | 'createdAt'>[],
   max = 120,

@@ -3,20 +3,20 @@ import type { CommandContext, Command as SlashCommand } from '../ui/slash-comman
 import { type CommandLine, exit, type LineForm, type Repl } from './command.js';
 import type { Entry, Section } from './table.js';
 
-/** Inherited options would stand in the group of the program's own, so each command says this anew. */
+/** Each command declares its help anew: an inherited option would stand in the program's own group. */
 export const helpFlags = ['-h, --help', 'print this'] as const;
 
 export interface Registration {
   /** The words of the command line that may name a verb, or all verbs: only these are loaded. */
   readonly load: readonly string[] | 'all';
-  /** What a verb is given, made when it runs. */
+  /** Makes the parts that a verb uses when it runs. */
   line(options: object): Promise<CommandLine>;
   /** Told the exit code of the verb that ran. */
   readonly finish: (exitCode: number) => void;
 }
 
-/** Adds every verb of the command line to the program, in the sections of its help. A verb that is not loaded has its
- * name and what it is about, and no options. */
+/** Adds every verb of the command line to the program, in the sections of its help. A verb that is not loaded has a
+ * name and a description, and no options. */
 export async function addVerbs(
   program: Command,
   sections: readonly Section[],
@@ -63,14 +63,14 @@ async function addVerb(
   });
 }
 
-/** The words before the arguments: `sessions show` of `sessions show <session>`. */
+/** Returns the words before the arguments: `sessions show` of `sessions show <session>`. */
 function pathOf(usage: string): readonly string[] {
   const words = usage.split(' ');
   const first = words.findIndex((word) => /^[<[]/.test(word));
   return first < 0 ? words : words.slice(0, first);
 }
 
-/** The names of the verbs that stand directly behind `agent`. */
+/** Returns the names of the verbs that stand directly behind `agent`. */
 export function verbNames(sections: readonly Section[]): readonly string[] {
   const names = sections.flatMap(({ entries }) =>
     entries.flatMap(({ line }) => (line ? [pathOf(line[0])[0] ?? ''] : [])),
@@ -78,7 +78,7 @@ export function verbNames(sections: readonly Section[]): readonly string[] {
   return [...new Set(names)];
 }
 
-/** The slash commands of the table. A verb is loaded when it is first called. */
+/** Returns the slash commands of the table. A verb is loaded when it is first called. */
 export function slashCommands(sections: readonly Section[], repl: Omit<Repl, 'screen'>): readonly SlashCommand[] {
   return sections.flatMap(({ entries }) =>
     entries.flatMap((entry) => (entry.slash ? [slashCommand(entry.slash, entry, repl)] : [])),

@@ -1,7 +1,7 @@
 import type { Verb } from './command.js';
 
-/** A line of the table. `line` is the command line's form, `slash` that of the REPL: what is typed, and what it does in
- * one line. A slash form may have aliases (`clear|new`). */
+/** An entry of the table. `line` is the form on the command line, `slash` the form in the REPL: usage and description.
+ * A slash form may have aliases (`clear|new`). */
 export interface Entry {
   readonly line?: readonly [usage: string, about: string];
   readonly slash?: readonly [usage: string, about: string];

@@ -142,7 +142,7 @@ test('/rewind to an event goes to right after it, and says which files stay chan
 
 test('/compact --dry-run shows what would stand there and asks nobody; /compact does it, /uncompact takes it back', async () => {
   const rig = await undoRig();
-  await rig.session.submit('first wish');
+  await rig.session.submit('first goal');
   const { provider, api, model } = rig.session.ref();
   await rig.session.append({
     kind: 'assistant',
@@ -153,12 +153,12 @@ test('/compact --dry-run shows what would stand there and asks nobody; /compact 
   const dry = screen();
   await command(rig, 'compact').run('--dry-run', dry.context);
   expect(rig.session.events()).toHaveLength(before);
-  expect(dry.said[0]).toContain('(event 2) first wish');
+  expect(dry.said[0]).toContain('(event 2) first goal');
   expect(dry.said[1]).toMatch(
     /^info: 3 messages \(events 2 to 4\) would become one: about \d+ tokens and the summary instead of \d+\. Nothing was done\.$/,
   );
   const original = project(rig.session.events());
-  await command(rig, 'compact').run('the wish', screen().context);
+  await command(rig, 'compact').run('the goal', screen().context);
   expect(own(rig)[0]).toContain('## Summary\nDone.');
   const back = screen();
   await command(rig, 'uncompact').run('', back.context);

@@ -4,7 +4,7 @@ import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
 import { chooseReverts, listReverts } from '../../src/commands/conversation/undo.js';
 import { replaceFile } from '../../src/commands/conversation/revert-files.js';
-import { act, wishAt } from '../../src/commands/conversation/revert-plan.js';
+import { act, goalAt } from '../../src/commands/conversation/revert-plan.js';
 import type { ChangeData, Event } from '../../src/core/event.js';
 import { put, type Step, treeOf, undoRig, type UndoRig } from './undo-rig.js';
 
@@ -218,12 +218,12 @@ test('restore brings a file back to any event, before the first change too', asy
     [1, 'v0\n'],
     [third?.seq ?? 0, 'v3\n'],
   ] as const) {
-    const wish = wishAt(rig.session.events(), join(rig.root, 'a.txt'), seq);
+    const goal = goalAt(rig.session.events(), join(rig.root, 'a.txt'), seq);
     await act(rig.session, {
       kind: 'restore',
       ofSeq: seq,
       title: 'a.txt',
-      wishes: wish ? [wish] : [],
+      goals: goal ? [goal] : [],
       unwatched: null,
     });
     expect(treeOf(rig.root)).toEqual(treeOf((await undoRig({ 'a.txt': text })).root));

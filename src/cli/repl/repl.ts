@@ -1,6 +1,6 @@
 import { exit } from '../../commands/command.js';
 import { slashCommands } from '../../commands/registration.js';
-import { keepSetting } from '../../commands/settings/kept-setting.js';
+import { keepSetting } from '../../commands/settings/keep-setting.js';
 import { table } from '../../commands/table.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { SessionPort } from '../../core/session-port.js';

@@ -58,7 +58,7 @@ async function takeBack({ sessions, screen }: Repl): Promise<void> {
   );
 }
 
-/** The newest one that is not taken back yet. */
+/** Returns the newest compaction that was not taken back. */
 export function lastCompaction(events: readonly Event[]): number | null {
   const undone = new Set(
     events.flatMap((raw) => {

@@ -3,7 +3,8 @@ import { chmod, lstat, mkdir, rmdir, symlink, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { beforeWrite, sha256Of, writeWhole } from '../../tools/files/file-writer.js';
 
-/** A path as it is now. `mode` is `st_mode`, type included. `other`: a folder, a device, or not to be read. */
+/** The present state of a path. `mode` is `st_mode`, type included. `other`: a folder, a device, or an unreadable
+ * file. */
 export type PresentState =
   | { readonly is: 'missing' }
   | { readonly is: 'file' | 'link'; readonly sha256: string; readonly mode: number }
@@ -16,7 +17,7 @@ export function isLinkMode(mode: number | null | undefined): boolean {
   return mode !== null && mode !== undefined && (mode & typeMask) === linkType;
 }
 
-/** Looks at the path itself: a link is not followed, and neither is a folder that has become a link. */
+/** Looks at the path itself. It follows no link, and no folder that has become a link. */
 export async function presentState(path: string): Promise<PresentState> {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (!stats) return { is: 'missing' };
@@ -32,20 +33,20 @@ export async function presentState(path: string): Promise<PresentState> {
   }
 }
 
-/** What a path is to become. `bytes` null: no file; for a link its target. `mode` null: that of the present file, or
- * the usual one. */
+/** The new state of a path. `bytes` is the target for a link; null: no file. `mode` null: the mode of the present file,
+ * or the usual one. */
 export interface Replacement {
   readonly path: string;
-  /** What the path must hold at the last moment; null: no file. */
+  /** The hash the path must have right before it is replaced; null: no file. */
   readonly expected: string | null;
   readonly bytes: Uint8Array | null;
   readonly mode: number | null;
-  /** Emptied folders go up to this one. */
+  /** Folders that become empty are removed, up to this one. */
   readonly madeFolder: string | null;
 }
 
-/** Makes the path so; a file is replaced atomically, its mode kept or set. Throws the system's error, or a refusal
- * where something else changed the file meanwhile. */
+/** Gives the path its new state; a file is replaced atomically. Throws the system's error, or an error that says that
+ * something else changed the file. */
 export async function replaceFile({ path, expected, bytes, mode, madeFolder }: Replacement): Promise<void> {
   const now = await expectedState(path, expected);
   if (bytes === null) {
@@ -76,7 +77,7 @@ export async function changeMode({ path, mode }: Pick<Replacement, 'path' | 'mod
   if (mode !== null) await chmod(path, mode & 0o7777);
 }
 
-/** Folders that are not empty stay, and so does everything above `topmost`. */
+/** Removes empty folders from `folder` up to `topmost`. */
 async function removeEmpty(folder: string, topmost: string): Promise<void> {
   for (let at = folder; at === topmost || at.startsWith(`${topmost}/`); at = dirname(at)) {
     try {

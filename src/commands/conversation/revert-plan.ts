@@ -12,20 +12,19 @@ import {
   type Replacement,
 } from './revert-files.js';
 
-/** One file as it should become, and as it must be now for that to be allowed. Hashes are hex SHA-256; null: no
- * file. */
-interface Wish {
+/** The state a file is to get, and the state it must have now. Hashes are hex SHA-256; null: no file. */
+interface Goal {
   readonly path: string;
   readonly want: { readonly sha256: string | null; readonly mode: number | null };
   readonly expect: { readonly sha256: string | null; readonly mode: number | null };
-  /** Folders that are empty without the file go, up to this one. */
+  /** Folders that become empty are removed, up to this one. */
   readonly madeFolder: string | null;
-  /** Why it cannot be, whatever is there now. */
+  /** The reason it cannot be done, whatever is there now; null where it can. */
   readonly impossible: string | null;
 }
 
 interface Action extends Replacement {
-  readonly wish: Wish;
+  readonly goal: Goal;
   readonly what: 'restore' | 'remove' | 'mode';
 }
 interface Skipped {
@@ -37,10 +36,10 @@ interface RevertPlan {
   readonly skipped: readonly Skipped[];
 }
 
-/** Where contents come from. */
+/** Reads contents by their hash; null where the store does not have them. */
 type ReadBlob = (sha256: string) => Promise<Uint8Array | null>;
 
-export function wishesOf(set: ChangeSet, direction: 'undo' | 'redo'): readonly Wish[] {
+export function goalsOf(set: ChangeSet, direction: 'undo' | 'redo'): readonly Goal[] {
   return set.changes.map((change) => {
     const before = { sha256: change.before, mode: change.before_mode ?? null };
     const after = { sha256: change.after, mode: change.after_mode ?? null };
@@ -54,56 +53,56 @@ export function wishesOf(set: ChangeSet, direction: 'undo' | 'redo'): readonly W
 }
 
 /** The file as it was right after event `seq`, or null where the session never touched it. */
-export function wishAt(events: readonly Event[], path: string, seq: number): Wish | null {
+export function goalAt(events: readonly Event[], path: string, seq: number): Goal | null {
   const want = stateAt(events, path, seq);
   const expect = stateAt(events, path, Number.MAX_SAFE_INTEGER);
   return want && expect ? { path, want, expect, madeFolder: null, impossible: null } : null;
 }
 
-/** Files as earlier steps of the same list would leave them. */
+/** The state of files after the earlier steps of the same list. */
 export type Ahead = Map<string, PresentState>;
 
-/** What can be done and what cannot, with the reason. Only a file whose contents are what the session left is touched.
- * `ahead` is read and kept up. */
+/** Splits the goals into actions and skipped files, each with the reason. A file is touched only where its contents are
+ * what the session left. Updates `ahead`. */
 async function planRevert(
-  wishes: readonly Wish[],
+  goals: readonly Goal[],
   readBlob: ReadBlob,
   events: readonly Event[],
   ahead: Ahead,
 ): Promise<RevertPlan> {
   const actions: Action[] = [];
   const skipped: Skipped[] = [];
-  for (const wish of wishes) {
-    const now = ahead.get(wish.path) ?? (await presentState(wish.path));
-    const step = await planOne(wish, now, readBlob, events);
+  for (const goal of goals) {
+    const now = ahead.get(goal.path) ?? (await presentState(goal.path));
+    const step = await planOne(goal, now, readBlob, events);
     if ('reason' in step) skipped.push(step);
     else {
       actions.push(step);
-      ahead.set(wish.path, stateAfter(wish, now));
+      ahead.set(goal.path, stateAfter(goal, now));
     }
   }
   return { actions, skipped };
 }
 
-function stateAfter({ want: { sha256, mode } }: Wish, now: PresentState): PresentState {
+function stateAfter({ want: { sha256, mode } }: Goal, now: PresentState): PresentState {
   if (sha256 === null) return { is: 'missing' };
   const usual = now.is === 'file' ? now.mode : 0o100644;
   return { is: isLinkMode(mode) ? 'link' : 'file', sha256, mode: mode ?? usual };
 }
 
 async function planOne(
-  wish: Wish,
+  goal: Goal,
   now: PresentState,
   readBlob: ReadBlob,
   events: readonly Event[],
 ): Promise<Action | Skipped> {
-  const { path, want, expect } = wish;
-  if (wish.impossible !== null) return { path, reason: wish.impossible };
+  const { path, want, expect } = goal;
+  if (goal.impossible !== null) return { path, reason: goal.impossible };
   if (now.is === 'other') return { path, reason: now.reason };
   if (isLike(now, want)) return { path, reason: 'it is like that already' };
   if (!isLike(now, { sha256: expect.sha256, mode: typeOnly(expect.mode, now) }))
     return { path, reason: whoChanged(now, path, events) };
-  const shared = { path, wish, expected: expect.sha256, mode: want.mode, madeFolder: wish.madeFolder };
+  const shared = { path, goal, expected: expect.sha256, mode: want.mode, madeFolder: goal.madeFolder };
   if (want.sha256 === null) return { ...shared, what: 'remove', bytes: null };
   if (want.sha256 === expect.sha256) return { ...shared, what: 'mode', bytes: null };
   const bytes = await readBlob(want.sha256);
@@ -115,7 +114,7 @@ function isLike(now: PresentState, state: { readonly sha256: string | null; read
   return now.sha256 === state.sha256 && (state.mode === null || (now.mode & 0o177777) === (state.mode & 0o177777));
 }
 
-/** A mode that the person changed meanwhile does not stand in the way; a file in the place of a link does. */
+/** A mode that the person changed does not block a revert; a file in the place of a link does. */
 function typeOnly(mode: number | null, now: PresentState): number | null {
   if (mode === null || (now.is !== 'file' && now.is !== 'link')) return null;
   return isLinkMode(mode) === (now.is === 'link') ? now.mode : mode;
@@ -146,43 +145,43 @@ function shownTo(cwd: string, path: string): string {
   return spelledLine(inside === '' || inside.startsWith('..') ? path : inside);
 }
 
-/** A session as undo needs it: its log, its contents, and where to say what was done. */
-export interface RevertDesk {
+/** The parts of a session that undo needs: its log, the contents of files, and a way to record what was done. */
+export interface RevertSession {
   readonly cwd: string;
   events(): readonly Event[];
   blob(sha256: string): Promise<Uint8Array | null>;
   append(draft: EventDraft): Promise<unknown>;
 }
 
-/** The desk with files where they are now, the session's directory having been moved so. */
-export function atPresent(desk: RevertDesk, moves: readonly DirectoryMove[] | undefined): RevertDesk {
+/** The same session, with paths adapted to the moves of its directory. */
+export function atPresent(session: RevertSession, moves: readonly DirectoryMove[] | undefined): RevertSession {
   return {
-    cwd: desk.cwd,
-    events: () => atPresentPaths(desk.events(), moves ?? []),
-    blob: (sha256) => desk.blob(sha256),
-    append: (draft) => desk.append(draft),
+    cwd: session.cwd,
+    events: () => atPresentPaths(session.events(), moves ?? []),
+    blob: (sha256) => session.blob(sha256),
+    append: (draft) => session.append(draft),
   };
 }
 
-/** What is wanted: the kind of event that records it, what it is about, and the files. */
+/** One change to revert: the kind of event that records it, the event it is about, and its files. */
 export interface Revert {
   readonly kind: 'undo' | 'redo' | 'restore';
   readonly ofSeq: number;
   readonly title: string;
-  readonly wishes: readonly Wish[];
-  /** Why there may be more than these. */ readonly unwatched: string | null;
+  readonly goals: readonly Goal[];
+  /** The reason there may be more changes than these; null where there are none. */ readonly unwatched: string | null;
 }
 
-export function planOf(desk: RevertDesk, revert: Revert, ahead: Ahead = new Map()): Promise<RevertPlan> {
-  return planRevert(revert.wishes, (sha256) => desk.blob(sha256), desk.events(), ahead);
+export function planOf(session: RevertSession, revert: Revert, ahead: Ahead = new Map()): Promise<RevertPlan> {
+  return planRevert(revert.goals, (sha256) => session.blob(sha256), session.events(), ahead);
 }
 
-/** Does what was planned, as far as it is still allowed, and records it; nothing is recorded where nothing was done. */
+/** Carries out the plan as far as it is still allowed and records it. Records nothing where nothing was done. */
 export async function act(
-  desk: RevertDesk,
+  session: RevertSession,
   revert: Revert,
 ): Promise<{ readonly done: readonly ChangeData[]; readonly skipped: readonly Skipped[] }> {
-  const plan = await planOf(desk, revert);
+  const plan = await planOf(session, revert);
   const done: ChangeData[] = [];
   const skipped: Skipped[] = [...plan.skipped];
   for (const action of plan.actions) {
@@ -195,16 +194,16 @@ export async function act(
     }
   }
   if (done.length > 0)
-    await desk.append({
+    await session.append({
       kind: revert.kind,
-      content: note(desk, revert, done),
+      content: note(session, revert, done),
       data: { of_seq: revert.ofSeq, changes: done, skipped },
     });
   return { done, skipped };
 }
 
-function changeOf({ path, wish, mode }: Action): ChangeData {
-  const { want, expect } = wish;
+function changeOf({ path, goal, mode }: Action): ChangeData {
+  const { want, expect } = goal;
   return {
     path,
     what: expect.sha256 === null ? 'created' : want.sha256 === null ? 'deleted' : 'changed',
@@ -218,10 +217,10 @@ function changeOf({ path, wish, mode }: Action): ChangeData {
 
 const maxNamed = 20;
 
-function note(desk: RevertDesk, { kind, ofSeq, title }: Revert, done: readonly ChangeData[]): string {
+function note(session: RevertSession, { kind, ofSeq, title }: Revert, done: readonly ChangeData[]): string {
   const names = done
     .slice(0, maxNamed)
-    .map((change) => `${shownTo(desk.cwd, change.path)}${change.after === null ? ' (removed)' : ''}`);
+    .map((change) => `${shownTo(session.cwd, change.path)}${change.after === null ? ' (removed)' : ''}`);
   const rest = done.length > names.length ? ` and ${done.length - names.length} more` : '';
   const what =
     kind === 'restore'

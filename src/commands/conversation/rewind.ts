@@ -7,7 +7,7 @@ import type { CommandContext } from '../../ui/slash-command.js';
 import type { PickItem } from '../../ui/components/picker.js';
 import type { Repl, Verb } from '../command.js';
 
-/** Where a rewind goes: right after `toSeq`. `draft` is the message that is taken back with it, to be changed and sent
+/** A rewind goes to right after `toSeq`. `draft` is the message that is taken back with it, to be edited and sent
  * again. */
 interface Target {
   readonly toSeq: number;
@@ -55,7 +55,7 @@ async function pickTarget(events: readonly Event[], context: CommandContext): Pr
   return await context.pick({ title: 'Go back to before', items });
 }
 
-/** The newest first. */
+/** Lists the newest message first. */
 function ownMessages(events: readonly Event[]): readonly PickItem<Target>[] {
   return project(events)
     .messages.flatMap((message) => {
@@ -86,7 +86,7 @@ function lastRewind(events: readonly Event[]): readonly PickItem<Target>[] {
     : [];
 }
 
-/** A message of the user is gone back to before, any other event to right after. */
+/** Goes to before a message of the user, and to right after any other event. */
 function named(events: readonly Event[], argument: string, context: CommandContext): Target | null {
   const seq = Number(argument);
   if (!events.some((event) => event.seq === seq)) {

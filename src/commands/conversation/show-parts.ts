@@ -36,7 +36,7 @@ export const showChanges: Verb = {
   },
 };
 
-/** More than this many bytes some terminals refuse without a word. */
+/** Some terminals silently refuse more bytes than this. */
 const mostBytes = 74_994;
 
 /** `/copy`: the last answer as it was written, or one code block of it. */

@@ -22,9 +22,9 @@ import {
   planLines,
   planOf,
   type Revert,
-  type RevertDesk,
-  wishAt,
-  wishesOf,
+  type RevertSession,
+  goalAt,
+  goalsOf,
 } from './revert-plan.js';
 
 interface Options {
@@ -38,7 +38,7 @@ const options: LineForm['options'] = (command) =>
     .option('-r, --resume <session>', 'of this session; the newest of this directory without it')
     .option('-y, --yes', 'do it without asking');
 
-/** What calls did to files, listed first, then taken back. */
+/** Lists what calls did to files, then takes it back. */
 export const undo: Verb = {
   line: {
     example: 'agent undo 17 --yes',
@@ -48,7 +48,7 @@ export const undo: Verb = {
   slash: (argument, repl) => revertShown('undo', argument.trim(), repl),
 };
 
-/** What was undone, listed first, then done again. */
+/** Lists what was undone, then does it again. */
 export const redo: Verb = {
   line: {
     example: 'agent redo 17 --yes',
@@ -58,7 +58,7 @@ export const redo: Verb = {
   slash: (argument, repl) => revertShown('redo', argument.trim(), repl),
 };
 
-/** A file as it was right after an event. */
+/** Brings a file back to its state right after an event. */
 export const restore: Verb = {
   line: {
     example: 'agent restore src/main.ts@17',
@@ -79,11 +79,17 @@ async function revertStored(
       `\`${argument}\` is not the number of an event`,
       `For example: agent ${kind} 17, or agent ${kind} all; without one the last change.`,
     );
-  return await withDesk(line, given, async (desk) => {
-    const choice = chooseReverts(desk.events(), kind, argument);
+  return await withSession(line, given, async (session) => {
+    const choice = chooseReverts(session.events(), kind, argument);
     if ('problem' in choice)
       throw new CliError(exit.failed, choice.problem, 'agent audit lists the calls of a session with their events.');
-    return await carryOut(desk, choice.reverts, await listReverts(desk, choice.reverts, choice.passed), line, given);
+    return await carryOut(
+      session,
+      choice.reverts,
+      await listReverts(session, choice.reverts, choice.passed),
+      line,
+      given,
+    );
   });
 }
 
@@ -96,22 +102,22 @@ async function restoreFile(target: string, line: CommandLine, given: Options): P
       'For example: agent restore src/main.ts@17',
     );
   const seq = Number(event);
-  return await withDesk(line, given, async (desk) => {
-    const path = resolve(desk.cwd, named);
-    const wish = wishAt(desk.events(), path, seq);
-    if (!wish)
+  return await withSession(line, given, async (session) => {
+    const path = resolve(session.cwd, named);
+    const goal = goalAt(session.events(), path, seq);
+    if (!goal)
       throw new CliError(
         exit.failed,
         `this session did not change ${path}, or it was not captured`,
         'agent undo lists what can be taken back.',
       );
-    const reverts: readonly Revert[] = [{ kind: 'restore', ofSeq: seq, title: named, wishes: [wish], unwatched: null }];
-    return await carryOut(desk, reverts, await listReverts(desk, reverts, []), line, given);
+    const reverts: readonly Revert[] = [{ kind: 'restore', ofSeq: seq, title: named, goals: [goal], unwatched: null }];
+    return await carryOut(session, reverts, await listReverts(session, reverts, []), line, given);
   });
 }
 
 async function carryOut(
-  desk: RevertDesk,
+  session: RevertSession,
   reverts: readonly Revert[],
   { lines, files }: Listing,
   { out }: CommandLine,
@@ -129,7 +135,7 @@ async function carryOut(
   let left = 0;
   let done = 0;
   for (const revert of reverts) {
-    const result = await act(desk, revert);
+    const result = await act(session, revert);
     done += result.done.length;
     left += result.skipped.length;
   }
@@ -142,11 +148,11 @@ async function allowed(out: Printer, { yes }: Options): Promise<boolean> {
   return out.canAsk && /^y(es)?$/i.test((await out.ask('Do this? [y/N] ')).trim());
 }
 
-/** The session's log, read and written under its lease. */
-async function withDesk(
+/** Holds the lease of the session while `use` reads and writes its log. */
+async function withSession(
   line: CommandLine,
   given: Options,
-  use: (desk: RevertDesk) => Promise<number>,
+  use: (session: RevertSession) => Promise<number>,
 ): Promise<number> {
   return await line.withStore(async (opened) => {
     const { store, settings } = opened;
@@ -159,7 +165,7 @@ async function withDesk(
         'Use /undo there, or end that program first.',
       );
     const { moves } = { ...row, ...(await opened.notePlace(row)) };
-    return await use(atPresent(deskOf(store, row, settings.cwd, [...(await store.load(row.id))]), moves));
+    return await use(atPresent(revertSession(store, row, settings.cwd, [...(await store.load(row.id))]), moves));
   });
 }
 
@@ -177,7 +183,7 @@ async function sessionOf(
   );
 }
 
-function deskOf(store: Store, row: SessionRow, cwd: string, events: Event[]): RevertDesk {
+function revertSession(store: Store, row: SessionRow, cwd: string, events: Event[]): RevertSession {
   return {
     cwd,
     events: () => events,
@@ -228,13 +234,13 @@ async function revertShown(kind: 'undo' | 'redo', argument: string, { screen, se
   screen.notice('info', `${counted(done, 'file')} ${kind === 'undo' ? 'undone' : 'redone'}; ${back} takes that back.`);
 }
 
-/** `passed`: later changes that cannot be undone and were passed over. */
+/** `passed`: later changes that cannot be undone and were skipped. */
 export type Choice =
   | { readonly reverts: readonly Revert[]; readonly passed: readonly ChangeSet[] }
   | { readonly problem: string };
 
-/** What `undo` or `redo` is about: nothing given is the last change, `all` is every one, else the call that event
- * belongs to. Undo goes from the newest to the oldest, redo the other way. */
+/** Chooses the changes that `undo` or `redo` is about: the last one without an argument, every one for `all`, else the
+ * one of the call that the event belongs to. Undo goes from the newest to the oldest, redo the other way. */
 export function chooseReverts(events: readonly Event[], kind: 'undo' | 'redo', argument: string): Choice {
   const sets =
     kind === 'undo'
@@ -280,19 +286,19 @@ function revertOf(set: ChangeSet, kind: 'undo' | 'redo'): Revert {
     kind,
     ofSeq: set.seq,
     title: firstLine(set.title, 120),
-    wishes: wishesOf(set, kind),
+    goals: goalsOf(set, kind),
     unwatched: set.unwatched,
   };
 }
 
 export interface Listing {
   readonly lines: readonly string[];
-  /** Files that would be touched. */ readonly files: number;
+  /** The number of files that would be touched. */ readonly files: number;
 }
 
-/** What would be done, before anything is: per call its files, those that stay with the reason. */
+/** Says what would be done, per call: its files, and why some of them stay. */
 export async function listReverts(
-  desk: RevertDesk,
+  session: RevertSession,
   reverts: readonly Revert[],
   passed: readonly ChangeSet[],
 ): Promise<Listing> {
@@ -302,11 +308,11 @@ export async function listReverts(
   const ahead: Ahead = new Map();
   const touched = new Set<string>();
   for (const revert of reverts) {
-    const plan = await planOf(desk, revert, ahead);
+    const plan = await planOf(session, revert, ahead);
     for (const action of plan.actions) touched.add(action.path);
     lines.push(
       `${verbs[revert.kind]} event ${revert.ofSeq}, ${printable(revert.title)}:`,
-      ...planLines(plan, desk.cwd),
+      ...planLines(plan, session.cwd),
       ...(revert.unwatched === null ? [] : [`  There may be more: ${revert.unwatched}.`]),
     );
   }

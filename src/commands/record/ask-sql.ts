@@ -7,7 +7,7 @@ interface Options {
   readonly csv?: boolean;
 }
 
-/** A question to the record in SQL; nothing can be changed by it. */
+/** Asks the record in SQL; nothing can be changed by it. */
 export const askSql: Verb = {
   line: {
     example: 'agent sql "SELECT tool, count(*) FROM v_tool_calls GROUP BY tool"',
@@ -52,7 +52,7 @@ async function printAnswer(out: Printer, { columns: names, rows }: Answer, optio
   }
 }
 
-/** Bytes as hexadecimal text; everything else is what it is. */
+/** Turns bytes into hexadecimal text and leaves the rest as it is. */
 function shownValue(value: unknown): string | number | null {
   if (Buffer.isBuffer(value)) return value.toString('hex');
   return typeof value === 'string' || typeof value === 'number' ? value : null;

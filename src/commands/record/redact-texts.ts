@@ -46,11 +46,10 @@ async function redact({ out, withStore }: CommandLine, id: string, seq: number):
   });
 }
 
-const mark = '[redacted by the user]';
+const placeholder = '[redacted by the user]';
 
-/** What is left of an event once its texts are taken out: enough that calls and answers still belong together and a
- * provider accepts the conversation. Null for kinds that hold no text of their own, or structure that the rest of the
- * session depends on. */
+/** Returns an event without its texts, so that calls and answers still belong together and a provider accepts the
+ * conversation. Null for kinds that hold no text of their own, or structure that the rest of the session depends on. */
 function redactedEvent(event: Event): { readonly content: string | null; readonly data: unknown } | null {
   const left = emptied(event);
   const secrets = isRecord(event.data) ? event.data.secrets : undefined;
@@ -62,42 +61,42 @@ function emptied(event: Event): Pick<EventDraft, 'content' | 'data'> | null {
   const known = knownEvent(event);
   switch (known?.kind) {
     case 'system':
-      return { content: mark, data: null };
+      return { content: placeholder, data: null };
     case 'user':
-      return { content: mark, data: known.data?.note ? { note: true } : null };
+      return { content: placeholder, data: known.data?.note ? { note: true } : null };
     case 'assistant': {
       const { response_id, provider, api, model, stop } = known.data;
       return {
-        content: known.content === '' ? '' : mark,
+        content: known.content === '' ? '' : placeholder,
         data: { response_id, provider, api, model, stop, ...(known.data.interrupted ? { interrupted: true } : {}) },
       };
     }
     case 'tool_call':
       return {
-        content: `${known.data.function.name}(${mark})`,
+        content: `${known.data.function.name}(${placeholder})`,
         data: { ...known.data, function: { name: known.data.function.name, arguments: '{}' } },
       };
     case 'tool_result': {
       const { tool_call_id, name, success, duration_ms } = known.data;
       return {
-        content: mark,
+        content: placeholder,
         data: {
           tool_call_id,
           name,
           success,
           duration_ms,
-          output: JSON.stringify(success ? { output: mark } : { error: mark, code: 'execution_failed' }),
+          output: JSON.stringify(success ? { output: placeholder } : { error: placeholder, code: 'execution_failed' }),
         },
       };
     }
     case 'shell':
-      return { content: mark, data: { command: mark, exit_code: known.data.exit_code } };
+      return { content: placeholder, data: { command: placeholder, exit_code: known.data.exit_code } };
     case 'error':
-      return { content: mark, data: { code: known.data.code, message: mark } };
+      return { content: placeholder, data: { code: known.data.code, message: placeholder } };
     case 'approval':
-      return { content: mark, data: { ...known.data, reasons: [] } };
+      return { content: placeholder, data: { ...known.data, reasons: [] } };
     case 'compaction':
-      return { content: mark, data: known.data };
+      return { content: placeholder, data: known.data };
     default:
       return null;
   }

@@ -30,7 +30,7 @@ interface Options {
   readonly json?: boolean;
 }
 
-/** Nobody waits longer for the next line, however long it took then. */
+/** A replay never waits longer than this for the next line. */
 const longestWaitMs = 3000;
 const maxResultLines = 10;
 
@@ -50,7 +50,7 @@ export const replay: Verb = {
   },
 };
 
-/** Shows a session again, without model or tools, as fast as it was or `--speed` times that. */
+/** Shows a session again, without model or tools, at its own speed or `--speed` times that. */
 async function replaySession(line: CommandLine, id: string, options: Options): Promise<number> {
   const speed = Number(options.speed ?? 1);
   if (!(speed > 0))
@@ -81,7 +81,7 @@ async function show(out: Printer, events: readonly Event[], speed: number): Prom
   return exit.done;
 }
 
-/** A call is shown with its result, so when that came. */
+/** A call is shown with its result, so at the time of the result. */
 function finishedAt(entry: Entry): number {
   return entry.type === 'call' ? entry.at + (entry.result?.durationMs ?? 0) : entry.at;
 }
@@ -138,8 +138,8 @@ interface Recorded {
 }
 
 /** Runs the recorded file and search calls again, in order, in a scratch copy of the session's directory, and says
- * where results differ. Nothing outside the copy is written; commands are not run again, what they changed is put in
- * place where it was kept. Exit 0 where all are the same, else 1. */
+ * where results differ. Nothing outside the copy is written. Commands are not run again; their changes are put in
+ * place where the contents are in the store. Exit 0 where all are the same, else 1. */
 export async function verifyReplay(
   { out, tools, guards }: CommandLine,
   { row, events, blob }: Recording,
@@ -164,7 +164,7 @@ interface Recording extends Pick<Store, 'blob'> {
   readonly events: readonly Event[];
 }
 
-/** What the calls that are run again share. Secrets that are read again get the placeholders they have on record. */
+/** Shared by the calls that are run again. Secrets get the placeholders that they have on record. */
 interface Again {
   readonly registry: Registry;
   readonly known: Map<string, string | null>;
@@ -277,15 +277,16 @@ const regularFile = 0o100_000;
 export interface Scratch {
   readonly root: string;
   readonly folder: string;
-  /** The arguments with their path led into the copy; null where it leads elsewhere, by name or through a link. */
+  /** Returns the arguments with their path inside the copy; null where the path leads out of it, by name or by a
+   * link. */
   args(text: string): string | null;
-  /** Makes the recorded changes of a call that is not run again, as far as their contents were kept. */
+  /** Makes the recorded changes of a call that is not run again, as far as the store has their contents. */
   apply(changes: readonly ChangeData[]): Promise<void>;
   remove(): void;
 }
 
-/** Copies `cwd` as it is now, then takes back what the session's events say it changed, as far as their contents were
- * kept: the directory as the session found it. Throws a `CliError` for a directory that is gone or too large. */
+/** Copies `cwd` and takes back the recorded changes of the session, as far as the store has their contents: the
+ * directory as the session found it. Throws a `CliError` for a directory that is gone or too large. */
 async function makeScratch(cwd: string, events: readonly Event[], store: Pick<Store, 'blob'>): Promise<Scratch> {
   if (!existsSync(cwd))
     throw new CliError(
@@ -323,7 +324,7 @@ async function makeScratch(cwd: string, events: readonly Event[], store: Pick<St
   };
 }
 
-/** What an event says was done to files. */
+/** Returns the changes of files that an event records. */
 export function changesOf(event: Event): readonly ChangeData[] {
   const changes = isRecord(event.data) ? event.data.changes : undefined;
   return Array.isArray(changes) ? (changes as readonly ChangeData[]) : [];
@@ -347,7 +348,7 @@ function argumentsIn(text: string, root: string, folder: string): string | null 
     : JSON.stringify({ ...(args as Record<string, Json>), path: isAbsolute(args.path) ? path : args.path });
 }
 
-/** The absolute path of `inside` below `folder`, or null where it leaves it, be it through a link. */
+/** Returns the absolute path of `inside` below `folder`; null where it leaves the folder, by name or by a link. */
 function within(folder: string, inside: string): string | null {
   const path = resolve(folder, inside);
   if (isAbsolute(inside) || !isBelow(folder, path)) return null;
@@ -364,7 +365,7 @@ function isBelow(folder: string, path: string): boolean {
   return path === folder || path.startsWith(`${folder}/`);
 }
 
-/** Sockets, pipes and devices stay behind. */
+/** Leaves out sockets, pipes and devices. */
 function isCopied(path: string): boolean {
   const stats = lstatSync(path);
   return stats.isFile() || stats.isDirectory() || stats.isSymbolicLink();

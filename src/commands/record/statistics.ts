@@ -15,13 +15,13 @@ interface ToolStats {
   readonly failed: number;
   readonly denied: number;
   readonly open: number;
-  /** Of the calls that have ended; null where none has. */
+  /** The rate among calls that have ended; null where none has. */
   readonly success_rate: number | null;
   readonly p50_ms: number;
   readonly p95_ms: number;
 }
 
-/** How often and how well tools ran, how deep turns went, and what was spent on what. */
+/** Shows how often and how well tools ran, how deep turns went, and how much was spent on what. */
 export const statistics: Verb = {
   line: {
     example: 'agent stats --since 7d',
@@ -46,7 +46,7 @@ async function show({ out, withStore }: CommandLine, options: Options): Promise<
   });
 }
 
-/** Every row of every table, each with the name of its table: listings are one array. */
+/** Returns the rows of all tables in one array, each with the name of its table. */
 function tableRows(
   tools: readonly ToolStats[],
   { with_tools, without_tools, depth, per_day, per_model, per_project }: TurnStats,
@@ -169,7 +169,7 @@ interface Turn {
 
 const nothing: Spending = { requests: 0, input_tokens: 0, output_tokens: 0, cost_usd: 0, unpriced: 0 };
 
-/** Folds the rows; a user turn is a user event and all that follows it up to the next. */
+/** Folds the rows. A user turn is a user event and everything up to the next one. */
 export function foldTurns(rows: readonly SpendingRow[], dayOf: (unixMs: number) => string): TurnStats {
   const turns = turnsOf(rows);
   const requests = rows.filter((row) => row.kind === 'usage');

@@ -11,7 +11,7 @@ import { localTime, oneLine, printListing } from '../line-output.js';
 
 const minimum = 3;
 
-/** Allow rules for what the person has allowed again and again. Changes nothing. */
+/** Proposes allow rules for commands that the person allowed again and again. Changes nothing. */
 export const suggestAllowRules: Verb = {
   line: {
     example: 'agent audit suggest-rules',
@@ -66,7 +66,7 @@ function report({ proposed, left }: Suggestions, configFile: string): readonly s
   ];
 }
 
-/** Forks and imports hold copies of the same call. */
+/** Drops the copies of a call in forks and imports. */
 function firstOfCopies(calls: readonly RecordedCall[]): readonly RecordedCall[] {
   const found = new Map<string, RecordedCall>();
   for (const call of calls) {
@@ -132,7 +132,7 @@ export interface AskedCall {
   readonly allowed: boolean;
 }
 
-/** An allow rule and what it is based on: calls that the person allowed. Times are unix ms. */
+/** An allow rule and the calls that it is based on. Times are unix ms. */
 export interface Suggestion {
   readonly rule: Rule;
   readonly allowed: number;
@@ -144,11 +144,11 @@ export interface Suggestion {
 
 export interface Suggestions {
   readonly proposed: readonly Suggestion[];
-  /** Why what was allowed often enough is not proposed all the same, and how often that was. */
+  /** Commands that were allowed often enough and are not proposed: the reason, and how often they were allowed. */
   readonly left: readonly { readonly reason: string; readonly allowed: number }[];
 }
 
-/** Commands as policy sees them, judged where they were asked for. */
+/** Judges a command in the directory where it was asked for. */
 export type Analyse = (command: string, cwd: string) => ShellAnalysis;
 
 interface Use {
@@ -156,13 +156,13 @@ interface Use {
   readonly argv: readonly string[];
 }
 
-/** Operands nobody would have allowed: a rule that would let a command destroy or disclose them is not proposed. What
- * no rule lifts is asked about all the same. */
+/** Operands that nobody would allow: a rule is not proposed if it would let a command destroy or disclose them.
+ * Findings that no rule lifts do not count, for the person is asked about them anyway. */
 const probes = ['/', '~', '~/.ssh/id_ed25519'];
 
-/** Rules for commands that were allowed at least `minimum` times and never denied: of the leading words that say so,
- * the longest. Programs that run what follows them, and those that would destroy or disclose any file named after the
- * rule's words, are left out. */
+/** Proposes rules for commands that were allowed at least `minimum` times and never denied, with as many leading words
+ * as possible. Leaves out programs that run what follows them, and those that would destroy or disclose any file named
+ * after the words of the rule. */
 export function suggestRules(calls: readonly AskedCall[], analyse: Analyse, minimum: number): Suggestions {
   const uses = calls.flatMap((call) => usesOf(call, analyse));
   const denied = uses.filter(({ call }) => !call.allowed);
@@ -189,8 +189,8 @@ export function suggestRules(calls: readonly AskedCall[], analyse: Analyse, mini
   };
 }
 
-/** The commands of a line that were asked about; of an allowed one only where rules for all of them would have allowed
- * it. */
+/** Returns the commands of a line that the person was asked about. Those of an allowed line count only where rules for
+ * all of them would have allowed it. */
 function usesOf(call: AskedCall, analyse: Analyse): readonly Use[] {
   const analysis = analyse(call.command, call.cwd);
   const active = call.allowed ? analysis.commands.filter((command) => command.findings.length > 0) : analysis.commands;

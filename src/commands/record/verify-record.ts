@@ -15,7 +15,7 @@ const limits =
   'This shows damage and tampering, it does not prevent them: one who can write the database can write all of it ' +
   'anew, or take events away at the end of a session. Keep the heads (--json) elsewhere to notice that too.';
 
-/** Exit 0 where every chain is whole, 1 where one is not; the first break of each session is named. */
+/** Names the first break of each session. Exit 0 where every chain is whole, else 1. */
 export const verifyRecord: Verb = {
   line: {
     example: 'agent audit verify',

@@ -1,7 +1,7 @@
 import { isError, parseEnvelope } from '../../core/envelope.js';
 import { type Event, knownEvent } from '../../core/event.js';
 
-/** A session as people read it: what was said, and calls with what came of them. */
+/** A session in the form people read: messages, and calls with their results. */
 export type Entry =
   | {
       readonly type: 'user' | 'note' | 'assistant' | 'system';
@@ -36,7 +36,7 @@ export interface CallResult {
   readonly diff: string | null;
 }
 
-/** The entries in order. Requests, starts and the catalogue of tools are left out. */
+/** Returns the entries in order, without requests, starts and the catalogue of tools. */
 export function entriesOf(events: readonly Event[]): readonly Entry[] {
   const results = new Map<string, CallResult>();
   const decisions = new Map<string, string>();
@@ -60,7 +60,7 @@ export function entriesOf(events: readonly Event[]): readonly Entry[] {
   return events.flatMap((event) => entryOf(event, results, decisions) ?? []);
 }
 
-/** What an envelope holds for a reader: its output, else its error and the output so far. */
+/** Returns the output of an envelope, else its error and the output so far. */
 export function shownOutput(envelopeText: string): string {
   const envelope = parseEnvelope(envelopeText);
   if (!isError(envelope)) return envelope.output;

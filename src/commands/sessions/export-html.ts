@@ -69,7 +69,7 @@ summary code{flex:1;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
 @media(max-width:64rem){.number{display:none}}@media print{details>*{display:block}pre,.change{max-height:none}
 .tools{display:none}}`;
 
-/** Finds and folds. It is the only script that the page's policy lets run. */
+/** Searches and folds entries. The policy of the page lets no other script run. */
 const script = `
 const entries=[...document.querySelectorAll('.entry')];
 const find=document.querySelector('#find'),count=document.querySelector('#count');
@@ -115,8 +115,8 @@ interface Markup {
   readonly code: (text: string, language: string) => string;
 }
 
-/** A session as one page that needs nothing else: no pictures, nothing from the network, no script but our own that
- * finds and folds (its policy forbids all else). Everything recorded is escaped. Calls and the system prompt fold. */
+/** Writes a session as one self-contained page: no pictures, nothing from the network, no script but the one above (the
+ * policy of the page forbids everything else). Recorded text is escaped. Calls and the system prompt can be folded. */
 export async function toHtml({ row, events }: ExportedSession): Promise<string> {
   const entries = entriesOf(events);
   const calls = entries.filter((entry) => entry.type === 'call');
@@ -213,7 +213,7 @@ function stateOf(result: CallResult | null): string {
   return `<span class="state ${kind}">${sign} ${summary}</span><span class="state">${result.durationMs} ms</span>`;
 }
 
-/** A command as one; arguments that the change below tells better are folded away. */
+/** Shows a command in colours. Arguments are folded away where the change below says the same. */
 function argumentBlock(args: string, told: boolean, markup: Markup): string {
   const parsed = parsedArguments(args);
   if (parsed === null) return `${label('Arguments')}${pre(args)}`;
@@ -251,12 +251,12 @@ function pre(text: string): string {
   return `<pre>${escaped(text)}</pre>`;
 }
 
-/** What readers do not see, or HTML does not know, becomes U+FFFD. */
+/** Replaces hidden characters, and those that HTML does not know, with U+FFFD. */
 function visible(text: string): string {
   return replaceDeceptive(text.toWellFormed().replace(/\r\n?/g, '\n'), () => '\ufffd');
 }
 
-/** Fit for text and for quoted attributes. */
+/** Escapes for text and for quoted attributes. */
 function escaped(text: string): string {
   const entities: Readonly<Record<string, string>> = {
     '&': '&amp;',

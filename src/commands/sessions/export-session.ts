@@ -41,7 +41,7 @@ export const exportSession: Verb = {
   slash: exportShown,
 };
 
-/** On stdout, or into a file (0600) with `-o`. Keys are masked unless `--no-redact`. */
+/** Writes to stdout, or into a file (0600) with `-o`. Masks keys unless `--no-redact` is given. */
 async function exportStored({ out, guards, withStore }: CommandLine, id: string, options: Options): Promise<number> {
   const name = options.format ?? formatOfFile(options.output) ?? 'md';
   const format = Object.hasOwn(formats, name) ? formats[name] : undefined;
@@ -68,8 +68,8 @@ async function exportStored({ out, guards, withStore }: CommandLine, id: string,
   });
 }
 
-/** Masks what looks like a secret in what texts say, also inside JSON. What a provider sealed for itself (`reasoning`)
- * loses only the values that are known: another change would make it worthless. */
+/** Masks values that look like secrets, also inside JSON. Texts that a provider sealed (`reasoning`) lose only known
+ * values: another change would make them worthless. */
 function redacted({ row, events }: ExportedSession, guard: SecretGuard): ExportedSession {
   return {
     row: { ...row, title: row.title === null ? null : guard.text(row.title) },
@@ -93,7 +93,7 @@ function write(path: string, text: string): void {
   }
 }
 
-/** Keys are masked. A file that is there is not written over. */
+/** Masks keys. An existing file is not overwritten. */
 async function exportShown(argument: string, { screen, sessions, settings, line }: Repl): Promise<void> {
   const { row, session } = sessions.current();
   const events = session.events();
@@ -116,8 +116,8 @@ async function exportShown(argument: string, { screen, sessions, settings, line 
   screen.notice('info', `This session is in ${name}.${masked > 0 ? ` ${said}` : ''}`);
 }
 
-/** A session as Markdown: what was said as it is, calls and results in fences, the system prompt folded. No control
- * characters: it may be printed on a terminal. */
+/** Writes a session as Markdown: messages as they are, calls and results in fences, the system prompt folded. Contains
+ * no control characters: it may be printed on a terminal. */
 export function toMarkdown({ row, events }: ExportedSession): string {
   const facts = [
     `- session \`${row.id}\``,
@@ -164,7 +164,7 @@ function callBlock(entry: Extract<Entry, { type: 'call' }>): string {
   return `${title}\n\n${parts.join('\n\n')}`;
 }
 
-/** In a fence longer than any in the text. */
+/** Puts a text in a fence that is longer than any fence in it. */
 function fence(text: string, language = ''): string {
   const longest = Math.max(2, ...[...text.matchAll(/`{3,}/g)].map((found) => found[0].length));
   const marks = '`'.repeat(longest + 1);
@@ -186,9 +186,9 @@ interface ScriptUsage {
   readonly cost_usd?: number;
 }
 
-/** The model's side of a session as a script for `--model offline/<file>` (docs/offline-script.md): one turn for each
- * response, with its calls byte for byte. What was rewound is left out; compactions are left out too, so that every
- * response is there. */
+/** Writes the model's side of a session as a script for `--model offline/<file>` (docs/offline-script.md): one turn for
+ * each response, with its calls byte for byte. Leaves out rewound events, and compactions, so that every response is
+ * there. */
 export function toScript(events: readonly Event[]): string {
   const usage = new Map<string, ScriptUsage>();
   for (const raw of events) {
@@ -228,7 +228,7 @@ export function toScript(events: readonly Event[]): string {
   return `${JSON.stringify({ turns }, null, 2)}\n`;
 }
 
-/** Response ids by the `seq` of the first row of each response. */
+/** Maps the `seq` of the first row of each response to the id of the response. */
 function responseIds(events: readonly Event[]): ReadonlyMap<number, string> {
   const found = new Map<number, string>();
   for (const raw of events) {

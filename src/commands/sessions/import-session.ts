@@ -19,7 +19,7 @@ export const importSession: Verb = {
   },
 };
 
-/** Takes over a session from JSON Lines, all of it or nothing. It keeps its id, unless `--as-new`. */
+/** Imports a whole session from JSON Lines or nothing. The session keeps its id unless `--as-new` is given. */
 async function importFile({ out, guards, withStore }: CommandLine, file: string, options: Options): Promise<number> {
   return await withStore(async ({ store, settings }) => {
     const read = readSession(resolve(settings.cwd, file), file);
@@ -53,8 +53,7 @@ async function importFile({ out, guards, withStore }: CommandLine, file: string,
   });
 }
 
-/** A file may name any server: what is said in a session goes only where this user's own settings or command line
- * say. */
+/** A file may name any server: the texts of a session go only where the user's own settings or command line say. */
 function untrusted(provider: string, address: string | undefined): string {
   const named =
     address === undefined

@@ -30,8 +30,8 @@ export const listSessions: Verb = {
   },
 };
 
-/** A page of the sessions, newest first; with `--json` all of them unless less is asked for. What was left out is said
- * on stderr. */
+/** Lists a page of the sessions, newest first; with `--json` all of them unless less is asked for. Says on stderr how
+ * many were left out. */
 async function list({ out, withStore }: CommandLine, options: Options): Promise<number> {
   const whole = options.json === true && options.limit === undefined && options.page === undefined;
   const limit = whole ? Infinity : countOption(options.limit, '--limit', defaultLimit);

@@ -78,7 +78,7 @@ function hitLines(hit: SearchHit, colors: boolean): readonly string[] {
   ];
 }
 
-/** The snippet made safe, with the words found in bold. */
+/** Makes a snippet safe and the words that were found bold. */
 function emphasized({ snippet, matches }: SearchHit, colors: boolean): string {
   if (!colors) return sanitize(snippet);
   let line = '';
@@ -126,7 +126,7 @@ function item(hit: SearchHit, cwd: string): PickItem<SearchHit> {
   return { label: aroundHit(hit), detail: detail.filter((part) => part !== '').join(' · '), value: hit };
 }
 
-/** The snippet from a little before the first word that was found: that is what is seen of a long one. */
+/** Cuts a snippet to begin shortly before the first word that was found: only the start of a long one is seen. */
 function aroundHit({ snippet, matches }: SearchHit): string {
   const at = matches[0]?.[0] ?? 0;
   if (at <= before) return snippet;
@@ -134,7 +134,7 @@ function aroundHit({ snippet, matches }: SearchHit): string {
   return `…${snippet.slice(from > 0 && from <= at ? from : at)}`;
 }
 
-/** As they stand there: a search finds other forms of a word, too. */
+/** Returns the words as they stand in the snippets: a search finds other forms of a word, too. */
 function foundWords(hits: readonly SearchHit[]): readonly string[] {
   return [
     ...new Set(

@@ -2,15 +2,15 @@ import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { SessionRow } from '../../core/store.js';
 
-/** A session outside the store. `writtenAddress`: the base URL that a file names, which is not trusted and no part of
- * the row. */
+/** A session outside the store. `writtenAddress`: the base URL that a file names; it is not trusted, so it is not part
+ * of the row. */
 export interface ExportedSession {
   readonly row: SessionRow;
   readonly events: readonly Event[];
   readonly writtenAddress?: string;
 }
 
-/** The canonical form: a line for the session, then one for each event, in order. `readJsonl` reads it back. */
+/** Writes the canonical form: a line for the session, then one for each event, in order. `readJsonl` reads it. */
 export function toJsonl({ row, events }: ExportedSession): string {
   const head = {
     type: 'session',
@@ -42,7 +42,7 @@ export function toJsonl({ row, events }: ExportedSession): string {
     .join('');
 }
 
-/** Throws an Error that names the line and what is wrong with it. Lines of a type it does not know are passed over. */
+/** Reads a session. Throws an Error that names the line and its problem. Skips lines of unknown types. */
 export function readJsonl(text: string): ExportedSession {
   let row: SessionRow | null = null;
   let address: unknown = null;

@@ -1,7 +1,7 @@
 import { maxMatches, type SessionRow, type Store } from '../../core/store.js';
 import { CliError, exit } from '../command.js';
 
-/** By id, unique prefix or title; a `CliError` with exit code 7 otherwise. */
+/** Finds a session by id, unique prefix or title. Throws a `CliError` with exit code 7 otherwise. */
 export async function findSession(store: Store, text: string): Promise<SessionRow> {
   const match = await store.find(text);
   switch (match.found) {

@@ -1,7 +1,7 @@
 import type { ApprovalMode } from '../../core/policy.js';
 import { didYouMean } from '../../core/text.js';
 import type { Repl, Verb } from '../command.js';
-import { keepWish, keptOrHow } from './kept-setting.js';
+import { parseKeep, keepOrSayHow } from './keep-setting.js';
 
 const modes: Readonly<Record<ApprovalMode, string>> = {
   always: 'every call waits for a yes',
@@ -15,7 +15,7 @@ export const approvalMode: Verb = { slash: changeApproval };
 
 async function changeApproval(argument: string, repl: Repl): Promise<void> {
   const { approval, screen } = repl;
-  const { rest: asked, keeps } = keepWish(argument);
+  const { rest: asked, keeps } = parseKeep(argument);
   const names = Object.keys(modes) as ApprovalMode[];
   const chosen =
     asked === ''
@@ -35,5 +35,5 @@ async function changeApproval(argument: string, repl: Repl): Promise<void> {
   }
   approval.switchTo(chosen);
   screen.refresh();
-  screen.notice('info', `From now on ${modes[chosen]}. ${await keptOrHow(repl, 'approval', chosen, keeps)}`);
+  screen.notice('info', `From now on ${modes[chosen]}. ${await keepOrSayHow(repl, 'approval', chosen, keeps)}`);
 }

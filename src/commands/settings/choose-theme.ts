@@ -1,7 +1,7 @@
 import { didYouMean } from '../../core/text.js';
 import type { PickItem } from '../../ui/components/picker.js';
 import type { Repl, Verb } from '../command.js';
-import { keepWish, keptOrHow } from './kept-setting.js';
+import { parseKeep, keepOrSayHow } from './keep-setting.js';
 
 const own = { dark: 'for a dark ground', light: 'for a light ground', none: 'no colours' } as const;
 
@@ -14,7 +14,7 @@ export const chooseTheme: Verb = { slash: choose };
 
 async function choose(argument: string, repl: Repl): Promise<void> {
   const { screen, themes } = repl;
-  const { rest, keeps } = keepWish(argument);
+  const { rest, keeps } = parseKeep(argument);
   const names = [...Object.keys(own), ...themes.names().filter((name) => !isOwn(name))];
   const items = names.map((name): PickItem<string> => ({
     label: name,
@@ -37,6 +37,6 @@ async function choose(argument: string, repl: Repl): Promise<void> {
     return;
   }
   themes.chosen(name);
-  const kept = await keptOrHow(repl, 'theme', name, keeps);
+  const kept = await keepOrSayHow(repl, 'theme', name, keeps);
   screen.notice('info', `Colours ${isOwn(name) ? own[name] : `of ${name}`} from here on. ${kept}`);
 }

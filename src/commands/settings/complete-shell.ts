@@ -5,7 +5,7 @@ import { CliError, exit, type Verb } from '../command.js';
 
 const shells: readonly string[] = ['bash', 'zsh', 'fish'];
 
-/** `agent completion bash`: the script on stdout, made from the command line as it is. */
+/** `agent completion bash`: prints the script, which is made from the command line itself. */
 export const completeShell: Verb = {
   line: {
     example: 'agent completion bash >> ~/.bashrc',
@@ -66,8 +66,7 @@ export function isCompletionShell(text: string): text is CompletionShell {
   return text === 'bash' || text === 'zsh' || text === 'fish';
 }
 
-/** The completion script of a command line for one shell. It starts no program: everything it offers is written in
- * it. */
+/** Returns the completion script for one shell. The script starts no program: it holds everything it offers. */
 export function completionScript(shell: CompletionShell, spec: CompletionCommand): string {
   switch (shell) {
     case 'bash':
@@ -81,8 +80,7 @@ export function completionScript(shell: CompletionShell, spec: CompletionCommand
   }
 }
 
-/** What may follow an option or stand as an argument: one of some words, a file, a directory, or a text nobody can
- * guess. */
+/** The value of an option or argument: one of some words, a file, a directory, or any text. */
 export type CompletionValue = readonly string[] | 'file' | 'directory' | 'text';
 
 export interface CompletionOption {
@@ -95,7 +93,7 @@ export interface CompletionOption {
   readonly global?: boolean;
 }
 
-/** A command with what may follow it; the program itself is the root. */
+/** A command and its parts; the program itself is the root. */
 export interface CompletionCommand {
   readonly name: string;
   readonly description: string;
@@ -112,7 +110,7 @@ interface CompletionState {
   readonly options: readonly CompletionOption[];
 }
 
-/** Every command of the tree, parents first, with the options that count there. */
+/** Returns every command of the tree, parents first, with its options and the inherited ones. */
 function completionStates(
   command: CompletionCommand,
   path = '',
@@ -126,12 +124,12 @@ function completionStates(
   return [{ path, command, options }, ...below];
 }
 
-/** A word for any of the three shells: within single quotes. */
+/** Quotes a word for any of the three shells. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** What differs between bash and zsh. */
+/** The differences between bash and zsh. */
 interface Dialect {
   /** Offers words, each with its description. */
   words(items: readonly (readonly [word: string, description: string])[]): string;
@@ -156,7 +154,7 @@ const zsh: Dialect = {
   directory: '_files -/',
 };
 
-/** The script for bash 4 and later. Words are split at `=` there, which is put right. */
+/** Returns the script for bash 4 and later. It joins the words that bash splits at `=`. */
 function bashScript(root: CompletionCommand): string {
   return `${functionName(root)}() {
   local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" at= word= skip= count=0 i
@@ -192,7 +190,7 @@ if [ "\${funcstack[1]}" = ${quoted(name)} ]; then ${name} "$@"; else compdef ${n
 `;
 }
 
-/** Follows the words so far: `at` is the command they lead to, `count` the arguments it has got. */
+/** Follows the typed words: `at` is the command they lead to, `count` its arguments so far. */
 function scan(root: CompletionCommand): string {
   const states = completionStates(root);
   const valued = states.flatMap((state) =>
@@ -245,7 +243,7 @@ function flagsAt({ path }: CompletionState, flags: readonly string[]): readonly 
   return flags.map((flag) => quoted(`${path}|${flag}`));
 }
 
-/** The words that lead to a command of this one. */
+/** Returns the words that lead to a child of this command. */
 function pathBelow({ path }: CompletionState, { name }: CompletionCommand): string {
   return path === '' ? name : `${path} ${name}`;
 }
@@ -271,7 +269,7 @@ function functionName(root: CompletionCommand): string {
   return `_${root.name.replaceAll(/\W/g, '_')}`;
 }
 
-/** The script for fish 3 and later. */
+/** Returns the script for fish 3 and later. */
 function fishScript(root: CompletionCommand): string {
   const states = completionStates(root);
   const name = `__${root.name.replaceAll(/\W/g, '_')}_at`;

@@ -116,7 +116,7 @@ async function getKey([name = '']: readonly string[], io: ConfigCommandIo): Prom
   if (!key) return failWith(io, unknownKeyProblem(name, 'agent config get'));
   const loaded = await load(io);
   const asked = keyText(key.path);
-  // The value of a key that was given wrongly is not the default: it is not known.
+  // The value of a key with a wrong setting is unknown, and not the default.
   if (
     loaded.problems.some(
       (problem) => problem.key === asked || problem.key.startsWith(`${asked}.`) || asked.startsWith(`${problem.key}.`),
@@ -165,7 +165,7 @@ async function setKey([name, text]: readonly string[], io: ConfigCommandIo): Pro
   return sayOverruled(key, io);
 }
 
-/** A limit of a tool that does not exist. */
+/** Returns the problem of a limit for a tool that does not exist. */
 async function strayTool(
   [section, limits, name]: readonly string[],
   { tools }: ConfigCommandIo,
@@ -175,7 +175,7 @@ async function strayTool(
   return issue && issueProblem('agent config set', issue);
 }
 
-/** A value that something else wins over is set all the same, and said. */
+/** Says that another source overrules the value that was set. */
 async function sayOverruled(key: Key, io: ConfigCommandIo): Promise<number> {
   const { origins } = await load(io);
   const origin = origins[keyText(key.path)];
@@ -218,7 +218,7 @@ async function check(io: ConfigCommandIo): Promise<number> {
   return report({ ...loaded, problems }, io);
 }
 
-/** What is wrong with a theme of the user's own. */
+/** Returns the problem of a theme of the user, or null. */
 async function themeProblem(name: unknown, files: Pick<AgentPaths, 'config'>): Promise<ConfigProblem | null> {
   if (typeof name !== 'string' || ownThemes.includes(name)) return null;
   const loaded = await loadTheme(name, files);
@@ -264,8 +264,8 @@ export interface ConfigRow {
   readonly source: string | null;
 }
 
-/** Every key with a fixed name, and every other one that has a value, in the order of the schema. Secrets are
- * masked. */
+/** Returns every key with a fixed name, and every other one that has a value, in the order of the schema. Masks
+ * secrets. */
 export function configRows({ values, origins }: Pick<LoadedConfig, 'values' | 'origins'>): readonly ConfigRow[] {
   const known = knownKeys();
   const fixed = known.filter((key) => !key.includes('<') && !known.some((other) => other.startsWith(`${key}.`)));
@@ -282,7 +282,7 @@ export function configRows({ values, origins }: Pick<LoadedConfig, 'values' | 'o
   });
 }
 
-/** Where a value came from, in words. */
+/** Says in words where a value came from. */
 export function originText(row: ConfigRow): string {
   if (row.value === null) return 'not set';
   switch (row.origin) {
@@ -338,7 +338,7 @@ async function showSettings(_argument: string, { screen, settings }: Repl): Prom
   await screen.page('Settings', parts.join('\n'), { prose: true });
 }
 
-/** On one line, with room to break between the items of a list. */
+/** Writes a value on one line that may break between the items of a list. */
 function valueText(value: Json): string {
   return Array.isArray(value) && value.length > 0
     ? value.map((item) => JSON.stringify(item)).join(', ')

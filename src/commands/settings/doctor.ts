@@ -42,7 +42,7 @@ export const doctor: Verb = {
   },
 };
 
-/** A broken configuration is one of the findings, so it is read here and not before. */
+/** Reads the configuration itself: a broken one is a finding and no failure. */
 async function facts({
   out,
   request,
@@ -63,7 +63,7 @@ async function facts({
   };
 }
 
-/** Of the options, those that say what tools may do: the others are for a conversation. */
+/** Returns the options that say what tools may do; the others are for a conversation. */
 function trustFlags({ flags = {} }: LoadOptions): NonNullable<LoadOptions['flags']> {
   return Object.fromEntries(Object.entries(flags).filter(([key]) => key === 'approval' || key === 'sandbox'));
 }
@@ -92,7 +92,7 @@ export interface LocalServer {
   readonly port: number;
 }
 
-/** What `agent doctor` looks at. A probe that throws becomes a failed check with its message; none may take long. */
+/** The facts that `agent doctor` checks. A probe that throws becomes a failed check with its message. */
 export interface DoctorFacts {
   readonly nodeVersion: string;
   readonly terminal: TerminalFacts;
@@ -170,7 +170,7 @@ function line({ name, status, detail, fix }: DoctorCheck): string {
   return `${word}  ${name.padEnd(10)}  ${detail}\n${fix === null ? '' : `${' '.repeat(18)}${fix}\n`}`;
 }
 
-/** What is known of the terminal behind standard output. */
+/** The facts about the terminal behind standard output. */
 export function terminalFacts(screen: Screen, env: Environment): TerminalFacts {
   return {
     isTerminal: screen.isTTY === true,
@@ -183,7 +183,7 @@ export function terminalFacts(screen: Screen, env: Environment): TerminalFacts {
   };
 }
 
-/** The ripgrep that comes with the program, else the first `rg` on the path, else null. Runs neither. */
+/** Finds the ripgrep that comes with the program, else the first `rg` on the path. Runs neither. */
 export async function findRipgrep(env: Environment): Promise<RipgrepFact | null> {
   const bundled = await (await import('../../tools/search/ripgrep.js')).packagedRipgrep();
   if (bundled !== null && (await isExecutable(bundled))) return { source: 'bundled', path: bundled };
@@ -194,7 +194,7 @@ export async function findRipgrep(env: Environment): Promise<RipgrepFact | null>
   return null;
 }
 
-/** Whether something accepts connections there, asked for at most `timeoutMs`. */
+/** Tells whether something accepts connections there within `timeoutMs`. */
 export function reachesServer({ host, port }: LocalServer, timeoutMs = 200): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host, port });

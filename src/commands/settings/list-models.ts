@@ -22,7 +22,7 @@ interface ModelRow {
   readonly efforts: readonly string[] | null;
   /** No longer offered, as far as is known. */
   readonly retired: boolean;
-  /** Of when the facts of the built-in table are; null for a model that it does not have. */
+  /** The date of the facts in the built-in table; null for a model that it does not have. */
   readonly facts_date: string | null;
   /** `table`: known here; `server`: the provider lists it. */
   readonly source: 'table' | 'server';
@@ -36,7 +36,8 @@ const unknownModel: ModelFacts = {
   retired: false,
 };
 
-/** The models of the table and of the local servers that run; with `--provider` what that provider itself lists. */
+/** Lists the models of the table and of running local servers; with `--provider` the models that this provider
+ * lists. */
 export const listModels: Verb = {
   line: {
     example: 'agent models --provider ollama',
@@ -62,7 +63,7 @@ export const listModels: Verb = {
   },
 };
 
-/** Where the built-in facts come from, and of when they are. */
+/** Names the sources of the built-in facts and their dates. */
 function sourceLine(): string {
   const sources = modelSources.map(
     ({ package: name, version, date }) => `${name} ${version}${date === undefined ? '' : ` of ${date}`}`,

@@ -25,8 +25,8 @@ export const checkProvider: Verb = {
   },
 };
 
-/** The presets and the user's own providers: where each is, which variable its key comes from, and whether it is set.
- * Never a key. */
+/** Lists the presets and the user's own providers: the address of each, the variable of its key, and whether that is
+ * set. Never shows a key. */
 async function list({ out, settings, models }: CommandLine, { json }: Options): Promise<number> {
   const { config, env } = await settings();
   const presets = Object.entries(mergePresets(builtInPresets, config.provider.custom));
@@ -75,8 +75,8 @@ interface Row {
   readonly detail: string;
 }
 
-/** One minimal request, and what of it worked. Exit code 0 where all did, 4 for a key, 2 for a name or a model, 1
- * otherwise. */
+/** Sends one small request and says which parts of it worked. Exit code 0 where all did, 4 for a key, 2 for a name or a
+ * model, else 1. */
 async function check({ out, settings, models }: CommandLine, name: string, options: Options): Promise<number> {
   const startedAt = performance.now();
   const checked = await models.check(name, modelOf(name, options.model));

@@ -6,12 +6,12 @@ import { findModel, knownModels, type ModelFacts } from '../../providers/models.
 import { builtInPresets } from '../../providers/presets.js';
 import type { PickItem } from '../../ui/components/picker.js';
 import { CliError, type Repl, type Settings, type Verb } from '../command.js';
-import { keepWish, keptOrHow } from './kept-setting.js';
+import { parseKeep, keepOrSayHow } from './keep-setting.js';
 
 /** `/model`: another model for the next request, by name or from a list of what can be reached from here. */
 export const switchModel: Verb = {
   slash: async (argument, repl) => {
-    const { rest, keeps } = keepWish(argument);
+    const { rest, keeps } = parseKeep(argument);
     const name = rest === '' ? await pickModel(repl) : rest;
     if (name !== null) await change({ name, keeps }, repl);
   },
@@ -45,7 +45,7 @@ async function change({ name, keeps }: Request, repl: Repl): Promise<void> {
   const reasoning = dropped && session.events().some(hasReasoning);
   const at =
     resolved.ref.baseUrl === before.baseUrl || resolved.ref.baseUrl === undefined ? '' : ` at ${resolved.ref.baseUrl}`;
-  const kept = await keptOrHow(repl, 'model', `${resolved.ref.provider}/${resolved.ref.model}`, keeps);
+  const kept = await keepOrSayHow(repl, 'model', `${resolved.ref.provider}/${resolved.ref.model}`, keeps);
   screen.notice(
     'info',
     `The next request goes to ${resolved.ref.provider}/${resolved.ref.model}${at}. ${kept}` +

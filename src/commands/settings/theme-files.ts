@@ -19,7 +19,7 @@ const styleReason =
   'must be words such as "bold", "underline" and one colour: a name ("red", "bright-red"), ' +
   'a number up to 255 or "#rrggbb"';
 
-/** Where themes of the user's own are: beside the configuration. */
+/** Returns the folder of the user's themes, which is beside the configuration. */
 function folderOf({ config }: Pick<AgentPaths, 'config'>): string {
   return join(dirname(config), 'themes');
 }
@@ -35,7 +35,7 @@ export function themeNames(files: Pick<AgentPaths, 'config'>): readonly string[]
   }
 }
 
-/** A theme of the user's own by its name. What is wrong names the file, the place and the key. */
+/** Loads a theme of the user by its name. A problem names the file, the place and the key. */
 export async function loadTheme(name: string, files: Pick<AgentPaths, 'config'>): Promise<LoadedTheme> {
   const path = join(folderOf(files), `${name}.json`);
   const content = readConfigFile(path);
@@ -67,7 +67,7 @@ function wrong(where: string, message: string, todo: string): LoadedTheme {
   return { ok: false, problem: { message, hint: todo, key: '', where } };
 }
 
-/** An unknown key is near to one of a theme, not to one of the settings. */
+/** Suggests keys of a theme for an unknown key, and not keys of the settings. */
 function named(issue: Issue): Issue {
   return issue.unknown
     ? { ...issue, nearest: nearestName(String(issue.path.at(-1)), issue.path.length > 1 ? roles : ['base', 'colors']) }

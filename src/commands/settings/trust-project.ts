@@ -46,7 +46,7 @@ async function askAgain({ out, settings, trust }: CommandLine): Promise<number> 
   );
 }
 
-/** Works whatever is wrong with the settings. */
+/** Works even where the settings are broken. */
 async function earlierAnswers({ out, request, trust }: CommandLine, options: Options): Promise<number> {
   const files = agentPaths(request.env, request.home);
   const answers = trust.answers(files.trust);

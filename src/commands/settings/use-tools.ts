@@ -102,7 +102,7 @@ interface Call {
   readonly json: string;
 }
 
-/** What policy says of a call: nothing runs, `ask` stays `ask`. */
+/** Prints the verdict of policy on a call. Runs nothing; `ask` stays `ask`. */
 async function check(line: CommandLine, { name, json }: Call, options: Options): Promise<number> {
   const { cwd } = await line.settings();
   const { registry } = await line.tools.open(options.tools, false);
@@ -115,7 +115,7 @@ async function check(line: CommandLine, { name, json }: Call, options: Options):
   return exit.done;
 }
 
-/** One call through the whole path, without a session. */
+/** Sends one call through the whole path, without a session. */
 async function run(line: CommandLine, { name, json }: Call, options: Options): Promise<number> {
   const { guard } = await line.settings();
   const { registry, processes } = await line.tools.open(options.tools, true);
@@ -133,7 +133,7 @@ async function run(line: CommandLine, { name, json }: Call, options: Options): P
   return endedWith ?? (isError(envelope) ? exit.failed : exit.done);
 }
 
-/** What `dispatch` needs where there is no session: what it records goes to memory. */
+/** Returns the parts that `dispatch` needs without a session; it records to memory. */
 async function standalone({ tools: access, settings, out }: CommandLine, registry: Registry): Promise<DispatchDeps> {
   const [{ cwd, config, guard }, policy, host] = await Promise.all([settings(), access.policy(), access.host()]);
   return {

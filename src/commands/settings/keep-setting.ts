@@ -2,15 +2,15 @@ import { editConfigFile } from '../../config/settings-file.js';
 import type { Kept } from '../../ui/repl-options.js';
 import type { Repl, Settings } from '../command.js';
 
-/** Whether a command is to keep what it sets, and the rest of its argument. */
-export function keepWish(argument: string): { readonly rest: string; readonly keeps: boolean } {
+/** Takes `--keep` out of an argument. */
+export function parseKeep(argument: string): { readonly rest: string; readonly keeps: boolean } {
   const words = argument.split(/\s+/).filter((word) => word !== '');
   const rest = words.filter((word) => word !== '--keep');
   return { rest: rest.join(' '), keeps: rest.length < words.length };
 }
 
-/** Keeps a setting where that was wished, else says how long it counts and how to keep it. */
-export async function keptOrHow(
+/** Keeps a setting with `--keep`; else says how long it counts and how to keep it. */
+export async function keepOrSayHow(
   { keep }: Pick<Repl, 'keep'>,
   command: 'approval' | 'model' | 'theme',
   value: string,
