@@ -270,6 +270,28 @@ test('a tool over its own time limit times out with its output so far', async ()
   expect(timers.waiting()).toEqual([]);
 });
 
+test('a call that is interrupted as its time ends is cancelled, not timed out', async () => {
+  const timers = handTimers();
+  const tool = noteTool(
+    (_args, ctx) =>
+      new Promise((resolve) => {
+        ctx.signal.addEventListener('abort', () => {
+          resolve({ envelope: { error: 'Cancelled.', code: 'cancelled' }, summary: 'cancelled' });
+        });
+        setImmediate(() => {
+          session.interrupt();
+          timers.run();
+        });
+      }),
+  );
+  const registry = newRegistry();
+  registry.register(tool, { timeout_ms: 5000 });
+  const provider = scripted([calls(['note', '{"text":"1"}'])]);
+  const { session } = rig({ provider, registry, schedule: timers.schedule });
+  expect(await session.submit('go')).toMatchObject({ status: 'interrupted' });
+  expect(envelopes(session.events())).toEqual([{ error: 'Cancelled.', code: 'cancelled' }]);
+});
+
 test('a dead store does not stop the turn, warns once, and gets everything in order when it is back', async () => {
   const store = openMemoryStore({ now: () => 1 });
   let dead = true;

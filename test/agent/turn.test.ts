@@ -45,7 +45,7 @@ test('a model that never stops gets three turns, the limit fields and one last r
     limits: { maxToolTurns: 3, maxToolCalls: 100, loopLimit: 6, maxOutputBytes: 1000 },
   });
   const turn = await session.submit('go');
-  expect(turn).toMatchObject({ status: 'limit_reached', turns: 3, toolCalls: 3 });
+  expect(turn).toEqual({ status: 'limit_reached', text: '', turns: 3, toolCalls: 3, denied: 0 });
   expect(provider.requests.map((request) => request.toolChoice)).toEqual(['auto', 'auto', 'auto', 'none']);
   expect(envelopes(session.events())).toEqual([
     { output: 'noted again' },
@@ -194,6 +194,36 @@ test('an answer cut for length without calls completes, and a notice says that i
   ]);
   await session.submit('again');
   expect(seen.filter((event) => event.type === 'notice')).toHaveLength(1);
+});
+
+test('an answer that money cut short ends the turn, and one that ends by itself does not', async () => {
+  const priced: ModelChunk = {
+    type: 'usage',
+    usage: { input: 1, output: 1, cacheRead: 0, cacheWrite: 0 },
+    costUsd: 0.004,
+  };
+  const budget = { maxCostUsd: 0.02, price: { input: 0, output: 10 }, maxOutputTokens: 100_000, isEnforced: true };
+  const provider = scripted([
+    [text('whole'), priced, end('stop')],
+    [text('half'), priced, end('length')],
+  ]);
+  const { session } = rig({ provider, budget: () => budget });
+  expect(await session.submit('go')).toEqual({
+    status: 'completed',
+    text: 'whole',
+    turns: 0,
+    toolCalls: 0,
+    denied: 0,
+  });
+  expect(await session.submit('and more')).toMatchObject({
+    status: 'failed',
+    text: 'half',
+    fault: {
+      code: 'max_cost',
+      message: 'The answer was cut at the spend limit of $0.02: $0.008 is spent.',
+    },
+  });
+  expect(provider.requests.map((request) => request.conversation.settings.max_output_tokens)).toEqual([2000, 1600]);
 });
 
 test('missing and repeated call ids are made unique, in the log and on the wire', async () => {
