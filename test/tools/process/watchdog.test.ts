@@ -17,6 +17,12 @@ const [, , value, ...commands] = process.argv;
 const runner = createProcessRunner({ watched: true, marker: { name: '_WATCHDOG_TEST', value } });
 process.stdin.on('data', async () => { await runner.killBackground(); process.exit(0); });
 for (const command of commands) {
+  if (command.startsWith('open:')) {
+    const opened = await runner.open({ file: 'bash', args: ['--norc', '-c', command.slice(5)], cwd: '/', env: process.env, sandbox: 'off' });
+    opened.output.pipe(process.stdout);
+    await opened.exited;
+    continue;
+  }
   await runner.run({ file: 'bash', args: ['-c', command], cwd: '/', env: process.env, sandbox: 'off', signal: new AbortController().signal, timeoutMs: 600_000, maxTotalBytes: 1_000_000, joined: true,
     onOutput: (chunk) => { process.stdout.write(chunk); } });
 }
@@ -86,6 +92,13 @@ const commands: readonly (readonly [name: string, commands: (mark: string) => re
       `env -i ${sleep(mark)} & echo one`,
       `nohup ${sleep(mark)} >/dev/null 2>&1 & disown; echo two`,
       'echo begun; sleep 600',
+    ],
+  ],
+  [
+    'a process that stays, with grandchildren in sessions of their own',
+    (mark) => [
+      `open:trap "" TERM; (setsid bash -c 'trap "" TERM; ${sleep(mark)}; true' &); setsid setsid ${sleep(mark)} & ` +
+        `echo begun; cat; ${sleep(mark)}`,
     ],
   ],
   ['what goes on after the call', (mark) => [`setsid ${sleep(mark)} >/dev/null 2>&1 & echo begun`, 'sleep 600']],
