@@ -29,7 +29,7 @@ export function httpFault(status: number, body: string): Fault {
 /** Reads an error object inside a stream or a 200 answer. */
 export function streamFault(error: unknown): { readonly fault: Fault; readonly retryable: boolean } {
   const read = readError(error, 0);
-  const status = read.status ?? statusOf(read.code);
+  const status = statusOf(read.code);
   const facts = status === undefined ? read : { ...read, status };
   const code = classify(facts);
   const made = fault(
@@ -90,12 +90,10 @@ function readError(value: unknown, depth: number): ErrorFacts {
   if (!isRecord(value) || depth > 4) return { type: '', code: '', message: '' };
   if (isRecord(value.error) || (typeof value.error === 'string' && typeof value.message !== 'string'))
     return readError(value.error, depth + 1);
-  const status = typeof value.code === 'number' ? statusOf(String(value.code)) : undefined;
   return {
     type: word(value.type) || word(value.status) || word(value.error),
     code: word(value.code),
     message: [sentence(value), rawOf(value, depth)].filter((part) => part !== '').join(': '),
-    ...(status === undefined ? {} : { status }),
     failedGeneration: value.failed_generation,
   };
 }

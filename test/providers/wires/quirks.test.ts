@@ -376,6 +376,13 @@ test('Responses: a message without text takes no place between reasoning and cal
   ]);
 });
 
+test.each(Object.keys(wires))('%s: an event without data means nothing', (name) => {
+  const decoder = wires[name]!.decoder();
+  expect(decoder.push({ event: '', data: '' })).toEqual([]);
+  expect(decoder.push({ event: 'ping', data: '' })).toEqual([]);
+  expect(decoder.end()).toMatchObject([{ type: 'fault', fault: { message: expect.stringContaining('ended') } }]);
+});
+
 test('nothing is given after an end or a fault', () => {
   for (const wire of Object.values(wires)) {
     const decoder = wire.decoder();
