@@ -2,7 +2,7 @@ import type { Event, EventDraft } from '../core/event.js';
 import { type Conversation, createProjection, project, type Projection } from '../core/projection.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { AgentEvent } from '../core/session-port.js';
-import type { Blob, Store, Synced } from '../core/store.js';
+import type { Blob, SessionLog, Synced } from '../core/store.js';
 import { wellFormedDeep } from '../core/text.js';
 import { noteFiles } from './file-history.js';
 
@@ -31,7 +31,7 @@ export interface Recorder {
 }
 
 export interface RecorderOptions {
-  readonly store: Store;
+  readonly store: SessionLog;
   readonly sessionId: string;
   readonly now: () => number;
   readonly emit: (event: AgentEvent) => void;

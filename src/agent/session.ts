@@ -3,7 +3,7 @@ import type { Answer, Question } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
 import type { Provider } from '../core/provider.js';
 import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../core/session-port.js';
-import { placeOf, type SessionRow, type Store } from '../core/store.js';
+import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
 import type { ApprovalDeps, TurnDeps } from './dependencies.js';
@@ -12,7 +12,7 @@ import { createRecorder, type Recorder } from './recorder.js';
 
 /** Where a session is recorded, and its first events. */
 export interface RecordOptions {
-  readonly store: Store;
+  readonly store: SessionLog;
   readonly row: SessionRow;
   /** Events of a session that is resumed; empty for a new one. */
   readonly restored: readonly Event[];

@@ -5,7 +5,7 @@ import type { Policy } from '../../src/core/policy.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../src/core/provider.js';
 import type { AgentEvent } from '../../src/core/session-port.js';
 import type { Schedule } from '../../src/core/runtime.js';
-import type { Store } from '../../src/core/store.js';
+import type { SessionLog } from '../../src/core/store.js';
 import type { Registry, Tool, ToolContext, ToolOutcome } from '../../src/core/tool.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
 import { createRegistry } from '../../src/tools/registry.js';
@@ -86,7 +86,7 @@ export const reader = {
 
 export interface Rig {
   readonly session: Session;
-  readonly store: Store;
+  readonly store: SessionLog;
   readonly seen: AgentEvent[];
   readonly rows: () => Promise<readonly Event[]>;
 }

@@ -3,6 +3,7 @@ import type { SessionOptions } from '../../src/agent/session.js';
 import type { Event } from '../../src/core/event.js';
 import type { ModelChunk } from '../../src/core/provider.js';
 import { askAlways, calls, end, envelopes, kinds, noteTool, reader, rig, scripted, text } from './harness.js';
+import { openMemoryStore } from '../../src/store/memory-store.js';
 
 const never = calls(['note', '{"text":"again"}']);
 
@@ -339,7 +340,8 @@ test('messages sent meanwhile follow the results of the response, in the same tu
 });
 
 test('a session in which nothing was said leaves nothing behind', async () => {
-  const { session, store } = rig({ provider: scripted([]) });
+  const store = openMemoryStore({ now: () => 1 });
+  const { session } = rig({ provider: scripted([]), store });
   await session.record.flush();
   expect(await store.list(10)).toEqual([]);
   await session.submit('go');

@@ -1,6 +1,6 @@
 import type { Log, Schedule } from '../../core/runtime.js';
 import type { QueuedMessage, SessionPort } from '../../core/session-port.js';
-import type { Store } from '../../core/store.js';
+import type { SessionLog } from '../../core/store.js';
 
 /** A message that left the queue stands elsewhere on the disk by then: as an event, or as the draft. */
 const forgetDelayMs = 500;
@@ -15,7 +15,7 @@ export interface SavedQueue {
 }
 
 export function createSavedQueue(
-  store: Store,
+  store: SessionLog,
   log: Log,
   mask: (text: string) => string,
   schedule: Schedule,

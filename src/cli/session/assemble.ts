@@ -10,7 +10,7 @@ import type { ModelRef } from '../../core/projection.js';
 import type { Fault, Provider } from '../../core/provider.js';
 import type { Log } from '../../core/runtime.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
-import { placeOf, type SessionEnds, type SessionRow, type Store } from '../../core/store.js';
+import { placeOf, type SessionEnds, type SessionLog, type SessionRow, type Store } from '../../core/store.js';
 import type { Registry } from '../../core/tool.js';
 import { findModel } from '../../providers/models.js';
 import { builtInPresets, mergePresets } from '../../providers/presets.js';
@@ -199,7 +199,7 @@ async function firstModel(
 }
 
 /** Ends the turn and saves all events; a turn that does not end in time is left. */
-async function endSession(session: Session, store: Store): Promise<void> {
+async function endSession(session: Session, store: SessionLog): Promise<void> {
   session.interrupt();
   await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
   await lastFlush(session, store);
@@ -221,7 +221,7 @@ export function sessionHost(log: Log): HostDeps {
 }
 
 /** Waits a while for a database that another process keeps locked, and says what could not be saved. */
-async function lastFlush(session: Session, store: Store): Promise<void> {
+async function lastFlush(session: Session, store: SessionLog): Promise<void> {
   await session.record.flush();
   for (let waitedMs = 0; session.record.unsaved() > 0 && waitedMs < longestFlushMs; waitedMs += flushEveryMs) {
     const failure: unknown = await store.sync(session.id).then(

@@ -5,7 +5,7 @@ import { findSession } from '../../commands/sessions/stored-session.js';
 import { type Event, rewindTo } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { ModelRef } from '../../core/projection.js';
-import { type SessionRow, type Store, ulid } from '../../core/store.js';
+import { type SessionCatalogue, type SessionLog, type SessionRow, type Store, ulid } from '../../core/store.js';
 import { type ProviderChoice, resolveProvider, configuredAddress } from '../../providers/catalog.js';
 import { isWireName } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
@@ -147,7 +147,7 @@ async function wanted(
 
 /** The session of this directory that was written to last, also where it was recorded before the directory was
  * moved. */
-export async function newestHere(store: Store, { cwd, directoryId: id }: Place): Promise<SessionRow | null> {
+export async function newestHere(store: SessionCatalogue, { cwd, directoryId: id }: Place): Promise<SessionRow | null> {
   const newest = await store.newest(cwd);
   if (newest || id === undefined) return newest;
   const elsewhere = await store.newestOfDirectory(id);
@@ -156,7 +156,7 @@ export async function newestHere(store: Store, { cwd, directoryId: id }: Place):
 
 /** The lease is needed with the first event on the disk: a store that is locked or cannot be written until then keeps
  * nobody from going on. Throws where another process holds it. */
-async function leaseInTime(store: Store, id: string): Promise<Pick<OpenedSession, 'release' | 'begin'>> {
+async function leaseInTime(store: SessionLog, id: string): Promise<Pick<OpenedSession, 'release' | 'begin'>> {
   let release: (() => Promise<void>) | null = null;
   const begin = async (): Promise<void> => {
     release ??= await lease(store, id);
@@ -172,7 +172,7 @@ async function leaseInTime(store: Store, id: string): Promise<Pick<OpenedSession
   };
 }
 
-async function lease(store: Store, id: string): Promise<() => Promise<void>> {
+async function lease(store: SessionLog, id: string): Promise<() => Promise<void>> {
   const taken = await store.acquire(id);
   if (taken.held) return () => taken.release();
   const { pid, host, since } = taken.holder;

@@ -1,8 +1,8 @@
-import { maxMatches, type SessionRow, type Store } from '../../core/store.js';
+import { maxMatches, type SessionCatalogue, type SessionRow } from '../../core/store.js';
 import { CliError, exit } from '../command.js';
 
 /** Finds a session by id, unique prefix or title. Throws a `CliError` with exit code 7 otherwise. */
-export async function findSession(store: Store, text: string): Promise<SessionRow> {
+export async function findSession(store: SessionCatalogue, text: string): Promise<SessionRow> {
   const match = await store.find(text);
   switch (match.found) {
     case 'one':
