@@ -24,7 +24,7 @@ export interface PolicyOptions {
   readonly rules?: Rules;
 }
 
-/** The policy of a session. `assess` rejects never; its `cwd` is absolute. */
+/** Makes the policy of a session. `assess` never rejects; its `cwd` is absolute. */
 export function createPolicy(options: PolicyOptions): Policy {
   const { approval, sandbox, facts } = options;
   const rules: Rules = options.rules ?? { allow: [], ask: [], deny: [] };
@@ -64,7 +64,7 @@ export function createPolicy(options: PolicyOptions): Policy {
   };
 }
 
-/** What a call may do, by its tool: a command line, a path, or no more than the tool's effect says. */
+/** Judges a call by what its tool takes: a command line, a path, or nothing but its effect. */
 async function judgeCall(call: BoundCall, cwd: string, rules: ShellRules): Promise<Judgement> {
   const { tool, args } = call;
   if (tool.effect === 'execute' && typeof args['command'] === 'string') {
@@ -138,7 +138,7 @@ function secretFilter(glob: unknown, tool: string, secrets: SecretPaths): readon
   return secrets.singlesOut(glob, 'glob') ? [`the filter ${glob} singles out files with secrets`] : [];
 }
 
-/** Names the user's own rule first, so that what was refused or asked is known to be theirs to change. */
+/** Names the user's own rule first, so that they know they can change it. */
 function ruleReason({ ruling }: Judgement, decision: Verdict['decision']): readonly string[] {
   if (ruling === 'deny') return ['a rule in `rules.deny` refuses it'];
   return ruling === 'ask' && decision === 'ask' ? ['a rule in `rules.ask` wants it asked'] : [];

@@ -87,9 +87,9 @@ function changeFolder(call: Invocation): readonly Finding[] {
     enter(scan.context.home, scan);
     return [];
   }
-  if (target.dynamic || target.glob || /^(?:-|[+-]\d+)$/.test(target.text)) scan.lostCwd = true;
+  if (target.dynamic || target.glob || /^(?:-|[+-]\d+)$/.test(target.text)) scan.folders.lost = true;
   // With -P a `..` behind a link leads to the folder of the link's target.
-  if (climbs.test(target.text) && call.args.some(({ text }) => /^-[Le@]*P/.test(text))) scan.wanders = true;
+  if (climbs.test(target.text) && call.args.some(({ text }) => /^-[Le@]*P/.test(text))) scan.folders.wanders = true;
   for (const value of target.values) if (!value.includes('\0') && value !== '-') enter(value, scan);
   return target.dynamic && target.substitution !== 'names'
     ? change(call, 'goes to a folder that is known only when it runs')
@@ -97,10 +97,10 @@ function changeFolder(call: Invocation): readonly Finding[] {
 }
 
 function enter(folder: string, scan: Scan): void {
-  for (const path of pathsOf(folder, scan)) if (!scan.cwds.includes(path)) scan.cwds.push(path);
-  if (scan.cwds.length <= maxFolders) return;
+  for (const path of pathsOf(folder, scan)) if (!scan.folders.cwds.includes(path)) scan.folders.cwds.push(path);
+  if (scan.folders.cwds.length <= maxFolders) return;
   scan.findings.push(...unanalysable('it may stand in too many folders'));
-  scan.cwds.length = maxFolders;
+  scan.folders.cwds.length = maxFolders;
 }
 
 function printenv(call: Invocation): readonly Finding[] {
@@ -145,7 +145,7 @@ function dump(call: Invocation): readonly Finding[] {
 }
 
 function set(call: Invocation): readonly Finding[] {
-  if (call.args.some(({ text }) => /^-[a-zA-Z]*P|^physical$/.test(text))) call.scan.wanders = true;
+  if (call.args.some(({ text }) => /^-[a-zA-Z]*P|^physical$/.test(text))) call.scan.folders.wanders = true;
   if (/(?:^| )(?:\+o history|-o nohistory|\+H)(?: |$)/.test(call.args.map(({ text }) => text).join(' ')))
     return danger(call, 'keeps what is done out of the history');
   const keyword = call.args.some(({ text }) => /^-[a-zA-Z]*k|^keyword$/.test(text)) && call.args[0]?.text !== '--';
@@ -368,7 +368,7 @@ function printsNamesOnly(next: readonly Arg[] | null): boolean {
   );
 }
 
-/** The command that xargs runs gets words that nobody knows yet. */
+/** Judges the command that xargs runs with words that are not known yet. */
 function xargs(call: Invocation, program: Program, options: Options): readonly Finding[] {
   const inner = inside(call.args, program);
   const files = valuesOf(options, '-a', '--arg-file');

@@ -43,8 +43,8 @@ import { awkCodes, sedCodes } from './sed-and-awk.js';
 import { asks, asksRepository, asksTool } from './steering-files.js';
 import { has, parseOptions, valuesOf } from './words.js';
 
-/** The tables by the name of the program. Rules are made ready when a program is first judged. Throws where two entries
- * hold the same program. */
+/** Makes the tables, by the name of the program. Rules are compiled when a program is first judged. Throws if two
+ * entries name the same program. */
 export function knownPrograms(files: readonly CommandFile[], code: NamedCode): KnownPrograms {
   const known = new Map<string, KnownProgram>();
   for (const { programs, lists = {} } of files)
@@ -95,7 +95,7 @@ function wordsOf(call: Invocation, options: Options): Words {
   };
 }
 
-/** What is not dangerous by a rule: the files that it writes count first. */
+/** Judges a call that no rule calls dangerous. The files that it writes come first. */
 function milder(
   entry: Program,
   outcome: Outcome,

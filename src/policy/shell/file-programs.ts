@@ -46,14 +46,18 @@ function destroys(call: Invocation): readonly Finding[] {
 }
 
 function targets(operands: readonly Arg[], call: Invocation): readonly string[] {
-  const { cwd, home } = { cwd: call.scan.cwds.at(-1) ?? '/', home: call.scan.context.home };
+  const { cwd, home } = { cwd: call.scan.folders.cwds.at(-1) ?? '/', home: call.scan.context.home };
   const last =
-    call.scan.cwds.length > 1
+    call.scan.folders.cwds.length > 1
       ? operands.flatMap((arg) => arg.values.flatMap((value) => pathsOf(value, call.scan)))
       : operands.flatMap((arg) =>
           arg.values.map(
             (value) =>
-              pathsOf(value, { ...call.scan, cwds: [cwd], context: { ...call.scan.context, home } })[0] ?? value,
+              pathsOf(value, {
+                ...call.scan,
+                folders: { ...call.scan.folders, cwds: [cwd] },
+                context: { ...call.scan.context, home },
+              })[0] ?? value,
           ),
         );
   return [...new Set(last)].map((path) => path.replaceAll('\0', '…')).slice(0, 20);
@@ -73,9 +77,9 @@ function remove(call: Invocation): readonly Finding[] {
 /** Deleting or moving away named files: outside the workspace and protected files are dangerous. */
 function lost(operands: readonly Arg[], call: Invocation, found: readonly string[]): readonly Finding[] {
   const { scan } = call;
-  if (scan.lostCwd) return danger(call, 'deletes in a folder that is known only when it runs', found);
+  if (scan.folders.lost) return danger(call, 'deletes in a folder that is known only when it runs', found);
   for (const path of operands.flatMap((arg) => arg.values.flatMap((value) => pathsOf(value, scan)))) {
-    scan.writes.add(path);
+    scan.files.writes.add(path);
     if (/\/\.git\//.test(path)) return danger(call, `removes a part of the repository: ${path}`, [path]);
     if (scan.context.isProtected(path)) return danger(call, `removes the protected file ${path}`, [path]);
     if (isInside(scan.context.workspace, path))
@@ -179,8 +183,8 @@ function each(call: Invocation): readonly Finding[] {
 function tee(call: Invocation): readonly Finding[] {
   const { operands } = parseOptions(call.args);
   if (comesFromNetwork(call.place.input))
-    for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.fetched.add(path);
-  for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.written.set(path, null);
+    for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.files.fetched.add(path);
+  for (const arg of operands) for (const path of pathsOf(arg.text, call.scan)) call.scan.files.written.set(path, null);
   const shell = operands.some((arg) => arg.substitution === 'any') ? change(call, 'writes to a command') : [];
   return [...operands.filter((arg) => !arg.text.startsWith('/dev/fd/')).flatMap((arg) => writeTo(arg, call)), ...shell];
 }

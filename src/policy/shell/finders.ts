@@ -27,7 +27,7 @@ const tests = new RegExp(`^-(?:${either(textTables.lists.findTests)}|O[0-3])$`);
 
 function find(call: Invocation): readonly Finding[] {
   const findings: Finding[] = [];
-  if (call.args.some(({ text }) => /^-(?:exec|ok)dir$/.test(text))) call.scan.wanders = true;
+  if (call.args.some(({ text }) => /^-(?:exec|ok)dir$/.test(text))) call.scan.folders.wanders = true;
   for (let at = 0; at < call.args.length; at++) {
     const end = runs.test(call.args[at]?.text ?? '') ? commandEnd(call.args, at + 1) : at;
     findings.push(
@@ -181,7 +181,7 @@ const plainFolder = /^[\w][\w-]*(?:\/[\w][\w.-]*)*\/?$/;
  * or of the command before a pipe, its name first. */
 export function listedBelow(words: readonly Arg[], scan: Scan): string | null {
   const { workspace } = scan.context;
-  if (scan.lostCwd || !scan.cwds.every((cwd) => isInside(cwd, workspace))) return null;
+  if (scan.folders.lost || !scan.folders.cwds.every((cwd) => isInside(cwd, workspace))) return null;
   const texts = words.map(({ text }) => text);
   if (texts.some((text) => text.includes(unknownText) || /^[/~]|\.\.|[$|;`]/.test(text))) return null;
   return isNarrow(texts) || isVisible(texts) || isNamed(texts, scan) ? `${workspace}/${unknownText}` : null;

@@ -109,7 +109,7 @@ const runningOptions = [
 const readTakes = new Set(lists.readTakes);
 const transport = /^(?:ext|fd)::|^\w+:\/\/-/;
 
-/** Each subcommand has an entry of its own; its words are judged by that. */
+/** Judges the words of a subcommand by the entry of that subcommand. */
 function subcommand(verb: string, rest: readonly Arg[], call: Invocation): readonly Finding[] {
   if (verb === '') return [];
   if (verb.startsWith('credential')) return danger(call, 'prints or keeps credentials');
@@ -162,7 +162,7 @@ function readsConfig(words: readonly string[]): boolean {
   );
 }
 
-/** Where people keep what they share; another address may be anybody's. */
+/** Hosts where people share repositories. Any other address may belong to anybody. */
 const forges = new RegExp(
   '^(?:https://|ssh://git@|git@)(?:[\\w-]+\\.)?' +
     '(?:github\\.com|gitlab\\.com|bitbucket\\.org|codeberg\\.org|dev\\.azure\\.com|git\\.sr\\.ht|gitea\\.com)[/:]',

@@ -201,7 +201,7 @@ function inlineShell(args: readonly Arg[], at: number, call: Invocation): readon
   return [...code.values.flatMap((text) => call.script(text, { next: null, posix: call.name === 'sh' })), ...login];
 }
 
-/** The text is followed as far as bash would, for what it names, but never believed. */
+/** Reads the text as bash would, for the files that it names, but calls it dangerous in any case. */
 function otherShell(texts: readonly string[], call: Invocation): readonly Finding[] {
   const named = texts.flatMap((text) => call.script(text, { next: null }));
   return [...named, ...danger(call, 'runs a text of another shell')];
@@ -244,7 +244,7 @@ function fetchesRecipes(call: Invocation): boolean {
   });
 }
 
-/** Build tools run the workspace's recipes; a recipe from elsewhere or from a word is code that nobody has seen. */
+/** Build tools run the workspace's recipes. Nobody has seen a recipe from elsewhere or from a word. */
 function make(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
   const elsewhere = fetchesRecipes(call);

@@ -78,7 +78,7 @@ export interface NamedCode {
   readonly tests: Readonly<Record<string, Test>>;
 }
 
-/** What is known before a command is looked at. */
+/** What is known before a command is judged. */
 export interface ShellContext {
   readonly home: string;
   /** Where the command starts; absolute. */
@@ -105,32 +105,42 @@ export interface FoundCommand {
   readonly exact: boolean;
 }
 
-/** What is learnt while a command line is walked. Mutable, owned by one classification. */
+/** Collects what a walk through a command line finds. Mutable, owned by one classification. */
 export interface Scan {
   readonly context: ShellContext;
   readonly programs: KnownPrograms;
-  /** Every directory a relative path may start from. */
-  readonly cwds: string[];
-  /** A `cd` went somewhere unknown. */
-  lostCwd: boolean;
-  /** A part of it may run in a folder that is not among `cwds`. */
-  wanders: boolean;
+  readonly folders: Folders;
+  readonly files: Files;
   /** What of the repository's settings the judgement rests on. */
   readonly relies: Set<string>;
   readonly functions: Set<string>;
   readonly variables: Map<string, Variable>;
   readonly commands: FoundCommand[];
   readonly findings: Finding[];
-  /** Absolute paths written to and read by redirects and by known arguments. */
-  readonly writes: Set<string>;
-  readonly reads: Set<string>;
-  /** Absolute paths of files that the script fetches from the network. */
-  readonly fetched: Set<string>;
-  /** What the script itself writes into files, by absolute path: the text where it is known, else null. */
-  readonly written: Map<string, string | null>;
   parts: number;
   /** Walks a text that a shell would run; its findings go to `findings`. */
   readonly script: (text: string, place: Place) => void;
+}
+
+/** Where the parts of a command line may run. */
+export interface Folders {
+  /** Every directory from which a relative path may start. */
+  readonly cwds: string[];
+  /** A `cd` went somewhere unknown. */
+  lost: boolean;
+  /** A part may run in a folder that is not among `cwds`. */
+  wanders: boolean;
+}
+
+/** Files by absolute path. */
+export interface Files {
+  /** Written to and read by redirects and by known arguments. */
+  readonly writes: Set<string>;
+  readonly reads: Set<string>;
+  /** Fetched from the network by the script. */
+  readonly fetched: Set<string>;
+  /** Written by the script itself, with the text where it is known, else null. */
+  readonly written: Map<string, string | null>;
 }
 
 /** What a script assigns to a variable, all places together. */
@@ -189,12 +199,12 @@ export function pathsOf(text: string, scan: Scan): readonly string[] {
 }
 
 /** Every folder a path may start from, as the shell spells it and as the kernel sees it. */
-function fromEach({ cwds, context: { landings } }: Scan): readonly string[] {
+function fromEach({ folders: { cwds }, context: { landings } }: Scan): readonly string[] {
   if (landings === undefined || landings.size === 0) return cwds;
   return [...new Set(cwds.flatMap((cwd) => [cwd, landings.get(cwd) ?? cwd]))];
 }
 
-/** Where the system keeps what nobody misses. */
+/** True for a path in a folder for temporary files. */
 export function isScratch(path: string): boolean {
   return (
     isInside(path, '/tmp') || isInside(path, '/var/tmp') || isInside(path, '/private/tmp') || isInside(path, '/dev/shm')
@@ -209,7 +219,7 @@ export function writeTo(arg: Arg, call: Pick<Invocation, 'name' | 'args' | 'scan
   const { scan } = call;
   const paths = arg.values.flatMap((value) => pathsOf(value, scan));
   if (!arg.dynamic && paths.every((path) => harmless.test(path))) return [];
-  for (const path of paths) scan.writes.add(path);
+  for (const path of paths) scan.files.writes.add(path);
   const guarded = guardedWrite(paths, arg, scan);
   if (guarded) return guarded;
   const known = paths.filter((path) => !path.includes(unknownText));
@@ -220,7 +230,7 @@ export function writeTo(arg: Arg, call: Pick<Invocation, 'name' | 'args' | 'scan
       ? change(call, 'writes a file')
       : danger(call, 'writes to a file that is known only when it runs');
   }
-  if (scan.lostCwd) return danger(call, 'writes in a directory that is known only when it runs');
+  if (scan.folders.lost) return danger(call, 'writes in a directory that is known only when it runs');
   return change(call, `writes ${known[0] ?? 'a file'}`);
 }
 
@@ -239,7 +249,7 @@ function isBelow(root: string, scan: Scan): boolean {
   return (
     /^\w[\w./-]*\/$/.test(root) &&
     !root.includes('..') &&
-    !scan.lostCwd &&
+    !scan.folders.lost &&
     pathsOf(root, scan).every((path) => isInside(path, scan.context.workspace))
   );
 }
@@ -303,17 +313,19 @@ export function comesFromNetwork(input: string): boolean {
   return fetching.test(input);
 }
 
-/** Remembers that all below the folder `text` was fetched: a clone, or an archive that was unpacked there. */
+/** Remembers that everything below the folder `text` was fetched: by a clone, or from an archive. */
 export function keepFetchedFolder(text: string, scan: Scan): void {
-  for (const path of pathsOf(text, scan)) scan.fetched.add(path + everything);
+  for (const path of pathsOf(text, scan)) scan.files.fetched.add(path + everything);
 }
 
 /** True for a file that the script itself has fetched. */
 export function isFetched(text: string, scan: Scan): boolean {
-  const folders = [...scan.fetched]
+  const folders = [...scan.files.fetched]
     .filter((path) => path.endsWith(everything))
     .map((path) => path.slice(0, -everything.length));
-  return pathsOf(text, scan).some((path) => scan.fetched.has(path) || folders.some((folder) => isInside(path, folder)));
+  return pathsOf(text, scan).some(
+    (path) => scan.files.fetched.has(path) || folders.some((folder) => isInside(path, folder)),
+  );
 }
 
 /** The words of a command told apart the way getopt does: clusters of letters, long options with `=` or with the next
@@ -328,23 +340,20 @@ export interface Flag {
   readonly value: Arg | null;
 }
 
-/** What a call is held to be. A read-only one answers from a place: the machine itself, a service elsewhere, a tool
- * that obeys files of the folder, or a repository that may name programs; without a place it reads the files among its
- * words. */
+/** How a call is judged. A read-only call asks the machine, a service elsewhere, a tool that obeys files of the folder,
+ * or a repository that may name programs. If it asks none of them, it reads the files among its words. */
 export interface Outcome {
   readonly risk?: 'read-only' | 'mutating' | 'dangerous';
   readonly reason?: string;
   readonly asks?: 'machine' | 'service' | 'tool' | 'repository';
-  /** Code that says what data cannot, by name; where it finds nothing in a read-only call, that call stays one. */
+  /** The name of a function that judges the rest. A read-only call stays read-only if the function finds nothing. */
   readonly code?: string;
   /** The words behind the first operand are judged as those of this program. */
   readonly like?: string;
 }
 
-/** Lists of phrases, compared word by word: `*` stands for any characters of a word, `?` for one. All that are given
- * must hold. */
-export interface Condition {
-  readonly program?: readonly string[];
+/** Lists of phrases. They are compared word by word: `*` stands for any characters of a word, `?` for one. */
+export interface Phrases {
   /** The operands begin with one of these. */
   readonly verb?: readonly string[];
   /** The operands are one of these and nothing else. */
@@ -361,6 +370,11 @@ export interface Condition {
   readonly behind?: readonly string[];
   /** There are words, and each is one of these. */
   readonly every?: readonly string[];
+}
+
+/** Everything that is given must hold. */
+export interface Condition extends Phrases {
+  readonly program?: readonly string[];
   /** One of these options is given, in a cluster or by a beginning of its name too. */
   readonly options?: readonly string[];
   /** The output of another command is piped into it, or stands among its words. */
@@ -378,7 +392,7 @@ export interface Rule extends Condition, Outcome {
 
 /** An entry of `config/commands/*.json`: one program, or several that are judged alike. The first rule that holds
  * decides, else the entry itself. */
-export interface Program extends Outcome {
+export interface Program extends Outcome, Reading {
   readonly names: readonly string[];
   /** Options that take a value. */
   readonly takes?: readonly string[];
@@ -388,11 +402,18 @@ export interface Program extends Outcome {
   readonly changes?: readonly string[];
   /** Options whose value is a file that is written. */
   readonly writes?: readonly string[];
+  readonly starts?: Starts;
+  readonly interprets?: Interprets;
+  readonly rules?: readonly Rule[];
+}
+
+/** What a program reads and prints. */
+export interface Reading {
   /** So many operands are read; those behind them are files that are written. */
   readonly inputs?: number;
   /** Options that carry a pattern; without one the first operand is the pattern. */
   readonly pattern?: readonly string[];
-  /** Options that choose by name which files are searched, and how they say it. */
+  /** Options that choose by name which files are searched. */
   readonly chooses?: { readonly options: readonly string[]; readonly kind: 'glob' | 'regex' };
   /** Prints what is in files. */
   readonly content?: true;
@@ -403,9 +424,6 @@ export interface Program extends Outcome {
   readonly namesOnly?: true;
   /** Options that only choose what is shown of a file. */
   readonly shows?: readonly string[];
-  readonly starts?: Starts;
-  readonly interprets?: Interprets;
-  readonly rules?: readonly Rule[];
 }
 
 /** How a program takes the command that it starts. */

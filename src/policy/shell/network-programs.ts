@@ -107,7 +107,7 @@ function remoteName(address: Arg): Arg {
 }
 
 function remember(file: Arg, call: Invocation): void {
-  for (const value of file.values) for (const path of pathsOf(value, call.scan)) call.scan.fetched.add(path);
+  for (const value of file.values) for (const path of pathsOf(value, call.scan)) call.scan.files.fetched.add(path);
 }
 
 function wget(call: Invocation, _program: Program, options: Options): readonly Finding[] {
@@ -156,7 +156,7 @@ function fetcher(call: Invocation): readonly Finding[] {
   ];
 }
 
-/** Asking for a name carries the name away; one made by a command carries data. */
+/** A question for a name sends the name away. A name that a command made may carry data. */
 function resolver(call: Invocation): readonly Finding[] {
   if (call.args.some((arg) => arg.dynamic || arg.substitution !== 'none') || call.place.piped)
     return danger(call, 'carries the output of a command away in a name');
@@ -275,7 +275,8 @@ function fetchedAddress(address: string): string | null {
 }
 
 const local = 'reaches a machine of the local network';
-/** A whole number or a dotted one in hexadecimal, octal or with parts missing: no reader sees which machine that is. */
+/** An address as a whole number, in hexadecimal, in octal or with parts missing. It hides which machine is
+ * meant. */
 const oddNumber = /^(?:0x[\da-f]+|\d+)(?:\.(?:0x[\da-f]+|\d+)){0,3}$/i;
 const plainNumber = /^(?:[1-9]\d*|0)(?:\.(?:[1-9]\d*|0)){3}$/;
 

@@ -119,7 +119,9 @@ function statements(call: Invocation): readonly Finding[] {
 }
 
 function namesDestroyer(call: Invocation): boolean {
-  return [...call.scan.reads].some((path) => /\.(?:sql|js|cql|redis|txt)$/.test(path) && destroyingFile.test(path));
+  return [...call.scan.files.reads].some(
+    (path) => /\.(?:sql|js|cql|redis|txt)$/.test(path) && destroyingFile.test(path),
+  );
 }
 
 const readingPragma = 'table_info|table_list|index_list|user_version|integrity_check|foreign_key_list';
@@ -170,7 +172,7 @@ function isUnknown(_call: Invocation, { operands }: Options): boolean {
 
 const hunts = /pass|secret|token|key|cred/i;
 
-/** All of a container's settings hold its environment, and that its passwords. */
+/** The settings of a container include its environment, which may hold passwords. */
 function inspect(call: Invocation): readonly Finding[] {
   const text = wordsOf(call.args);
   if (hunts.test(wordsOf(call.place.next ?? [])))

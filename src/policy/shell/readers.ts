@@ -79,7 +79,7 @@ export function secretFilter({ chooses }: Program, call: Invocation, options: Op
   return filters.find((text) => call.scan.context.secrets.singlesOut(text, chooses.kind)) ?? null;
 }
 
-/** What a program that reads discloses by the files and folders among its words. */
+/** Judges a program that reads by the files and folders among its words. */
 export function judgeReading(entry: Program, call: Invocation, options: Options): readonly Finding[] {
   const recursive = entry.recursive === true || has(options, '-r', '-R', '--recursive');
   const wide = entry.content === true ? wideFindings(call, options.operands, recursive) : [];

@@ -160,7 +160,7 @@ function one(command: string, reader: Reader, call: Invocation): readonly Findin
 
 function reads(file: string, call: Invocation): readonly Finding[] {
   const secret = secretIn(literalArg(file), call.scan);
-  for (const path of pathsOf(file, call.scan)) call.scan.reads.add(path);
+  for (const path of pathsOf(file, call.scan)) call.scan.files.reads.add(path);
   return secret === null ? [] : danger(call, `reads the secret file ${secret}`, [secret]);
 }
 

@@ -98,7 +98,7 @@ function generalFindings(call: Invocation): readonly Finding[] {
     if (text.has(arg)) continue;
     if (!arg.dynamic)
       for (const path of arg.values.flatMap((value) => pathsOf(value, scan)))
-        if (path.length < 4096) scan.reads.add(path);
+        if (path.length < 4096) scan.files.reads.add(path);
     const secret = secretIn(arg, scan);
     if (secret !== null)
       return [
@@ -227,7 +227,7 @@ const handedProgram = new RegExp(
 );
 /** The same inside a word: `--filter=*:sh -c x`. */
 const handedText = /(?:^|[=:\s])(?:\/\S*\/)?(?:ba|da|z|k)?sh\s+-\w*c\b/;
-/** What is asked of a program that no table knows. */
+/** Verbs that tell an unknown program to destroy or to publish. */
 const destroyingVerb = new RegExp(
   [
     `^(?:(?:${destroying})(?:[-_:]\\S+)?`,
@@ -237,7 +237,7 @@ const destroyingVerb = new RegExp(
   ].join('|'),
   'i',
 );
-/** Names of programs that say what they are for: to destroy, to send away, to listen in, to break in. */
+/** Names of programs that are made to destroy, to send data away, to listen in or to break in. */
 const tellingName = new RegExp(
   [
     `(?:${either(lists.tellingEnds)})$`,
@@ -258,7 +258,7 @@ const otherMachine = new RegExp(
   'i',
 );
 const scripts = /^(?:\S+:)?(?:deploy|release|publish|unpublish|destroy|nuke|wipe|purge|teardown)(?::\S+)?$/i;
-/** Where the system keeps who may do what, and what runs by itself. */
+/** System folders that decide who may do what and what runs by itself. */
 const guardedPlace = new RegExp(
   `(?:^|=)/(?:(?:${either(lists.guardedFolders)})(?:/|$)|dev/(?:sd|nvme|hd|vd|disk|mapper))`,
 );
@@ -283,7 +283,9 @@ export function taskFindings(
   if (databaseTask.test(text) || loneTask.test(text)) return danger(call, 'throws data away or winds it back');
   if (
     consoles.test(text) &&
-    (call.place.piped || call.place.input.trim() !== '' || [...call.scan.reads].some((path) => path.endsWith('.sql')))
+    (call.place.piped ||
+      call.place.input.trim() !== '' ||
+      [...call.scan.files.reads].some((path) => path.endsWith('.sql')))
   )
     return danger(call, 'is sent what a console of the project runs');
   return words.some((word) => runningText.test(word))
@@ -291,7 +293,7 @@ export function taskFindings(
     : [];
 }
 
-/** A program that no table knows: what its words say of what it will do. */
+/** Judges a program without an entry by its name and its words. */
 export function unknownFindings(call: Invocation): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
   if (tellingName.test(call.name)) return danger(call, 'is a program that harms, by its name');
@@ -344,8 +346,8 @@ export function keepWritten(node: Command, argv: readonly Arg[], input: string, 
 }
 
 function keep(path: string, text: string | null, appends: boolean, scan: Scan): void {
-  const before = scan.written.get(path);
-  scan.written.set(
+  const before = scan.files.written.get(path);
+  scan.files.written.set(
     path,
     text === null || before === null ? null : appends && before !== undefined ? `${before}\n${text}` : text,
   );
@@ -367,12 +369,12 @@ function textOf(argv: readonly Arg[], input: string): string | null {
   return null;
 }
 
-/** Running a file that this very line wrote: a shell script of known text is judged like any other text, the rest was
- * never looked at. */
+/** Judges the run of a file that the same line wrote. The text of a shell script is judged if it is known; any other
+ * file is dangerous. */
 export function writtenFindings(file: string, call: Invocation): readonly Finding[] {
-  const path = pathsOf(file, call.scan).find((one) => call.scan.written.has(one));
+  const path = pathsOf(file, call.scan).find((one) => call.scan.files.written.has(one));
   if (path === undefined) return [];
-  const text = call.scan.written.get(path);
+  const text = call.scan.files.written.get(path);
   const forShell = /^(?:sh|bash|source|\.)$/.test(call.name) || (call.name === file && shellFile.test(file));
   const other = /^#!(?!.*\b(?:ba)?sh\b)/.test(text ?? '');
   return typeof text === 'string' && forShell && !other

@@ -97,7 +97,7 @@ const virtual = [
   ...matching(/\//, '.python-version'),
 ];
 
-/** What tools obey in the folder where they are asked anything, be it their version, and in those above it. */
+/** Files that tools obey in the folder where they run and in the folders above it, even for `--version`. */
 const table: Readonly<Record<string, Steerings>> = {
   // asdf and mise stand before any program and may be sent to one of the folder
   any: own([
@@ -241,8 +241,8 @@ async function steers(steering: Steering, folder: string, facts: PathFacts): Pro
   return steering.steers?.(new TextDecoder().decode(found)) ?? true;
 }
 
-/** A question to a service or a tool that changes nothing: read-only, as long as its words are known. What a command
- * prints would be carried away in such a question. */
+/** Judges a question to a service or a tool: read-only if its words are known. The output of another command in it
+ * would be sent away. */
 export function asks(call: Invocation, args: readonly Arg[] = call.args): readonly Finding[] {
   if (args.some((arg) => arg.substitution === 'any')) return danger(call, 'sends the output of a command away');
   return args.some((arg) => arg.dynamic && arg.substitution !== 'names')
@@ -250,15 +250,15 @@ export function asks(call: Invocation, args: readonly Arg[] = call.args): readon
     : [];
 }
 
-/** A question to a tool that obeys files of the folder: it only reads where there are none. */
+/** Judges a question to a tool that obeys files of the folder: read-only if there are none. */
 export function asksTool(call: Invocation, family = familyOf(call.name)): readonly Finding[] {
   const { scan } = call;
   scan.relies.add(family);
-  const steered = scan.lostCwd || scan.context.steered.has(family);
+  const steered = scan.folders.lost || scan.context.steered.has(family);
   return steered ? change(call, 'obeys files of the folder, which may name a program') : asks(call);
 }
 
-/** A question to git: it only reads where the repository's own configuration names no program. */
+/** Judges a question to git: read-only if the repository's own configuration names no program. */
 export function asksRepository(call: Invocation): readonly Finding[] {
   const { args, scan } = call;
   if (args.some((arg) => arg.dynamic && arg.substitution !== 'names'))

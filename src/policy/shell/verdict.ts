@@ -76,12 +76,11 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
   };
 }
 
-/** The root of the repository that a command stands in: of that the settings are looked at in any case. */
+/** The root of the repository around a command. Its settings are checked in any case. */
 const topLevel = /\$\(git rev-parse --show-toplevel\)/g;
 const maxRounds = 8;
 
-/** Judges the line with each folder that it goes to followed through links: from there `..` is another folder than it
- * looks. */
+/** Judges the line and follows links on the way to each of its folders, because `..` behind a link leads elsewhere. */
 async function followed(
   command: string,
   context: ShellContext,
@@ -109,10 +108,10 @@ async function isPlainEverywhere(
   return plain.every(Boolean);
 }
 
-/** What a command itself was given: a substitution, its input. Where that leads here says nothing of it. */
+/** Paths of a command's own input and substitutions. They lead elsewhere in this process. */
 const ownDescriptor = /^\/dev\/(?:fd\/\d+|std(?:in|out|err))$/;
 
-/** A redirect or an operand may be a link into something guarded: what counts is where it lands. */
+/** Finds redirects and operands that are links to guarded files. */
 async function linkedFindings(analysis: ShellAnalysis, rules: ShellRules): Promise<readonly Finding[]> {
   const found: Finding[] = [];
   for (const path of analysis.writes.slice(0, maxResolved)) {
@@ -138,8 +137,9 @@ async function linkedFindings(analysis: ShellAnalysis, rules: ShellRules): Promi
   return found;
 }
 
-/** One denied or asked-about command is enough; to allow a line, every command that is more than a reader must be
- * allowed, nothing beside the commands may count, and all of it must run where it starts, in the workspace. */
+/** Applies the user's rules. One command that is denied or asked about decides for the line. A line is allowed if every
+ * command that does more than read is allowed, nothing else in it counts, and all of it runs where it starts, in the
+ * workspace. */
 function ruling(
   analysis: ShellAnalysis,
   linked: readonly Finding[],
@@ -206,18 +206,13 @@ function newScan(context: ShellContext, parse: Parse, programs: KnownPrograms): 
   const scan: Scan = {
     context,
     programs,
-    cwds: [context.cwd],
-    lostCwd: false,
-    wanders: false,
+    folders: { cwds: [context.cwd], lost: false, wanders: false },
+    files: { writes: new Set(), reads: new Set(), fetched: new Set(), written: new Map() },
     relies: new Set(),
     functions: new Set(),
     variables: new Map(),
     commands: [],
     findings: [],
-    writes: new Set(),
-    reads: new Set(),
-    fetched: new Set(),
-    written: new Map(),
     parts: 0,
     script: (text, place) => {
       runScript(text, scan, parse, place);
@@ -240,7 +235,7 @@ const control = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/;
 /** Blanks that are not a blank to the shell. */
 const otherBlank = /[^\P{Zs} ]/u;
 
-/** Why a text is not even parsed: readers, terminals and shells disagree about what it says. */
+/** Why a text is not parsed: people, terminals and shells would read it in different ways. */
 function refusal(command: string): string | null {
   if (command.length > maxCharacters) return `it is longer than ${maxCharacters} characters`;
   if (control.test(command)) return 'it holds control characters';
@@ -261,11 +256,11 @@ function summary(scan: Scan): ShellAnalysis {
     findings,
     commands: scan.commands,
     loose: scan.findings.filter((finding) => !owned.has(finding)),
-    folders: scan.cwds,
-    wanders: scan.lostCwd || scan.wanders,
+    folders: scan.folders.cwds,
+    wanders: scan.folders.lost || scan.folders.wanders,
     relies: scan.relies,
-    reads: [...scan.reads],
-    writes: [...scan.writes],
+    reads: [...scan.files.reads],
+    writes: [...scan.files.writes],
     targets: [...new Set(findings.flatMap((finding) => finding.targets ?? []))],
   };
 }

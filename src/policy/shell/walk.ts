@@ -338,7 +338,7 @@ const fetchers = /(?:^|\s)(?:curl|wget|http|https|xh|aria2c)\s*(?:\s|$)/;
 function keepFetched(redirect: Redirection, scan: Scan): void {
   if (redirect.type !== 'Redirect' || !redirect.operator.includes('>') || !redirect.target) return;
   for (const arg of resolveWord(redirect.target, scan))
-    for (const path of pathsOf(arg.text, scan)) scan.fetched.add(path);
+    for (const path of pathsOf(arg.text, scan)) scan.files.fetched.add(path);
 }
 
 /** What a redirect reads, overwrites or connects to. */
@@ -373,7 +373,7 @@ function readFrom(arg: Arg, scan: Scan): readonly Finding[] {
   const secret = secretIn(arg, scan);
   if (secret !== null)
     return [{ risk: 'dangerous', reason: `reads the secret file ${secret}`, fixed: true, targets: [secret] }];
-  for (const path of pathsOf(arg.text, scan)) scan.reads.add(path);
+  for (const path of pathsOf(arg.text, scan)) scan.files.reads.add(path);
   const device = arg.values.find((value) => /^\/dev\/(?!null|stdin|zero|fd\/|urandom|random|tty)/.test(value));
   if (device !== undefined) return [{ risk: 'dangerous', reason: `reads the device ${device}`, targets: [device] }];
   return arg.dynamic ? [{ risk: 'mutating', reason: 'reads a file that is known only when it runs' }] : [];

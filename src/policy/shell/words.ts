@@ -201,9 +201,9 @@ function knownValue(name: string, scan: Scan): Piece | null {
     return { texts: [...assigned.values], dynamic: false, glob: assigned.glob, substitution: 'none', secret: null };
   }
   if (name === 'HOME') return fixed(scan.context.home);
-  if (name === 'PWD') return { ...fixed(scan.context.cwd), texts: scan.cwds, dynamic: scan.lostCwd };
+  if (name === 'PWD') return { ...fixed(scan.context.cwd), texts: scan.folders.cwds, dynamic: scan.folders.lost };
   if (name === 'TMPDIR') return fixed('/tmp');
-  if (name === 'OLDPWD') return { ...unknown(), texts: [...scan.cwds, unknownText] };
+  if (name === 'OLDPWD') return { ...unknown(), texts: [...scan.folders.cwds, unknownText] };
   if (name === '$' || name === '!' || name === 'BASHPID') return fixed(ownProcess);
   return /^[?#-]$/.test(name) ? fixed('0') : null;
 }
