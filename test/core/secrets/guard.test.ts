@@ -175,6 +175,12 @@ test('events keep their shape: envelopes and arguments stay JSON, each number is
   expect(one.event(plain)).toBe(plain);
 });
 
+test('a form that needs text before it finds nothing without that text', () => {
+  const rest = `:AA${'bC3d'.repeat(8)}x`;
+  expect(guard().text(`123456789${rest}`)).toBe('123456789:«secret:telegram_token#1»');
+  for (const before of ['', 'a', '12345', '1234x789']) expect(guard().text(before + rest)).toBe(before + rest);
+});
+
 test('a secret counts as seen where it goes into an event, not where it is only shown', () => {
   const one = guard();
   one.text(token);
