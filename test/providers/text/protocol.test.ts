@@ -117,6 +117,12 @@ const forms: readonly (readonly [name: string, answer: string, text: string, cal
     ['file_write {"path":"a","content":"x\\n\\ny"}'],
   ],
   [
+    "Qwen XML: Python's literals, numbers and objects are read where the schema does not say text",
+    `<tool_call><function=bash>${['True', 'False', 'None', '3', "{'x': 1}", 'word'].map((value, index) => `<parameter=${'abcdef'[index]}>${value}</parameter>`).join('')}</function></tool_call>`,
+    '',
+    ['bash {"a":true,"b":false,"c":null,"d":3,"e":{"x":1},"f":"word"}'],
+  ],
+  [
     'Mistral list',
     'Sure. [TOOL_CALLS][{"name":"glob","arguments":{"pattern":"a"}},{"name":"bash","arguments":{"command":"b"}}]',
     'Sure.',

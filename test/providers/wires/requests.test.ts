@@ -194,6 +194,7 @@ test.each<
   ],
   ['no stream options', 'chat', { stream_usage: false }, {}, {}, { stream_options: undefined }],
   ['parallel calls', 'chat', { parallel_tool_calls: true }, {}, {}, { parallel_tool_calls: true }],
+  ['parallel calls', 'responses', { parallel_tool_calls: true }, {}, {}, { parallel_tool_calls: true }],
   [
     'no tools',
     'chat',
