@@ -164,8 +164,12 @@ async function withSession(
         `session ${row.id} is in use by process ${lease.holder.pid} on ${lease.holder.host}`,
         'Use /undo there, or end that program first.',
       );
-    const { moves } = { ...row, ...(await opened.notePlace(row)) };
-    return await use(atPresent(revertSession(store, row, settings.cwd, [...(await store.load(row.id))]), moves));
+    try {
+      const { moves } = { ...row, ...(await opened.notePlace(row)) };
+      return await use(atPresent(revertSession(store, row, settings.cwd, [...(await store.load(row.id))]), moves));
+    } finally {
+      await lease.release();
+    }
   });
 }
 

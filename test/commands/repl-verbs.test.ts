@@ -1,0 +1,167 @@
+import { expect, test } from 'vitest';
+import type { Approval, Repl, Spending } from '../../src/commands/command.js';
+import { slashCommands } from '../../src/commands/registration.js';
+import { keepSetting } from '../../src/commands/settings/keep-setting.js';
+import { table } from '../../src/commands/table.js';
+import type { Event } from '../../src/core/event.js';
+import type { ApprovalMode } from '../../src/core/policy.js';
+import type { CommandContext } from '../../src/ui/slash-command.js';
+import { event, usage } from '../store/samples.js';
+
+interface Said {
+  readonly lines: string[];
+  readonly picked: string[][];
+}
+
+/** Runs a slash command; each list is answered with the item that starts with `choice`. */
+async function run(line: string, repl: Partial<Repl>, choice?: string): Promise<Said> {
+  const said: Said = { lines: [], picked: [] };
+  const screen: Partial<CommandContext> = {
+    notice: (level, message) => {
+      said.lines.push(`${level}: ${message}`);
+    },
+    print: (text) => {
+      said.lines.push(text);
+    },
+    printMarkdown: (text) => {
+      said.lines.push(text);
+    },
+    page: (title, text) => {
+      said.lines.push(`${title}\n${text}`);
+      return Promise.resolve();
+    },
+    pick: ({ items }) => {
+      said.picked.push(items.map(({ label }) => label));
+      return Promise.resolve(
+        items.find(({ label }) => choice !== undefined && label.startsWith(choice))?.value ?? null,
+      );
+    },
+    refresh: () => undefined,
+  };
+  const [, name = '', argument = ''] = /^\/(\S+) ?(.*)$/.exec(line) ?? [];
+  const command = slashCommands(table, repl as Repl).find((item) => item.name === name);
+  await command?.run(argument, screen as CommandContext);
+  return said;
+}
+
+function approval(): Approval {
+  let mode: ApprovalMode = 'dangerous';
+  return {
+    mode: () => mode,
+    switchTo: (next) => {
+      mode = next;
+    },
+  };
+}
+
+function sessions(events: readonly Event[]): Repl['sessions'] {
+  return {
+    current: () =>
+      ({ session: { id: 's1', events: () => events, ref: () => ({ provider: 'p', model: 'm' }) } }) as never,
+    rename: () => Promise.resolve(),
+    open: () => Promise.reject(new Error('not here')),
+  };
+}
+
+const keep: Repl['keep'] = (key, value) => Promise.resolve(`Kept: ${key} = ${value}.`);
+
+test('/approval changes what waits for a yes, for this run or for good, and knows its modes', async () => {
+  const changed = approval();
+  expect((await run('/approval never', { approval: changed, keep })).lines).toEqual([
+    'info: From now on nothing waits but secret files and protected paths. This counts until the program ends; /approval never --keep keeps it.',
+  ]);
+  expect((await run('/approval mutating --keep', { approval: changed, keep })).lines).toEqual([
+    'info: From now on calls that write or run wait for a yes. Kept: approval = mutating.',
+  ]);
+  expect((await run('/approval nevr', { approval: changed, keep })).lines).toEqual([
+    'warn: There is no approval mode nevr. Did you mean never? Known: always, mutating, dangerous, never.',
+  ]);
+  expect(changed.mode()).toBe('mutating');
+  const shown = await run('/approval', { approval: changed, keep }, 'always');
+  expect([shown.picked, changed.mode()]).toEqual([[['always', 'mutating', 'dangerous', 'never']], 'always']);
+  await run('/approval', { approval: changed, keep });
+  expect(changed.mode()).toBe('always');
+});
+
+test('/budget shows, sets, raises and lifts the limit, and takes back one that the model has no price for', async () => {
+  let limit: number | null = null;
+  let priced = true;
+  const spending: Spending = {
+    limitUsd: () => limit,
+    set: (next) => {
+      limit = next;
+    },
+    budget: () =>
+      priced || limit === null ? null : { code: 'max_cost', message: '--max-cost: no price', hint: 'Add it.' },
+  };
+  const repl = { spending, sessions: sessions([usage(1, 1.5)]) };
+  const said = async (line: string): Promise<unknown> => [(await run(line, repl)).lines[0], limit];
+  expect(await said('/budget')).toEqual(['info: $1.50 is spent, and there is no limit. /budget 5 sets one.', null]);
+  expect(await said('/budget +2')).toEqual(['info: $1.50 of $3.50 is spent; $2.00 is left.', 3.5]);
+  expect(await said('/budget +.5')).toEqual(['info: $1.50 of $4.00 is spent; $2.50 is left.', 4]);
+  expect(await said('/budget $1')).toEqual(['info: $1.50 is spent, and the limit is $1.00: nothing more is sent.', 1]);
+  expect(await said('/budget much')).toEqual([
+    'error: Give an amount in US dollars: /budget 5, /budget +2, /budget off.',
+    1,
+  ]);
+  priced = false;
+  expect(await said('/budget 9')).toEqual(['error: /budget: no price. Add it.', 1]);
+  expect(await said('/budget off')).toEqual(['info: $1.50 is spent, and there is no limit. /budget 5 sets one.', null]);
+});
+
+const spent = (seq: number, costUsd: number | null): Event =>
+  event(seq, {
+    kind: 'usage',
+    content: null,
+    data: {
+      response_id: `r${seq}`,
+      input_tokens: 10,
+      output_tokens: 5,
+      cache_read_tokens: 3,
+      cache_write_tokens: 2,
+      cost_usd: costUsd,
+    },
+  });
+
+test('/cost sums what is on record, and says unknown once a price is', async () => {
+  const row = async (...events: readonly Event[]): Promise<string> =>
+    (await run('/cost', { sessions: sessions(events) })).lines[0]?.split('\n').at(-1) ?? '';
+  expect(await row(spent(1, 0.5), event(2), spent(3, 0.25))).toBe('| 2 | 20 | 6 | 4 | 10 | $0.7500 |');
+  expect(await row(spent(1, 0.5), spent(2, null))).toBe('| 2 | 20 | 6 | 4 | 10 | unknown |');
+});
+
+test('/clear says how to come back to a session that is kept, /rename asks for a title', async () => {
+  const opened: unknown[] = [];
+  const repl = (events: readonly Event[]): Partial<Repl> => ({
+    sessions: {
+      ...sessions(events),
+      open: (request) => {
+        opened.push(request);
+        return Promise.resolve({} as never);
+      },
+    },
+  });
+  const attach = { attach: () => undefined };
+  const clear = slashCommands(table, repl([event(1)]) as Repl).find(({ name }) => name === 'clear');
+  const said: string[] = [];
+  await clear?.run('', {
+    ...attach,
+    notice: (_level: string, message: string) => {
+      said.push(message);
+    },
+  } as never);
+  expect([said, opened]).toEqual([
+    ['A new session. The one before is kept: /sessions s1.'],
+    [{ continueNewest: false, resume: null, fork: false }],
+  ]);
+  expect((await run('/rename', repl([]))).lines).toEqual(['warn: Give a title: /rename parser rewrite']);
+  expect((await run('/rename  a b ', repl([]))).lines).toEqual(['info: This session is now called a b.']);
+});
+
+test('nothing is kept where nothing may be on disk', async () => {
+  const settings = { config: { files: { config: '/nowhere/config.json' } }, loaded: { origins: {} } };
+  expect(await keepSetting(settings as never, true, 'approval', 'never')).toEqual({
+    done: false,
+    said: 'It is not kept: --ephemeral keeps nothing on disk.',
+  });
+});
