@@ -206,8 +206,8 @@ async function restrictProjectConfig(values: Values, base: Values, file: string)
   const wanted: Leaf[] = [];
   for (const leaf of sound) {
     const current = valueAt(base, leaf.path);
-    const kept = ruleFor(leaf.path)(leaf.value, current, base, leaf.path);
-    if (kept !== undefined) accepted.push({ ...leaf, value: kept });
+    const allowed = ruleFor(leaf.path)(leaf.value, current, base, leaf.path);
+    if (allowed !== undefined) accepted.push({ ...leaf, value: allowed });
     else if (JSON.stringify(leaf.value) !== JSON.stringify(current)) {
       const own = isUsersAlone(leaf.path);
       ignored.push({

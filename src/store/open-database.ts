@@ -128,7 +128,7 @@ function openError(error: unknown, file: string): StoreError {
 }
 
 /** Most damaged files that stay beside the database. With one more the user has to act. */
-const maxKept = 3;
+const maxDamagedFiles = 3;
 
 interface Damage {
   readonly driver: Driver;
@@ -190,12 +190,12 @@ function exchange(file: string, draft: string, aside: string): void {
 
 function refuseTooMany(file: string, reason: string): void {
   const start = `${basename(file)}.corrupt-`;
-  const kept = readdirSync(dirname(file)).filter((name) => name.startsWith(start) && !/-(wal|shm)$/.test(name));
-  if (kept.length < maxKept) return;
-  const names = kept.map((name) => join(dirname(file), name)).join(', ');
+  const damaged = readdirSync(dirname(file)).filter((name) => name.startsWith(start) && !/-(wal|shm)$/.test(name));
+  if (damaged.length < maxDamagedFiles) return;
+  const names = damaged.map((name) => join(dirname(file), name)).join(', ');
   throw new StoreError(
     'damaged',
-    `The session database ${file} is damaged (${reason}), and ${kept.length} damaged ones are kept already`,
+    `The session database ${file} is damaged (${reason}), and ${damaged.length} damaged ones are kept already`,
     `Look at ${names}; remove or move those you do not need, and start again.`,
   );
 }

@@ -37,7 +37,7 @@ const blobColumns = ['sha256', 'size', 'encoding', 'bytes'];
 export function salvage(driver: Driver, damagedFile: string, copy: string, target: Database, nowMs: number): Salvaged {
   let altered = 0;
   try {
-    const source = openMended(driver, damagedFile, copy, firstPages(driver, target));
+    const source = openReadableCopy(driver, damagedFile, copy, firstPages(driver, target));
     if (!source) return { sessions: 0, events: 0, altered };
     try {
       target.transaction(() => {
@@ -238,18 +238,23 @@ const at = { pageSize: 16, writeVersion: 18, changeCounter: 24, pageCount: 28, v
 /** Opens a copy of a damaged database with a first page that SQLite accepts: the page count is that of the file, which
  * may be cut, and a lost page is replaced by the first of `firstPages` that fits. Returns null when nothing helps. The
  * caller closes and removes the copy. */
-function openMended(driver: Driver, damagedFile: string, copy: string, firstPages: readonly Buffer[]): Database | null {
+function openReadableCopy(
+  driver: Driver,
+  damagedFile: string,
+  copy: string,
+  firstPages: readonly Buffer[],
+): Database | null {
   copyFileSync(damagedFile, copy, constants.COPYFILE_FICLONE);
   chmodSync(copy, 0o600);
   if (existsSync(`${damagedFile}-wal`)) copyFileSync(`${damagedFile}-wal`, `${copy}-wal`, constants.COPYFILE_FICLONE);
-  mendHeader(copy);
+  correctHeader(copy);
   const db = openReadable(driver, copy);
   if (db) return db;
   for (const page of firstPages) {
-    graftFirstPage(copy, page);
-    const grafted = openReadable(driver, copy);
-    if (grafted && holdsEvents(grafted)) return grafted;
-    grafted?.close();
+    replaceFirstPage(copy, page);
+    const replaced = openReadable(driver, copy);
+    if (replaced && holdsEvents(replaced)) return replaced;
+    replaced?.close();
   }
   return null;
 }
@@ -281,7 +286,7 @@ function openReadable(driver: Driver, file: string): Database | null {
   }
 }
 
-function mendHeader(file: string): void {
+function correctHeader(file: string): void {
   onFirstBytes(file, 100, (header, fileBytes) => {
     if (header.length < 100 || header.toString('latin1', 0, magic.length) !== magic) return null;
     const stored = header.readUInt16BE(at.pageSize);
@@ -290,7 +295,7 @@ function mendHeader(file: string): void {
   });
 }
 
-function graftFirstPage(file: string, fresh: Buffer): void {
+function replaceFirstPage(file: string, fresh: Buffer): void {
   const pageBytes = fresh.readUInt16BE(at.pageSize);
   onFirstBytes(file, pageBytes, (_page, fileBytes) => {
     const pages = Math.floor(fileBytes / pageBytes);

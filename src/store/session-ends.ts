@@ -9,7 +9,7 @@ import { isAlive } from './lease.js';
 const maxEnds = 100;
 let drafts = 0;
 
-/** The ends are kept outside the database, in `agent.db.marks` beside it: SQLite itself does not notice when its log is
+/** The ends are stored outside the database, in `agent.db.marks` beside it: SQLite itself does not notice when its log is
  * cut or deleted, or when an older copy of the database is put back. A file that is missing or damaged has none.
  *
  * The file is renamed into place, not synced: after a power cut an older one may stand there, which says less and
