@@ -71,8 +71,8 @@ function source(call: Invocation): readonly Finding[] {
   const file = call.args.find(({ text }) => text !== '--');
   if (!file) return [];
   if (file.dynamic || file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text))
-    return unanalysable(`${call.name} runs what is known only when it runs`);
-  if (isFetched(file.text, call.scan)) return danger(call, 'runs what was fetched from the network');
+    return unanalysable(`${call.name} runs a program that is known only when it runs`);
+  if (isFetched(file.text, call.scan)) return danger(call, 'runs a file that was fetched from the network');
   return [...writtenFindings(file.text, call), ...change(call, 'runs a script')];
 }
 
@@ -147,7 +147,7 @@ function dump(call: Invocation): readonly Finding[] {
 function set(call: Invocation): readonly Finding[] {
   if (call.args.some(({ text }) => /^-[a-zA-Z]*P|^physical$/.test(text))) call.scan.folders.wanders = true;
   if (/(?:^| )(?:\+o history|-o nohistory|\+H)(?: |$)/.test(call.args.map(({ text }) => text).join(' ')))
-    return danger(call, 'keeps what is done out of the history');
+    return danger(call, 'keeps commands out of the history');
   const keyword = call.args.some(({ text }) => /^-[a-zA-Z]*k|^keyword$/.test(text)) && call.args[0]?.text !== '--';
   if (keyword) return danger(call, 'makes words behind a command change its variables');
   return call.args.length === 0 ? dump(call) : [];
@@ -155,7 +155,7 @@ function set(call: Invocation): readonly Finding[] {
 
 function shopt(call: Invocation): readonly Finding[] {
   const names = call.args.filter(({ text }) => !text.startsWith('-'));
-  if (names.some(({ text }) => text === 'history')) return danger(call, 'keeps what is done out of the history');
+  if (names.some(({ text }) => text === 'history')) return danger(call, 'keeps commands out of the history');
   if (names.some(({ text }) => text === 'expand_aliases')) return danger(call, 'lets aliases change what commands run');
   return names.length > 0 && call.args[0]?.text.startsWith('-s') === true
     ? change(call, 'changes how the shell reads')
@@ -168,7 +168,7 @@ function arithmetic(call: Invocation): readonly Finding[] {
 
 function unset(call: Invocation): readonly Finding[] {
   const history = call.args.find(({ text }) => /^HIST\w+$|^PROMPT_COMMAND$/.test(text));
-  if (history) return danger(call, 'keeps what is done out of the history');
+  if (history) return danger(call, 'keeps commands out of the history');
   const unknown = call.args.some((arg) => arg.dynamic || (arg.text.includes('[') && !/^\w+\[\d+\]$/.test(arg.text)));
   if (unknown) return unanalysable('unset evaluates an index, or drops what is known only when it runs');
   const names = call.args[0]?.text === '-f' ? [] : call.args.flatMap(({ values }) => values);
@@ -243,7 +243,7 @@ function kill(call: Invocation): readonly Finding[] {
         !arg.dynamic && arg.values.every((text) => /^%[\w+%-]*$/.test(text) || text.replace(/^-/, '') === ownProcess),
     );
   return own && !words.includes('-1')
-    ? change(call, 'ends what this command itself has started')
+    ? change(call, 'ends processes that this command started')
     : danger(call, 'ends processes');
 }
 

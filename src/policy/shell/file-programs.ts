@@ -314,7 +314,7 @@ function tar(call: Invocation): readonly Finding[] {
     return [...change(call, 'takes words that are known only when it runs')];
   const notes = [...valuesOf(options, '-g', '--index-file', '--volno-file'), ...snapshots(call)];
   const noted = notes.flatMap((arg) => writeTo(arg, call));
-  if (noted.length > 0) return [...noted, ...change(call, 'writes down what it sees')];
+  if (noted.length > 0) return [...noted, ...change(call, 'writes a list of the files')];
   if (has(options, '-t', '--list') && !has(options, '-x', '-c', '-r', '-u', '--extract', '--create', '--delete'))
     return [];
   const { home } = call.scan.context;
@@ -365,7 +365,7 @@ function zip(call: Invocation): readonly Finding[] {
       ({ text }) => /^-(?:T|TT|m)$|^--(?:test|unzip-command|move)/.test(text) || /^-[a-zA-Z]*[Tm]/.test(text),
     )
   )
-    return danger(call, 'runs a test command or removes what it packed');
+    return danger(call, 'runs a test command or removes the files that it packed');
   const archive = options.operands[0];
   return [...(archive ? writeTo(archive, call) : []), ...change(call, 'packs files')];
 }

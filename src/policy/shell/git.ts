@@ -183,9 +183,9 @@ function push(call: Invocation, _program: Program, options: Options): readonly F
   if (
     has(options, '-f', '--force', '--force-with-lease', '--force-if-includes', '--mirror', '--prune', '--delete', '-d')
   )
-    return danger(call, 'overwrites or deletes what others share');
+    return danger(call, 'overwrites or deletes shared work');
   if (options.operands.slice(1).some(({ text }) => /^[+:]/.test(text)))
-    return danger(call, 'overwrites or deletes what others share');
+    return danger(call, 'overwrites or deletes shared work');
   const added = call.scan.commands.some(
     ({ argv }) => argv[0] === 'git' && argv.includes('remote') && argv.includes('add'),
   );

@@ -117,16 +117,14 @@ function fromInput(how: Interprets, call: Invocation): readonly Finding[] {
   const { input, next } = call.place;
   if (!isFed(call.place)) return change(call, 'waits for a program on its input');
   const literal = next === null && /^\s*\S/.test(input) && how.language && isPlainCode(input, how.language);
-  return literal && how.language
-    ? plainCode(input, how.language, call)
-    : danger(call, 'runs what it is sent as a program');
+  return literal && how.language ? plainCode(input, how.language, call) : danger(call, 'runs its input as a program');
 }
 
 function runsFile(file: Arg, call: Invocation): readonly Finding[] {
   if (file.substitution !== 'none' || /^\/dev\/|^\/proc\//.test(file.text))
-    return danger(call, 'runs what is known only when it runs');
+    return danger(call, 'runs a program that is known only when it runs');
   if (/^https?:|^data:/.test(file.text)) return danger(call, 'runs a program from the network');
-  if (isFetched(file.text, call.scan)) return danger(call, 'runs what was fetched from the network');
+  if (isFetched(file.text, call.scan)) return danger(call, 'runs a file that was fetched from the network');
   if (file.dynamic) return danger(call, 'runs a file that is known only when it runs');
   const written = writtenFindings(file.text, call);
   if (written.length > 0) return written;
@@ -169,8 +167,7 @@ function shell(call: Invocation): readonly Finding[] {
   const at = args.findIndex(({ text }) => /^-[a-zA-Z]*c[a-zA-Z]*$/.test(text));
   const first = args.findIndex(({ text }) => !/^[-+]/.test(text));
   const file = args[first];
-  if (args.some(({ text }) => /^--(?:rcfile|init-file)/.test(text)))
-    return danger(call, 'runs a start-up file of choice');
+  if (args.some(({ text }) => /^--(?:rcfile|init-file)/.test(text))) return danger(call, 'runs another start-up file');
   const before = call.args.slice(
     0,
     Math.max(
@@ -182,11 +179,11 @@ function shell(call: Invocation): readonly Finding[] {
   if (keyword) return danger(call, 'makes words behind a command change its variables');
   if (at >= 0 && (first < 0 || at < first)) return inlineShell(args, at, call);
   if (!file || args.some(({ text }) => /^-[a-z]*s/.test(text))) return shellInput(call);
-  return isInput(file) ? danger(call, 'runs what it is sent as a program') : runsFile(file, call);
+  return isInput(file) ? danger(call, 'runs its input as a program') : runsFile(file, call);
 }
 
 function shellInput(call: Invocation): readonly Finding[] {
-  if (isFed(call.place)) return danger(call, 'runs what it is sent as a program');
+  if (isFed(call.place)) return danger(call, 'runs its input as a program');
   return call.args.some(({ text }) => /^-[a-z]*[il]/.test(text))
     ? danger(call, 'starts an interactive shell')
     : change(call, 'waits for commands on its input');

@@ -161,11 +161,11 @@ function resolver(call: Invocation): readonly Finding[] {
   if (call.args.some((arg) => arg.dynamic || arg.substitution !== 'none') || call.place.piped)
     return danger(call, 'carries the output of a command away in a name');
   if (call.args.some(({ text }) => /^-f$|^--file/.test(text) && /^dig|^host|^kdig/.test(call.name)))
-    return danger(call, 'sends what a file holds');
+    return danger(call, 'sends the contents of a file');
   if (call.args.some(({ text }) => text.length > 100 || /[\w-]{40,}\./.test(text)))
     return danger(call, 'asks for a name that looks like data');
   return call.args.length === 0 && call.place.piped
-    ? danger(call, 'sends what it is piped')
+    ? danger(call, 'sends its input')
     : change(call, 'uses the network');
 }
 
@@ -186,7 +186,7 @@ function rsync(call: Invocation, _program: Program, options: Options): readonly 
 function openssl(call: Invocation): readonly Finding[] {
   const verb = call.args[0]?.text ?? '';
   const given = (names: RegExp): boolean => call.args.some(({ text }) => names.test(text));
-  if (given(/^--?(?:engine\w*|provider(?:-path)?|config)$/)) return danger(call, 'loads code or settings of choice');
+  if (given(/^--?(?:engine\w*|provider(?:-path)?|config)$/)) return danger(call, 'loads other code or settings');
   if (/^(?:version|help|ciphers|errstr|prime|rand|list)$/.test(verb) && !given(/^--?(?:out|writerand)/)) return [];
   const usesKeys =
     /^(?:s_client|s_server|s_time|ocsp|ts|cmp|engine|storeutl|pkcs12|rsa|ec|pkey|pkcs8|genrsa|genpkey)$/.test(verb);

@@ -151,7 +151,7 @@ function isOwnMeaning(text: string, name: string): boolean {
 function installs(call: Invocation, names: readonly Arg[]): readonly Finding[] {
   const words = call.args.map(({ text }) => text);
   if (call.args.some((arg) => arg.dynamic || arg.substitution !== 'none'))
-    return danger(call, 'installs what is known only when it runs');
+    return danger(call, 'installs packages that are known only when it runs');
   const address = names.find(({ text }) => remoteSource.test(text) && !/^@[\w.-]+\/[\w.-]+/.test(text));
   if (address) return danger(call, `installs from ${address.text}`);
   if (words.some((text) => otherRegistry.test(text) && !isOwnMeaning(text, call.name)))

@@ -155,7 +155,7 @@ const versionWords: ReadonlyMap<string, ReadonlySet<string>> = new Map(
 function program(call: Invocation): readonly Finding[] {
   if (/^ld-(?:linux|musl)|^ld\.so/.test(call.name.replace(/^.*\//, '')))
     return danger(call, 'starts a program through the loader');
-  if (isFetched(call.name, call.scan)) return danger(call, 'runs what was fetched from the network');
+  if (isFetched(call.name, call.scan)) return danger(call, 'runs a file that was fetched from the network');
   if (pathsOf(call.name, call.scan).some((path) => /^\/(?:tmp|var\/tmp|dev\/shm)\//.test(path)))
     return danger(call, 'runs a program from a temporary folder');
   if (/^\/etc\/(?:init|rc\d?)\.d\//.test(call.name)) return danger(call, 'controls services');
@@ -279,15 +279,15 @@ export function taskFindings(
     migrators.has(call.name.replace(/^.*\//, '')) &&
     words.some((word) => /^(?:clean|drop\S*|rollback\S*|down\S*|revert|reset|undo\S*|downgrade)$/i.test(word))
   )
-    return danger(call, 'throws data away or winds it back');
-  if (databaseTask.test(text) || loneTask.test(text)) return danger(call, 'throws data away or winds it back');
+    return danger(call, 'deletes data or rolls it back');
+  if (databaseTask.test(text) || loneTask.test(text)) return danger(call, 'deletes data or rolls it back');
   if (
     consoles.test(text) &&
     (call.place.piped ||
       call.place.input.trim() !== '' ||
       [...call.scan.files.reads].some((path) => path.endsWith('.sql')))
   )
-    return danger(call, 'is sent what a console of the project runs');
+    return danger(call, 'sends its input to a console of the project');
   return words.some((word) => runningText.test(word))
     ? danger(call, 'is given code that starts programs or deletes')
     : [];
@@ -323,7 +323,7 @@ export function unknownFindings(call: Invocation): readonly Finding[] {
 /** A script of the project by its name (`npm run deploy`). */
 export function scriptFindings(name: string, call: Invocation): readonly Finding[] {
   return scripts.test(name) || databaseTask.test(name) || loneTask.test(name)
-    ? danger(call, 'publishes or throws data away')
+    ? danger(call, 'publishes or deletes data')
     : [];
 }
 
@@ -379,5 +379,5 @@ export function writtenFindings(file: string, call: Invocation): readonly Findin
   const other = /^#!(?!.*\b(?:ba)?sh\b)/.test(text ?? '');
   return typeof text === 'string' && forShell && !other
     ? call.script(text, { posix: call.name === 'sh' })
-    : danger(call, 'runs what this line has just written');
+    : danger(call, 'runs a file that this line has just written');
 }
