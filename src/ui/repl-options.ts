@@ -127,8 +127,8 @@ export type RunShell = (
 ) => Promise<{ readonly exitCode: number | null }>;
 
 export interface ReplHandle {
-  /** Goes on with another session. */
-  attach(session: SessionPort): void;
+  /** Goes on with another session. `shown`: its end stands on the screen already, and what waits there is kept. */
+  attach(session: SessionPort, shown?: 'shown'): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
   /** As if the user had sent it: a command runs, anything else goes to the model. */
   submit(text: string): void;

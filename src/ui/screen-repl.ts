@@ -152,7 +152,8 @@ class ScreenRepl implements ReplHandle {
     if (opening.prompt !== undefined) this.submit(opening.prompt);
   }
 
-  attach(session: SessionPort): void {
+  attach(session: SessionPort, shown?: 'shown'): void {
+    const waiting = shown ? this.#session.takeQueue() : [];
     this.#turns.leave();
     this.#unsubscribe();
     this.#dialogs.clear();
@@ -160,9 +161,11 @@ class ScreenRepl implements ReplHandle {
     this.#session = session;
     this.#turns = this.#turnsOf(session);
     this.#unsubscribe = session.subscribe(this.#onEvent);
-    this.#replay(session);
+    if (shown) this.#store.reset(totalsOf(session.events()));
+    else this.#replay(session);
     this.#frame();
-    void this.#past.offer(session.id);
+    for (const { text, when } of waiting) this.#send(text, when);
+    if (!shown) void this.#past.offer(session.id);
   }
 
   notice(level: 'info' | 'warn' | 'error', message: string): void {
@@ -252,10 +255,8 @@ class ScreenRepl implements ReplHandle {
   #replay(session: SessionPort): void {
     this.#store.reset(totalsOf(session.events()));
     const { items, earlier } = lastExchange(session.events());
-    if (earlier > 0) {
-      const text = `${earlier} earlier messages and calls; /show N shows an event`;
-      this.#display.notes.remark(text);
-    }
+    const count = (session.events()[0]?.seq ?? 1) > 1 ? 'There are' : earlier;
+    if (count !== 0) this.#display.notes.remark(`${count} earlier messages and calls; /show N shows an event`);
     if (items.length > 0) this.#display.frame(items, this.#state());
   }
 

@@ -1,15 +1,24 @@
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { setTimeout as wait } from 'node:timers/promises';
 import type { SessionPort } from '../../core/session-port.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import { findModel } from '../../providers/models.js';
 import type { StatusFacts } from '../../ui/components/status-line.js';
+import { isPlainTerminal } from '../early-frame.js';
 import { assemble, type Assembly, type Run } from '../session/assemble.js';
 import { repositoryRoot } from '../session/context-files.js';
 import type { SessionChoice } from '../session/find-session.js';
+import { endOfSession } from './session-end.js';
 
 /** The session that a REPL shows, and how another one takes its place. */
 export interface ReplSessions {
+  /** What is on the screen: of a long session that is resumed its end, until the whole of it is there. */
+  shown(): SessionPort;
+  /** Resolves once `current` may be asked; rejects where the session cannot be opened. */
+  ready(): Promise<void>;
+  /** The screen shows what there is: a long session is read from now on. */
+  readRest(): void;
   current(): Assembly;
   /** The title the present session was given, or null. */
   title(): string | null;
@@ -29,15 +38,45 @@ function afterFirstEvent(session: SessionPort, callback: () => void): void {
   });
 }
 
+/** Reading a long session holds up the screen: its end is painted before. */
+const paintMs = 100;
+
 export async function openReplSessions(run: Run, choice: SessionChoice): Promise<ReplSessions> {
-  let current = await assemble(run, choice, true);
-  let { title } = current.row;
+  const end = isPlainTerminal(run.settings.env) ? null : await endOfSession(run.store, choice, run.settings.cwd);
+  let opened: Assembly | null = null;
+  let title = end?.title ?? null;
+  const current = (): Assembly => {
+    if (opened === null) throw new Error('The session is still being read.');
+    return opened;
+  };
+  let readRest = (): void => {
+    /* Nothing waits for it. */
+  };
+  let isRead = end === null;
+  const ready = (async (): Promise<void> => {
+    if (end) {
+      await new Promise<void>((resolve) => {
+        readRest = resolve;
+      });
+      await wait(paintMs);
+    }
+    opened = await assemble(run, choice, true);
+    ({ title } = opened.row);
+  })();
+  if (end) ready.catch(() => undefined);
+  else await ready;
   return {
-    current: () => current,
+    shown: () => opened?.session ?? end?.session ?? current().session,
+    ready: () => ready,
+    readRest: () => {
+      isRead = true;
+      readRest();
+    },
+    current,
     title: () => title,
     rename: async (given) => {
-      const next = current.secrets.text(given);
-      const { session } = current;
+      const { session, secrets } = current();
+      const next = secrets.text(given);
       const save = (): Promise<void> => run.store.update(session.id, { title: next });
       if (session.events().length > 0) await save();
       else
@@ -47,15 +86,19 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
       title = next;
     },
     open: async (next) => {
-      const opened = await assemble(run, { ...next, after: current.session.ref() }, true);
-      const old = current;
-      current = opened;
-      ({ title } = opened.row);
+      const old = current();
+      const other = await assemble(run, { ...next, after: old.session.ref() }, true);
+      opened = other;
+      ({ title } = other.row);
       old.session.interrupt();
       await old.close();
-      return opened.session;
+      return other.session;
     },
-    close: () => current.close(),
+    close: async () => {
+      if (!isRead) return;
+      await ready.catch(() => undefined);
+      await opened?.close();
+    },
   };
 }
 
@@ -75,7 +118,7 @@ export function createStatus(run: Run, sessions: ReplSessions): () => StatusFact
       branch = readBranch(root);
       readAt = now;
     }
-    const { provider, model } = sessions.current().session.ref();
+    const { provider, model } = sessions.shown().ref();
     const name = `${provider}/${model}`;
     const known = windows.get(name);
     const contextWindow =

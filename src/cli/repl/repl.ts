@@ -96,31 +96,50 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
       time: machineClock,
       input: {
         history,
-        queued: () => queue.take(sessions.current().session),
+        queued: async () => await sessions.ready().then(() => queue.take(sessions.current().session), nothingWaits),
         files: () => listFiles(settings),
         keys: settings.config.ui.keys,
         editExternally: (text) => editExternally(settings, text),
       },
       printing: printingOf(settings),
-      opening: openingOf(sessions.current().session, settings, prompt),
-      session: sessions.current().session,
+      opening: openingOf(sessions.shown(), settings, prompt),
+      session: sessions.shown(),
       commands: replCommands(run, sessions, keep),
       status: createStatus(run, sessions),
-      runShell: (command, shellOptions) => ownCommands.follow(runUserShell(run, sessions, command, shellOptions)),
+      runShell: (command, shellOptions) =>
+        ownCommands.follow(sessions.ready().then(() => runUserShell(run, sessions, command, shellOptions))),
       keepSetting: keep,
       onExit: resolve,
     });
     ending.attach(handle);
-    for (const notice of [...run.notices, ...sessions.current().notices]) handle.notice(notice.level, notice.message);
-    if (options.resume === true) handle.submit('/sessions');
-    sessions.current().model.warm();
+    void whenReady(run, sessions, handle);
   });
+  await sessions.ready();
   sessions.current().session.interrupt();
   await ownCommands.ended();
   await queue.close();
   await history.settled();
   return ending.exitCode();
 }
+
+/** Goes over to the whole session, where its end was shown before. Where it cannot be opened the REPL ends. */
+async function whenReady(run: Run, sessions: ReplSessions, handle: ReplHandle): Promise<void> {
+  const shown = sessions.shown();
+  sessions.readRest();
+  try {
+    await sessions.ready();
+  } catch {
+    handle.exit();
+    return;
+  }
+  const { session, notices, model } = sessions.current();
+  if (shown !== session) handle.attach(session, 'shown');
+  for (const notice of [...run.notices, ...notices]) handle.notice(notice.level, notice.message);
+  if (run.options.resume === true) handle.submit('/sessions');
+  model.warm();
+}
+
+const nothingWaits = (): readonly string[] => [];
 
 type Keep = (key: string, value: string) => Promise<Kept>;
 
@@ -217,7 +236,13 @@ function replCommands(
     commands: () => commands,
     themes: createThemes(settings),
   });
-  return commands;
+  return commands.map((command) => ({
+    ...command,
+    run: async (argument, context) => {
+      await sessions.ready();
+      await command.run(argument, context);
+    },
+  }));
 }
 
 /** The files that `@` completes, as the search tools see them. */

@@ -46,7 +46,7 @@ export async function openSession(
   fresh: SessionRow,
   refuse: (found: SessionRow) => Promise<unknown> = () => Promise.resolve(),
 ): Promise<OpenedSession> {
-  const found = await wanted(store, choice, fresh);
+  const found = await chosenRow(store, choice, fresh);
   if (found !== null) await refuse(found);
   const movedFrom = found !== null && hasMoved(found, fresh) ? found.cwd : null;
   if (found === null) {
@@ -129,10 +129,11 @@ function refuseUnknownEvent(events: readonly Event[], at: number, id: string): v
     );
 }
 
-async function wanted(
+/** The session that is resumed; null where a new one is asked for. Throws a `CliError` (7) where there is none. */
+export async function chosenRow(
   store: Store,
   choice: SessionChoice,
-  { cwd, directoryId: id }: SessionRow,
+  { cwd, directoryId: id }: Place,
 ): Promise<SessionRow | null> {
   if (choice.resume !== null) return await findSession(store, choice.resume);
   if (!choice.continueNewest) return null;
