@@ -52,10 +52,10 @@ function pick(): Mutant[] {
 }
 
 /** Runs tests in the copy; true when one fails or they do not end in time. */
-function isRed(which: readonly string[]): Promise<boolean> {
+function isRed(which: readonly string[], quiet = true): Promise<boolean> {
   const args = ['vitest', ...which, '--bail', '1', '--config', 'config/vitest.config.ts', '--reporter', 'dot'];
   return new Promise((resolve) => {
-    const child = spawn('npx', args, { cwd: copy, stdio: 'ignore', detached: true });
+    const child = spawn('npx', args, { cwd: copy, stdio: quiet ? 'ignore' : 'inherit', detached: true });
     const timer = setTimeout(() => {
       if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
     }, limitMs);
@@ -78,7 +78,7 @@ try {
   symlinkSync(join(dirname(root), 'shared'), join(scratch, 'shared'));
   execFileSync('node', ['config/build.mjs'], { cwd: copy });
   const mutants = pick();
-  if (await isRed(['related', '--run', ...new Set(mutants.map(({ file }) => file))]))
+  if (await isRed(['related', '--run', ...new Set(mutants.map(({ file }) => file))], false))
     throw new Error('The tests fail without any mutant.');
   let killed = 0;
   const survivors: string[] = [];
