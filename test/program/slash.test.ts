@@ -56,7 +56,7 @@ test('a setting that is kept holds at the next start, and one that is not does n
     at,
     ['-m', model],
     [
-      ['/approval always --keep', /❯ /],
+      ['/approval always --keep', 'Kept in '],
       ['/budget 4', '$4.00 is left'],
     ],
   );
