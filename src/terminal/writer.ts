@@ -24,39 +24,6 @@ export interface Lost {
   readonly columns: number;
 }
 
-/** The one writer to the terminal: lines that are printed once and then belong to the scrollback, and below them live
- * lines of which only what changed is written. Lines are logical: the terminal wraps them. A committed line that stands
- * already where the live one stood costs nothing. Never clears the screen, never touches what is above its anchor. See
- * docs/decisions/0002-screen-writer.md. */
-export interface Screen {
-  /** Prints lines with the next `draw`. With `partial` the last of them goes on in the first live line (and in the next
-   * commit). */
-  commit(lines: readonly string[], partial?: boolean): void;
-  /** Writes one frame. Live rows beyond the height less two are left out at the top. True where the terminal is asked
-   * first where it is: `settle` then writes the frame, and nothing else may be drawn until then. */
-  draw(live: Live): boolean;
-  /** Takes the new size and moves back to the anchor, on the assumption that nothing written was on its way; the next
-   * `draw` paints anew. */
-  resize(size: ScreenSize): Lost;
-  /** Asks the terminal where it is. False where it is not to be asked. */
-  ask(): boolean;
-  /** An answer has come to the oldest question that had none. False where the terminal had another size than we
-   * thought. */
-  answered(answer: Answer): boolean;
-  /** All questions are answered, or no answer is waited for any more. Where things have moved, takes the size that the
-   * terminal said and goes back to where the screen is still right, a frame that waits being given up; null where
-   * nothing has moved. `asked`: the terminal is asked whether it has got there, and nothing may be drawn until the next
-   * `settle`. */
-  settle(): Lost | 'asked' | null;
-  readonly size: ScreenSize;
-  /** Writes a sequence that neither draws nor moves the cursor (clipboard, title). */
-  control(sequence: string): void;
-  /** Takes the live lines away and leaves the cursor at the start of an empty row. */
-  close(): void;
-  /** Forgets what is painted: the cursor stands at the start of an empty row (after another program drew). */
-  restart(size: ScreenSize): void;
-}
-
 interface ScreenOptions {
   readonly write: (text: string) => void;
   readonly size: ScreenSize;
@@ -95,11 +62,11 @@ interface Waiting {
   readonly textLines: number;
 }
 
-export function createScreen(options: ScreenOptions): Screen {
-  return new Writer(options);
-}
-
-class Writer implements Screen {
+/** The one writer to the terminal: lines that are printed once and then belong to the scrollback, and below them live
+ * lines of which only what changed is written. Lines are logical: the terminal wraps them. A committed line that stands
+ * already where the live one stood costs nothing. Never clears the screen, never touches what is above its anchor. See
+ * docs/decisions/0002-screen-writer.md. */
+export class Writer {
   readonly #options: ScreenOptions;
   readonly #painter: RowPainter;
   readonly #ledger: Ledger;
@@ -130,6 +97,8 @@ class Writer implements Screen {
     return this.#size;
   }
 
+  /** Prints lines with the next `draw`. With `partial` the last of them goes on in the first live line (and in the next
+   * commit). */
   commit(lines: readonly string[], partial = false): void {
     if (lines.length === 0) return;
     const first = lines[0] ?? '';
@@ -144,6 +113,8 @@ class Writer implements Screen {
     this.#pendingPartial = partial;
   }
 
+  /** Writes one frame. Live rows beyond the height less two are left out at the top. True where the terminal is asked
+   * first where it is: `settle` then writes the frame, and nothing else may be drawn until then. */
   draw(live: Live): boolean {
     const printed = printable(this.#pending, this.#pendingPartial, {
       next: live.lines[0] ?? '',
@@ -173,6 +144,8 @@ class Writer implements Screen {
     return false;
   }
 
+  /** Takes the new size and moves back to the anchor, on the assumption that nothing written was on its way; the next
+   * `draw` paints anew. */
   resize(size: ScreenSize): Lost {
     this.#waiting = null;
     this.#aim = null;
@@ -184,6 +157,7 @@ class Writer implements Screen {
     return lost;
   }
 
+  /** Asks the terminal where it is. False where it is not to be asked. */
   ask(): boolean {
     const question = this.#options.question?.(true) ?? null;
     if (question === null) return false;
@@ -192,11 +166,17 @@ class Writer implements Screen {
     return true;
   }
 
+  /** An answer has come to the oldest question that had none. False where the terminal had another size than we
+   * thought. */
   answered(answer: Answer): boolean {
     this.#lastAnswer = answer;
     return this.#ledger.answered(answer);
   }
 
+  /** All questions are answered, or no answer is waited for any more. Where things have moved, takes the size that the
+   * terminal said and goes back to where the screen is still right, a frame that waits being given up; null where
+   * nothing has moved. `asked`: the terminal is asked whether it has got there, and nothing may be drawn until the next
+   * `settle`. */
   settle(): Lost | 'asked' | null {
     const waiting = this.#waiting;
     const aim = this.#aim;
@@ -231,14 +211,17 @@ class Writer implements Screen {
     return lost;
   }
 
+  /** Writes a sequence that neither draws nor moves the cursor (clipboard, title). */
   control(sequence: string): void {
     this.#options.write(sequence);
   }
 
+  /** Takes the live lines away and leaves the cursor at the start of an empty row. */
   close(): void {
     this.draw({ lines: [''], cursor: { line: 0, column: 0 } });
   }
 
+  /** Forgets what is painted: the cursor stands at the start of an empty row (after another program drew). */
   restart(size: ScreenSize): void {
     this.#waiting = null;
     this.#aim = null;

@@ -1,7 +1,7 @@
 import { createLinks, type Links } from '../terminal/attributes.js';
 import { clipboardSequence } from '../terminal/modes.js';
 import type { Answer } from '../terminal/streams.js';
-import { createScreen, type Lost, type Screen, type ScreenSize } from '../terminal/writer.js';
+import { type Lost, type ScreenSize, Writer } from '../terminal/writer.js';
 import type { LiveRows } from './components/mounted-screen.js';
 import type { Overlay } from './components/screen.js';
 import type { ItemStyle, ResultDetail } from './item-lines.js';
@@ -10,7 +10,7 @@ import { createHighlighter, type Highlighter } from './markdown/highlight.js';
 import { createNotes, type Notes } from './notes.js';
 import { defaultDetail, type ReplOptions, type ReplTerminal } from './repl-options.js';
 import { createSwitchableTheme, type SwitchableTheme, type ThemeChoice } from './theme.js';
-import { createTranscript, type Transcript } from './transcript.js';
+import { Transcript } from './transcript.js';
 import type { Item } from './view.js';
 
 /** Frames on the terminal, which is asked where it is. */
@@ -30,8 +30,8 @@ export function createDisplay(
 function terminalScreen(
   { output, facts, firstFrame, input: { answers } }: ReplTerminal,
   links: Links | undefined,
-): Screen {
-  return createScreen({
+): Writer {
+  return new Writer({
     write: (text) => {
       output.write(links ? links.translate(text) : text);
     },
@@ -55,7 +55,7 @@ export class Display {
   readonly theme: SwitchableTheme;
   readonly notes: Notes;
   readonly #options: ReplOptions;
-  readonly #screen: Screen;
+  readonly #screen: Writer;
   readonly #transcript: Transcript;
   readonly #live: Live;
   readonly #highlighter: Highlighter;
@@ -85,7 +85,7 @@ export class Display {
     options: ReplOptions,
     onChange: () => void,
     onOverlay: (shown: Overlay) => void,
-    screen: Screen,
+    screen: Writer,
     links?: Links,
   ) {
     this.#options = options;
@@ -98,7 +98,7 @@ export class Display {
       this.#transcript.refresh();
       onChange();
     });
-    this.#transcript = createTranscript(this.#style(), this.#highlighter, options.printing.tellsDetail);
+    this.#transcript = new Transcript(this.#style(), this.#highlighter, options.printing.tellsDetail);
     this.notes = createNotes({
       transcript: this.#transcript,
       highlight: this.#highlighter.paint,

@@ -7,7 +7,7 @@ import { createDialogs, type Dialogs } from './components/dialogs.js';
 import type { StatusFacts } from './components/status-line.js';
 import { createDisplay, type Display, sizeOf } from './display.js';
 import { createPastInputs, type PastInputs } from './editor/past-inputs.js';
-import { createPromptInput, type InputAction, type PromptInput } from './editor/prompt-input.js';
+import { type InputAction, PromptInput } from './editor/prompt-input.js';
 import { createRank } from './editor/suggestions.js';
 import { eventText, eventTitle, isNote, lastExchange, newestWithMore } from './event-text.js';
 import type { ResultDetail } from './item-lines.js';
@@ -92,7 +92,7 @@ class ScreenRepl implements ReplHandle {
       },
       onChange,
     });
-    this.#input = createPromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
+    this.#input = new PromptInput({ commands: () => this.#commands, rank, wantFiles: () => void this.#loadFiles() });
     this.#past = createPastInputs({
       options: options.input,
       input: this.#input,

@@ -3,7 +3,7 @@ import type { Lost } from '../terminal/writer.js';
 import { itemLines, type ItemStyle, type ResultDetail } from './item-lines.js';
 import type { MarkdownStyle } from './markdown/blocks.js';
 import type { Highlighter } from './markdown/highlight.js';
-import { createMarkdownStream, type MarkdownStream } from './markdown/incremental.js';
+import { MarkdownStream } from './markdown/incremental.js';
 import type { Item } from './view.js';
 
 /** What a frame adds to the scrollback. `partial`: the last line goes on in the open ones. */
@@ -12,32 +12,12 @@ export interface Printed {
   readonly partial: boolean;
 }
 
-/** Turns finished items and the streaming text into lines, each given out once. Keeps the part of the text that is
- * still open small. */
-export interface Transcript {
-  /** `items` in order, then `text`, which is what streams now. `maxRows` bounds the open lines; what is beyond is given
-   * out. */
-  advance(items: readonly Item[], text: string, maxRows: number): Printed;
-  /** Lines of other origin, set apart by an empty line unless `attached` to those before. */
-  print(lines: readonly string[], attached?: boolean): void;
-  open(): readonly string[];
-  /** How much is printed of the results that come. */
-  setDetail(detail: ResultDetail): void;
-  /** The open block is to be rendered anew (colours loaded). */
-  refresh(): void;
-  /** The terminal has another width; `lost` of the open lines went to the scrollback on the way. */
-  resize(columns: number, lost: Lost): void;
-}
-
-/** `tellsDetail`: the first long result says how to have less of the next. */
-export function createTranscript(style: ItemStyle, highlighter: Highlighter, tellsDetail = false): Transcript {
-  return new Lines(style, highlighter, tellsDetail);
-}
-
 /** A result of more rows than this is a flood to some. */
 const longRows = 40;
 
-class Lines implements Transcript {
+/** Turns finished items and the streaming text into lines, each given out once. Keeps the part of the text that is
+ * still open small. */
+export class Transcript {
   #style: ItemStyle;
   readonly #highlighter: Highlighter;
   #stream: MarkdownStream | null = null;
@@ -54,13 +34,16 @@ class Lines implements Transcript {
 
   #tellsDetail: boolean;
 
-  constructor(style: ItemStyle, highlighter: Highlighter, tellsDetail: boolean) {
+  /** `tellsDetail`: the first long result says how to have less of the next. */
+  constructor(style: ItemStyle, highlighter: Highlighter, tellsDetail = false) {
     this.#tellsDetail = tellsDetail;
     this.#style = style;
     this.#highlighter = highlighter;
     this.#blockColumns = style.columns;
   }
 
+  /** `items` in order, then `text`, which is what streams now. `maxRows` bounds the open lines; what is beyond is given
+   * out. */
   advance(items: readonly Item[], text: string, maxRows: number): Printed {
     for (const item of items) this.#take(item);
     if (text !== '' || this.#stream) this.#streamTo(text);
@@ -71,6 +54,7 @@ class Lines implements Transcript {
     return printed;
   }
 
+  /** Lines of other origin, set apart by an empty line unless `attached` to those before. */
   print(lines: readonly string[], attached = false): void {
     if (!attached || this.#last !== 'other') this.#begin('other');
     this.#out = [...this.#out, ...lines];
@@ -80,6 +64,7 @@ class Lines implements Transcript {
     return this.#unprinted(this.#open);
   }
 
+  /** The open block is to be rendered anew (colours loaded). */
   refresh(): void {
     this.#stream?.restyle(this.#markdownStyle());
   }
@@ -98,6 +83,7 @@ class Lines implements Transcript {
     return true;
   }
 
+  /** The terminal has another width; `lost` of the open lines went to the scrollback on the way. */
   resize(columns: number, lost: Lost): void {
     if (this.#open.length <= this.#printed.lines) {
       /* Nothing of it was live. */
@@ -126,6 +112,7 @@ class Lines implements Transcript {
     this.#out = [...this.#out, ...lines, ...this.#hintBelow(item, lines.length)];
   }
 
+  /** How much is printed of the results that come. */
   setDetail(detail: ResultDetail): void {
     this.#style = { ...this.#style, detail };
     this.#tellsDetail = false;
@@ -172,7 +159,7 @@ class Lines implements Transcript {
     this.#begin('assistant');
     this.#given = false;
     this.#blockColumns = this.#style.columns;
-    return createMarkdownStream(this.#markdownStyle());
+    return new MarkdownStream(this.#markdownStyle());
   }
 
   #finish(text: string, interrupted: boolean): void {

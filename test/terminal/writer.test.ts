@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createScreen, type Screen } from '../../src/terminal/writer.js';
+import { Writer } from '../../src/terminal/writer.js';
 import { createEmulator, type Emulator } from './terminal-emulator.js';
 
-function open(columns: number, rows: number): { screen: Screen; terminal: Emulator } {
+function open(columns: number, rows: number): { screen: Writer; terminal: Emulator } {
   const terminal = createEmulator(columns, rows);
-  const screen = createScreen({
+  const screen = new Writer({
     write: terminal.write,
     size: { columns, rows },
     synchronized: true,
@@ -102,7 +102,7 @@ test('a line committed in parts is one line in the scrollback', async () => {
 
 test('a line committed in parts that end in the middle of a row goes on where they end', async () => {
   const { screen, terminal } = open(40, 12);
-  const live = (text: string): Parameters<Screen['draw']>[0] => ({
+  const live = (text: string): Parameters<Writer['draw']>[0] => ({
     lines: [text, '> '],
     text: 1,
     cursor: { line: 1, column: 2 },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createKeyDecoder } from '../../src/terminal/keyboard.js';
-import { createPromptInput } from '../../src/ui/editor/prompt-input.js';
+import { PromptInput } from '../../src/ui/editor/prompt-input.js';
 import { createLive, type DisplayState } from '../../src/ui/live.js';
 import { createSwitchableTheme } from '../../src/ui/theme.js';
 import { emptyView } from '../../src/ui/view.js';
@@ -35,7 +35,7 @@ test('what a key types is echoed as Ink lays it out', () => {
         const theme = createSwitchableTheme({ unicode: true, colors: 16, theme: 'dark' });
         const echoing = createLive({ theme, clock: () => 0, status: () => facts });
         const size = { columns, rows: 12 };
-        const input = createPromptInput({ commands: () => [], rank: () => [], wantFiles: () => undefined });
+        const input = new PromptInput({ commands: () => [], rank: () => [], wantFiles: () => undefined });
         const state: DisplayState = {
           view: emptyView,
           input,

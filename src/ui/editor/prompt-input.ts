@@ -22,27 +22,6 @@ export type InputAction =
   | { readonly type: 'submit'; readonly text: string; readonly when: 'steer' | 'after' }
   | { readonly type: 'escape' | 'cancel' | 'end' | 'suspend' | 'page' | 'detail' | 'edit' | 'take-back' };
 
-/** The input line: text, history, search, completion. It draws nothing and waits for nothing. */
-export interface PromptInput {
-  take(event: InputEvent): InputAction;
-  editor(): Editor;
-  text(): string;
-  setText(text: string): void;
-  /** The newest past input, what is being written kept below it. */
-  older(): void;
-  setHistory(entries: readonly string[]): void;
-  /** Paths for `@`; null while they are fetched. */
-  setFiles(paths: readonly string[]): void;
-  /** The completions of what is written; null where there are none. */
-  menu(): MenuState | null;
-  /** What stands in place of the prompt while the history is searched. */
-  searching(): string | null;
-  /** Vim's keys from now on. */
-  useVim(vim: Vim): void;
-  /** The mode of vim's keys; null where they are not used. */
-  mode(): string | null;
-}
-
 const none: InputAction = { type: 'none' };
 /** Keys that mean the same in all of vim's modes. */
 const ownKeys = new Set(['enter', 'alt-enter', 'ctrl-c', 'ctrl-z', 'ctrl-o', 'ctrl-x', 'ctrl-g']);
@@ -56,15 +35,8 @@ function isEscape(key: Key): boolean {
   return !key.ctrl && (key.alt ? key.name.length === 1 : key.name === 'escape' && !key.shift);
 }
 
-export function createPromptInput(d: {
-  readonly commands: () => readonly Command[];
-  readonly rank: Rank;
-  readonly wantFiles: () => void;
-}): PromptInput {
-  return new Prompt(d);
-}
-
-class Prompt implements PromptInput {
+/** The input line: text, history, search, completion. It draws nothing and waits for nothing. */
+export class PromptInput {
   readonly #d: { readonly commands: () => readonly Command[]; readonly rank: Rank; readonly wantFiles: () => void };
   #editor: Editor = emptyEditor;
   #history: InputHistory = createHistory([]);
@@ -83,9 +55,11 @@ class Prompt implements PromptInput {
     return selected ? { ...this.#editor, selected } : this.#editor;
   }
 
+  /** Vim's keys from now on. */
   useVim(vim: Vim): void {
     this.#vim = vim;
   }
+  /** The mode of vim's keys; null where they are not used. */
   mode(): string | null {
     return this.#vim?.mode() ?? null;
   }
@@ -100,15 +74,18 @@ class Prompt implements PromptInput {
     this.#replace(text);
   }
 
+  /** Paths for `@`; null while they are fetched. */
   setFiles(paths: readonly string[]): void {
     this.#files = paths;
     this.#complete();
   }
 
+  /** The completions of what is written; null where there are none. */
   menu(): MenuState | null {
     return this.#completion ? completionMenu(this.#completion, this.#selected) : null;
   }
 
+  /** What stands in place of the prompt while the history is searched. */
   searching(): string | null {
     return this.#search ? `search ${this.#search.query === '' ? '' : `"${this.#search.query}"`}` : null;
   }
@@ -269,6 +246,7 @@ class Prompt implements PromptInput {
     return none;
   }
 
+  /** The newest past input, what is being written kept below it. */
   older(): void {
     const found = browse(this.#history, -1, this.text());
     if (found) this.#show(found);

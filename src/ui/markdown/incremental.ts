@@ -9,27 +9,14 @@ export interface StreamLines {
   readonly open: readonly string[];
 }
 
-/** Renders Markdown while it arrives: each block is lexed until the next one begins, then never again. */
-export interface MarkdownStream {
-  /** `text` is all of it so far; it only grows. */
-  update(text: string): StreamLines;
-  /** The rest, once nothing more comes. */
-  finish(text: string): readonly string[];
-  /** The width or the colours have changed: the open block is rendered anew. */
-  restyle(style: MarkdownStyle): void;
-}
-
 /** An open code block, list or paragraph beyond these is given out in parts, so that a frame never costs more than
  * that. */
 const mostCodeLines = 48;
 const mostListChars = 3_000;
 const mostTextChars = 6_000;
 
-export function createMarkdownStream(style: MarkdownStyle): MarkdownStream {
-  return new Stream(style);
-}
-
-class Stream implements MarkdownStream {
+/** Renders Markdown while it arrives: each block is lexed until the next one begins, then never again. */
+export class MarkdownStream {
   #style: MarkdownStyle;
   readonly #sanitizer = createSanitizer({ colors: false });
   #taken = 0;
@@ -42,6 +29,7 @@ class Stream implements MarkdownStream {
     this.#style = style;
   }
 
+  /** `text` is all of it so far; it only grows. */
   update(text: string): StreamLines {
     const added = this.#sanitizer.write(text.slice(this.#taken));
     this.#taken = text.length;
@@ -53,6 +41,7 @@ class Stream implements MarkdownStream {
     return { done, open: this.#rendered };
   }
 
+  /** The rest, once nothing more comes. */
   finish(text: string): readonly string[] {
     const { done } = this.update(text);
     const rest = this.#rendered ?? [];
@@ -61,6 +50,7 @@ class Stream implements MarkdownStream {
     return [...done, ...rest];
   }
 
+  /** The width or the colours have changed: the open block is rendered anew. */
   restyle(style: MarkdownStyle): void {
     this.#style = style;
     this.#rendered = null;
@@ -153,7 +143,7 @@ class Stream implements MarkdownStream {
 
 /** A whole Markdown text as lines. */
 export function renderMarkdown(text: string, style: MarkdownStyle): readonly string[] {
-  return createMarkdownStream(style).finish(text);
+  return new MarkdownStream(style).finish(text);
 }
 
 /** The blocks of a Markdown text. */

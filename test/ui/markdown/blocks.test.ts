@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Event } from '../../../src/core/event.js';
 import type { MarkdownStyle } from '../../../src/ui/markdown/blocks.js';
-import { createMarkdownStream, renderMarkdown } from '../../../src/ui/markdown/incremental.js';
+import { MarkdownStream, renderMarkdown } from '../../../src/ui/markdown/incremental.js';
 import { createTheme } from '../../../src/ui/theme.js';
 import { assistant, createFakeSession } from '../fake-session.js';
 import { facts, openRepl } from '../repl-harness.js';
@@ -86,7 +86,7 @@ test('cut anywhere while it streams, the lines are the same in the end, and none
   for (const style of [plain, colored]) {
     const whole = renderMarkdown(sample, style);
     for (let step = 1; step < 40; step += 3) {
-      const stream = createMarkdownStream(style);
+      const stream = new MarkdownStream(style);
       const lines: string[] = [];
       for (let end = step; end < sample.length; end += step) lines.push(...stream.update(sample.slice(0, end)).done);
       lines.push(...stream.finish(sample));
@@ -96,7 +96,7 @@ test('cut anywhere while it streams, the lines are the same in the end, and none
 });
 
 test('a finished block is given out while the next one streams', () => {
-  const stream = createMarkdownStream(plain);
+  const stream = new MarkdownStream(plain);
   expect(stream.update('First para')).toEqual({ done: [], open: ['First para'] });
   expect(stream.update('First paragraph.\n\nSec')).toEqual({ done: ['First paragraph.'], open: ['', 'Sec'] });
 });
@@ -104,7 +104,7 @@ test('a finished block is given out while the next one streams', () => {
 test('a long code block is given out in parts and loses nothing', () => {
   const code = Array.from({ length: 500 }, (_, i) => `const line${i} = ${i};`);
   const text = `before\n\n\`\`\`ts\n${code.join('\n')}\n\`\`\`\n\nafter`;
-  const stream = createMarkdownStream(colored);
+  const stream = new MarkdownStream(colored);
   const lines: string[] = [];
   let widest = 0;
   for (let end = 7; end < text.length; end += 37) {
@@ -121,7 +121,7 @@ test('a long list and a long paragraph are given out in parts and lose nothing',
   const items = Array.from({ length: 300 }, (_, i) => `${i + 1}. item number ${i + 1}`);
   const words = Array.from({ length: 3_000 }, (_, i) => `word${i}`);
   const text = `${items.join('\n')}\n\n${words.join(' ')}`;
-  const stream = createMarkdownStream(plain);
+  const stream = new MarkdownStream(plain);
   const lines: string[] = [];
   for (let end = 50; end < text.length; end += 50) lines.push(...stream.update(text.slice(0, end)).done);
   lines.push(...stream.finish(text));
@@ -138,7 +138,7 @@ test('a long list and a long paragraph are given out in parts and lose nothing',
 test('a long quotation is given out in parts and loses nothing', () => {
   const rows = Array.from({ length: 900 }, (_, i) => `> quoted ${i}`);
   const text = rows.join('\n');
-  const stream = createMarkdownStream(plain);
+  const stream = new MarkdownStream(plain);
   const lines: string[] = [];
   let most = 0;
   for (let end = 200; end < text.length; end += 200) {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { createKeyDecoder } from '../../../src/terminal/keyboard.js';
-import { createPromptInput, type InputAction, type PromptInput } from '../../../src/ui/editor/prompt-input.js';
+import { PromptInput, type InputAction } from '../../../src/ui/editor/prompt-input.js';
 import { createVim } from '../../../src/ui/vim/vim.js';
 import { openRepl, shown } from '../repl-harness.js';
 
 function vimInput(history: readonly string[] = []): PromptInput {
-  const input = createPromptInput({
+  const input = new PromptInput({
     commands: () => [{ name: 'help', description: '', run: async () => undefined }],
     rank: () => [],
     wantFiles: () => undefined,
