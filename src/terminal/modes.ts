@@ -3,12 +3,12 @@ import type { InputPort, OutputPort } from './streams.js';
 
 type Output = Pick<OutputPort, 'write'>;
 
-/** What stands in the title of a terminal now; the user's own waits on its stack meanwhile. */
+/** The title that each terminal has now. The user's own title waits on the terminal's stack. */
 const shown = new WeakMap<Output, string>();
 
-/** Sets the terminal's title. Before the first time its own one is put on the terminal's stack. A title that stands
- * already costs nothing.
- * Source: xterm ctlseqs, "Operating System Commands" 0 and "Window manipulation" 22 and 23. */
+/** Sets the terminal's title. The first call puts the user's own title on the terminal's stack. Writes nothing where
+ * the title is the same already. Source: xterm ctlseqs, "Operating System Commands" 0 and "Window manipulation" 22 and
+ * 23. */
 export function setTitle(output: Output, text: string): void {
   const title = sanitize(text).replace(/\s+/g, ' ');
   const before = shown.get(output);
@@ -21,7 +21,7 @@ export function hasTitle(output: Output): boolean {
   return shown.has(output);
 }
 
-/** Takes the user's own title back from the stack, where another one was set. */
+/** Takes the user's own title back from the stack if another one was set. */
 function restoreTitle(output: Output): void {
   if (shown.delete(output)) output.write('\x1b[23;0t');
 }
@@ -38,14 +38,14 @@ export function clipboardSequence(text: string): string {
   return `\x1b]52;c;${Buffer.from(text, 'utf8').toString('base64')}\x07`;
 }
 
-/** Takes the terminal: raw mode and our modes on. Undone by `leaveTerminal`, which must run on every way out. */
+/** Switches on raw mode and our modes. `leaveTerminal` undoes it and must run on every way out. */
 export function enterTerminal(input: InputPort, output: Pick<OutputPort, 'write'>): void {
   input.setRawMode?.(true);
   output.write(enterSequence);
   input.resume();
 }
 
-/** Gives the terminal back as it was. Harmless when called twice, or without `enterTerminal`. */
+/** Gives the terminal back as it was. It may be called twice, or without `enterTerminal`. */
 export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'>): void {
   restoreTitle(output);
   output.write(leaveSequence);
@@ -59,8 +59,8 @@ export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'
 
 export type Notify = 'bell' | 'osc9' | 'off';
 
-/** The terminal's own sign that somebody is waited for: BEL, or OSC 9 (iTerm2, kitty, Windows Terminal). Nothing of the
- * conversation goes into it. */
+/** Tells the user that the program waits for them, by the terminal's own sign: BEL, or OSC 9 (iTerm2, kitty, Windows
+ * Terminal). It contains nothing of the conversation. */
 export function notify(output: Pick<OutputPort, 'write'>, how: Notify = 'off'): void {
   if (how === 'bell') output.write('\x07');
   else if (how === 'osc9') output.write('\x1b]9;agent waits for you\x07');

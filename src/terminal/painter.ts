@@ -5,7 +5,7 @@ export interface RowPlace {
   readonly column: number;
 }
 
-/** Where rows begin to differ: the row, how many code units of it are the same, and the attributes that are on
+/** The first difference between rows: the row, how many of its code units are the same, and the attributes that are on
  * there. */
 export interface Change {
   readonly row: number;
@@ -13,14 +13,14 @@ export interface Change {
   readonly open: string;
 }
 
-/** Not even the row before the first. */
+/** No row at all. */
 const nowhere = -2;
 
-/** Turns rows into the sequences that paint them over what stands there, row by row, and knows where the cursor is. */
+/** Turns rows into sequences that paint them over the present rows, and knows where the cursor is. */
 export class RowPainter {
   #painted: readonly Row[] = [emptyRow];
   #row = 0;
-  /** -1 where the terminal waits to wrap and nobody can say. */
+  /** -1 if the terminal is about to wrap, so that nobody knows. */
   #column = 0;
   /** The last row erased in this frame. */
   #erased = nowhere;
@@ -40,14 +40,14 @@ export class RowPainter {
     return this.#column;
   }
 
-  /** `rows` stand there, whoever painted them, and the cursor in them. */
+  /** Takes `rows` and the cursor as what is on the screen, whoever painted them. */
   assume(rows: readonly Row[], row: number, column: number): void {
     this.#painted = rows;
     this.#row = row;
     this.#column = column;
   }
 
-  /** What is painted, wrapped rows as one line. */
+  /** Returns what is painted; wrapped rows become one line. */
   lines(): readonly string[] {
     const lines: string[] = [];
     for (const { text, soft } of this.#painted) {
@@ -57,13 +57,13 @@ export class RowPainter {
     return lines;
   }
 
-  /** The first `count` rows are no longer its own. */
+  /** Gives up the first `count` rows. */
   release(count: number): void {
     this.#painted = this.#painted.slice(count);
     this.#row -= count;
   }
 
-  /** `quiet` where more than the cursor's row is touched. */
+  /** Paints `target`. `quiet` is true if more than the cursor's row changed. */
   paint(target: readonly Row[], cursor: RowPlace): { readonly out: string; readonly quiet: boolean } {
     const startRow = this.#row;
     this.#erased = nowhere;
@@ -95,7 +95,7 @@ export class RowPainter {
       (row, index) =>
         index >= last || row.text !== this.#painted[index]?.text || row.soft !== this.#painted[index].soft,
     );
-    // A row that now goes on from the one above must be wrapped into by the terminal itself.
+    // If a row now continues the one above, the terminal itself must wrap into it.
     const joins = first > 0 && target[first]?.soft === true && this.#painted[first]?.soft !== true;
     const index = joins ? first - 1 : first;
     const prefix = joins ? noPrefix : this.#certainPrefix(this.#painted[index] ?? emptyRow, target[index] ?? emptyRow);
@@ -105,19 +105,19 @@ export class RowPainter {
     };
   }
 
-  /** What two rows begin with alike, as far as widths are beyond doubt; nothing where that is all of a row. */
+  /** Returns the common beginning of two rows, as far as its width is certain; nothing if it is all of a row. */
   #certainPrefix(old: Row, row: Row): CommonPrefix {
     if (old.soft !== row.soft) return noPrefix;
     const common = commonPrefix(old.text.slice(0, certainLength(old.text)), row.text.slice(0, certainLength(row.text)));
     return common.columns < this.columns ? common : noPrefix;
   }
 
-  /** Erases all from the cursor on, which is where `change` says, and writes the rest of `target` without ever moving
-   * up in it: where the terminal gets another size before or while it reads this, its lines are right all the same. */
+  /** Erases from the cursor on, which is at `change`, and writes the rest of `target` without moving up in it. Its
+   * lines are right even if the size changes before the terminal reads this. */
   append(target: readonly Row[], change: Change, cursor: RowPlace): string {
     const first = target[change.row] ?? emptyRow;
-    // In the home position tmux would put what is erased into the scrollback; and a row erased as a whole would not go
-    // on from the one above.
+    // In the home position tmux would move what is erased into the scrollback, and a row that is erased as a whole
+    // would not continue the one above.
     let out = this.#column > 0 ? '\x1b[J' : `\x1b[C\x1b[J\r${first.soft ? '' : '\x1b[K'}`;
     out += change.open + this.#put(first, change.length);
     for (let index = change.row + 1; index < target.length; index++) {
@@ -134,8 +134,8 @@ export class RowPainter {
     if (row.soft && index > 0 && this.#comesApart(index, row, old))
       return this.#paintContinuation(target, index, row, old);
     if (!old) return this.#newRow(index) + this.#put(row, 0);
-    // A row that becomes narrower is erased from its start: tmux counts cells erased behind a text as part of it when
-    // it rewraps.
+    // A row that becomes narrower is erased from its start: when tmux wraps anew it counts cells erased behind a text
+    // as part of it.
     if ((old.soft && !row.soft) || old.width > row.width) {
       this.#erased = index;
       return `${this.#moveTo(index, 0)}\x1b[K${this.#put(row, 0)}`;
@@ -144,12 +144,12 @@ export class RowPainter {
     return this.#moveTo(index, same.columns) + same.open + this.#put(row, same.length);
   }
 
-  /** A row that is erased from its start no longer goes on from the one above it, nor does one below it. */
+  /** Returns whether the row no longer continues the one above, because one of the two is erased from its start. */
   #comesApart(index: number, row: Row, old: Row | undefined): boolean {
     return !old?.soft || old.width > row.width || this.#erased === index - 1;
   }
 
-  /** A row that the terminal itself must wrap into, so that it knows the two as one line. */
+  /** Writes a row that the terminal itself must wrap into, so that it takes the two for one line. */
   #paintContinuation(target: readonly Row[], index: number, row: Row, old: Row | undefined): string {
     const above = target[index - 1] ?? emptyRow;
     const erased = old !== undefined && old.width > row.width ? `${this.#moveTo(index, 0)}\x1b[K` : '';
@@ -168,7 +168,7 @@ export class RowPainter {
     return `${move}\r\n`;
   }
 
-  /** The text of a row from code unit `from` on; the cursor stands where that begins. */
+  /** Returns the text of a row from code unit `from` on. The cursor is where that begins. */
   #put(row: Row, from: number): string {
     this.#column = row.width >= this.columns ? -1 : row.width;
     return row.text.slice(from);

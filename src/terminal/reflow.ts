@@ -7,25 +7,24 @@ export interface ScreenSize {
   readonly rows: number;
 }
 
-/** What stands on the terminal, as its one writer knows it. */
+/** The content of the terminal, as its one writer knows it. */
 export interface Standing {
   readonly size: ScreenSize;
-  /** The last lines printed; `first` is the number of the first of them among all that were. */
+  /** The last printed lines; `first` is the number of the first of them among all printed lines. */
   readonly printed: readonly string[];
   readonly first: number;
-  /** The last printed line goes on in the first row. */
+  /** The last printed line continues in the first row. */
   readonly open: boolean;
   readonly rows: readonly Row[];
-  /** Where the cursor is in `rows`. */
+  /** The row of `rows` that the cursor is in. */
   readonly row: number;
   readonly column: number;
 }
 
-/** What a terminal does with its rows when its width changes: wraps every line anew; every line but the cursor's
- * (xterm.js), and moves the cursor with the rows below it as well; or cuts rows and wraps nothing (xterm, the Linux
- * console). tmux wraps every line, keeps the last row where it is, and has its cursor go astray: where a wide character
- * does not fit behind the last row but one of a line, it breaks that line in two (seen in 3.3a), and as it counts lines
- * to find its cursor, that then stands a line too high for each, at its end. */
+/** What a terminal does with its rows when its width changes. It wraps every line anew; or every line but the cursor's,
+ * and moves the cursor with the rows below it (xterm.js); or it cuts rows and wraps nothing (xterm, the Linux console).
+ * tmux 3.3a wraps every line and keeps the last row where it is, but may misplace its cursor: it breaks a line in two
+ * where a wide character does not fit behind a row, and each such line puts its cursor one line too high. */
 export type Reflow = 'all' | 'all as tmux' | 'all but the cursor' | 'none';
 
 export interface ModelLine {
@@ -34,28 +33,27 @@ export interface ModelLine {
   readonly heights: readonly number[];
 }
 
-/** A terminal that understands the few sequences the writer uses, and nothing else: for finding out where things stand
- * when what was written for one size has met another. */
+/** A model of a terminal that understands only the sequences that the writer uses. It calculates where rows are after
+ * output has met another size than it was made for. */
 export interface TerminalModel {
   readonly size: ScreenSize;
   readonly cursor: { readonly row: number; readonly column: number };
-  /** Which row of the screen the cursor should be in, as far as that is known. */
+  /** The row of the screen that the cursor should be in, as far as that is known. */
   readonly screenRow: number;
-  /** Whether that is beyond doubt, wherever the cursor has gone, or cannot be known. */
+  /** Whether `screenRow` is certain, likely, or unknown. */
   readonly rowIs: 'sure' | 'likely' | 'unknown';
   resize(size: ScreenSize): void;
   write(text: string): void;
-  /** The lines from `first` of the standing on; `heights` are the columns of their rows. */
+  /** Returns the lines from `first` on; `heights` are the columns of their rows. */
   lines(): readonly ModelLine[];
-  /** The same once more, to go on with by itself, as another kind of terminal; the cursor is known to be in row
-   * `screenRow` of the screen. */
+  /** Returns a copy that continues as another kind of terminal, with the cursor in row `screenRow` of the screen. */
   copy(screenRow: number, reflow: Reflow, astray?: number): TerminalModel;
-  /** The cursor is in row `screenRow` of the screen, whatever was thought. */
+  /** Puts the cursor into row `screenRow` of the screen. */
   moveTo(screenRow: number): void;
 }
 
-/** `screenRow`: the row of the screen, counted from 0, where the cursor was; null where nobody knows. `astray`: how
- * many lines too high the cursor gets when tmux wraps anew. */
+/** `screenRow`: the row of the screen, counted from 0, that the cursor was in; null if unknown. `astray`: how many
+ * lines too high the cursor of tmux gets when it wraps anew. */
 export function createTerminalModel(
   standing: Standing,
   screenRow: number | null,
@@ -157,7 +155,8 @@ class Model implements TerminalModel {
 
   resize(size: ScreenSize): void {
     const more = size.rows - this.size.rows;
-    // Rows below the cursor go first, then the top into the scrollback; what is there comes back when it grows again.
+    // A lower window loses the rows below the cursor first, then moves the top into the scrollback; a higher one takes
+    // them back.
     if (more < 0) {
       const below = Math.max(0, this.#top + this.size.rows - 1 - this.#row);
       this.#rows.length = Math.min(
@@ -208,7 +207,7 @@ class Model implements TerminalModel {
       if (kept) after = start + inLine;
       else after = start + this.#place(next, offset);
     }
-    // Rows that are inserted or taken away below the cursor move it as well.
+    // Rows inserted or removed below the cursor move it as well.
     if (this.#reflow === 'all but the cursor') after = Math.max(0, before + rows.length - this.#rows.length);
     if (this.#reflow === 'all as tmux') {
       this.#anchor(rows, after, atEnd);
@@ -220,13 +219,13 @@ class Model implements TerminalModel {
     this.#row = after;
   }
 
-  /** The last row of the screen stays the last one, and the cursor gets where tmux thinks it is. */
+  /** Keeps the last row of the screen in place and puts the cursor where tmux thinks it is. */
   #anchor(rows: Cells[], cursor: number, atEnd: boolean): void {
     const { size } = this;
     const below = Math.max(0, this.#top + size.rows - this.#rows.length);
     this.#rows = rows;
     this.#top = rows.length + below - size.rows;
-    // How much a higher window gets back from the scrollback depends on what had gone there how.
+    // Nobody knows how many rows a higher window takes back from the scrollback.
     this.rowIs = this.#top >= 0 && !this.#grown ? 'sure' : 'unknown';
     this.#row = cursor;
     const group = this.#groups().findLast(({ from }) => from <= cursor);
@@ -244,12 +243,12 @@ class Model implements TerminalModel {
     this.#row = Math.max(this.#row, this.#top);
   }
 
-  /** How many columns of its line are before the cursor. */
+  /** Returns the columns of its line before the cursor. */
   #offsetIn({ from, rows }: { readonly from: number; readonly rows: readonly Cells[] }): number {
     return rows.slice(0, this.#row - from).reduce((sum, { cells }) => sum + cells.length, 0) + this.#column;
   }
 
-  /** The row of a line that column `offset` of it is in; the column in it becomes the cursor's. */
+  /** Returns the row of a line that holds column `offset` of it, and puts the cursor into the column in that row. */
   #place(rows: readonly Cells[], offset: number): number {
     let rest = offset;
     for (const [index, { cells }] of rows.entries()) {

@@ -10,42 +10,43 @@ import {
 import type { Answer } from './streams.js';
 import { clusters } from './width.js';
 
-/** Where to go on after the size has changed: so many rows above the cursor (below it, where negative), with that line
- * (numbered as in `Standing`), of which so many columns stand above already. */
+/** The place to continue from after a new size: so many rows above the cursor (below it if negative), with that line
+ * (numbered as in `Standing`), of which so many columns are above already. */
 export interface Place {
   readonly up: number;
   readonly line: number;
   readonly offset: number;
 }
 
-/** The way there, to the first column. */
+/** Returns the sequence that moves to the first column of that place. */
 export function wayTo({ up }: Place): string {
   return `\r${up > 0 ? `\x1b[${up}A` : ''}${up < 0 ? `\x1b[${-up}B` : ''}`;
 }
 
-/** What was written since the terminal last said where it is. A terminal changes its size before we hear of it, and
- * what is on its way then was made for another one: with every answer it shows which was, and what became of it can be
- * worked out. */
-export interface Ledger {
+/** The output since the terminal last answered. A terminal changes its size before the program hears of it, so output
+ * may meet another size than it was made for. Each answer tells the size, from which the present rows can be
+ * calculated. */
+export interface SentOutput {
   wrote(text: string): void;
-  /** A question follows what was written; the terminal will then be at `standing`. `at once`: in the same breath. */
+  /** Notes that a question follows the output; the terminal will then be at `standing`. `atOnce`: question and output
+   * are written together. */
   asked(standing: Standing, atOnce: boolean): void;
-  /** True while all that was written met the size it was made for. */
+  /** Returns whether all output so far met the size it was made for. */
   answered(answer: Answer): boolean;
-  /** Where to go on, all questions being answered; null where nothing has moved. What is written next starts from
-   * there. */
+  /** Returns the place to continue from once all questions are answered; null if nothing has moved. The next output
+   * starts there. */
   place(now: Standing): Place | null;
-  /** From here on, nothing before counts. `row`: where the cursor is on the screen, if that is known. */
+  /** Forgets the output so far. `row`: the row of the screen that the cursor is in, if that is known. */
   restart(now: Standing, row?: number | null): void;
-  /** Characters that wait for an answer. */
+  /** The number of characters without an answer. */
   readonly waiting: number;
 }
 
-export function createLedger(start: Standing, reflow: () => readonly Reflow[]): Ledger {
+export function createSentOutput(start: Standing, reflow: () => readonly Reflow[]): SentOutput {
   return new Account(start, reflow);
 }
 
-/** Where things stand if the terminal has just got another size and met nothing on the way. */
+/** Returns the place to continue from if the terminal read all output before it got the new size. */
 export function placeAfter(now: Standing, size: ScreenSize, reflow: Reflow): Place {
   const model = createTerminalModel(now, null, reflow);
   model.resize(size);
@@ -54,35 +55,35 @@ export function placeAfter(now: Standing, size: ScreenSize, reflow: Reflow): Pla
   return locate(model, now.first, now, Math.max(0, rows - size.rows));
 }
 
-/** Roughly: scripts with wide characters, and emoji. */
+/** Matches, roughly, scripts with wide characters, and emoji. */
 const wide =
   /[\u1100-\u115f\u231a-\u23f3\u25fd\u25fe\u2614-\u2713\u2715-\u2717\u2719-\u276e\u2770-\u27bf\u2b1b-\u2b55\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\ud83c-\ud83e]|[\ud840-\ud8bf]/;
-/** As many lines the cursor of tmux is looked for above where it should be. */
+/** How many lines above its expected place the cursor of tmux is searched. */
 const mostAstray = 12;
 
-/** Where the terminal was at the last answer, and the number of the first line of that. */
+/** The terminal at the last answer, and the number of its first line. */
 interface Confirmed {
   readonly first: number;
   readonly model: (reflow: Reflow, astray: number) => TerminalModel;
 }
 
-/** What was written before an answer, `atOnce` with the question. */
+/** Output before an answer; `atOnce` if it was written together with the question. */
 interface Step {
   readonly text: string;
   readonly atOnce: boolean;
   readonly answer: Answer;
 }
 
-class Account implements Ledger {
+class Account implements SentOutput {
   readonly #reflow: () => readonly Reflow[];
   #confirmed: Confirmed;
   #asked: { readonly text: string; readonly standing: Standing; readonly atOnce: boolean; readonly stale: boolean }[] =
     [];
   #since = '';
   #waiting = 0;
-  /** Whether anything wide was ever written. */
+  /** True if a wide character was ever written. */
   #wide = false;
-  /** All since an answer has shown another size than that which was thought. */
+  /** All output since an answer that reported an unexpected size. */
   #steps: readonly Step[] = [];
 
   constructor(start: Standing, reflow: () => readonly Reflow[]) {
@@ -128,8 +129,8 @@ class Account implements Ledger {
     return locate(model, first, now, model.cursor.row - answer.row);
   }
 
-  /** What has become of the screen, as far as the answer tells. Without wide characters the cursor of tmux does not go
-   * astray. */
+  /** Calculates the present screen, as far as the answer tells. Without wide characters the cursor of tmux stays
+   * right. */
   #likeliest(answer: Answer): TerminalModel {
     const kinds = this.#reflow().flatMap((kind) =>
       Array.from({ length: kind === 'all as tmux' && this.#wide ? mostAstray + 1 : 1 }, (_, astray) => ({
@@ -186,9 +187,8 @@ function same(left: ScreenSize, right: ScreenSize): boolean {
   return left.columns === right.columns && left.rows === right.rows;
 }
 
-/** The first line that is not as it should be, or else the first live one, is where to go on; where that is above the
- * screen, whatever line the first row of the screen (`top`) belongs to. `first` is the number of the model's first
- * line. */
+/** Returns the first line that is not as expected, else the first live line. If that is above the screen, it is the
+ * line of the first row of the screen (`top`). `first` is the number of the model's first line. */
 function locate(model: TerminalModel, first: number, now: Standing, top: number): Place {
   const seen = model.lines();
   const wanted = wantedLines(now);
@@ -212,7 +212,7 @@ function locate(model: TerminalModel, first: number, now: Standing, top: number)
     : { up, line, offset: 0 };
 }
 
-/** The texts of the lines that should stand there. */
+/** Returns the texts of the expected lines. */
 function wantedLines({ printed, rows, open }: Standing): readonly string[] {
   const lines = printed.map(withoutSgr);
   for (const [index, { text, soft }] of rows.entries()) {
@@ -223,7 +223,7 @@ function wantedLines({ printed, rows, open }: Standing): readonly string[] {
   return lines;
 }
 
-/** The number of the first line that is not as it is wanted. */
+/** Returns the number of the first line that differs from the expected one. */
 function firstWrong(
   seen: readonly ModelLine[],
   firstSeen: number,

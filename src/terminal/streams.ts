@@ -8,7 +8,7 @@ export interface InputPort {
   setRawMode?(on: boolean): unknown;
   resume(): unknown;
   pause(): unknown;
-  /** Where the terminal can be asked where it stands. */
+  /** Present if the terminal can be asked where its cursor is. */
   readonly answers?: Answers;
 }
 
@@ -21,30 +21,29 @@ export interface OutputPort {
   off(event: 'resize', listener: () => void): unknown;
 }
 
-/** What the terminal says of itself: its size, and where the cursor is, counted from 0. */
+/** The terminal's answer: its size, and where the cursor is, counted from 0. */
 export interface Answer {
   readonly size: ScreenSize;
   readonly row: number;
   readonly column: number;
 }
 
-/** Asks the terminal where its cursor is and how large it is, and takes the answers out of what it sends. */
+/** Asks the terminal where its cursor is and how large it is, and takes the answers out of its input. */
 export interface Answers {
-  /** What to write to ask; null where the terminal should not be asked now: it never answers, or owes too many answers.
-   * `urgent`: it may owe more. */
+  /** Returns the sequence that asks; null if the terminal never answers or owes too many answers. An `urgent` question
+   * may add to those. */
   question(urgent: boolean): string | null;
-  /** Called with each answer, oldest question first. */
+  /** Registers a listener. It is called with each answer, in the order of the questions. */
   listen(onAnswer: (answer: Answer) => void): void;
-  /** Whether it answers so fast that one may wait for it before every frame. */
+  /** Returns whether it answers so fast that a frame may wait for the answer. */
   quick(): boolean;
-  /** How many questions have no answer yet. */
+  /** Returns the number of questions without an answer. */
   owed(): number;
-  /** How long the answer to the last question may still take before one goes on without it; 0 where none is owed, or no
-   * more is to be expected. */
+  /** Returns how long to wait for the answer to the last question; 0 if no answer is owed or expected. */
   patienceMs(): number;
-  /** Calls back once no answer is owed, or when none came for as long as one may take: an answer after that is read by
-   * whoever has the terminal. */
+  /** Calls back once no answer is owed, or after the longest time an answer may take. Whoever has the terminal then
+   * reads a later answer as keys. */
   whenQuiet(callback: () => void): void;
-  /** What it may do with its rows, the likeliest first; one where it says who it is. */
+  /** Returns what it may do with its rows, the likeliest first; one entry if it says which terminal it is. */
   reflow(): readonly Reflow[];
 }

@@ -1,7 +1,7 @@
 import stringWidth from 'string-width';
 import { withoutSgr } from './attributes.js';
 
-/** Made for the first text that needs it: it takes 10 ms. */
+/** Created for the first text that needs it, because that takes 10 ms. */
 let segmenter: Intl.Segmenter | undefined;
 
 /** Code units from..to whose width every terminal agrees on: Latin, Greek, Cyrillic, punctuation, boxes and our own
@@ -52,8 +52,8 @@ export function textWidth(text: string): number {
   return width;
 }
 
-/** The grapheme clusters of `text` with their columns. Only where clusters are not plain to see, the segmenter is
- * asked: it is slow. */
+/** Yields the grapheme clusters of `text` with their columns. The segmenter is slow, so it is used only where clusters
+ * are not obvious. */
 export function* clusters(text: string): Generator<{ readonly text: string; readonly width: number }> {
   for (let at = 0; at < text.length;) {
     const width = certainWidth(text.charCodeAt(at));
@@ -71,7 +71,7 @@ export function* clusters(text: string): Generator<{ readonly text: string; read
   }
 }
 
-/** Where, from `from` on, two characters come that nothing before can join. */
+/** Returns the index, after `from`, of the first character that cannot join those before it. */
 function uncertainEnd(text: string, from: number): number {
   for (let at = from + 1; at < text.length; at++) {
     if (certainWidth(text.charCodeAt(at)) > 0 && (at + 1 === text.length || certainWidth(text.charCodeAt(at + 1)) > 0))
@@ -86,8 +86,8 @@ export function widestWidth(text: string): number {
   return [...withoutSgr(text)].reduce((sum, char) => sum + stringWidth(char), 0);
 }
 
-/** Joined emoji as their parts: terminals differ in how many columns they give the whole, and a row that is wider than
- * it was taken for leaves its end behind. Joiners between letters stay. */
+/** Splits joined emoji into their parts. Terminals differ in the width of the whole, and a row that is wider than
+ * expected leaves its end behind. Joiners between letters stay. */
 export function unjoined(text: string): string {
   return text.includes('\u200d')
     ? text.replace(/(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})/gu, '')

@@ -1,24 +1,24 @@
 import type { Painted } from './first-frame.js';
 import { type Change, RowPainter, type RowPlace } from './painter.js';
 import type { Reflow, ScreenSize, Standing } from './reflow.js';
-import { createLedger, type Ledger, type Place, placeAfter, wayTo } from './resize.js';
+import { createSentOutput, type SentOutput, type Place, placeAfter, wayTo } from './resize.js';
 import { dropColumns, emptyRow, type Row, takeColumns, wrapLine } from './rows.js';
 import type { Answer } from './streams.js';
 import { textWidth } from './width.js';
 
 export type { ScreenSize } from './reflow.js';
 
-/** What stands below the scrollback. `cursor.line` indexes `lines`; `column` is the column in that line, which must not
- * be wrapped. */
+/** The lines below the scrollback. `cursor.line` indexes `lines`; `column` is the column in that line, which must not
+ * wrap. */
 export interface Live {
   readonly lines: readonly string[];
-  /** How many of them, from the first on, are text that is on its way into the scrollback; none where not given. */
+  /** How many of the first lines are text that will move into the scrollback; 0 if missing. */
   readonly text?: number;
   readonly cursor: { readonly line: number; readonly column: number };
 }
 
-/** What was lost to the scrollback when the terminal became smaller: whole live lines from the top, then columns of the
- * next. */
+/** The part of the live lines that moved into the scrollback when the terminal became smaller: whole lines from the
+ * top, then columns of the next line. */
 export interface Lost {
   readonly lines: number;
   readonly columns: number;
@@ -30,11 +30,12 @@ interface ScreenOptions {
   readonly synchronized: boolean;
   /** What the terminal may do with its rows, the likeliest first. */
   readonly reflow: () => readonly Reflow[];
-  /** What to write to ask the terminal where it is; null where it is not to be asked now. Missing: it never is. */
+  /** Returns the sequence that asks the terminal where it is; null if it must not be asked now. Missing: it is never
+   * asked. */
   readonly question?: (urgent: boolean) => string | null;
   /** Whether it answers so fast that a frame may wait for it. */
   readonly quick?: () => boolean;
-  /** What a first frame has put on the terminal already. */
+  /** What the first frame painted. */
   readonly painted?: Painted;
 }
 
@@ -42,11 +43,11 @@ const beginFrame = '\x1b[?2026h';
 const endFrame = '\x1b[?2026l';
 const hideCursor = '\x1b[?25l';
 const showCursor = '\x1b[?25h';
-/** A terminal that owes an answer to more than this will not give it. */
+/** After this many characters without an answer the terminal will not answer any more. */
 const mostWaiting = 262_144;
 
-/** A frame that would add more rows than this is written in two steps where the terminal answers at once: what meets
- * another size than it was made for must not scroll off the screen, where it could not be made good. */
+/** A frame that adds more rows than this is written in two steps if the terminal answers at once. Rows that scroll off
+ * the screen cannot be repaired, so they must not meet an unexpected size. */
 const mostAtOnce = 1;
 
 interface Frame {
@@ -62,25 +63,25 @@ interface Waiting {
   readonly textLines: number;
 }
 
-/** The one writer to the terminal: lines that are printed once and then belong to the scrollback, and below them live
- * lines of which only what changed is written. Lines are logical: the terminal wraps them. A committed line that stands
- * already where the live one stood costs nothing. Never clears the screen, never touches what is above its anchor. See
- * docs/decisions/0002-screen-writer.md. */
+/** The only writer to the terminal. It prints lines once, which then belong to the scrollback, and keeps live lines
+ * below them, of which it writes only the changes. Lines are logical: the terminal wraps them. A committed line that is
+ * on the screen as a live line already costs nothing. It never clears the screen and never touches what is above the
+ * live lines. See docs/decisions/0002-screen-writer.md. */
 export class Writer {
   readonly #options: ScreenOptions;
   readonly #painter: RowPainter;
-  readonly #ledger: Ledger;
+  readonly #sent: SentOutput;
   #size: ScreenSize;
   #pending: string[] = [];
   #pendingPartial = false;
-  /** Columns of the first live line that are committed already; 0 where it starts a line. */
+  /** Columns of the first live line that are committed already; 0 if it starts a line. */
   #headColumns = 0;
   #textLines = 0;
   readonly #printed = new PrintedLines();
   #lastAnswer: Answer | null = null;
-  /** Where to go on after a new size: the cursor is on its way there, nothing else has changed yet. */
+  /** The place to continue from after a new size. The cursor moves there; nothing else has changed yet. */
   #aim: Place | null = null;
-  /** A frame of which the terminal has got no more than the way to its first change. */
+  /** A frame that waits for an answer. The terminal has received only the way to its first change. */
   #waiting: Waiting | null = null;
   #wrapped = new Map<string, readonly Row[]>();
 
@@ -90,15 +91,15 @@ export class Writer {
     this.#painter = new RowPainter(options.size.columns);
     if (options.painted)
       this.#painter.assume(this.#wrapAll(options.painted.lines, false), options.painted.row, options.painted.column);
-    this.#ledger = createLedger(this.#standing(), options.reflow);
+    this.#sent = createSentOutput(this.#standing(), options.reflow);
   }
 
   get size(): ScreenSize {
     return this.#size;
   }
 
-  /** Prints lines with the next `draw`. With `partial` the last of them goes on in the first live line (and in the next
-   * commit). */
+  /** Prints lines with the next `draw`. If `partial`, the last of them continues in the first live line and in the next
+   * commit. */
   commit(lines: readonly string[], partial = false): void {
     if (lines.length === 0) return;
     const first = lines[0] ?? '';
@@ -113,8 +114,8 @@ export class Writer {
     this.#pendingPartial = partial;
   }
 
-  /** Writes one frame. Live rows beyond the height less two are left out at the top. True where the terminal is asked
-   * first where it is: `settle` then writes the frame, and nothing else may be drawn until then. */
+  /** Writes one frame. Live rows beyond the height less two are left out at the top. Returns true if the terminal is
+   * asked first where it is: then `settle` writes the frame, and nothing else may be drawn before. */
   draw(live: Live): boolean {
     const printed = printable(this.#pending, this.#pendingPartial, {
       next: live.lines[0] ?? '',
@@ -144,8 +145,8 @@ export class Writer {
     return false;
   }
 
-  /** Takes the new size and moves back to the anchor, on the assumption that nothing written was on its way; the next
-   * `draw` paints anew. */
+  /** Takes the new size and moves back to the first live line, assuming that the terminal has read all that was
+   * written. The next `draw` paints all live lines. */
   resize(size: ScreenSize): Lost {
     this.#waiting = null;
     this.#aim = null;
@@ -153,36 +154,34 @@ export class Writer {
     this.#size = size;
     this.#write(wayTo(place));
     const lost = this.#goOn(place);
-    this.#ledger.restart(this.#standing());
+    this.#sent.restart(this.#standing());
     return lost;
   }
 
-  /** Asks the terminal where it is. False where it is not to be asked. */
+  /** Asks the terminal where it is. Returns false if it must not be asked. */
   ask(): boolean {
     const question = this.#options.question?.(true) ?? null;
     if (question === null) return false;
     this.#options.write(question);
-    this.#ledger.asked(this.#standing(), false);
+    this.#sent.asked(this.#standing(), false);
     return true;
   }
 
-  /** An answer has come to the oldest question that had none. False where the terminal had another size than we
-   * thought. */
+  /** Takes the answer to the oldest question. Returns false if the terminal had another size than expected. */
   answered(answer: Answer): boolean {
     this.#lastAnswer = answer;
-    return this.#ledger.answered(answer);
+    return this.#sent.answered(answer);
   }
 
-  /** All questions are answered, or no answer is waited for any more. Where things have moved, takes the size that the
-   * terminal said and goes back to where the screen is still right, a frame that waits being given up; null where
-   * nothing has moved. `asked`: the terminal is asked whether it has got there, and nothing may be drawn until the next
-   * `settle`. */
+  /** Ends the wait for answers. If rows have moved, it takes the size that the terminal reported, drops a waiting frame
+   * and moves back to where the screen is still right; returns null if nothing has moved. `asked`: the terminal is
+   * asked whether it has got there, and nothing may be drawn before the next `settle`. */
   settle(): Lost | 'asked' | null {
     const waiting = this.#waiting;
     const aim = this.#aim;
     this.#waiting = null;
     this.#aim = null;
-    const place = this.#ledger.place(this.#standing());
+    const place = this.#sent.place(this.#standing());
     if (!place || !this.#lastAnswer) {
       if (waiting) this.#append(waiting);
       return aim ? this.#arrive(aim) : null;
@@ -193,21 +192,21 @@ export class Writer {
     return this.#goOn(place);
   }
 
-  /** Moves to where the screen is still right, and asks: the terminal may have got another size again, and erasing
-   * cannot be undone. */
+  /** Moves to where the screen is still right, and asks: the size may have changed again, and erasing cannot be
+   * undone. */
   #aimAt(place: Place): boolean {
     const question = this.#options.quick?.() === true ? (this.#options.question?.(true) ?? null) : null;
     if (question === null) return false;
     this.#aim = place;
-    this.#ledger.wrote(wayTo(place));
-    this.#ledger.asked(this.#standing(), true);
+    this.#sent.wrote(wayTo(place));
+    this.#sent.asked(this.#standing(), true);
     this.#options.write(wayTo(place) + question);
     return true;
   }
 
   #arrive(place: Place): Lost {
     const lost = this.#goOn(place);
-    this.#ledger.restart(this.#standing(), this.#lastAnswer?.row ?? null);
+    this.#sent.restart(this.#standing(), this.#lastAnswer?.row ?? null);
     return lost;
   }
 
@@ -216,12 +215,12 @@ export class Writer {
     this.#options.write(sequence);
   }
 
-  /** Takes the live lines away and leaves the cursor at the start of an empty row. */
+  /** Removes the live lines and leaves the cursor at the start of an empty row. */
   close(): void {
     this.draw({ lines: [''], cursor: { line: 0, column: 0 } });
   }
 
-  /** Forgets what is painted: the cursor stands at the start of an empty row (after another program drew). */
+  /** Forgets what is painted. The cursor is at the start of an empty row, because another program drew. */
   restart(size: ScreenSize): void {
     this.#waiting = null;
     this.#aim = null;
@@ -232,10 +231,10 @@ export class Writer {
     this.#headColumns = 0;
     this.#textLines = 0;
     this.#printed.forget();
-    this.#ledger.restart(this.#standing());
+    this.#sent.restart(this.#standing());
   }
 
-  /** The open line turned out to be complete: what follows begins on a row of its own. */
+  /** Ends the open line: what follows begins on a row of its own. */
   #closeHead(lines: readonly string[], partial: boolean): void {
     this.#headColumns = 0;
     this.commit(lines, partial);
@@ -254,8 +253,8 @@ export class Writer {
     };
   }
 
-  /** Has printed again what is gone from where the cursor is now. Erases what stands below from the second column on:
-   * tmux takes `ESC[J` in the home position for a clear screen and puts what it erases into the scrollback. */
+  /** Prints again what is missing from the cursor on. It erases from the second column on: tmux takes `ESC[J` in the
+   * home position for a clear screen and moves what it erases into the scrollback. */
   #goOn({ line, offset }: Place): Lost {
     const live = this.#printed.end - (this.#headColumns > 0 ? 1 : 0);
     const again = line < live || (line === live && offset < this.#headColumns);
@@ -268,24 +267,24 @@ export class Writer {
     const soft = this.#headColumns > 0;
     this.#write(`\x1b[C\x1b[J\r${soft ? '' : '\x1b[K'}`);
     this.#painter.columns = this.#size.columns;
-    // In a row that goes on, the first column may hold something still: it would not be one line with the row above if
-    // it were erased.
+    // The first column of a row that continues may still hold something. Erasing it would separate the row from the one
+    // above.
     this.#painter.assume([soft ? { text: ' ', width: 1, soft, certain: false } : emptyRow], 0, 0);
     this.#wrapped.clear();
     return left;
   }
 
-  /** How much of it was text on its way into the scrollback. Its last line may have grown since it was painted: it
-   * counts by its columns. */
+  /** Returns the part of it that was text on its way into the scrollback. Its last line may have grown since it was
+   * painted, so that line counts by its columns. */
   #textOf(lost: Lost): Lost {
     if (lost.lines < this.#textLines) return lost;
     if (this.#textLines === 0) return { lines: 0, columns: 0 };
     return { lines: this.#textLines - 1, columns: textWidth(this.#painter.lines()[this.#textLines - 1] ?? '') };
   }
 
-  /** Of what was about to be printed, the beginning stands there already. */
+  /** Drops the beginning of what waits to be printed, because it is on the screen already. */
   #dropLost(lost: Lost): Lost {
-    // One that goes on is the beginning of the first live line.
+    // A last line that continues is the beginning of the first live line.
     const count = this.#pending.length - (this.#pendingPartial && this.#pending.length > 0 ? 1 : 0);
     const goesOn = textWidth(this.#pending[count] ?? '');
     if (lost.lines > count || (lost.lines === count && lost.columns >= goesOn)) {
@@ -308,7 +307,7 @@ export class Writer {
     this.commit(added, addedPartial);
   }
 
-  /** Live lines that the terminal has pushed off its top count as printed. */
+  /** Counts live lines that the terminal has pushed off its top as printed. */
   #takeLost(count: number, offset: number): void {
     const lines = this.#painter.lines();
     const open = this.#headColumns > 0;
@@ -338,14 +337,14 @@ export class Writer {
 
   #write(text: string): void {
     this.#options.write(text);
-    this.#ledger.wrote(text);
+    this.#sent.wrote(text);
   }
 
   #frame(frame: Frame): void {
     const { out, quiet } = this.#painter.paint(frame.target, frame.cursor);
     this.#painted(frame);
     if (out === '') return;
-    this.#ledger.wrote(out);
+    this.#sent.wrote(out);
     const question = quiet && (frame.committed > 0 || this.#textLines > 0) ? this.#question(false) : '';
     this.#options.write(quiet ? this.#asFrame(out + question) : out);
   }
@@ -355,8 +354,8 @@ export class Writer {
     if (question === null) return false;
     const { out, change } = this.#painter.goToChange(frame.target);
     this.#waiting = { frame, change, textLines };
-    this.#ledger.wrote(out);
-    this.#ledger.asked(this.#standing(), true);
+    this.#sent.wrote(out);
+    this.#sent.asked(this.#standing(), true);
     this.#options.write(hideCursor + out + question);
     return true;
   }
@@ -365,15 +364,15 @@ export class Writer {
     const out = this.#painter.append(frame.target, change, frame.cursor);
     this.#textLines = textLines;
     this.#painted(frame);
-    this.#ledger.wrote(out);
+    this.#sent.wrote(out);
     this.#options.write(this.#asFrame(out + this.#question(false)));
   }
 
-  /** What is to follow what was written, so that the terminal says where it is then. */
+  /** Returns the question to write after the output, if the terminal is to be asked. */
   #question(urgent: boolean): string {
     const question = this.#options.question?.(urgent) ?? '';
-    if (question !== '') this.#ledger.asked(this.#standing(), true);
-    if (this.#ledger.waiting > mostWaiting) this.#ledger.restart(this.#standing());
+    if (question !== '') this.#sent.asked(this.#standing(), true);
+    if (this.#sent.waiting > mostWaiting) this.#sent.restart(this.#standing());
     return question;
   }
 
@@ -391,16 +390,15 @@ export class Writer {
   }
 }
 
-/** What a frame prints of the lines that wait for it, the columns of the open line that stand above then, and what
- * stays below: of a line that goes on only whole rows are printed, so that the first live row always begins a row. */
+/** What a frame prints of the waiting lines, the columns of the open line that are above then, and what stays below. Of
+ * a line that continues only whole rows are printed, so that the first live row always begins a row. */
 interface Printable {
   readonly lines: readonly string[];
   readonly head: number;
   readonly rest: string;
 }
 
-/** `partial`: the last of `lines` goes on with `next`. `head`: columns of the first of them that stand above
- * already. */
+/** `partial`: the last of `lines` continues with `next`. `head`: columns of the first line that are above already. */
 function printable(
   lines: readonly string[],
   partial: boolean,
@@ -423,7 +421,7 @@ function printable(
   };
 }
 
-/** The last lines printed, numbered among all that were: for as far back as the cursor may ever have gone astray. */
+/** The last printed lines, numbered from the first line ever printed. It keeps as many as the cursor may be away. */
 class PrintedLines {
   #lines: readonly string[] = [];
   #first = 0;
@@ -435,12 +433,12 @@ class PrintedLines {
   get first(): number {
     return this.#first;
   }
-  /** The number that the next one gets. */
+  /** The number of the next line. */
   get end(): number {
     return this.#first + this.#lines.length;
   }
 
-  /** `open`: the first goes on in the line before it. */
+  /** `open`: the first line continues the line before it. */
   add(lines: readonly string[], open: boolean, most: number): void {
     if (lines.length === 0) return;
     const joins = open && this.#lines.length > 0;
@@ -452,7 +450,7 @@ class PrintedLines {
     this.#lines = kept;
   }
 
-  /** Takes back what is behind column `offset` of line `number`; gives that line as it was, and those after it. */
+  /** Removes what is behind column `offset` of line `number`. Returns that line as it was, and those after it. */
   takeBack(number: number, offset: number): readonly string[] {
     const index = number - this.#first;
     const taken = this.#lines.slice(index);

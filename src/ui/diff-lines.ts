@@ -1,7 +1,7 @@
 import type { Theme } from './theme.js';
 import { expandTabs } from '../terminal/width.js';
 
-/** A unified diff by line, coloured, nothing added: for a diff that a model wrote. */
+/** Colours the lines of a unified diff that a model wrote, and adds nothing. */
 export function paintDiff(lines: readonly string[], theme: Theme): string[] {
   return lines.map((line) => {
     if (/^(?:\+\+\+|---|Index:|===)/.test(line)) return theme.paint('dim', line);
@@ -12,16 +12,15 @@ export function paintDiff(lines: readonly string[], theme: Theme): string[] {
   });
 }
 
-/** One line of a change: its number in the file, old for what goes, new for all else. */
+/** One line of a change and its number in the file: the old number for removed lines, the new one for all others. */
 export interface DiffLine {
   readonly sign: '+' | '-' | ' ';
   readonly number: number;
   readonly text: string;
 }
 
-/** A change of one file as it is shown: line numbers, colours, changed words marked. `lines` is a unified diff of one
- * file. The names of the file are left out (the call names it), and an ellipsis stands between two places of the
- * file. */
+/** Returns a change of one file with line numbers, colours and marked words. `lines` is a unified diff of one file. The
+ * file names are left out, because the call names the file; an ellipsis separates two places of it. */
 export function changeLines(lines: readonly string[], theme: Theme): string[] {
   const places = placesOf(lines);
   if (places.length === 0) return paintDiff(lines, theme);
@@ -40,7 +39,7 @@ export function changeLines(lines: readonly string[], theme: Theme): string[] {
   return [...shown.flatMap((place, index) => (index === 0 ? place : [between, ...place])), ...(cut ? [between] : [])];
 }
 
-/** What stands below each hunk header of a unified diff. */
+/** Returns the lines below each hunk header of a unified diff. */
 export function placesOf(lines: readonly string[]): DiffLine[][] {
   const places: DiffLine[][] = [];
   let before = 0;
@@ -62,7 +61,7 @@ export function placesOf(lines: readonly string[]): DiffLine[][] {
   return places.filter((place) => place.length > 0);
 }
 
-/** The texts of a place, words that differ between a line that goes and the one that comes in its stead marked. */
+/** Returns the texts of a place, with the words marked that differ between a removed line and its replacement. */
 function markedTexts(place: readonly DiffLine[], theme: Theme): string[] {
   const texts = place.map((line) => line.text);
   for (let at = 0; at < place.length; at++) {
@@ -85,7 +84,7 @@ function runLength(place: readonly DiffLine[], from: number, sign: DiffLine['sig
   return (end < 0 ? place.length : end) - from;
 }
 
-/** Two versions of a line, what differs marked; null where too little of them is alike for that to help. */
+/** Marks the differences between two versions of a line; null if too little is common for that to help. */
 export function markWords(before: string, after: string, theme: Theme): [string, string] | null {
   const old = before.match(/\s+|\w+|[^\s\w]/gu) ?? [];
   const now = after.match(/\s+|\w+|[^\s\w]/gu) ?? [];

@@ -13,7 +13,7 @@ import { createSwitchableTheme, type SwitchableTheme, type ThemeChoice } from '.
 import { Transcript } from './transcript.js';
 import type { Item } from './view.js';
 
-/** Frames on the terminal, which is asked where it is. */
+/** Draws on the terminal, and asks it where it is. */
 export function createDisplay(
   options: ReplOptions,
   onChange: () => void,
@@ -47,7 +47,7 @@ export function sizeOf(output: ReplTerminal['output']): ScreenSize {
   return { columns: Math.max(2, output.columns || 80), rows: Math.max(2, output.rows || 24) };
 }
 
-/** So long must the size have been the same before anything is printed again. */
+/** The size must be the same for this long before anything is printed again. */
 const calmMs = 300;
 
 /** Puts finished items, streaming text and the live rows together into frames of the screen. */
@@ -61,22 +61,22 @@ export class Display {
   readonly #highlighter: Highlighter;
   readonly #links: Links | undefined;
   readonly #onChange: () => void;
-  /** Told of each overlay that stands on the screen. */
+  /** Called with each overlay that is drawn. */
   readonly #onOverlay: (shown: Overlay) => void;
   #printed = false;
-  /** Nothing is drawn until the terminal has said where it is; what is to be printed waits. */
+  /** Set while the terminal has not said where it is: nothing is drawn then, and new items wait. */
   #endWait: (() => void) | null = null;
   #held: readonly Item[] = [];
   #state: DisplayState | null = null;
-  /** True while colours for what is held are loaded: it waits for them, since what is printed stays as it is. */
+  /** True while colours for the waiting items are loaded: printed text cannot change later, so the items wait. */
   #loading = false;
-  /** Set while sizes change: what would add rows waits until the size has been the same for a moment. */
+  /** Set while sizes change: what adds rows waits until the size has been the same for a moment. */
   #restless: (() => void) | null = null;
-  /** What streamed at the last frame, and what of it was painted: what has come since may be finished, and the item
-   * that says so is not here yet. */
+  /** The text that streamed at the last frame, and the part of it that was painted. The rest may be finished already,
+   * while the item that says so is still to come. */
   #newest = '';
   #text = '';
-  /** Rows that the open text had in the last frame, at most. */
+  /** The most rows that the open text could have in the last frame. */
   #room = 0;
   #missed = false;
   #stale = false;
@@ -161,8 +161,8 @@ export class Display {
     else this.#draw(state, below);
   }
 
-  /** A terminal wraps its lines anew before we hear of it, and what was on its way then has met another size than it
-   * was made for: so it is asked where it is, and until it has said so nothing is drawn. */
+  /** Takes a new size. A terminal wraps its lines before the program hears of it, and output on its way has met another
+   * size than it was made for. So the terminal is asked where it is, and nothing is drawn before it answers. */
   resize(size: ScreenSize): void {
     this.#screen.ask();
     if (!this.#wait()) this.#resizeUnasked(size);
@@ -184,7 +184,7 @@ export class Display {
     this.#screen.control(clipboardSequence(text));
   }
 
-  /** The screen is empty below the anchor again: another program drew, or the process was stopped. */
+  /** Starts again below what is printed: another program drew, or the process was stopped. */
   restart(): void {
     this.#stopWaiting();
     const size = sizeOf(this.#options.terminal.output);
@@ -229,12 +229,12 @@ export class Display {
       this.#moved(lost);
       this.#rest();
     }
-    // What came while nothing could be drawn.
+    // Items that came while nothing could be drawn are printed now.
     else this.#stale ||= this.#held.length > 0;
     if (this.#stale || this.#missed) this.#onChange();
   }
 
-  /** Prints nothing more until the size has been the same for a moment: what stands still can be told where it is. */
+  /** Waits with printing until the size has been the same for a moment: only then can the terminal be asked reliably. */
   #rest(): void {
     this.#restless?.();
     this.#restless = this.#options.time.schedule(() => {
@@ -244,7 +244,7 @@ export class Display {
     }, calmMs);
   }
 
-  /** Until the terminal has said where it is, nothing is drawn. False where it will not say. */
+  /** Draws nothing until the terminal has said where it is. Returns false if it does not answer. */
   #wait(): boolean {
     const patience = this.#options.terminal.input.answers?.patienceMs() ?? 0;
     if (patience === 0) return false;

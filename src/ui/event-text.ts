@@ -8,20 +8,19 @@ export type ReasoningOf = (items: readonly Json[]) => string;
 
 const unreadable: ReasoningOf = () => '';
 
-/** An event by its number; the last result without one. */
+/** Returns an event by its number, else the last result. */
 export function pickEvent(events: readonly Event[], argument: string): Event | undefined {
   return argument === ''
     ? events.findLast((event) => event.kind === 'tool_result')
     : events.find((event) => String(event.seq) === argument);
 }
 
-/** The newest event of which there is more to see than the screen may show: a result, or an answer with its
- * reasoning. */
+/** Returns the newest event that may not be completely on the screen: a result, or an answer with its reasoning. */
 export function newestWithMore(events: readonly Event[], reasoningOf: ReasoningOf = unreadable): Event | undefined {
   return events.findLast((event) => event.kind === 'tool_result' || reasoningIn(event, reasoningOf) !== '');
 }
 
-/** What stands above an event: the call that a result answers, or which answer it is. */
+/** Returns the title of an event: the call that a result answers, or the number of the answer. */
 export function eventTitle(events: readonly Event[], raw: Event): string {
   const event = knownEvent(raw);
   if (event?.kind === 'assistant') return `Reasoning and answer, event ${event.seq}`;
@@ -33,7 +32,7 @@ export function eventTitle(events: readonly Event[], raw: Event): string {
   return call?.content ?? '';
 }
 
-/** An event whole, as a reader wants it. */
+/** Returns a whole event as text for a reader. */
 export function eventText(raw: Event, reasoningOf: ReasoningOf = unreadable): string {
   const event = knownEvent(raw);
   if (event?.kind === 'tool_call') return `${event.content}\n${event.data.function.arguments}`;
@@ -55,11 +54,11 @@ function reasoningIn(raw: Event, reasoningOf: ReasoningOf): string {
   return event?.kind === 'assistant' && Array.isArray(event.data.reasoning) ? reasoningOf(event.data.reasoning) : '';
 }
 
-/** No more events than this are shown of a long exchange, besides the request it began with. */
+/** At most this many events of a long exchange are shown, besides its request. */
 const mostEvents = 60;
 
-/** The last exchange of a session as finished items, the middle of a long one left out, and how many messages and calls
- * are not shown. What was rewound counts for neither. */
+/** Returns the last exchange of a session as finished items, without the middle of a long one, and how many messages
+ * and calls are not shown. Events that were rewound do not count. */
 export function lastExchange(log: readonly Event[]): { readonly items: readonly Item[]; readonly earlier: number } {
   const events = countingNow(log);
   const start = events.findLastIndex((event) => event.kind === 'user' && !isNote(event));
@@ -85,12 +84,12 @@ function countingNow(log: readonly Event[]): readonly Event[] {
   return timeline.events();
 }
 
-/** True for a user-side event that the program wrote, not the person. */
+/** Returns true for a user event that the program wrote, not the person. */
 export function isNote(event: Event): boolean {
   return event.kind === 'user' && isRecord(event.data) && event.data.note === true;
 }
 
-/** Where the end of the exchange begins, at the start of a response. */
+/** Returns the index at which the end of the exchange begins, at the start of a response. */
 function tailStart(events: readonly Event[], start: number): number {
   if (events.length - start - 1 <= mostEvents) return start + 1;
   const earliest = events.length - mostEvents;

@@ -19,7 +19,7 @@ export interface ItemStyle {
   readonly link?: MarkdownStyle['link'];
 }
 
-/** A finished item as lines; an assistant's text is not among them, it streams. */
+/** Returns a finished item as lines. An assistant's text is not among them, because it streams. */
 export function itemLines(item: Exclude<Item, { readonly type: 'assistant' }>, style: ItemStyle): string[] {
   const { theme } = style;
   switch (item.type) {
@@ -55,7 +55,7 @@ function reasoningLines(text: string, style: ItemStyle): string[] {
   return lines.flatMap((line) => prose(line, style)).map((line) => paint('dim', line));
 }
 
-/** The lines of a text of ours, broken at words; `indent` is that of the lines after the first. */
+/** Breaks a text of ours at words; `indent` is that of the lines after the first. */
 function prose(line: string, { columns, wrap }: Pick<ItemStyle, 'columns' | 'wrap'>, indent = 0): string[] {
   return wrap === 'terminal' ? [line] : wrapWords(line, columns, indent);
 }
@@ -173,14 +173,14 @@ function partOf({ name, diff }: ToolResultData, { show, maxRows }: ResultDetail)
   return { ...part, rows: Math.min(part.rows, maxRows) };
 }
 
-/** A summary that is the beginning of the error, cut, as the whole of it. */
+/** Returns the whole error if the summary is its cut beginning. */
 function wholeSummary(summary: string, envelope: Envelope): string {
   return isError(envelope) && summary.endsWith('…') && envelope.error.startsWith(summary.slice(0, -1))
     ? envelope.error
     : summary;
 }
 
-/** The text a reader wants of an envelope; nothing where the summary says it already. */
+/** Returns the text of an envelope for a reader; nothing if the summary says it already. */
 function outputOf(envelope: Envelope, summary: string): string {
   if (!isError(envelope)) return envelope.output === summary ? '' : envelope.output;
   const details = envelope.details;
@@ -194,7 +194,8 @@ function outputOf(envelope: Envelope, summary: string): string {
   return [lead, rest].filter((part) => part !== '').join('\n');
 }
 
-/** A part of a text in rows as the terminal wraps them, and how many lines are left out and `where` one sees them. */
+/** Returns a part of a text in rows as the terminal wraps them, and a note on how many lines are left out and `where`
+ * they can be seen. */
 function partRows(
   text: string,
   part: Part,
@@ -214,7 +215,7 @@ function partRows(
   return part.from === 'start' ? [...kept, note] : [note, ...kept];
 }
 
-/** Whole lines that fit into the rows of `part`; a line that is much longer is left out. */
+/** Returns the whole lines that fit into the rows of `part`; a line that is much longer is left out. */
 function takeRows(lines: readonly string[], { rows: most, from }: Part, columns: number): string[] {
   const inOrder = from === 'start' ? lines : lines.toReversed();
   const kept: string[] = [];
@@ -230,7 +231,8 @@ function takeRows(lines: readonly string[], { rows: most, from }: Part, columns:
 
 const shortText = { rows: 12, head: 3, tail: 2 };
 
-/** A text that a person sent: a long one, pasted for the most part, as its first and last lines. */
+/** Returns the lines of a text that a person sent. Of a long one, which is mostly pasted, only the first and last
+ * lines. */
 function sentLines(text: string, seq: number, style: { readonly theme: Theme; readonly columns: number }): string[] {
   const lines = sanitize(text.replace(/\n+$/, ''))
     .split('\n')

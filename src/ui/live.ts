@@ -8,7 +8,7 @@ import type { PromptInput } from './editor/prompt-input.js';
 import type { SwitchableTheme } from './theme.js';
 import type { View } from './view.js';
 
-/** What a frame is made from, besides what was printed before. */
+/** The state that a frame is made from, besides what is printed. */
 export interface DisplayState {
   readonly view: View;
   readonly input: PromptInput;
@@ -16,15 +16,15 @@ export interface DisplayState {
   /** The overlay takes no key yet. */
   readonly waits: boolean;
   readonly busySinceMs: number | null;
-  /** Stands in the place of the status line for a moment. */
+  /** Replaces the status line for a moment. */
   readonly hint: string | null;
 }
 
 /** The live rows of the screen. Ink lays them out when something in them has changed. */
 export interface Live {
-  /** `apart`: something stands above, so an empty row sets the input apart. */
+  /** Returns the rows. `apart`: something is printed above, so an empty row sets the input apart. */
   rows(state: DisplayState, size: ScreenSize, apart: boolean): LiveRows;
-  /** The same for a key that was pressed: what it types is shown before Ink has laid it out. */
+  /** Returns the rows after a key. They show what it types before Ink has laid it out. */
   echo(state: DisplayState, size: ScreenSize, apart: boolean): LiveRows;
   unmount(): void;
 }
@@ -35,7 +35,7 @@ interface Parts {
   readonly status: () => StatusFacts;
 }
 
-/** Output may come at every frame; what runs moves on ten times a second. */
+/** Output may come at every frame; running calls are laid out again after this time. */
 const runningMs = 100;
 
 export function createLive({ theme, clock, status }: Parts): Live {
@@ -81,7 +81,7 @@ export function createLive({ theme, clock, status }: Parts): Live {
   };
 }
 
-/** What two screens with the same rows have in common, the text of the input first. */
+/** Lists what decides the rows, the text of the input first. */
 function keyOf({ state, overlay }: Arranged): readonly unknown[] {
   const { size, theme, running, queue, status, prompt, menu, apart } = state;
   return [
@@ -95,7 +95,7 @@ function isSame(one: readonly unknown[], other: readonly unknown[]): boolean {
   return one.every((part, index) => Object.is(part, other[index]));
 }
 
-/** Gives the same state again until the calls are others or some time has passed. */
+/** Returns the same state again until the calls change or some time has passed. */
 function createRunning(theme: SwitchableTheme): (view: View, nowMs: number) => RunningState | null {
   let last: { readonly atMs: number; readonly calls: string; readonly state: RunningState | null } | null = null;
   return (view, nowMs) => {

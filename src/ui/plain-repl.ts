@@ -20,18 +20,18 @@ export function startPlainRepl(options: ReplOptions): ReplHandle {
   return new PlainRepl(options);
 }
 
-/** Something that waits for a line. */
+/** A question that waits for a line. */
 interface Reader {
   readonly prompt: string;
-  /** It came by itself: its prompt waits for a pause, and a line begun before that answers nothing. */
+  /** True if it opened by itself: its prompt waits for a pause, and a line begun before that is no answer. */
   readonly asks: boolean;
-  /** The call that is asked about. */
+  /** The call in question. */
   readonly callId?: string;
-  /** False: the line is no answer, so it was typed for something else. */
+  /** Takes a line. Returns false if it is no answer, so it was typed for something else. */
   take(line: string): boolean;
 }
 
-/** How long the terminal may take to hand out a line that has not ended. */
+/** The longest time that the terminal needs to pass on an unfinished line. */
 const handOutMs = 50;
 
 class PlainRepl implements ReplHandle {
@@ -48,9 +48,9 @@ class PlainRepl implements ReplHandle {
   #view: View = emptyView;
   #line = '';
   #sanitizer: Sanitizer | null = null;
-  /** The first one has its turn. */
+  /** The first one is asked. */
   #readers: readonly Reader[] = [];
-  /** Its prompt stands there. */
+  /** The reader whose prompt is shown. */
   #open: Reader | null = null;
   readonly #own = createOwnCommands();
   #closed = false;
@@ -148,14 +148,15 @@ class PlainRepl implements ReplHandle {
     });
   }
 
-  /** What was queued was written for a turn that is no more. */
+  /** Interrupts the turn and shows what was queued for it. */
   #interrupt(): void {
     const queued = this.#turns.takeBack();
     this.#turns.interrupt();
     if (queued !== '') this.notice('info', `Not sent:\n${queued}`);
   }
 
-  /** What waited when the program ended is not sent unasked. A line that is no answer was typed for something else. */
+  /** Offers what waited when the program ended; it is not sent without asking. A line that is no answer was typed for
+   * something else. */
   async #offerQueued(): Promise<void> {
     const texts = (await this.#options.input.queued?.(this.#session.id)) ?? [];
     if (texts.length === 0 || this.#closed) return;
@@ -190,7 +191,7 @@ class PlainRepl implements ReplHandle {
     for (const question of before) if (!this.#view.questions.includes(question)) this.#withdraw(question.callId);
   };
 
-  /** Reasoning that comes between pieces of an answer would tear that apart. */
+  /** Reasoning between two parts of an answer would separate them. */
   #think(event: AgentEvent): void {
     if (this.#options.printing.reasoning !== 'full') return;
     const text =
@@ -222,7 +223,7 @@ class PlainRepl implements ReplHandle {
     this.#write(`${sanitize(name + line)}\n${more === undefined ? '' : `\n${this.#plainText(more)}\n`}`);
   }
 
-  /** Markdown as it reads aloud: without its marks, nothing broken or drawn. */
+  /** Returns Markdown as it is read aloud: without marks, breaks or drawings. */
   #plainText(markdown: string): string {
     return renderMarkdown(sanitize(markdown), {
       theme: this.#style.theme,
@@ -299,12 +300,12 @@ class PlainRepl implements ReplHandle {
     this.#offer();
   }
 
-  /** The call needs no answer any more. */
+  /** Removes the question about a call that needs no answer any more. */
   #withdraw(callId: string): void {
     for (const reader of this.#readers) if (reader.callId === callId) this.#done(reader);
   }
 
-  /** The next prompt, at once or after a pause. */
+  /** Shows the next prompt, at once or after a pause. */
   #offer(): void {
     const [reader] = this.#readers;
     this.#open = null;
@@ -321,8 +322,8 @@ class PlainRepl implements ReplHandle {
     this.#write(reader.prompt);
   }
 
-  /** The terminal keeps a line that has not ended. In raw mode it hands that out, so what was begun before the prompt
-   * is known. */
+  /** The terminal keeps an unfinished line. In raw mode it passes that on, so the program learns what was begun before
+   * the prompt. */
   #offerAfterPause(): void {
     const { input } = this.#options.terminal;
     input.setRawMode?.(true);
@@ -428,7 +429,7 @@ class PlainRepl implements ReplHandle {
   }
 }
 
-/** What a line says to a question; null where it is no answer. A dangerous call has no one-letter yes. */
+/** Returns the answer that a line means; null if it is none. A dangerous call has no one-letter yes. */
 function lineAnswer(line: string, isDangerous: boolean): Answer | null {
   const text = line.trim();
   if ((isDangerous ? /^yes$/i : /^y(es)?$/i).test(text)) return { answer: 'once' };

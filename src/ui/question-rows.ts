@@ -2,14 +2,14 @@ import { isRecord } from '../core/json.js';
 import type { Question } from '../core/policy.js';
 import { decisionText } from '../terminal/sanitize.js';
 
-/** A row of what is asked about; a line that goes or comes has the colour of one. */
+/** A row of the call in question; added and removed lines have a colour. */
 export interface QuestionRow {
   readonly text: string;
   readonly tone: 'added' | 'removed' | null;
 }
 
-/** All that the call would do, escaped, nothing left out: each argument under its name, an edit as what goes and what
- * comes. */
+/** Returns all that the call would do, escaped and complete: each argument under its name, an edit as removed and added
+ * lines. */
 export function questionRows(question: Question): readonly QuestionRow[] {
   const { args } = question.call;
   const names = Object.keys(args);
@@ -36,7 +36,7 @@ function argumentLines(name: string, value: unknown): string[] {
   return lines.length === 1 && !isRecord(value) ? [`${key}: ${text}`] : [`${key}:`, ...lines];
 }
 
-/** What goes and what comes; lines that both begin or end with are shown once. */
+/** Returns the removed and the added lines; common lines at the beginning and the end are shown once. */
 function editRows(before: string, after: string): QuestionRow[] {
   const old = decisionText(before, { lines: true }).split('\n');
   const now = decisionText(after, { lines: true }).split('\n');

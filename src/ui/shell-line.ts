@@ -13,16 +13,16 @@ export function shellLine(text: string): ShellLine | null {
   return match ? { command: match[2] ?? '', sendToModel: match[1] === '!' } : null;
 }
 
-/** What stands below the output of a command that did not succeed. */
+/** Returns the line below the output of a command that did not succeed. */
 export function shellEnd(exitCode: number | null, signal: AbortSignal): string {
   return exitCode === null && signal.aborted ? '[stopped]' : `[exit ${exitCode ?? 'unknown'}]`;
 }
 
-/** The user's own commands that run. */
+/** The running commands of the user. */
 export interface OwnCommands {
   running(): boolean;
   run(work: (signal: AbortSignal) => Promise<void>): Promise<void>;
-  /** Tells all of them to end; false where none runs. */
+  /** Stops all of them. Returns false if none runs. */
   stop(): boolean;
 }
 
@@ -46,7 +46,7 @@ export function createOwnCommands(): OwnCommands {
   };
 }
 
-/** Runs the user's own command; whole lines are printed as they come. `onPrinted` may be called often. */
+/** Runs a command of the user and prints whole lines as they come. `onPrinted` may be called often. */
 export async function runShellLine(
   line: ShellLine,
   runShell: RunShell,

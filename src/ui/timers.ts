@@ -1,13 +1,13 @@
 import type { Clock, Schedule } from '../core/runtime.js';
 
-/** A question takes keys once it has stood on the screen, and no key has come, for this long: until then somebody types
+/** A question takes keys after it has been on the screen for this long without a key: before that, somebody is typing
  * something else. */
 export const pauseMs = 700;
 
 /** A call is shown as running once it has taken this long; most are done before. */
 export const patienceMs = 150;
 
-/** Timers by name: setting one takes back the one of that name before it. */
+/** Named timers. Setting a timer cancels the one with the same name. */
 export interface Timers {
   set(name: string, delayMs: number, callback: () => void): void;
   has(name: string): boolean;
@@ -37,12 +37,12 @@ export function createTimers(schedule: Schedule): Timers {
 
 const windowMs = 2_000;
 
-/** Ctrl-C twice within two seconds leaves; in between a hint says so. */
+/** Leaving by Ctrl-C twice within two seconds; a hint says so in between. */
 export interface Leaving {
-  /** True: this press is the second one. */
+  /** Notes a press. Returns true for the second one. */
   pressed(): boolean;
   hint(): string | null;
-  /** Something else was done in between. */
+  /** Forgets the first press, because the user did something else. */
   forget(): void;
 }
 

@@ -6,13 +6,13 @@ import type { Highlighter } from './markdown/highlight.js';
 import { MarkdownStream } from './markdown/incremental.js';
 import type { Item } from './view.js';
 
-/** What a frame adds to the scrollback. `partial`: the last line goes on in the open ones. */
+/** The lines that a frame adds to the scrollback. `partial`: the last line continues in the open ones. */
 export interface Printed {
   readonly lines: readonly string[];
   readonly partial: boolean;
 }
 
-/** A result of more rows than this is a flood to some. */
+/** A result with more rows than this counts as long. */
 const longRows = 40;
 
 /** Turns finished items and the streaming text into lines, each given out once. Keeps the part of the text that is
@@ -23,13 +23,13 @@ export class Transcript {
   #stream: MarkdownStream | null = null;
   #text = '';
   #open: readonly string[] = [];
-  /** How much of the open block is in the scrollback already. */
+  /** The part of the open block that is in the scrollback already. */
   #printed = { lines: 0, columns: 0 };
   #out: string[] = [];
   #partial = false;
   #last: Item['type'] | 'other' | null = null;
-  /** The width that the open block is laid out for. It stays while a part of the block is printed: another width breaks
-   * the lines elsewhere. */
+  /** The width of the open block. It stays while a part of the block is printed, because another width breaks the lines
+   * elsewhere. */
   #blockColumns: number;
 
   #tellsDetail: boolean;
@@ -42,8 +42,8 @@ export class Transcript {
     this.#blockColumns = style.columns;
   }
 
-  /** `items` in order, then `text`, which is what streams now. `maxRows` bounds the open lines; what is beyond is given
-   * out. */
+  /** Adds `items` in order, then `text`, which streams now. `maxRows` bounds the open lines; the rest is returned for
+   * printing. */
   advance(items: readonly Item[], text: string, maxRows: number): Printed {
     for (const item of items) this.#take(item);
     if (text !== '' || this.#stream) this.#streamTo(text);
@@ -54,7 +54,7 @@ export class Transcript {
     return printed;
   }
 
-  /** Lines of other origin, set apart by an empty line unless `attached` to those before. */
+  /** Prints other lines, after an empty line unless `attached` to those before. */
   print(lines: readonly string[], attached = false): void {
     if (!attached || this.#last !== 'other') this.#begin('other');
     this.#out = [...this.#out, ...lines];
@@ -64,7 +64,7 @@ export class Transcript {
     return this.#unprinted(this.#open);
   }
 
-  /** The open block is to be rendered anew (colours loaded). */
+  /** Renders the open block again, because colours have loaded. */
   refresh(): void {
     this.#stream?.restyle(this.#markdownStyle());
   }
@@ -74,7 +74,7 @@ export class Transcript {
     return { ...this.#style, columns: this.#blockColumns, highlight: paint, loading };
   }
 
-  /** Lays the open block out for the terminal's width, where nothing of it is printed. */
+  /** Gives the open block the terminal's width, if nothing of it is printed. */
   #fitBlock(): boolean {
     if (this.#blockColumns === this.#style.columns || this.#printed.lines > 0 || this.#printed.columns > 0)
       return false;
@@ -83,7 +83,7 @@ export class Transcript {
     return true;
   }
 
-  /** The terminal has another width; `lost` of the open lines went to the scrollback on the way. */
+  /** Takes a new width. `lost`: the part of the open lines that moved into the scrollback. */
   resize(columns: number, lost: Lost): void {
     if (this.#open.length <= this.#printed.lines) {
       /* Nothing of it was live. */
@@ -112,7 +112,7 @@ export class Transcript {
     this.#out = [...this.#out, ...lines, ...this.#hintBelow(item, lines.length)];
   }
 
-  /** How much is printed of the results that come. */
+  /** Sets how much of later results is printed. */
   setDetail(detail: ResultDetail): void {
     this.#style = { ...this.#style, detail };
     this.#tellsDetail = false;
@@ -131,7 +131,7 @@ export class Transcript {
   /** True once lines of the running stream were given out. */
   #given = false;
 
-  /** An empty line before what does not belong to the item before it: a result stands right below its call. */
+  /** Prints an empty line between items that do not belong together. A result follows its call directly. */
   #begin(type: Item['type'] | 'other'): void {
     const attached = this.#last === 'call' && (type === 'result' || type === 'call');
     if (this.#last !== null && !attached) this.#out.push('');
@@ -190,7 +190,7 @@ export class Transcript {
   }
 
   #drop(): void {
-    // The line that went on ends here.
+    // The continued line ends here.
     if (this.#printed.columns > 0) this.#out.push('');
     this.#stream = null;
     this.#text = '';
@@ -206,7 +206,7 @@ export class Transcript {
     return columns > 0 && rest[0] !== undefined ? [dropColumns(rest[0], columns), ...rest.slice(1)] : rest;
   }
 
-  /** Gives out rows from the top of the open block until the rest fits: whole lines, then whole rows of a line. */
+  /** Prints rows from the top of the open block until the rest fits: whole lines, then whole rows of a line. */
   #bound(maxRows: number): void {
     const open = this.#unprinted(this.#open);
     const heights = open.map((line) => wrapLine(line, this.#style.columns));

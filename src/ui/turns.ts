@@ -9,14 +9,14 @@ import type { ReplTerminal } from './repl-options.js';
 import { patienceMs, type Timers } from './timers.js';
 import type { View } from './view.js';
 
-/** Drives the turns of one session: what is sent while one runs waits in the session's queue, and what is left of the
- * queue when a turn ends begins the next one. */
+/** Runs the turns of one session. A message that is sent during a turn waits in the session's queue; what is left of
+ * the queue after a turn begins the next one. */
 export interface Turns {
   send(text: string, when: 'steer' | 'after'): void;
   interrupt(): void;
-  /** Interrupts, and lets what is queued wait: nobody is here to read the answer. */
+  /** Interrupts, and leaves the queue: nobody is here to read the answer. */
   leave(): void;
-  /** The queue as one text, emptied; empty where there was nothing. */
+  /** Empties the queue and returns it as one text. */
   takeBack(): string;
   busy(): boolean;
 }
@@ -60,20 +60,19 @@ export function createTurns(
 
 const longTurnMs = 15_000;
 
-/** The work that goes on in a session: since when, and the sign to somebody who looks elsewhere once it has ended or
- * asks something. */
+/** Knows since when a session works, and signals to the user that it has ended or asks. */
 export interface Work {
   /** Null when idle. */
   sinceMs(): number | null;
-  /** Something was sent. `busy` says afterwards whether anything came of it. */
+  /** Sends. `busy` tells afterwards whether a turn began. */
   sent(send: () => void, busy: () => boolean): void;
   heed(event: AgentEvent): void;
-  /** The turn was told to end: a command may take a moment for that. */
+  /** Notes that the turn was told to end; a command may need a moment. */
   stop(): void;
   stopping(): boolean;
-  /** Another session is on the screen, which is idle. */
+  /** Starts again for another session, which is idle. */
   reset(): void;
-  /** While something runs, elapsed times move on once a second. Nothing is scheduled when idle. */
+  /** Schedules a call each second while something runs, for elapsed times. Schedules nothing when idle. */
   wake(view: View, onWake: () => void): void;
 }
 
@@ -124,12 +123,12 @@ export function createWork({ clock, output, how, timers }: Parts): Work {
 
 const mostColumns = 40;
 
-/** The terminal's title while a session is worked in: what it is about, and whether it works or asks. */
+/** The terminal's title: the subject of the session, and whether it works or asks. */
 export interface WorkTitle {
   show(session: SessionPort, view: View, busy: boolean): void;
 }
 
-/** Nothing is written before there is something to tell: the first turn. */
+/** Writes nothing before the first turn. */
 export function createWorkTitle({ output, facts, title }: Pick<ReplTerminal, 'output' | 'facts' | 'title'>): WorkTitle {
   const signs = facts.unicode ? { working: ' ⏳', asking: ' ?' } : { working: ' ...', asking: ' ?' };
   let about = { id: '', words: '' };

@@ -3,7 +3,7 @@ import type { Question } from '../core/policy.js';
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/session-port.js';
 import type { Clock, Schedule } from '../core/runtime.js';
 
-/** A finished thing: printed once, in this order. */
+/** A finished item. Items are printed once, in this order. */
 export type Item =
   | { readonly type: 'user'; readonly seq: number; readonly text: string }
   | { readonly type: 'assistant'; readonly seq: number; readonly text: string; readonly interrupted: boolean }
@@ -37,7 +37,7 @@ interface Totals {
   /** Tokens of the last request and its response. */ readonly context: number;
 }
 
-/** What the screen is made from. */
+/** The state that the screen is made from. */
 export interface View {
   readonly busy: boolean;
   /** A request is out and nothing of its response has come. */
@@ -189,7 +189,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
   }
 }
 
-/** The call is named on the screen when it starts, so that its result stands right below it. */
+/** Adds the title of a call when it starts, so that its result follows it directly. */
 function started(view: View, callId: string, nowMs: number): View {
   const call = view.calls.find((item) => item.callId === callId);
   if (!call) return view;
@@ -225,17 +225,17 @@ export function totalsOf(events: readonly Event[]): Totals {
   }, noTotals);
 }
 
-/** What happens after a pause (a message, its answer, the end of the turn) is told of as it happens; so many times,
- * then once a frame. */
+/** After a pause, this many frames follow each other at once (a message, its answer, the end of the turn); then one
+ * each `frameMs`. */
 const burstFrames = 3;
 
-/** Folds events as they come and tells of it at most once a frame, but for the first few after a pause. */
+/** Folds events and calls `onFrame` at most once a frame, except for the first few events after a pause. */
 export interface ViewStore {
   view(): View;
   apply(event: AgentEvent): void;
-  /** Finished items since the last call; each is given out once. */
+  /** Returns the finished items since the last call. */
   takeItems(): readonly Item[];
-  /** Starts over for another session, its past totals given. */
+  /** Starts again for another session with the totals of its past. */
   reset(totals: Totals): void;
   close(): void;
 }
@@ -246,7 +246,7 @@ interface Parts {
   /** The time between two calls of `onFrame`, in the long run. */
   readonly frameMs: number;
   readonly onFrame: () => void;
-  /** What of reasoning there is to see: nothing, that there is some, or its text as items. */
+  /** How reasoning is shown: not at all, as a line that says the model thinks, or as text. */
   readonly reasoning?: 'hide' | 'line' | 'full';
 }
 
@@ -255,14 +255,14 @@ export function createViewStore(d: Parts): ViewStore {
   let view: View = emptyView;
   let deltas: string[] = [];
   let cancel: (() => void) | null = null;
-  /** When all frames there were would have been told of at one each `frameMs`. Source: GCRA, ITU-T I.371. */
+  /** The time at which all frames so far would be due at one each `frameMs`. Source: GCRA, ITU-T I.371. */
   let dueMs = Number.NEGATIVE_INFINITY;
   const fire = (): void => {
     cancel = null;
     dueMs = Math.max(dueMs, d.clock()) + d.frameMs;
     d.onFrame();
   };
-  /** Deltas of text come by the thousand: they are put together until somebody looks. */
+  /** Deltas of text come by the thousand, so they are joined when somebody looks. */
   const settle = (): void => {
     if (deltas.length === 0) return;
     view = reduce(view, { type: 'text_delta', text: deltas.join('') }, d.clock());
@@ -279,7 +279,7 @@ export function createViewStore(d: Parts): ViewStore {
     apply: (event) => {
       if (event.type !== 'reasoning_delta') {
         const rest = thoughts.end();
-        // What is asked for again is void.
+        // A request that is sent again makes earlier reasoning void.
         if (event.type !== 'retry_scheduled') think(rest);
       }
       if (event.type === 'text_delta') deltas.push(event.text);
@@ -291,7 +291,7 @@ export function createViewStore(d: Parts): ViewStore {
           d.clock(),
         );
       }
-      // Reasoning that comes between pieces of an answer would tear that apart.
+      // Reasoning between two parts of an answer would separate them.
       if (event.type === 'reasoning_delta' && d.reasoning === 'full' && view.text === '')
         think(thoughts.take(event.text));
       cancel ??= d.schedule(fire, Math.max(0, dueMs - (burstFrames - 1) * d.frameMs - d.clock()));
@@ -316,9 +316,9 @@ export function createViewStore(d: Parts): ViewStore {
 
 /** A model's reasoning as it streams, cut into paragraphs. */
 interface Thoughts {
-  /** The paragraphs that `text` completes; empty where it completes none. */
+  /** Returns the paragraphs that `text` completes; an empty text if it completes none. */
   take(text: string): string;
-  /** What is left, once something else comes. */
+  /** Returns the rest, when something else comes. */
   end(): string;
 }
 

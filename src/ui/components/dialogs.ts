@@ -11,21 +11,22 @@ import type { Overlay } from './screen.js';
 /** A part of the pause. */
 const stepMs = 100;
 
-/** What stands in the place of the input: questions, pickers, the pager. The last one has the keys; a question waits
+/** The dialogs in the place of the input: questions, pickers, the pager. The last one has the keys; a question waits
  * below what is open. */
 export interface Dialogs {
   top(): Overlay | null;
-  /** Every key is offered here first. Gives what of it belongs to the draft. */
+  /** Offers a key to the top dialog. Returns the part of it that belongs to the draft. */
   take(event: InputEvent): InputEvent | null;
-  /** Whether `overlay` waits for a pause before it takes keys. */
+  /** Returns whether `overlay` waits for a pause before it takes keys. */
   waits(overlay: Overlay): boolean;
-  /** `overlay` stands on the screen. */
+  /** Notes that `overlay` is on the screen. */
   drawn(overlay: Overlay): void;
-  /** How many keys have come. */
+  /** Returns the number of keys so far. */
   keys(): number;
-  /** One dialog per open question; one that was answered elsewhere goes. */
+  /** Opens a dialog for each open question and closes those that were answered elsewhere. */
   sync(questions: readonly Question[]): void;
-  /** `calledAt` is what `keys` was when the person called for it: where more were pressed since, it comes by itself. */
+  /** Opens a picker. `calledAt`: the value of `keys` when the person asked for it; if more keys came since, it opens by
+   * itself. */
   pick<T>(options: Picking<T>, calledAt: number): Promise<T | null>;
   page(title: string, text: string, calledAt: number, options?: PageOptions): Promise<void>;
   clear(): void;
@@ -92,16 +93,15 @@ export function createDialogs(d: Parts): Dialogs {
   };
 }
 
-/** The one gate between the keyboard and everything that comes by itself. A program that was held up sees keys late, as
- * if there had been a pause before them: so a pause is counted in steps, and keys that wait are read between two of
- * them. */
+/** Decides whether a key belongs to a dialog that opened by itself. A program that was held up sees keys late, as if
+ * there had been a pause before them. So a pause is counted in steps, and waiting keys are read between two of them. */
 function createPause(d: Parts, top: () => Overlay | null): Pick<Dialogs, 'take' | 'waits' | 'drawn' | 'keys'> {
   const drawn = new WeakSet<Overlay>();
   let keys = 0;
   let quietMs = 0;
-  /** Stood on the screen through a whole pause. */
+  /** The overlay that was on the screen through a whole pause. */
   let open: Overlay | null = null;
-  /** Took the last key, so the next one is meant for it too. */
+  /** The overlay that took the last key; the next one is meant for it too. */
   let hearer: Overlay | null = null;
   const waits = (overlay: Overlay): boolean => overlay.asks && overlay !== open && overlay !== hearer;
   const asking = (): Overlay | null => {
@@ -136,7 +136,7 @@ function createPause(d: Parts, top: () => Overlay | null): Pick<Dialogs, 'take' 
       const overlay = top();
       const hears = overlay !== null && !waits(overlay);
       keys++;
-      // Before it acts: what it opens or closes is another one.
+      // This comes before the overlay acts: what it opens or closes is another overlay.
       hearer = hears ? overlay : null;
       const left = hears ? overlay.take(event) : event;
       if (left !== null) hearer = null;

@@ -19,7 +19,7 @@ export interface MountedScreen {
   unmount(): void;
 }
 
-/** Stands where Ink expects a terminal and takes whole frames; in Ink's debug mode they hold no control sequences. */
+/** Takes whole frames in the place of a terminal. In Ink's debug mode they contain no control sequences. */
 interface FrameStream {
   columns: number;
   frame: string;
@@ -109,7 +109,8 @@ function withPromptOf(next: Arranged, before: Arranged, rows: LiveRows): LiveRow
   return bounded(lines, top + line, column, next.state);
 }
 
-/** The last rows that there is room for. Ink cuts blanks at the end of a row; those before the cursor are put back. */
+/** Returns the last rows that there is room for. Ink cuts blanks at the end of a row; the ones before the cursor are
+ * added again. */
 function bounded(frame: readonly string[], row: number, column: number, { size }: LiveState): LiveRows {
   const left = Math.max(0, frame.length - roomFor(size));
   const line = Math.max(0, row - left);

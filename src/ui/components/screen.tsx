@@ -10,16 +10,16 @@ import { Queue, queueHeight } from './queue.js';
 import { Row } from './row.js';
 import { Running, runningHeight, type RunningState } from './running.js';
 
-/** Something that stands in the place of the input and takes the keys. */
+/** A dialog in the place of the input. It takes the keys. */
 export interface Overlay {
-  /** The component that shows it on a screen of `size`. The cursor stands in its last row: a smaller window takes rows
-   * below the cursor away, and what was on its way then would move it up into what is printed. `waits`: it takes no key
-   * yet, because somebody may still be typing. Its props are plain data: where they are the same, so are its rows. */
+  /** Returns the component for a screen of `size`. The cursor is in its last row: a smaller window drops rows below the
+   * cursor, and output on its way would move it up into the printed text. `waits`: it takes no key yet, because
+   * somebody may still be typing. The props are plain data: the same props give the same rows. */
   element(size: ScreenSize, waits: boolean): ReactElement;
-  /** Gives what of the event means nothing here and belongs to the draft: all, nothing (null), or the text behind the
-   * key that closed this. */
+  /** Takes an event. Returns the part that belongs to the draft: all of it, nothing (null), or the text behind the key
+   * that closed the dialog. */
   take(event: InputEvent): InputEvent | null;
-  /** It came by itself, so a key may have been meant for the draft, which stands below it. */
+  /** True if it opened by itself: a key may have been meant for the draft, which is shown below it. */
   readonly asks: boolean;
 }
 
@@ -35,7 +35,7 @@ export interface LiveState {
   readonly overlay: Overlay | null;
   /** The overlay takes no key yet. */
   readonly waits: boolean;
-  /** Something stands above, so an empty row sets the input apart. */
+  /** Something is printed above, so an empty row sets the input apart. */
   readonly apart: boolean;
 }
 
@@ -66,8 +66,8 @@ export function roomFor({ rows }: ScreenSize): number {
   return Math.max(1, rows - 2);
 }
 
-/** Shares out the rows of the terminal. The status stands above the input: some terminals (xterm.js) lose track of the
- * cursor when a row below it is wrapped anew by a resize, so as little as possible stands there. */
+/** Decides how many rows each part gets. The status is above the input: some terminals (xterm.js) misplace the cursor
+ * when a resize wraps a row below it, so as little as possible is there. */
 export function arrange(state: LiveState): Arranged {
   const room = roomFor(state.size);
   const edge = { gap: state.apart && room > 6, status: room >= 3 };
@@ -88,7 +88,7 @@ function withPrompt(state: LiveState, room: number, edge: Edge): Arranged {
   return { state, heights: { ...edge, running, queue, menu }, prompt, overlay: null };
 }
 
-/** Below what came by itself stands the draft: keys may still go there. */
+/** Shows the draft below a dialog that opened by itself: keys may still belong to it. */
 function withOverlay(state: LiveState, overlay: Overlay, room: number, edge: Edge): Arranged {
   const { size, prompt } = state;
   const isDrafted = overlay.asks && (prompt.editor.text !== '' || prompt.searching !== null);
@@ -104,7 +104,7 @@ function withOverlay(state: LiveState, overlay: Overlay, room: number, edge: Edg
   };
 }
 
-/** Everything below the text that streams. What is added to the screen gets its place here. */
+/** Everything below the streaming text. A new part of the screen gets its place here. */
 export function Screen({ state, heights, prompt, overlay }: Arranged): ReactNode {
   const columns = Math.max(1, state.size.columns - 1);
   return (

@@ -4,7 +4,7 @@ import { formatCost, formatCount, formatElapsed } from '../item-lines.js';
 import type { Theme } from '../theme.js';
 import type { View } from '../view.js';
 
-/** What the status line shows that the view does not know. */
+/** The facts of the status line that the view does not know. */
 export interface StatusFacts {
   readonly model: string;
   readonly approval: string;
@@ -14,15 +14,15 @@ export interface StatusFacts {
   readonly branch?: string | undefined;
   /** Tokens; null where nobody knows. */
   readonly contextWindow?: number | null | undefined;
-  /** What the input's keys mean now, where they have modes. */
+  /** The mode of the input's keys, if they have modes. */
   readonly mode?: string | null | undefined;
-  /** A command of the person's own runs. */
+  /** A command of the user runs. */
   readonly ownCommand?: boolean | undefined;
   /** The turn was told to end. */
   readonly stopping?: boolean | undefined;
 }
 
-/** One row, at most `columns - 1` wide. What matters least is left out first. */
+/** Returns one row, at most `columns - 1` wide. The least important parts are left out first. */
 export function statusLine(
   facts: StatusFacts | null,
   view: View,

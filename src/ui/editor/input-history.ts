@@ -1,4 +1,4 @@
-/** Past inputs and where in them one stands. Browsing keeps what was being written. Pure. */
+/** Past inputs and the present place among them. Browsing keeps the draft. Pure. */
 export interface InputHistory {
   /** Oldest first. */
   readonly entries: readonly string[];
@@ -18,7 +18,7 @@ export function remember(history: InputHistory, text: string): InputHistory {
   return createHistory([...history.entries, text]);
 }
 
-/** The entry before or after the one shown, `current` kept where that was the draft; null at either end. */
+/** Returns the entry before or after the shown one, and keeps `current` if that was the draft; null at either end. */
 export function browse(
   history: InputHistory,
   direction: -1 | 1,
@@ -30,8 +30,8 @@ export function browse(
   return { history: { ...history, at, draft }, text: history.entries[at] ?? draft };
 }
 
-/** The newest entry before index `from` that contains `query`, case ignored where `query` has no capitals; -1 where
- * there is none. */
+/** Returns the index of the newest entry before `from` that contains `query`; -1 if there is none. Case is ignored if
+ * `query` has no capitals. */
 export function findEntry(history: InputHistory, query: string, from: number): number {
   const exact = query !== query.toLowerCase();
   for (let i = Math.min(from, history.entries.length) - 1; i >= 0; i--) {

@@ -4,14 +4,14 @@ import type { PromptInput } from './prompt-input.js';
 
 const draftDelayMs = 400;
 
-/** Brings back into the input what was typed before: past inputs, the kept draft, and what waited in a session when the
- * program ended. Keeps the draft while it is written. */
+/** Brings earlier texts back into the input: past inputs, the saved draft, and messages that waited in a session when
+ * the program ended. Saves the draft while it is written. */
 export interface PastInputs {
   load(sessionId: string): Promise<void>;
-  /** Another session is on the screen now: what waited in that one comes before what is written already. */
+  /** Offers what waited in another session, before what is written already. */
   offer(sessionId: string): Promise<void>;
   keepDraft(): void;
-  /** Keeps it at once: the program ends. */
+  /** Saves the draft at once, because the program ends. */
   leave(): void;
 }
 
@@ -25,7 +25,7 @@ interface Parts {
 
 export function createPastInputs({ options, input, timers, notice, onChange }: Parts): PastInputs {
   const { history } = options;
-  /** Until then the input does not stand for what is kept. */
+  /** False until the saved draft is loaded. */
   let loaded = false;
   const keepDraft = (): void => {
     if (history.saveDraft) timers.set('draft', draftDelayMs, () => void history.saveDraft?.(input.text()));
@@ -42,7 +42,7 @@ export function createPastInputs({ options, input, timers, notice, onChange }: P
         : `${texts.length} messages that were never sent are back in the input.`,
     );
   };
-  /** The screen may show it already; what was typed since stands behind it. */
+  /** The saved draft comes before what was typed since. */
   const bringBack = ({ text, savedAt }: Draft): void => {
     if (input.text() === '') input.setText(text);
     if (input.text().startsWith(text))
@@ -65,7 +65,7 @@ export function createPastInputs({ options, input, timers, notice, onChange }: P
   };
 }
 
-/** The hour of today, the day as well of another day. */
+/** Formats a time: the hour today, also the day otherwise. */
 function shortTime(date: Date): string {
   const two = (count: number): string => String(count).padStart(2, '0');
   const day = (of: Date): string => `${of.getFullYear()}-${two(of.getMonth() + 1)}-${two(of.getDate())}`;

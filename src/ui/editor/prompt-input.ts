@@ -16,7 +16,7 @@ import {
   fileQuery,
 } from './suggestions.js';
 
-/** What a key means beyond the input itself. */
+/** The meaning of a key beyond the input itself. */
 export type InputAction =
   | { readonly type: 'none' }
   | { readonly type: 'submit'; readonly text: string; readonly when: 'steer' | 'after' }
@@ -26,7 +26,7 @@ const none: InputAction = { type: 'none' };
 /** Keys that mean the same in all of vim's modes. */
 const ownKeys = new Set(['enter', 'alt-enter', 'ctrl-c', 'ctrl-z', 'ctrl-o', 'ctrl-x', 'ctrl-g']);
 
-/** Whether `event` is for vim: all but pastes outside insert mode, and what leaves that. */
+/** Returns whether vim takes `event`: all but pastes outside insert mode, and the key that leaves insert mode. */
 function isCommand(vim: Vim, event: InputEvent): boolean {
   return event.type !== 'paste' && (vim.mode() !== 'insert' || (event.type === 'key' && isEscape(event)));
 }
@@ -55,11 +55,11 @@ export class PromptInput {
     return selected ? { ...this.#editor, selected } : this.#editor;
   }
 
-  /** Vim's keys from now on. */
+  /** Switches to vim's keys. */
   useVim(vim: Vim): void {
     this.#vim = vim;
   }
-  /** The mode of vim's keys; null where they are not used. */
+  /** Returns the mode of vim's keys; null if they are not used. */
   mode(): string | null {
     return this.#vim?.mode() ?? null;
   }
@@ -74,18 +74,18 @@ export class PromptInput {
     this.#replace(text);
   }
 
-  /** Paths for `@`; null while they are fetched. */
+  /** Sets the paths for `@`. */
   setFiles(paths: readonly string[]): void {
     this.#files = paths;
     this.#complete();
   }
 
-  /** The completions of what is written; null where there are none. */
+  /** Returns the completions of the text; null if there are none. */
   menu(): MenuState | null {
     return this.#completion ? completionMenu(this.#completion, this.#selected) : null;
   }
 
-  /** What stands in place of the prompt while the history is searched. */
+  /** Returns the text in the place of the prompt while the history is searched; null otherwise. */
   searching(): string | null {
     return this.#search ? `search ${this.#search.query === '' ? '' : `"${this.#search.query}"`}` : null;
   }
@@ -119,7 +119,7 @@ export class PromptInput {
     this.#completion = null;
   }
 
-  /** Keys of several commands may come at once, and go over into typing. */
+  /** Takes the keys of several commands at once, and what is typed after them. */
   #takeCommands(vim: Vim, text: string): InputAction {
     let action: InputAction = none;
     let taken = 0;
@@ -153,7 +153,7 @@ export class PromptInput {
     }
   }
 
-  /** What vim's modes have no meaning for keeps its own. */
+  /** Takes a key in vim's modes. A key without a meaning there keeps its own. */
   #takeCommandKey(vim: Vim, key: Key): InputAction {
     const name = keyName(key);
     if (isEscape(key) && (key.alt || vim.mode() === 'insert')) return this.#takeEscape(vim, key);
@@ -246,7 +246,7 @@ export class PromptInput {
     return none;
   }
 
-  /** The newest past input, what is being written kept below it. */
+  /** Shows the newest past input and keeps the draft. */
   older(): void {
     const found = browse(this.#history, -1, this.text());
     if (found) this.#show(found);

@@ -5,14 +5,14 @@ import type { MenuState } from '../components/menu.js';
 import type { Rank } from '../components/picker.js';
 import { change, type Editor } from './editor.js';
 
-/** What could stand at the cursor: which part of the text it replaces and the candidates for it. */
+/** Possible texts at the cursor: the part of the text to replace and the candidates for it. */
 export interface Completion {
   readonly from: number;
   readonly to: number;
   readonly kind: 'command' | 'file';
   readonly candidates: readonly Candidate[];
 }
-/** `exact`: what means this candidate when it is all that was typed. */
+/** `exact`: the typed texts that mean this candidate. */
 export interface Candidate {
   readonly label: string;
   readonly detail: string;
@@ -22,7 +22,7 @@ export interface Candidate {
 
 const mostShown = 8;
 
-/** Commands for a `/name` that is all of the input so far; null elsewhere. */
+/** Returns commands for a `/name` that is the whole input so far; null otherwise. */
 export function completeCommand(editor: Editor, commands: readonly Command[]): Completion | null {
   const match = /^\/([\w-]*)$/.exec(editor.text);
   if (!match || editor.cursor !== editor.text.length) return null;
@@ -47,7 +47,7 @@ function rankOf(command: Command, typed: string): number {
   return names.some((name) => name.includes(typed)) ? 2 : -1;
 }
 
-/** The `@path` that the cursor stands in; null where there is none. */
+/** Returns the `@path` at the cursor; null if there is none. */
 export function fileQuery(
   editor: Editor,
 ): { readonly from: number; readonly to: number; readonly query: string } | null {
@@ -74,7 +74,7 @@ export function applyCandidate(editor: Editor, completion: Completion, index: nu
   return candidate ? change(editor, completion.from, completion.to, candidate.insert) : editor;
 }
 
-/** The part of the candidates to show, and which of them is selected. */
+/** Returns the part of the candidates to show, and which one is selected. */
 export function completionMenu(completion: Completion, selected: number): MenuState {
   const count = completion.candidates.length;
   const first = Math.max(0, Math.min(selected - Math.floor(mostShown / 2), count - mostShown));
@@ -88,11 +88,11 @@ export function completionMenu(completion: Completion, selected: number): MenuSt
 }
 
 const mostMatches = 200;
-/** The matcher scores at most this many texts at a key; of more, those that hold the query whole come first (100,000
- * take it 0.1 to 0.5 s). */
+/** The matcher scores at most this many texts for a key. Of more texts, those that contain the whole query come first;
+ * it would need 0.1 to 0.5 s for 100,000. */
 const mostScored = 2_000;
 
-/** Fuzzy ranking; the matcher is loaded when first asked, until then the plainer order stands. */
+/** Ranks fuzzily. The matcher is loaded at the first call; until then a simpler order is used. */
 export function createRank(): Rank {
   let matcher: typeof fuzzysort | null = null;
   let loading = false;
