@@ -89,7 +89,7 @@ const defaults = Object.entries(builtInPresets).flatMap(([name, preset]) =>
   preset.default_model === null || preset.api === 'offline' ? [] : [`${name}/${preset.default_model}`],
 );
 
-test("every preset's default model, and every model that a page, the help or the greeting names, has a window and a price and is offered", () => {
+test('every default model, and every model that a page, the help or the greeting names, has facts', () => {
   const named = [...new Set([...defaults, ...shown.flatMap(namedIn)])];
   expect(shown.flatMap(namedIn).length).toBeGreaterThan(3);
   const facts = named.map(

@@ -119,7 +119,8 @@ afterAll(async () => {
     [head, ...rows].map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ')).join('\n'),
   );
   console.log(
-    "S: against a scripted server that judges each request by the vendor's schema and pairing rules; +N: and N recordings of that vendor show it.",
+    "S: against a scripted server that judges each request by the vendor's schema and pairing rules; " +
+      '+N: and N recordings of that vendor show it.',
   );
 });
 

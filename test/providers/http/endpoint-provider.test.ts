@@ -19,7 +19,15 @@ async function serve(...attempts: readonly Attempt[]): Promise<FaultServer> {
 }
 
 function event(delta: unknown, finish: string | null = null): string {
-  return `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`;
+  return data({ id: 'c', object: 'chat.completion.chunk', choices: [{ index: 0, delta, finish_reason: finish }] });
+}
+
+function data(value: object): string {
+  return `data: ${JSON.stringify(value)}\n\n`;
+}
+
+function usageEvent(counts: object): string {
+  return data({ id: 'c', object: 'chat.completion.chunk', choices: [], usage: counts });
 }
 const eventStream = { 'content-type': 'text/event-stream' };
 const said: Attempt = {
@@ -236,7 +244,7 @@ test('silence in the middle is an incomplete stream; the end of the turn is not 
   }
 });
 
-test('an abort ends the stream at once without an end or a fault, in a request, in an answer and in a wait', async () => {
+test('an abort in a request, an answer or a wait ends the stream at once, without an end or a fault', async () => {
   const hang: Attempt = {
     status: 200,
     headers: eventStream,
@@ -316,7 +324,7 @@ test('a status that means an empty answer is not asked for again', async () => {
 });
 
 const usage = (input: number): string =>
-  `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [], usage: { prompt_tokens: input, completion_tokens: 1, total_tokens: input + 1 } })}\n\n`;
+  usageEvent({ prompt_tokens: input, completion_tokens: 1, total_tokens: input + 1 });
 const nothing: Attempt = {
   status: 200,
   headers: eventStream,
@@ -366,7 +374,7 @@ const asBlock: Attempt = {
   ],
 };
 
-test('where the server says that a model takes no tool calls, tools go as text, which is said once and remembered', async () => {
+test('a model that takes no tool calls by its server gets tools as text, with one notice', async () => {
   const server = await serve(withoutTools, asBlock);
   const known = new Set<string>();
   const first = testProvider(testEndpoint('openai-chat', server.url), {}, { textModels: known });
@@ -506,9 +514,17 @@ test('an answer with more calls than are read is complete with those, and not re
     'openai-chat': (n) =>
       event({ tool_calls: [{ index: n, id: `c${n}`, function: { name: 'bash', arguments: '{}' } }] }),
     'anthropic-messages': (n) =>
-      `data: ${JSON.stringify({ type: 'content_block_start', index: n, content_block: { type: 'tool_use', id: `c${n}`, name: 'bash', input: {} } })}\n\n`,
+      data({
+        type: 'content_block_start',
+        index: n,
+        content_block: { type: 'tool_use', id: `c${n}`, name: 'bash', input: {} },
+      }),
     'openai-responses': (n) =>
-      `data: ${JSON.stringify({ type: 'response.output_item.done', output_index: n, item: { type: 'function_call', id: `f${n}`, call_id: `c${n}`, name: 'bash', arguments: '{}' } })}\n\n`,
+      data({
+        type: 'response.output_item.done',
+        output_index: n,
+        item: { type: 'function_call', id: `f${n}`, call_id: `c${n}`, name: 'bash', arguments: '{}' },
+      }),
   };
   for (const [api, piece] of Object.entries(pieces) as [Api, (n: number) => string][]) {
     const server = await serve({
@@ -569,7 +585,7 @@ test('what a provider says a request costs wins over the table', async () => {
       { data: event({ content: 'x' }) },
       { data: event({}, 'stop') },
       {
-        data: `data: ${JSON.stringify({ id: 'c', object: 'chat.completion.chunk', choices: [], usage: { ...usage, ...extra } })}\n\ndata: [DONE]\n\n`,
+        data: `${usageEvent({ ...usage, ...extra })}data: [DONE]\n\n`,
       },
     ],
   });
@@ -585,7 +601,7 @@ test('what a provider says a request costs wins over the table', async () => {
   expect(costs).toEqual([3, 0.25]);
 });
 
-test('a connection that breaks after the finish reason leaves the answer complete: it is not asked for again', async () => {
+test('a connection that breaks after the finish reason leaves the answer complete, without a retry', async () => {
   const call = { tool_calls: [{ index: 0, id: 'c1', function: { name: 'bash', arguments: '{"command":"ls"}' } }] };
   const server = await serve({
     status: 200,
@@ -601,7 +617,7 @@ test('a connection that breaks after the finish reason leaves the answer complet
   });
 });
 
-test('a connection that breaks before the finish reason gives nothing of the answer, and it is asked for again', async () => {
+test('a connection that breaks before the finish reason gives nothing of the answer, and is retried', async () => {
   const call = { tool_calls: [{ index: 0, id: 'c1', function: { name: 'bash', arguments: '{"command":"ls"}' } }] };
   const server = await serve({ status: 200, headers: eventStream, stream: [{ data: event(call) }], end: 'rst' }, said);
   const heard = await listen(testProvider(testEndpoint('openai-chat', server.url)), hello, 'openai-chat');

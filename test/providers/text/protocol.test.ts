@@ -112,13 +112,15 @@ const forms: readonly (readonly [name: string, answer: string, text: string, cal
   ],
   [
     'Qwen XML',
-    '<tool_call>\n<function=file_write>\n<parameter=path>\na\n</parameter>\n<parameter=content>\nx\n\ny\n</parameter>\n</function>\n</tool_call>',
+    '<tool_call>\n<function=file_write>\n<parameter=path>\na\n</parameter>\n' +
+      '<parameter=content>\nx\n\ny\n</parameter>\n</function>\n</tool_call>',
     '',
     ['file_write {"path":"a","content":"x\\n\\ny"}'],
   ],
   [
     "Qwen XML: Python's literals, numbers and objects are read where the schema does not say text",
-    `<tool_call><function=bash>${['True', 'False', 'None', '3', "{'x': 1}", 'word'].map((value, index) => `<parameter=${'abcdef'[index]}>${value}</parameter>`).join('')}</function></tool_call>`,
+    '<tool_call><function=bash><parameter=a>True</parameter><parameter=b>False</parameter>' +
+      "<parameter=c>None</parameter><parameter=d>3</parameter><parameter=e>{'x': 1}</parameter><parameter=f>word</parameter></function></tool_call>",
     '',
     ['bash {"a":true,"b":false,"c":null,"d":3,"e":{"x":1},"f":"word"}'],
   ],
@@ -136,7 +138,8 @@ const forms: readonly (readonly [name: string, answer: string, text: string, cal
   ],
   [
     'DeepSeek',
-    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>glob\n```json\n{"pattern":"a"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>glob\n```json\n{"pattern":"a"}\n```' +
+      '<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
     '',
     ['glob {"pattern":"a"}'],
   ],
@@ -258,7 +261,8 @@ test.each(thoughts.slice(0, 14))('calls before a lone end of thinking do not cou
 
 test('where gpt-oss goes on to its answer, the answer is text', () => {
   const answer =
-    '<|channel|>analysis<|message|>I could {"name":"bash","arguments":{}}<|start|>assistant<|channel|>final<|message|>Hello';
+    '<|channel|>analysis<|message|>I could {"name":"bash","arguments":{}}' +
+    '<|start|>assistant<|channel|>final<|message|>Hello';
   expect(read([...answer])).toMatchObject({ text: '<|start|>assistant<|channel|>final<|message|>Hello', calls: [] });
 });
 
@@ -397,10 +401,12 @@ test('the request describes the tools, writes calls as blocks and results as wha
     /^test\n\n# Tools[\s\S]*"tool": "<name>"[\s\S]*## bash\nRun\nArguments, as a JSON Schema: \{"type"/,
   );
   expect(body.messages[2]?.content).toBe(
-    'Looking.\n\n```json\n{"tool": "bash", "args": {"command":"ls"}}\n```\n\n```json\n{"tool": "bash", "args": {}}\n```',
+    'Looking.\n\n```json\n{"tool": "bash", "args": {"command":"ls"}}\n```\n\n' +
+      '```json\n{"tool": "bash", "args": {}}\n```',
   );
   expect(body.messages[3]?.content).toBe(
-    'Result 1 of 2, of bash:\n{"output":"a\\n```","exit_code":0}\n\nResult 2 of 2, of bash:\n{"output":"a\\n```","exit_code":0}\n\nand then?',
+    'Result 1 of 2, of bash:\n{"output":"a\\n```","exit_code":0}\n\n' +
+      'Result 2 of 2, of bash:\n{"output":"a\\n```","exit_code":0}\n\nand then?',
   );
   const forbidden = wire.request(asked, { ...options, toolChoice: 'none' }) as typeof body;
   expect(forbidden.tools).toBeUndefined();

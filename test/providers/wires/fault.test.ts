@@ -46,7 +46,8 @@ test.each<readonly [name: string, status: number, body: string, code: string]>([
   [
     'Google, which calls a rate limit a quota',
     429,
-    '[{"error":{"code":429,"message":"You exceeded your current quota. Please retry in 12s.","status":"RESOURCE_EXHAUSTED"}}]',
+    '[{"error":{"code":429,"message":"You exceeded your current quota. Please retry in 12s.",' +
+      '"status":"RESOURCE_EXHAUSTED"}}]',
     'rate_limited',
   ],
   [
@@ -80,7 +81,8 @@ test.each([
   "This model's maximum context length is 128000 tokens. However, your messages resulted in 130000 tokens.",
   'Your input exceeds the context window of this model. Please adjust your input and try again.',
   'prompt is too long: 210000 tokens > 200000 maximum',
-  'input length and `max_tokens` exceed context limit: 199000 + 20000 > 200000, decrease input length or `max_tokens` and try again',
+  'input length and `max_tokens` exceed context limit: 199000 + 20000 > 200000, ' +
+    'decrease input length or `max_tokens` and try again',
   'Input is too long for requested model.',
   'the request exceeds the available context size (4096 tokens), try increasing it',
   'The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).',
@@ -112,7 +114,8 @@ test("the vendor's own sentence is shown, on one line, cut, without keys", () =>
   expect(
     fault(
       400,
-      '{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"{\\"error\\":{\\"message\\":\\"bad schema\\"}}"}}}',
+      '{"error":{"message":"Provider returned error","code":400,' +
+        '"metadata":{"raw":"{\\"error\\":{\\"message\\":\\"bad schema\\"}}"}}}',
     ).message,
   ).toBe('Provider returned error: bad schema');
   expect(fault(500, '<html>oops</html>').message).toBe('The server answered 500 with a web page.');

@@ -354,7 +354,7 @@ test('Responses: a delta that is no text says nothing, and does not stand for th
   }
 });
 
-test('Responses: a message without text takes no place between reasoning and calls; one with text does, with its phase', () => {
+test('Responses: only a message with text takes a place between reasoning and calls, with its phase', () => {
   const call = { type: 'function_call', id: 'f', call_id: 'c', name: 'glob', arguments: '{}' };
   const message = (text: string, phase?: unknown): object => ({
     type: 'message',

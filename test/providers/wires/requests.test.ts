@@ -565,7 +565,7 @@ test('Messages: thinking, server tools and calls come back where they stood', ()
   expect(types('anthropic/unanswered-server-tool.sse')).toEqual(['text Searching.']);
 });
 
-test('Messages: an answer that paused goes back as it is to go on, and without its open server tool once the user has spoken', () => {
+test('Messages: a paused answer goes back unchanged, but without its open server tool after a user message', () => {
   const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: {} };
   const thinking = { type: 'thinking', thinking: 'Hm.', signature: 'S' };
   const paused: Message = {

@@ -109,7 +109,7 @@ const states: Readonly<Record<string, (said: (text: string, more?: object) => Dr
   'strange ids and names': (said) => [said('x'), called('functions.glob:0 ü', '', 'no such tool!'), called('', '[1]')],
 };
 
-test('after a switch between any two protocols, in any state, the next request is accepted and holds no foreign reasoning', () => {
+test('after a switch between any two protocols, the next request is accepted and holds no foreign reasoning', () => {
   let cases = 0;
   for (const [fromName, from] of Object.entries(speakers))
     for (const [toName, to] of Object.entries(speakers))
@@ -155,7 +155,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close();
 });
 
-test('one session runs a turn with tools on each of six providers in a row, and back on the first, without a refused request', async () => {
+test('one session runs a turn with tools on six providers and the first again; no request is refused', async () => {
   const names = ['openai', 'anthropic', 'openrouter', 'ollama', 'deepseek', 'mistral', 'openai'];
   const opened = new Map<string, { readonly server: VendorServer; readonly provider: Provider }>();
   for (const name of new Set(names)) {
