@@ -7,16 +7,16 @@ export interface AnsweringInput extends InputPort {
   readonly answers: Answers;
 }
 
-/** The bottom right corner, which tells the size, then back, which tells the place. Source: xterm ctlseqs, DECSC, CUP,
- * DSR 6, DECRC. */
+/** Asks for the cursor in the bottom right corner, which tells the size, and then back in its place. Source: xterm
+ * ctlseqs, DECSC, CUP, DSR 6, DECRC. */
 const question = '\x1b7\x1b[9999;9999H\x1b[6n\x1b8\x1b[6n';
-/** Who it is: XTVERSION, which many do not answer, and the secondary device attributes, by which VTE (GNOME Terminal
- * and others) is known. */
+/** Asks which terminal it is: by XTVERSION, which many do not answer, and by the secondary device attributes, which
+ * identify VTE (GNOME Terminal and others). */
 const nameQuestion = '\x1b[>q\x1b[>c';
 const answerPattern = /\x1b\[(\d{1,5});(\d{1,5})R/;
 const namePattern = /\x1bP>\|([^\x1b\x07]{0,100})(?:\x1b\\|\x07)/;
 const attributesPattern = /\x1b\[>(\d{0,5})[\d;]{0,20}c/;
-/** What may be the beginning of an answer. */
+/** Matches a possible beginning of an answer. */
 const unfinished = /\x1b(?:\[\d{0,5}(?:;\d{0,5})?|\[>[\d;]{0,25}|P(?:>(?:\|[^\x1b\x07]{0,100}\x1b?)?)?)?$/;
 
 const mostOwed = 8;
@@ -43,7 +43,7 @@ class Filter implements AnsweringInput, Answers {
   #listener: ((chunk: Uint8Array | string) => void) | null = null;
   #onAnswer: (answer: Answer) => void = () => undefined;
   #onQuiet: (() => void)[] = [];
-  /** When each question that is not answered was asked. */
+  /** The times of the questions without an answer. */
   #askedMs: number[] = [];
   #corner: { readonly columns: number; readonly rows: number } | null = null;
   /** Null until the first answer. */
@@ -52,7 +52,8 @@ class Filter implements AnsweringInput, Answers {
   #named: 'unasked' | 'asked' | 'done';
   #held = '';
   #dropHeld: (() => void) | null = null;
-  /** Counts how often the terminal was taken: what was put off for its end does not outlive that. */
+  /** Counts how often the program took the terminal. An action that waits for the terminal's release is dropped when it
+   * is taken again. */
   #taken = 0;
   #listening = false;
 
@@ -64,7 +65,7 @@ class Filter implements AnsweringInput, Answers {
     this.#clock = parts.clock;
     this.#schedule = parts.schedule;
     this.#reflow = parts.reflows ? ['all', 'all but the cursor', 'none'] : ['none'];
-    // A console that does not wrap anew is old: it might print what it does not know.
+    // A console that does not wrap anew is old, and might print an unknown sequence.
     this.#named = parts.reflows ? 'unasked' : 'done';
     if (input.setRawMode)
       this.setRawMode = (on) => {
@@ -157,7 +158,7 @@ class Filter implements AnsweringInput, Answers {
     return newest === undefined ? 0 : Math.max(0, newest + mayTakeMs - this.#clock());
   }
 
-  /** Raw mode ends, and reading stops, when no answer is on its way any more: the shell would get it. */
+  /** Ends raw mode or stops reading once no answer is on its way: the shell would get it. */
   #afterwards(act: () => unknown): void {
     const taken = this.#taken;
     this.whenQuiet(() => {
@@ -170,7 +171,7 @@ class Filter implements AnsweringInput, Answers {
     });
   }
 
-  /** Bytes are looked at as Latin-1, so that a character cut by the end of a chunk comes through as it was. */
+  /** Reads bytes as Latin-1, so that a character cut by the end of a chunk stays as it was. */
   readonly #take = (chunk: Uint8Array | string): void => {
     if (this.#askedMs.length === 0 && this.#held === '' && this.#named !== 'asked') {
       this.#listener?.(chunk);

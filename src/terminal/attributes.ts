@@ -1,10 +1,10 @@
-/** Which SGR attributes are on, each under the slot that its opposite clears. */
+/** The SGR attributes that are on, each under the slot that its opposite clears. */
 export type SgrState = Map<string, string>;
 
 export const sgrReset = '\x1b[m';
 
-/** Parameters of ours that no terminal has: a link begins, the number of its address behind it, and ends. See
- * links.ts. */
+/** Our own parameters, which no terminal has: the beginning of a link, followed by the number of its address, and its
+ * end. */
 const linkOn = '8888';
 const linkOff = '8889';
 
@@ -29,7 +29,7 @@ const clears: Readonly<Record<string, readonly string[]>> = {
   49: ['background'],
 };
 
-/** Changes `state` by the parameters of one SGR sequence; unknown ones are passed over. */
+/** Changes `state` by the parameters of one SGR sequence and ignores unknown ones. */
 export function applySgr(state: SgrState, parameters: string): void {
   const codes = parameters === '' ? ['0'] : parameters.split(';');
   for (let i = 0; i < codes.length; i++) {
@@ -63,7 +63,7 @@ function colorSlot(number: number): string | undefined {
   return undefined;
 }
 
-/** The sequence that switches on what `state` holds; empty where that is nothing. */
+/** Returns the sequence that switches on all of `state`; an empty text if that is nothing. */
 export function openSgr(state: SgrState): string {
   return state.size === 0 ? '' : `\x1b[${[...state.values()].join(';')}m`;
 }
@@ -72,8 +72,8 @@ export function withoutSgr(text: string): string {
   return text.replace(/\x1b\[[0-9;:]*m/g, '');
 }
 
-/** Lines of a styled text, each standing for itself: what was on at a line end is switched on again in the next
- * line. */
+/** Splits a styled text into lines that do not depend on each other: attributes that are on at a line end begin again
+ * in the next line. */
 export function splitStyledLines(text: string): string[] {
   const lines = text.split('\n');
   if (!text.includes('\x1b')) return lines;
@@ -86,13 +86,12 @@ export function splitStyledLines(text: string): string[] {
 }
 
 /** Hyperlinks on terminals that know them. Inside the program a link is an attribute like a colour, so that rows are
- * broken and compared with it; on its way to the terminal it becomes an OSC 8 sequence.
- * Source: "Hyperlinks (a.k.a. HTML-like anchors) in terminal emulators", Egmont Koblinger, OSC 8. */
+ * broken and compared with it; the output contains an OSC 8 sequence instead. Source: "Hyperlinks (a.k.a. HTML-like
+ * anchors) in terminal emulators", Egmont Koblinger, OSC 8. */
 export interface Links {
-  /** Puts the link to `address` on a text without line breaks; the text alone where the address is none that may be
-   * opened. */
+  /** Links a text without line breaks to `address`. Returns the text alone if the address may not be opened. */
   readonly paint: (address: string, text: string) => string;
-  /** What is written to the terminal, links as it knows them. Texts come in the order in which they are written. */
+  /** Returns the output with links as the terminal knows them. Texts must come in the order of writing. */
   translate(text: string): string;
 }
 
@@ -132,7 +131,7 @@ function withoutLink(parameters: string, whole: string): string {
   return rest === '' ? '' : `\x1b[${rest}m`;
 }
 
-/** An address in ASCII that a browser or a mail program opens; null for others. */
+/** Returns an address in ASCII that a browser or a mail program opens; null for others. */
 function safeAddress(address: string): string | null {
   if (!URL.canParse(address)) return null;
   const { protocol, href } = new URL(address);

@@ -1,25 +1,24 @@
 import { enterTerminal } from './modes.js';
 import type { InputPort, OutputPort } from './streams.js';
 
-/** Lines, and where the cursor stands among the rows that the terminal makes of them. */
+/** Lines, and the place of the cursor among the rows that the terminal makes of them. */
 export interface Painted {
   readonly lines: readonly string[];
   readonly row: number;
   readonly column: number;
 }
 
-/** The screen as it stands on the terminal before anything else of the program is loaded, and the keys typed since. */
+/** The screen before the rest of the program is loaded, and the keys typed since. */
 export interface FirstFrame {
   readonly painted: Painted;
-  /** Stops collecting; everything typed so far, in order. */
+  /** Stops collecting keys and returns those typed so far, in order. */
   takeKeys(): readonly (Uint8Array | string)[];
-  /** Clears what was painted. */
+  /** Erases the frame. */
   erase(): void;
 }
 
-/** Paints the prompt with an empty row above it for the status, in plain escape codes. Depends on nothing, so that it
- * stands within the first milliseconds; the screen takes over what is painted without writing it again. Not for plain
- * mode. */
+/** Paints the prompt below an empty row for the status, in plain escape codes. It depends on nothing, so it is there
+ * within the first milliseconds; the screen takes it over without writing it again. Not for plain mode. */
 export function paintFirstFrame(
   input: InputPort,
   output: Pick<OutputPort, 'write'>,

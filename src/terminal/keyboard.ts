@@ -11,7 +11,7 @@ export interface Key {
   readonly shift: boolean;
 }
 
-/** What a key press gives: a key, or the text it typed. */
+/** The result of a key press: a key, or the text it typed. */
 type KeyOrText = Key | { readonly type: 'text'; readonly text: string };
 
 const plain = { ctrl: false, alt: false, shift: false } as const;
@@ -71,7 +71,7 @@ const codes: Readonly<Record<number, string>> = {
   57426: 'delete',
 };
 
-/** A C0 control or DEL as the key that sends it. */
+/** Returns the key that sends a C0 control or DEL. */
 function controlKey(code: number): Key {
   if (code === 0x0d) return { type: 'key', name: 'enter', ...plain };
   if (code === 0x09) return { type: 'key', name: 'tab', ...plain };
@@ -91,7 +91,7 @@ function ss3Key(letter: string): readonly Key[] {
   return name ? [{ type: 'key', name, ...plain }] : [];
 }
 
-/** The key of a CSI sequence without its introducer; nothing for replies, focus reports and key releases.
+/** Returns the key of a CSI sequence without its introducer; nothing for replies, focus reports and key releases.
  * Source: xterm ctlseqs "PC-Style Function Keys", modifyOtherKeys; kitty keyboard protocol, "disambiguate escape
  * codes". */
 function csiKey(body: string): readonly KeyOrText[] {
@@ -125,7 +125,8 @@ function kittyKey(codeText: string, modifierText: string, text: string): readonl
   return [{ type: 'text', text: typedText(text) || shifted(code === 32 ? ' ' : name, codeText, held.shift) }];
 }
 
-/** The name of a kitty key code: a word, a keypad digit, or the character itself; keys that type nothing have none. */
+/** Returns the name of a kitty key code: a word, a keypad digit, or the character itself. Keys that type nothing have
+ * none. */
 function keyOf(code: number): string | undefined {
   if (code >= 57399 && code <= 57408) return String(code - 57399);
   if (codes[code] !== undefined) return codes[code];
@@ -156,12 +157,12 @@ function isRelease(text: string): boolean {
   return text.split(':')[1] === '3';
 }
 
-/** `ctrl-a`, `alt-enter`, `up`: the name a table of bindings uses. */
+/** Returns the name that tables of key bindings use: `ctrl-a`, `alt-enter`, `up`. */
 export function keyName(key: Key): string {
   return `${key.ctrl ? 'ctrl-' : ''}${key.alt ? 'alt-' : ''}${key.shift ? 'shift-' : ''}${key.name}`;
 }
 
-/** What the reader of a terminal gets: keys, runs of printable text, pastes as one piece. */
+/** The input of a terminal: keys, runs of printable text, and whole pastes. */
 export type InputEvent =
   | Key
   | { readonly type: 'text'; readonly text: string }
@@ -275,7 +276,7 @@ function printableRun(text: string, from: number): number {
   return at;
 }
 
-/** How many characters of `text` at its end could be the beginning of `marker`. */
+/** Returns how many characters at the end of `text` may begin `marker`. */
 function overlap(text: string, marker: string): number {
   for (let length = Math.min(marker.length - 1, text.length); length > 0; length--) {
     if (text.endsWith(marker.slice(0, length))) return length;
@@ -283,7 +284,8 @@ function overlap(text: string, marker: string): number {
   return 0;
 }
 
-/** Length of the escape sequence at `at`; 0 while it is incomplete. A sequence that never ends is given up as it is. */
+/** Returns the length of the escape sequence at `at`; 0 while it is incomplete. A sequence that never ends counts as it
+ * is. */
 function sequenceLength(text: string, at: number): number {
   const second = text[at + 1];
   if (second === undefined) return 0;
@@ -303,7 +305,7 @@ function csiLength(text: string, at: number): number {
   return 0;
 }
 
-/** A terminal's answer to a question: swallowed whole. */
+/** Matches a terminal's answer, which is no key. */
 function replyLength(text: string, at: number): number {
   const bell = text.indexOf('\x07', at);
   const terminator = text.indexOf('\x1b\\', at + 2);
@@ -323,11 +325,11 @@ function escapeEvents(sequence: string): readonly InputEvent[] {
   return [{ type: 'key', name: char.toLowerCase(), ctrl: false, alt: true, shift: char !== char.toLowerCase() }];
 }
 
-/** How long an escape may be the beginning of something longer. */
+/** The time in which more may follow an escape. */
 const escapeDelayMs = 30;
 
-/** Listens to the terminal and hands on whole keys. Returns what stops it. `early` is what arrived before there was a
- * reader. */
+/** Listens to the terminal and calls back with whole keys. Returns a function that stops it. `early`: input that
+ * arrived before. */
 export function readKeys(
   input: InputPort,
   schedule: Schedule,

@@ -7,13 +7,14 @@ export interface Row {
   readonly width: number;
   /** It continues the row above: the terminal wrapped, nobody wrote a line break. */
   readonly soft: boolean;
-  /** Every character's width is beyond doubt: a difference may start inside the row. */
+  /** The width of every character is certain, so a difference may start inside the row. */
   readonly certain: boolean;
 }
 
 export const emptyRow: Row = { text: '', width: 0, soft: false, certain: true };
 
-/** The rows that a terminal of `columns` makes of one line by wrapping it. No tabs, no line breaks in `line`. */
+/** Returns the rows that a terminal of `columns` makes of one line by wrapping it. `line` contains no tabs and no line
+ * breaks. */
 export function wrapLine(line: string, columns: number): readonly Row[] {
   if (line === '') return [emptyRow];
   const ascii = /^[\x20-\x7e]*$/.test(line);
@@ -57,14 +58,15 @@ function wrapStyled(line: string, columns: number): Row[] {
   return rows;
 }
 
-/** Where a text without blanks may be broken: behind a character of two columns, but not before closing punctuation. */
+/** Matches where a text without blanks may break: behind a character of two columns, but not before closing
+ * punctuation. */
 const betweenWide =
   /(?<=[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff60])(?![\u3001\u3002\uff0c\uff0e\uff1a\uff1b\uff01\uff1f\u300d\u300f\uff09\u30fc])/u;
 const anyWide = /[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff60]/;
 
-/** `line` broken at blanks into lines of at most `columns`; those after the first begin with `indent` blanks. A word
- * that is longer stays whole (the terminal wraps it, and it is copied whole). Attributes that are on at a break end
- * there and begin again in the next line. No tabs, no line breaks in `line`. */
+/** Breaks `line` at blanks into lines of at most `columns`; those after the first begin with `indent` blanks. A longer
+ * word stays whole: the terminal wraps it, and it is copied whole. Attributes that are on at a break end there and
+ * begin again in the next line. `line` contains no tabs and no line breaks. */
 export function wrapWords(line: string, columns: number, indent = 0): string[] {
   if (line.length <= columns && !anyWide.test(line) && isCertain(line)) return [line];
   const room = Math.max(8, columns);
@@ -118,7 +120,7 @@ class WordRows {
   }
 }
 
-/** `line` without its first `count` columns, its attributes kept. */
+/** Returns `line` without its first `count` columns, and keeps its attributes. */
 export function dropColumns(line: string, count: number): string {
   const state: SgrState = new Map();
   let dropped = 0;
@@ -140,7 +142,7 @@ export function dropColumns(line: string, count: number): string {
   return rest;
 }
 
-/** The first `count` columns of `line`, its attributes ended. */
+/** Returns the first `count` columns of `line`, and ends its attributes. */
 export function takeColumns(line: string, count: number): string {
   const state: SgrState = new Map();
   let taken = 0;
@@ -160,7 +162,7 @@ export function takeColumns(line: string, count: number): string {
   return text;
 }
 
-/** What two certain rows begin with alike: its length in code units and in columns, and the attributes that are on at
+/** The common beginning of two certain rows: its length in code units and in columns, and the attributes that are on at
  * its end. */
 export interface CommonPrefix {
   readonly length: number;
@@ -191,7 +193,7 @@ export function commonPrefix(left: string, right: string): CommonPrefix {
   return { length: at, columns, open: openSgr(state) };
 }
 
-/** How many code units of a row, from its start, have a width beyond doubt, whatever follows them. */
+/** Returns how many code units at the start of a row have a certain width, whatever follows them. */
 export function certainLength(text: string): number {
   for (let at = 0, last = 0; at < text.length;) {
     const close = text.charCodeAt(at) === 0x1b ? text.indexOf('m', at) + 1 : 0;
@@ -199,7 +201,7 @@ export function certainLength(text: string): number {
       at = close;
       continue;
     }
-    // What cannot be told may join what stands before it.
+    // An uncertain character may join the one before it.
     if (certainWidth(text.charCodeAt(at)) < 0) return last;
     last = at;
     at++;

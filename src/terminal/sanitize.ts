@@ -1,7 +1,7 @@
 import { escapeCode, hasUnseen, isDeceptive, maybeDeceptive } from '../core/text.js';
 
-/** Untrusted text on its way to the terminal. At most colours pass; whatever could move, ask, rename, copy or hide is
- * taken out or shown as an ASCII escape. Stateful, so that a sequence split over several chunks does not pass either.
+/** Cleans untrusted text for the terminal. At most colours pass; whatever could move, ask, rename, copy or hide is
+ * removed or shown as an ASCII escape. It keeps state, so a sequence split over several chunks does not pass either.
  * Source: ECMA-48; xterm ctlseqs. */
 export interface Sanitizer {
   write(chunk: string): string;
@@ -11,7 +11,7 @@ type Mode = 'text' | 'escape' | 'csi' | 'osc' | 'string' | 'charset';
 
 const mark = /\p{M}/u;
 const longestSequence = 256;
-/** More combining marks than any script puts on one character would be drawn over other rows. */
+/** More combining marks than this, which no script uses on one character, would be drawn over other rows. */
 const maxMarks = 32;
 const tooManyMarks = new RegExp(`\\p{M}{${maxMarks + 1}}`, 'u');
 
@@ -19,7 +19,7 @@ export function createSanitizer(options: { readonly colors: boolean }): Sanitize
   return new Filter(options.colors);
 }
 
-/** A whole text at once. */
+/** Cleans a whole text. */
 export function sanitize(text: string, options: { readonly colors: boolean } = { colors: false }): string {
   return isPlain(text) ? text : new Filter(options.colors).write(text);
 }
@@ -28,7 +28,7 @@ function isPlain(text: string): boolean {
   return !maybeDeceptive(text) && !tooManyMarks.test(text);
 }
 
-/** Combining marks at the end of `text`, which holds nothing outside the first plane. */
+/** Counts the combining marks at the end of `text`, which contains nothing outside the first plane. */
 function marksAtEnd(text: string): number {
   let at = text.length;
   while (at > 0 && text.charCodeAt(at - 1) >= 0x300 && mark.test(text[at - 1] ?? '')) at--;
@@ -97,7 +97,7 @@ class Filter implements Sanitizer {
     const before = this.#marks;
     const isMark = code >= 0x300 && mark.test(char);
     if (isMark && before >= maxMarks) return '';
-    // The first selector chooses a form of the character before it, which terminals do not know; more of them carry
+    // The first selector chooses a form of the character before it. Terminals do not know it, and more of them carry
     // something else.
     const shown = isSupplementarySelector(code) && before === 0 ? '' : visible(char, code);
     if (isMark) this.#marks = before + 1;
@@ -135,8 +135,8 @@ class Filter implements Sanitizer {
     return this.#text(char, code);
   }
 
-  /** The body of OSC, DCS, APC, PM, SOS is dropped. A line end ends it too, so that an unterminated one cannot swallow
-   * what follows. */
+  /** Drops the body of OSC, DCS, APC, PM and SOS. A line end ends it too, so an unterminated one cannot swallow what
+   * follows. */
   #string(char: string, code: number): string {
     if (code === 0x0a || code === 0x0d) {
       this.#mode = 'text';
@@ -162,7 +162,8 @@ class Filter implements Sanitizer {
   }
 }
 
-/** The colour parameters of one SGR sequence (0-7, 22-29, 30-49, 90-107, 38/48;2/5); conceal and fonts are dropped. */
+/** Returns the colour parameters of one SGR sequence (0-7, 22-29, 30-49, 90-107, 38/48;2/5) without conceal and
+ * fonts. */
 function allowedSgr(parameters: string): string {
   if (!/^[0-9;]*$/.test(parameters)) return '';
   const codes = parameters.split(';').map(Number);
@@ -191,8 +192,8 @@ function isColor(code: number): boolean {
   return colorRanges.some(([from, to]) => code >= from && code <= to);
 }
 
-/** Invisible without a meaning on a screen: soft hyphen, zero-width space, word joiner, byte order mark. What else
- * deceives is shown as an escape. */
+/** Invisible characters without a meaning on a screen: soft hyphen, zero-width space, word joiner, byte order mark.
+ * Other deceptive characters are shown as an escape. */
 const dropped: ReadonlySet<number> = new Set([0xad, 0x180e, 0x200b, 0x2060, 0xfeff]);
 
 function visible(char: string, code: number): string {
@@ -218,9 +219,9 @@ const shortEscapes: Readonly<Record<number, string>> = {
 };
 const otherSpace = /[\p{Zs}]/u;
 
-/** A text that a person decides by: no control, no attribute, nothing invisible or reordering passes; each is shown as
- * an ASCII escape, long runs of blanks are counted instead of shown, and host names in other scripts are named in
- * punycode. With `lines`, line breaks stay; else they are shown as `\n`. */
+/** Returns a text that a person decides by. No control, no attribute, nothing invisible or reordering passes: each is
+ * shown as an ASCII escape. Long runs of blanks are counted, and host names in other scripts are followed by their
+ * punycode. With `lines`, line breaks stay; otherwise they are shown as `\n`. */
 export function decisionText(text: string, options: { readonly lines: boolean }): string {
   let out = '';
   for (const char of text) {

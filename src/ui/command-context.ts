@@ -9,11 +9,11 @@ interface Parts {
   readonly dialogs: Dialogs;
   readonly input: PromptInput;
   readonly colored: boolean;
-  /** Something was printed that a frame is to show. */
+  /** Called when something is printed that a frame must show. */
   readonly onPrinted: () => void;
 }
 
-/** What one command of the REPL on a screen may do that was called just now. */
+/** What a command that was called just now may do with the screen. */
 export function commandContext(
   repl: ReplHandle,
   { display, dialogs, input, colored, onPrinted }: Parts,

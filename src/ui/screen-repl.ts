@@ -19,7 +19,7 @@ import { createTurns, createWork, createWorkTitle, type Turns, type Work, type W
 import { createViewStore, totalsOf, type ViewStore } from './view.js';
 
 const frameMs = 34;
-/** What was sent to the stopped process (a kill) comes before the terminal is taken again. */
+/** Signals that were sent to the stopped process (a kill) come before the terminal is taken again. */
 const resumeDelayMs = 20;
 
 /** The REPL on a terminal that understands escape sequences. No other program may get the terminal while it owes an
@@ -137,7 +137,7 @@ class ScreenRepl implements ReplHandle {
     if (opening.greeting !== undefined) this.#display.notes.greet(opening.greeting);
     this.#replay(session);
     this.#frame();
-    // What was typed before there was a reader may end it at once.
+    // Keys that were typed before may end it at once.
     let left = false;
     this.#stopKeys = () => {
       left = true;
@@ -247,7 +247,7 @@ class ScreenRepl implements ReplHandle {
 
   readonly #onEvent = (event: AgentEvent): void => {
     this.#work.heed(event);
-    // What the model is told of the user's own command stands on the screen already.
+    // The output of the user's own command is on the screen already.
     if (this.#own.running() && event.type === 'event' && isNote(event.event)) return;
     this.#store.apply(event);
   };
@@ -302,7 +302,7 @@ class ScreenRepl implements ReplHandle {
   };
 
   #act(action: InputAction): void {
-    // A key in between was typed by somebody who stays.
+    // Any other key means that the user stays.
     if (action.type !== 'cancel') this.#leaving.forget();
     switch (action.type) {
       case 'none':
@@ -356,7 +356,7 @@ class ScreenRepl implements ReplHandle {
     );
   }
 
-  /** Ctrl-C: ends the person's own command, else the turn; when idle it clears the draft. Twice leaves. */
+  /** Handles Ctrl-C: it ends the user's own command, else the turn; when idle it clears the draft. Twice leaves. */
   #cancel(): void {
     if (this.#leaving.pressed()) {
       this.exit();
@@ -367,7 +367,7 @@ class ScreenRepl implements ReplHandle {
     else if (this.#input.text() !== '') this.#input.setText('');
   }
 
-  /** What was queued comes back into the input: it was written for a turn that is no more. */
+  /** Interrupts the turn. Its queue comes back into the input. */
   #interrupt(): void {
     this.#takeBack();
     this.#work.stop();
@@ -391,7 +391,7 @@ class ScreenRepl implements ReplHandle {
         this.resume();
       });
     };
-    // An answer that is on its way would go to the shell.
+    // The shell would get an answer that is on its way.
     if (this.#options.terminal.input.answers) this.#options.terminal.input.answers.whenQuiet(stop);
     else stop();
   }
@@ -407,7 +407,7 @@ class ScreenRepl implements ReplHandle {
       );
   }
 
-  /** Results whole, or the rows of them that tell most; what is printed stays as it is. */
+  /** Switches between whole results and their most important rows; what is printed stays as it is. */
   async #switchDetail(): Promise<void> {
     const show = this.#detail.show === 'full' ? 'head' : 'full';
     this.#detail = { ...this.#detail, show };

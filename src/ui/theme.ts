@@ -1,7 +1,7 @@
 /** How many colours a terminal has: none, 16, 256 or all. */
 export type ColorDepth = 0 | 16 | 256 | 16_777_216;
 
-/** What pieces of text are, as far as their looks go. */
+/** The roles of text that decide its look. */
 export const roles = [
   'prompt',
   'user',
@@ -41,7 +41,7 @@ export interface TextStyle {
   readonly ground: Color | null;
 }
 
-/** A theme of the user's own: what differs from one of ours. */
+/** A theme of the user: the differences from one of ours. */
 export interface CustomTheme {
   readonly base: 'dark' | 'light';
   readonly styles: Readonly<Partial<Record<Role, TextStyle>>>;
@@ -62,7 +62,7 @@ const attributeCodes = {
 type Attribute = keyof typeof attributeCodes;
 
 const names = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'];
-/** What xterm makes of the sixteen. Source: xterm, XTerm-col.ad. */
+/** The sixteen colours as xterm shows them. Source: xterm, XTerm-col.ad. */
 const sixteen: readonly Rgb[] = [
   [0, 0, 0],
   [205, 0, 0],
@@ -83,9 +83,8 @@ const sixteen: readonly Rgb[] = [
 ];
 const steps = [0, 95, 135, 175, 215, 255];
 
-/** A style in words: attributes, a colour, `on` and the colour of the ground; `plain` is none of them. Null where a
- * word is not known or there are two colours. A colour is a name (`red`, `bright-red`), a number up to 255 or
- * `#rrggbb`. */
+/** Parses a style in words: attributes, a colour, `on` and a background colour; `plain` is none of them. Returns null
+ * for an unknown word or two colours. A colour is a name (`red`, `bright-red`), a number up to 255 or `#rrggbb`. */
 export function parseStyle(text: string): TextStyle | null {
   const words = text.trim().toLowerCase().split(/\s+/);
   const found: Attribute[] = [];
@@ -120,7 +119,8 @@ function parseColor(word: string): Color | null {
   return own < 0 ? null : { own: own + (bright ? 8 : 0) };
 }
 
-/** The codes of a style on a terminal of so many colours; what it cannot show becomes the nearest that it can. */
+/** Returns the codes of a style for a terminal with so many colours. A colour that it cannot show becomes the nearest
+ * one. */
 export function styleCodes(style: TextStyle, depth: ColorDepth): Codes {
   const parts = [
     ...style.attributes.map((name) => attributeCodes[name]),
@@ -156,7 +156,7 @@ function indexed(index: number): Rgb {
   return [steps[Math.floor(at / 36)] ?? 0, steps[Math.floor(at / 6) % 6] ?? 0, steps[at % 6] ?? 0];
 }
 
-/** The sixteen are the reader's own and may look like anything, so only the others are chosen from. */
+/** The user may have redefined the sixteen colours, so only the others are chosen from. */
 function nearestIndex(rgb: Rgb): number {
   return (
     16 +
@@ -326,7 +326,7 @@ const light: Palette = {
   type: ['38;5;30', '39'],
 };
 
-/** The looks for a terminal. Without colours nothing is painted at all (`NO_COLOR`, theme `none`). */
+/** Creates the theme for a terminal. Without colours nothing is painted (`NO_COLOR`, theme `none`). */
 export function createTheme(facts: Pick<TerminalFacts, 'unicode' | 'colors' | 'theme'>): Theme {
   const glyphs = facts.unicode ? unicodeGlyphs : asciiGlyphs;
   if (facts.colors === 0 || facts.theme === 'none') return { paint: (_role, text) => text, glyphs, colors: false };

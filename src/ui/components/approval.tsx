@@ -27,8 +27,8 @@ const choices = [
 const no = 2;
 const whyNot = 'Why not? ';
 const letters: Readonly<Record<string, number>> = { y: 0, 1: 0, a: 1, 2: 1, n: 2, 3: 2, t: 3, 4: 3 };
-/** Rows of the terminal that are neither body nor choices: two kept free, gap, status, title, what is above and below,
- * hint. */
+/** The rows of the terminal that are neither body nor choices: two free rows, gap, status, title, the notes on what is
+ * above and below, hint. */
 const rowsAround = 8;
 
 /** What a question shows. */
@@ -106,8 +106,8 @@ function Choice({ index, selected, waits }: ChoiceProps): ReactNode {
   return <Row cursor={cursor}>{waits ? paint('dim', sign + choice) : row}</Row>;
 }
 
-/** The question of a call that waits for a yes. Default is no; what is not on the screen yet cannot be agreed to, and
- * no single letter agrees to a dangerous call. */
+/** The question about a call. Its default is no; what was not on the screen cannot be agreed to, and no single letter
+ * agrees to a dangerous call. */
 export function createApproval(question: Question, onAnswer: (answer: Answer) => void, onChange: () => void): Overlay {
   return new Approval(question, onAnswer, onChange);
 }
@@ -132,7 +132,7 @@ class Approval implements Overlay {
     this.#lines = questionRows(question);
   }
 
-  /** While a reason is written every key is for that. */
+  /** False while a reason is written: then every key belongs to that. */
   get asks(): boolean {
     return this.#message === null;
   }
@@ -225,7 +225,7 @@ class Approval implements Overlay {
     return true;
   }
 
-  /** A dangerous call has no one-letter answer: the letter is the beginning of something else. */
+  /** A dangerous call has no one-letter answer: the letter begins something else. */
   #takeLetter(letter: string): boolean {
     const index = letters[letter.toLowerCase()];
     if (letter === ' ' && this.#top + this.#height < this.#bodyRows.length) this.#top += this.#height;
@@ -276,7 +276,7 @@ class Approval implements Overlay {
   }
 }
 
-/** Texts as rows, at most `most` of them; the last one then says how many are left out. */
+/** Returns texts as rows, at most `most` of them; the last row then says how many are left out. */
 function rowsOf(texts: readonly string[], columns: number, most: number): readonly string[] {
   const rows = texts.flatMap((text) => wrapWords(decisionText(text, { lines: false }), columns));
   return rows.length <= most

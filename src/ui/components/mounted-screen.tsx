@@ -13,8 +13,8 @@ export interface LiveRows {
 export interface MountedScreen {
   /** Lays out the rows at once. They are never more than the terminal has, less two. */
   layOut(arranged: Arranged): LiveRows;
-  /** The rows of the last layout with another text in the input, before Ink has laid that out; null where more than the
-   * text of those rows changes. */
+  /** Returns the rows of the last layout with another text in the input, before Ink has laid that out; null if more
+   * than the text of those rows changes. */
   echo(arranged: Arranged): LiveRows | null;
   unmount(): void;
 }
@@ -90,14 +90,14 @@ function mount(tree: React.ReactElement, stream: FrameStream): Instance {
   });
 }
 
-/** The row of the frame that a node begins in. */
+/** Returns the row of the frame that a node begins in. */
 function rowOf(node: DOMElement): number {
   let row = 0;
   for (let at: DOMElement | undefined = node; at; at = at.parentNode) row += at.yogaNode?.getComputedTop() ?? 0;
   return row;
 }
 
-/** `rows` with the prompt of `next` in the place of that of `before`; null where they have not the same height. */
+/** Returns `rows` with the prompt of `next` instead of that of `before`; null if their heights differ. */
 function withPromptOf(next: Arranged, before: Arranged, rows: LiveRows): LiveRows | null {
   const [old, prompt] = [before.prompt, next.prompt];
   if (!old || !prompt || old.lines.length !== prompt.lines.length) return null;

@@ -8,14 +8,14 @@ import { type Choice, Choices } from './menu.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
 
-/** One thing to choose. `detail` is what one needs to know to choose it: age, directory, first words. */
+/** One thing to choose. `detail`: what helps to choose it, such as age, directory or first words. */
 export interface PickItem<T> {
   readonly label: string;
   readonly detail?: string;
   readonly value: T;
 }
 
-/** What is chosen from, and what counts now: that is selected where nothing is typed. */
+/** The things to choose from. `current` is the present value, which is selected while nothing is typed. */
 export interface Picking<T> {
   readonly title: string;
   readonly items: readonly PickItem<T>[];

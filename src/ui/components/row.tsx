@@ -2,13 +2,13 @@ import { Box, type DOMElement, Text } from 'ink';
 import { createContext, type ReactNode, useContext, useLayoutEffect, useRef } from 'react';
 import { createTheme, type Role, type Theme } from '../theme.js';
 
-/** Takes the place of the cursor: a column of the row that `node` lays out. */
+/** Sets the place of the cursor: a column of the row that `node` lays out. */
 export type PlaceCursor = (node: DOMElement, column: number) => void;
 
 const ThemeContext = createContext<Theme>(createTheme({ unicode: false, colors: 0, theme: 'none' }));
 const CursorContext = createContext<PlaceCursor>(() => undefined);
 
-/** What every component of the screen may use. */
+/** Provides every component of the screen with the theme and the cursor. */
 export function ScreenContext(props: {
   readonly theme: Theme;
   readonly placeCursor: PlaceCursor;
@@ -47,7 +47,7 @@ export function Row(props: {
   );
 }
 
-/** What the keys do now; while `waits` is true they still belong to the draft. */
+/** Says what the keys do; while `waits` is true they still belong to the draft. */
 export function KeyHint({ text, waits }: { readonly text: string; readonly waits: boolean }): ReactNode {
   return <Row tone={waits ? 'warn' : 'dim'}>{waits ? 'Keys go to your draft until you pause' : text}</Row>;
 }

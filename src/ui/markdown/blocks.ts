@@ -12,16 +12,16 @@ export interface MarkdownStyle {
   readonly highlight: Highlight;
   /** True while the colours of a language are loaded: a block of it is not final yet. */
   readonly loading?: (language: string) => boolean;
-  /** Who breaks long lines of prose: we at words, or the terminal anywhere (one copies them whole). Code is never
-   * broken. */
+  /** Long lines of prose are broken by the program at words, or by the terminal anywhere, so that they are copied
+   * whole. Code is never broken. */
   readonly wrap?: WrapMode | undefined;
-  /** Makes a text a link, on terminals that know them. */
+  /** Links a text, on terminals that know links. */
   readonly link?: ((address: string, text: string) => string) | undefined;
 }
 
 export type WrapMode = 'terminal' | 'words';
 
-/** A block as lines. Code and what else one would copy has no gutter, border or hard break in it. */
+/** Renders a block as lines. Code and other text to copy has no gutter, border or hard break. */
 export function renderBlock(token: Token, style: MarkdownStyle): string[] {
   const { theme } = style;
   switch (token.type) {
@@ -49,7 +49,7 @@ export function renderBlock(token: Token, style: MarkdownStyle): string[] {
   }
 }
 
-/** Blocks below one another, an empty line between two. */
+/** Renders blocks with an empty line between two. */
 export function blocks(tokens: readonly Token[], style: MarkdownStyle): string[] {
   const parts = tokens.map((token) => renderBlock(token, style)).filter((lines) => lines.length > 0);
   return parts.flatMap((lines, index) => (index === 0 ? lines : ['', ...lines]));
@@ -75,7 +75,7 @@ export function languageOf(token: Tokens.Code): string {
   return (token.lang ?? '').split(/[\s{,:]/)[0] ?? '';
 }
 
-/** Code is printed as it is. Without colours the fences stay, since nothing else sets it apart. */
+/** Renders code as it is. Without colours the fences stay, because nothing else sets it apart. */
 function code(token: Tokens.Code, { theme, highlight }: MarkdownStyle): string[] {
   const source = token.text.split('\n').map((line) => expandTabs(line));
   const language = languageOf(token);
@@ -104,7 +104,7 @@ function listItem(item: Tokens.ListItem, style: MarkdownStyle): string[] {
     .map((token) => ({ token, lines: renderBlock(token, inside) }))
     .filter((part) => part.lines.length > 0);
   const [first] = parts;
-  // In a loose list the box is a part of the paragraph.
+  // In a loose list the box is part of the paragraph.
   const lead = first?.lines[0]?.startsWith(box) === true ? '' : box;
   if (first) first.lines = first.lines.map((line, index) => (index === 0 ? lead : ' '.repeat(box.length)) + line);
   const lines = parts.flatMap((part, index) =>
@@ -115,13 +115,13 @@ function listItem(item: Tokens.ListItem, style: MarkdownStyle): string[] {
 
 const gap = '  ';
 const leastColumn = 4;
-/** In a narrower terminal a table that would have to be squeezed is shown as records. */
+/** In a narrower terminal a table that does not fit is shown as records. */
 const narrowColumns = 60;
-/** A column narrower than this, where its text is longer, cannot be read. */
+/** A column narrower than this and than its text cannot be read. */
 const readableColumn = 12;
 
-/** A table whose columns fit into `columns`; cells that are too wide are wrapped at words. Where the columns would be
- * too narrow to read, each row is a record instead: a line for each cell, led by the name of its column. */
+/** Renders a table that fits into `columns`; cells that are too wide are wrapped at words. If the columns would be too
+ * narrow to read, each row becomes a record: a line for each cell, which begins with the name of its column. */
 function renderTable(token: Tokens.Table, theme: Theme, columns: number, link?: PaintLink): string[] {
   const header = token.header.map((cell) => theme.paint('bold', renderInline(cell.tokens, theme.paint, link)));
   const rows = token.rows.map((row) => row.map((cell) => renderInline(cell.tokens, theme.paint, link)));
@@ -156,7 +156,7 @@ function naturalWidths(rows: readonly (readonly string[])[]): number[] {
   return Array.from({ length: count }, (_, i) => Math.max(1, ...rows.map((row) => widthOf(row[i] ?? ''))));
 }
 
-/** Natural widths where they fit; else the widest columns give way first. */
+/** Returns the natural widths if they fit; otherwise the widest columns get narrower first. */
 function fitColumns(natural: readonly number[], columns: number): number[] {
   const widths = [...natural];
   const count = widths.length;
@@ -203,17 +203,18 @@ const entities: Readonly<Record<string, string>> = {
   nbsp: ' ',
 };
 
-/** Character references of HTML that models use; others stay as they are. */
+/** The character references of HTML that models use; others stay as they are. */
 function decode(text: string): string {
   return text.includes('&')
     ? text.replace(/&(amp|lt|gt|quot|#39|apos|nbsp);/g, (whole, name: string) => entities[name] ?? whole)
     : text;
 }
 
-/** Makes a text a link to an address. */
+/** Links a text to an address. */
 type PaintLink = (address: string, text: string) => string;
 
-/** Inline tokens as one text with attributes; line breaks stay. Addresses are always shown, nothing is fetched. */
+/** Renders inline tokens as one text with attributes; line breaks stay. Addresses are always shown, and nothing is
+ * fetched. */
 function renderInline(tokens: readonly Token[] | undefined, paint: Paint, link?: PaintLink): string {
   return (tokens ?? []).map((token) => renderToken(token, paint, link)).join('');
 }

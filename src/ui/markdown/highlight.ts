@@ -1,7 +1,7 @@
 import type { HLJSApi, LanguageFn } from 'highlight.js';
 import type { Role, Theme } from '../theme.js';
 
-/** Colours of code by line; null while the language is not known or not loaded yet. */
+/** Colours code by line; null while the language is unknown or not loaded. */
 export type Highlight = (code: string, language: string) => readonly string[] | null;
 
 const languages: Readonly<Record<string, () => Promise<{ default: LanguageFn }>>> = {
@@ -94,14 +94,14 @@ const roles: Readonly<Record<string, Role>> = {
 /** Colours code, and loads the highlighter and each language at its first use. */
 export interface Highlighter {
   readonly paint: Highlight;
-  /** True while the colours of a language are on their way; asks for them. */
+  /** Returns whether the colours of a language are being loaded, and loads them. */
   readonly loading: (language: string) => boolean;
-  /** Loads the languages of the fences in a Markdown text. Resolves once they are there or cannot be had; null where
-   * nothing is to load. */
+  /** Loads the languages of the fences in a Markdown text. Resolves once they are loaded or cannot be; null if nothing
+   * is to load. */
   readonly load: (markdown: string) => Promise<void> | null;
 }
 
-/** `onLoaded` says that a text may look better now. */
+/** `onLoaded` is called when a text may look better. */
 export function createHighlighter(theme: Theme, onLoaded: () => void): Highlighter {
   let core: HLJSApi | null = null;
   const loads = new Map<string, Promise<void>>();
@@ -152,8 +152,8 @@ export function createHighlighter(theme: Theme, onLoaded: () => void): Highlight
   };
 }
 
-/** Marks up code as HTML with the classes of highlight.js; null where the language is not known. Languages of the
- * fences in `markdown` and those `named` are loaded first. */
+/** Marks up code as HTML with the classes of highlight.js; null if the language is unknown. Loads the languages of the
+ * fences in `markdown` and those `named` first. */
 export async function loadHtmlHighlight(
   markdown: string,
   named: readonly string[],
@@ -174,10 +174,10 @@ export async function loadHtmlHighlight(
       : null;
 }
 
-/** The opening of a fence, in a list or a quote too, and its language. */
+/** Matches the opening of a fence, also in a list or a quote, and its language. */
 const fence = /^[ \t>]*(?:[-*+]\s+|\d+[.)]\s+)?(?:`{3,}|~{3,})[ \t]*([\w+#-]+)/gm;
 
-/** The spans of highlight.js as attributes, line by line. */
+/** Turns the spans of highlight.js into attributes, line by line. */
 function paintHtml(html: string, theme: Theme): string[] {
   const open: (Role | null)[] = [];
   let out = '';

@@ -2,34 +2,33 @@ import { lexer, type Token, type Tokens, type TokensList } from 'marked';
 import { createSanitizer } from '../../terminal/sanitize.js';
 import { languageOf, type MarkdownStyle, renderBlock } from './blocks.js';
 
-/** What a streaming text looks like now. `done` lines are final and given out once; `open` lines belong to the block
+/** The present lines of a streaming text. `done` lines are final and returned once; `open` lines belong to the block
  * that still grows. */
 export interface StreamLines {
   readonly done: readonly string[];
   readonly open: readonly string[];
 }
 
-/** An open code block, list or paragraph beyond these is given out in parts, so that a frame never costs more than
- * that. */
+/** A larger open code block, list, quotation or paragraph is returned in parts, which bounds the cost of a frame. */
 const mostCodeLines = 48;
 const mostListChars = 3_000;
 const mostTextChars = 6_000;
 
-/** Renders Markdown while it arrives: each block is lexed until the next one begins, then never again. */
+/** Renders Markdown while it arrives. Each block is lexed until the next one begins, then never again. */
 export class MarkdownStream {
   #style: MarkdownStyle;
   readonly #sanitizer = createSanitizer({ colors: false });
   #taken = 0;
   #source = '';
   #rendered: readonly string[] | null = null;
-  /** Whether an empty line stands between what was given out and what comes. */
+  /** True if an empty line separates the returned lines from the next ones. */
   #gap = false;
 
   constructor(style: MarkdownStyle) {
     this.#style = style;
   }
 
-  /** `text` is all of it so far; it only grows. */
+  /** Takes the whole text so far; it only grows. */
   update(text: string): StreamLines {
     const added = this.#sanitizer.write(text.slice(this.#taken));
     this.#taken = text.length;
@@ -41,7 +40,7 @@ export class MarkdownStream {
     return { done, open: this.#rendered };
   }
 
-  /** The rest, once nothing more comes. */
+  /** Returns the rest once nothing more comes. */
   finish(text: string): readonly string[] {
     const { done } = this.update(text);
     const rest = this.#rendered ?? [];
@@ -50,7 +49,7 @@ export class MarkdownStream {
     return [...done, ...rest];
   }
 
-  /** The width or the colours have changed: the open block is rendered anew. */
+  /** Renders the open block again with another width or other colours. */
   restyle(style: MarkdownStyle): void {
     this.#style = style;
     this.#rendered = null;
@@ -60,7 +59,8 @@ export class MarkdownStream {
     return this.#gap && lines.length > 0 ? ['', ...lines] : lines;
   }
 
-  /** Gives out every block that another one follows, and the settled part of a large open one. Returns what is open. */
+  /** Adds every block that another one follows, and the settled part of a large open one, to `lines`. Returns what is
+   * open. */
   #takeBlocks(lines: string[]): readonly Token[] {
     const tokens = lexMarkdown(this.#source);
     if (tokens.reduce((sum, token) => sum + token.raw.length, 0) !== this.#source.length) return tokens;
@@ -78,7 +78,7 @@ export class MarkdownStream {
     return open && this.#takeSettled(open, lines) ? lexMarkdown(this.#source) : tokens.slice(last);
   }
 
-  /** Code whose colours are on their way is not given out yet: what is printed stays as it is. */
+  /** Returns whether a block waits for its colours: printed text cannot change later. */
   #waits(token: Token): boolean {
     if (token.type === 'code') return this.#style.loading?.(languageOf(token as Tokens.Code)) === true;
     const nested = 'items' in token ? (token as Tokens.List).items : 'tokens' in token ? (token.tokens ?? []) : [];
@@ -102,7 +102,7 @@ export class MarkdownStream {
     return this.#source !== before;
   }
 
-  /** The first lines of a long fence are given out as a fence of their own; the rest goes on under the same opening. */
+  /** Returns the first lines of a long fence as a fence of their own; the rest continues under the same opening. */
   #takeCode(token: Tokens.Code, lines: string[]): void {
     const fence = /^ {0,3}(`{3,}|~{3,})[^\n]*\n/.exec(token.raw)?.[0];
     const source = token.raw.split('\n');
@@ -141,12 +141,12 @@ export class MarkdownStream {
   }
 }
 
-/** A whole Markdown text as lines. */
+/** Renders a whole Markdown text as lines. */
 export function renderMarkdown(text: string, style: MarkdownStyle): readonly string[] {
   return new MarkdownStream(style).finish(text);
 }
 
-/** The blocks of a Markdown text. */
+/** Returns the blocks of a Markdown text. */
 export function lexMarkdown(text: string): TokensList {
   return lexer(text, { gfm: true });
 }
