@@ -25,7 +25,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
       packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'wrap-ansi'],
     },
     commands: {
-      folders: ['core', 'disk', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'terminal', 'ui'],
+      folders: ['core', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'terminal', 'ui'],
       packages: ['node:', 'commander', 'marked', 'unbash'],
     },
     cli: {

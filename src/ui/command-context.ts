@@ -46,9 +46,6 @@ export function commandContext(
       input.setText(text);
       repl.refresh();
     },
-    submit: (text) => {
-      repl.submit(text);
-    },
     attach: (next) => {
       repl.attach(next);
     },

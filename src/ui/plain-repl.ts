@@ -395,9 +395,6 @@ class PlainRepl implements ReplHandle {
       setDraft: () => {
         /* The terminal owns the line that is being written. */
       },
-      submit: (text) => {
-        this.submit(text);
-      },
       attach: (session) => {
         this.attach(session);
       },

@@ -38,8 +38,6 @@ export interface CommandContext {
   copy(text: string): boolean;
   /** Changes the colours from now on. False where there are none (`NO_COLOR`, plain lines). */
   setTheme(theme: ThemeChoice): boolean;
-  /** As if the user had sent it; queued where a turn runs. */
-  submit(text: string): void;
   /** Goes on with another session; its last exchange is shown. A turn of the old one is interrupted. */
   attach(session: SessionPort): void;
   /** Draws the status line anew after its facts have changed. */

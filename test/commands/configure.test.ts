@@ -69,7 +69,9 @@ test('path prints where the file is, with --json all of them, and makes nothing'
     { code: 0, out: '~/a/config.json\n', err: '' },
     {
       code: 0,
-      out: '[{"name":"config","path":"~/a/config.json"},{"name":"database","path":"~/a/agent.db"},{"name":"log","path":"~/a/agent.log"},{"name":"history","path":"~/a/history"}]\n',
+      out:
+        '[{"name":"config","path":"~/a/config.json"},{"name":"database","path":"~/a/agent.db"},' +
+        '{"name":"log","path":"~/a/agent.log"},{"name":"history","path":"~/a/history"}]\n',
       err: '',
     },
     false,
@@ -212,7 +214,9 @@ test('set leaves a broken file as it is and says where it is broken; a value tha
     {
       code: 2,
       out: '',
-      err: 'agent: ~/a/config.json:1:15: not valid JSON: value expected\nCorrect it there first; nothing was changed.\n',
+      err:
+        'agent: ~/a/config.json:1:15: not valid JSON: value expected\n' +
+        'Correct it there first; nothing was changed.\n',
     },
     '{ "approval": }',
   ]);

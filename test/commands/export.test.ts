@@ -50,7 +50,7 @@ const events: readonly Event[] = [
 ];
 const session = { row: sessionRow({ title: nasty }), events };
 
-test('an HTML export escapes everything recorded, runs no script but its own and asks the network for nothing', async () => {
+test('an HTML export escapes what is recorded, runs its own script alone and loads nothing', async () => {
   const page = await toHtml(session);
   expect(page.match(/\u001b|\u202e|src=|href="(?!#)|@import|url\(/g)).toBeNull();
   const scripts = [...page.matchAll(/<script>([\s\S]*?)<\/script>/g)].map((found) => found[1] ?? '');
@@ -113,7 +113,7 @@ test.each([
   expect(await toHtml({ ...session, events: [answer(markdown)] })).toContain(html);
 });
 
-test('in an HTML export a change is a diff with line numbers, a command a command, and their JSON is folded away', async () => {
+test('in an HTML export a change is a numbered diff, a command a command, and their JSON is folded away', async () => {
   const diff = '--- a/x\n+++ b/x\n@@ -7,2 +7,2 @@\n same\n-old <b>\n+new\n';
   const edit = await toHtml({
     ...session,
@@ -132,7 +132,7 @@ test('in an HTML export a change is a diff with line numbers, a command a comman
   );
 });
 
-test('a Markdown export keeps recorded text inside fences longer than any of its own, and carries no control characters', () => {
+test('a Markdown export keeps recorded text in fences longer than its own, without control characters', () => {
   const text = toMarkdown(session);
   expect(text.match(/[\u001b\u202e]/g)).toBeNull();
   const fences = text.split('\n').filter((line) => /^`{4,}(json|diff)?$/.test(line));
@@ -181,7 +181,9 @@ const tokens = [
 
 test('keys of the environment and whatever looks like one are masked, hashes and ids are not', () => {
   const secret = 'pa"ss\\word-of-mine';
-  const kept = `${'0123456789abcdef'.repeat(4)} 01a1fbc2-1d56-7ed7-9daf-3f0931b92b0c c2lnbmF0dXJlK3NlYWxlZA== task-force sketch ask-me-anything-about-it`;
+  const hash = '0123456789abcdef'.repeat(4);
+  const words = 'task-force sketch ask-me-anything-about-it';
+  const kept = `${hash} 01a1fbc2-1d56-7ed7-9daf-3f0931b92b0c c2lnbmF0dXJlK3NlYWxlZA== ${words}`;
   const redactor = exportGuard({}, [{ name: 'KEY', value: secret }], '[redacted]');
   expect(tokens.map((token) => redactor.text(`a ${token} b`))).toEqual(tokens.map(() => 'a [redacted] b'));
   expect(

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { Event } from '../../src/core/event.js';
 import type { SessionRow } from '../../src/core/store.js';
 import { event, sessionRow, usage } from '../store/samples.js';
 import { lineRig, type LineRig } from './line-rig.js';
@@ -50,7 +51,7 @@ test('a session is named by its id, a unique start of it or its title; what is m
   });
 });
 
-test('prune lists old sessions and deletes them with --yes; one that is in use stays, and so does a younger one', async () => {
+test('prune lists old sessions and deletes them with --yes; those in use and younger ones stay', async () => {
   const rig = await lineRig();
   const day = Date.now() - 40 * dayMs;
   const old = await put(rig, { createdAt: day, updatedAt: day, title: 'old' });
@@ -152,4 +153,59 @@ test('undo without a session, an event that is none and a restore of nothing are
     code: 1,
     err: expect.stringMatching(/^this session did not change \/work\/project\/a\.txt/) as string,
   });
+});
+
+/** A call that ended after `durationMs`, with an error where there is a code. */
+function called(seq: number, tool: string, durationMs: number, code: string | null): readonly Event[] {
+  const id = `c${seq}`;
+  const output = JSON.stringify(code === null ? { output: 'done' } : { error: 'no', code });
+  return [
+    event(seq, {
+      kind: 'tool_call',
+      content: `${tool}()`,
+      data: { id, type: 'function', function: { name: tool, arguments: '{}' }, response_id: 'r1' },
+    }),
+    event(seq + 1, { kind: 'tool_started', content: null, data: { tool_call_id: id } }),
+    event(seq + 2, {
+      kind: 'tool_result',
+      content: 'done',
+      data: { tool_call_id: id, name: tool, output, success: code === null, duration_ms: durationMs },
+    }),
+  ];
+}
+
+test('audit and stats tell of the calls that are asked for', async () => {
+  const rig = await lineRig();
+  const row = await put(rig, {}, 'go');
+  const calls = [
+    ...called(2, 'bash', 10, null),
+    ...called(5, 'bash', 30, 'execution_failed'),
+    ...called(8, 'glob', 5, null),
+  ];
+  for (const call of calls) await rig.store.append(row.id, call);
+  const seqs = async (...args: readonly string[]): Promise<readonly number[]> =>
+    (JSON.parse((await rig.run('audit', '--json', ...args)).out) as { seq: number }[]).map(({ seq }) => seq);
+  expect(await seqs()).toEqual([2, 5, 8]);
+  expect(await seqs('--tool', 'bash')).toEqual([2, 5]);
+  expect(await seqs('--errors')).toEqual([5]);
+  expect(await seqs('--status', 'failed')).toEqual([5]);
+  expect(await seqs('--status', 'ok', '--session', row.id)).toEqual([2, 8]);
+  expect(await seqs('--limit', '1')).toEqual([8]);
+  const tables = JSON.parse((await rig.run('stats', '--json')).out) as readonly Record<string, unknown>[];
+  expect(tables.filter(({ table }) => table === 'tool')).toEqual([
+    {
+      table: 'tool',
+      tool: 'bash',
+      calls: 2,
+      ok: 1,
+      open: 0,
+      failed: 1,
+      denied: 0,
+      success_rate: 0.5,
+      p50_ms: 10,
+      p95_ms: 30,
+    },
+    expect.objectContaining({ tool: 'glob', calls: 1, success_rate: 1 }) as Record<string, unknown>,
+  ]);
+  expect((await rig.run('audit', 'verify')).code).toBe(0);
 });

@@ -68,7 +68,8 @@ const keep: Repl['keep'] = (key, value) => Promise.resolve(`Kept: ${key} = ${val
 test('/approval changes what waits for a yes, for this run or for good, and knows its modes', async () => {
   const changed = approval();
   expect((await run('/approval never', { approval: changed, keep })).lines).toEqual([
-    'info: From now on nothing waits but secret files and protected paths. This counts until the program ends; /approval never --keep keeps it.',
+    'info: From now on nothing waits but secret files and protected paths. ' +
+      'This counts until the program ends; /approval never --keep keeps it.',
   ]);
   expect((await run('/approval mutating --keep', { approval: changed, keep })).lines).toEqual([
     'info: From now on calls that write or run wait for a yes. Kept: approval = mutating.',
@@ -83,7 +84,7 @@ test('/approval changes what waits for a yes, for this run or for good, and know
   expect(changed.mode()).toBe('always');
 });
 
-test('/budget shows, sets, raises and lifts the limit, and takes back one that the model has no price for', async () => {
+test('/budget shows, sets, raises and lifts the limit, and refuses one without a price', async () => {
   let limit: number | null = null;
   let priced = true;
   const spending: Spending = {

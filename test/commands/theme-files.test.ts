@@ -59,7 +59,8 @@ test('the names are those of the files that could be themes, ours left out', () 
 test.each([
   [
     '{ "colors": { "good": "blurple" } }',
-    '~/themes/t.json:1:23: "colors.good" must be words such as "bold", "underline" and one colour: a name ("red", "bright-red"), a number up to 255 or "#rrggbb", not "blurple"',
+    '~/themes/t.json:1:23: "colors.good" must be words such as "bold", "underline" and one colour: ' +
+      'a name ("red", "bright-red"), a number up to 255 or "#rrggbb", not "blurple"',
   ],
   [
     '{\n  "colors": {\n    "god": "red"\n  }\n}',

@@ -76,7 +76,7 @@ const files = {
   'untouched.txt': 'u\n',
 };
 
-test('thirty writes, edits and commands are undone one by one and redone one by one, the tree the same by hash, mode and link at every step', async () => {
+test('thirty changes are undone and redone one by one, the tree the same by hash, mode and link', async () => {
   const rig = await undoRig(files);
   const trees = [treeOf(rig.root)];
   const results: Event[] = [];
@@ -120,7 +120,8 @@ test('an earlier call is not undone over a later one; the list says which', asyn
   expect(result).toEqual({
     done: 0,
     skipped: [
-      `a.txt: it is as event ${second?.seq} left it (file_edit(path="a.txt", old_string="b", new_string="c")); undo that first`,
+      `a.txt: it is as event ${second?.seq} left it ` +
+        '(file_edit(path="a.txt", old_string="b", new_string="c")); undo that first',
     ],
   });
 });
