@@ -96,7 +96,7 @@ export function compileGlobs(globs: readonly string[], home: string): (path: str
 /** How a pattern for any depth begins. */
 const anyDepth = '(?:/.*)?/';
 
-/** What holds at any depth is looked for at each depth together: one by one, each would go over the whole path. */
+/** Patterns for any depth are joined into one: one by one, each would search the whole path. */
 function toPattern(globs: readonly string[], home: string): RegExp | null {
   if (globs.length === 0) return null;
   const sources = globs.map((glob) => source(anchored(glob.replace(/(?<=.)\/$/, ''), home)));
@@ -137,9 +137,9 @@ export function shellGlob(glob: string): (path: string) => boolean {
 
 const glob = ({ path }: Obeyed): string => (path.endsWith('/') ? `${path}**` : path);
 
-/** Files that some program runs or obeys without being asked; a write to one asks in every mode. What programs obey in
- * a project is listed once, for all who have to know; here are what else no file tool has to write in a repository, and
- * what programs obey in a home directory, wherever that lies. Source: contracts 8. */
+/** Files that some program runs or obeys without being asked. A write to one asks in every mode. The files that
+ * programs obey in a project are listed once, in core. These are the other files that no file tool has to write in a
+ * repository, and the files that programs obey in a home directory. Source: contracts 8. */
 const anywhere: readonly string[] = [
   ...obeyedInProjects.map(glob),
   ...obeyedInRepositories.flatMap((item) => [`.git/${glob(item)}`, `.git/modules/**/${glob(item)}`]),
@@ -320,7 +320,7 @@ export function createSecretPaths(globs: readonly string[], home: string): Secre
   };
 }
 
-/** A name of the same kind that says nothing: a filter that takes it as well looks at more than secrets. */
+/** A harmless name of the same kind. A filter that matches it too looks for more than secrets. */
 function plainName(name: string): string {
   return `xq${/(?<=.)\.\w+$/.exec(name)?.[0] ?? ''}`;
 }
@@ -334,7 +334,7 @@ function globFilter(filter: string): (name: string) => boolean {
   }
 }
 
-/** Also with the brackets and bars of basic expressions, which a backslash makes signs. */
+/** Tries a basic expression too, in which brackets and bars have a backslash. */
 function regexFilter(filter: string): (name: string) => boolean {
   try {
     const tests = [filter, filter.replace(/\\([()|])/g, '$1')].map((text) => new RegExp(text, 'i'));

@@ -16,9 +16,9 @@ export interface Subject {
 /** One list of rules as a test. */
 export type RuleTest = (subject: Subject) => Rule | null;
 
-/** Rules that stop a call err on the safe side: one path is enough, and the words are looked for behind other options,
- * wherever the program lies and behind what starts it. Rules that allow one err the other way: every path must fit, and
- * each leading word exactly. */
+/** Compiles one list of rules. A rule that stops a call errs on the safe side: one path is enough, and its words may
+ * stand behind other options or behind a program that starts the command. A rule that allows a call errs the other way:
+ * every path must fit, and each leading word exactly. */
 export function compileRules(rules: readonly Rule[], home: string, purpose: 'stop' | 'allow'): RuleTest {
   const compiled = rules.map((rule) => ({
     rule,
@@ -61,7 +61,7 @@ function reaches(rule: readonly string[], { words = [] }: Subject): boolean {
   );
 }
 
-/** A word that is a text for a shell, parted as well as can be without reading it as one. */
+/** Splits a word that is a text for a shell into commands, without parsing it. */
 function textHolds(rule: readonly string[], text: string): boolean {
   if (!/\s/.test(text)) return false;
   return text.split(/[;&|\n()`{}]+/).some((part) => {
@@ -110,7 +110,7 @@ function isValue(values: readonly string[], word: string): boolean {
   return !isWord(word, values) && values[0]?.startsWith('-') === false;
 }
 
-/** One of the values is the word, or may become it. */
+/** One of the values is the word, or may expand to it. */
 function isWord(word: string, values: readonly string[]): boolean {
   return values.some((value) => value === word || (/[*?[\0]/.test(value) && shellGlob(value)(word)));
 }
@@ -128,7 +128,7 @@ function hasOption(option: string, texts: readonly string[]): boolean {
 const openEnded = new Set(wordLists.lists.openEndedPrograms);
 const openEndedVerbs = new Set(wordLists.lists.openEndedVerbs);
 
-/** Why an allow rule is not taken, or null where it is: a rule may not open what runs anything that follows. */
+/** Why an allow rule is refused, or null: a rule may not allow a program that runs whatever follows it. */
 export function refusedAllow(rule: Rule): string | null {
   const [program, verb] = rule.argv ?? [];
   if (program === undefined)

@@ -34,7 +34,8 @@ test.each(batches.map((batch) => ({ name: batch._meta.batch, batch })))(
       const found = (risk: Risk): number => rows.filter((row) => row.risk === risk).length;
       if (rows.length > 0)
         console.log(
-          `${batch._meta.batch}, ${wanted}: ${rows.length} lines, read-only ${found('read-only')}, mutating ${found('mutating')}, dangerous ${found('dangerous')}`,
+          `${batch._meta.batch}, ${wanted}: ${rows.length} lines, read-only ${found('read-only')}, ` +
+            `mutating ${found('mutating')}, dangerous ${found('dangerous')}`,
         );
     }
     expect(batch.cases.length).toBeGreaterThan(100);

@@ -40,7 +40,8 @@ function rowsOf(
 function report(name: string, commands: readonly string[], wanted: Risk): readonly string[] {
   const { counts, others } = tally(commands, wanted);
   console.log(
-    `${name}: ${commands.length} lines, read-only ${counts['read-only']}, mutating ${counts.mutating}, dangerous ${counts.dangerous}`,
+    `${name}: ${commands.length} lines, read-only ${counts['read-only']}, ` +
+      `mutating ${counts.mutating}, dangerous ${counts.dangerous}`,
   );
   if (others.length > 0) console.log(others.join('\n'));
   return others;

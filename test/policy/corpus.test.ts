@@ -29,7 +29,8 @@ describe.skipIf(fixture === null)('the sample corpus of shell commands', () => {
       const mine = judged.filter((one) => one.wanted === wanted);
       const found = (risk: Risk): number => mine.filter((one) => one.risk === risk).length;
       console.log(
-        `${wanted}: ${mine.length} samples, called read-only ${found('read-only')}, mutating ${found('mutating')}, dangerous ${found('dangerous')}`,
+        `${wanted}: ${mine.length} samples, called read-only ${found('read-only')}, ` +
+          `mutating ${found('mutating')}, dangerous ${found('dangerous')}`,
       );
     }
     expect(judged.length).toBeGreaterThan(200);

@@ -31,7 +31,8 @@ const mine = fixture?.cases.filter(({ id }) => /^(?:sym|prot|secret|prefix)-/.te
 if (fixture === null) console.log('path escapes: the shared fixtures are not there, 22 cases skipped');
 else
   console.log(
-    `path escapes: ${mine.length} of ${fixture.cases.length} cases are policy's, ${fixture.cases.length - mine.length} left to the file tools`,
+    `path escapes: ${mine.length} of ${fixture.cases.length} cases are policy's, ` +
+      `${fixture.cases.length - mine.length} left to the file tools`,
   );
 
 function build(steps: readonly Step[], fill: (text: string) => string): void {

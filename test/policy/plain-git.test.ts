@@ -213,7 +213,8 @@ const rows: readonly Row[] = [
     command: 'git diff',
     plant: () => {
       configure(
-        `[user]\n\tname = \\\n[diff]\n[diff]\n\texternal = "${place.program.slice(0, 5)}"\\\n${place.program.slice(5)}\n`,
+        `[user]\n\tname = \\\n[diff]\n[diff]\n\texternal = ` +
+          `"${place.program.slice(0, 5)}"\\\n${place.program.slice(5)}\n`,
       );
     },
   },
@@ -370,10 +371,12 @@ describe('what a repository gives git to run makes no line a reader', () => {
 test('an ordinary repository, its folders, work trees and submodules are read', async () => {
   const { workspace } = place;
   configure(
-    '[remote "origin"]\n\turl = git@github.com:a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main # mine\n[user]\n\tname = "A; B"\n',
+    '[remote "origin"]\n\turl = git@github.com:a/b.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n' +
+      '[branch "main"]\n\tremote = origin\n\tmerge = refs/heads/main # mine\n[user]\n\tname = "A; B"\n',
   );
   configure(
-    '[core]\n\thooksPath = .husky/_\n[submodule "sub"]\n\turl = https://example.com/sub\n\tactive = true\n[pull]\n\trebase\n',
+    '[core]\n\thooksPath = .husky/_\n[submodule "sub"]\n\turl = https://example.com/sub\n' +
+      '\tactive = true\n[pull]\n\trebase\n',
   );
   makeRepository(join(workspace, 'sub'));
   git(workspace, 'add', 'sub');

@@ -202,7 +202,7 @@ describe.each(rows)('%j obey %s', (commands, file, steering, plain) => {
   });
 });
 
-test('a question in a folder inside is judged by the files there, and one in an unknown folder never only reads', async () => {
+test('a question in a folder is judged by the files there, and one in an unknown folder is not read-only', async () => {
   write(workspace, 'vendor/.pnpmfile.cjs', 'evil()');
   expect(await riskOf('pnpm list')).toBe('read-only');
   expect(await riskOf('cd vendor && pnpm list')).toBe('mutating');

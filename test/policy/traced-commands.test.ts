@@ -35,7 +35,8 @@ describe.skipIf(!traceable)('what commands run, under a trace in the sandbox', (
       const lines = traceLines(commands);
       const executed = lines.reduce((sum, line) => sum + line.executed, 0);
       console.log(
-        `traced commands: ${lines.length} run, ${executed} programs executed, ${lines.filter(isSurprise).length} surprises`,
+        `traced commands: ${lines.length} run, ${executed} programs executed, ` +
+          `${lines.filter(isSurprise).length} surprises`,
       );
       expect(executed).toBeGreaterThan(count);
       expect(lines.filter(isSurprise)).toEqual([]);

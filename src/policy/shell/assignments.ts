@@ -196,7 +196,7 @@ const history = /^HIST(?:FILE|SIZE|FILESIZE|CONTROL|IGNORE)$/;
 /** Variables whose value bash evaluates as arithmetic when it is assigned. */
 const evaluated = /^(?:S?RANDOM|SECONDS|HISTCMD|OPTIND|LINENO)$/;
 
-/** A builtin command fills the variable that the word `arg` names, with what is known only when it runs. */
+/** Judges a builtin command that fills the variable named by `arg`. The value is known only when it runs. */
 export function filledFindings(arg: Arg, scan: Scan): readonly Finding[] {
   return arg.values.flatMap((name) => {
     if (arg.dynamic || name.includes('\0')) return unanalysable('a variable is filled whose name is not known');
@@ -224,7 +224,7 @@ function evaluatedFindings(name: string, given: string | null): readonly Finding
   return given !== null && /^\d*$/.test(given) ? [] : unanalysable(`${name} evaluates what is assigned to it`);
 }
 
-/** True for a variable that changes nothing but how output looks, or is set to what switches a program off. */
+/** True for a variable that only changes how output looks, or for a value that switches a program off. */
 export function isBenignVariable(name: string, value?: string): boolean {
   return (
     benign.test(name) ||

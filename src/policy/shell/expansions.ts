@@ -19,8 +19,8 @@ const numeric = /^[\d\s#]*$|^0x[\da-f]+$/i;
 const countsOnly =
   /^\$\(\s*(?:wc\s+-[lcmw]\b[^|;&$`]*|nproc|date\s+\+%[sNYmdHM]+|expr\s[\d\s+*-]+|[^|;&$`]*\|\s*wc\s+-[lcmw]\s*)\)$/;
 
-/** What an expansion does beside giving a value: `${x@P}` runs what x holds, `${!x}` names a variable by another, an
- * index is arithmetic. */
+/** Judges what an expansion does besides giving a value: `${x@P}` runs what x holds, `${!x}` names a variable by
+ * another, an index is arithmetic. */
 export function expansionFindings(part: ParameterExpansionPart, scan: Scan): readonly Finding[] {
   const { operation, index } = part;
   if (index && !plainIndex(index, scan)) return unanalysable(`the index in ${part.text} is evaluated when it runs`);
@@ -83,7 +83,7 @@ function plainKey(text: string, scan: Scan): boolean {
   return /^[\w .:/-]+$/.test(bare) && names.every(([name]) => scan.variables.get(name)?.numeric ?? true);
 }
 
-/** The same for the element of a list in parentheses, which may name its index: `[key]=value`. */
+/** The same for an element of a list in parentheses. It may name its index: `[key]=value`. */
 function plainElement(text: string, scan: Scan): boolean {
   const index = /^\[(.*?)\]\+?=/s.exec(text)?.[1];
   const variable = /^"?\$\{?(\w+)\}?"?$/.exec(index ?? '')?.[1];
@@ -101,7 +101,7 @@ function numericWord(word: Word, scan: Scan): boolean {
   return numericParts(word.parts, scan);
 }
 
-/** Beside other parts a name is only the beginning or the end of one: `a$i` may be any variable. */
+/** Next to an expansion, a name is only a part of one: `a$i` may be any variable. */
 function numericParts(parts: readonly WordPart[], scan: Scan): boolean {
   const alone = parts.length === 1;
   const isPartOfName = (part: WordPart): part is LiteralPart => part.type === 'Literal' && !alone;
@@ -222,7 +222,7 @@ function plainTarget(node: ArithmeticExpression): boolean {
 
 const arithmeticTests = new Set(['-eq', '-ne', '-lt', '-le', '-gt', '-ge']);
 
-/** `[[ … ]]`: `-eq` and its kin evaluate both sides as arithmetic, `-v` an index. */
+/** `[[ … ]]`: operators such as `-eq` evaluate both sides as arithmetic, `-v` evaluates an index. */
 export function testFindings(node: TestExpression, scan: Scan): readonly Finding[] {
   switch (node.type) {
     case 'TestUnary':
@@ -352,7 +352,7 @@ function preset({ parameter, index, operation }: ParameterExpansionPart, scan: S
   else add(parameter, operation.operand, scan);
 }
 
-/** Builtin commands that fill variables, with those that they fill without being told. */
+/** Builtin commands that fill variables, with the one that each fills by default. */
 const fillers = new Map([
   ['read', 'REPLY'],
   ['mapfile', 'MAPFILE'],

@@ -74,7 +74,7 @@ function remove(call: Invocation): readonly Finding[] {
   return lost(options.operands, call, found);
 }
 
-/** Deleting or moving away named files: outside the workspace and protected files are dangerous. */
+/** Judges the deletion or removal of files: outside the workspace, or of a protected file, it is dangerous. */
 function lost(operands: readonly Arg[], call: Invocation, found: readonly string[]): readonly Finding[] {
   const { scan } = call;
   if (scan.folders.lost) return danger(call, 'deletes in a folder that is known only when it runs', found);
@@ -125,7 +125,7 @@ function copy(call: Invocation): readonly Finding[] {
   return [...into(to, from, call), ...change(call, 'copies files')];
 }
 
-/** Writing to a name, or below a folder of that name. */
+/** Judges a write to a name, or below a folder of that name. */
 function into(to: Arg, from: readonly Arg[], call: Invocation): readonly Finding[] {
   const below = from.slice(0, 8).map((arg) => {
     const text = `${to.text.replace(/\/+$/, '')}/${arg.text.replace(/\/+$/, '').replace(/^.*\//, '')}`;
@@ -340,7 +340,7 @@ function snapshots({ args }: Invocation): readonly Arg[] {
   });
 }
 
-/** What is unpacked from the network is fetched as a whole. */
+/** Remembers the folder of an archive from the network as fetched. */
 function keepUnpacked(options: Options, call: Invocation): void {
   if (!has(options, '-x', '--extract', '--get')) return;
   const fetched =

@@ -22,7 +22,7 @@ export const findCodes: Readonly<Record<string, Code>> = { fd, find };
 const writes = /^-f(?:print|print0|printf|ls)$/;
 const valued = /^-(?:i?name|i?path|i?wholename|i?regex|perm|newer\w*|size|[acm]time|[acm]min|user|group|printf)$/;
 const runs = /^-(?:exec|execdir|ok|okdir)$/;
-/** What find may say without doing anything. Whatever else begins with a dash is not known. */
+/** Tests of find that do nothing. Any other word with a dash is not known. */
 const tests = new RegExp(`^-(?:${either(textTables.lists.findTests)}|O[0-3])$`);
 
 function find(call: Invocation): readonly Finding[] {
@@ -209,7 +209,7 @@ function isVisible(texts: readonly string[]): boolean {
   );
 }
 
-/** Only a folder of the workspace that is not the whole of it: the first operand of find, the last of a search. */
+/** A folder of the workspace, not the whole of it: the first operand of find, the last of a search. */
 function isNamed(texts: readonly string[], scan: Scan): boolean {
   const { workspace } = scan.context;
   const folders = texts.slice(1).filter((text) => plainFolder.test(text) && !text.startsWith('.git'));

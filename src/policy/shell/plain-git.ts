@@ -198,7 +198,8 @@ function upTo(index: Uint8Array, start: number): Uint8Array {
   return index.subarray(start, end < 0 ? index.length : end);
 }
 
-/** Version 4 says how much of the last name to drop, in a number of seven bits a byte, and what comes instead. */
+/** Version 4 stores how much of the last name to drop, in a number of seven bits a byte, and the new end
+ * of the name. */
 function packedName(index: Uint8Array, start: number, last: Uint8Array): Pick<Entry, 'path' | 'next'> {
   let next = start;
   let byte = index[next++] ?? 0;

@@ -125,7 +125,8 @@ function loopFindings(node: ArithmeticFor, scan: Scan): readonly Finding[] {
   return expressions.flatMap((expression) => arithmeticFindings(expression, 'of the loop', scan));
 }
 
-/** What only bash reads as bash does: another `sh` runs words of a test as commands, or ends a text elsewhere. */
+/** Finds syntax of bash that another `sh` reads differently: it runs words of a test as commands, or ends a text
+ * elsewhere. */
 function bashOnly(sign: string, place: Place): readonly Finding[] {
   return place.posix === true ? unanalysable(`${sign} means something else to other shells`) : [];
 }
@@ -330,7 +331,7 @@ function descriptorFindings(node: Command): readonly Finding[] {
   return found ? unanalysable(`the index in ${quoted(found.text)} is evaluated`) : [];
 }
 
-/** Programs for which a file as standard input is more than data. */
+/** Programs that send their standard input to another machine. */
 const remote = new Set(['ssh', 'docker', 'podman', 'kubectl']);
 const fetchers = /(?:^|\s)(?:curl|wget|http|https|xh|aria2c)\s*(?:\s|$)/;
 

@@ -62,7 +62,7 @@ export function literalArg(text: string): Arg {
   return { text, values: [text], dynamic: false, glob: false, substitution: 'none', secretVariable: null };
 }
 
-/** A word of which nothing is known. */
+/** A word with an unknown value. */
 export const unknownArg: Arg = {
   text: unknownText,
   values: [unknownText],
@@ -72,7 +72,7 @@ export const unknownArg: Arg = {
   secretVariable: null,
 };
 
-/** True for the name of a variable that by custom holds a secret. */
+/** True for the name of a variable that usually holds a secret. */
 export function namesSecret(name: string): boolean {
   return secretName.test(name);
 }
@@ -170,7 +170,7 @@ function asPiece(arg: Arg): Piece {
   };
 }
 
-/** What `$(echo …)` and `$(printf %s …)` give where the words are known: one more value that the word may have. */
+/** The value of `$(echo …)` and `$(printf %s …)` if the words are known. The word may have it. */
 function echoed(script: ParsedScript | undefined, scan: Scan): readonly string[] {
   const only = script?.commands.length === 1 ? script.commands[0]?.command : undefined;
   if (only?.type !== 'Command' || !/^(?:echo|printf)$/.test(only.name?.text ?? '')) return [];
@@ -229,8 +229,7 @@ function parameter(part: ParameterExpansionPart, scan: Scan): Piece {
   return unknown('none', namesSecret(part.parameter) && !scan.variables.has(part.parameter) ? part.parameter : null);
 }
 
-/** `{a,b}` as the words it becomes. A range of numbers stands for its ends. More words than are looked at make the line
- * dangerous. */
+/** Expands `{a,b}` into words. A range of numbers stands for its ends. Too many words make the line dangerous. */
 function resolveBraces(parts: readonly WordPart[], scan: Scan): readonly Arg[] {
   let words: Piece[][] = [[]];
   for (const [index, part] of parts.entries()) {
