@@ -4,7 +4,7 @@ import type { Rule } from '../../core/policy.js';
 import type { RecordedCall } from '../../core/store.js';
 import { createProtectedPaths, createSecretPaths } from '../../policy/guarded-paths.js';
 import { compileRules, refusedAllow } from '../../policy/rules.js';
-import { classifyShell, type ShellAnalysis } from '../../policy/shell/verdict.js';
+import type { ShellAnalysis } from '../../policy/shell/verdict.js';
 import { counted } from '../../tools/outcome.js';
 import { type CommandLine, exit, type Settings, type Verb } from '../command.js';
 import { localTime, oneLine, printListing } from '../line-output.js';
@@ -102,7 +102,7 @@ function commandOf(text: string | null): string | null {
 }
 
 async function createAnalysis({ config, home }: Settings): Promise<Analyse> {
-  const { parse } = await import('unbash');
+  const [{ parse }, { classifyShell }] = await Promise.all([import('unbash'), import('../../policy/shell/verdict.js')]);
   const { files } = config;
   const secrets = createSecretPaths(config.fs.deny, home);
   const ownPaths = [...new Set([dirname(files.config), files.data, dirname(files.log)])];
