@@ -18,7 +18,7 @@ import { askForTrust, openTrustFile, spelledOut, terminalQuestion } from './trus
 
 type ReadSettings = () => Promise<Settings>;
 
-/** What a verb of the command line works with. Nothing is read or opened before the verb asks for it. */
+/** Makes the parts that a verb of the command line works with. Each is opened when the verb first asks for it. */
 export function createCommandLine(
   options: RootOptions,
   program: Command,
@@ -48,7 +48,7 @@ export function createCommandLine(
   };
 }
 
-/** What settings are asked for. Throws a `CliError` for an option whose value cannot be read. */
+/** Returns which settings to load. Throws a `CliError` for an option whose value cannot be read. */
 export function settingsRequest(options: RootOptions): LoadOptions {
   const { env } = process;
   const cwd = resolve(options.cwd ?? '.');
@@ -75,8 +75,7 @@ export function createPrinter(): Printer {
   };
 }
 
-/** The store is closed again however `use` ends. A store that cannot be opened is an error: there is nothing to work
- * on. */
+/** Opens the store for `use` and closes it again, also after a failure. Rejects where it cannot be opened. */
 async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Promise<T>): Promise<T> {
   const { cwd } = settings;
   const { store, records } = await openRecord(settings, (message) => {
@@ -96,7 +95,7 @@ async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Pr
   }
 }
 
-/** The tools' code is loaded with its first use. */
+/** Loads the code of the tools when it is first used. */
 function createTools(read: ReadSettings): Tools {
   const load = () => import('./session/open-tools.js');
   return {

@@ -10,7 +10,7 @@ import { readSettings } from './settings.js';
 
 const formats: readonly string[] = ['text', 'json', 'stream-json'] satisfies readonly OutputFormat[];
 
-/** `agent` itself: the REPL on a terminal, one turn without one. Returns the exit code. */
+/** Runs `agent` itself: the REPL on a terminal, one turn without one. Returns the exit code. */
 export async function runConversation(
   words: readonly string[],
   options: RootOptions,
@@ -76,11 +76,11 @@ function chosenSession(options: RootOptions): SessionChoice {
   };
 }
 
-/** No model takes a prompt of this size; more is not kept in memory. */
+/** No model takes a longer prompt, so no more than this is held in memory. */
 const maxBytes = 32 * 1024 * 1024;
 
-/** All of standard input as text; a `CliError` where it is longer than any prompt can be. After `noticeMs` without an
- * end it says on stderr what it waits for. */
+/** Reads all of standard input as text. Rejects with a `CliError` where it is longer than any prompt can be. After
+ * `noticeMs` it says on stderr that it waits for the end. */
 export async function readStdin(
   input: NodeJS.ReadStream,
   notice: (text: string) => void,
@@ -111,7 +111,7 @@ export async function readStdin(
   return Buffer.concat(chunks).toString('utf8').toWellFormed();
 }
 
-/** The prompt of a headless run: the words, and below a blank line what was piped in. */
+/** Returns the prompt of a headless run: the words, a blank line, and the text from standard input. */
 export function joinPrompt(words: readonly string[], piped: string): string {
   return [words.join(' ').trim(), piped.trim() === '' ? '' : piped.replace(/\n+$/, '')]
     .filter((part) => part !== '')

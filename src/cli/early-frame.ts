@@ -2,21 +2,21 @@ import { type FirstFrame, paintFirstFrame } from '../terminal/first-frame.js';
 import { leaveTerminal } from '../terminal/modes.js';
 import { opensRepl } from './options.js';
 
-/** What stands before the rest of the program is loaded, until the REPL takes it over or `withdraw` takes it away. */
+/** The prompt on the screen while the rest of the program is loaded. The REPL takes it over, or `withdraw` removes
+ * it. */
 export interface EarlyFrame {
   take(): FirstFrame | null;
-  /** Clears what was painted and gives the terminal back, and the keys that were typed; does nothing once the frame was
-   * taken. */
+  /** Clears the frame, restores the terminal and returns the keys that were typed. Does nothing after `take`. */
   withdraw(): readonly (Uint8Array | string)[];
 }
 
-/** The terminal that the screen is drawn on: only what draws it, and sanitises, may have it. */
+/** The terminal of the screen. Only the screen's writer, which sanitises, may write to it. */
 export function screenStreams(): { readonly input: NodeJS.ReadStream; readonly output: NodeJS.WriteStream } {
   return { input: process.stdin, output: process.stdout };
 }
 
-/** Paints the prompt where the command line opens the REPL on a terminal that understands escape sequences, else
- * nothing. */
+/** Paints the prompt where the command line opens the REPL on a terminal that understands escape sequences. Returns
+ * null elsewhere. */
 export function paintEarly(argv: readonly string[], env: NodeJS.ProcessEnv): EarlyFrame | null {
   const { input: stdin, output: stdout } = screenStreams();
   if (!stdin.isTTY || !stdout.isTTY || isPlainTerminal(env) || !opensRepl(argv)) return null;
@@ -61,7 +61,7 @@ export function isPlainTerminal(env: NodeJS.ProcessEnv): boolean {
   return env.TERM === 'dumb' || env.AGENT_PLAIN === '1';
 }
 
-/** Whether the terminal shows Unicode, by its locale. Without any locale named it is taken for one that does. */
+/** Returns whether the locale says that the terminal shows Unicode. Without a locale it counts as one that does. */
 export function hasUnicode(env: NodeJS.ProcessEnv): boolean {
   const locale = env.LC_ALL || env.LC_CTYPE || env.LANG || '';
   return locale === '' || /utf-?8/i.test(locale);

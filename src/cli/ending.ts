@@ -6,11 +6,11 @@ import { leaveTerminal } from '../terminal/modes.js';
 import { screenStreams } from './early-frame.js';
 import { printError } from './print.js';
 
-/** The signals that end the program in order, with the exit codes they give: 128 and the signal's number. */
+/** The signals that the program ends on, with their exit codes: 128 plus the number of the signal. */
 export const endingSignals = { SIGINT: exit.interrupted, SIGTERM: exit.terminated, SIGHUP: 129 } as const;
 export type EndingSignal = keyof typeof endingSignals;
 
-/** Calls back at each of these signals, which then do not end the process by themselves. */
+/** Calls `listener` at each of these signals, which then no longer end the process by themselves. */
 export function onEndingSignal(listener: (signal: EndingSignal) => void): void {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     process.on(signal, () => {
@@ -18,8 +18,8 @@ export function onEndingSignal(listener: (signal: EndingSignal) => void): void {
     });
 }
 
-/** The exit code of a headless turn. Several reasons: signal first, then 4, 5 or 1, then 3, then 6. Source: contracts
- * 8, "`result`". */
+/** Returns the exit code of a headless turn. Where several apply, a signal wins, then 4, 5 or 1, then 3, then 6.
+ * Source: contracts 8, "`result`". */
 export function turnExitCode(end: TurnEnd, signal: EndingSignal | null): number {
   if (signal) return endingSignals[signal];
   if (end.fault?.code === 'auth') return exit.credentials;
@@ -30,8 +30,8 @@ export function turnExitCode(end: TurnEnd, signal: EndingSignal | null): number 
   return end.denied > 0 ? exit.denied : exit.done;
 }
 
-/** What to say where a part of the program itself could not be loaded; null for any other error. Parts are loaded when
- * they are wanted, so an upgrade or a removal meanwhile shows late; files of another version have other names. */
+/** Returns the message for a part of the program that could not be loaded; null for any other error. Parts are loaded
+ * when they are needed, so an upgrade while the program runs shows late: files of another version have other names. */
 export function missingPart(error: unknown): { readonly message: string; readonly hint: string } | null {
   if (!(error instanceof Error)) return null;
   if (!('code' in error) || (error.code !== 'MODULE_NOT_FOUND' && error.code !== 'ERR_MODULE_NOT_FOUND')) return null;
@@ -44,8 +44,7 @@ export function missingPart(error: unknown): { readonly message: string; readonl
   };
 }
 
-/** A bug that nothing caught ends the program, but gives the terminal back first and says where the details are. What
- * was said so far is in the record. */
+/** Ends the program at an error that nobody caught: restores the terminal first and says where the details are. */
 export function giveTerminalBackOnCrash(log: Log, debug: boolean): void {
   const crashed = (error: unknown): void => {
     const { input, output } = screenStreams();

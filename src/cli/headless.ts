@@ -18,12 +18,12 @@ export interface HeadlessOptions {
   readonly format: OutputFormat;
   readonly verbose: boolean;
   readonly toolNames: readonly string[];
-  /** Said before the turn. */
+  /** Printed before the turn. */
   readonly notices: readonly Omit<NoticeEvent, 'type'>[];
   readonly now: () => number;
 }
 
-/** One user turn without a terminal; returns the exit code. Source: contracts 4. */
+/** Runs one user turn without a terminal and returns the exit code. Source: contracts 4. */
 export async function runHeadless(options: HeadlessOptions): Promise<number> {
   const { session, format } = options;
   const startedAt = options.now();
@@ -78,7 +78,7 @@ function describeFault({ code, message, hint }: Fault): string {
   return `agent: ${message}\n${hint ?? whatToDo[code]}\n`;
 }
 
-/** What to do about a failure whose provider said nothing better. */
+/** The next step after a failure, where the provider gives no hint. */
 const whatToDo: Readonly<Record<Fault['code'], string>> = {
   auth: 'Check the key; `agent providers` says which variable it comes from.',
   quota: 'Add credit at the provider, or choose another model.',
@@ -92,8 +92,8 @@ const whatToDo: Readonly<Record<Fault['code'], string>> = {
   internal: 'This is a bug in agent. Run again with --debug for a stack trace.',
 };
 
-/** What goes to stderr: warnings and retries (in `stream-json` they are lines of it), and with `-v` one line per tool
- * call. */
+/** Prints to stderr: warnings and retries (in `stream-json` they are lines of the stream), and with `-v` one line per
+ * tool call. */
 function createErrorPrinter(verbose: boolean, format: OutputFormat): (event: AgentEvent) => void {
   const titles = new Map<string, string>();
   return (event) => {

@@ -1,5 +1,4 @@
-// The start path: `--version` answers before anything else is loaded, a prompt stands before the rest is, and
-// everything else is loaded when it is known to be needed.
+// The start path: `--version` is answered and the prompt is painted before the rest of the program is loaded.
 import { letGoOfLostTerminals, openOutput, outputIsTerminal, printError } from './print.js';
 import type { EarlyFrame } from './early-frame.js';
 import { version, versionFlags } from './version.js';
@@ -21,7 +20,7 @@ async function start(): Promise<void> {
     process.once('exit', letGoOfLostTerminals);
     process.exit(await (await import('./run.js')).run(argv, early));
   } catch (error) {
-    // Whatever else goes wrong is told by `run`: here a part of the program cannot be loaded.
+    // `run` reports every other error: here a part of the program cannot be loaded.
     early?.withdraw();
     const [reason] = String(error).split('\n', 1);
     printError(`agent: a part of the program cannot be loaded: ${reason}\nStart agent again, or install it anew.\n`);

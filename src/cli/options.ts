@@ -1,8 +1,8 @@
 import { toolsets } from '../core/toolsets.js';
 
-/** An option of `agent` itself. Its name in the table is the one that commander gives it. */
+/** An option of `agent` itself. Its key in the table is the name that commander gives it. */
 export interface OptionEntry {
-  /** The heading it stands below in the help. */
+  /** The heading in the help. */
   readonly group: string;
   /** As commander reads them: `<value>` is required, `[value]` is optional. */
   readonly flags: string;
@@ -13,10 +13,10 @@ export interface OptionEntry {
   readonly number?: true;
   /** It may also stand behind a command. */
   readonly global?: true;
-  /** With it a terminal may get something else than the REPL. */
+  /** With this option `agent` may print something else on a terminal than the REPL. */
   readonly opensRepl?: false;
   readonly default?: string;
-  /** Given several times, it has all values in order. */
+  /** It may be given several times; the value is the list of all, in order. */
   readonly repeats?: true;
 }
 
@@ -164,7 +164,7 @@ export type RootOptions = { readonly [Name in Plain]?: Value<Table[Name]['flags'
   readonly set: readonly string[];
 };
 
-/** `-m` and `--model` of `-m, --model <[provider/]model>`, and how the option takes a value. */
+/** Returns the names in `flags` (`-m` and `--model`), and how the option takes a value. */
 export function namesOf(flags: string): {
   readonly names: readonly string[];
   readonly value: 'none' | 'required' | 'optional';
@@ -175,12 +175,12 @@ export function namesOf(flags: string): {
   return { names, value: flags[at + 1] === '<' ? 'required' : 'optional' };
 }
 
-/** The long names of the options that may also stand behind a command. */
+/** Returns the long names of the options that may also stand behind a command. */
 export function globalOptions(table: OptionTable = rootOptions): readonly string[] {
   return Object.values(table).flatMap(({ flags, global }) => (global ? namesOf(flags).names.slice(-1) : []));
 }
 
-/** The settings that options give, by key. A number is given as one where it is one, so that the schema judges it. */
+/** Returns the settings that the options give, by key. Text that is no number stays text: the schema refuses it. */
 export function optionSettings(
   given: Readonly<Record<string, unknown>>,
   table: OptionTable = rootOptions,
@@ -198,8 +198,8 @@ function numeric(value: unknown): unknown {
   return typeof value !== 'string' || value.trim() === '' || Number.isNaN(Number(value)) ? value : Number(value);
 }
 
-/** Whether the command line opens the REPL on a terminal, as far as its options tell. A word that is no option may be a
- * prompt or a command, so it does not. */
+/** Returns whether the options alone show that the REPL opens on a terminal. A word that is no option may be a command,
+ * so the answer is no. */
 export function opensRepl(argv: readonly string[], table: OptionTable = rootOptions): boolean {
   const known = new Map(
     Object.values(table).flatMap(({ flags, opensRepl: opens = true }) => {

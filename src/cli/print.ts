@@ -2,14 +2,14 @@ import { closeSync } from 'node:fs';
 import { isatty } from 'node:tty';
 import { sanitize } from '../terminal/sanitize.js';
 
-// Standard output and standard error of the command line: nothing else of it names them (test/architecture.test.ts).
-// What goes to a terminal from here cannot steer it. The screen of the REPL has a writer of its own.
+// The command line writes to standard output and standard error here and nowhere else (test/architecture.test.ts).
+// Text is sanitised on its way to a terminal. The screen of the REPL has a writer of its own.
 
 export function outputIsTerminal(): boolean {
   return process.stdout.isTTY;
 }
 
-/** Unknown where standard output is no terminal. */
+/** Returns undefined where standard output is no terminal. */
 export function outputColumns(): number | undefined {
   return outputIsTerminal() ? process.stdout.columns : undefined;
 }
@@ -18,13 +18,13 @@ export function errorsAreTerminal(): boolean {
   return process.stderr.isTTY;
 }
 
-/** Text for people, wherever it goes: it may come out of a pager onto a terminal. With `colors`, the caller has made
- * safe what is not its own. */
+/** Prints text for people. It is sanitised also for a pipe, which may lead through a pager to a terminal. With `colors`
+ * the caller has sanitised all foreign text itself. */
 export function print(text: string, options: { readonly colors: boolean } = { colors: false }): void {
   process.stdout.write(sanitize(text, options));
 }
 
-/** Text that programs read too, such as CSV: byte for byte, but on a terminal. */
+/** Prints text that programs read too, such as CSV: sanitised on a terminal, else byte for byte. */
 export function printData(text: string): void {
   process.stdout.write(outputIsTerminal() ? sanitize(text) : text);
 }
@@ -33,7 +33,7 @@ export function printError(text: string): void {
   process.stderr.write(sanitize(text));
 }
 
-/** Asks on standard error, so that standard output stays data, and gives the line that was typed. Rejects where
+/** Asks on standard error, so that standard output holds data only, and returns the line that was typed. Rejects where
  * `signal` is aborted. */
 export async function askLine(question: string, signal?: AbortSignal): Promise<string> {
   const { createInterface } = await import('node:readline/promises');
@@ -45,15 +45,15 @@ export async function askLine(question: string, signal?: AbortSignal): Promise<s
   }
 }
 
-/** Standard output as a program that may be piped into `head` needs it. */
+/** Standard output whose reader may go away, as `head` does. */
 export interface Output {
   /** As `printData`. */
   write(text: string): void;
-  /** Resolves when all of it was taken by the reader. */
+  /** Resolves when the reader has taken everything. */
   drained(): Promise<void>;
 }
 
-/** `onClosed` is called once when the reader has gone or nothing can be written any more; later writes go nowhere. */
+/** Calls `onClosed` once when the reader has gone or writing fails; later writes are dropped. */
 export function openOutput(onClosed: () => void): Output {
   const { stdout } = process;
   let closed = false;
@@ -77,17 +77,16 @@ export function openOutput(onClosed: () => void): Output {
   };
 }
 
-/** What becomes of what is written to standard output. */
+/** Tells whether standard output was written completely. */
 export interface StandardOutput {
-  /** Resolves when the reader has taken all of it; with the reason where it could not be written. A reader that has
-   * gone away is no such reason. */
+  /** Resolves when the reader has taken everything, with the error where writing failed. A reader that has gone away is
+   * no error. */
   taken(): Promise<Error | null>;
 }
 
 const quiet = new Set(['EPIPE', 'ERR_STREAM_DESTROYED', 'EIO']);
 
-/** Watches from the start, so that a reader that goes away or a full disk is no crash. A terminal takes what is written
- * at once. */
+/** Watches from the start, so that neither a full disk nor a reader that goes away crashes the program. */
 export function watchStandardOutput(stream: NodeJS.WriteStream = process.stdout): StandardOutput {
   let failure: NodeJS.ErrnoException | null = null;
   stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -115,14 +114,14 @@ export function watchStandardOutput(stream: NodeJS.WriteStream = process.stdout)
   };
 }
 
-/** Tells `lost` when one of the streams that the process was started on fails. */
+/** Calls `lost` when one of the standard streams fails. */
 export function onLostStream(lost: () => void): void {
   for (const stream of [process.stdin, process.stdout, process.stderr]) stream.on('error', lost);
 }
 
-/** At the end of the process: lets go of terminals that are gone. Node restores the modes of every terminal it was
- * started on as its last act, and aborts where that fails with anything but EPERM; descriptors that are closed are
- * passed over. Source: Node 20, `node::ResetStdio`. */
+/** Closes standard streams whose terminal is gone. At its exit Node restores the modes of every terminal it was started
+ * on and aborts where that fails with anything but EPERM; it skips descriptors that are closed. Source: Node 20,
+ * `node::ResetStdio`. */
 export function letGoOfLostTerminals(): void {
   for (const stream of [process.stdin, process.stdout, process.stderr]) {
     if (!stream.isTTY || isatty(stream.fd)) continue;

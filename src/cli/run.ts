@@ -18,7 +18,7 @@ import {
 } from './print.js';
 import { version, versionFlags } from './version.js';
 
-/** Runs one command line and returns its exit code. What was printed has been taken by its reader then. */
+/** Runs one command line and returns its exit code, once the reader of standard output has taken everything. */
 export async function run(argv: readonly string[], early: EarlyFrame | null): Promise<number> {
   const output = watchStandardOutput();
   let exitCode: number;
@@ -62,13 +62,13 @@ async function parse(argv: readonly string[], early: EarlyFrame | null): Promise
   return exitCode;
 }
 
-/** What stands behind `--` is prompt, whatever it looks like; commander is not shown it. */
+/** Splits at `--`: all words behind it are the prompt, and commander does not see them. */
 function splitPrompt(argv: readonly string[]): { readonly words: readonly string[]; readonly rest: readonly string[] } {
   const at = argv.indexOf('--');
   return at < 0 ? { words: argv, rest: [] } : { words: argv.slice(0, at), rest: argv.slice(at + 1) };
 }
 
-/** `agent tools` alone: commander would only give its help. */
+/** The error for a group without a command, such as `agent tools`. */
 function commandMissing(program: Command, words: readonly string[]): CliError {
   const group = program.commands.find((command) => command.commands.length > 0 && words.includes(command.name()));
   const names = (group?.commands ?? []).map((command) => command.name()).filter((name) => name !== 'help');
@@ -96,7 +96,7 @@ function usageError(error: CommanderError): CliError {
   );
 }
 
-/** The two lines on stderr. No stack trace unless `debug`. */
+/** Returns the two lines for stderr, with a stack trace where `debug` is set. */
 function describeFailure(error: unknown, debug: boolean): { readonly text: string; readonly exitCode: number } {
   const failure = error instanceof CliError ? error : null;
   const { message, hint } = failure ??
@@ -130,7 +130,7 @@ Examples:
   agent -c                                go on with the newest session here
   agent -m openrouter/moonshotai/kimi-k2.6  use this model`;
 
-/** The command line. Of the verbs, only those that the words may name are loaded. */
+/** Builds the command line. Only the verbs that the words may name are loaded. */
 export async function buildProgram({ words: given, rest, early, finish }: ProgramOptions): Promise<Command> {
   const program = addOptions(new Command('agent'), rootOptions)
     .description(
@@ -175,23 +175,23 @@ export function addOptions(program: Command, table: OptionTable): Command {
 
 const appended = (value: string, earlier: readonly string[]): readonly string[] => [...earlier, value];
 
-/** Help and completion tell of all verbs, a verb of itself; a conversation needs none. */
+/** Help and completion need all verbs, a verb needs itself, and a conversation none. */
 function verbsToLoad(words: readonly string[]): readonly string[] | 'all' {
   const named = verbNames(table).filter((name) => words.includes(name));
   const tellsOfAll = named.length === 0 && (words.includes('-h') || words.includes('--help'));
   return tellsOfAll || named.includes('help') || named.includes('completion') ? 'all' : named;
 }
 
-/** Where nobody knows how wide the reader's lines are. */
+/** The width of help where the output is no terminal. */
 const helpColumns = 100;
 
-/** A default that is an empty list says nothing. */
+/** Leaves out a default that is an empty list. */
 function describeOption(this: Help, option: Option): string {
   return Array.isArray(option.defaultValue) ? option.description : Help.prototype.optionDescription.call(this, option);
 }
 
-/** One word that is nearly a command was hardly meant for a model, which may cost money: a person is asked, elsewhere
- * it is a usage error. */
+/** Asks about a single word that is nearly a command: it was hardly meant for a model, which may cost money. Without a
+ * person to ask, it throws a usage error. */
 async function askAboutCommand(
   words: readonly string[],
   options: RootOptions,

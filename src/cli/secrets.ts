@@ -18,7 +18,7 @@ import {
 } from '../providers/presets.js';
 import type { BlobSeal } from '../store/blobs.js';
 
-/** A value that must never be written anywhere, and the name of what holds it. */
+/** A value that must never be written, and the name of the variable or header that holds it. */
 export interface Secret {
   readonly name: string;
   readonly value: string;
@@ -27,11 +27,12 @@ export interface Secret {
 type Environment = Readonly<Record<string, string | undefined>>;
 type OwnProviders = Readonly<Record<string, ProviderValues>>;
 
-/** Shorter values would hit ordinary words. */
+/** Shorter values occur in ordinary words. */
 const minLength = 8;
 const keyHeader = /auth|key|token|secret|cookie|password/i;
 
-/** The names of variables that hold provider keys, by the catalogue and the settings: no tool's process gets them. */
+/** Returns the names of the variables that hold provider keys, by the presets and the settings. No process of a tool
+ * gets them. */
 export function secretVariables(
   env: Environment,
   providers: OwnProviders = {},
@@ -46,8 +47,8 @@ export function secretVariables(
   return Object.keys(env).filter((name) => named.has(name));
 }
 
-/** Every secret this program has been given: keys in variables, headers that sign requests, passwords in addresses.
- * Longest first, so that one that begins with another is replaced whole. */
+/** Returns all secrets that this program has been given: keys in variables, headers that sign requests, passwords in
+ * addresses. The longest come first, so that a secret that contains another is replaced as a whole. */
 export function knownSecrets(
   env: Environment,
   providers: OwnProviders = {},
@@ -72,17 +73,17 @@ export function knownSecrets(
     .toSorted((a, b) => b.value.length - a.value.length);
 }
 
-/** The presets, each as its own fields and as the settings change them: neither's key is shown. */
+/** Returns the presets as they are and as the settings change them: both may name a key. */
 function catalogue(providers: OwnProviders, presets: Presets): readonly (readonly [string, Preset])[] {
   return [...Object.entries(presets), ...Object.entries(mergePresets(presets, providers))];
 }
 
-/** `$NAME` and `${NAME}` in the value of a header. */
+/** Returns the variables in the value of a header: `$NAME` and `${NAME}`. */
 function variablesIn(value: string): readonly string[] {
   return [...value.matchAll(/\$\{?([A-Za-z_]\w*)/g)].map((match) => match[1] ?? '');
 }
 
-/** The password of an address, as it is written and as it is meant. */
+/** Returns the password of an address as it is written, and decoded. */
 function passwordsOf(url: string | undefined): readonly string[] {
   const written = /^[a-z][a-z\d+.-]*:\/\/[^/?#@]*:([^/?#]*)@/i.exec(url ?? '')?.[1];
   if (written === undefined) return [];
@@ -93,7 +94,7 @@ function passwordsOf(url: string | undefined): readonly string[] {
   }
 }
 
-/** Values of other variables that hold secrets, by their names and by how they look. */
+/** Returns the values of other variables whose name or form says that they are secrets. */
 function environmentSecrets(env: Environment, keys: readonly Secret[]): readonly string[] {
   const values = Object.entries(env)
     .filter(([name, value]) => value !== undefined && isSecretVariable(name, value.trim()))
@@ -103,7 +104,7 @@ function environmentSecrets(env: Environment, keys: readonly Secret[]): readonly
 
 type Masking = Config['secrets'];
 
-/** What the guard of a session is made of. */
+/** The parts that the guard of a session is made from. */
 export interface SecretSource {
   readonly env: Environment;
   readonly secrets: readonly Secret[];
@@ -112,7 +113,7 @@ export interface SecretSource {
   secretKey(): Buffer;
 }
 
-/** What hides secrets where there is no session: the log file, the history, errors, what stands on a terminal. */
+/** Makes the guard for text outside of sessions: the log file, the history, errors. */
 export function plainGuard(
   env: Environment,
   secrets: readonly Secret[],
@@ -133,7 +134,7 @@ function guarded(
   };
 }
 
-/** What hides the secrets of one session, and knows those again that were seen in `events`. */
+/** Makes the guard of one session. It recognises the secrets that were seen in `events`. */
 export function sessionGuard(source: SecretSource, events: readonly Event[] = []): SecretGuard {
   const guard = createSecretGuard({
     ...guarded(source.env, source.secrets, source.config.secrets),
@@ -143,12 +144,12 @@ export function sessionGuard(source: SecretSource, events: readonly Event[] = []
   return guard;
 }
 
-/** What an export is written through: everything that looks like a secret, whatever the settings say of a session. */
+/** Makes the guard of exports, which hides everything that looks like a secret, whatever the settings say. */
 export function exportGuard(env: Environment, secrets: readonly Secret[], replacement: string): SecretGuard {
   return createSecretGuard({ ...guarded(env, secrets, { mask: true, unmasked: [] }), replacement });
 }
 
-/** A store whose sessions are read without the secrets that were recorded before they were looked for. */
+/** Wraps a store: its events are masked as they are read, since older versions recorded some secrets. */
 export function guardedStore(store: Store, source: SecretSource): Store {
   const masked = (events: readonly Event[]): readonly Event[] => {
     const guard = sessionGuard(source, events);
@@ -161,7 +162,7 @@ export function guardedStore(store: Store, source: SecretSource): Store {
   };
 }
 
-/** How contents that are kept for undo and hold secrets are stored: readable with this installation's key alone. */
+/** Seals contents for undo that hold secrets: only this installation's key opens them. */
 export function blobSeal(source: SecretSource): BlobSeal {
   const holds = (text: string): boolean => source.guard.text(text) !== text;
   return {
@@ -175,8 +176,8 @@ export function blobSeal(source: SecretSource): BlobSeal {
 
 const keyBytes = 32;
 
-/** This installation's key, from its file (0600), made with its first use; where there can be no file, one for this
- * run. */
+/** Returns this installation's key from its file (0600), which the first use makes. Where no file can be written, the
+ * key holds for this run. */
 export function openSecretKey(folder: string | null): () => Buffer {
   let key: Buffer | null = null;
   return () =>
@@ -200,7 +201,7 @@ function keyIn(path: string): Buffer | null {
   }
 }
 
-/** Whole or not there at all; of two that are made at once the first one stays. */
+/** Writes the key file as a whole. Where two processes make one at the same time, the first stays. */
 function makeKey(path: string, folder: string): Buffer | null {
   ensurePrivateDirectory(folder);
   const made = `${path}.${randomBytes(4).toString('hex')}`;

@@ -20,7 +20,7 @@ export interface Notice {
 
 const maxPromptBytes = 256 * 1024;
 
-/** What every command starts from: where it works, what is configured, where it logs. */
+/** The working directory, the configuration and the log of this run. */
 export interface Settings {
   /** Absolute, links resolved. */
   readonly cwd: string;
@@ -30,20 +30,20 @@ export interface Settings {
   readonly config: LoadedConfig['config'];
   readonly notices: readonly Notice[];
   readonly log: Log;
-  /** What must never be written: keys of providers and what else signs their requests. */
+  /** Keys of providers and other values that sign requests; they must never be written. */
   readonly secrets: readonly Secret[];
-  /** Hides these and all that looks like a secret, outside of sessions. */
+  /** Hides these and everything that looks like a secret, outside of sessions. */
   readonly guard: SecretGuard;
-  /** By which secrets are known again, and what holds them is sealed. */
+  /** The key of this installation: for fingerprints of secrets, and for contents that hold some. */
   secretKey(): Buffer;
   /** `--test` without `TEST_ALLOW=1`. */
   readonly testMode: boolean;
-  /** True where nothing may be kept on disk. */
+  /** Nothing may be written to the disk. */
   readonly ephemeral: boolean;
 }
 
-/** Settles directory and configuration. `trusted`: the hash of a project's settings that the user has just said yes to.
- * Throws a `CliError` with exit code 2 that names what is wrong. */
+/** Reads the configuration. `trusted`: the hash of a project's settings that the user has just trusted. Throws a
+ * `CliError` with exit code 2 for the first problem. */
 export async function readSettings(options: Partial<RootOptions>, trusted?: string): Promise<Settings> {
   const cwd = workingDirectory(options.cwd);
   const env = process.env;
@@ -87,7 +87,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
   };
 }
 
-/** Whether the user has said yes to exactly these settings of that directory. */
+/** Returns whether the user has trusted exactly these settings of that directory. */
 export function trustedBefore(env: Environment, home: string): (project: ProjectFile) => boolean {
   return (project) => openTrustFile(agentPaths(env, home).trust).answerFor(project)?.trusted === true;
 }
@@ -100,7 +100,7 @@ function workingDirectory(given: string | undefined): string {
   return realpathSync(path);
 }
 
-/** A directory that was removed while the shell stood in it has no name any more. */
+/** Throws a `CliError` where the shell's directory was removed: it has no name any more. */
 function startingDirectory(): string {
   try {
     return process.cwd();
@@ -113,7 +113,7 @@ function startingDirectory(): string {
   }
 }
 
-/** Options as settings, by key. */
+/** Returns the options as settings, by key. */
 export function settingFlags(options: Partial<RootOptions>, cwd: string): Readonly<Record<string, unknown>> {
   const { systemPrompt } = options;
   return {
@@ -123,8 +123,8 @@ export function settingFlags(options: Partial<RootOptions>, cwd: string): Readon
   };
 }
 
-/** What the options say of approval and of the sandbox. `--safe` stands for both; one that is given by itself wins over
- * it. */
+/** Returns the settings of approval and sandbox that the options give. `--safe` sets both; an option for one of them
+ * wins over it. */
 export function trustFlags({
   approval,
   sandbox,
@@ -159,7 +159,7 @@ function promptText(given: string, cwd: string): string {
   return bytes.toString().replace(/^\uFEFF/, '');
 }
 
-/** At most `maxBytes` from the start of a file or pipe: a device may have no end. */
+/** Reads at most `maxBytes` from the start of a file or pipe: a device may have no end. */
 function readStart(path: string, maxBytes: number): Buffer {
   const descriptor = openSync(path, 'r');
   const bytes = Buffer.alloc(maxBytes);
@@ -173,15 +173,14 @@ function readStart(path: string, maxBytes: number): Buffer {
   }
 }
 
-/** `typed`: keys that came before the REPL had an input, in order. */
+/** `typed`: keys that were typed before the REPL had an input, in order. */
 interface AskedSettings {
   readonly settings: Settings;
   readonly typed: readonly Uint8Array[];
 }
 
-/** Settles directory and configuration for a person at a terminal: a project that asks for more than it may say
- * untrusted is asked about, once for each content of its file, before anything of it acts. `typed` is what was typed
- * before and answered nothing. */
+/** Reads the configuration for a person at a terminal. Where a project asks for settings that need trust, the person is
+ * asked before any of them counts, once for each content of the file. */
 export async function askForSettings(options: RootOptions, early: EarlyFrame | null): Promise<AskedSettings> {
   const settings = await readSettings(options);
   const { project } = settings.loaded;
@@ -204,7 +203,7 @@ export async function askForSettings(options: RootOptions, early: EarlyFrame | n
   return { settings: { ...settled, notices: [...settled.notices, ...notices] }, typed };
 }
 
-/** Nothing is sent that nobody has seen in the input: Enter is a new line of the draft. */
+/** Turns Enter into a new line of the draft: nothing is sent that the person has not seen in the input. */
 function unsent(chunk: Uint8Array | string): Uint8Array {
   return Buffer.from(chunk).map((byte) => (byte === 0x0d ? 0x0a : byte));
 }
@@ -224,8 +223,8 @@ function remembered(record: () => void): readonly Notice[] {
   }
 }
 
-/** Appends JSON lines to the log file (0600, its folder 0700), made with its first entry. A log that cannot be written
- * never stops the program; without a path nothing is kept. */
+/** Opens the log file: JSON lines, 0600, its folder 0700, made with the first entry. Failures are ignored; without a
+ * path nothing is written. */
 function createLogFile(
   path: string | null,
   mask: (text: string) => string,

@@ -3,7 +3,7 @@ import { type Event, knownEvent } from '../core/event.js';
 import type { Json, JsonObject } from '../core/json.js';
 import type { AgentEvent, TurnEnd } from '../core/session-port.js';
 
-/** The line of `stream-json` that an event is, or null where it has none. Source: contracts 4. */
+/** Returns the line of `stream-json` for an event; null where it has none. Source: contracts 4. */
 export function streamLine(event: AgentEvent): JsonObject | null {
   switch (event.type) {
     case 'event':
@@ -61,7 +61,7 @@ function eventLine(raw: Event): JsonObject | null {
   }
 }
 
-/** The `result` object of `json` and `stream-json`. */
+/** Returns the `result` object of `json` and `stream-json`. */
 export function resultObject(end: TurnEnd, sessionId: string, usage: UsageSum, durationMs: number): JsonObject {
   const error: Json | undefined = end.fault ? { code: end.fault.code, message: end.fault.message } : undefined;
   return {
@@ -78,7 +78,7 @@ export function resultObject(end: TurnEnd, sessionId: string, usage: UsageSum, d
   };
 }
 
-/** The line of a request whose server said nothing about its usage: each request has one. */
+/** The line for a request whose server reported no usage: each request has one. */
 export const unreportedUsage: JsonObject = {
   type: 'usage',
   input_tokens: 0,
@@ -88,7 +88,7 @@ export const unreportedUsage: JsonObject = {
   cost_usd: null,
 };
 
-/** Sums the usage of what passes. `see` is true where an answer comes whose usage nobody reported: what it cost is then
+/** Sums up the usage in the events. `see` returns true for an answer whose usage was not reported: the cost is then
  * unknown. */
 export function createUsageMeter(): { readonly see: (event: AgentEvent) => boolean; readonly sum: () => UsageSum } {
   let sum = noUsage;

@@ -11,7 +11,7 @@ import { replaceUnseen } from '../core/text.js';
 import { pauseMs } from '../ui/timers.js';
 import { print } from './print.js';
 
-/** What was answered for one directory with exactly one content of its `.agent/config.json`. */
+/** The answer for one directory and one content of its `.agent/config.json`. */
 export interface TrustEntry {
   /** Absolute, links resolved. */
   readonly directory: string;
@@ -22,17 +22,17 @@ export interface TrustEntry {
   readonly answeredAt: number;
 }
 
-/** The directories that the user has answered for, in `trust.json` beside the user's settings (0600):
+/** The answers of the user, in `trust.json` beside the user's settings (0600):
  * `{"directories": [{"directory", "sha256", "trusted", "answered_at"}]}`. An answer holds for its directory alone, not
  * for those below it. */
 export interface TrustFile {
   readonly path: string;
-  /** The answer for exactly this directory and content; null where there is none, or the file cannot be read. */
+  /** Returns the answer for this directory and content; null where there is none or the file cannot be read. */
   answerFor(project: ProjectFile): TrustEntry | null;
   list(): readonly TrustEntry[];
   /** Replaces the earlier answer for that directory. Throws what the system reports. */
   record(project: ProjectFile, trusted: boolean, answeredAt: number): void;
-  /** Forgets what was answered for a directory; false where nothing was. Throws what the system reports. */
+  /** Removes the answer for a directory; returns false where there is none. Throws what the system reports. */
   revoke(directory: string): boolean;
 }
 
@@ -65,7 +65,7 @@ export function openTrustFile(path: string): TrustFile {
   };
 }
 
-/** Whatever is not an entry counts as never answered. */
+/** Drops everything that is not an entry. */
 function read(path: string): readonly TrustEntry[] {
   const content = readConfigFile(path);
   if (content.kind !== 'text') return [];
@@ -100,7 +100,7 @@ function realDirectory(directory: string): string {
   }
 }
 
-/** 0600 whatever the umask; whole or as it was. */
+/** Replaces the file as a whole, with mode 0600 whatever the umask. */
 function replaceFile(path: string, text: string): void {
   ensurePrivateDirectory(dirname(path));
   const temporary = join(dirname(path), `.trust-${randomBytes(6).toString('hex')}.tmp`);
@@ -121,14 +121,14 @@ function replaceFile(path: string, text: string): void {
 /** The terminal, as far as a question needs it. */
 export interface QuestionPort {
   write(text: string): void;
-  /** Waits until nobody types; what was typed until then answers nothing. */
+  /** Waits for a pause in typing. Nothing that was typed before is an answer. */
   untilPause(): Promise<void>;
-  /** The next line typed, or null where the input ended. */
+  /** Returns the next line; null where the input ended. */
   line(): Promise<string | null>;
 }
 
-/** Asks for trust in a project's settings. No is the default, and everything but `y` or `yes`. `unanswered`: there was
- * nothing that could be asked, or no answer came. */
+/** Asks for trust in a project's settings. Everything but `y` and `yes` is a no. `unanswered`: nothing could be asked,
+ * or no answer came. */
 export async function askForTrust(
   project: LoadedProject | null,
   port: QuestionPort,
@@ -144,8 +144,8 @@ export async function askForTrust(
   return answer === null ? 'unanswered' : /^\s*y(?:es)?\s*$/i.test(answer) ? 'yes' : 'no';
 }
 
-/** The terminal in its line mode: the kernel edits the line, Ctrl-C ends the program. `onTyped` is given what was typed
- * for something else. */
+/** Opens the terminal in line mode: the kernel edits the line, Ctrl-C ends the program. `onTyped` gets the keys that
+ * were typed before the question. */
 export function terminalQuestion(input: NodeJS.ReadStream, onTyped: (chunk: string) => void): QuestionPort {
   return {
     write: (text) => {
@@ -192,24 +192,24 @@ export function terminalQuestion(input: NodeJS.ReadStream, onTyped: (chunk: stri
   };
 }
 
-/** Longer lists are not read by anybody, so they are not asked about. */
+/** Nobody reads a longer list, so no question is asked about it. */
 const maxCharacters = 8000;
 /** Neither letters, digits, punctuation and symbols nor a plain blank. Marks are spelt out: they change or hide what
  * stands before them. */
 const unusual = /[^\p{L}\p{N}\p{P}\p{S} ]/gu;
 
-/** `text` on one line with whatever cannot be seen spelt out: `\u{202e}`. */
+/** Returns `text` on one line, with invisible characters spelt out: `\u{202e}`. */
 export function spelledOut(text: string): string {
   const spelled = (character: string): string => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
   return replaceUnseen(text.replaceAll(unusual, spelled), spelled);
 }
 
-/** Exactly what trust would let count, a line for each setting. */
+/** Returns the settings that trust would allow, one line each. */
 export function wantedLines(wanted: readonly Leaf[]): readonly string[] {
   return wanted.map((leaf) => spelledOut(`${keyText(leaf.path)} = ${JSON.stringify(leaf.value)}`));
 }
 
-/** The question for a project's settings, without the answer's prompt; null where there is nothing to ask. */
+/** Returns the question about a project's settings, without its `[y/N]`; null where there is nothing to ask. */
 export function trustQuestion(
   project: LoadedProject | null,
 ): { readonly text: string; readonly askable: boolean } | null {

@@ -13,23 +13,23 @@ import { endOfSession } from './session-end.js';
 
 /** The session that a REPL shows, and how another one takes its place. */
 export interface ReplSessions {
-  /** What is on the screen: of a long session that is resumed its end, until the whole of it is there. */
+  /** The session on the screen: the end of a long one that is resumed, until all of it is read. */
   shown(): SessionPort;
   /** Resolves once `current` may be asked; rejects where the session cannot be opened. */
   ready(): Promise<void>;
-  /** The screen shows what there is: a long session is read from now on. */
+  /** Starts to read the rest of a long session, once the screen shows its end. */
   readRest(): void;
   current(): Assembly;
-  /** The title the present session was given, or null. */
+  /** The title that the current session was given, or null. */
   title(): string | null;
   rename(title: string): Promise<void>;
-  /** Opens another session first, then closes the present one; where the other cannot be opened the present one stays
-   * and the error is thrown. */
+  /** Opens another session, then closes the current one. Where the other cannot be opened, the current one stays and
+   * the error is thrown. */
   open(choice: SessionChoice): Promise<SessionPort>;
   close(): Promise<void>;
 }
 
-/** A session has its row from the first event on. */
+/** Calls back after the first event: a session has its row from then on. */
 function afterFirstEvent(session: SessionPort, callback: () => void): void {
   const stop = session.subscribe((event) => {
     if (event.type !== 'event') return;
@@ -38,7 +38,7 @@ function afterFirstEvent(session: SessionPort, callback: () => void): void {
   });
 }
 
-/** Reading a long session holds up the screen: its end is painted before. */
+/** The time for the screen to paint the end of a long session: reading the rest holds it up. */
 const paintMs = 100;
 
 export async function openReplSessions(run: Run, choice: SessionChoice): Promise<ReplSessions> {
@@ -104,7 +104,7 @@ export async function openReplSessions(run: Run, choice: SessionChoice): Promise
 
 const branchMs = 2000;
 
-/** The facts of the status line. Asked at each frame: only the branch is read from disk, and that at most every two
+/** Returns the facts of the status line, for each frame anew. Only the branch is read from the disk, at most every two
  * seconds. */
 export function createStatus(run: Run, sessions: ReplSessions): () => StatusFacts {
   const { settings } = run;
@@ -140,7 +140,8 @@ export function createStatus(run: Run, sessions: ReplSessions): () => StatusFact
   };
 }
 
-/** The branch that is checked out, or the first digits of a detached commit; undefined where that cannot be read. */
+/** Returns the branch that is checked out, or the first digits of a detached commit; undefined where it cannot be
+ * read. */
 function readBranch(root: string): string | undefined {
   try {
     const git = join(root, '.git');

@@ -9,14 +9,14 @@ import type { Draft } from '../../ui/repl-options.js';
 const maxEntries = 1000;
 const maxBytes = 8 * 1024 * 1024;
 
-/** What was typed before, over all sessions, and the draft that is not sent yet. One JSON string a line, 0600; failures
- * go to the log. Known secrets are masked in it. */
+/** The inputs of all sessions, and the draft that is not sent yet. One JSON string a line, 0600, secrets masked;
+ * failures go to the log. */
 export interface HistoryFile {
   load(): Promise<readonly string[]>;
   append(text: string): Promise<void>;
   loadDraft(): Promise<Draft | null>;
   saveDraft(text: string): Promise<void>;
-  /** Resolves once all that was to be saved is on the disk. */
+  /** Resolves once everything is on the disk. */
   settled(): Promise<void>;
 }
 
@@ -38,7 +38,7 @@ export function createHistoryFile(path: string, log: Log, mask: (text: string) =
     await writeFile(next, JSON.stringify(mask(text)), { mode: 0o600 });
     await rename(next, draft);
   };
-  /** One after the other: an older draft may not come after a newer one. */
+  /** Drafts are saved one after the other: an older one may not replace a newer one. */
   let saving = Promise.resolve();
   return {
     load: () =>
@@ -65,7 +65,7 @@ export function createHistoryFile(path: string, log: Log, mask: (text: string) =
   };
 }
 
-/** Past inputs as they are, and nothing added to them. */
+/** Reads past inputs and adds none. */
 export function unwritten(history: HistoryFile): HistoryFile {
   return {
     load: () => history.load(),
@@ -82,7 +82,7 @@ export function unwritten(history: HistoryFile): HistoryFile {
   };
 }
 
-/** The lines at the end of a file, whole ones only; none where there is no file. */
+/** Returns the whole lines at the end of a file; none where there is no file. */
 function lastLines(path: string): readonly string[] {
   const found = readBounded(path, { maxBytes, longer: 'end', links: 'follow' });
   if (found.kind === 'refused') throw new Error(`${path}: ${found.reason}`);
@@ -91,7 +91,7 @@ function lastLines(path: string): readonly string[] {
   return found.size > maxBytes ? lines.slice(1) : lines;
 }
 
-/** The text of a line; a damaged line is left out. */
+/** Returns the text of a line, and nothing for a damaged one. */
 function entry(line: string): string[] {
   try {
     const value: unknown = JSON.parse(line);

@@ -28,7 +28,7 @@ import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
 
 const maxCompletionFiles = 200_000;
 
-/** The REPL from its start to its end; gives the exit code. */
+/** Runs the REPL and returns the exit code. */
 export async function runRepl(
   words: readonly string[],
   options: RootOptions,
@@ -59,7 +59,7 @@ export async function runRepl(
   return exitCode;
 }
 
-/** What stood on the terminal and what was typed before there was a REPL. */
+/** The frame on the terminal, and the keys that were typed before the REPL. */
 interface Before {
   readonly early: EarlyFrame | null;
   readonly typed: readonly (Uint8Array | string)[];
@@ -68,7 +68,7 @@ interface Before {
 /** Shows the screen and waits for its end. */
 async function converse(run: Run, sessions: ReplSessions, prompt: string, { early, typed }: Before): Promise<number> {
   const { settings, options } = run;
-  // Before the early frame lets go of its own handlers: a signal in between would leave the terminal raw.
+  // This comes before the early frame removes its handlers: a signal in between would leave the terminal raw.
   const ending = endOnSignals();
   giveTerminalBackOnCrash(settings.log, options.debug === true);
   const theme = await configuredTheme(settings);
@@ -122,7 +122,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
   return ending.exitCode();
 }
 
-/** Goes over to the whole session, where its end was shown before. Where it cannot be opened the REPL ends. */
+/** Attaches the whole session where its end was shown before. Ends the REPL where it cannot be opened. */
 async function whenReady(run: Run, sessions: ReplSessions, handle: ReplHandle): Promise<void> {
   const shown = sessions.shown();
   sessions.readRest();
@@ -153,7 +153,7 @@ const machineClock: ReplOptions['time'] = {
   },
 };
 
-/** How much of results, prose and reasoning is printed. */
+/** The settings of what is printed of results, prose and reasoning. */
 function printingOf({ loaded, config: { ui } }: Pick<Settings, 'loaded' | 'config'>): ReplOptions['printing'] {
   return {
     tellsDetail: loaded.origins['ui.tool_output'] === undefined,
@@ -164,7 +164,7 @@ function printingOf({ loaded, config: { ui } }: Pick<Settings, 'loaded' | 'confi
   };
 }
 
-/** What stands on the screen first: a greeting for a new session, and the prompt of the command line. */
+/** Returns what the REPL starts with: a greeting for a new session, and the prompt of the command line. */
 function openingOf(session: SessionPort, { config }: Pick<Settings, 'config'>, prompt: string): ReplOptions['opening'] {
   return {
     ...(session.events().length === 0 ? { greeting: greeting(session.ref(), config.provider) } : {}),
@@ -180,8 +180,8 @@ function openHistory(
   return ephemeral ? unwritten(history) : history;
 }
 
-/** A lost terminal and a kill end the REPL in order: the terminal is given back, the turn interrupted, the store
- * closed. */
+/** Ends the REPL in order at a signal or when the terminal is lost: the terminal is restored, the turn interrupted, the
+ * store closed. */
 function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number } {
   let exitCode: number = exit.done;
   let handle: ReplHandle | null = null;
@@ -210,7 +210,7 @@ function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number 
   };
 }
 
-/** The slash commands, and what they work with. */
+/** Returns the slash commands with the parts that they work with. */
 function replCommands(
   { settings, options, store, registry, policy, spend }: Run,
   sessions: ReplSessions,
@@ -245,7 +245,7 @@ function replCommands(
   }));
 }
 
-/** The files that `@` completes, as the search tools see them. */
+/** Returns the files that `@` completes, as the search tools see them. */
 async function listFiles({ cwd, env }: Pick<Settings, 'cwd' | 'env'>): Promise<readonly string[]> {
   const files: string[] = [];
   const stop = new AbortController();
@@ -256,7 +256,7 @@ async function listFiles({ cwd, env }: Pick<Settings, 'cwd' | 'env'>): Promise<r
   return files;
 }
 
-/** One line, and where no model was found what was looked for and how to connect one. */
+/** Returns the greeting: one line, and without a model how to connect one. */
 export function greeting(
   { provider, model }: ModelRef,
   configured: { readonly provider: string | null; readonly model: string | null },

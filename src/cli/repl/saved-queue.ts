@@ -2,15 +2,15 @@ import type { Log, Schedule } from '../../core/runtime.js';
 import type { QueuedMessage, SessionPort } from '../../core/session-port.js';
 import type { SessionLog } from '../../core/store.js';
 
-/** A message that left the queue stands elsewhere on the disk by then: as an event, or as the draft. */
+/** After this time a message that left the queue is on the disk as an event or as the draft. */
 const forgetDelayMs = 500;
 
 /** Saves the queue of the session that is shown, so that it survives a crash. Failures go to the log: the session goes
  * on. */
 export interface SavedQueue {
-  /** Goes over to `session` and gives the texts that wait there since an earlier run, oldest first. */
+  /** Follows `session` from now on, and returns the texts that wait there since an earlier run, oldest first. */
   take(session: SessionPort): Promise<readonly string[]>;
-  /** Writes what is still to be written. */
+  /** Saves the last change. */
   close(): Promise<void>;
 }
 

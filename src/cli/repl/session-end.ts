@@ -4,7 +4,7 @@ import type { AgentEvent, QueuedMessage, SessionPort } from '../../core/session-
 import type { SessionRow, Store } from '../../core/store.js';
 import { chosenRow, directoryId, type SessionChoice } from '../session/find-session.js';
 
-/** A session with fewer events is read before the eye sees a difference. */
+/** A session with fewer events is read without a delay that a person would see. */
 const longSession = 5_000;
 const shownEvents = 500;
 
@@ -13,7 +13,8 @@ export interface SessionEnd {
   readonly title: string | null;
 }
 
-/** The end of a long session that is resumed as it is, to be shown while the rest is read; null for any other. */
+/** Returns the end of a long session that is resumed as it is, to be shown while the rest is read; null for any
+ * other. */
 export async function endOfSession(store: Store, choice: SessionChoice, cwd: string): Promise<SessionEnd | null> {
   if (choice.fork || choice.at !== undefined) return null;
   try {
@@ -28,12 +29,12 @@ export async function endOfSession(store: Store, choice: SessionChoice, cwd: str
   }
 }
 
-/** What was rewound may reach further back than these events do. */
+/** A rewind may reach further back than these events. */
 function showsAnExchange(events: readonly Event[]): boolean {
   return events.some(({ kind }) => kind === 'user') && !events.some(({ kind }) => kind === 'rewind');
 }
 
-/** A session that only has its end: what is sent to it waits in its queue for the whole one. */
+/** Makes a session of the last events alone. Messages wait in its queue until the whole session is there. */
 function waitingSession(row: SessionRow, cwd: string, events: readonly Event[]): SessionPort {
   const listeners = new Set<(event: AgentEvent) => void>();
   let queue: readonly QueuedMessage[] = [];

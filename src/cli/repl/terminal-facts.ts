@@ -4,7 +4,7 @@ import type { ColorDepth, TerminalFacts, ThemeChoice } from '../../ui/theme.js';
 import { hasColors, hasUnicode, isPlainTerminal, screenStreams } from '../early-frame.js';
 import type { Settings } from '../settings.js';
 
-/** What is known of the terminal, from the environment alone, and its colours. */
+/** Returns what the environment says of the terminal, and its colours. */
 export function terminalFacts(env: NodeJS.ProcessEnv, theme: ThemeChoice): TerminalFacts {
   const colors = hasColors(env) ? colorDepth(env) : 0;
   return {
@@ -18,7 +18,7 @@ export function terminalFacts(env: NodeJS.ProcessEnv, theme: ThemeChoice): Termi
   };
 }
 
-/** Terminals that are known to know OSC 8, by what they say of themselves. Inside tmux and screen nothing is known. */
+/** Returns whether the terminal is one that shows links (OSC 8). Inside tmux and screen nobody can tell. */
 function knowsLinks(env: NodeJS.ProcessEnv): boolean {
   if (env.TMUX || env.STY) return false;
   if (/^(?:iTerm\.app|WezTerm|vscode|ghostty|Hyper|rio)$/.test(env.TERM_PROGRAM ?? '')) return true;
@@ -28,12 +28,12 @@ function knowsLinks(env: NodeJS.ProcessEnv): boolean {
   );
 }
 
-/** Whether the terminal has a title that can be given back: the Linux console has none, GNU screen no stack of them. */
+/** Returns whether the terminal can restore its title: the Linux console has none, GNU screen no stack of them. */
 export function hasTitle(env: NodeJS.ProcessEnv): boolean {
   return env.TERM !== 'linux' && !isGnuScreen(env);
 }
 
-/** tmux calls itself screen as well. */
+/** tmux also calls itself screen. */
 function isGnuScreen(env: NodeJS.ProcessEnv): boolean {
   return (env.TERM ?? '').startsWith('screen') && (env.TMUX ?? '') === '';
 }
@@ -45,17 +45,17 @@ function colorDepth(env: NodeJS.ProcessEnv): ColorDepth {
   return bits >= 4 ? 16 : 0;
 }
 
-/** One of our own themes by its configured name. */
+/** Returns the built-in theme of a configured name. */
 export function terminalTheme(env: NodeJS.ProcessEnv, name: string): 'dark' | 'light' | 'none' {
   return name === 'auto' ? backgroundTheme(env) : name === 'light' || name === 'none' ? name : 'dark';
 }
 
-/** `COLORFGBG` is `foreground;background`; 7 and 15 are light grounds. Dark where nothing is said. */
+/** `COLORFGBG` is `foreground;background`; 7 and 15 are light. Without it the background counts as dark. */
 function backgroundTheme(env: NodeJS.ProcessEnv): 'dark' | 'light' {
   return /;(7|15)$/.test(env.COLORFGBG ?? '') ? 'light' : 'dark';
 }
 
-/** The theme that is configured. Throws a `CliError` that names file and key where one of the user's own is wrong. */
+/** Returns the configured theme. Throws a `CliError` that names file and key where one of the user's own is wrong. */
 export async function configuredTheme({ env, config }: Pick<Settings, 'env' | 'config'>): Promise<ThemeChoice> {
   const name = config.ui.theme;
   if (ownThemes.includes(name)) return terminalTheme(env, name);

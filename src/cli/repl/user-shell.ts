@@ -20,7 +20,7 @@ export interface ShellRunOptions {
   readonly onOutput: (chunk: string) => void;
 }
 
-/** The person's own commands that are not done with: the record is to have them before it is closed. */
+/** The person's own commands that still run: they are recorded before the session is closed. */
 export interface OwnRuns {
   follow(run: Promise<ShellRun>): Promise<ShellRun>;
   ended(): Promise<void>;
@@ -43,14 +43,14 @@ export function createOwnRuns(): OwnRuns {
   };
 }
 
-/** What a command that was ended had printed until then. */
+/** Returns what a command had printed before it was ended. */
 function printedBefore(details: Json | undefined): string {
   const output = isRecord(details) && typeof details.output === 'string' ? details.output : '';
   return output === '' || output.endsWith('\n') ? output : `${output}\n`;
 }
 
-/** `!command`: run by the person themselves, so nothing is asked; recorded, and told to the model unless `!!` kept it
- * from it. */
+/** Runs `!command` of the person, without a question. It is recorded, and the model is told of it unless it was typed
+ * with `!!`. */
 export async function runUserShell(
   run: Run,
   sessions: ReplSessions,
@@ -96,8 +96,8 @@ export async function runUserShell(
   return { exitCode };
 }
 
-/** Edits `text` in `$VISUAL` or `$EDITOR` (else vi), in a private file; null where the editor failed or left the text
- * as it was. */
+/** Edits `text` in `$VISUAL` or `$EDITOR` (else vi), in a private file. Returns null where the editor failed or changed
+ * nothing. */
 export async function editExternally(settings: Settings, text: string): Promise<string | null> {
   const [file = 'vi', ...args] = (settings.env.VISUAL || settings.env.EDITOR || 'vi')
     .split(/\s+/)

@@ -48,7 +48,7 @@ export interface Run {
   readonly processes: ProcessRunner;
   readonly policy: SwitchablePolicy;
   readonly spend: SpendLimit;
-  /** What there is to be said so far. */
+  /** The notices so far. */
   readonly notices: readonly Notice[];
   close(): Promise<void>;
 }
@@ -78,10 +78,10 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
   };
 }
 
-/** A tool that is deaf to TERM is killed after 2 s; a turn that has not ended by then is left. */
+/** A tool that ignores TERM is killed after 2 s; a turn that runs longer than this is abandoned. */
 const longestEndingMs = 3000;
 
-/** What is unsaved at the end is tried this often, for this long. */
+/** How often and how long the last events are saved again at the end. */
 const flushEveryMs = 100;
 const longestFlushMs = 5000;
 
@@ -93,7 +93,7 @@ export interface Assembly {
   readonly notices: readonly Notice[];
   /** Knows the secrets of this session. */
   readonly secrets: SecretGuard;
-  /** Saves what is unsaved and gives back the lease and the connection; the workbench stays. */
+  /** Saves all events and gives back the lease and the connection; the run stays open. */
   close(): Promise<void>;
 }
 
@@ -110,7 +110,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     (ref) => open(choiceOf(ref)),
     () => session.settled(),
   );
-  // A prompt in hand is sent in a moment: the connection is made while the session is put together.
+  // The prompt is sent in a moment: the connection is made meanwhile.
   if (!interactive) model.warm();
   const context = isNew ? readContext(settings) : { files: [], notices: [] };
   const row: SessionRow = { ...opened.row, cwd: settings.cwd, ...placeOf(model.ref) };
@@ -158,7 +158,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   };
 }
 
-/** The session that is asked for, with its lease. Where it is not found, the error says what is known of it. */
+/** Finds the session and takes its lease. Where it is not found, the error says what is known of it. */
 async function findOrExplain(run: Run, choice: SessionChoice): Promise<OpenedSession> {
   const { store, ends } = run;
   const { cwd } = run.settings;
@@ -181,7 +181,7 @@ async function findOrExplain(run: Run, choice: SessionChoice): Promise<OpenedSes
   );
 }
 
-/** The model that the session starts with. Gives the lease back where there is none. */
+/** Opens the model that the session starts with. Gives the lease back where that fails. */
 async function firstModel(
   run: Run,
   opened: OpenedSession,
@@ -198,7 +198,7 @@ async function firstModel(
   }
 }
 
-/** Ends the turn and saves all events; a turn that does not end in time is left. */
+/** Ends the turn and saves all events. A turn that does not end in time is abandoned. */
 async function endSession(session: Session, store: SessionLog): Promise<void> {
   session.interrupt();
   await Promise.race([session.settled(), wait(longestEndingMs, undefined, { ref: false })]);
@@ -220,7 +220,7 @@ export function sessionHost(log: Log): HostDeps {
   };
 }
 
-/** Waits a while for a database that another process keeps locked, and says what could not be saved. */
+/** Saves the last events, waits for a database that another process has locked, and says what could not be saved. */
 async function lastFlush(session: Session, store: SessionLog): Promise<void> {
   await session.record.flush();
   for (let waitedMs = 0; session.record.unsaved() > 0 && waitedMs < longestFlushMs; waitedMs += flushEveryMs) {
@@ -253,7 +253,7 @@ function movedNotice({ row, movedFrom }: OpenedSession, cwd: string): readonly N
       ];
 }
 
-/** What the frozen system prompt no longer says right: directory and day. */
+/** Returns what has changed since the system prompt was written: directory and day. */
 function changesSince(opened: OpenedSession, cwd: string, now: number): readonly string[] {
   const last = opened.restored.at(-1);
   if (!last) return [];
@@ -264,8 +264,8 @@ function changesSince(opened: OpenedSession, cwd: string, now: number): readonly
   ];
 }
 
-/** What an old session goes on with. A new one in a REPL goes on with the model in use, any other with what is
- * configured. */
+/** Returns the model of the session. An old one goes on with its own, a new one in a REPL with the model in use, any
+ * other with the configured one. */
 async function chooseModel(run: Run, opened: OpenedSession, choice: SessionChoice): Promise<ModelChoice> {
   if (opened.restored.length > 0) return await onRecord(run, opened.row, choice);
   return choice.after === undefined || choice.after.model === 'offline'
@@ -273,13 +273,13 @@ async function chooseModel(run: Run, opened: OpenedSession, choice: SessionChoic
     : choiceOf(choice.after);
 }
 
-/** Throws a `CliError` where the settings would send the session elsewhere. */
+/** Returns the model on record. Throws a `CliError` where the settings would send the session elsewhere. */
 async function onRecord({ settings, store }: Run, row: SessionRow, choice: SessionChoice): Promise<ModelChoice> {
   return await resumedModel(settings, row, () => store.load(row.id), choice.after === undefined);
 }
 
-/** Opens the models that a session is switched to. One that it leaves is closed once no turn uses it, the last one with
- * the session. */
+/** Opens the models that a session is switched to. The one before is closed once no turn uses it, the last one with the
+ * session. */
 function createModels(
   first: OpenedModel,
   openOther: (ref: ModelRef) => Promise<OpenedModel>,
@@ -311,7 +311,7 @@ function sameModel(one: ModelRef, other: ModelRef): boolean {
   );
 }
 
-/** The notices that `work` gives, and those that the session gives meanwhile: nobody else listens yet. */
+/** Returns the notices of `work`, and those that the session emits meanwhile: nobody else listens yet. */
 async function heard(session: Session, work: () => Promise<readonly Notice[]>): Promise<readonly Notice[]> {
   const said: Notice[] = [];
   const stop = session.subscribe((event) => {
@@ -322,8 +322,7 @@ async function heard(session: Session, work: () => Promise<readonly Notice[]>): 
   return [...said, ...notices];
 }
 
-/** Brings an old session up to what is asked of it now: open calls answered, another model noted, an explicit change of
- * tools appended. */
+/** Brings an old session up to date: answers open calls, records another model and an explicit change of the tools. */
 async function bringUpToDate(
   session: Session,
   opened: OpenedSession,
@@ -373,10 +372,10 @@ const assumedOutputTokens = 8192;
 
 /** What the sessions of one run may cost: `max_cost_usd`, until `/budget` sets another limit. */
 interface SpendLimit {
-  /** Null: there is none. */
+  /** Null where there is no limit. */
   limitUsd(): number | null;
   set(limitUsd: number | null): void;
-  /** What requests to a model may cost; a fault where its price is not known, null without a limit. */
+  /** Returns what requests to a model may cost; a fault where its price is not known, null without a limit. */
   budget(ref: ModelRef): Budget | Fault | null;
 }
 
@@ -399,14 +398,15 @@ export function createSpendLimit({ limits, provider }: SpendSource): SpendLimit 
   };
 }
 
-/** Throws a `CliError` (2) where there is a limit and the model to start with has no price; one that is switched to
- * later is refused by a fault instead. */
+/** Throws a `CliError` (2) where there is a limit and the first model has no price. A later model is refused with a
+ * fault instead. */
 function requirePrice(spend: SpendLimit, first: ModelRef): void {
   const budget = spend.budget(first);
   if (budget !== null && 'code' in budget) throw new CliError(exit.usage, budget.message, budget.hint ?? '');
 }
 
-/** How long an answer gets whose request sets no limit: what the wire sends by itself, else what the model can. */
+/** Returns the longest answer to a request without a limit of its own: what the wire sends by itself, else what the
+ * model can. */
 function longestAnswer(
   { custom, models }: SpendSource['provider'],
   { provider, api, model }: ModelRef,

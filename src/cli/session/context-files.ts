@@ -11,8 +11,8 @@ import { spelledOut } from '../trust.js';
 import { toolSpecs } from './open-tools.js';
 
 const maxBytes = 64 * 1024;
-/** What is unseen in a question and belongs into a text: layout, the selector of emoji, icons of a font, characters
- * newer than this program. */
+/** Characters that a question spells out and a text may hold: layout, the selector of emoji, icons of a font, and
+ * characters newer than this program. */
 const harmless = /[\t\n\r\u2800\p{Co}]|\ufe0f|(?!\p{Default_Ignorable_Code_Point})\p{Cn}/u;
 
 interface ContextNotice {
@@ -25,10 +25,10 @@ interface ContextFiles {
   readonly notices: readonly ContextNotice[];
 }
 
-/** Reads the user's own `AGENTS.md` and those from the repository's root down to `cwd`, the most general first; in a
- * folder of the repository where none stands its `CLAUDE.md`, which a notice names; no other file of another agent. At
- * most 64 KiB of each is taken; hidden characters are removed and counted in a notice. A file that cannot be read, or a
- * repository's that is a link out of it, is named in a notice. */
+/** Reads the user's own `AGENTS.md` and those from the repository's root down to `cwd`, the most general first. In a
+ * folder of the repository without one, its `CLAUDE.md` is read and a notice names it; no other file of another agent
+ * is. At most 64 KiB of each are read; hidden characters are removed and counted in a notice. A notice names a file
+ * that cannot be read, and one of the repository that is a link out of it. */
 export function readContextFiles(cwd: string, userDir: string): ContextFiles {
   const warnings: string[] = [];
   const { root, folders } = projectFolders(cwd);
@@ -55,7 +55,7 @@ export function readContextFiles(cwd: string, userDir: string): ContextFiles {
   };
 }
 
-/** Null where there is no such file; one that is there and is not read counts as there. */
+/** Returns null where there is no such file, and an empty list for one that is refused. */
 function readOne(path: string, within: string | null, notices: string[]): readonly ContextFile[] | null {
   const found = readBounded(path, { maxBytes, longer: 'start', links: 'follow' });
   if (found.kind === 'missing') return null;
@@ -98,7 +98,7 @@ function projectFolders(cwd: string): { readonly root: string; readonly folders:
   return { root: realpathSync(root ?? cwd), folders };
 }
 
-/** The nearest folder at or above `cwd` that holds `.git`, or null. */
+/** Returns the nearest folder at or above `cwd` that holds `.git`, or null. */
 export function repositoryRoot(cwd: string): string | null {
   for (let at = cwd; ; at = dirname(at)) {
     if (existsSync(join(at, '.git'))) return at;
@@ -110,7 +110,8 @@ export function readContext({ cwd, config }: Pick<Settings, 'cwd' | 'config'>): 
   return readContextFiles(cwd, dirname(config.files.config));
 }
 
-/** The first two events of a session: the rendered prompt, and the catalogue with the settings that shape requests. */
+/** Returns the first two events of a session: the system prompt, and the tools with the settings that shape
+ * requests. */
 export function openingEvents(
   { cwd, config }: Pick<Settings, 'cwd' | 'config'>,
   registry: Registry,
@@ -147,7 +148,7 @@ export function lastTools(events: readonly Event[]): ToolsData | null {
   return known?.kind === 'tools' ? known.data : null;
 }
 
-/** Settings that shape requests, by the name under which they are configured. */
+/** Settings that shape requests, by the names in the configuration. */
 const frozen: readonly (keyof RequestSettings)[] = [
   'model_output_size',
   'tool_protocol',
@@ -155,9 +156,9 @@ const frozen: readonly (keyof RequestSettings)[] = [
   'effort',
 ];
 
-/** The `tools` event that a resumed session needs because an option changes what it froze: `--tools` and `--no-tools`
- * the catalogue, `--effort` and `--set` the settings that they name. Null where nothing changes; the configuration's
- * files alone never change an old session. */
+/** Returns the `tools` event for a resumed session whose recorded tools or settings an option changes: `--tools` and
+ * `--no-tools` change the tools, `--effort` and `--set` the settings that they name. Returns null where nothing
+ * changes. The configuration's files alone never change an old session. */
 export function changedTools(
   { config, loaded }: Pick<Settings, 'config' | 'loaded'>,
   registry: Registry,

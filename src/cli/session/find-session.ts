@@ -13,24 +13,24 @@ import type { Notice } from '../settings.js';
 import { type OpenedModel, providerChoice, type ProviderSource } from './open-model.js';
 import { type Configured, configuredModel, isSaid, type ModelChoice, splitName } from './provider-settings.js';
 
-/** What a command line asks for: a new session, or an old one, as it is or as a fork. */
+/** The session that a command line asks for: a new one, or an old one as it is or as a fork. */
 export interface SessionChoice {
   readonly continueNewest: boolean;
   readonly resume: string | null;
   readonly fork: boolean;
-  /** Go on from right after this event: in a fork by leaving out what follows, else by a rewind. */
+  /** The event after which the session goes on: a fork leaves out the later events, else they are rewound. */
   readonly at?: number;
-  /** The model in use where a REPL asks, whose command line was meant for another session. */
+  /** The model in use, where a REPL asks: its command line was meant for another session. */
   readonly after?: ModelRef;
 }
 
 export interface OpenedSession {
   readonly row: SessionRow;
   readonly restored: readonly Event[];
-  /** What the directory was called when the session was recorded, where it was moved since. */
+  /** The earlier name of the directory, where it was moved since the session was recorded. */
   readonly movedFrom: string | null;
   readonly release: () => Promise<void>;
-  /** Takes the lease where it could not be had at once; before the first event that is saved. */
+  /** Takes the lease where that failed at first. Call it before the first event is saved. */
   readonly begin: () => Promise<void>;
 }
 
@@ -38,8 +38,8 @@ export function newSessionId(now: () => number): string {
   return ulid(now(), randomBytes(16));
 }
 
-/** Finds, forks or makes the session and takes its lease. `refuse` throws where a session that was found must not go
- * on. Throws a `CliError` with exit code 7 where that cannot be. */
+/** Finds, forks or makes the session and takes its lease. `refuse` throws for a session that must not go on. Throws a
+ * `CliError` with exit code 7 where the session is not found or in use. */
 export async function openSession(
   store: Store,
   choice: SessionChoice,
@@ -82,7 +82,7 @@ function placeOf({ cwd, directoryId: id }: SessionRow): Place & Pick<SessionRow,
   return { cwd, ...(id === undefined ? {} : { directoryId: id }) };
 }
 
-/** True where `here` is the directory of the session and the name it had leads there no more. */
+/** Returns whether `here` is the directory of the session under a new name. */
 function hasMoved(row: SessionRow, here: Place): boolean {
   return (
     row.directoryId !== undefined &&
@@ -92,8 +92,8 @@ function hasMoved(row: SessionRow, here: Place): boolean {
   );
 }
 
-/** Lets the sessions of a moved directory be found under its new name, and an old session when its directory is moved.
- * Does without where that fails. Gives the moves of the session, this one included. */
+/** Records the place of the session's directory, so that it is found after a move. Failures are ignored. Returns the
+ * moves of the session, this one included. */
 export async function notePlace(store: Store, row: SessionRow, here: Place): Promise<Pick<SessionRow, 'moves'>> {
   const { cwd, directoryId: id } = here;
   if (id === undefined) return {};
@@ -129,7 +129,7 @@ function refuseUnknownEvent(events: readonly Event[], at: number, id: string): v
     );
 }
 
-/** The session that is resumed; null where a new one is asked for. Throws a `CliError` (7) where there is none. */
+/** Returns the session to resume; null where a new one is asked for. Throws a `CliError` (7) where there is none. */
 export async function chosenRow(
   store: Store,
   choice: SessionChoice,
@@ -146,8 +146,7 @@ export async function chosenRow(
   );
 }
 
-/** The session of this directory that was written to last, also where it was recorded before the directory was
- * moved. */
+/** Returns the session of this directory that was written to last, also one from before the directory was moved. */
 export async function newestHere(store: SessionCatalogue, { cwd, directoryId: id }: Place): Promise<SessionRow | null> {
   const newest = await store.newest(cwd);
   if (newest || id === undefined) return newest;
@@ -155,8 +154,8 @@ export async function newestHere(store: SessionCatalogue, { cwd, directoryId: id
   return elsewhere && hasMoved(elsewhere, { cwd, directoryId: id }) ? elsewhere : null;
 }
 
-/** The lease is needed with the first event on the disk: a store that is locked or cannot be written until then keeps
- * nobody from going on. Throws where another process holds it. */
+/** Takes the lease, or lets the first saved event take it: a store that is locked for now is no obstacle. Throws where
+ * another process holds the lease. */
 async function leaseInTime(store: SessionLog, id: string): Promise<Pick<OpenedSession, 'release' | 'begin'>> {
   let release: (() => Promise<void>) | null = null;
   const begin = async (): Promise<void> => {
@@ -188,11 +187,11 @@ type Said = (key: string) => boolean;
 /** Reads the session's events: only a session without an address on record needs them. */
 type LoadEvents = () => Promise<readonly Event[]>;
 
-/** What a session that is resumed goes on with. What the command line says wins, then what is on record: a model of the
- * session's own provider is asked where the session's was. A session of the embedded provider has no preference: once
- * there is a real model, it goes on with that. Throws a `CliError` (2) where a file or the environment puts another
- * address in the place of the recorded one: only the command line may send a conversation elsewhere. `lineCounts`:
- * false where the command line was meant for another session. */
+/** Returns the model that a resumed session goes on with. The command line wins over the record. A model of the
+ * session's own provider is asked at the recorded address. A session of the embedded provider goes on with a real model
+ * as soon as there is one. Throws a `CliError` (2) where a file or the environment names another address than the
+ * record: only the command line may send a conversation elsewhere. `lineCounts`: false where the command line was meant
+ * for another session. */
 export async function resumedModel(
   settings: ProviderSource,
   row: SessionRow,
@@ -210,7 +209,7 @@ export async function resumedModel(
   return { provider, model: line.model ?? model, ...place };
 }
 
-/** Address and wire of a session that goes on with its own provider. */
+/** Returns address and wire of a session that goes on with its own provider. */
 async function placeOfSession(
   settings: ProviderSource,
   row: SessionRow & { readonly provider: string },
@@ -233,7 +232,7 @@ async function placeOfSession(
   return { baseUrl, api: saidApi || baseUrl !== undefined ? api : undefined };
 }
 
-/** The address on record, unless the command line names the provider and that is said to be elsewhere. */
+/** Returns the address on record, unless the command line names the provider and the settings place it elsewhere. */
 function recordedAddress(
   settings: Configured,
   row: SessionRow & { readonly provider: string; readonly baseUrl: string },
@@ -246,7 +245,7 @@ function recordedAddress(
   return undefined;
 }
 
-/** The model that the command line names, and its provider where it names that too. */
+/** Returns the model that the command line names, and its provider where it is named too. */
 function lineModel(settings: Configured, said: Said): ModelChoice {
   const { provider, model } = settings.config.provider;
   const id = said('model') ? model : null;
@@ -275,8 +274,7 @@ function elsewhere(
   );
 }
 
-/** A session without an address on record that spoke another wire than its provider's address speaks was held with
- * another server. */
+/** Throws where the session spoke another wire than its provider's address does: it was held with another server. */
 function refuseOtherWire(row: SessionRow, events: readonly Event[], own: ProviderChoice): void {
   const resolved = resolveProvider(own);
   if (!resolved.ok) return;
@@ -285,12 +283,13 @@ function refuseOtherWire(row: SessionRow, events: readonly Event[], own: Provide
   if (spoken === null || spoken === api) return;
   throw new CliError(
     exit.usage,
-    `session ${row.id} has no address on record, and ${spoken} is not what ${baseUrl} is spoken to in (${api}): it was held with another server`,
+    `session ${row.id} has no address on record, and ${spoken} is not what ${baseUrl} is spoken to in (${api}): ` +
+      'it was held with another server',
     `Say where it goes on: --base-url <address>, or --provider ${row.provider ?? ''} for ${baseUrl}.`,
   );
 }
 
-/** The wire of the last answer of that provider, or null. */
+/** Returns the wire of the last answer of that provider, or null. */
 function spokenWire(events: readonly Event[], provider: string): string | null {
   const last = events.findLast(
     ({ kind, data }) => kind === 'assistant' && isRecord(data) && data.provider === provider,
@@ -299,18 +298,19 @@ function spokenWire(events: readonly Event[], provider: string): string | null {
   return typeof api === 'string' && isWireName(api) ? api : null;
 }
 
-/** What there is to be said of where a resumed session goes on. */
+/** Returns the notice of a session that goes on at another address. */
 export function addressNotices({ provider, baseUrl: before }: SessionRow, { ref }: OpenedModel): readonly Notice[] {
   const { baseUrl } = ref;
   if (baseUrl === undefined || provider !== ref.provider || before === baseUrl) return [];
   const message =
     before === undefined
-      ? `No address is on record for this session (it was imported, or is from an earlier version). It goes on at ${baseUrl}.`
+      ? 'No address is on record for this session (it was imported, or is from an earlier version). ' +
+        `It goes on at ${baseUrl}.`
       : `The session goes on at ${baseUrl}; it was on ${before}.`;
   return [{ level: 'info', code: 'address_changed', message }];
 }
 
-/** The value of `--at`. Throws a `CliError` (2) for what is no number of an event. */
+/** Reads the value of `--at`. Throws a `CliError` (2) where it is not the number of an event. */
 export function eventNumber(text: string | undefined): { readonly at?: number } {
   if (text === undefined) return {};
   const at = Number(text);
@@ -323,9 +323,9 @@ export function eventNumber(text: string | undefined): { readonly at?: number } 
   return { at };
 }
 
-/** What tells a directory from others, also after it or a folder above it was moved within its file system: its inode
- * and when it was made (inodes are used again). Without the device, whose number may be another one after a restart.
- * Null where the file system does not say. */
+/** Identifies a directory, also after it or a folder above it was moved within its file system: by its inode and its
+ * time of birth, since inodes are used again. The number of the device may change with a restart and is left out.
+ * Returns null where the file system does not say. */
 export function directoryId(path: string): string | null {
   try {
     const { ino, birthtimeNs, ctimeNs } = statSync(path, { bigint: true });

@@ -28,9 +28,9 @@ import type { WireFacts } from '../../providers/wires/wire.js';
 import type { Settings } from '../settings.js';
 import { type Configured, type ModelChoice, providerSettings, splitName } from './provider-settings.js';
 
-/** What it takes to find a provider and its key. */
+/** The settings that name a provider and its key. */
 export type ProviderSource = Configured & Pick<Settings, 'env'>;
-/** What it takes to ask a model. */
+/** The settings that a connection to a model needs. */
 type ModelSource = ProviderSource & Pick<Settings, 'cwd' | 'home' | 'ephemeral'>;
 
 /** A model ready to be asked. `warm` opens the connection early; `close` ends it. */
@@ -41,9 +41,9 @@ export interface OpenedModel {
   close(): void;
 }
 
-/** Opens the model that is chosen, or the best there is: the first provider with a key, a local server, the
- * embedded provider. `interactive`: a person sees its answers. Throws a `CliError`: exit code 2 for an unknown
- * provider, 4 for a missing key. */
+/** Opens the chosen model; without a choice the first provider with a key, a local server, or the embedded provider.
+ * `interactive`: a person sees its answers. Throws a `CliError`: exit code 2 for an unknown provider, 4 for a missing
+ * key. */
 export async function openModel(
   settings: ModelSource,
   chosen: ModelChoice,
@@ -55,8 +55,8 @@ export async function openModel(
   return { ...opened, provider: maskProvider(opened.provider, secrets) };
 }
 
-/** The model and endpoint that are chosen. Throws a `CliError`: exit code 2 for what is named wrongly, 4 for a
- * missing key, 1 for a local server that would have to say which models it has and does not run. */
+/** Returns the chosen model and its endpoint. Throws a `CliError`: exit code 2 for a wrong name, 4 for a missing key, 1
+ * for a local server that has to list its models and does not run. */
 export async function resolveReady(
   settings: ProviderSource,
   chosen: ModelChoice,
@@ -84,7 +84,7 @@ function namesProvider(settings: Configured, model: string | null): boolean {
   );
 }
 
-/** The first model that a server of this machine lists; null for other servers. */
+/** Returns the first model that a server on this machine lists; null for other servers. */
 async function firstServed(
   settings: ProviderSource,
   asked: ProviderChoice,
@@ -105,7 +105,7 @@ async function firstServed(
   return { ...resolved, ref: { ...resolved.ref, model: first.id } };
 }
 
-/** What is chosen, with all that the settings and the environment say of providers. */
+/** Adds to a choice what the settings and the environment say of providers. */
 export function providerChoice(settings: ProviderSource, chosen: ModelChoice): ProviderChoice {
   const choice: ProviderChoice = {
     env: settings.env,
@@ -119,8 +119,8 @@ export function providerChoice(settings: ProviderSource, chosen: ModelChoice): P
   return chosen.provider === null ? choice : placed(choice, chosen.provider, chosen);
 }
 
-/** The choice with the address and the wire that a session keeps. An address that settings say alike is taken from
- * there: they may hold what is not on record, such as a query. */
+/** Adds the recorded address and wire of a session. Where the settings name the same address, theirs is used: it may
+ * hold a query, which is not on record. */
 function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelChoice): ProviderChoice {
   const owners = { ...choice.owners, ...(api === undefined ? {} : { api: name }) };
   const kept = { ...choice, owners, ...(api === undefined ? {} : { api }) };
@@ -128,8 +128,8 @@ function placed(choice: ProviderChoice, name: string, { baseUrl, api }: ModelCho
   return { ...kept, baseUrl, owners: { ...owners, baseUrl: name } };
 }
 
-/** The model that `name` means in a session that uses `current`: without a provider in it, one of the same provider. A
- * model of the same provider is asked where the session's was. Asks nobody. */
+/** Returns the model that `name` means in a session that uses `current`. A name without a provider is a model of the
+ * same provider, at the same address. Sends no request. */
 export function resolveModel(settings: ProviderSource, name: string, current: ModelRef): Resolution {
   if (current.api === 'offline') return resolveProvider(providerChoice(settings, { provider: null, model: name }));
   const [named, id] = splitName(settings, name);
@@ -138,7 +138,7 @@ export function resolveModel(settings: ProviderSource, name: string, current: Mo
   return resolveProvider(providerChoice(settings, choiceOf({ ...current, model: id ?? '' })));
 }
 
-/** What it takes to open the model of `ref` again where it was. */
+/** Returns the choice that opens the model of `ref` at its address again. */
 export function choiceOf({ provider, model, api, baseUrl }: ModelRef): ModelChoice {
   return { provider, model: model || null, ...(api === 'offline' ? {} : { api, baseUrl }) };
 }
@@ -147,7 +147,7 @@ const sleep = async (delayMs: number, signal: AbortSignal): Promise<void> => {
   await wait(delayMs, undefined, { signal }).catch(() => undefined);
 };
 
-/** The client is loaded with the first request, or once `warm` asks for it: the screen stands before. */
+/** Connects to a model. The client is loaded with the first request, or by `warm`. */
 async function connect(
   settings: ModelSource,
   ref: ModelRef,
@@ -206,25 +206,25 @@ async function connect(
   };
 }
 
-/** `cd` is the shell's own. */
+/** `cd` is built into the shell. */
 function isOnPath({ PATH = '' }: NodeJS.ProcessEnv, program: string): boolean {
   return (
     program === 'cd' || PATH.split(delimiter).some((folder) => isAbsolute(folder) && existsSync(join(folder, program)))
   );
 }
 
-/** True where the person asked for the embedded provider, and did not get it for want of another. */
+/** Returns whether the person asked for the embedded provider, rather than get it because there is no other. */
 export function choseOffline({ provider, model }: Pick<Settings['config']['provider'], 'provider' | 'model'>): boolean {
   return provider === 'offline' || /^offline(?:\/|$)/.test(model ?? '');
 }
 
-/** What the model table, the user's first, knows of a model that shapes requests. */
+/** Returns what the user's models and the built-in table know of a model that shapes requests. */
 export function factsOf(settings: Pick<Settings, 'config'>, provider: string, model: string): WireFacts {
   const facts = findModel(provider, model, settings.config.provider.models);
   return { efforts: facts?.efforts ?? null, maxOutputTokens: facts?.maxOutputTokens ?? null };
 }
 
-/** What an HTTP provider needs of the world. */
+/** The clock, the environment and the tables for an HTTP provider. */
 export function httpDependencies(settings: ModelSource, endpoint: Endpoint): HttpDependencies {
   return {
     now: Date.now,
@@ -255,7 +255,7 @@ async function watched({ env }: Pick<Settings, 'env'>, provider: Provider, endpo
   });
 }
 
-/** A script that cannot be played is a wrong option, found before anything starts. */
+/** Throws a usage error for a script that cannot be played. */
 async function checkScript(cwd: string, model: string): Promise<void> {
   if (!model.endsWith('.json')) return;
   const script = await (await import('../../providers/offline/script.js')).readScript(model, cwd);
@@ -263,7 +263,7 @@ async function checkScript(cwd: string, model: string): Promise<void> {
     throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
 }
 
-/** The endpoint data of a provider for showing a request; needs no key. */
+/** Returns the endpoint of a provider for a request that is only shown. Needs no key. */
 export function endpointFor(
   settings: ProviderSource,
   { provider, baseUrl }: Pick<SessionRow, 'provider' | 'baseUrl'>,
@@ -279,9 +279,8 @@ export function endpointFor(
 
 const maxKept = 200;
 
-/** The models of an endpoint that were found to take no tool calls, by provider and address: kept in the cache
- * directory as digests, so that the next run does not ask in vain. Where that file cannot be read or written, this run
- * alone remembers. */
+/** Remembers the models of an endpoint that take no tool calls, as digests in the cache directory, so that the next run
+ * does not try them again. Without that file they are remembered for this run. */
 export function textModelsOf(
   { env, home, ephemeral }: Pick<Settings, 'env' | 'home' | 'ephemeral'>,
   { provider, baseUrl }: Pick<Endpoint, 'provider' | 'baseUrl'>,
@@ -312,7 +311,7 @@ function read(file: string): readonly string[] {
   }
 }
 
-/** Renamed into place, so that two runs at once leave a whole file. */
+/** Renames the new file into place, so that two runs at once leave a whole one. */
 function write(file: string, digests: readonly string[]): void {
   const draft = `${file}.${process.pid}`;
   try {

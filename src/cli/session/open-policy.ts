@@ -16,8 +16,7 @@ export interface SwitchablePolicy extends Policy {
 
 type PolicySource = Pick<Settings, 'config' | 'cwd' | 'home'>;
 
-/** The policy of this run. Its code is loaded with the first call it judges: an answer without tools needs none of
- * it. */
+/** Opens the policy of this run. Its code is loaded with the first call that it judges. */
 export function openPolicy(settings: PolicySource): SwitchablePolicy {
   let mode = settings.config.policy.approval;
   const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(settings, mode));
@@ -32,7 +31,7 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
   };
 }
 
-/** Notes for each call of a file tool where policy found its paths, so that the tool can refuse what was exchanged
+/** Adds to each verdict on a file tool where its paths led, so that the tool can refuse a path that was exchanged
  * meanwhile. Calls are judged one after the other. */
 export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Policy): Policy {
   let noted: string[] = [];
@@ -81,21 +80,20 @@ async function loadPolicy({ config, cwd, home }: PolicySource, approval: Approva
 
 const maxLinks = 40;
 
-/** What the kernel would find at a path, one component at a time and following links, for the names that exist and
- * those that do not yet. */
+/** Follows paths as the kernel does, one component at a time, also those that do not exist yet. */
 export function createPathFacts(places: Pick<PathFacts, 'home' | 'workspace' | 'ownPaths'>): PathFacts {
   return { ...places, landing: async (path) => await landing(path, places.workspace), readWhole };
 }
 
 async function landing(path: string, workspace: string): Promise<string | null> {
   if (!isAbsolute(path)) return null;
-  // A file system that does not answer keeps a worker waiting here, not the program; of the workspace's we have had
-  // answers already, and asking at once is a fraction of the cost.
+  // A file system that does not answer holds up a worker thread here, not the program. The workspace's has answered
+  // before, and the synchronous call costs a fraction.
   if (!path.startsWith(`${workspace}/`)) await lstat(path).catch(() => null);
   return landed(path) ?? walk(path);
 }
 
-/** Null where there is nothing, or nothing that may be seen. */
+/** Returns null where there is nothing, or it may not be seen. */
 function landed(path: string): string | null {
   try {
     return realpathSync.native(path);

@@ -17,7 +17,7 @@ import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../too
 import { secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
 
-/** The catalogue of this run, and what its tools have started. */
+/** The tools of this run, and the processes that they have started. */
 export interface Toolbox {
   readonly registry: Registry;
   readonly processes: ProcessRunner;
@@ -25,9 +25,8 @@ export interface Toolbox {
 
 type ToolSource = Pick<Settings, 'config' | 'env' | 'home' | 'loaded' | 'testMode'>;
 
-/** The tools of this run, in catalogue order. `chosen`: `--tools` (names or toolsets) or false for `--no-tools`.
- * `confine`: of the sandbox, where tools are to run and one is wanted. Whatever a tool started ends with this process
- * at the latest. */
+/** Opens the tools of this run. `chosen`: `--tools` (names or toolsets), or false for `--no-tools`. `confine`: of the
+ * sandbox, where one is configured. Processes of tools end with this process at the latest. */
 export async function openToolbox(
   settings: ToolSource,
   chosen: string | boolean | undefined,
@@ -72,8 +71,9 @@ function allTools(settings: ToolSource, processes: ProcessRunner): readonly Tool
   });
 }
 
-/** Limits of tools that do not exist: a slip in the name would leave a tool without its limit. `tools` are the names of
- * all there are, switched off or not. What a project says that is not trusted only counts where it fits. */
+/** Returns a problem for each limit of a tool that does not exist: with a slip in the name the tool would have no
+ * limit. `tools`: the names of all tools, also those that are switched off. Limits of a project without trust are
+ * ignored. */
 export async function strayLimits(
   { config, origins, project }: LoadedConfig,
   tools: readonly string[],
@@ -89,7 +89,7 @@ export async function strayLimits(
   return problems;
 }
 
-/** The issue of a limit for a tool that is none of `tools`; null for one that is. */
+/** Returns the issue of a limit for a tool that does not exist, else null. */
 export function strayLimit(name: string, tools: readonly string[]): Issue | null {
   if (tools.includes(name)) return null;
   const meant = nearestName(name, tools);
@@ -110,7 +110,7 @@ async function problemAt(origin: Origin | undefined, issue: Issue): Promise<Conf
     : issueProblem(origin.file, issue);
 }
 
-/** The names of all tools of the program. */
+/** Returns the names of all tools of the program. */
 export function toolNames(): readonly string[] {
   const none = {
     env: {},
@@ -126,7 +126,7 @@ export function toolNames(): readonly string[] {
   );
 }
 
-/** What tells a file that holds secrets (`fs.deny`), by its absolute path. */
+/** Returns a test for files that hold secrets (`fs.deny`), by absolute path. */
 export async function secretFiles({
   config,
   home,
@@ -136,7 +136,7 @@ export async function secretFiles({
   return (path) => secrets.matches(path);
 }
 
-/** The tools of the sets that are switched on, or those of them that `chosen` names (`--tools`). */
+/** Returns the tools of the sets that are switched on, or those of them that `chosen` names (`--tools`). */
 export function offeredTools(
   all: readonly Tool[],
   switchedOn: readonly string[],
@@ -167,8 +167,8 @@ export function toolSpecs(registry: Registry): readonly ToolSpec[] {
 
 type Place = Pick<Settings, 'cwd' | 'env' | 'home' | 'config'>;
 
-/** The sandbox of this run, tried once with the profile that commands will get; undefined where none is wanted. Where
- * one is wanted and does not hold, nothing runs: throws a `CliError` with exit code 2 that names the fix. */
+/** Opens the sandbox of this run and tries it once with the profile of commands. Returns undefined where none is
+ * configured. Throws a `CliError` with exit code 2 where it does not hold: nothing runs then. */
 export async function openSandbox(settings: Pick<Settings, 'log'> & Place): Promise<Confine | undefined> {
   const { sandbox } = settings.config.policy;
   if (sandbox === 'off') return undefined;
@@ -178,8 +178,8 @@ export async function openSandbox(settings: Pick<Settings, 'log'> & Place): Prom
   return opened.confine;
 }
 
-/** What `agent doctor` says of the sandbox: the real profile is run, also where no sandbox is configured; then it is
- * only a warning that there is none. */
+/** Checks the sandbox for `agent doctor` with the real profile. Where no sandbox is configured, a failure is only a
+ * warning. */
 export async function checkSandbox(place: Place): Promise<DoctorCheck> {
   const { sandbox } = place.config.policy;
   const opened = await openKernelSandbox(request(place, sandbox === 'off' ? 'workspace' : sandbox));

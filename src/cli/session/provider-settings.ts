@@ -3,11 +3,11 @@ import type { ProviderChoice } from '../../providers/catalog.js';
 import { builtInPresets, mergePresets } from '../../providers/presets.js';
 import type { Settings } from '../settings.js';
 
-/** What is configured, and which layer says it. */
+/** The configuration, and the layer that each value is from. */
 export type Configured = Pick<Settings, 'config' | 'loaded'>;
 
-/** Which model: from options and configuration, or what a session goes on with. `baseUrl` and `api` are those of a
- * session that stays where it is; absent: the provider's, as it is configured. */
+/** The model that the settings name, or the one that a session goes on with. `baseUrl` and `api` are on record for a
+ * session; without them those of the provider count. */
 export interface ModelChoice {
   readonly provider: string | null;
   readonly model: string | null;
@@ -15,14 +15,14 @@ export interface ModelChoice {
   readonly api?: ProviderChoice['api'];
 }
 
-/** What the settings say. A model that names its provider wins over a `provider` from a layer below: `-m anthropic/…`
- * means Anthropic, whatever the file says. */
+/** Returns the configured model. A model that names its provider wins over `provider` from a lower layer:
+ * `-m anthropic/…` means Anthropic, whatever the file says. */
 export function configuredModel(configured: Configured): ModelChoice {
   return choiceIn(configured, configured.loaded.leaves);
 }
 
-/** The settings that belong to one provider, each with the provider it was configured for: the one that its own layer
- * or one below names, else the one that all settings together name. A base URL without any provider is for `openai`. */
+/** Returns the settings that belong to one provider, each with that provider: the one that its own layer or a lower one
+ * names, else the one that all settings together name. A base URL without a provider is for `openai`. */
 export function providerSettings(
   configured: Configured,
 ): Pick<ProviderChoice, 'baseUrl' | 'api' | 'extraBody' | 'owners'> {
@@ -41,7 +41,7 @@ export function providerSettings(
   };
 }
 
-/** Without a named provider, `extra_body` is for whichever is used: it holds no host and no key. */
+/** Without a named provider, `extra_body` is for any provider: it holds no host and no key. */
 function ownerIfNamed(configured: Configured): { readonly extraBody?: string } {
   const owner = ownerOf(configured, 'extra_body');
   return owner === null ? {} : { extraBody: owner };
@@ -58,7 +58,7 @@ function ownerOf(configured: Configured, key: string): string | null {
   );
 }
 
-/** The provider that settings name, or null. */
+/** Returns the provider that the settings name, or null. */
 function providerOf(configured: Configured, leaves: readonly Leaf[]): string | null {
   const choice = choiceIn(configured, leaves);
   return choice.provider ?? namedBy(configured, choice.model);
@@ -73,12 +73,12 @@ function choiceIn(configured: Configured, leaves: readonly Leaf[]): ModelChoice 
   return { provider: over ? null : text(provider), model: text(model) };
 }
 
-/** The provider that a model's first segment names. */
+/** Returns the provider in the first segment of a model's name, or null. */
 function namedBy(configured: Configured, model: string | null): string | null {
   return splitName(configured, model ?? '')[0];
 }
 
-/** `[provider/]model` as its two parts; null for one that is not there. */
+/** Splits `[provider/]model` into its two parts, each null where it is missing. */
 export function splitName(
   configured: Configured,
   name: string,
@@ -88,7 +88,7 @@ export function splitName(
   return isProvider ? [first, rest.join('/') || null] : [null, name || null];
 }
 
-/** True for a setting that the command line gives. */
+/** Returns whether the command line gives the setting. */
 export function isSaid({ loaded }: Pick<Settings, 'loaded'>, key: string): boolean {
   return ['flag', 'set'].includes(loaded.origins[key]?.kind ?? '');
 }

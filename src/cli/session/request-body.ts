@@ -7,7 +7,7 @@ import { createTextProtocol } from '../../providers/text/protocol.js';
 import { asText, isOpen } from '../../providers/text/tool-support.js';
 import { loadWire } from '../../providers/wires/known-wires.js';
 
-/** The exact body of the session's next request on `wire`, as JSON text. Nothing is written, no network is touched.
+/** Returns the exact body of the session's next request on `wire`, as JSON text. Writes nothing and sends nothing.
  * Source: contracts 1, 8. */
 export async function requestBody(settings: Settings, { row, events, wire, prompt }: BodyRequest): Promise<string> {
   const last = events.at(-1)?.seq ?? 0;
@@ -30,7 +30,7 @@ export async function requestBody(settings: Settings, { row, events, wire, promp
   );
 }
 
-/** With tools as text where the model was found to take no calls. */
+/** Describes the tools as text for a model that takes no tool calls. */
 function asSent(
   settings: Settings,
   conversation: Conversation,

@@ -23,11 +23,10 @@ export interface StoreOpening {
 type StoreSource = SecretSource & Pick<Settings, 'config' | 'log'>;
 type WatchSource = Pick<Settings, 'config' | 'env' | 'home'>;
 
-/** After that a session goes on in memory until the database is free. */
+/** After this time a session goes on in memory until the database is free. */
 const longestWaitMs = 2000;
 
-/** The session store, or one in memory: asked for with `--ephemeral`, else with one warning where there can be no
- * file. */
+/** Opens the session store. It is one in memory with `--ephemeral`, and, with a warning, where no file can be used. */
 export async function openSessionStore(settings: StoreSource, ephemeral: boolean): Promise<StoreOpening> {
   const now = Date.now;
   if (ephemeral) return { store: openMemoryStore({ now }), ends: null, notices: [] };
@@ -66,8 +65,8 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
   }
 }
 
-/** The store for one command that reads or changes the record; the caller closes it. Rejects where it cannot be
- * opened: there is nothing to work on. */
+/** Opens the store for one command that reads or changes the record; the caller closes it. Rejects where it cannot be
+ * opened. */
 export async function openRecord(
   settings: StoreSource,
   notify: (message: string) => void,
@@ -83,7 +82,7 @@ export async function openRecord(
 
 const cause = 'the database or its log was cut, deleted or replaced from outside';
 
-/** Says what was known to be on disk and is not there any more: events at the end of the opened session, or a later
+/** Returns notices of events that were on the disk and are gone: at the end of the opened session, or of a later
  * session of this directory. */
 export async function lostEvents(
   store: Store,
@@ -122,7 +121,7 @@ export async function lostEvents(
   ];
 }
 
-/** The error of a session that was not found, with what is known of it. */
+/** Adds to the error of a session that was not found what is known of it. */
 export async function explainMissing(
   error: unknown,
   store: Store,
@@ -144,8 +143,8 @@ export async function explainMissing(
       );
 }
 
-/** Notes the last event of the session on the disk at the end of each turn. The function it returns does so once more,
- * and waits for it. Never rejects. */
+/** Records the last saved event of the session at the end of each turn. The function it returns does so once more and
+ * waits. Never rejects. */
 export function noteEnds(session: Session, ends: SessionEnds): () => Promise<void> {
   let noted = 0;
   let writing: Promise<void> = Promise.resolve();
@@ -180,8 +179,8 @@ function events(count: number): string {
 
 const maxBlobBytes = 8 * 1024 * 1024;
 
-/** How the sessions of this run keep what calls do to files. Contents of secret files (`fs.deny`) are not read for it,
- * and none that hold a key are kept. What watches is loaded with the first call that may change something. */
+/** Records what calls do to files, for undo. Contents of secret files (`fs.deny`) are not read, and contents that hold
+ * a key are not stored. The code is loaded with the first call that may change a file. */
 export function openCapture(settings: WatchSource & Pick<Settings, 'secrets'>): ChangeCapture {
   const watch = loadOnce(() => loadWatch(settings));
   const values = settings.secrets.map(({ value }) => Buffer.from(value));
