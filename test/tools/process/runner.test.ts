@@ -99,3 +99,14 @@ test('output, time and a cancel each end a command with everything it started', 
     'cancelled',
   ]);
 });
+
+test.each([true, false])('each piece of output comes with its stream (watched: %s)', async (watched) => {
+  const runner = createProcessRunner({ marker, watched });
+  const streams = { stdout: '', stderr: '' };
+  const onOutput = (chunk: Buffer, stream: 'stdout' | 'stderr'): void => {
+    streams[stream] += chunk.toString();
+  };
+  await runner.run(request('echo out; echo error >&2', { onOutput }));
+  expect(streams).toEqual({ stdout: 'out\n', stderr: 'error\n' });
+  await runner.killBackground();
+});
