@@ -18,7 +18,7 @@ import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js'
 
 const maxShownLines = 20;
 
-const schema = {
+const editSchema = {
   type: 'object',
   properties: {
     path: { type: 'string' },
@@ -30,7 +30,7 @@ const schema = {
   additionalProperties: false,
 } as const;
 
-type FileEditArgs = FromSchema<typeof schema>;
+type FileEditArgs = FromSchema<typeof editSchema>;
 
 export function fileEditTool(memory: ContentMemory): DefinedTool {
   return defineTool({
@@ -42,7 +42,7 @@ export function fileEditTool(memory: ContentMemory): DefinedTool {
     },
     repeatable: true,
     description: 'Replace exact text in a file. old_string must occur once unless replace_all.',
-    schema,
+    schema: editSchema,
     check(args) {
       const { old_string, new_string } = args;
       if (withoutCarriageReturns(old_string) === withoutCarriageReturns(new_string))

@@ -21,14 +21,14 @@ import {
 import { type Effects, succeeded } from './outcome.js';
 import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
 
-const schema = {
+const writeSchema = {
   type: 'object',
   properties: { path: { type: 'string' }, content: { type: 'string' } },
   required: ['path', 'content'],
   additionalProperties: false,
 } as const;
 
-type FileWriteArgs = FromSchema<typeof schema>;
+type FileWriteArgs = FromSchema<typeof writeSchema>;
 
 export function fileWriteTool(memory: ContentMemory): DefinedTool {
   return defineTool({
@@ -37,7 +37,7 @@ export function fileWriteTool(memory: ContentMemory): DefinedTool {
     placeholders: 'plain',
     repeatable: true,
     description: 'Write a whole file, making folders as needed.',
-    schema,
+    schema: writeSchema,
     check: (args) => pathProblem('path', args.path),
     run: (args, ctx) => write(args, ctx, memory),
   });

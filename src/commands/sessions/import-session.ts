@@ -7,7 +7,7 @@ import { CliError, type CommandLine, exit, type Verb } from '../command.js';
 import { oneLine } from '../line-output.js';
 import { type ExportedSession, readJsonl } from './session-lines.js';
 
-interface Options {
+interface ImportOptions {
   readonly asNew?: boolean;
 }
 
@@ -15,12 +15,16 @@ export const importSession: Verb = {
   line: {
     example: 'agent sessions import session.jsonl',
     options: (command) => command.option('--as-new', 'under an id of its own'),
-    run: (line, [file = ''], options: Options) => importFile(line, file, options),
+    run: (line, [file = ''], options: ImportOptions) => importFile(line, file, options),
   },
 };
 
 /** Imports a whole session from JSON Lines or nothing. The session keeps its id unless `--as-new` is given. */
-async function importFile({ out, guards, withStore }: CommandLine, file: string, options: Options): Promise<number> {
+async function importFile(
+  { out, guards, withStore }: CommandLine,
+  file: string,
+  options: ImportOptions,
+): Promise<number> {
   return await withStore(async ({ store, settings }) => {
     const read = readSession(resolve(settings.cwd, file), file);
     if (!options.asNew && !isSessionId(read.row.id)) {

@@ -2,7 +2,7 @@ import type { SessionSummary } from '../../core/store.js';
 import { type CommandLine, exit, type Repl, type Verb } from '../command.js';
 import { age, columns, countOption, distinctTitles, printListing } from '../line-output.js';
 
-interface Options {
+interface ListOptions {
   readonly json?: boolean;
   readonly here?: boolean;
   readonly limit?: string;
@@ -26,13 +26,13 @@ export const listSessions: Verb = {
         .option('--limit <n>', 'at most so many (default 50, with --json all)')
         .option('--page <n>', 'the second, third, … so many')
         .option('--json', 'one JSON array'),
-    run: (line, _args, options: Options) => list(line, options),
+    run: (line, _args, options: ListOptions) => list(line, options),
   },
 };
 
 /** Lists a page of the sessions, newest first; with `--json` all of them unless less is asked for. Says on stderr how
  * many were left out. */
-async function list({ out, withStore }: CommandLine, options: Options): Promise<number> {
+async function list({ out, withStore }: CommandLine, options: ListOptions): Promise<number> {
   const whole = options.json === true && options.limit === undefined && options.page === undefined;
   const limit = whole ? Infinity : countOption(options.limit, '--limit', defaultLimit);
   const page = countOption(options.page, '--page', 1);
@@ -40,7 +40,7 @@ async function list({ out, withStore }: CommandLine, options: Options): Promise<
     const cwd = options.here ? settings.cwd : undefined;
     const skipped = whole ? 0 : limit * (page - 1);
     const rows = (await store.list(limit * page, cwd)).slice(skipped);
-    printListing(out, options.json, rows.map(asJson), () =>
+    printListing(out, options.json, rows.map(listedAsJson), () =>
       rows.length === 0 && skipped === 0
         ? [options.here ? `No sessions of ${settings.cwd}.` : 'No sessions yet.']
         : lines(rows, options.here === true),
@@ -55,7 +55,7 @@ async function list({ out, withStore }: CommandLine, options: Options): Promise<
   });
 }
 
-function asJson(row: SessionSummary): object {
+function listedAsJson(row: SessionSummary): object {
   return {
     id: row.id,
     parent_id: row.parentId,

@@ -57,7 +57,7 @@ async function prune({ out, withStore }: CommandLine, options: PruneOptions): Pr
   const before = pointInTime(options.olderThan, '--older-than', Date.now());
   return await withStore(async ({ store, records }) => {
     const old = (await store.list(maxListed)).filter((row) => row.updatedAt < before);
-    printListing(out, options.json, old.map(asJson), () => columns(old.map(cells)));
+    printListing(out, options.json, old.map(removedAsJson), () => columns(old.map(cells)));
     const count = options.yes ? await removeAll(old, store, out) : 0;
     if (!options.json) out.print(summary(old.length, options.yes ? count : null));
     if (count > 0) await records.compact();
@@ -85,7 +85,7 @@ async function removeAll(
   return count;
 }
 
-function asJson(row: SessionSummary): object {
+function removedAsJson(row: SessionSummary): object {
   return {
     id: row.id,
     cwd: row.cwd,

@@ -5,7 +5,7 @@ import { CliError, type CommandLine, exit, type Verb } from '../command.js';
 import { columns, oneLine, printListing } from '../line-output.js';
 import { findSession } from './stored-session.js';
 
-interface Options {
+interface ShowOptions {
   readonly json?: boolean;
   readonly as?: string;
   readonly prompt?: string;
@@ -19,11 +19,11 @@ export const showSession: Verb = {
         .option('--as <wire>', `the request body: ${wireNames.slice(0, -1).join(', ')} or ${wireNames.at(-1) ?? ''}`)
         .option('--prompt <text>', 'with --as: add this user turn')
         .option('--json', 'one JSON array of events'),
-    run: (line, [id = ''], options: Options) => show(line, id, options),
+    run: (line, [id = ''], options: ShowOptions) => show(line, id, options),
   },
 };
 
-async function show({ out, models, withStore }: CommandLine, id: string, options: Options): Promise<number> {
+async function show({ out, models, withStore }: CommandLine, id: string, options: ShowOptions): Promise<number> {
   const wire = options.as;
   if (wire !== undefined && !isWireName(wire))
     throw new CliError(

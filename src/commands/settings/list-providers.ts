@@ -4,7 +4,7 @@ import { builtInPresets, keyNames, mergePresets } from '../../providers/presets.
 import { type CommandLine, exit, type Verb } from '../command.js';
 import { columns, printListing } from '../line-output.js';
 
-interface Options {
+interface ListProvidersOptions {
   readonly json?: boolean;
   readonly model?: string;
 }
@@ -13,7 +13,7 @@ export const listProviders: Verb = {
   line: {
     example: 'agent providers --json',
     options: (command) => command.option('--json', 'one JSON array'),
-    run: (line, _args, options: Options) => list(line, options),
+    run: (line, _args, options: ListProvidersOptions) => list(line, options),
   },
 };
 
@@ -21,13 +21,13 @@ export const checkProvider: Verb = {
   line: {
     example: 'agent providers check openrouter',
     options: (command) => command.option('--json', 'one JSON array'),
-    run: (line, [name = ''], options: Options) => check(line, name, options),
+    run: (line, [name = ''], options: ListProvidersOptions) => check(line, name, options),
   },
 };
 
 /** Lists the presets and the user's own providers: the address of each, the variable of its key, and whether that is
  * set. Never shows a key. */
-async function list({ out, settings, models }: CommandLine, { json }: Options): Promise<number> {
+async function list({ out, settings, models }: CommandLine, { json }: ListProvidersOptions): Promise<number> {
   const { config, env } = await settings();
   const presets = Object.entries(mergePresets(builtInPresets, config.provider.custom));
   const rowOf = async ([name, preset]: (typeof presets)[number]) => {
@@ -77,7 +77,11 @@ interface Row {
 
 /** Sends one small request and says which parts of it worked. Exit code 0 where all did, 4 for a key, 2 for a name or a
  * model, else 1. */
-async function check({ out, settings, models }: CommandLine, name: string, options: Options): Promise<number> {
+async function check(
+  { out, settings, models }: CommandLine,
+  name: string,
+  options: ListProvidersOptions,
+): Promise<number> {
   const startedAt = performance.now();
   const checked = await models.check(name, modelOf(name, options.model));
   if (checked === null) {
