@@ -47,8 +47,8 @@ export function createDialogs(d: Parts): Dialogs {
     const at = stack.indexOf(overlay);
     if (at >= 0) stack.splice(at, 1);
   };
-  const open = <T>(create: (done: (value: T) => void) => Overlay): Promise<T> =>
-    new Promise((resolve) => {
+  function open<T>(create: (done: (value: T) => void) => Overlay): Promise<T> {
+    return new Promise((resolve) => {
       const overlay: Overlay = create((value) => {
         close(overlay);
         resolve(value);
@@ -57,6 +57,7 @@ export function createDialogs(d: Parts): Dialogs {
       stack.push(overlay);
       d.onChange();
     });
+  }
   const ask = (question: Question): void => {
     const onAnswer = (answer: Answer): void => {
       close(overlay);
