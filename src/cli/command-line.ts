@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import type { CommandLine, Guards, Machine, Models, OpenedStore, Printer, Tools, Trust } from '../commands/command.js';
 import type { LoadOptions } from '../config/load.js';
 import { loadOnce } from '../core/runtime.js';
-import { inspectStore } from '../store/inspect.js';
+import { inspectStore } from '../store/open-store.js';
 import { screenStreams } from './early-frame.js';
 import { endingSignals, onEndingSignal } from './ending.js';
 import type { RootOptions } from './options.js';
@@ -139,7 +139,7 @@ function createModels(options: RootOptions, read: ReadSettings): Models {
       const settings = await readSettings({ ...others, provider });
       const { ref, endpoint } = await resolveReady(settings, { provider, model });
       if (endpoint.api === 'offline') return null;
-      const { checkEndpoint } = await import('../providers/endpoint-check.js');
+      const { checkEndpoint } = await import('../providers/discover.js');
       const wire = await loadWire(endpoint.api);
       const report = await checkEndpoint(
         endpoint,
@@ -151,7 +151,7 @@ function createModels(options: RootOptions, read: ReadSettings): Models {
       return { report, ref, baseUrl: endpoint.baseUrl, keyFrom: endpoint.key === null ? null : endpoint.keyEnv };
     },
     requestBody: async (request) =>
-      await (await import('./session/request-body.js')).requestBody(await read(), request),
+      await (await import('./session/session-store.js')).requestBody(await read(), request),
   };
 }
 

@@ -1,5 +1,4 @@
-import { type FirstFrame, paintFirstFrame } from '../terminal/first-frame.js';
-import { leaveTerminal } from '../terminal/modes.js';
+import { type FirstFrame, leaveTerminal, paintFirstFrame } from '../terminal/streams.js';
 import { opensRepl } from './options.js';
 
 /** The prompt on the screen while the rest of the program is loaded. The REPL takes it over, or `withdraw` removes

@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { exit } from '../commands/command.js';
 import type { Log } from '../core/runtime.js';
 import type { TurnEnd } from '../core/session-port.js';
-import { leaveTerminal } from '../terminal/modes.js';
+import { leaveTerminal } from '../terminal/streams.js';
 import { screenStreams } from './early-frame.js';
 import { printError } from './print.js';
 

@@ -1,4 +1,4 @@
-import { toolsets } from '../core/toolsets.js';
+import { toolsets } from '../core/tool.js';
 
 /** An option of `agent` itself. Its key in the table is the name that commander gives it. */
 export interface OptionEntry {
@@ -215,3 +215,11 @@ export function opensRepl(argv: readonly string[], table: OptionTable = rootOpti
   }
   return true;
 }
+
+declare const AGENT_VERSION: string;
+
+/** The version of the package. The build sets it; the sources run as `dev`. */
+export const version: string = typeof AGENT_VERSION === 'string' ? AGENT_VERSION : 'dev';
+
+/** The option that prints the version, as commander reads it. */
+export const versionFlags = '-V, --version';

@@ -6,7 +6,7 @@ import { editDistance } from '../core/text.js';
 import { StoreError } from '../store/errors.js';
 import type { EarlyFrame } from './early-frame.js';
 import { missingPart } from './ending.js';
-import { globalOptions, type OptionTable, rootOptions, type RootOptions } from './options.js';
+import { globalOptions, type OptionTable, rootOptions, type RootOptions, version, versionFlags } from './options.js';
 import {
   askLine,
   errorsAreTerminal,
@@ -16,7 +16,6 @@ import {
   printError,
   watchStandardOutput,
 } from './print.js';
-import { version, versionFlags } from './version.js';
 
 /** Runs one command line and returns its exit code, once the reader of standard output has taken everything. */
 export async function run(argv: readonly string[], early: EarlyFrame | null): Promise<number> {

@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { CliError, exit } from '../commands/command.js';
 import { loadConfig, type LoadedConfig, type ProjectFile } from '../config/load.js';
-import { agentPaths, ensurePrivateDirectory, type Environment } from '../config/locations.js';
+import { agentPaths, ensurePrivateDirectory, type Environment } from '../config/settings-file.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { Log } from '../core/runtime.js';
 import type { EarlyFrame } from './early-frame.js';

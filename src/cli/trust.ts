@@ -3,8 +3,7 @@ import { chmodSync, closeSync, fsyncSync, openSync, realpathSync, renameSync, rm
 import { dirname, join } from 'node:path';
 import type { Leaf } from '../config/layers.js';
 import type { LoadedProject, ProjectFile } from '../config/load.js';
-import { ensurePrivateDirectory } from '../config/locations.js';
-import { readConfigFile } from '../config/settings-file.js';
+import { ensurePrivateDirectory, readConfigFile } from '../config/settings-file.js';
 import { keyText } from '../config/settings-schema.js';
 import { isRecord } from '../core/json.js';
 import { replaceUnseen } from '../core/text.js';

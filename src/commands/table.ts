@@ -29,11 +29,11 @@ export const table: readonly Section[] = [
       },
       {
         slash: ['clear|new', 'start a new session; this one is kept'],
-        load: async () => (await import('./conversation/new-session.js')).clear,
+        load: async () => (await import('./conversation/rewind.js')).clear,
       },
       {
         slash: ['fork', 'go on in a copy of this session'],
-        load: async () => (await import('./conversation/new-session.js')).fork,
+        load: async () => (await import('./conversation/rewind.js')).fork,
       },
       {
         slash: ['rewind [event]', 'go back to before an earlier message, or to right after an event'],
@@ -44,23 +44,23 @@ export const table: readonly Section[] = [
           'compact [--dry-run] [what to keep]',
           'put a summary in the place of the conversation so far; the originals stay',
         ],
-        load: async () => (await import('./conversation/compact.js')).compact,
+        load: async () => (await import('./conversation/rewind.js')).compact,
       },
       {
         slash: ['uncompact', 'take the last compaction back'],
-        load: async () => (await import('./conversation/compact.js')).uncompact,
+        load: async () => (await import('./conversation/rewind.js')).uncompact,
       },
       {
         slash: ['context', 'what the next request is made of'],
-        load: async () => (await import('./conversation/usage-report.js')).context,
+        load: async () => (await import('./conversation/show-parts.js')).context,
       },
       {
         slash: ['cost', 'tokens and cost of this session'],
-        load: async () => (await import('./conversation/usage-report.js')).cost,
+        load: async () => (await import('./conversation/show-parts.js')).cost,
       },
       {
         slash: ['budget [+usd, usd or off]', 'what this session may cost'],
-        load: async () => (await import('./conversation/usage-report.js')).budget,
+        load: async () => (await import('./conversation/show-parts.js')).budget,
       },
       {
         slash: ['diff', 'what the calls of this session changed in files'],
@@ -76,11 +76,11 @@ export const table: readonly Section[] = [
       },
       {
         slash: ['theme [name]', 'other colours: dark, light, none or your own; --keep keeps them'],
-        load: async () => (await import('./settings/choose-theme.js')).chooseTheme,
+        load: async () => (await import('./settings/switch-model.js')).chooseTheme,
       },
       {
         slash: ['approval [always|mutating|dangerous|never]', 'which calls wait for a yes; --keep keeps it'],
-        load: async () => (await import('./settings/approval-mode.js')).approvalMode,
+        load: async () => (await import('./settings/switch-model.js')).approvalMode,
       },
     ],
   },
@@ -90,24 +90,24 @@ export const table: readonly Section[] = [
       {
         line: ['sessions', 'list, show, search, export, import, rename and remove sessions'],
         slash: ['sessions|resume [id, prefix or title]', 'go on with another session'],
-        load: async () => (await import('./sessions/list-sessions.js')).sessions,
+        load: async () => (await import('./sessions/tend-sessions.js')).sessions,
       },
       {
         line: ['sessions list', 'newest first'],
-        load: async () => (await import('./sessions/list-sessions.js')).listSessions,
+        load: async () => (await import('./sessions/tend-sessions.js')).listSessions,
       },
       {
         line: ['sessions show <session>', 'its events, or the request its next turn would send'],
-        load: async () => (await import('./sessions/show-session.js')).showSession,
+        load: async () => (await import('./sessions/tend-sessions.js')).showSession,
       },
       {
         line: ['sessions rename <session> <title...>', 'give it a title'],
         slash: ['rename <title>', 'give this session a title'],
-        load: async () => (await import('./sessions/rename-session.js')).renameSession,
+        load: async () => (await import('./sessions/tend-sessions.js')).renameSession,
       },
       {
         line: ['sessions rm <session...>', 'delete sessions and all their events'],
-        load: async () => (await import('./sessions/remove-sessions.js')).removeSessions,
+        load: async () => (await import('./sessions/tend-sessions.js')).removeSessions,
       },
       {
         line: [
@@ -123,11 +123,11 @@ export const table: readonly Section[] = [
       },
       {
         line: ['sessions import <file>', 'a session from JSON Lines'],
-        load: async () => (await import('./sessions/import-session.js')).importSession,
+        load: async () => (await import('./sessions/tend-sessions.js')).importSession,
       },
       {
         line: ['sessions prune', 'list old sessions, and delete them with --yes'],
-        load: async () => (await import('./sessions/remove-sessions.js')).pruneSessions,
+        load: async () => (await import('./sessions/tend-sessions.js')).pruneSessions,
       },
       {
         line: [
@@ -139,21 +139,21 @@ export const table: readonly Section[] = [
       },
       {
         line: ['audit', 'every tool call on record: when, what, how long, how it ended, who allowed it'],
-        load: async () => (await import('./record/audit-calls.js')).auditCalls,
+        load: async () => (await import('./record/audit.js')).auditCalls,
       },
       {
         line: [
           'audit suggest-rules',
           'allow rules for commands you allowed three times or more and never denied; changes nothing',
         ],
-        load: async () => (await import('./record/suggest-rules.js')).suggestAllowRules,
+        load: async () => (await import('./record/audit.js')).suggestAllowRules,
       },
       {
         line: [
           'audit verify [session]',
           'follow the hash chain and name the first break (shows tampering, does not prevent it)',
         ],
-        load: async () => (await import('./record/verify-record.js')).verifyRecord,
+        load: async () => (await import('./record/audit.js')).verifyRecord,
       },
       {
         line: [
@@ -253,11 +253,11 @@ export const table: readonly Section[] = [
       },
       {
         line: ['providers', 'the providers known here and whether their keys are set; check one'],
-        load: async () => (await import('./settings/list-providers.js')).listProviders,
+        load: async () => (await import('./settings/list-models.js')).listProviders,
       },
       {
         line: ['providers check <name>', 'send one minimal request and say what works: auth, streaming, tools'],
-        load: async () => (await import('./settings/list-providers.js')).checkProvider,
+        load: async () => (await import('./settings/list-models.js')).checkProvider,
       },
       {
         line: ['models', 'the models known here, local servers included'],

@@ -1,7 +1,6 @@
 import { isRecord } from '../core/json.js';
 import { editDistance, nearestName } from '../core/text.js';
-import type { Environment } from './locations.js';
-import { type ConfigNotice, type ConfigProblem, issueProblem, textProblem } from './settings-file.js';
+import { type ConfigNotice, type ConfigProblem, type Environment, issueProblem, textProblem } from './settings-file.js';
 import {
   childNode,
   configSchema,

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { replaceUnseen } from '../core/text.js';
-import { toolsets } from '../core/toolsets.js';
+import { toolsets } from '../core/tool.js';
 import {
   emptyLayer,
   environmentLayer,
@@ -17,11 +17,12 @@ import {
   valueAt,
   type Values,
 } from './layers.js';
-import { agentPaths, type Environment } from './locations.js';
 import { type Config, toConfig } from './sections.js';
 import {
+  agentPaths,
   type ConfigNotice,
   type ConfigProblem,
+  type Environment,
   fileProblem,
   type FileText,
   parseConfigText,

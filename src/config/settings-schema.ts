@@ -1,8 +1,7 @@
 import document from '../../config/config.schema.json' with { type: 'json' };
 import { isRecord, type Json } from '../core/json.js';
 import { nearestName } from '../core/text.js';
-import type { Toolset } from '../core/tool.js';
-import { toolsets } from '../core/toolsets.js';
+import { type Toolset, toolsets } from '../core/tool.js';
 
 /** The part of JSON Schema that `config/config.schema.json` uses. */
 export interface SchemaNode {

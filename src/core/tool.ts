@@ -1,6 +1,15 @@
-import type { StreamMask } from './secrets/guard.js';
-import type { ToolSpec, FileState, ToolCallData } from './event.js';
 import type { Envelope, ErrorEnvelope } from './envelope.js';
+import type { FileState, ToolCallData, ToolSpec } from './event.js';
+import type { StreamMask } from './secrets/guard.js';
+
+/** The sets of built-in tools, in the order in which a model is shown them. The settings, the command line and the
+ * system prompt know them from here; `tools/builtin.ts` makes their tools. */
+export const toolsets = [
+  { name: 'fs', on: true, about: 'Offer the file tools.' },
+  { name: 'exec', on: true, about: 'Offer the tools that run commands.' },
+] as const satisfies readonly Toolset[];
+
+export type ToolsetName = (typeof toolsets)[number]['name'];
 
 /** What a tool does to the world. Policy needs no more to judge a tool it does not know. */
 export type Effect = 'read' | 'write' | 'execute' | 'network';
@@ -40,7 +49,7 @@ export interface Tool extends ToolSpec {
 }
 
 /** A line of the system prompt. It is left out where one of the tools it `needs` is missing. */
-export interface Guidance {
+interface Guidance {
   readonly line: string;
   readonly needs?: readonly string[];
 }

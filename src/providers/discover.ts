@@ -1,11 +1,14 @@
 import { isRecord } from '../core/json.js';
-import { type Endpoint, firstWithKey, joinUrl, type ProviderChoice, resolveProvider } from './catalog.js';
+import type { Conversation, ModelRef } from '../core/projection.js';
+import type { Fault, ModelChunk, ModelRequest, Provider } from '../core/provider.js';
+import { type Endpoint, firstWithKey, joinUrl, mergePresets, type ProviderChoice, resolveProvider } from './catalog.js';
 import { readText } from './http/body.js';
+import { createHttpProvider, type HttpDependencies, type HttpLimits } from './http/endpoint-provider.js';
 import { HttpFailure } from './http/exchange.js';
 import { openTransport } from './http/transport.js';
-import { mergePresets } from './presets.js';
 import { quoteServer } from './wires/fault.js';
 import { knownWires } from './wires/known-wires.js';
+import type { Wire } from './wires/wire.js';
 
 export type ModelList =
   | { readonly ok: true; readonly models: readonly ListedModel[] }
@@ -229,4 +232,165 @@ function firstNumber(entry: Readonly<Record<string, unknown>>, fields: readonly 
     if (typeof value === 'number' && value > 0) return value;
   }
   return null;
+}
+
+/** What one request showed. `null`: not known, because something failed before it. */
+export interface CheckReport {
+  readonly reached: boolean;
+  readonly auth: boolean | null;
+  readonly streaming: boolean | null;
+  readonly tools: boolean | null;
+  readonly fault: Fault | null;
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+  readonly costUsd: number | null;
+}
+
+/** The smallest request that shows everything: one tool, and a message that asks to call it. */
+const question: Conversation = {
+  system: 'You are being tested. Call the tool `ready` once and say nothing else.',
+  tools: [
+    {
+      name: 'ready',
+      description: 'Says that tools work.',
+      input_schema: { type: 'object', properties: {}, additionalProperties: false },
+    },
+  ],
+  // The question is whether native calls work.
+  settings: { model_output_size: 32_768, max_output_tokens: 1024, tool_protocol: 'native' },
+  messages: [{ role: 'user', seq: 3, content: 'Call `ready`.' }],
+};
+
+/** Sends one minimal request without retries and reports what worked. Never rejects. */
+export async function checkEndpoint(
+  endpoint: Endpoint,
+  ref: ModelRef,
+  wire: Wire,
+  limits: HttpLimits,
+  d: HttpDependencies,
+): Promise<CheckReport> {
+  let streamed = true;
+  const watched: Wire = {
+    ...wire,
+    decodeBody: (body) => {
+      streamed = false;
+      return wire.decodeBody(body);
+    },
+  };
+  const provider = createHttpProvider(endpoint, watched, { ...limits, maxRetries: 0 }, d);
+  const chunks: ModelChunk[] = [];
+  try {
+    for await (const chunk of provider.stream({
+      conversation: question,
+      ref,
+      toolChoice: 'auto',
+      signal: new AbortController().signal,
+    }))
+      chunks.push(chunk);
+  } finally {
+    provider.close();
+  }
+  return reportOf(chunks, streamed);
+}
+
+function reportOf(chunks: readonly ModelChunk[], streamed: boolean): CheckReport {
+  const fault = chunks.find((chunk) => chunk.type === 'fault')?.fault ?? null;
+  const usage = chunks.find((chunk) => chunk.type === 'usage') ?? null;
+  const tokens =
+    usage === null
+      ? { inputTokens: null, outputTokens: null, costUsd: null }
+      : {
+          inputTokens: usage.usage.input + usage.usage.cacheRead + usage.usage.cacheWrite,
+          outputTokens: usage.usage.output,
+          costUsd: usage.costUsd,
+        };
+  if (fault !== null) return { ...tokens, ...seenInFault(fault), fault, streaming: null };
+  const called = chunks.some((chunk) => chunk.type === 'tool_call' && chunk.call.name === 'ready');
+  return { ...tokens, fault, reached: true, auth: true, streaming: streamed, tools: called };
+}
+
+/** The server accepted the key, because it judged the request. */
+const afterAuth: readonly Fault['code'][] = ['bad_request', 'quota', 'rate_limited', 'context_overflow'];
+
+function seenInFault(fault: Fault): Pick<CheckReport, 'reached' | 'auth' | 'tools'> {
+  const aboutTools = fault.code === 'bad_request' && /tool|function/i.test(fault.message);
+  return {
+    reached: fault.status !== undefined || fault.code !== 'network',
+    auth: fault.code === 'auth' ? false : afterAuth.includes(fault.code) ? true : null,
+    tools: aboutTools ? false : null,
+  };
+}
+
+/** A session with tools soon outgrows a smaller window. */
+const smallWindowTokens = 8192;
+
+export interface LocalWindow {
+  readonly label: string;
+  /** Tokens that the server uses for a model; null where it does not say. Asked after an answer, because the model is
+   * loaded only then. */
+  ask(model: string): Promise<number | null>;
+}
+
+/** Warns once where the context window of a local server is small, and once where a request does not fit into it. Such
+ * servers cut the beginning of a longer request silently, so that the model forgets its instructions. */
+export function watchLocalWindow(provider: Provider, local: LocalWindow): Provider {
+  const windows = new Map<string, number | null>();
+  const said = new Set<string>();
+  const windowOf = async (model: string): Promise<number | null> => {
+    const known = windows.get(model);
+    if (known !== undefined && known !== null) return known;
+    const window = await local.ask(model);
+    windows.set(model, window);
+    return window;
+  };
+  return {
+    async *stream(request) {
+      let reported = 0;
+      for await (const chunk of provider.stream(request)) {
+        if (chunk.type === 'usage') reported = chunk.usage.input + chunk.usage.cacheRead + chunk.usage.cacheWrite;
+        if (chunk.type === 'end') {
+          const window = await windowOf(request.ref.model);
+          const message =
+            window === null
+              ? null
+              : describe(local.label, request.ref.model, window, Math.max(reported, estimate(request)));
+          const key = `${request.ref.model} ${message?.isCut === true}`;
+          if (message !== null && !said.has(key))
+            yield { type: 'notice', level: 'warn', code: 'context_window', message: message.text };
+          if (message !== null) said.add(key);
+        }
+        yield chunk;
+      }
+    },
+  };
+}
+
+function describe(
+  label: string,
+  model: string,
+  window: number,
+  tokens: number,
+): { readonly text: string; readonly isCut: boolean } | null {
+  const remedy =
+    'Give it more: OLLAMA_CONTEXT_LENGTH or num_ctx for Ollama, the context length at loading for LM Studio.';
+  const cut = 'the server cuts its beginning silently';
+  const uses = `${label} uses a context window of`;
+  if (tokens > window * 0.95)
+    return {
+      isCut: true,
+      text: `${uses} ${window} tokens for ${model} and this request has about ${tokens}: ${cut}. ${remedy}`,
+    };
+  return window < smallWindowTokens
+    ? {
+        isCut: false,
+        text: `${uses} only ${window} tokens for ${model}: the server cuts longer requests silently. ${remedy}`,
+      }
+    : null;
+}
+
+/** Estimates the tokens of a request at four characters each. */
+function estimate({ conversation }: ModelRequest): number {
+  return Math.ceil(
+    (conversation.system.length + JSON.stringify([conversation.tools, conversation.messages]).length) / 4,
+  );
 }

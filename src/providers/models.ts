@@ -1,7 +1,7 @@
 import builtIn from '../../config/models.json' with { type: 'json' };
 import type { Usage } from '../core/event.js';
 import type { ModelEntry, Price } from '../core/provider.js';
-import { builtInPresets } from './presets.js';
+import { builtInPresets } from './catalog.js';
 
 export type ModelTable = Readonly<Record<string, ModelEntry>>;
 

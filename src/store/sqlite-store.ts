@@ -12,7 +12,6 @@ import { enterLease, leaseHolder, ownIdentity, type ProcessIdentity, releaseLeas
 import { damageReason, openDatabase, type OpenOptions, reopenRepaired } from './open-database.js';
 import { answer, compactDatabase, openReader, readCalls, readSpending, redactEvent } from './records.js';
 import { indexPending, parseSearch, searchEvents } from './search-index.js';
-import { sessionEnds } from './session-ends.js';
 import {
   adoptSession,
   countSessions,
@@ -25,6 +24,7 @@ import {
   readSession,
   recentSessions,
   relocateSessions,
+  sessionEnds,
   sessionsByPrefix,
   sessionsByTitle,
   touchSession,

@@ -1,6 +1,4 @@
-import { withoutSgr } from './attributes.js';
-import { type Row, wrapLine } from './rows.js';
-import { clusters } from './width.js';
+import { clusters, type Row, withoutSgr, wrapLine } from './rows.js';
 
 export interface ScreenSize {
   readonly columns: number;

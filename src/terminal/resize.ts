@@ -1,4 +1,3 @@
-import { withoutSgr } from './attributes.js';
 import {
   createTerminalModel,
   type ModelLine,
@@ -7,8 +6,8 @@ import {
   type Standing,
   type TerminalModel,
 } from './reflow.js';
+import { clusters, withoutSgr } from './rows.js';
 import type { Answer } from './streams.js';
-import { clusters } from './width.js';
 
 /** The place to continue from after a new size: so many rows above the cursor (below it if negative), with that line
  * (numbered as in `Standing`), of which so many columns are above already. */

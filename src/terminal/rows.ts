@@ -1,5 +1,265 @@
-import { applySgr, openSgr, sgrReset, type SgrState, withoutSgr } from './attributes.js';
-import { certainWidth, clusters, isCertain, widestWidth } from './width.js';
+import stringWidth from 'string-width';
+
+/** Created for the first text that needs it, because that takes 10 ms. */
+let segmenter: Intl.Segmenter | undefined;
+
+/** Code units from..to whose width every terminal agrees on: Latin, Greek, Cyrillic, punctuation, boxes and our own
+ * signs; kana, Han, Hangul. */
+const narrow: readonly (readonly [number, number])[] = [
+  [0x20, 0x7e],
+  [0xa1, 0xac],
+  [0xae, 0x2ff],
+  [0x370, 0x482],
+  [0x2010, 0x2027],
+  [0x2190, 0x2193],
+  [0x21aa, 0x21aa],
+  [0x21bb, 0x21bb],
+  [0x2500, 0x259f],
+  [0x2714, 0x2714],
+  [0x2718, 0x2718],
+  [0x276f, 0x276f],
+];
+const wide: readonly (readonly [number, number])[] = [
+  [0x3041, 0x3096],
+  [0x30a1, 0x30fa],
+  [0x4e00, 0x9fff],
+  [0xac00, 0xd7a3],
+];
+
+/** Columns of one code unit where every terminal agrees on them; -1 where clusters, emoji or tables may differ. */
+function certainWidth(code: number): 1 | 2 | -1 {
+  if (code >= 0x20 && code < 0x7f) return 1;
+  if (narrow.some(([from, to]) => code >= from && code <= to)) return 1;
+  return wide.some(([from, to]) => code >= from && code <= to) ? 2 : -1;
+}
+
+/** True where the width of every character of `text` is the same on every terminal. */
+function isCertain(text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (certainWidth(text.charCodeAt(i)) < 0) return false;
+  return true;
+}
+
+/** Columns that `text` takes; SGR sequences count nothing. No tabs, no line breaks. */
+export function textWidth(text: string): number {
+  let width = 0;
+  for (let i = 0; i < text.length; i++) {
+    const columns = certainWidth(text.charCodeAt(i));
+    const next = i + 1 < text.length ? text.charCodeAt(i + 1) : 0x20;
+    if (columns < 0 || (certainWidth(next) < 0 && next !== 0x1b)) return stringWidth(text);
+    width += columns;
+  }
+  return width;
+}
+
+/** Yields the grapheme clusters of `text` with their columns. The segmenter is slow, so it is used only where clusters
+ * are not obvious. */
+export function* clusters(text: string): Generator<{ readonly text: string; readonly width: number }> {
+  for (let at = 0; at < text.length;) {
+    const width = certainWidth(text.charCodeAt(at));
+    if (width > 0 && (at + 1 === text.length || certainWidth(text.charCodeAt(at + 1)) > 0)) {
+      yield { text: text[at] ?? '', width };
+      at++;
+      continue;
+    }
+    const end = uncertainEnd(text, at);
+    for (const { segment } of (segmenter ??= new Intl.Segmenter()).segment(text.slice(at, end))) {
+      const certain = segment.length === 1 ? certainWidth(segment.charCodeAt(0)) : -1;
+      yield { text: segment, width: certain > 0 ? certain : stringWidth(segment) };
+    }
+    at = end;
+  }
+}
+
+/** Returns the index, after `from`, of the first character that cannot join those before it. */
+function uncertainEnd(text: string, from: number): number {
+  for (let at = from + 1; at < text.length; at++) {
+    if (certainWidth(text.charCodeAt(at)) > 0 && (at + 1 === text.length || certainWidth(text.charCodeAt(at + 1)) > 0))
+      return at;
+  }
+  return text.length;
+}
+
+/** The most columns that any terminal gives `text`: one that knows no joined emoji shows each part of it by itself. */
+function widestWidth(text: string): number {
+  if (!text.includes('\u200d')) return textWidth(text);
+  return [...withoutSgr(text)].reduce((sum, char) => sum + stringWidth(char), 0);
+}
+
+/** Splits joined emoji into their parts. Terminals differ in the width of the whole, and a row that is wider than
+ * expected leaves its end behind. Joiners between letters stay. */
+export function unjoined(text: string): string {
+  return text.includes('\u200d')
+    ? text.replace(/(?<=[\p{Extended_Pictographic}\p{Emoji_Modifier}\ufe0f])\u200d(?=\p{Extended_Pictographic})/gu, '')
+    : text;
+}
+
+/** `text` cut to `columns`, with `mark` at its end where something was left out. No SGR inside. */
+export function fitWidth(text: string, columns: number, mark = '…'): string {
+  if (textWidth(text) <= columns) return text;
+  const room = columns - textWidth(mark);
+  let width = 0;
+  let kept = '';
+  for (const cluster of clusters(text)) {
+    if (width + cluster.width > room) break;
+    width += cluster.width;
+    kept += cluster.text;
+  }
+  return columns < 1 ? '' : kept + mark;
+}
+
+/** Tabs as spaces up to the next multiple of eight columns. */
+export function expandTabs(line: string, stop = 8): string {
+  if (!line.includes('\t')) return line;
+  let out = '';
+  let column = 0;
+  for (const part of line.split(/(\t)/)) {
+    const text = part === '\t' ? ' '.repeat(stop - (column % stop)) : part;
+    out += text;
+    column += textWidth(text);
+  }
+  return out;
+}
+
+/** The SGR attributes that are on, each under the slot that its opposite clears. */
+type SgrState = Map<string, string>;
+
+const sgrReset = '\x1b[m';
+
+/** Our own parameters, which no terminal has: the beginning of a link, followed by the number of its address, and its
+ * end. */
+const linkOn = '8888';
+const linkOff = '8889';
+
+const simpleSlots: Readonly<Record<string, string>> = {
+  1: 'weight',
+  2: 'dim',
+  3: 'italic',
+  4: 'underline',
+  5: 'blink',
+  6: 'blink',
+  7: 'inverse',
+  9: 'strike',
+};
+const clears: Readonly<Record<string, readonly string[]>> = {
+  22: ['weight', 'dim'],
+  23: ['italic'],
+  24: ['underline'],
+  25: ['blink'],
+  27: ['inverse'],
+  29: ['strike'],
+  39: ['foreground'],
+  49: ['background'],
+};
+
+/** Changes `state` by the parameters of one SGR sequence and ignores unknown ones. */
+function applySgr(state: SgrState, parameters: string): void {
+  const codes = parameters === '' ? ['0'] : parameters.split(';');
+  for (let i = 0; i < codes.length; i++) {
+    const code = codes[i] ?? '';
+    if (code === linkOn) {
+      state.set('link', codes.slice(i, i + 2).join(';'));
+      i++;
+    } else if (code === linkOff) state.delete('link');
+    else if (code === '38' || code === '48') {
+      const length = codes[i + 1] === '5' ? 3 : codes[i + 1] === '2' ? 5 : 1;
+      state.set(code === '38' ? 'foreground' : 'background', codes.slice(i, i + length).join(';'));
+      i += length - 1;
+    } else applyCode(state, code);
+  }
+}
+
+function applyCode(state: SgrState, code: string): void {
+  const number = Number(code.split(':')[0]);
+  if (code === '' || number === 0) {
+    state.clear();
+    return;
+  }
+  const slot = simpleSlots[number] ?? colorSlot(number);
+  if (slot) state.set(slot, code);
+  else for (const name of clears[number] ?? []) state.delete(name);
+}
+
+function colorSlot(number: number): string | undefined {
+  if ((number >= 30 && number <= 38) || (number >= 90 && number <= 97)) return 'foreground';
+  if ((number >= 40 && number <= 48) || (number >= 100 && number <= 107)) return 'background';
+  return undefined;
+}
+
+/** Returns the sequence that switches on all of `state`; an empty text if that is nothing. */
+function openSgr(state: SgrState): string {
+  return state.size === 0 ? '' : `\x1b[${[...state.values()].join(';')}m`;
+}
+
+export function withoutSgr(text: string): string {
+  return text.replace(/\x1b\[[0-9;:]*m/g, '');
+}
+
+/** Splits a styled text into lines that do not depend on each other: attributes that are on at a line end begin again
+ * in the next line. */
+export function splitStyledLines(text: string): string[] {
+  const lines = text.split('\n');
+  if (!text.includes('\x1b')) return lines;
+  const state: SgrState = new Map();
+  return lines.map((line) => {
+    const open = openSgr(state);
+    for (const match of line.matchAll(/\x1b\[([0-9;:]*)m/g)) applySgr(state, match[1] ?? '');
+    return open + line + (state.size > 0 ? sgrReset : '');
+  });
+}
+
+/** Hyperlinks on terminals that know them. Inside the program a link is an attribute like a colour, so that rows are
+ * broken and compared with it; the output contains an OSC 8 sequence instead. Source: "Hyperlinks (a.k.a. HTML-like
+ * anchors) in terminal emulators", Egmont Koblinger, OSC 8. */
+export interface Links {
+  /** Links a text without line breaks to `address`. Returns the text alone if the address may not be opened. */
+  readonly paint: (address: string, text: string) => string;
+  /** Returns the output with links as the terminal knows them. Texts must come in the order of writing. */
+  translate(text: string): string;
+}
+
+const mostAddress = 2_000;
+
+export function createLinks(): Links {
+  const numbers = new Map<string, number>();
+  const addresses: string[] = [];
+  const state: SgrState = new Map();
+  const numberOf = (address: string): number => {
+    const known = numbers.get(address);
+    if (known !== undefined) return known;
+    numbers.set(address, addresses.length);
+    return addresses.push(address) - 1;
+  };
+  return {
+    paint: (address, text) => {
+      const safe = safeAddress(address);
+      return safe === null || text === '' ? text : `\x1b[${linkOn};${numberOf(safe)}m${text}\x1b[${linkOff}m`;
+    },
+    translate: (text) =>
+      text.replace(/\x1b\[([0-9;:]*)m/g, (whole, parameters: string) => {
+        const before = state.get('link');
+        applySgr(state, parameters);
+        const after = state.get('link');
+        const rest = withoutLink(parameters, whole);
+        if (before === after) return rest;
+        const number = after?.split(';')[1];
+        return `${rest}\x1b]8;;${number === undefined ? '' : (addresses[Number(number)] ?? '')}\x1b\\`;
+      }),
+  };
+}
+
+function withoutLink(parameters: string, whole: string): string {
+  if (!parameters.includes('888')) return whole;
+  const rest = parameters.replace(/(?:^|;)(?:8888;\d+|8889)(?=;|$)/g, '').replace(/^;/, '');
+  return rest === '' ? '' : `\x1b[${rest}m`;
+}
+
+/** Returns an address in ASCII that a browser or a mail program opens; null for others. */
+function safeAddress(address: string): string | null {
+  if (!URL.canParse(address)) return null;
+  const { protocol, href } = new URL(address);
+  const opens = protocol === 'https:' || protocol === 'http:' || protocol === 'mailto:';
+  return opens && href.length <= mostAddress && /^[\x21-\x7e]+$/.test(href) ? href : null;
+}
 
 /** One row of the terminal. `text` begins and ends without attributes. */
 export interface Row {

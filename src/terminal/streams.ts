@@ -1,4 +1,5 @@
 import type { Reflow, ScreenSize } from './reflow.js';
+import { sanitize } from './sanitize.js';
 
 /** What the terminal sends: `process.stdin` fits. */
 export interface InputPort {
@@ -46,4 +47,115 @@ export interface Answers {
   whenQuiet(callback: () => void): void;
   /** Returns what it may do with its rows, the likeliest first; one entry if it says which terminal it is. */
   reflow(): readonly Reflow[];
+}
+
+type Output = Pick<OutputPort, 'write'>;
+
+/** The title that each terminal has now. The user's own title waits on the terminal's stack. */
+const shown = new WeakMap<Output, string>();
+
+/** Sets the terminal's title. The first call puts the user's own title on the terminal's stack. Writes nothing where
+ * the title is the same already. Source: xterm ctlseqs, "Operating System Commands" 0 and "Window manipulation" 22 and
+ * 23. */
+export function setTitle(output: Output, text: string): void {
+  const title = sanitize(text).replace(/\s+/g, ' ');
+  const before = shown.get(output);
+  if (before === title) return;
+  output.write(`${before === undefined ? '\x1b[22;0t' : ''}\x1b]0;${title}\x07`);
+  shown.set(output, title);
+}
+
+export function hasTitle(output: Output): boolean {
+  return shown.has(output);
+}
+
+/** Takes the user's own title back from the stack if another one was set. */
+function restoreTitle(output: Output): void {
+  if (shown.delete(output)) output.write('\x1b[23;0t');
+}
+
+/** Bracketed paste (DECSET 2004) and the kitty keyboard protocol's "disambiguate" flag, pushed on its stack. No mouse,
+ * no alternate screen. */
+const enterSequence = '\x1b[?2004h\x1b[>1u';
+/** Pops the keyboard flags, ends bracketed paste, a frame cut off in the middle, and attributes; shows the cursor. */
+const leaveSequence = '\x1b[<u\x1b[?2004l\x1b[?2026l\x1b[m\x1b[?25h';
+
+/** OSC 52: sets the clipboard to a text. Many terminals take it, tmux where `set-clipboard` is on; nobody answers.
+ * Source: xterm, "Operating System Commands". */
+export function clipboardSequence(text: string): string {
+  return `\x1b]52;c;${Buffer.from(text, 'utf8').toString('base64')}\x07`;
+}
+
+/** Switches on raw mode and our modes. `leaveTerminal` undoes it and must run on every way out. */
+export function enterTerminal(input: InputPort, output: Pick<OutputPort, 'write'>): void {
+  input.setRawMode?.(true);
+  output.write(enterSequence);
+  input.resume();
+}
+
+/** Gives the terminal back as it was. It may be called twice, or without `enterTerminal`. */
+export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'>): void {
+  restoreTitle(output);
+  output.write(leaveSequence);
+  try {
+    input.setRawMode?.(false);
+  } catch {
+    /* the terminal is gone (EIO): there is nothing to give back, and the way out goes on */
+  }
+  input.pause();
+}
+
+export type Notify = 'bell' | 'osc9' | 'off';
+
+/** Tells the user that the program waits for them, by the terminal's own sign: BEL, or OSC 9 (iTerm2, kitty, Windows
+ * Terminal). It contains nothing of the conversation. */
+export function notify(output: Pick<OutputPort, 'write'>, how: Notify = 'off'): void {
+  if (how === 'bell') output.write('\x07');
+  else if (how === 'osc9') output.write('\x1b]9;agent waits for you\x07');
+}
+
+/** Lines, and the place of the cursor among the rows that the terminal makes of them. */
+export interface Painted {
+  readonly lines: readonly string[];
+  readonly row: number;
+  readonly column: number;
+}
+
+/** The screen before the rest of the program is loaded, and the keys typed since. */
+export interface FirstFrame {
+  readonly painted: Painted;
+  /** Stops collecting keys and returns those typed so far, in order. */
+  takeKeys(): readonly (Uint8Array | string)[];
+  /** Erases the frame. */
+  erase(): void;
+}
+
+/** Paints the prompt below an empty row for the status, in plain escape codes. It depends on nothing, so it is there
+ * within the first milliseconds; the screen takes it over without writing it again. Not for plain mode. */
+export function paintFirstFrame(
+  input: InputPort,
+  output: Pick<OutputPort, 'write'>,
+  {
+    unicode,
+    promptCodes: [open, close] = ['', ''],
+  }: { readonly unicode: boolean; readonly promptCodes?: readonly [open: string, close: string] },
+): FirstFrame {
+  const keys: (Uint8Array | string)[] = [];
+  const collect = (chunk: Uint8Array | string): void => {
+    keys.push(chunk);
+  };
+  const painted: Painted = { lines: ['', `${open}${unicode ? '❯' : '>'} ${close}`], row: 1, column: 2 };
+  input.on('data', collect);
+  enterTerminal(input, output);
+  output.write(painted.lines.join('\r\n'));
+  return {
+    painted,
+    takeKeys: () => {
+      input.off('data', collect);
+      return keys;
+    },
+    erase: () => {
+      output.write(`\r\x1b[${painted.row}A\x1b[J`);
+    },
+  };
 }

@@ -1,10 +1,8 @@
-import type { Painted } from './first-frame.js';
 import { type Change, RowPainter, type RowPlace } from './painter.js';
 import type { Reflow, ScreenSize, Standing } from './reflow.js';
-import { createSentOutput, type SentOutput, type Place, placeAfter, wayTo } from './resize.js';
-import { dropColumns, emptyRow, type Row, takeColumns, wrapLine } from './rows.js';
-import type { Answer } from './streams.js';
-import { textWidth } from './width.js';
+import { createSentOutput, type Place, placeAfter, type SentOutput, wayTo } from './resize.js';
+import { dropColumns, emptyRow, type Row, takeColumns, textWidth, wrapLine } from './rows.js';
+import type { Answer, Painted } from './streams.js';
 
 export type { ScreenSize } from './reflow.js';
 

@@ -2,12 +2,10 @@ import { statSync } from 'node:fs';
 import type { Json } from '../core/json.js';
 import type { ToolContext, ToolOutcome } from '../core/tool.js';
 import { createAutoRunWatch } from './changes/auto-run-files.js';
-import { fileFailure, FileRefusal } from './files/open-file.js';
-import { absolutePath, pathProblem, shownPath } from './files/path-argument.js';
-import { failed, succeeded } from './outcome.js';
+import { type DefinedTool, defineTool, failed, type FromSchema, succeeded } from './define-tool.js';
+import { absolutePath, fileFailure, FileRefusal, pathProblem, shownPath } from './files/open-file.js';
 import { type CollectedOutput, createOutputCollector, createProgressStream } from './process/output-collector.js';
 import type { ProcessResult, ProcessRunner } from './process/runner.js';
-import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
 
 export interface BashOptions {
   readonly processes: ProcessRunner;

@@ -1,14 +1,12 @@
-import type { Effect, Tool, Toolset } from '../core/tool.js';
-import { type ToolsetName, toolsets } from '../core/toolsets.js';
+import { type Effect, type Tool, type Toolset, type ToolsetName, toolsets } from '../core/tool.js';
 import { bashTool } from './bash.js';
 import type { DefinedTool } from './define-tool.js';
-import { fileEditTool } from './file-edit.js';
 import { fileReadTool } from './file-read.js';
-import { fileWriteTool } from './file-write.js';
 import { createContentMemory } from './files/file-writer.js';
 import { globTool } from './glob.js';
 import { grepTool } from './grep.js';
 import type { ProcessRunner } from './process/runner.js';
+import { fileEditTool, fileWriteTool } from './write-files.js';
 
 export interface BuiltinOptions {
   readonly processes: ProcessRunner;

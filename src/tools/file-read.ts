@@ -3,9 +3,26 @@ import type { FileState } from '../core/event.js';
 import { createLineSplitter } from '../core/model-output.js';
 import { utf8Bytes } from '../core/text.js';
 import type { ToolContext, ToolOutcome } from '../core/tool.js';
+import {
+  counted,
+  type DefinedTool,
+  defineTool,
+  failed,
+  type FromSchema,
+  stopped,
+  succeeded,
+  withStop,
+} from './define-tool.js';
 import type { ContentMemory } from './files/file-writer.js';
-import { fileFailure, FileRefusal, type OpenFile, openRegular } from './files/open-file.js';
-import { absolutePath, pathProblem, shownPath } from './files/path-argument.js';
+import {
+  absolutePath,
+  fileFailure,
+  FileRefusal,
+  type OpenFile,
+  openRegular,
+  pathProblem,
+  shownPath,
+} from './files/open-file.js';
 import {
   binaryKind,
   countOddities,
@@ -15,8 +32,6 @@ import {
   sniffEncoding,
   windowsText,
 } from './files/text-encoding.js';
-import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
-import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
 
 export interface FileReadOptions {
   /** The most bytes of one read. */

@@ -1,11 +1,26 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import type { ArgumentProblem, ToolContext, ToolOutcome } from '../core/tool.js';
-import { fileFailure, FileRefusal, refuseElsewhere } from './files/open-file.js';
-import { absolutePath, pathProblem, relativePath, shownPath } from './files/path-argument.js';
-import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
+import {
+  counted,
+  type DefinedTool,
+  defineTool,
+  failed,
+  type FromSchema,
+  stopped,
+  succeeded,
+  withStop,
+} from './define-tool.js';
+import {
+  absolutePath,
+  fileFailure,
+  FileRefusal,
+  pathProblem,
+  refuseElsewhere,
+  relativePath,
+  shownPath,
+} from './files/open-file.js';
 import { walkFiles } from './search/file-walk.js';
 import { createListing, createRefusals } from './search/listing.js';
-import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
 
 export interface SearchOptions {
   readonly env: Readonly<Record<string, string | undefined>>;

@@ -2,23 +2,41 @@ import { accessSync, constants, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { utf8Bytes, wellFormed } from '../core/text.js';
 import type { ToolContext, ToolOutcome } from '../core/tool.js';
-import { fileFailure, FileRefusal, openRegular, refuseElsewhere } from './files/open-file.js';
-import { absolutePath, isKernelPath, pathProblem, relativePath, shownPath } from './files/path-argument.js';
+import {
+  counted,
+  type DefinedTool,
+  defineTool,
+  failed,
+  type FromSchema,
+  stopped,
+  succeeded,
+  withStop,
+} from './define-tool.js';
+import {
+  absolutePath,
+  fileFailure,
+  FileRefusal,
+  isKernelPath,
+  openRegular,
+  pathProblem,
+  refuseElsewhere,
+  relativePath,
+  shownPath,
+} from './files/open-file.js';
 import { binaryKind } from './files/text-encoding.js';
 import { prefixOf } from './glob.js';
-import { counted, failed, stopped, succeeded, withStop } from './outcome.js';
 import type { ProcessRunner } from './process/runner.js';
 import { checkIgnoreFiles } from './search/file-walk.js';
 import { createListing, createRefusals, type Listing, type Refusals } from './search/listing.js';
-import { globOverride, searchPlainly } from './search/plain-search.js';
 import {
   findRipgrep,
   type FoundLine,
+  globOverride,
   type SearchEnd,
+  searchPlainly,
   type SearchRequest,
   searchWithRipgrep,
-} from './search/ripgrep.js';
-import { type DefinedTool, defineTool, type FromSchema } from './define-tool.js';
+} from './search/text-search.js';
 
 export interface GrepOptions {
   readonly processes: ProcessRunner;

@@ -1,5 +1,5 @@
 import type { Theme } from './theme.js';
-import { expandTabs } from '../terminal/width.js';
+import { expandTabs } from '../terminal/rows.js';
 
 /** Colours the lines of a unified diff that a model wrote, and adds nothing. */
 export function paintDiff(lines: readonly string[], theme: Theme): string[] {

@@ -1,14 +1,14 @@
-import { createLinks, type Links } from '../terminal/attributes.js';
-import { clipboardSequence } from '../terminal/modes.js';
-import type { Answer } from '../terminal/streams.js';
+import { createLinks, expandTabs, type Links, splitStyledLines, wrapWords } from '../terminal/rows.js';
+import { sanitize } from '../terminal/sanitize.js';
+import { type Answer, clipboardSequence } from '../terminal/streams.js';
 import { type Lost, type ScreenSize, Writer } from '../terminal/writer.js';
 import type { LiveRows } from './components/mounted-screen.js';
 import type { Overlay } from './components/screen.js';
-import type { ItemStyle, ResultDetail } from './item-lines.js';
+import { type ItemStyle, noticeLines, type ResultDetail } from './item-lines.js';
 import { createLive, type DisplayState, type Live } from './live.js';
-import { createHighlighter, type Highlighter } from './markdown/highlight.js';
-import { createNotes, type Notes } from './notes.js';
-import { defaultDetail, type ReplOptions, type ReplTerminal } from './repl-options.js';
+import { createHighlighter, type Highlight, type Highlighter } from './markdown/highlight.js';
+import { renderMarkdown } from './markdown/incremental.js';
+import { defaultDetail, type Greeting, type ReplOptions, type ReplTerminal } from './repl-options.js';
 import { createSwitchableTheme, type SwitchableTheme, type ThemeChoice } from './theme.js';
 import { Transcript } from './transcript.js';
 import type { Item } from './view.js';
@@ -297,4 +297,50 @@ export class Display {
     if (asked && !this.#wait()) this.#screen.settle();
     if (state.overlay) this.#onOverlay(state.overlay);
   }
+}
+
+/** Prints what is no part of the conversation: notices, the greeting, what commands say. */
+interface Notes {
+  /** `attached`: right below what was printed before. */
+  print(text: string, options?: { readonly attached: boolean }): void;
+  printMarkdown(text: string): void;
+  /** One dim row. */
+  remark(text: string): void;
+  notice(level: 'info' | 'warn' | 'error', message: string): void;
+  greet(greeting: Greeting): void;
+}
+
+interface Parts {
+  readonly transcript: Transcript;
+  readonly highlight: Highlight;
+  /** The style at this moment: the width may have changed. */
+  readonly style: () => ItemStyle;
+}
+
+function createNotes({ transcript, highlight, style }: Parts): Notes {
+  const printMarkdown = (text: string): void => {
+    const { theme, columns, link } = style();
+    transcript.print(renderMarkdown(text, { theme, columns, highlight, wrap: 'words', link }));
+  };
+  return {
+    printMarkdown,
+    print: (text, { attached } = { attached: false }) => {
+      const clean = sanitize(text, { colors: style().theme.colors });
+      transcript.print(
+        splitStyledLines(clean).map((line) => expandTabs(line)),
+        attached,
+      );
+    },
+    remark: (text) => {
+      transcript.print([style().theme.paint('dim', text)]);
+    },
+    notice: (level, message) => {
+      transcript.print(noticeLines(level, message, style()));
+    },
+    greet: ({ name, line, more }) => {
+      const { theme, columns } = style();
+      transcript.print(wrapWords(theme.paint('bold', sanitize(name)) + sanitize(line), columns));
+      if (more !== undefined) printMarkdown(more);
+    },
+  };
 }

@@ -3,15 +3,13 @@ import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { createSanitizer, decisionText, sanitize, type Sanitizer } from '../terminal/sanitize.js';
 import type { Picking, PickItem } from './components/picker.js';
 import { lastExchange } from './event-text.js';
-import { itemLines, type ItemStyle, noticeLines } from './item-lines.js';
+import { itemLines, type ItemStyle, noticeLines, questionRows } from './item-lines.js';
 import { renderMarkdown } from './markdown/incremental.js';
-import { questionRows } from './question-rows.js';
 import { defaultDetail, type Greeting, type ReplHandle, type ReplOptions } from './repl-options.js';
-import { createOwnCommands, shellEnd, shellLine } from './shell-line.js';
 import { type Command, type CommandContext, runCommand } from './slash-command.js';
 import { createTheme } from './theme.js';
 import { createLeaving, createTimers, type Leaving, pauseMs, type Timers } from './timers.js';
-import { createTurns, type Turns } from './turns.js';
+import { createOwnCommands, createTurns, shellEnd, shellLine, type Turns } from './turns.js';
 import { createThoughts, emptyView, type Item, reduce, type View } from './view.js';
 
 /** The REPL line by line: for screen readers and terminals without escape sequences. Writes no escape byte; the

@@ -1,14 +1,12 @@
-import type { SessionPort } from '../core/session-port.js';
-import type { Command } from './slash-command.js';
-import type { ReasoningOf } from './event-text.js';
-import type { FirstFrame } from '../terminal/first-frame.js';
-import type { WrapMode } from './markdown/blocks.js';
-import type { Notify } from '../terminal/modes.js';
 import type { Clock, Schedule } from '../core/runtime.js';
-import type { InputPort, OutputPort } from '../terminal/streams.js';
-import type { TerminalFacts } from './theme.js';
+import type { SessionPort } from '../core/session-port.js';
+import type { FirstFrame, InputPort, Notify, OutputPort } from '../terminal/streams.js';
 import type { StatusFacts } from './components/status-line.js';
+import type { ReasoningOf } from './event-text.js';
 import type { ResultDetail } from './item-lines.js';
+import type { WrapMode } from './markdown/blocks.js';
+import type { Command } from './slash-command.js';
+import type { TerminalFacts } from './theme.js';
 
 /** Past inputs, over sessions, and the draft that survives a crash. Failures are the port's own to report: neither may
  * reject. */

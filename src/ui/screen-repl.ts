@@ -1,7 +1,7 @@
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { withAnswers } from '../terminal/answers.js';
 import { type InputEvent, readKeys } from '../terminal/keyboard.js';
-import { enterTerminal, leaveTerminal } from '../terminal/modes.js';
+import { enterTerminal, leaveTerminal } from '../terminal/streams.js';
 import { commandContext } from './command-context.js';
 import { createDialogs, type Dialogs } from './components/dialogs.js';
 import type { StatusFacts } from './components/status-line.js';
@@ -12,10 +12,20 @@ import { createRank } from './editor/suggestions.js';
 import { eventText, eventTitle, isNote, lastExchange, newestWithMore } from './event-text.js';
 import type { ResultDetail } from './item-lines.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
-import { createOwnCommands, runShellLine, shellLine, type ShellLine } from './shell-line.js';
 import { type Command, type CommandContext, runCommand } from './slash-command.js';
 import { createLeaving, createTimers, type Leaving, type Timers } from './timers.js';
-import { createTurns, createWork, createWorkTitle, type Turns, type Work, type WorkTitle } from './turns.js';
+import {
+  createOwnCommands,
+  createTurns,
+  createWork,
+  createWorkTitle,
+  runShellLine,
+  shellLine,
+  type ShellLine,
+  type Turns,
+  type Work,
+  type WorkTitle,
+} from './turns.js';
 import { createViewStore, totalsOf, type ViewStore } from './view.js';
 
 const frameMs = 34;

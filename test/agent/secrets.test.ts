@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Question } from '../../src/core/policy.js';
-import { secretForms } from '../../src/core/secrets/forms.js';
+import { secretForms } from '../../src/core/secrets/scanner.js';
 import { createSecretGuard } from '../../src/core/secrets/guard.js';
 import { askAlways, calls, end, envelopes, noteTool, rig, scripted, text } from './harness.js';
 

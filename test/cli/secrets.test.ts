@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { knownSecrets, plainGuard, secretVariables } from '../../src/cli/secrets.js';
-import { builtInPresets, keyNames } from '../../src/providers/presets.js';
+import { builtInPresets, keyNames } from '../../src/providers/catalog.js';
 
 const providers = {
   own: {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createUsageMeter } from '../../src/cli/stream-json.js';
+import { createUsageMeter } from '../../src/cli/headless.js';
 import type { AgentEvent } from '../../src/core/session-port.js';
 import type { Json } from '../../src/core/json.js';
 

@@ -6,7 +6,7 @@ import { foldTurns } from '../../src/commands/record/statistics.js';
 import type { SpendingRow } from '../../src/core/store.js';
 import { toHtml } from '../../src/commands/sessions/export-html.js';
 import { toMarkdown } from '../../src/commands/sessions/export-session.js';
-import { readJsonl, toJsonl } from '../../src/commands/sessions/session-lines.js';
+import { readJsonl, toJsonl } from '../../src/commands/sessions/stored-session.js';
 import type { Event } from '../../src/core/event.js';
 import { event, sessionRow } from '../store/samples.js';
 

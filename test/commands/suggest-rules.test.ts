@@ -1,6 +1,6 @@
 import { parse } from 'unbash';
 import { expect, test } from 'vitest';
-import { type AskedCall, type Suggestions, suggestRules } from '../../src/commands/record/suggest-rules.js';
+import { type AskedCall, type Suggestions, suggestRules } from '../../src/commands/record/audit.js';
 import { classifyShell } from '../../src/policy/shell/verdict.js';
 import { context } from '../policy/judging.js';
 

@@ -2,9 +2,8 @@ import { rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, test } from 'vitest';
+import { act, goalAt, replaceFile } from '../../src/commands/conversation/revert-plan.js';
 import { chooseReverts, listReverts } from '../../src/commands/conversation/undo.js';
-import { replaceFile } from '../../src/commands/conversation/revert-files.js';
-import { act, goalAt } from '../../src/commands/conversation/revert-plan.js';
 import type { ChangeData, Event } from '../../src/core/event.js';
 import { put, type Step, treeOf, undoRig, type UndoRig } from './undo-rig.js';
 

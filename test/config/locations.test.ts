@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { agentPaths, ensurePrivateDirectory } from '../../src/config/locations.js';
+import { agentPaths, ensurePrivateDirectory } from '../../src/config/settings-file.js';
 
 test('AGENT_HOME holds everything; else the XDG directories, of which relative ones do not count', () => {
   expect([

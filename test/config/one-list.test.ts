@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, expect, test } from 'vitest';
-import { agentPaths } from '../../src/config/locations.js';
+import { agentPaths } from '../../src/config/settings-file.js';
 import { toConfig } from '../../src/config/sections.js';
 import { checkSetting } from '../../src/config/settings-check.js';
 import { defaultValues, knownKeys, resolveKey, type SchemaNode } from '../../src/config/settings-schema.js';
@@ -66,7 +66,7 @@ function words(text: string): string {
 }
 
 test('the types of the settings are those of the schema', () => {
-  const types = words(readFileSync(new URL('../../src/config/settings-values.ts', import.meta.url), 'utf8'));
+  const types = words(readFileSync(new URL('../../src/config/sections.ts', import.meta.url), 'utf8'));
   const file = fileURLToPath(new URL('../../config/config.schema.json', import.meta.url));
   expect(typesOf(file), 'run: npm run settings').toBe(types);
   const planted = join(folder, 'schema.json');

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
-import type { ApprovalMode, Verdict } from '../../src/core/policy.js';
+import type { ApprovalMode, Rule, Rules, Verdict } from '../../src/core/policy.js';
 import type { Effect } from '../../src/core/tool.js';
-import type { PathFacts } from '../../src/policy/guarded-paths.js';
 import { createPolicy } from '../../src/policy/assess.js';
-import type { Rule, Rules } from '../../src/core/policy.js';
+import type { PathFacts } from '../../src/policy/guarded-paths.js';
 import { refusedAllow } from '../../src/policy/rules.js';
 import { toolCall } from './calls.js';
 import { defaultDeny } from './judging.js';

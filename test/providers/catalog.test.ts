@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import {
+  builtInPresets,
   joinUrl,
   type ProviderChoice,
   readBaseUrl,
   type Resolution,
   resolveProvider,
 } from '../../src/providers/catalog.js';
-import { builtInPresets } from '../../src/providers/presets.js';
 
 const keys = {
   OPENAI_API_KEY: 'k-openai',

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
-import { builtInPresets } from '../../src/providers/presets.js';
+import { builtInPresets } from '../../src/providers/catalog.js';
 import {
   chooseProvider,
   findLocalServers,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ModelRef } from '../../src/core/projection.js';
-import { checkEndpoint, type CheckReport } from '../../src/providers/endpoint-check.js';
+import { checkEndpoint, type CheckReport } from '../../src/providers/discover.js';
 import { realSchedule } from '../../src/providers/http/watch.js';
 import { type Attempt, startFaultServer } from './http/fault-server.js';
 import { testEndpoint, testLimits, wires } from './http/http-rig.js';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ModelChunk, Provider } from '../../src/core/provider.js';
-import { watchLocalWindow } from '../../src/providers/local-window.js';
+import { watchLocalWindow } from '../../src/providers/discover.js';
 import { conversation, hello, listen } from './http/http-rig.js';
 
 const answers: Provider = {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { costUsd, findModel, knownModels, modelSources } from '../../src/providers/models.js';
-import { builtInPresets } from '../../src/providers/presets.js';
+import { builtInPresets } from '../../src/providers/catalog.js';
 
 test.each([
   ['openai', 'gpt-5.2', 1.75],

@@ -3,9 +3,15 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import schema from '../../config/config.schema.json' with { type: 'json' };
 import { secretVariables } from '../../src/cli/secrets.js';
-import { resolveProvider } from '../../src/providers/catalog.js';
+import {
+  builtInPresets,
+  keyNames,
+  mergePresets,
+  type Preset,
+  resolveProvider,
+  suggestedProvider,
+} from '../../src/providers/catalog.js';
 import { chooseProvider } from '../../src/providers/discover.js';
-import { builtInPresets, keyNames, mergePresets, type Preset, suggestedProvider } from '../../src/providers/presets.js';
 import { isWireName, wireNames } from '../../src/providers/wires/known-wires.js';
 
 const sources = readdirSync('src', { recursive: true, encoding: 'utf8' })

@@ -1,6 +1,5 @@
 import type { ModelRef } from '../../src/core/projection.js';
-import { builtInPresets, keyNames } from '../../src/providers/presets.js';
-import { type Endpoint, resolveProvider } from '../../src/providers/catalog.js';
+import { builtInPresets, type Endpoint, keyNames, resolveProvider } from '../../src/providers/catalog.js';
 import { testKey } from './http/http-rig.js';
 import type { VendorHabits } from './vendor-server.js';
 

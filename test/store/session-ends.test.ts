@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { sessionEnds } from '../../src/store/session-ends.js';
+import { sessionEnds } from '../../src/store/session-rows.js';
 import { temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();

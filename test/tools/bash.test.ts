@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { processesMarked } from '../../src/tools/process/started-groups.js';
+import { processesMarked } from '../../src/tools/process/watchdog.js';
 import { createProcessRunner } from '../../src/tools/process/runner.js';
 import { call, context, envelopeOf, registry, tree } from './workbench.js';
 

@@ -1,7 +1,7 @@
 import { closeSync, openSync, symlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { findRipgrep } from '../../src/tools/search/ripgrep.js';
+import { findRipgrep } from '../../src/tools/search/text-search.js';
 import { call, context, envelopeOf, registry, tree } from './workbench.js';
 
 const engines = [

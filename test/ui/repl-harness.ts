@@ -1,11 +1,8 @@
 import type { Repl, Themes } from '../../src/commands/command.js';
 import { slashCommands } from '../../src/commands/registration.js';
 import { table } from '../../src/commands/table.js';
-import type { Command } from '../../src/ui/slash-command.js';
-import type { InputPort } from '../../src/terminal/streams.js';
-import type { TerminalFacts } from '../../src/ui/theme.js';
+import type { FirstFrame, InputPort } from '../../src/terminal/streams.js';
 import { startPlainRepl } from '../../src/ui/plain-repl.js';
-import { startScreenRepl } from '../../src/ui/screen-repl.js';
 import type {
   ReplHandle,
   ReplInput,
@@ -14,7 +11,9 @@ import type {
   ReplPrinting,
   ReplTerminal,
 } from '../../src/ui/repl-options.js';
-import type { FirstFrame } from '../../src/terminal/first-frame.js';
+import { startScreenRepl } from '../../src/ui/screen-repl.js';
+import type { Command } from '../../src/ui/slash-command.js';
+import type { TerminalFacts } from '../../src/ui/theme.js';
 import { createEmulator, type Emulator } from '../terminal/terminal-emulator.js';
 import { createFakeSession, type FakeSession } from './fake-session.js';
 

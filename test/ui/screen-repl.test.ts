@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { paintFirstFrame } from '../../src/terminal/first-frame.js';
-import type { InputPort } from '../../src/terminal/streams.js';
+import { type InputPort, paintFirstFrame } from '../../src/terminal/streams.js';
 import { createEmulator } from '../terminal/terminal-emulator.js';
 import { assistant, createFakeSession } from './fake-session.js';
 import { facts, openRepl, shown } from './repl-harness.js';

@@ -1,6 +1,6 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ensurePrivateDirectory } from '../../config/locations.js';
+import { ensurePrivateDirectory } from '../../config/settings-file.js';
 import { isError } from '../../core/envelope.js';
 import { isRecord, type Json } from '../../core/json.js';
 import { headBytes } from '../../core/text.js';

@@ -13,7 +13,7 @@ import type { SecretGuard } from '../../core/secrets/guard.js';
 import { placeOf, type SessionEnds, type SessionLog, type SessionRow, type Store } from '../../core/store.js';
 import type { Registry } from '../../core/tool.js';
 import { findModel } from '../../providers/models.js';
-import { builtInPresets, mergePresets } from '../../providers/presets.js';
+import { builtInPresets, mergePresets } from '../../providers/catalog.js';
 import { isWireName, knownWires } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
 import type { ProcessRunner } from '../../tools/process/runner.js';

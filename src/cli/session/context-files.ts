@@ -5,7 +5,7 @@ import { type Event, type EventDraft, knownEvent, type RequestSettings, type Too
 import { replaceUnseen } from '../../core/text.js';
 import type { Registry } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';
-import { isKernelPath } from '../../tools/files/path-argument.js';
+import { isKernelPath } from '../../tools/files/open-file.js';
 import type { Settings } from '../settings.js';
 import { spelledOut } from '../trust.js';
 import { toolSpecs } from './open-tools.js';

@@ -3,26 +3,27 @@ import { existsSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { CliError, exit } from '../../commands/command.js';
-import { agentPaths, ensurePrivateDirectory } from '../../config/locations.js';
-import { loadOnce } from '../../core/runtime.js';
+import { agentPaths, ensurePrivateDirectory } from '../../config/settings-file.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { Provider } from '../../core/provider.js';
+import { loadOnce } from '../../core/runtime.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import type { SessionRow } from '../../core/store.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import {
+  builtInPresets,
+  configuredAddress,
   type Endpoint,
+  mergePresets,
   type ProviderChoice,
   type Resolution,
   resolveProvider,
-  configuredAddress,
 } from '../../providers/catalog.js';
 import type { HttpDependencies, HttpProvider } from '../../providers/http/endpoint-provider.js';
 import { realSchedule } from '../../providers/http/watch.js';
 import { maskProvider } from '../../providers/masked-provider.js';
 import { findModel } from '../../providers/models.js';
-import { builtInPresets, mergePresets } from '../../providers/presets.js';
-import type { TextModels } from '../../providers/text/tool-support.js';
+import type { TextModels } from '../../providers/text/protocol.js';
 import { loadWire } from '../../providers/wires/known-wires.js';
 import type { WireFacts } from '../../providers/wires/wire.js';
 import type { Settings } from '../settings.js';
@@ -246,7 +247,7 @@ export function httpDependencies(settings: ModelSource, endpoint: Endpoint): Htt
 
 async function watched({ env }: Pick<Settings, 'env'>, provider: Provider, endpoint: Endpoint): Promise<Provider> {
   const [{ watchLocalWindow }, { localContextWindow }] = await Promise.all([
-    import('../../providers/local-window.js'),
+    import('../../providers/discover.js'),
     import('../../providers/discover.js'),
   ]);
   return watchLocalWindow(provider, {

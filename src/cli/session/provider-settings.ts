@@ -1,6 +1,5 @@
 import { type Leaf, originRank } from '../../config/layers.js';
-import type { ProviderChoice } from '../../providers/catalog.js';
-import { builtInPresets, mergePresets } from '../../providers/presets.js';
+import { builtInPresets, mergePresets, type ProviderChoice } from '../../providers/catalog.js';
 import type { Settings } from '../settings.js';
 
 /** The configuration, and the layer that each value is from. */

@@ -1,8 +1,12 @@
 import type { Session } from '../../agent/session.js';
-import { CliError } from '../../commands/command.js';
+import { type BodyRequest, CliError } from '../../commands/command.js';
+import type { Event } from '../../core/event.js';
 import type { ChangeCapture, ChangeWatch } from '../../core/file-changes.js';
+import { type Conversation, project } from '../../core/projection.js';
 import { loadOnce } from '../../core/runtime.js';
 import type { Records, SessionEnd, SessionEnds, Store } from '../../core/store.js';
+import { asText, createTextProtocol, isOpen } from '../../providers/text/protocol.js';
+import { loadWire } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
 import { openMemoryStore } from '../../store/memory-store.js';
 import { openCopy, openStore } from '../../store/open-store.js';
@@ -10,6 +14,7 @@ import { sha256Of } from '../../tools/files/file-writer.js';
 import { blobSeal, guardedStore, type SecretSource } from '../secrets.js';
 import type { Notice, Settings } from '../settings.js';
 import type { OpenedSession, SessionChoice } from './find-session.js';
+import { endpointFor, factsOf, textModelsOf } from './open-model.js';
 import { secretFiles } from './open-tools.js';
 
 export interface StoreOpening {
@@ -199,4 +204,38 @@ async function loadWatch(settings: WatchSource): Promise<ChangeWatch> {
     secretFiles(settings),
   ]);
   return createChangeWatch({ env: settings.env, isSecret });
+}
+
+/** Returns the exact body of the session's next request on `wire`, as JSON text. Writes nothing and sends nothing.
+ * Source: contracts 1, 8. */
+export async function requestBody(settings: Settings, { row, events, wire, prompt }: BodyRequest): Promise<string> {
+  const last = events.at(-1)?.seq ?? 0;
+  const turn: readonly Event[] =
+    prompt === null ? [] : [{ seq: last + 1, kind: 'user', content: prompt, data: null, createdAt: 0 }];
+  const endpoint = endpointFor(settings, row, wire);
+  const conversation = asSent(settings, project([...events, ...turn]), row.model ?? '', endpoint);
+  const chosen = createTextProtocol().wire(await loadWire(wire), conversation, endpoint.quirks);
+  return JSON.stringify(
+    chosen.request(conversation, {
+      provider: row.provider ?? '',
+      model: row.model ?? '',
+      toolChoice: 'auto',
+      quirks: endpoint.quirks,
+      facts: factsOf(settings, row.provider ?? '', row.model ?? ''),
+      ...(endpoint.extraBody ? { extraBody: endpoint.extraBody } : {}),
+    }),
+    null,
+    2,
+  );
+}
+
+/** Describes the tools as text for a model that takes no tool calls. */
+function asSent(
+  settings: Settings,
+  conversation: Conversation,
+  model: string,
+  { quirks, provider, baseUrl }: ReturnType<typeof endpointFor>,
+): Conversation {
+  if (provider === undefined || baseUrl === undefined || !isOpen(conversation, quirks)) return conversation;
+  return textModelsOf(settings, { provider, baseUrl }).has(model) ? asText(conversation) : conversation;
 }

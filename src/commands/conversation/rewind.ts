@@ -2,9 +2,9 @@ import { changeSets } from '../../agent/file-history.js';
 import { type Event, knownEvent, rewindTo } from '../../core/event.js';
 import { project } from '../../core/projection.js';
 import { firstLine } from '../../core/text.js';
-import { counted } from '../../tools/outcome.js';
-import type { CommandContext } from '../../ui/slash-command.js';
+import { counted } from '../../tools/define-tool.js';
 import type { PickItem } from '../../ui/components/picker.js';
+import type { CommandContext } from '../../ui/slash-command.js';
 import type { Repl, Verb } from '../command.js';
 
 /** A rewind goes to right after `toSeq`. `draft` is the message that is taken back with it, to be edited and sent
@@ -95,4 +95,94 @@ function named(events: readonly Event[], argument: string, context: CommandConte
   }
   const draft = ownText(events, seq);
   return draft === null ? { toSeq: seq, draft: null } : { toSeq: seq - 1, draft };
+}
+
+/** `/clear`: a new session takes the place of this one. */
+export const clear: Verb = {
+  slash: async (_argument, { screen, sessions }) => {
+    const { session } = sessions.current();
+    const isKept = session.events().length > 0;
+    screen.attach(await sessions.open({ continueNewest: false, resume: null, fork: false }));
+    screen.notice(
+      'info',
+      isKept ? `A new session. The one before is kept: /sessions ${session.id.slice(0, 13)}.` : 'A new session.',
+    );
+  },
+};
+
+/** `/fork`: the conversation goes on in a copy of this session. */
+export const fork: Verb = {
+  slash: async (_argument, { screen, sessions }) => {
+    const { id } = sessions.current().session;
+    screen.attach(await sessions.open({ continueNewest: false, resume: id, fork: true }));
+    screen.notice('info', `This is a copy; ${id} stays as it was.`);
+  },
+};
+
+export const compact: Verb = {
+  slash: async (argument, repl) => {
+    const focus = argument.replace(/(?:^|\s)--dry-run(?=\s|$)/, ' ').trim();
+    if (focus !== argument.trim()) dryRun(repl);
+    else await compactNow(focus, repl);
+  },
+};
+
+export const uncompact: Verb = { slash: (_argument, repl) => takeBack(repl) };
+
+function dryRun({ sessions, screen }: Repl): void {
+  const plan = sessions.current().session.compactionPlan();
+  if (plan === null) {
+    screen.notice('info', 'There is too little to compact.');
+    return;
+  }
+  const text = plan.text('(the model would write this part)');
+  const tokens = Math.max(0, plan.tokensBefore - plan.saves(text));
+  screen.print(text);
+  screen.notice(
+    'info',
+    `${plan.messages} messages (events ${plan.fromSeq} to ${plan.toSeq}) would become one: about ${tokens} tokens ` +
+      `and the summary instead of ${plan.tokensBefore}. Nothing was done.`,
+  );
+}
+
+async function compactNow(focus: string, { sessions, screen }: Repl): Promise<void> {
+  const { session } = sessions.current();
+  if (session.busy()) {
+    screen.notice('warn', 'A turn is running: interrupt it (Esc) before /compact.');
+    return;
+  }
+  const compacted = await session.compact(focus);
+  if (!compacted.done) screen.notice('warn', `Not compacted: ${compacted.reason}.`);
+  screen.refresh();
+}
+
+async function takeBack({ sessions, screen }: Repl): Promise<void> {
+  const { session } = sessions.current();
+  if (session.busy()) {
+    screen.notice('warn', 'A turn is running: interrupt it (Esc) before /uncompact.');
+    return;
+  }
+  const seq = lastCompaction(session.events());
+  if (seq === null) {
+    screen.notice('info', 'There is no compaction to take back.');
+    return;
+  }
+  await session.append({ kind: 'compaction_undone', content: null, data: { compaction_seq: seq } });
+  screen.refresh();
+  screen.notice(
+    'info',
+    `The compaction of event ${seq} is taken back: the next request sends the originals again. ` +
+      "The provider's cache is lost once.",
+  );
+}
+
+/** Returns the newest compaction that was not taken back. */
+export function lastCompaction(events: readonly Event[]): number | null {
+  const undone = new Set(
+    events.flatMap((raw) => {
+      const event = knownEvent(raw);
+      return event?.kind === 'compaction_undone' ? [event.data.compaction_seq] : [];
+    }),
+  );
+  return events.findLast((event) => event.kind === 'compaction' && !undone.has(event.seq))?.seq ?? null;
 }

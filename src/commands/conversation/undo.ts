@@ -3,7 +3,7 @@ import { type ChangeSet, changeSetAt, changeSets } from '../../agent/file-histor
 import type { Event } from '../../core/event.js';
 import type { SessionRow, Store } from '../../core/store.js';
 import { firstLine, spelledLine } from '../../core/text.js';
-import { counted } from '../../tools/outcome.js';
+import { counted } from '../../tools/define-tool.js';
 import {
   CliError,
   type CommandLine,

@@ -6,7 +6,7 @@ import { placesOf } from '../../ui/diff-lines.js';
 import { loadHtmlHighlight } from '../../ui/markdown/highlight.js';
 import { localTime, oneLine } from '../line-output.js';
 import { type CallResult, entriesOf, type Entry } from './export-entries.js';
-import type { ExportedSession } from './session-lines.js';
+import type { ExportedSession } from './stored-session.js';
 
 const style = `
 :root{color-scheme:light dark;--ink:#1c1e21;--dim:#6b7280;--page:#fbfbfa;--card:#fff;--line:#e4e4e0;--accent:#3b5bdb;

@@ -5,12 +5,11 @@ import { project } from '../../core/projection.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import { didYouMean, escapedJson } from '../../core/text.js';
 import { sanitize } from '../../terminal/sanitize.js';
-import { counted } from '../../tools/outcome.js';
+import { counted } from '../../tools/define-tool.js';
 import { CliError, type CommandLine, exit, type Repl, type Verb } from '../command.js';
 import { localTime } from '../line-output.js';
 import { entriesOf, type Entry } from './export-entries.js';
-import { type ExportedSession, toJsonl } from './session-lines.js';
-import { findSession } from './stored-session.js';
+import { type ExportedSession, findSession, toJsonl } from './stored-session.js';
 
 interface Options {
   readonly format?: string;

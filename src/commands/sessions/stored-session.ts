@@ -1,3 +1,5 @@
+import type { Event } from '../../core/event.js';
+import { isRecord } from '../../core/json.js';
 import { maxMatches, type SessionCatalogue, type SessionRow } from '../../core/store.js';
 import { CliError, exit } from '../command.js';
 
@@ -25,4 +27,110 @@ export async function findSession(store: SessionCatalogue, text: string): Promis
     default:
       return match satisfies never;
   }
+}
+
+/** A session outside the store. `writtenAddress`: the base URL that a file names; it is not trusted, so it is not part
+ * of the row. */
+export interface ExportedSession {
+  readonly row: SessionRow;
+  readonly events: readonly Event[];
+  readonly writtenAddress?: string;
+}
+
+/** Writes the canonical form: a line for the session, then one for each event, in order. `readJsonl` reads it. */
+export function toJsonl({ row, events }: ExportedSession): string {
+  const head = {
+    type: 'session',
+    format: 'agent-session',
+    version: 1,
+    id: row.id,
+    parent_id: row.parentId,
+    cwd: row.cwd,
+    title: row.title,
+    provider: row.provider,
+    model: row.model,
+    api: row.api ?? null,
+    base_url: row.baseUrl ?? null,
+    created_at: row.createdAt,
+    updated_at: row.updatedAt,
+  };
+  return [
+    head,
+    ...events.map((event) => ({
+      type: 'event',
+      seq: event.seq,
+      kind: event.kind,
+      content: event.content,
+      data: event.data ?? null,
+      created_at: event.createdAt,
+    })),
+  ]
+    .map((line) => `${JSON.stringify(line)}\n`)
+    .join('');
+}
+
+/** Reads a session. Throws an Error that names the line and its problem. Skips lines of unknown types. */
+export function readJsonl(text: string): ExportedSession {
+  let row: SessionRow | null = null;
+  let address: unknown = null;
+  const events: Event[] = [];
+  for (const [index, line] of text.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const value = parseLine(line, index + 1);
+    if (row === null) {
+      row = sessionOf(value, index + 1);
+      address = value.base_url;
+    } else if (value.type === 'event') events.push(eventOf(value, index + 1, events.at(-1)?.seq ?? 0));
+  }
+  if (row === null) throw new Error('the file is empty');
+  return { row, events, ...(typeof address === 'string' ? { writtenAddress: address } : {}) };
+}
+
+type Line = Readonly<Record<string, unknown>>;
+
+function parseLine(line: string, number: number): Line {
+  let value: unknown = null;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    /* named below */
+  }
+  if (!isRecord(value)) throw new Error(`line ${number} is not a JSON object`);
+  return value;
+}
+
+function sessionOf(line: Line, number: number): SessionRow {
+  if (line.type !== 'session' || line.format !== 'agent-session')
+    throw new Error(`line ${number} is not the head of an exported session`);
+  if (line.version !== 1) throw new Error(`line ${number}: version ${String(line.version)} is not known here`);
+  const { id, cwd, created_at: createdAt, updated_at: updatedAt } = line;
+  if (typeof id !== 'string' || !/^[\w.-]{1,128}$/.test(id)) throw new Error(`line ${number}: \`id\` must be a word`);
+  if (typeof cwd !== 'string') throw new Error(`line ${number}: \`cwd\` must be a text`);
+  if (!isTime(createdAt) || !isTime(updatedAt))
+    throw new Error(`line ${number}: \`created_at\` and \`updated_at\` must be unix milliseconds`);
+  const text = (key: string): string | null => (typeof line[key] === 'string' ? line[key] : null);
+  return {
+    id,
+    parentId: text('parent_id'),
+    cwd,
+    title: text('title'),
+    provider: text('provider'),
+    model: text('model'),
+    createdAt,
+    updatedAt,
+  };
+}
+
+function eventOf(line: Line, number: number, before: number): Event {
+  const { seq, kind, content = null, data = null, created_at: createdAt } = line;
+  if (!isTime(seq) || seq <= before) throw new Error(`line ${number}: \`seq\` must be a whole number above ${before}`);
+  if (typeof kind !== 'string' || kind === '') throw new Error(`line ${number}: \`kind\` must be a text`);
+  if (content !== null && typeof content !== 'string')
+    throw new Error(`line ${number}: \`content\` must be a text or null`);
+  if (!isTime(createdAt)) throw new Error(`line ${number}: \`created_at\` must be unix milliseconds`);
+  return { seq, kind, content, data, createdAt };
+}
+
+function isTime(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }

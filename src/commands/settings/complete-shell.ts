@@ -1,6 +1,6 @@
 import type { Command, Option } from 'commander';
 import { didYouMean } from '../../core/text.js';
-import { builtInPresets } from '../../providers/presets.js';
+import { builtInPresets } from '../../providers/catalog.js';
 import { CliError, exit, type Verb } from '../command.js';
 
 const shells: readonly string[] = ['bash', 'zsh', 'fish'];

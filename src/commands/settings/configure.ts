@@ -1,7 +1,13 @@
 import { type Origin, originRank, parseText, unknownKeyProblem, valueAt } from '../../config/layers.js';
 import { loadConfig, type LoadedConfig, type LoadOptions } from '../../config/load.js';
-import { agentPaths, type AgentPaths } from '../../config/locations.js';
-import { type ConfigProblem, editConfigFile, issueProblem, textProblem } from '../../config/settings-file.js';
+import {
+  agentPaths,
+  type AgentPaths,
+  type ConfigProblem,
+  editConfigFile,
+  issueProblem,
+  textProblem,
+} from '../../config/settings-file.js';
 import {
   type Key,
   keyText,

@@ -3,10 +3,9 @@ import { access } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { loadConfig, type LoadOptions } from '../../config/load.js';
-import type { Environment } from '../../config/locations.js';
-import type { ConfigProblem } from '../../config/settings-file.js';
-import { builtInPresets, keyNames } from '../../providers/presets.js';
-import type { StoreInspection } from '../../store/inspect.js';
+import type { ConfigProblem, Environment } from '../../config/settings-file.js';
+import { builtInPresets, keyNames } from '../../providers/catalog.js';
+import type { StoreInspection } from '../../store/open-store.js';
 import { type CommandLine, type DoctorCheck, exit, type Screen, type Verb } from '../command.js';
 import { jsonText } from '../line-output.js';
 import {
@@ -185,7 +184,7 @@ export function terminalFacts(screen: Screen, env: Environment): TerminalFacts {
 
 /** Finds the ripgrep that comes with the program, else the first `rg` on the path. Runs neither. */
 export async function findRipgrep(env: Environment): Promise<RipgrepFact | null> {
-  const bundled = await (await import('../../tools/search/ripgrep.js')).packagedRipgrep();
+  const bundled = await (await import('../../tools/search/text-search.js')).packagedRipgrep();
   if (bundled !== null && (await isExecutable(bundled))) return { source: 'bundled', path: bundled };
   for (const directory of (env.PATH ?? '').split(delimiter).filter((item) => item !== '')) {
     const path = join(directory, 'rg');

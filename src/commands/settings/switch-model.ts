@@ -1,12 +1,13 @@
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
-import { firstWithKey, resolveProvider } from '../../providers/catalog.js';
+import type { ApprovalMode } from '../../core/policy.js';
+import { didYouMean } from '../../core/text.js';
+import { builtInPresets, firstWithKey, resolveProvider } from '../../providers/catalog.js';
 import { findLocalServers } from '../../providers/discover.js';
 import { findModel, knownModels, type ModelFacts } from '../../providers/models.js';
-import { builtInPresets } from '../../providers/presets.js';
 import type { PickItem } from '../../ui/components/picker.js';
 import { CliError, type Repl, type Settings, type Verb } from '../command.js';
-import { parseKeep, keepOrSayHow } from './keep-setting.js';
+import { keepOrSayHow, parseKeep } from './keep-setting.js';
 
 /** `/model`: another model for the next request, by name or from a list of what can be reached from here. */
 export const switchModel: Verb = {
@@ -99,4 +100,77 @@ function item(settings: Settings, name: string): PickItem<string> {
   const price = facts?.price ? `$${facts.price.input} in, $${facts.price.output} out` : '';
   const window = facts?.contextWindow ? `${Math.round(facts.contextWindow / 1000)}k` : '';
   return { label: name, detail: [window, price].filter((part) => part !== '').join(' · '), value: name };
+}
+
+const modes: Readonly<Record<ApprovalMode, string>> = {
+  always: 'every call waits for a yes',
+  mutating: 'calls that write or run wait for a yes',
+  dangerous: 'dangerous calls wait for a yes',
+  never: 'nothing waits but secret files and protected paths',
+};
+
+/** `/approval`: which calls wait for a yes, from now on in this run, and with `--keep` in the next. */
+export const approvalMode: Verb = { slash: changeApproval };
+
+async function changeApproval(argument: string, repl: Repl): Promise<void> {
+  const { approval, screen } = repl;
+  const { rest: asked, keeps } = parseKeep(argument);
+  const names = Object.keys(modes) as ApprovalMode[];
+  const chosen =
+    asked === ''
+      ? await screen.pick({
+          title: `Approval (now ${approval.mode()})`,
+          items: names.map((name) => ({ label: name, detail: modes[name], value: name })),
+          current: approval.mode(),
+        })
+      : (names.find((name) => name === asked) ?? null);
+  if (chosen === null) {
+    if (asked !== '')
+      screen.notice(
+        'warn',
+        `There is no approval mode ${asked}. ${didYouMean(asked, names)} Known: ${names.join(', ')}.`,
+      );
+    return;
+  }
+  approval.switchTo(chosen);
+  screen.refresh();
+  screen.notice('info', `From now on ${modes[chosen]}. ${await keepOrSayHow(repl, 'approval', chosen, keeps)}`);
+}
+
+const own = { dark: 'for a dark ground', light: 'for a light ground', none: 'no colours' } as const;
+
+function isOwn(name: string): name is keyof typeof own {
+  return Object.hasOwn(own, name);
+}
+
+/** `/theme`: other colours from now on, in this run, and with `--keep` in the next. */
+export const chooseTheme: Verb = { slash: choose };
+
+async function choose(argument: string, repl: Repl): Promise<void> {
+  const { screen, themes } = repl;
+  const { rest, keeps } = parseKeep(argument);
+  const names = [...Object.keys(own), ...themes.names().filter((name) => !isOwn(name))];
+  const items = names.map((name): PickItem<string> => ({
+    label: name,
+    detail: isOwn(name) ? own[name] : 'your own',
+    value: name,
+  }));
+  const name = rest === '' ? await screen.pick({ title: 'Colours', items, current: themes.current() }) : rest;
+  if (name === null) return;
+  if (!names.includes(name)) {
+    screen.notice('warn', `There is no theme ${name}. ${didYouMean(name, names)} Known: ${names.join(', ')}.`);
+    return;
+  }
+  const tell = (problem: string): void => {
+    screen.notice('error', problem);
+  };
+  const theme = isOwn(name) ? name : await themes.load(name, tell);
+  if (theme === null) return;
+  if (!screen.setTheme(theme)) {
+    screen.notice('warn', 'This terminal is shown no colours (NO_COLOR, TERM=dumb or a plain screen).');
+    return;
+  }
+  themes.chosen(name);
+  const kept = await keepOrSayHow(repl, 'theme', name, keeps);
+  screen.notice('info', `Colours ${isOwn(name) ? own[name] : `of ${name}`} from here on. ${kept}`);
 }

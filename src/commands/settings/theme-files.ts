@@ -1,7 +1,12 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { AgentPaths } from '../../config/locations.js';
-import { type ConfigProblem, fileProblem, parseConfigText, readConfigFile } from '../../config/settings-file.js';
+import {
+  type AgentPaths,
+  type ConfigProblem,
+  fileProblem,
+  parseConfigText,
+  readConfigFile,
+} from '../../config/settings-file.js';
 import type { Issue } from '../../config/settings-schema.js';
 import { isRecord } from '../../core/json.js';
 import { didYouMean, nearestName } from '../../core/text.js';

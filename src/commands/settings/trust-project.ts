@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { findProjectFile } from '../../config/load.js';
-import { agentPaths } from '../../config/locations.js';
+import { agentPaths } from '../../config/settings-file.js';
 import { CliError, type CommandLine, exit, type Printer, type TrustAnswers, type Verb } from '../command.js';
 import { columns, printListing } from '../line-output.js';
 

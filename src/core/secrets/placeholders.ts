@@ -1,7 +1,6 @@
 import type { Event } from '../event.js';
 import { isRecord } from '../json.js';
-import { environmentKind, type SecretForm, secretKinds } from './forms.js';
-import type { FoundSecret } from './scanner.js';
+import { environmentKind, type FoundSecret, type SecretForm, secretKinds } from './scanner.js';
 
 export interface SecretGuardOptions {
   readonly forms: readonly SecretForm[];

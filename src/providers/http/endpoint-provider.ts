@@ -3,15 +3,27 @@ import { loadOnce, type Schedule } from '../../core/runtime.js';
 import type { Endpoint } from '../catalog.js';
 import { costUsd } from '../models.js';
 import { planEffort, usesText } from '../quirks.js';
-import type { TextProtocol } from '../text/protocol.js';
-import { createLeakWatch, createToolSupport, refusesTools, type TextModels } from '../text/tool-support.js';
+import {
+  createLeakWatch,
+  createToolSupport,
+  refusesTools,
+  type TextModels,
+  type TextProtocol,
+} from '../text/protocol.js';
 import { maskKeys } from '../wires/fault.js';
 import type { Wire, WireFacts } from '../wires/wire.js';
-import { attempt, type AttemptContext, type Earlier, type TimeLimits } from './attempt.js';
+import {
+  attempt,
+  type AttemptContext,
+  type Earlier,
+  type Failed,
+  planRetry,
+  type RetryRules,
+  type TimeLimits,
+} from './attempt.js';
 import { createBodyEncoder, encodeBody } from './body.js';
 import type { Connect, Post } from './client.js';
 import type { Transport } from './exchange.js';
-import { type Failed, planRetry, type RetryRules } from './retry.js';
 
 /** `http.*` of the configuration. */
 export interface HttpLimits extends RetryRules, TimeLimits {}
@@ -174,8 +186,8 @@ interface Context {
 
 /** The SDKs, each loaded where a wire needs it. */
 const clients: Readonly<Record<Wire['client'], () => Promise<Connect>>> = {
-  openai: async () => (await import('./openai-client.js')).connectOpenAi,
-  anthropic: async () => (await import('./anthropic-client.js')).connectAnthropic,
+  openai: async () => (await import('./client.js')).connectOpenAi,
+  anthropic: async () => (await import('./client.js')).connectAnthropic,
 };
 
 async function openClient(endpoint: Endpoint, wire: Wire, env: HttpDependencies['env']): Promise<Client> {

@@ -3,7 +3,7 @@ import { isRecord } from '../../core/json.js';
 import type { AnsweredCall, Conversation, Message } from '../../core/projection.js';
 import type { ModelChunk, ModelRequest, Provider } from '../../core/provider.js';
 import { firstLine } from '../../core/text.js';
-import { suggestedProvider } from '../presets.js';
+import { suggestedProvider } from '../catalog.js';
 import { usesText } from '../quirks.js';
 import { type IsInstalled, type OfflineCall, readRequest } from './plain-requests.js';
 import { playTurn, readScript, textChunks } from './script.js';

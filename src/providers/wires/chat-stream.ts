@@ -1,7 +1,6 @@
 import { isRecord, type Json } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
-import { Answer, type Finish, parseData, type Reported } from './answer.js';
-import { chatUsage } from './usage.js';
+import { Answer, chatUsage, type Finish, parseData, type Reported } from './answer.js';
 import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
 /** Reads a Chat Completions stream as servers really send it, or a whole `chat.completion`. `finish_reason` ends an

@@ -21,8 +21,8 @@ const table = {
     client: 'openai',
     auth: bearer,
     outputTokens: null,
-    request: async () => (await import('./responses-request.js')).responsesRequest(),
-    answer: async () => (await import('./responses-stream.js')).responsesAnswer,
+    request: async () => (await import('./responses.js')).responsesRequest(),
+    answer: async () => (await import('./responses.js')).responsesAnswer,
   },
   /** Anthropic's Messages. The base URL carries no version, as in the vendor's own clients. */
   'anthropic-messages': {

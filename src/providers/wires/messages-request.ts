@@ -13,7 +13,6 @@ import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { AnsweredCall, AssistantMessage, Conversation, Message } from '../../core/projection.js';
 import { wellFormed } from '../../core/text.js';
 import { type EffortLevel, outputLimit, planEffort } from '../quirks.js';
-import { layOut, type Part } from './layout.js';
 import {
   argumentsText,
   type Body,
@@ -22,8 +21,10 @@ import {
   type Item,
   item,
   jsonText,
+  layOut,
   markTurns,
   ownReasoning,
+  type Part,
   pieceCache,
   type Pieces,
   textCache,

@@ -1,8 +1,7 @@
 import { isRecord, type Json, type JsonObject } from '../../core/json.js';
 import type { ReceivedCall } from '../../core/provider.js';
-import { Answer, type Finish, parseData } from './answer.js';
-import { keepLayout, type Seen } from './layout.js';
-import { messagesUsage } from './usage.js';
+import { Answer, type Finish, messagesUsage, parseData } from './answer.js';
+import { keepLayout, type Seen } from './pieces.js';
 import type { Fields, ServerEvent, StreamDecoder, Wire, WireChunk } from './wire.js';
 
 /** Reads a Messages stream, or a whole `message`. A `stop_reason` completes the answer, even without `message_stop`. A

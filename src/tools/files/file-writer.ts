@@ -16,9 +16,16 @@ import { basename, dirname, isAbsolute, join } from 'node:path';
 import { headBytes } from '../../core/text.js';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { landedPath } from '../../disk/bounded-file.js';
-import { failed } from '../outcome.js';
-import { FileRefusal, openRegular, readWhole, refuseElsewhere, refuseSpecial } from './open-file.js';
-import { isKernelPath, shownPath } from './path-argument.js';
+import { failed } from '../define-tool.js';
+import {
+  FileRefusal,
+  isKernelPath,
+  openRegular,
+  readWhole,
+  refuseElsewhere,
+  refuseSpecial,
+  shownPath,
+} from './open-file.js';
 import { decodeText, withoutCarriageReturns } from './text-encoding.js';
 
 /** A file as it was before a write. */

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Sandbox } from '../../core/tool.js';
 import type { Command, Exit, NotStarted, OpenChild } from './start-child.js';
-import { goneWithin, killAll, type StartedGroups } from './started-groups.js';
+import { goneWithin, killAll, type StartedGroups } from './watchdog.js';
 
 /** A running process with an open standard input, and everything it has started. Its three streams are sockets. Bash
  * takes that for a remote shell and reads ~/.bashrc unless it gets --norc. */

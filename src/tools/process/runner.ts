@@ -2,9 +2,17 @@ import { constants } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { type LoadedOnce, loadOnce } from '../../core/runtime.js';
 import type { Sandbox } from '../../core/tool.js';
-import type { OutputPipes } from './output-pipes.js';
 import type { OpenCommand } from './lasting-process.js';
-import type { Command, ConfinedCommand, Exit, NotStarted, openChild, startChild, StartedChild } from './start-child.js';
+import type {
+  Command,
+  ConfinedCommand,
+  Exit,
+  NotStarted,
+  openChild,
+  OutputPipes,
+  startChild,
+  StartedChild,
+} from './start-child.js';
 import {
   createStartedGroups,
   goneWithin,
@@ -13,8 +21,8 @@ import {
   signalConfined,
   signalGroup,
   type StartedGroups,
-} from './started-groups.js';
-import type { Watchdog } from './watchdog.js';
+  type Watchdog,
+} from './watchdog.js';
 
 export interface ProcessRequest extends Command {
   readonly sandbox: Sandbox;
@@ -182,7 +190,7 @@ class Runner implements ProcessRunner {
 async function loadModules(watchedBy: string | null): Promise<LoadedModules> {
   const [{ openChild, startChild, startHelper }, { createOutputPipes }, { createWatchdog }] = await Promise.all([
     import('./start-child.js'),
-    import('./output-pipes.js'),
+    import('./start-child.js'),
     import('./watchdog.js'),
   ]);
   if (watchedBy === null) return { startChild, openChild, watchdog: null, pipes: null };

@@ -10,8 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import type { Sandbox } from '../../core/tool.js';
-import type { Guards } from './guards.js';
-import { isWithin, systemFolders } from './visible-folders.js';
+import { type Guards, isWithin, systemFolders } from './guards.js';
 
 export interface ProfilePlaces {
   /** Absolute, links resolved. The user chose it by starting the program there; a model never does. */
@@ -169,4 +168,202 @@ export function workspaceArguments(
     ...homeWithin,
     ...hidden,
   ];
+}
+
+/** The numbers of system calls on one machine; -1 if it does not have the call. */
+interface CallNumbers {
+  readonly audit: number;
+  readonly socket: number;
+  readonly ioctl: number;
+  readonly clone: number;
+  readonly unshare: number;
+  readonly refused: readonly number[];
+}
+
+/** Numbers that are the same on all machines: pidfd_getfd, io_uring (3), the mount interface (8). Source: Linux,
+ * asm-generic/unistd.h. */
+const shared: readonly number[] = [438, 425, 426, 427, 428, 429, 430, 431, 432, 433, 442, 467];
+const clone3 = 435;
+
+/** Order of `refused`: ptrace, process_vm_readv and _writev, kcmp, add_key, request_key, keyctl, bpf, perf_event_open,
+ * userfaultfd, mount, umount2, pivot_root, chroot, setns, open_by_handle_at, kexec_load, kexec_file_load, init_, finit_
+ * and delete_module, acct, swapon, swapoff, reboot, then what only one machine has (iopl, ioperm, modify_ldt). Sources:
+ * Linux, arch/x86/entry/syscalls/syscall_64.tbl and asm-generic/unistd.h; audit numbers from linux/audit.h. */
+const machines: Readonly<Record<string, CallNumbers>> = {
+  x64: {
+    audit: 0xc000003e,
+    socket: 41,
+    ioctl: 16,
+    clone: 56,
+    unshare: 272,
+    refused: [
+      101,
+      310,
+      311,
+      312,
+      248,
+      249,
+      250,
+      321,
+      298,
+      323,
+      165,
+      166,
+      155,
+      161,
+      308,
+      304,
+      246,
+      320,
+      175,
+      313,
+      176,
+      163,
+      167,
+      168,
+      169,
+      172,
+      173,
+      154,
+      ...shared,
+    ],
+  },
+  arm64: {
+    audit: 0xc00000b7,
+    socket: 198,
+    ioctl: 29,
+    clone: 220,
+    unshare: 97,
+    refused: [
+      117,
+      270,
+      271,
+      272,
+      217,
+      218,
+      219,
+      280,
+      241,
+      282,
+      40,
+      39,
+      41,
+      51,
+      268,
+      265,
+      104,
+      294,
+      105,
+      273,
+      106,
+      89,
+      224,
+      225,
+      142,
+      ...shared,
+    ],
+  },
+};
+
+/** ioctls that type into a terminal: TIOCSTI, TIOCLINUX. */
+const typingRequests: readonly number[] = [0x5412, 0x541c];
+/** AF_UNIX, AF_INET, AF_INET6, AF_NETLINK. A network namespace does not confine the others, above all AF_VSOCK. */
+const socketFamilies: readonly number[] = [1, 2, 10, 16];
+const newNamespaces = 0x7e02_0000;
+const newTimeNamespace = 0x80;
+
+const load = (offset: number): Instruction => [0x20, 0, 0, offset];
+const jumpIfEqual = (value: number, whenTrue: number, whenFalse: number): Instruction => [
+  0x15,
+  whenTrue,
+  whenFalse,
+  value,
+];
+const jumpIfAtLeast = (value: number, whenTrue: number, whenFalse: number): Instruction => [
+  0x35,
+  whenTrue,
+  whenFalse,
+  value,
+];
+const jumpIfAnyBit = (bits: number, whenTrue: number, whenFalse: number): Instruction => [
+  0x45,
+  whenTrue,
+  whenFalse,
+  bits,
+];
+const answer = (value: number): Instruction => [0x06, 0, 0, value];
+type Instruction = readonly [code: number, whenTrue: number, whenFalse: number, value: number];
+
+const allow = 0x7fff_0000;
+const kill = 0x8000_0000;
+const fail = (errno: number): number => 0x0005_0000 | errno;
+const notPermitted = fail(1);
+const noSuchCall = fail(38);
+const noSuchFamily = fail(97);
+/** Offsets in struct seccomp_data. Only the low half of an argument counts, as it does for the kernel with these calls.
+ */
+const at = { call: 0, machine: 4, first: 16, second: 24 } as const;
+
+/** Returns a system call filter for bubblewrap's `--seccomp`: an array of struct sock_filter, little-endian. It refuses
+ * calls that type into terminals, trace other processes, mount, make namespaces, or reach large and rarely needed
+ * parts of the kernel; a call of a foreign machine ends the process. Returns null for an unknown processor. `arch` is
+ * a `process.arch`. Source: Linux, Documentation/userspace-api/seccomp_filter.rst. */
+export function seccompFilter(arch: string): Uint8Array | null {
+  const numbers = machines[arch];
+  if (!numbers) return null;
+  const { refused } = numbers;
+  return encoded([
+    load(at.machine),
+    jumpIfEqual(numbers.audit, 1, 0),
+    answer(kill),
+    load(at.call),
+    jumpIfAtLeast(0x4000_0000, 0, 1),
+    answer(noSuchCall),
+    jumpIfEqual(clone3, 0, 1),
+    answer(noSuchCall), // a filter cannot read its flags in memory; libraries fall back to clone
+    ...onArgument(
+      numbers.ioctl,
+      at.second,
+      typingRequests.map((request, index) => jumpIfEqual(request, typingRequests.length - index, 0)),
+      [answer(allow), answer(notPermitted)],
+    ),
+    ...onArgument(numbers.clone, at.first, [jumpIfAnyBit(newNamespaces, 1, 0)], [answer(allow), answer(notPermitted)]),
+    ...onArgument(
+      numbers.unshare,
+      at.first,
+      [jumpIfAnyBit(newNamespaces | newTimeNamespace, 1, 0)],
+      [answer(allow), answer(notPermitted)],
+    ),
+    ...onArgument(
+      numbers.socket,
+      at.first,
+      socketFamilies.map((family, index) => jumpIfEqual(family, socketFamilies.length - index, 0)),
+      [answer(noSuchFamily), answer(allow)],
+    ),
+    ...refused.map((number, index) => jumpIfEqual(number, refused.length - index, 0)),
+    answer(allow),
+    answer(notPermitted),
+  ]);
+}
+
+/** Tests one argument of one call. For every other call, the program goes on behind the test. */
+function onArgument(
+  call: number,
+  offset: number,
+  tests: readonly Instruction[],
+  answers: readonly Instruction[],
+): readonly Instruction[] {
+  const body = [load(offset), ...tests, ...answers];
+  return [jumpIfEqual(call, 0, body.length), ...body];
+}
+
+function encoded(program: readonly Instruction[]): Uint8Array {
+  const bytes = Buffer.alloc(program.length * 8);
+  program.forEach(([code, whenTrue, whenFalse, value], index) => {
+    bytes.writeUInt16LE(code, index * 8);
+    bytes.writeUInt8(whenTrue, index * 8 + 2);
+    bytes.writeUInt8(whenFalse, index * 8 + 3);
+    bytes.writeUInt32LE(value >>> 0, index * 8 + 4);
+  });
+  return bytes;
 }

@@ -11,8 +11,7 @@ import {
   type ProfilePlaces,
   workspaceArguments,
 } from './bubblewrap-profile.js';
-import { createGuardScan } from './guards.js';
-import { isWithin, systemFolders, toolFolders } from './visible-folders.js';
+import { createGuardScan, isWithin, systemFolders, toolFolders } from './guards.js';
 
 export interface SandboxOptions {
   /** The path of bubblewrap, absolute. */

@@ -2,10 +2,9 @@ import { accessSync, constants, readFileSync, readlinkSync, realpathSync } from 
 import { delimiter, isAbsolute, join } from 'node:path';
 import type { Sandbox } from '../../core/tool.js';
 import { type Confine, createProcessRunner } from '../process/runner.js';
-import { workspaceProblem } from './bubblewrap-profile.js';
+import { seccompFilter, workspaceProblem } from './bubblewrap-profile.js';
 import { createConfine } from './bubblewrap.js';
-import { seccompFilter } from './seccomp.js';
-import { isWithin, toolFolders } from './visible-folders.js';
+import { isWithin, toolFolders } from './guards.js';
 
 export interface SandboxRequest {
   readonly sandbox: Exclude<Sandbox, 'off'>;

@@ -1,6 +1,6 @@
 import { clampText, type OutputEnvelope, plainMarker } from '../../core/envelope.js';
 import { utf8Bytes } from '../../core/text.js';
-import { relativePath, shownPath } from '../files/path-argument.js';
+import { relativePath, shownPath } from '../files/open-file.js';
 
 /** Collects result lines for the envelope of `glob` and `grep`: sorted, cut to the budget, with the true count and
  * size. */

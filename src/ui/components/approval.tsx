@@ -2,12 +2,11 @@ import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
 import type { Answer, Question } from '../../core/policy.js';
 import { type InputEvent, keyName } from '../../terminal/keyboard.js';
-import { wrapLine, wrapWords } from '../../terminal/rows.js';
+import { textWidth, wrapLine, wrapWords } from '../../terminal/rows.js';
 import { decisionText } from '../../terminal/sanitize.js';
-import { textWidth } from '../../terminal/width.js';
 import type { ScreenSize } from '../../terminal/writer.js';
 import { editKey, type Editor, editorText, emptyEditor, paste, type } from '../editor/editor.js';
-import { type QuestionRow, questionRows } from '../question-rows.js';
+import { type QuestionRow, questionRows } from '../item-lines.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
 

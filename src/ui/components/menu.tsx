@@ -1,6 +1,6 @@
 import { Box, Text } from 'ink';
 import type { ReactNode } from 'react';
-import { textWidth } from '../../terminal/width.js';
+import { textWidth } from '../../terminal/rows.js';
 import type { Theme } from '../theme.js';
 import { Row, useTheme } from './row.js';
 

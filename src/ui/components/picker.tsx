@@ -2,7 +2,7 @@ import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
 import { type InputEvent, keyName } from '../../terminal/keyboard.js';
 import { sanitize } from '../../terminal/sanitize.js';
-import { textWidth } from '../../terminal/width.js';
+import { textWidth } from '../../terminal/rows.js';
 import type { ScreenSize } from '../../terminal/writer.js';
 import { type Choice, Choices } from './menu.js';
 import { KeyHint, Row, useTheme } from './row.js';

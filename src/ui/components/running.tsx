@@ -1,7 +1,6 @@
 import { Fragment, type ReactNode } from 'react';
-import { splitStyledLines } from '../../terminal/attributes.js';
+import { expandTabs, splitStyledLines, unjoined } from '../../terminal/rows.js';
 import { sanitize } from '../../terminal/sanitize.js';
-import { expandTabs, unjoined } from '../../terminal/width.js';
 import { formatElapsed } from '../item-lines.js';
 import { patienceMs } from '../timers.js';
 import type { OpenCall } from '../view.js';

@@ -2,12 +2,13 @@ import { Box } from 'ink';
 import type { ReactElement, ReactNode } from 'react';
 import type { QueuedMessage } from '../../core/session-port.js';
 import type { InputEvent } from '../../terminal/keyboard.js';
+import { fitWidth } from '../../terminal/rows.js';
+import { sanitize } from '../../terminal/sanitize.js';
 import type { ScreenSize } from '../../terminal/writer.js';
 import type { Theme } from '../theme.js';
 import { Menu, menuHeight, type MenuState } from './menu.js';
 import { Prompt, type PromptRows, promptRows, type PromptState } from './prompt.js';
-import { Queue, queueHeight } from './queue.js';
-import { Row } from './row.js';
+import { Row, useTheme } from './row.js';
 import { Running, runningHeight, type RunningState } from './running.js';
 
 /** A dialog in the place of the input. It takes the keys. */
@@ -118,4 +119,34 @@ export function Screen({ state, heights, prompt, overlay }: Arranged): ReactNode
       {state.menu && heights.menu > 0 ? <Menu menu={state.menu} columns={columns} height={heights.menu} /> : null}
     </Box>
   );
+}
+
+const mostShown = 4;
+
+/** The rows that a queue takes. */
+function queueHeight(queue: readonly QueuedMessage[]): number {
+  return Math.min(queue.length, mostShown + 1);
+}
+
+/** Messages that wait to be sent, at most `height` rows of them. */
+function Queue({
+  queue,
+  columns,
+  height,
+}: {
+  readonly queue: readonly QueuedMessage[];
+  readonly columns: number;
+  readonly height: number;
+}): ReactNode {
+  const { glyphs } = useTheme();
+  const rows = queue.slice(0, mostShown).map(({ text, when }) => {
+    const lead = `${glyphs.arrow} ${when === 'steer' ? 'next' : 'after this turn'}: `;
+    return fitWidth(lead + sanitize(text).replace(/\s+/g, ' '), columns);
+  });
+  if (queue.length > mostShown) rows.push(`${glyphs.arrow} ${queue.length - mostShown} more queued`);
+  return rows.slice(0, height).map((row, index) => (
+    <Row key={index} tone="dim">
+      {row}
+    </Row>
+  ));
 }

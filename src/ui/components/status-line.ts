@@ -1,5 +1,5 @@
 import { sanitize } from '../../terminal/sanitize.js';
-import { fitWidth, textWidth } from '../../terminal/width.js';
+import { fitWidth, textWidth } from '../../terminal/rows.js';
 import { formatCost, formatCount, formatElapsed } from '../item-lines.js';
 import type { Theme } from '../theme.js';
 import type { View } from '../view.js';

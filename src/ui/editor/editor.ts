@@ -1,5 +1,5 @@
 import { type Key, keyName } from '../../terminal/keyboard.js';
-import { clusters } from '../../terminal/width.js';
+import { clusters } from '../../terminal/rows.js';
 
 /** A text being written. Pure: every operation gives a new state. Large pastes stand in `text` as one private-use
  * character each. */

@@ -1,7 +1,6 @@
 import type { Token, Tokens } from 'marked';
 import wrapAnsi from 'wrap-ansi';
-import { wrapWords } from '../../terminal/rows.js';
-import { expandTabs, textWidth } from '../../terminal/width.js';
+import { expandTabs, textWidth, wrapWords } from '../../terminal/rows.js';
 import { paintDiff } from '../diff-lines.js';
 import type { Paint, Theme } from '../theme.js';
 import type { Highlight } from './highlight.js';

@@ -5,7 +5,9 @@ import {
   joinLines,
   linesBetween,
   mapRegion,
+  type Operator,
   otherCase,
+  parseVim,
   put,
   type Region,
   regionOf,
@@ -14,9 +16,9 @@ import {
   replaceCharacters,
   rest,
   turnCase,
+  type VimCommand,
   yank,
 } from './edits.js';
-import { type Operator, parseVim, type VimCommand } from './keystrokes.js';
 import {
   type Cells,
   cellsOf,

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Tool, ToolContext } from '../../../src/core/tool.js';
 import { builtinTools } from '../../../src/tools/builtin.js';
 import { createProcessRunner } from '../../../src/tools/process/runner.js';
-import { findRipgrep } from '../../../src/tools/search/ripgrep.js';
+import { findRipgrep } from '../../../src/tools/search/text-search.js';
 import { median } from './program.js';
 import type { Row } from './turns.js';
 

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { streamLine } from '../../../src/cli/stream-json.js';
+import { streamLine } from '../../../src/cli/headless.js';
 import type { Event } from '../../../src/core/event.js';
 import { project } from '../../../src/core/projection.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';

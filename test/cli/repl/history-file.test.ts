@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { createHistoryFile, type HistoryFile, unwritten } from '../../../src/cli/repl/history-file.js';
+import { createHistoryFile, type HistoryFile, unwritten } from '../../../src/cli/repl/saved-input.js';
 
 function open(): { readonly path: string; readonly logged: unknown[]; readonly history: HistoryFile } {
   const folder = mkdtempSync(join(tmpdir(), 'agent-history-'));

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createSavedQueue, type SavedQueue } from '../../../src/cli/repl/saved-queue.js';
+import { createSavedQueue, type SavedQueue } from '../../../src/cli/repl/saved-input.js';
 import type { AgentEvent } from '../../../src/core/session-port.js';
 import type { Store } from '../../../src/core/store.js';
 import { openMemoryStore } from '../../../src/store/memory-store.js';

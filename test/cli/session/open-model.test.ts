@@ -9,7 +9,7 @@ import { resolveModel, resolveReady } from '../../../src/cli/session/open-model.
 import { configuredModel } from '../../../src/cli/session/provider-settings.js';
 import type { Settings } from '../../../src/cli/settings.js';
 import { loadConfig } from '../../../src/config/load.js';
-import { builtInPresets, keyNames } from '../../../src/providers/presets.js';
+import { builtInPresets, keyNames } from '../../../src/providers/catalog.js';
 
 const keys = { OPENAI_API_KEY: 'k-openai', ANTHROPIC_API_KEY: 'k-anthropic', DEEPSEEK_API_KEY: 'k-deepseek' };
 const proxy = 'http://127.0.0.1:9/v1';

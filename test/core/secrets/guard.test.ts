@@ -4,9 +4,8 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { parseEnvelope } from '../../../src/core/envelope.js';
 import type { Event, EventDraft } from '../../../src/core/event.js';
-import { isSecretVariable, secretForms, secretKinds } from '../../../src/core/secrets/forms.js';
 import { createSecretGuard, type SecretGuard } from '../../../src/core/secrets/guard.js';
-import { createSecretScanner } from '../../../src/core/secrets/scanner.js';
+import { createSecretScanner, isSecretVariable, secretForms, secretKinds } from '../../../src/core/secrets/scanner.js';
 
 interface Row {
   readonly kind: string;

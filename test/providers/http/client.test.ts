@@ -1,9 +1,8 @@
 import { BaseAnthropic } from '@anthropic-ai/sdk/client';
 import { OpenAI } from 'openai';
 import { afterEach, expect, test, vi } from 'vitest';
-import { connectAnthropic } from '../../../src/providers/http/anthropic-client.js';
+import { connectAnthropic, connectOpenAi } from '../../../src/providers/http/client.js';
 import { HttpFailure, type HttpRequest, type Send } from '../../../src/providers/http/exchange.js';
-import { connectOpenAi } from '../../../src/providers/http/openai-client.js';
 import { startFaultServer } from './fault-server.js';
 import { hello, listen, testEndpoint, testKey, testProvider } from './http-rig.js';
 

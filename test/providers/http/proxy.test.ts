@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { proxySettings } from '../../../src/providers/http/proxy.js';
+import { proxySettings } from '../../../src/providers/http/transport.js';
 import { startFaultServer } from './fault-server.js';
 import { hello, listen, testEndpoint, testKey, testProvider } from './http-rig.js';
 

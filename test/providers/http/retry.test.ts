@@ -5,7 +5,7 @@ import {
   isRetryableAnswer,
   planRetry,
   retryAfterMs,
-} from '../../../src/providers/http/retry.js';
+} from '../../../src/providers/http/attempt.js';
 
 const rules = { maxRetries: 5, retryBaseMs: 500, maxRetryAfterMs: 60_000 };
 const now = Date.UTC(2026, 10, 20, 12, 0, 0);

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { loadWire } from '../../../src/providers/wires/known-wires.js';
-import { createSseReader } from '../../../src/providers/wires/sse.js';
+import { createSseReader } from '../../../src/providers/http/answer-reader.js';
 import type { Wire, WireChunk } from '../../../src/providers/wires/wire.js';
 
 const folder = pathToFileURL('../shared/fixtures/wire/');

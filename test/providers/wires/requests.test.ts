@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import type { Stop } from '../../../src/core/event.js';
 import type { Json, JsonObject } from '../../../src/core/json.js';
 import type { AssistantMessage, Conversation, Message } from '../../../src/core/projection.js';
-import { builtInPresets } from '../../../src/providers/presets.js';
+import { builtInPresets } from '../../../src/providers/catalog.js';
 import type { Quirks } from '../../../src/providers/quirks.js';
 import type { WireFacts } from '../../../src/providers/wires/wire.js';
 import { decode, fold, wires } from './recordings.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createSseReader } from '../../../src/providers/wires/sse.js';
+import { createSseReader } from '../../../src/providers/http/answer-reader.js';
 import type { ServerEvent } from '../../../src/providers/wires/wire.js';
 
 function read(...pieces: readonly (string | Uint8Array)[]): {

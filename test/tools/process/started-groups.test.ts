@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, onTestFinished, test } from 'vitest';
-import { processesMarked } from '../../../src/tools/process/started-groups.js';
+import { processesMarked } from '../../../src/tools/process/watchdog.js';
 
 async function waiting(env: Readonly<Record<string, string>>): Promise<number | undefined> {
   const child: ChildProcess = spawn('sh', ['-c', 'echo; read -r line'], { env, stdio: ['pipe', 'pipe', 'ignore'] });

@@ -16,7 +16,7 @@ import { createServer, type Server } from 'node:net';
 import { tmpdir, totalmem } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { processesMarked } from '../../../src/tools/process/started-groups.js';
+import { processesMarked } from '../../../src/tools/process/watchdog.js';
 import { processLimitFile } from '../../../src/tools/sandbox/bubblewrap.js';
 import { type Account, accounts, bubblewrapWorks, sandboxProcesses, type Step } from './confined-child.js';
 

@@ -2,8 +2,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { homeInside, workspaceProblem } from '../../../src/tools/sandbox/bubblewrap-profile.js';
-import { createGuardScan } from '../../../src/tools/sandbox/guards.js';
-import { isWithin, toolFolders } from '../../../src/tools/sandbox/visible-folders.js';
+import { createGuardScan, isWithin, toolFolders } from '../../../src/tools/sandbox/guards.js';
 import { tree } from '../workbench.js';
 
 const scanOf = (workspace: string, isSecret: (path: string) => boolean = () => false) => {

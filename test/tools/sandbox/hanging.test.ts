@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Sandbox } from '../../../src/core/tool.js';
 import { createProcessRunner } from '../../../src/tools/process/runner.js';
-import { processesMarked } from '../../../src/tools/process/started-groups.js';
+import { processesMarked } from '../../../src/tools/process/watchdog.js';
 import { openSandbox } from '../../../src/tools/sandbox/open-sandbox.js';
 import { call, context, registry, tree } from '../workbench.js';
 import { hangingCommands as commands, hangingSamples } from './hanging-commands.js';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { seccompFilter } from '../../../src/tools/sandbox/seccomp.js';
+import { seccompFilter } from '../../../src/tools/sandbox/bubblewrap-profile.js';
 
 const audit = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
 type Call = { readonly machine?: number; readonly number: number; readonly args?: readonly [bigint, bigint] };

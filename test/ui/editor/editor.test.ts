@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createKeyDecoder } from '../../../src/terminal/keyboard.js';
-import { layoutEditor } from '../../../src/ui/editor/editor-layout.js';
+import { layoutEditor } from '../../../src/ui/components/prompt.js';
 import {
   displayText,
   editKey,
@@ -12,7 +12,7 @@ import {
   paste,
   type,
 } from '../../../src/ui/editor/editor.js';
-import { browse, createHistory, findEntry, remember } from '../../../src/ui/editor/input-history.js';
+import { browse, createHistory, findEntry, remember } from '../../../src/ui/editor/prompt-input.js';
 
 /** Types the bytes of a terminal into the editor. */
 function typed(bytes: string, from: Editor = emptyEditor): Editor {
