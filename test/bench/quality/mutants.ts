@@ -17,6 +17,7 @@ interface Mutant {
 const count = Number(process.argv[2] ?? 60);
 const seed = Number(process.argv[3] ?? 20_261_122);
 const folder = process.argv[4] ?? 'src';
+/** A mutant may take this long; all tests without one, ten times as long. */
 const limitMs = 300_000;
 const root = AGENT_ROOT.replace(/\/$/, '');
 const scratch = mkdtempSync(join(tmpdir(), 'agent-mutants-'));
@@ -52,7 +53,7 @@ function pick(): Mutant[] {
 }
 
 /** Runs tests in the copy; true when one fails or they do not end in time. */
-function isRed(which: readonly string[], quiet = true): Promise<boolean> {
+function isRed(which: readonly string[], { quiet, limitMs }: { quiet: boolean; limitMs: number }): Promise<boolean> {
   const args = ['vitest', ...which, '--bail', '1', '--config', 'config/vitest.config.ts', '--reporter', 'dot'];
   return new Promise((resolve) => {
     const child = spawn('npx', args, { cwd: copy, stdio: quiet ? 'ignore' : 'inherit', detached: true });
@@ -78,7 +79,12 @@ try {
   symlinkSync(join(dirname(root), 'shared'), join(scratch, 'shared'));
   execFileSync('node', ['config/build.mjs'], { cwd: copy });
   const mutants = pick();
-  if (await isRed(['related', '--run', ...new Set(mutants.map(({ file }) => file))], false))
+  if (
+    await isRed(['related', '--run', ...new Set(mutants.map(({ file }) => file))], {
+      quiet: false,
+      limitMs: limitMs * 10,
+    })
+  )
     throw new Error('The tests fail without any mutant.');
   let killed = 0;
   const survivors: string[] = [];
@@ -87,7 +93,7 @@ try {
     const source = readFileSync(path, 'utf8');
     const { start, end, text } = mutant.change;
     writeFileSync(path, source.slice(0, start) + text + source.slice(end));
-    const dead = await isRed(['related', '--run', mutant.file]);
+    const dead = await isRed(['related', '--run', mutant.file], { quiet: true, limitMs });
     writeFileSync(path, source);
     if (dead) killed += 1;
     else survivors.push(describe(mutant, source));
