@@ -140,7 +140,7 @@ const openers: Readonly<Record<string, string>> = {
   'disk/bounded-file.ts': 'the one way',
   'tools/files/open-file.ts': 'a file that a call names, under its own checks',
   'tools/search/file-walk.ts': 'folders',
-  'tools/files/file-writer.ts': 'drafts of its own, and folders',
+  'tools/files/atomic-write.ts': 'drafts of its own, and folders',
   'tools/process/start-child.ts': 'pipes of its own',
   'tools/sandbox/open-sandbox.ts': 'settings of the kernel',
   'tools/sandbox/bubblewrap.ts': 'settings of the kernel',

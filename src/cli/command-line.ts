@@ -12,7 +12,7 @@ import { askLine, errorsAreTerminal, outputIsTerminal, print, printData, printEr
 import { exportGuard, sessionGuard } from './secrets.js';
 import { directoryId, newestHere, notePlace } from './session/find-session.js';
 import { openPolicy } from './session/open-policy.js';
-import { openRecord } from './session/session-store.js';
+import { openRecord } from './session/open-record.js';
 import { type Settings, readSettings, settingFlags, trustedBefore } from './settings.js';
 import { askForTrust, openTrustFile, spelledOut, terminalQuestion } from './trust.js';
 
@@ -150,8 +150,7 @@ function createModels(options: RootOptions, read: ReadSettings): Models {
       );
       return { report, ref, baseUrl: endpoint.baseUrl, keyFrom: endpoint.key === null ? null : endpoint.keyEnv };
     },
-    requestBody: async (request) =>
-      await (await import('./session/session-store.js')).requestBody(await read(), request),
+    requestBody: async (request) => await (await import('./session/open-record.js')).requestBody(await read(), request),
   };
 }
 

@@ -329,8 +329,8 @@ export function readQueue({ sql }: Connection, sessionId: string): readonly Queu
 const maxEnds = 100;
 let drafts = 0;
 
-/** The ends are stored outside the database, in `agent.db.marks` beside it: SQLite itself does not notice when its log is
- * cut or deleted, or when an older copy of the database is put back. A file that is missing or damaged has none.
+/** The ends are stored outside the database, in `agent.db.marks` beside it: SQLite itself does not notice when its log
+ * is cut or deleted, or when an older copy of the database is put back. A file that is missing or damaged has none.
  *
  * The file is renamed into place, not synced: after a power cut an older one may stand there, which says less and
  * nothing wrong. Two processes at once may lose one of their ends until the next turn. Nothing is written where it

@@ -55,8 +55,13 @@ export function placeAfter(now: Standing, size: ScreenSize, reflow: Reflow): Pla
 }
 
 /** Matches, roughly, scripts with wide characters, and emoji. */
-const wide =
-  /[\u1100-\u115f\u231a-\u23f3\u25fd\u25fe\u2614-\u2713\u2715-\u2717\u2719-\u276e\u2770-\u27bf\u2b1b-\u2b55\u2e80-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|[\ud83c-\ud83e]|[\ud840-\ud8bf]/;
+const wide = new RegExp(
+  [
+    '[\\u1100-\\u115f\\u231a-\\u23f3\\u25fd\\u25fe\\u2614-\\u2713\\u2715-\\u2717\\u2719-\\u276e\\u2770-\\u27bf]',
+    '[\\u2b1b-\\u2b55\\u2e80-\\ua4cf\\ua960-\\ua97f\\uac00-\\ud7a3\\uf900-\\ufaff\\ufe30-\\ufe6f\\uff00-\\uff60]',
+    '[\\uffe0-\\uffe6]|[\\ud83c-\\ud83e]|[\\ud840-\\ud8bf]',
+  ].join('|'),
+);
 /** How many lines above its expected place the cursor of tmux is searched. */
 const mostAstray = 12;
 

@@ -320,8 +320,11 @@ function wrapStyled(line: string, columns: number): Row[] {
 
 /** Matches where a text without blanks may break: behind a character of two columns, but not before closing
  * punctuation. */
-const betweenWide =
-  /(?<=[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff60])(?![\u3001\u3002\uff0c\uff0e\uff1a\uff1b\uff01\uff1f\u300d\u300f\uff09\u30fc])/u;
+const closing = '\\u3001\\u3002\\uff0c\\uff0e\\uff1a\\uff1b\\uff01\\uff1f\\u300d\\u300f\\uff09\\u30fc';
+const betweenWide = new RegExp(
+  `(?<=[\\u3001-\\u30ff\\u4e00-\\u9fff\\uac00-\\ud7a3\\uff00-\\uff60])(?![${closing}])`,
+  'u',
+);
 const anyWide = /[\u3001-\u30ff\u4e00-\u9fff\uac00-\ud7a3\uff00-\uff60]/;
 
 /** Breaks `line` at blanks into lines of at most `columns`; those after the first begin with `indent` blanks. A longer

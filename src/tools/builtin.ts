@@ -2,7 +2,7 @@ import { type Effect, type Tool, type Toolset, type ToolsetName, toolsets } from
 import { bashTool } from './bash.js';
 import type { DefinedTool } from './define-tool.js';
 import { fileReadTool } from './file-read.js';
-import { createContentMemory } from './files/file-writer.js';
+import { createContentMemory } from './files/atomic-write.js';
 import { globTool } from './glob.js';
 import { grepTool } from './grep.js';
 import type { ProcessRunner } from './process/runner.js';

@@ -13,7 +13,7 @@ import {
   succeeded,
   withStop,
 } from './define-tool.js';
-import type { ContentMemory } from './files/file-writer.js';
+import type { ContentMemory } from './files/atomic-write.js';
 import {
   absolutePath,
   fileFailure,

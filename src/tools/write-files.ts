@@ -17,7 +17,7 @@ import {
   staleRefusal,
   unifiedDiff,
   writeWhole,
-} from './files/file-writer.js';
+} from './files/atomic-write.js';
 import { absolutePath, fileFailure, FileRefusal, pathProblem, shownPath } from './files/open-file.js';
 import {
   canEncode,

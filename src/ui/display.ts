@@ -234,7 +234,7 @@ export class Display {
     if (this.#stale || this.#missed) this.#onChange();
   }
 
-  /** Waits with printing until the size has been the same for a moment: only then can the terminal be asked reliably. */
+  /** Waits with printing until the size has been the same for a moment: before that, the terminal cannot be asked. */
   #rest(): void {
     this.#restless?.();
     this.#restless = this.#options.time.schedule(() => {

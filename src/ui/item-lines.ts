@@ -62,7 +62,8 @@ function prose(line: string, { columns, wrap }: Pick<ItemStyle, 'columns' | 'wra
 function voidLines(item: Extract<Item, { readonly type: 'void' }>, { theme, columns }: ItemStyle): string[] {
   const reason = sanitize(item.reason);
   const count = `try ${item.attempt} of ${item.maxRetries}`;
-  const text = `${theme.glyphs.retry} The answer above broke off (${reason}); it is void and asked for again, ${count}.`;
+  const said = `The answer above broke off (${reason}); it is void and asked for again, ${count}.`;
+  const text = `${theme.glyphs.retry} ${said}`;
   return wrapWords(text, columns, 2).map((line) => theme.paint('warn', line));
 }
 
@@ -156,7 +157,8 @@ export function resultLines(
   const good =
     result.success && !isError(envelope) && (typeof envelope.exit_code !== 'number' || envelope.exit_code === 0);
   const sign = good ? theme.paint('good', theme.glyphs.good) : theme.paint('bad', theme.glyphs.bad);
-  const head = `${sign} ${decisionText(summary, { lines: false })} ${theme.paint('dim', `(${formatDuration(result.duration_ms)})`)}`;
+  const took = theme.paint('dim', `(${formatDuration(result.duration_ms)})`);
+  const head = `${sign} ${decisionText(summary, { lines: false })} ${took}`;
   if (detail.show === 'line') return [head];
   const body = result.diff === undefined ? outputOf(envelope, summary) : result.diff;
   if (body.trim() === '') return [head];

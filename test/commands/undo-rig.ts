@@ -21,8 +21,8 @@ import type { ModelChunk, Provider } from '../../src/core/provider.js';
 import type { Store } from '../../src/core/store.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { builtinTools } from '../../src/tools/builtin.js';
-import { type ChangeWatchOptions, createChangeWatch } from '../../src/tools/changes/change-watch.js';
-import { sha256Of } from '../../src/tools/files/file-writer.js';
+import { type ChangeWatchOptions, createChangeWatch } from '../../src/tools/changes/watch-files.js';
+import { sha256Of } from '../../src/tools/files/atomic-write.js';
 import { createProcessRunner } from '../../src/tools/process/runner.js';
 import { createRegistry } from '../../src/tools/registry.js';
 

@@ -35,7 +35,7 @@ import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
 import { openSandbox, openToolbox } from './open-tools.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
-import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './session-store.js';
+import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
 
 /** What all sessions of one run share. */
 export interface Run {

@@ -5,7 +5,7 @@ import { atPresentPaths, type ChangeSet, changeSets, stateAt } from '../../agent
 import type { ChangeData, Event, EventDraft } from '../../core/event.js';
 import type { DirectoryMove } from '../../core/store.js';
 import { spelledLine } from '../../core/text.js';
-import { beforeWrite, sha256Of, writeWhole } from '../../tools/files/file-writer.js';
+import { beforeWrite, sha256Of, writeWhole } from '../../tools/files/atomic-write.js';
 
 /** The state a file is to get, and the state it must have now. Hashes are hex SHA-256; null: no file. */
 interface Goal {

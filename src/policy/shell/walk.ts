@@ -54,20 +54,10 @@ export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
     case 'Function':
       walkFunction(node, scan, inner);
       return;
-    case 'For':
-    case 'Select':
-      report(scan, setFindings(node.name.value, null, scan));
-      break;
     case 'Coproc':
       if (node.name) report(scan, filledFindings(literalArg(node.name.value), scan));
       walk(node.body, scan, { ...inner, started: true });
       return;
-    case 'While':
-      report(scan, endless(node));
-      break;
-    case 'ArithmeticFor':
-      report(scan, [...endless(node), ...loopFindings(node, scan)]);
-      break;
     case 'Redirected': {
       const input = inputOf(node.redirects, scan);
       for (const redirect of node.redirects) walk(redirect, scan, inner);
@@ -78,42 +68,49 @@ export function walk(node: SyntaxNode, scan: Scan, place: Place): void {
       });
       return;
     }
-    case 'Redirect':
-      report(scan, redirectFindings(node, scan));
-      break;
-    case 'HereString':
-      report(scan, hereFindings(node.target?.parts ?? [], scan));
-      break;
-    case 'HereDoc':
-      report(scan, hereFindings(node.body.parts ?? [], scan));
-      break;
-    case 'TestCommand':
-      report(scan, [...bashOnly('`[[`', place), ...testFindings(node.expression, scan)]);
-      break;
-    case 'ArithmeticCommand':
-      report(scan, [...bashOnly('`((`', place), ...arithmeticFindings(node.expression, node.body, scan)]);
-      break;
     case 'AnsiCQuoted':
       report(scan, bashOnly("`$'`", place));
       return;
-    case 'ArithmeticExpansion':
-      report(scan, arithmeticFindings(node.expression, node.text, scan));
-      break;
-    case 'ParameterExpansion':
-      report(scan, expansionFindings(node, scan));
-      break;
     case 'CommandExpansion':
     case 'ArithmeticCommandExpansion':
     case 'ProcessSubstitution':
       walkSubstitution(node.script, node, scan, inner);
       return;
-    case 'Assignment':
-      report(scan, assignmentFindings(node, scan));
-      break;
     default:
-      break;
+      report(scan, ownFindings(node, scan, place));
+      forEachChild(node, (child) => walk(child, scan, inner));
   }
-  forEachChild(node, (child) => walk(child, scan, inner));
+}
+
+/** What a node does by itself, whatever stands inside it. */
+function ownFindings(node: SyntaxNode, scan: Scan, place: Place): readonly Finding[] {
+  switch (node.type) {
+    case 'For':
+    case 'Select':
+      return setFindings(node.name.value, null, scan);
+    case 'While':
+      return endless(node);
+    case 'ArithmeticFor':
+      return [...endless(node), ...loopFindings(node, scan)];
+    case 'Redirect':
+      return redirectFindings(node, scan);
+    case 'HereString':
+      return hereFindings(node.target?.parts ?? [], scan);
+    case 'HereDoc':
+      return hereFindings(node.body.parts ?? [], scan);
+    case 'TestCommand':
+      return [...bashOnly('`[[`', place), ...testFindings(node.expression, scan)];
+    case 'ArithmeticCommand':
+      return [...bashOnly('`((`', place), ...arithmeticFindings(node.expression, node.body, scan)];
+    case 'ArithmeticExpansion':
+      return arithmeticFindings(node.expression, node.text, scan);
+    case 'ParameterExpansion':
+      return expansionFindings(node, scan);
+    case 'Assignment':
+      return assignmentFindings(node, scan);
+    default:
+      return [];
+  }
 }
 
 function report(scan: Scan, findings: readonly Finding[]): void {

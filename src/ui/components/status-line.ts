@@ -67,7 +67,8 @@ function activity(
 function doing(view: View, elapsed: string, facts: StatusFacts | null): string {
   if (facts?.stopping) return `stopping ${elapsed}`;
   if (view.questions.length > 0) return 'waiting for you';
-  return `${view.reasoning !== '' && view.text === '' ? 'thinking' : 'working'} ${elapsed}, ${interruptKey(facts)} interrupts`;
+  const doing = view.reasoning !== '' && view.text === '' ? 'thinking' : 'working';
+  return `${doing} ${elapsed}, ${interruptKey(facts)} interrupts`;
 }
 
 function interruptKey(facts: StatusFacts | null): string {

@@ -1,7 +1,7 @@
 import { copyFileSync, existsSync, mkdirSync, rmSync, statSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { CliError } from '../../../src/commands/command.js';
-import { explainMissing, lostEvents } from '../../../src/cli/session/session-store.js';
+import { explainMissing, lostEvents } from '../../../src/cli/session/open-record.js';
 import { openSession } from '../../../src/cli/session/find-session.js';
 import { openSqliteStore } from '../../../src/store/sqlite-store.js';
 import { event, measure, row, rounds } from './bench.js';

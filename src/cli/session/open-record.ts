@@ -10,7 +10,7 @@ import { loadWire } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
 import { openMemoryStore } from '../../store/memory-store.js';
 import { openCopy, openStore } from '../../store/open-store.js';
-import { sha256Of } from '../../tools/files/file-writer.js';
+import { sha256Of } from '../../tools/files/atomic-write.js';
 import { blobSeal, guardedStore, type SecretSource } from '../secrets.js';
 import type { Notice, Settings } from '../settings.js';
 import type { OpenedSession, SessionChoice } from './find-session.js';
@@ -200,7 +200,7 @@ export function openCapture(settings: WatchSource & Pick<Settings, 'secrets'>): 
 
 async function loadWatch(settings: WatchSource): Promise<ChangeWatch> {
   const [{ createChangeWatch }, isSecret] = await Promise.all([
-    import('../../tools/changes/change-watch.js'),
+    import('../../tools/changes/watch-files.js'),
     secretFiles(settings),
   ]);
   return createChangeWatch({ env: settings.env, isSecret });
