@@ -12,7 +12,7 @@ const readJson = (file) => JSON.parse(readFileSync(`${root}/${file}`, 'utf8'));
 const versionIn = (file) => readJson(file).version;
 const standalone = standaloneCode.default ?? standaloneCode;
 
-/** The checks of the settings and of themes, compiled now in the place of `src/config/settings-check.ts`, so that a start
+/** The checks of the settings and of themes, compiled now in the place of `src/config/validators.ts`, so that a start
  * loads no schema compiler. Source: ajv, "Standalone validation code". */
 const withCompiledValidators = {
   name: 'compiled-validators',

@@ -4,7 +4,7 @@ import { resolve } from 'node:path';
 import type { CommandLine, Guards, Machine, Models, OpenedStore, Printer, Tools, Trust } from '../commands/command.js';
 import type { LoadOptions } from '../config/load.js';
 import { loadOnce } from '../core/runtime.js';
-import { inspectStore } from '../store/open-store.js';
+import { inspectStore } from '../store/inspect.js';
 import { screenStreams } from './early-frame.js';
 import { endingSignals, onEndingSignal } from './ending.js';
 import type { RootOptions } from './options.js';

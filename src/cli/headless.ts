@@ -6,7 +6,7 @@ import type { Fault } from '../core/provider.js';
 import type { AgentEvent, SessionPort, TurnEnd } from '../core/session-port.js';
 import { escapedJson, firstLine, spelledLine } from '../core/text.js';
 import { type EndingSignal, onEndingSignal, turnExitCode } from './ending.js';
-import { version } from './options.js';
+import { version } from './version.js';
 import { openOutput, printError } from './print.js';
 
 export type OutputFormat = 'text' | 'json' | 'stream-json';

@@ -1,7 +1,7 @@
 // The start path: `--version` is answered and the prompt is painted before the rest of the program is loaded.
 import { letGoOfLostTerminals, openOutput, outputIsTerminal, printError } from './print.js';
 import type { EarlyFrame } from './early-frame.js';
-import { version, versionFlags } from './options.js';
+import { version, versionFlags } from './version.js';
 
 const argv = process.argv.slice(2);
 if (versionFlags.split(', ').includes(argv[0] ?? '')) {

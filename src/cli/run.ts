@@ -6,7 +6,8 @@ import { editDistance } from '../core/text.js';
 import { StoreError } from '../store/errors.js';
 import type { EarlyFrame } from './early-frame.js';
 import { missingPart } from './ending.js';
-import { globalOptions, type OptionTable, rootOptions, type RootOptions, version, versionFlags } from './options.js';
+import { globalOptions, type OptionTable, rootOptions, type RootOptions } from './options.js';
+import { version, versionFlags } from './version.js';
 import {
   askLine,
   errorsAreTerminal,

@@ -1,12 +1,13 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Config, ProviderValues } from '../config/sections.js';
+import type { Config } from '../config/sections.js';
+import type { ProviderValues } from '../config/settings-values.js';
 import { ensurePrivateDirectory } from '../config/settings-file.js';
 import type { Event } from '../core/event.js';
 import { createSecretGuard, type SecretGuard } from '../core/secrets/guard.js';
 import { isSecretVariable, secretForms } from '../core/secrets/scanner.js';
-import type { Store } from '../core/store.js';
+import type { BlobSeal, Store } from '../core/store.js';
 import {
   baseUrlNames,
   builtInPresets,
@@ -15,7 +16,6 @@ import {
   type Preset,
   type Presets,
 } from '../providers/catalog.js';
-import type { BlobSeal } from '../store/blobs.js';
 
 /** A value that must never be written, and the name of the variable or header that holds it. */
 export interface Secret {

@@ -17,7 +17,7 @@ import type { Registry } from '../core/tool.js';
 import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
 import type { WireName } from '../providers/wires/known-wires.js';
-import type { StoreInspection } from '../store/open-store.js';
+import type { StoreInspection } from '../store/inspect.js';
 import type { ProcessRunner } from '../tools/process/runner.js';
 import type { CommandContext, Command as SlashCommand } from '../ui/slash-command.js';
 import type { ThemeChoice } from '../ui/theme.js';

@@ -164,11 +164,11 @@ export const table: readonly Section[] = [
       },
       {
         line: ['stats', 'how often and how well tools ran, and what was spent on what'],
-        load: async () => (await import('./record/statistics.js')).statistics,
+        load: async () => (await import('./record/figures.js')).statistics,
       },
       {
         line: ['sql <select>', 'a question to the record in SQL, read-only'],
-        load: async () => (await import('./record/ask-sql.js')).askSql,
+        load: async () => (await import('./record/figures.js')).askSql,
       },
       {
         line: ['replay <session>', 'show a session again, without model or tools'],

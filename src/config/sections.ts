@@ -1,10 +1,10 @@
-// Made from config/config.schema.json by config/settings-types.mjs; a test compares them.
 import type { JsonObject } from '../core/json.js';
 import type { ApprovalMode, Rules } from '../core/policy.js';
 import type { ModelEntry } from '../core/provider.js';
 import { type Sandbox, type ToolLimits, toolsets } from '../core/tool.js';
 import { type Origin, originRank, type Values } from './layers.js';
 import type { AgentPaths } from './settings-file.js';
+import type { ProviderValues, SettingsValues } from './settings-values.js';
 
 /** The settings, one section for each part that needs some. Null: not set. */
 export interface Config {
@@ -127,116 +127,4 @@ function camelCase<T extends object>(values: T): CamelCase<T> {
     value as unknown,
   ]);
   return Object.fromEntries(entries) as CamelCase<T>;
-}
-
-/** The settings of all layers, merged. */
-interface SettingsValues {
-  readonly model?: string;
-  readonly provider?: string;
-  readonly base_url?: string;
-  readonly provider_api?: WireValues;
-  readonly tool_protocol: 'native' | 'text' | 'auto';
-  readonly effort?: 'none' | 'minimal' | 'low' | 'medium' | 'high' | 'xhigh' | 'max';
-  readonly max_output_tokens?: number;
-  readonly extra_body?: JsonObject;
-  readonly max_cost_usd?: number;
-  readonly system_prompt?: string;
-  readonly max_tool_turns: number;
-  readonly max_tool_calls: number;
-  readonly loop_limit: number;
-  readonly max_output_size: number;
-  readonly model_output_size: number;
-  readonly approval: 'never' | 'dangerous' | 'mutating' | 'always';
-  readonly sandbox: 'off' | 'workspace' | 'read-only';
-  readonly rules: {
-    readonly allow: readonly RuleValues[];
-    readonly ask: readonly RuleValues[];
-    readonly deny: readonly RuleValues[];
-  };
-  readonly tools: {
-    readonly fs: boolean;
-    readonly exec: boolean;
-    readonly confirm: boolean;
-    readonly limits?: Readonly<
-      Record<
-        string,
-        {
-          readonly timeout_ms?: number;
-          readonly rate_per_min?: number;
-          readonly max_output_bytes?: number;
-        }
-      >
-    >;
-  };
-  readonly exec: {
-    readonly timeout_s: number;
-    readonly max_timeout_s: number;
-  };
-  readonly http: {
-    readonly first_byte_timeout_ms: number;
-    readonly idle_timeout_ms: number;
-    readonly turn_timeout_ms: number;
-    readonly max_retries: number;
-    readonly retry_base_ms: number;
-    readonly max_retry_after_ms: number;
-    readonly allow_insecure: boolean;
-  };
-  readonly secrets: {
-    readonly mask: boolean;
-    readonly unmasked: readonly string[];
-  };
-  readonly fs: {
-    readonly max_size: number;
-    readonly deny: readonly string[];
-  };
-  readonly ui: {
-    readonly tool_output: 'full' | 'head' | 'line';
-    readonly tool_output_rows: number;
-    readonly theme: string;
-    readonly wrap: 'terminal' | 'words';
-    readonly notify: 'bell' | 'osc9' | 'off';
-    readonly title: boolean;
-    readonly keys: 'emacs' | 'vim';
-    readonly reasoning: 'hide' | 'line' | 'full';
-  };
-  readonly providers?: Readonly<Record<string, ProviderValues>>;
-  readonly models?: Readonly<Record<string, ModelValues>>;
-}
-
-type WireValues = 'openai-chat' | 'openai-responses' | 'anthropic-messages';
-
-interface RuleValues {
-  readonly tool?: string;
-  readonly argv?: readonly string[];
-  readonly path?: string;
-}
-
-export interface ProviderValues {
-  readonly label?: string;
-  readonly api?: WireValues;
-  readonly base_url?: string;
-  readonly key_env?: string;
-  readonly key_required?: boolean;
-  readonly default_model?: string;
-  readonly models_path?: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly quirks?: JsonObject;
-  readonly extra_body?: JsonObject;
-}
-
-interface ModelValues {
-  readonly context_window?: number;
-  readonly max_output_tokens?: number;
-  readonly input_usd?: number;
-  readonly output_usd?: number;
-  readonly cache_read_usd?: number;
-  readonly cache_write_usd?: number;
-  readonly efforts?: readonly string[];
-  readonly long_prompt?: {
-    readonly above_tokens: number;
-    readonly input_usd: number;
-    readonly output_usd: number;
-    readonly cache_read_usd?: number;
-    readonly cache_write_usd?: number;
-  };
 }

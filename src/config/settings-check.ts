@@ -1,6 +1,5 @@
-import { Ajv, type ErrorObject } from 'ajv';
+import type { ErrorObject } from 'ajv';
 import themeDocument from '../../config/theme.schema.json' with { type: 'json' };
-import themeSchema from '../../config/theme.schema.json' with { type: 'json' };
 import { isRecord } from '../core/json.js';
 import {
   childNode,
@@ -12,6 +11,7 @@ import {
   type SchemaNode,
   unknownKey,
 } from './settings-schema.js';
+import { settings, theme } from './validators.js';
 
 /** What ajv compiles a schema to. */
 interface Validate {
@@ -100,9 +100,3 @@ function shown(value: unknown): string {
   const json = JSON.stringify(value) ?? 'nothing';
   return maskText(json.length > 60 ? `${json.slice(0, 59)}…` : json);
 }
-
-/** The build compiles these ahead, so that a start loads no schema compiler (`config/build.mjs`). */
-const ajv = new Ajv({ allErrors: true });
-
-export const settings = ajv.compile(configSchema);
-export const theme = ajv.compile(themeSchema);

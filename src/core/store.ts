@@ -289,3 +289,10 @@ export function ulid(unixMs: number, random: Uint8Array): string {
   for (const byte of random.subarray(0, randomDigits)) text += alphabet[byte % 32] ?? '';
   return text;
 }
+
+/** Encrypts contents that hold secrets, so that they cannot be read in the file. */
+export interface BlobSeal {
+  /** 32 bytes. */
+  key(): Uint8Array;
+  holdsSecret(bytes: Uint8Array): boolean;
+}

@@ -1,12 +1,19 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { Lease, LeaseHolder, Records, SearchHit, SessionEnds, Store, Synced } from '../core/store.js';
+import type { BlobSeal, Lease, LeaseHolder, Records, SearchHit, SessionEnds, Store, Synced } from '../core/store.js';
 import { readBounded } from '../disk/bounded-file.js';
-import { type BlobSeal, insertEventWithBlobs, readBlob } from './blobs.js';
 import { connectImage, type Connection } from './connection.js';
 import { type Database, loadDriver, retryWhileBusy } from './driver.js';
 import { asStoreError, isBusy, isDamage, sqliteCode, StoreError } from './errors.js';
-import { alteredNotice, checkRest, readEvents, readTail, rowLimit } from './event-rows.js';
+import {
+  alteredNotice,
+  checkRest,
+  insertEventWithBlobs,
+  readBlob,
+  readEvents,
+  readTail,
+  rowLimit,
+} from './event-rows.js';
 import { verifyChain } from './hash-chain.js';
 import { enterLease, leaseHolder, ownIdentity, type ProcessIdentity, releaseLease, takeLease } from './lease.js';
 import { damageReason, openDatabase, type OpenOptions, reopenRepaired } from './open-database.js';

@@ -19,8 +19,7 @@ import {
   relativePath,
   shownPath,
 } from './files/open-file.js';
-import { walkFiles } from './search/file-walk.js';
-import { createListing, createRefusals } from './search/listing.js';
+import { createListing, createRefusals, walkFiles } from './search/file-walk.js';
 
 export interface SearchOptions {
   readonly env: Readonly<Record<string, string | undefined>>;

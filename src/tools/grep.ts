@@ -26,8 +26,7 @@ import {
 import { binaryKind } from './files/text-encoding.js';
 import { prefixOf } from './glob.js';
 import type { ProcessRunner } from './process/runner.js';
-import { checkIgnoreFiles } from './search/file-walk.js';
-import { createListing, createRefusals, type Listing, type Refusals } from './search/listing.js';
+import { checkIgnoreFiles, createListing, createRefusals, type Listing, type Refusals } from './search/file-walk.js';
 import {
   findRipgrep,
   type FoundLine,

@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL('../../src/cli', import.meta.url));
 /** The command line from the bottom to the top: a file imports what stands below it, or beside it in its own line. */
 const floors: readonly (readonly string[])[] = [
   ['version.ts', 'options.ts', 'print.ts'],
-  ['early-frame.ts', 'ending.ts', 'stream-json.ts'],
+  ['early-frame.ts', 'ending.ts'],
   ['secrets.ts', 'trust.ts', 'headless.ts'],
   ['settings.ts'],
   ['session'],
@@ -20,8 +20,7 @@ const floors: readonly (readonly string[])[] = [
 ];
 /** A front is handed a session port: it knows neither settings nor how a session is opened. */
 const fronts: Readonly<Record<string, readonly string[]>> = {
-  'headless.ts': ['ending.ts', 'print.ts', 'stream-json.ts', 'version.ts'],
-  'stream-json.ts': [],
+  'headless.ts': ['ending.ts', 'print.ts', 'version.ts'],
 };
 
 const part = (path: string): string => path.split('/')[0] ?? '';

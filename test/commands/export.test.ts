@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { exportGuard } from '../../src/cli/secrets.js';
 import { csvLine } from '../../src/commands/line-output.js';
-import { foldTurns } from '../../src/commands/record/statistics.js';
+import { foldTurns } from '../../src/commands/record/figures.js';
 import type { SpendingRow } from '../../src/core/store.js';
 import { toHtml } from '../../src/commands/sessions/export-html.js';
 import { toMarkdown } from '../../src/commands/sessions/export-session.js';

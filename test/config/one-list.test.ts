@@ -66,7 +66,7 @@ function words(text: string): string {
 }
 
 test('the types of the settings are those of the schema', () => {
-  const types = words(readFileSync(new URL('../../src/config/sections.ts', import.meta.url), 'utf8'));
+  const types = words(readFileSync(new URL('../../src/config/settings-values.ts', import.meta.url), 'utf8'));
   const file = fileURLToPath(new URL('../../config/config.schema.json', import.meta.url));
   expect(typesOf(file), 'run: npm run settings').toBe(types);
   const planted = join(folder, 'schema.json');

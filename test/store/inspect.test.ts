@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { inspectStore } from '../../src/store/open-store.js';
+import { inspectStore } from '../../src/store/inspect.js';
 
 function directory(): string {
   const root = mkdtempSync(join(tmpdir(), 'agent-inspect-'));

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { clampText, plainMarker } from '../../src/core/envelope.js';
 import { createOutputCollector } from '../../src/tools/process/output-collector.js';
-import { compareBytes, createListing } from '../../src/tools/search/listing.js';
+import { compareBytes, createListing } from '../../src/tools/search/file-walk.js';
 
 const words = fc
   .array(fc.constantFrom('a', 'é', '€', '\u{1F600}', '\n', 'xyz'), { maxLength: 300 })

@@ -1,5 +1,5 @@
 import type { ConfigProblem } from '../../config/settings-file.js';
-import type { StoreFacts } from '../../store/open-store.js';
+import type { StoreFacts } from '../../store/inspect.js';
 import type { DoctorCheck } from '../command.js';
 
 export interface TerminalFacts {

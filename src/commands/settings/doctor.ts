@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path';
 import { loadConfig, type LoadOptions } from '../../config/load.js';
 import type { ConfigProblem, Environment } from '../../config/settings-file.js';
 import { builtInPresets, keyNames } from '../../providers/catalog.js';
-import type { StoreInspection } from '../../store/open-store.js';
+import type { StoreInspection } from '../../store/inspect.js';
 import { type CommandLine, type DoctorCheck, exit, type Screen, type Verb } from '../command.js';
 import { jsonText } from '../line-output.js';
 import {

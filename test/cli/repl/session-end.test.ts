@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endOfSession } from '../../../src/cli/repl/session-end.js';
+import { endOfSession } from '../../../src/cli/repl/current-session.js';
 import type { SessionChoice } from '../../../src/cli/session/find-session.js';
 import type { EventDraft } from '../../../src/core/event.js';
 import type { Store } from '../../../src/core/store.js';
