@@ -323,6 +323,18 @@ test('a script that cannot be played ends with 2 before anything starts', async 
   expect((await agent(at, ['sessions', 'list', '--json'])).stdout.trim()).toBe('[]');
 });
 
+test('a conversation that comes with the program is played by its name', async () => {
+  const at = place({});
+  const played = await agent(at, ['-p', '-m', 'offline/remember-name', 'Remember my name is Erik.']);
+  expect({ code: played.code, stdout: played.stdout.trim() }).toEqual({
+    code: 0,
+    stdout: 'You said your name is Erik.',
+  });
+  const slip = await agent(at, ['-p', '-m', 'offline/remember-nam', 'go']);
+  expect({ code: slip.code, stdout: slip.stdout }).toEqual({ code: 2, stdout: '' });
+  expect(slip.stderr).toContain('Did you mean remember-name?');
+});
+
 test('a script may write its calls as text', async () => {
   const at = place({ 'a.txt': 'hello\n' });
   const model = script(at, [{ text: `Look.\n${block('file_read', { path: 'a.txt' })}` }, { text: 'Done.' }]);

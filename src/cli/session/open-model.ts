@@ -9,6 +9,7 @@ import type { Provider } from '../../core/provider.js';
 import { loadOnce } from '../../core/runtime.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import type { SessionRow } from '../../core/store.js';
+import { didYouMean } from '../../core/text.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import {
   builtInPresets,
@@ -258,8 +259,15 @@ async function watched({ env }: Pick<Settings, 'env'>, provider: Provider, endpo
 
 /** Throws a usage error for a script that cannot be played. */
 async function checkScript(cwd: string, model: string): Promise<void> {
-  if (!model.endsWith('.json')) return;
-  const script = await (await import('../../providers/offline/script.js')).readScript(model, cwd);
+  if (model === 'offline') return;
+  const { isScript, readScript, shippedScripts } = await import('../../providers/offline/script.js');
+  if (!isScript(model))
+    throw new CliError(
+      exit.usage,
+      `the offline provider has no conversation \`${model}\``,
+      `${didYouMean(model, shippedScripts)} Known: ${shippedScripts.join(', ')}; or name a script with .json.`.trim(),
+    );
+  const script = await readScript(model, cwd);
   if (!script.ok)
     throw new CliError(exit.usage, script.fault.message, script.fault.hint ?? 'Name a script that can be read.');
 }

@@ -6,7 +6,7 @@ import { firstLine } from '../../core/text.js';
 import { suggestedProvider } from '../catalog.js';
 import { usesText } from '../quirks.js';
 import { type IsInstalled, type OfflineCall, readRequest } from './plain-requests.js';
-import { playTurn, readScript, textChunks } from './script.js';
+import { isScript, playTurn, readScript, textChunks } from './script.js';
 
 const { key: suggestedKey } = suggestedProvider();
 
@@ -61,12 +61,12 @@ export interface OfflineDependencies {
   readonly standsIn?: boolean;
 }
 
-/** The embedded provider: no model, no network. The same conversation gives the same answer. A model id that ends in
- * `.json` names a script to play instead (docs/offline-script.md). Source: contracts 7. */
+/** The embedded provider: no model, no network. The same conversation gives the same answer. A model id that names a
+ * script plays that instead (docs/offline-script.md). Source: contracts 7. */
 export function createOfflineProvider(d: OfflineDependencies): Provider {
   return {
     async *stream(request) {
-      if (!request.ref.model.endsWith('.json')) {
+      if (!isScript(request.ref.model)) {
         yield* answer(request, d);
         return;
       }

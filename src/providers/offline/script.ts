@@ -125,9 +125,24 @@ export type ScriptResult =
 
 const maxScriptBytes = 64 * 1024 * 1024;
 
-/** Reads a script. `path` may be relative to `cwd`. A script that cannot be used is a fault that names the file and the
- * place in it. */
+/** The conversations that come with the program, for `-m offline/<name>`. */
+const shipped: Readonly<Record<string, () => Promise<{ readonly default: unknown }>>> = {
+  'remember-name': () => import('../../../config/offline/remember-name.json', { with: { type: 'json' } }),
+};
+
+export const shippedScripts: readonly string[] = Object.keys(shipped);
+
+/** True where a model of the offline provider is a script: the path of one, or the name of one that comes with the
+ * program. */
+export function isScript(model: string): boolean {
+  return model.endsWith('.json') || Object.hasOwn(shipped, model);
+}
+
+/** Reads a script. `path` may be relative to `cwd`, or the name of a script that comes with the program. A script that
+ * cannot be used is a fault that names the file and the place in it. */
 export async function readScript(path: string, cwd: string): Promise<ScriptResult> {
+  const ours = Object.hasOwn(shipped, path) ? await shipped[path]?.() : undefined;
+  if (ours !== undefined) return scriptOf(ours.default, path);
   const found = readBounded(resolve(cwd, path), { maxBytes: maxScriptBytes, longer: 'refuse', links: 'follow' });
   if (found.kind === 'read') return parseScript(found.bytes.toString('utf8'), path);
   return bad(`cannot read the script ${path}: ${found.kind === 'missing' ? 'no such file' : found.reason}`);
@@ -141,6 +156,10 @@ export function parseScript(text: string, name: string): ScriptResult {
   } catch (error) {
     return bad(`${name}${positionOf(error, text)}: not JSON`);
   }
+  return scriptOf(value, name);
+}
+
+function scriptOf(value: unknown, name: string): ScriptResult {
   const wrong: string[] = [];
   const script = toScript(value, wrong);
   return wrong[0] === undefined ? { ok: true, script } : bad(`${name}: ${wrong[0]}`);

@@ -1,14 +1,23 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import type { Message } from '../../../src/core/projection.js';
 import type { ModelChunk } from '../../../src/core/provider.js';
 import { createOfflineProvider } from '../../../src/providers/offline/offline.js';
+import { readScript, shippedScripts } from '../../../src/providers/offline/script.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'agent-script-'));
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
+});
+
+test('every conversation that comes with the program can be played', async () => {
+  const files = readdirSync(new URL('../../../config/offline', import.meta.url)).map((file) =>
+    file.replace(/\.json$/, ''),
+  );
+  expect(shippedScripts.toSorted()).toEqual(files.toSorted());
+  for (const name of shippedScripts) expect(await readScript(name, folder), name).toMatchObject({ ok: true });
 });
 
 interface Asked {
