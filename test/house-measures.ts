@@ -3,7 +3,9 @@ import { basename, dirname, join, normalize } from 'node:path';
 
 /** What a reader of a tree of sources pays: files to open, names to tell apart, lines to scroll. */
 export interface HouseMeasures {
+  /** Those of the toolsets are counted apart. */
   readonly files: number;
+  readonly filesOfToolsets: number;
   readonly medianLines: number;
   readonly largest: number;
   /** Percent of the files that exactly one other source imports at its top. */
@@ -20,6 +22,8 @@ export interface HouseMeasures {
   readonly repeatedPrefixes: readonly string[];
 }
 
+/** The rooms of the toolsets: their tools, their tables, and the ports between the two. */
+const ofToolsets = /^(?:toolsets|store\/sets)\/|^core\/(?:tasks|notes|web-search)\.ts$/;
 const specifiers = /^(?:import|export)\b(?:[^;'"`]*?\bfrom\s*)?\s*'(\.[^'\n]+)'|\bimport\s*\(\s*'(\.[^'\n]+)'/gm;
 
 /** Measures the TypeScript sources below `root`. */
@@ -31,7 +35,8 @@ export function measureHouse(root: string): HouseMeasures {
   const importers = importersOf(texts);
   const percent = (part: number): number => (100 * part) / names.length;
   return {
-    files: names.length,
+    files: names.length - names.filter((name) => ofToolsets.test(name)).length,
+    filesOfToolsets: names.filter((name) => ofToolsets.test(name)).length,
     medianLines: lengths[lengths.length >> 1] ?? 0,
     largest: lengths.at(-1) ?? 0,
     oneImporterPercent: percent([...importers.values()].filter((from) => from.size === 1).length),

@@ -38,8 +38,9 @@ function patchers(root: string): string[] {
 }
 
 test('the tree is one that a stranger can find the way in', () => {
-  const { files, largest, oneImporterPercent, smallPercent, bytesALine, ...lists } = measureHouse(src);
+  const { files, filesOfToolsets, largest, oneImporterPercent, smallPercent, bytesALine, ...lists } = measureHouse(src);
   expect(files).toBeLessThanOrEqual(230);
+  expect(filesOfToolsets).toBeLessThanOrEqual(60);
   expect(largest).toBeLessThanOrEqual(500);
   expect(oneImporterPercent).toBeLessThanOrEqual(25);
   expect(smallPercent).toBeLessThanOrEqual(8);
@@ -65,6 +66,7 @@ test('a planted second name, crowded folder, repeated prefix and long line are f
   const measures = measureHouse(root);
   expect(measures).toMatchObject({
     files: 25,
+    filesOfToolsets: 0,
     linesOver120: 1,
     doubledNames: ['same'],
     crowdedFolders: ['tools'],

@@ -78,7 +78,7 @@ export function createPrinter(): Printer {
 /** Opens the store for `use` and closes it again, also after a failure. Rejects where it cannot be opened. */
 async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Promise<T>): Promise<T> {
   const { cwd } = settings;
-  const { store, records } = await openRecord(settings, (message) => {
+  const { store, records, tasks } = await openRecord(settings, (message) => {
     printError(`agent: ${message}\n`);
   });
   const here = { cwd, directoryId: directoryId(cwd) ?? undefined };
@@ -86,6 +86,7 @@ async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Pr
     return await use({
       store,
       records,
+      tasks,
       settings: settings,
       newestHere: () => newestHere(store, here),
       notePlace: (row) => notePlace(store, row, here),

@@ -13,6 +13,7 @@ import type { Log } from '../core/runtime.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { SessionPort } from '../core/session-port.js';
 import type { Records, SessionRow, Store } from '../core/store.js';
+import type { Tasks } from '../core/tasks.js';
 import type { Registry } from '../core/tool.js';
 import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
@@ -79,6 +80,7 @@ export interface Settings {
 export interface OpenedStore {
   readonly store: Store;
   readonly records: Records;
+  readonly tasks: () => Promise<Tasks>;
   readonly settings: Settings;
   /** The session of this directory that was written to last, also where the directory was moved since. */
   readonly newestHere: () => Promise<SessionRow | null>;

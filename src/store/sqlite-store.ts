@@ -1,6 +1,8 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { loadOnce } from '../core/runtime.js';
 import type { BlobSeal, Lease, LeaseHolder, Records, SearchHit, SessionEnds, Store, Synced } from '../core/store.js';
+import type { Tasks } from '../core/tasks.js';
 import { readBounded } from '../disk/bounded-file.js';
 import { connectImage, type Connection } from './connection.js';
 import { type Database, loadDriver, retryWhileBusy } from './driver.js';
@@ -59,6 +61,8 @@ export interface OpenedStore {
   readonly store: Store;
   /** Closed with the store. */
   readonly records: Records;
+  /** Closed with the store. Their code is loaded with the first call. */
+  readonly tasks: () => Promise<Tasks>;
   readonly ends: SessionEnds;
   /** Damage that was found and repaired at the opening, for the user. Usually empty. */
   readonly notices: readonly string[];
@@ -102,7 +106,7 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     },
   );
   tell = options.notify ?? tell;
-  return { store, records: store.records, ends: sessionEnds(file), notices, busy };
+  return { store, records: store.records, tasks: () => store.tasks.get(), ends: sessionEnds(file), notices, busy };
 }
 
 const maxImageBytes = 512 * 1024 * 1024;
@@ -256,6 +260,14 @@ class SqliteStore implements Store {
       return answer(reader, sql, parameters);
     },
   };
+
+  readonly tasks = loadOnce(async (): Promise<Tasks> =>
+    (await import('./sets/task-rows.js')).tasksOf({
+      read: (work) => this.#read(work),
+      write: (work) => this.#write(work),
+      me: () => this.#me(),
+    }),
+  );
 
   #removeUnlessHeld(connection: Connection, id: string): void {
     connection.db

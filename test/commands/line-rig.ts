@@ -5,7 +5,9 @@ import { addVerbs } from '../../src/commands/registration.js';
 import { table } from '../../src/commands/table.js';
 import { loadConfig } from '../../src/config/load.js';
 import type { Records, Store } from '../../src/core/store.js';
+import type { Tasks } from '../../src/core/tasks.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
+import { openMemoryTasks } from '../../src/store/sets/memory-tasks.js';
 
 export interface Ran {
   /** Of a `CliError`, its exit code. */
@@ -16,12 +18,14 @@ export interface Ran {
 
 export interface LineRig {
   readonly store: Store & { readonly records: Records };
+  readonly tasks: Tasks;
   run(...argv: readonly string[]): Promise<Ran>;
 }
 
 /** Runs verbs of the table as the command line does, over a store in memory, in the directory /work/project. */
 export async function lineRig(answers: readonly string[] = []): Promise<LineRig> {
   const store = openMemoryStore({ now: Date.now });
+  const tasks = openMemoryTasks();
   const loaded = await loadConfig({ env: { AGENT_HOME: '/nowhere' }, cwd: '/nowhere', home: '/nowhere' });
   const settings: Settings = {
     cwd: '/work/project',
@@ -61,6 +65,7 @@ export async function lineRig(answers: readonly string[] = []): Promise<LineRig>
         await use({
           store,
           records: store.records,
+          tasks: () => Promise.resolve(tasks),
           settings,
           newestHere: () => store.newest(settings.cwd),
           notePlace: () => Promise.resolve({}),
@@ -83,5 +88,5 @@ export async function lineRig(answers: readonly string[] = []): Promise<LineRig>
     }
     return { code, ...said };
   };
-  return { store, run };
+  return { store, tasks, run };
 }

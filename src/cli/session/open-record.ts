@@ -5,6 +5,7 @@ import type { ChangeCapture, ChangeWatch } from '../../core/file-changes.js';
 import { type Conversation, project } from '../../core/projection.js';
 import { loadOnce } from '../../core/runtime.js';
 import type { Records, SessionEnd, SessionEnds, Store } from '../../core/store.js';
+import type { Tasks } from '../../core/tasks.js';
 import { asText, createTextProtocol, isOpen } from '../../providers/text/protocol.js';
 import { loadWire } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
@@ -19,6 +20,8 @@ import { secretFiles } from './open-tools.js';
 
 export interface StoreOpening {
   readonly store: Store;
+  /** Those of the machine, or, where nothing is saved, some that end with this process. */
+  readonly tasks: () => Promise<Tasks>;
   /** Null: nothing outlives this process. */
   readonly ends: SessionEnds | null;
   /** Grows while the store is used: damage may be found at a later read. */
@@ -34,14 +37,16 @@ const longestWaitMs = 2000;
 /** Opens the session store. It is one in memory with `--ephemeral`, and, with a warning, where no file can be used. */
 export async function openSessionStore(settings: StoreSource, ephemeral: boolean): Promise<StoreOpening> {
   const now = Date.now;
-  if (ephemeral) return { store: openMemoryStore({ now }), ends: null, notices: [] };
+  const inMemory = loadOnce(async () => (await import('../../store/sets/memory-tasks.js')).openMemoryTasks());
+  const memoryTasks = (): Promise<Tasks> => inMemory.get();
+  if (ephemeral) return { store: openMemoryStore({ now }), tasks: memoryTasks, ends: null, notices: [] };
   const said: Notice[] = [];
   const notify = (message: string): void => {
     said.push({ level: 'warn', code: 'store_repaired', message });
     settings.log({ at: 'store', message });
   };
   try {
-    const { store, ends, notices, busy } = await openStore(settings.config.files.database, {
+    const { store, tasks, ends, notices, busy } = await openStore(settings.config.files.database, {
       now,
       notify,
       maxBusyMs: longestWaitMs,
@@ -55,7 +60,7 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
         code: 'store_busy',
         message: `${busy.message}. This session goes on in memory; it is saved once the database is free.`,
       });
-    return { store: guardedStore(store, settings), ends, notices: said };
+    return { store: guardedStore(store, settings), tasks, ends, notices: said };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     const hint = error instanceof StoreError && error.hint !== '' ? `${error.hint} ` : '';
@@ -64,6 +69,7 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
     const copy = await openCopy(settings.config.files.database, now).catch(() => null);
     return {
       store: guardedStore(copy ?? openMemoryStore({ now }), settings),
+      tasks: memoryTasks,
       ends: null,
       notices: [{ level: 'warn', code: 'store_unavailable', message }],
     };
@@ -75,14 +81,14 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
 export async function openRecord(
   settings: StoreSource,
   notify: (message: string) => void,
-): Promise<{ readonly store: Store; readonly records: Records }> {
+): Promise<{ readonly store: Store; readonly records: Records; readonly tasks: () => Promise<Tasks> }> {
   const opened = await openStore(settings.config.files.database, {
     now: Date.now,
     notify,
     seal: blobSeal(settings),
   });
   opened.notices.forEach(notify);
-  return { store: guardedStore(opened.store, settings), records: opened.records };
+  return { store: guardedStore(opened.store, settings), records: opened.records, tasks: opened.tasks };
 }
 
 const cause = 'the database or its log was cut, deleted or replaced from outside';
