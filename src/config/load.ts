@@ -221,10 +221,12 @@ async function restrictProjectConfig(values: Values, base: Values, file: string)
   return { accepted, ignored, wanted };
 }
 
-/** Only the user decides where requests and keys go, whatever directory is trusted: a repository that names a host
- * would get the key. Source: security 1.1, row 2. */
+const usersKeys = new Set(['http.allow_insecure', 'tasks.notify_command']);
+
+/** Only the user decides where requests and keys go, and which program hears of tasks, whatever directory is trusted: a
+ * repository that names a host would get the key. Source: security 1.1, row 2. */
 function isUsersAlone(path: readonly string[]): boolean {
-  return path[0] === 'base_url' || path[0] === 'providers' || keyText(path) === 'http.allow_insecure';
+  return path[0] === 'base_url' || path[0] === 'providers' || usersKeys.has(keyText(path));
 }
 
 const byKey: Readonly<Record<string, Rule>> = {
@@ -252,6 +254,8 @@ const smallerNumbers = new Set([
   'exec.timeout_s',
   'exec.max_timeout_s',
   'fs.max_size',
+  'tasks.max_cost_usd',
+  'tasks.max_cost_usd_per_day',
 ]);
 
 function ruleFor(path: readonly string[]): Rule {

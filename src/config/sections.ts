@@ -15,6 +15,7 @@ export interface Config {
   readonly tools: ToolsSection;
   readonly exec: { readonly timeoutS: number; readonly maxTimeoutS: number };
   readonly http: HttpSection;
+  readonly tasks: TasksSection;
   readonly fs: { readonly maxBytes: number; readonly deny: readonly string[] };
   /** Masks all secrets that are recorded, sent or shown, except the kinds in `unmasked`. */
   readonly secrets: { readonly mask: boolean; readonly unmasked: readonly string[] };
@@ -64,6 +65,8 @@ export interface ToolsSection {
   readonly limits: Readonly<Record<string, ToolLimits>>;
 }
 
+/** `timezone` is null for the zone of this machine. */
+export type TasksSection = CamelCase<Omit<SettingsValues['tasks'], 'timezone'>> & { readonly timezone: string | null };
 export type HttpSection = CamelCase<SettingsValues['http']>;
 export type UiSection = CamelCase<SettingsValues['ui']>;
 
@@ -108,6 +111,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     },
     exec: { timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s), maxTimeoutS: exec.max_timeout_s },
     http: camelCase(all.http),
+    tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null },
     fs: { maxBytes: all.fs.max_size, deny: all.fs.deny },
     secrets: all.secrets,
     ui: camelCase(all.ui),

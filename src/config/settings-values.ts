@@ -45,6 +45,12 @@ export interface SettingsValues {
     readonly timeout_s: number;
     readonly max_timeout_s: number;
   };
+  readonly tasks: {
+    readonly timezone?: string;
+    readonly max_cost_usd: number;
+    readonly max_cost_usd_per_day: number;
+    readonly notify_command: readonly string[];
+  };
   readonly http: {
     readonly first_byte_timeout_ms: number;
     readonly idle_timeout_ms: number;

@@ -35,6 +35,7 @@ test('without any file every default of the contract holds and nothing is writte
       allowInsecure: false,
     },
     fs: { maxBytes: 1_048_576, deny: true },
+    tasks: { timezone: null, maxCostUsd: 0.5, maxCostUsdPerDay: 5, notifyCommand: [] },
     secrets: { mask: true, unmasked: [] },
     ui: {
       toolOutput: 'full',

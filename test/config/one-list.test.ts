@@ -21,8 +21,9 @@ function other({ type, enum: choices, default: usual, items }: SchemaNode): unkn
   switch (type) {
     case 'boolean':
       return usual !== true;
-    case 'integer':
     case 'number':
+      return typeof usual === 'number' ? usual / 2 : 7;
+    case 'integer':
       return typeof usual === 'number' ? usual - 1 : 7;
     case 'array':
       return [items?.enum ? items.enum[0] : items?.type === 'string' ? 'x' : { tool: 'x' }];
