@@ -17,6 +17,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
       folders: ['core', 'disk'],
       packages: ['node:', 'ajv', 'execa', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'],
     },
+    toolsets: { folders: ['core', 'disk', 'tools'], packages: ['node:', 'croner', 'htmlparser2', 'unpdf'] },
     store: { folders: ['core', 'disk'], packages: ['node:', 'better-sqlite3'] },
     config: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'jsonc-parser'] },
     terminal: { folders: ['core'], packages: ['string-width', 'wrap-ansi'] },
@@ -25,7 +26,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
       packages: ['react', 'ink', 'marked', 'highlight.js', 'fuzzysort', 'wrap-ansi'],
     },
     commands: {
-      folders: ['core', 'agent', 'policy', 'providers', 'tools', 'store', 'config', 'terminal', 'ui'],
+      folders: ['core', 'agent', 'policy', 'providers', 'tools', 'toolsets', 'store', 'config', 'terminal', 'ui'],
       packages: ['node:', 'commander', 'marked', 'unbash'],
     },
     cli: {
@@ -36,6 +37,7 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
         'policy',
         'providers',
         'tools',
+        'toolsets',
         'store',
         'config',
         'terminal',

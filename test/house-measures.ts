@@ -22,8 +22,8 @@ export interface HouseMeasures {
   readonly repeatedPrefixes: readonly string[];
 }
 
-/** The rooms of the toolsets: their tools, their tables, and the ports between the two. */
-const ofToolsets = /^(?:toolsets|store\/sets)\/|^core\/(?:tasks|notes|web-search)\.ts$/;
+/** The rooms of the toolsets: their tools, their tables, the ports between the two, and what fires tasks. */
+const ofToolsets = /^(?:toolsets|store\/sets|(?:cli|commands)\/tasks)\/|^core\/(?:tasks|notes|web-search)\.ts$/;
 const specifiers = /^(?:import|export)\b(?:[^;'"`]*?\bfrom\s*)?\s*'(\.[^'\n]+)'|\bimport\s*\(\s*'(\.[^'\n]+)'/gm;
 
 /** Measures the TypeScript sources below `root`. */

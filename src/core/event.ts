@@ -188,6 +188,14 @@ interface ModelData {
   readonly base_url?: string;
 }
 
+/** The session is a run of a task. `missed` runs that nobody was there for are made good by it. Times are Unix ms. */
+interface TaskData {
+  readonly task_id: string;
+  readonly run_id: string;
+  readonly scheduled_for: number;
+  readonly missed: number;
+}
+
 /** An event before it is recorded, of one of the kinds that this program writes. */
 export type EventDraft =
   | { readonly kind: 'system'; readonly content: string; readonly data: null }
@@ -202,6 +210,7 @@ export type EventDraft =
   | { readonly kind: 'shell'; readonly content: string; readonly data: ShellData }
   | { readonly kind: 'model'; readonly content: string; readonly data: ModelData }
   | { readonly kind: 'error'; readonly content: string; readonly data: ErrorData }
+  | { readonly kind: 'task'; readonly content: string; readonly data: TaskData }
   | { readonly kind: 'rewind'; readonly content: string; readonly data: RewindData }
   | { readonly kind: 'compaction'; readonly content: string; readonly data: CompactionData }
   /** Takes back the compaction of that `seq`. */
@@ -224,6 +233,7 @@ const required: { readonly [K in EventDraft['kind']]: readonly string[] } = {
   shell: ['command'],
   model: ['provider', 'model'],
   error: ['code', 'message'],
+  task: ['task_id', 'run_id'],
   rewind: ['to_seq'],
   compaction: ['from_seq', 'to_seq'],
   compaction_undone: ['compaction_seq'],

@@ -177,6 +177,7 @@ class Fold implements Projection {
       case 'shell':
       case 'model':
       case 'error':
+      case 'task':
       case 'rewind':
       case 'compaction_undone':
         break;

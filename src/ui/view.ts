@@ -176,6 +176,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
     case 'shell':
     case 'model':
     case 'error':
+    case 'task':
     case 'rewind':
     case 'compaction':
     case 'compaction_undone':
