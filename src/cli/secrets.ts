@@ -7,6 +7,7 @@ import { ensurePrivateDirectory } from '../config/settings-file.js';
 import type { Event } from '../core/event.js';
 import { createSecretGuard, type SecretGuard } from '../core/secrets/guard.js';
 import { isSecretVariable, secretForms } from '../core/secrets/scanner.js';
+import type { Notes } from '../core/notes.js';
 import type { BlobSeal, Store } from '../core/store.js';
 import {
   baseUrlNames,
@@ -158,6 +159,23 @@ export function guardedStore(store: Store, source: SecretSource): Store {
     ...store,
     load: async (id) => masked(await store.load(id)),
     tail: async (id, count) => masked(await store.tail(id, count)),
+  };
+}
+
+/** Wraps notes: one that holds a secret is refused, whatever the settings say about masking, and so is one with the
+ * placeholder of a secret, which says nothing in another session. */
+export function guardedNotes(notes: Notes, { env, secrets }: SecretSource): Notes {
+  const guard = exportGuard(env, secrets, '');
+  const holdsSecret = (texts: readonly string[]): boolean =>
+    [...texts, texts.join(' ')].some((text) => /«secret:/.test(text) || guard.text(text) !== text);
+  return {
+    ...notes,
+    save: async (draft) =>
+      holdsSecret([draft.content, ...draft.tags]) ? { saved: false, why: 'secret' } : await notes.save(draft),
+    change: async (id, change) =>
+      holdsSecret([change.content ?? '', ...(change.tags ?? [])])
+        ? { saved: false, why: 'secret' }
+        : await notes.change(id, change),
   };
 }
 

@@ -255,6 +255,16 @@ FROM (SELECT *, coalesce(json_extract(data_json, '$.response_id'), 'r' || seq) A
     WHERE kind = 'usage') e JOIN sessions s ON s.id = e.session_id;
 `;
 
+/** The tables of the notes. The first note makes them, so that a database without notes is opened as fast as before. */
+export const noteTables = `
+CREATE TABLE IF NOT EXISTS notes(
+  id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL CHECK (scope IN ('project', 'global')), directory_id TEXT,
+  content TEXT NOT NULL, tags TEXT NOT NULL, trust TEXT NOT NULL CHECK (trust IN ('user', 'model', 'tool')),
+  approved INTEGER NOT NULL, pinned INTEGER NOT NULL, archived INTEGER NOT NULL, session TEXT, seq INTEGER,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL);
+CREATE VIRTUAL TABLE IF NOT EXISTS notes_fts USING fts5(text, content='', contentless_delete=1,
+    tokenize='porter unicode61 remove_diacritics 2');`;
+
 /** `after` runs in the same transaction. */
 interface Migration {
   readonly sql: string;

@@ -12,7 +12,7 @@ import {
 import { removeDatabase } from './database-file.js';
 import type { Database, Driver } from './driver.js';
 import { eventChecksum, type HashedRow } from './hash-chain.js';
-import { firstPageSource } from './migrations.js';
+import { firstPageSource, noteTables } from './migrations.js';
 
 /** `altered`: events left out because they no longer match their checksum. */
 export interface Salvaged {
@@ -28,6 +28,21 @@ const maxGap = 50_000;
 const batch = 500;
 const sessionColumns = ['id', 'parent_id', 'cwd', 'title', 'provider', 'model', 'created_at', 'updated_at'];
 const eventColumns = ['id', 'session_id', 'seq', 'kind', 'content', 'data_json', 'created_at'];
+const noteColumns = [
+  'id',
+  'scope',
+  'directory_id',
+  'content',
+  'tags',
+  'trust',
+  'approved',
+  'pinned',
+  'archived',
+  'session',
+  'seq',
+  'created_at',
+  'updated_at',
+];
 const blobColumns = ['sha256', 'size', 'encoding', 'bytes'];
 
 /** Copies every session and event that can be read from `damagedFile` into `target` (empty, of the present schema),
@@ -43,6 +58,7 @@ export function salvage(driver: Driver, damagedFile: string, copy: string, targe
       target.transaction(() => {
         copySessions(source, target);
         copyBlobs(source, target);
+        copyNotes(source, target);
         altered = copyEvents(source, target, nowMs);
       })();
     } finally {
@@ -84,6 +100,20 @@ function copyBlobs(source: Database, target: Database): void {
       Buffer.isBuffer(row['bytes']);
     if (isBlob) insert.run(blobColumns.map((name) => row[name]));
   }
+}
+
+/** Copies notes where there are any; their index is built from them. */
+function copyNotes(source: Database, target: Database): void {
+  const rows = [...readableRows(source, 'notes', noteColumns)].filter(
+    (row) => typeof row['content'] === 'string' && typeof row['tags'] === 'string' && isJson(row['tags']),
+  );
+  if (rows.length === 0) return;
+  target.exec(noteTables);
+  const insert = target.prepare(
+    `INSERT OR IGNORE INTO notes (${noteColumns.join(', ')}) VALUES (${noteColumns.map(() => '?').join(', ')})`,
+  );
+  for (const row of rows) insert.run(noteColumns.map((name) => row[name]));
+  target.exec("INSERT INTO notes_fts (rowid, text) SELECT id, content || ' ' || tags FROM notes");
 }
 
 /** Returns the number of events that were left out because of their checksum. */
@@ -155,7 +185,7 @@ function isJson(text: string): boolean {
 /** Yields rows in order of their rowid: in batches while that works, then one at a time. */
 function* readableRows(
   source: Database,
-  table: 'sessions' | 'events' | 'blobs',
+  table: 'sessions' | 'events' | 'blobs' | 'notes',
   columns: readonly string[],
 ): Generator<Row> {
   const select = `SELECT rowid AS row_number, ${columns.join(', ')} FROM ${table} WHERE rowid`;

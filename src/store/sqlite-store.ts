@@ -1,5 +1,6 @@
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { Notes } from '../core/notes.js';
 import { loadOnce } from '../core/runtime.js';
 import type { BlobSeal, Lease, LeaseHolder, Records, SearchHit, SessionEnds, Store, Synced } from '../core/store.js';
 import type { Tasks } from '../core/tasks.js';
@@ -63,6 +64,8 @@ export interface OpenedStore {
   readonly records: Records;
   /** Closed with the store. Their code is loaded with the first call. */
   readonly tasks: () => Promise<Tasks>;
+  /** The same. */
+  readonly notes: () => Promise<Notes>;
   readonly ends: SessionEnds;
   /** Damage that was found and repaired at the opening, for the user. Usually empty. */
   readonly notices: readonly string[];
@@ -106,7 +109,9 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Open
     },
   );
   tell = options.notify ?? tell;
-  return { store, records: store.records, tasks: () => store.tasks.get(), ends: sessionEnds(file), notices, busy };
+  const { records } = store;
+  const sets = { tasks: () => store.tasks.get(), notes: () => store.notes.get() };
+  return { store, records, ...sets, ends: sessionEnds(file), notices, busy };
 }
 
 const maxImageBytes = 512 * 1024 * 1024;
@@ -266,6 +271,14 @@ class SqliteStore implements Store {
       read: (work) => this.#read(work),
       write: (work) => this.#write(work),
       me: () => this.#me(),
+    }),
+  );
+
+  readonly notes = loadOnce(async (): Promise<Notes> =>
+    (await import('./sets/note-rows.js')).createNoteRows({
+      read: (work) => this.#read(work),
+      write: (work) => this.#write(work),
+      now: () => this.#open.now(),
     }),
   );
 

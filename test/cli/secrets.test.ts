@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { knownSecrets, plainGuard, secretVariables } from '../../src/cli/secrets.js';
+import { guardedNotes, knownSecrets, plainGuard, secretVariables } from '../../src/cli/secrets.js';
 import { builtInPresets, keyNames } from '../../src/providers/catalog.js';
+import { createMemoryNotes } from '../../src/store/sets/memory-notes.js';
+import { tickingClock } from '../store/samples.js';
 
 const providers = {
   own: {
@@ -95,4 +98,40 @@ test('an event is masked wherever it says something, and is left alone where the
     content: '«redacted:KEY»',
     data: { ...data, output: '{"output":"x «redacted:KEY»"}', extra: [{ '«redacted:KEY»': null }] },
   });
+});
+
+test('a note that holds a secret is refused, also in tags, in a change and where the settings mask nothing', async () => {
+  const forms = JSON.parse(
+    readFileSync(new URL('../../fixtures/secrets/forms.json', import.meta.url), 'utf8'),
+  ) as readonly Readonly<{ kind: string; before?: string; secret: readonly string[]; after?: string }>[];
+  const ofVariables = forms.filter(({ kind }) => kind === 'environment');
+  const env = {
+    OPENAI_API_KEY: 'test-key-openai-123',
+    ...Object.fromEntries(ofVariables.map(({ secret }, index) => [`DEPLOY_${index}_SECRET`, secret.join('')])),
+  };
+  const keys = knownSecrets(env);
+  const masking = { mask: false, unmasked: [] };
+  const source = {
+    env,
+    secrets: keys,
+    guard: plainGuard(env, keys, masking),
+    config: { secrets: masking },
+    secretKey: () => Buffer.alloc(32),
+  };
+  const notes = guardedNotes(createMemoryNotes(tickingClock()), source);
+  const draft = { project: 'here', tags: [], trust: 'model', approved: true } as const;
+  await notes.save({ ...draft, content: 'The key is in the vault.' });
+  const texts = [
+    ...forms.map(({ before = '', secret, after = '' }) => before + secret.join('') + after),
+    'test-key-openai-123',
+    'use «secret:github_token#1»',
+  ];
+  for (const text of texts) {
+    const refused = { saved: false, why: 'secret' };
+    expect(await notes.save({ ...draft, content: `Remember: ${text} for later` }), text).toEqual(refused);
+    expect(await notes.save({ ...draft, content: 'x', tags: [text] }), text).toEqual(refused);
+    expect(await notes.change(1, { content: text }), text).toEqual(refused);
+  }
+  expect(texts.length).toBeGreaterThan(40);
+  expect(await notes.list()).toMatchObject([{ id: 1, content: 'The key is in the vault.' }]);
 });

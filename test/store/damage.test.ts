@@ -257,3 +257,27 @@ function leafCount(file: string): number {
   db.close();
   return count ?? 0;
 }
+
+test('notes are among what a repair saves, and are found afterwards', async () => {
+  const file = await filledDatabase('notes');
+  const before = await openSqliteStore({ file, now: clock });
+  await (
+    await before.notes()
+  ).save({
+    project: 'here',
+    content: 'two ports',
+    tags: ['net'],
+    trust: 'user',
+    approved: true,
+  });
+  await before.store.close();
+  overwritePage(file, pageOf(file, 'events', 3), 0xff);
+  const { store, notes, notices } = await openSqliteStore({ file, now: clock });
+  expect(await store.load(row.id).then((events) => events.length)).toBeLessThan(rowCount);
+  expect(kept(file)).toHaveLength(1);
+  expect(notices.length).toBeLessThan(3);
+  expect(await (await notes()).search('port', 5, 'here')).toMatchObject([
+    { id: 1, content: 'two ports', tags: ['net'] },
+  ]);
+  await store.close();
+});

@@ -3,16 +3,18 @@ import { type BodyRequest, CliError } from '../../commands/command.js';
 import type { Event } from '../../core/event.js';
 import type { ChangeCapture, ChangeWatch } from '../../core/file-changes.js';
 import { type Conversation, project } from '../../core/projection.js';
+import type { Notes } from '../../core/notes.js';
 import { loadOnce } from '../../core/runtime.js';
-import type { Records, SessionEnd, SessionEnds, Store } from '../../core/store.js';
+import type { SessionEnd, SessionEnds, Store } from '../../core/store.js';
 import type { Tasks } from '../../core/tasks.js';
 import { asText, createTextProtocol, isOpen } from '../../providers/text/protocol.js';
 import { loadWire } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
 import { openMemoryStore } from '../../store/memory-store.js';
 import { openCopy, openStore } from '../../store/open-store.js';
+import type { OpenedStore } from '../../store/sqlite-store.js';
 import { sha256Of } from '../../tools/files/atomic-write.js';
-import { blobSeal, guardedStore, type SecretSource } from '../secrets.js';
+import { blobSeal, guardedNotes, guardedStore, type SecretSource } from '../secrets.js';
 import type { Notice, Settings } from '../settings.js';
 import type { OpenedSession, SessionChoice } from './find-session.js';
 import { endpointFor, factsOf, textModelsOf } from './open-model.js';
@@ -22,6 +24,8 @@ export interface StoreOpening {
   readonly store: Store;
   /** Those of the machine, or, where nothing is saved, some that end with this process. */
   readonly tasks: () => Promise<Tasks>;
+  /** The same. No note holds a secret. */
+  readonly notes: () => Promise<Notes>;
   /** Null: nothing outlives this process. */
   readonly ends: SessionEnds | null;
   /** Grows while the store is used: damage may be found at a later read. */
@@ -39,14 +43,17 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
   const now = Date.now;
   const inMemory = loadOnce(async () => (await import('../../store/sets/memory-tasks.js')).openMemoryTasks());
   const memoryTasks = (): Promise<Tasks> => inMemory.get();
-  if (ephemeral) return { store: openMemoryStore({ now }), tasks: memoryTasks, ends: null, notices: [] };
+  const notesInMemory = loadOnce(async () => (await import('../../store/sets/memory-notes.js')).createMemoryNotes(now));
+  const memoryNotes = async (): Promise<Notes> => guardedNotes(await notesInMemory.get(), settings);
+  if (ephemeral)
+    return { store: openMemoryStore({ now }), tasks: memoryTasks, notes: memoryNotes, ends: null, notices: [] };
   const said: Notice[] = [];
   const notify = (message: string): void => {
     said.push({ level: 'warn', code: 'store_repaired', message });
     settings.log({ at: 'store', message });
   };
   try {
-    const { store, tasks, ends, notices, busy } = await openStore(settings.config.files.database, {
+    const { store, tasks, notes, ends, notices, busy } = await openStore(settings.config.files.database, {
       now,
       notify,
       maxBusyMs: longestWaitMs,
@@ -60,7 +67,13 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
         code: 'store_busy',
         message: `${busy.message}. This session goes on in memory; it is saved once the database is free.`,
       });
-    return { store: guardedStore(store, settings), tasks, ends, notices: said };
+    return {
+      store: guardedStore(store, settings),
+      tasks,
+      notes: async () => guardedNotes(await notes(), settings),
+      ends,
+      notices: said,
+    };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     const hint = error instanceof StoreError && error.hint !== '' ? `${error.hint} ` : '';
@@ -70,6 +83,7 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
     return {
       store: guardedStore(copy ?? openMemoryStore({ now }), settings),
       tasks: memoryTasks,
+      notes: memoryNotes,
       ends: null,
       notices: [{ level: 'warn', code: 'store_unavailable', message }],
     };
@@ -81,14 +95,16 @@ export async function openSessionStore(settings: StoreSource, ephemeral: boolean
 export async function openRecord(
   settings: StoreSource,
   notify: (message: string) => void,
-): Promise<{ readonly store: Store; readonly records: Records; readonly tasks: () => Promise<Tasks> }> {
+): Promise<Pick<OpenedStore, 'store' | 'records' | 'tasks' | 'notes'>> {
   const opened = await openStore(settings.config.files.database, {
     now: Date.now,
     notify,
     seal: blobSeal(settings),
   });
   opened.notices.forEach(notify);
-  return { store: guardedStore(opened.store, settings), records: opened.records, tasks: opened.tasks };
+  const { records, tasks } = opened;
+  const notes = async (): Promise<Notes> => guardedNotes(await opened.notes(), settings);
+  return { store: guardedStore(opened.store, settings), records, tasks, notes };
 }
 
 const cause = 'the database or its log was cut, deleted or replaced from outside';
