@@ -302,14 +302,16 @@ function claimTask(
   if (runs && atOnce !== undefined && atWork(connection) >= atOnce) return null;
   const fired = timeText(firedAt);
   const moved = sql(
-    `UPDATE scheduled_tasks SET next_run = coalesce(?, next_run), enabled = ?, last_run = CASE WHEN ? THEN ? ELSE last_run END
+    `UPDATE scheduled_tasks SET next_run = coalesce(?, next_run), enabled = ?,
+         last_run = CASE WHEN ? THEN ? ELSE last_run END
        WHERE id = ? AND enabled = 1 AND next_run = ?`,
   ).run(timeOrNull(nextRun), nextRun === null ? 0 : 1, runs ? 1 : 0, fired, task.id, timeText(task.nextRun));
   if (moved.changes === 0) return null;
   const id = ulid(firedAt, randomBytes(16));
   if (runs) takeLease(connection, leaseOf(id), me(), firedAt);
   const run = sql<RunRow>(
-    'INSERT INTO task_runs (id, task_id, scheduled_for, fired_at, finished_at, status) VALUES (?, ?, ?, ?, ?, ?) RETURNING *',
+    `INSERT INTO task_runs (id, task_id, scheduled_for, fired_at, finished_at, status) VALUES (?, ?, ?, ?, ?, ?)
+       RETURNING *`,
   ).get(id, task.id, timeText(task.nextRun), fired, runs ? null : fired, status);
   sql(
     `DELETE FROM task_runs WHERE task_id = ? AND rowid <=
