@@ -1,5 +1,3 @@
-import { BaseAnthropic } from '@anthropic-ai/sdk/client';
-import { OpenAI } from 'openai';
 import { isRecord } from '../../core/json.js';
 import { type Endpoint, joinUrl } from '../catalog.js';
 import type { Send } from './exchange.js';
@@ -7,8 +5,8 @@ import type { Send } from './exchange.js';
 /** Posts a body that is already serialised. Resolves with any answer, as `Send` does, and rejects like it. */
 export type Post = (body: Uint8Array, signal: AbortSignal) => Promise<Response>;
 
-/** Makes a vendor's client for one path of an endpoint. */
-export type Connect = (endpoint: Endpoint, path: string, send: Send) => Post;
+/** Loads a vendor's SDK and makes its client for one path of an endpoint. */
+export type Connect = (endpoint: Endpoint, path: string, send: Send) => Promise<Post>;
 
 /** Carries an answer that is no success, or the reason why there is none, from our `fetch` through an SDK, which keeps
  * it as a cause. The text is neutral because the SDKs search it for words such as "timed out". */
@@ -95,7 +93,8 @@ function reasonOf(error: unknown): unknown {
  * package. It reads no key and no address from the environment. The SDK's default is the API version 2026-10-21, which
  * sends the key as a bearer token; the preset asks for 2023-06-01, which every gateway and every model knows and which
  * sends it as `x-api-key`. Source: platform.claude.com, API overview, "Authentication" and "Versions". */
-export const connectAnthropic: Connect = (endpoint, path, send) => {
+export const connectAnthropic: Connect = async (endpoint, path, send) => {
+  const { BaseAnthropic } = await import('@anthropic-ai/sdk/client');
   const options = clientOptions(endpoint, path, send);
   const client = new BaseAnthropic({
     ...options,
@@ -108,7 +107,8 @@ export const connectAnthropic: Connect = (endpoint, path, send) => {
 
 /** Posts through the `openai` package, which makes the URL, the authorization and the protocol's headers. It serves
  * every OpenAI-compatible server. It reads no key and no address from the environment. */
-export const connectOpenAi: Connect = (endpoint, path, send) => {
+export const connectOpenAi: Connect = async (endpoint, path, send) => {
+  const { OpenAI } = await import('openai/client');
   const options = clientOptions(endpoint, path, send);
   const client = new OpenAI({
     ...options,

@@ -193,7 +193,7 @@ const clients: Readonly<Record<Wire['client'], () => Promise<Connect>>> = {
 async function openClient(endpoint: Endpoint, wire: Wire, env: HttpDependencies['env']): Promise<Client> {
   const transport = await (await import('./transport.js')).openTransport(endpoint.baseUrl, env);
   const connect = await clients[wire.client]();
-  return { post: connect(endpoint, wire.path, transport.send), transport };
+  return { post: await connect(endpoint, wire.path, transport.send), transport };
 }
 
 /** Sends a request until it is answered, the retries are used up, or the time of the turn is over. */

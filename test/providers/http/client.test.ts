@@ -43,7 +43,7 @@ test.each(vendors)('the %s SDK makes every request, retries included', async (_n
 test('OpenAI: the SDK adds the key and the path, and nothing about this machine leaves', async () => {
   const { sent, send } = recorder(() => new Response('{}'));
   const endpoint = testEndpoint('openai-chat', 'https://api.example/v1?api-version=7', { headers: { 'X-Own': 'own' } });
-  const post = connectOpenAi(endpoint, '/chat/completions', send);
+  const post = await connectOpenAi(endpoint, '/chat/completions', send);
   await post(body, never);
   await post(body, never);
   const request = {
@@ -66,7 +66,9 @@ test('Anthropic: the key goes as x-api-key, and a version in the base URL is not
   const { sent, send } = recorder(() => new Response('{}'));
   const headers = { 'anthropic-version': '2023-06-01' };
   const endpoint = testEndpoint('anthropic-messages', 'https://api.example/v1', { headers });
-  await connectAnthropic(endpoint, '/v1/messages', send)(body, never);
+  await (
+    await connectAnthropic(endpoint, '/v1/messages', send)
+  )(body, never);
   expect(sent[0]?.url).toBe('https://api.example/v1/messages');
   expect(sent[0]?.headers).toEqual({
     accept: 'text/event-stream, application/json',
@@ -79,13 +81,15 @@ test('Anthropic: the key goes as x-api-key, and a version in the base URL is not
 
 test.each(vendors)('%s: without a key no header carries one', async (_name, connect, path, _sdk, api) => {
   const { sent, send } = recorder(() => new Response('{}'));
-  await connect(testEndpoint(api, 'http://127.0.0.1:1', { key: null }), path, send)(body, never);
+  await (
+    await connect(testEndpoint(api, 'http://127.0.0.1:1', { key: null }), path, send)
+  )(body, never);
   expect(Object.keys(sent[0]?.headers ?? {})).toEqual(expect.not.arrayContaining(['authorization', 'x-api-key']));
 });
 
 test.each(vendors)('%s: an answer that is no success arrives unread', async (_name, connect, path, _sdk, api) => {
   const { send } = recorder(() => new Response('[{"detail":"no"}]', { status: 404, headers: { 'x-a': 'b' } }));
-  const answer = await connect(testEndpoint(api, 'http://127.0.0.1:1'), path, send)(body, never);
+  const answer = await (await connect(testEndpoint(api, 'http://127.0.0.1:1'), path, send))(body, never);
   expect([answer.status, answer.headers.get('x-a'), await answer.text()]).toEqual([404, 'b', '[{"detail":"no"}]']);
 });
 
@@ -93,6 +97,6 @@ test.each(vendors)('%s: a connection that timed out is said as that', async (_na
   const fault = { code: 'network', message: 'host did not answer (ETIMEDOUT)' } as const;
   const failure = new HttpFailure(fault, true, new Error('connect ETIMEDOUT 192.0.2.1:443'));
   const send: Send = () => Promise.reject(failure);
-  const request = connect(testEndpoint(api, 'http://127.0.0.1:1'), path, send)(body, never);
+  const request = (await connect(testEndpoint(api, 'http://127.0.0.1:1'), path, send))(body, never);
   await expect(request).rejects.toBe(failure);
 });
