@@ -17,7 +17,10 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
       folders: ['core', 'disk'],
       packages: ['node:', 'ajv', 'execa', 'fast-glob', 'ignore', 'diff', '@vscode/ripgrep'],
     },
-    toolsets: { folders: ['core', 'disk', 'tools'], packages: ['node:', 'croner', 'htmlparser2', 'unpdf'] },
+    toolsets: {
+      folders: ['core', 'disk', 'tools'],
+      packages: ['node:', 'croner', 'htmlparser2', 'undici', 'unpdf'],
+    },
     store: { folders: ['core', 'disk'], packages: ['node:', 'better-sqlite3'] },
     config: { folders: ['core', 'disk'], packages: ['node:', 'ajv', 'jsonc-parser'] },
     terminal: { folders: ['core'], packages: ['string-width', 'wrap-ansi'] },

@@ -156,7 +156,7 @@ async function permit(
   { bound, shown }: Judged,
   signal: AbortSignal,
 ): Promise<Permission> {
-  const assessed = await unlessAborted(d.tools.policy.assess(bound, d.cwd), signal);
+  const assessed = await unlessAborted(d.tools.policy.assess(bound, d.cwd, d.record), signal);
   if (assessed === null) return { error: cancelledBefore, unavailable: false };
   const { repeated, ...verdict } = askedAboutLoop(d, call, assessed);
   if (verdict.decision === 'allow') return { error: null, verdict };
@@ -286,6 +286,7 @@ async function run(
         }, timeoutMs);
   const ctx: ToolContext = {
     cwd: d.cwd,
+    session: d.record,
     sandbox: verdict.sandbox,
     readsOnly: verdict.risk === 'read-only',
     ...(verdict.landings ? { landings: verdict.landings } : {}),

@@ -8,6 +8,8 @@ import { noteFiles } from './file-history.js';
 
 /** The events of one session: memory first, then the store, then the listeners. */
 export interface Recorder {
+  /** Of the session. */
+  readonly id: string;
   /** Durable when it resolves, unless the store fails: then the session goes on in memory, the reader is warned once,
    * and what is unsaved is tried again, in order, with every later event. Never rejects. */
   append(draft: EventDraft, blobs?: readonly Blob[]): Promise<Event>;
@@ -59,6 +61,7 @@ interface Unsaved {
 }
 
 class LiveRecorder implements Recorder {
+  readonly id: string;
   readonly projection = createProjection();
   readonly knownFiles = new Map<string, string | null>();
   readonly #options: RecorderOptions;
@@ -73,6 +76,7 @@ class LiveRecorder implements Recorder {
 
   constructor(options: RecorderOptions) {
     this.#options = options;
+    this.id = options.sessionId;
     this.#opening = options.restored.length > 0 ? [] : [...(options.opening ?? [])];
     this.#begun = options.begin === undefined;
     for (const event of options.restored) this.#add(event);

@@ -102,7 +102,22 @@ function createTools(read: ReadSettings): Tools {
   return {
     open: async (chosen, sandboxed) => {
       const [settings, { openSandbox, openToolbox }] = await Promise.all([read(), load()]);
-      return await openToolbox(settings, chosen, sandboxed ? await openSandbox(settings) : undefined);
+      const notify = (message: string): void => {
+        printError(`agent: ${message}\n`);
+      };
+      const record = loadOnce(() => openRecord(settings, notify));
+      const toolbox = await openToolbox(settings, chosen, {
+        confine: sandboxed ? await openSandbox(settings) : undefined,
+        ports: () => record.get(),
+        notify,
+      });
+      return {
+        ...toolbox,
+        close: async () => {
+          await toolbox.processes.killBackground();
+          await (await record.started())?.store.close();
+        },
+      };
     },
     policy: async () => openPolicy(await read()),
     host: async () => (await import('./session/assemble.js')).sessionHost((await read()).log),

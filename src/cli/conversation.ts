@@ -50,7 +50,7 @@ async function runOneTurn(words: readonly string[], options: RootOptions, format
         format,
         verbose: options.verbose === true,
         notices: [...run.notices, ...chat.notices],
-        toolNames: run.registry.list().map((tool) => tool.name),
+        toolNames: run.toolbox.registry.list().map((tool) => tool.name),
         now: () => performance.now(),
       });
     } finally {

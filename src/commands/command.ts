@@ -19,7 +19,6 @@ import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
 import type { WireName } from '../providers/wires/known-wires.js';
 import type { StoreInspection } from '../store/inspect.js';
-import type { ProcessRunner } from '../tools/process/runner.js';
 import type { CommandContext, Command as SlashCommand } from '../ui/slash-command.js';
 import type { ThemeChoice } from '../ui/theme.js';
 
@@ -90,7 +89,7 @@ export interface OpenedStore {
 
 export interface Toolbox {
   readonly registry: Registry;
-  readonly processes: ProcessRunner;
+  readonly close: () => Promise<void>;
 }
 
 /** The tools of this run, and what policy says of their calls. */
@@ -238,13 +237,23 @@ export interface Themes {
   chosen(name: string): void;
 }
 
+/** The tools that sessions of the REPL are offered. */
+export interface ReplTools {
+  readonly registry: Registry;
+  /** All sets, also those that are switched off. */
+  readonly sets: readonly { readonly name: string; readonly tools: readonly string[] }[];
+  /** Switches sets and tools on and off in this session and the next ones: `+web,-bash`. Throws a `CliError` for what
+   * is none. */
+  change(choice: string): Promise<void>;
+}
+
 /** Everything that a verb of the REPL may use. */
 export interface Repl {
   readonly screen: CommandContext;
   readonly sessions: Sessions;
   readonly store: Store;
   readonly settings: Settings;
-  readonly registry: Registry;
+  readonly tools: ReplTools;
   readonly approval: Approval;
   readonly spending: Spending;
   /** The model that `name` means in a session that uses `current`. */

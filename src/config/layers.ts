@@ -269,6 +269,7 @@ function typed(text: string, key: Key): unknown {
     case 'boolean':
       return truths.get(text.trim().toLowerCase());
     case 'array':
+      return isNames(key.node) && !text.trim().startsWith('[') ? listed(text) : json(text);
     case 'object':
       return json(text);
     default:
@@ -276,8 +277,20 @@ function typed(text: string, key: Key): unknown {
   }
 }
 
-function isStructure(key: Key): boolean {
-  return key.node.type === 'array' || key.node.type === 'object';
+function isStructure({ node }: Key): boolean {
+  return (node.type === 'array' && !isNames(node)) || node.type === 'object';
+}
+
+/** True for a list of known names, which is written `web,tasks`. */
+function isNames({ items }: SchemaNode): boolean {
+  return items?.enum !== undefined;
+}
+
+function listed(text: string): readonly string[] {
+  return text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '');
 }
 
 function json(text: string): unknown {

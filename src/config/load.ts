@@ -95,9 +95,34 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     origins,
     leaves,
     notices: layers.flatMap((layer) => layer.notices),
-    problems: layers.flatMap((layer) => layer.problems),
+    problems: [...layers.flatMap((layer) => layer.problems), ...contradictions(leaves)],
     project: project.project,
   };
+}
+
+/** Returns a problem for each set of tools that one source switches on and off. Between two sources, off wins. */
+function contradictions(leaves: readonly Leaf[]): readonly ConfigProblem[] {
+  const lists = leaves.filter(({ path, origin }) => keyText(path) === 'toolsets' && origin.kind !== 'default');
+  return lists.flatMap(({ value, origin }) =>
+    leaves.flatMap((leaf) => {
+      const [group, name = ''] = leaf.path;
+      const named = group === 'tools' && leaf.value === false && Array.isArray(value) && value.includes(name);
+      if (!named || sourceOf(leaf.origin) !== sourceOf(origin)) return [];
+      const key = keyText(leaf.path);
+      return [
+        {
+          message: `${sourceOf(origin)}: \`toolsets\` names ${name}, and \`${key}\` is false`,
+          hint: 'Remove one of the two.',
+          key,
+          where: sourceOf(origin),
+        },
+      ];
+    }),
+  );
+}
+
+function sourceOf(origin: Origin): string {
+  return origin.kind === 'user' || origin.kind === 'project' ? origin.file : origin.kind;
 }
 
 async function fileLayer(

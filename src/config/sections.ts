@@ -1,7 +1,7 @@
 import type { JsonObject } from '../core/json.js';
 import type { ApprovalMode, Rules } from '../core/policy.js';
 import type { ModelEntry } from '../core/provider.js';
-import { type Sandbox, type ToolLimits, toolsets } from '../core/tool.js';
+import { type Sandbox, type ToolLimits, type ToolsetName, toolsets } from '../core/tool.js';
 import { type Origin, originRank, type Values } from './layers.js';
 import type { AgentPaths } from './settings-file.js';
 import type { ProviderValues, SettingsValues } from './settings-values.js';
@@ -106,7 +106,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     },
     policy: { approval: approvalOf(all, origins), sandbox: all.sandbox, rules: all.rules },
     tools: {
-      toolsets: toolsets.map(({ name }) => name).filter((name) => all.tools[name]),
+      toolsets: toolsets.map(({ name }) => name).filter((name) => isOn(name, all, origins)),
       limits: all.tools.limits ?? {},
     },
     exec: { timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s), maxTimeoutS: exec.max_timeout_s },
@@ -117,6 +117,12 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     ui: camelCase(all.ui),
     files,
   };
+}
+
+/** A set is on by its switch, or where `toolsets` names it and nobody has switched it off. */
+function isOn(name: ToolsetName, all: SettingsValues, origins: Readonly<Record<string, Origin>>): boolean {
+  const switchedBy = origins[`tools.${name}`]?.kind ?? 'default';
+  return all.tools[name] || (switchedBy === 'default' && all.toolsets.includes(name));
 }
 
 /** `tools.confirm: false` means `never`, unless a source with a higher rank sets `approval`. */

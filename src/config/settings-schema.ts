@@ -25,14 +25,16 @@ export interface SchemaNode {
 /** A key as its segments: `tools.limits.bash` is `['tools', 'limits', 'bash']`. Numbers are positions in a list. */
 export type KeyPath = readonly (string | number)[];
 
-/** The schema of the settings, with a switch for each set of tools. */
+/** The schema of the settings, with a switch for each set of tools, and their names. */
 export function schemaFor(sets: readonly Toolset[]): SchemaNode {
   const { tools, ...others } = document.properties;
   const switches = sets.map(
     ({ name, about, on }) => [name, { type: 'boolean', default: on, description: about }] as const,
   );
   const properties = { ...tools.properties, ...Object.fromEntries(switches) };
-  return { ...document, properties: { ...others, tools: { ...tools, properties } } };
+  const offByThemselves = sets.filter(({ on }) => !on).map(({ name }) => name);
+  const toolsets = { ...document.properties.toolsets, items: { enum: offByThemselves } };
+  return { ...document, properties: { ...others, toolsets, tools: { ...tools, properties } } };
 }
 
 export const configSchema = schemaFor(toolsets);

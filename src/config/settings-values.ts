@@ -26,9 +26,13 @@ export interface SettingsValues {
     readonly ask: readonly RuleValues[];
     readonly deny: readonly RuleValues[];
   };
+  readonly toolsets: readonly string[];
   readonly tools: {
     readonly fs: boolean;
     readonly exec: boolean;
+    readonly time: boolean;
+    readonly math: boolean;
+    readonly files: boolean;
     readonly confirm: boolean;
     readonly limits?: Readonly<
       Record<

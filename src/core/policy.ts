@@ -1,6 +1,5 @@
-import type { BoundCall, Sandbox } from './tool.js';
+import type { BoundCall, Risk, Sandbox, SessionView } from './tool.js';
 
-export type Risk = 'read-only' | 'mutating' | 'dangerous';
 export type ApprovalMode = 'never' | 'dangerous' | 'mutating' | 'always';
 
 /** The verdict of policy on a call, before anything runs. */
@@ -21,7 +20,8 @@ export interface Verdict {
 
 /** The one place that decides. */
 export interface Policy {
-  assess(call: BoundCall, cwd: string): Promise<Verdict>;
+  /** `session`: absent for a call of none. */
+  assess(call: BoundCall, cwd: string, session?: SessionView): Promise<Verdict>;
 }
 
 /** Asks a person. Never rejects; an aborted signal answers `deny`. */

@@ -1,5 +1,5 @@
 import type { Envelope, ErrorEnvelope } from './envelope.js';
-import type { FileState, ToolCallData, ToolSpec } from './event.js';
+import type { Event, FileState, ToolCallData, ToolSpec } from './event.js';
 import type { StreamMask } from './secrets/guard.js';
 
 /** The sets of built-in tools, in the order in which a model is shown them. The settings, the command line and the
@@ -7,13 +7,17 @@ import type { StreamMask } from './secrets/guard.js';
 export const toolsets = [
   { name: 'fs', on: true, about: 'Offer the file tools.' },
   { name: 'exec', on: true, about: 'Offer the tools that run commands.' },
+  { name: 'time', on: false, about: 'Offer the current time.' },
+  { name: 'math', on: false, about: 'Offer arithmetic.' },
+  { name: 'files', on: false, about: 'Offer questions about folders and files.' },
 ] as const satisfies readonly Toolset[];
 
 export type ToolsetName = (typeof toolsets)[number]['name'];
 
 /** What a tool does to the world. Policy needs no more to judge a tool it does not know. */
 export type Effect = 'read' | 'write' | 'execute' | 'network';
-/** Tools that are switched on and off as one (`tools.fs`, `tools.exec`). */
+export type Risk = 'read-only' | 'mutating' | 'dangerous';
+/** Tools that are switched on and off as one (`tools.fs: false`, `toolsets: ["web"]`, `--tools +web`). */
 export interface Toolset {
   readonly name: string;
   /** Whether it is switched on unless the settings say otherwise. */
@@ -33,6 +37,10 @@ export interface Tool extends ToolSpec {
   readonly inert?: true;
   /** A line about this tool for the system prompt. */
   readonly guidance?: Guidance;
+  /** Its limits, unless the settings give others. */
+  readonly limits?: ToolLimits;
+  /** Names that other programs give such a tool. A person may use them; a model is told ours. */
+  readonly otherNames?: readonly string[];
   /** The same call gives the same result as long as the files are the same, so `replay --verify` makes it again. */
   readonly repeatable?: true;
   /** Placeholders in its arguments are replaced by the secrets they stand for: as they are, or where a shell reads them
@@ -43,10 +51,35 @@ export interface Tool extends ToolSpec {
   /** Finds what is wrong with arguments that pass the schema but cannot be meant (a NUL in a path), or null. Pure; part
    * of `bind`. */
   check?(args: ToolArgs): ArgumentProblem | null;
+  /** Says what this call may do, where the effect alone does not tell. Policy asks before the call runs. */
+  judge?(args: ToolArgs, place: CallPlace): Judged | Promise<Judged>;
   /** May throw; the dispatcher turns that into an `internal` envelope and logs it. Never rejects because of
    * `ctx.signal`: it returns. */
   run(args: ToolArgs, ctx: ToolContext): Promise<ToolOutcome>;
 }
+
+/** What a tool says of one of its calls. `everyMode`: no approval mode allows it unasked. */
+export interface Judged {
+  readonly risk: Risk;
+  /** Sentences, most important first. */
+  readonly reasons: readonly string[];
+  readonly everyMode?: true;
+}
+
+/** Where a call is made. `cwd` is absolute. */
+export interface CallPlace {
+  readonly cwd: string;
+  readonly session: SessionView;
+}
+
+/** The session of a call, as far as its tool may see it. A call without a session sees one without events. */
+export interface SessionView {
+  readonly id: string;
+  events(): readonly Event[];
+}
+
+/** For a call of no session. */
+export const noSession: SessionView = { id: '', events: () => [] };
 
 /** A line of the system prompt. It is left out where one of the tools it `needs` is missing. */
 interface Guidance {
@@ -90,6 +123,7 @@ export interface FileChange {
 export interface ToolContext {
   /** Absolute; relative paths start here. */
   readonly cwd: string;
+  readonly session: SessionView;
   readonly signal: AbortSignal;
   readonly sandbox: Sandbox;
   /** Policy judged that the call changes nothing. */

@@ -1,5 +1,5 @@
 import type { ApprovalMode, Policy, Rules, Verdict } from '../core/policy.js';
-import type { BoundCall, Sandbox } from '../core/tool.js';
+import { type BoundCall, type CallPlace, type Judged, noSession, type Sandbox } from '../core/tool.js';
 import {
   createProtectedPaths,
   createSecretPaths,
@@ -42,8 +42,8 @@ export function createPolicy(options: PolicyOptions): Policy {
     deny: compileRules(rules.deny, facts.home, 'stop'),
   };
   return {
-    async assess(call, cwd): Promise<Verdict> {
-      const judgement = await judgeCall(call, cwd, shared);
+    async assess(call, cwd, session = noSession): Promise<Verdict> {
+      const judgement = await judgeCall(call, { cwd, session }, shared);
       const decided = decide(judgement, approval, sandbox);
       const decision = decided === 'ask' && call.tool.inert === true && approval !== 'always' ? 'allow' : decided;
       const { risk, targets } = judgement;
@@ -64,21 +64,27 @@ export function createPolicy(options: PolicyOptions): Policy {
   };
 }
 
-/** Judges a call by what its tool takes: a command line, a path, or nothing but its effect. */
-async function judgeCall(call: BoundCall, cwd: string, rules: ShellRules): Promise<Judgement> {
+/** Judges a call by what its tool takes: a command line, a path, or nothing but its effect. What a tool says of its own
+ * call stands where it takes neither. */
+async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): Promise<Judgement> {
   const { tool, args } = call;
+  const { cwd } = place;
   if (tool.effect === 'execute' && typeof args['command'] === 'string') {
     return judgeShell(args['command'], await startFolder(args['workdir'], cwd, rules), tool.name, rules);
   }
-  if (tool.effect === 'read' || tool.effect === 'write') return judgeFileCall(call, cwd, rules);
-  const ruling = rulingOf({ tool: tool.name, paths: [] }, rules);
-  return {
+  const touchesFiles = tool.effect === 'read' || tool.effect === 'write';
+  if (touchesFiles && (tool.judge === undefined || namesPaths(call))) return judgeFileCall(call, cwd, rules);
+  const judged: Judged = (await tool.judge?.(args, place)) ?? {
     risk: 'mutating',
     reasons: [tool.effect === 'network' ? `${tool.name} uses the network` : `${tool.name} runs a program`],
+  };
+  return {
+    risk: judged.risk,
+    reasons: judged.reasons,
     targets: [],
-    guarded: false,
+    guarded: judged.everyMode === true,
     confined: false,
-    ruling,
+    ruling: rulingOf({ tool: tool.name, paths: [] }, rules),
   };
 }
 
@@ -118,10 +124,18 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
   return { ...shared, risk, reasons, ruling: rulingOf({ tool: tool.name, paths }, rules) };
 }
 
+function namesPaths({ args }: BoundCall): boolean {
+  return givenPaths(args).length > 0;
+}
+
+function givenPaths(args: BoundCall['args']): readonly string[] {
+  return [args['path'], args['file_path'], args['destination']].filter((value) => typeof value === 'string');
+}
+
 /** The paths a file tool was given; a reader without one looks at where it stands. Stored outputs (`event:7`) are no
  * files. */
 function namedPaths({ tool, args }: BoundCall): readonly string[] {
-  const given = [args['path'], args['file_path'], args['destination']].filter((value) => typeof value === 'string');
+  const given = givenPaths(args);
   if (given.length === 0) return tool.effect === 'write' ? [] : ['.'];
   return given.filter((value) => !/^event:\d+$/.test(value));
 }

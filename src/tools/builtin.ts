@@ -1,4 +1,4 @@
-import { type Effect, type Tool, type Toolset, type ToolsetName, toolsets } from '../core/tool.js';
+import { type Effect, type Tool, type Toolset, toolsets } from '../core/tool.js';
 import { bashTool } from './bash.js';
 import type { DefinedTool } from './define-tool.js';
 import { fileReadTool } from './file-read.js';
@@ -29,10 +29,14 @@ export interface BuiltinOptions {
   readonly protectedEnv: readonly string[];
 }
 
+/** The sets that are on by themselves. Their code is loaded with the program; `cli/session/open-toolsets.ts` loads the
+ * others. */
+export type BuiltinName = Extract<(typeof toolsets)[number], { readonly on: true }>['name'];
+
 const contentMemoryChars = 4 * 1024 * 1024;
 
 /** Makes the tools of each set, in the order in which a model is shown them. */
-const makers: Readonly<Record<ToolsetName, (options: BuiltinOptions) => readonly DefinedTool[]>> = {
+const makers: Readonly<Record<BuiltinName, (options: BuiltinOptions) => readonly DefinedTool[]>> = {
   fs(options) {
     const memory = createContentMemory(contentMemoryChars);
     return [
@@ -46,9 +50,9 @@ const makers: Readonly<Record<ToolsetName, (options: BuiltinOptions) => readonly
   exec: (options) => [bashTool(options)],
 };
 
-/** The tools of the program, set by set. */
+/** The tools of those sets, set by set. */
 export function builtinTools(options: BuiltinOptions): readonly Tool[] {
-  return toolsets.flatMap((toolset) => inToolset(toolset, makers[toolset.name](options)));
+  return toolsets.flatMap((toolset) => (toolset.on ? inToolset(toolset, makers[toolset.name](options)) : []));
 }
 
 /** Puts tools in a set. */

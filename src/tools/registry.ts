@@ -29,15 +29,23 @@ export function createRegistry(options: RegistryOptions): Registry {
       if (!namePattern.test(tool.name))
         throw new Error(`bad tool name ${shown(tool.name)}: use letters, digits, _ and -, at most 64`);
       if (entries.has(tool.name)) throw new Error(`there is a tool called ${tool.name} already`);
-      const rate = limits.rate_per_min === undefined ? null : createRateLimit(limits.rate_per_min, options.now);
-      entries.set(tool.name, { tool, limits, rate, validate: null });
+      const own = { ...tool.limits, ...limits };
+      const rate = own.rate_per_min === undefined ? null : createRateLimit(own.rate_per_min, options.now);
+      entries.set(tool.name, { tool, limits: own, rate, validate: null });
     },
     unregister: (name) => entries.delete(name),
     list: () => [...entries.values()].map((entry) => entry.tool),
     get: (name) => entries.get(name)?.tool,
     async bind(call) {
       const entry = entries.get(call.name);
-      if (!entry) return { ok: false, error: unknownTool(call.name, [...entries.keys()]) };
+      if (!entry)
+        return {
+          ok: false,
+          error: unknownTool(
+            call.name,
+            [...entries.values()].map(({ tool }) => tool),
+          ),
+        };
       return bindTo(entry, call.arguments, options, compiler);
     },
     admit(name) {
@@ -90,8 +98,12 @@ export function invalidArguments(name: string, problem: ArgumentProblem): ErrorE
   );
 }
 
-function unknownTool(name: unknown, available: readonly string[]): ErrorEnvelope {
+function unknownTool(name: unknown, tools: readonly Tool[]): ErrorEnvelope {
+  const available = tools.map((tool) => tool.name);
+  const meant = tools.find((tool) => tool.otherNames?.some((other) => other === name));
   const list = available.length > 0 ? `available: ${available.join(', ')}` : 'no tools are available';
+  if (meant)
+    return errorEnvelope('unknown_tool', `There is no tool called ${shown(name)}; use ${meant.name}.`, { available });
   return errorEnvelope('unknown_tool', `There is no tool called ${shown(name)}; ${list}.`, { available });
 }
 

@@ -1,17 +1,19 @@
+import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
 import document from '../../config/config.schema.json' with { type: 'json' };
 import { renderSystemPrompt } from '../../src/agent/system-prompt.js';
-import { offeredTools } from '../../src/cli/session/open-tools.js';
+import { type Catalogue, lazySets, offeredTools } from '../../src/cli/session/open-toolsets.js';
 import type { CommandLine } from '../../src/commands/command.js';
 import { listTools } from '../../src/commands/settings/use-tools.js';
+import { loadConfig } from '../../src/config/load.js';
 import { checkSettings } from '../../src/config/settings-check.js';
 import { configSchema, resolveKey, schemaFor } from '../../src/config/settings-schema.js';
 import { type Tool, toolsets } from '../../src/core/tool.js';
 import { builtinTools, inToolset } from '../../src/tools/builtin.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRegistry } from '../../src/tools/registry.js';
-import { processes, toolOptions } from './workbench.js';
+import { toolOptions, tree } from './workbench.js';
 
 const sums = { name: 'sums', on: false, about: 'Offer sums.', guidance: 'Count with sums, not by heart.' };
 const planted = [...toolsets, sums];
@@ -35,23 +37,42 @@ test('a set that is planted has a switch in the settings', () => {
   });
 });
 
-test('a set that is planted is offered where it is switched on or named, and nowhere else', () => {
-  const names = (switchedOn: readonly string[], chosen?: string): readonly string[] =>
-    offeredTools(tools, switchedOn, chosen).map(({ name }) => name);
-  expect(names(['exec', 'sums'])).toEqual(['bash', 'add']);
-  expect(names(['exec'])).toEqual(['bash']);
-  expect(names(['exec', 'sums'], 'sums')).toEqual(['add']);
-  expect(() => names(['exec', 'sums'], 'sum')).toThrow('there is no tool or toolset `sum`');
+/** A catalogue of all sets that counts which ones are loaded. */
+function catalogueOf(loaded: string[] = []): Catalogue {
+  const namesIn = (set: string): string[] => tools.flatMap(({ name, toolset }) => (toolset.name === set ? [name] : []));
+  return {
+    sets: planted.map(({ name }) => ({ name, tools: namesIn(name) })),
+    load: (set) => {
+      loaded.push(set);
+      return Promise.resolve(tools.filter(({ toolset }) => toolset.name === set));
+    },
+  };
+}
+
+test('a set that is planted is offered where it is switched on or named, and loaded nowhere else', async () => {
+  const names = async (switchedOn: readonly string[], chosen?: string): Promise<string> => {
+    const loaded: string[] = [];
+    const offered = await offeredTools(catalogueOf(loaded), switchedOn, chosen);
+    return `${offered.map(({ name }) => name).join()} from ${loaded.join()}`;
+  };
+  expect(await names(['exec', 'sums'])).toBe('bash,add from exec,sums');
+  expect(await names(['exec'])).toBe('bash from exec');
+  expect(await names(['exec', 'sums'], 'sums')).toBe('add from sums');
+  expect(await names(['exec'], 'add,grep')).toBe('grep,add from fs,sums');
+  expect(await names(['exec'], '+sums')).toBe('bash,add from exec,sums');
+  expect(await names(['exec', 'sums'], '-bash, +glob')).toBe('glob,add from fs,sums');
+  await expect(names(['exec', 'sums'], 'sum')).rejects.toThrow('there is no tool or toolset `sum`');
+  await expect(names(['exec'], '+sums,bash')).rejects.toThrow('mixes names with and without a sign');
 });
 
 test('a set that is planted is listed', async () => {
   const registry = createRegistry({ maxOutputBytes: 1000, now: () => 0 });
-  for (const tool of offeredTools(tools, ['exec', 'sums'], undefined)) registry.register(tool);
+  for (const tool of await offeredTools(catalogueOf(), ['exec', 'sums'], undefined)) registry.register(tool);
   let printed = '';
   // The verb asks for nothing else.
   const line = {
     out: { print: (text: string) => (printed += text) },
-    tools: { open: () => Promise.resolve({ registry, processes }) },
+    tools: { open: () => Promise.resolve({ registry }) },
   } as unknown as CommandLine;
   await listTools.line?.run?.(line, [], {});
   expect(printed).toMatch(/^bash +exec +execute .*\nadd +sums +read +Adds\.\n$/);
@@ -72,11 +93,36 @@ test('a set says its sentence in the prompt of a session that has one of its too
   expect(prompt(builtinTools(toolOptions()))).not.toContain('sums');
 });
 
-test('every tool stands in a set of the list, and every set has tools', () => {
+test('every set has its tools in one place, and each that is off by itself is loaded late', () => {
   const used = new Set(builtinTools(toolOptions()).map(({ toolset }) => toolset));
-  expect([...used]).toEqual(toolsets);
+  expect([...used]).toEqual(toolsets.filter(({ on }) => on));
+  expect(Object.keys(lazySets)).toEqual(toolsets.flatMap(({ name, on }) => (on ? [] : [name])));
 });
 
 test('the published schema of the settings knows the sets of the list', () => {
   expect(document).toEqual(configSchema);
+});
+
+/** Loads settings from a user's file and the environment. */
+async function load(file: object, env: Readonly<Record<string, string>> = {}) {
+  const home = tree({ 'a/config.json': JSON.stringify(file) });
+  return await loadConfig({ env: { ...env, AGENT_HOME: join(home, 'a') }, cwd: home, home });
+}
+
+test('sets are switched on by the settings and by the environment, and off wins from another place', async () => {
+  const on = async (file: object, env?: Readonly<Record<string, string>>) =>
+    (await load(file, env)).config.tools.toolsets.join();
+  expect(await on({})).toBe('fs,exec');
+  expect(await on({ toolsets: ['math'] })).toBe('fs,exec,math');
+  expect(await on({}, { AGENT_TOOLSETS: 'time, math' })).toBe('fs,exec,time,math');
+  expect(await on({ tools: { math: true, fs: false } })).toBe('exec,math');
+  expect(await on({ toolsets: ['math'] }, { AGENT_TOOLS_MATH: 'false' })).toBe('fs,exec');
+});
+
+test('one place that switches a set on and off is told so', async () => {
+  const { problems } = await load({ toolsets: ['math'], tools: { math: false } });
+  expect(problems.map(({ message }) => message.replace(/^.*config\.json/, 'config.json'))).toEqual([
+    'config.json: `toolsets` names math, and `tools.math` is false',
+  ]);
+  expect((await load({ toolsets: ['maths'] })).problems).toHaveLength(1);
 });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { Envelope } from '../../src/core/envelope.js';
-import type { Registry, ToolContext, ToolOutcome } from '../../src/core/tool.js';
+import { noSession, type Registry, type ToolContext, type ToolOutcome } from '../../src/core/tool.js';
 import { type BuiltinOptions, builtinTools } from '../../src/tools/builtin.js';
 import { createProcessRunner } from '../../src/tools/process/runner.js';
 import { createRegistry } from '../../src/tools/registry.js';
@@ -38,6 +38,7 @@ export function makeFifo(path: string): void {
 export function context(cwd: string, changed: Partial<ToolContext> = {}): ToolContext {
   return {
     cwd,
+    session: noSession,
     signal: new AbortController().signal,
     sandbox: 'off',
     limits: { timeoutMs: null, maxOutputBytes: 1_048_576 },

@@ -1,4 +1,4 @@
-import { CliError, exit, type Themes } from '../../commands/command.js';
+import { CliError, exit, type ReplTools, type Themes } from '../../commands/command.js';
 import { slashCommands } from '../../commands/registration.js';
 import { keepSetting } from '../../commands/settings/keep-setting.js';
 import { loadTheme, ownThemes, themeNames } from '../../commands/settings/theme-files.js';
@@ -18,8 +18,11 @@ import type { RootOptions } from '../options.js';
 import { version } from '../version.js';
 import { onLostStream, print } from '../print.js';
 import { openRun, type Run } from '../session/assemble.js';
+import { toolsEvent } from '../session/context-files.js';
 import { eventNumber } from '../session/find-session.js';
 import { choseOffline, resolveModel } from '../session/open-model.js';
+import type { Toolbox } from '../session/open-tools.js';
+import { changeOf } from '../session/open-toolsets.js';
 import { askForSettings, type Settings } from '../settings.js';
 import { createStatus, openReplSessions, type ReplSessions } from './current-session.js';
 import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
@@ -211,7 +214,7 @@ function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number 
 
 /** Returns the slash commands with the parts that they work with. */
 function replCommands(
-  { settings, options, store, registry, policy, spend }: Run,
+  { settings, options, store, toolbox, policy, spend }: Run,
   sessions: ReplSessions,
   keep: Keep,
 ): readonly Command[] {
@@ -219,7 +222,7 @@ function replCommands(
     sessions,
     store,
     settings,
-    registry,
+    tools: replTools(settings, toolbox, sessions),
     approval: policy,
     spending: spend,
     resolveModel: (name, current) => resolveModel(settings, name, current),
@@ -242,6 +245,30 @@ function replCommands(
       await command.run(argument, context);
     },
   }));
+}
+
+/** Lets the person switch tools on and off. The session records each change, because it changes its requests. */
+function replTools(
+  { config }: Pick<Settings, 'config'>,
+  { registry, catalogue, offer }: Toolbox,
+  sessions: ReplSessions,
+): ReplTools {
+  return {
+    registry,
+    sets: catalogue.sets,
+    change: async (choice) => {
+      const { plus, minus } = changeOf(catalogue, choice);
+      if (minus === null)
+        throw new CliError(
+          exit.usage,
+          `\`${choice}\` says neither on nor off`,
+          'Write for example /tools +web or /tools -bash.',
+        );
+      await offer(plus);
+      for (const name of minus) registry.unregister(name);
+      await sessions.current().session.append(toolsEvent(config, registry));
+    },
+  };
 }
 
 /** Returns the files that `@` completes, as the search tools see them. */

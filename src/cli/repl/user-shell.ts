@@ -57,7 +57,7 @@ export async function runUserShell(
   command: string,
   options: ShellRunOptions,
 ): Promise<ShellRun> {
-  const tool = run.registry.get('bash');
+  const tool = run.toolbox.registry.get('bash');
   if (!tool) {
     options.onOutput('Commands are switched off in this session (tools.exec, --tools).\n');
     return { exitCode: null };
@@ -68,6 +68,7 @@ export async function runUserShell(
     { command, timeout_seconds: config.exec.maxTimeoutS },
     {
       cwd: session.cwd,
+      session,
       signal: options.signal,
       sandbox: config.policy.sandbox,
       knownFiles: new Map(),

@@ -11,12 +11,10 @@ import type { Fault, Provider } from '../../core/provider.js';
 import type { Log } from '../../core/runtime.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import { placeOf, type SessionEnds, type SessionLog, type SessionRow, type Store } from '../../core/store.js';
-import type { Registry } from '../../core/tool.js';
 import { findModel } from '../../providers/models.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog.js';
 import { isWireName, knownWires } from '../../providers/wires/known-wires.js';
 import { StoreError } from '../../store/errors.js';
-import type { ProcessRunner } from '../../tools/process/runner.js';
 import type { RootOptions } from '../options.js';
 import { printError } from '../print.js';
 import { sessionGuard } from '../secrets.js';
@@ -33,7 +31,7 @@ import {
 } from './find-session.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
-import { openSandbox, openToolbox } from './open-tools.js';
+import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
 import { configuredModel, type ModelChoice } from './provider-settings.js';
 import { explainMissing, lostEvents, noteEnds, openCapture, openSessionStore } from './open-record.js';
 
@@ -44,8 +42,7 @@ export interface Run {
   readonly store: Store;
   /** Null: no session outlives this process. */
   readonly ends: SessionEnds | null;
-  readonly registry: Registry;
-  readonly processes: ProcessRunner;
+  readonly toolbox: Toolbox;
   readonly policy: SwitchablePolicy;
   readonly spend: SpendLimit;
   /** The notices so far. */
@@ -55,24 +52,28 @@ export interface Run {
 
 export async function openRun(settings: Settings, options: RootOptions): Promise<Run> {
   const confine = await openSandbox(settings);
-  const [{ store, ends, notices }, { registry, processes }] = await Promise.all([
-    openSessionStore(settings, options.ephemeral === true),
-    openToolbox(settings, options.tools, confine),
+  const opening = openSessionStore(settings, options.ephemeral === true);
+  const said: Notice[] = [];
+  const notify = (message: string): void => {
+    said.push({ level: 'warn', code: 'tool_missing', message });
+  };
+  const [{ store, ends, notices }, toolbox] = await Promise.all([
+    opening,
+    openToolbox(settings, options.tools, { confine, ports: () => opening, notify }),
   ]);
   return {
     settings,
     options,
     store,
     ends,
-    registry,
-    processes,
+    toolbox,
     policy: openPolicy(settings),
     spend: createSpendLimit(settings.config),
     get notices() {
-      return [...settings.notices, ...notices];
+      return [...settings.notices, ...notices, ...said];
     },
     close: async () => {
-      await processes.killBackground();
+      await toolbox.processes.killBackground();
       await store.close();
     },
   };
@@ -99,8 +100,10 @@ export interface Assembly {
 
 /** Opens a new session or an old one. Throws a `CliError` with the exit code of what is wrong. */
 export async function assemble(run: Run, choice: SessionChoice, interactive: boolean): Promise<Assembly> {
-  const { settings, store, registry, ends } = run;
+  const { settings, store, ends } = run;
+  const { registry } = run.toolbox;
   const opened = await findOrExplain(run, choice);
+  await offerRecorded(run, opened);
   const isNew = opened.restored.length === 0;
   const secrets = sessionGuard(settings, opened.restored);
   const open = (chosen: ModelChoice): Promise<OpenedModel> => openModel(settings, chosen, secrets, interactive);
@@ -156,6 +159,12 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       models.close();
     },
   };
+}
+
+/** Offers the tools on the record of a resumed session, also of sets that are not switched on by now. */
+async function offerRecorded({ options, toolbox }: Run, { restored }: OpenedSession): Promise<void> {
+  const last = options.tools === undefined ? lastTools(restored) : null;
+  if (last) await toolbox.offer(last.tools.map(({ name }) => name));
 }
 
 /** Finds the session and takes its lease. Where it is not found, the error says what is known of it. */
@@ -348,7 +357,7 @@ async function bringUpToDate(
         ]
       : [];
   const notices = [...dropped, ...addressNotices(row, model)];
-  const tools = changedTools(run.settings, run.registry, lastTools(opened.restored), run.options.tools);
+  const tools = changedTools(run.settings, run.toolbox.registry, lastTools(opened.restored), run.options.tools);
   if (tools === null) return notices;
   await session.append(tools);
   return [

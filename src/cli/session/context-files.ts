@@ -129,7 +129,8 @@ export function openingEvents(
   return [{ kind: 'system', content, data: null }, toolsEvent(config, registry)];
 }
 
-function toolsEvent({ limits, request, provider }: Settings['config'], registry: Registry): EventDraft {
+/** Returns the event of the tools that are offered, with the settings that shape requests. */
+export function toolsEvent({ limits, request, provider }: Settings['config'], registry: Registry): EventDraft {
   const data: ToolsData = {
     tools: toolSpecs(registry),
     settings: {

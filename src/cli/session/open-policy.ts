@@ -3,7 +3,6 @@ import { lstat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import { type LoadedOnce, loadOnce } from '../../core/runtime.js';
 import type { ApprovalMode, Policy, Verdict } from '../../core/policy.js';
-import type { BoundCall } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import type { PathFacts } from '../../policy/guarded-paths.js';
 import type { Settings } from '../settings.js';
@@ -27,7 +26,7 @@ export function openPolicy(settings: PolicySource): SwitchablePolicy {
       mode = next;
       policy = loaded();
     },
-    assess: async (call, cwd) => await (await policy.get()).assess(call, cwd),
+    assess: async (call, cwd, session) => await (await policy.get()).assess(call, cwd, session),
   };
 }
 
@@ -44,15 +43,15 @@ export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Polic
       return landed;
     },
   });
-  const judge = async (call: BoundCall, cwd: string): Promise<Verdict> => {
+  const judge = async (...call: Parameters<Policy['assess']>): Promise<Verdict> => {
     noted = [];
-    const verdict = await policy.assess(call, cwd);
-    const { effect } = call.tool;
+    const verdict = await policy.assess(...call);
+    const { effect } = call[0].tool;
     return effect === 'read' || effect === 'write' ? { ...verdict, landings: noted } : verdict;
   };
   return {
-    assess: (call, cwd) => {
-      const judged = last.then(() => judge(call, cwd));
+    assess: (...call) => {
+      const judged = last.then(() => judge(...call));
       last = judged.catch(() => undefined);
       return judged;
     },

@@ -7,7 +7,8 @@ import type { LoadedConfig } from '../../config/load.js';
 import { type ConfigProblem, fileProblem, issueProblem, readConfigFile } from '../../config/settings-file.js';
 import { type Issue, keyText } from '../../config/settings-schema.js';
 import type { ToolSpec } from '../../core/event.js';
-import { didYouMean, nearestName } from '../../core/text.js';
+import { isRecord } from '../../core/json.js';
+import { nearestName } from '../../core/text.js';
 import type { Registry, Tool } from '../../core/tool.js';
 import { createSecretPaths } from '../../policy/guarded-paths.js';
 import { builtinTools, inTestMode } from '../../tools/builtin.js';
@@ -16,22 +17,34 @@ import { createRegistry } from '../../tools/registry.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
 import { secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
+import {
+  type Catalogue,
+  createCatalogue,
+  lazySets,
+  offeredTools,
+  type ToolsetHost,
+  toolsNamed,
+} from './open-toolsets.js';
 
 /** The tools of this run, and the processes that they have started. */
 export interface Toolbox {
   readonly registry: Registry;
   readonly processes: ProcessRunner;
+  readonly catalogue: Catalogue;
+  /** Offers tools of these names, too, unless somebody has switched their set off. */
+  readonly offer: (names: readonly string[]) => Promise<void>;
 }
 
-type ToolSource = Pick<Settings, 'config' | 'env' | 'home' | 'loaded' | 'testMode'>;
+type ToolSource = ToolsetHost['settings'];
 
-/** Opens the tools of this run. `chosen`: `--tools` (names or toolsets), or false for `--no-tools`. `confine`: of the
- * sandbox, where one is configured. Processes of tools end with this process at the latest. */
+/** Opens the tools of this run. `chosen`: `--tools` (names or toolsets), or false for `--no-tools`. Processes of tools
+ * end with this process at the latest. */
 export async function openToolbox(
   settings: ToolSource,
   chosen: string | boolean | undefined,
-  confine?: Confine,
+  host: Pick<ToolsetHost, 'confine' | 'ports' | 'notify'>,
 ): Promise<Toolbox> {
+  const { confine } = host;
   const { config } = settings;
   const processes = createProcessRunner({
     watched: true,
@@ -41,22 +54,39 @@ export async function openToolbox(
   process.once('exit', () => {
     processes.killNow();
   });
-  const known = allTools(settings, processes);
+  const catalogue = createCatalogue(coreTools(settings, processes), { settings, processes, ...host });
   const [problem] = await strayLimits(
     settings.loaded,
-    known.map((tool) => tool.name),
+    catalogue.sets.flatMap(({ tools }) => tools),
   );
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
-  const tools = offeredTools(settings.testMode ? inTestMode(known) : known, config.tools.toolsets, chosen);
   const registry = createRegistry({
     maxOutputBytes: config.limits.maxOutputBytes,
     now: () => performance.now(),
   });
-  for (const tool of tools) registry.register(tool, config.tools.limits[tool.name]);
-  return { registry, processes };
+  const register = (tools: readonly Tool[]): void => {
+    for (const tool of settings.testMode ? inTestMode(tools) : tools)
+      if (!registry.get(tool.name)) registry.register(tool, config.tools.limits[tool.name]);
+  };
+  register(await offeredTools(catalogue, config.tools.toolsets, chosen));
+  return {
+    registry,
+    processes,
+    catalogue,
+    offer: async (names) => {
+      const missing = names.filter((name) => !registry.get(name));
+      const tools = await toolsNamed(catalogue, new Set(missing));
+      register(tools.filter(({ toolset }) => !isSwitchedOff(toolset.name, settings.loaded)));
+    },
+  };
 }
 
-function allTools(settings: ToolSource, processes: ProcessRunner): readonly Tool[] {
+function isSwitchedOff(toolset: string, { values, origins }: LoadedConfig): boolean {
+  const { tools } = values;
+  return isRecord(tools) && tools[toolset] === false && origins[`tools.${toolset}`]?.kind !== 'default';
+}
+
+function coreTools(settings: ToolSource, processes: ProcessRunner): readonly Tool[] {
   const { config, env } = settings;
   return builtinTools({
     processes,
@@ -110,7 +140,7 @@ async function problemAt(origin: Origin | undefined, issue: Issue): Promise<Conf
     : issueProblem(origin.file, issue);
 }
 
-/** Returns the names of all tools of the program. */
+/** Returns the names of all tools of the program, also of those that are switched off. */
 export function toolNames(): readonly string[] {
   const none = {
     env: {},
@@ -121,9 +151,11 @@ export function toolNames(): readonly string[] {
     timeoutS: 1,
     maxTimeoutS: 1,
   };
-  return builtinTools({ ...none, processes: createProcessRunner({ marker: { name: '_AGENT_RUN', value: '' } }) }).map(
-    (tool) => tool.name,
-  );
+  const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: '' } });
+  return [
+    ...builtinTools({ ...none, processes }).map((tool) => tool.name),
+    ...Object.values<{ readonly tools: readonly string[] }>(lazySets).flatMap(({ tools }) => tools),
+  ];
 }
 
 /** Returns a test for files that hold secrets (`fs.deny`), by absolute path. */
@@ -134,31 +166,6 @@ export async function secretFiles({
   const { createSecretPaths } = await import('../../policy/guarded-paths.js');
   const secrets = createSecretPaths(config.fs.deny, home);
   return (path) => secrets.matches(path);
-}
-
-/** Returns the tools of the sets that are switched on, or those of them that `chosen` names (`--tools`). */
-export function offeredTools(
-  all: readonly Tool[],
-  switchedOn: readonly string[],
-  chosen: string | boolean | undefined,
-): readonly Tool[] {
-  if (chosen === false) return [];
-  const tools = all.filter((tool) => switchedOn.includes(tool.toolset.name));
-  if (typeof chosen !== 'string') return tools;
-  const names = chosen
-    .split(',')
-    .map((name) => name.trim())
-    .filter((name) => name !== '');
-  const known = [...new Set(tools.flatMap((tool) => [tool.name, tool.toolset.name]))];
-  for (const name of names) {
-    if (!known.includes(name))
-      throw new CliError(
-        exit.usage,
-        `--tools: there is no tool or toolset \`${name}\``,
-        `${didYouMean(name, known)} Known: ${known.join(', ')}`.trim(),
-      );
-  }
-  return tools.filter((tool) => names.includes(tool.name) || names.includes(tool.toolset.name));
 }
 
 export function toolSpecs(registry: Registry): readonly ToolSpec[] {

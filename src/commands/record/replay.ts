@@ -17,7 +17,7 @@ import { type ChangeData, type Event, knownEvent } from '../../core/event.js';
 import { isRecord, type Json } from '../../core/json.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import type { SessionRow, Store } from '../../core/store.js';
-import type { BoundCall, Registry, ToolContext } from '../../core/tool.js';
+import { type BoundCall, noSession, type Registry, type ToolContext } from '../../core/tool.js';
 import { CliError, type CommandLine, exit, type Printer, type Verb } from '../command.js';
 import { columns, oneLine, printListing } from '../line-output.js';
 import { entriesOf, type Entry, shownOutput } from '../sessions/export-entries.js';
@@ -201,6 +201,7 @@ async function check({ registry, known, secrets }: Again, call: Recorded, scratc
 function context({ limits }: BoundCall, cwd: string, known: ReadonlyMap<string, string | null>): ToolContext {
   return {
     cwd,
+    session: noSession,
     signal: AbortSignal.timeout(60_000),
     sandbox: 'off',
     limits,

@@ -1,5 +1,5 @@
 import type { ParsedScript } from 'unbash';
-import type { Risk } from '../../core/policy.js';
+import type { Risk } from '../../core/tool.js';
 import { loadOnce } from '../../core/runtime.js';
 import { hasUnseen } from '../../core/text.js';
 import type { Sandbox } from '../../core/tool.js';

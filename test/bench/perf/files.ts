@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Tool, ToolContext } from '../../../src/core/tool.js';
+import { noSession, type Tool, type ToolContext } from '../../../src/core/tool.js';
 import { builtinTools } from '../../../src/tools/builtin.js';
 import { createProcessRunner } from '../../../src/tools/process/runner.js';
 import { findRipgrep } from '../../../src/tools/search/text-search.js';
@@ -66,6 +66,7 @@ async function call(
   const tool = tools.find((candidate) => candidate.name === name);
   const ctx: ToolContext = {
     cwd,
+    session: noSession,
     sandbox: 'off',
     limits: { timeoutMs: 60_000, maxOutputBytes: 51_200 },
     knownFiles: new Map(),

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { createPathFacts, withLandings } from '../../../src/cli/session/open-policy.js';
 import type { Policy } from '../../../src/core/policy.js';
-import type { Registry, ToolContext } from '../../../src/core/tool.js';
+import { noSession, type Registry, type ToolContext } from '../../../src/core/tool.js';
 import { createPolicy } from '../../../src/policy/assess.js';
 import { builtinTools } from '../../../src/tools/builtin.js';
 import { createProcessRunner } from '../../../src/tools/process/runner.js';
@@ -254,6 +254,7 @@ function makePolicy(root: string, work: string): Policy {
 function contextOf(cwd: string, landings: readonly string[] | undefined): ToolContext {
   return {
     cwd,
+    session: noSession,
     sandbox: 'workspace',
     signal: new AbortController().signal,
     ...(landings ? { landings } : {}),
