@@ -24,7 +24,7 @@ export interface HouseMeasures {
 
 /** The rooms of the toolsets: their tools, their tables, the ports between the two, and what fires tasks. */
 const ofToolsets =
-  /^(?:toolsets|store\/sets|(?:cli|commands)\/tasks)\/|^core\/(?:tasks|notes|web-search)\.ts$|^cli\/session\/open-toolsets\.ts$/;
+  /^(?:toolsets|store\/sets|(?:cli|commands)\/tasks)\/|^(?:core\/(?:tasks|notes)|cli\/session\/open-toolsets|providers\/native-search)\.ts$/;
 const specifiers = /^(?:import|export)\b(?:[^;'"`]*?\bfrom\s*)?\s*'(\.[^'\n]+)'|\bimport\s*\(\s*'(\.[^'\n]+)'/gm;
 
 /** Measures the TypeScript sources below `root`. */

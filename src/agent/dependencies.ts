@@ -5,7 +5,7 @@ import type { Fault, Provider } from '../core/provider.js';
 import type { Log, Schedule } from '../core/runtime.js';
 import type { SecretGuard } from '../core/secrets/guard.js';
 import type { AgentEvent } from '../core/session-port.js';
-import type { Registry } from '../core/tool.js';
+import type { Registry, ToolContext } from '../core/tool.js';
 import type { Budget } from './budget.js';
 import type { Recorder } from './recorder.js';
 
@@ -67,6 +67,8 @@ export interface DispatchDeps {
   readonly host: HostDeps;
   /** Absent: nothing is hidden. */
   readonly secrets?: SecretGuard;
+  /** Has the model's provider search the web. Never rejects. */
+  readonly searchWeb?: ToolContext['searchWeb'];
 }
 
 /** Everything one turn needs. */

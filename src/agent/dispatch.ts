@@ -297,6 +297,7 @@ async function run(
     progress: (chunk) => {
       d.emit({ type: 'tool_output', callId, chunk });
     },
+    searchWeb: d.searchWeb,
     ...(d.secrets ? { outputMask: d.secrets.stream() } : {}),
   };
   try {

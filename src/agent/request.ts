@@ -1,7 +1,7 @@
 import { type AssistantData, type Event, knownEvent, type Stop, type Usage, type UsageData } from '../core/event.js';
 import type { Json } from '../core/json.js';
 import { type Conversation, type Message, type ModelRef, project } from '../core/projection.js';
-import type { Fault, ModelChunk, ReceivedCall } from '../core/provider.js';
+import type { Fault, ModelChunk, ReceivedCall, SearchAnswer, SearchRequest } from '../core/provider.js';
 import { allowanceOf, budgetOf, cutFault, spendingWarning, spentUsd } from './budget.js';
 import type { TurnDeps } from './dependencies.js';
 
@@ -98,6 +98,23 @@ function warnOfManyCalls(d: TurnDeps, calls: readonly ReceivedCall[]): void {
   });
 }
 
+/** Has the provider of the model search the web, and records what that used. */
+export async function requestSearch(d: TurnDeps, request: SearchRequest): Promise<SearchAnswer> {
+  const { provider, ref } = d.model();
+  if (!provider.search)
+    return {
+      ok: false,
+      reason: 'failed',
+      message: `${ref.provider} has no web search of its own; set web.search.provider to a search service.`,
+    };
+  const allowance = allowanceOf(d);
+  if (!allowance.allowed) return { ok: false, reason: 'failed', message: allowance.fault.message };
+  const responseId = `r${(d.record.events().at(-1)?.seq ?? 0) + 1}`;
+  const { answer, ...spent } = await provider.search(request, ref);
+  await recordUsage(d, ref, responseId, spent, 'web_search');
+  return answer;
+}
+
 /** Asks for a summary of `conversation`. Only the usage of that request is recorded, and its text is not shown. */
 export async function requestSummary(
   d: TurnDeps,
@@ -158,8 +175,8 @@ async function recordUsage(
   d: TurnDeps,
   ref: ModelRef,
   responseId: string,
-  { usage, costUsd }: Draft,
-  purpose?: 'compaction',
+  { usage, costUsd }: Pick<Draft, 'usage' | 'costUsd'>,
+  purpose?: UsageData['purpose'],
 ): Promise<void> {
   if (!usage) return;
   const missed = purpose ? null : cacheMiss(d.record.events(), ref, usage);
@@ -243,7 +260,7 @@ const smallestCachedTokens = 4096;
  * no cached token for the last request. `events` are those of the request that `usage` is for. */
 export function cacheMiss(events: readonly Event[], ref: ModelRef, usage: Usage): string | null {
   if (usage.cacheRead > 0) return null;
-  const at = events.findLastIndex((event) => event.kind === 'usage');
+  const at = events.findLastIndex((event) => event.kind === 'usage' && usageOf(event)?.purpose !== 'web_search');
   const last = usageOf(events[at]);
   if (last === null || !isSame(last, ref) || promptTokens(last) < smallestCachedTokens) return null;
   if (

@@ -8,7 +8,7 @@ import { allowanceOf, tokensOf } from './budget.js';
 import { compact, windowIsFull } from './compaction.js';
 import { dispatch, type Dispatched, type PreparedCall } from './dispatch.js';
 import { withRepeats } from './repeats.js';
-import { type Reply, request } from './request.js';
+import { type Reply, request, requestSearch } from './request.js';
 import type { TurnDeps } from './dependencies.js';
 
 /** After so many responses in a row whose every call failed, the model is asked for an answer instead. */
@@ -132,7 +132,7 @@ async function runCall(
     return fixed(
       errorEnvelope('limit_reached', `Not run: a response may make at most ${d.limits.maxToolCalls} calls.`),
     );
-  return await dispatch(d, prepared, signal);
+  return await dispatch({ ...d, searchWeb: (search) => requestSearch(d, search) }, prepared, signal);
 }
 
 /** Gives each call an id that is unique within the session, binds it, and records it. */

@@ -1,6 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, linkSync, openSync, readFileSync, unlinkSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import searchServices from '../../config/search-services.json' with { type: 'json' };
 import type { Config } from '../config/sections.js';
 import type { ProviderValues } from '../config/settings-values.js';
 import { ensurePrivateDirectory } from '../config/settings-file.js';
@@ -31,19 +32,21 @@ type OwnProviders = Readonly<Record<string, ProviderValues>>;
 const minLength = 8;
 const keyHeader = /auth|key|token|secret|cookie|password/i;
 
-/** Returns the names of the variables that hold provider keys, by the presets and the settings. No process of a tool
+/** Returns the names of the variables that hold the keys of providers and search services, by the presets and the
+ * settings. No process of a tool
  * gets them. */
 export function secretVariables(
   env: Environment,
   providers: OwnProviders = {},
   presets: Presets = builtInPresets,
 ): readonly string[] {
-  const named = new Set(
-    catalogue(providers, presets).flatMap(([, preset]) => [
+  const named = new Set([
+    ...catalogue(providers, presets).flatMap(([, preset]) => [
       ...keyNames(preset),
       ...Object.values(preset.headers ?? {}).flatMap(variablesIn),
     ]),
-  );
+    ...Object.values(searchServices).flatMap(({ key_env: keyEnv }) => keyEnv ?? []),
+  ]);
   return Object.keys(env).filter((name) => named.has(name));
 }
 

@@ -246,7 +246,12 @@ async function restrictProjectConfig(values: Values, base: Values, file: string)
   return { accepted, ignored, wanted };
 }
 
-const usersKeys = new Set(['http.allow_insecure', 'tasks.notify_command']);
+const usersKeys = new Set([
+  'http.allow_insecure',
+  'tasks.notify_command',
+  'web.search.provider',
+  'web.search.base_url',
+]);
 
 /** Only the user decides where requests and keys go, and which program hears of tasks, whatever directory is trusted: a
  * repository that names a host would get the key. Source: security 1.1, row 2. */

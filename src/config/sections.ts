@@ -17,6 +17,7 @@ export interface Config {
   readonly http: HttpSection;
   readonly tasks: TasksSection;
   readonly fs: { readonly maxBytes: number; readonly deny: readonly string[] };
+  readonly web: WebSection;
   /** Masks all secrets that are recorded, sent or shown, except the kinds in `unmasked`. */
   readonly secrets: { readonly mask: boolean; readonly unmasked: readonly string[] };
   readonly ui: UiSection;
@@ -67,6 +68,15 @@ export interface ToolsSection {
 
 /** `timezone` is null for the zone of this machine. */
 export type TasksSection = CamelCase<Omit<SettingsValues['tasks'], 'timezone'>> & { readonly timezone: string | null };
+
+/** `search`: who searches for `web_search`, and at which address. */
+export interface WebSection {
+  readonly search: {
+    readonly provider: SettingsValues['web']['search']['provider'];
+    readonly baseUrl: string | null;
+  };
+}
+
 export type HttpSection = CamelCase<SettingsValues['http']>;
 export type UiSection = CamelCase<SettingsValues['ui']>;
 
@@ -113,6 +123,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     http: camelCase(all.http),
     tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null },
     fs: { maxBytes: all.fs.max_size, deny: all.fs.deny },
+    web: { search: { provider: all.web.search.provider, baseUrl: all.web.search.base_url ?? null } },
     secrets: all.secrets,
     ui: camelCase(all.ui),
     files,

@@ -68,6 +68,12 @@ export interface SettingsValues {
     readonly mask: boolean;
     readonly unmasked: readonly string[];
   };
+  readonly web: {
+    readonly search: {
+      readonly provider: 'auto' | 'searxng' | 'brave' | 'tavily' | 'exa' | 'serpapi' | 'duckduckgo' | 'native';
+      readonly base_url?: string;
+    };
+  };
   readonly fs: {
     readonly max_size: number;
     readonly deny: readonly string[];
@@ -102,6 +108,7 @@ export interface ProviderValues {
   readonly key_required?: boolean;
   readonly default_model?: string;
   readonly models_path?: string;
+  readonly search?: 'openai' | 'anthropic' | 'gemini' | 'openrouter';
   readonly headers?: Readonly<Record<string, string>>;
   readonly quirks?: JsonObject;
   readonly extra_body?: JsonObject;

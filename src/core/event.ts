@@ -128,8 +128,8 @@ export interface UsageData {
   readonly cache_write_tokens: number;
   /** Null where the price is not known. */
   readonly cost_usd: number | null;
-  /** The request was not part of the conversation: it asked for a summary of it. */
-  readonly purpose?: 'compaction';
+  /** The request was not part of the conversation: it asked for a summary of it, or for a search of the web. */
+  readonly purpose?: 'compaction' | 'web_search';
 }
 
 /** The conversation is again as it was right after event `to_seq`; later events stay in the log. */

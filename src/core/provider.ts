@@ -71,6 +71,45 @@ export interface ReceivedCall {
 
 export interface Provider {
   stream(request: ModelRequest): AsyncIterable<ModelChunk>;
+  /** Searches the web in a request of its own, outside of the conversation. Never throws. Absent where the provider
+   * has no search. */
+  search?(request: SearchRequest, ref: ModelRef): Promise<PaidSearch>;
+}
+
+/** A search of the web, by a search service or by a provider. */
+export interface SearchRequest {
+  readonly query: string;
+  /** From 1. An answer may hold more or fewer. */
+  readonly count: number;
+  /** Hosts; each includes those below it. At most one of the two lists is not empty. */
+  readonly allowedDomains: readonly string[];
+  readonly blockedDomains: readonly string[];
+  readonly recency: 'day' | 'week' | 'month' | 'year' | null;
+  readonly signal: AbortSignal;
+}
+
+/** A page as a search describes it; nothing of it is checked. */
+export interface FoundPage {
+  readonly title: string;
+  readonly url: string;
+  readonly snippet: string;
+}
+
+/** No pages: the search itself said so. `message` holds no key; `waitMs` is the wait that was asked for. */
+export type SearchAnswer =
+  | { readonly ok: true; readonly pages: readonly FoundPage[] }
+  | {
+      readonly ok: false;
+      readonly reason: 'failed' | 'rate_limited';
+      readonly message: string;
+      readonly waitMs?: number;
+    };
+
+/** A provider's search, and what its requests used. */
+export interface PaidSearch {
+  readonly answer: SearchAnswer;
+  readonly usage: Usage | null;
+  readonly costUsd: number | null;
 }
 
 /** One entry of `config/models.json`, or of `models` in the user's configuration. Tokens, and USD per million

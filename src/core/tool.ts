@@ -1,5 +1,6 @@
 import type { Envelope, ErrorEnvelope } from './envelope.js';
 import type { Event, FileState, ToolCallData, ToolSpec } from './event.js';
+import type { SearchAnswer, SearchRequest } from './provider.js';
 import type { StreamMask } from './secrets/guard.js';
 
 /** The sets of built-in tools, in the order in which a model is shown them. The settings, the command line and the
@@ -137,6 +138,9 @@ export interface ToolContext {
   readonly knownFiles: ReadonlyMap<string, string | null>;
   /** The stored output of an event, for `event:SEQ`; null where there is none. */
   eventOutput(seq: number): string | null;
+  /** Has the provider of the session's model search the web; its usage is recorded. Never rejects. Absent outside of a
+   * session. */
+  readonly searchWeb?: ((request: SearchRequest) => Promise<SearchAnswer>) | undefined;
   /** Live output for the screen; a slow reader may lose chunks. */
   progress(chunk: string): void;
   /** Hides secrets in that output; absent where nothing is hidden. */

@@ -2,7 +2,7 @@ import builtIn from '../../config/providers.json' with { type: 'json' };
 import type { JsonObject } from '../core/json.js';
 import type { ModelRef } from '../core/projection.js';
 import { didYouMean } from '../core/text.js';
-import type { Quirks } from './quirks.js';
+import type { Quirks, SearchFormatName } from './quirks.js';
 import { type Api, defaultWire, isWireName, wireNames } from './wires/known-wires.js';
 
 /** One entry of `config/providers.json`, or of `providers` in the user's configuration. */
@@ -30,6 +30,8 @@ export interface Preset {
   readonly models_path?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly quirks?: Quirks;
+  /** How it is asked to search the web, at its own host. Absent: it has no search. */
+  readonly search?: SearchFormatName;
   /** True: hints name this one where no model is connected. */
   readonly suggested?: boolean;
   /** What gateways put before the ids of this vendor's models: `x-ai` in `x-ai/grok-5`. */
@@ -94,6 +96,7 @@ export interface Endpoint {
   readonly quirks: Quirks;
   readonly modelsPath: string;
   readonly local: boolean;
+  readonly search?: SearchFormatName;
   readonly extraBody?: JsonObject;
 }
 
@@ -289,15 +292,19 @@ function buildEndpoint(provider: string, preset: Preset, url: string, choice: Pr
     quirks: (otherHost ? preset.other_host_quirks : preset.quirks) ?? {},
     modelsPath: preset.models_path ?? '/models',
     local: preset.local === true,
-    ...mergedBody(preset, choice),
+    ...extras(preset, choice, own),
   };
 }
 
-function mergedBody(
-  { extra_body: own }: Preset,
+function extras(
+  { search, extra_body: body }: Preset,
   { extraBody: configured }: ProviderChoice,
-): Pick<Endpoint, 'extraBody'> {
-  return own === undefined && configured === undefined ? {} : { extraBody: { ...own, ...configured } };
+  own: boolean,
+): Pick<Endpoint, 'search' | 'extraBody'> {
+  return {
+    ...(own && search !== undefined ? { search } : {}),
+    ...(body === undefined && configured === undefined ? {} : { extraBody: { ...body, ...configured } }),
+  };
 }
 
 function offline(provider: string, preset: Preset, model: string | null): Resolution {

@@ -19,6 +19,7 @@ export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
       messages: conversation.messages.map(hidden),
     },
   });
+  const search = provider.search?.bind(provider);
   return {
     async *stream(request) {
       const streams = { text: guard.stream(), reasoning: guard.stream() };
@@ -36,6 +37,12 @@ export function maskProvider(provider: Provider, guard: SecretGuard): Provider {
         } else yield maskChunk(chunk, guard);
       }
     },
+    ...(search && {
+      search: async (request, ref) => {
+        const { answer, ...spent } = await search({ ...request, query: guard.text(request.query) }, ref);
+        return { answer: guard.deep(answer), ...spent };
+      },
+    }),
   };
 }
 

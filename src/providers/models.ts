@@ -10,6 +10,8 @@ export interface ModelFacts {
   readonly contextWindow: number | null;
   readonly maxOutputTokens: number | null;
   readonly price: Price | null;
+  /** USD of one web search that the provider makes. */
+  readonly webSearchUsd: number | null;
   readonly efforts: readonly string[] | null;
   readonly retired: boolean;
 }
@@ -79,6 +81,7 @@ function factsOf(entry: ModelEntry): ModelFacts {
     contextWindow: entry.context_window ?? null,
     maxOutputTokens: entry.max_output_tokens ?? null,
     price: priceOf(entry),
+    webSearchUsd: entry.web_search_usd ?? null,
     efforts: entry.efforts ?? null,
     retired: entry.retired === true,
   };

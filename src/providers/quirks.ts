@@ -6,6 +6,9 @@ export function usesText(conversation: Conversation, quirks: Quirks): boolean {
   return (conversation.settings.tool_protocol ?? quirks.tool_protocol ?? 'native') === 'text';
 }
 
+/** How a provider is asked to search the web (`native-search.ts`). */
+export type SearchFormatName = 'openai' | 'anthropic' | 'gemini' | 'openrouter';
+
 /** How an effort setting is sent. `thinking` is `thinking: {type}` on Chat Completions and a token budget on Messages,
  * `adaptive` is Messages' `thinking: {type: "adaptive"}` with `output_config.effort`. */
 type EffortForm = 'reasoning_effort' | 'reasoning.effort' | 'thinking' | 'adaptive';

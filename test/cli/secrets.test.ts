@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
+import searchServices from '../../config/search-services.json' with { type: 'json' };
 import { guardedNotes, knownSecrets, plainGuard, secretVariables } from '../../src/cli/secrets.js';
 import { builtInPresets, keyNames } from '../../src/providers/catalog.js';
 import { createMemoryNotes } from '../../src/store/sets/memory-notes.js';
@@ -33,7 +34,9 @@ test('keys of variables, signing headers and passwords in addresses are known, l
 });
 
 test('the key of every preset, of one added as data and of one in the settings is known at once, by its value, its headers and the password in its address', () => {
-  const names = Object.values(builtInPresets).flatMap(keyNames);
+  const services = Object.values(searchServices).flatMap(({ key_env: name }) => name ?? []);
+  const names = [...Object.values(builtInPresets).flatMap(keyNames), ...services];
+  expect(services).toContain('BRAVE_API_KEY');
   expect(names.length).toBeGreaterThan(10);
   const given = Object.fromEntries(names.map((name, index) => [name, `value-of-key-${index}`]));
   expect(secretVariables(given).toSorted()).toEqual([...new Set(names)].toSorted());

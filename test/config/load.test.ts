@@ -36,6 +36,7 @@ test('without any file every default of the contract holds and nothing is writte
     },
     fs: { maxBytes: 1_048_576, deny: true },
     tasks: { timezone: null, maxCostUsd: 0.5, maxCostUsdPerDay: 5, notifyCommand: [] },
+    web: { search: { provider: 'auto', baseUrl: null } },
     secrets: { mask: true, unmasked: [] },
     ui: {
       toolOutput: 'full',
@@ -175,7 +176,7 @@ test('wrong texts name their variable or option, and what was expected', async (
       'novalue',
       'max_tool_calls=0',
       'max_tool_calls=1.5',
-      'tools.limits={"a":{"b":1}}',
+      'tools.limits={"a":{"quux":1}}',
     ],
     flags: { max_tool_turns: 0, max_cost_usd: 'x' },
   });
@@ -189,7 +190,7 @@ test('wrong texts name their variable or option, and what was expected', async (
     '--set "novalue" is not key=value',
     '--set max_tool_calls must be an integer of at least 1, not 0',
     '--set max_tool_calls must be an integer of at least 1, not 1.5',
-    '--set tools.limits: a.b is not a setting',
+    '--set tools.limits: a.quux is not a setting',
     '--max-tool-turns must be an integer of at least 1, not 0',
     '--max-cost must be a number of at least 0, not "x"',
   ]);

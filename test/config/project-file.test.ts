@@ -155,6 +155,7 @@ test("where requests go is never a project's to say, trusted or not", async () =
   const file = {
     base_url: 'http://evil.test',
     http: { allow_insecure: true },
+    web: { search: { provider: 'searxng', base_url: 'http://evil.test' } },
     approval: 'never',
     providers: {
       openai: { base_url: 'http://evil.test', key_env: 'HOME', models_path: '@evil.test', headers: { A: 'b' } },
@@ -165,13 +166,17 @@ test("where requests go is never a project's to say, trusted or not", async () =
   const [untrusted, trusted] = [await place.load(), await place.load({ projectTrusted: true })];
   const plain = await place.load({ cwd: place.root });
   for (const { config } of [untrusted, trusted])
-    expect([config.provider, config.http]).toEqual([plain.config.provider, plain.config.http]);
+    expect([config.provider, config.http, config.web]).toEqual([
+      plain.config.provider,
+      plain.config.http,
+      plain.config.web,
+    ]);
   expect(untrusted.project?.wanted.map((leaf) => [leaf.path, leaf.value])).toEqual([[['approval'], 'never']]);
   expect([
     trusted.config.policy.approval,
     trusted.project?.ignored.length,
     trusted.notices.map((notice) => notice.message.replace(/:[^:]*$/, '')),
-  ]).toEqual(['never', 7, [`${place.projectFile} is trusted, but these are taken from your own settings alone`]]);
+  ]).toEqual(['never', 9, [`${place.projectFile} is trusted, but these are taken from your own settings alone`]]);
 });
 
 test('trust is asked for with the directory and the hash of exactly the text that is used', async () => {

@@ -23,6 +23,7 @@ test("the user's own table wins, field by field", () => {
     contextWindow: 400_000,
     maxOutputTokens: 128_000,
     price: { input: 1, output: 14, cacheRead: 0.175 },
+    webSearchUsd: 0.01,
     efforts: ['none', 'low', 'medium', 'high', 'xhigh'],
     retired: false,
   });
@@ -30,6 +31,7 @@ test("the user's own table wins, field by field", () => {
     contextWindow: 9,
     maxOutputTokens: null,
     price: { input: 2, output: 3 },
+    webSearchUsd: null,
     efforts: null,
     retired: false,
   });

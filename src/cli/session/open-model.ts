@@ -183,6 +183,7 @@ async function connect(
     async *stream(request) {
       yield* (await http.get()).stream(request);
     },
+    ...searchOf(settings, endpoint),
   };
   return {
     ref,
@@ -205,6 +206,22 @@ async function connect(
         () => undefined,
       );
     },
+  };
+}
+
+/** Returns the web search of a provider that has one. Its code is loaded with the first search. */
+function searchOf(settings: Pick<Settings, 'config' | 'env'>, endpoint: Endpoint): Pick<Provider, 'search'> {
+  const { search, provider } = endpoint;
+  if (search === undefined) return {};
+  return {
+    search: async (request, ref) =>
+      await (
+        await import('../../providers/native-search.js')
+      ).searchNatively({ ...endpoint, search }, request, ref, {
+        env: settings.env,
+        now: Date.now,
+        facts: (model) => findModel(provider, model, settings.config.provider.models),
+      }),
   };
 }
 

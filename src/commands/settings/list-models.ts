@@ -31,6 +31,7 @@ const unknownModel: ModelFacts = {
   contextWindow: null,
   maxOutputTokens: null,
   price: null,
+  webSearchUsd: null,
   efforts: null,
   retired: false,
 };
