@@ -33,6 +33,7 @@ export interface SettingsValues {
     readonly time: boolean;
     readonly math: boolean;
     readonly files: boolean;
+    readonly code: boolean;
     readonly confirm: boolean;
     readonly limits?: Readonly<
       Record<

@@ -11,6 +11,7 @@ export const toolsets = [
   { name: 'time', on: false, about: 'Offer the current time.' },
   { name: 'math', on: false, about: 'Offer arithmetic.' },
   { name: 'files', on: false, about: 'Offer questions about folders and files.' },
+  { name: 'code', on: false, about: 'Offer to run code in a sandbox.' },
 ] as const satisfies readonly Toolset[];
 
 export type ToolsetName = (typeof toolsets)[number]['name'];

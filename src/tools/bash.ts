@@ -119,7 +119,7 @@ async function runCommand(
     },
   });
   progress.end();
-  return outcome(result, collector.collected(), timeoutMs);
+  return processOutcome(result, collector.collected(), { timeoutMs, maxTotalBytes }, words);
 }
 
 const maxNamed = 20;
@@ -141,9 +141,30 @@ function shellCommand(command: string, shell: string): { file: string; args: rea
   return { file: shell, args: ['-c', 'eval "$(cat <&3)" 3<&-'], input: Buffer.from(command) };
 }
 
-function outcome(result: ProcessResult, collected: CollectedOutput, timeoutMs: number): ToolOutcome {
+/** What a tool calls the process that it runs. */
+export interface ProcessWords {
+  readonly starter: string;
+  readonly process: string;
+  /** What to try where too much was printed. */
+  readonly lessOutput: string;
+}
+
+const words: ProcessWords = {
+  starter: 'The shell',
+  process: 'The command',
+  lessOutput:
+    'Send its output to a file (> out.txt) and read that with file_read or grep, or print less (head, tail, grep).',
+};
+
+/** Says how a process ended: its exit code with its output, or why there is none. */
+export function processOutcome(
+  result: ProcessResult,
+  collected: CollectedOutput,
+  limits: { readonly timeoutMs: number; readonly maxTotalBytes: number },
+  words: ProcessWords,
+): ToolOutcome {
   if (result.ended === 'not_started')
-    return failed('execution_failed', `The shell could not be started: ${result.error}.`);
+    return failed('execution_failed', `${words.starter} could not be started: ${result.error}.`);
   const { parts, truncated, totalBytes } = collected;
   const size: { [key: string]: Json } = truncated ? { truncated: true, total_bytes: totalBytes } : {};
   switch (result.ended) {
@@ -161,21 +182,20 @@ function outcome(result: ProcessResult, collected: CollectedOutput, timeoutMs: n
     case 'timeout':
       return failed(
         'timeout',
-        `The command was still running after ${timeoutMs / 1000} s and was ended with all it had started; ` +
-          'give it a longer timeout_seconds or less to do.',
+        `${words.process} was still running after ${limits.timeoutMs / 1000} s and was ended ` +
+          'with all it had started; give it a longer timeout_seconds or less to do.',
         { output: parts.join(''), ...size },
       );
     case 'cancelled':
-      return failed('cancelled', 'The command was cancelled and ended with all it had started.', {
+      return failed('cancelled', `${words.process} was cancelled and ended with all it had started.`, {
         output: parts.join(''),
         ...size,
       });
     case 'output_limit':
       return failed(
         'execution_failed',
-        'The command printed more than 256 MiB and was ended; what it had done until then stays done. ' +
-          'Send its output to a file (> out.txt) and read that with file_read or grep, ' +
-          'or print less (head, tail, grep).',
+        `${words.process} printed more than ${limits.maxTotalBytes / 1024 ** 2} MiB and was ended; ` +
+          `what it had done until then stays done. ${words.lessOutput}`,
         { output: parts.join(''), ...size },
       );
     default:

@@ -47,6 +47,11 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
     tools: ['fs_list', 'fs_exists', 'fs_metadata'],
     load: async () => (await import('../../toolsets/small/file-facts.js')).fileFactTools(),
   },
+  code: {
+    tools: ['execute_code'],
+    load: async ({ settings: { env, home }, notify }) =>
+      await (await import('../../toolsets/code/execute-code.js')).codeTools({ env, home, notify }),
+  },
 };
 
 /** The sets of a run with their tools; `load` loads the code of one. */

@@ -27,10 +27,18 @@ export interface SandboxOptions {
   readonly isSecret: (path: string) => boolean;
   /** The system call filter, or null for none. */
   readonly filter: Uint8Array | null;
+  /** Of each command; those of commands of the user's own unless given. */
+  readonly limits?: SandboxLimits;
+}
+
+export interface SandboxLimits {
+  readonly maxProcesses: number;
+  /** The most memory that one process may write to, or null for no limit of its own. */
+  readonly maxDataBytes: number | null;
 }
 
 const maxFileBlocks = (2 * 1024 ** 3) / 512;
-const maxProcesses = 512;
+const usualLimits: SandboxLimits = { maxProcesses: 512, maxDataBytes: null };
 
 /** Wraps commands so that the kernel confines them: no network, no capabilities, the home directory hidden, and only
  * the workspace and private temporary folders writable (`read-only`: not even these). Everything ends with the
@@ -48,8 +56,8 @@ export function createConfine(options: SandboxOptions): Confine {
   const shown = [...systemFolders, ...places.tools, places.workspace];
   const isShown = (path: string): boolean => shown.some((folder) => isWithin(path, folder));
   const scan = createGuardScan({ workspace: places.workspace, isSecret: options.isSecret });
-  const limits = limitScript();
-  const limitFile = process.getuid?.() === 0 ? processLimitFile(maxProcesses) : null;
+  const limits = limitScript(options.limits ?? usualLimits);
+  const limitFile = process.getuid?.() === 0 ? processLimitFile(usualLimits.maxProcesses) : null;
   const [file, ...before] =
     limitFile === null
       ? ([options.program] as const)
@@ -98,13 +106,14 @@ function profileOptions(version: string): ProfileOptions {
 
 /** Returns a script that sets the limits inside the sandbox. From Linux 5.14 on, the number of processes is counted in
  * the new user namespace; before, it is counted for the whole user. Shells spell the option differently. */
-function limitScript(): string {
+function limitScript({ maxProcesses, maxDataBytes }: SandboxLimits): string {
   const [major = 0, minor = 0] = release().split('.').map(Number);
   const processes =
     major > 5 || (major === 5 && minor >= 14)
       ? `ulimit -u ${maxProcesses} 2>/dev/null || ulimit -p ${maxProcesses} 2>/dev/null; `
       : '';
-  return `ulimit -c 0 2>/dev/null; ulimit -f ${maxFileBlocks} 2>/dev/null; ${processes}exec "$@"`;
+  const data = maxDataBytes === null ? '' : `ulimit -d ${Math.floor(maxDataBytes / 1024)} 2>/dev/null; `;
+  return `ulimit -c 0 2>/dev/null; ulimit -f ${maxFileBlocks} 2>/dev/null; ${data}${processes}exec "$@"`;
 }
 
 /** The variables that a confined command gets: where things are, the language, and what keeps programs from asking.

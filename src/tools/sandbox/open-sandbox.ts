@@ -3,7 +3,7 @@ import { delimiter, isAbsolute, join } from 'node:path';
 import type { Sandbox } from '../../core/tool.js';
 import { type Confine, createProcessRunner } from '../process/runner.js';
 import { seccompFilter, workspaceProblem } from './bubblewrap-profile.js';
-import { createConfine } from './bubblewrap.js';
+import { createConfine, type SandboxLimits } from './bubblewrap.js';
 import { isWithin, toolFolders } from './guards.js';
 
 export interface SandboxRequest {
@@ -16,6 +16,7 @@ export interface SandboxRequest {
   readonly isSecret: (path: string) => boolean;
   /** The path of bubblewrap, or null if there is none. Without it, the program is searched for. */
   readonly program?: string | null;
+  readonly limits?: SandboxLimits;
 }
 
 export interface OpenedSandbox {
@@ -54,11 +55,20 @@ export async function openSandbox(request: SandboxRequest): Promise<OpenedSandbo
 }
 
 async function openWith(program: string, request: SandboxRequest): Promise<OpenedSandbox | SandboxFailure> {
-  const { home, workspace, isSecret } = request;
+  const { home, workspace, isSecret, limits } = request;
   const path = request.env.PATH ?? '';
   const version = await versionOf(program);
   const filter = seccompFilter(process.arch);
-  const confine = createConfine({ program, version, workspace, home, path, isSecret, filter });
+  const confine = createConfine({
+    program,
+    version,
+    workspace,
+    home,
+    path,
+    isSecret,
+    filter,
+    ...(limits ? { limits } : {}),
+  });
   const problem = await probe(confine, request, filter !== null);
   if (problem !== null) return explainFailure(problem, isRoot());
   const filtered = filter === null ? `no system call filter for ${process.arch}` : 'system calls filtered';

@@ -1,0 +1,182 @@
+import { randomUUID } from 'node:crypto';
+import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, isAbsolute, join } from 'node:path';
+import type { ToolContext, ToolOutcome } from '../../core/tool.js';
+import { processOutcome, type ProcessWords } from '../../tools/bash.js';
+import { type DefinedTool, defineTool, type FromSchema } from '../../tools/define-tool.js';
+import { createOutputCollector, createProgressStream } from '../../tools/process/output-collector.js';
+import { createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
+import { openSandbox } from '../../tools/sandbox/open-sandbox.js';
+
+export interface CodeOptions {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly home: string;
+  /** Tells the person why the tool is not offered. */
+  readonly notify: (message: string) => void;
+  /** The path of bubblewrap, or null for none; searched for unless given. */
+  readonly bubblewrap?: string | null;
+}
+
+const defaultTimeoutS = 30;
+const maxTimeoutS = 300;
+const maxCodeBytes = 64 * 1024;
+const maxTotalBytes = 64 * 1024 ** 2;
+/** Of each process: the kernel counts what it may write to, not what it reserves. */
+const limits = { maxProcesses: 64, maxDataBytes: 1024 ** 3 };
+
+const schema = {
+  type: 'object',
+  properties: {
+    code: { type: 'string' },
+    language: { enum: ['python', 'node'] },
+    timeout_seconds: { type: 'integer', minimum: 1, maximum: maxTimeoutS },
+  },
+  required: ['code'],
+  additionalProperties: false,
+} as const;
+
+type CodeArgs = FromSchema<typeof schema>;
+type Language = NonNullable<CodeArgs['language']>;
+
+const interpreters = {
+  python: { arguments: ['-u', '-B', '-X', 'utf8'], file: '/run/program.py' },
+  node: { arguments: ['--max-old-space-size=768'], file: '/run/program.js' },
+} as const;
+
+/** Keeps the program in memory beside the empty directory in which it starts. */
+const startScript = 'cat <&3 >"$0" && exec 3<&- && mkdir /run/code && cd /run/code && exec "$@"';
+
+const words: ProcessWords = {
+  starter: 'The sandbox',
+  process: 'The code',
+  lessOutput: 'Print less.',
+};
+
+/** `execute_code`: Python or JavaScript in a sandbox of its own, whatever sandbox the session has: an empty directory
+ * in memory, no network, nothing left behind. Gives no tool where there is no sandbox. */
+export async function codeTools(options: CodeOptions): Promise<readonly DefinedTool[]> {
+  const programs = {
+    python: programOnPath('python3', options.env.PATH ?? ''),
+    node: process.execPath,
+  };
+  const place = realpathSync(mkdtempSync(join(tmpdir(), 'agent-code-')));
+  process.once('exit', () => {
+    rmSync(place, { recursive: true, force: true });
+  });
+  const opened = await openSandbox({
+    sandbox: 'read-only',
+    workspace: place,
+    home: options.home,
+    env: options.env,
+    isSecret: () => false,
+    limits,
+    ...(options.bubblewrap === undefined ? {} : { program: options.bubblewrap }),
+  });
+  if (!opened.ok) {
+    options.notify(`execute_code is not offered: ${opened.problem}. ${opened.fix}`);
+    return [];
+  }
+  const processes = createProcessRunner({
+    confine: (command, sandbox) => {
+      mkdirSync(place, { recursive: true }); // whatever tidies up temporary folders
+      return opened.confine(command, sandbox);
+    },
+    marker: { name: '_AGENT_CODE', value: randomUUID() },
+  });
+  process.once('exit', () => {
+    processes.killNow();
+  });
+  return [codeTool({ processes, programs, env: options.env })];
+}
+
+/** What a call needs. */
+interface Workshop {
+  readonly processes: ProcessRunner;
+  readonly programs: Readonly<Record<Language, string | null>>;
+  readonly env: CodeOptions['env'];
+}
+
+function codeTool(workshop: Workshop): DefinedTool {
+  const { programs } = workshop;
+  const usual: Language = programs.python === null ? 'node' : 'python';
+  return defineTool({
+    name: 'execute_code',
+    effect: 'execute',
+    limits: { timeout_ms: maxTimeoutS * 1000, max_output_bytes: 102_400 },
+    description: 'Execute Python code in sandbox (or node): no network, no files kept. Prints are the result.',
+    schema,
+    check({ code, language }) {
+      if (code.trim() === '') return { argument: 'code', problem: 'blank', expected: 'a program' };
+      if (Buffer.byteLength(code) > maxCodeBytes)
+        return { argument: 'code', problem: `${Buffer.byteLength(code)} bytes`, expected: `at most ${maxCodeBytes}` };
+      if (language !== undefined && programs[language] === null)
+        return { argument: 'language', problem: `${language} is not installed`, expected: usual };
+      return null;
+    },
+    judge: ({ language = usual }) => ({
+      risk: 'mutating',
+      reasons: [`execute_code runs ${language} code in a sandbox`],
+    }),
+    run: (args, ctx) => execute(args, ctx, args.language ?? usual, workshop),
+  });
+}
+
+async function execute(args: CodeArgs, ctx: ToolContext, language: Language, workshop: Workshop): Promise<ToolOutcome> {
+  const timeoutMs = Math.min(
+    (args.timeout_seconds ?? defaultTimeoutS) * 1000,
+    ctx.limits.timeoutMs ?? Number.POSITIVE_INFINITY,
+  );
+  const collector = createOutputCollector(ctx.limits.maxOutputBytes);
+  const progress = createProgressStream(
+    collector,
+    (chunk) => {
+      ctx.progress(chunk);
+    },
+    ctx.outputMask,
+  );
+  const { arguments: given, file } = interpreters[language];
+  const program = workshop.programs[language] ?? language;
+  const result = await workshop.processes.run({
+    file: '/bin/sh',
+    args: ['-c', startScript, file, program, ...given, file],
+    shows: [program],
+    cwd: '/tmp',
+    env: environment(workshop.env),
+    input: Buffer.from(args.code),
+    sandbox: 'read-only',
+    signal: ctx.signal,
+    timeoutMs,
+    maxTotalBytes,
+    joined: true,
+    onOutput(chunk) {
+      collector.add(chunk);
+      progress.moved();
+    },
+  });
+  progress.end();
+  return processOutcome(result, collector.collected(), { timeoutMs, maxTotalBytes }, words);
+}
+
+/** What a program needs to know of its surroundings. Nothing else of ours is passed on. */
+function environment(own: CodeOptions['env']): Readonly<Record<string, string>> {
+  const kept = ['PATH', 'LANG', 'TZ'].flatMap((name) => {
+    const value = own[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return { ...Object.fromEntries(kept), TERM: 'dumb', NO_COLOR: '1' };
+}
+
+function programOnPath(name: string, path: string): string | null {
+  const folders = ['/usr/bin', '/bin', '/usr/local/bin', ...path.split(delimiter).filter((each) => isAbsolute(each))];
+  return folders.map((folder) => join(folder, name)).find(isProgram) ?? null;
+}
+
+function isProgram(file: string): boolean {
+  try {
+    accessSync(file, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

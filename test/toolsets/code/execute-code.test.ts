@@ -1,0 +1,121 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import hostile from '../../../fixtures/tools/hostile-code.json' with { type: 'json' };
+import type { Registry } from '../../../src/core/tool.js';
+import { codeTools } from '../../../src/toolsets/code/execute-code.js';
+import { bubblewrapWorks } from '../../tools/sandbox/confined-child.js';
+import { context, envelopeOf, tree } from '../../tools/workbench.js';
+import { registryOf } from '../registered.js';
+
+const server = createServer((socket) => socket.end());
+let reached = 0;
+server.on('connection', () => reached++);
+let port = 0;
+let tools: Registry = registryOf([]);
+const notices: string[] = [];
+const options = {
+  env: { ...process.env, OPENAI_API_KEY: 'sk-not-a-key' },
+  home: homedir(),
+  notify: (message: string) => notices.push(message),
+};
+
+beforeAll(async () => {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const address = server.address();
+  port = typeof address === 'object' && address !== null ? address.port : 0;
+  if (bubblewrapWorks) tools = registryOf(await codeTools(options));
+});
+afterAll(() => {
+  server.close();
+});
+
+const place = tree({ 'file.txt': 'of the project' });
+const execute = (args: object, changed: Parameters<typeof context>[1] = {}) =>
+  envelopeOf('execute_code', args, context(place, changed), tools);
+
+test('without a sandbox there is no tool, and the person is told why', async () => {
+  const told: string[] = [];
+  const notify = (message: string): void => void told.push(message);
+  expect(await codeTools({ ...options, bubblewrap: null, notify })).toEqual([]);
+  expect(told).toMatchObject([expect.stringMatching(/^execute_code is not offered: the sandbox /)]);
+});
+
+describe.skipIf(!bubblewrapWorks)('in the sandbox', () => {
+  test('code runs and prints, in both languages, with its exit code', async () => {
+    expect(notices).toEqual([]);
+    expect(await execute({ code: 'print(6 * 7)' })).toEqual({ output: '42\n', exit_code: 0 });
+    expect(await execute({ code: 'console.log(6 * 7)', language: 'node' })).toEqual({ output: '42\n', exit_code: 0 });
+    expect(
+      await execute({ code: 'import { sep } from "node:path"; console.log(await sep)', language: 'node' }),
+    ).toEqual({
+      output: '/\n',
+      exit_code: 0,
+    });
+    expect(await execute({ code: 'import sys\nsys.exit(3)' })).toEqual({ output: '', exit_code: 3 });
+  });
+
+  test('an error shows the line it came from', async () => {
+    expect(await execute({ code: 'x = 1\nraise ValueError("é")' })).toMatchObject({
+      output: expect.stringMatching(/line 2, in <module>\n {4}raise ValueError\("é"\)\nValueError: é/) as string,
+      exit_code: 1,
+    });
+  });
+
+  test('each call starts in an empty directory and leaves nothing to the next', async () => {
+    const writes = "open('kept.txt', 'w').write('x')\nimport os\nprint(os.listdir('.'))";
+    expect(await execute({ code: writes })).toEqual({ output: "['kept.txt']\n", exit_code: 0 });
+    expect(await execute({ code: 'import os\nprint(os.listdir("."))' })).toEqual({ output: '[]\n', exit_code: 0 });
+    expect(readdirSync(place)).toEqual(['file.txt']);
+  });
+
+  test.each(hostile.programs)('code that tries $tries in $language is held', async (sample) => {
+    const before = reached;
+    const code = sample.code.replaceAll('PORT', String(port)).replaceAll('PLACE', JSON.stringify(place));
+    const { language, seconds = 20, kept = '~/none' } = sample;
+    const result = JSON.stringify(await execute({ code, language, timeout_seconds: seconds }));
+    expect(result).toContain(sample.output);
+    expect(result.length).toBeLessThan(1_200_000);
+    expect(reached).toBe(before);
+    const files = ['/etc/agent-was-here', '/usr/agent-was-here', kept.replace('~', homedir())];
+    expect(files.filter((file) => existsSync(file))).toEqual([]);
+    expect(leftBehind()).toEqual([]);
+  });
+
+  test('a call that is cancelled ends with all it had started', async () => {
+    const controller = new AbortController();
+    const running = execute(
+      { code: 'import time\nprint("going", flush=True)\ntime.sleep(60)' },
+      { signal: controller.signal, progress: () => controller.abort() },
+    );
+    expect(await running).toMatchObject({ code: 'cancelled', details: { output: 'going\n' } });
+  });
+
+  test('what cannot be meant is refused before anything starts', async () => {
+    for (const args of [
+      { code: ' ' },
+      { code: 'x'.repeat(65_537) },
+      { code: '1', language: 'ruby' },
+      { code: '1', timeout_seconds: 301 },
+    ])
+      expect(await execute(args)).toMatchObject({ code: 'invalid_args' });
+  });
+});
+
+/** Processes of the samples that are still there. */
+function leftBehind(): readonly string[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((pid) => commandLine(join('/proc', pid, 'cmdline')))
+    .filter((line) => line.includes('sleep\x004321') || line.includes('/run/program'));
+}
+
+function commandLine(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
