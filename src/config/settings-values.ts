@@ -30,6 +30,7 @@ export interface SettingsValues {
   readonly tools: {
     readonly fs: boolean;
     readonly exec: boolean;
+    readonly tasks: boolean;
     readonly time: boolean;
     readonly math: boolean;
     readonly files: boolean;

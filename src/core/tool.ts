@@ -8,6 +8,12 @@ import type { StreamMask } from './secrets/guard.js';
 export const toolsets = [
   { name: 'fs', on: true, about: 'Offer the file tools.' },
   { name: 'exec', on: true, about: 'Offer the tools that run commands.' },
+  {
+    name: 'tasks',
+    on: false,
+    about: 'Offer reminders and scheduled tasks.',
+    guidance: 'A task runs later, without this conversation: put all it needs into execution_data.',
+  },
   { name: 'time', on: false, about: 'Offer the current time.' },
   { name: 'math', on: false, about: 'Offer arithmetic.' },
   { name: 'files', on: false, about: 'Offer questions about folders and files.' },

@@ -1,5 +1,6 @@
 import { CliError, exit } from '../../commands/command.js';
 import type { Store } from '../../core/store.js';
+import type { Tasks } from '../../core/tasks.js';
 import { didYouMean } from '../../core/text.js';
 import { type Tool, type Toolset, toolsets } from '../../core/tool.js';
 import { type BuiltinName, inToolset } from '../../tools/builtin.js';
@@ -9,7 +10,7 @@ import type { Settings } from '../settings.js';
 
 /** What the tools of a set may be made with. A maker uses nothing of it before a call needs it. */
 export interface ToolsetHost {
-  readonly settings: Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'loaded' | 'testMode' | 'log'>;
+  readonly settings: Pick<Settings, 'config' | 'cwd' | 'env' | 'home' | 'loaded' | 'testMode' | 'log' | 'guard'>;
   readonly processes: ProcessRunner;
   /** Of the sandbox, where one is configured. */
   readonly confine: Confine | undefined;
@@ -22,6 +23,7 @@ export interface ToolsetHost {
 /** The parts of the record that tools use. */
 export interface Ports {
   readonly store: Store;
+  readonly tasks: () => Promise<Tasks>;
 }
 
 interface SetOfTools {
@@ -35,6 +37,16 @@ type LazyName = Exclude<(typeof toolsets)[number]['name'], BuiltinName>;
 
 /** The sets that are loaded once they are switched on. */
 export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
+  tasks: {
+    tools: ['add_reminder', 'add_recurring_task', 'list_tasks', 'cancel_task'],
+    load: async ({ ports, settings: { config, guard } }) =>
+      (await import('../../toolsets/tasks/schedule-tools.js')).scheduleTools({
+        tasks: async () => await (await ports()).tasks(),
+        now: Date.now,
+        zone: () => config.tasks.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+        hide: (value) => guard.deep(value),
+      }),
+  },
   time: {
     tools: ['get_time'],
     load: async () => (await import('../../toolsets/small/clock.js')).clockTools({ now: Date.now }),
