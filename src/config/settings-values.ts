@@ -35,6 +35,8 @@ export interface SettingsValues {
     readonly math: boolean;
     readonly files: boolean;
     readonly code: boolean;
+    readonly kv: boolean;
+    readonly history: boolean;
     readonly confirm: boolean;
     readonly limits?: Readonly<
       Record<

@@ -18,6 +18,8 @@ export const toolsets = [
   { name: 'math', on: false, about: 'Offer arithmetic.' },
   { name: 'files', on: false, about: 'Offer questions about folders and files.' },
   { name: 'code', on: false, about: 'Offer to run code in a sandbox.' },
+  { name: 'kv', on: false, about: 'Offer small values that the session keeps.' },
+  { name: 'history', on: false, about: 'Offer a search in earlier sessions.' },
 ] as const satisfies readonly Toolset[];
 
 export type ToolsetName = (typeof toolsets)[number]['name'];

@@ -6,6 +6,7 @@ import { type Tool, type Toolset, toolsets } from '../../core/tool.js';
 import { type BuiltinName, inToolset } from '../../tools/builtin.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
+import type { History } from '../../toolsets/memory/history.js';
 import type { Settings } from '../settings.js';
 
 /** What the tools of a set may be made with. A maker uses nothing of it before a call needs it. */
@@ -64,7 +65,22 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
     load: async ({ settings: { env, home }, notify }) =>
       await (await import('../../toolsets/code/execute-code.js')).codeTools({ env, home, notify }),
   },
+  kv: {
+    tools: ['kv_set', 'kv_get'],
+    load: async () => (await import('../../toolsets/small/key-values.js')).keyValueTools(),
+  },
+  history: {
+    tools: ['history_search'],
+    load: async (host) => (await import('../../toolsets/memory/history.js')).historyTools(historyOf(host)),
+  },
 };
+
+function historyOf({ ports, settings }: ToolsetHost): History {
+  return {
+    search: async (text, limit, cwd) => (await ports()).store.search(text, limit, cwd),
+    redact: (text) => settings.guard.text(text),
+  };
+}
 
 /** The sets of a run with their tools; `load` loads the code of one. */
 export interface Catalogue {

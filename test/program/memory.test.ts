@@ -1,0 +1,93 @@
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import Database from 'better-sqlite3';
+import { expect, test } from 'vitest';
+import type { Place } from '../e2e/program.js';
+import { agent, place, script } from './inside.js';
+
+interface StoredEvent {
+  readonly seq: number;
+  readonly kind: string;
+  readonly content: string | null;
+  readonly data: { readonly output?: string } | null;
+}
+
+function eventsOf(at: Place, session: string): readonly StoredEvent[] {
+  const db = new Database(join(at.home, '.agent/agent.db'), { readonly: true });
+  try {
+    return db
+      .prepare<[string], { seq: number; kind: string; content: string | null; data_json: string | null }>(
+        'SELECT seq, kind, content, data_json FROM events WHERE session_id = ? ORDER BY seq',
+      )
+      .all(session)
+      .map(({ data_json: data, ...event }) => ({ ...event, data: JSON.parse(data ?? 'null') as StoredEvent['data'] }));
+  } finally {
+    db.close();
+  }
+}
+
+/** The events of the newest session. */
+async function newest(at: Place): Promise<{ readonly id: string; readonly events: readonly StoredEvent[] }> {
+  const [session] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as readonly { id: string }[];
+  const id = session?.id ?? '';
+  return { id, events: eventsOf(at, id) };
+}
+
+test('values of a session outlive a resume, and are those of the past in a fork and after a rewind', async () => {
+  const at = place({});
+  const model = script(at, [
+    { calls: [{ name: 'kv_set', arguments: { k: 'name', v: 'Erik' } }] },
+    { text: 'First.' },
+    { calls: [{ name: 'kv_set', arguments: { k: 'name', v: 'Erika' } }] },
+    { text: 'Second.' },
+    { calls: [{ name: 'kv_get', arguments: { k: 'name' } }] },
+    { text: 'Third.' },
+  ]);
+  const asked = async (...args: readonly string[]): Promise<unknown> => {
+    const { code } = await agent(at, ['-p', '-m', model, ...args, 'go']);
+    const { events } = await newest(at);
+    const last = events.findLast(({ kind }) => kind === 'tool_result');
+    return [code, last?.data?.output];
+  };
+  expect(await asked('--tools', '+kv')).toEqual([0, '{"output":"ok","ok":true}']);
+  const { id, events } = await newest(at);
+  const first = events.at(-1)?.seq ?? 0;
+  await asked('-c');
+  expect(await asked('-c')).toEqual([0, '{"output":"Erika"}']);
+  // The past of the first answer holds two responses.
+  const fork = script(at, [{}, {}, { calls: [{ name: 'kv_get', arguments: { k: 'name' } }] }, { text: 'Forked.' }]);
+  const inPast = async (...args: readonly string[]): Promise<unknown> => {
+    await agent(at, ['-p', '-m', fork, '-r', id, '--at', String(first), ...args, 'go']);
+    return (await newest(at)).events.findLast(({ kind }) => kind === 'tool_result')?.data?.output;
+  };
+  expect(await inPast('--fork')).toBe('{"output":"Erik"}');
+  expect(await inPast()).toBe('{"output":"Erik"}');
+});
+
+test('the history of this directory is searched, that of others only with a yes or where calls are not asked about', async () => {
+  const at = place({});
+  mkdirSync(join(at.work, 'other'));
+  const plain = script(at, [{ text: 'The harbour opens at nine.' }]);
+  await agent(at, ['-p', '-m', plain, 'When does the harbour open?']);
+  await agent({ ...at, work: join(at.work, 'other') }, ['-p', '-m', plain, 'And this harbour?']);
+  const search = (args: object): string =>
+    script(at, [{ calls: [{ name: 'history_search', arguments: args }] }, { text: 'Done.' }]);
+  const found = async (args: object, ...options: readonly string[]): Promise<string> => {
+    await agent(at, ['-p', '-m', search(args), '--tools', '+history', ...options, 'Search for the harbour.']);
+    const { events } = await newest(at);
+    return events.findLast(({ kind }) => kind === 'tool_result')?.data?.output ?? '';
+  };
+  const here = JSON.parse(await found({ query: 'harbour' })) as { readonly output: string };
+  expect(here).toMatchObject({ count: 2 });
+  expect(here.output.split('\n').map((line) => line.replace(/^[\d-]+ (\w+) \(session \w+, event \d+\)/, '$1'))).toEqual(
+    ['assistant: The harbour opens at nine.', 'user: When does the harbour open?'],
+  );
+  expect(JSON.parse(await found({ query: 'nothing of it' }))).toEqual({ output: 'Nothing was found.', count: 0 });
+  expect(JSON.parse(await found({ query: 'this harbour', all_projects: true }))).toMatchObject({
+    count: 1,
+    output: expect.stringContaining(`in ${join(at.work, 'other')} (session`),
+  });
+  expect(await found({ query: 'this harbour', all_projects: true }, '--approval', 'mutating')).toContain(
+    'permission_denied',
+  );
+});
