@@ -204,23 +204,19 @@ async function askedOnce(
 /** Waits for `work`, or returns null as soon as the signal is aborted: policy may wait for a file system that does not
  * answer. */
 async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | null> {
-  const over = new AbortController();
+  let onAbort = (): void => undefined;
   const aborted = new Promise<null>((resolve) => {
-    if (signal.aborted) resolve(null);
-    else
-      signal.addEventListener(
-        'abort',
-        () => {
-          resolve(null);
-        },
-        { once: true, signal: over.signal },
-      );
+    onAbort = () => {
+      resolve(null);
+    };
   });
+  if (signal.aborted) onAbort();
+  signal.addEventListener('abort', onAbort);
   try {
     const done = await Promise.race([work, aborted]);
     return signal.aborted ? null : done;
   } finally {
-    over.abort();
+    signal.removeEventListener('abort', onAbort);
   }
 }
 

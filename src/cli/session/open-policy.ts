@@ -88,7 +88,7 @@ async function landing(path: string, workspace: string): Promise<string | null> 
   if (!isAbsolute(path)) return null;
   // A file system that does not answer holds up a worker thread here, not the program. The workspace's has answered
   // before, and the synchronous call costs a fraction.
-  if (!path.startsWith(`${workspace}/`)) await lstat(path).catch(() => null);
+  if (path !== workspace && !path.startsWith(`${workspace}/`)) await lstat(path).catch(() => null);
   return landed(path) ?? walk(path);
 }
 
