@@ -31,6 +31,8 @@ export interface SessionOptions extends Pick<TurnDeps, 'tools' | 'models' | 'lim
   readonly connect: (ref: ModelRef) => Promise<Provider>;
   /** False: nobody can be asked. */
   readonly interactive: boolean;
+  /** SHA-256 (hex) of calls that the person has allowed beforehand. */
+  readonly grants?: readonly string[];
 }
 
 /** A session with everything its owner needs besides the port of its front end. */
@@ -80,7 +82,7 @@ class LiveSession implements Session {
       ask: (question, signal) =>
         interactive ? this.#ask(question, signal) : Promise.resolve({ answer: 'unavailable' }),
       canAsk: interactive,
-      grants: new Set(),
+      grants: new Set(options.grants),
     };
     this.record = createRecorder({
       store,

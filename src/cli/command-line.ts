@@ -33,7 +33,7 @@ export function createCommandLine(
     get request() {
       return settingsRequest(options);
     },
-    tools: createTools(read),
+    tools: createTools(options, read),
     machine: createMachine(() => settingsRequest(options)),
     models: createModels(options, read),
     guards: createGuards(read),
@@ -97,7 +97,7 @@ async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Pr
 }
 
 /** Loads the code of the tools when it is first used. */
-function createTools(read: ReadSettings): Tools {
+function createTools(options: RootOptions, read: ReadSettings): Tools {
   const load = () => import('./session/open-tools.js');
   return {
     open: async (chosen, sandboxed) => {
@@ -114,7 +114,7 @@ function createTools(read: ReadSettings): Tools {
       return {
         ...toolbox,
         close: async () => {
-          await toolbox.processes.killBackground();
+          await toolbox.close();
           await (await record.started())?.store.close();
         },
       };
@@ -129,6 +129,8 @@ function createTools(read: ReadSettings): Tools {
       const { strayLimit, toolNames } = await load();
       return strayLimit(name, toolNames());
     },
+    firing: async (tasks, heard) =>
+      (await import('./tasks/open-firing.js')).openFiring(await read(), options, tasks, heard),
   };
 }
 

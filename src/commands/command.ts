@@ -19,6 +19,8 @@ import type { ProviderChoice, Resolution } from '../providers/catalog.js';
 import type { CheckReport } from '../providers/discover.js';
 import type { WireName } from '../providers/wires/known-wires.js';
 import type { StoreInspection } from '../store/inspect.js';
+import type { Announcement } from '../toolsets/tasks/announce.js';
+import type { Fired, Firing } from '../toolsets/tasks/firing.js';
 import type { CommandContext, Command as SlashCommand } from '../ui/slash-command.js';
 import type { ThemeChoice } from '../ui/theme.js';
 
@@ -103,6 +105,17 @@ export interface Tools {
   strayLimits(loaded: LoadedConfig): Promise<readonly ConfigProblem[]>;
   /** The issue of a limit for what is no tool; null for a tool. */
   strayLimit(name: string): Promise<Issue | null>;
+  /** Opens what fires the tasks of a store. */
+  firing(tasks: Tasks, heard: Heard): Promise<Firing>;
+}
+
+/** Is told what becomes of tasks. Returns whether the person has read it. */
+export type Heard = (said: Announcement, fired: Fired) => boolean;
+
+/** The tasks of the store, and what fires them. */
+export interface FiredTasks {
+  readonly tasks: Tasks;
+  readonly firing: Firing;
 }
 
 /** The parts of the machine that only the program can look at, for `doctor`. */
@@ -261,7 +274,9 @@ export interface Repl {
   /** Keeps a setting in the configuration of the user; says where, or why not. */
   readonly keep: (key: string, value: string) => Promise<string>;
   /** Parts that verbs of the command line use, too. */
-  readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards'>;
+  readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards'> & {
+    readonly firing: () => Promise<FiredTasks>;
+  };
   /** All commands, for `/help`. */
   readonly commands: () => readonly SlashCommand[];
   readonly themes: Themes;

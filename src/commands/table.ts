@@ -177,6 +177,67 @@ export const table: readonly Section[] = [
     ],
   },
   {
+    heading: 'Tasks:',
+    entries: [
+      {
+        line: ['tasks', 'what is done at its time: list, show, run, pause, remove, fire'],
+        slash: ['tasks [command] [task or run]', 'reminders and scheduled work: list, show, run, pause, inbox, …'],
+        load: async () => (await import('./tasks/fire-tasks.js')).tasks,
+      },
+      {
+        line: ['tasks list', 'the next one first'],
+        load: async () => (await import('./tasks/tend-tasks.js')).listTasks,
+      },
+      {
+        line: ['tasks show <task>', 'all that is known of it, and its last runs'],
+        load: async () => (await import('./tasks/tend-tasks.js')).showTask,
+      },
+      {
+        line: ['tasks run <task>', 'do it now, whatever its schedule says'],
+        load: async () => (await import('./tasks/fire-tasks.js')).runTask,
+      },
+      {
+        line: ['tasks pause <task>', 'leave it out until it is resumed'],
+        load: async () => (await import('./tasks/tend-tasks.js')).pauseTask,
+      },
+      {
+        line: ['tasks resume <task>', 'go on with its next time, and keep it beyond its end'],
+        load: async () => (await import('./tasks/tend-tasks.js')).resumeTask,
+      },
+      {
+        line: ['tasks rm <task>', 'remove it'],
+        load: async () => (await import('./tasks/tend-tasks.js')).removeTask,
+      },
+      {
+        line: ['tasks inbox', 'what came of tasks and you were not told yet'],
+        load: async () => (await import('./tasks/tend-tasks.js')).taskInbox,
+      },
+      {
+        line: ['tasks runs [task]', 'what came of each run, newest first'],
+        load: async () => (await import('./tasks/tend-tasks.js')).listRuns,
+      },
+      {
+        line: [
+          'tasks approve <run>',
+          'show the call that a run wanted a yes for, allow this task exactly that, and run it',
+        ],
+        load: async () => (await import('./tasks/fire-tasks.js')).approveRun,
+      },
+      {
+        line: ['tasks run-due', 'fire what is due, and end'],
+        load: async () => (await import('./tasks/fire-tasks.js')).runDueTasks,
+      },
+      {
+        line: ['tasks timer <kind>', 'print what makes systemd, launchd or cron fire tasks each minute'],
+        load: async () => (await import('./tasks/fire-tasks.js')).printTimer,
+      },
+      {
+        line: ['tasks daemon', 'fire tasks until it is ended'],
+        load: async () => (await import('./tasks/fire-tasks.js')).taskDaemon,
+      },
+    ],
+  },
+  {
     heading: 'Take back:',
     entries: [
       {

@@ -87,7 +87,7 @@ export interface SettingsValues {
     readonly tool_output_rows: number;
     readonly theme: string;
     readonly wrap: 'terminal' | 'words';
-    readonly notify: 'bell' | 'osc9' | 'off';
+    readonly notify: 'bell' | 'osc9' | 'osc777' | 'off';
     readonly title: boolean;
     readonly keys: 'emacs' | 'vim';
     readonly reasoning: 'hide' | 'line' | 'full';

@@ -1,3 +1,4 @@
+import { firstLine, spelledLine } from '../core/text.js';
 import type { Reflow, ScreenSize } from './reflow.js';
 import { sanitize } from './sanitize.js';
 
@@ -105,13 +106,24 @@ export function leaveTerminal(input: InputPort, output: Pick<OutputPort, 'write'
   input.pause();
 }
 
-export type Notify = 'bell' | 'osc9' | 'off';
+export type Notify = 'bell' | 'osc9' | 'osc777' | 'off';
 
-/** Tells the user that the program waits for them, by the terminal's own sign: BEL, or OSC 9 (iTerm2, kitty, Windows
- * Terminal). It contains nothing of the conversation. */
-export function notify(output: Pick<OutputPort, 'write'>, how: Notify = 'off'): void {
+/** What a terminal shows on the desktop, where it can. */
+export interface Sign {
+  readonly title: string;
+  readonly text: string;
+}
+
+const waits: Sign = { title: 'agent', text: 'agent waits for you' };
+const maxSign = 200;
+
+/** Tells the user that the program waits for them, by the terminal's own sign: BEL, OSC 9 (iTerm2, kitty, Windows
+ * Terminal) or OSC 777 (urxvt, foot, Ghostty, VTE). Without `said` it contains nothing of the conversation. */
+export function notify(output: Pick<OutputPort, 'write'>, how: Notify = 'off', said: Sign = waits): void {
+  const [title, text] = [said.title, said.text].map((part) => spelledLine(firstLine(part, maxSign)));
   if (how === 'bell') output.write('\x07');
-  else if (how === 'osc9') output.write('\x1b]9;agent waits for you\x07');
+  else if (how === 'osc9') output.write(`\x1b]9;${text}\x07`);
+  else if (how === 'osc777') output.write(`\x1b]777;notify;${title?.replaceAll(';', ',')};${text}\x07`);
 }
 
 /** Lines, and the place of the cursor among the rows that the terminal makes of them. */

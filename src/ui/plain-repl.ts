@@ -1,6 +1,7 @@
 import type { Answer, Question } from '../core/policy.js';
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { createSanitizer, decisionText, sanitize, type Sanitizer } from '../terminal/sanitize.js';
+import type { Sign } from '../terminal/streams.js';
 import type { Picking, PickItem } from './components/picker.js';
 import { lastExchange } from './event-text.js';
 import { itemLines, type ItemStyle, noticeLines, questionRows } from './item-lines.js';
@@ -95,6 +96,9 @@ class PlainRepl implements ReplHandle {
 
   notice(level: 'info' | 'warn' | 'error', message: string): void {
     this.#lines(noticeLines(level, message, this.#style));
+  }
+  remind({ title, text }: Sign): void {
+    this.notice('info', `${title}: ${text}`);
   }
   submit(text: string): void {
     if (!runCommand(text, this.#commands, this.#context())) this.#turns.send(text, 'steer');

@@ -1,6 +1,6 @@
 import type { Clock, Schedule } from '../core/runtime.js';
 import type { SessionPort } from '../core/session-port.js';
-import type { FirstFrame, InputPort, Notify, OutputPort } from '../terminal/streams.js';
+import type { FirstFrame, InputPort, Notify, OutputPort, Sign } from '../terminal/streams.js';
 import type { StatusFacts } from './components/status-line.js';
 import type { ReasoningOf } from './event-text.js';
 import type { ResultDetail } from './item-lines.js';
@@ -128,6 +128,8 @@ export interface ReplHandle {
   /** Goes on with another session. `shown`: its end stands on the screen already, and what waits there is kept. */
   attach(session: SessionPort, shown?: 'shown'): void;
   notice(level: 'info' | 'warn' | 'error', message: string): void;
+  /** Tells of something at its time: a notice, with the sign of the terminal. */
+  remind(said: Sign): void;
   /** As if the user had sent it: a command runs, anything else goes to the model. */
   submit(text: string): void;
   /** Draws the status line anew. */

@@ -1,7 +1,7 @@
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { withAnswers } from '../terminal/answers.js';
 import { type InputEvent, readKeys } from '../terminal/keyboard.js';
-import { enterTerminal, leaveTerminal } from '../terminal/streams.js';
+import { enterTerminal, leaveTerminal, type Sign } from '../terminal/streams.js';
 import { commandContext } from './command-context.js';
 import { createDialogs, type Dialogs } from './components/dialogs.js';
 import type { StatusFacts } from './components/status-line.js';
@@ -182,6 +182,10 @@ class ScreenRepl implements ReplHandle {
     if (this.#closed) return;
     this.#display.notes.notice(level, message);
     this.#frame();
+  }
+  remind(said: Sign): void {
+    this.notice('info', `${said.title}: ${said.text}`);
+    if (!this.#closed) this.#work.remind(said);
   }
 
   submit(text: string): void {

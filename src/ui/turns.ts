@@ -2,7 +2,7 @@ import type { Clock } from '../core/runtime.js';
 import type { AgentEvent, SessionPort } from '../core/session-port.js';
 import { fitWidth } from '../terminal/rows.js';
 import { createSanitizer, sanitize } from '../terminal/sanitize.js';
-import { hasTitle, notify, type Notify, type OutputPort, setTitle } from '../terminal/streams.js';
+import { hasTitle, notify, type Notify, type OutputPort, setTitle, type Sign } from '../terminal/streams.js';
 import type { Display } from './display.js';
 import { isNote } from './event-text.js';
 import type { ReplTerminal, RunShell } from './repl-options.js';
@@ -67,6 +67,8 @@ export interface Work {
   /** Sends. `busy` tells afterwards whether a turn began. */
   sent(send: () => void, busy: () => boolean): void;
   heed(event: AgentEvent): void;
+  /** Gives the sign of the terminal. */
+  remind(said: Sign): void;
   /** Notes that the turn was told to end; a command may need a moment. */
   stop(): void;
   stopping(): boolean;
@@ -103,6 +105,9 @@ export function createWork({ clock, output, how, timers }: Parts): Work {
       if (event.type === 'turn_started') sinceMs ??= clock();
       if (event.type === 'turn_ended') ended();
       if (event.type === 'approval_requested') notify(output, how);
+    },
+    remind: (said) => {
+      notify(output, how, said);
     },
     stop: () => {
       stopping = sinceMs !== null;

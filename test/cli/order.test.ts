@@ -12,6 +12,7 @@ const floors: readonly (readonly string[])[] = [
   ['secrets.ts', 'trust.ts', 'headless.ts'],
   ['settings.ts'],
   ['session'],
+  ['tasks'],
   ['command-line.ts'],
   ['repl'],
   ['conversation.ts'],

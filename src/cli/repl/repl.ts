@@ -24,6 +24,7 @@ import { choseOffline, resolveModel } from '../session/open-model.js';
 import type { Toolbox } from '../session/open-tools.js';
 import { changeOf } from '../session/open-toolsets.js';
 import { askForSettings, type Settings } from '../settings.js';
+import { createReplTasks, type ReplTasks } from '../tasks/repl-tasks.js';
 import { createStatus, openReplSessions, type ReplSessions } from './current-session.js';
 import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
 import { createOwnRuns, editExternally, runUserShell } from './user-shell.js';
@@ -78,6 +79,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
   const queue = createSavedQueue(run.store, settings.log, mask, machineClock.schedule);
   const history = openHistory(settings, mask);
   const ownCommands = createOwnRuns();
+  const tasks = createReplTasks(run, () => sessions.current().session, machineClock.schedule);
   const keep: Keep = (key, value) => keepSetting(settings, settings.ephemeral, key, value);
   const facts = terminalFacts(settings.env, theme);
   const startRepl = await loadRepl(facts.plain);
@@ -106,7 +108,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
       printing: printingOf(settings),
       opening: openingOf(sessions.shown(), settings, prompt),
       session: sessions.shown(),
-      commands: replCommands(run, sessions, keep),
+      commands: replCommands(run, sessions, tasks, keep),
       status: createStatus(run, sessions),
       runShell: (command, shellOptions) =>
         ownCommands.follow(sessions.ready().then(() => runUserShell(run, sessions, command, shellOptions))),
@@ -114,18 +116,19 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
       onExit: resolve,
     });
     ending.attach(handle);
-    void whenReady(run, sessions, handle);
+    void whenReady(run, sessions, tasks, handle);
   });
   await sessions.ready();
   sessions.current().session.interrupt();
   await ownCommands.ended();
+  await tasks.close();
   await queue.close();
   await history.settled();
   return ending.exitCode();
 }
 
 /** Attaches the whole session where its end was shown before. Ends the REPL where it cannot be opened. */
-async function whenReady(run: Run, sessions: ReplSessions, handle: ReplHandle): Promise<void> {
+async function whenReady(run: Run, sessions: ReplSessions, tasks: ReplTasks, handle: ReplHandle): Promise<void> {
   const shown = sessions.shown();
   sessions.readRest();
   try {
@@ -139,6 +142,7 @@ async function whenReady(run: Run, sessions: ReplSessions, handle: ReplHandle): 
   for (const notice of [...run.notices, ...notices]) handle.notice(notice.level, notice.message);
   if (run.options.resume === true) handle.submit('/sessions');
   model.warm();
+  tasks.start(handle);
 }
 
 const nothingWaits = (): readonly string[] => [];
@@ -216,6 +220,7 @@ function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number 
 function replCommands(
   { settings, options, store, toolbox, policy, spend }: Run,
   sessions: ReplSessions,
+  tasks: ReplTasks,
   keep: Keep,
 ): readonly Command[] {
   const commands = slashCommands(table, {
@@ -234,6 +239,7 @@ function replCommands(
       },
       machine: createMachine(() => settingsRequest(options)),
       guards: createGuards(() => Promise.resolve(settings)),
+      firing: tasks.open,
     },
     commands: () => commands,
     themes: createThemes(settings),

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Budget } from '../../agent/budget.js';
 import type { HostDeps } from '../../agent/dependencies.js';
-import { createSession, type Session } from '../../agent/session.js';
+import { createSession, type Session, type SessionOptions } from '../../agent/session.js';
 import { CliError, exit } from '../../commands/command.js';
 import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
@@ -11,6 +11,7 @@ import type { Fault, Provider } from '../../core/provider.js';
 import type { Log } from '../../core/runtime.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import { placeOf, type SessionEnds, type SessionLog, type SessionRow, type Store } from '../../core/store.js';
+import type { Tasks } from '../../core/tasks.js';
 import { findModel } from '../../providers/models.js';
 import { builtInPresets, mergePresets } from '../../providers/catalog.js';
 import { isWireName, knownWires } from '../../providers/wires/known-wires.js';
@@ -40,6 +41,7 @@ export interface Run {
   readonly settings: Settings;
   readonly options: RootOptions;
   readonly store: Store;
+  readonly tasks: () => Promise<Tasks>;
   /** Null: no session outlives this process. */
   readonly ends: SessionEnds | null;
   readonly toolbox: Toolbox;
@@ -57,7 +59,7 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
   const notify = (message: string): void => {
     said.push({ level: 'warn', code: 'tool_missing', message });
   };
-  const [{ store, ends, notices }, toolbox] = await Promise.all([
+  const [{ store, tasks, ends, notices }, toolbox] = await Promise.all([
     opening,
     openToolbox(settings, options.tools, { confine, ports: () => opening, notify }),
   ]);
@@ -65,6 +67,7 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
     settings,
     options,
     store,
+    tasks,
     ends,
     toolbox,
     policy: openPolicy(settings),
@@ -73,7 +76,7 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
       return [...settings.notices, ...notices, ...said];
     },
     close: async () => {
-      await toolbox.processes.killBackground();
+      await toolbox.close();
       await store.close();
     },
   };
@@ -107,7 +110,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
   const isNew = opened.restored.length === 0;
   const secrets = sessionGuard(settings, opened.restored);
   const open = (chosen: ModelChoice): Promise<OpenedModel> => openModel(settings, chosen, secrets, interactive);
-  const model = await firstModel(run, opened, choice, open);
+  const model = answering(await firstModel(run, opened, choice, open), choice);
   const models = createModels(
     model,
     (ref) => open(choiceOf(ref)),
@@ -127,15 +130,12 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       notes: changesSince(opened, settings.cwd, Date.now()),
     },
     model,
-    models: {
-      budget: (ref) => run.spend.budget(ref),
-      contextWindow: (ref) =>
-        findModel(ref.provider, ref.model, settings.config.provider.models)?.contextWindow ?? null,
-    },
+    models: modelFacts(run),
     connect: models.open,
     tools: { registry, policy: run.policy, capture: openCapture(settings) },
     limits: settings.config.limits,
     interactive,
+    grants: choice.mission?.grants ?? [],
     secrets,
     host: sessionHost(settings.log),
   });
@@ -159,6 +159,19 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       models.close();
     },
   };
+}
+
+/** What a turn asks of models. */
+function modelFacts({ spend, settings }: Run): SessionOptions['models'] {
+  const { models } = settings.config.provider;
+  return {
+    budget: (ref) => spend.budget(ref),
+    contextWindow: (ref) => findModel(ref.provider, ref.model, models)?.contextWindow ?? null,
+  };
+}
+
+function answering(model: OpenedModel, { mission }: SessionChoice): OpenedModel {
+  return mission?.answers ? { ...model, provider: mission.answers(model.provider) } : model;
 }
 
 /** Offers the tools on the record of a resumed session, also of sets that are not switched on by now. */

@@ -5,6 +5,7 @@ import { findSession } from '../../commands/sessions/stored-session.js';
 import { type Event, rewindTo } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { ModelRef } from '../../core/projection.js';
+import type { Provider } from '../../core/provider.js';
 import { type SessionCatalogue, type SessionLog, type SessionRow, type Store, ulid } from '../../core/store.js';
 import { type ProviderChoice, resolveProvider, configuredAddress } from '../../providers/catalog.js';
 import { isWireName } from '../../providers/wires/known-wires.js';
@@ -12,6 +13,14 @@ import { StoreError } from '../../store/errors.js';
 import type { Notice } from '../settings.js';
 import { type OpenedModel, providerChoice, type ProviderSource } from './open-model.js';
 import { type Configured, configuredModel, isSaid, type ModelChoice, splitName } from './provider-settings.js';
+
+/** What a session is for that nobody sits at. */
+export interface Mission {
+  /** SHA-256 (hex) of calls that the person has allowed beforehand. */
+  readonly grants: readonly string[];
+  /** Puts answers of its own before those of the model. */
+  readonly answers?: (model: Provider) => Provider;
+}
 
 /** The session that a command line asks for: a new one, or an old one as it is or as a fork. */
 export interface SessionChoice {
@@ -22,6 +31,8 @@ export interface SessionChoice {
   readonly at?: number;
   /** The model in use, where a REPL asks: its command line was meant for another session. */
   readonly after?: ModelRef;
+  /** Absent: somebody sits at it, or asked for it. */
+  readonly mission?: Mission;
 }
 
 export interface OpenedSession {

@@ -33,6 +33,8 @@ export interface Toolbox {
   readonly catalogue: Catalogue;
   /** Offers tools of these names, too, unless somebody has switched their set off. */
   readonly offer: (names: readonly string[]) => Promise<void>;
+  /** Ends the processes that still run. */
+  readonly close: () => Promise<void>;
 }
 
 type ToolSource = ToolsetHost['settings'];
@@ -51,9 +53,10 @@ export async function openToolbox(
     marker: { name: '_AGENT_RUN', value: randomUUID() },
     ...(confine ? { confine } : {}),
   });
-  process.once('exit', () => {
+  const killNow = (): void => {
     processes.killNow();
-  });
+  };
+  process.once('exit', killNow);
   const catalogue = createCatalogue(coreTools(settings, processes), { settings, processes, ...host });
   const [problem] = await strayLimits(
     settings.loaded,
@@ -77,6 +80,10 @@ export async function openToolbox(
       const missing = names.filter((name) => !registry.get(name));
       const tools = await toolsNamed(catalogue, new Set(missing));
       register(tools.filter(({ toolset }) => !isSwitchedOff(toolset.name, settings.loaded)));
+    },
+    close: async () => {
+      await processes.killBackground();
+      process.off('exit', killNow);
     },
   };
 }

@@ -11,7 +11,7 @@ export interface Errand {
   readonly maxCostUsd: number;
   readonly signal: AbortSignal;
   /** Notes the session of the run before the work begins. */
-  begun(sessionId: string): Promise<void>;
+  readonly begun: (sessionId: string) => Promise<void>;
 }
 
 /** What came of an errand. */
@@ -47,7 +47,8 @@ export interface FiringDeps {
 export interface Firing {
   /** Fires what is due. Resolves once all of it is begun, with what was; a run that ends begins what waits for it. */
   check(): Promise<readonly Fired[]>;
-  /** Milliseconds until the next look: at most a minute, since a clock may jump and a machine may sleep. */
+  /** Milliseconds until the next look: at most a minute, since a clock may jump and a machine may sleep, and less where
+   * there are tasks, since another process may add one. */
   restMs(): Promise<number>;
   /** Does a task now, whatever its schedule says. Null: another process has just begun it, or too many runs go on. */
   runNow(task: Task): Promise<TaskRun | null>;
@@ -59,6 +60,7 @@ export interface Firing {
 
 const lateMs = 60_000;
 const longestRestMs = 60_000;
+const usualRestMs = 15_000;
 /** All processes together, reminders left aside. */
 const runsAtOnce = 2;
 const failuresToPause = 3;
@@ -75,6 +77,8 @@ class Live implements Firing {
   readonly #stop = new AbortController();
   /** What the runs that go on may still cost. */
   #reservedUsd = 0;
+  /** Whether this process looks for what is due, or does one task alone. */
+  #looks = false;
   /** The tasks that wait for a word, so that each is said once. */
   readonly #asked = new Set<string>();
 
@@ -84,6 +88,7 @@ class Live implements Firing {
 
   async check(): Promise<readonly Fired[]> {
     const { tasks, now } = this.#d;
+    this.#looks = true;
     await this.#reportInterrupted();
     const fired: Fired[] = [];
     for (const task of await tasks.due(now())) {
@@ -96,8 +101,9 @@ class Live implements Firing {
 
   async restMs(): Promise<number> {
     const now = this.#d.now();
-    const next = (await this.#d.tasks.list()).find((task) => task.enabled && task.nextRun > now);
-    return Math.min(longestRestMs, Math.max(0, (next?.nextRun ?? Infinity) - now));
+    const tasks = await this.#d.tasks.list();
+    const next = tasks.find((task) => task.enabled && task.nextRun > now);
+    return Math.min(tasks.length === 0 ? longestRestMs : usualRestMs, (next?.nextRun ?? Infinity) - now);
   }
 
   async runNow(task: Task): Promise<TaskRun | null> {
@@ -199,7 +205,7 @@ class Live implements Firing {
   async #whole(fired: Fired & { readonly run: TaskRun }): Promise<void> {
     try {
       await this.#complete(fired);
-      if (!this.#stop.signal.aborted) await this.check();
+      if (this.#looks && !this.#stop.signal.aborted) await this.check();
     } catch (error) {
       this.#d.log({ at: 'tasks', message: 'a run could not be recorded', run: fired.run.id, error: String(error) });
     }

@@ -97,7 +97,7 @@ test('a reminder is said at its time, once, and no model is asked', async () => 
   expect([at.told, at.errands]).toEqual([['Reminder: Take it out'], []]);
   expect(await at.tasks.runs({ unseen: true, limit: 9 })).toEqual([]);
   expect(await at.tasks.list()).toMatchObject([{ id: 'oven', enabled: false }]);
-  expect(await at.firing.restMs()).toBe(60_000);
+  expect(await at.firing.restMs()).toBe(15_000);
 });
 
 test('a run is told with its summary, keeps its cost, and the task goes on at the next time', async () => {
@@ -145,7 +145,7 @@ test('a clock that goes back an hour fires nothing twice, one that leaps a month
   at.at(noon - hour);
   await fire(at);
   expect(at.errands).toHaveLength(1);
-  expect(await at.firing.restMs()).toBe(60_000);
+  expect(await at.firing.restMs()).toBe(15_000);
   at.at(noon + 30 * 24 * hour);
   await fire(at);
   await fire(at);

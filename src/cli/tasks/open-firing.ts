@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto';
+import type { Heard } from '../../commands/command.js';
+import type { Tasks } from '../../core/tasks.js';
+import { createProcessRunner } from '../../tools/process/runner.js';
+import { announce, type Announcement } from '../../toolsets/tasks/announce.js';
+import { createFiring, type Firing } from '../../toolsets/tasks/firing.js';
+import { runTimes } from '../../toolsets/tasks/when.js';
+import type { RootOptions } from '../options.js';
+import { secretVariables } from '../secrets.js';
+import type { Settings } from '../settings.js';
+import { runErrand } from './run-errand.js';
+
+type Source = Pick<Settings, 'config' | 'env' | 'home' | 'log'>;
+
+/** Opens what fires the tasks of a store. Runs have the settings of their own directory, with the `options` that hold
+ * for all of them. `heard` shows a person what happens; it is told on the desktop in any case. */
+export function openFiring(settings: Source, options: RootOptions, tasks: Tasks, heard: Heard): Firing {
+  const { config, log } = settings;
+  const toDesktop = desktop(settings);
+  return createFiring({
+    tasks,
+    now: Date.now,
+    nextAfter: ({ schedule }, afterMs) => runTimes(schedule, afterMs, 1)[0] ?? null,
+    work: (errand) => runErrand(options, errand),
+    tell: async (said, fired) => {
+      const isRead = heard(said, fired);
+      const problem = await toDesktop(said);
+      if (problem !== null) log({ at: 'tasks', message: 'nobody was told', problem });
+      return isRead;
+    },
+    limits: config.tasks,
+    log,
+  });
+}
+
+function desktop({ config, env, home }: Source): (said: Announcement) => Promise<string | null> {
+  const secret = new Set(secretVariables(env, config.provider.custom));
+  const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: randomUUID() } });
+  const options = {
+    command: config.tasks.notifyCommand,
+    env: Object.fromEntries(
+      Object.entries(env).flatMap(([name, value]) => (value === undefined || secret.has(name) ? [] : [[name, value]])),
+    ),
+    platform: process.platform,
+    cwd: home,
+    processes,
+  };
+  return (said) => announce(options, said);
+}

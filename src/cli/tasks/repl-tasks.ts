@@ -1,0 +1,138 @@
+import type { FiredTasks } from '../../commands/command.js';
+import { loadOnce, type Schedule } from '../../core/runtime.js';
+import type { SessionPort } from '../../core/session-port.js';
+import type { TaskRun, Tasks } from '../../core/tasks.js';
+import { firstLine } from '../../core/text.js';
+import type { ReplHandle } from '../../ui/repl-options.js';
+import type { RootOptions } from '../options.js';
+import type { Run } from '../session/assemble.js';
+
+/** Tasks in a REPL: those that come due are fired between the turns. */
+export interface ReplTasks {
+  /** For `/tasks`. */
+  readonly open: () => Promise<FiredTasks>;
+  /** Begins to look, once the screen stands. Where there never was a task, nothing is loaded for them. */
+  start(handle: ReplHandle): void;
+  /** Ends the runs that go on. Call before the store is closed. */
+  close(): Promise<void>;
+}
+
+/** The screen stands and is read before anything is looked up. */
+const firstLookMs = 1000;
+const idleMs = 60_000;
+const maxTold = 5;
+
+export function createReplTasks(
+  run: Pick<Run, 'settings' | 'options' | 'tasks'>,
+  current: () => SessionPort,
+  schedule: Schedule,
+): ReplTasks {
+  return new Live(run, current, schedule);
+}
+
+class Live implements ReplTasks {
+  readonly #run: Pick<Run, 'settings' | 'options' | 'tasks'>;
+  readonly #current: () => SessionPort;
+  readonly #schedule: Schedule;
+  readonly #opened = loadOnce(() => this.#load());
+  #handle: ReplHandle | null = null;
+  #cancel: (() => void) | null = null;
+  #unsubscribe: (() => void) | null = null;
+  #looking: Promise<void> = Promise.resolve();
+  #hasTold = false;
+  #closed = false;
+
+  constructor(run: Pick<Run, 'settings' | 'options' | 'tasks'>, current: () => SessionPort, schedule: Schedule) {
+    this.#run = run;
+    this.#current = current;
+    this.#schedule = schedule;
+  }
+
+  readonly open = (): Promise<FiredTasks> => this.#opened.get();
+
+  start(handle: ReplHandle): void {
+    this.#handle = handle;
+    this.#arm(firstLookMs);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#cancel?.();
+    this.#unsubscribe?.();
+    await this.#looking;
+    await (await this.#opened.started())?.firing.stop();
+  }
+
+  #arm(delayMs: number): void {
+    this.#cancel?.();
+    this.#cancel = this.#closed
+      ? null
+      : this.#schedule(() => {
+          this.#looking = this.#looking.then(() => this.#look());
+        }, delayMs);
+  }
+
+  async #look(): Promise<void> {
+    if (this.#closed) return;
+    const session = this.#current();
+    this.#unsubscribe?.();
+    // A turn may have made a task that comes due before the next look.
+    this.#unsubscribe = session.subscribe((event) => {
+      if (event.type === 'turn_ended') this.#arm(0);
+    });
+    try {
+      const tasks = await this.#run.tasks();
+      if (!this.#hasTold) await this.#tellUnseen(tasks);
+      if (session.busy() || (await tasks.list()).length === 0) {
+        this.#arm(idleMs);
+        return;
+      }
+      const { firing } = await this.open();
+      await firing.check();
+      this.#arm(await firing.restMs());
+    } catch (error) {
+      this.#run.settings.log({ at: 'tasks', message: 'tasks could not be looked up', error: String(error) });
+      this.#arm(idleMs);
+    }
+  }
+
+  async #load(): Promise<FiredTasks> {
+    const { settings, options } = this.#run;
+    const [tasks, { openFiring }] = await Promise.all([this.#run.tasks(), import('./open-firing.js')]);
+    const firing = openFiring(settings, ownOptions(options), tasks, (said) => {
+      this.#handle?.remind(said);
+      return true;
+    });
+    return { tasks, firing };
+  }
+
+  /** Says what came of runs since the last start. */
+  async #tellUnseen(tasks: Tasks): Promise<void> {
+    this.#hasTold = true;
+    const runs = (await tasks.runs({ unseen: true, limit: 100 })).filter(({ status }) => status !== 'skipped');
+    if (runs.length === 0) return;
+    const names = new Map((await tasks.list()).map(({ id, description }) => [id, description]));
+    const lines = runs.slice(0, maxTold).map((run) => unseenLine(run, names.get(run.taskId) ?? run.taskId));
+    const more = runs.length > maxTold ? [`… ${runs.length - maxTold} more: /tasks runs`] : [];
+    this.#handle?.notice('info', ['Since the last start:', ...lines, ...more].join('\n'));
+    await tasks.markSeen(runs.map(({ id }) => id));
+  }
+}
+
+function unseenLine({ id, status, summary }: TaskRun, name: string): string {
+  const next = status === 'needs_approval' ? ` /tasks approve ${id}` : '';
+  return `${status}: ${firstLine(name, 60)}: ${firstLine(summary ?? '', 200)}${next}`;
+}
+
+/** A yes or a model for this conversation is none for tasks; what holds calls back is for both. */
+function ownOptions({ safe, sandbox, test, ephemeral, debug, outputFormat }: RootOptions): RootOptions {
+  return {
+    outputFormat,
+    set: [],
+    ...(safe ? { safe } : {}),
+    ...(sandbox === undefined ? {} : { sandbox }),
+    ...(test ? { test } : {}),
+    ...(ephemeral ? { ephemeral } : {}),
+    ...(debug ? { debug } : {}),
+  };
+}

@@ -1,0 +1,200 @@
+import type { TurnEnd } from '../../core/session-port.js';
+import { isError, parseEnvelope } from '../../core/envelope.js';
+import { type Event, knownEvent } from '../../core/event.js';
+import type { AnsweredCall } from '../../core/projection.js';
+import type { ModelChunk, Provider } from '../../core/provider.js';
+import { firstLine } from '../../core/text.js';
+import { CliError } from '../../commands/command.js';
+import { type Errand, missedText, type Outcome } from '../../toolsets/tasks/firing.js';
+import { createUsageMeter } from '../headless.js';
+import type { RootOptions } from '../options.js';
+import { assemble, type Assembly, openRun, type Run } from '../session/assemble.js';
+import type { Mission } from '../session/find-session.js';
+import { readSettings } from '../settings.js';
+
+/** A summary is a few lines of a list; the session has the rest. */
+const maxSummary = 500;
+
+/** What a task does: a prompt for the model, or one call of a tool that is decided already. */
+interface Work {
+  readonly prompt: string;
+  readonly call?: { readonly name: string; readonly arguments: string };
+  /** The model tells of the result of the call, in one answer. Without it no model is asked. */
+  readonly toldByModel?: boolean;
+}
+
+/** Does what a task says in a session of its own, in the directory of the task, with nobody there to ask. Returns what
+ * came of it; a failure to begin is one, too. Never rejects. */
+export async function runErrand(options: RootOptions, errand: Errand): Promise<Outcome> {
+  try {
+    const work = workOf(errand);
+    const run = await openRun(...(await settingsFor(options, errand, work)));
+    try {
+      return await inSession(run, errand, work);
+    } finally {
+      await run.close();
+    }
+  } catch (error) {
+    const said = error instanceof CliError ? `${error.message}. ${error.hint}` : String(error);
+    return { status: 'failed', summary: firstLine(said, maxSummary), costUsd: 0 };
+  }
+}
+
+function workOf({ task, run, missed }: Errand): Work {
+  const given = task.execution ?? {};
+  const late =
+    missed === 0 ? '' : `\n\n[Note: ${missedText(missed, run.scheduledFor, task.tz)} This is for all of them.]`;
+  switch (task.type) {
+    case 'agent_task':
+      return { prompt: `${typeof given.prompt === 'string' ? given.prompt : task.description}${late}` };
+    case 'api_call': {
+      const { url, method = 'GET', headers, body } = given;
+      const args = {
+        url,
+        method,
+        ...(headers === undefined ? {} : { headers }),
+        ...(body === undefined ? {} : { body }),
+      };
+      return { prompt: task.description, call: { name: 'api_call', arguments: JSON.stringify(args) } };
+    }
+    case 'web_search': {
+      const { limit = 3, summarize = true } = given;
+      const query = typeof given.query === 'string' ? given.query : task.description;
+      return {
+        prompt: `${task.description}\n\nSum up what the search for “${query}” has found, with the addresses.${late}`,
+        call: { name: 'web_search', arguments: JSON.stringify({ query, num_results: limit }) },
+        toldByModel: summarize !== false,
+      };
+    }
+    case 'reminder':
+      return { prompt: task.description };
+    default:
+      return task.type satisfies never;
+  }
+}
+
+/** Returns the settings of the task's directory, with what the run may cost. A run that is one call gets its tool
+ * alone. */
+async function settingsFor(
+  options: RootOptions,
+  { task, maxCostUsd }: Errand,
+  { call, toldByModel = call === undefined }: Work,
+): Promise<Parameters<typeof openRun>> {
+  const { config } = await readSettings({ ...options, cwd: task.cwd });
+  const chosen: RootOptions = {
+    ...options,
+    cwd: task.cwd,
+    ...(call === undefined ? {} : { tools: call.name }),
+    ...(toldByModel
+      ? { maxCost: String(Math.min(maxCostUsd, config.limits.maxCostUsd ?? Infinity)) }
+      : { model: 'offline/offline' }),
+  };
+  return [await readSettings(chosen), chosen];
+}
+
+const newSession = { continueNewest: false, resume: null, fork: false };
+
+async function inSession(run: Run, errand: Errand, work: Work): Promise<Outcome> {
+  const { task, signal } = errand;
+  const { call } = work;
+  const mission: Mission = {
+    grants: task.grants,
+    ...(call ? { answers: (model) => callFirst(call, work.toldByModel === true ? model : null) } : {}),
+  };
+  const chat = await assemble(run, { ...newSession, mission }, false);
+  const { session } = chat;
+  const interrupt = (): void => {
+    session.interrupt();
+  };
+  signal.addEventListener('abort', interrupt);
+  try {
+    const meter = createUsageMeter();
+    session.subscribe((event) => void meter.see(event));
+    await begin(run, chat, errand);
+    const end = await session.submit(work.prompt);
+    return { ...outcomeOf(end, session.events(), work, signal), costUsd: meter.sum().cost_usd };
+  } finally {
+    signal.removeEventListener('abort', interrupt);
+    await chat.close();
+  }
+}
+
+/** Records which run of which task the session is. */
+async function begin(
+  run: Run,
+  { session, secrets }: Assembly,
+  { task, run: { id, scheduledFor }, missed, begun }: Errand,
+): Promise<void> {
+  await session.append({
+    kind: 'task',
+    content: task.description,
+    data: { task_id: task.id, run_id: id, scheduled_for: scheduledFor, missed },
+  });
+  await begun(session.id);
+  await run.store.update(session.id, { title: secrets.text(firstLine(`Task: ${task.description}`, 120)) });
+}
+
+type Ended = Omit<Outcome, 'costUsd'>;
+
+function outcomeOf(end: TurnEnd, events: readonly Event[], work: Work, signal: AbortSignal): Ended {
+  const text = firstLines(end.text) || 'It ended without a word.';
+  if (signal.aborted || end.status === 'interrupted') return { status: 'interrupted', summary: 'It was stopped.' };
+  if (end.fault) return { status: end.fault.code === 'max_cost' ? 'limit' : 'failed', summary: faultText(end.fault) };
+  if (end.denied > 0) return { status: 'needs_approval', summary: deniedText(events) };
+  if (end.status === 'limit_reached')
+    return { status: 'limit', summary: `Stopped after ${end.turns} answers. ${text}` };
+  return { status: work.call && lastCallFailed(events) ? 'failed' : 'done', summary: text };
+}
+
+function faultText({ message, hint }: NonNullable<TurnEnd['fault']>): string {
+  return firstLines(hint === undefined ? message : `${message} ${hint}`);
+}
+
+/** Names the calls that wanted a yes. */
+function deniedText(events: readonly Event[]): string {
+  const titles = new Map<string, string>();
+  const denied: string[] = [];
+  for (const event of events.map(knownEvent)) {
+    if (event?.kind === 'tool_call') titles.set(event.data.id, event.content);
+    if (event?.kind === 'approval' && event.data.by === 'headless')
+      denied.push(`${titles.get(event.data.tool_call_id) ?? ''}: ${event.data.reasons.join('; ')}`);
+  }
+  return firstLines(`Not run: ${denied.join('. ')}.`);
+}
+
+function lastCallFailed(events: readonly Event[]): boolean {
+  const result = events.map(knownEvent).findLast((event) => event?.kind === 'tool_result');
+  return result?.kind === 'tool_result' && !result.data.success;
+}
+
+function firstLines(text: string): string {
+  const { length } = text.trim();
+  return length > maxSummary ? `${text.trim().slice(0, maxSummary).toWellFormed()} …` : text.trim();
+}
+
+/** Answers a conversation with one call first, and then as `next` does, which may not call any more; without it with
+ * what the call gave. */
+function callFirst({ name, arguments: text }: NonNullable<Work['call']>, next: Provider | null): Provider {
+  return {
+    async *stream(request) {
+      const answered = request.conversation.messages.findLast((message) => message.role === 'assistant');
+      if (answered?.role === 'assistant' && next) {
+        yield* next.stream({ ...request, toolChoice: 'none' });
+        return;
+      }
+      if (answered?.role === 'assistant') yield { type: 'text', text: resultText(answered.calls) };
+      else yield { type: 'tool_call', call: { id: 'task_1', name, arguments: text } };
+      yield free;
+      yield { type: 'end', stop: answered ? 'stop' : 'tool' };
+    },
+  };
+}
+
+const free: ModelChunk = { type: 'usage', usage: { input: 0, cacheRead: 0, cacheWrite: 0, output: 0 }, costUsd: 0 };
+
+function resultText(calls: readonly AnsweredCall[]): string {
+  const envelope = parseEnvelope(calls.at(-1)?.result.output ?? '');
+  if (isError(envelope)) return envelope.error;
+  const { status } = envelope;
+  return typeof status === 'number' ? `${status} ${envelope.output}` : envelope.output;
+}

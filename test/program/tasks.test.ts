@@ -1,0 +1,180 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import type { Task } from '../../src/core/tasks.js';
+import { openSqliteStore } from '../../src/store/sqlite-store.js';
+import type { Finished, Place } from '../e2e/program.js';
+import { modelServer } from '../e2e/model-server.js';
+import { agent, place, repl, script } from './inside.js';
+
+const minute = 60_000;
+
+/** A task that came due half a minute ago, and comes back each hour. */
+function task(at: Place, id: string, change: Partial<Task> = {}): Task {
+  const now = Date.now();
+  return {
+    id,
+    type: 'agent_task',
+    description: `Task ${id}`,
+    scheduleType: 'recurring',
+    schedule: { cron: '0 * * * *', tz: 'UTC', source: 'every 1h' },
+    execution: { prompt: 'Look after it.' },
+    enabled: true,
+    createdAt: now,
+    lastRun: null,
+    nextRun: now - minute / 2,
+    tz: 'UTC',
+    cwd: at.work,
+    missed: 'run_once',
+    maxCostUsd: null,
+    grants: [],
+    expiresAt: null,
+    failures: 0,
+    madeInSession: null,
+    ...change,
+  };
+}
+
+const file = (at: Place): string => join(at.home, '.agent/agent.db');
+
+/** Puts tasks into the store, and what tells of them into the configuration. */
+async function scene(at: Place, settings: object, ...tasks: readonly Task[]): Promise<void> {
+  mkdirSync(join(at.home, '.agent'), { recursive: true });
+  writeFileSync(
+    join(at.home, '.agent/config.json'),
+    JSON.stringify({ tasks: { notify_command: ['sh', '-c', 'cat >>"$HOME/told"'] }, ...settings }),
+  );
+  const opened = await openSqliteStore({ file: file(at), now: Date.now });
+  const store = await opened.tasks();
+  for (const one of tasks) await store.add(one);
+  await opened.store.close();
+}
+
+const told = (at: Place): string =>
+  existsSync(join(at.home, 'told')) ? readFileSync(join(at.home, 'told'), 'utf8') : '';
+const runs = ({ stdout }: Finished): readonly Record<string, unknown>[] =>
+  JSON.parse(stdout) as readonly Record<string, unknown>[];
+
+test('nothing is due where there are no tasks, and nothing is made for them', async () => {
+  const at = place();
+  expect(await agent(at, ['tasks', 'run-due', '--json'])).toMatchObject({ code: 0, stdout: '[]\n', stderr: '' });
+  expect(await agent(at, ['tasks', 'list'])).toMatchObject({ code: 0, stdout: 'There are no tasks.\n' });
+  expect((await agent(at, ['sql', "SELECT name FROM sqlite_schema WHERE name LIKE '%task%'"])).stdout).not.toMatch(
+    /task_runs/,
+  );
+});
+
+test('a due task works in a session of its own that says whose run it is, and tells what came of it', async () => {
+  const at = place({ 'a.md': '# A\n' });
+  const model = script(at, [{ calls: [{ name: 'file_read', arguments: { path: 'a.md' } }] }, { text: 'It says A.' }]);
+  await scene(at, { model }, task(at, 'news'), task(at, 'later', { nextRun: Date.now() + 60 * minute }));
+  const ran = await agent(at, ['tasks', 'run-due', '--json']);
+  expect(ran).toMatchObject({ code: 0, stderr: 'A task is done: Task news: It says A.\n' });
+  const [run, ...others] = runs(ran);
+  expect([run, others]).toMatchObject([{ task_id: 'news', status: 'done', summary: 'It says A.', cost_usd: 0 }, []]);
+  expect(told(at)).toBe('A task is done\nTask news: It says A.\n');
+  const session = String(run?.['session_id']);
+  const events = JSON.parse((await agent(at, ['sessions', 'show', session, '--json'])).stdout) as {
+    readonly kind: string;
+    readonly data: unknown;
+  }[];
+  expect(events.map(({ kind }) => kind).slice(0, 4)).toEqual(['system', 'tools', 'task', 'user']);
+  expect(events[2]?.data).toMatchObject({ task_id: 'news', run_id: run?.['id'], missed: 0 });
+  expect((await agent(at, ['tasks', 'run-due'])).stdout).toBe('');
+  expect((await agent(at, ['tasks', 'inbox'])).stdout).toMatch(/✔ \w+ +done.*It says A\.\n$/);
+  expect((await agent(at, ['tasks', 'inbox'])).stdout).toBe('Nothing new.\n');
+  expect((await agent(at, ['tasks', 'show', 'news'])).stdout).toMatch(/task +news, agent_task[^]*when +every 1h/);
+});
+
+test('a run that wants a yes is denied at once, and an approved call runs by its exact bytes alone', async () => {
+  const at = place({ 'gone/a.txt': 'x' });
+  const remove = { name: 'bash', arguments: { command: JSON.parse(readFileSync(removal(at), 'utf8')) as string } };
+  const model = script(at, [{ calls: [remove] }, { text: 'I could not tidy up.' }]);
+  await scene(at, { model }, task(at, 'tidy', { scheduleType: 'once', schedule: { delay: '5m' } }));
+  const [denied] = runs(await agent(at, ['tasks', 'run-due', '--json']));
+  expect(denied).toMatchObject({
+    status: 'needs_approval',
+    summary: expect.stringMatching(/^Not run: bash/) as string,
+  });
+  expect(existsSync(join(at.work, 'gone'))).toBe(true);
+  expect(told(at)).toContain(`agent tasks approve ${String(denied?.['id'])}`);
+
+  const unasked = await agent(at, ['tasks', 'approve', String(denied?.['id'])]);
+  expect(unasked).toMatchObject({ code: 6, stderr: expect.stringContaining('rm -rf gone') as string });
+  expect(existsSync(join(at.work, 'gone'))).toBe(true);
+  const approved = await agent(at, ['tasks', 'approve', 'tidy', '--yes', '--json']);
+  expect(approved.code).toBe(0);
+  expect(runs(approved)).toMatchObject([{ status: 'done', summary: 'I could not tidy up.' }]);
+  expect(existsSync(join(at.work, 'gone'))).toBe(false);
+
+  at.file('gone/b.txt', 'y');
+  expect((await agent(at, ['tasks', 'run', 'tidy'])).code).toBe(0);
+  expect(existsSync(join(at.work, 'gone'))).toBe(false);
+  const path = model.replace(/^offline\//, '');
+  writeFileSync(path, readFileSync(path, 'utf8').replace('gone', './gone'));
+  at.file('gone/c.txt', 'z');
+  expect((await agent(at, ['tasks', 'run', 'tidy'])).code).toBe(6);
+  expect(existsSync(join(at.work, 'gone'))).toBe(true);
+});
+
+/** The text of a command that removes a folder below the workspace. */
+function removal(at: Place): string {
+  return at.file('removal.json', JSON.stringify(['rm', '-rf', 'gone'].join(' ')));
+}
+
+test('a run stops at what it may cost, and says so', async () => {
+  const [at, server] = [place(), await modelServer([{ text: 'one' }, { text: 'two' }])];
+  const models = { 'openai/dear': { max_output_tokens: 50_000, input_usd: 100, output_usd: 1000 } };
+  const env = { OPENAI_API_KEY: 'test-key-openai-1', OPENAI_BASE_URL: `${server.url}/v1` };
+  const tasks = { max_cost_usd: 0.0001, notify_command: ['true'] };
+  await scene(at, { model: 'openai/dear', models, tasks }, task(at, 'dear'), task(at, 'able', { maxCostUsd: 3 }));
+  const ran = runs(await agent(at, ['tasks', 'run-due', '--json'], { env }));
+  expect(ran.map(({ task_id: id, status }) => `${String(id)} ${String(status)}`).toSorted()).toEqual([
+    'able done',
+    'dear limit',
+  ]);
+  expect(ran.find(({ task_id: id }) => id === 'able')?.['cost_usd']).toBeGreaterThan(0);
+  expect(server.requests).toHaveLength(1);
+  await scene(at, { model: 'openai/unpriced', models }, task(at, 'unknown'));
+  expect(runs(await agent(at, ['tasks', 'run-due', '--json'], { env }))).toMatchObject([
+    { status: 'failed', summary: expect.stringContaining('the price of `openai/unpriced` is not known') as string },
+  ]);
+});
+
+test('a reminder that comes due is said in the REPL, once, and what came before is said at its start', async () => {
+  const at = place();
+  const oven = { type: 'reminder', scheduleType: 'once', schedule: { delay: '5m' } } as const;
+  await scene(
+    at,
+    { model: script(at, [{ text: 'Hello.' }]) },
+    task(at, 'before', { ...oven, execution: { message: 'Call Ada' } }),
+  );
+  expect((await agent(at, ['tasks', 'run-due'])).stdout).toMatch(/^done before \w+: Call Ada\n$/);
+  const next = await openSqliteStore({ file: file(at), now: Date.now });
+  await (await next.tasks()).add(task(at, 'oven', { ...oven, execution: { message: 'Take the pizza out' } }));
+  await next.store.close();
+  const { stdout } = await repl(
+    at,
+    [],
+    [
+      ['', /Since the last start:\n *done: Task before: Call Ada[^]*Reminder: Take the pizza out/],
+      ['/tasks', /oven +reminder +off/],
+      ['/tasks runs', /Task oven[^]*Call Ada/],
+      ['/tasks frobnicate', 'There is no /tasks frobnicate'],
+    ],
+  );
+  expect(stdout.match(/Reminder: Take the pizza out/g)).toHaveLength(1);
+  expect((await agent(at, ['tasks', 'runs', 'oven', '--json'])).stdout).toMatch(/"status": "done"[^]*"seen": true/);
+  expect(told(at)).toBe('Reminder\nCall Ada\nReminder\nTake the pizza out\n');
+});
+
+test('tasks are paused, resumed and removed by the beginning of their id', async () => {
+  const at = place();
+  await scene(at, {}, task(at, 'news1'), task(at, 'lights'));
+  expect((await agent(at, ['tasks', 'pause', 'new'])).stdout).toBe('Task news1 (Task news1) is paused.\n');
+  expect((await agent(at, ['tasks', 'list', '--json'])).stdout).toMatch(/"id": "lights"[^]*"id": "news1"/);
+  expect((await agent(at, ['tasks', 'resume', 'new'])).stdout).toMatch(/^Task news1 \(Task news1\) goes on at 20/);
+  expect((await agent(at, ['tasks', 'rm', 'lig'])).code).toBe(0);
+  expect(await agent(at, ['tasks', 'rm', 'lights'])).toMatchObject({ code: 2 });
+  expect((await agent(at, ['tasks', 'list'])).stdout).toMatch(/^news1 .*\n$/);
+});
