@@ -255,6 +255,34 @@ FROM (SELECT *, coalesce(json_extract(data_json, '$.response_id'), 'r' || seq) A
     WHERE kind = 'usage') e JOIN sessions s ON s.id = e.session_id;
 `;
 
+/** The tables of the tasks. The first task makes them. `scheduled_tasks` and its index are seed 002's, word for word;
+ * what they have no place for is in `task_settings`. */
+export const taskTables = `
+CREATE TABLE IF NOT EXISTS scheduled_tasks (
+    id TEXT PRIMARY KEY,
+    task_type TEXT NOT NULL,
+    description TEXT NOT NULL,
+    schedule_type TEXT NOT NULL,
+    schedule_data TEXT NOT NULL,
+    execution_data TEXT,
+    enabled BOOLEAN DEFAULT 1,
+    created_at DATETIME DEFAULT CURRENT_TIMESTAMP,
+    last_run DATETIME,
+    next_run DATETIME NOT NULL
+);
+CREATE INDEX IF NOT EXISTS idx_tasks_next_run ON scheduled_tasks(next_run) WHERE enabled = 1;
+CREATE TABLE IF NOT EXISTS task_settings(
+    task_id TEXT PRIMARY KEY, tz TEXT, cwd TEXT, missed TEXT, max_cost_usd REAL, grants TEXT, expires_at DATETIME,
+    failures INTEGER, made_in_session TEXT);
+CREATE TABLE IF NOT EXISTS task_runs(
+    id TEXT PRIMARY KEY, task_id TEXT NOT NULL, scheduled_for DATETIME NOT NULL, fired_at DATETIME NOT NULL,
+    finished_at DATETIME, status TEXT NOT NULL, session_id TEXT, cost_usd REAL, summary TEXT,
+    seen BOOLEAN NOT NULL DEFAULT 0);
+CREATE INDEX IF NOT EXISTS task_runs_task ON task_runs(task_id);
+CREATE INDEX IF NOT EXISTS task_runs_running ON task_runs(task_id) WHERE status = 'running';
+CREATE INDEX IF NOT EXISTS task_runs_cost ON task_runs(fired_at, cost_usd) WHERE cost_usd > 0;
+`;
+
 /** The tables of the notes. The first note makes them, so that a database without notes is opened as fast as before. */
 export const noteTables = `
 CREATE TABLE IF NOT EXISTS notes(

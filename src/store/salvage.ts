@@ -12,7 +12,7 @@ import {
 import { removeDatabase } from './database-file.js';
 import type { Database, Driver } from './driver.js';
 import { eventChecksum, type HashedRow } from './hash-chain.js';
-import { firstPageSource, noteTables } from './migrations.js';
+import { firstPageSource, noteTables, taskTables } from './migrations.js';
 
 /** `altered`: events left out because they no longer match their checksum. */
 export interface Salvaged {
@@ -59,6 +59,7 @@ export function salvage(driver: Driver, damagedFile: string, copy: string, targe
         copySessions(source, target);
         copyBlobs(source, target);
         copyNotes(source, target);
+        copyTasks(source, target);
         altered = copyEvents(source, target, nowMs);
       })();
     } finally {
@@ -116,6 +117,20 @@ function copyNotes(source: Database, target: Database): void {
   target.exec("INSERT INTO notes_fts (rowid, text) SELECT id, content || ' ' || tags FROM notes");
 }
 
+/** Copies tasks and their runs where there are any. */
+function copyTasks(source: Database, target: Database): void {
+  for (const table of ['scheduled_tasks', 'task_settings', 'task_runs'] as const) {
+    const columns = columnsOf(source, table);
+    const rows = columns.length === 0 ? [] : [...readableRows(source, table, columns)];
+    if (rows.length === 0) continue;
+    target.exec(taskTables);
+    const insert = target.prepare(
+      `INSERT OR IGNORE INTO ${table} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`,
+    );
+    for (const row of rows) insert.run(columns.map((name) => row[name]));
+  }
+}
+
 /** Returns the number of events that were left out because of their checksum. */
 function copyEvents(source: Database, target: Database, nowMs: number): number {
   const columns = [...eventColumns, ...laterColumns(source, 'events', ['crc32', 'hash', 'redacted'])];
@@ -141,9 +156,14 @@ function copyEvents(source: Database, target: Database, nowMs: number): number {
 
 /** Returns the columns of `names` that `table` has: an earlier version has fewer. */
 function laterColumns(source: Database, table: 'sessions' | 'events', names: readonly string[]): readonly string[] {
-  const present =
-    attempt(() => source.prepare<[], string>(`SELECT name FROM pragma_table_info('${table}')`).pluck().all()) ?? [];
+  const present = columnsOf(source, table);
   return names.filter((name) => present.includes(name));
+}
+
+function columnsOf(source: Database, table: string): readonly string[] {
+  return (
+    attempt(() => source.prepare<[], string>(`SELECT name FROM pragma_table_info('${table}')`).pluck().all()) ?? []
+  );
 }
 
 function isUnaltered(row: Row): boolean {
@@ -185,7 +205,7 @@ function isJson(text: string): boolean {
 /** Yields rows in order of their rowid: in batches while that works, then one at a time. */
 function* readableRows(
   source: Database,
-  table: 'sessions' | 'events' | 'blobs' | 'notes',
+  table: 'sessions' | 'events' | 'blobs' | 'notes' | 'scheduled_tasks' | 'task_settings' | 'task_runs',
   columns: readonly string[],
 ): Generator<Row> {
   const select = `SELECT rowid AS row_number, ${columns.join(', ')} FROM ${table} WHERE rowid`;

@@ -10,7 +10,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 
 /** A program that holds a store and does what single lines of JSON tell it: a method and its arguments. `flood` appends
  * until it is killed and prints each sequence number once it is acknowledged; `lock` holds the database's write lock
- * until the next line. */
+ * until the next line. `tasks.claim` and the like are methods of its tasks. */
 const program = `
 import { createInterface } from 'node:readline';
 import Database from 'better-sqlite3';
@@ -18,7 +18,7 @@ import { openSqliteStore } from './src/store/sqlite-store.js';
 const file = process.argv[2] ?? '';
 const say = (value: unknown) => { process.stdout.write(JSON.stringify(value) + '\\n'); };
 const options = JSON.parse(process.argv[3] ?? '{}');
-const { store, notices } = await openSqliteStore({ file, now: Date.now, maxBusyMs: 60_000, ...options });
+const { store, notices, tasks } = await openSqliteStore({ file, now: Date.now, maxBusyMs: 60_000, ...options });
 const raw = new Database(file);
 say({ notices });
 for await (const line of createInterface({ input: process.stdin })) {
@@ -34,6 +34,7 @@ for await (const line of createInterface({ input: process.stdin })) {
     }
     else if (method === 'lock') { raw.exec('BEGIN IMMEDIATE'); say('locked'); }
     else if (method === 'unlock') { raw.exec('COMMIT'); say('unlocked'); }
+    else if (method.startsWith('tasks.')) say((await (await tasks() as any)[method.slice(6)](...args)) ?? null);
     else say((await (store as any)[method](...args)) ?? null);
   } catch (error) { say({ error: (error as any).code, message: (error as Error).message }); }
 }

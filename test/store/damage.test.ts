@@ -17,7 +17,7 @@ import { expect, test } from 'vitest';
 import type { Event } from '../../src/core/event.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import { storeProcesses } from './child.js';
-import { clock, event, sessionRow, temporaryFolder } from './samples.js';
+import { clock, event, sessionRow, task, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
 const start = storeProcesses();
@@ -280,4 +280,21 @@ test('notes are among what a repair saves, and are found afterwards', async () =
     { id: 1, content: 'two ports', tags: ['net'] },
   ]);
   await store.close();
+});
+
+test('tasks and their runs are among what a repair saves', async () => {
+  const file = await filledDatabase('tasks');
+  const before = await openSqliteStore({ file, now: clock });
+  const tasks = await before.tasks();
+  await tasks.add(task('oven1', { nextRun: clock(), grants: ['ab'] }));
+  await tasks.claim((await tasks.list())[0] ?? task('none'), { firedAt: clock(), nextRun: null, status: 'skipped' });
+  const stored = [await tasks.list(), await tasks.runs({ limit: 9 })];
+  await before.store.close();
+  overwritePage(file, pageOf(file, 'events', 3), 0xff);
+  const after = await openSqliteStore({ file, now: clock });
+  expect((await after.store.load(row.id)).length).toBeLessThan(rowCount);
+  expect(kept(file)).toHaveLength(1);
+  const saved = await after.tasks();
+  expect([await saved.list(), await saved.runs({ limit: 9 })]).toEqual(stored);
+  await after.store.close();
 });

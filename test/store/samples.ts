@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { Event } from '../../src/core/event.js';
 import { type Records, type SessionRow, ulid } from '../../src/core/store.js';
+import type { Task } from '../../src/core/tasks.js';
 
 /** A clock that moves one millisecond with every look. */
 export function tickingClock(start = 1_800_000_000_000): () => number {
@@ -38,6 +39,33 @@ export function usage(seq: number, costUsd: number | null): Event {
     content: null,
     data: { response_id: 'r', input_tokens: 1, output_tokens: 1, cost_usd: costUsd },
   });
+}
+
+export const noon = Date.UTC(2026, 0, 27, 12);
+
+/** A reminder that comes every day. */
+export function task(id: string, change: Partial<Task> = {}): Task {
+  return {
+    id,
+    type: 'reminder',
+    description: 'check the oven',
+    scheduleType: 'recurring',
+    schedule: { cron: '0 9 * * *', tz: 'Europe/Berlin', source: 'daily 9am' },
+    execution: null,
+    enabled: true,
+    createdAt: noon,
+    lastRun: null,
+    nextRun: noon,
+    tz: 'Europe/Berlin',
+    cwd: '/work/project',
+    missed: 'run_once',
+    maxCostUsd: null,
+    grants: [],
+    expiresAt: null,
+    failures: 0,
+    madeInSession: null,
+    ...change,
+  };
 }
 
 /** The rows of an answer as objects. */

@@ -4,41 +4,18 @@ import { describe, expect, test } from 'vitest';
 import type { Task, Tasks } from '../../src/core/tasks.js';
 import { openMemoryTasks } from '../../src/store/sets/memory-tasks.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
-import { clock, temporaryFolder } from './samples.js';
+import { storeProcesses } from './child.js';
+import { clock, noon, task, temporaryFolder } from './samples.js';
 
 const folder = temporaryFolder();
+const start = storeProcesses();
 let files = 0;
 const stores: readonly (readonly [string, () => Promise<Tasks>])[] = [
   ['memory', async () => openMemoryTasks()],
   ['SQLite', async () => (await openSqliteStore({ file: join(folder, `${++files}.db`), now: clock })).tasks()],
 ];
 
-const noon = Date.UTC(2026, 0, 27, 12);
 const minute = 60_000;
-
-function task(id: string, change: Partial<Task> = {}): Task {
-  return {
-    id,
-    type: 'reminder',
-    description: 'check the oven',
-    scheduleType: 'recurring',
-    schedule: { cron: '0 9 * * *', tz: 'Europe/Berlin', source: 'daily 9am' },
-    execution: null,
-    enabled: true,
-    createdAt: noon,
-    lastRun: null,
-    nextRun: noon,
-    tz: 'Europe/Berlin',
-    cwd: '/work/project',
-    missed: 'run_once',
-    maxCostUsd: null,
-    grants: [],
-    expiresAt: null,
-    failures: 0,
-    madeInSession: null,
-    ...change,
-  };
-}
 
 async function withTasks(open: () => Promise<Tasks>, ...list: readonly Task[]): Promise<Tasks> {
   const tasks = await open();
@@ -253,4 +230,44 @@ test('of the runs of one task the newest thousand are kept', async () => {
     INSERT INTO task_runs (id, task_id, scheduled_for, fired_at, status) SELECT 'r' || i, 'a', '', '', 'done' FROM n`);
   await tasks.claim(task('a'), running);
   expect(await tasks.runs({ limit: 2000 })).toHaveLength(1000);
+});
+
+test('a run whose process is killed is interrupted; a reminder is due again, the rest had its one chance', async () => {
+  const { file, tasks } = await opened();
+  const once = { scheduleType: 'once', schedule: { delay: '5m' } } as const;
+  await tasks.add(task('bell', once));
+  await tasks.add(task('daily'));
+  await tasks.add(task('paused'));
+  await tasks.add(task('work', { ...once, type: 'agent_task' }));
+  const other = await start(file);
+  const claims: unknown[] = [];
+  for (const id of ['bell', 'daily', 'paused', 'work'])
+    claims.push(
+      await other.ask('tasks.claim', task(id), { ...running, nextRun: id === 'daily' ? running.nextRun : null }),
+    );
+  expect(claims).toMatchObject([{ taskId: 'bell' }, { taskId: 'daily' }, { taskId: 'paused' }, { taskId: 'work' }]);
+  expect([await tasks.interruptOld(noon), await tasks.due(noon)]).toEqual([[], []]);
+  await other.end('SIGKILL');
+  const gone = await tasks.interruptOld(noon + 5 * minute);
+  expect(gone.map(({ taskId, status, finishedAt }) => [taskId, status, finishedAt])).toEqual(
+    ['bell', 'daily', 'paused', 'work'].map((id) => [id, 'interrupted', noon + 5 * minute]),
+  );
+  expect(await ids(tasks.due(noon))).toEqual(['bell', 'daily']);
+  expect(await tasks.interruptOld(noon + 6 * minute)).toEqual([]);
+  expect((await tasks.runs({ unseen: true, limit: 9 })).length).toBe(4);
+});
+
+test('of processes that claim one due time one gets it, whatever the clock of the others says', async () => {
+  const { file, tasks } = await opened();
+  await tasks.add(task('a'));
+  const others = await Promise.all([start(file), start(file), start(file)]);
+  const hour = 60 * minute;
+  const clocks = [noon - hour, noon + minute, noon + 30 * 24 * hour];
+  const answers = await Promise.all(
+    others.map((other, index) =>
+      other.ask('tasks.claim', task('a'), { ...running, firedAt: clocks[index], nextRun: noon + 40 * 24 * hour }),
+    ),
+  );
+  expect(answers.filter((answer) => answer !== null)).toHaveLength(1);
+  expect(await tasks.runs({ limit: 9 })).toHaveLength(1);
 });

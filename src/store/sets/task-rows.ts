@@ -17,38 +17,8 @@ import {
 import { nearest } from '../../core/text.js';
 import type { Connection } from '../connection.js';
 import { StoreError } from '../errors.js';
+import { taskTables } from '../migrations.js';
 import { leaseHolder, type ProcessIdentity, takeLease } from '../lease.js';
-
-/** `scheduled_tasks` and its index are seed 002's, word for word; what it has no place for is in `task_settings`. Made
- * with the first task, so that a database without tasks stays as it is. */
-const taskSchema = `
-CREATE TABLE IF NOT EXISTS scheduled_tasks (
-    id TEXT PRIMARY KEY,
-    task_type TEXT NOT NULL,
-    description TEXT NOT NULL,
-    schedule_type TEXT NOT NULL,
-    schedule_data TEXT NOT NULL,
-    execution_data TEXT,
-    enabled BOOLEAN DEFAULT 1,
-    created_at DATETIME DEFAULT CURRENT_TIMESTAMP,
-    last_run DATETIME,
-    next_run DATETIME NOT NULL
-);
-CREATE INDEX IF NOT EXISTS idx_tasks_next_run ON scheduled_tasks(next_run) WHERE enabled = 1;
-CREATE TABLE IF NOT EXISTS task_settings(
-    task_id TEXT PRIMARY KEY, tz TEXT, cwd TEXT, missed TEXT, max_cost_usd REAL, grants TEXT, expires_at DATETIME,
-    failures INTEGER, made_in_session TEXT);
-CREATE TABLE IF NOT EXISTS task_runs(
-    id TEXT PRIMARY KEY, task_id TEXT NOT NULL, scheduled_for DATETIME NOT NULL, fired_at DATETIME NOT NULL,
-    finished_at DATETIME, status TEXT NOT NULL, session_id TEXT, cost_usd REAL, summary TEXT,
-    seen BOOLEAN NOT NULL DEFAULT 0);
-CREATE INDEX IF NOT EXISTS task_runs_task ON task_runs(task_id);
-CREATE INDEX IF NOT EXISTS task_runs_running ON task_runs(task_id) WHERE status = 'running';
-CREATE INDEX IF NOT EXISTS task_runs_cost ON task_runs(fired_at, cost_usd) WHERE cost_usd > 0;
-`;
-
-/** The tables of the tasks, for a repair. */
-export const taskTables = ['scheduled_tasks', 'task_settings', 'task_runs'] as const;
 
 const taskTypes: readonly string[] = ['reminder', 'agent_task', 'api_call', 'web_search'] satisfies TaskType[];
 /** Runs of one task that are kept. */
@@ -95,18 +65,13 @@ interface Access {
   readonly me: () => ProcessIdentity;
 }
 
-/** Makes the tables of the tasks where they are missing. */
-export function makeTaskTables({ db }: Pick<Connection, 'db'>): void {
-  db.exec(taskSchema);
-}
-
 /** Opens the tasks of a database. */
 export function tasksOf({ read, write, me }: Access): Tasks {
   /** Databases that are known to have the tables. */
   const made = new WeakSet<Connection>();
   const change = <T>(work: (connection: Connection) => T): Promise<T> =>
     write((connection) => {
-      if (!made.has(connection)) makeTaskTables(connection);
+      if (!made.has(connection)) connection.db.exec(taskTables);
       made.add(connection);
       return connection.db.transaction(() => work(connection)).immediate();
     });
@@ -153,8 +118,9 @@ function timeOrNull(ms: number | null): string | null {
   return ms === null ? null : timeText(ms);
 }
 
-function msOf(text: string): number {
-  return Date.parse(`${text.replace(' ', 'T')}Z`);
+/** Not a number for what is no time: another program or a bad page may hold anything. */
+function msOf(text: unknown): number {
+  return typeof text === 'string' ? Date.parse(`${text.replace(' ', 'T')}Z`) : Number.NaN;
 }
 
 function msOrNull(text: string | null): number | null {
