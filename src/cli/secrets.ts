@@ -32,6 +32,9 @@ type OwnProviders = Readonly<Record<string, ProviderValues>>;
 const minLength = 8;
 const keyHeader = /auth|key|token|secret|cookie|password/i;
 
+/** The key of the endpoint in `docs.embeddings`. */
+export const embeddingsKey = 'EMBEDDINGS_API_KEY';
+
 /** Returns the names of the variables that hold the keys of providers and search services, by the presets and the
  * settings. No process of a tool
  * gets them. */
@@ -45,6 +48,7 @@ export function secretVariables(
       ...keyNames(preset),
       ...Object.values(preset.headers ?? {}).flatMap(variablesIn),
     ]),
+    embeddingsKey,
     ...Object.values(searchServices).flatMap(({ key_env: keyEnv }) => keyEnv ?? []),
   ]);
   return Object.keys(env).filter((name) => named.has(name));

@@ -247,6 +247,8 @@ async function restrictProjectConfig(values: Values, base: Values, file: string)
 }
 
 const usersKeys = new Set([
+  'docs.embeddings.base_url',
+  'docs.embeddings.model',
   'http.allow_insecure',
   'tasks.notify_command',
   'web.search.provider',

@@ -16,6 +16,7 @@ export interface Config {
   readonly exec: { readonly timeoutS: number; readonly maxTimeoutS: number };
   readonly http: HttpSection;
   readonly tasks: TasksSection;
+  readonly docs: DocsSection;
   readonly fs: { readonly maxBytes: number; readonly deny: readonly string[] };
   readonly web: WebSection;
   /** Masks all secrets that are recorded, sent or shown, except the kinds in `unmasked`. */
@@ -68,6 +69,11 @@ export interface ToolsSection {
 
 /** `timezone` is null for the zone of this machine. */
 export type TasksSection = CamelCase<Omit<SettingsValues['tasks'], 'timezone'>> & { readonly timezone: string | null };
+
+/** `embeddings`: who makes vectors for `doc_search`; both are null where nobody does. */
+export interface DocsSection {
+  readonly embeddings: { readonly baseUrl: string | null; readonly model: string | null };
+}
 
 /** `search`: who searches for `web_search`, and at which address. */
 export interface WebSection {
@@ -122,6 +128,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     exec: { timeoutS: Math.min(exec.timeout_s, exec.max_timeout_s), maxTimeoutS: exec.max_timeout_s },
     http: camelCase(all.http),
     tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null },
+    docs: docsOf(all),
     fs: { maxBytes: all.fs.max_size, deny: all.fs.deny },
     web: { search: { provider: all.web.search.provider, baseUrl: all.web.search.base_url ?? null } },
     secrets: all.secrets,
@@ -134,6 +141,11 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
 function isOn(name: ToolsetName, all: SettingsValues, origins: Readonly<Record<string, Origin>>): boolean {
   const switchedBy = origins[`tools.${name}`]?.kind ?? 'default';
   return all.tools[name] || (switchedBy === 'default' && all.toolsets.includes(name));
+}
+
+function docsOf({ docs }: SettingsValues): DocsSection {
+  const { base_url: baseUrl = null, model = null } = docs?.embeddings ?? {};
+  return { embeddings: { baseUrl, model } };
 }
 
 /** `tools.confirm: false` means `never`, unless a source with a higher rank sets `approval`. */

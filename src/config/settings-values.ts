@@ -34,6 +34,7 @@ export interface SettingsValues {
     readonly time: boolean;
     readonly math: boolean;
     readonly files: boolean;
+    readonly docs: boolean;
     readonly code: boolean;
     readonly kv: boolean;
     readonly history: boolean;
@@ -58,6 +59,12 @@ export interface SettingsValues {
     readonly max_cost_usd: number;
     readonly max_cost_usd_per_day: number;
     readonly notify_command: readonly string[];
+  };
+  readonly docs?: {
+    readonly embeddings?: {
+      readonly base_url?: string;
+      readonly model?: string;
+    };
   };
   readonly http: {
     readonly first_byte_timeout_ms: number;

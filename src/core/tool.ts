@@ -17,6 +17,7 @@ export const toolsets = [
   { name: 'time', on: false, about: 'Offer the current time.' },
   { name: 'math', on: false, about: 'Offer arithmetic.' },
   { name: 'files', on: false, about: 'Offer questions about folders and files.' },
+  { name: 'docs', on: false, about: 'Offer to search documents.' },
   { name: 'code', on: false, about: 'Offer to run code in a sandbox.' },
   { name: 'kv', on: false, about: 'Offer small values that the session keeps.' },
   { name: 'history', on: false, about: 'Offer a search in earlier sessions.' },

@@ -34,6 +34,7 @@ test('without any file every default of the contract holds and nothing is writte
       maxRetryAfterMs: 60_000,
       allowInsecure: false,
     },
+    docs: { embeddings: { baseUrl: null, model: null } },
     fs: { maxBytes: 1_048_576, deny: true },
     tasks: { timezone: null, maxCostUsd: 0.5, maxCostUsdPerDay: 5, notifyCommand: [] },
     web: { search: { provider: 'auto', baseUrl: null } },

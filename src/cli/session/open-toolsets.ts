@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { CliError, exit } from '../../commands/command.js';
 import type { Store } from '../../core/store.js';
 import type { Tasks } from '../../core/tasks.js';
@@ -7,6 +8,7 @@ import { type BuiltinName, inToolset } from '../../tools/builtin.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
 import type { History } from '../../toolsets/memory/history.js';
+import { embeddingsKey } from '../secrets.js';
 import type { Settings } from '../settings.js';
 
 /** What the tools of a set may be made with. A maker uses nothing of it before a call needs it. */
@@ -60,6 +62,10 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
     tools: ['fs_list', 'fs_exists', 'fs_metadata'],
     load: async () => (await import('../../toolsets/small/file-facts.js')).fileFactTools(),
   },
+  docs: {
+    tools: ['doc_search'],
+    load: docsTools,
+  },
   code: {
     tools: ['execute_code'],
     load: async ({ settings: { env, home }, notify }) =>
@@ -80,6 +86,26 @@ function historyOf({ ports, settings }: ToolsetHost): History {
     search: async (text, limit, cwd) => (await ports()).store.search(text, limit, cwd),
     redact: (text) => settings.guard.text(text),
   };
+}
+
+async function docsTools({ settings, notify }: ToolsetHost): Promise<readonly DefinedTool[]> {
+  const { env, home, config } = settings;
+  const { baseUrl, model } = config.docs.embeddings;
+  if ((baseUrl === null) !== (model === null))
+    notify('doc_search finds by words alone: docs.embeddings needs base_url and model.');
+  const { docsTools } = await import('../../toolsets/docs/search-documents.js');
+  return docsTools({
+    open: async () =>
+      await (await import('../../store/sets/doc-index.js')).openDocIndex(join(config.files.cache, 'docs.db')),
+    env,
+    now: () => performance.now(),
+    secretFiles: async () => {
+      const { createSecretPaths } = await import('../../policy/guarded-paths.js');
+      const secrets = createSecretPaths(config.fs.deny, home);
+      return (path) => secrets.matches(path);
+    },
+    ...(baseUrl !== null && model !== null ? { embeddings: { baseUrl, model, key: env[embeddingsKey], fetch } } : {}),
+  });
 }
 
 /** The sets of a run with their tools; `load` loads the code of one. */
