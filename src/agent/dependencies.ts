@@ -13,6 +13,9 @@ import type { Recorder } from './recorder.js';
 export interface TurnLimits {
   readonly maxToolTurns: number;
   readonly maxToolCalls: number;
+  /** The most calls of the turn that begins now, all its responses together; 0: the model answers without tools.
+   * Absent: any number. */
+  readonly turnCalls?: () => number;
   /** So often the same call may give the same result; 0: any number of times. Source: contracts 9. */
   readonly loopLimit: number;
   /** Most bytes of one stored output. */

@@ -15,6 +15,8 @@ import type { TurnDeps } from './dependencies.js';
 const maxFailedResponses = 3;
 
 interface Count extends Asking {
+  /** The most calls of the turn. */
+  readonly allowed: number;
   turns: number;
   toolCalls: number;
   denied: number;
@@ -26,15 +28,8 @@ type Status = TurnEnd['status'];
 /** Runs one user turn: sends a request, runs the calls of the answer one at a time and in order, and sends the next
  * request, until an answer has no calls. The only loop there is. Source: contracts 5. */
 export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd> {
-  const count: Count = {
-    turns: 0,
-    toolCalls: 0,
-    denied: 0,
-    failedInRow: 0,
-    looped: false,
-    overflowed: false,
-    autoFailed: false,
-  };
+  const count = countFor(d);
+  if (count.allowed === 0) return await lastAnswer(d, 'completed', count, signal);
   for (;;) {
     const reply = await ask(d, 'auto', count, signal);
     const status = ended(reply, signal);
@@ -46,10 +41,20 @@ export async function runTurn(d: TurnDeps, signal: AbortSignal): Promise<TurnEnd
     // After a pause the provider sends the rest of the answer, so no message may come between.
     if (reply.calls.length > 0)
       for (const text of d.takeSteering()) await d.record.append({ kind: 'user', content: text, data: null });
-    if (count.looped || count.turns >= d.limits.maxToolTurns)
-      return await lastAnswer(d, 'limit_reached', count, signal);
+    if (isSpent(d, count)) return await lastAnswer(d, 'limit_reached', count, signal);
     if (count.failedInRow >= maxFailedResponses) return await lastAnswer(d, 'completed', count, signal);
   }
+}
+
+function countFor({ limits }: TurnDeps): Count {
+  const none = { turns: 0, toolCalls: 0, denied: 0, failedInRow: 0 };
+  const allowed = limits.turnCalls?.() ?? Number.POSITIVE_INFINITY;
+  return { ...none, allowed, looped: false, overflowed: false, autoFailed: false };
+}
+
+/** Whether the turn goes round in circles, or has made as many calls or responses with calls as it may. */
+function isSpent(d: TurnDeps, count: Count): boolean {
+  return count.looped || count.turns >= d.limits.maxToolTurns || count.toolCalls >= count.allowed;
 }
 
 /** The status of a turn that this reply ends, or null. */
@@ -88,8 +93,9 @@ async function lastAnswer(
 
 function limitMessage(d: TurnDeps, status: 'limit_reached' | 'completed', count: Count): string {
   if (count.looped) return 'The same call gave the same result again and again. Stopping tool loop.';
+  if (count.allowed === 0) return 'Tools are not allowed here. Answer without tools.';
   return status === 'limit_reached'
-    ? `Tool call limit reached (${d.limits.maxToolTurns}). Stopping tool loop.`
+    ? `Tool call limit reached (${Math.min(d.limits.maxToolTurns, count.allowed)}). Stopping tool loop.`
     : `Every call of the last ${maxFailedResponses} responses failed. Answer without tools.`;
 }
 
@@ -102,10 +108,10 @@ async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSi
     const { call } = prepared;
     const done = count.looped
       ? fixed(errorEnvelope('limit_reached', limitMessage(d, 'limit_reached', count)))
-      : repeated(d, call, count, await runCall(d, prepared, index, reply, signal));
-    const last = index === calls.length - 1 && count.turns >= d.limits.maxToolTurns;
-    await answer(d, call, last ? withLimit(d, done, count) : done);
+      : repeated(d, call, count, await runCall(d, prepared, { index, count, reply }, signal));
     count.toolCalls += 1;
+    const last = index === calls.length - 1 && isSpent(d, count);
+    await answer(d, call, last ? withLimit(d, done, count) : done);
     if (done.denied) count.denied += 1;
     if (isError(done.outcome.envelope)) failed += 1;
   }
@@ -115,8 +121,7 @@ async function runCalls(d: TurnDeps, reply: Reply, count: Count, signal: AbortSi
 async function runCall(
   d: TurnDeps,
   prepared: PreparedCall,
-  index: number,
-  reply: Reply,
+  { index, count, reply }: { readonly index: number; readonly count: Count; readonly reply: Reply },
   signal: AbortSignal,
 ): Promise<Dispatched> {
   if (reply.stop === 'length') {
@@ -132,6 +137,8 @@ async function runCall(
     return fixed(
       errorEnvelope('limit_reached', `Not run: a response may make at most ${d.limits.maxToolCalls} calls.`),
     );
+  if (count.toolCalls >= count.allowed)
+    return fixed(errorEnvelope('limit_reached', `Not run: a request may make at most ${count.allowed} calls here.`));
   return await dispatch({ ...d, searchWeb: (search) => requestSearch(d, search) }, prepared, signal);
 }
 

@@ -81,6 +81,36 @@ test('calls beyond the cap of one response are refused, the others run', async (
   expect(envelopes(session.events()).map((envelope) => envelope.code)).toEqual([undefined, undefined, 'limit_reached']);
 });
 
+test('a turn makes as many calls as it may, and the model sums up without tools', async () => {
+  const limits = { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 0, maxOutputBytes: 1000 };
+  const pair = calls(['note', '{"text":"1"}'], ['note', '{"text":"2"}']);
+  const tool = noteTool();
+  const provider = scripted([pair, pair, [text('ok'), end()]]);
+  const { session } = rig({ provider, tools: [tool], limits: { ...limits, turnCalls: () => 3 } });
+  expect(await session.submit('go')).toMatchObject({ status: 'limit_reached', turns: 2, toolCalls: 4 });
+  expect(tool.ran).toEqual(['1', '2', '1']);
+  expect(provider.requests.map((request) => request.toolChoice)).toEqual(['auto', 'auto', 'none']);
+  expect(envelopes(session.events()).at(-1)).toEqual({
+    error: 'Not run: a request may make at most 3 calls here.',
+    code: 'limit_reached',
+    limit_reached: true,
+    limit_message: 'Tool call limit reached (3). Stopping tool loop.',
+  });
+});
+
+test('a turn that may make no calls is answered without tools, whatever the model asks for', async () => {
+  const tool = noteTool();
+  const provider = scripted([never]);
+  const limits = { maxToolTurns: 50, maxToolCalls: 100, loopLimit: 0, maxOutputBytes: 1000, turnCalls: () => 0 };
+  const { session } = rig({ provider, tools: [tool], limits });
+  expect(await session.submit('go')).toMatchObject({ status: 'completed', toolCalls: 0 });
+  expect(provider.requests.map((request) => request.toolChoice)).toEqual(['none']);
+  expect(tool.ran).toEqual([]);
+  expect(envelopes(session.events())).toEqual([
+    { error: 'Tools are not allowed here. Answer without tools.', code: 'limit_reached' },
+  ]);
+});
+
 test('an answer with very many calls is read up to a limit, and a notice says so', async () => {
   const tool = noteTool();
   const many = Array.from({ length: 22 }, (_unused, n) => ['note', `{"text":"${n}"}`] as const);
