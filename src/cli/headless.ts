@@ -27,7 +27,6 @@ export interface HeadlessOptions {
 /** Runs one user turn without a terminal and returns the exit code. Source: contracts 4. */
 export async function runHeadless(options: HeadlessOptions): Promise<number> {
   const { session, format } = options;
-  const startedAt = options.now();
   let readerGone = false;
   const out = openOutput(() => {
     readerGone = true;
@@ -36,32 +35,19 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   const line = (value: unknown): void => {
     out.write(`${escapedJson(JSON.stringify(value))}\n`);
   };
-  const meter = createUsageMeter();
+  const lines = createTurnLines(options);
   let signal: EndingSignal | null = null;
   onEndingSignal((name) => {
     signal ??= name;
     session.interrupt();
   });
 
-  const { provider, model } = session.ref();
-  if (format === 'stream-json')
-    line({
-      type: 'session',
-      session_id: session.id,
-      provider,
-      model,
-      cwd: session.cwd,
-      tools: options.toolNames,
-      version,
-    });
+  if (format === 'stream-json') line(lines.first());
   const toErrors = createErrorPrinter(options.verbose, format);
   const see = (event: AgentEvent): void => {
-    const unreported = meter.see(event);
+    const seen = lines.see(event);
     toErrors(event);
-    if (format !== 'stream-json') return;
-    if (unreported) line(unreportedUsage);
-    const value = streamLine(event);
-    if (value) line(value);
+    if (format === 'stream-json') seen.forEach(line);
   };
   session.subscribe(see);
   for (const notice of options.notices) see({ type: 'notice', ...notice });
@@ -69,7 +55,7 @@ export async function runHeadless(options: HeadlessOptions): Promise<number> {
   const end = await session.submit(options.prompt);
   const answer = end.text.trim();
   if (format === 'text' && answer !== '') out.write(`${answer}\n`);
-  if (format !== 'text') line(resultObject(end, session.id, meter.sum(), options.now() - startedAt));
+  if (format !== 'text') line(lines.last(end));
   if (end.fault) printError(describeFault(end.fault));
   await out.drained();
   return readerGone && !signal ? exit.done : turnExitCode(end, signal);
@@ -119,6 +105,39 @@ function printCall(raw: Event, titles: Map<string, string>): void {
   const { success, duration_ms: durationMs } = event.data;
   const text = spelledLine(firstLine(event.content, 200));
   printError(`${success ? '✔' : '✘'} ${title}: ${text} (${durationMs}ms)\n`);
+}
+
+/** The lines of `stream-json` for one user turn. Source: contracts 4. */
+export interface TurnLines {
+  /** The line before all others. */
+  first(): JsonObject;
+  /** Returns the lines for an event. Every event has to pass here: the last line sums them up. */
+  see(event: AgentEvent): readonly JsonObject[];
+  /** The `result` object. */
+  last(end: TurnEnd): JsonObject;
+}
+
+/** `now`: milliseconds from a clock that never goes back. */
+export function createTurnLines({
+  session,
+  toolNames,
+  now,
+}: Pick<HeadlessOptions, 'session' | 'toolNames' | 'now'>): TurnLines {
+  const startedAt = now();
+  const meter = createUsageMeter();
+  return {
+    first: () => {
+      const { provider, model } = session.ref();
+      const { id: session_id, cwd } = session;
+      return { type: 'session', session_id, provider, model, cwd, tools: toolNames, version };
+    },
+    see: (event) => {
+      const unreported = meter.see(event) ? [unreportedUsage] : [];
+      const line = streamLine(event);
+      return line ? [...unreported, line] : unreported;
+    },
+    last: (end) => resultObject(end, session.id, meter.sum(), now() - startedAt),
+  };
 }
 
 /** Returns the line of `stream-json` for an event; null where it has none. Source: contracts 4. */
