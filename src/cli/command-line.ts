@@ -14,7 +14,7 @@ import { directoryId, newestHere, notePlace } from './session/find-session.js';
 import { openPolicy } from './session/open-policy.js';
 import { openRecord } from './session/open-record.js';
 import { type Settings, readSettings, settingFlags, trustedBefore } from './settings.js';
-import { askForTrust, openTrustFile, spelledOut, terminalQuestion } from './trust.js';
+import { askForTrust, openToolFiles, openTrustFile, spelledOut, terminalQuestion } from './trust.js';
 
 type ReadSettings = () => Promise<Settings>;
 
@@ -121,6 +121,9 @@ function createTools(options: RootOptions, read: ReadSettings): Tools {
     },
     policy: async () => openPolicy(await read()),
     host: async () => (await import('./session/assemble.js')).sessionHost((await read()).log),
+    files: async () => {
+      return await openToolFiles(await read());
+    },
     strayLimits: async (loaded) => {
       const { strayLimits, toolNames } = await load();
       return await strayLimits(loaded, toolNames());

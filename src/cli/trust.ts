@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, writeSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
+import { CliError, exit, type ToolFiles } from '../commands/command.js';
 import type { Leaf } from '../config/layers.js';
-import type { LoadedProject, ProjectFile } from '../config/load.js';
+import type { LoadedConfig, LoadedProject, ProjectFile } from '../config/load.js';
 import { ensurePrivateDirectory, readConfigFile } from '../config/settings-file.js';
 import { keyText } from '../config/settings-schema.js';
 import { isRecord } from '../core/json.js';
 import { replaceUnseen } from '../core/text.js';
+import type { ToolFile } from '../toolsets/custom/tool-files.js';
 import { pauseMs } from '../ui/timers.js';
 import { print } from './print.js';
 
@@ -21,11 +23,29 @@ export interface TrustEntry {
   readonly answeredAt: number;
 }
 
+/** A file of tools that the user has allowed, as it was then. */
+export interface AllowedTools {
+  /** Absolute, links resolved. */
+  readonly path: string;
+  /** Hex; over the file and the programs that it names. */
+  readonly sha256: string;
+  /** Unix ms. */
+  readonly allowedAt: number;
+}
+
 /** The answers of the user, in `trust.json` beside the user's settings (0600):
- * `{"directories": [{"directory", "sha256", "trusted", "answered_at"}]}`. An answer holds for its directory alone, not
- * for those below it. */
+ * `{"directories": [{"directory", "sha256", "trusted", "answered_at"}], "tools": [{"path", "sha256", "allowed_at"}]}`.
+ * An answer holds for its directory alone, not for those below it. */
 export interface TrustFile {
   readonly path: string;
+  readonly tools: {
+    list(): readonly AllowedTools[];
+    isAllowed(file: Pick<AllowedTools, 'path' | 'sha256'>): boolean;
+    /** Replaces what was allowed at that path. Throws what the system reports. */
+    allow(file: AllowedTools): void;
+    /** Returns false where nothing was allowed at that path. Throws what the system reports. */
+    remove(path: string): boolean;
+  };
   /** Returns the answer for this directory and content; null where there is none or the file cannot be read. */
   answerFor(project: ProjectFile): TrustEntry | null;
   list(): readonly TrustEntry[];
@@ -36,11 +56,33 @@ export interface TrustFile {
 }
 
 export function openTrustFile(path: string): TrustFile {
+  const save = (directories: readonly TrustEntry[], tools: readonly AllowedTools[]): void => {
+    const held = {
+      directories: directories.map(stored),
+      ...(tools.length === 0
+        ? {}
+        : { tools: tools.map(({ path: file, sha256, allowedAt }) => ({ path: file, sha256, allowed_at: allowedAt })) }),
+    };
+    replaceFile(path, `${JSON.stringify(held, null, 2)}\n`);
+  };
   const write = (entries: readonly TrustEntry[]): void => {
-    replaceFile(path, `${JSON.stringify({ directories: entries.map(stored) }, null, 2)}\n`);
+    save(entries, readTools(path));
   };
   return {
     path,
+    tools: {
+      list: () => readTools(path),
+      isAllowed: (file) => readTools(path).some((known) => known.path === file.path && known.sha256 === file.sha256),
+      allow: (file) => {
+        save(read(path), [...readTools(path).filter((known) => known.path !== file.path), file]);
+      },
+      remove: (file) => {
+        const known = readTools(path);
+        const left = known.filter((other) => other.path !== file);
+        if (left.length < known.length) save(read(path), left);
+        return left.length < known.length;
+      },
+    },
     list: () => read(path),
     answerFor: (project) => {
       if (project.content.kind !== 'text') return null;
@@ -64,13 +106,26 @@ export function openTrustFile(path: string): TrustFile {
   };
 }
 
-/** Drops everything that is not an entry. */
 function read(path: string): readonly TrustEntry[] {
+  return listIn(path, 'directories').flatMap(entryOf);
+}
+
+function readTools(path: string): readonly AllowedTools[] {
+  return listIn(path, 'tools').flatMap((value) => {
+    if (!isRecord(value)) return [];
+    const { path: file, sha256, allowed_at: allowedAt } = value;
+    const isSound = typeof file === 'string' && typeof sha256 === 'string' && typeof allowedAt === 'number';
+    return isSound ? [{ path: file, sha256, allowedAt }] : [];
+  });
+}
+
+/** Returns one of the lists in the file; what is not as it should be is dropped, item by item. */
+function listIn(path: string, key: string): readonly unknown[] {
   const content = readConfigFile(path);
   if (content.kind !== 'text') return [];
   try {
     const value: unknown = JSON.parse(content.text);
-    return isRecord(value) && Array.isArray(value.directories) ? value.directories.flatMap(entryOf) : [];
+    return isRecord(value) && Array.isArray(value[key]) ? value[key] : [];
   } catch {
     return [];
   }
@@ -235,4 +290,48 @@ export function trustQuestion(
       '',
     ].join('\n'),
   };
+}
+
+/** Opens the files of the user's own tools, for the commands that add and remove them. */
+export async function openToolFiles({
+  config,
+  cwd,
+}: Pick<LoadedConfig, 'config'> & { readonly cwd: string }): Promise<ToolFiles> {
+  const { readToolFile } = await import('../toolsets/custom/tool-files.js');
+  const { tools: trust } = openTrustFile(config.files.trust);
+  /** `what`: a path, the folder of a tool, or its name. */
+  const isMeant = (path: string, what: string): boolean => {
+    const given = resolve(cwd, what);
+    if (path === given || dirname(path) === given || basename(dirname(path)) === what) return true;
+    const file = readToolFile(path);
+    return file.kind === 'program' && file.descriptor.name === what;
+  };
+  return {
+    read: (path) => {
+      const file = readToolFile(resolve(cwd, path));
+      if (file.kind === 'broken')
+        throw new CliError(
+          exit.usage,
+          `${spelledOut(file.path)} holds no tool: ${file.problem.replace(/\.$/, '')}`,
+          'Name the folder of a tool.json, or an .mjs file; docs/custom-tools.md says what is in them.',
+        );
+      return { path: file.path, sha256: file.sha256, isAllowed: trust.isAllowed(file), lines: linesOf(file) };
+    },
+    allow: ({ path, sha256 }) => {
+      trust.allow({ path, sha256, allowedAt: Date.now() });
+    },
+    forget: (what) => {
+      const path = trust.list().find((file) => isMeant(file.path, what))?.path ?? null;
+      if (path !== null) trust.remove(path);
+      return path;
+    },
+  };
+}
+
+/** What a person has to know before they allow a file. */
+function linesOf(file: Exclude<ToolFile, { readonly kind: 'broken' }>): readonly string[] {
+  if (file.kind === 'module') return ['a module: its code runs inside this program, with all that this program may do'];
+  const { name, description, command, effect } = file.descriptor;
+  const words = command.map((word) => (/^[\w./:=@+-]+$/.test(word) ? word : JSON.stringify(word)));
+  return [`${name} (${effect}): ${spelledOut(description)}`, `runs ${spelledOut(words.join(' '))}`];
 }

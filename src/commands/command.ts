@@ -103,6 +103,8 @@ export interface Tools {
   host(): Promise<HostDeps>;
   /** Limits in the settings that are for no tool: a slip in the name would leave a tool without its limit. */
   strayLimits(loaded: LoadedConfig): Promise<readonly ConfigProblem[]>;
+  /** The files of the user's own tools. */
+  files(): Promise<ToolFiles>;
   /** The issue of a limit for what is no tool; null for a tool. */
   strayLimit(name: string): Promise<Issue | null>;
   /** Opens what fires the tasks of a store. */
@@ -116,6 +118,26 @@ export type Heard = (said: Announcement, fired: Fired) => boolean;
 export interface FiredTasks {
   readonly tasks: Tasks;
   readonly firing: Firing;
+}
+
+/** A file of tools, before somebody allows it. */
+export interface ToolFileFacts {
+  /** Absolute, links resolved. */
+  readonly path: string;
+  readonly sha256: string;
+  /** The file as it is now. */
+  readonly isAllowed: boolean;
+  /** What its tools are and would run. */
+  readonly lines: readonly string[];
+}
+
+/** Files of the user's own tools. A file counts as long as it is what the user has allowed. */
+export interface ToolFiles {
+  /** `path`: the file, or its folder. Throws a `CliError` where it holds no tool. Runs nothing. */
+  read(path: string): ToolFileFacts;
+  allow(file: ToolFileFacts): void;
+  /** `what`: a path, or the name of a tool. Returns the path, or null where nothing like that was allowed. */
+  forget(what: string): string | null;
 }
 
 /** The parts of the machine that only the program can look at, for `doctor`. */

@@ -359,7 +359,8 @@ export function findProjectFile(cwd: string, userFile: string): ProjectFile | nu
   return null;
 }
 
-function upToRoot(cwd: string): readonly string[] {
+/** Returns the directories from `cwd` up to the repository's root; outside a repository `cwd` alone. */
+export function upToRoot(cwd: string): readonly string[] {
   const directories = [cwd];
   for (let at = cwd; !existsSync(join(at, '.git')); at = dirname(at)) {
     if (dirname(at) === at) return [cwd];

@@ -38,6 +38,7 @@ export interface SettingsValues {
     readonly code: boolean;
     readonly kv: boolean;
     readonly history: boolean;
+    readonly custom: boolean;
     readonly confirm: boolean;
     readonly limits?: Readonly<
       Record<

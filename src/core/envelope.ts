@@ -3,19 +3,22 @@ import { headBytes, tailBytes, utf8Bytes } from './text.js';
 
 /** Why a call gave no result. The message of `internal` is redacted; the full one goes to the log file. Source:
  * contracts 3. */
-export type ErrorCode =
-  | 'unknown_tool'
-  | 'invalid_args'
-  | 'not_found'
-  | 'permission_denied'
-  | 'denied_by_user'
-  | 'timeout'
-  | 'rate_limited'
-  | 'cancelled'
-  | 'interrupted'
-  | 'execution_failed'
-  | 'limit_reached'
-  | 'internal';
+export const errorCodes = [
+  'unknown_tool',
+  'invalid_args',
+  'not_found',
+  'permission_denied',
+  'denied_by_user',
+  'timeout',
+  'rate_limited',
+  'cancelled',
+  'interrupted',
+  'execution_failed',
+  'limit_reached',
+  'internal',
+] as const;
+
+export type ErrorCode = (typeof errorCodes)[number];
 
 /** A failed call: one sentence for the model, a code for programs. */
 export interface ErrorEnvelope {

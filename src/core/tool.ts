@@ -21,6 +21,7 @@ export const toolsets = [
   { name: 'code', on: false, about: 'Offer to run code in a sandbox.' },
   { name: 'kv', on: false, about: 'Offer small values that the session keeps.' },
   { name: 'history', on: false, about: 'Offer a search in earlier sessions.' },
+  { name: 'custom', on: false, about: 'Offer tools of your own.' },
 ] as const satisfies readonly Toolset[];
 
 export type ToolsetName = (typeof toolsets)[number]['name'];

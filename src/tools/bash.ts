@@ -250,7 +250,7 @@ const gitReading: Settings = [
 
 /** Returns the environment of a child process: our own without the protected names (provider keys), and with everything
  * interactive switched off. `readsOnly` is for a command that was judged to change nothing. */
-function shellEnvironment(
+export function shellEnvironment(
   own: Environment,
   protectedNames: readonly string[],
   readsOnly = false,

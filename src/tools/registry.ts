@@ -201,9 +201,9 @@ function stringEnd(text: string, start: number): number {
 }
 
 /** Returns what is wrong with the arguments, or null. */
-type Validate = (args: ToolArgs) => ArgumentProblem | null;
+type Validate = (value: unknown) => ArgumentProblem | null;
 /** Throws on a schema that is not valid. */
-type CompileSchema = (schema: JsonSchema) => Validate;
+export type CompileSchema = (schema: JsonSchema) => Validate;
 
 interface SchemaError {
   readonly keyword: string;
@@ -231,7 +231,7 @@ export async function loadSchemaCompiler(): Promise<CompileSchema> {
   });
   return (schema) => {
     const validate = ajv.compile(schema);
-    return (args) => (validate(args) ? null : explained(validate.errors?.[0]));
+    return (value) => (validate(value) ? null : explained(validate.errors?.[0]));
   };
 }
 

@@ -42,6 +42,7 @@ function catalogueOf(loaded: string[] = []): Catalogue {
   const namesIn = (set: string): string[] => tools.flatMap(({ name, toolset }) => (toolset.name === set ? [name] : []));
   return {
     sets: planted.map(({ name }) => ({ name, tools: namesIn(name) })),
+    find: () => Promise.resolve(),
     load: (set) => {
       loaded.push(set);
       return Promise.resolve(tools.filter(({ toolset }) => toolset.name === set));

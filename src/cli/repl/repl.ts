@@ -261,9 +261,11 @@ function replTools(
 ): ReplTools {
   return {
     registry,
-    sets: catalogue.sets,
+    get sets() {
+      return catalogue.sets;
+    },
     change: async (choice) => {
-      const { plus, minus } = changeOf(catalogue, choice);
+      const { plus, minus } = await changeOf(catalogue, choice);
       if (minus === null)
         throw new CliError(
           exit.usage,

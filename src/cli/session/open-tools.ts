@@ -29,8 +29,9 @@ import {
 /** The tools of this run, and the processes that they have started. */
 export interface Toolbox {
   readonly registry: Registry;
-  readonly processes: ProcessRunner;
   readonly catalogue: Catalogue;
+  /** Ends the processes of the tools. */
+  readonly close: () => Promise<void>;
   /** Offers tools of these names, too, unless somebody has switched their set off. */
   readonly offer: (names: readonly string[]) => Promise<void>;
   /** Ends the processes that still run. */
@@ -58,6 +59,7 @@ export async function openToolbox(
   };
   process.once('exit', killNow);
   const catalogue = createCatalogue(coreTools(settings, processes), { settings, processes, ...host });
+  await catalogue.find(Object.keys(config.tools.limits));
   const [problem] = await strayLimits(
     settings.loaded,
     catalogue.sets.flatMap(({ tools }) => tools),
@@ -74,10 +76,14 @@ export async function openToolbox(
   register(await offeredTools(catalogue, config.tools.toolsets, chosen));
   return {
     registry,
-    processes,
     catalogue,
+    close: async () => {
+      await processes.killBackground();
+      process.off('exit', killNow);
+    },
     offer: async (names) => {
       const missing = names.filter((name) => !registry.get(name));
+      await catalogue.find(missing);
       const tools = await toolsNamed(catalogue, new Set(missing));
       register(tools.filter(({ toolset }) => !isSwitchedOff(toolset.name, settings.loaded)));
     },
@@ -161,7 +167,7 @@ export function toolNames(): readonly string[] {
   const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: '' } });
   return [
     ...builtinTools({ ...none, processes }).map((tool) => tool.name),
-    ...Object.values<{ readonly tools: readonly string[] }>(lazySets).flatMap(({ tools }) => tools),
+    ...Object.values<{ readonly tools: readonly string[] | null }>(lazySets).flatMap(({ tools }) => tools ?? []),
   ];
 }
 

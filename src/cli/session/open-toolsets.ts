@@ -1,5 +1,6 @@
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { CliError, exit } from '../../commands/command.js';
+import { upToRoot } from '../../config/load.js';
 import type { Store } from '../../core/store.js';
 import type { Tasks } from '../../core/tasks.js';
 import { didYouMean } from '../../core/text.js';
@@ -8,8 +9,9 @@ import { type BuiltinName, inToolset } from '../../tools/builtin.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
 import type { History } from '../../toolsets/memory/history.js';
-import { embeddingsKey } from '../secrets.js';
+import { embeddingsKey, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
+import { openTrustFile } from '../trust.js';
 
 /** What the tools of a set may be made with. A maker uses nothing of it before a call needs it. */
 export interface ToolsetHost {
@@ -30,10 +32,11 @@ export interface Ports {
 }
 
 interface SetOfTools {
-  /** All that `load` may give, so that a name is found without loading anything. */
-  readonly tools: readonly string[];
-  /** Loads the code of the set. A tool that cannot be offered here is left out, with a notice. */
-  readonly load: (host: ToolsetHost) => Promise<readonly DefinedTool[]>;
+  /** All that `load` may give, so that a name is found without loading anything. Null: only `load` knows. */
+  readonly tools: readonly string[] | null;
+  /** Loads the code of the set. A tool that cannot be offered here is left out, with a notice. `taken`: the names of
+   * all other tools, with their sets. */
+  readonly load: (host: ToolsetHost, taken: ReadonlyMap<string, string>) => Promise<readonly DefinedTool[]>;
 }
 
 type LazyName = Exclude<(typeof toolsets)[number]['name'], BuiltinName>;
@@ -79,6 +82,10 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
     tools: ['history_search'],
     load: async (host) => (await import('../../toolsets/memory/history.js')).historyTools(historyOf(host)),
   },
+  custom: {
+    tools: null,
+    load: openCustom,
+  },
 };
 
 function historyOf({ ports, settings }: ToolsetHost): History {
@@ -108,33 +115,89 @@ async function docsTools({ settings, notify }: ToolsetHost): Promise<readonly De
   });
 }
 
+/** Loads the tools of the user and of this project, as far as the user has allowed them. Throws a `CliError` (2) for a
+ * name that is taken. */
+async function openCustom(
+  { settings, processes, notify }: ToolsetHost,
+  taken: ReadonlyMap<string, string>,
+): Promise<readonly DefinedTool[]> {
+  const { config, env, cwd } = settings;
+  const [{ customTools }, { toolFilesIn }] = await Promise.all([
+    import('../../toolsets/custom/load-tools.js'),
+    import('../../toolsets/custom/tool-files.js'),
+  ]);
+  const trust = openTrustFile(config.files.trust).tools;
+  const allowed = trust.list().map(({ path }) => path);
+  const files = toolFilesIn({ settings: dirname(config.files.config), project: upToRoot(cwd), allowed });
+  const found = await customTools(files, {
+    processes,
+    env,
+    protectedEnv: secretVariables(env, config.provider.custom),
+    timeoutMs: config.exec.timeoutS * 1000,
+    isAllowed: (file) => trust.isAllowed(file),
+    notify,
+  });
+  const owners = new Map([...taken].map(([name, set]) => [name, `the set ${set} of the program`]));
+  for (const { tool, file } of found) {
+    const owner = owners.get(tool.name);
+    if (owner !== undefined)
+      throw new CliError(
+        exit.usage,
+        `two tools are called \`${tool.name}\`: one of ${file} and one of ${owner}`,
+        `Give the first another name, or do without it: agent tools remove ${file}`,
+      );
+    owners.set(tool.name, file);
+  }
+  return found.map(({ tool }) => tool);
+}
+
 /** The sets of a run with their tools; `load` loads the code of one. */
 export interface Catalogue {
+  /** A set whose tools nobody knows before it is loaded has none until then. */
   readonly sets: readonly { readonly name: string; readonly tools: readonly string[] }[];
   load(set: string): Promise<readonly Tool[]>;
+  /** Loads such sets where one of the names is theirs, or of no other tool and set. */
+  find(names: readonly string[]): Promise<void>;
 }
 
 /** Makes the catalogue of all sets, in the order in which a model is shown them. */
 export function createCatalogue(builtin: readonly Tool[], host: ToolsetHost): Catalogue {
   const lazy: Readonly<Record<string, SetOfTools>> = lazySets;
   const loaded = new Map<string, Promise<readonly Tool[]>>();
+  const found = new Map<string, readonly string[]>();
+  const isOpen = (name: string): boolean => lazy[name]?.tools === null;
+  const namesIn = (name: string): readonly string[] =>
+    lazy[name]
+      ? (lazy[name].tools ?? found.get(name) ?? [])
+      : builtin.flatMap((tool) => (tool.toolset.name === name ? [tool.name] : []));
   const load = async (toolset: Toolset): Promise<readonly Tool[]> => {
     const set = lazy[toolset.name];
-    return set
-      ? inToolset(toolset, await set.load(host))
-      : builtin.filter((tool) => tool.toolset.name === toolset.name);
+    if (!set) return builtin.filter((tool) => tool.toolset.name === toolset.name);
+    const others = toolsets.filter((other) => other !== toolset);
+    const taken = others.flatMap(({ name }) => namesIn(name).map((tool) => [tool, name] as const));
+    const tools = inToolset(toolset, await set.load(host, new Map(taken)));
+    found.set(
+      toolset.name,
+      tools.map(({ name }) => name),
+    );
+    return tools;
+  };
+  const loadNamed = async (name: string): Promise<readonly Tool[]> => {
+    const toolset = toolsets.find((other) => other.name === name);
+    if (!toolset) return [];
+    const tools = loaded.get(name) ?? load(toolset);
+    loaded.set(name, tools);
+    return await tools;
   };
   return {
-    sets: toolsets.map(({ name }) => ({
-      name,
-      tools: lazy[name]?.tools ?? builtin.flatMap((tool) => (tool.toolset.name === name ? [tool.name] : [])),
-    })),
-    load: async (name) => {
-      const toolset = toolsets.find((other) => other.name === name);
-      if (!toolset) return [];
-      const tools = loaded.get(name) ?? load(toolset);
-      loaded.set(name, tools);
-      return await tools;
+    get sets() {
+      return toolsets.map(({ name }) => ({ name, tools: namesIn(name) }));
+    },
+    load: loadNamed,
+    find: async (names) => {
+      const known = new Set(toolsets.flatMap(({ name }) => [...(isOpen(name) ? [] : [name]), ...namesIn(name)]));
+      if (names.every((name) => known.has(name))) return;
+      for (const { name } of toolsets) if (isOpen(name)) await loadNamed(name);
     },
   };
 }
@@ -147,9 +210,10 @@ export async function offeredTools(
   chosen: string | boolean | undefined,
 ): Promise<readonly Tool[]> {
   if (chosen === false) return [];
+  await catalogue.find(switchedOn);
   const on = new Set(catalogue.sets.filter(({ name }) => switchedOn.includes(name)).flatMap(({ tools }) => tools));
   if (typeof chosen !== 'string') return await toolsNamed(catalogue, on);
-  const { plus, minus } = changeOf(catalogue, chosen);
+  const { plus, minus } = await changeOf(catalogue, chosen);
   if (minus === null) return await toolsNamed(catalogue, new Set(plus));
   const names = new Set([...on, ...plus].filter((name) => !minus.includes(name)));
   return await toolsNamed(catalogue, names);
@@ -162,12 +226,13 @@ export interface ToolChange {
 }
 
 /** Reads `+web,-bash` or `web,glob`. */
-export function changeOf(catalogue: Catalogue, chosen: string): ToolChange {
+export async function changeOf(catalogue: Catalogue, chosen: string): Promise<ToolChange> {
   const items = chosen
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '');
   const signed = items.filter((item) => /^[+-]/.test(item));
+  await catalogue.find(items.map((item) => item.replace(/^[+-]/, '')));
   if (signed.length === 0) return { plus: items.flatMap((name) => namesOf(catalogue, name)), minus: null };
   if (signed.length < items.length)
     throw new CliError(

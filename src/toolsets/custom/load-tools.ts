@@ -1,0 +1,84 @@
+import { pathToFileURL } from 'node:url';
+import { isRecord } from '../../core/json.js';
+import { loadSchemaCompiler } from '../../tools/registry.js';
+import type { DefinedTool } from '../../tools/define-tool.js';
+import { type CustomTool, toTool } from './authored-tool.js';
+import { type ProgramHost, programTool } from './program-tool.js';
+import { readToolFile, type ToolFile } from './tool-files.js';
+
+/** A tool of one's own, and the file that it comes from. */
+export interface FoundTool {
+  readonly tool: DefinedTool;
+  readonly file: string;
+}
+
+export interface CustomToolsOptions extends ProgramHost {
+  /** Whether the user has allowed the file as it is now. */
+  readonly isAllowed: (file: { readonly path: string; readonly sha256: string }) => boolean;
+  /** Tells the user why a tool is left out. */
+  readonly notify: (message: string) => void;
+}
+
+/** Loads the tools of these files. What nobody has allowed is not run, not even to see what it holds. */
+export async function customTools(
+  files: readonly string[],
+  options: CustomToolsOptions,
+): Promise<readonly FoundTool[]> {
+  if (files.length === 0) return [];
+  const compile = await loadSchemaCompiler();
+  const found: FoundTool[] = [];
+  for (const path of new Set(files)) {
+    const file = readToolFile(path);
+    if (file.kind !== 'broken' && !options.isAllowed(file)) {
+      options.notify(
+        `The tools of ${file.path} are left out: nobody has allowed the files as they are now. ` +
+          `agent tools add ${file.path} shows them and asks.`,
+      );
+      continue;
+    }
+    try {
+      found.push(...(await toolsOf(file, options, compile)).map((tool) => ({ tool, file: file.path })));
+    } catch (error) {
+      options.notify(
+        `The tools of ${file.path} are left out: ${error instanceof Error ? error.message : String(error)}`,
+      );
+    }
+  }
+  return found;
+}
+
+async function toolsOf(
+  file: ToolFile,
+  host: ProgramHost,
+  compile: Awaited<ReturnType<typeof loadSchemaCompiler>>,
+): Promise<readonly DefinedTool[]> {
+  switch (file.kind) {
+    case 'broken':
+      throw new Error(file.problem);
+    case 'program':
+      return [programTool(file, host, compile)];
+    case 'module': {
+      // The hash makes it another module for Node once the file has changed.
+      const loaded: unknown = await import(`${pathToFileURL(file.path).href}?sha256=${file.sha256}`);
+      const given: unknown = isRecord(loaded) ? loaded.default : undefined;
+      const tools: readonly unknown[] = Array.isArray(given) ? given : [given];
+      return tools.map((tool) => toTool(moduleTool(tool), compile));
+    }
+    default:
+      return file satisfies never;
+  }
+}
+
+function moduleTool(value: unknown): CustomTool {
+  const isTool =
+    isRecord(value) &&
+    typeof value.name === 'string' &&
+    typeof value.description === 'string' &&
+    isRecord(value.parameters) &&
+    typeof value.execute === 'function';
+  if (!isTool)
+    throw new Error(
+      'a module needs a default export of one tool, or several: {name, description, parameters, execute}.',
+    );
+  return { effect: 'execute', ...value } as unknown as CustomTool;
+}
