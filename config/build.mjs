@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { Ajv } from 'ajv';
 import standaloneCode from 'ajv/dist/standalone/index.js';
 import { build } from 'esbuild';
+import { writeLibraryTypes } from './library-types.mjs';
 import { writeThirdPartyLicenses } from './third-party.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -89,7 +90,7 @@ function reached(inputs, roots) {
 
 const options = {
   absWorkingDir: root,
-  entryPoints: ['src/cli/main.ts'],
+  entryPoints: ['src/cli/main.ts', 'src/library.ts'],
   outdir: 'dist',
   entryNames: '[name]',
   chunkNames: 'chunks/[name]-[hash]',
@@ -118,3 +119,4 @@ await rm(`${root}/dist`, { recursive: true, force: true });
 const plan = await build({ ...options, write: false, plugins: [withCompiledValidators] });
 const { metafile } = await build({ ...options, plugins: [withCompiledValidators, withOneStart(plan.metafile.inputs)] });
 await writeThirdPartyLicenses({ root, metafile, file: `${root}/dist/third-party-licenses.txt` });
+writeLibraryTypes(root);

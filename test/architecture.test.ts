@@ -49,6 +49,8 @@ const layers: Readonly<Record<string, { readonly folders: readonly string[]; rea
       ],
       packages: ['*'],
     },
+    library: { folders: ['core', 'cli', 'tools', 'toolsets'], packages: ['node:'] },
+    'library.ts': { folders: ['core', 'library', 'tools', 'toolsets'], packages: [] },
   };
 const maxLines = 500;
 /** Statements at the start of a line, and dynamic imports anywhere; texts that merely look alike are not. */

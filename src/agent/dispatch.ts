@@ -281,7 +281,6 @@ async function run(
           deadline.abort();
         }, timeoutMs);
   const ctx: ToolContext = {
-    callId,
     cwd: d.cwd,
     session: d.record,
     sandbox: verdict.sandbox,

@@ -44,7 +44,6 @@ export function context(cwd: string, changed: Partial<ToolContext> = {}): ToolCo
     limits: { timeoutMs: null, maxOutputBytes: 1_048_576 },
     knownFiles: new Map(),
     eventOutput: () => null,
-    callId: 'call_1',
     progress: () => {},
     ...changed,
   };

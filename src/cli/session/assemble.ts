@@ -49,6 +49,8 @@ export interface Run {
   readonly spend: SpendLimit;
   /** The notices so far. */
   readonly notices: readonly Notice[];
+  /** The most calls of the turn that begins now. Absent: any number. */
+  readonly turnCalls?: () => number;
   close(): Promise<void>;
 }
 
@@ -133,7 +135,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     models: modelFacts(run),
     connect: models.open,
     tools: { registry, policy: run.policy, capture: openCapture(settings) },
-    limits: settings.config.limits,
+    limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     grants: choice.mission?.grants ?? [],
     secrets,

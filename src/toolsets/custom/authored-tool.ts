@@ -1,3 +1,4 @@
+import { knownEvent } from '../../core/event.js';
 import { errorCodes, type ErrorCode, type OutputEnvelope } from '../../core/envelope.js';
 import { isRecord, type Json, type JsonSchema } from '../../core/json.js';
 import { firstLine, replaceUnseen } from '../../core/text.js';
@@ -127,14 +128,21 @@ async function untilStopped(tool: CustomTool, args: ToolArgs, ctx: ToolContext):
   }
 }
 
+/** Returns the id of the call that runs: the one that the session started last. Empty where there is no session. */
+export function callIdOf({ session }: Pick<ToolContext, 'session'>): string {
+  const started = session.events().findLast(({ kind }) => kind === 'tool_started');
+  const event = started && knownEvent(started);
+  return event?.kind === 'tool_started' ? event.data.tool_call_id : '';
+}
+
 async function executed(tool: CustomTool, args: ToolArgs, ctx: ToolContext): Promise<Ended> {
-  const { cwd, signal, callId = '' } = ctx;
+  const { cwd, signal } = ctx;
   const mask = ctx.outputMask;
   const progress = (text: string): void => {
     ctx.progress(mask ? mask.add(text) : text);
   };
   try {
-    return { kind: 'value', value: await tool.execute(args, { cwd, signal, callId, progress }) };
+    return { kind: 'value', value: await tool.execute(args, { cwd, signal, callId: callIdOf(ctx), progress }) };
   } catch (error) {
     // A module has a class of its own: it cannot import ours.
     if (!(error instanceof Error) || error.name !== 'ToolError') throw error;

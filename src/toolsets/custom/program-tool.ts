@@ -7,7 +7,7 @@ import { type DefinedTool, failed } from '../../tools/define-tool.js';
 import { createOutputCollector, createProgressStream } from '../../tools/process/output-collector.js';
 import type { ProcessResult, ProcessRunner } from '../../tools/process/runner.js';
 import type { CompileSchema } from '../../tools/registry.js';
-import { facts, outcomeOf, type ReturnsCheck, returnsCheck } from './authored-tool.js';
+import { callIdOf, facts, outcomeOf, type ReturnsCheck, returnsCheck } from './authored-tool.js';
 import { readToolFile, type ToolFile } from './tool-files.js';
 
 type Program = Extract<ToolFile, { readonly kind: 'program' }>;
@@ -71,7 +71,7 @@ async function runProgram(file: Program, host: ProgramHost, { args, ctx, check }
     file: 'sh',
     args: ['-c', 'exec "$@" <&3 3<&-', 'sh', ...command],
     cwd: ctx.cwd,
-    env: { ...shellEnvironment(host.env, host.protectedEnv), AGENT_CALL_ID: ctx.callId ?? '' },
+    env: { ...shellEnvironment(host.env, host.protectedEnv), AGENT_CALL_ID: callIdOf(ctx) },
     shows: [folder],
     sandbox: ctx.sandbox,
     signal: ctx.signal,

@@ -70,7 +70,12 @@ test('a program gets the id of its call and no keys, and works where the call do
   const cwd = tree();
   const env = { PATH: process.env.PATH, MY_KEY: 'secret', OTHER: 'kept' };
   const { call } = await loaded([tree(shellTool('echo "$AGENT_CALL_ID[$MY_KEY]$OTHER"; pwd; cat')) + '/tool'], env);
-  expect(await call('tool', { a: "it's" }, { cwd, callId: 'call_7' })).toEqual({
+  const started = { tool_call_id: 'call_7' };
+  const session = {
+    id: 's',
+    events: () => [{ seq: 1, kind: 'tool_started', content: null, data: started, createdAt: 0 }],
+  };
+  expect(await call('tool', { a: "it's" }, { cwd, session })).toEqual({
     output: `call_7[]kept\n${cwd}\n{"a":"it's"}`,
   });
 });

@@ -1,0 +1,26 @@
+import type { Agent, AgentOptions } from './library/open-agent.js';
+
+// What programs import from `agent-shell`. Nothing is read, started or listened to before an agent is made.
+
+export { type CustomTool, defineTool, ToolError } from './toolsets/custom/authored-tool.js';
+export type { CustomToolContext, CustomToolDefinition, Returns } from './toolsets/custom/authored-tool.js';
+export type { FromSchema } from './tools/define-tool.js';
+export type { ErrorCode } from './core/envelope.js';
+export type { Json, JsonSchema } from './core/json.js';
+export type { Effect, Risk, ToolLimits } from './core/tool.js';
+export type {
+  Agent,
+  AgentOptions,
+  AgentSession,
+  ApprovalAnswer,
+  ApprovalQuestion,
+  ResultEvent,
+  RunOptions,
+  SessionOptions,
+  StreamEvent,
+} from './library/open-agent.js';
+
+/** Makes an agent: the settings are read, the store is opened. Rejects with an error whose `hint` says what to do. */
+export async function createAgent(options: AgentOptions = {}): Promise<Agent> {
+  return await (await import('./library/open-agent.js')).openAgent(options);
+}
