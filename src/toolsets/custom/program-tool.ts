@@ -29,7 +29,7 @@ const maxErrorBytes = 64 * 1024;
 const maxShownErrorBytes = 4096;
 
 /** Makes a tool of a program: it gets the arguments as JSON on standard input, prints its result on standard output,
- * and what it prints on standard error is shown while it runs. It runs as long as its files are those that were allowed.
+ * and what it prints on standard error is shown while it runs. It runs while its files are as allowed.
  * Throws where a schema cannot be used. */
 export function programTool(file: Program, host: ProgramHost, compile: CompileSchema): DefinedTool {
   const { descriptor } = file;
