@@ -30,8 +30,6 @@ import {
 export interface Toolbox {
   readonly registry: Registry;
   readonly catalogue: Catalogue;
-  /** Ends the processes of the tools. */
-  readonly close: () => Promise<void>;
   /** Offers tools of these names, too, unless somebody has switched their set off. */
   readonly offer: (names: readonly string[]) => Promise<void>;
   /** Ends the processes that still run. */
@@ -77,10 +75,6 @@ export async function openToolbox(
   return {
     registry,
     catalogue,
-    close: async () => {
-      await processes.killBackground();
-      process.off('exit', killNow);
-    },
     offer: async (names) => {
       const missing = names.filter((name) => !registry.get(name));
       await catalogue.find(missing);
