@@ -90,7 +90,7 @@ function reached(inputs, roots) {
 
 const options = {
   absWorkingDir: root,
-  entryPoints: ['src/cli/main.ts', 'src/library.ts'],
+  entryPoints: ['src/cli/main.ts', 'src/library.ts', 'src/toolsets/web/page-worker.ts'],
   outdir: 'dist',
   entryNames: '[name]',
   chunkNames: 'chunks/[name]-[hash]',

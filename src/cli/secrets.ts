@@ -27,6 +27,7 @@ export interface Secret {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 type OwnProviders = Readonly<Record<string, ProviderValues>>;
+type OwnApi = Config['web']['api'];
 
 /** Shorter values occur in ordinary words. */
 const minLength = 8;
@@ -35,15 +36,16 @@ const keyHeader = /auth|key|token|secret|cookie|password/i;
 /** The key of the endpoint in `docs.embeddings`. */
 export const embeddingsKey = 'EMBEDDINGS_API_KEY';
 
-/** Returns the names of the variables that hold the keys of providers and search services, by the presets and the
- * settings. No process of a tool
- * gets them. */
+/** Returns the names of the variables that hold the keys of providers, search services and interfaces (`web.api`), by
+ * the presets and the settings. No process of a tool gets them. */
 export function secretVariables(
   env: Environment,
   providers: OwnProviders = {},
   presets: Presets = builtInPresets,
+  api: OwnApi = [],
 ): readonly string[] {
   const named = new Set([
+    ...api.flatMap(({ auth }) => auth?.env ?? []),
     ...catalogue(providers, presets).flatMap(([, preset]) => [
       ...keyNames(preset),
       ...Object.values(preset.headers ?? {}).flatMap(variablesIn),
@@ -60,8 +62,9 @@ export function knownSecrets(
   env: Environment,
   providers: OwnProviders = {},
   presets: Presets = builtInPresets,
+  api: OwnApi = [],
 ): readonly Secret[] {
-  const keys = secretVariables(env, providers, presets).map((name) => ({ name, value: (env[name] ?? '').trim() }));
+  const keys = secretVariables(env, providers, presets, api).map((name) => ({ name, value: (env[name] ?? '').trim() }));
   const all = catalogue(providers, presets);
   const headers = all
     .flatMap(([, preset]) => Object.entries(preset.headers ?? {}))

@@ -59,7 +59,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
   });
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
-  const secrets = knownSecrets(env, loaded.config.provider.custom);
+  const secrets = knownSecrets(env, loaded.config.provider.custom, undefined, loaded.config.web.api);
   const guard = plainGuard(env, secrets, loaded.config.secrets);
   const log = createLogFile(
     options.ephemeral ? null : loaded.config.files.log,

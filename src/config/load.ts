@@ -251,6 +251,7 @@ const usersKeys = new Set([
   'docs.embeddings.model',
   'http.allow_insecure',
   'tasks.notify_command',
+  'web.api.allow',
   'web.search.provider',
   'web.search.base_url',
 ]);

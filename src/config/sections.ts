@@ -4,7 +4,7 @@ import type { ModelEntry } from '../core/provider.js';
 import { type Sandbox, type ToolLimits, type ToolsetName, toolsets } from '../core/tool.js';
 import { type Origin, originRank, type Values } from './layers.js';
 import type { AgentPaths } from './settings-file.js';
-import type { ProviderValues, SettingsValues } from './settings-values.js';
+import type { ApiRuleValues, ProviderValues, SettingsValues } from './settings-values.js';
 
 /** The settings, one section for each part that needs some. Null: not set. */
 export interface Config {
@@ -75,12 +75,16 @@ export interface DocsSection {
   readonly embeddings: { readonly baseUrl: string | null; readonly model: string | null };
 }
 
-/** `search`: who searches for `web_search`, and at which address. */
+/** `search`: who searches for `web_search`, and at which address. `api`: what `api_call` may be used with. */
 export interface WebSection {
   readonly search: {
     readonly provider: SettingsValues['web']['search']['provider'];
     readonly baseUrl: string | null;
   };
+  readonly allowDomains: readonly string[];
+  readonly allowLocal: readonly string[];
+  readonly proxy: SettingsValues['web']['proxy'];
+  readonly api: readonly ApiRuleValues[];
 }
 
 export type HttpSection = CamelCase<SettingsValues['http']>;
@@ -130,7 +134,13 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null },
     docs: docsOf(all),
     fs: { maxBytes: all.fs.max_size, deny: all.fs.deny },
-    web: { search: { provider: all.web.search.provider, baseUrl: all.web.search.base_url ?? null } },
+    web: {
+      search: { provider: all.web.search.provider, baseUrl: all.web.search.base_url ?? null },
+      allowDomains: all.web.allow_domains.map((domain) => domain.toLowerCase()),
+      allowLocal: all.web.allow_local,
+      proxy: all.web.proxy,
+      api: all.web.api.allow,
+    },
     secrets: all.secrets,
     ui: camelCase(all.ui),
     files,

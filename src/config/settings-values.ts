@@ -30,6 +30,7 @@ export interface SettingsValues {
   readonly tools: {
     readonly fs: boolean;
     readonly exec: boolean;
+    readonly web: boolean;
     readonly tasks: boolean;
     readonly time: boolean;
     readonly math: boolean;
@@ -81,6 +82,12 @@ export interface SettingsValues {
     readonly unmasked: readonly string[];
   };
   readonly web: {
+    readonly allow_domains: readonly string[];
+    readonly allow_local: readonly string[];
+    readonly proxy: 'env' | 'none';
+    readonly api: {
+      readonly allow: readonly ApiRuleValues[];
+    };
     readonly search: {
       readonly provider: 'auto' | 'searxng' | 'brave' | 'tavily' | 'exa' | 'serpapi' | 'duckduckgo' | 'native';
       readonly base_url?: string;
@@ -110,6 +117,16 @@ export interface RuleValues {
   readonly tool?: string;
   readonly argv?: readonly string[];
   readonly path?: string;
+}
+
+export interface ApiRuleValues {
+  readonly url: string;
+  readonly methods?: readonly string[];
+  readonly auth?: {
+    readonly header: string;
+    readonly env: string;
+    readonly prefix?: string;
+  };
 }
 
 export interface ProviderValues {

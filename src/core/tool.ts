@@ -8,6 +8,7 @@ import type { StreamMask } from './secrets/guard.js';
 export const toolsets = [
   { name: 'fs', on: true, about: 'Offer the file tools.' },
   { name: 'exec', on: true, about: 'Offer the tools that run commands.' },
+  { name: 'web', on: false, about: 'Offer to search the web, read pages and call interfaces.' },
   {
     name: 'tasks',
     on: false,

@@ -37,7 +37,9 @@ type OfObject<S> = S extends { readonly properties: infer Properties }
         readonly [Name in Exclude<keyof Properties, Required<S>>]?: FromSchema<Properties[Name]>;
       }
     >
-  : ToolArgs;
+  : S extends { readonly additionalProperties: infer Value extends object }
+    ? Readonly<Record<string, FromSchema<Value>>>
+    : ToolArgs;
 
 type Required<S> = S extends { readonly required: readonly (infer Name)[] } ? Name : never;
 type Flat<T> = { readonly [Name in keyof T]: T[Name] };

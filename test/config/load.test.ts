@@ -37,7 +37,13 @@ test('without any file every default of the contract holds and nothing is writte
     docs: { embeddings: { baseUrl: null, model: null } },
     fs: { maxBytes: 1_048_576, deny: true },
     tasks: { timezone: null, maxCostUsd: 0.5, maxCostUsdPerDay: 5, notifyCommand: [] },
-    web: { search: { provider: 'auto', baseUrl: null } },
+    web: {
+      search: { provider: 'auto', baseUrl: null },
+      allowDomains: [],
+      allowLocal: [],
+      proxy: 'env',
+      api: [],
+    },
     secrets: { mask: true, unmasked: [] },
     ui: {
       toolOutput: 'full',

@@ -16,7 +16,7 @@ afterAll(() => {
 const files = agentPaths({}, '/home/u');
 
 /** A valid value that is not the default. */
-function other({ type, enum: choices, default: usual, items }: SchemaNode): unknown {
+function other({ type, enum: choices, default: usual, items }: SchemaNode, path: readonly string[]): unknown {
   if (choices) return choices.find((choice) => choice !== usual);
   switch (type) {
     case 'boolean':
@@ -26,7 +26,11 @@ function other({ type, enum: choices, default: usual, items }: SchemaNode): unkn
     case 'integer':
       return typeof usual === 'number' ? usual - 1 : 7;
     case 'array':
-      return [items?.enum ? items.enum[0] : items?.type === 'string' ? 'x' : { tool: 'x' }];
+      return [
+        ['x', 'x.y', 'x.y:1', { tool: 'x' }, { url: 'https://x' }].find(
+          (item) => checkSetting([item], path).length === 0,
+        ) ?? items?.enum?.[0],
+      ];
     case 'object':
       return { x: {} };
     default:
@@ -49,7 +53,7 @@ test('whatever the schema lists reaches the part of the program that uses it', (
   );
   const lost = keys.filter((name) => {
     const key = resolveKey(name);
-    const value = key && other(key.node);
+    const value = key && other(key.node, key.path);
     if (!key || checkSetting(value, key.path).length > 0) return true;
     return JSON.stringify(toConfig(withSetting(key.path, value), {}, files)) === usual;
   });

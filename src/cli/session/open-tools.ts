@@ -98,7 +98,7 @@ function coreTools(settings: ToolSource, processes: ProcessRunner): readonly Too
   return builtinTools({
     processes,
     env,
-    protectedEnv: secretVariables(env, config.provider.custom),
+    protectedEnv: secretVariables(env, config.provider.custom, undefined, config.web.api),
     shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
     secretFiles: () => secretFiles(settings),
     maxReadBytes: config.fs.maxBytes,

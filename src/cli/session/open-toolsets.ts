@@ -43,6 +43,16 @@ type LazyName = Exclude<(typeof toolsets)[number]['name'], BuiltinName>;
 
 /** The sets that are loaded once they are switched on. */
 export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
+  web: {
+    tools: ['web_fetch', 'api_call'],
+    load: async ({ settings: { config, env } }) =>
+      (await import('../../toolsets/web/open-web.js')).webTools({
+        ...config.web,
+        env,
+        modelOutputBytes: config.limits.modelOutputBytes,
+        now: Date.now,
+      }),
+  },
   tasks: {
     tools: ['add_reminder', 'add_recurring_task', 'list_tasks', 'cancel_task'],
     load: async ({ ports, settings: { config, guard } }) =>

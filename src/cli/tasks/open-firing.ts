@@ -34,7 +34,7 @@ export function openFiring(settings: Source, options: RootOptions, tasks: Tasks,
 }
 
 function desktop({ config, env, home }: Source): (said: Announcement) => Promise<string | null> {
-  const secret = new Set(secretVariables(env, config.provider.custom));
+  const secret = new Set(secretVariables(env, config.provider.custom, undefined, config.web.api));
   const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: randomUUID() } });
   const options = {
     command: config.tasks.notifyCommand,

@@ -141,7 +141,8 @@ function createWarmAgent(secure: boolean): WarmAgent {
 /** Sends requests through the proxies of the environment. undici is loaded only here, because it costs as much as
  * everything else in this folder. */
 export async function createProxyTransport(settings: ProxySettings): Promise<Transport> {
-  const { EnvHttpProxyAgent, request: undiciRequest } = await import('undici');
+  // The bundle has what this package exports as its default alone.
+  const { EnvHttpProxyAgent, request: undiciRequest } = (await import('undici')).default;
   const dispatcher = new EnvHttpProxyAgent({ ...settings, allowH2: false, headersTimeout: 0, bodyTimeout: 0 });
   return {
     async send(request) {

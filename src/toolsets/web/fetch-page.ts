@@ -1,0 +1,143 @@
+import { replaceDeceptive } from '../../core/text.js';
+import { hostOf, siteOf, targetOf, urlProblem } from './addresses.js';
+import type { PageWork, WorkOptions } from './convert-page.js';
+import { convertPage } from './convert-page.js';
+import { type Requester, type WebAnswer, WebRefusal } from './guarded-request.js';
+
+export type PageFormat = 'markdown' | 'text' | 'html';
+
+/** A page as it is handed out. */
+export interface Page {
+  /** Where it was in the end, without the fragment. */
+  readonly url: string;
+  readonly status: number;
+  readonly contentType: string;
+  readonly title: string;
+  /** Of the body, decompressed. */
+  readonly bytes: number;
+  /** The body was longer than what is read. */
+  readonly cut: boolean;
+  readonly text: string;
+}
+
+export interface FetchOptions extends WorkOptions {
+  readonly request: Requester;
+  /** `web.allow_local`. */
+  readonly allowLocal: readonly string[];
+}
+
+const maxBytes = 5_000_000;
+const maxRedirects = 5;
+const shownChars = 2_000;
+const redirects = new Set([301, 302, 303, 307, 308]);
+
+/** Fetches a page and converts it. Follows at most five redirects, on the same host alone. Throws a `WebRefusal`. */
+export async function fetchPage(start: URL, format: PageFormat, options: FetchOptions): Promise<Page> {
+  const site = siteOf(start);
+  const allowsLocal = options.allowLocal.includes(site) || targetOf(start).kind === 'local';
+  let url = start;
+  for (let hops = 0; ; hops++) {
+    const answer = await options.request(url, {
+      method: 'GET',
+      headers: {
+        accept: 'text/markdown, text/html;q=0.9, */*;q=0.1',
+        'accept-encoding': 'gzip, deflate, br',
+        'user-agent': 'Mozilla/5.0 (compatible; agent-shell)',
+      },
+      maxBytes,
+      allowsLocal: allowsLocal && siteOf(url) === site,
+      signal: options.signal,
+    });
+    const location = answer.headers['location'];
+    if (!redirects.has(answer.status) || location === undefined) return await readPage(url, answer, format, options);
+    if (hops === maxRedirects)
+      throw new WebRefusal('execution_failed', `${start.host} redirects more than ${maxRedirects} times.`);
+    url = nextOf(url, location, site, options.allowLocal);
+  }
+}
+
+/** Where a redirect leads, if it is followed. */
+function nextOf(from: URL, location: string, site: string, allowLocal: readonly string[]): URL {
+  const next = URL.canParse(location, from) ? new URL(location, from) : null;
+  const problem = next === null ? 'is no valid address' : urlProblem(next.href);
+  if (next === null || problem !== null)
+    throw new WebRefusal('permission_denied', `Redirects to an address that ${problem}.`);
+  const target = targetOf(next, allowLocal);
+  if (target.kind !== 'public' && siteOf(next) !== site)
+    throw new WebRefusal('permission_denied', `Redirects to ${siteOf(next)}, which is not followed: ${target.reason}.`);
+  if (hostOf(next) === hostOf(from)) return next;
+  throw new WebRefusal('execution_failed', `Redirects to ${next.href}; fetch that.`, { location: next.href });
+}
+
+async function readPage(url: URL, answer: WebAnswer, format: PageFormat, options: FetchOptions): Promise<Page> {
+  const contentType = answer.headers['content-type'] ?? '';
+  const kind = bodyKind(contentType, answer.body);
+  const shown = `${url.origin}${url.pathname}${url.search}`;
+  if (answer.status >= 400) {
+    const html = kind === 'html' || kind === 'text' ? decoded(answer.body.subarray(0, 200_000), contentType, kind) : '';
+    const work: PageWork = { kind: 'html', html, base: shown, format: 'text' };
+    const text = kind === 'html' ? (await convertPage(work, options)).text : html;
+    throw new WebRefusal('execution_failed', `${url.host} answered ${answer.status}.`, {
+      status: answer.status,
+      output: clean(text).slice(0, shownChars).toWellFormed(),
+    });
+  }
+  if (kind === 'other')
+    throw new WebRefusal(
+      'execution_failed',
+      `${shown} is ${contentType === '' ? 'no text' : contentType.slice(0, 100)}; only text, HTML and PDF can be read.`,
+    );
+  const { text, title } = await textOf(kind, answer, shown, format, options);
+  const facts = { url: shown, status: answer.status, contentType: contentType.slice(0, 100) };
+  return { ...facts, title: clean(title), bytes: answer.body.length, cut: answer.cut, text: clean(text) };
+}
+
+async function textOf(
+  kind: 'html' | 'text' | 'pdf',
+  { body, cut, headers }: WebAnswer,
+  base: string,
+  format: PageFormat,
+  options: FetchOptions,
+): Promise<{ readonly text: string; readonly title: string }> {
+  if (kind === 'pdf') {
+    if (cut)
+      throw new WebRefusal('execution_failed', `${base} is a PDF of over ${maxBytes / 1e6} MB, which is not read.`);
+    return await convertPage({ kind: 'pdf', bytes: body }, options);
+  }
+  const text = decoded(body, headers['content-type'] ?? '', kind);
+  if (kind === 'text' || format === 'html') return { text, title: '' };
+  return await convertPage({ kind: 'html', html: text, base, format }, options);
+}
+
+/** What a body is by its type, or by its first bytes where the server names none. */
+function bodyKind(contentType: string, body: Buffer): 'html' | 'text' | 'pdf' | 'other' {
+  const type = (contentType.split(';')[0] ?? '').trim().toLowerCase();
+  if (type === 'text/html' || type === 'application/xhtml+xml') return 'html';
+  if (type === 'application/pdf') return 'pdf';
+  if (/^text\/|[/+](?:json|xml|yaml|x-yaml|toml|csv|javascript|x-ndjson|x-sh|graphql|sql)$/.test(type)) return 'text';
+  if (type !== '' && type !== 'application/octet-stream') return 'other';
+  const start = body.subarray(0, 1024).toString('latin1');
+  if (start.startsWith('%PDF-')) return 'pdf';
+  if (start.includes('\0')) return 'other';
+  return /^\s*<(?:!doctype html|html)\b/i.test(start) ? 'html' : 'text';
+}
+
+/** Decodes by the charset of the header, then a byte order mark, then what the text says of itself; else as UTF-8. */
+export function decoded(body: Buffer, contentType: string, kind: 'html' | 'text'): string {
+  const start = body.subarray(0, 1024).toString('latin1');
+  const marked =
+    body[0] === 0xfe && body[1] === 0xff ? 'utf-16be' : body[0] === 0xff && body[1] === 0xfe ? 'utf-16le' : null;
+  const inside =
+    kind === 'html' ? /<meta[^>]{0,200}charset\s*=\s*["']?([\w-]+)/i : /^<\?xml[^>]{0,200}encoding=["']([\w-]+)/;
+  const label = /charset\s*=\s*"?([\w-]+)/i.exec(contentType)?.[1] ?? marked ?? inside.exec(start)?.[1] ?? 'utf-8';
+  try {
+    return new TextDecoder(label).decode(body);
+  } catch {
+    return new TextDecoder().decode(body); // a charset that nobody knows
+  }
+}
+
+/** Takes out what could steer a terminal or hide words from a person. */
+export function clean(text: string): string {
+  return replaceDeceptive(text.replace(/\r\n?/g, '\n'), () => '').toWellFormed();
+}

@@ -1,0 +1,275 @@
+import { lookup as systemLookup } from 'node:dns/promises';
+import { isIP, type LookupFunction } from 'node:net';
+import type { Readable } from 'node:stream';
+import { constants, createBrotliDecompress, createGunzip, createInflate } from 'node:zlib';
+import type { ErrorCode } from '../../core/envelope.js';
+import type { Json } from '../../core/json.js';
+import { addressKind, BlockedAddress, checkedAddresses, hostOf, type Resolve } from './addresses.js';
+
+/** One request. Redirects are answers like any other. */
+export interface WebRequest {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Most bytes of the body after decompression; the rest is not read. */
+  readonly maxBytes: number;
+  /** Somebody said yes to this very site though it is on this machine or a local network. */
+  readonly allowsLocal: boolean;
+  readonly signal: AbortSignal;
+}
+
+export interface WebAnswer {
+  readonly status: number;
+  /** By lower-case name. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  /** There was more than `maxBytes`. */
+  readonly cut: boolean;
+}
+
+export type Requester = (url: URL, request: WebRequest) => Promise<WebAnswer>;
+
+/** Why a request gave nothing, for the model. */
+export class WebRefusal extends Error {
+  readonly code: ErrorCode;
+  readonly details: Json | undefined;
+
+  constructor(code: ErrorCode, message: string, details?: Json) {
+    super(message);
+    this.code = code;
+    this.details = details;
+  }
+}
+
+/** An answer before its body is read. */
+export interface RawAnswer extends Pick<WebAnswer, 'status' | 'headers'> {
+  readonly body: Readable;
+  close(): void;
+}
+
+/** What sends a request. It asks `lookup` for the addresses of a name and dials nothing else; addresses that are
+ * written out are dialled as they are. */
+export type Exchange = (
+  url: URL,
+  request: WebRequest,
+  way: { readonly lookup: LookupFunction; readonly proxy: string | null; readonly signal: AbortSignal },
+) => Promise<RawAnswer>;
+
+export interface RequesterOptions {
+  /** Returns the proxy for a URL, or null for the direct way. */
+  readonly proxyFor: (url: URL) => string | null;
+  readonly resolve?: Resolve;
+  readonly exchange?: Exchange;
+}
+
+const firstByteMs = 10_000;
+
+/** Makes what sends requests to public addresses alone. Names are checked inside the dial, so what was checked is what
+ * is dialled; a name that goes to a proxy is checked here as far as it can be resolved here. */
+export function createRequester({
+  proxyFor,
+  resolve = systemAddresses,
+  exchange = overUndici,
+}: RequesterOptions): Requester {
+  return async (url, request) => {
+    const host = hostOf(url);
+    const proxy = request.allowsLocal ? null : proxyFor(url);
+    const stop = createStop(request.signal, firstByteMs);
+    try {
+      if (isIP(host) !== 0) await checkedAddresses(host, request.allowsLocal, () => Promise.resolve([host]));
+      else if (proxy !== null) await checkBeforeProxy(host, resolve);
+      const lookup = guardedLookup(request.allowsLocal, resolve);
+      const answer = await exchange(url, request, { lookup, proxy, signal: stop.signal });
+      stop.answered();
+      try {
+        return { status: answer.status, headers: answer.headers, ...(await readBody(answer, request.maxBytes)) };
+      } finally {
+        answer.close();
+      }
+    } catch (error) {
+      throw refusalOf(error, url, stop.timedOut());
+    } finally {
+      stop.end();
+    }
+  };
+}
+
+async function systemAddresses(host: string): Promise<readonly string[]> {
+  return (await systemLookup(host, { all: true, verbatim: true })).map(({ address }) => address);
+}
+
+async function checkBeforeProxy(host: string, resolve: Resolve): Promise<void> {
+  try {
+    await checkedAddresses(host, false, resolve);
+  } catch (error) {
+    if (error instanceof BlockedAddress) throw error;
+    // The proxy may know names that this machine does not.
+  }
+}
+
+function guardedLookup(allowsLocal: boolean, resolve: Resolve): LookupFunction {
+  return (host, options, callback) => {
+    checkedAddresses(host, allowsLocal, resolve).then(
+      (addresses) => {
+        const found = addresses.map((address) => ({ address, family: isIP(address) }));
+        const [first] = found;
+        if (options.all === true) callback(null, found);
+        else callback(null, first?.address ?? '', first?.family);
+      },
+      (error: unknown) => {
+        callback(error instanceof Error ? error : new Error(String(error)), '');
+      },
+    );
+  };
+}
+
+/** A signal that aborts with `outer`, and when nothing has answered within `limitMs`. */
+function createStop(outer: AbortSignal, limitMs: number) {
+  const controller = new AbortController();
+  let timedOut = false;
+  const abort = (): void => {
+    controller.abort();
+  };
+  const timer = setTimeout(() => {
+    timedOut = true;
+    abort();
+  }, limitMs);
+  outer.addEventListener('abort', abort, { once: true });
+  if (outer.aborted) abort();
+  return {
+    signal: controller.signal,
+    timedOut: () => timedOut,
+    answered() {
+      clearTimeout(timer);
+    },
+    end() {
+      clearTimeout(timer);
+      outer.removeEventListener('abort', abort);
+    },
+  };
+}
+
+/** undici is loaded only here, because it costs as much as the rest of the program. */
+const overUndici: Exchange = async (url, request, { lookup, proxy, signal }) => {
+  // The bundle has what this package exports as its default alone.
+  const { Agent, ProxyAgent, request: send } = (await import('undici')).default;
+  const limits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false, maxHeaderSize: 32 * 1024 };
+  const dispatcher =
+    proxy === null
+      ? new Agent({ ...limits, connect: { lookup, timeout: firstByteMs } })
+      : new ProxyAgent({ ...limits, uri: proxy });
+  const close = (): void => {
+    void dispatcher.destroy();
+  };
+  try {
+    const { statusCode, headers, body } = await send(url.href, {
+      dispatcher,
+      method: request.method,
+      headers: { ...request.headers },
+      body: request.body ?? null,
+      signal,
+    });
+    const flat = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), String(value ?? '')] as const);
+    body.on('error', () => {
+      /* a body that is left before its end fails on its own stream as well */
+    });
+    return { status: statusCode, headers: Object.fromEntries(flat), body, close };
+  } catch (error) {
+    close();
+    throw error;
+  }
+};
+
+/** Reads the body, decompressed, up to `maxBytes`; what follows is neither read nor decompressed. */
+async function readBody(
+  { headers, body }: RawAnswer,
+  maxBytes: number,
+): Promise<{ readonly body: Buffer; readonly cut: boolean }> {
+  const stream = decompressed(body, (headers['content-encoding'] ?? '').trim().toLowerCase());
+  const chunks: Buffer[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of stream as AsyncIterable<Buffer>) {
+      const room = maxBytes - size;
+      chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+      size += Math.min(chunk.length, room);
+      if (chunk.length > room) return { body: Buffer.concat(chunks), cut: true };
+    }
+  } finally {
+    body.destroy();
+  }
+  return { body: Buffer.concat(chunks), cut: false };
+}
+
+function decompressed(body: Readable, encoding: string): Readable {
+  const lenient = { finishFlush: constants.Z_SYNC_FLUSH };
+  const into =
+    encoding === 'gzip' || encoding === 'x-gzip'
+      ? createGunzip(lenient)
+      : encoding === 'deflate'
+        ? createInflate(lenient)
+        : encoding === 'br'
+          ? createBrotliDecompress()
+          : null;
+  if (into === null) {
+    if (encoding === '' || encoding === 'identity') return body;
+    throw new WebRefusal('execution_failed', `The answer is compressed in a way nobody asked for (${encoding}).`);
+  }
+  body.on('error', (error) => {
+    into.destroy(error);
+  });
+  return body.pipe(into);
+}
+
+/** Says what went wrong without repeating anything that was sent. */
+function refusalOf(error: unknown, url: URL, timedOut: boolean): Error {
+  if (error instanceof WebRefusal) return error;
+  if (timedOut) return new WebRefusal('timeout', `${url.host} did not answer within ${firstByteMs / 1000} s.`);
+  const chain = causes(error);
+  const blocked = chain.find((cause) => cause instanceof BlockedAddress);
+  if (blocked) return new WebRefusal('permission_denied', blocked.message);
+  const code = chain.map((cause) => (cause as NodeJS.ErrnoException).code).find((item) => item !== undefined);
+  const what = (code !== undefined && explained[code]) || `the connection failed${code ? ` (${code})` : ''}`;
+  return new WebRefusal('execution_failed', `${url.host}: ${what}.`);
+}
+
+const explained: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'no such host',
+  EAI_AGAIN: 'the name could not be resolved now',
+  ECONNREFUSED: 'nothing answers at that port',
+  ECONNRESET: 'the connection was closed before the answer was complete',
+  UND_ERR_SOCKET: 'the connection was closed before the answer was complete',
+  UND_ERR_CONNECT_TIMEOUT: 'nothing answers there',
+  UND_ERR_HEADERS_OVERFLOW: 'the headers of the answer are too long',
+  Z_DATA_ERROR: 'the answer is compressed badly',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is signed by itself',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host',
+};
+
+function causes(error: unknown): readonly Error[] {
+  const found: Error[] = [];
+  for (let at = error; at instanceof Error && found.length < 8; at = at.cause) {
+    found.push(at);
+    if (at instanceof AggregateError) found.push(...at.errors.filter((item) => item instanceof Error));
+  }
+  return found;
+}
+
+/** Reads the proxies of the environment, in either case; `NO_PROXY` names hosts that are reached directly. */
+export function environmentProxy(env: Readonly<Record<string, string | undefined>>): (url: URL) => string | null {
+  const read = (name: string): string | undefined => env[name.toLowerCase()] || env[name] || undefined;
+  const exceptions = (read('NO_PROXY') ?? '')
+    .split(/[\s,]+/)
+    .filter((entry) => entry !== '')
+    .map((entry) => entry.toLowerCase().replace(/^\*?\./, ''));
+  return (url) => {
+    const proxy = read(url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY') ?? read('ALL_PROXY');
+    const host = hostOf(url);
+    const isExcepted = exceptions.some(
+      (entry) => entry === '*' || [host, url.host].some((name) => name === entry || name.endsWith(`.${entry}`)),
+    );
+    const isLocal = isIP(host) !== 0 && addressKind(host) !== 'public';
+    return proxy === undefined || isExcepted || isLocal ? null : proxy;
+  };
+}
