@@ -11,6 +11,8 @@ export interface PromptFacts {
   readonly tools: readonly Pick<Tool, 'name' | 'guidance' | 'toolset'>[];
   /** Files of instructions (`AGENTS.md`), the most general first. */
   readonly contextFiles: readonly ContextFile[];
+  /** What earlier sessions noted, or ''. */
+  readonly notes?: string;
   /** The user's own prompt (`system_prompt`), or ''. */
   readonly userPrompt: string;
 }
@@ -27,6 +29,7 @@ export function renderSystemPrompt(facts: PromptFacts): string {
     defaultPrompt(facts),
     ...facts.contextFiles.map((file) => `# Instructions from ${onOneLine(file.path)}\n\n${file.text.trim()}`),
   ];
+  if (facts.notes) parts.push(facts.notes);
   if (facts.userPrompt.trim() !== '') parts.push(facts.userPrompt.trim());
   return parts.join('\n\n');
 }

@@ -267,6 +267,7 @@ const byKey: Readonly<Record<string, Rule>> = {
   provider: named,
   approval: stricter(['never', 'dangerous', 'mutating', 'always']),
   sandbox: stricter(['off', 'workspace', 'read-only']),
+  'memory.save': stricter(['auto', 'ask', 'off']),
   ...Object.fromEntries(toolsets.map(({ name }) => [`tools.${name}`, only(false)])),
   'tools.confirm': only(true),
   'rules.ask': added,

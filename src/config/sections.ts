@@ -17,6 +17,7 @@ export interface Config {
   readonly http: HttpSection;
   readonly tasks: TasksSection;
   readonly docs: DocsSection;
+  readonly memory: SettingsValues['memory'];
   readonly fs: { readonly maxBytes: number; readonly deny: readonly string[] };
   readonly web: WebSection;
   /** Masks all secrets that are recorded, sent or shown, except the kinds in `unmasked`. */
@@ -133,6 +134,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
     http: camelCase(all.http),
     tasks: { ...camelCase(all.tasks), timezone: all.tasks.timezone ?? null },
     docs: docsOf(all),
+    memory: all.memory,
     fs: { maxBytes: all.fs.max_size, deny: all.fs.deny },
     web: {
       search: { provider: all.web.search.provider, baseUrl: all.web.search.base_url ?? null },

@@ -37,6 +37,7 @@ export interface SettingsValues {
     readonly files: boolean;
     readonly docs: boolean;
     readonly code: boolean;
+    readonly memory: boolean;
     readonly kv: boolean;
     readonly history: boolean;
     readonly custom: boolean;
@@ -67,6 +68,9 @@ export interface SettingsValues {
       readonly base_url?: string;
       readonly model?: string;
     };
+  };
+  readonly memory: {
+    readonly save: 'ask' | 'auto' | 'off';
   };
   readonly http: {
     readonly first_byte_timeout_ms: number;

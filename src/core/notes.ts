@@ -83,7 +83,7 @@ const maxLineBytes = 400;
 /** The notes that the prompt of a new session shows: approved ones, pinned first, then the newest, one line each. Empty
  * where there are none. */
 export function notesBlock(notes: readonly Note[]): string {
-  const shown = notes.filter((note) => note.approved && !note.archived && note.trust !== 'tool');
+  const shown = notes.filter((note) => note.approved && !note.archived);
   const ordered = [...shown.filter((note) => note.pinned), ...shown.filter((note) => !note.pinned)];
   let block = head;
   let left = ordered.length;

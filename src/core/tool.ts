@@ -20,6 +20,7 @@ export const toolsets = [
   { name: 'files', on: false, about: 'Offer questions about folders and files.' },
   { name: 'docs', on: false, about: 'Offer to search documents.' },
   { name: 'code', on: false, about: 'Offer to run code in a sandbox.' },
+  { name: 'memory', on: false, about: 'Offer notes for later sessions.' },
   { name: 'kv', on: false, about: 'Offer small values that the session keeps.' },
   { name: 'history', on: false, about: 'Offer a search in earlier sessions.' },
   { name: 'custom', on: false, about: 'Offer tools of your own.' },

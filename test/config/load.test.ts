@@ -37,6 +37,7 @@ test('without any file every default of the contract holds and nothing is writte
     docs: { embeddings: { baseUrl: null, model: null } },
     fs: { maxBytes: 1_048_576, deny: true },
     tasks: { timezone: null, maxCostUsd: 0.5, maxCostUsdPerDay: 5, notifyCommand: [] },
+    memory: { save: 'auto' },
     web: {
       search: { provider: 'auto', baseUrl: null },
       allowDomains: [],

@@ -8,6 +8,7 @@ import type { Event } from '../../core/event.js';
 import { isRecord } from '../../core/json.js';
 import type { ModelRef } from '../../core/projection.js';
 import type { Fault, Provider } from '../../core/provider.js';
+import type { Notes } from '../../core/notes.js';
 import type { Log } from '../../core/runtime.js';
 import type { SecretGuard } from '../../core/secrets/guard.js';
 import { placeOf, type SessionEnds, type SessionLog, type SessionRow, type Store } from '../../core/store.js';
@@ -27,6 +28,7 @@ import {
   newSessionId,
   type OpenedSession,
   openSession,
+  projectOf,
   resumedModel,
   type SessionChoice,
 } from './find-session.js';
@@ -42,6 +44,8 @@ export interface Run {
   readonly options: RootOptions;
   readonly store: Store;
   readonly tasks: () => Promise<Tasks>;
+  /** Loads the code for notes. */
+  readonly notes: () => Promise<Notes>;
   /** Null: no session outlives this process. */
   readonly ends: SessionEnds | null;
   readonly toolbox: Toolbox;
@@ -61,7 +65,7 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
   const notify = (message: string): void => {
     said.push({ level: 'warn', code: 'tool_missing', message });
   };
-  const [{ store, tasks, ends, notices }, toolbox] = await Promise.all([
+  const [{ store, tasks, notes, ends, notices }, toolbox] = await Promise.all([
     opening,
     openToolbox(settings, options.tools, { confine, ports: () => opening, notify }),
   ]);
@@ -70,6 +74,7 @@ export async function openRun(settings: Settings, options: RootOptions): Promise
     options,
     store,
     tasks,
+    notes,
     ends,
     toolbox,
     policy: openPolicy(settings),
@@ -127,7 +132,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
       store,
       row,
       restored: opened.restored,
-      opening: isNew ? openingEvents(settings, registry, context.files) : [],
+      opening: isNew ? openingEvents(settings, registry, { ...context, notes: await remembered(run) }) : [],
       begin: opened.begin,
       notes: changesSince(opened, settings.cwd, Date.now()),
     },
@@ -180,6 +185,18 @@ function answering(model: OpenedModel, { mission }: SessionChoice): OpenedModel 
 async function offerRecorded({ options, toolbox }: Run, { restored }: OpenedSession): Promise<void> {
   const last = options.tools === undefined ? lastTools(restored) : null;
   if (last) await toolbox.offer(last.tools.map(({ name }) => name));
+}
+
+/** Returns what earlier sessions noted, for the prompt of a new one; '' where the tools for notes are not offered. */
+async function remembered({ settings, toolbox, notes }: Run): Promise<string> {
+  if (!toolbox.registry.list().some(({ toolset }) => toolset.name === 'memory')) return '';
+  const { notesBlock } = await import('../../core/notes.js');
+  try {
+    return notesBlock(await (await notes()).list({ project: projectOf(settings.cwd) }));
+  } catch (error) {
+    settings.log({ at: 'notes', message: 'notes could not be read', error: String(error) });
+    return '';
+  }
 }
 
 /** Finds the session and takes its lease. Where it is not found, the error says what is known of it. */

@@ -110,12 +110,12 @@ export function readContext({ cwd, config }: Pick<Settings, 'cwd' | 'config'>): 
   return readContextFiles(cwd, dirname(config.files.config));
 }
 
-/** Returns the first two events of a session: the system prompt, and the tools with the settings that shape
- * requests. */
+/** Returns the first two events of a session: the system prompt, and the tools with the settings that shape requests.
+ * `notes`: what earlier sessions noted. */
 export function openingEvents(
   { cwd, config }: Pick<Settings, 'cwd' | 'config'>,
   registry: Registry,
-  contextFiles: readonly ContextFile[],
+  { files: contextFiles, notes = '' }: { readonly files: readonly ContextFile[]; readonly notes?: string },
 ): readonly EventDraft[] {
   const content = renderSystemPrompt({
     cwd,
@@ -124,6 +124,7 @@ export function openingEvents(
     isGitRepository: repositoryRoot(cwd) !== null,
     tools: registry.list(),
     contextFiles,
+    notes,
     userPrompt: config.request.systemPrompt ?? '',
   });
   return [{ kind: 'system', content, data: null }, toolsEvent(config, registry)];

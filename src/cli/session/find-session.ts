@@ -345,3 +345,8 @@ export function directoryId(path: string): string | null {
     return null;
   }
 }
+
+/** What the notes of a directory belong to: its id, so that they stay with it when it is moved. */
+export function projectOf(cwd: string): string {
+  return directoryId(cwd) ?? cwd;
+}

@@ -1,6 +1,7 @@
 import { dirname, join } from 'node:path';
 import { CliError, exit } from '../../commands/command.js';
 import { upToRoot } from '../../config/load.js';
+import type { Notes } from '../../core/notes.js';
 import type { Store } from '../../core/store.js';
 import type { Tasks } from '../../core/tasks.js';
 import { didYouMean } from '../../core/text.js';
@@ -12,6 +13,7 @@ import type { History } from '../../toolsets/memory/history.js';
 import { embeddingsKey, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
 import { openTrustFile } from '../trust.js';
+import { projectOf } from './find-session.js';
 
 /** What the tools of a set may be made with. A maker uses nothing of it before a call needs it. */
 export interface ToolsetHost {
@@ -29,6 +31,7 @@ export interface ToolsetHost {
 export interface Ports {
   readonly store: Store;
   readonly tasks: () => Promise<Tasks>;
+  readonly notes: () => Promise<Notes>;
 }
 
 interface SetOfTools {
@@ -83,6 +86,16 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
     tools: ['execute_code'],
     load: async ({ settings: { env, home }, notify }) =>
       await (await import('../../toolsets/code/execute-code.js')).codeTools({ env, home, notify }),
+  },
+  memory: {
+    tools: ['search_memory', 'save_note', 'forget_note'],
+    load: async (host) =>
+      (await import('../../toolsets/memory/remember.js')).memoryTools({
+        ...historyOf(host),
+        notes: async () => await (await host.ports()).notes(),
+        project: projectOf,
+        save: host.settings.config.memory.save,
+      }),
   },
   kv: {
     tools: ['kv_set', 'kv_get'],

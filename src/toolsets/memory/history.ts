@@ -72,13 +72,21 @@ export async function earlierEvents(history: History, session: SessionView, want
   let hits: readonly SearchHit[] = [];
   for (let asked = limit * 2; ; asked *= 5) {
     const all = await history.search(query, asked, cwd);
-    hits = all.filter((hit) => hit.sessionId !== session.id || hit.seq < hidden).slice(0, limit);
+    const isNew = (hit: SearchHit): boolean => (hit.sessionId !== session.id || hit.seq < hidden) && !isEcho(hit);
+    hits = all.filter(isNew).slice(0, limit);
     if (hits.length === limit || all.length < asked || asked > mostLooked) break;
   }
   return {
     lines: hits.map((hit) => lineOf(hit, cwd === undefined, history.redact)),
     isFromOutside: hits.some(({ kind }) => kind === 'tool_result' || kind === 'shell'),
   };
+}
+
+/** True for a call of these tools and for what one has found: the events themselves are found, too. */
+function isEcho({ kind, snippet }: SearchHit): boolean {
+  return kind === 'tool_call'
+    ? /^(?:search_memory|history_search|save_note) /.test(snippet)
+    : /\(session \w+, event \d+\): /.test(snippet);
 }
 
 /** The first event of a session that no compaction stands for. */
