@@ -280,6 +280,10 @@ export interface ReplTools {
   /** Switches sets and tools on and off in this session and the next ones: `+web,-bash`. Throws a `CliError` for what
    * is none. */
   change(choice: string): Promise<void>;
+  /** The files of the user's own tools. */
+  files(): Promise<ToolFiles>;
+  /** Offers the user's own tools as they are on the disk now. Throws a `CliError` for a name that is taken. */
+  reload(): Promise<void>;
 }
 
 /** Everything that a verb of the REPL may use. */

@@ -263,8 +263,8 @@ export const table: readonly Section[] = [
     heading: 'Tools, models and settings:',
     entries: [
       {
-        line: ['tools', 'list, show, call and check tools'],
-        slash: ['tools', 'the tools the model has'],
+        line: ['tools', 'list, show, call and check tools; add and remove your own'],
+        slash: ['tools [+set, -tool or add path]', 'the tools the model has; switch some on and off, or add your own'],
         load: async () => (await import('./settings/use-tools.js')).tools,
       },
       {
@@ -282,6 +282,14 @@ export const table: readonly Section[] = [
       {
         line: ['tools check <name> [json]', 'what policy says of that call, without running it'],
         load: async () => (await import('./settings/use-tools.js')).checkTool,
+      },
+      {
+        line: ['tools add <path>', 'allow tools of your own: the folder of a tool.json, or an .mjs file'],
+        load: async () => (await import('./settings/use-tools.js')).addTools,
+      },
+      {
+        line: ['tools remove <what>', 'take that back; by name, folder or file'],
+        load: async () => (await import('./settings/use-tools.js')).removeTools,
       },
       {
         line: ['config', "path, show, get, set and check the configuration, and trust in a project's"],

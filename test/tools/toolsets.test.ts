@@ -43,6 +43,7 @@ function catalogueOf(loaded: string[] = []): Catalogue {
   return {
     sets: planted.map(({ name }) => ({ name, tools: namesIn(name) })),
     find: () => Promise.resolve(),
+    reload: () => Promise.resolve({ before: [], now: [] }),
     load: (set) => {
       loaded.push(set);
       return Promise.resolve(tools.filter(({ toolset }) => toolset.name === set));

@@ -24,6 +24,7 @@ import { choseOffline, resolveModel } from '../session/open-model.js';
 import type { Toolbox } from '../session/open-tools.js';
 import { changeOf } from '../session/open-toolsets.js';
 import { askForSettings, type Settings } from '../settings.js';
+import { openToolFiles } from '../trust.js';
 import { createReplTasks, type ReplTasks } from '../tasks/repl-tasks.js';
 import { createStatus, openReplSessions, type ReplSessions } from './current-session.js';
 import { createHistoryFile, createSavedQueue, type HistoryFile, unwritten } from './saved-input.js';
@@ -255,12 +256,22 @@ function replCommands(
 
 /** Lets the person switch tools on and off. The session records each change, because it changes its requests. */
 function replTools(
-  { config }: Pick<Settings, 'config'>,
+  settings: Pick<Settings, 'config' | 'cwd'>,
   { registry, catalogue, offer }: Toolbox,
   sessions: ReplSessions,
 ): ReplTools {
+  const record = async (): Promise<void> => {
+    await sessions.current().session.append(toolsEvent(settings.config, registry));
+  };
   return {
     registry,
+    files: () => openToolFiles(settings),
+    reload: async () => {
+      const { before, now } = await catalogue.reload();
+      for (const name of before) registry.unregister(name);
+      await offer(now);
+      await record();
+    },
     get sets() {
       return catalogue.sets;
     },
@@ -274,7 +285,7 @@ function replTools(
         );
       await offer(plus);
       for (const name of minus) registry.unregister(name);
-      await sessions.current().session.append(toolsEvent(config, registry));
+      await record();
     },
   };
 }

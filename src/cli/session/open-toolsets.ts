@@ -181,6 +181,8 @@ export interface Catalogue {
   load(set: string): Promise<readonly Tool[]>;
   /** Loads such sets where one of the names is theirs, or of no other tool and set. */
   find(names: readonly string[]): Promise<void>;
+  /** Loads such sets again; returns the names of their tools, before and now. */
+  reload(): Promise<{ readonly before: readonly string[]; readonly now: readonly string[] }>;
 }
 
 /** Makes the catalogue of all sets, in the order in which a model is shown them. */
@@ -188,7 +190,7 @@ export function createCatalogue(builtin: readonly Tool[], host: ToolsetHost): Ca
   const lazy: Readonly<Record<string, SetOfTools>> = lazySets;
   const loaded = new Map<string, Promise<readonly Tool[]>>();
   const found = new Map<string, readonly string[]>();
-  const isOpen = (name: string): boolean => lazy[name]?.tools === null;
+  const open = Object.keys(lazy).filter((name) => lazy[name]?.tools === null);
   const namesIn = (name: string): readonly string[] =>
     lazy[name]
       ? (lazy[name].tools ?? found.get(name) ?? [])
@@ -218,9 +220,17 @@ export function createCatalogue(builtin: readonly Tool[], host: ToolsetHost): Ca
     },
     load: loadNamed,
     find: async (names) => {
-      const known = new Set(toolsets.flatMap(({ name }) => [...(isOpen(name) ? [] : [name]), ...namesIn(name)]));
+      const known = new Set(toolsets.flatMap(({ name }) => [...(open.includes(name) ? [] : [name]), ...namesIn(name)]));
       if (names.every((name) => known.has(name))) return;
-      for (const { name } of toolsets) if (isOpen(name)) await loadNamed(name);
+      for (const name of open) await loadNamed(name);
+    },
+    reload: async () => {
+      const before = open.flatMap(namesIn);
+      for (const name of open) {
+        const toolset = toolsets.find((other) => other.name === name);
+        if (toolset) loaded.set(name, Promise.resolve(await load(toolset)));
+      }
+      return { before, now: open.flatMap(namesIn) };
     },
   };
 }

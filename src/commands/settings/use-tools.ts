@@ -3,23 +3,36 @@ import { dispatch } from '../../agent/dispatch.js';
 import { createRecorder } from '../../agent/recorder.js';
 import { isError } from '../../core/envelope.js';
 import type { Answer, Approver } from '../../core/policy.js';
-import { didYouMean, escapedJson } from '../../core/text.js';
+import { didYouMean, escapedJson, spelledLine } from '../../core/text.js';
 import type { Registry, Tool } from '../../core/tool.js';
 import { openMemoryStore } from '../../store/memory-store.js';
 import { decisionText } from '../../terminal/sanitize.js';
-import { CliError, type CommandLine, exit, type Printer, type Repl, type ReplTools, type Verb } from '../command.js';
+import {
+  CliError,
+  type CommandLine,
+  exit,
+  type Printer,
+  type Repl,
+  type ReplTools,
+  type ToolFileFacts,
+  type Verb,
+} from '../command.js';
 import { columns, printJson, printListing } from '../line-output.js';
 
 interface Options {
   readonly json?: boolean;
   readonly tools?: string | boolean;
+  readonly sha256?: string;
 }
 
-/** `agent tools` holds other verbs; `/tools` shows the catalogue of the session, `/tools +web` changes it. */
+/** `agent tools` holds other verbs; `/tools` shows the catalogue of the session, `/tools +web` changes it, `/tools add`
+ * adds tools of the user's own. */
 export const tools: Verb = {
   line: { example: 'agent tools call glob \'{"pattern":"**/*.md"}\'' },
   slash: async (argument, repl) => {
-    if (argument !== '') await change(argument, repl);
+    const [word = '', ...rest] = argument.split(/\s+/);
+    if (word === 'add' && rest.length > 0) await addInRepl(argument.slice(word.length).trim(), repl);
+    else if (argument !== '') await change(argument, repl);
     else repl.screen.printMarkdown(catalogueText(repl.tools));
   },
 };
@@ -49,13 +62,18 @@ function limitsText({ limits = {} }: Tool): string {
   ].join(', ');
 }
 
-async function change(choice: string, { tools, sessions, screen }: Repl): Promise<void> {
+async function change(choice: string, repl: Repl): Promise<void> {
+  await changed(repl, () => repl.tools.change(choice.replaceAll(/\s+/g, ',')));
+}
+
+/** Changes the tools of the session, and says what they are then. */
+async function changed({ tools, sessions, screen }: Repl, work: () => Promise<void>): Promise<void> {
   if (sessions.current().session.busy()) {
     screen.notice('error', 'The tools cannot change while an answer is written. Press Esc to end it, or wait.');
     return;
   }
   try {
-    await tools.change(choice.replaceAll(/\s+/g, ','));
+    await work();
   } catch (error) {
     if (!(error instanceof CliError)) throw error;
     screen.notice('error', `${error.message.replace(/^--tools: /, '')}: ${error.hint}`);
@@ -109,6 +127,72 @@ export const checkTool: Verb = {
     run: (line, [name = '', json = ''], options: Options) => check(line, { name, json }, options),
   },
 };
+
+export const addTools: Verb = {
+  line: {
+    example: 'agent tools add ./insert_clip',
+    options: (command) => command.option('--sha256 <hash>', 'allow the files with this hash, without a question'),
+    run: (line, [path = ''], options: Options) => add(line, path, options),
+  },
+};
+
+export const removeTools: Verb = {
+  line: {
+    example: 'agent tools remove insert_clip',
+    run: async ({ out, tools: access }, [what = '']) => {
+      const path = (await access.files()).forget(what);
+      if (path === null)
+        throw new CliError(exit.usage, `no tool \`${what}\` was allowed`, 'Name its folder, its file or the tool.');
+      out.print(`${spelledLine(path)} is not allowed any more. The files stay where they are.\n`);
+      return exit.done;
+    },
+  },
+};
+
+function factsText({ path, sha256, lines }: ToolFileFacts): string {
+  return [spelledLine(path), `sha256 ${sha256}`, ...lines.map((line) => `  ${line}`)].join('\n');
+}
+
+/** Shows what a file of tools would run and asks, or compares the hash that was given. */
+async function add({ out, tools: access }: CommandLine, path: string, { sha256 }: Options): Promise<number> {
+  const files = await access.files();
+  const file = files.read(path);
+  out.print(`${factsText(file)}\n`);
+  if (sha256 !== undefined && sha256 !== file.sha256)
+    throw new CliError(exit.usage, `the files have another hash than ${sha256}`, 'Look at them again.');
+  if (sha256 === undefined && !file.isAllowed && !(await isWanted(out))) {
+    out.print('Not added.\n');
+    return exit.failed;
+  }
+  files.allow(file);
+  out.print('Allowed until one of its files changes. The set `custom` offers it: agent --tools +custom\n');
+  return exit.done;
+}
+
+async function isWanted(out: Printer): Promise<boolean> {
+  if (!out.canAsk)
+    throw new CliError(exit.usage, 'tools are only asked about in a terminal', 'Give --sha256 <hash> elsewhere.');
+  const reply = await out.ask('Allow these tools, here and until one of the files changes? [y/N] ');
+  return /^y(es)?$/i.test(reply.trim());
+}
+
+async function addInRepl(path: string, repl: Repl): Promise<void> {
+  const { tools, screen } = repl;
+  await changed(repl, async () => {
+    const files = await tools.files();
+    const file = files.read(path);
+    screen.print(factsText(file));
+    const items = [
+      { label: 'No', value: false },
+      { label: 'Yes', value: true },
+    ];
+    const title = 'Allow these tools until one of the files changes?';
+    if (!file.isAllowed && (await screen.pick({ title, items })) !== true)
+      throw new CliError(exit.failed, 'Not added', 'Nothing has changed.');
+    files.allow(file);
+    await tools.reload();
+  });
+}
 
 async function show({ out, tools: access }: CommandLine, name: string, { json }: Options): Promise<number> {
   const { registry } = await access.open(undefined, false);
