@@ -11,6 +11,8 @@ export interface ScheduleOptions {
   readonly now: () => number;
   /** The IANA zone of hours that name none. */
   readonly zone: () => string;
+  /** The model that tasks would ask, where its price is not known, so that no limit would hold; else null. */
+  readonly unpriced: () => string | null;
   /** Hides secrets, before anything is stored. */
   readonly hide: <T>(value: T) => T;
 }
@@ -149,6 +151,17 @@ function addRecurringTask(d: ScheduleOptions): DefinedTool {
   });
 }
 
+function asksModel({ type, execution }: Pick<Task, 'type' | 'execution'>): boolean {
+  return type === 'agent_task' || (type === 'web_search' && execution?.summarize !== false);
+}
+
+function noPrice(model: string): string {
+  return (
+    `the price of ${model} is not known, so nothing would limit what the task may cost. ` +
+    'The user can add the price to "models" in the configuration.'
+  );
+}
+
 type Problem = ReturnType<NonNullable<DefinedTool['check']>>;
 type Data = Readonly<Record<string, unknown>>;
 
@@ -212,6 +225,8 @@ type Wanted = Pick<Task, 'type' | 'description' | 'scheduleType' | 'schedule' | 
 
 /** Stores a task, without the secrets in it. */
 async function added(d: ScheduleOptions, ctx: ToolContext, wanted: Wanted): Promise<Task | ToolOutcome> {
+  const unpriced = asksModel(wanted) ? d.unpriced() : null;
+  if (unpriced !== null) return failed('execution_failed', `Not set: ${noPrice(unpriced)}`);
   const tasks = await d.tasks();
   const active = (await tasks.list()).filter((task) => task.enabled).length;
   if (active >= maxTasks)

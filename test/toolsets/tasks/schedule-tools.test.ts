@@ -17,6 +17,7 @@ interface Rig {
   readonly registry: ReturnType<typeof registryOf>;
   /** Unix ms; moved by hand. */
   now: number;
+  unpriced: string | null;
   call(name: string, args: object, by?: SessionView): ReturnType<typeof envelopeOf>;
   only(): Promise<Task | undefined>;
 }
@@ -28,6 +29,7 @@ function rig(): Rig {
     scheduleTools({
       tasks: () => Promise.resolve(tasks),
       now: () => made.now,
+      unpriced: () => made.unpriced,
       zone: () => 'Europe/Berlin',
       hide: (value) => guard.deep(value),
     }),
@@ -36,6 +38,7 @@ function rig(): Rig {
     tasks,
     registry,
     now: start,
+    unpriced: null,
     call: (name, args, by = session) => envelopeOf(name, args, context('/work/project', { session: by }), registry),
     only: async () => (await tasks.list())[0],
   };
@@ -265,6 +268,27 @@ test('a reminder changes something, anything else is dangerous, looking is neith
     await risk('cancel_task', { task_id: 'x' }),
     await risk('list_tasks', {}),
   ]).toEqual(['mutating', 'mutating', 'dangerous', 'dangerous', 'dangerous', 'mutating', 'read-only']);
+});
+
+test('a task that asks a model without a known price is refused; others are not', async () => {
+  const at = rig();
+  at.unpriced = 'openai/unheard-of';
+  const add = (task_type: string, execution_data?: object): Promise<unknown> =>
+    at.call('add_recurring_task', {
+      schedule: 'daily 9am',
+      task_type,
+      description: 'x',
+      ...(execution_data ? { execution_data } : {}),
+    });
+  const refused = {
+    code: 'execution_failed',
+    error: expect.stringContaining('openai/unheard-of is not known') as string,
+  };
+  expect(await add('agent_task', { prompt: 'x' })).toMatchObject(refused);
+  expect(await add('web_search', { query: 'x' })).toMatchObject(refused);
+  expect(await at.tasks.list()).toEqual([]);
+  expect(await add('web_search', { query: 'x', summarize: false })).toMatchObject({ success: true });
+  expect(await add('reminder')).toMatchObject({ success: true });
 });
 
 test('the four tools take a model at most 1,500 bytes', () => {
