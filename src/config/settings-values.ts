@@ -154,6 +154,7 @@ export interface ModelValues {
   readonly output_usd?: number;
   readonly cache_read_usd?: number;
   readonly cache_write_usd?: number;
+  readonly web_search_usd?: number;
   readonly efforts?: readonly string[];
   readonly long_prompt?: {
     readonly above_tokens: number;

@@ -58,14 +58,8 @@ type LazyName = Exclude<(typeof toolsets)[number]['name'], BuiltinName>;
 /** The sets that are loaded once they are switched on. */
 export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
   web: {
-    tools: ['web_fetch', 'api_call'],
-    load: async ({ settings: { config, env } }) =>
-      (await import('../../toolsets/web/open-web.js')).webTools({
-        ...config.web,
-        env,
-        modelOutputBytes: config.limits.modelOutputBytes,
-        now: Date.now,
-      }),
+    tools: ['web_search', 'web_fetch', 'api_call'],
+    load: openWeb,
   },
   tasks: {
     tools: ['add_reminder', 'add_recurring_task', 'list_tasks', 'cancel_task'],
@@ -122,6 +116,16 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
     load: openCustom,
   },
 };
+
+async function openWeb(host: ToolsetHost): Promise<readonly DefinedTool[]> {
+  const { config, env } = host.settings;
+  const [{ webTools }, { searchTools }] = await Promise.all([
+    import('../../toolsets/web/open-web.js'),
+    import('./open-search.js'),
+  ]);
+  const { modelOutputBytes } = config.limits;
+  return [...searchTools(host), ...webTools({ ...config.web, env, modelOutputBytes, now: Date.now })];
+}
 
 function historyOf({ ports, settings }: ToolsetHost): History {
   return {
