@@ -81,13 +81,17 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     content.kind === 'missing'
       ? emptyLayer
       : await fileLayer(files.config, content, { kind: 'user', file: files.config });
-  const below = [...leavesOf(defaultValues(), { kind: 'default' }), ...user.leaves];
+  const defaults = leavesOf(defaultValues(), { kind: 'default' });
+  const above = await Promise.all([environmentLayer(env), setLayer(set), flagLayer(flags)]);
+  const byUser = [user, ...above].flatMap((layer) => layer.leaves);
+  const below = [...defaults, ...profileLeaves(byUser), ...user.leaves];
   const file = findProjectFile(cwd, files.config);
   const project = file
     ? await projectLayer(file, typeof projectTrusted === 'function' ? projectTrusted(file) : projectTrusted, below)
     : { ...emptyLayer, project: null };
-  const layers = [user, project, ...(await Promise.all([environmentLayer(env), setLayer(set), flagLayer(flags)]))];
-  const leaves = [...below, ...layers.slice(1).flatMap((layer) => layer.leaves)];
+  const layers = [user, project, ...above];
+  const given = layers.flatMap((layer) => layer.leaves);
+  const leaves = [...defaults, ...profileLeaves(given), ...given];
   const { values, origins } = mergeLeaves(leaves);
   return {
     config: toConfig(values, origins, files),
@@ -98,6 +102,23 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     problems: [...layers.flatMap((layer) => layer.problems), ...contradictions(leaves)],
     project: project.project,
   };
+}
+
+/** What a profile sets where nothing else does. Source: seed 000, "Safety defaults". */
+const profiles: Readonly<Record<string, Values>> = {
+  embedded: {
+    max_tool_turns: 1,
+    max_tool_calls: 1,
+    tool_timeout_ms: 1000,
+    max_output_size: 65_536,
+    tools: { fs: false, exec: false },
+  },
+};
+
+function profileLeaves(given: readonly Leaf[]): readonly Leaf[] {
+  const chosen = given.findLast(({ path }) => keyText(path) === 'profile')?.value;
+  const values = typeof chosen === 'string' ? profiles[chosen] : undefined;
+  return values ? leavesOf(values, { kind: 'default' }) : [];
 }
 
 /** Returns a problem for each set of tools that one source switches on and off. Between two sources, off wins. */
@@ -281,6 +302,7 @@ const byKey: Readonly<Record<string, Rule>> = {
 const smallerNumbers = new Set([
   'max_tool_turns',
   'max_tool_calls',
+  'tool_timeout_ms',
   'max_output_size',
   'model_output_size',
   'max_output_tokens',

@@ -53,6 +53,8 @@ export interface LimitsSection {
   readonly maxOutputBytes: number;
   readonly modelOutputBytes: number;
   readonly maxCostUsd: number | null;
+  /** For tools without a limit of their own. */
+  readonly toolTimeoutMs: number | null;
 }
 
 export interface PolicySection {
@@ -124,6 +126,7 @@ export function toConfig(values: Values, origins: Readonly<Record<string, Origin
       maxOutputBytes: all.max_output_size,
       modelOutputBytes: all.model_output_size,
       maxCostUsd: all.max_cost_usd ?? null,
+      toolTimeoutMs: all.tool_timeout_ms ?? null,
     },
     policy: { approval: approvalOf(all, origins), sandbox: all.sandbox, rules: all.rules },
     tools: {

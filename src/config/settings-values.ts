@@ -14,9 +14,11 @@ export interface SettingsValues {
   readonly extra_body?: JsonObject;
   readonly max_cost_usd?: number;
   readonly system_prompt?: string;
+  readonly profile?: 'embedded';
   readonly max_tool_turns: number;
   readonly max_tool_calls: number;
   readonly loop_limit: number;
+  readonly tool_timeout_ms?: number;
   readonly max_output_size: number;
   readonly model_output_size: number;
   readonly approval: 'never' | 'dangerous' | 'mutating' | 'always';

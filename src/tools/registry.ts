@@ -7,6 +7,8 @@ import type { ArgumentProblem, Binding, Registry, Tool, ToolArgs, ToolLimits } f
 export interface RegistryOptions {
   /** The most bytes of one result's `output`; `max_output_bytes` of a tool can only lower it. */
   readonly maxOutputBytes: number;
+  /** The time of a tool that has no `timeout_ms`. */
+  readonly timeoutMs?: number | null;
   /** Milliseconds from a clock that never goes back. */
   readonly now: () => number;
 }
@@ -79,7 +81,11 @@ async function bindTo(
   const maxOutputBytes = Math.min(limits.max_output_bytes ?? options.maxOutputBytes, options.maxOutputBytes);
   return {
     ok: true,
-    bound: { tool, args: parsed.args, limits: { timeoutMs: limits.timeout_ms ?? null, maxOutputBytes } },
+    bound: {
+      tool,
+      args: parsed.args,
+      limits: { timeoutMs: limits.timeout_ms ?? options.timeoutMs ?? null, maxOutputBytes },
+    },
   };
 }
 

@@ -21,6 +21,7 @@ test('without any file every default of the contract holds and nothing is writte
       maxOutputBytes: 1_048_576,
       modelOutputBytes: 32_768,
       maxCostUsd: null,
+      toolTimeoutMs: null,
     },
     policy: { approval: 'dangerous', sandbox: 'off', rules: { allow: [], ask: [], deny: [] } },
     tools: { toolsets: ['fs', 'exec'], limits: {} },
@@ -355,5 +356,27 @@ test('an object that needs some of its keys is one value', async () => {
       'F:11:22: "models.b.long_prompt" must be an object with above_tokens, input_usd, output_usd, ' +
         'not {"above_tokens":1}',
     ],
+  ]);
+});
+
+test('the profile embedded gives other defaults; what is said in any other place wins, and no project loosens it', async () => {
+  const place = makePlace();
+  place.write(userPath, { profile: 'embedded', max_output_size: 1000 });
+  const plain = await place.load();
+  expect(plain.problems).toEqual([]);
+  expect([plain.config.limits, plain.config.tools]).toMatchObject([
+    { maxToolTurns: 1, maxToolCalls: 1, maxOutputBytes: 1000, toolTimeoutMs: 1000 },
+    { toolsets: [] },
+  ]);
+  const wider = await place.load({ set: ['max_tool_calls=3', 'tools.fs=true', 'tool_timeout_ms=5000'] });
+  expect([wider.config.limits, wider.config.tools.toolsets]).toMatchObject([
+    { maxToolCalls: 3, toolTimeoutMs: 5000 },
+    ['fs'],
+  ]);
+  place.write(projectPath, { max_tool_turns: 10, tool_timeout_ms: 500, tools: { fs: true } });
+  const inProject = await place.load();
+  expect([inProject.config.limits, inProject.config.tools.toolsets]).toMatchObject([
+    { maxToolTurns: 1, toolTimeoutMs: 500 },
+    [],
   ]);
 });

@@ -201,6 +201,18 @@ test('a request may forbid tools', async () => {
   expect(events.at(-1)).toMatchObject({ status: 'completed', text: 'No tools, then.' });
 });
 
+test("the profile embedded has seed 000's limits: one call, 1,000 ms, 65,536 bytes", async () => {
+  const long = defineTool({ ...echo, name: 'long', parameters: {}, execute: () => 'x'.repeat(100_000) });
+  const call = { calls: [{ name: 'long', arguments: {} }] };
+  const agent = await scripted([call, { text: 'Done.' }], { tools: [long], settings: { profile: 'embedded' } });
+  const events = await all(agent.createSession().run('go'));
+  await agent.close();
+  expect(results(events)).toMatchObject([{ truncated: true, total_bytes: 100_000, limit_reached: true }]);
+  const [result] = events.flatMap((event) => (event.type === 'tool_result' ? [event.output] : []));
+  expect(Buffer.byteLength((JSON.parse(result ?? '') as { output: string }).output)).toBeLessThanOrEqual(65_536);
+  expect(events.at(-1)).toMatchObject({ status: 'limit_reached', tool_calls: 1, text: 'Done.' });
+});
+
 test('a slow reader misses nothing but the seams between pieces of text', async () => {
   const text = 'word '.repeat(4000).trim();
   const agent = await scripted([say('hello'), { text }]);

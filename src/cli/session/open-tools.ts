@@ -65,6 +65,7 @@ export async function openToolbox(
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
   const registry = createRegistry({
     maxOutputBytes: config.limits.maxOutputBytes,
+    timeoutMs: config.limits.toolTimeoutMs,
     now: () => performance.now(),
   });
   const register = (tools: readonly Tool[]): void => {
