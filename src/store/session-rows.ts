@@ -100,22 +100,27 @@ export function sessionsByTitle({ sql }: Connection, title: string): readonly Se
   return rows.map(sessionOfRow);
 }
 
-/** The sessions written to last, newest first; those of `cwd` when it is given. */
-export function recentSessions({ sql }: Connection, limit: number, cwd?: string): readonly SessionRow[] {
-  const where = cwd === undefined ? '' : 'WHERE s.cwd = ?';
+/** The sessions written to last, newest first. */
+export function recentSessions({ sql }: Connection, limit: number): readonly SessionRow[] {
   const rows = sql<StoredSession>(
-    `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${where} ${newestFirst} LIMIT ?`,
+    `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${newestFirst} LIMIT ?`,
   );
-  return (cwd === undefined ? rows.all(rowLimit(limit)) : rows.all(cwd, rowLimit(limit))).map(sessionOfRow);
+  return rows.all(rowLimit(limit)).map(sessionOfRow);
 }
 
-/** The session of that directory written to last, whatever its path was. */
-export function newestOfDirectory({ sql }: Connection, directoryId: string): SessionRow | null {
+/** The session written to last of those with this directory, by its path or by its id, whatever its path was. Nobody
+ * goes on with the run of a task unless they have before. */
+export function newestSession({ sql }: Connection, by: 'cwd' | 'dir_id', directory: string): SessionRow | null {
+  const hasTasks = sql("SELECT 1 FROM sqlite_schema WHERE name = 'task_runs'").get() !== undefined;
   const row = sql<StoredSession>(
-    `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s WHERE s.dir_id = ? ${newestFirst} LIMIT 1`,
-  ).get(directoryId);
+    `SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s
+       WHERE s.${by} = ? ${hasTasks ? notTheRunOfATask : ''} ${newestFirst} LIMIT 1`,
+  ).get(directory);
   return row ? sessionOfRow(row) : null;
 }
+
+const notTheRunOfATask = `AND (s.id NOT IN (SELECT session_id FROM task_runs WHERE session_id IS NOT NULL)
+  OR (SELECT count(*) FROM events WHERE session_id = s.id AND kind = 'user') > 1)`;
 
 export function relocateSessions({ sql }: Connection, directoryId: string, from: string, to: string): void {
   const [before, now] = [wellFormed(from), wellFormed(to)];

@@ -29,7 +29,7 @@ import {
   forkSession,
   insertSession,
   listSessions,
-  newestOfDirectory,
+  newestSession,
   readQueue,
   readSession,
   recentSessions,
@@ -197,9 +197,9 @@ class SqliteStore implements Store {
   tail: Store['tail'] = (sessionId, count) => this.#read((connection) => readTail(connection, sessionId, count));
 
   session: Store['session'] = (id) => this.#read((connection) => readSession(connection, id));
-  newest: Store['newest'] = (cwd) => this.#read((connection) => recentSessions(connection, 1, cwd)[0] ?? null);
+  newest: Store['newest'] = (cwd) => this.#read((connection) => newestSession(connection, 'cwd', cwd));
   newestOfDirectory: Store['newestOfDirectory'] = (directoryId) =>
-    this.#read((connection) => newestOfDirectory(connection, directoryId));
+    this.#read((connection) => newestSession(connection, 'dir_id', directoryId));
   relocate: Store['relocate'] = (directoryId, from, to) =>
     this.#write((connection) => {
       relocateSessions(connection, directoryId, from, to);
