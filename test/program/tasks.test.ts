@@ -1,11 +1,13 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Task } from '../../src/core/tasks.js';
 import { openSqliteStore } from '../../src/store/sqlite-store.js';
 import type { Finished, Place } from '../e2e/program.js';
 import { modelServer } from '../e2e/model-server.js';
-import { agent, place, repl, script } from './inside.js';
+import { agent, lines, place, repl, script } from './inside.js';
 
 const minute = 60_000;
 
@@ -177,4 +179,82 @@ test('tasks are paused, resumed and removed by the beginning of their id', async
   expect((await agent(at, ['tasks', 'rm', 'lig'])).code).toBe(0);
   expect(await agent(at, ['tasks', 'rm', 'lights'])).toMatchObject({ code: 2 });
   expect((await agent(at, ['tasks', 'list'])).stdout).toMatch(/^news1 .*\n$/);
+});
+
+/** A server of this machine. Each request is noted; the path says what it answers. */
+async function interfaceServer(): Promise<{ readonly host: string; readonly asked: readonly string[] }> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    const path = request.url ?? '';
+    asked.push(`${request.method ?? ''} ${path}`);
+    response.setHeader('content-type', 'application/json');
+    if (path.startsWith('/search'))
+      response.end(JSON.stringify({ results: [{ title: 'Ink', url: 'https://ink.example/', content: 'A title.' }] }));
+    else response.writeHead(path === '/broken' ? 500 : 200).end(JSON.stringify({ path }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  return { host: `127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+}
+
+test('a call of an interface is made once it is allowed, without a model', async () => {
+  const [at, { host, asked }] = [place(), await interfaceServer()];
+  const web = { allow_local: [host], api: { allow: [{ url: `http://${host}/**`, methods: ['GET', 'POST'] }] } };
+  const call = (id: string, path: string, method: string): Task =>
+    task(at, id, { type: 'api_call', execution: { url: `http://${host}${path}`, method } });
+  await scene(
+    at,
+    { web },
+    call('look', '/state', 'GET'),
+    call('lights', '/off', 'POST'),
+    call('odd', '/broken', 'GET'),
+  );
+  const ran = runs(await agent(at, ['tasks', 'run-due', '--json']));
+  const came = (id: string): unknown => ran.find(({ task_id: of }) => of === id);
+  expect(came('look')).toMatchObject({ status: 'done', cost_usd: 0, summary: '200 {"path":"/state"}' });
+  expect(came('odd')).toMatchObject({ status: 'done', summary: expect.stringMatching(/^500 /) as string });
+  expect(came('lights')).toMatchObject({ status: 'needs_approval' });
+  expect(asked.toSorted()).toEqual(['GET /broken', 'GET /state']);
+  expect((await agent(at, ['tasks', 'approve', 'lights', '--yes'])).code).toBe(0);
+  expect((await agent(at, ['tasks', 'run', 'lights'])).code).toBe(0);
+  expect(asked.filter((line) => line === 'POST /off')).toHaveLength(2);
+});
+
+test('a search is made, and one request tells of what it found', async () => {
+  const [at, { host, asked }, server] = [place(), await interfaceServer(), await modelServer([{ text: 'Ink leads.' }])];
+  const search = { provider: 'searxng', base_url: `http://${host}` };
+  const env = { OPENAI_API_KEY: 'test-key-openai-1', OPENAI_BASE_URL: `${server.url}/v1` };
+  const execution = { query: 'US top news', limit: 3 };
+  await scene(
+    at,
+    { model: 'openai/gpt-5.2', web: { search } },
+    task(at, 'told', { type: 'web_search', execution }),
+    task(at, 'bare', { type: 'web_search', execution: { ...execution, summarize: false } }),
+  );
+  const ran = runs(await agent(at, ['tasks', 'run-due', '--json'], { env }));
+  const came = (id: string): unknown => ran.find(({ task_id: of }) => of === id);
+  expect(came('told')).toMatchObject({ status: 'done', summary: 'Ink leads.' });
+  expect(came('bare')).toMatchObject({
+    status: 'done',
+    cost_usd: 0,
+    summary: expect.stringContaining('ink.example') as string,
+  });
+  expect(asked).toHaveLength(2);
+  expect(server.requests).toHaveLength(1);
+  expect(JSON.stringify(server.requests[0]?.body)).toContain('ink.example');
+});
+
+test('the session of a run is not the one that -c goes on with', async () => {
+  const at = place();
+  const model = script(at, [{ text: 'Hello.' }, { text: 'Again.' }]);
+  await scene(at, { model }, task(at, 'news'));
+  const json = ['--output-format', 'json'];
+  const [first] = lines((await agent(at, ['-p', 'hi', ...json])).stdout);
+  const [run] = runs(await agent(at, ['tasks', 'run-due', '--json']));
+  const [next] = lines((await agent(at, ['-c', '-p', 'go on', ...json])).stdout);
+  expect(next?.['session_id']).toBe(first?.['session_id']);
+  expect(run?.['session_id']).not.toBe(first?.['session_id']);
+  const session = String(run?.['session_id']);
+  expect((await agent(at, ['-r', session, '-p', 'more', ...json])).code).toBe(0);
+  expect(lines((await agent(at, ['-c', '-p', 'on', ...json])).stdout)).toMatchObject([{ session_id: session }]);
 });
