@@ -28,6 +28,9 @@ export interface FetchOptions extends WorkOptions {
 
 const maxBytes = 5_000_000;
 const maxRedirects = 5;
+/** Most characters of a page, and how many are cleaned at once: each that is taken out costs memory for a while. */
+const maxChars = 2_000_000;
+const partChars = 65_536;
 const shownChars = 2_000;
 const redirects = new Set([301, 302, 303, 307, 308]);
 
@@ -89,7 +92,7 @@ async function readPage(url: URL, answer: WebAnswer, format: PageFormat, options
     );
   const { text, title } = await textOf(kind, answer, shown, format, options);
   const facts = { url: shown, status: answer.status, contentType: contentType.slice(0, 100) };
-  return { ...facts, title: clean(title), bytes: answer.body.length, cut: answer.cut, text: clean(text) };
+  return { ...facts, title: clean(title), bytes: answer.body.length, cut: answer.cut || text.length > maxChars, text: clean(text) };
 }
 
 async function textOf(
@@ -139,5 +142,12 @@ export function decoded(body: Buffer, contentType: string, kind: 'html' | 'text'
 
 /** Takes out what could steer a terminal or hide words from a person. */
 export function clean(text: string): string {
-  return replaceDeceptive(text.replace(/\r\n?/g, '\n'), () => '').toWellFormed();
+  const parts: string[] = [];
+  for (let at = 0; at < Math.min(text.length, maxChars); ) {
+    let end = at + partChars;
+    while (/[\ud800-\udbff\r]/.test(text[end - 1] ?? '')) end++; // no part ends within a pair or a line end
+    parts.push(replaceDeceptive(text.slice(at, end).replace(/\r\n?/g, '\n'), () => ''));
+    at = end;
+  }
+  return parts.join('');
 }
