@@ -12,6 +12,7 @@ import {
   checkRipgrep,
   checkStore,
   checkTerminal,
+  checkWeb,
 } from '../../src/commands/settings/doctor-checks.js';
 import {
   type DoctorFacts,
@@ -200,4 +201,20 @@ test('ripgrep is found where it is, and the terminal described from its stream a
     { isTerminal: false, term: '', colorBits: 1, noColor: false, columns: 80, rows: 24, unicode: false },
     { isTerminal: true, term: 'xterm', colorBits: 8, noColor: true, columns: 100, rows: 40, unicode: true },
   ]);
+});
+
+test('behind a proxy, the web tools say what they cannot check', () => {
+  const config = (proxy: 'env' | 'none', ...toolsets: readonly string[]) => ({
+    tools: { toolsets, limits: {} },
+    web: { search: { provider: 'auto' as const, baseUrl: null }, allowDomains: [], allowLocal: [], proxy, api: [] },
+  });
+  const env = { https_proxy: 'http://user:secret@proxy.example:3128' };
+  const status = (...checks: readonly DoctorCheck[]) => checks.map((check) => `${check.status} ${check.detail}`).join();
+  expect(checkWeb(config('env', 'fs'), env)).toEqual([]);
+  expect(status(...checkWeb(config('env', 'web'), env))).toMatch(
+    /^warn the proxy of https_proxy looks names up itself; /,
+  );
+  expect(status(...checkWeb(config('none', 'web'), env), ...checkWeb(config('env', 'web'), {}))).toMatch(
+    /^ok [^,]*,ok [^,]*$/,
+  );
 });

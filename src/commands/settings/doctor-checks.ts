@@ -1,4 +1,5 @@
-import type { ConfigProblem } from '../../config/settings-file.js';
+import type { Config } from '../../config/sections.js';
+import type { ConfigProblem, Environment } from '../../config/settings-file.js';
 import type { StoreFacts } from '../../store/inspect.js';
 import type { DoctorCheck } from '../command.js';
 
@@ -98,6 +99,21 @@ export function checkDisk(freeBytes: number): DoctorCheck {
   const detail = `${Math.floor(freeBytes / megabyte)} MB free`;
   if (freeBytes < 10 * megabyte) return fail('disk', detail, 'Free some space: sessions cannot be saved.');
   return freeBytes < 200 * megabyte ? warn('disk', detail, 'Free some space.') : ok('disk', detail);
+}
+
+/** How far the web tools can check where a request goes; nothing where they are off. */
+export function checkWeb({ tools, web }: Pick<Config, 'tools' | 'web'>, env: Environment): readonly DoctorCheck[] {
+  if (!tools.toolsets.includes('web')) return [];
+  const names = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name) => [name.toLowerCase(), name]);
+  const proxy = web.proxy === 'env' ? names.find((name) => (env[name] ?? '') !== '') : undefined;
+  if (proxy === undefined) return [ok('web', 'requests go straight to addresses that were checked')];
+  return [
+    warn(
+      'web',
+      `the proxy of ${proxy} looks names up itself; those that this machine cannot look up are not checked`,
+      'Set web.proxy to none where this machine reaches the Internet without it.',
+    ),
+  ];
 }
 
 export function ok(name: string, detail: string): DoctorCheck {

@@ -16,6 +16,7 @@ import {
   checkRipgrep,
   checkStore,
   checkTerminal,
+  checkWeb,
   fail,
   type KeyFact,
   ok,
@@ -58,7 +59,7 @@ async function facts({
     config: () => Promise.resolve({ file: loaded.config.files.config, problems: loaded.problems }),
     store: machine.store(loaded.config),
     reaches: (server) => reachesServer(server),
-    more: async () => [await machine.sandbox(loaded.config)],
+    more: async () => [await machine.sandbox(loaded.config), ...checkWeb(loaded.config, env)],
   };
 }
 

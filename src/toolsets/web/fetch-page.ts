@@ -92,7 +92,13 @@ async function readPage(url: URL, answer: WebAnswer, format: PageFormat, options
     );
   const { text, title } = await textOf(kind, answer, shown, format, options);
   const facts = { url: shown, status: answer.status, contentType: contentType.slice(0, 100) };
-  return { ...facts, title: clean(title), bytes: answer.body.length, cut: answer.cut || text.length > maxChars, text: clean(text) };
+  return {
+    ...facts,
+    title: clean(title),
+    bytes: answer.body.length,
+    cut: answer.cut || text.length > maxChars,
+    text: clean(text),
+  };
 }
 
 async function textOf(
@@ -143,7 +149,7 @@ export function decoded(body: Buffer, contentType: string, kind: 'html' | 'text'
 /** Takes out what could steer a terminal or hide words from a person. */
 export function clean(text: string): string {
   const parts: string[] = [];
-  for (let at = 0; at < Math.min(text.length, maxChars); ) {
+  for (let at = 0; at < Math.min(text.length, maxChars);) {
     let end = at + partChars;
     while (/[\ud800-\udbff\r]/.test(text[end - 1] ?? '')) end++; // no part ends within a pair or a line end
     parts.push(replaceDeceptive(text.slice(at, end).replace(/\r\n?/g, '\n'), () => ''));
