@@ -5,7 +5,15 @@ import type { DocHit, DocIndex, DocPlace, IndexedDoc } from '../../core/document
 import { type Clock, loadOnce } from '../../core/runtime.js';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';
-import { counted, type DefinedTool, defineTool, type FromSchema, stopped, succeeded } from '../../tools/define-tool.js';
+import {
+  counted,
+  type DefinedTool,
+  defineTool,
+  type FromSchema,
+  stopped,
+  succeeded,
+  withStop,
+} from '../../tools/define-tool.js';
 import {
   absolutePath,
   fileFailure,
@@ -91,7 +99,7 @@ async function searchDocs(args: DocsArgs, ctx: ToolContext, library: Library): P
   const endsAt = now() + (ctx.limits.timeoutMs ?? defaultTimeoutMs) * indexingShare;
   const late = (): boolean => ctx.signal.aborted || now() > endsAt;
   const place = placeOf(landed, realpathSync(ctx.cwd), statSync(landed).isDirectory());
-  const left = await bringUpToDate(place, ctx.signal, late, library);
+  const left = await bringUpToDate(place, ctx, late, library);
   if (ctx.signal.aborted) return stopped(ctx, 'doc_search');
   const byWords = index.byWords(place, query, embedder ? maxHits * 2 : limit);
   const { hits, facts } = embedder
@@ -129,12 +137,14 @@ function shownHit({ path, heading, fromLine, toLine, snippet }: DocHit, { root }
  * many documents are left; 1 where there may be more than were seen. */
 async function bringUpToDate(
   { root, prefix }: DocPlace,
-  signal: AbortSignal,
+  ctx: ToolContext,
   late: () => boolean,
   { index, env, secretFiles }: Library,
 ): Promise<number> {
   const isSecret = await secretFiles();
-  const { paths, isComplete } = await documentsIn({ root, prefix }, signal, late, { env, isSecret });
+  const { paths, isComplete } = await withStop(ctx, defaultTimeoutMs, (signal) =>
+    documentsIn({ root, prefix }, signal, late, { env, isSecret }),
+  );
   const known = index.stamps(root);
   const there = new Set(paths);
   const isGone = (path: string): boolean => path.startsWith(prefix) && !there.has(path);
@@ -146,7 +156,7 @@ async function bringUpToDate(
     return stamp === null || same ? [] : [{ path, ...stamp }];
   });
   let done = 0;
-  while ((done < changed.length || gone.length > 0) && !(done > 0 && late()) && !signal.aborted) {
+  while ((done < changed.length || gone.length > 0) && !(done > 0 && late()) && !ctx.signal.aborted) {
     const docs = changed.slice(done, done + docsAtOnce).map((file) => readDoc(root, file));
     index.update(root, docs, gone);
     gone = [];

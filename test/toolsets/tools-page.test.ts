@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { lazySets, type ToolsetHost } from '../../src/cli/session/open-toolsets.js';
+import { loadConfig } from '../../src/config/load.js';
+import { isRecord } from '../../src/core/json.js';
+import { type Tool, type Toolset, toolsets } from '../../src/core/tool.js';
+import { builtinTools, inToolset } from '../../src/tools/builtin.js';
+import { processes, toolOptions, tree } from '../tools/workbench.js';
+
+const page = new URL('../../docs/tools.md', import.meta.url);
+const marker = '<!-- Written by npm run tools:page from here on. -->';
+
+/** What a set needs to be offered here: a service for searches that is not asked. */
+const env = { PATH: process.env.PATH, BRAVE_API_KEY: 'not-a-key' };
+
+async function toolsOf(toolset: Toolset): Promise<readonly Tool[]> {
+  if (toolset.on) return builtinTools(toolOptions()).filter((tool) => tool.toolset === toolset);
+  const home = tree();
+  const loaded = await loadConfig({ env: { ...env, AGENT_HOME: join(home, 'a') }, cwd: home, home });
+  // Sets are made without using any of the rest.
+  const host = {
+    settings: { config: loaded.config, cwd: home, env, home, loaded, testMode: false, log: () => {}, guard: {} },
+    processes,
+    confine: undefined,
+    ports: () => Promise.reject(new Error('no record here')),
+    notify: () => {},
+  } as unknown as ToolsetHost;
+  const sets: Readonly<Record<string, (typeof lazySets)[keyof typeof lazySets]>> = lazySets;
+  return inToolset(toolset, (await sets[toolset.name]?.load(host, new Map())) ?? []);
+}
+
+function setSection({ name, on, guidance }: Toolset, tools: readonly string[]): string {
+  const how = on
+    ? `On, unless \`tools.${name}\` is false or \`--tools -${name}\` is given.`
+    : `Off, until \`--tools +${name}\`, \`/tools +${name}\` or \`"toolsets": ["${name}"]\`.`;
+  const says = guidance === undefined ? '' : ` The system prompt then says: "${guidance}"`;
+  return [`## \`${name}\``, `${how}${says}`, ...tools].join('\n\n');
+}
+
+function toolSection(tool: Tool): string {
+  const { properties, required } = tool.input_schema;
+  const rows = Object.entries(isRecord(properties) ? properties : {}).map(([name, node]) => {
+    const needed = Array.isArray(required) && required.includes(name) ? 'yes' : '';
+    return `| \`${name}\` | ${cell(typeOf(node))} | ${needed} | ${cell(wordsOf(node))} |`;
+  });
+  return [
+    `### \`${tool.name}\``,
+    tool.description,
+    factsOf(tool).join(' · '),
+    ...(tool.guidance ? [`In the system prompt: "${tool.guidance.line}"`] : []),
+    ...(rows.length === 0 ? [] : [['| argument | type | needed | |', '| --- | --- | --- | --- |', ...rows].join('\n')]),
+  ].join('\n\n');
+}
+
+function factsOf({ effect, limits = {}, otherNames = [], repeatable }: Tool): readonly string[] {
+  const { timeout_ms: timeoutMs, rate_per_min: rate, max_output_bytes: maxBytes } = limits;
+  return [
+    `effect: ${effect}`,
+    ...(timeoutMs === undefined ? [] : [`at most ${timeoutMs / 1000} s`]),
+    ...(rate === undefined ? [] : [`${rate} a minute`]),
+    ...(maxBytes === undefined ? [] : [`output up to ${maxBytes.toLocaleString('en-US')} bytes`]),
+    ...(repeatable === true ? ['`replay --verify` runs it again'] : []),
+    ...(otherNames.length === 0 ? [] : [`also called ${otherNames.map((name) => `\`${name}\``).join(', ')}`]),
+  ];
+}
+
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|');
+}
+
+function typeOf(node: unknown): string {
+  if (!isRecord(node)) return '';
+  if (Array.isArray(node['enum'])) return node['enum'].map((value) => `\`${JSON.stringify(value)}\``).join(' or ');
+  if (Array.isArray(node['anyOf'])) return node['anyOf'].map(typeOf).join(' or ');
+  if (Array.isArray(node['type'])) return node['type'].join(' or ');
+  const { type, items } = node;
+  return type === 'array' ? `list of ${typeOf(items)}` : typeof type === 'string' ? type : 'any';
+}
+
+function wordsOf(node: unknown): string {
+  if (!isRecord(node)) return '';
+  const range = (least: unknown, most: unknown, unit: string): readonly string[] => {
+    if (typeof least !== 'number') return typeof most === 'number' ? [`at most ${most}${unit}`] : [];
+    return typeof most === 'number' ? [`${least} to ${most}${unit}`] : [`at least ${least}${unit}`];
+  };
+  return [
+    ...(typeof node['description'] === 'string' ? [node['description']] : []),
+    ...range(node['minimum'], node['maximum'], ''),
+    ...range(node['minLength'], node['maxLength'], ' characters'),
+    ...range(node['minItems'], node['maxItems'], ' items'),
+  ].join('; ');
+}
+
+/** The section of a tool that cannot be offered on this machine stays as it is. */
+function keptSection(name: string, text: string): string {
+  return new RegExp(`^### \`${name}\`\\n[^]*?(?=\\n\\n##|\\n*$(?![^]))`, 'm').exec(text)?.[0] ?? '';
+}
+
+test('docs/tools.md lists every tool as it is; npm run tools:page writes it', async () => {
+  const [intro = '', rest = ''] = readFileSync(page, 'utf8').split(`${marker}\n`);
+  const sections = await Promise.all(
+    toolsets.map(async (toolset) => {
+      const tools = await toolsOf(toolset);
+      const all: Readonly<Record<string, { readonly tools: readonly string[] | null }>> = lazySets;
+      const names = all[toolset.name]?.tools ?? tools.map(({ name }) => name);
+      const made = new Map(tools.map((tool) => [tool.name, toolSection(tool)]));
+      return setSection(
+        toolset,
+        names.map((name) => made.get(name) ?? keptSection(name, rest)),
+      );
+    }),
+  );
+  await expect(`${intro}${marker}\n\n${sections.join('\n\n')}\n`).toMatchFileSnapshot(page.pathname);
+});
