@@ -118,6 +118,35 @@ You can use tools. To call one, write a block with one JSON object, exactly in t
 
 These are the tools:`;
 
+/** Calls as a model should write them, shown where their tools are offered. Source: seed 002, "TOOL USAGE". */
+const workedExamples = [
+  {
+    said: 'Remind me in 10 minutes to check the oven',
+    tool: 'add_reminder',
+    args: { delay: '10m', message: 'check the oven' },
+  },
+  {
+    said: 'Search web for top US news every weekday at 9am and tell me the top 3',
+    tool: 'add_recurring_task',
+    args: {
+      schedule: 'weekdays 9am',
+      task_type: 'web_search',
+      description: 'Search top US news and summarize top 3',
+      execution_data: { query: 'US top news', limit: 3, summarize: true },
+    },
+  },
+  {
+    said: 'Turn off the lights at 1am daily',
+    tool: 'add_recurring_task',
+    args: {
+      schedule: 'daily 1am',
+      task_type: 'api_call',
+      description: 'Turn off home lights',
+      execution_data: { url: 'http://home.lan/lights/off', method: 'POST' },
+    },
+  },
+] as const;
+
 const noCalls = 'Answer now with what you know. Tools cannot be called any more: write no blocks.';
 
 /** Rewrites conversations for models without native tool calls: tools in the system prompt, calls as blocks of JSON in
@@ -208,7 +237,18 @@ export function describeTools(tools: readonly ToolSpec[]): string {
       ({ name, description, input_schema }) =>
         `## ${name}\n${description}\nArguments, as a JSON Schema: ${JSON.stringify(input_schema)}`,
     ),
+    ...examplesFor(tools),
   ].join('\n\n');
+}
+
+function examplesFor(tools: readonly ToolSpec[]): readonly string[] {
+  const fitting = workedExamples.filter(({ tool }) => tools.some(({ name }) => name === tool));
+  if (fitting.length === 0) return [];
+  const texts = fitting.map(
+    ({ said, tool, args }) =>
+      `User: ${JSON.stringify(said)}\nAssistant:\n\`\`\`json\n${JSON.stringify({ tool, args })}\n\`\`\``,
+  );
+  return ['# Examples', ...texts];
 }
 
 function writeOut(message: AssistantMessage): readonly Message[] {
