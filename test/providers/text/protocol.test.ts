@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import type { ToolSpec } from '../../../src/core/event.js';
 import { type AnsweredCall, type Message, project } from '../../../src/core/projection.js';
 import { createTextScanner } from '../../../src/providers/text/call-scanner.js';
-import { createTextProtocol, createTextStep } from '../../../src/providers/text/protocol.js';
+import { createTextProtocol, createTextStep, describeTools } from '../../../src/providers/text/protocol.js';
 import type { WireChunk, WireOptions } from '../../../src/providers/wires/wire.js';
 import { conversation } from '../http/http-rig.js';
 import { logs } from '../logs.js';
@@ -411,6 +412,32 @@ test('the request describes the tools, writes calls as blocks and results as wha
   const forbidden = wire.request(asked, { ...options, toolChoice: 'none' }) as typeof body;
   expect(forbidden.tools).toBeUndefined();
   expect(forbidden.messages.at(-1)?.content).toMatch(/and then\?\n\nAnswer now/);
+});
+
+test('the prompt shows how to call the tools of tasks where they are offered, and nothing of them elsewhere', () => {
+  const named = (...names: readonly string[]): readonly ToolSpec[] =>
+    names.map((name) => ({ name, description: 'D', input_schema: { type: 'object' } }));
+  expect(describeTools(named('bash', 'add_reminder'))).toMatch(
+    /## add_reminder\nD\n[^\n]*\n\n# Examples\n\nUser: "Remind me in 10 minutes to check the oven"\nAssistant:\n```json\n\{"tool":"add_reminder","args":\{"delay":"10m","message":"check the oven"\}\}\n```$/,
+  );
+  expect(describeTools(named('add_reminder', 'add_recurring_task')).match(/^User: /gm)).toHaveLength(3);
+  expect(describeTools(named('bash'))).not.toContain('Examples');
+});
+
+test('the examples of the prompt are calls that would be read', () => {
+  const tools = ['add_reminder', 'add_recurring_task'].map((name) => ({
+    name,
+    description: '',
+    input_schema: { type: 'object' },
+  }));
+  const shown = describeTools(tools).split('# Examples')[1] ?? '';
+  const step = createTextStep(new Map(tools.map(({ name, input_schema }) => [name, input_schema])));
+  const chunks = [...step({ type: 'text', text: shown }), ...step({ type: 'end', stop: 'stop' })];
+  expect(chunks.flatMap((chunk) => (chunk.type === 'tool_call' ? [chunk.call.name] : []))).toEqual([
+    'add_reminder',
+    'add_recurring_task',
+    'add_recurring_task',
+  ]);
 });
 
 test('every log gives requests that the vendors accept, as text too', () => {
