@@ -73,7 +73,7 @@ describe.each(stores)('the tasks of the %s store', (_name, open) => {
     const run = await tasks.claim(task('a'), running);
     await tasks.finish(run?.id ?? '', { status: 'done', costUsd: 0.5, finishedAt: noon + 2 * minute });
     expect([await tasks.remove('a'), await tasks.remove('a'), await tasks.list()]).toEqual([true, false, []]);
-    expect([await tasks.spentSince(noon), await tasks.spentSince(noon + 2 * minute)]).toEqual([0.5, 0]);
+    expect([await tasks.spentSince(noon + minute), await tasks.spentSince(noon + 2 * minute)]).toEqual([0.5, 0]);
     expect(await tasks.runs({ limit: 9 })).toHaveLength(1);
   });
 
