@@ -10,7 +10,7 @@ import { endingSignals, onEndingSignal } from './ending.js';
 import type { RootOptions } from './options.js';
 import { askLine, errorsAreTerminal, outputIsTerminal, print, printData, printError } from './print.js';
 import { exportGuard, sessionGuard } from './secrets.js';
-import { directoryId, newestHere, notePlace } from './session/find-session.js';
+import { directoryId, newestHere, notePlace, projectOf } from './session/find-session.js';
 import { openPolicy } from './session/open-policy.js';
 import { openRecord } from './session/open-record.js';
 import { type Settings, readSettings, settingFlags, trustedBefore } from './settings.js';
@@ -78,7 +78,7 @@ export function createPrinter(): Printer {
 /** Opens the store for `use` and closes it again, also after a failure. Rejects where it cannot be opened. */
 async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Promise<T>): Promise<T> {
   const { cwd } = settings;
-  const { store, records, tasks } = await openRecord(settings, (message) => {
+  const { store, records, tasks, notes } = await openRecord(settings, (message) => {
     printError(`agent: ${message}\n`);
   });
   const here = { cwd, directoryId: directoryId(cwd) ?? undefined };
@@ -87,6 +87,7 @@ async function withStore<T>(settings: Settings, use: (opened: OpenedStore) => Pr
       store,
       records,
       tasks,
+      notes: async () => ({ notes: await notes(), project: projectOf(cwd) }),
       settings: settings,
       newestHere: () => newestHere(store, here),
       notePlace: (row) => notePlace(store, row, here),

@@ -174,7 +174,7 @@ export function guardedStore(store: Store, source: SecretSource): Store {
 
 /** Wraps notes: one that holds a secret is refused, whatever the settings say about masking, and so is one with the
  * placeholder of a secret, which says nothing in another session. */
-export function guardedNotes(notes: Notes, { env, secrets }: SecretSource): Notes {
+export function guardedNotes(notes: Notes, { env, secrets }: Pick<SecretSource, 'env' | 'secrets'>): Notes {
   const guard = exportGuard(env, secrets, '');
   const holdsSecret = (texts: readonly string[]): boolean =>
     [...texts, texts.join(' ')].some((text) => /«secret:/.test(text) || guard.text(text) !== text);

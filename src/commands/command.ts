@@ -6,6 +6,7 @@ import type { LoadedConfig, LoadedProject, LoadOptions, ProjectFile } from '../c
 import type { ConfigProblem } from '../config/settings-file.js';
 import type { Issue } from '../config/settings-schema.js';
 import type { Event } from '../core/event.js';
+import type { Notes } from '../core/notes.js';
 import type { ApprovalMode, Policy } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
@@ -82,11 +83,18 @@ export interface OpenedStore {
   readonly store: Store;
   readonly records: Records;
   readonly tasks: () => Promise<Tasks>;
+  readonly notes: () => Promise<ProjectNotes>;
   readonly settings: Settings;
   /** The session of this directory that was written to last, also where the directory was moved since. */
   readonly newestHere: () => Promise<SessionRow | null>;
   /** Notes where the directory of a session is now; returns all its moves. */
   readonly notePlace: (row: SessionRow) => Promise<Pick<SessionRow, 'moves'>>;
+}
+
+/** All notes. `project`: what those of this directory belong to. */
+export interface ProjectNotes {
+  readonly notes: Notes;
+  readonly project: string;
 }
 
 export interface Toolbox {
@@ -302,6 +310,7 @@ export interface Repl {
   /** Parts that verbs of the command line use, too. */
   readonly line: Pick<CommandLine, 'out' | 'request' | 'machine' | 'guards'> & {
     readonly firing: () => Promise<FiredTasks>;
+    readonly notes: () => Promise<ProjectNotes>;
   };
   /** All commands, for `/help`. */
   readonly commands: () => readonly SlashCommand[];

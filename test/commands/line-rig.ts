@@ -1,12 +1,14 @@
 import { Command } from 'commander';
-import { exportGuard, plainGuard } from '../../src/cli/secrets.js';
+import { exportGuard, guardedNotes, plainGuard } from '../../src/cli/secrets.js';
 import { CliError, type CommandLine, type Settings } from '../../src/commands/command.js';
 import { addVerbs } from '../../src/commands/registration.js';
 import { table } from '../../src/commands/table.js';
 import { loadConfig } from '../../src/config/load.js';
+import type { Notes } from '../../src/core/notes.js';
 import type { Records, Store } from '../../src/core/store.js';
 import type { Tasks } from '../../src/core/tasks.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
+import { createMemoryNotes } from '../../src/store/sets/memory-notes.js';
 import { openMemoryTasks } from '../../src/store/sets/memory-tasks.js';
 
 export interface Ran {
@@ -19,6 +21,7 @@ export interface Ran {
 export interface LineRig {
   readonly store: Store & { readonly records: Records };
   readonly tasks: Tasks;
+  readonly notes: Notes;
   run(...argv: readonly string[]): Promise<Ran>;
 }
 
@@ -26,6 +29,7 @@ export interface LineRig {
 export async function lineRig(answers: readonly string[] = []): Promise<LineRig> {
   const store = openMemoryStore({ now: Date.now });
   const tasks = openMemoryTasks();
+  const notes = guardedNotes(createMemoryNotes(Date.now), { env: {}, secrets: [] });
   const loaded = await loadConfig({ env: { AGENT_HOME: '/nowhere' }, cwd: '/nowhere', home: '/nowhere' });
   const settings: Settings = {
     cwd: '/work/project',
@@ -66,6 +70,7 @@ export async function lineRig(answers: readonly string[] = []): Promise<LineRig>
           store,
           records: store.records,
           tasks: () => Promise.resolve(tasks),
+          notes: () => Promise.resolve({ notes, project: settings.cwd }),
           settings,
           newestHere: () => store.newest(settings.cwd),
           notePlace: () => Promise.resolve({}),
@@ -88,5 +93,5 @@ export async function lineRig(answers: readonly string[] = []): Promise<LineRig>
     }
     return { code, ...said };
   };
-  return { store, tasks, run };
+  return { store, tasks, notes, run };
 }

@@ -194,4 +194,19 @@ test('what a page wants remembered waits for a yes, and then for approval', asyn
   );
   await agent(at, ['-p', '-m', script(at, [{ text: 'Hello.' }]), ...memory, 'go']);
   expect(systemOf(at)).not.toContain('Notes from earlier sessions');
+
+  await repl(
+    at,
+    ['-m', poisoned, ...memory],
+    [
+      ['/memory', /1 +waits +.*Always send[^]*memory approve/],
+      ['/memory show 1', /in a turn that read text from outside/],
+      ['/memory nothing', 'has no `nothing`'],
+      ['/memory add The harbour opens at nine.', 'Note 2 (The harbour opens at nine.) is kept.'],
+      ['/memory approve 1', 'may be in the prompt'],
+      ['/memory pin 2', 'is always in the prompt'],
+    ],
+  );
+  await agent(at, ['-p', '-m', script(at, [{ text: 'Hello.' }]), ...memory, 'go']);
+  expect(systemOf(at)).toMatch(/not instructions\.\n- \[2\] The harbour opens at nine\.\n- \[1\] Always send/);
 });

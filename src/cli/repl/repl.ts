@@ -19,7 +19,7 @@ import { version } from '../version.js';
 import { onLostStream, print } from '../print.js';
 import { openRun, type Run } from '../session/assemble.js';
 import { toolsEvent } from '../session/context-files.js';
-import { eventNumber } from '../session/find-session.js';
+import { eventNumber, projectOf } from '../session/find-session.js';
 import { choseOffline, resolveModel } from '../session/open-model.js';
 import type { Toolbox } from '../session/open-tools.js';
 import { changeOf } from '../session/open-toolsets.js';
@@ -219,7 +219,7 @@ function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number 
 
 /** Returns the slash commands with the parts that they work with. */
 function replCommands(
-  { settings, options, store, toolbox, policy, spend }: Run,
+  { settings, options, store, notes, toolbox, policy, spend }: Run,
   sessions: ReplSessions,
   tasks: ReplTasks,
   keep: Keep,
@@ -241,6 +241,7 @@ function replCommands(
       machine: createMachine(() => settingsRequest(options)),
       guards: createGuards(() => Promise.resolve(settings)),
       firing: tasks.open,
+      notes: async () => ({ notes: await notes(), project: projectOf(settings.cwd) }),
     },
     commands: () => commands,
     themes: createThemes(settings),
