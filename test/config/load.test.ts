@@ -85,6 +85,7 @@ test('a flag wins over --set, environment, trusted project, user file and defaul
   });
   expect({ ...config.limits, fileBytes: config.fs.maxBytes, seconds: config.exec.timeoutS }).toEqual({
     maxToolTurns: 5,
+    toolTimeoutMs: null,
     maxToolCalls: 4,
     loopLimit: 6,
     maxOutputBytes: 3,
