@@ -1,6 +1,9 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
+import { fileURLToPath } from 'node:url';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { startDouble } from '../toolsets/web/http-double.js';
 import { agent, place, script } from './inside.js';
 
@@ -120,4 +123,19 @@ test("the search of the model's provider is one more request, whose usage and pr
   expect(stdout).toContain('"provider":"native"'.replaceAll('"', '\\"'));
   const audit = await agent(at, ['sql', "select data_json from events where kind = 'usage' order by seq"]);
   expect(audit.stdout).toMatch(/"input_tokens":\s*7000[^]*"cost_usd":\s*0\.0171[^]*"purpose":\s*"web_search"/);
+});
+
+test("seed 001's search can be tried without a network, on a service that stands in for SearXNG", async () => {
+  const service = fileURLToPath(new URL('../../fixtures/offline/search-service.mjs', import.meta.url));
+  const child = spawn(process.execPath, [service, '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => {
+    child.kill();
+  });
+  const [line] = (await once(child.stdout, 'data')) as [Buffer];
+  const at = place();
+  const args = ['--tools', '+web', '-m', 'offline/search', '--output-format', 'stream-json', '-p', 'go'];
+  const { code, stdout } = await agent(at, ['--set', `web.search.base_url=${String(line).trim()}`, ...args]);
+  expect(code).toBe(0);
+  expect(stdout).toContain('1. Sourdough\\\\n   https://encyclopedia.example/sourdough\\\\n   Bread raised');
+  expect(stdout).toContain('\\"count\\":3,\\"provider\\":\\"searxng\\",\\"untrusted\\":true');
 });

@@ -23,7 +23,7 @@ export interface WebSearchOptions {
 }
 
 const usualCount = 5;
-const domains = { type: 'array', items: { type: 'string' }, maxItems: 20 } as const;
+const domains = { type: 'array', items: { type: 'string' } } as const;
 
 export function webSearchTool(options: WebSearchOptions): DefinedTool {
   return defineTool({
@@ -41,10 +41,9 @@ export function webSearchTool(options: WebSearchOptions): DefinedTool {
     schema: {
       type: 'object',
       properties: {
-        query: { type: 'string', minLength: 1, maxLength: 400 },
+        query: { type: 'string' },
         num_results: {
           type: 'integer',
-          minimum: 1,
           maximum: 10,
           description: 'Number of results to return (default: 5, max: 10)',
         },
@@ -55,22 +54,7 @@ export function webSearchTool(options: WebSearchOptions): DefinedTool {
       required: ['query'],
       additionalProperties: false,
     },
-    check: ({ allowed_domains: allowed = [], blocked_domains: blocked = [] }) => {
-      if (allowed.length > 0 && blocked.length > 0)
-        return {
-          argument: 'blocked_domains',
-          problem: 'given with allowed_domains',
-          expected: 'one of the two',
-        };
-      const wrong = [...allowed, ...blocked].find((name) => hostOf(name) === null);
-      return wrong === undefined
-        ? null
-        : {
-            argument: allowed.length > 0 ? 'allowed_domains' : 'blocked_domains',
-            problem: `${JSON.stringify(wrong)} is no domain`,
-            expected: 'names such as "example.com"',
-          };
-    },
+    check: (args) => queryProblem(args) ?? domainProblem(args),
     run: async (args, ctx) => {
       const request: SearchRequest = {
         query: args.query,
@@ -85,6 +69,35 @@ export function webSearchTool(options: WebSearchOptions): DefinedTool {
       return answer.ok ? found(answer.pages, request, options.choice.service) : refused(answer);
     },
   });
+}
+
+const maxQuery = 400;
+const maxDomains = 20;
+
+/** What the schema could say too; here it costs no request anything. */
+function queryProblem({ query, num_results: count = 1 }: { readonly query: string; readonly num_results?: number }) {
+  const { length } = query.trim();
+  if (length === 0 || length > maxQuery)
+    return { argument: 'query', problem: `${length} characters`, expected: `1 to ${maxQuery} characters` };
+  return count >= 1 ? null : { argument: 'num_results', problem: 'out of range', expected: 'a value from 1 to 10' };
+}
+
+function domainProblem({
+  allowed_domains: allowed = [],
+  blocked_domains: blocked = [],
+}: {
+  readonly allowed_domains?: readonly string[];
+  readonly blocked_domains?: readonly string[];
+}) {
+  const given = allowed.length > 0 ? allowed : blocked;
+  const argument = allowed.length > 0 ? 'allowed_domains' : 'blocked_domains';
+  if (allowed.length > 0 && blocked.length > 0)
+    return { argument: 'blocked_domains', problem: 'given with allowed_domains', expected: 'one of the two' };
+  if (given.length > maxDomains)
+    return { argument, problem: `${given.length} domains`, expected: `at most ${maxDomains}` };
+  const wrong = given.find((name) => hostOf(name) === null);
+  const problem = `${JSON.stringify(wrong)} is no domain`;
+  return wrong === undefined ? null : { argument, problem, expected: 'names such as "example.com"' };
 }
 
 /** Returns the host that a domain means, in the form of URLs; null where it means none. */

@@ -4,6 +4,7 @@ import searchServices from '../../../config/search-services.json' with { type: '
 import { type Envelope, isError } from '../../../src/core/envelope.js';
 import type { SearchAnswer, SearchRequest } from '../../../src/core/provider.js';
 import { openTransport } from '../../../src/providers/http/transport.js';
+import { webTools } from '../../../src/toolsets/web/open-web.js';
 import { chooseSearch, type SearchServiceName, searchEngines } from '../../../src/toolsets/web/search-engines.js';
 import { webSearchTool } from '../../../src/toolsets/web/search-web.js';
 import { call, context } from '../../tools/workbench.js';
@@ -282,7 +283,10 @@ test('five results are given unless another number is asked for', async () => {
 test.each([
   [{ query: '' }, 'query'],
   [{ query: 'x'.repeat(401) }, 'query'],
+  [{ query: '  ' }, 'query'],
+  [{ query: 'x', num_results: 0 }, 'num_results'],
   [{ query: 'x', num_results: 11 }, 'num_results'],
+  [{ query: 'x', allowed_domains: Array<string>(21).fill('a.example') }, 'allowed_domains'],
   [{ query: 'x', num_results: 1.5 }, 'num_results'],
   [{ query: 'x', recency: 'hour' }, 'recency'],
   [{ query: 'x', allowed_domains: ['a.example'], blocked_domains: ['b.example'] }, 'blocked_domains'],
@@ -380,4 +384,19 @@ test('the search that is used is the one named, else the first that is set up, e
 test('the settings name the services there are', () => {
   const allowed = schema.properties.web.properties.search.properties.provider.enum;
   expect(allowed.toSorted()).toEqual(['auto', 'native', ...names].toSorted());
+});
+
+test('what the set adds to each request stays small', () => {
+  const web = webTools({
+    allowDomains: [],
+    allowLocal: [],
+    api: [],
+    proxy: 'none',
+    env: {},
+    modelOutputBytes: 1,
+    now: () => 0,
+  });
+  const search = webSearchTool({ choice: { service: 'native' }, send: transport.send, now: () => 0 });
+  const specs = [search, ...web].map(({ name, description, input_schema }) => ({ name, description, input_schema }));
+  expect(Buffer.byteLength(JSON.stringify(specs))).toBeLessThanOrEqual(1400);
 });
