@@ -47,8 +47,8 @@ export interface FiringDeps {
 export interface Firing {
   /** Fires what is due. Resolves once all of it is begun, with what was; a run that ends begins what waits for it. */
   check(): Promise<readonly Fired[]>;
-  /** Milliseconds until the next look: at most a minute, since a clock may jump and a machine may sleep, and less where
-   * there are tasks, since another process may add one. */
+  /** Milliseconds until the next look: less than a minute, since a clock may jump, a machine may sleep, and another
+   * process may add a task. */
   restMs(): Promise<number>;
   /** Does a task now, whatever its schedule says. Null: another process has just begun it, or too many runs go on. */
   runNow(task: Task): Promise<TaskRun | null>;
@@ -59,8 +59,7 @@ export interface Firing {
 }
 
 const lateMs = 60_000;
-const longestRestMs = 60_000;
-const usualRestMs = 15_000;
+const longestRestMs = 15_000;
 /** All processes together, reminders left aside. */
 const runsAtOnce = 2;
 const failuresToPause = 3;
@@ -101,9 +100,8 @@ class Live implements Firing {
 
   async restMs(): Promise<number> {
     const now = this.#d.now();
-    const tasks = await this.#d.tasks.list();
-    const next = tasks.find((task) => task.enabled && task.nextRun > now);
-    return Math.min(tasks.length === 0 ? longestRestMs : usualRestMs, (next?.nextRun ?? Infinity) - now);
+    const next = (await this.#d.tasks.list()).find((task) => task.enabled && task.nextRun > now);
+    return Math.min(longestRestMs, (next?.nextRun ?? Infinity) - now);
   }
 
   async runNow(task: Task): Promise<TaskRun | null> {
