@@ -6,6 +6,7 @@ import { firstLine } from '../../core/text.js';
 import type { ReplHandle } from '../../ui/repl-options.js';
 import type { RootOptions } from '../options.js';
 import type { Run } from '../session/assemble.js';
+import type { Settings } from '../settings.js';
 
 /** Tasks in a REPL: those that come due are fired between the turns. */
 export interface ReplTasks {
@@ -17,21 +18,21 @@ export interface ReplTasks {
   close(): Promise<void>;
 }
 
+interface Source extends Pick<Run, 'options' | 'tasks'> {
+  readonly settings: Pick<Settings, 'config' | 'env' | 'home' | 'log'>;
+}
+
 /** The screen stands and is read before anything is looked up. */
 const firstLookMs = 1000;
 const idleMs = 60_000;
 const maxTold = 5;
 
-export function createReplTasks(
-  run: Pick<Run, 'settings' | 'options' | 'tasks'>,
-  current: () => SessionPort,
-  schedule: Schedule,
-): ReplTasks {
+export function createReplTasks(run: Source, current: () => SessionPort, schedule: Schedule): ReplTasks {
   return new Live(run, current, schedule);
 }
 
 class Live implements ReplTasks {
-  readonly #run: Pick<Run, 'settings' | 'options' | 'tasks'>;
+  readonly #run: Source;
   readonly #current: () => SessionPort;
   readonly #schedule: Schedule;
   readonly #opened = loadOnce(() => this.#load());
@@ -42,7 +43,7 @@ class Live implements ReplTasks {
   #hasTold = false;
   #closed = false;
 
-  constructor(run: Pick<Run, 'settings' | 'options' | 'tasks'>, current: () => SessionPort, schedule: Schedule) {
+  constructor(run: Source, current: () => SessionPort, schedule: Schedule) {
     this.#run = run;
     this.#current = current;
     this.#schedule = schedule;
