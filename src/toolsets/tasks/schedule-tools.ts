@@ -216,8 +216,8 @@ function badHeaders(headers: unknown): Found {
 }
 
 function withDefaults(type: TaskType, data: JsonObject): JsonObject {
-  if (type === 'api_call') return { method: 'GET', ...data };
-  return type === 'web_search' ? { limit: 3, ...data } : data;
+  if (type === 'api_call' && data.method === undefined) return { ...data, method: 'GET' };
+  return type === 'web_search' && data.limit === undefined ? { ...data, limit: 3 } : data;
 }
 
 type Wanted = Pick<Task, 'type' | 'description' | 'scheduleType' | 'schedule' | 'execution' | 'nextRun' | 'tz'> &
