@@ -113,3 +113,22 @@ test('docs/tools.md lists every tool as it is; npm run tools:page writes it', as
   );
   await expect(`${intro}${marker}\n\n${sections.join('\n\n')}\n`).toMatchFileSnapshot(page.pathname);
 });
+
+test('what a set adds to a request stays small', async () => {
+  const most: Readonly<Record<string, number>> = {
+    fs: 1850,
+    web: 1500,
+    tasks: 1500,
+    memory: 700,
+    files: 600,
+    custom: 0,
+  };
+  const sizes = await Promise.all(
+    toolsets.map(async (toolset) => {
+      const tools = await toolsOf(toolset);
+      const catalogue = tools.map(({ name, description, input_schema }) => ({ name, description, input_schema }));
+      return { name: toolset.name, bytes: tools.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(catalogue)) };
+    }),
+  );
+  expect(sizes.filter(({ name, bytes }) => bytes > (most[name] ?? 450))).toEqual([]);
+});

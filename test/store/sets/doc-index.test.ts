@@ -88,7 +88,14 @@ test('vectors rank by their angle, each model for itself, and go with their docu
   expect(nearest('m', 0, 0, 1)[0]).toBe('sub/two.md:1');
   expect(nearest('other', 0, 1, 0)).toEqual([]);
   expect(index.counts('/a', 'm').unembedded).toBe(0);
-  index.update('/a', [], ['one.md', 'sub/two.md']);
+  index.update('/a', [doc('one.md', 'Foxes are running here', 'A fox'), doc('sub/two.md', 'something new')], []);
+  for (const text of ['alpha', 'beta']) {
+    index.update('/c', [doc('last.md', text)], []);
+    const last = index.unembedded('/c', 'm', 10);
+    expect(last).toHaveLength(1);
+    index.embed('m', new Map(last.map(({ id }) => [id, Float32Array.of(1, 0, 0)])));
+  }
+  expect(index.counts('/a', 'm').unembedded).toBe(3);
   expect(nearest('m', 0, 1, 0)).toEqual([]);
   index.close();
 });

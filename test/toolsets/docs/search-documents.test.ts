@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ToolContext } from '../../../src/core/tool.js';
 import { openDocIndex } from '../../../src/store/sets/doc-index.js';
 import { type DocsOptions, docsTools } from '../../../src/toolsets/docs/search-documents.js';
+import { fuse } from '../../../src/toolsets/docs/embeddings.js';
 import { context, envelopeOf, tree } from '../../tools/workbench.js';
 import { registryOf } from '../registered.js';
 
@@ -72,7 +73,8 @@ test('ignored and secret files are not indexed, unless the ignored folder is nam
     output: 'built/page.md:1-4  Removing\n    # Removing Of the build.',
     count: 1,
   });
-  expect(await search(root, { query: 'removing', path: 'docs/guide.md' })).toMatchObject({ count: 1 });
+  expect(await search(root, { query: 'removing' })).toMatchObject({ documents: 3 });
+  expect(await search(root, { query: 'removing', path: 'docs/guide.md' })).toMatchObject({ count: 1, documents: 3 });
   expect(await search(root, { query: 'removing', path: 'none' })).toMatchObject({ code: 'not_found' });
 });
 
@@ -134,11 +136,10 @@ test('with embeddings, what means the same is found too, and vectors are asked f
   expect(requests).toEqual(['1', '3', '1'].map((count) => `POST /v1/embeddings small ${count} Bearer local`));
 });
 
-test('what both rankings find comes first', async () => {
-  const search = searcher({ embeddings: { baseUrl: `${baseUrl}/v1/`, model: 'small', fetch } });
-  expect(await search(tree(vehicles), { query: 'start the meal in the kitchen' })).toMatchObject({
-    output: expect.stringMatching(/^b\.md/) as string,
-  });
+test('what both rankings find comes before what is first in one', () => {
+  const hit = (id: number) => ({ id, path: `${id}.md`, heading: '', fromLine: 1, toLine: 1, snippet: '' });
+  expect(fuse([[1, 2, 3].map(hit), [4, 2, 5].map(hit)]).map(({ id }) => id)).toEqual([2, 1, 4, 3, 5]);
+  expect(fuse([[], [hit(1)]])).toEqual([hit(1)]);
 });
 
 test('an endpoint that fails leaves the words', async () => {
