@@ -11,6 +11,7 @@ import { type InputAction, PromptInput } from './editor/prompt-input.js';
 import { createRank } from './editor/suggestions.js';
 import { eventText, eventTitle, isNote, lastExchange, newestWithMore } from './event-text.js';
 import type { ResultDetail } from './item-lines.js';
+import { warmMarkdown } from './markdown/incremental.js';
 import { defaultDetail, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { type Command, type CommandContext, runCommand } from './slash-command.js';
 import { createLeaving, createTimers, type Leaving, type Timers } from './timers.js';
@@ -157,6 +158,7 @@ class ScreenRepl implements ReplHandle {
       this.#stopKeys();
       return;
     }
+    time.schedule(warmMarkdown, 0);
     void this.#past.load(session.id);
     if (input.keys === 'vim') void this.#useVim();
     if (opening.prompt !== undefined) this.submit(opening.prompt);

@@ -53,6 +53,8 @@ type SdkFetch = (input: string | URL | Request, init?: RequestInit) => Promise<R
 
 function sdkFetch(endpoint: Endpoint, send: Send): SdkFetch {
   const allowed = new Set([...wanted, ...Object.keys(endpoint.headers).map((name) => name.toLowerCase())]);
+  // With the first use of its headers Node loads all of `fetch`. So that happens here, before there is a request.
+  void new Headers();
   return async (input, init) => {
     const request = {
       method: 'POST' as const,
