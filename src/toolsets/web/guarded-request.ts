@@ -188,15 +188,11 @@ async function readBody(
   const stream = decompressed(body, (headers['content-encoding'] ?? '').trim().toLowerCase());
   const chunks: Buffer[] = [];
   let size = 0;
-  try {
-    for await (const chunk of stream as AsyncIterable<Buffer>) {
-      const room = maxBytes - size;
-      chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
-      size += Math.min(chunk.length, room);
-      if (chunk.length > room) return { body: Buffer.concat(chunks), cut: true };
-    }
-  } finally {
-    body.destroy();
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    const room = maxBytes - size;
+    chunks.push(chunk.length > room ? chunk.subarray(0, room) : chunk);
+    size += Math.min(chunk.length, room);
+    if (chunk.length > room) return { body: Buffer.concat(chunks), cut: true };
   }
   return { body: Buffer.concat(chunks), cut: false };
 }

@@ -41,6 +41,7 @@ test('only listed readers run unasked, and the secret goes to its entry alone', 
   };
   expect(await sent({ url: 'https://api.example/v1/x', method: 'POST' })).toBe('');
   expect(await sent({ url: 'https://api.example/v1/x', method: 'POST' }, 'yes')).toBe('Bearer token-of-the-person');
+  expect(await sent({ url: 'https://api.example/v1/x', method: 'DELETE' }, 'yes')).toBe('none');
   expect(await sent({ url: 'https://api.example/users/7/name' })).toBe('none');
   const unlisted = [
     'https://api.example/users/7/8/name',

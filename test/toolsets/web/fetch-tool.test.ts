@@ -33,7 +33,7 @@ async function fetched(reply: Reply, args: object = {}, options: FakeWebOptions 
 }
 
 test('a page comes as Markdown that is marked as foreign', async () => {
-  const body = '<title>Day</title><h1>Hi\u200b\u001b[2J</h1>\r\n<p>there <a href="/x">x</a>';
+  const body = '<title>Day\u202e</title><h1>Hi\u200b\u001b[2J</h1>\r\n<p>there <a href="/x">x</a>';
   expect(await fetched({ headers: html, body })).toEqual({
     output: '# Hi[2J\n\nthere [x](https://a.example/x)',
     url: 'https://a.example/',
@@ -119,6 +119,7 @@ test('a redirect is followed on the same host alone', async () => {
     });
   expect(await after(...Array.from({ length: 7 }, (_, index) => redirect(`/${index}`)))).toMatchObject({
     answer: { error: 'a.example redirects more than 5 times.' },
+    sent: ['https://a.example/', ...Array.from({ length: 5 }, (_, index) => `https://a.example/${index}`)],
   });
 });
 
