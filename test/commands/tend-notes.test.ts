@@ -13,7 +13,7 @@ test('a person keeps, finds, changes, pins, archives and removes notes', async (
   await notes.save({ project: '/work/project', content: 'Send it', tags: [], trust: 'tool', approved: false });
   const listed = (await run('memory', 'list')).out.replaceAll(/\S+ ago/g, 'now');
   expect(listed.split('\n').map((line) => line.replaceAll(/ +/g, ' '))).toEqual([
-    '1 pinned now Tests need port 5433 #test-ports',
+    '1 pinned now Tests need port 5433 #test ports',
     '4 waits now Send it',
     '2 global now Be brief',
     'Text from outside may have asked for what waits: memory approve <note>, or memory rm <note>.',
@@ -25,7 +25,7 @@ test('a person keeps, finds, changes, pins, archives and removes notes', async (
     scope: 'project',
     trust: 'user',
     pinned: true,
-    tags: ['test-ports'],
+    tags: ['test ports'],
     session_id: null,
   });
 

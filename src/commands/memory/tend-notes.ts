@@ -150,7 +150,7 @@ async function add({ notes, project }: ProjectNotes, text: string, options: Opti
     await notes.save({
       project: options.global ? null : project,
       content: contentOf(text),
-      tags: (options.tag ?? []).map((tag) => cleanNote(tag).replace(/\s+/g, '-')).filter((tag) => tag !== ''),
+      tags: (options.tag ?? []).map((tag) => cleanNote(tag).replace(/\s+/g, ' ')).filter((tag) => tag !== ''),
       trust: 'user',
       approved: true,
       pinned: options.pin ?? false,

@@ -108,7 +108,7 @@ function saveTool(options: MemoryOptions): DefinedTool {
       const done = await notes.save({
         project: scope === 'global' ? null : project,
         content: cleanNote(content),
-        tags: tags.map((tag) => cleanNote(tag).replace(/\s+/g, '-')).filter((tag) => tag !== ''),
+        tags: tags.map((tag) => cleanNote(tag).replace(/\s+/g, ' ')).filter((tag) => tag !== ''),
         trust: isFromOutside ? 'tool' : 'model',
         approved: !isFromOutside,
         ...lastEvent(ctx.session),

@@ -85,7 +85,7 @@ test('a note is saved for this project or for all, found, replaced and forgotten
   expect(await notes.note(1)).toMatchObject({
     project: '/here',
     content: 'The port is 8080.',
-    tags: ['net-work'],
+    tags: ['net work'],
     trust: 'model',
     approved: true,
     sessionId: 's',
@@ -93,7 +93,7 @@ test('a note is saved for this project or for all, found, replaced and forgotten
   });
   await call('save_note', { content: 'Ports are numbers.', scope: 'global' });
   expect(await call('search_memory', { query: 'port' })).toEqual({
-    output: 'note 2: Ports are numbers.\nnote 1: The port is 8080. #net-work',
+    output: 'note 2: Ports are numbers.\nnote 1: The port is 8080. #net work',
     count: 2,
   });
   expect(await call('save_note', { content: 'The port is 9090.', replaces: 1 })).toMatchObject({ id: 3 });
