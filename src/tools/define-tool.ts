@@ -105,6 +105,29 @@ function shortened(text: string, max: number): string {
   return text.length > max ? `${wellFormed(text.slice(0, max - 1))}…` : wellFormed(text);
 }
 
+/** The least and the most characters of a text, or values of a number. */
+export type Bounds = Readonly<Record<string, readonly [least: number, most: number]>>;
+
+/** Finds a text that is too short or too long, or a number that is out of range. A schema can say that as well, and
+ * every request would carry it. */
+export function outOfBounds(args: ToolArgs, bounds: Bounds): ArgumentProblem | null {
+  for (const [argument, [least, most]] of Object.entries(bounds)) {
+    const value = args[argument];
+    if (typeof value === 'string') {
+      if (value.length < least)
+        return { argument, problem: 'too short', expected: `at least ${least} character${least === 1 ? '' : 's'}` };
+      if (value.length > most) return { argument, problem: 'too long', expected: `at most ${most} characters` };
+    }
+    if (typeof value === 'number' && (value < least || value > most))
+      return {
+        argument,
+        problem: 'out of range',
+        expected: most === Infinity ? `${least} or more` : `from ${least} to ${most}`,
+      };
+  }
+  return null;
+}
+
 /** What a call leaves besides its envelope. */
 export type Effects = Pick<ToolOutcome, 'files' | 'diff' | 'changes'>;
 

@@ -104,7 +104,7 @@ function codeTool(workshop: Workshop): DefinedTool {
     name: 'execute_code',
     effect: 'execute',
     limits: { timeout_ms: maxTimeoutS * 1000, max_output_bytes: 102_400 },
-    description: 'Execute Python code in sandbox (or node): no network, no files kept. Prints are the result.',
+    description: 'Execute Python code in sandbox: no network, prints are the result.',
     schema,
     check({ code, language }) {
       if (code.trim() === '') return { argument: 'code', problem: 'blank', expected: 'a program' };

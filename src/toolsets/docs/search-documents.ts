@@ -10,6 +10,7 @@ import {
   type DefinedTool,
   defineTool,
   type FromSchema,
+  outOfBounds,
   stopped,
   succeeded,
   withStop,
@@ -50,9 +51,9 @@ const defaultHits = 5;
 const schema = {
   type: 'object',
   properties: {
-    query: { type: 'string', minLength: 1, maxLength: 400 },
+    query: { type: 'string' },
     path: { type: 'string' },
-    limit: { type: 'integer', minimum: 1, maximum: maxHits },
+    limit: { type: 'integer' },
   },
   required: ['query'],
   additionalProperties: false,
@@ -71,9 +72,9 @@ export function docsTools(options: DocsOptions): readonly DefinedTool[] {
       effect: 'read',
       placeholders: 'plain',
       limits: { timeout_ms: defaultTimeoutMs, max_output_bytes: 32_768 },
-      description: 'Find passages in the documents (md, rst, txt, adoc) below path by words. Read them with file_read.',
+      description: 'Find passages in documents (md, rst, txt, adoc) below path.',
       schema,
-      check: ({ path }) => pathProblem('path', path),
+      check: (args) => outOfBounds(args, { query: [1, 400], limit: [1, maxHits] }) ?? pathProblem('path', args.path),
       async run(args, ctx) {
         const absolute = absolutePath(ctx.cwd, args.path ?? '.');
         try {

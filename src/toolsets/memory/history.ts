@@ -2,7 +2,7 @@ import { knownEvent } from '../../core/event.js';
 import type { SearchHit } from '../../core/store.js';
 import { firstLine } from '../../core/text.js';
 import type { SessionView } from '../../core/tool.js';
-import { counted, type DefinedTool, defineTool, succeeded } from '../../tools/define-tool.js';
+import { counted, type DefinedTool, defineTool, outOfBounds, succeeded } from '../../tools/define-tool.js';
 
 export interface History {
   /** Finds the newest events that hold all words, in the sessions of `cwd` or in all. */
@@ -30,17 +30,18 @@ export function historyTools(history: History): readonly DefinedTool[] {
       effect: 'read',
       limits: setLimits,
       untrusted: true,
-      description: 'Find what was said and done in earlier sessions of this directory.',
+      description: 'Find words in earlier sessions here.',
       schema: {
         type: 'object',
         properties: {
-          query: { type: 'string', description: 'words, "phrases", begin*' },
-          limit: { type: 'integer', minimum: 1, maximum: maxLimit },
+          query: { type: 'string' },
+          limit: { type: 'integer' },
           all_projects: { type: 'boolean' },
         },
         required: ['query'],
         additionalProperties: false,
       },
+      check: (args) => outOfBounds(args, { limit: [1, maxLimit] }),
       judge: ({ all_projects: all }) =>
         all === true
           ? { risk: 'mutating', reasons: ['history_search looks at sessions of other directories'] }

@@ -1,6 +1,6 @@
 import { didYouMean } from '../../core/text.js';
 import type { Clock } from '../../core/runtime.js';
-import { type DefinedTool, defineTool, failed, succeeded } from '../../tools/define-tool.js';
+import { type DefinedTool, defineTool, failed, outOfBounds, succeeded } from '../../tools/define-tool.js';
 
 export interface ClockOptions {
   /** Unix ms. */
@@ -20,9 +20,10 @@ export function clockTools({ now, timezone }: ClockOptions): readonly DefinedToo
       description: 'Returns the current local time.',
       schema: {
         type: 'object',
-        properties: { timezone: { type: 'string', maxLength: 64, description: 'such as Europe/Berlin' } },
+        properties: { timezone: { type: 'string', description: 'such as Europe/Berlin' } },
         additionalProperties: false,
       },
+      check: (args) => outOfBounds(args, { timezone: [1, 64] }),
       judge: () => ({ risk: 'read-only', reasons: [] }),
       run(args) {
         const wanted = args.timezone ?? timezone;

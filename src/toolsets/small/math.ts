@@ -1,4 +1,4 @@
-import { type DefinedTool, defineTool, failed, succeeded } from '../../tools/define-tool.js';
+import { type DefinedTool, defineTool, failed, outOfBounds, succeeded } from '../../tools/define-tool.js';
 
 const maxChars = 1000;
 const maxDepth = 64;
@@ -12,14 +12,14 @@ export function mathTools(): readonly DefinedTool[] {
       effect: 'read',
       limits: { timeout_ms: 2000, max_output_bytes: 32_768 },
       repeatable: true,
-      description:
-        'Evaluate + - * / % ^ ( ), pi, e and functions: sqrt ln log10 sin (radians) round(x, places) min max …',
+      description: 'Evaluate + - * / % ^ ( ), pi, e, sqrt ln log10 sin (radians) round(x, places) min max …',
       schema: {
         type: 'object',
-        properties: { expression: { type: 'string', maxLength: maxChars } },
+        properties: { expression: { type: 'string' } },
         required: ['expression'],
         additionalProperties: false,
       },
+      check: (args) => outOfBounds(args, { expression: [0, maxChars] }),
       judge: () => ({ risk: 'read-only', reasons: [] }),
       run({ expression }) {
         const result = evaluate(expression);

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { isRecord, type JsonObject } from '../../core/json.js';
 import type { Task, Tasks, TaskType } from '../../core/tasks.js';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
-import { counted, type DefinedTool, defineTool, failed, succeeded } from '../../tools/define-tool.js';
+import { counted, type DefinedTool, defineTool, failed, outOfBounds, succeeded } from '../../tools/define-tool.js';
 import { localTime, parseDelay, parseSchedule, runTimes, zoneProblem } from './when.js';
 
 export interface ScheduleOptions {
@@ -41,12 +41,13 @@ function addReminder(d: ScheduleOptions): DefinedTool {
     schema: {
       type: 'object',
       properties: {
-        delay: { type: 'string', maxLength: 100, description: '"5m", "2h", "1d", "at 5pm" or an ISO time' },
-        message: { type: 'string', minLength: 1, maxLength: 2000 },
+        delay: { type: 'string', description: '5m, 2h, 1d, at 5pm or ISO time' },
+        message: { type: 'string' },
       },
       required: ['delay', 'message'],
       additionalProperties: false,
     },
+    check: (args) => outOfBounds(args, { delay: [1, 100], message: [1, 2000] }),
     judge: () => ({ risk: 'mutating', reasons: ['it sets a reminder'] }),
     run: async ({ delay, message }, ctx) => {
       const here = { now: d.now(), tz: d.zone() };
@@ -86,19 +87,17 @@ const recurringSchema = {
   properties: {
     schedule: {
       type: 'string',
-      maxLength: 200,
-      description: '"daily 9am", "weekdays 6pm", "monday 10am", "every 15m", "*/15 * * * *" (cron)',
+      description: 'daily 9am, weekdays 6pm, monday 10am, every 15m, */15 * * * *',
     },
     task_type: { enum: types },
-    description: { type: 'string', minLength: 1, maxLength: 2000 },
+    description: { type: 'string' },
     execution_data: {
       type: 'object',
-      description:
-        'agent_task: {"prompt"}; api_call: {"url","method"}; web_search: {"query","limit":3,"summarize":true}',
+      description: 'agent_task: {prompt}; api_call: {url, method}; web_search: {query, limit: 3, summarize: true}',
     },
     timezone: { type: 'string' },
     missed: { enum: ['run_once', 'skip', 'ask'] },
-    max_cost_usd: { type: 'number', exclusiveMinimum: 0 },
+    max_cost_usd: { type: 'number' },
   },
   required: ['schedule', 'task_type', 'description'],
   additionalProperties: false,
@@ -111,7 +110,9 @@ function addRecurringTask(d: ScheduleOptions): DefinedTool {
     effect: 'write',
     limits,
     schema: recurringSchema,
-    check: ({ task_type: type, execution_data: data }) => executionProblem(type, data ?? {}),
+    check: (args) =>
+      outOfBounds(args, { schedule: [1, 200], description: [1, 2000], max_cost_usd: [Number.MIN_VALUE, Infinity] }) ??
+      executionProblem(args.task_type, args.execution_data ?? {}),
     judge: ({ task_type: type }) =>
       type === 'reminder'
         ? { risk: 'mutating', reasons: ['it sets a reminder that comes again'] }
@@ -291,10 +292,11 @@ function cancelTask(d: ScheduleOptions): DefinedTool {
     limits,
     schema: {
       type: 'object',
-      properties: { task_id: { type: 'string', minLength: 1, maxLength: 100 } },
+      properties: { task_id: { type: 'string' } },
       required: ['task_id'],
       additionalProperties: false,
     },
+    check: (args) => outOfBounds(args, { task_id: [1, 100] }),
     judge: () => ({ risk: 'mutating', reasons: ['it removes a task'] }),
     run: async ({ task_id: text }) => {
       const tasks = await d.tasks();

@@ -1,7 +1,14 @@
 import { isRecord } from '../../core/json.js';
 import { headBytes } from '../../core/text.js';
 import type { ArgumentProblem, Judged, ToolContext, ToolOutcome } from '../../core/tool.js';
-import { type DefinedTool, defineTool, failed, type FromSchema, succeeded } from '../../tools/define-tool.js';
+import {
+  type DefinedTool,
+  defineTool,
+  failed,
+  type FromSchema,
+  outOfBounds,
+  succeeded,
+} from '../../tools/define-tool.js';
 import { maxUrlChars, siteOf, targetOf } from './addresses.js';
 import { clean, decoded } from './fetch-page.js';
 import { addressProblem, defaultTimeoutMs, inTime, refused } from './fetch-tool.js';
@@ -32,9 +39,9 @@ export interface ApiCallOptions {
 const schema = {
   type: 'object',
   properties: {
-    url: { type: 'string', maxLength: maxUrlChars },
+    url: { type: 'string' },
     method: { enum: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'] },
-    headers: { type: 'object', maxProperties: 32, additionalProperties: { type: 'string' } },
+    headers: { type: 'object', additionalProperties: { type: 'string' } },
     body: { type: ['object', 'string'] },
   },
   required: ['url'],
@@ -43,6 +50,7 @@ const schema = {
 
 type ApiArgs = FromSchema<typeof schema>;
 
+const maxHeaders = 32;
 const maxAnswerBytes = 5_000_000;
 const maxBodyBytes = 1024 * 1024;
 
@@ -52,9 +60,13 @@ export function apiCallTool(options: ApiCallOptions): DefinedTool {
     effect: 'network',
     untrusted: true,
     limits: { timeout_ms: defaultTimeoutMs, rate_per_min: 30 },
-    description: 'Make HTTP API request. Credentials are added by the settings.',
+    description: 'Make HTTP API request. Credentials are added.',
     schema,
-    check: (args) => addressProblem(args.url) ?? headerProblem(args, options.rules) ?? bodyProblem(args),
+    check: (args) =>
+      outOfBounds(args, { url: [1, maxUrlChars] }) ??
+      addressProblem(args.url) ??
+      headerProblem(args, options.rules) ??
+      bodyProblem(args),
     judge: (args) => judgeCall(args, options),
     run: (args, ctx) => call(args, ctx, options),
   });
@@ -172,6 +184,8 @@ const ownHeaders = new Set([
 function headerProblem({ url, headers }: ApiArgs, rules: readonly ApiRule[]): ArgumentProblem | null {
   const signed = rules.filter((rule) => isNamed(new URL(url), rule.url)).flatMap(({ auth }) => auth?.header ?? []);
   const kept = new Set([...ownHeaders, ...signed.map((name) => name.toLowerCase())]);
+  if (Object.keys(headers ?? {}).length > maxHeaders)
+    return { argument: 'headers', problem: 'too many', expected: `at most ${maxHeaders}` };
   for (const [name, value] of Object.entries(headers ?? {})) {
     const argument = `headers/${name.slice(0, 60)}`;
     if (kept.has(name.toLowerCase()) || /^proxy-/i.test(name))

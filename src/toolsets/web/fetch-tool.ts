@@ -1,6 +1,14 @@
 import { headBytes } from '../../core/text.js';
 import type { ArgumentProblem, ToolContext, ToolOutcome } from '../../core/tool.js';
-import { type DefinedTool, defineTool, failed, type FromSchema, succeeded, withStop } from '../../tools/define-tool.js';
+import {
+  type DefinedTool,
+  defineTool,
+  failed,
+  type FromSchema,
+  outOfBounds,
+  succeeded,
+  withStop,
+} from '../../tools/define-tool.js';
 import { hostOf, maxUrlChars, targetOf, urlProblem } from './addresses.js';
 import { fetchPage, type Page, type PageFormat } from './fetch-page.js';
 import { type Requester, WebRefusal } from './guarded-request.js';
@@ -19,11 +27,11 @@ export interface FetchToolOptions extends JudgeOptions {
 const schema = {
   type: 'object',
   properties: {
-    url: { type: 'string', maxLength: maxUrlChars },
+    url: { type: 'string' },
     format: { enum: ['markdown', 'text', 'html'] },
-    offset: { type: 'integer', minimum: 0 },
-    limit: { type: 'integer', minimum: 1 },
-    find: { type: 'string', minLength: 1, maxLength: 200 },
+    offset: { type: 'integer' },
+    limit: { type: 'integer' },
+    find: { type: 'string' },
   },
   required: ['url'],
   additionalProperties: false,
@@ -44,7 +52,9 @@ export function fetchTool(options: FetchToolOptions): DefinedTool {
     limits: { timeout_ms: defaultTimeoutMs },
     description: 'Read a web page or PDF. find: only sections with this text; offset, limit: characters.',
     schema,
-    check: ({ url }) => addressProblem(url),
+    check: (args) =>
+      outOfBounds(args, { url: [1, maxUrlChars], find: [1, 200], offset: [0, Infinity], limit: [1, Infinity] }) ??
+      addressProblem(args.url),
     judge: ({ url }, { session }) => judgeReading(new URL(url), session.events(), options),
     run: async (args, ctx) => {
       const url = new URL(args.url);

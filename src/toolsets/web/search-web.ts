@@ -44,7 +44,6 @@ export function webSearchTool(options: WebSearchOptions): DefinedTool {
         query: { type: 'string' },
         num_results: {
           type: 'integer',
-          maximum: 10,
           description: 'Number of results to return (default: 5, max: 10)',
         },
         allowed_domains: domains,
@@ -79,7 +78,9 @@ function queryProblem({ query, num_results: count = 1 }: { readonly query: strin
   const { length } = query.trim();
   if (length === 0 || length > maxQuery)
     return { argument: 'query', problem: `${length} characters`, expected: `1 to ${maxQuery} characters` };
-  return count >= 1 ? null : { argument: 'num_results', problem: 'out of range', expected: 'a value from 1 to 10' };
+  return count >= 1 && count <= 10
+    ? null
+    : { argument: 'num_results', problem: 'out of range', expected: 'a value from 1 to 10' };
 }
 
 function domainProblem({
