@@ -25,6 +25,8 @@ interface SearchFormat {
   usage(answer: Fields): Reported | null;
   /** How many searches are charged. */
   searches(answer: Fields): number;
+  /** What one is assumed to cost where the model table does not say: the highest list price. */
+  readonly searchUsd: number;
   /** Why a search that was made failed; null where it did not. */
   problem?(answer: Fields): string | null;
   /** The body that lets a paused answer go on; null where it is complete. */
@@ -58,6 +60,7 @@ const searchFormats = {
     pages: responsesPages,
     usage: ({ usage }) => responsesUsage(usage),
     searches: ({ output }) => typed(output, 'web_search_call').length,
+    searchUsd: 0.01,
   },
   /** Source: platform.claude.com, "Web search tool"; the SDK's types (read 2026-11). */
   anthropic: {
@@ -81,6 +84,7 @@ const searchFormats = {
     pages: messagesPages,
     usage: ({ usage }) => (isRecord(usage) ? messagesUsage(usage) : null),
     searches: ({ usage }) => counted(usage),
+    searchUsd: 0.01,
     problem: ({ content }) => {
       const failed = typed(content, 'web_search_tool_result').map((block) => record(block.content).error_code);
       return string(failed.find((code) => code !== undefined)).replaceAll('_', ' ') || null;
@@ -102,6 +106,7 @@ const searchFormats = {
     pages: geminiPages,
     usage: ({ usageMetadata: usage }) => geminiUsage(usage),
     searches: (answer) => list(grounding(answer).webSearchQueries).length,
+    searchUsd: 0.035,
   },
   /** Source: openrouter.ai/docs, "Web search" server tool (read 2026-11). */
   openrouter: {
@@ -131,6 +136,7 @@ const searchFormats = {
     },
     usage: ({ usage }) => chatUsage(usage),
     searches: ({ usage }) => counted(usage),
+    searchUsd: 0.02,
   },
 } satisfies Readonly<Record<SearchFormatName, SearchFormat>>;
 
@@ -216,7 +222,8 @@ function paid(
   const own = reports.every((report) => report.costUsd !== undefined)
     ? reports.reduce((total, report) => total + (report.costUsd ?? 0), 0)
     : null;
-  return { answer, usage, costUsd: own ?? (tokens === null ? null : tokens + searches * (facts?.webSearchUsd ?? 0)) };
+  const each = facts?.webSearchUsd ?? format.searchUsd;
+  return { answer, usage, costUsd: own ?? (tokens === null ? null : tokens + searches * each) };
 }
 
 function sum(one: Usage, other: Usage): Usage {

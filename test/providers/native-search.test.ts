@@ -21,7 +21,11 @@ const asked: SearchRequest = {
   signal: new AbortController().signal,
 };
 
-async function searched(preset: string, more: Partial<SearchRequest> = {}): Promise<PaidSearch> {
+async function searched(
+  preset: string,
+  more: Partial<SearchRequest> = {},
+  webSearchUsd: number | null = 0.01,
+): Promise<PaidSearch> {
   const { endpoint, ref } = vendorEndpoint(preset, `${double.url}${preset === 'google' ? '/v1beta/openai' : ''}`);
   const { search } = endpoint;
   if (search === undefined) throw new Error(`${preset} has no search`);
@@ -32,7 +36,7 @@ async function searched(preset: string, more: Partial<SearchRequest> = {}): Prom
     {
       env: {},
       now: () => 0,
-      facts: () => ({ price: { input: 1, output: 10 }, webSearchUsd: 0.01 }),
+      facts: () => ({ price: { input: 1, output: 10 }, webSearchUsd }),
     },
   );
 }
@@ -159,6 +163,15 @@ test.each(Object.keys(answers))('%s searches in one request of its own, whose an
   expect(double.seen.map((request) => [request.method, request.url])).toEqual([['POST', path]]);
   expect(double.seen[0]?.headers[header]).toContain(testKey);
   expect(double.seen[0]?.body).toContain('oven temperature for bread');
+});
+
+test('a search whose price the model table does not have is assumed to cost the list price', async () => {
+  const costs: (number | null)[] = [];
+  for (const preset of ['openai', 'anthropic', 'google']) {
+    double.script({ body: answers[preset] });
+    costs.push((await searched(preset, {}, null)).costUsd);
+  }
+  expect(costs.map((usd) => usd?.toFixed(4))).toEqual(['0.0115', '0.0115', '0.0365']);
 });
 
 test('domains and the age of pages are asked for where the provider can', async () => {
