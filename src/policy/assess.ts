@@ -65,12 +65,13 @@ export function createPolicy(options: PolicyOptions): Policy {
 }
 
 /** Judges a call by what its tool takes: a command line, a path, or nothing but its effect. What a tool says of its own
- * call stands where it takes neither. */
+ * call stands where it takes neither, and where it is no shell, unless its `command` would be dangerous in one. */
 async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): Promise<Judgement> {
   const { tool, args } = call;
   const { cwd } = place;
   if (tool.effect === 'execute' && typeof args['command'] === 'string') {
-    return judgeShell(args['command'], await startFolder(args['workdir'], cwd, rules), tool.name, rules);
+    const inShell = await judgeShell(args['command'], await startFolder(args['workdir'], cwd, rules), tool.name, rules);
+    if (tool.judge === undefined || inShell.risk === 'dangerous') return inShell;
   }
   const touchesFiles = tool.effect === 'read' || tool.effect === 'write';
   if (touchesFiles && (tool.judge === undefined || namesPaths(call))) return judgeFileCall(call, cwd, rules);

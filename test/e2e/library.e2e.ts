@@ -48,6 +48,19 @@ test('the example of the README runs from the packed program, as it stands', () 
   expect(node(['example.js'], { AGENT_MODEL: 'offline/script.json' })).toBe("It is in. Map(1) { 1 => 'Drums' }\n");
 });
 
+test('the demos of seed 000 run without a model', () => {
+  const demo = (args: readonly string[]): string =>
+    execFileSync(process.execPath, args, {
+      cwd: root,
+      encoding: 'utf8',
+      env: { PATH: process.env.PATH, AGENT_HOME: home },
+    });
+  expect(demo(['docs/examples/time-tool.mjs'])).toMatch(
+    /^↪ get_time\(\)\n✔ \d{4}-\d\d-\d\dT.*\nThat is the time above\.\n$/,
+  );
+  expect(demo(['docs/examples/kv-store.mjs'])).toBe("You said your name is Erik.\n{ name: 'Erik' }\n");
+});
+
 test('its types need nothing else', () => {
   writeFileSync(join(home, 'example.ts'), example().replace('new Map()', 'new Map<number, string>()'));
   const settings = {

@@ -83,6 +83,22 @@ test('tools beside the settings and tools added from elsewhere are offered, and 
   expect(JSON.parse(tested.stdout)).toEqual({ output: '[test mode] hello not run', test_mode: true });
 });
 
+test.each([
+  ['read', {}, 'read-only', []],
+  ['read', { path: '.env' }, 'dangerous', ['WORK/.env holds secrets']],
+  ['write', {}, 'mutating', ['probe writes']],
+  ['execute', { command: 'ls' }, 'mutating', ['probe runs a program']],
+  ['execute', { command: 'rm -rf ~' }, 'dangerous', [expect.stringContaining('rm -rf') as string]],
+  ['network', { command: 'ls' }, 'mutating', ['probe uses the network']],
+])('policy judges a tool that may %s and is called with %j as %s', async (effect, args, risk, reasons) => {
+  const parameters = { type: 'object', properties: { path: {}, command: {} } };
+  const about = JSON.stringify({ name: 'probe', description: 'Probes.', parameters, effect });
+  const at = place({ 'probe.mjs': `export default { ...${about}, execute: () => 'ok' };` });
+  await allow(at, 'probe.mjs');
+  const { stdout } = await agent(at, ['tools', 'check', 'probe', JSON.stringify(args), '--set', 'toolsets=custom']);
+  expect(JSON.parse(stdout.replaceAll(at.work, 'WORK'))).toMatchObject({ risk, reasons });
+});
+
 test('a name that is taken is an error at the start, which names both', async () => {
   const grep = 'export default { name: "grep", description: "Mine.", parameters: {}, execute: () => "" };';
   const at = place({ 'mine.mjs': grep });
