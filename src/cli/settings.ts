@@ -182,6 +182,22 @@ interface AskedSettings {
 /** Reads the configuration for a person at a terminal. Where a project asks for settings that need trust, the person is
  * asked before any of them counts, once for each content of the file. */
 export async function askForSettings(options: RootOptions, early: EarlyFrame | null): Promise<AskedSettings> {
+  const asked = await askForProject(options, early);
+  const { settings } = asked;
+  const isOn = settings.config.tools.toolsets.includes('custom') || /(?:^|[,+\s])custom\b/.test(String(options.tools));
+  if (!isOn) return asked;
+  const { askForTools, openToolFiles, terminalQuestion } = await import('./trust.js');
+  const files = await openToolFiles(settings);
+  if (files.changed().length === 0) return asked;
+  const typed = [...asked.typed, ...(early?.withdraw().map(unsent) ?? [])];
+  const port = terminalQuestion(process.stdin, (chunk) => {
+    typed.push(unsent(chunk));
+  });
+  await askForTools(files, port);
+  return { settings, typed };
+}
+
+async function askForProject(options: RootOptions, early: EarlyFrame | null): Promise<AskedSettings> {
   const settings = await readSettings(options);
   const { project } = settings.loaded;
   if (!project || project.trusted || project.wanted.length === 0) return { settings, typed: [] };

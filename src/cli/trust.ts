@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, closeSync, fsyncSync, openSync, realpathSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
-import { CliError, exit, type ToolFiles } from '../commands/command.js';
+import { CliError, exit, type ToolFileFacts, type ToolFiles } from '../commands/command.js';
 import type { Leaf } from '../config/layers.js';
-import type { LoadedConfig, LoadedProject, ProjectFile } from '../config/load.js';
+import { type LoadedConfig, type LoadedProject, type ProjectFile, upToRoot } from '../config/load.js';
 import { ensurePrivateDirectory, readConfigFile } from '../config/settings-file.js';
 import { keyText } from '../config/settings-schema.js';
 import { isRecord } from '../core/json.js';
@@ -292,11 +292,34 @@ export function trustQuestion(
   };
 }
 
+/** Asks again about tools whose files are not as they were when they were allowed. A no, which is the default, forgets
+ * them, so that it is not asked a third time. */
+export async function askForTools(files: OwnToolFiles, port: QuestionPort): Promise<void> {
+  for (const file of files.changed()) {
+    const about = file.lines.map((line) => `  ${line}\n`).join('');
+    port.write(`${spelledOut(file.path)}\n(sha256 ${file.sha256})\nhas changed since you allowed it:\n\n${about}\n`);
+    await port.untilPause();
+    port.write('Allow it as it is now, until one of its files changes? [y/N] ');
+    const answer = await port.line();
+    if (answer === null) {
+      port.write('\n');
+      return;
+    }
+    if (/^\s*y(?:es)?\s*$/i.test(answer)) files.allow(file);
+    else files.forget(file.path);
+  }
+}
+
+interface OwnToolFiles extends ToolFiles {
+  /** Files that count here and are not as they were when they were allowed. */
+  changed(): readonly ToolFileFacts[];
+}
+
 /** Opens the files of the user's own tools, for the commands that add and remove them. */
 export async function openToolFiles({
   config,
   cwd,
-}: Pick<LoadedConfig, 'config'> & { readonly cwd: string }): Promise<ToolFiles> {
+}: Pick<LoadedConfig, 'config'> & { readonly cwd: string }): Promise<OwnToolFiles> {
   const { readToolFile } = await import('../toolsets/custom/tool-files.js');
   const { tools: trust } = openTrustFile(config.files.trust);
   /** `what`: a path, the folder of a tool, or its name. */
@@ -306,7 +329,21 @@ export async function openToolFiles({
     const file = readToolFile(path);
     return file.kind === 'program' && file.descriptor.name === what;
   };
+  const factsOf = (file: Exclude<ToolFile, { readonly kind: 'broken' }>): ToolFileFacts => ({
+    path: file.path,
+    sha256: file.sha256,
+    isAllowed: trust.isAllowed(file),
+    lines: linesOf(file),
+  });
   return {
+    changed: () => {
+      const here = upToRoot(cwd).map((directory) => join(directory, '.agent', 'tools', '/'));
+      return trust.list().flatMap(({ path, sha256 }) => {
+        if (path.includes('/.agent/tools/') && !here.some((folder) => path.startsWith(folder))) return [];
+        const file = readToolFile(path);
+        return file.kind === 'broken' || file.sha256 === sha256 ? [] : [factsOf(file)];
+      });
+    },
     read: (path) => {
       const file = readToolFile(resolve(cwd, path));
       if (file.kind === 'broken')
@@ -315,7 +352,7 @@ export async function openToolFiles({
           `${spelledOut(file.path)} holds no tool: ${file.problem.replace(/\.$/, '')}`,
           'Name the folder of a tool.json, or an .mjs file; docs/custom-tools.md says what is in them.',
         );
-      return { path: file.path, sha256: file.sha256, isAllowed: trust.isAllowed(file), lines: linesOf(file) };
+      return factsOf(file);
     },
     allow: ({ path, sha256 }) => {
       trust.allow({ path, sha256, allowedAt: Date.now() });

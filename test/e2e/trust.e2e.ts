@@ -154,3 +154,39 @@ test('config trust asks again, lists, and takes back; without a terminal it does
     '[]\n',
   ]);
 });
+
+test('one changed byte of a tool of the project asks again before anything else; a no leaves it out for good', async () => {
+  const at = place({
+    '.agent/tools/hello/tool.json': JSON.stringify({
+      name: 'hello',
+      description: 'Hello.',
+      command: ['sh', './run.sh'],
+    }),
+    '.agent/tools/hello/run.sh': 'echo hello',
+  });
+  const allowed = await agent(at, ['tools', 'add', '.agent/tools/hello']);
+  const [, sha256 = ''] = /sha256 (\w{64})/.exec(allowed.stdout) ?? [];
+  await agent(at, ['tools', 'add', '.agent/tools/hello', '--sha256', sha256]);
+  const plain = openScreen(at, ['--tools', '+custom'], wide);
+  await plain.until(/❯/);
+  expect(plain.text()).not.toContain('[y/N]');
+  await leave(plain);
+  writeFileSync(join(at.work, '.agent/tools/hello/run.sh'), 'echo changed');
+  const yes = openScreen(at, ['--tools', '+custom'], wide);
+  expect(await yes.until(/\[y\/N\]/)).toMatch(/has changed since you allowed it[\s\S]*runs sh \/.*run\.sh/);
+  yes.type('y\r');
+  await yes.until(/❯/);
+  yes.type('/tools\r');
+  await yes.until(/hello[\s\S]*custom/);
+  await leave(yes);
+  writeFileSync(join(at.work, '.agent/tools/hello/run.sh'), 'echo changed again');
+  const no = openScreen(at, ['--tools', '+custom'], wide);
+  await no.until(/\[y\/N\]/);
+  no.type('\r');
+  await no.until(/nobody has allowed the files[\s\S]*❯|❯[\s\S]*nobody has allowed the files/);
+  await leave(no);
+  const later = openScreen(at, ['--tools', '+custom'], wide);
+  await later.until(/❯/);
+  expect(later.text()).not.toContain('[y/N]');
+  await leave(later);
+});
