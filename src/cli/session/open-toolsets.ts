@@ -90,8 +90,10 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
   },
   code: {
     tools: ['execute_code'],
-    load: async ({ settings: { env, home }, notify }) =>
-      await (await import('../../toolsets/code/execute-code.js')).codeTools({ env, home, notify }),
+    load: async ({ settings: { env, home, config }, notify }) => {
+      const tried = join(config.files.cache, 'sandbox-tried');
+      return await (await import('../../toolsets/code/execute-code.js')).codeTools({ env, home, notify, tried });
+    },
   },
   memory: {
     tools: ['search_memory', 'save_note', 'forget_note'],

@@ -17,10 +17,14 @@ export interface SandboxRequest {
   /** The path of bubblewrap, or null if there is none. Without it, the program is searched for. */
   readonly program?: string | null;
   readonly limits?: SandboxLimits;
+  /** The version of this bubblewrap, where it was tried on this machine before. It is not tried again. */
+  readonly triedVersion?: string;
 }
 
 export interface OpenedSandbox {
   readonly ok: true;
+  /** Of bubblewrap. */
+  readonly version: string;
   readonly confine: Confine;
   /** The sandbox in words: `bubblewrap 0.8.0, …`. */
   readonly detail: string;
@@ -55,9 +59,9 @@ export async function openSandbox(request: SandboxRequest): Promise<OpenedSandbo
 }
 
 async function openWith(program: string, request: SandboxRequest): Promise<OpenedSandbox | SandboxFailure> {
-  const { home, workspace, isSecret, limits } = request;
+  const { home, workspace, isSecret, limits, triedVersion } = request;
   const path = request.env.PATH ?? '';
-  const version = await versionOf(program);
+  const version = triedVersion ?? (await versionOf(program));
   const filter = seccompFilter(process.arch);
   const confine = createConfine({
     program,
@@ -69,11 +73,12 @@ async function openWith(program: string, request: SandboxRequest): Promise<Opene
     filter,
     ...(limits ? { limits } : {}),
   });
-  const problem = await probe(confine, request, filter !== null);
+  const problem = triedVersion === undefined ? await probe(confine, request, filter !== null) : null;
   if (problem !== null) return explainFailure(problem, isRoot());
   const filtered = filter === null ? `no system call filter for ${process.arch}` : 'system calls filtered';
   return {
     ok: true,
+    version,
     confine,
     detail: `bubblewrap ${version}, no network, no capabilities, ${filtered}`,
     tools: toolFolders(path, home, workspace),

@@ -1,19 +1,22 @@
 import { randomUUID } from 'node:crypto';
-import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { accessSync, constants, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { release, tmpdir } from 'node:os';
+import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
+import { readBoundedText } from '../../disk/bounded-file.js';
 import { processOutcome, type ProcessWords } from '../../tools/bash.js';
 import { type DefinedTool, defineTool, type FromSchema } from '../../tools/define-tool.js';
 import { createOutputCollector, createProgressStream } from '../../tools/process/output-collector.js';
 import { createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
-import { openSandbox } from '../../tools/sandbox/open-sandbox.js';
+import { findProgram, openSandbox } from '../../tools/sandbox/open-sandbox.js';
 
 export interface CodeOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly home: string;
   /** Tells the person why the tool is not offered. */
   readonly notify: (message: string) => void;
+  /** A file that remembers that the sandbox works here, so that it is tried once and not at every start. */
+  readonly tried: string;
   /** The path of bubblewrap, or null for none; searched for unless given. */
   readonly bubblewrap?: string | null;
 }
@@ -64,6 +67,9 @@ export async function codeTools(options: CodeOptions): Promise<readonly DefinedT
   process.once('exit', () => {
     rmSync(place, { recursive: true, force: true });
   });
+  const bubblewrap = options.bubblewrap === undefined ? findProgram(options.env.PATH ?? '', place) : options.bubblewrap;
+  const machine = machineOf(bubblewrap, options);
+  const known = triedVersion(options.tried, machine);
   const opened = await openSandbox({
     sandbox: 'read-only',
     workspace: place,
@@ -71,12 +77,14 @@ export async function codeTools(options: CodeOptions): Promise<readonly DefinedT
     env: options.env,
     isSecret: () => false,
     limits,
-    ...(options.bubblewrap === undefined ? {} : { program: options.bubblewrap }),
+    program: bubblewrap,
+    ...(known === null ? {} : { triedVersion: known }),
   });
   if (!opened.ok) {
     options.notify(`execute_code is not offered: ${opened.problem}. ${opened.fix}`);
     return [];
   }
+  if (known === null) remember(options.tried, `${opened.version}\n${machine}`);
   const processes = createProcessRunner({
     confine: (command, sandbox) => {
       mkdirSync(place, { recursive: true }); // whatever tidies up temporary folders
@@ -88,6 +96,38 @@ export async function codeTools(options: CodeOptions): Promise<readonly DefinedT
     processes.killNow();
   });
   return [codeTool({ processes, programs, env: options.env })];
+}
+
+/** What decides whether a sandbox works: the program, the kernel since it started, who we are and where tools lie. */
+function machineOf(program: string | null, { env, home }: CodeOptions): string {
+  const stats = program === null ? undefined : statSync(program, { throwIfNoEntry: false });
+  const boot = readBoundedText('/proc/sys/kernel/random/boot_id', { maxBytes: 100, longer: 'refuse', links: 'follow' });
+  return JSON.stringify([
+    program,
+    stats?.mtimeMs,
+    stats?.ino,
+    release(),
+    boot?.trim(),
+    process.getuid?.(),
+    home,
+    env.PATH,
+  ]);
+}
+
+/** Returns the version of bubblewrap that worked on this very machine, or null. */
+function triedVersion(file: string, machine: string): string | null {
+  const text = readBoundedText(file, { maxBytes: 65_536, longer: 'refuse', links: 'refuse' });
+  const [version = '', ...rest] = text?.split('\n') ?? [];
+  return rest.join('\n') === machine && /^\d+(?:\.\d+)*$/.test(version) ? version : null;
+}
+
+function remember(file: string, text: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+    writeFileSync(file, text, { mode: 0o600 });
+  } catch {
+    // It is tried again at the next start.
+  }
 }
 
 /** What a call needs. */

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -20,6 +20,7 @@ const options = {
   env: { ...process.env, OPENAI_API_KEY: 'sk-not-a-key' },
   home: homedir(),
   notify: (message: string) => notices.push(message),
+  tried: join(tree(), 'cache', 'tried'),
 };
 
 beforeAll(async () => {
@@ -44,6 +45,30 @@ test('without a sandbox there is no tool, and the person is told why', async () 
 });
 
 describe.skipIf(!bubblewrapWorks)('in the sandbox', () => {
+  test('it is tried once on a machine, and again once bubblewrap is another', async () => {
+    const folder = tree();
+    const log = join(folder, 'started');
+    const bubblewrap = join(folder, 'bwrap');
+    const install = (note: string): void => {
+      writeFileSync(bubblewrap, `#!/bin/sh\n# ${note}\necho started >>'${log}'\nexec bwrap "$@"\n`, {
+        mode: 0o755,
+      });
+    };
+    const started = async (tried: string): Promise<number> => {
+      writeFileSync(log, '');
+      expect(await codeTools({ ...options, bubblewrap, tried })).toHaveLength(1);
+      return readFileSync(log, 'utf8').split('\n').length - 1;
+    };
+    const tried = join(folder, 'tried');
+    install('one');
+    expect([await started(tried), await started(tried), await started(join(folder, 'other'))]).toEqual([2, 0, 2]);
+    rmSync(bubblewrap);
+    install('two');
+    expect(await started(tried)).toBe(2);
+    writeFileSync(tried, 'no such text');
+    expect(await started(tried)).toBe(2);
+  });
+
   test('code runs and prints, in both languages, with its exit code', async () => {
     expect(notices).toEqual([]);
     expect(await execute({ code: 'print(6 * 7)' })).toEqual({ output: '42\n', exit_code: 0 });
