@@ -134,7 +134,7 @@ function createTools(options: RootOptions, read: ReadSettings): Tools {
       return strayLimit(name, toolNames());
     },
     firing: async (tasks, heard) =>
-      (await import('./tasks/open-firing.js')).openFiring(await read(), options, tasks, heard),
+      (await import('./tasks/open-firing.js')).openFiring(await read(), options, tasks, { heard, asks: false }),
   };
 }
 

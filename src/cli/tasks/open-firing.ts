@@ -12,9 +12,15 @@ import { runErrand } from './run-errand.js';
 
 type Source = Pick<Settings, 'config' | 'env' | 'home' | 'log'>;
 
+/** Who is told. `heard` shows what happens; it is told on the desktop in any case. `asks`: they can answer. */
+interface Person {
+  readonly heard: Heard;
+  readonly asks: boolean;
+}
+
 /** Opens what fires the tasks of a store. Runs have the settings of their own directory, with the `options` that hold
- * for all of them. `heard` shows a person what happens; it is told on the desktop in any case. */
-export function openFiring(settings: Source, options: RootOptions, tasks: Tasks, heard: Heard): Firing {
+ * for all of them. */
+export function openFiring(settings: Source, options: RootOptions, tasks: Tasks, { heard, asks }: Person): Firing {
   const { config, log } = settings;
   const toDesktop = desktop(settings);
   return createFiring({
@@ -28,6 +34,7 @@ export function openFiring(settings: Source, options: RootOptions, tasks: Tasks,
       if (problem !== null) log({ at: 'tasks', message: 'nobody was told', problem });
       return isRead;
     },
+    asks,
     limits: config.tasks,
     log,
   });

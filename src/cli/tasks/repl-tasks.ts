@@ -3,6 +3,7 @@ import { loadOnce, type Schedule } from '../../core/runtime.js';
 import type { SessionPort } from '../../core/session-port.js';
 import type { TaskRun, Tasks } from '../../core/tasks.js';
 import { firstLine } from '../../core/text.js';
+import type { Sign } from '../../terminal/streams.js';
 import type { ReplHandle } from '../../ui/repl-options.js';
 import type { RootOptions } from '../options.js';
 import type { Run } from '../session/assemble.js';
@@ -100,10 +101,11 @@ class Live implements ReplTasks {
   async #load(): Promise<FiredTasks> {
     const { settings, options } = this.#run;
     const [tasks, { openFiring }] = await Promise.all([this.#run.tasks(), import('./open-firing.js')]);
-    const firing = openFiring(settings, ownOptions(options), tasks, (said) => {
+    const heard = (said: Sign): boolean => {
       this.#handle?.remind(said);
       return true;
-    });
+    };
+    const firing = openFiring(settings, ownOptions(options), tasks, { heard, asks: true });
     return { tasks, firing };
   }
 

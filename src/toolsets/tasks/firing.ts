@@ -39,6 +39,8 @@ export interface FiringDeps {
   readonly work: (errand: Errand) => Promise<Outcome>;
   /** Tells the person; true where they have read it. May not reject. */
   readonly tell: (said: Announcement, fired: Fired) => Promise<boolean>;
+  /** Somebody is there who is asked about missed runs, where their task says so; else those wait in silence. */
+  readonly asks: boolean;
   readonly limits: { readonly maxCostUsd: number; readonly maxCostUsdPerDay: number };
   readonly log: Log;
 }
@@ -163,7 +165,7 @@ class Live implements Firing {
   async #ask(waits: Fired): Promise<Fired> {
     const { task, missed } = waits;
     const key = `${task.id} ${task.nextRun}`;
-    if (!this.#asked.has(key)) {
+    if (this.#d.asks && !this.#asked.has(key)) {
       this.#asked.add(key);
       await this.#d.tell(
         {
@@ -219,8 +221,13 @@ class Live implements Firing {
     await tasks.finish(run.id, { ...end, finishedAt: now() });
     const paused = await this.#countFailure(task, end.status);
     const told =
-      outcome === null ? read : await this.#d.tell(paused ?? said, { task, run: { ...run, ...end }, missed });
+      outcome === null ? read : await this.#tellEnd(paused ?? said, { task, run: { ...run, ...end }, missed });
     if (told) await tasks.markSeen([run.id]);
+  }
+
+  /** Whoever ends the program knows that its runs end; the next start says it. */
+  async #tellEnd(said: Announcement, fired: Fired): Promise<boolean> {
+    return !this.#stop.signal.aborted && (await this.#d.tell(said, fired));
   }
 
   async #errand(task: Task, run: TaskRun, missed: number): Promise<Outcome> {

@@ -63,6 +63,7 @@ async function scene(
       told.push(`${title}: ${text}`);
       return Promise.resolve(title === 'Reminder');
     },
+    asks: true,
     limits,
     log: () => undefined,
   });
@@ -178,6 +179,7 @@ test('two runs go on at once, the next begins when one has ended, and a stop end
   await began;
   await at.firing.stop();
   expect((await statuses(at)).toSorted()).toEqual(['a done', 'b interrupted', 'c interrupted']);
+  expect(at.told).toEqual(['A task is done: a: All is well.']);
 });
 
 test('three failures in a row pause a task; a run that works forgets them', async () => {
