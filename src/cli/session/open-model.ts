@@ -28,7 +28,13 @@ import type { TextModels } from '../../providers/text/protocol.js';
 import { loadWire } from '../../providers/wires/known-wires.js';
 import type { WireFacts } from '../../providers/wires/wire.js';
 import type { Settings } from '../settings.js';
-import { type Configured, type ModelChoice, providerSettings, splitName } from './provider-settings.js';
+import {
+  type Configured,
+  configuredModel,
+  type ModelChoice,
+  providerSettings,
+  splitName,
+} from './provider-settings.js';
 
 /** The settings that name a provider and its key. */
 export type ProviderSource = Configured & Pick<Settings, 'env'>;
@@ -138,6 +144,15 @@ export function resolveModel(settings: ProviderSource, name: string, current: Mo
   if (named !== null && named !== current.provider)
     return resolveProvider(providerChoice(settings, { provider: named, model: id }));
   return resolveProvider(providerChoice(settings, choiceOf({ ...current, model: id ?? '' })));
+}
+
+/** Returns the name of the configured model where its price is not known. Null where it is, where it costs nothing, and
+ * where no model can be used as things are. Sends no request. */
+export function unpricedModel(settings: ProviderSource): string | null {
+  const found = resolveProvider(providerChoice(settings, configuredModel(settings)));
+  if (!found.ok || found.ref.api === 'offline') return null;
+  const { provider, model } = found.ref;
+  return findModel(provider, model, settings.config.provider.models)?.price ? null : `${provider}/${model}`;
 }
 
 /** Returns the choice that opens the model of `ref` at its address again. */

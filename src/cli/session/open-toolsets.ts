@@ -11,9 +11,7 @@ import type { DefinedTool } from '../../tools/define-tool.js';
 import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
 import type { History } from '../../toolsets/memory/history.js';
 import { embeddingsKey, secretVariables } from '../secrets.js';
-import { findModel } from '../../providers/models.js';
 import type { Settings } from '../settings.js';
-import { type Configured, configuredModel, splitName } from './provider-settings.js';
 import { openTrustFile } from '../trust.js';
 import { projectOf } from './find-session.js';
 
@@ -44,15 +42,6 @@ interface SetOfTools {
   readonly load: (host: ToolsetHost, taken: ReadonlyMap<string, string>) => Promise<readonly DefinedTool[]>;
 }
 
-/** Returns the configured model where its price is not known; null where it is, or where the first model that is found
- * will be asked. */
-function unpricedModel(configured: Configured): string | null {
-  const { provider, model } = configuredModel(configured);
-  const [named, id] = provider === null ? splitName(configured, model ?? '') : [provider, model];
-  if (named === null || id === null || named === 'offline') return null;
-  return findModel(named, id, configured.config.provider.models)?.price ? null : `${named}/${id}`;
-}
-
 type LazyName = Exclude<(typeof toolsets)[number]['name'], BuiltinName>;
 
 /** The sets that are loaded once they are switched on. */
@@ -63,14 +52,19 @@ export const lazySets: Readonly<Record<LazyName, SetOfTools>> = {
   },
   tasks: {
     tools: ['add_reminder', 'add_recurring_task', 'list_tasks', 'cancel_task'],
-    load: async ({ ports, settings: { config, loaded, guard } }) =>
-      (await import('../../toolsets/tasks/schedule-tools.js')).scheduleTools({
+    load: async ({ ports, settings }) => {
+      const [{ scheduleTools }, { unpricedModel }] = await Promise.all([
+        import('../../toolsets/tasks/schedule-tools.js'),
+        import('./open-model.js'),
+      ]);
+      return scheduleTools({
         tasks: async () => await (await ports()).tasks(),
         now: Date.now,
-        zone: () => config.tasks.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
-        unpriced: () => unpricedModel({ config, loaded }),
-        hide: (value) => guard.deep(value),
-      }),
+        zone: () => settings.config.tasks.timezone ?? Intl.DateTimeFormat().resolvedOptions().timeZone,
+        unpriced: () => unpricedModel(settings),
+        hide: (value) => settings.guard.deep(value),
+      });
+    },
   },
   time: {
     tools: ['get_time'],

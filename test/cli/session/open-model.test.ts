@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { allowance } from '../../../src/agent/budget.js';
 import { openSecretKey, plainGuard } from '../../../src/cli/secrets.js';
 import { createSpendLimit } from '../../../src/cli/session/assemble.js';
-import { resolveModel, resolveReady } from '../../../src/cli/session/open-model.js';
+import { resolveModel, resolveReady, unpricedModel } from '../../../src/cli/session/open-model.js';
 import { configuredModel } from '../../../src/cli/session/provider-settings.js';
 import type { Settings } from '../../../src/cli/settings.js';
 import { loadConfig } from '../../../src/config/load.js';
@@ -151,4 +151,17 @@ test('a limit of one dollar lets every preset start with its default model', asy
       allowed: true,
     });
   }
+});
+
+test('a model without a known price is named, also one that the first key decides; the embedded one costs nothing', async () => {
+  const name = async (given: Given): Promise<string | null> => unpricedModel(await setupOf(given));
+  const price = { models: { 'openai/mine': { input_usd: 1, output_usd: 2 } } };
+  expect([
+    await name({ flags: { model: 'openai/mine' } }),
+    await name({ flags: { model: 'openai/mine' }, file: price }),
+    await name({ flags: { provider: 'openai', model: 'mine' } }),
+    await name({ flags: { model: 'openai/gpt-5.2' } }),
+    await name({ flags: { model: 'offline/oven-reminder' } }),
+    await name({ flags: { model: 'unheard' } }),
+  ]).toEqual(['openai/mine', null, 'openai/mine', null, null, expect.stringMatching(/\/unheard$/)]);
 });
