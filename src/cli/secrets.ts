@@ -27,7 +27,18 @@ export interface Secret {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 type OwnProviders = Readonly<Record<string, ProviderValues>>;
-type OwnApi = Config['web']['api'];
+/** What the settings name besides the presets. */
+interface OwnKeys {
+  readonly providers: OwnProviders;
+  /** `web.api.allow`. */
+  readonly api: Config['web']['api'];
+}
+/** The keys that these settings name. */
+export function ownKeys({ provider, web }: Pick<Config, 'provider' | 'web'>): OwnKeys {
+  return { providers: provider.custom, api: web.api };
+}
+
+const noKeys: OwnKeys = { providers: {}, api: [] };
 
 /** Shorter values occur in ordinary words. */
 const minLength = 8;
@@ -40,9 +51,8 @@ export const embeddingsKey = 'EMBEDDINGS_API_KEY';
  * the presets and the settings. No process of a tool gets them. */
 export function secretVariables(
   env: Environment,
-  providers: OwnProviders = {},
+  { providers, api }: OwnKeys = noKeys,
   presets: Presets = builtInPresets,
-  api: OwnApi = [],
 ): readonly string[] {
   const named = new Set([
     ...api.flatMap(({ auth }) => auth?.env ?? []),
@@ -60,12 +70,11 @@ export function secretVariables(
  * addresses. The longest come first, so that a secret that contains another is replaced as a whole. */
 export function knownSecrets(
   env: Environment,
-  providers: OwnProviders = {},
+  own: OwnKeys = noKeys,
   presets: Presets = builtInPresets,
-  api: OwnApi = [],
 ): readonly Secret[] {
-  const keys = secretVariables(env, providers, presets, api).map((name) => ({ name, value: (env[name] ?? '').trim() }));
-  const all = catalogue(providers, presets);
+  const keys = secretVariables(env, own, presets).map((name) => ({ name, value: (env[name] ?? '').trim() }));
+  const all = catalogue(own.providers, presets);
   const headers = all
     .flatMap(([, preset]) => Object.entries(preset.headers ?? {}))
     .filter(([name]) => keyHeader.test(name))

@@ -9,7 +9,7 @@ import type { Log } from '../core/runtime.js';
 import type { EarlyFrame } from './early-frame.js';
 import { optionSettings, type RootOptions } from './options.js';
 import { printError } from './print.js';
-import { knownSecrets, openSecretKey, plainGuard, type Secret } from './secrets.js';
+import { knownSecrets, openSecretKey, ownKeys, plainGuard, type Secret } from './secrets.js';
 import { openTrustFile } from './trust.js';
 
 export interface Notice {
@@ -59,7 +59,7 @@ export async function readSettings(options: Partial<RootOptions>, trusted?: stri
   });
   const [problem] = loaded.problems;
   if (problem) throw new CliError(exit.usage, problem.message, problem.hint);
-  const secrets = knownSecrets(env, loaded.config.provider.custom, undefined, loaded.config.web.api);
+  const secrets = knownSecrets(env, ownKeys(loaded.config));
   const guard = plainGuard(env, secrets, loaded.config.secrets);
   const log = createLogFile(
     options.ephemeral ? null : loaded.config.files.log,

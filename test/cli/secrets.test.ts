@@ -23,8 +23,8 @@ const env = {
 };
 
 test('keys of variables, signing headers and passwords in addresses are known, longest first; short and ordinary values are not', () => {
-  expect(secretVariables(env, providers)).toEqual(['OPENAI_API_KEY', 'GROQ_API_KEY', 'OWN_PASS']);
-  expect(knownSecrets(env, providers).map(({ name, value }) => `${name} ${value}`)).toEqual([
+  expect(secretVariables(env, { providers, api: [] })).toEqual(['OPENAI_API_KEY', 'GROQ_API_KEY', 'OWN_PASS']);
+  expect(knownSecrets(env, { providers, api: [] }).map(({ name, value }) => `${name} ${value}`)).toEqual([
     'OWN_PASS key-value-1-longer',
     'Authorization header-value',
     'own p%40ssword-9',
@@ -59,14 +59,14 @@ test('the key of every preset, of one added as data and of one in the settings i
     ORDINARY: 'credential-6',
   };
   const presets = { ...builtInPresets, newcomer: added };
-  expect(secretVariables(more, own, presets)).toEqual([
+  expect(secretVariables(more, { providers: own, api: [] }, presets)).toEqual([
     'NEWCOMER_CREDENTIAL',
     'NEWCOMER_OTHER',
     'NEWCOMER_HEADER',
     'CORP_PASS',
     'CORP_TICKET',
   ]);
-  const said = plainGuard(more, knownSecrets(more, own, presets)).text(
+  const said = plainGuard(more, knownSecrets(more, { providers: own, api: [] }, presets)).text(
     Object.values(more).join(' ') + ' pass-in-address',
   );
   expect(said).toBe(

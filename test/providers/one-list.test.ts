@@ -69,7 +69,7 @@ test('a preset that is added as data is chosen, resolved, hidden and suggested',
     await chooseProvider({ env, presets }),
     resolved.ok && [resolved.ref, resolved.endpoint.key],
     unknown.ok ? '' : unknown.problem.hint,
-    secretVariables(env, {}, presets),
+    secretVariables(env, undefined, presets),
     suggestedProvider(presets),
   ]).toEqual([
     { provider: 'planted', model: null },

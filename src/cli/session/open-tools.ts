@@ -15,7 +15,7 @@ import { builtinTools, inTestMode } from '../../tools/builtin.js';
 import { type Confine, createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
 import { createRegistry } from '../../tools/registry.js';
 import { openSandbox as openKernelSandbox, type SandboxRequest } from '../../tools/sandbox/open-sandbox.js';
-import { secretVariables } from '../secrets.js';
+import { ownKeys, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
 import {
   type Catalogue,
@@ -99,7 +99,7 @@ function coreTools(settings: ToolSource, processes: ProcessRunner): readonly Too
   return builtinTools({
     processes,
     env,
-    protectedEnv: secretVariables(env, config.provider.custom, undefined, config.web.api),
+    protectedEnv: secretVariables(env, ownKeys(config)),
     shell: existsSync('/bin/bash') || existsSync('/usr/bin/bash') ? 'bash' : 'sh',
     secretFiles: () => secretFiles(settings),
     maxReadBytes: config.fs.maxBytes,

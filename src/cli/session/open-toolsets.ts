@@ -10,7 +10,7 @@ import { type BuiltinName, inToolset } from '../../tools/builtin.js';
 import type { DefinedTool } from '../../tools/define-tool.js';
 import type { Confine, ProcessRunner } from '../../tools/process/runner.js';
 import type { History } from '../../toolsets/memory/history.js';
-import { embeddingsKey, secretVariables } from '../secrets.js';
+import { embeddingsKey, ownKeys, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
 import { openTrustFile } from '../trust.js';
 import { projectOf } from './find-session.js';
@@ -167,7 +167,7 @@ async function openCustom(
   const found = await customTools(files, {
     processes,
     env,
-    protectedEnv: secretVariables(env, config.provider.custom),
+    protectedEnv: secretVariables(env, ownKeys(config)),
     timeoutMs: config.exec.timeoutS * 1000,
     isAllowed: (file) => trust.isAllowed(file),
     notify,

@@ -6,7 +6,7 @@ import { announce, type Announcement } from '../../toolsets/tasks/announce.js';
 import { createFiring, type Firing } from '../../toolsets/tasks/firing.js';
 import { runTimes } from '../../toolsets/tasks/when.js';
 import type { RootOptions } from '../options.js';
-import { secretVariables } from '../secrets.js';
+import { ownKeys, secretVariables } from '../secrets.js';
 import type { Settings } from '../settings.js';
 import { runErrand } from './run-errand.js';
 
@@ -41,7 +41,7 @@ export function openFiring(settings: Source, options: RootOptions, tasks: Tasks,
 }
 
 function desktop({ config, env, home }: Source): (said: Announcement) => Promise<string | null> {
-  const secret = new Set(secretVariables(env, config.provider.custom, undefined, config.web.api));
+  const secret = new Set(secretVariables(env, ownKeys(config)));
   const processes = createProcessRunner({ marker: { name: '_AGENT_RUN', value: randomUUID() } });
   const options = {
     command: config.tasks.notifyCommand,

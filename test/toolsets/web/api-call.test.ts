@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { secretVariables } from '../../../src/cli/secrets.js';
+import { knownSecrets, plainGuard, secretVariables } from '../../../src/cli/secrets.js';
 import { fakeWeb, type FakeWebOptions } from './fake-web.js';
 
 const dns = { 'api.example': ['151.101.1.69'], 'other.example': ['151.101.1.70'], 'home.lan': ['192.168.1.5'] };
@@ -30,7 +30,9 @@ test('a listed request is sent with its secret, which no result shows', async ()
       headers: { authorization: 'Bearer token-of-the-person', 'x-own': 'y' },
     },
   ]);
-  expect(secretVariables({ ...env, OTHER: 'x' }, {}, {}, api)).toEqual(['EXAMPLE_TOKEN']);
+  const keys = { providers: {}, api };
+  expect(secretVariables({ ...env, OTHER: 'x' }, keys, {})).toEqual(['EXAMPLE_TOKEN']);
+  expect(plainGuard(env, knownSecrets(env, keys)).text('it said token-of-the-person')).not.toContain('token-of');
 });
 
 test('only listed readers run unasked, and the secret goes to its entry alone', async () => {
