@@ -89,8 +89,27 @@ export function facts(
   };
 }
 
-/** Makes the program's tool of it. Throws where a schema cannot be used. */
+const limitNames = ['timeout_ms', 'rate_per_min', 'max_output_bytes'];
+
+/** Returns what is wrong with the parts of a tool that was written without types; null where nothing is. */
+export function problemIn({ effect, returns, limits }: Readonly<Record<string, unknown>>): string | null {
+  if (typeof effect !== 'string' || !Object.hasOwn(risks, effect))
+    return `\`effect\` needs one of ${Object.keys(risks).join(', ')}`;
+  if (returns !== undefined && returns !== 'string' && returns !== 'json' && !isRecord(returns))
+    return '`returns` needs "string", "json" or a JSON Schema';
+  const isSound =
+    limits === undefined ||
+    (isRecord(limits) &&
+      Object.entries(limits).every(
+        ([name, value]) => limitNames.includes(name) && Number.isInteger(value) && Number(value) > 0,
+      ));
+  return isSound ? null : `\`limits\` takes ${limitNames.join(', ')}, each a whole number from 1`;
+}
+
+/** Makes the program's tool of it. Throws where it was not written right or a schema cannot be used. */
 export function toTool(tool: CustomTool, compile: CompileSchema): DefinedTool {
+  const problem = problemIn({ ...tool });
+  if (problem !== null) throw new Error(`${tool.name}: ${problem}`);
   const made = facts(tool, tool.parameters);
   compile(made.input_schema);
   const check = returnsCheck(tool.returns, compile);

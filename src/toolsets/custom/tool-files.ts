@@ -5,7 +5,7 @@ import { isRecord, type JsonSchema } from '../../core/json.js';
 import { nearestName } from '../../core/text.js';
 import type { Effect, ToolLimits } from '../../core/tool.js';
 import { readBounded } from '../../disk/bounded-file.js';
-import type { Returns } from './authored-tool.js';
+import { problemIn, type Returns } from './authored-tool.js';
 
 /** A tool that is a program of its own, as its `tool.json` describes it. */
 export interface Descriptor {
@@ -114,8 +114,6 @@ function hashOf(parts: readonly Buffer[]): string {
 }
 
 const keys = ['name', 'description', 'input_schema', 'returns', 'command', 'effect', 'limits'];
-const effects: readonly Effect[] = ['read', 'write', 'execute', 'network'];
-const limitNames = ['timeout_ms', 'rate_per_min', 'max_output_bytes'];
 
 function readDescriptor(text: string, folder: string): Descriptor {
   const value = parsed(text);
@@ -125,13 +123,20 @@ function readDescriptor(text: string, folder: string): Descriptor {
     const meant = nearestName(stray, keys);
     throw new Refusal(`there is no key \`${stray}\`${meant === null ? '' : `; did you mean \`${meant}\``}`);
   }
+  const { input_schema = {}, returns = 'string', effect = 'execute', limits = {} } = value;
+  const problem = isRecord(input_schema)
+    ? problemIn({ returns, effect, limits })
+    : '`input_schema` needs a JSON Schema';
+  if (problem !== null) throw new Refusal(problem);
   return {
+    // Checked just now, and read from JSON.
+    ...({ input_schema, returns, effect, limits } as Pick<
+      Descriptor,
+      'input_schema' | 'returns' | 'effect' | 'limits'
+    >),
     name: nameOf(value.name),
     description: descriptionOf(value.description),
-    ...schemasOf(value),
     command: commandOf(value.command, folder),
-    effect: effectOf(value.effect),
-    limits: limitsOf(value.limits),
   };
 }
 
@@ -143,23 +148,6 @@ function nameOf(name: unknown): string {
 function descriptionOf(description: unknown): string {
   if (typeof description === 'string' && description.trim() !== '' && description.length <= 4000) return description;
   throw new Refusal('`description` needs a text of at most 4,000 characters: the model chooses by it');
-}
-
-function schemasOf({
-  input_schema: schema = {},
-  returns = 'string',
-}: Readonly<Record<string, unknown>>): Pick<Descriptor, 'input_schema' | 'returns'> {
-  if (!isRecord(schema)) throw new Refusal('`input_schema` needs a JSON Schema');
-  if (returns !== 'string' && returns !== 'json' && !isRecord(returns))
-    throw new Refusal('`returns` needs "string", "json" or a JSON Schema');
-  // Both were read from JSON.
-  return { input_schema: schema as JsonSchema, returns: returns as Returns };
-}
-
-function effectOf(effect: unknown = 'execute'): Effect {
-  const known = effects.find((other) => other === effect);
-  if (known !== undefined) return known;
-  throw new Refusal(`\`effect\` needs one of ${effects.join(', ')}`);
 }
 
 function parsed(text: string): unknown {
@@ -185,15 +173,4 @@ function placed(word: string, folder: string): string {
   const path = normalize(join(folder, word));
   if (!path.startsWith(`${folder}/`)) throw new Refusal(`\`command\`: ${word} leads out of the tool's folder`);
   return path;
-}
-
-function limitsOf(limits: unknown): ToolLimits {
-  if (limits === undefined) return {};
-  const isSound =
-    isRecord(limits) &&
-    Object.entries(limits).every(
-      ([name, value]) => limitNames.includes(name) && Number.isInteger(value) && Number(value) > 0,
-    );
-  if (!isSound) throw new Refusal(`\`limits\` takes ${limitNames.join(', ')}, each a whole number from 1`);
-  return limits;
 }

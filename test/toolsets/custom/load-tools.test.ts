@@ -218,6 +218,20 @@ test.each([
   expect(notices[0]).toContain(join(root, 'tool/tool.json'));
 });
 
+test.each([
+  ['{ execute: 1 }', 'a module needs a default export'],
+  ['{ effect: "none" }', '`effect` needs one of read, write, execute, network'],
+  ['{ limits: { timeout: 5 } }', '`limits` takes timeout_ms'],
+  ['{ returns: "text" }', '`returns` needs'],
+  ['{ parameters: { type: "object", required: 1 } }', 'required'],
+])('a module with %s is left out: %s', async (change, problem) => {
+  const right = '{ name: "a", description: "A.", parameters: {}, execute: () => "" }';
+  const root = tree({ 'a.mjs': `export default { ...${right}, ...${change} };` });
+  const { notices, names } = await loaded([join(root, 'a.mjs')]);
+  expect(names).toEqual([]);
+  expect(notices).toEqual([expect.stringContaining(problem)]);
+});
+
 test('a schema that cannot be compiled is found when the tools are loaded', async () => {
   const root = tree(shellTool('echo 1', { input_schema: { type: 'object', properties: { a: { type: 'text' } } } }));
   const { notices, names } = await loaded([join(root, 'tool')]);
