@@ -3,11 +3,14 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { startDouble } from '../toolsets/web/http-double.js';
 import { agent, place, script } from './inside.js';
 
 const double = await startDouble();
+afterAll(() => {
+  double.close();
+});
 beforeEach(() => {
   double.seen.length = 0;
 });

@@ -1,13 +1,17 @@
-import { beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeEach, expect, test } from 'vitest';
 import type { PaidSearch, SearchRequest } from '../../src/core/provider.js';
 import { createSecretGuard } from '../../src/core/secrets/guard.js';
 import { maskProvider } from '../../src/providers/masked-provider.js';
 import { searchNatively } from '../../src/providers/native-search.js';
 import { startDouble } from '../toolsets/web/http-double.js';
+import { answers, cited, said } from '../toolsets/web/search-samples.js';
 import { testKey } from './http/http-rig.js';
 import { vendorEndpoint } from './vendors.js';
 
 const double = await startDouble();
+afterAll(() => {
+  double.close();
+});
 beforeEach(() => {
   double.seen.length = 0;
 });
@@ -41,106 +45,6 @@ async function searched(
   );
 }
 
-const url = 'https://bread.example/oven';
-const said = 'Bake at 230 degrees.';
-
-/** The answers of the providers, each as its documents show it. */
-const answers: Readonly<Record<string, object>> = {
-  openai: {
-    output: [
-      {
-        type: 'web_search_call',
-        status: 'completed',
-        action: {
-          type: 'search',
-          query: 'x',
-          sources: [
-            { type: 'url', url },
-            { type: 'url', url: 'https://b.example/' },
-          ],
-        },
-      },
-      {
-        type: 'message',
-        content: [
-          {
-            type: 'output_text',
-            text: `- ${said} ([bread.example](${url}?utm_source=openai))`,
-            annotations: [
-              { type: 'url_citation', url: `${url}?utm_source=openai`, title: 'Oven', start_index: 23, end_index: 90 },
-            ],
-          },
-        ],
-      },
-    ],
-    usage: { input_tokens: 1000, input_tokens_details: { cached_tokens: 200 }, output_tokens: 50 },
-  },
-  anthropic: {
-    stop_reason: 'end_turn',
-    content: [
-      { type: 'server_tool_use', id: 's1', name: 'web_search', input: { query: 'x' } },
-      {
-        type: 'web_search_tool_result',
-        tool_use_id: 's1',
-        content: [
-          { type: 'web_search_result', url, title: 'Oven', encrypted_content: 'sealed', page_age: null },
-          { type: 'web_search_result', url: 'https://b.example/', title: 'B', encrypted_content: 'sealed' },
-        ],
-      },
-      {
-        type: 'text',
-        text: 'x',
-        citations: [{ type: 'web_search_result_location', url, title: 'Oven', cited_text: said, encrypted_index: 'i' }],
-      },
-    ],
-    usage: {
-      input_tokens: 800,
-      cache_read_input_tokens: 200,
-      output_tokens: 50,
-      server_tool_use: { web_search_requests: 1 },
-    },
-  },
-  google: {
-    candidates: [
-      {
-        content: { parts: [{ text: said }] },
-        groundingMetadata: {
-          webSearchQueries: ['x'],
-          groundingChunks: [{ web: { uri: url, title: 'Oven' } }, { web: { uri: 'https://b.example/', title: 'B' } }],
-          groundingSupports: [{ segment: { text: said }, groundingChunkIndices: [0] }],
-        },
-      },
-    ],
-    usageMetadata: {
-      promptTokenCount: 900,
-      toolUsePromptTokenCount: 100,
-      cachedContentTokenCount: 200,
-      candidatesTokenCount: 20,
-      thoughtsTokenCount: 30,
-    },
-  },
-  openrouter: {
-    choices: [
-      {
-        message: {
-          content: said,
-          annotations: [
-            { type: 'url_citation', url_citation: { url, title: 'Oven', content: said } },
-            { type: 'url_citation', url_citation: { url: 'https://b.example/', title: 'B', content: '' } },
-          ],
-        },
-      },
-    ],
-    usage: {
-      prompt_tokens: 1000,
-      prompt_tokens_details: { cached_tokens: 200 },
-      completion_tokens: 50,
-      cost: 0.0123,
-      server_tool_use: { web_search_requests: 1 },
-    },
-  },
-};
-
 const places: Readonly<Record<string, readonly [path: string, key: string]>> = {
   openai: ['/responses', 'authorization'],
   anthropic: ['/v1/messages', 'x-api-key'],
@@ -153,7 +57,7 @@ test.each(Object.keys(answers))('%s searches in one request of its own, whose an
   const { answer, usage, costUsd } = await searched(preset);
   const pages = answer.ok ? answer.pages : [];
   expect(pages.slice(0, 1).concat(pages.slice(-1))).toEqual([
-    { url: expect.stringContaining(url) as string, title: 'Oven', snippet: said },
+    { url: expect.stringContaining(cited) as string, title: 'Oven', snippet: said },
     { url: 'https://b.example/', title: expect.stringMatching(/^B?$/) as string, snippet: '' },
   ]);
   expect(usage).toEqual({ input: 800, cacheRead: 200, cacheWrite: 0, output: 50 });

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import { afterAll } from 'vitest';
 
 export interface SeenRequest {
   readonly method: string;
@@ -21,12 +20,8 @@ export interface HttpDouble {
   readonly seen: SeenRequest[];
   /** The answers to come; the last one repeats. */
   script(...replies: readonly Reply[]): void;
+  close(): void;
 }
-
-const closers: (() => void)[] = [];
-afterAll(() => {
-  for (const close of closers) close();
-});
 
 /** A server on this machine that answers as it is told and keeps what it was asked. */
 export async function startDouble(): Promise<HttpDouble> {
@@ -47,7 +42,6 @@ export async function startDouble(): Promise<HttpDouble> {
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  closers.push(() => server.close());
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   return {
@@ -55,6 +49,9 @@ export async function startDouble(): Promise<HttpDouble> {
     seen,
     script: (...next) => {
       replies = next;
+    },
+    close: () => {
+      server.close();
     },
   };
 }

@@ -1,4 +1,4 @@
-import { beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeEach, expect, test } from 'vitest';
 import schema from '../../../config/config.schema.json' with { type: 'json' };
 import searchServices from '../../../config/search-services.json' with { type: 'json' };
 import { type Envelope, isError } from '../../../src/core/envelope.js';
@@ -10,8 +10,12 @@ import { webSearchTool } from '../../../src/toolsets/web/search-web.js';
 import { call, context } from '../../tools/workbench.js';
 import { registryOf } from '../registered.js';
 import { type Reply, startDouble } from './http-double.js';
+import { nothing, other, results, url } from './search-samples.js';
 
 const double = await startDouble();
+afterAll(() => {
+  double.close();
+});
 const transport = await openTransport(double.url, {});
 const key = 'secret-key-of-a-service';
 const names = Object.keys(searchEngines) as readonly SearchServiceName[];
@@ -30,72 +34,6 @@ async function search(service: SearchServiceName, reply: Reply, args: object = {
   const asked = { query: 'bread', ...args };
   return (await call('web_search', asked, context('/', {}), registryFor(service))).envelope;
 }
-
-/** The same page twice, one of them with a tracking parameter, and another, as each service sends them. */
-const url = 'https://a.example/page';
-const again = `${url}?utm_source=x#top`;
-const other = 'http://b.example/?id=1';
-const results: Readonly<Record<SearchServiceName, unknown>> = {
-  searxng: {
-    results: [
-      { url, title: 'A', content: 'one' },
-      { url: again, title: 'A again', content: '' },
-      { url: other, title: 'B', content: 'two' },
-    ],
-  },
-  brave: {
-    type: 'search',
-    web: {
-      results: [
-        { url, title: 'A', description: '<strong>o</strong>ne' },
-        { url: again, title: 'A again' },
-        { url: other, title: 'B', description: 'two' },
-      ],
-    },
-  },
-  tavily: {
-    results: [
-      { url, title: 'A', content: 'one' },
-      { url: again, title: 'A again', content: '' },
-      { url: other, title: 'B', content: 'two' },
-    ],
-  },
-  exa: {
-    results: [
-      { url, title: 'A', highlights: ['one'] },
-      { url: again, title: 'A again' },
-      { url: other, title: 'B', highlights: ['two'] },
-    ],
-  },
-  serpapi: {
-    organic_results: [
-      { link: url, title: 'A', snippet: 'one' },
-      { link: again, title: 'A again' },
-      { link: other, title: 'B', snippet: 'two' },
-    ],
-  },
-  duckduckgo: [
-    '<div class="result result--ad"><a class="result__a" href="https://duckduckgo.com/y.js?ad_domain=x">Ad</a></div>',
-    ...[
-      [url, '<b>A</b>', 'one'],
-      [again, 'A again', ''],
-      [other, 'B', 'two'],
-    ].map(
-      ([to = '', title, text]) =>
-        `<h2><a rel="nofollow" class="result__a" href="//duckduckgo.com/l/?uddg=${encodeURIComponent(to)}&amp;rut=9">${title}</a></h2>` +
-        `<a class="result__snippet" href="//duckduckgo.com/l/?uddg=x">${text}</a>`,
-    ),
-  ].join('\n'),
-};
-
-const nothing: Readonly<Record<SearchServiceName, unknown>> = {
-  searxng: { results: [] },
-  brave: { type: 'search' },
-  tavily: { results: [] },
-  exa: { results: [] },
-  serpapi: { error: "Google hasn't returned any results for this query." },
-  duckduckgo: '<div class="no-results">No results.</div>',
-};
 
 test.each(names)('%s: results are one text without repeats, tags and tracking', async (service) => {
   expect(await search(service, { body: results[service] })).toEqual({
