@@ -22,8 +22,9 @@ import {
   type TimeLimits,
 } from './attempt.js';
 import { createBodyEncoder, encodeBody } from './body.js';
-import type { Connect, Post } from './client.js';
+import { type Connect, connectAnthropic, connectOpenAi, type Post } from './client.js';
 import type { Transport } from './exchange.js';
+import { openTransport } from './transport.js';
 
 /** `http.*` of the configuration. */
 export interface HttpLimits extends RetryRules, TimeLimits {}
@@ -184,16 +185,11 @@ interface Context {
   readonly post: Post;
 }
 
-/** The SDKs, each loaded where a wire needs it. */
-const clients: Readonly<Record<Wire['client'], () => Promise<Connect>>> = {
-  openai: async () => (await import('./client.js')).connectOpenAi,
-  anthropic: async () => (await import('./client.js')).connectAnthropic,
-};
+const clients: Readonly<Record<Wire['client'], Connect>> = { openai: connectOpenAi, anthropic: connectAnthropic };
 
 async function openClient(endpoint: Endpoint, wire: Wire, env: HttpDependencies['env']): Promise<Client> {
-  const transport = await (await import('./transport.js')).openTransport(endpoint.baseUrl, env);
-  const connect = await clients[wire.client]();
-  return { post: await connect(endpoint, wire.path, transport.send), transport };
+  const transport = await openTransport(endpoint.baseUrl, env);
+  return { post: await clients[wire.client](endpoint, wire.path, transport.send), transport };
 }
 
 /** Sends a request until it is answered, the retries are used up, or the time of the turn is over. */

@@ -1,4 +1,4 @@
-import type { Wire } from './wire.js';
+import { buildWire, type Wire } from './wire.js';
 
 /** A request on Messages must set a limit. */
 const messagesOutputTokens = 8192;
@@ -72,6 +72,6 @@ export function isWireName(name: string | undefined): name is WireName {
 /** Loads a wire with its code. */
 export async function loadWire(name: WireName): Promise<Wire> {
   const { path, client, request, answer } = knownWires[name];
-  const [{ buildWire }, requestParts, reader] = await Promise.all([import('./wire.js'), request(), answer()]);
+  const [requestParts, reader] = await Promise.all([request(), answer()]);
   return buildWire({ api: name, path, client, requestParts, ...reader });
 }
