@@ -94,6 +94,7 @@ async function record(
     content,
     data: { from_seq: fromSeq, to_seq: toSeq, trigger, tokens_before: tokensBefore, tokens_after: tokensAfter },
   });
+  await renewPrompt(d);
   d.emit({
     type: 'notice',
     level: 'info',
@@ -103,6 +104,12 @@ async function record(
       `${tokensBefore}. The provider's cache is lost once. Nothing is deleted; /uncompact takes it back.`,
   });
   return { done: true, seq, tokensBefore, tokensAfter };
+}
+
+async function renewPrompt(d: TurnDeps): Promise<void> {
+  const { system } = d.record.conversation();
+  const renewed = (await d.tools.renewPrompt?.(system)) ?? system;
+  if (renewed !== system) await d.record.append({ kind: 'system', content: renewed, data: null });
 }
 
 interface CompactionLimits {

@@ -28,6 +28,9 @@ export interface ToolDeps {
   readonly policy: Policy;
   /** Absent: the changes that calls make to files are not recorded. */
   readonly capture?: ChangeCapture;
+  /** Returns the system prompt as its tools would have it now. Asked after a compaction, which ends the provider's
+   * cache anyway. */
+  readonly renewPrompt?: (prompt: string) => Promise<string>;
 }
 
 /** Facts about models, from the settings and the model table. */

@@ -98,6 +98,19 @@ export function notesBlock(notes: readonly Note[]): string {
   return left === 0 ? block : block + moreLine(left);
 }
 
+/** A prompt with another block of notes, or with none. Where the prompt has none yet, it comes last. */
+export function withNotes(prompt: string, block: string): string {
+  const old = [...prompt.matchAll(blockPattern)].at(-1);
+  const start = old?.index ?? prompt.length;
+  const end = start + (old?.[0].length ?? 0);
+  return `${prompt.slice(0, start)}${block === '' ? '' : `\n\n${block}`}${prompt.slice(end)}`;
+}
+
+const blockPattern = new RegExp(
+  `\\n\\n${head.replaceAll('.', '\\.')}(?:\\n(?:- \\[\\d+\\] .*|\\d+ more: search_memory finds them\\.))*`,
+  'g',
+);
+
 function moreLine(count: number): string {
   return `\n${count} more: search_memory finds them.`;
 }

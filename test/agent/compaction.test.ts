@@ -304,3 +304,35 @@ test('a rewound conversation goes on from there, and the model can read what it 
   expect(texts(provider.requests[2])).toEqual(['one', '<a>', 'three']);
   expect(read).toEqual(['two']);
 });
+
+test('a compaction is the one time at which the prompt is renewed, and it is recorded where it has changed', async () => {
+  const provider = scripted([
+    say(long),
+    say(long),
+    say('A summary.'),
+    say('On.'),
+    say(long),
+    say('Again.'),
+    say('End.'),
+  ]);
+  const asked: string[] = [];
+  const renewPrompt = (prompt: string): Promise<string> => {
+    asked.push(prompt);
+    return Promise.resolve('S with notes');
+  };
+  const { session } = rig({ provider, renewPrompt });
+  await session.submit('one');
+  await session.submit('two');
+  expect(asked).toEqual([]);
+  await session.compact('');
+  await session.submit('three');
+  await session.submit('four');
+  await session.compact('');
+  await session.submit('five');
+  expect(asked).toEqual(['S', 'S with notes']);
+  expect(provider.requests.map(({ conversation }) => conversation.system)).toEqual([
+    ...['S', 'S', 'S'],
+    ...Array.from({ length: 4 }, () => 'S with notes'),
+  ]);
+  expect(session.events().filter(({ kind }) => kind === 'system')).toHaveLength(2);
+});

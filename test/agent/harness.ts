@@ -125,7 +125,7 @@ type RigOptions = Partial<
 };
 
 export function rig(options: RigOptions): Rig {
-  const { provider, capture, secrets, limits, begin, notes, contextWindow, budget } = options;
+  const { provider, capture, renewPrompt, secrets, limits, begin, notes, contextWindow, budget } = options;
   const store = options.store ?? openMemoryStore({ now: () => 1 });
   const registry = options.registry ?? newRegistry();
   for (const tool of options.tools ?? []) registry.register(tool);
@@ -143,7 +143,12 @@ export function rig(options: RigOptions): Rig {
       ...(begin ? { begin } : {}),
       ...(notes ? { notes } : {}),
     },
-    tools: { registry, policy: options.policy ?? allowAll, ...(capture ? { capture } : {}) },
+    tools: {
+      registry,
+      policy: options.policy ?? allowAll,
+      ...(capture ? { capture } : {}),
+      ...(renewPrompt ? { renewPrompt } : {}),
+    },
     models: { ...(contextWindow ? { contextWindow } : {}), ...(budget ? { budget } : {}) },
     model: { provider, ref },
     connect: options.connect ?? (() => Promise.resolve(provider)),

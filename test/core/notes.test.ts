@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { maxNoteChars, type Note, notesBlock } from '../../src/core/notes.js';
+import { maxNoteChars, type Note, notesBlock, withNotes } from '../../src/core/notes.js';
 import { utf8Bytes } from '../../src/core/text.js';
 
 function note(id: number, content: string, change: Partial<Note> = {}): Note {
@@ -52,4 +52,16 @@ test('the prompt has at most 2,048 bytes of notes, cuts long ones, and says how 
     const shown = few.split('\n').filter((line) => line.startsWith('- ')).length;
     expect(shown + Number(/\n(\d+) more/.exec(few)?.[1] ?? 0)).toBe(count);
   }
+});
+
+test('a prompt gets other notes in the place of those it has, and keeps the rest', () => {
+  const one = notesBlock([note(1, 'one $& $1')]);
+  const many = notesBlock(Array.from({ length: 99 }, (_item, index) => note(index + 1, `fact ${index} `.repeat(9))));
+  const user = '# Mine\n\nBe brief.';
+  expect(many).toMatch(/\n\d+ more/);
+  expect(withNotes('P', one)).toBe(`P\n\n${one}`);
+  expect(withNotes(`P\n\n${many}\n\n${user}`, one)).toBe(`P\n\n${one}\n\n${user}`);
+  expect(withNotes(`P\n\n${one}\n\n${user}`, many)).toBe(`P\n\n${many}\n\n${user}`);
+  expect(withNotes(`P\n\n${many}\n\n${user}`, '')).toBe(`P\n\n${user}`);
+  expect(withNotes('P', '')).toBe('P');
 });

@@ -139,7 +139,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     model,
     models: modelFacts(run),
     connect: models.open,
-    tools: { registry, policy: run.policy, capture: openCapture(settings) },
+    tools: sessionTools(run),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
     grants: choice.mission?.grants ?? [],
@@ -187,9 +187,29 @@ async function offerRecorded({ options, toolbox }: Run, { restored }: OpenedSess
   if (last) await toolbox.offer(last.tools.map(({ name }) => name));
 }
 
+function sessionTools(run: Run): SessionOptions['tools'] {
+  return {
+    registry: run.toolbox.registry,
+    policy: run.policy,
+    capture: openCapture(run.settings),
+    renewPrompt: (prompt) => renewed(run, prompt),
+  };
+}
+
+/** Returns the prompt with the notes as they are now. */
+async function renewed(run: Run, prompt: string): Promise<string> {
+  if (!keepsNotes(run)) return prompt;
+  return (await import('../../core/notes.js')).withNotes(prompt, await remembered(run));
+}
+
+function keepsNotes({ toolbox }: Run): boolean {
+  return toolbox.registry.list().some(({ toolset }) => toolset.name === 'memory');
+}
+
 /** Returns what earlier sessions noted, for the prompt of a new one; '' where the tools for notes are not offered. */
-async function remembered({ settings, toolbox, notes }: Run): Promise<string> {
-  if (!toolbox.registry.list().some(({ toolset }) => toolset.name === 'memory')) return '';
+async function remembered(run: Run): Promise<string> {
+  const { settings, notes } = run;
+  if (!keepsNotes(run)) return '';
   const { notesBlock } = await import('../../core/notes.js');
   try {
     return notesBlock(await (await notes()).list({ project: projectOf(settings.cwd) }));
