@@ -121,7 +121,7 @@ function shown(
   ctx: ToolContext,
   { modelOutputBytes }: ApiCallOptions,
 ): ToolOutcome {
-  const type = (headers['content-type'] ?? '').slice(0, 100);
+  const type = clean(headers['content-type'] ?? '').slice(0, 100);
   const { location } = headers;
   const text = clean(decoded(body, type, 'text'));
   const output = headBytes(text, Math.min(ctx.limits.maxOutputBytes, Math.floor((modelOutputBytes * 15) / 16)));

@@ -85,13 +85,14 @@ async function readPage(url: URL, answer: WebAnswer, format: PageFormat, options
       output: clean(text).slice(0, shownChars).toWellFormed(),
     });
   }
+  const named = clean(contentType).slice(0, 100);
   if (kind === 'other')
     throw new WebRefusal(
       'execution_failed',
-      `${shown} is ${contentType === '' ? 'no text' : contentType.slice(0, 100)}; only text, HTML and PDF can be read.`,
+      `${shown} is ${named === '' ? 'no text' : named}; only text, HTML and PDF can be read.`,
     );
   const { text, title } = await textOf(kind, answer, shown, format, options);
-  const facts = { url: shown, status: answer.status, contentType: contentType.slice(0, 100) };
+  const facts = { url: shown, status: answer.status, contentType: named };
   return {
     ...facts,
     title: clean(title),

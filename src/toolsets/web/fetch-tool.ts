@@ -146,12 +146,14 @@ function wholeChars(text: string): string {
   return last >= 0xd800 && last <= 0xdbff ? text.slice(0, -1) : text;
 }
 
-/** Returns the sections, from one heading to the next, that hold the words, in any case. */
+/** Returns the sections, from one heading to the next, that hold the words, in any case; of a text without headings its
+ * paragraphs. */
 function sectionsWith(text: string, find: string): string {
   const wanted = find.toLowerCase();
-  return text
-    .split(/\n(?=#{1,6} )/)
+  const sections = text.split(/^#{1,6} /m.test(text) ? /\n(?=#{1,6} )/ : /\n{2,}/);
+  return sections
     .filter((section) => section.toLowerCase().includes(wanted))
+    .map((section) => section.trim())
     .join('\n\n');
 }
 

@@ -150,7 +150,10 @@ test('a long page comes in parts, and its next part costs no request', async () 
 
 test('only the sections with some words are given', async () => {
   const body = '<h1>One</h1><p>alpha<h2>Two</h2><p>Beta here<h2>Three</h2><p>gamma';
-  expect(await fetched({ headers: html, body }, { find: 'beta' })).toMatchObject({ output: '## Two\n\nBeta here\n' });
+  expect(await fetched({ headers: html, body }, { find: 'beta' })).toMatchObject({ output: '## Two\n\nBeta here' });
+  expect(await fetched({ body: 'one\n\ntwo beta\nmore\n\nthree' }, { find: 'beta' })).toMatchObject({
+    output: 'two beta\nmore',
+  });
   expect(await fetched({ headers: html, body }, { find: 'delta' })).toMatchObject({
     code: 'not_found',
     details: { headings: ['# One', '## Two', '## Three'] },
