@@ -214,7 +214,10 @@ function addUsage(totals: Totals, usage: UsageData): Totals {
     cacheWrite: totals.cacheWrite + usage.cache_write_tokens,
     costUsd: totals.costUsd + (usage.cost_usd ?? 0),
     costKnown: totals.costKnown && usage.cost_usd !== null,
-    context: usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens,
+    context:
+      usage.purpose === 'web_search'
+        ? totals.context
+        : usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens + usage.output_tokens,
   };
 }
 

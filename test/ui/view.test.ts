@@ -8,7 +8,7 @@ function fold(events: readonly AgentEvent[], nowMs = 0): View {
   return events.reduce((view, event) => reduce(view, event, nowMs), emptyView);
 }
 
-const usage = (input: number, cost: number | null): AgentEvent => ({
+const usage = (input: number, cost: number | null, more: object = {}): AgentEvent => ({
   type: 'event',
   event: {
     seq: 1,
@@ -24,6 +24,7 @@ const usage = (input: number, cost: number | null): AgentEvent => ({
       cache_read_tokens: 5,
       cache_write_tokens: 1,
       cost_usd: cost,
+      ...more,
     },
   },
 });
@@ -39,6 +40,8 @@ test("usage adds up; one unknown price makes the sum unknown; the context is the
     context: 216,
   });
   expect(fold([usage(100, 0.5), usage(200, null)]).totals.costKnown).toBe(false);
+  const search = usage(9000, 0.5, { purpose: 'web_search' });
+  expect(fold([usage(100, 0.5), search]).totals).toMatchObject({ input: 9100, costUsd: 1, context: 116 });
 });
 
 test('events of unknown kinds and with damaged data change nothing', () => {
