@@ -109,8 +109,14 @@ async function inSession(run: Run, errand: Errand, work: Work): Promise<Outcome>
   signal.addEventListener('abort', interrupt);
   try {
     const meter = createUsageMeter();
-    session.subscribe((event) => void meter.see(event));
+    session.subscribe((event) => {
+      meter.see(event);
+      const { cost_usd: costUsd } = meter.sum();
+      if (event.type === 'event' && event.event.kind === 'usage' && costUsd !== null)
+        void errand.note({ costUsd }).catch(() => undefined);
+    });
     await begin(run, chat, errand);
+    if (signal.aborted) return { status: 'interrupted', summary: 'It was stopped.', costUsd: 0 };
     const end = await session.submit(work.prompt);
     return { ...outcomeOf(end, session.events(), work, signal), costUsd: meter.sum().cost_usd };
   } finally {
@@ -123,14 +129,14 @@ async function inSession(run: Run, errand: Errand, work: Work): Promise<Outcome>
 async function begin(
   run: Run,
   { session, secrets }: Assembly,
-  { task, run: { id, scheduledFor }, missed, begun }: Errand,
+  { task, run: { id, scheduledFor }, missed, note }: Errand,
 ): Promise<void> {
   await session.append({
     kind: 'task',
     content: task.description,
     data: { task_id: task.id, run_id: id, scheduled_for: scheduledFor, missed },
   });
-  await begun(session.id);
+  await note({ sessionId: session.id });
   await run.store.update(session.id, { title: secrets.text(firstLine(`Task: ${task.description}`, 120)) });
 }
 

@@ -10,8 +10,9 @@ export interface Errand {
   readonly missed: number;
   readonly maxCostUsd: number;
   readonly signal: AbortSignal;
-  /** Notes the session of the run before the work begins. */
-  readonly begun: (sessionId: string) => Promise<void>;
+  /** Notes the session of the run before its work begins, and what it has cost so far, which counts for the day also
+   * where the process is killed. */
+  readonly note: (known: { readonly sessionId: string } | { readonly costUsd: number }) => Promise<void>;
 }
 
 /** What came of an errand. */
@@ -240,10 +241,10 @@ class Live implements Firing {
     }
     const maxCostUsd = Math.min(task.maxCostUsd ?? limits.maxCostUsd, day - spent);
     const { signal } = this.#stop;
-    const begun = (sessionId: string): Promise<void> => tasks.finish(run.id, { sessionId });
+    const note: Errand['note'] = (known) => tasks.finish(run.id, known);
     this.#reservedUsd += maxCostUsd;
     try {
-      return await work({ task, run, missed, maxCostUsd, signal, begun });
+      return await work({ task, run, missed, maxCostUsd, signal, note });
     } finally {
       this.#reservedUsd -= maxCostUsd;
     }

@@ -216,6 +216,18 @@ test('a run may cost what its task says, all of a day no more than the day', asy
   expect(at.errands).toHaveLength(4);
 });
 
+test('what a run has cost so far counts for the day, also where its process is killed', async () => {
+  const at = await scene([task('first'), task('second')], async ({ task: { id }, note }) => {
+    if (id === 'second') return done;
+    await note({ sessionId: 's1' });
+    await note({ costUsd: 4.8 });
+    return await new Promise<Outcome>(() => undefined);
+  });
+  await at.firing.check();
+  expect(await at.tasks.spentSince(noon)).toBe(4.8);
+  expect(await at.tasks.runs({ taskId: 'first', limit: 1 })).toMatchObject([{ status: 'running', sessionId: 's1' }]);
+});
+
 test('a task of a model ends after its time, and a need for a yes names the run', async () => {
   const at = await scene([task('old', { expiresAt: noon }), task('rm')], () =>
     Promise.resolve({ status: 'needs_approval', summary: 'One call was not run.', costUsd: 0 }),
