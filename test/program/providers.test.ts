@@ -330,6 +330,25 @@ test('a conversation that comes with the program is played by its name', async (
     code: 0,
     stdout: 'You said your name is Erik.',
   });
+  const tools = '+time,+math,+files';
+  const small = await agent(at, [
+    '-p',
+    '-m',
+    'offline/small-tools',
+    '--tools',
+    tools,
+    '--output-format',
+    'stream-json',
+    'go',
+  ]);
+  const results = small.stdout.split('\n').filter((line) => line.includes('"tool_result"'));
+  expect(results.map((line) => /23\.79|Asia\/Tokyo|unknown_tool/.exec(line)?.[0] ?? null)).toEqual([
+    null,
+    'Asia/Tokyo',
+    '23.79',
+    null,
+    'unknown_tool',
+  ]);
   const slip = await agent(at, ['-p', '-m', 'offline/remember-nam', 'go']);
   expect({ code: slip.code, stdout: slip.stdout }).toEqual({ code: 2, stdout: '' });
   expect(slip.stderr).toContain('Did you mean remember-name?');

@@ -128,6 +128,7 @@ const maxScriptBytes = 64 * 1024 * 1024;
 /** The conversations that come with the program, for `-m offline/<name>`. */
 const shipped: Readonly<Record<string, () => Promise<{ readonly default: unknown }>>> = {
   'remember-name': () => import('../../../config/offline/remember-name.json', { with: { type: 'json' } }),
+  'small-tools': () => import('../../../config/offline/small-tools.json', { with: { type: 'json' } }),
   search: () => import('../../../config/offline/search.json', { with: { type: 'json' } }),
   'oven-reminder': () => import('../../../config/offline/oven-reminder.json', { with: { type: 'json' } }),
   'weekday-news': () => import('../../../config/offline/weekday-news.json', { with: { type: 'json' } }),
