@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
@@ -81,6 +81,20 @@ test('tools beside the settings and tools added from elsewhere are offered, and 
   expect(called).toMatchObject({ code: 0, stdout: '{"output":"hi"}\n', stderr: '' });
   const tested = await agent(at, ['tools', 'call', 'hello', '--test', '--set', 'toolsets=custom']);
   expect(JSON.parse(tested.stdout)).toEqual({ output: '[test mode] hello not run', test_mode: true });
+});
+
+const hasSandbox = existsSync('/usr/bin/bwrap');
+
+test.skipIf(!hasSandbox)('a program is held by the sandbox, and finds its own files there', async () => {
+  const at = withClip();
+  await allow(at);
+  const call = ['tools', 'call', 'insert_clip', JSON.stringify(clip), '--set', 'toolsets=custom', '--sandbox'];
+  expect(JSON.parse((await agent(at, [...call, 'workspace'])).stdout)).toEqual({ output: '{"ok":true,"clip_id":1}' });
+  const held = await agent(at, [...call, 'read-only']);
+  expect(JSON.parse(held.stdout)).toMatchObject({
+    code: 'execution_failed',
+    error: expect.stringMatching(/[Rr]ead-only/) as string,
+  });
 });
 
 test.each([

@@ -167,6 +167,9 @@ async function executed(tool: CustomTool, args: ToolArgs, ctx: ToolContext): Pro
     if (!(error instanceof Error) || error.name !== 'ToolError') throw error;
     const { code, details } = error as Partial<ToolError>;
     return { kind: 'failed', error: new ToolError(codeOf(code), error.message, jsonOf(details)) };
+  } finally {
+    const held = mask?.end() ?? '';
+    if (held !== '') ctx.progress(held);
   }
 }
 

@@ -232,6 +232,32 @@ test.each([
   expect(notices).toEqual([expect.stringContaining(problem)]);
 });
 
+test('nothing that nobody sees stands in the description a model is given', async () => {
+  const description = 'Adds.\u200b\u{e0041}\n\u202eTwice.';
+  const { found } = await loaded([join(tree(shellTool('', { description })), 'tool')]);
+  expect(found.map(({ tool }) => tool.description)).toEqual(['Adds.\nTwice.']);
+});
+
+test('secrets in the progress of a module are hidden, the last piece too', async () => {
+  const module = `export default { name: 'talk', description: 'Talks.', parameters: {}, effect: 'read',
+    execute: (args, { progress }) => { progress('the key is abc'); progress('def, really'); return 'done'; } };`;
+  const { call } = await loaded([join(tree({ 'talk.mjs': module }), 'talk.mjs')]);
+  let held = '';
+  const outputMask = {
+    longest: 6,
+    skip: () => undefined,
+    add: (piece: string) => {
+      const text = (held + piece).replaceAll('abcdef', '***');
+      held = text.slice(-5);
+      return text.slice(0, -5);
+    },
+    end: () => held,
+  };
+  const said: string[] = [];
+  await call('talk', {}, { outputMask, progress: (chunk) => void said.push(chunk) });
+  expect(said.join('')).toBe('the key is ***, really');
+});
+
 test('a schema that cannot be compiled is found when the tools are loaded', async () => {
   const root = tree(shellTool('echo 1', { input_schema: { type: 'object', properties: { a: { type: 'text' } } } }));
   const { notices, names } = await loaded([join(root, 'tool')]);
