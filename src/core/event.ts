@@ -16,6 +16,9 @@ export interface ToolSpec {
   readonly name: string;
   readonly description: string;
   readonly input_schema: JsonSchema;
+  /** What its author says that it gives back: a text, any JSON value, or one that fits a schema. Neither sent nor kept:
+   * no wire has a place for it. */
+  readonly returns?: 'string' | 'json' | JsonSchema;
 }
 
 /** Settings that shape requests; frozen with the catalogue so that a resumed session sends the same bytes. */

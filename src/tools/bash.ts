@@ -55,6 +55,7 @@ export function bashTool(options: BashOptions): DefinedTool {
   };
   return defineTool({
     name: 'bash',
+    otherNames: ['execute_command'],
     effect: 'execute',
     placeholders: 'shell',
     guidance: {

@@ -62,6 +62,7 @@ type FileReadArgs = FromSchema<typeof schema>;
 export function fileReadTool(options: FileReadOptions, memory: ContentMemory): DefinedTool {
   return defineTool({
     name: 'file_read',
+    otherNames: ['filesystem'],
     effect: 'read',
     placeholders: 'plain',
     repeatable: true,

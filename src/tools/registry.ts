@@ -106,10 +106,12 @@ export function invalidArguments(name: string, problem: ArgumentProblem): ErrorE
 
 function unknownTool(name: unknown, tools: readonly Tool[]): ErrorEnvelope {
   const available = tools.map((tool) => tool.name);
-  const meant = tools.find((tool) => tool.otherNames?.some((other) => other === name));
+  const meant = tools.filter((tool) => tool.otherNames?.some((other) => other === name)).map((tool) => tool.name);
   const list = available.length > 0 ? `available: ${available.join(', ')}` : 'no tools are available';
-  if (meant)
-    return errorEnvelope('unknown_tool', `There is no tool called ${shown(name)}; use ${meant.name}.`, { available });
+  if (meant.length > 0)
+    return errorEnvelope('unknown_tool', `There is no tool called ${shown(name)}; use ${meant.join(' or ')}.`, {
+      available,
+    });
   return errorEnvelope('unknown_tool', `There is no tool called ${shown(name)}; ${list}.`, { available });
 }
 

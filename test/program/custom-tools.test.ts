@@ -41,6 +41,12 @@ test('a tool is shown before it is allowed, and nothing of it counts before', as
   await allow(at);
   expect((await agent(at, ['tools', 'list', '--tools', '+custom'])).stdout).toMatch(/^insert_clip +custom +write/m);
   expect((await agent(at, ['tools', 'list'])).stdout).not.toContain('insert_clip');
+  const described = await agent(at, ['tools', 'show', 'insert_clip', '--json']);
+  expect(JSON.parse(described.stdout)).toMatchObject({
+    returns: { required: ['ok', 'clip_id'] },
+    effect: 'write',
+    limits: { timeout_ms: 5000 },
+  });
 });
 
 test('a model uses it, headless too; one changed byte, or its removal, ends that', async () => {

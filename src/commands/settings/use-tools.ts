@@ -194,21 +194,54 @@ async function addInRepl(path: string, repl: Repl): Promise<void> {
   });
 }
 
-async function show({ out, tools: access }: CommandLine, name: string, { json }: Options): Promise<number> {
-  const { registry } = await access.open(undefined, false);
-  const tool = named(name, registry) ?? unknownTool(name, registry);
-  const { description, input_schema, effect, toolset } = tool;
-  if (json) printJson(out, { name, description, input_schema, effect, toolset: toolset.name }, 2);
-  else
-    out.print(
-      `${tool.name} (${toolset.name}, ${effect})\n${description}\n\n${JSON.stringify(input_schema, null, 2)}\n`,
+async function show({ out, tools: access }: CommandLine, name: string, options: Options): Promise<number> {
+  const { tool, isOffered } = await anyTool(access, name, options.tools);
+  const { description, input_schema, returns, effect, toolset, limits } = tool;
+  const facts = [toolset.name, effect, ...(isOffered ? [] : [`off: --tools +${toolset.name}`])].join(', ');
+  if (options.json)
+    printJson(
+      out,
+      {
+        name: tool.name,
+        description,
+        input_schema,
+        ...(returns ? { returns } : {}),
+        effect,
+        ...(limits ? { limits } : {}),
+        toolset: toolset.name,
+      },
+      2,
     );
+  else out.print(`${tool.name} (${facts})\n${description}\n\n${JSON.stringify(input_schema, null, 2)}\n`);
   return exit.done;
 }
 
-/** Finds a tool by its name or by one that other programs give it. */
+interface AnyTool {
+  readonly tool: Tool;
+  readonly isOffered: boolean;
+}
+
+/** Finds a tool for a person who asks about it, also in a set that is switched off. */
+async function anyTool(access: CommandLine['tools'], name: string, chosen: Options['tools']): Promise<AnyTool> {
+  const { registry } = await access.open(chosen, false);
+  const offered = named(name, registry);
+  if (offered) return { tool: offered, isOffered: true };
+  return { tool: (await inSetThatIsOff(access, name)) ?? unknownTool(name, registry), isOffered: false };
+}
+
+async function inSetThatIsOff(access: CommandLine['tools'], name: string): Promise<Tool | undefined> {
+  try {
+    return (await access.open(`+${name}`, false)).registry.get(name);
+  } catch (error) {
+    if (error instanceof CliError) return undefined;
+    throw error;
+  }
+}
+
+/** Finds a tool by its name or by one that other programs give it, and it alone. */
 function named(name: string, registry: Registry): Tool | undefined {
-  return registry.get(name) ?? registry.list().find((tool) => tool.otherNames?.includes(name));
+  const meant = registry.list().filter((tool) => tool.otherNames?.includes(name));
+  return registry.get(name) ?? (meant.length === 1 ? meant[0] : undefined);
 }
 
 function unknownTool(name: string, registry: Registry): never {
@@ -218,6 +251,13 @@ function unknownTool(name: string, registry: Registry): never {
     `there is no tool \`${name}\``,
     `${didYouMean(name, names)} Known: ${names.join(', ')}`.trim(),
   );
+}
+
+/** Says which set a tool is of that nobody has switched on, else that there is none of this name. */
+async function unavailable(access: CommandLine['tools'], name: string, registry: Registry): Promise<never> {
+  const off = await inSetThatIsOff(access, name);
+  if (off) throw new CliError(exit.usage, `\`${name}\` is switched off`, `--tools +${off.toolset.name} offers it.`);
+  return unknownTool(name, registry);
 }
 
 interface Call {
@@ -230,7 +270,7 @@ interface Call {
 async function check(line: CommandLine, { name, json }: Call, options: Options): Promise<number> {
   const { cwd } = await line.settings();
   const { registry } = await line.tools.open(options.tools, false);
-  const tool = named(name, registry) ?? unknownTool(name, registry);
+  const tool = named(name, registry) ?? (await unavailable(line.tools, name, registry));
   const binding = await registry.bind({ name: tool.name, arguments: json });
   if (!binding.ok) throw new CliError(exit.usage, binding.error.error, `agent tools show ${name} prints its schema.`);
   const policy = await line.tools.policy();
@@ -244,6 +284,8 @@ async function run(line: CommandLine, { name, json }: Call, options: Options): P
   const { guard } = await line.settings();
   const { registry, close } = await line.tools.open(options.tools, true);
   const tool = named(name, registry)?.name ?? name;
+  const off = registry.get(tool) ? undefined : await inSetThatIsOff(line.tools, name);
+  if (off) line.out.error(`agent: \`${name}\` is switched off; --tools +${off.toolset.name} offers it.\n`);
   const binding = await registry.bind({ name: tool, arguments: json });
   const stop = new AbortController();
   let endedWith: number | null = null;

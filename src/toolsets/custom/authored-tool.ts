@@ -1,4 +1,4 @@
-import { knownEvent } from '../../core/event.js';
+import { knownEvent, type ToolSpec } from '../../core/event.js';
 import { errorCodes, type ErrorCode, type OutputEnvelope } from '../../core/envelope.js';
 import { isRecord, type Json, type JsonSchema } from '../../core/json.js';
 import { firstLine, replaceUnseen } from '../../core/text.js';
@@ -7,7 +7,7 @@ import { type DefinedTool, describeCall, failed, type FromSchema, succeeded } fr
 import type { CompileSchema } from '../../tools/registry.js';
 
 /** What a tool gives back: text, any JSON value, or one that fits a schema. */
-export type Returns = 'string' | 'json' | JsonSchema;
+export type Returns = NonNullable<ToolSpec['returns']>;
 
 /** What a tool of one's own may know of the call that it answers. */
 export interface CustomToolContext {
@@ -73,16 +73,17 @@ const risks: Readonly<Record<Effect, readonly [risk: Judged['risk'], does: strin
 
 /** The parts of a tool that its calls do not touch. Arguments named `command` are no shell commands here. */
 export function facts(
-  tool: Pick<CustomTool, 'name' | 'description' | 'effect' | 'limits'>,
+  tool: Pick<CustomTool, 'name' | 'description' | 'effect' | 'returns' | 'limits'>,
   parameters: JsonSchema,
 ): Omit<DefinedTool, 'run'> {
-  const { name, effect, limits } = tool;
+  const { name, effect, returns, limits } = tool;
   const [risk, does] = risks[effect];
   return {
     name,
     description: replaceUnseen(tool.description, (char) => (char === '\n' ? char : '')),
     effect,
     input_schema: Object.hasOwn(parameters, 'type') ? parameters : { type: 'object', properties: {}, ...parameters },
+    ...(returns ? { returns } : {}),
     ...(limits ? { limits } : {}),
     describe: (args) => describeCall(name, args),
     judge: () => ({ risk, reasons: risk === 'read-only' ? [] : [`${name} ${does}`] }),

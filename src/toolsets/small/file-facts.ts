@@ -29,6 +29,7 @@ export function fileFactTools(): readonly DefinedTool[] {
   return [
     defineTool({
       name: 'fs_list',
+      otherNames: ['filesystem'],
       effect: 'read',
       placeholders: 'plain',
       limits,
@@ -50,6 +51,7 @@ export function fileFactTools(): readonly DefinedTool[] {
     }),
     defineTool({
       name: 'fs_exists',
+      otherNames: ['filesystem'],
       effect: 'read',
       placeholders: 'plain',
       limits,
@@ -61,6 +63,7 @@ export function fileFactTools(): readonly DefinedTool[] {
     }),
     defineTool({
       name: 'fs_metadata',
+      otherNames: ['filesystem'],
       effect: 'read',
       placeholders: 'plain',
       limits,
