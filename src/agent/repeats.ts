@@ -79,7 +79,7 @@ function repeatsIn(events: readonly Event[]): Repeats {
   const tally = createTally();
   const calls = new Map<string, Call>();
   for (const event of sinceLastAnswer(events)) {
-    if (event.kind === 'tool_call') calls.set(event.data.id, event.data.function);
+    if (event.kind === 'tool_call' && event.data.by === undefined) calls.set(event.data.id, event.data.function);
     if (event.kind === 'approval' && event.data.repeated !== undefined && event.data.decision === 'allow')
       tally.reset();
     const call = event.kind === 'tool_result' ? calls.get(event.data.tool_call_id) : undefined;

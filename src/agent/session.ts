@@ -2,11 +2,12 @@ import type { Event, EventDraft } from '../core/event.js';
 import type { Answer, Question } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
 import type { Provider } from '../core/provider.js';
-import type { AgentEvent, QueuedMessage, SessionPort, TurnEnd } from '../core/session-port.js';
+import type { AgentEvent, Expand, QueuedMessage, SessionPort, TurnEnd } from '../core/session-port.js';
 import { placeOf, type SessionLog, type SessionRow } from '../core/store.js';
 import { firstLine } from '../core/text.js';
 import { compact, type Compacted, type CompactionPlan, planFor } from './compaction.js';
 import type { ApprovalDeps, TurnDeps } from './dependencies.js';
+import { recordMessage } from './message.js';
 import { runTurn } from './turn.js';
 import { createRecorder, type Recorder } from './recorder.js';
 
@@ -31,6 +32,8 @@ export interface SessionOptions extends Pick<TurnDeps, 'tools' | 'models' | 'lim
   readonly connect: (ref: ModelRef) => Promise<Provider>;
   /** False: nobody can be asked. */
   readonly interactive: boolean;
+  /** Says what a message stands for that begins with a slash. Absent: itself. */
+  readonly expand?: Expand;
   /** SHA-256 (hex) of calls that the person has allowed beforehand. */
   readonly grants?: readonly string[];
 }
@@ -138,8 +141,10 @@ class LiveSession implements Session {
   async #wholeTurn(text: string, signal: AbortSignal): Promise<TurnEnd> {
     for (const note of this.#notes.splice(0))
       await this.record.append({ kind: 'user', content: note, data: { note: true } });
-    await this.record.append({ kind: 'user', content: text, data: null });
-    const end = await this.#safely(() => runTurn(this.#deps(), signal));
+    const end = await this.#safely(async () => {
+      const refused = await recordMessage(this.#deps(), { text, expand: this.#options.expand }, signal);
+      return refused ?? (await runTurn(this.#deps(), signal));
+    });
     await this.repair();
     await this.record.settle();
     if (end.fault)

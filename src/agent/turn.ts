@@ -176,7 +176,7 @@ function refusedByServer(why: string, written: string): ErrorEnvelope {
   );
 }
 
-function uniqueId(d: TurnDeps, id: string): string {
+export function uniqueId(d: TurnDeps, id: string): string {
   let unique = id;
   for (let n = 2; d.record.projection.hasCall(unique); n++) unique = `${id}_${n}`;
   return unique;
@@ -213,7 +213,8 @@ function withLimit(d: TurnDeps, done: Dispatched, count: Count): Dispatched {
   return { ...done, outcome: { ...done.outcome, envelope } };
 }
 
-async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promise<void> {
+/** Records the result of a call. */
+export async function answer(d: TurnDeps, call: ToolCallData, done: Dispatched): Promise<void> {
   const {
     outcome: { envelope, summary: content, files, diff },
     captured,

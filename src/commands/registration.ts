@@ -78,6 +78,11 @@ export function verbNames(sections: readonly Section[]): readonly string[] {
   return [...new Set(names)];
 }
 
+/** Returns all names and aliases of slash commands. */
+export function slashNames(sections: readonly Section[]): readonly string[] {
+  return sections.flatMap(({ entries }) => entries.flatMap(({ slash }) => slash?.[0].split(' ')[0]?.split('|') ?? []));
+}
+
 /** Returns the slash commands of the table. A verb is loaded when it is first called. */
 export function slashCommands(sections: readonly Section[], repl: Omit<Repl, 'screen'>): readonly SlashCommand[] {
   return sections.flatMap(({ entries }) =>

@@ -63,6 +63,17 @@ export const table: readonly Section[] = [
         load: async () => (await import('./conversation/show-parts.js')).budget,
       },
       {
+        slash: ['init [what matters]', 'write AGENTS.md, instructions for agents, from this repository'],
+        load: async () => (await import('./conversation/written-prompts.js')).initProject,
+      },
+      {
+        slash: [
+          'review [commit, branch or range]',
+          'review the changes that are not committed, or those since a commit or branch',
+        ],
+        load: async () => (await import('./conversation/written-prompts.js')).reviewChanges,
+      },
+      {
         slash: ['diff', 'what the calls of this session changed in files'],
         load: async () => (await import('./conversation/show-parts.js')).showChanges,
       },

@@ -30,9 +30,18 @@ export interface RequestSettings {
   readonly effort?: string;
 }
 
-/** `note`: the person did not type this; the program tells the model what has changed around it. */
+/** `note`: the person did not type this; the program tells the model what has changed around it. `command`: the person
+ * typed a command, and this is the text that it stands for. */
 interface UserData {
-  readonly note: true;
+  readonly note?: true;
+  readonly command?: CommandData;
+}
+
+/** A command that the person typed, and the SHA-256 (hex) of the file that says what it stands for. */
+export interface CommandData {
+  readonly name: string;
+  readonly args: string;
+  readonly sha256: string;
 }
 
 export interface ToolsData {
@@ -64,6 +73,8 @@ export interface ToolCallData {
   readonly response_id: string;
   /** The model's own text of the call, where `arguments` were read from another form. */
   readonly received?: string;
+  /** A command of the person made this call for the text of their message. It is no part of the conversation. */
+  readonly by?: 'command';
 }
 
 /** A file as the session knows it after a call: `sha256` of its bytes (hex), or null where it did not exist. */
@@ -252,6 +263,12 @@ export function knownEvent(event: Event): KnownEvent | null {
   if (keys.length > 0 && !isRecord(event.data)) return null;
   const data = event.data as Readonly<Record<string, unknown>>;
   return keys.every((key) => data[key] !== undefined) ? (event as KnownEvent) : null;
+}
+
+/** Returns what the person typed for a message; null for one that the program wrote. */
+export function typedText({ content, data }: Extract<EventDraft, { readonly kind: 'user' }>): string | null {
+  if (data?.note === true) return null;
+  return data?.command ? `/${data.command.name} ${data.command.args}`.trimEnd() : content;
 }
 
 /** The conversation goes on from right after event `seq`. */

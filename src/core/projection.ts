@@ -231,7 +231,7 @@ class Fold implements Projection {
   }
 
   #call(seq: number, call: ToolCallData): void {
-    const owner = this.#response(seq, call.response_id);
+    const owner = call.by === 'command' ? response(seq, call.response_id) : this.#response(seq, call.response_id);
     const state = this.#callStates.get(call) ?? { started: false, result: null };
     const slot: Slot = { owner, call, wireId: this.#uniqueId(call.id), state };
     owner.slots.push(slot);
@@ -263,7 +263,7 @@ class Fold implements Projection {
       last.built = null;
       return last;
     }
-    const made: Response = { role: 'assistant', seq, id, text: '', data: null, slots: [], built: null };
+    const made = response(seq, id);
     this.#items.push(made);
     return made;
   }
@@ -288,6 +288,10 @@ class Fold implements Projection {
     response.built = message;
     return message;
   }
+}
+
+function response(seq: number, id: string): Response {
+  return { role: 'assistant', seq, id, text: '', data: null, slots: [], built: null };
 }
 
 function answered(slot: Slot, reader: string | null, maxBytes: number): AnsweredCall {

@@ -1,4 +1,4 @@
-import type { Event } from './event.js';
+import type { CommandData, Event } from './event.js';
 import type { Answer, Question } from './policy.js';
 import type { ModelRef } from './projection.js';
 import type { Fault } from './provider.js';
@@ -49,6 +49,18 @@ export interface TurnEnd {
   readonly limit?: 'repeated_calls';
   readonly fault?: Fault;
 }
+
+/** What a message stands for that is a command of the person. */
+export interface Expansion {
+  readonly command: CommandData;
+  /** The calls whose outputs are part of the text, in order. */
+  readonly calls: readonly { readonly name: string; readonly arguments: string }[];
+  /** Returns what the model is told. `outputs`: one for each call. */
+  text(outputs: readonly string[]): string;
+}
+
+/** Returns what a message stands for: null where it stands for itself, a sentence where its command cannot be read. */
+export type Expand = (message: string) => Promise<Expansion | string | null>;
 
 /** Everything a front end may do with a session: the REPL, headless mode, a test. */
 export interface SessionPort {

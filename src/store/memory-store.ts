@@ -1,5 +1,5 @@
 import { hostname } from 'node:os';
-import type { Event } from '../core/event.js';
+import { type Event, knownEvent, typedText } from '../core/event.js';
 import type { QueuedMessage } from '../core/session-port.js';
 import { isRecord } from '../core/json.js';
 import type {
@@ -224,7 +224,8 @@ function hitsIn({ row, events }: StoredSession, query: SearchQuery): readonly Se
 }
 
 function summary({ row, events }: StoredSession): SessionSummary {
-  const prompt = events.find((event) => event.kind === 'user')?.content ?? null;
+  const first = events.map(knownEvent).find((event) => event?.kind === 'user');
+  const prompt = first ? (typedText(first) ?? first.content) : null;
   const costs = events
     .filter((event) => event.kind === 'usage')
     .map((event) => (event.data as { readonly cost_usd?: unknown } | null)?.cost_usd)
@@ -383,8 +384,10 @@ function spendingOf(sessions: Iterable<StoredSession>, { since = 0, cwd }: Recor
 
 function spendingRow(row: SessionRow, event: Event): readonly SpendingRow[] {
   const { kind } = event;
-  if (kind !== 'usage' && kind !== 'tool_call' && (kind !== 'user' || event.data !== null)) return [];
+  if (kind !== 'usage' && kind !== 'tool_call' && kind !== 'user') return [];
   const data = recordOf(event.data);
+  if (kind === 'tool_call' && data['by'] !== undefined) return [];
+  if (kind === 'user' && event.data !== null && data['command'] === undefined) return [];
   const count = (name: string): number => (typeof data[name] === 'number' ? data[name] : 0);
   return [
     {

@@ -95,7 +95,8 @@ export function readSpending({ sql }: Connection, { since = 0, cwd }: RecordScop
        coalesce(json_extract(e.data_json, '$.output_tokens'), 0) AS output,
        json_extract(e.data_json, '$.cost_usd') AS cost
      FROM events e JOIN sessions s ON s.id = e.session_id
-     WHERE (e.kind IN ('usage', 'tool_call') OR (e.kind = 'user' AND e.data_json IS NULL))
+     WHERE (e.kind = 'usage' OR (e.kind = 'tool_call' AND json_extract(e.data_json, '$.by') IS NULL)
+         OR (e.kind = 'user' AND (e.data_json IS NULL OR json_extract(e.data_json, '$.command') IS NOT NULL)))
        AND e.created_at >= ? AND (? IS NULL OR s.cwd = ?)
      ORDER BY e.session_id, e.seq`,
   ).all(since, cwd ?? null, cwd ?? null);

@@ -144,8 +144,10 @@ export function listSessions({ sql }: Connection, limit: number, cwd?: string): 
     `WITH recent AS MATERIALIZED (
        SELECT ${columns}, ${lastEvent} AS last_event FROM sessions s ${where} ${newestFirst} LIMIT ?)
      SELECT recent.*,
-       (SELECT substr(content, 1, ${maxPrompt * 2}) FROM events WHERE session_id = recent.id AND kind = 'user'
-         ORDER BY seq LIMIT 1) AS prompt,
+       (SELECT substr(iif(json_extract(data_json, '$.command') IS NULL, content, '/' ||
+           json_extract(data_json, '$.command.name') || ' ' || json_extract(data_json, '$.command.args')),
+           1, ${maxPrompt * 2})
+         FROM events WHERE session_id = recent.id AND kind = 'user' ORDER BY seq LIMIT 1) AS prompt,
        (SELECT count(*) FROM events WHERE session_id = recent.id) AS events,
        (SELECT sum(json_extract(data_json, '$.cost_usd')) FROM events WHERE session_id = recent.id AND kind = 'usage'
          AND json_extract(data_json, '$.cost_usd') IS NOT NULL) AS cost_usd

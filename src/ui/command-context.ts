@@ -46,6 +46,9 @@ export function commandContext(
       input.setText(text);
       repl.refresh();
     },
+    send: (text) => {
+      repl.send(text);
+    },
     attach: (next) => {
       repl.attach(next);
     },

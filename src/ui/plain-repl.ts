@@ -103,6 +103,9 @@ class PlainRepl implements ReplHandle {
   submit(text: string): void {
     if (!runCommand(text, this.#commands, this.#context())) this.#turns.send(text, 'steer');
   }
+  send(text: string): void {
+    this.#turns.send(text, 'after');
+  }
   refresh(): void {
     /* There is no status line. */
   }
@@ -393,6 +396,9 @@ class PlainRepl implements ReplHandle {
       pick: (options) => this.#pick(options),
       page: async (title, text) => {
         print(`${title}\n${text}`);
+      },
+      send: (text) => {
+        this.send(text);
       },
       setDraft: () => {
         /* The terminal owns the line that is being written. */

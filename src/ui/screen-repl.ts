@@ -193,6 +193,9 @@ class ScreenRepl implements ReplHandle {
   submit(text: string): void {
     if (!this.#closed && !runCommand(text, this.#commands, this.#context())) this.#send(text, 'steer');
   }
+  send(text: string): void {
+    if (!this.#closed) this.#send(text, 'after');
+  }
   refresh(): void {
     this.#echo();
   }

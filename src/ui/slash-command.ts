@@ -34,6 +34,8 @@ export interface CommandContext {
    * indented. */
   page(title: string, text: string, options?: PageOptions): Promise<void>;
   setDraft(text: string): void;
+  /** Sends a message, after a turn that runs. */
+  send(text: string): void;
   /** Sends a text to the clipboard of the terminal. False where it has none. */
   copy(text: string): boolean;
   /** Changes the colours from now on. False where there are none (`NO_COLOR`, plain lines). */
@@ -66,7 +68,9 @@ function nearestCommand(commands: readonly Command[], name: string): string | nu
  * …` is none. */
 export function runCommand(text: string, commands: readonly Command[], context: CommandContext): boolean {
   const match =
-    text.trim() === '?' ? (['/help', 'help'] as const) : /^\/([A-Za-z][\w-]*)(?:\s+([\s\S]*))?$/.exec(text.trim());
+    text.trim() === '?'
+      ? (['/help', 'help'] as const)
+      : /^\/([A-Za-z][\w-]*(?::[\w-]+)*)(?:\s+([\s\S]*))?$/.exec(text.trim());
   if (!match) return false;
   const name = match[1] ?? '';
   const command = findCommand(commands, name);

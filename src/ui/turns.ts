@@ -1,10 +1,10 @@
+import { type Event, knownEvent, typedText } from '../core/event.js';
 import type { Clock } from '../core/runtime.js';
-import type { AgentEvent, SessionPort } from '../core/session-port.js';
+import type { AgentEvent, QueuedMessage, SessionPort } from '../core/session-port.js';
 import { fitWidth } from '../terminal/rows.js';
 import { createSanitizer, sanitize } from '../terminal/sanitize.js';
 import { hasTitle, notify, type Notify, type OutputPort, setTitle, type Sign } from '../terminal/streams.js';
 import type { Display } from './display.js';
-import { isNote } from './event-text.js';
 import type { ReplTerminal, RunShell } from './repl-options.js';
 import { patienceMs, type Timers } from './timers.js';
 import type { View } from './view.js';
@@ -21,6 +21,10 @@ export interface Turns {
   busy(): boolean;
 }
 
+function joined(messages: readonly QueuedMessage[]): string {
+  return messages.map((message) => message.text).join('\n\n');
+}
+
 export function createTurns(
   session: SessionPort,
   d: { readonly onFailure: (message: string) => void; readonly onIdle: () => void },
@@ -32,15 +36,19 @@ export function createTurns(
     } catch (error) {
       d.onFailure(error instanceof Error ? error.message : String(error));
     }
-    const left = gone ? '' : takeBack();
+    const left = gone ? '' : takeNext();
     if (left !== '' && !session.busy()) await run(left);
     else d.onIdle();
   };
-  const takeBack = (): string =>
-    session
-      .takeQueue()
-      .map((message) => message.text)
-      .join('\n\n');
+  const takeBack = (): string => joined(session.takeQueue());
+  /** What was queued goes as one message; a command is one by itself. */
+  const takeNext = (): string => {
+    const queue = session.takeQueue();
+    const command = queue.findIndex(({ text }) => text.startsWith('/'));
+    const count = command < 0 ? queue.length : Math.max(1, command);
+    for (const later of queue.slice(count)) session.enqueue(later);
+    return joined(queue.slice(0, count));
+  };
   return {
     send: (text, when) => {
       if (session.busy()) session.enqueue({ text, when });
@@ -141,12 +149,7 @@ export function createWorkTitle({ output, facts, title }: Pick<ReplTerminal, 'ou
     if (about.id !== session.id || about.words === '')
       about = {
         id: session.id,
-        words:
-          session
-            .events()
-            .find((event) => event.kind === 'user' && !isNote(event))
-            ?.content?.trim()
-            .slice(0, 200) ?? '',
+        words: firstTyped(session.events()).slice(0, 200),
       };
     return about.words;
   };
@@ -161,6 +164,15 @@ export function createWorkTitle({ output, facts, title }: Pick<ReplTerminal, 'ou
       );
     },
   };
+}
+
+function firstTyped(events: readonly Event[]): string {
+  for (const raw of events) {
+    const event = raw.kind === 'user' ? knownEvent(raw) : null;
+    const typed = event?.kind === 'user' ? typedText(event) : null;
+    if (typed !== null) return typed.trim();
+  }
+  return '';
 }
 
 export interface ShellLine {

@@ -1,4 +1,11 @@
-import { type Event, knownEvent, type KnownEvent, type ToolResultData, type UsageData } from '../core/event.js';
+import {
+  type Event,
+  knownEvent,
+  type KnownEvent,
+  type ToolResultData,
+  typedText,
+  type UsageData,
+} from '../core/event.js';
 import type { Question } from '../core/policy.js';
 import type { AgentEvent, QueuedMessage, TurnEnd } from '../core/session-port.js';
 import type { Clock, Schedule } from '../core/runtime.js';
@@ -146,7 +153,7 @@ function reduceEvent(view: View, raw: Event, nowMs: number): View {
         view,
         event.data?.note === true
           ? { type: 'notice', level: 'info', message: event.content }
-          : { type: 'user', seq: event.seq, text: event.content },
+          : { type: 'user', seq: event.seq, text: typedText(event) ?? '' },
       );
     case 'assistant':
       return withItem(

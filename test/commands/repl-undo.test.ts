@@ -42,6 +42,7 @@ function screen(choices: readonly string[] = []): Screen {
       );
     },
     page: () => Promise.resolve(),
+    send: () => undefined,
     setDraft: (text) => {
       drafts.push(text);
     },

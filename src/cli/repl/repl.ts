@@ -19,7 +19,9 @@ import { version } from '../version.js';
 import { onLostStream, print } from '../print.js';
 import { openRun, type Run } from '../session/assemble.js';
 import { toolsEvent } from '../session/context-files.js';
+import type { CommandFile } from '../../extensions/skills/command-files.js';
 import { eventNumber, projectOf } from '../session/find-session.js';
+import { openCommands } from '../session/open-commands.js';
 import { choseOffline, resolveModel } from '../session/open-model.js';
 import type { Toolbox } from '../session/open-tools.js';
 import { changeOf } from '../session/open-toolsets.js';
@@ -82,6 +84,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
   const ownCommands = createOwnRuns();
   const tasks = createReplTasks(run, () => sessions.current().session, machineClock.schedule);
   const keep: Keep = (key, value) => keepSetting(settings, settings.ephemeral, key, value);
+  const own = (await openCommands(settings).list()).map(sentCommand);
   const facts = terminalFacts(settings.env, theme);
   const startRepl = await loadRepl(facts.plain);
   const firstFrame = early?.take() ?? null;
@@ -109,7 +112,7 @@ async function converse(run: Run, sessions: ReplSessions, prompt: string, { earl
       printing: printingOf(settings),
       opening: openingOf(sessions.shown(), settings, prompt),
       session: sessions.shown(),
-      commands: replCommands(run, sessions, tasks, keep),
+      commands: replCommands(run, sessions, { tasks, keep, own }),
       status: createStatus(run, sessions),
       runShell: (command, shellOptions) =>
         ownCommands.follow(sessions.ready().then(() => runUserShell(run, sessions, command, shellOptions))),
@@ -221,10 +224,9 @@ function endOnSignals(): { attach(handle: ReplHandle): void; exitCode(): number 
 function replCommands(
   { settings, options, store, notes, toolbox, policy, spend }: Run,
   sessions: ReplSessions,
-  tasks: ReplTasks,
-  keep: Keep,
+  { tasks, keep, own }: { readonly tasks: ReplTasks; readonly keep: Keep; readonly own: readonly Command[] },
 ): readonly Command[] {
-  const commands = slashCommands(table, {
+  const ofProgram = slashCommands(table, {
     sessions,
     store,
     settings,
@@ -246,6 +248,7 @@ function replCommands(
     commands: () => commands,
     themes: createThemes(settings),
   });
+  const commands = [...ofProgram, ...own];
   return commands.map((command) => ({
     ...command,
     run: async (argument, context) => {
@@ -253,6 +256,19 @@ function replCommands(
       await command.run(argument, context);
     },
   }));
+}
+
+/** A command in a file: the session makes the message of it. */
+function sentCommand({ name, description, argumentHint, origin }: CommandFile): Command {
+  return {
+    name,
+    description: `${description} (${origin})`,
+    ...(argumentHint === null ? {} : { argument: argumentHint }),
+    run: (argument, context) => {
+      context.send(`/${name} ${argument}`.trimEnd());
+      return Promise.resolve();
+    },
+  };
 }
 
 /** Lets the person switch tools on and off. The session records each change, because it changes its requests. */

@@ -32,6 +32,7 @@ import {
   resumedModel,
   type SessionChoice,
 } from './find-session.js';
+import { openCommands } from './open-commands.js';
 import { type OpenedModel, openModel, choiceOf } from './open-model.js';
 import { openPolicy, type SwitchablePolicy } from './open-policy.js';
 import { openSandbox, openToolbox, type Toolbox } from './open-tools.js';
@@ -142,6 +143,7 @@ export async function assemble(run: Run, choice: SessionChoice, interactive: boo
     tools: sessionTools(run),
     limits: { ...settings.config.limits, ...(run.turnCalls ? { turnCalls: run.turnCalls } : {}) },
     interactive,
+    expand: openCommands(settings).expand,
     grants: choice.mission?.grants ?? [],
     secrets,
     host: sessionHost(settings.log),

@@ -1,5 +1,5 @@
 import { changeSets } from '../../agent/file-history.js';
-import { type Event, knownEvent, rewindTo } from '../../core/event.js';
+import { type Event, knownEvent, rewindTo, typedText } from '../../core/event.js';
 import { project } from '../../core/projection.js';
 import { firstLine } from '../../core/text.js';
 import { counted } from '../../tools/define-tool.js';
@@ -70,7 +70,7 @@ function ownMessages(events: readonly Event[]): readonly PickItem<Target>[] {
 function ownText(events: readonly Event[], seq: number): string | null {
   const raw = events.find((event) => event.seq === seq);
   const event = raw ? knownEvent(raw) : null;
-  return event?.kind === 'user' && event.data?.note !== true ? event.content : null;
+  return event?.kind === 'user' ? typedText(event) : null;
 }
 
 function lastRewind(events: readonly Event[]): readonly PickItem<Target>[] {

@@ -84,7 +84,7 @@ function entryOf(
     case 'system':
       return { type: 'system', seq, at, text: event.content };
     case 'user':
-      return { type: event.data === null ? 'user' : 'note', seq, at, text: event.content };
+      return { type: event.data?.note === true ? 'note' : 'user', seq, at, text: event.content };
     case 'assistant':
       return event.content === '' ? null : { type: 'assistant', seq, at, text: event.content };
     case 'tool_call': {

@@ -1,0 +1,74 @@
+import { clampText, isError } from '../core/envelope.js';
+import type { ToolCallData } from '../core/event.js';
+import type { Expand, Expansion, TurnEnd } from '../core/session-port.js';
+import type { TurnDeps } from './dependencies.js';
+import { dispatch, type Dispatched } from './dispatch.js';
+import { answer, uniqueId } from './turn.js';
+
+/** Most bytes of one output in a message. */
+const maxOutputBytes = 32 * 1024;
+
+interface Message {
+  readonly text: string;
+  readonly expand: Expand | undefined;
+}
+
+/** Records the message of the person. The text of a command is made first, for which calls may run. Returns how the
+ * turn ended where the message was not recorded: a call failed or was refused, or the person interrupted. */
+export async function recordMessage(
+  d: TurnDeps,
+  { text, expand }: Message,
+  signal: AbortSignal,
+): Promise<TurnEnd | null> {
+  const expansion = text.startsWith('/') ? ((await expand?.(text)) ?? null) : null;
+  if (typeof expansion === 'string') return unsent(expansion);
+  if (expansion === null) {
+    await d.record.append({ kind: 'user', content: text, data: null });
+    return null;
+  }
+  const outputs: string[] = [];
+  for (const call of expansion.calls) {
+    const done = await runCall(d, call, signal);
+    if (signal.aborted) return { status: 'interrupted', text: '', turns: 0, toolCalls: outputs.length, denied: 0 };
+    if (!done.ok) return unsent(`/${expansion.command.name} was not sent: ${done.problem}`, done.denied ? 1 : 0);
+    outputs.push(done.output);
+  }
+  await d.record.append({ kind: 'user', content: expansion.text(outputs), data: { command: expansion.command } });
+  return null;
+}
+
+function unsent(message: string, denied = 0): TurnEnd {
+  const hint = 'Correct the file of the command, or send a message instead.';
+  return { status: 'failed', text: '', turns: 0, toolCalls: 0, denied, fault: { code: 'bad_request', message, hint } };
+}
+
+type Done =
+  | { readonly ok: true; readonly output: string }
+  | { readonly ok: false; readonly problem: string; readonly denied: boolean };
+
+/** Takes a call on the way of every call: through policy, with its record. */
+async function runCall(d: TurnDeps, given: Expansion['calls'][number], signal: AbortSignal): Promise<Done> {
+  const { registry } = d.tools;
+  if (!registry.get(given.name))
+    return { ok: false, denied: false, problem: `it needs the tool ${given.name}, which is switched off here.` };
+  const id = uniqueId(d, `command_${d.record.events().length + 1}`);
+  const binding = await registry.bind(given);
+  const content = binding.ok
+    ? binding.bound.tool.describe(d.secrets?.deep(binding.bound.args) ?? binding.bound.args)
+    : given.name;
+  const data: ToolCallData = { id, type: 'function', function: given, response_id: id, by: 'command' };
+  const recorded = await d.record.note({ kind: 'tool_call', content, data });
+  const call = recorded.data as ToolCallData;
+  const done = await dispatch(d, { call, binding }, signal);
+  await answer(d, call, done);
+  return told(content, done);
+}
+
+/** A command that ended with another status than 0 has failed. */
+function told(title: string, { outcome: { envelope }, denied }: Dispatched): Done {
+  if (isError(envelope)) return { ok: false, denied, problem: `${title}: ${envelope.error}` };
+  const { output, exit_code: exitCode } = envelope;
+  if (typeof exitCode === 'number' && exitCode !== 0)
+    return { ok: false, denied, problem: `${title} ended with ${exitCode}: ${clampText(output, 2000).text}`.trim() };
+  return { ok: true, output: clampText(output, maxOutputBytes).text };
+}

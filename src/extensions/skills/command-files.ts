@@ -1,0 +1,80 @@
+import { createHash } from 'node:crypto';
+import { basename } from 'node:path';
+import { readBounded } from '../../disk/bounded-file.js';
+import { replaceUnseen } from '../../core/text.js';
+import { filesIn, type FoundFile, type Place } from './found-files.js';
+import { readFrontMatter } from './front-matter.js';
+
+/** A command in a Markdown file: what the person types it for is in the file. */
+export interface CommandFile {
+  /** `a:b` for the file `a/b.md`. */
+  readonly name: string;
+  /** One line. */
+  readonly description: string;
+  readonly argumentHint: string | null;
+  readonly path: string;
+  readonly origin: Place['origin'];
+  /** Of the file, hex. */
+  readonly sha256: string;
+  /** The text below its fields. */
+  readonly body: string;
+}
+
+const maxBytes = 256 * 1024;
+const maxDescription = 250;
+const commandName = /^[A-Za-z][\w-]*(?::[A-Za-z\d][\w-]*)*$/;
+
+/** Reads the commands of these places. The first of a name counts. Files with a name that nobody could type, empty
+ * ones and those over 256 KiB are left out. */
+export function commandsIn(places: readonly Place[]): readonly CommandFile[] {
+  const commands = new Map<string, CommandFile>();
+  for (const place of places)
+    for (const file of filesIn(place, ({ path, name, isFolder }) =>
+      !isFolder && name.endsWith('.md') ? path : null,
+    )) {
+      const command = readCommand(file);
+      if (command && !commands.has(command.name)) commands.set(command.name, command);
+    }
+  return [...commands.values()];
+}
+
+export function readCommand({ path, name: file, place }: FoundFile): CommandFile | null {
+  const name = file.replace(/\.md$/, '').replaceAll('/', ':');
+  if (!commandName.test(name) || basename(path) === 'SKILL.md') return null;
+  const found = readBounded(path, { maxBytes, longer: 'refuse', links: 'follow' });
+  if (found.kind !== 'read') return null;
+  const { fields, body } = readFrontMatter(visibleText(found.bytes.toString('utf8')));
+  if (body.trim() === '') return null;
+  return {
+    name,
+    description: oneLine(fields.get('description') ?? firstText(body), maxDescription),
+    argumentHint: hintOf(fields.get('argument-hint')),
+    path,
+    origin: place.origin,
+    sha256: createHash('sha256').update(found.bytes).digest('hex'),
+    body,
+  };
+}
+
+function hintOf(hint: string | undefined): string | null {
+  return hint === undefined || hint.trim() === '' ? null : oneLine(hint, 60);
+}
+
+function firstText(body: string): string {
+  return (
+    body
+      .split('\n')
+      .find((line) => line.trim() !== '')
+      ?.replace(/^#+\s*/, '') ?? ''
+  );
+}
+
+/** Without characters that nobody sees: they could say to a model what a person does not read. */
+export function visibleText(text: string): string {
+  return replaceUnseen(text.toWellFormed(), (character) => (/[\t\n\r]|\uFE0F/.test(character) ? character : ''));
+}
+
+export function oneLine(text: string, maxCharacters: number): string {
+  const line = text.replaceAll(/\s+/g, ' ').trim();
+  return line.length <= maxCharacters ? line : `${line.slice(0, maxCharacters - 1).toWellFormed()}…`;
+}

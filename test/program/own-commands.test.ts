@@ -1,0 +1,127 @@
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { table } from '../../src/commands/table.js';
+import { readFrontMatter } from '../../src/extensions/skills/front-matter.js';
+import { agent, lines, place, repl, script } from './inside.js';
+
+type At = ReturnType<typeof place>;
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, text);
+}
+
+const answer = [{ text: 'Done.' }];
+
+function own(at: At, name: string, text: string): void {
+  write(join(at.home, '.claude/commands', name), text);
+}
+
+/** The events of the only session. */
+async function events(
+  at: At,
+): Promise<readonly { readonly kind: string; readonly content: string; readonly data: unknown }[]> {
+  const listed = await agent(at, ['sessions', 'list', '--json']);
+  const [{ id }] = JSON.parse(listed.stdout) as [{ readonly id: string }];
+  return lines((await agent(at, ['sessions', 'export', id, '--format', 'jsonl'])).stdout)
+    .filter((line) => line.type === 'event')
+    .map((line) => line as never);
+}
+
+test('a command stands for its text; its calls are on the record, and are no part of the conversation', async () => {
+  const at = place();
+  write(join(at.work, 'a.txt'), 'hello\n');
+  own(at, 'git/say.md', '---\ndescription: says: it\n---\nSay $1 of @a.txt: !`echo $2`\n');
+  const done = await agent(at, ['-p', '-m', script(at, answer), "/git:say 'x y' 'a;b' "]);
+  expect(done).toMatchObject({ code: 0, stdout: 'Done.\n', stderr: '' });
+  const log = await events(at);
+  expect(log.slice(2).map(({ kind, content }) => `${kind} ${content ?? ''}`)).toEqual([
+    `tool_call bash(command="echo 'a;b'")`,
+    'tool_started ',
+    'tool_result exit 0',
+    'tool_call file_read(path="a.txt")',
+    'tool_started ',
+    'tool_result 1 line',
+    'user Say x y of @a.txt: a;b\n\nContents of a.txt:\nhello',
+    'usage ',
+    'assistant Done.',
+  ]);
+  expect(log[8]?.data).toEqual({
+    command: { name: 'git:say', args: "'x y' 'a;b'", sha256: expect.stringMatching(/^\w{64}$/) as string },
+  });
+  const [{ id }] = JSON.parse((await agent(at, ['sessions', 'list', '--json'])).stdout) as [{ readonly id: string }];
+  const request = await agent(at, ['sessions', 'show', id, '--as', 'request', '--wire', 'anthropic-messages']);
+  expect(request.stdout).not.toContain('tool_use');
+  expect((await agent(at, ['sessions', 'list'])).stdout).toContain("/git:say 'x y' 'a;b'");
+});
+
+test('a failure, and a refusal, end it with what they said; nothing is sent', async () => {
+  const at = place();
+  own(at, 'fails.md', 'Look: !`ls nowhere`\n');
+  own(at, 'asks.md', 'Look: !`curl http://127.0.0.1:9/x | sh`\n');
+  own(at, 'odd.md', 'Look: !`echo "$(echo $1)"`\n');
+  const go = (text: string): ReturnType<typeof agent> => agent(at, ['-p', '-m', script(at, answer), text]);
+  const failed = await go('/fails');
+  expect(failed).toMatchObject({ code: 1, stdout: '' });
+  expect(failed.stderr).toMatch(/^agent: \/fails was not sent: bash\(command="ls nowhere"\) ended with 2: .*nowhere/);
+  const refused = await go('/asks');
+  expect(refused.stdout).toBe('');
+  expect(refused.stderr).toContain('needs a yes and nobody can be asked here');
+  expect((await go('/odd x')).stderr).toContain('/odd was not sent: an argument stands where it cannot be quoted');
+});
+
+test('commands of the program win, and other words with a slash go to the model', async () => {
+  const at = place();
+  own(at, 'init.md', 'Not this.\n');
+  own(at, 'help.md', 'Nor this.\n');
+  own(at, 'bad name.md', 'Nor this.\n');
+  for (const text of ['/init the tests', '/help', '/etc/hosts is odd', '/unknown'])
+    await agent(at, ['-p', '-m', script(at, answer), text]);
+  const listed = await agent(at, ['sessions', 'list', '--json']);
+  const prompts = (JSON.parse(listed.stdout) as { readonly prompt: string }[]).map(({ prompt }) => prompt);
+  expect(prompts).toEqual(['/unknown', '/etc/hosts is odd', '/help', '/init the tests']);
+  const found = await agent(at, ['search', 'The user adds: the tests']);
+  expect(found.stdout).toContain('Write `AGENTS.md` at the root of this repository');
+});
+
+test('the REPL offers them, and shows what was typed', async () => {
+  const at = place();
+  own(at, 'greet.md', '---\ndescription: greets somebody\nargument-hint: <name>\n---\nGreet $1 warmly.\n');
+  const finished = await repl(
+    at,
+    ['-m', script(at, answer)],
+    [
+      ['/help', '/greet <name>'],
+      ['/greet Ada', 'Done.'],
+    ],
+  );
+  expect(finished.stdout).toContain('greets somebody (user)');
+  expect((await events(at)).find(({ kind }) => kind === 'user')?.content).toBe('Greet Ada warmly.');
+});
+
+test('/review tells the model of the changes', async () => {
+  const at = place();
+  const git = (...args: string[]): unknown =>
+    execFileSync('git', ['-c', 'user.name=x', '-c', 'user.email=x@x', ...args], { cwd: at.work });
+  git('init', '-q');
+  write(join(at.work, 'a.txt'), 'one\n');
+  git('add', '.');
+  git('commit', '-qm', 'first');
+  write(join(at.work, 'a.txt'), 'one\ntwo\n');
+  expect(await agent(at, ['-p', '-m', script(at, answer), '/review'])).toMatchObject({ code: 0, stderr: '' });
+  const said = (await events(at)).find(({ kind }) => kind === 'user')?.content;
+  expect(said).toContain('+two');
+  expect(said).toContain(' a.txt | 1 +');
+});
+
+test('the commands of the program are described in the table as in their files', () => {
+  const described = table.flatMap(({ entries }) => entries.flatMap(({ slash }) => (slash ? [slash] : [])));
+  for (const name of ['init', 'review']) {
+    const path = fileURLToPath(new URL(`../../config/prompts/${name}.md`, import.meta.url));
+    const { fields } = readFrontMatter(readFileSync(path, 'utf8'));
+    expect(described).toContainEqual([`${name} ${fields.get('argument-hint')}`, fields.get('description')]);
+  }
+});
