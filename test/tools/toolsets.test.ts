@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
@@ -99,6 +100,12 @@ test('every set has its tools in one place, and each that is off by itself is lo
   const used = new Set(builtinTools(toolOptions()).map(({ toolset }) => toolset));
   expect([...used]).toEqual(toolsets.filter(({ on }) => on));
   expect(Object.keys(lazySets)).toEqual(toolsets.flatMap(({ name, on }) => (on ? [] : [name])));
+});
+
+test('the README names every set that is off by itself, with its tools', () => {
+  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
+  for (const [set, { tools: names }] of Object.entries(lazySets))
+    expect(readme).toContain(`\n| \`${set}\` | ${names?.map((name) => `\`${name}\``).join(', ') ?? 'yours'} |`);
 });
 
 test('the published schema of the settings knows the sets of the list', () => {
