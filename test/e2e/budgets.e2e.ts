@@ -106,6 +106,16 @@ test('the first request has at most 3,800 bytes, and each turn adds what it says
   expect(Math.max(...grown), grown.join(' ')).toBeLessThanOrEqual(300);
 });
 
+test('with every set switched on, the first request has at most 9 KB', async () => {
+  const sets = ['web', 'tasks', 'memory', 'kv', 'time', 'math', 'files', 'docs', 'code', 'history', 'custom'];
+  const server = await modelServer([]);
+  const env = { ...key, OPENAI_BASE_URL: `${server.url}/v1`, BRAVE_API_KEY: 'of-a-test' };
+  await agent(place(), ['-p', '--tools', sets.map((set) => `+${set}`).join(), 'hi'], { env });
+  const body = JSON.stringify(server.requests[0]?.body);
+  expect(body).toContain('history_search');
+  expect(Buffer.byteLength(body)).toBeLessThanOrEqual(9 * 1024);
+});
+
 test('an answer costs the terminal at most 12 bytes a token', async () => {
   const words = Array.from({ length: 2_000 }, (_, index) => `word${index % 10}`);
   const server = await modelServer([{ text: `${words.join(' ')} THEEND` }]);

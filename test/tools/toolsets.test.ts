@@ -4,6 +4,7 @@ import { Ajv } from 'ajv';
 import { expect, test } from 'vitest';
 import document from '../../config/config.schema.json' with { type: 'json' };
 import { renderSystemPrompt } from '../../src/agent/system-prompt.js';
+import { toolSpecs } from '../../src/cli/session/open-tools.js';
 import { type Catalogue, lazySets, offeredTools } from '../../src/cli/session/open-toolsets.js';
 import type { CommandLine } from '../../src/commands/command.js';
 import { listTools } from '../../src/commands/settings/use-tools.js';
@@ -14,6 +15,7 @@ import { type Tool, toolsets } from '../../src/core/tool.js';
 import { builtinTools, inToolset } from '../../src/tools/builtin.js';
 import { defineTool } from '../../src/tools/define-tool.js';
 import { createRegistry } from '../../src/tools/registry.js';
+import { mathTools } from '../../src/toolsets/small/math.js';
 import { toolOptions, tree } from './workbench.js';
 
 const sums = { name: 'sums', on: false, about: 'Offer sums.', guidance: 'Count with sums, not by heart.' };
@@ -106,6 +108,20 @@ test('the README names every set that is off by itself, with its tools', () => {
   const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8');
   for (const [set, { tools: names }] of Object.entries(lazySets))
     expect(readme).toContain(`\n| \`${set}\` | ${names?.map((name) => `\`${name}\``).join(', ') ?? 'yours'} |`);
+});
+
+test('that a tool of a late set takes nothing else is checked and not sent', async () => {
+  const registry = createRegistry({ maxOutputBytes: 1000, now: () => 0 });
+  const math = toolsets.find(({ name }) => name === 'math') ?? sums;
+  const [glob] = builtinTools(toolOptions());
+  for (const tool of [...(glob ? [glob] : []), ...inToolset(math, mathTools())]) registry.register(tool);
+  expect(toolSpecs(registry).map(({ name, input_schema }) => [name, input_schema.additionalProperties])).toEqual([
+    ['glob', false],
+    ['math_eval', undefined],
+  ]);
+  expect(await registry.bind({ name: 'math_eval', arguments: '{"expression":"1","more":1}' })).toMatchObject({
+    error: { code: 'invalid_args', details: { argument: 'more' } },
+  });
 });
 
 test('the published schema of the settings knows the sets of the list', () => {

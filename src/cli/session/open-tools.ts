@@ -7,7 +7,7 @@ import type { LoadedConfig } from '../../config/load.js';
 import { type ConfigProblem, fileProblem, issueProblem, readConfigFile } from '../../config/settings-file.js';
 import { type Issue, keyText } from '../../config/settings-schema.js';
 import type { ToolSpec } from '../../core/event.js';
-import { isRecord } from '../../core/json.js';
+import { isRecord, type JsonSchema } from '../../core/json.js';
 import { nearestName } from '../../core/text.js';
 import type { Registry, Tool } from '../../core/tool.js';
 import { createSecretPaths } from '../../policy/guarded-paths.js';
@@ -176,8 +176,19 @@ export async function secretFiles({
   return (path) => secrets.matches(path);
 }
 
+/** Returns what a model is told of the tools. That a tool takes no other arguments is checked by us; of the sets that
+ * are off by themselves, it is not said with every request. */
 export function toolSpecs(registry: Registry): readonly ToolSpec[] {
-  return registry.list().map(({ name, description, input_schema }) => ({ name, description, input_schema }));
+  return registry.list().map(({ name, description, input_schema, toolset }) => ({
+    name,
+    description,
+    input_schema:
+      Object.hasOwn(lazySets, toolset.name) && toolset.name !== 'custom' ? withoutClosing(input_schema) : input_schema,
+  }));
+}
+
+function withoutClosing({ additionalProperties, ...schema }: JsonSchema): JsonSchema {
+  return additionalProperties === false ? schema : { ...schema, ...(additionalProperties && { additionalProperties }) };
 }
 
 type Place = Pick<Settings, 'cwd' | 'env' | 'home' | 'config'>;

@@ -5,7 +5,7 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import type { ToolContext, ToolOutcome } from '../../core/tool.js';
 import { readBoundedText } from '../../disk/bounded-file.js';
 import { processOutcome, type ProcessWords } from '../../tools/bash.js';
-import { type DefinedTool, defineTool, type FromSchema } from '../../tools/define-tool.js';
+import { type DefinedTool, defineTool, type FromSchema, outOfBounds } from '../../tools/define-tool.js';
 import { createOutputCollector, createProgressStream } from '../../tools/process/output-collector.js';
 import { createProcessRunner, type ProcessRunner } from '../../tools/process/runner.js';
 import { findProgram, openSandbox } from '../../tools/sandbox/open-sandbox.js';
@@ -33,7 +33,7 @@ const schema = {
   properties: {
     code: { type: 'string' },
     language: { enum: ['python', 'node'] },
-    timeout_seconds: { type: 'integer', minimum: 1, maximum: maxTimeoutS },
+    timeout_seconds: { type: 'integer' },
   },
   required: ['code'],
   additionalProperties: false,
@@ -146,13 +146,14 @@ function codeTool(workshop: Workshop): DefinedTool {
     limits: { timeout_ms: maxTimeoutS * 1000, max_output_bytes: 102_400 },
     description: 'Execute Python code in sandbox: no network, prints are the result.',
     schema,
-    check({ code, language }) {
+    check(args) {
+      const { code, language } = args;
       if (code.trim() === '') return { argument: 'code', problem: 'blank', expected: 'a program' };
       if (Buffer.byteLength(code) > maxCodeBytes)
         return { argument: 'code', problem: `${Buffer.byteLength(code)} bytes`, expected: `at most ${maxCodeBytes}` };
       if (language !== undefined && programs[language] === null)
         return { argument: 'language', problem: `${language} is not installed`, expected: usual };
-      return null;
+      return outOfBounds(args, { timeout_seconds: [1, maxTimeoutS] });
     },
     judge: ({ language = usual }) => ({
       risk: 'mutating',

@@ -72,7 +72,7 @@ export function docsTools(options: DocsOptions): readonly DefinedTool[] {
       effect: 'read',
       placeholders: 'plain',
       limits: { timeout_ms: defaultTimeoutMs, max_output_bytes: 32_768 },
-      description: 'Find passages in documents (md, rst, txt, adoc) below path.',
+      description: 'Find passages in documents (md, txt …) below path.',
       schema,
       check: (args) => outOfBounds(args, { query: [1, 400], limit: [1, maxHits] }) ?? pathProblem('path', args.path),
       async run(args, ctx) {

@@ -173,7 +173,7 @@ function forgetTool(options: MemoryOptions): DefinedTool {
     name: 'forget_note',
     effect: 'write',
     limits: writing,
-    description: 'Archive it',
+    description: 'Archive a note',
     // `id` is asked for below: the schemas of the set are sent with every request and are kept short.
     schema: { type: 'object', properties: { id: { type: 'integer' } }, additionalProperties: false },
     check: ({ id }) => (id === undefined ? problemWith('id', 'missing', 'the number of a note') : null),

@@ -20,7 +20,7 @@ export function clockTools({ now, timezone }: ClockOptions): readonly DefinedToo
       description: 'Returns the current local time.',
       schema: {
         type: 'object',
-        properties: { timezone: { type: 'string', description: 'such as Europe/Berlin' } },
+        properties: { timezone: { type: 'string' } },
         additionalProperties: false,
       },
       check: (args) => outOfBounds(args, { timezone: [1, 64] }),

@@ -50,7 +50,7 @@ export function fetchTool(options: FetchToolOptions): DefinedTool {
     untrusted: true,
     otherNames: ['fetch_url'],
     limits: { timeout_ms: defaultTimeoutMs },
-    description: 'Read a web page or PDF. find: only sections with this text; offset, limit: characters.',
+    description: 'Read a web page or PDF. find: only sections with it; offset, limit: characters.',
     schema,
     check: (args) =>
       outOfBounds(args, { url: [1, maxUrlChars], find: [1, 200], offset: [0, Infinity], limit: [1, Infinity] }) ??
