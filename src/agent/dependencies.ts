@@ -1,5 +1,5 @@
 import type { ChangeCapture } from '../core/file-changes.js';
-import type { Approver, Policy } from '../core/policy.js';
+import type { Approver, Policy, Rule } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Fault, Provider } from '../core/provider.js';
 import type { Log, Schedule } from '../core/runtime.js';
@@ -57,6 +57,10 @@ export interface ApprovalDeps extends Approver {
   readonly canAsk: boolean;
   /** Calls the person allowed for the rest of the session, by `call_sha256`. */
   readonly grants: Set<string>;
+  /** Rules the person made for the rest of the session, by `ruleKey`. */
+  readonly rules: Map<string, Rule>;
+  /** How often the person said yes to the same question. */
+  readonly asked: Map<string, number>;
 }
 
 /** Everything one call needs. `record` and `emit` carry the design: `record.append` is durable, `emit` is for the

@@ -1,8 +1,8 @@
 import { clampEnvelope, errorEnvelope, isError, parseEnvelope, type ErrorEnvelope } from '../core/envelope.js';
-import type { EventDraft, ToolCallData } from '../core/event.js';
+import type { ApprovalData, EventDraft, ToolCallData } from '../core/event.js';
 import type { WatchReport } from '../core/file-changes.js';
 import { isRecord } from '../core/json.js';
-import type { Answer, Question, Verdict } from '../core/policy.js';
+import { type Answer, type Question, type Rule, ruleKey, type Verdict } from '../core/policy.js';
 import type { Binding, BoundCall, ToolContext, ToolOutcome } from '../core/tool.js';
 import { captureChanges, type CapturedChanges } from './file-history.js';
 import { askedAboutLoop } from './repeats.js';
@@ -164,12 +164,9 @@ async function permit(
   if (verdict.decision === 'deny')
     return { error: errorEnvelope('permission_denied', `Denied by policy: ${reasons}`), unavailable: false };
   const hash = d.host.sha256(`${call.function.name}\0${call.function.arguments}`);
-  const { answer, granted } = await askedOnce(
-    d,
-    question(d, call, shown, verdict),
-    repeated === undefined ? hash : `repeated ${hash}`,
-    signal,
-  );
+  const loops = repeated !== undefined;
+  const asked = question(d, call, shown, verdict, !loops);
+  const { answer, granted } = await askedOnce(d, asked, loops ? `repeated ${hash}` : hash, signal);
   const error = denial(answer, verdict, signal);
   await d.record.append({
     kind: 'approval',
@@ -181,24 +178,63 @@ async function permit(
       risk: verdict.risk,
       reasons: verdict.reasons,
       call_sha256: hash,
-      ...(repeated === undefined ? {} : { repeated }),
+      ...(loops ? { repeated } : {}),
+      ...rulesMade(asked, answer),
     },
   });
   return error ? { error, unavailable: answer.answer === 'unavailable' } : { error: null, verdict };
 }
 
-/** Returns the person's answer, or the one they gave for the rest of the session under this `grant`. */
+function rulesMade({ verdict: { rules = [] } }: Question, answer: Answer): Pick<ApprovalData, 'rules' | 'lasts'> {
+  return answer.answer === 'rules' ? { rules, lasts: answer.lasts } : {};
+}
+
+/** Returns the person's answer, or the one they gave for the rest of the session under this `grant` or as rules. */
 async function askedOnce(
   d: DispatchDeps,
   question: Question,
   grant: string,
   signal: AbortSignal,
 ): Promise<{ readonly answer: Answer; readonly granted: boolean }> {
-  if (d.approval.grants.has(grant)) return { answer: { answer: 'once' }, granted: true };
+  const { grants, rules: made } = d.approval;
+  const rules = question.verdict.rules ?? [];
+  const isRuled = rules.length > 0 && rules.every((rule) => made.has(ruleKey(rule)));
+  if (grants.has(grant) || isRuled) return { answer: { answer: 'once' }, granted: true };
   await d.record.settle();
   const answer = await d.approval.ask(question, signal);
-  if (answer.answer === 'session') d.approval.grants.add(grant);
+  if (answer.answer === 'session') grants.add(grant);
+  if (answer.answer === 'once') suggestRule(d, rules.length > 0 ? JSON.stringify(rules) : grant, rules);
+  if (answer.answer === 'rules') await makeRules(d, rules, answer.lasts);
   return { answer, granted: false };
+}
+
+/** A rule that could not be kept counts for the session all the same. */
+async function makeRules(d: DispatchDeps, rules: readonly Rule[], lasts: 'session' | 'always'): Promise<void> {
+  for (const rule of rules) d.approval.rules.set(ruleKey(rule), rule);
+  if (lasts === 'session' || rules.length === 0) return;
+  const kept = await d.tools.policy.allow?.(rules);
+  if (kept) d.emit({ type: 'notice', level: kept.done ? 'info' : 'warn', code: 'rule_kept', message: kept.said });
+}
+
+/** After so many times the person is told how to be asked no more. */
+const tiresomeQuestions = 3;
+
+function suggestRule(d: DispatchDeps, key: string, rules: readonly Rule[]): void {
+  const times = (d.approval.asked.get(key) ?? 0) + 1;
+  d.approval.asked.set(key, times);
+  if (times !== tiresomeQuestions) return;
+  const how =
+    rules.length > 0
+      ? 'the next such question offers a rule for them'
+      : 'no rule is offered for such a call, but /permissions add makes one';
+  d.emit({
+    type: 'notice',
+    level: 'info',
+    code: 'rule_suggested',
+    message:
+      `You said yes to this ${tiresomeQuestions} times: ${how}. ` +
+      '`agent audit suggest-rules` shows what else you allow again and again.',
+  });
 }
 
 /** Waits for `work`, or returns null as soon as the signal is aborted: policy may wait for a file system that does not
@@ -224,15 +260,19 @@ function question(
   { secrets }: DispatchDeps,
   { id, function: { name, arguments: text } }: ToolCallData,
   shown: BoundCall,
-  verdict: Verdict,
+  { rules = [], ...verdict }: Verdict,
+  mayLast: boolean,
 ): Question {
-  if (!secrets) return { callId: id, title: name, call: shown, argumentsText: text, verdict };
+  const asked = { callId: id, title: name };
+  // A rule is shown as it will be kept, so one with a secret in it is not offered.
+  const isPlain = secrets === undefined || JSON.stringify(secrets.deep(rules)) === JSON.stringify(rules);
+  const lasting = mayLast && rules.length > 0 && isPlain ? { rules } : {};
+  if (!secrets) return { ...asked, call: shown, argumentsText: text, verdict: { ...verdict, ...lasting } };
   return {
-    callId: id,
-    title: name,
+    ...asked,
     call: { ...shown, args: secrets.deep(shown.args) },
     argumentsText: secrets.json(text),
-    verdict: secrets.deep(verdict),
+    verdict: { ...secrets.deep(verdict), ...lasting },
   };
 }
 
@@ -247,6 +287,7 @@ function denial(answer: Answer, verdict: Verdict, signal: AbortSignal): ErrorEnv
   switch (answer.answer) {
     case 'once':
     case 'session':
+    case 'rules':
       return null;
     case 'unavailable':
       return errorEnvelope(

@@ -1,5 +1,5 @@
 import type { Event, EventDraft } from '../core/event.js';
-import type { Answer, Question } from '../core/policy.js';
+import type { Answer, Question, Rule } from '../core/policy.js';
 import { interruptedBefore, interruptedRunning, type ModelRef } from '../core/projection.js';
 import type { Provider } from '../core/provider.js';
 import type { AgentEvent, Expand, QueuedMessage, SessionPort, TurnEnd } from '../core/session-port.js';
@@ -41,6 +41,8 @@ export interface SessionOptions extends Pick<TurnDeps, 'tools' | 'models' | 'lim
 /** A session with everything its owner needs besides the port of its front end. */
 export interface Session extends SessionPort {
   readonly record: Recorder;
+  /** What the person allowed for the rest of this session; an entry that is taken out is asked about again. */
+  readonly sessionRules: Map<string, Rule>;
   append(draft: EventDraft): Promise<Event>;
   /** Contents that an event of this session refers to, or null. */
   blob(sha256: string): Promise<Uint8Array | null>;
@@ -64,6 +66,7 @@ class LiveSession implements Session {
   readonly id: string;
   readonly cwd: string;
   readonly record: Recorder;
+  readonly sessionRules = new Map<string, Rule>();
   readonly #options: SessionOptions;
   readonly #listeners = new Set<(event: AgentEvent) => void>();
   readonly #questions = new Map<string, (answer: Answer) => void>();
@@ -86,6 +89,8 @@ class LiveSession implements Session {
         interactive ? this.#ask(question, signal) : Promise.resolve({ answer: 'unavailable' }),
       canAsk: interactive,
       grants: new Set(options.grants),
+      rules: this.sessionRules,
+      asked: new Map(),
     };
     this.record = createRecorder({
       store,

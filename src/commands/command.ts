@@ -7,7 +7,7 @@ import type { ConfigProblem } from '../config/settings-file.js';
 import type { Issue } from '../config/settings-schema.js';
 import type { Event } from '../core/event.js';
 import type { Notes } from '../core/notes.js';
-import type { ApprovalMode, Policy } from '../core/policy.js';
+import type { ApprovalMode, Kept, Policy, Rule, RuleList, Rules } from '../core/policy.js';
 import type { ModelRef } from '../core/projection.js';
 import type { Fault } from '../core/provider.js';
 import type { Log } from '../core/runtime.js';
@@ -261,6 +261,10 @@ export interface Sessions {
 export interface Approval {
   mode(): ApprovalMode;
   switchTo(mode: ApprovalMode): void;
+  /** The rules that count now, wherever they come from. */
+  rules(): Rules;
+  /** Changes one list of the user's own rules, for this run and for good. Says where it is kept, or why not. */
+  changeRules(list: RuleList, change: (own: readonly Rule[]) => readonly Rule[]): Promise<Kept>;
 }
 
 export interface Spending {

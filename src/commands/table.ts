@@ -93,6 +93,13 @@ export const table: readonly Section[] = [
         slash: ['approval [always|mutating|dangerous|never]', 'which calls wait for a yes; --keep keeps it'],
         load: async () => (await import('./settings/switch-model.js')).approvalMode,
       },
+      {
+        slash: [
+          'permissions [add, edit or rm]',
+          'which calls are allowed, asked about and denied by rules; change them',
+        ],
+        load: async () => (await import('./settings/tend-rules.js')).permissions,
+      },
     ],
   },
   {

@@ -169,7 +169,7 @@ interface RevertData {
   readonly skipped: readonly { readonly path: string; readonly reason: string }[];
 }
 
-interface ApprovalData {
+export interface ApprovalData {
   readonly tool_call_id: string;
   readonly decision: 'allow' | 'deny';
   /** Who decided: the person, the policy, a grant of this session, or nobody who could be asked. */
@@ -180,6 +180,9 @@ interface ApprovalData {
   readonly call_sha256: string;
   /** So often the call had given the same result, which is why the person was asked. */
   readonly repeated?: number;
+  /** The rules that the person made with this answer, and how long they last. */
+  readonly rules?: readonly object[];
+  readonly lasts?: 'session' | 'always';
 }
 
 interface ErrorData {

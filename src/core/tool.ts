@@ -78,6 +78,8 @@ export interface Judged {
   /** Sentences, most important first. */
   readonly reasons: readonly string[];
   readonly everyMode?: true;
+  /** Its arguments say what is run: no rule for all calls of the tool is offered. */
+  readonly singular?: true;
 }
 
 /** Where a call is made. `cwd` is absolute. */

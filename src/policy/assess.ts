@@ -10,6 +10,7 @@ import {
   resolvePath,
   type SecretPaths,
 } from './guarded-paths.js';
+import { fileRules, toolRules } from './lasting-rules.js';
 import { compileRules, refusedAllow, type Subject } from './rules.js';
 import { type Judgement, judgeShell, type ShellRules } from './shell/verdict.js';
 
@@ -41,6 +42,12 @@ export function createPolicy(options: PolicyOptions): Policy {
     ask: compileRules(rules.ask, facts.home, 'stop'),
     deny: compileRules(rules.deny, facts.home, 'stop'),
   };
+  /** A rule is offered only where it would be heeded. */
+  const canLast = (judgement: Judgement, decision: Verdict['decision']): boolean =>
+    decision === 'ask' &&
+    judgement.ruling === null &&
+    judgement.rules.length > 0 &&
+    decide({ ...judgement, ruling: 'allow' }, approval, sandbox) === 'allow';
   return {
     async assess(call, cwd, session = noSession): Promise<Verdict> {
       const judgement = await judgeCall(call, { cwd, session }, shared);
@@ -59,6 +66,7 @@ export function createPolicy(options: PolicyOptions): Policy {
         sandbox,
         ...(everyMode ? { everyMode } : {}),
         ...(targets.length > 0 ? { targets } : {}),
+        ...(canLast(judgement, decision) ? { rules: judgement.rules } : {}),
       };
     },
   };
@@ -86,6 +94,7 @@ async function judgeCall(call: BoundCall, place: CallPlace, rules: ShellRules): 
     guarded: judged.everyMode === true,
     confined: false,
     ruling: rulingOf({ tool: tool.name, paths: [] }, rules),
+    rules: toolRules(call, judged),
   };
 }
 
@@ -120,9 +129,16 @@ async function judgeFileCall(call: BoundCall, cwd: string, rules: ShellRules): P
       risk,
       reasons: [`${tool.name} writes, and the sandbox is read-only`, ...guards],
       ruling: 'sandbox',
+      rules: [],
     };
   const reasons = [...guards, ...(writes ? [...outside, `${tool.name} writes ${paths.join(', ')}`] : held)];
-  return { ...shared, risk, reasons, ruling: rulingOf({ tool: tool.name, paths }, rules) };
+  return {
+    ...shared,
+    risk,
+    reasons,
+    ruling: rulingOf({ tool: tool.name, paths }, rules),
+    rules: fileRules(tool.name, paths, rules.facts.workspace),
+  };
 }
 
 function namesPaths({ args }: BoundCall): boolean {

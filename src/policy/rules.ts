@@ -1,4 +1,5 @@
 import wordLists from '../../config/commands/words.json' with { type: 'json' };
+import { isRecord } from '../core/json.js';
 import type { Rule } from '../core/policy.js';
 import { compileGlobs, lastName, shellGlob } from './guarded-paths.js';
 
@@ -125,8 +126,30 @@ function hasOption(option: string, texts: readonly string[]): boolean {
   return [...option.slice(1)].every((letter) => letters.has(letter));
 }
 
+/** Returns the rule that `value` is; null where it is none, or would fit every call. */
+export function readRule(value: unknown): Rule | null {
+  if (!isRecord(value) || Object.keys(value).length === 0) return null;
+  const { tool, argv, path, ...others } = value;
+  if (Object.keys(others).length > 0 || ![tool, path].every((part) => part === undefined || isText(part))) return null;
+  if (argv !== undefined && !(Array.isArray(argv) && argv.length > 0 && argv.every(isText))) return null;
+  return {
+    ...(isText(tool) ? { tool } : {}),
+    ...(Array.isArray(argv) ? { argv: argv.map(String) } : {}),
+    ...(isText(path) ? { path } : {}),
+  };
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value !== '';
+}
+
 const openEnded = new Set(wordLists.lists.openEndedPrograms);
 const openEndedVerbs = new Set(wordLists.lists.openEndedVerbs);
+
+/** Programs whose first word says what they do. */
+export function needsSubcommand(program: string): boolean {
+  return /^(?:git|npm|pnpm|yarn|bun|cargo|go|uv|poetry)$/.test(program);
+}
 
 /** Why an allow rule is refused, or null: a rule may not allow a program that runs whatever follows it. */
 export function refusedAllow(rule: Rule): string | null {
@@ -135,7 +158,6 @@ export function refusedAllow(rule: Rule): string | null {
     return rule.tool === 'bash' ? 'an allow rule for bash needs the leading words of a command' : null;
   const name = program.replace(/^.*\//, '');
   if (openEnded.has(name)) return `${name} runs whatever follows it, so it cannot be allowed by its leading words`;
-  if (verb === undefined && /^(?:git|npm|pnpm|yarn|bun|cargo|go|uv|poetry)$/.test(name))
-    return `${name} needs its subcommand in an allow rule`;
+  if (verb === undefined && needsSubcommand(name)) return `${name} needs its subcommand in an allow rule`;
   return openEndedVerbs.has(`${name} ${verb ?? ''}`) ? `${name} ${verb} runs whatever follows it` : null;
 }

@@ -1,7 +1,7 @@
 import { type Envelope, isError, parseEnvelope } from '../core/envelope.js';
 import type { ToolResultData } from '../core/event.js';
 import { isRecord } from '../core/json.js';
-import type { Question } from '../core/policy.js';
+import type { Question, Rule } from '../core/policy.js';
 import type { TurnEnd } from '../core/session-port.js';
 import { expandTabs, splitStyledLines, unjoined, wrapLine, wrapWords } from '../terminal/rows.js';
 import { decisionText, sanitize } from '../terminal/sanitize.js';
@@ -300,6 +300,14 @@ export function questionRows(question: Question): readonly QuestionRow[] {
     return plainRows(names.flatMap((name) => argumentLines(name, args[name])));
   const others = Object.keys(rest).flatMap((name) => argumentLines(name, rest[name]));
   return [...plainRows(others), ...editRows(before, after)];
+}
+
+/** Names the calls that rules allow: `git commit …`, `file_edit in ~/project/**`. */
+export function rulesText(rules: readonly Rule[]): string {
+  const texts = rules.map(({ tool = 'any tool', argv, path }) =>
+    argv ? `\`${argv.join(' ')} …\`` : path === undefined ? `any call of ${tool}` : `${tool} in ${path}`,
+  );
+  return texts.join(' and ');
 }
 
 function plainRows(lines: readonly string[]): QuestionRow[] {

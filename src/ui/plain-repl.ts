@@ -4,7 +4,7 @@ import { createSanitizer, decisionText, sanitize, type Sanitizer } from '../term
 import type { Sign } from '../terminal/streams.js';
 import type { Picking, PickItem } from './components/picker.js';
 import { lastExchange } from './event-text.js';
-import { itemLines, type ItemStyle, noticeLines, questionRows } from './item-lines.js';
+import { itemLines, type ItemStyle, noticeLines, questionRows, rulesText } from './item-lines.js';
 import { renderMarkdown } from './markdown/incremental.js';
 import { defaultDetail, type Greeting, type ReplHandle, type ReplOptions } from './repl-options.js';
 import { type Command, type CommandContext, runCommand } from './slash-command.js';
@@ -349,14 +349,16 @@ class PlainRepl implements ReplHandle {
       `Allow ${decisionText(question.call.tool.name, { lines: false })}?`,
       ...questionRows(question).map(({ text }) => `  ${text}`),
       ...reasons,
+      ...lastingLines(question),
     ]);
     const { callId } = question;
+    const rules = question.verdict.rules ?? [];
     this.#read({
-      prompt: 'yes, session, or no (and why): ',
+      prompt: rules.length > 0 ? 'yes, session, these, always, or no (and why): ' : 'yes, session, or no (and why): ',
       asks: true,
       callId,
       take: (line) => {
-        const answer = lineAnswer(line, question.verdict.risk === 'dangerous');
+        const answer = lineAnswer(line, question.verdict);
         if (answer) this.#session.answer(callId, answer);
         return answer !== null;
       },
@@ -434,9 +436,22 @@ class PlainRepl implements ReplHandle {
   }
 }
 
+/** Says what the words for lasting answers stand for. */
+function lastingLines({ verdict: { rules = [] } }: Question): readonly string[] {
+  if (rules.length === 0) return [];
+  const kept = rules.map((rule) => JSON.stringify(rule)).join(', ');
+  return [
+    `these: ${decisionText(rulesText(rules), { lines: false })} in this session`,
+    `always: keeps rules.allow ${decisionText(kept, { lines: false })}`,
+  ];
+}
+
 /** Returns the answer that a line means; null if it is none. A dangerous call has no one-letter yes. */
-function lineAnswer(line: string, isDangerous: boolean): Answer | null {
+function lineAnswer(line: string, { risk, rules = [] }: Question['verdict']): Answer | null {
   const text = line.trim();
+  const isDangerous = risk === 'dangerous';
+  const lasting = rules.length > 0 ? /^(?:these|(always))$/i.exec(text) : null;
+  if (lasting) return { answer: 'rules', lasts: lasting[1] === undefined ? 'session' : 'always' };
   if ((isDangerous ? /^yes$/i : /^y(es)?$/i).test(text)) return { answer: 'once' };
   if ((isDangerous ? /^session$/i : /^s(ession)?$/i).test(text)) return { answer: 'session' };
   if (text === '') return { answer: 'deny' };

@@ -1,3 +1,4 @@
+import type { Kept } from '../core/policy.js';
 import type { Clock, Schedule } from '../core/runtime.js';
 import type { SessionPort } from '../core/session-port.js';
 import type { FirstFrame, InputPort, Notify, OutputPort, Sign } from '../terminal/streams.js';
@@ -18,12 +19,6 @@ export interface HistoryPort {
   loadDraft?(): Promise<Draft | null>;
   /** The last one that was called for is the one that is kept. */
   saveDraft?(text: string): Promise<void>;
-}
-
-/** What became of a setting that was to be kept, as a sentence. */
-export interface Kept {
-  readonly done: boolean;
-  readonly said: string;
 }
 
 /** What was written and not sent, and when. */

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { SessionOptions } from '../../src/agent/session.js';
 import type { Event } from '../../src/core/event.js';
+import type { Policy, Rule } from '../../src/core/policy.js';
 import type { ModelChunk } from '../../src/core/provider.js';
 import { askAlways, calls, end, envelopes, kinds, noteTool, reader, rig, scripted, text } from './harness.js';
 import { openMemoryStore } from '../../src/store/memory-store.js';
@@ -560,6 +561,72 @@ async function* hangingUntil(signal: AbortSignal): AsyncIterable<ModelChunk> {
     });
   yield end();
 }
+
+const noteRule = { tool: 'note' };
+
+/** Asks about each call, and keeps what is allowed for good. */
+function ruledPolicy(rules: readonly Rule[] = [noteRule]): Policy & { readonly kept: (readonly Rule[])[] } {
+  const kept: (readonly Rule[])[] = [];
+  return {
+    kept,
+    assess: () => Promise.resolve({ risk: 'mutating', decision: 'ask', reasons: ['it writes'], sandbox: 'off', rules }),
+    allow: (made) => {
+      kept.push(made);
+      return Promise.resolve({ done: true, said: 'Kept.' });
+    },
+  };
+}
+
+test.each(['session', 'always'] as const)('an answer for the %s holds for calls of the same rule', async (lasts) => {
+  const policy = ruledPolicy();
+  const { session, seen } = rig({
+    provider: scripted([calls(['note', '{"text":"a"}'], ['note', '{"text":"b"}']), [text('ok'), end()]]),
+    tools: [noteTool()],
+    policy,
+    interactive: true,
+  });
+  const questions: unknown[] = [];
+  session.subscribe((event) => {
+    if (event.type !== 'approval_requested') return;
+    questions.push(event.question.verdict.rules);
+    session.answer(event.question.callId, { answer: 'rules', lasts });
+  });
+  await session.submit('go');
+  expect(questions).toEqual([[noteRule]]);
+  expect(policy.kept).toEqual(lasts === 'always' ? [[noteRule]] : []);
+  expect([...session.sessionRules.values()]).toEqual([noteRule]);
+  const approvals = session.events().flatMap((item) => (item.kind === 'approval' ? [item.data] : []));
+  expect(approvals).toMatchObject([{ by: 'user', rules: [noteRule], lasts }, { by: 'session_grant' }]);
+  const notices = seen.flatMap((event) => (event.type === 'notice' ? [event.message] : []));
+  expect(notices).toEqual(lasts === 'always' ? ['Kept.'] : []);
+});
+
+test('a rule that was taken back is asked about again, and the third yes says how to be asked no more', async () => {
+  const { session, seen } = rig({
+    provider: scripted([
+      calls(...['a', 'b', 'c', 'd'].map((value): [string, string] => ['note', `{"text":"${value}"}`])),
+      [text('ok'), end()],
+    ]),
+    tools: [
+      noteTool(() => {
+        session.sessionRules.clear();
+        return Promise.resolve({ envelope: { output: '' }, summary: '' });
+      }),
+    ],
+    policy: ruledPolicy(),
+    interactive: true,
+  });
+  let asked = 0;
+  session.subscribe((event) => {
+    if (event.type !== 'approval_requested') return;
+    asked++;
+    session.answer(event.question.callId, asked === 1 ? { answer: 'rules', lasts: 'session' } : { answer: 'once' });
+  });
+  await session.submit('go');
+  expect(asked).toBe(4);
+  const notices = seen.flatMap((event) => (event.type === 'notice' ? [event.code] : []));
+  expect(notices).toEqual(['rule_suggested']);
+});
 
 test('a yes for the rest of the session does not allow a call that repeats itself', async () => {
   const { session } = rig({

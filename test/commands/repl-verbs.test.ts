@@ -4,7 +4,7 @@ import { slashCommands } from '../../src/commands/registration.js';
 import { keepSetting } from '../../src/commands/settings/keep-setting.js';
 import { table } from '../../src/commands/table.js';
 import type { Event } from '../../src/core/event.js';
-import type { ApprovalMode } from '../../src/core/policy.js';
+import { type ApprovalMode, type Rule, ruleKey, type Rules } from '../../src/core/policy.js';
 import type { CommandContext } from '../../src/ui/slash-command.js';
 import { event, usage } from '../store/samples.js';
 
@@ -37,6 +37,9 @@ async function run(line: string, repl: Partial<Repl>, choice?: string): Promise<
       );
     },
     refresh: () => undefined,
+    setDraft: (text) => {
+      said.lines.push(`draft: ${text}`);
+    },
   };
   const [, name = '', argument = ''] = /^\/(\S+) ?(.*)$/.exec(line) ?? [];
   const command = slashCommands(table, repl as Repl).find((item) => item.name === name);
@@ -44,9 +47,15 @@ async function run(line: string, repl: Partial<Repl>, choice?: string): Promise<
   return said;
 }
 
-function approval(): Approval {
+function approval(rules: Rules = { allow: [], ask: [], deny: [] }): Approval {
   let mode: ApprovalMode = 'dangerous';
+  const now = { ...rules };
   return {
+    rules: () => now,
+    changeRules: (list, change) => {
+      now[list] = change(now[list]);
+      return Promise.resolve({ done: true, said: `Kept: ${list} = ${JSON.stringify(now[list])}.` });
+    },
     mode: () => mode,
     switchTo: (next) => {
       mode = next;
@@ -82,6 +91,55 @@ test('/approval changes what waits for a yes, for this run or for good, and know
   expect([shown.picked, changed.mode()]).toEqual([[['always', 'mutating', 'dangerous', 'never']], 'always']);
   await run('/approval', { approval: changed, keep });
   expect(changed.mode()).toBe('always');
+});
+
+const commit: Rule = { tool: 'bash', argv: ['git', 'commit'] };
+const push: Rule = { tool: 'bash', argv: ['git', 'push'] };
+
+function withRules(rules: Partial<Rules>, inSession: readonly Rule[] = []): Partial<Repl> {
+  const session = { sessionRules: new Map(inSession.map((rule) => [ruleKey(rule), rule])) };
+  return {
+    approval: approval({ allow: [], ask: [], deny: [], ...rules }),
+    sessions: { ...sessions([]), current: () => ({ session }) as never },
+    tools: { registry: { get: (name: string) => (name === 'web_fetch' ? {} : undefined) } } as never,
+  };
+}
+
+test('/permissions lists the rules of the session and of the settings, and removes or edits the chosen one', async () => {
+  const repl = withRules({ allow: [commit], deny: [push] }, [{ tool: 'web_fetch' }]);
+  const listed = await run('/permissions', repl);
+  expect(listed.picked).toEqual([
+    [
+      '1 allow {"tool":"web_fetch"}',
+      '2 allow {"tool":"bash","argv":["git","commit"]}',
+      '3 deny {"tool":"bash","argv":["git","push"]}',
+    ],
+  ]);
+  expect((await run('/permissions rm 3', repl)).lines).toEqual(['info: Kept: deny = [].']);
+  expect((await run('/permissions rm 1', repl)).lines).toEqual(['info: Such calls are asked about again.']);
+  expect((await run('/permissions', repl)).picked).toEqual([['1 allow {"tool":"bash","argv":["git","commit"]}']]);
+  expect((await run('/permissions edit 1 {"tool":"bash","argv":["git","add"]}', repl)).lines).toEqual([
+    'info: Kept: allow = [{"tool":"bash","argv":["git","add"]}].',
+  ]);
+  expect((await run('/permissions rm 7', repl)).lines).toEqual([
+    'warn: There is no such rule; /permissions lists them with their numbers.',
+  ]);
+});
+
+test('/permissions add takes words, the name of a tool or JSON, and nothing that runs what follows it', async () => {
+  const repl = withRules({});
+  const add = async (text: string): Promise<readonly string[]> => (await run(`/permissions add ${text}`, repl)).lines;
+  expect(await add('allow git push')).toEqual(['info: Kept: allow = [{"tool":"bash","argv":["git","push"]}].']);
+  expect(await add('ask web_fetch')).toEqual(['info: Kept: ask = [{"tool":"web_fetch"}].']);
+  expect(await add('deny {"path":"~/notes/**"}')).toEqual(['info: Kept: deny = [{"path":"~/notes/**"}].']);
+  expect(await add('allow sudo make')).toEqual([
+    'warn: No such rule: sudo runs whatever follows it, so it cannot be allowed by its leading words.',
+  ]);
+  expect(await add('allow {"tool":"bash"}')).toEqual([
+    'warn: No such rule: an allow rule for bash needs the leading words of a command.',
+  ]);
+  for (const wrong of ['allow', 'maybe git', 'deny {}', 'deny {"tol":"bash"}', 'deny {"argv":[]}'])
+    expect((await add(wrong))[0], wrong).toMatch(/^warn: That is no rule/);
 });
 
 test('/budget shows, sets, raises and lifts the limit, and refuses one without a price', async () => {

@@ -1,31 +1,41 @@
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { lstat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
+import type { Approval } from '../../commands/command.js';
 import { type LoadedOnce, loadOnce } from '../../core/runtime.js';
-import type { ApprovalMode, Policy, Verdict } from '../../core/policy.js';
+import { type ApprovalMode, type Policy, ruleKey, type Rules, type Verdict } from '../../core/policy.js';
 import { readBounded } from '../../disk/bounded-file.js';
 import type { PathFacts } from '../../policy/guarded-paths.js';
 import type { Settings } from '../settings.js';
 
-/** A policy whose approval mode the person may change while the program runs. */
-export interface SwitchablePolicy extends Policy {
-  mode(): ApprovalMode;
-  switchTo(mode: ApprovalMode): void;
-}
+/** A policy whose mode and rules the person may change while the program runs. */
+export interface SwitchablePolicy extends Policy, Approval {}
 
-type PolicySource = Pick<Settings, 'config' | 'cwd' | 'home'>;
+type PolicySource = Pick<Settings, 'config' | 'cwd' | 'home' | 'loaded' | 'ephemeral'>;
 
 /** Opens the policy of this run. Its code is loaded with the first call that it judges. */
 export function openPolicy(settings: PolicySource): SwitchablePolicy {
   let mode = settings.config.policy.approval;
-  const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(settings, mode));
+  let { rules } = settings.config.policy;
+  const loaded = (): LoadedOnce<Policy> => loadOnce(() => loadPolicy(settings, mode, rules));
   let policy = loaded();
+  const changeRules: SwitchablePolicy['changeRules'] = async (list, change) => {
+    const { keepRules } = await import('./own-rules.js');
+    const { own, next, kept } = await keepRules(settings, list, change);
+    const gone = new Set(own.map(ruleKey));
+    rules = { ...rules, [list]: [...rules[list].filter((rule) => !gone.has(ruleKey(rule))), ...next] };
+    policy = loaded();
+    return kept;
+  };
   return {
     mode: () => mode,
     switchTo: (next) => {
       mode = next;
       policy = loaded();
     },
+    rules: () => rules,
+    changeRules,
+    allow: (added) => changeRules('allow', (own) => [...own, ...added]),
     assess: async (call, cwd, session) => await (await policy.get()).assess(call, cwd, session),
   };
 }
@@ -58,7 +68,7 @@ export function withLandings(facts: PathFacts, open: (facts: PathFacts) => Polic
   };
 }
 
-async function loadPolicy({ config, cwd, home }: PolicySource, approval: ApprovalMode): Promise<Policy> {
+async function loadPolicy({ config, cwd, home }: PolicySource, approval: ApprovalMode, rules: Rules): Promise<Policy> {
   const { createPolicy } = await import('../../policy/assess.js');
   const { files } = config;
   const facts = createPathFacts({
@@ -70,7 +80,7 @@ async function loadPolicy({ config, cwd, home }: PolicySource, approval: Approva
     createPolicy({
       approval,
       sandbox: config.policy.sandbox,
-      rules: config.policy.rules,
+      rules,
       fsDeny: config.fs.deny,
       facts: noting,
     }),

@@ -4,6 +4,7 @@ import { isRecord } from '../../core/json.js';
 import type { Rule } from '../../core/policy.js';
 import type { CallFilter, ChainBreak, ChainReport, RecordedCall, Store } from '../../core/store.js';
 import { createProtectedPaths, createSecretPaths } from '../../policy/guarded-paths.js';
+import { actsOnAnything } from '../../policy/lasting-rules.js';
 import { compileRules, refusedAllow } from '../../policy/rules.js';
 import type { ShellAnalysis } from '../../policy/shell/verdict.js';
 import { counted } from '../../tools/define-tool.js';
@@ -331,10 +332,6 @@ interface Use {
   readonly argv: readonly string[];
 }
 
-/** Operands that nobody would allow: a rule is not proposed if it would let a command destroy or disclose them.
- * Findings that no rule lifts do not count, for the person is asked about them anyway. */
-const probes = ['/', '~', '~/.ssh/id_ed25519'];
-
 /** Proposes rules for commands that were allowed at least `minimum` times and never denied, with as many leading words
  * as possible. Leaves out programs that run what follows them, and those that would destroy or disclose any file named
  * after the words of the rule. */
@@ -402,12 +399,7 @@ function distinctCalls(uses: readonly Use[]): number {
 function whyNot(rule: Rule, [use]: readonly Use[], analyse: Analyse): string | null {
   const refused = refusedAllow(rule);
   if (refused !== null || !use || !rule.argv) return refused;
-  const line = rule.argv.map((word) => `'${word.replaceAll("'", "'\\''")}'`).join(' ');
-  const reaches = probes.some((probe) =>
-    analyse(`${line} ${probe}`, use.call.cwd).findings.some(
-      (finding) => finding.fixed !== true && (finding.targets?.length ?? 0) > 0,
-    ),
-  );
+  const reaches = actsOnAnything(rule.argv, (line) => analyse(line, use.call.cwd));
   return reaches ? `${rule.argv[0] ?? ''} acts on whatever file is named after these words` : null;
 }
 

@@ -1,5 +1,5 @@
 import { editConfigFile } from '../../config/settings-file.js';
-import type { Kept } from '../../ui/repl-options.js';
+import type { Kept } from '../../core/policy.js';
 import type { Repl, Settings } from '../command.js';
 
 /** Takes `--keep` out of an argument. */
@@ -26,7 +26,7 @@ export async function keepSetting(
   { config, loaded }: Pick<Settings, 'config' | 'loaded'>,
   ephemeral: boolean,
   key: string,
-  value: string,
+  value: unknown,
 ): Promise<Kept> {
   if (ephemeral) return { done: false, said: 'It is not kept: --ephemeral keeps nothing on disk.' };
   const { config: file } = config.files;

@@ -310,7 +310,7 @@ async function standalone({ tools: access, settings, out }: CommandLine, registr
   const [{ cwd, config, guard }, policy, host] = await Promise.all([settings(), access.policy(), access.host()]);
   return {
     tools: { registry, policy },
-    approval: { ...terminalApprover(out), canAsk: false, grants: new Set() },
+    approval: { ...terminalApprover(out), canAsk: false, grants: new Set(), rules: new Map(), asked: new Map() },
     cwd,
     record: createRecorder({
       store: openMemoryStore({ now: host.now }),

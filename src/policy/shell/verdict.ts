@@ -1,9 +1,11 @@
 import type { ParsedScript } from 'unbash';
 import type { Risk } from '../../core/tool.js';
 import { loadOnce } from '../../core/runtime.js';
+import type { Rule } from '../../core/policy.js';
 import { hasUnseen } from '../../core/text.js';
 import type { Sandbox } from '../../core/tool.js';
 import { isInside, normalise, type PathFacts, type ProtectedPaths, type SecretPaths } from '../guarded-paths.js';
+import { commandRules } from '../lasting-rules.js';
 import type { RuleTest } from '../rules.js';
 import { commandTables } from './command-tables.js';
 import { collectNames } from './expansions.js';
@@ -32,6 +34,8 @@ export interface Judgement {
   readonly confined: boolean;
   /** A rule of the user decides; `sandbox`: it could not be carried out in the sandbox. */
   readonly ruling: 'allow' | 'ask' | 'deny' | 'sandbox' | null;
+  /** Allow rules for this call and those like it; none where no rule may allow it. */
+  readonly rules: readonly Rule[];
 }
 
 export interface ShellRules {
@@ -73,6 +77,9 @@ export async function judgeShell(command: string, cwd: string, tool: string, rul
     guarded: false,
     confined: rules.sandbox !== 'off',
     ruling: ruling(analysis, linked, tool, inside, rules),
+    rules: canBeAllowed(analysis, linked, inside)
+      ? commandRules(unruled(analysis, tool, rules), tool, (line) => classifyShell(line, context, parse))
+      : [],
   };
 }
 
@@ -151,12 +158,26 @@ function ruling(
   const subjects = [{ tool, paths }, ...analysis.commands.map(({ argv, words }) => ({ tool, argv, words, paths }))];
   if (subjects.some((subject) => rules.deny(subject) !== null)) return 'deny';
   if (subjects.some((subject) => rules.ask(subject) !== null)) return 'ask';
+  if (!canBeAllowed(analysis, linked, inside)) return null;
+  return activeOf(analysis).length > 0 && unruled(analysis, tool, rules).length === 0 ? 'allow' : null;
+}
+
+/** Whether rules for its commands could allow the line. */
+function canBeAllowed(analysis: ShellAnalysis, linked: readonly Finding[], inside: boolean): boolean {
   const stays = inside && analysis.folders.length === 1 && !analysis.wanders;
-  if (!stays || linked.length > 0 || analysis.loose.length > 0) return null;
-  if (analysis.findings.some((finding) => finding.fixed === true)) return null;
-  const active = analysis.commands.filter((command) => command.findings.length > 0);
-  const allowed = active.every(({ exact, argv }) => exact && rules.allow({ tool, argv, paths })?.argv !== undefined);
-  return active.length > 0 && allowed ? 'allow' : null;
+  const isFixed = analysis.findings.some((finding) => finding.fixed === true);
+  return stays && linked.length === 0 && analysis.loose.length === 0 && !isFixed;
+}
+
+/** The commands that do more than read. */
+function activeOf(analysis: ShellAnalysis): readonly FoundCommand[] {
+  return analysis.commands.filter((command) => command.findings.length > 0);
+}
+
+/** Those of them that no rule allows. */
+function unruled(analysis: ShellAnalysis, tool: string, { allow }: ShellRules): readonly FoundCommand[] {
+  const paths = [...analysis.writes, ...analysis.reads, ...analysis.targets];
+  return activeOf(analysis).filter(({ exact, argv }) => !exact || allow({ tool, argv, paths })?.argv === undefined);
 }
 
 /** A longer command is not looked at. Bytes of UTF-8 are at most three times the characters counted here. Source:

@@ -158,6 +158,7 @@ function codeTool(workshop: Workshop): DefinedTool {
     judge: ({ language = usual }) => ({
       risk: 'mutating',
       reasons: [`execute_code runs ${language} code in a sandbox`],
+      singular: true,
     }),
     run: (args, ctx) => execute(args, ctx, args.language ?? usual, workshop),
   });

@@ -6,7 +6,7 @@ import { textWidth, wrapLine, wrapWords } from '../../terminal/rows.js';
 import { decisionText } from '../../terminal/sanitize.js';
 import type { ScreenSize } from '../../terminal/writer.js';
 import { editKey, type Editor, editorText, emptyEditor, paste, type } from '../editor/editor.js';
-import { type QuestionRow, questionRows } from '../item-lines.js';
+import { type QuestionRow, questionRows, rulesText } from '../item-lines.js';
 import { KeyHint, Row, useTheme } from './row.js';
 import type { Overlay } from './screen.js';
 
@@ -17,15 +17,44 @@ interface BodyPart {
   readonly below: number;
 }
 
-const choices = [
-  'Yes, once',
-  'Yes, and this exact call again in this session',
-  'No',
-  'No, and tell the model why',
-] as const;
-const no = 2;
+/** One of the answers. */
+interface Choice {
+  readonly text: string;
+  /** Missing: no single letter chooses it. */
+  readonly letter?: string;
+  /** `why`: the reason is asked for. */
+  readonly means: Answer | 'why';
+}
+
+const once: Choice = { text: 'Yes, once', letter: 'y', means: { answer: 'once' } };
+const exactly: Choice = {
+  text: 'Yes, and this exact call again in this session',
+  letter: 'a',
+  means: { answer: 'session' },
+};
+const no: Choice = { text: 'No', letter: 'n', means: { answer: 'deny' } };
+const noBecause: Choice = { text: 'No, and tell the model why', letter: 't', means: 'why' };
+
+/** A question offers rules only where policy found some. What is kept for good has no letter. */
+function choicesFor({ verdict: { rules = [] } }: Question): readonly Choice[] {
+  if (rules.length === 0) return [once, exactly, no, noBecause];
+  const what = decisionText(rulesText(rules), { lines: false });
+  return [
+    once,
+    exactly,
+    { text: `Yes, and ${what} in this session`, letter: 's', means: { answer: 'rules', lasts: 'session' } },
+    { text: 'Yes, always: keeps the rule below', means: { answer: 'rules', lasts: 'always' } },
+    no,
+    noBecause,
+  ];
+}
+
+/** What the answer for good writes into the settings. */
+function keptText({ verdict: { rules = [] } }: Question): readonly string[] {
+  return rules.map((rule) => `rules.allow: ${JSON.stringify(rule)}`);
+}
+
 const whyNot = 'Why not? ';
-const letters: Readonly<Record<string, number>> = { y: 0, 1: 0, a: 1, 2: 1, n: 2, 3: 2, t: 3, 4: 3 };
 /** The rows of the terminal that are neither body nor choices: two free rows, gap, status, title, the notes on what is
  * above and below, hint. */
 const rowsAround = 8;
@@ -37,6 +66,9 @@ interface ApprovalProps {
   readonly body: BodyPart;
   readonly reasons: readonly string[];
   readonly targets: readonly string[];
+  readonly choices: readonly Choice[];
+  /** What an answer for good would write. */
+  readonly kept: readonly string[];
   readonly selected: number;
   /** The reason that is being written; null where none is. */
   readonly message: string | null;
@@ -45,7 +77,7 @@ interface ApprovalProps {
 }
 
 function ApprovalQuestion(props: ApprovalProps): ReactNode {
-  const { tool, risk, body, reasons, targets, selected, message, hint, waits } = props;
+  const { tool, risk, body, reasons, targets, choices, kept, selected, message, hint, waits } = props;
   const { paint, glyphs } = useTheme();
   return (
     <Box flexDirection="column">
@@ -61,7 +93,16 @@ function ApprovalQuestion(props: ApprovalProps): ReactNode {
         <>
           <KeyHint text={hint} waits={waits} />
           {choices.map((choice, index) => (
-            <Choice key={choice} index={index} selected={index === selected} waits={waits} />
+            <ChoiceRow
+              key={choice.text}
+              text={choice.text}
+              selected={index === selected}
+              waits={waits}
+              isLast={index === choices.length - 1}
+            />
+          ))}
+          {kept.map((rule) => (
+            <Row key={`k${rule}`} tone="dim">{`  ${rule}`}</Row>
           ))}
         </>
       ) : (
@@ -91,18 +132,18 @@ function Body({ body: { rows, above, below } }: { readonly body: BodyPart }): Re
 }
 
 interface ChoiceProps {
-  readonly index: number;
+  readonly text: string;
   readonly selected: boolean;
   readonly waits: boolean;
+  readonly isLast: boolean;
 }
 
-function Choice({ index, selected, waits }: ChoiceProps): ReactNode {
+function ChoiceRow({ text, selected, waits, isLast }: ChoiceProps): ReactNode {
   const { paint, glyphs } = useTheme();
-  const choice = choices[index] ?? '';
   const sign = selected ? glyphs.prompt : '  ';
-  const row = selected ? paint('prompt', sign) + paint('bold', choice) : sign + choice;
-  const cursor = index === choices.length - 1 ? textWidth(`  ${choice}`) : undefined;
-  return <Row cursor={cursor}>{waits ? paint('dim', sign + choice) : row}</Row>;
+  const row = selected ? paint('prompt', sign) + paint('bold', text) : sign + text;
+  const cursor = isLast ? textWidth(`  ${text}`) : undefined;
+  return <Row cursor={cursor}>{waits ? paint('dim', sign + text) : row}</Row>;
 }
 
 /** The question about a call. Its default is no; what was not on the screen cannot be agreed to, and no single letter
@@ -116,7 +157,8 @@ class Approval implements Overlay {
   readonly #onAnswer: (answer: Answer) => void;
   readonly #onChange: () => void;
   readonly #lines: readonly QuestionRow[];
-  #selected = no;
+  readonly #choices: readonly Choice[];
+  #selected: number;
   #top = 0;
   #height = 1;
   #bodyRows: readonly QuestionRow[] = [];
@@ -129,6 +171,8 @@ class Approval implements Overlay {
     this.#onAnswer = onAnswer;
     this.#onChange = onChange;
     this.#lines = questionRows(question);
+    this.#choices = choicesFor(question);
+    this.#selected = this.#choices.indexOf(no);
   }
 
   /** False while a reason is written: then every key belongs to that. */
@@ -139,7 +183,8 @@ class Approval implements Overlay {
   element(size: ScreenSize, waits: boolean): ReactElement {
     const { verdict } = this.#question;
     const columns = Math.max(10, size.columns - 4);
-    const room = Math.max(2, size.rows - rowsAround - choices.length);
+    const kept = keptText(this.#question).flatMap((rule) => wrapWords(decisionText(rule, { lines: false }), columns));
+    const room = Math.max(2, size.rows - rowsAround - this.#choices.length - kept.length);
     const reasons = rowsOf(verdict.reasons, columns, Math.max(1, Math.floor(room / 2)));
     const mostTargets = Math.max(0, Math.min(6, Math.floor((room - reasons.length) / 3)));
     const targets = rowsOf(verdict.targets ?? [], columns, mostTargets);
@@ -150,6 +195,8 @@ class Approval implements Overlay {
         body={this.#bodyPart(columns, Math.max(1, room - reasons.length - targets.length))}
         reasons={reasons}
         targets={targets}
+        choices={this.#choices}
+        kept={kept}
         selected={this.#selected}
         message={this.#message ? decisionText(editorText(this.#message), { lines: false }) : null}
         hint={this.#hint === '' ? this.#keys() : this.#hint}
@@ -190,7 +237,8 @@ class Approval implements Overlay {
   }
 
   #keys(): string {
-    return `Arrows and Enter choose${this.#isDangerous() ? '' : ', or y a n t'}; Esc says no`;
+    const letters = this.#choices.flatMap(({ letter = [] }) => letter).join(' ');
+    return `Arrows and Enter choose${this.#isDangerous() ? '' : `, or ${letters}`}; Esc says no`;
   }
 
   #takeKey(name: string): boolean {
@@ -200,7 +248,7 @@ class Approval implements Overlay {
         break;
       case 'down':
       case 'tab':
-        this.#selected = Math.min(choices.length - 1, this.#selected + 1);
+        this.#selected = Math.min(this.#choices.length - 1, this.#selected + 1);
         break;
       case 'pagedown':
       case 'ctrl-v':
@@ -226,9 +274,9 @@ class Approval implements Overlay {
 
   /** A dangerous call has no one-letter answer: the letter begins something else. */
   #takeLetter(letter: string): boolean {
-    const index = letters[letter.toLowerCase()];
+    const index = this.#indexOf(letter.toLowerCase());
     if (letter === ' ' && this.#top + this.#height < this.#bodyRows.length) this.#top += this.#height;
-    else if (index === undefined) return false;
+    else if (index < 0) return false;
     else if (this.#isDangerous()) {
       this.#hint = 'Dangerous: choose with the arrows and Enter.';
       return false;
@@ -236,9 +284,17 @@ class Approval implements Overlay {
     return true;
   }
 
+  /** A choice has its letter, and the number of its row. */
+  #indexOf(letter: string): number {
+    const found = this.#choices.findIndex((choice) => choice.letter === letter);
+    const numbered = found < 0 && /^[1-9]$/.test(letter) ? Number(letter) - 1 : found;
+    return this.#choices[numbered]?.letter === undefined ? -1 : numbered;
+  }
+
   #choose(index: number): void {
+    const means = this.#choices[index]?.means ?? no.means;
     this.#selected = index;
-    if (index < no && this.#seen < this.#bodyRows.length) {
+    if (index < this.#choices.indexOf(no) && this.#seen < this.#bodyRows.length) {
       this.#top += this.#height;
       this.#hint =
         this.#top + this.#height < this.#bodyRows.length
@@ -246,10 +302,8 @@ class Approval implements Overlay {
           : 'This is the rest of it. Choose again.';
       return;
     }
-    if (index === 0) this.#onAnswer({ answer: 'once' });
-    else if (index === 1) this.#onAnswer({ answer: 'session' });
-    else if (index === no) this.#onAnswer({ answer: 'deny' });
-    else this.#message = emptyEditor;
+    if (means === 'why') this.#message = emptyEditor;
+    else this.#onAnswer(means);
   }
 
   #takeMessage(message: Editor, event: InputEvent): void {

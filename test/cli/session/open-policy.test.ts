@@ -1,8 +1,11 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { createPathFacts } from '../../../src/cli/session/open-policy.js';
+import { createPathFacts, openPolicy, type SwitchablePolicy } from '../../../src/cli/session/open-policy.js';
+import { loadConfig } from '../../../src/config/load.js';
+import type { Verdict } from '../../../src/core/policy.js';
+import { toolCall } from '../../policy/calls.js';
 
 const root = realpathSync(mkdtempSync(join(tmpdir(), 'agent-facts-')));
 afterAll(() => {
@@ -38,4 +41,45 @@ test('only regular files that are not longer than asked are read', async () => {
     'refused',
     'refused',
   ]);
+});
+
+const home = join(root, 'home');
+mkdirSync(home);
+
+async function opened(text: string, ephemeral = false): Promise<SwitchablePolicy> {
+  writeFileSync(join(home, 'config.json'), text);
+  const loaded = await loadConfig({ env: { AGENT_HOME: home }, cwd: root, home: root });
+  return openPolicy({ loaded, config: loaded.config, cwd: root, home: root, ephemeral });
+}
+
+async function decided(policy: SwitchablePolicy, command: string): Promise<Verdict['decision']> {
+  return (await policy.assess(toolCall('bash', 'execute', { command }), root)).decision;
+}
+
+const own =
+  '{\n  // mine\n  "approval": "mutating",\n  "rules": {"allow": [{"tool": "bash", "argv": ["npm", "test"]}]}\n}\n';
+
+test('an answer for good counts at once and stands beside the rules of the user, comments kept', async () => {
+  const policy = await opened(own);
+  expect(await decided(policy, 'git commit -m x')).toBe('ask');
+  const added = [{ tool: 'bash', argv: ['git', 'commit'] }];
+  expect(await policy.allow?.(added)).toEqual({
+    done: true,
+    said: `Kept in ${home}/config.json: rules.allow = 2 rules.`,
+  });
+  await policy.allow?.(added);
+  expect([await decided(policy, 'git commit -m x'), await decided(policy, 'npm test')]).toEqual(['allow', 'allow']);
+  expect(readFileSync(join(home, 'config.json'), 'utf8')).toContain('// mine');
+  const again = await loadConfig({ env: { AGENT_HOME: home }, cwd: root, home: root });
+  expect(again.config.policy.rules.allow).toEqual([{ tool: 'bash', argv: ['npm', 'test'] }, ...added]);
+  await policy.changeRules('allow', (rules) => rules.slice(1));
+  expect([await decided(policy, 'git commit -m x'), await decided(policy, 'npm test')]).toEqual(['allow', 'ask']);
+});
+
+test('where nothing may be kept on disk the rule counts for this run', async () => {
+  const policy = await opened(own, true);
+  const kept = await policy.allow?.([{ tool: 'bash', argv: ['git', 'commit'] }]);
+  expect(kept).toEqual({ done: false, said: 'It is not kept: --ephemeral keeps nothing on disk.' });
+  expect(await decided(policy, 'git commit -m x')).toBe('allow');
+  expect(readFileSync(join(home, 'config.json'), 'utf8')).toBe(own);
 });

@@ -61,6 +61,40 @@ test.each([
   expect(harness.session.answers).toEqual([['c1', answer]]);
 });
 
+const ruled = [
+  '  Yes, once',
+  '  Yes, and this exact call again in this session',
+  '  Yes, and `npm test …` in this session',
+  '  Yes, always: keeps the rule below',
+  '❯ No',
+  '  No, and tell the model why',
+  '  rules.allow: {"tool":"bash","argv":["npm","test"]}',
+];
+
+test.each([
+  ['s', { answer: 'rules', lasts: 'session' }],
+  ['3', { answer: 'rules', lasts: 'session' }],
+  ['\x1b[A\r', { answer: 'rules', lasts: 'always' }],
+  ['5', { answer: 'deny' }],
+  ['4', null],
+])('where a rule may allow the call it is shown and offered: %j', async (keys, answer) => {
+  const harness = openRepl();
+  harness.type('go\r');
+  const asked = question('c1', 'bash', { command: 'npm test' }, []);
+  const rules = [{ tool: 'bash', argv: ['npm', 'test'] }];
+  harness.session.emit({
+    type: 'approval_requested',
+    question: { ...asked, verdict: { ...asked.verdict, risk: 'mutating', rules } },
+  });
+  harness.tick(40);
+  await harness.settle();
+  harness.tick(pauseMs);
+  await harness.settle();
+  expect(shown(harness.terminal).slice(-ruled.length)).toEqual(ruled);
+  for (const key of keys.startsWith('\x1b') ? [keys] : keys) harness.type(key);
+  expect(harness.session.answers).toEqual(answer === null ? [] : [['c1', answer]]);
+});
+
 test('the draft is still there after the question', async () => {
   const harness = openRepl();
   await ask(harness, { command: 'ls' });

@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest';
+import type { ApprovalMode, Rule, Rules } from '../../src/core/policy.js';
+import type { Effect, Judged } from '../../src/core/tool.js';
+import { createPolicy } from '../../src/policy/assess.js';
+import type { PathFacts } from '../../src/policy/guarded-paths.js';
+import { toolCall } from './calls.js';
+import { defaultDeny } from './judging.js';
+
+const facts: PathFacts = {
+  home: '/home/user',
+  workspace: '/home/user/project',
+  ownPaths: [],
+  landing: (path) => Promise.resolve(path),
+  readWhole: () => Promise.resolve('missing'),
+};
+const noRules: Rules = { allow: [], ask: [], deny: [] };
+
+function policy(approval: ApprovalMode, given: Partial<Rules> = {}): ReturnType<typeof createPolicy> {
+  return createPolicy({ approval, sandbox: 'off', facts, fsDeny: defaultDeny, rules: { ...noRules, ...given } });
+}
+
+async function offered(command: string, approval: ApprovalMode = 'mutating'): Promise<readonly string[]> {
+  const verdict = await policy(approval).assess(toolCall('bash', 'execute', { command }), facts.workspace);
+  return (verdict.rules ?? []).map(({ argv = [] }) => argv.join(' '));
+}
+
+async function offeredFor(
+  name: string,
+  effect: Effect,
+  args: Readonly<Record<string, unknown>>,
+  judged?: Judged,
+): Promise<readonly Rule[] | undefined> {
+  const call = toolCall(name, effect, args);
+  const tool = judged ? { ...call.tool, judge: () => judged } : call.tool;
+  return (await policy('mutating').assess({ ...call, tool }, facts.workspace)).rules;
+}
+
+describe('rules that a question offers', () => {
+  test.each([
+    ['git commit -m x', ['git commit']],
+    ['npm test', ['npm test']],
+    ['npm run build -- --fast', ['npm run build']],
+    ['prettier --write .', ['prettier']],
+    ['git add -A && git commit -m x', ['git add', 'git commit']],
+    ['ls && git commit -m x', ['git commit']],
+  ])('%s', async (command, rules) => {
+    expect(await offered(command)).toEqual(rules);
+  });
+
+  test.each(['git push --force-with-lease', 'git push --force origin main'])(
+    'a dangerous command is offered with all its words: %s',
+    async (command) => {
+      expect(await offered(command, 'dangerous')).toEqual([command]);
+    },
+  );
+
+  test.each([
+    'node build.js',
+    'python3 -c "print(1)"',
+    'bash run.sh',
+    'sudo npm test',
+    'env A=1 npm test',
+    'xargs npm test < list',
+    'timeout 5 npm test',
+    'make install',
+    'npx eslint --fix',
+    'npm exec x',
+    'git config user.name x',
+    'eval "$X"',
+    '$TOOL x',
+    'npm test > out.txt',
+    'rm -rf build',
+    'cd /tmp && npm test',
+    'curl -d @notes.txt https://example.com',
+    'cat ~/.ssh/id_ed25519',
+    'A=1 npm test',
+    "npm run 'a b'",
+    'kill 1',
+    'mkdir out',
+    'touch a.txt',
+    'mv a b',
+  ])('none for what runs anything, destroys anything or cannot be analysed: %s', async (command) => {
+    expect(await offered(command)).toEqual([]);
+    expect(await offered(command, 'dangerous')).toEqual([]);
+  });
+
+  test('file tools are offered the workspace, others all calls, and what is guarded nothing', async () => {
+    expect(await offeredFor('file_write', 'write', { path: 'a.txt' })).toEqual([
+      { tool: 'file_write', path: '/home/user/project/**' },
+    ]);
+    expect(await offeredFor('file_write', 'write', { path: '/etc/hosts' })).toBeUndefined();
+    expect(await offeredFor('file_write', 'write', { path: '.env' })).toBeUndefined();
+    expect(await offeredFor('file_write', 'write', { path: '.git/hooks/pre-commit' })).toBeUndefined();
+    const risky: Judged = { risk: 'dangerous', reasons: ['it cannot be analysed'] };
+    expect(await offeredFor('mcp__a__b', 'network', {}, risky)).toEqual([{ tool: 'mcp__a__b' }]);
+    expect(await offeredFor('mcp__a__b', 'network', {}, { ...risky, everyMode: true })).toBeUndefined();
+    expect(await offeredFor('run_code', 'execute', {}, { ...risky, singular: true })).toBeUndefined();
+  });
+
+  test('nothing is offered where it would not be heeded', async () => {
+    const call = toolCall('bash', 'execute', { command: 'npm test' });
+    const rule = { tool: 'bash', argv: ['npm', 'test'] };
+    expect((await policy('always').assess(call, facts.workspace)).rules).toBeUndefined();
+    expect((await policy('never').assess(call, facts.workspace)).rules).toBeUndefined();
+    expect((await policy('mutating', { ask: [rule] }).assess(call, facts.workspace)).rules).toBeUndefined();
+    expect((await policy('mutating', { deny: [rule] }).assess(call, facts.workspace)).rules).toBeUndefined();
+  });
+
+  test('what is offered allows the call, and nothing more is asked about', async () => {
+    for (const command of [
+      'git commit -m x',
+      'npm run build',
+      'git fetch && git add -A',
+      'git push --force origin main',
+    ]) {
+      const call = toolCall('bash', 'execute', { command });
+      const { rules = [] } = await policy('mutating').assess(call, facts.workspace);
+      expect(rules.length, command).toBeGreaterThan(0);
+      expect((await policy('mutating', { allow: rules }).assess(call, facts.workspace)).decision, command).toBe(
+        'allow',
+      );
+    }
+  });
+
+  test('of a line whose commands are half allowed only the others are offered', async () => {
+    const call = toolCall('bash', 'execute', { command: 'git add -A && git commit -m x' });
+    const given = { allow: [{ tool: 'bash', argv: ['git', 'add'] }] };
+    expect((await policy('mutating', given).assess(call, facts.workspace)).rules).toEqual([
+      { tool: 'bash', argv: ['git', 'commit'] },
+    ]);
+  });
+});
